@@ -1,0 +1,85 @@
+package cu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// fake is a driver whose every call answers code, with the given name for it.
+func fake(code Result, name, detail string) *Driver {
+	text := func(s string) func(Result, *uintptr) Result {
+		if s == "" {
+			return func(Result, *uintptr) Result { return 1 }
+		}
+		b := append([]byte(s), 0)
+		return func(_ Result, out *uintptr) Result {
+			*out = uintptr(unsafe.Pointer(&b[0]))
+			return 0
+		}
+	}
+	return &Driver{
+		cuDriverGetVersion: func(v *int32) Result { *v = 13020; return code },
+		cuDeviceGetCount:   func(n *int32) Result { *n = 1; return code },
+		cuDeviceGet:        func(h *int32, i int32) Result { *h = i; return code },
+		cuDeviceGetName: func(p *byte, n int32, _ int32) Result {
+			copy(unsafe.Slice(p, n), "Card X\x00")
+			return code
+		},
+		cuDeviceTotalMem: func(b *uint64, _ int32) Result { *b = 1 << 36; return code },
+		cuDeviceGetAttr:  func(v *int32, a, _ int32) Result { *v = a - 66; return code },
+		cuGetErrorName:   text(name),
+		cuGetErrorString: text(detail),
+	}
+}
+
+func TestErrorCarriesTheDriversOwnName(t *testing.T) {
+	for _, c := range []struct {
+		name, detail, want string
+	}{
+		{"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected", "cuDeviceGetCount: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"},
+		{"CUDA_ERROR_NO_DEVICE", "", "cuDeviceGetCount: CUDA_ERROR_NO_DEVICE (100)"},
+		{"", "", "cuDeviceGetCount: CUDA error 100"},
+	} {
+		_, err := fake(100, c.name, c.detail).Devices()
+		var typed *Error
+		if !errors.As(err, &typed) || typed.Code != 100 || err.Error() != c.want {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestDevicesAreDescribed(t *testing.T) {
+	d := fake(0, "", "")
+	devices, err := d.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Device{Name: "Card X", MemoryBytes: 1 << 36, Major: 9, Minor: 10}); len(devices) != 1 || devices[0] != want {
+		t.Errorf("got %+v, want one %+v", devices, want)
+	}
+	if major, minor, err := d.Version(); err != nil || major != 13 || minor != 2 {
+		t.Errorf("version %d.%d, %v; want 13.2", major, minor, err)
+	}
+}
+
+// Without a driver, Open must say so in one line; with one, the same call must list its devices.
+func TestOpenExplainsItself(t *testing.T) {
+	d, err := Open()
+	if err != nil {
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("the reason takes more than one line: %q", err)
+		}
+		t.Skipf("no GPU here: %v", err)
+	}
+	devices, err := d.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, dev := range devices {
+		if dev.Name == "" || dev.MemoryBytes == 0 || dev.Ordinal != i {
+			t.Errorf("device %d is described as %+v", i, dev)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "haul"
+
+// house lists every package, from the hand to the metal. A package may import only what stands
+// below it. A package that is not listed fails the test: give it its place here first, and say in
+// docs/ARCHITECTURE.md what it is for.
+var house = []string{
+	"cmd/haul",
+	"internal/lint",
+	"internal/serve",
+	"internal/report",
+	"internal/lab",
+	"internal/doctor",
+	"internal/train",
+	"internal/device",
+	"internal/loader",
+	"internal/model",
+	"internal/plan",
+	"internal/kernel/cpu",
+	"internal/kernel/cuda",
+	"internal/kernel/kerneltest",
+	"internal/kernel",
+	"internal/cu",
+	"internal/draw",
+	"internal/ledger",
+	"internal/darkroom",
+	"internal/cvrp",
+	"internal/config",
+	"internal/rng",
+	"configs",
+}
+
+// apart lists imports that the order allows and the design does not.
+var apart = []struct {
+	what     string
+	importer func(string) bool
+	imported func(string) bool
+}{
+	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/cvrp")},
+	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
+	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
+}
+
+func oneOf(list ...string) func(string) bool {
+	return func(p string) bool { return slices.Contains(list, p) }
+}
+
+func not(f func(string) bool) func(string) bool { return func(p string) bool { return !f(p) } }
+
+// violations judges an import graph; paths are relative to the module.
+func violations(graph map[string][]string) []string {
+	var out []string
+	for importer, imports := range graph {
+		from := slices.Index(house, importer)
+		if from < 0 {
+			out = append(out, fmt.Sprintf("%s has no place in the house: add it to the list in internal/lint", importer))
+			continue
+		}
+		for _, imported := range imports {
+			if to := slices.Index(house, imported); to >= 0 && to <= from {
+				out = append(out, fmt.Sprintf("%s imports %s, which stands above it", importer, imported))
+			}
+			for _, rule := range apart {
+				if rule.importer(importer) && rule.imported(imported) {
+					out = append(out, fmt.Sprintf("%s imports %s: %s", importer, imported, rule.what))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestImportsPointDown(t *testing.T) {
+	graph, err := readGraph(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(graph["cmd/haul"]) == 0 {
+		t.Fatalf("the walk found no imports of cmd/haul; it saw %d packages", len(graph))
+	}
+	for _, v := range violations(graph) {
+		t.Error(v)
+	}
+}
+
+func TestViolationsAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name, importer, imported string
+		want                     []string
+	}{
+		{"down", "internal/draw", "internal/cvrp", nil},
+		{"up", "internal/cvrp", "internal/draw", []string{"internal/cvrp imports internal/draw, which stands above it"}},
+		{"self", "internal/rng", "internal/rng", []string{"internal/rng imports internal/rng, which stands above it"}},
+		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
+		{"kernel and routing", "internal/kernel/cpu", "internal/cvrp", []string{"internal/kernel/cpu imports internal/cvrp: the kernels know no routing"}},
+		{"the suite may compare", "internal/kernel/kerneltest", "internal/cvrp", nil},
+		{"backend past device", "internal/train", "internal/kernel/cpu", []string{"internal/train imports internal/kernel/cpu: only internal/device opens the backends"}},
+		{"backend from plan", "internal/plan", "internal/kernel/cuda", []string{"internal/plan imports internal/kernel/cuda: only internal/device opens the backends"}},
+		{"backend from device", "internal/device", "internal/kernel/cpu", nil},
+		{"driver and kernel", "internal/cu", "internal/kernel", []string{
+			"internal/cu imports internal/kernel, which stands above it",
+			"internal/cu imports internal/kernel: the driver knows no kernel"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := violations(map[string][]string{c.importer: {c.imported}})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// readGraph parses the import clauses of every package of the module, whatever its build tags.
+// Test files are left out: a test may compare with anything.
+func readGraph(root string) (map[string][]string, error) {
+	graph := map[string][]string{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipDir(root, file)
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		graph[pkg] = append(graph[pkg], ours(syntax)...)
+		return nil
+	})
+	return graph, err
+}
+
+// ours returns the file's imports from this module, relative to it.
+func ours(file *ast.File) []string {
+	var out []string
+	for _, spec := range file.Imports {
+		full, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue // the parser has accepted it, so it is a string literal
+		}
+		if rel, ok := strings.CutPrefix(full, module+"/"); ok {
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+// skipDir leaves out what the go command leaves out: hidden and underscored folders, testdata, and
+// folders with a module of their own.
+func skipDir(root, dir string) error {
+	if dir == root {
+		return nil
+	}
+	base := filepath.Base(dir)
+	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}
