@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package cpu
+
+// vectorSets: no assembly for this architecture.
+func vectorSets() []*primitives { return nil }
