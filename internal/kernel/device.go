@@ -1,0 +1,88 @@
+package kernel
+
+// Control is the block a host may change between steps: schedules that move by epoch.
+type Control struct {
+	LearningRate float32
+	Temperature  float32
+	Entropy      float32 // coefficient of the entropy bonus
+}
+
+// State is what a training run carries from step to step beside weights and moments. It lives
+// with the device and is read and written only for checkpoints.
+type State struct {
+	Step      uint64  // optimizer steps done
+	Instances uint64  // instances drawn: the global index of the next one
+	Beta1T    float64 // β1^Step
+	Beta2T    float64 // β2^Step
+	EMA       float64 // running mean of batch costs
+	EMASteps  uint64  // batches in it
+}
+
+// Metrics are sums over the steps since the last read, in float64, in a fixed order.
+type Metrics struct {
+	Steps      int64   // training steps
+	Trajectory int64   // instances times starts
+	Cost       float64 // Σ route length over trajectories
+	LogCost    float64 // Σ log of the route length, for the geometric mean
+	BaseCost   float64 // Σ baseline over trajectories
+	Loss       float64 // Σ over steps of the step's loss
+	Entropy    float64 // Σ over trajectories of the mean entropy of their decisions
+	Actions    int64   // decode steps taken
+	GradNorm   float64 // Σ over steps of the gradient norm before clipping
+	BadStep    int64   // 1 + the first step whose gradient norm was not finite, 0 when none was
+}
+
+// Store is a device's copy of one weight set, with gradients and moments where it is trained.
+type Store interface {
+	ReadWeights(dst []float32) error
+	WriteWeights(src []float32) error
+	ReadMoments(m, v []float32) error
+	WriteMoments(m, v []float32) error
+	CopyWeights(from Store) error // from a store of the same device and layout
+}
+
+// Device is a place where programs run.
+type Device interface {
+	Name() string
+	// ShardSize is how many instances of that many nodes the device likes in a shard.
+	ShardSize(nodes int) int
+	NewStore(l *Layout, train bool) (Store, error)
+	// Compile places the program's memory and prepares its replay. sets[0] is trained when
+	// the program has an optimizer.
+	Compile(p *Program, sets []Store) (Runner, error)
+	Counters() *Counters
+	Close() error
+}
+
+// Runner replays one compiled program. It is not safe for concurrent use.
+type Runner interface {
+	// Run replays one step and advances State.
+	Run() error
+	SetControl(Control) error
+	State() (State, error)
+	SetState(State) error
+	// TakeMetrics reads the sums and clears them.
+	TakeMetrics() (Metrics, error)
+	// ReadBatch and WriteBatch move whole Batch tensors; []float32 or []int32 by the tensor's type.
+	ReadBatch(t *Tensor, dst any) error
+	WriteBatch(t *Tensor, src any) error
+	// ReadGrad reads the summed gradient of the last step (tests and diagnosis).
+	ReadGrad(dst []float32) error
+	// Trace replays the last step op by op and reports the first op whose result is not finite.
+	FirstBad() (string, error)
+	Memory() int64 // bytes the runner holds
+	Close() error
+}
+
+// Counters count what a device was asked to do since it was opened. Only the goroutine that drives the
+// device writes them.
+type Counters struct {
+	Steps       int64 // Run calls
+	Launches    int64 // kernel or graph launches; on a CPU, forks
+	Waits       int64 // times the host waited for the device
+	CopiesIn    int64 // host to device
+	CopiesOut   int64 // device to host
+	BytesIn     int64
+	BytesOut    int64
+	Allocations int64 // device allocations
+}

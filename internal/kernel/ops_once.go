@@ -1,0 +1,40 @@
+package kernel
+
+// AdamW sums the gradients of all shards in a fixed order, clips by the global norm and updates
+// weights and moments in one pass over flat buffers. A norm that is not finite skips the update and marks the
+// step in Metrics.BadStep. The learning rate is the control block's, scaled linearly over the first Warmup steps.
+type AdamW struct {
+	Layout              *Layout
+	Beta1, Beta2        float64
+	Eps, Decay, MaxNorm float32 // MaxNorm 0: no clipping
+	Warmup              int
+}
+
+// Kind names the op.
+func (o *AdamW) Kind() string { return "adamw" }
+
+// Args visits nothing: the op owns the flat buffers as a whole.
+func (o *AdamW) Args(func(*Tensor, Access)) {}
+
+// Cost counts sixteen operations and seven four-byte accesses a weight.
+func (o *AdamW) Cost() Cost { return Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)} }
+
+// Tally adds the step's results to the metrics and, where Decay is set, to the running baseline. All
+// tensors live in Batch space; rows past the batch's end are not counted.
+type Tally struct {
+	Length, LogProb, Entropy, Steps *Tensor // [B,S]
+	Adv                             *Tensor // [B,S]
+	Base                            *Tensor // [B,1]
+	EMADecay                        float64
+}
+
+// Kind names the op.
+func (o *Tally) Kind() string { return "tally" }
+
+// Args visits the tensors.
+func (o *Tally) Args(f func(*Tensor, Access)) {
+	visit(f, Read, o.Length, o.LogProb, o.Entropy, o.Steps, o.Adv, o.Base)
+}
+
+// Cost counts nothing worth the name.
+func (o *Tally) Cost() Cost { return Cost{0, bytesOf(o)} }

@@ -1,0 +1,205 @@
+package kernel
+
+import "haul/internal/rng"
+
+// Generate makes the shard's routing instances: instance `first + row` of the run, a pure function of
+// (Seed, Purpose, index). Node j spends Philox block j: word 0 x, word 1 y, word 2 demand.
+// With Symmetries = 8, row r is instance r/8 under symmetry r%8 of the unit square.
+type Generate struct {
+	PosX, PosY *Tensor // [B,N]
+	Demand     *Tensor // I32 [B,N]
+	Feature    *Tensor // [B,N,4]: x, y, demand/capacity, depot flag
+	Seed       uint64
+	Purpose    rng.Purpose
+	Grid       int32 // integer coordinates 0..Grid scaled to the unit square; 0: uniform floats
+	Capacity   int32
+	DemandMin  int32
+	DemandMax  int32
+	Symmetries int // 1 or 8
+}
+
+// Kind names the op.
+func (o *Generate) Kind() string { return "generate" }
+
+// Args visits the tensors.
+func (o *Generate) Args(f func(*Tensor, Access)) {
+	visit(f, Write, o.PosX, o.PosY, o.Demand, o.Feature)
+}
+
+// Cost counts no floating-point work worth the name.
+func (o *Generate) Cost() Cost { return Cost{0, bytesOf(o)} }
+
+// Feature builds Feature from positions and demands that the host wrote.
+type Feature struct {
+	Feature, PosX, PosY, Demand *Tensor
+	Capacity                    int32
+}
+
+// Kind names the op.
+func (o *Feature) Kind() string { return "feature" }
+
+// Args visits the tensors.
+func (o *Feature) Args(f func(*Tensor, Access)) {
+	visit(f, Read, o.PosX, o.PosY, o.Demand)
+	visit(f, Write, o.Feature)
+}
+
+// Cost counts a division a node.
+func (o *Feature) Cost() Cost { return Cost{int64(o.PosX.Len()), bytesOf(o)} }
+
+// Choice says how a rollout picks its next node.
+type Choice uint8
+
+// The choices.
+const (
+	Sample Choice = iota // inverse CDF over nodes in order, one uniform a (instance, start, step)
+	Greedy               // the most likely node, the lowest index on ties
+	Replay               // the actions already in Actions
+)
+
+// Clip is the bound of the pointer's logits.
+const Clip = 10
+
+// Decoder is what a rollout and its gradient read of the policy: the absorbed projections of each node.
+//
+//	query     q = Node[cur] + Graph + (load left / Capacity)·Load
+//	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
+//	logits    Clip·tanh(g·Pointer_j/sqrt(D)) / temperature over allowed j
+type Decoder struct {
+	Proj     *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
+	Pointer  *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
+	Graph    *Tensor // [B,D]
+	Load     *Tensor // [D], a weight
+	PosX     *Tensor
+	PosY     *Tensor
+	Demand   *Tensor
+	Heads    int
+	Capacity int32
+}
+
+// Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
+// customer and a demand over the load left are forbidden; the depot is forbidden at the depot
+// while customers remain; when all are served only the depot is left; the row ends there. With Forced,
+// start s of an instance begins at customer s+1 and that first action is not scored.
+type Rollout struct {
+	Decoder
+	Actions *Tensor // I32 [B,S,T]; zero after the end
+	Steps   *Tensor // I32 [B,S]: actions taken, the final return included
+	Length  *Tensor // [B,S] route length
+	LogProb *Tensor // [B,S] Σ log π of the scored actions, at the control block's temperature
+	Entropy *Tensor // [B,S] mean entropy over the scored steps
+	Choice  Choice
+	Forced  bool
+	Seed    uint64
+	Purpose rng.Purpose // the actions' stream
+}
+
+// Kind names the op.
+func (o *Rollout) Kind() string {
+	if o.Choice == Greedy {
+		return "rollout.greedy"
+	}
+	return "rollout"
+}
+
+func (d *Decoder) args(f func(*Tensor, Access)) {
+	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Load, d.PosX, d.PosY, d.Demand)
+}
+
+// Args visits the tensors.
+func (o *Rollout) Args(f func(*Tensor, Access)) {
+	o.Decoder.args(f)
+	if o.Choice == Replay {
+		visit(f, Read, o.Actions)
+	} else {
+		visit(f, Write, o.Actions)
+	}
+	visit(f, Write, o.Steps, o.Length, o.LogProb, o.Entropy)
+}
+
+// stepCost is the FLOPs of one decode step of one row: three products of N·D multiply-adds.
+func (d *Decoder) stepCost() int64 {
+	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
+}
+
+// Cost assumes expectedSteps decode steps a row; the true number is only known once actions are drawn.
+func (o *Rollout) Cost() Cost {
+	b, s, _, n, _ := o.Dims()
+	return Cost{int64(b*s) * expectedSteps(n) * o.stepCost(), bytesOf(o)}
+}
+
+// expectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
+func expectedSteps(n int) int64 { return int64(n-1) + int64(n+3)/5 }
+
+// Dims returns B, S, T, N, D.
+func (o *Rollout) Dims() (b, s, t, n, d int) {
+	return o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2], o.Pointer.Shape[1], o.Pointer.Shape[2]
+}
+
+// RolloutGrad recomputes every scored decode step from the recorded actions, all at once, and
+// returns the gradient of Σ over rows of Adv·LogProb - (entropy coefficient·Weight)·Entropy.
+type RolloutGrad struct {
+	Decoder
+	DProj    *Tensor // [B,N,≥3D]: its first 3D columns are written
+	DPointer *Tensor // [B,N,D]
+	DGraph   *Tensor // [B,D]
+	DLoad    *Tensor // [D], accumulated
+	Actions  *Tensor
+	Steps    *Tensor
+	Adv      *Tensor // [B,S]: weight of each row's log-probability in the loss
+	Weight   float32 // 1/(instances·starts): weight of each row's entropy, times the coefficient
+	Forced   bool
+}
+
+// Kind names the op.
+func (o *RolloutGrad) Kind() string { return "rollout.grad" }
+
+// Args visits the tensors.
+func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
+	o.Decoder.args(f)
+	visit(f, Read, o.Actions, o.Steps, o.Adv)
+	visit(f, Write, o.DProj, o.DPointer, o.DGraph)
+	visit(f, Update, o.DLoad)
+}
+
+// Cost counts the recomputed steps and twice that for their gradients.
+func (o *RolloutGrad) Cost() Cost {
+	n := o.Pointer.Shape[1]
+	return Cost{3 * int64(o.Adv.Len()) * expectedSteps(n) * o.stepCost(), bytesOf(o)}
+}
+
+// BaselineMode says what is subtracted from a route's length.
+type BaselineMode uint8
+
+// The baselines.
+const (
+	SharedMean BaselineMode = iota // the mean over the instance's starts (POMO)
+	Given                          // Base[b], a greedy rollout of a frozen policy
+	Running                        // the running mean of batch means; the first batch only starts it
+)
+
+// Advantage: Adv[b,s] = (Length[b,s] - baseline)·Weight, and Base[b] where the op computes the baseline.
+// Rows past the batch's end get 0.
+type Advantage struct {
+	Adv, Length *Tensor // [B,S]
+	Base        *Tensor // [B,1]: read with Given, else written
+	Mode        BaselineMode
+	Weight      float32 // 1/(instances·starts)
+}
+
+// Kind names the op.
+func (o *Advantage) Kind() string { return "advantage" }
+
+// Args visits the tensors.
+func (o *Advantage) Args(f func(*Tensor, Access)) {
+	visit(f, Read, o.Length)
+	visit(f, Write, o.Adv)
+	if o.Mode == Given {
+		visit(f, Read, o.Base)
+	} else {
+		visit(f, Write, o.Base)
+	}
+}
+
+// Cost counts two operations a row.
+func (o *Advantage) Cost() Cost { return Cost{2 * int64(o.Adv.Len()), bytesOf(o)} }

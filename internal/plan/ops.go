@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+// Linear records y = x·wᵀ + bias + residual; bias and residual may be nil.
+func (p *Plan) Linear(name string, x, w, bias, residual *kernel.Tensor) *kernel.Tensor {
+	if x.Cols() != w.Shape[1] {
+		panic(fmt.Sprintf("plan: linear %s: input %v, weight %v", name, x, w))
+	}
+	shape := append([]int(nil), x.Shape...)
+	shape[len(shape)-1] = w.Shape[0]
+	y := p.Shard(name, shape...)
+	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Residual: residual})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dy := p.Grad(y)
+		if dw := p.gradWeight(w); dw != nil {
+			p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
+		}
+		if p.needsGrad(x) {
+			dx, acc := p.contribute(x)
+			p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Accumulate: acc})
+		}
+		p.share(residual, y)
+	})
+	return y
+}
+
+// needsGrad: features come from data, everything else from weights.
+func (p *Plan) needsGrad(x *kernel.Tensor) bool { return !p.data(x) }
+
+// data reports whether x was made by an op that has no gradient.
+func (p *Plan) data(x *kernel.Tensor) bool {
+	for _, o := range p.prog.PerShard {
+		made := false
+		o.Args(func(t *kernel.Tensor, a kernel.Access) { made = made || a == kernel.Write && t == x.Root() })
+		if made {
+			switch o.(type) {
+			case *kernel.Generate, *kernel.Feature:
+				return true
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// Norm records layer normalisation of x.
+func (p *Plan) Norm(name string, x, gamma, beta *kernel.Tensor) *kernel.Tensor {
+	y := p.Shard(name, x.Shape...)
+	mean, rstd := p.Shard(name+".mean", x.Rows()), p.Shard(name+".rstd", x.Rows())
+	p.op(&kernel.Norm{Y: y, Mean: mean, Rstd: rstd, X: x, Gamma: gamma, Beta: beta})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dx, acc := p.contribute(x)
+		p.op(&kernel.NormGrad{DX: dx, DGamma: p.gradWeight(gamma), DBeta: p.gradWeight(beta), DY: p.Grad(y),
+			X: x, Mean: mean, Rstd: rstd, Gamma: gamma, Accumulate: acc})
+	})
+	return y
+}
+
+// Attention records self-attention with distance bias over qkv [B,N,3D].
+func (p *Plan) Attention(name string, qkv, posX, posY, slope *kernel.Tensor, heads int) *kernel.Tensor {
+	b, n, d := qkv.Shape[0], qkv.Shape[1], qkv.Shape[2]/3
+	y := p.Shard(name, b, n, d)
+	prob := p.Shard(name+".p", b, heads, n, kernel.Pad(n))
+	p.op(&kernel.Attention{Y: y, P: prob, QKV: qkv, PosX: posX, PosY: posY, Slope: slope, Heads: heads})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dqkv, acc := p.contribute(qkv)
+		if acc {
+			panic("plan: attention input used twice")
+		}
+		p.op(&kernel.AttentionGrad{DQKV: dqkv, DSlope: p.gradWeight(slope), DY: p.Grad(y), P: prob, QKV: qkv,
+			PosX: posX, PosY: posY, Heads: heads})
+	})
+	return y
+}
+
+// GLU records the gated unit: half the columns times the sigmoid of the other half.
+func (p *Plan) GLU(name string, g *kernel.Tensor) *kernel.Tensor {
+	shape := append([]int(nil), g.Shape...)
+	shape[len(shape)-1] /= 2
+	y := p.Shard(name, shape...)
+	p.op(&kernel.GLU{Y: y, G: g})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dg, acc := p.contribute(g)
+		if acc {
+			panic("plan: glu input used twice")
+		}
+		p.op(&kernel.GLUGrad{DG: dg, DY: p.Grad(y), G: g})
+	})
+	return y
+}
+
+// Dropout records y = residual + x·mask/(1-rate).
+func (p *Plan) Dropout(name string, x, residual *kernel.Tensor, rate float32, site int, seed uint64) *kernel.Tensor {
+	y := p.Shard(name, x.Shape...)
+	nodes := x.Shape[1]
+	p.op(&kernel.Dropout{Y: y, X: x, Residual: residual, Rate: rate, Site: site, Nodes: nodes, Seed: seed})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dx, acc := p.contribute(x)
+		if acc {
+			panic("plan: dropout input used twice")
+		}
+		p.op(&kernel.Dropout{Y: dx, X: p.Grad(y), Rate: rate, Site: site, Nodes: nodes, Seed: seed})
+		p.share(residual, y)
+	})
+	return y
+}
+
+// MeanNodes records the mean over the nodes of each instance.
+func (p *Plan) MeanNodes(name string, x *kernel.Tensor) *kernel.Tensor {
+	y := p.Shard(name, x.Shape[0], x.Cols())
+	p.op(&kernel.MeanNodes{Y: y, X: x})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dx, acc := p.contribute(x)
+		p.op(&kernel.MeanNodesGrad{DX: dx, DY: p.Grad(y), Accumulate: acc})
+	})
+	return y
+}
+
+// Routes are the results of a rollout.
+type Routes struct {
+	Actions, Steps, Length, LogProb, Entropy *kernel.Tensor
+	op                                       *kernel.Rollout
+}
+
+// RolloutSpec says how routes are drawn.
+type RolloutSpec struct {
+	Choice  kernel.Choice
+	Starts  int
+	Forced  bool
+	MaxStep int // bound on decode steps
+	Seed    uint64
+	Keep    bool           // keep the actions for the host
+	Actions *kernel.Tensor // with Replay: what to replay
+}
+
+// Rollout records the decoding of routes.
+func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose rng.Purpose) *Routes {
+	b := p.B()
+	actions := s.Actions
+	if actions == nil && s.Keep {
+		actions = p.RowInts(name+".actions", b, s.Starts, s.MaxStep)
+	} else if actions == nil {
+		actions = p.ShardInts(name+".actions", b, s.Starts, s.MaxStep)
+	}
+	r := &Routes{Actions: actions, Steps: p.RowInts(name+".steps", b, s.Starts), Length: p.Rows(name+".length", b, s.Starts),
+		LogProb: p.Rows(name+".logprob", b, s.Starts), Entropy: p.Rows(name+".entropy", b, s.Starts)}
+	r.op = &kernel.Rollout{Decoder: dec, Actions: r.Actions, Steps: r.Steps, Length: r.Length, LogProb: r.LogProb,
+		Entropy: r.Entropy, Choice: s.Choice, Forced: s.Forced, Seed: s.Seed, Purpose: purpose}
+	p.op(r.op)
+	return r
+}
+
+// PolicyGradient records the gradient of mean(adv·log π) - coefficient·entropy into the decoder's inputs, where
+// reversing the tape starts.
+func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
+	d := r.op.Decoder
+	dproj, _ := p.contribute(d.Proj)
+	dpointer, _ := p.contribute(d.Pointer)
+	dgraph, _ := p.contribute(d.Graph)
+	p.op(&kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.Batch()*r.Length.Cols()), Forced: r.op.Forced})
+}
+
+// Advantage records (length - baseline)/(instances·starts). base is read with Given and otherwise made here.
+func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor) (adv, used *kernel.Tensor) {
+	if base == nil {
+		base = p.Rows("baseline", p.B(), 1)
+	}
+	adv = p.Rows("advantage", p.B(), r.Length.Cols())
+	p.op(&kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.Batch()*r.Length.Cols())})
+	return adv, base
+}

@@ -1,0 +1,170 @@
+// Package plan records a training step once, as data: tensors, fused ops, the gradients that
+// reverse them, and where everything lies in memory. A device compiles the recording and replays it.
+//
+// What a reader could break: ops are recorded in execution order, and a gradient's buffer may be
+// shared by the two ends of a residual connection. That is sound only because reversing the tape
+// emits every reader of the later gradient before any writer of the earlier one.
+package plan
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// Plan is a recording in progress. Errors in shapes are a caller's bug and panic.
+type Plan struct {
+	prog  *kernel.Program
+	tape  []func()
+	grads map[*kernel.Tensor]*kernel.Tensor
+	ready map[*kernel.Tensor]bool // gradients that hold something already
+	w, dw map[weightKey]*kernel.Tensor
+}
+
+type weightKey struct{ set, param int }
+
+// New starts a recording for steps of `batch` instances of `nodes` nodes on dev.
+func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout) *Plan {
+	shard := min(max(1, dev.ShardSize(nodes)), batch)
+	return &Plan{
+		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
+		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{},
+		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
+	}
+}
+
+// B is the number of instances in a shard: the leading dimension of everything recorded.
+func (p *Plan) B() int { return p.prog.Shard }
+
+// Batch is the number of instances in a step.
+func (p *Plan) Batch() int { return p.prog.Batch }
+
+// Program returns the recording, with its memory placed.
+func (p *Plan) Program() *kernel.Program {
+	place(p.prog)
+	return p.prog
+}
+
+// Compile places memory and hands the recording to the device.
+func (p *Plan) Compile(dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
+	if len(sets) < p.prog.Sets {
+		return nil, fmt.Errorf("compile %s: %d weight sets given, %d needed", p.prog.Name, len(sets), p.prog.Sets)
+	}
+	return dev.Compile(p.Program(), sets)
+}
+
+func (p *Plan) newTensor(name string, ty kernel.Type, sp kernel.Space, shape []int) *kernel.Tensor {
+	t := &kernel.Tensor{Name: name, Type: ty, Space: sp, Shape: shape, Stride: shape[len(shape)-1], ID: len(p.prog.Tensors)}
+	p.prog.Tensors = append(p.prog.Tensors, t)
+	return t
+}
+
+// Shard makes a float tensor that lives while a shard runs.
+func (p *Plan) Shard(name string, shape ...int) *kernel.Tensor {
+	return p.newTensor(name, kernel.F32, kernel.Shard, shape)
+}
+
+// ShardInts makes an integer tensor that lives while a shard runs.
+func (p *Plan) ShardInts(name string, shape ...int) *kernel.Tensor {
+	return p.newTensor(name, kernel.I32, kernel.Shard, shape)
+}
+
+// Rows makes a float tensor with a row for every instance of the batch, kept after the step.
+func (p *Plan) Rows(name string, shape ...int) *kernel.Tensor {
+	return p.newTensor(name, kernel.F32, kernel.Batch, shape)
+}
+
+// RowInts is Rows for integers.
+func (p *Plan) RowInts(name string, shape ...int) *kernel.Tensor {
+	return p.newTensor(name, kernel.I32, kernel.Batch, shape)
+}
+
+// Columns is a view of columns [from, to) of t.
+func (p *Plan) Columns(t *kernel.Tensor, from, to int) *kernel.Tensor {
+	shape := append([]int(nil), t.Shape...)
+	shape[len(shape)-1] = to - from
+	return &kernel.Tensor{Name: fmt.Sprintf("%s[%d:%d]", t.Name, from, to), Type: t.Type, Space: t.Space,
+		Shape: shape, Offset: from, Stride: t.Stride, Parent: t, ID: t.ID}
+}
+
+// Weight returns parameter `param` of weight set `set`.
+func (p *Plan) Weight(set, param int) *kernel.Tensor {
+	p.prog.Sets = max(p.prog.Sets, set+1)
+	return p.param(p.w, kernel.Weight, set, param)
+}
+
+// gradWeight returns where the gradient of a policy weight is summed, or nil for a frozen one.
+func (p *Plan) gradWeight(w *kernel.Tensor) *kernel.Tensor {
+	if w == nil || w.Set != 0 {
+		return nil
+	}
+	for k, t := range p.w {
+		if t == w {
+			return p.param(p.dw, kernel.Grad, 0, k.param)
+		}
+	}
+	panic("plan: gradient of a tensor that is no weight: " + w.Name)
+}
+
+func (p *Plan) param(m map[weightKey]*kernel.Tensor, sp kernel.Space, set, param int) *kernel.Tensor {
+	k := weightKey{set, param}
+	if t, ok := m[k]; ok {
+		return t
+	}
+	pr := p.prog.Layout.Params[param]
+	t := p.newTensor(pr.Name, kernel.F32, sp, pr.Shape)
+	t.Set, t.Offset = set, pr.Offset
+	m[k] = t
+	return t
+}
+
+func (p *Plan) op(o kernel.Op)     { p.prog.PerShard = append(p.prog.PerShard, o) }
+func (p *Plan) reverse(f func())   { p.tape = append(p.tape, f) }
+func (p *Plan) Once(o kernel.Op)   { p.prog.Once = append(p.prog.Once, o) }
+func (p *Plan) Append(o kernel.Op) { p.op(o) }
+
+// Backward reverses the tape: every op recorded so far whose result has a gradient emits its own.
+func (p *Plan) Backward() {
+	for i := len(p.tape) - 1; i >= 0; i-- {
+		p.tape[i]()
+	}
+	p.tape = nil
+}
+
+// Grad returns the gradient buffer of t, made on first use.
+func (p *Plan) Grad(t *kernel.Tensor) *kernel.Tensor {
+	if t.Parent != nil {
+		return p.Columns(p.Grad(t.Parent), t.Offset, t.Offset+t.Cols())
+	}
+	g, ok := p.grads[t]
+	if !ok {
+		g = p.Shard("d."+t.Name, t.Shape...)
+		p.grads[t] = g
+	}
+	return g
+}
+
+// contribute returns t's gradient and whether a writer must add to what is there.
+func (p *Plan) contribute(t *kernel.Tensor) (g *kernel.Tensor, accumulate bool) {
+	g = p.Grad(t)
+	accumulate = p.ready[t]
+	p.ready[t] = true
+	return g, accumulate
+}
+
+// SeedGrad declares that g already holds the gradient of t: where a reversal starts.
+func (p *Plan) SeedGrad(t, g *kernel.Tensor) {
+	p.grads[t] = g
+	p.ready[t] = true
+}
+
+// share lets the input of a residual connection take over the output's gradient buffer.
+func (p *Plan) share(residual, y *kernel.Tensor) {
+	if residual == nil {
+		return
+	}
+	if p.ready[residual] {
+		panic("plan: residual input " + residual.Name + " has a gradient before its connection is reversed")
+	}
+	p.grads[residual], p.ready[residual] = p.Grad(y), true
+}
