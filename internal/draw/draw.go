@@ -1,0 +1,126 @@
+// Package draw turns what the program knows into pictures: routes on a map, as SVG and PNG.
+//
+// One drawing routine serves both formats: everything is drawn on gonum's vg.Canvas, in points, with
+// the origin at the bottom left. Nothing here may branch on the format except newCanvas and encode,
+// or the two pictures of one solution would drift apart.
+package draw
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	xfont "golang.org/x/image/font"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/font/liberation"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Format is a picture's file format.
+type Format string
+
+// The formats that can be written.
+const (
+	SVG Format = "svg"
+	PNG Format = "png"
+)
+
+// FormatOf reads the format off a file name's extension.
+func FormatOf(path string) (Format, error) {
+	ext := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
+	switch f := Format(ext); f {
+	case SVG, PNG:
+		return f, nil
+	case "":
+		return "", fmt.Errorf("picture %q has no extension: use .svg or .png", path)
+	default:
+		return "", fmt.Errorf("picture %q: cannot write %q, use .svg or .png", path, ext)
+	}
+}
+
+// pngDPI gives a picture two pixels a point, sharp on screens with dense pixels.
+const pngDPI = 144
+
+func newCanvas(f Format, w, h vg.Length) (vg.CanvasWriterTo, error) {
+	switch f {
+	case SVG:
+		return vgsvg.New(w, h), nil
+	case PNG:
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(pngDPI))}, nil
+	default:
+		return nil, fmt.Errorf("cannot draw format %q: use svg or png", f)
+	}
+}
+
+// encode writes the finished canvas. vgsvg names the one font it was measured with; the families
+// added here share its metrics, so that a viewer without it shows the same layout.
+func encode(w io.Writer, f Format, c vg.CanvasWriterTo) error {
+	if f != SVG {
+		_, err := c.WriteTo(w)
+		return err
+	}
+	var buf bytes.Buffer
+	if _, err := c.WriteTo(&buf); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(buf.Bytes(),
+		[]byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	return err
+}
+
+var fonts = font.NewCache(liberation.Collection())
+
+func face(size vg.Length, bold bool) font.Face {
+	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	if bold {
+		f.Weight = xfont.WeightBold
+	}
+	return fonts.Lookup(f, size)
+}
+
+// pen adds the handful of shapes the pictures use to a canvas.
+type pen struct{ vg.Canvas }
+
+func (p pen) rect(c color.Color, x, y, w, h vg.Length) {
+	var path vg.Path
+	path.Move(vg.Point{X: x, Y: y})
+	path.Line(vg.Point{X: x + w, Y: y})
+	path.Line(vg.Point{X: x + w, Y: y + h})
+	path.Line(vg.Point{X: x, Y: y + h})
+	path.Close()
+	p.SetColor(c)
+	p.Fill(path)
+}
+
+func (p pen) disc(c color.Color, at vg.Point, r vg.Length) {
+	var path vg.Path
+	path.Move(vg.Point{X: at.X + r, Y: at.Y})
+	path.Arc(at, r, 0, 2*math.Pi)
+	path.Close()
+	p.SetColor(c)
+	p.Fill(path)
+}
+
+func (p pen) line(c color.Color, width vg.Length, pts ...vg.Point) {
+	var path vg.Path
+	path.Move(pts[0])
+	for _, pt := range pts[1:] {
+		path.Line(pt)
+	}
+	p.SetColor(c)
+	p.SetLineWidth(width)
+	p.Stroke(path)
+}
+
+// text writes s with its baseline starting at the point and returns the width it took.
+func (p pen) text(c color.Color, f font.Face, at vg.Point, s string) vg.Length {
+	p.SetColor(c)
+	p.FillString(f, at, s)
+	return f.Width(s)
+}

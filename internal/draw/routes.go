@@ -1,0 +1,269 @@
+package draw
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot/vg"
+
+	"haul/internal/cvrp"
+)
+
+// The page, in points. The field between header and footer takes the instance's own aspect ratio.
+const (
+	pageWidth  = vg.Length(640)
+	margin     = vg.Length(28)
+	header     = vg.Length(62)
+	footer     = vg.Length(44)
+	inset      = vg.Length(18) // keeps the largest disc inside the field
+	minAspect  = 0.45          // height over width of the field
+	maxAspect  = 1.1
+	lineWidth  = vg.Length(1.7)
+	depotWidth = vg.Length(0.8)
+)
+
+var (
+	paper = color.NRGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
+	field = color.NRGBA{R: 0xf7, G: 0xf7, B: 0xf5, A: 0xff}
+	ink   = color.NRGBA{R: 0x1f, G: 0x23, B: 0x28, A: 0xff}
+	faded = color.NRGBA{R: 0x65, G: 0x6d, B: 0x76, A: 0xff}
+)
+
+// palette is Paul Tol's "muted" qualitative scheme, without the sand that vanishes on a light field:
+// its neighbours stay apart for every common form of colour blindness.
+var palette = []color.NRGBA{
+	{R: 0xcc, G: 0x66, B: 0x77, A: 0xff}, // rose
+	{R: 0x33, G: 0x22, B: 0x88, A: 0xff}, // indigo
+	{R: 0x44, G: 0xaa, B: 0x99, A: 0xff}, // teal
+	{R: 0x88, G: 0x22, B: 0x55, A: 0xff}, // wine
+	{R: 0x88, G: 0xcc, B: 0xee, A: 0xff}, // cyan
+	{R: 0x99, G: 0x99, B: 0x33, A: 0xff}, // olive
+	{R: 0x11, G: 0x77, B: 0x33, A: 0xff}, // green
+	{R: 0xaa, G: 0x44, B: 0x99, A: 0xff}, // purple
+}
+
+// Routes draws a solution: the depot a square, customers discs whose area is their demand, a colour
+// a route, and the cost above. A caption, when given, follows the counts (the method, say).
+// The solution must have passed cvrp.Validate; the problem must have coordinates.
+func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption string) error {
+	place, size, err := project(p)
+	if err != nil {
+		return err
+	}
+	c, err := newCanvas(f, pageWidth, header+size.Y+footer)
+	if err != nil {
+		return err
+	}
+	d := pen{c}
+	d.rect(paper, 0, 0, pageWidth, header+size.Y+footer)
+	d.rect(field, margin, footer, size.X, size.Y)
+	drawTitle(d, p, s, caption, footer+size.Y)
+
+	depot := place(0)
+	colours := coloursByAngle(depot, s, place)
+	for i, route := range s.Routes {
+		drawRoute(d, colours[i], depot, route, place)
+	}
+	radius := radiusOf(p, size)
+	drawCustomers(d, p, s, colours, place, radius)
+	drawDepot(d, depot)
+	drawKey(d, p, radius)
+	return encode(w, f, c)
+}
+
+// project maps nodes to points on the page, both axes at one scale, and sizes the field.
+func project(p *cvrp.Problem) (func(int) vg.Point, vg.Point, error) {
+	if len(p.X) == 0 {
+		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", nameOf(p))
+	}
+	minX, maxX := slices.Min(p.X), slices.Max(p.X)
+	minY, maxY := slices.Min(p.Y), slices.Max(p.Y)
+	dx, dy := maxX-minX, maxY-minY
+	extent := math.Max(dx, dy)
+	if extent == 0 {
+		extent = 1 // every node on one spot: any scale will do
+	}
+	if math.IsInf(extent, 0) || math.IsNaN(extent) {
+		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: its coordinates span an infinite distance", nameOf(p))
+	}
+	width := pageWidth - 2*margin
+	aspect := maxAspect
+	if dx > 0 {
+		aspect = min(max(dy/dx, minAspect), maxAspect)
+	}
+	size := vg.Point{X: width, Y: vg.Length(aspect) * width}
+	innerX, innerY := float64(size.X-2*inset), float64(size.Y-2*inset)
+	scale := math.Min(innerX/math.Max(dx, extent*1e-9), innerY/math.Max(dy, extent*1e-9))
+	// What the clamped aspect leaves over is shared between the two sides.
+	x0 := float64(margin+inset) + (innerX-scale*dx)/2
+	y0 := float64(footer+inset) + (innerY-scale*dy)/2
+	return func(v int) vg.Point {
+		return vg.Point{X: vg.Length(x0 + scale*(p.X[v]-minX)), Y: vg.Length(y0 + scale*(p.Y[v]-minY))}
+	}, size, nil
+}
+
+// coloursByAngle hands out the palette in the order of the routes' directions as the depot sees
+// them, so that routes side by side never share a colour.
+func coloursByAngle(depot vg.Point, s cvrp.Solution, place func(int) vg.Point) []color.NRGBA {
+	angle := make([]float64, len(s.Routes))
+	order := make([]int, len(s.Routes))
+	for i, route := range s.Routes {
+		var x, y vg.Length
+		for _, v := range route {
+			at := place(int(v))
+			x, y = x+at.X-depot.X, y+at.Y-depot.Y
+		}
+		angle[i], order[i] = math.Atan2(float64(y), float64(x)), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case angle[a] < angle[b]:
+			return -1
+		case angle[a] > angle[b]:
+			return 1
+		}
+		return 0
+	})
+	out := make([]color.NRGBA, len(s.Routes))
+	for rank, i := range order {
+		out[i] = palette[rank%len(palette)]
+	}
+	// The circle closes: the last route lies beside the first.
+	if n := len(order); n > 1 && n%len(palette) == 1 {
+		out[order[n-1]] = palette[len(palette)/2]
+	}
+	return out
+}
+
+// drawRoute draws the legs between customers in full and the two legs to the depot thin and pale:
+// around the depot of a large instance they would otherwise hide everything else.
+func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(int) vg.Point) {
+	if len(route) == 0 {
+		return
+	}
+	pts := make([]vg.Point, len(route))
+	for i, v := range route {
+		pts[i] = place(int(v))
+	}
+	pale := c
+	pale.A = 0x99
+	d.line(pale, depotWidth, depot, pts[0])
+	d.line(pale, depotWidth, pts[len(pts)-1], depot)
+	if len(pts) > 1 {
+		d.line(c, lineWidth, pts...)
+	}
+}
+
+// drawCustomers draws the largest first: a small disc near a large one stays in sight.
+func drawCustomers(d pen, p *cvrp.Problem, s cvrp.Solution, colours []color.NRGBA, place func(int) vg.Point, radius func(int32) vg.Length) {
+	type customer struct {
+		node   int32
+		colour color.NRGBA
+	}
+	var all []customer
+	for i, route := range s.Routes {
+		for _, v := range route {
+			all = append(all, customer{v, colours[i]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b customer) int { return int(p.Demand[b.node]) - int(p.Demand[a.node]) })
+	for _, c := range all {
+		at, r := place(int(c.node)), radius(p.Demand[c.node])
+		d.disc(field, at, r+1)
+		d.disc(c.colour, at, r)
+	}
+}
+
+func drawDepot(d pen, at vg.Point) {
+	const half = vg.Length(5.5)
+	d.rect(field, at.X-half-1.5, at.Y-half-1.5, 2*half+3, 2*half+3)
+	d.rect(ink, at.X-half, at.Y-half, 2*half, 2*half)
+}
+
+// radiusOf returns the disc radius of a demand: area in proportion, the largest chosen so that
+// discs rarely overlap at this number of customers, the smallest still visible.
+func radiusOf(p *cvrp.Problem, size vg.Point) func(int32) vg.Length {
+	top := float64(max(slices.Max(p.Demand), 1))
+	room := math.Sqrt(float64(size.X*size.Y) / float64(max(p.N(), 1)))
+	largest := min(max(0.14*room, 2.5), 9)
+	return func(demand int32) vg.Length {
+		return vg.Length(max(largest*math.Sqrt(float64(demand)/top), 1.3))
+	}
+}
+
+func drawTitle(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, top vg.Length) {
+	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, nameOf(p))
+	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s)))
+	line := fmt.Sprintf("%s · %s · capacity %s", count(len(s.Routes), "route"), count(p.N(), "customer"), group(int64(p.Capacity)))
+	if caption != "" {
+		line += " · " + caption
+	}
+	d.text(faded, face(11, false), vg.Point{X: margin, Y: top + 13}, line)
+}
+
+// drawKey explains the marks: the depot, and discs at the smallest and largest demand.
+func drawKey(d pen, p *cvrp.Problem, radius func(int32) vg.Length) {
+	const mid = vg.Length(22)
+	small := face(10, false)
+	x := margin
+	d.rect(ink, x, mid-4, 8, 8)
+	x += 14
+	x += d.text(faded, small, vg.Point{X: x, Y: mid - 3.5}, "depot") + 22
+	if p.N() == 0 {
+		return
+	}
+	low, high := slices.Min(p.Demand[1:]), slices.Max(p.Demand[1:])
+	marks := []int32{low}
+	if high > low {
+		marks = append(marks, high)
+	}
+	x += d.text(faded, small, vg.Point{X: x, Y: mid - 3.5}, "demand") + 12
+	for _, q := range marks {
+		r := radius(q)
+		d.disc(faded, vg.Point{X: x + r, Y: mid}, r)
+		x += 2*r + 5
+		x += d.text(faded, small, vg.Point{X: x, Y: mid - 3.5}, group(int64(q))) + 14
+	}
+}
+
+// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four decimals.
+func Cost(c float64) string {
+	switch {
+	case c == math.Trunc(c) && math.Abs(c) < 1e15:
+		return group(int64(c))
+	case math.Abs(c) >= 1e4 && math.Abs(c) < 1e15:
+		return group(int64(math.Round(c)))
+	default:
+		return strconv.FormatFloat(c, 'f', 4, 64)
+	}
+}
+
+func group(v int64) string {
+	s := strconv.FormatInt(v, 10)
+	start := 0
+	if v < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return group(int64(n)) + " " + noun + "s"
+}
+
+func nameOf(p *cvrp.Problem) string {
+	if p.Name == "" {
+		return "unnamed instance"
+	}
+	return p.Name
+}
