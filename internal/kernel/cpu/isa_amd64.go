@@ -8,6 +8,7 @@ var avx512, avx2 = plain, plain
 // vectorSets finishes the tables and returns those this processor and its operating system support.
 func vectorSets() []*primitives {
 	avx512.name, avx2.name = "avx512", "avx2"
+	avx512.gemm, avx2.gemm = gemmAVX512, gemmAVX2
 	var out []*primitives
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasFMA {
 		out = append(out, &avx512)

@@ -1,0 +1,208 @@
+package cpu
+
+// What a reader could break: for m > 1 an element is one chain of FMAs in the order of l that starts
+// from bias + R, in every tile shape and both instruction sets. Blocking over k keeps the chain by
+// carrying it through C, which is why R enters first. So C's bits depend on its own row, column and
+// k alone. For m = 1 an element is four chains, l mod 4, and the product is never blocked over k.
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+//go:generate go run -C _generate ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg cpu
+
+// tile is what the assembly reads: t.tiles tiles of t.rows rows, one below the other, over one strip
+// of columns. Strides count bytes. The assembly moves a and r down as it goes, past the end of their
+// matrices after the last tile; they are not pointers so that the collector never sees them there.
+type tile struct {
+	c                       unsafe.Pointer
+	a                       uintptr
+	b, bias                 unsafe.Pointer
+	r                       uintptr
+	rows, tiles, k          int
+	ldc, ars, aks, bks, ldr int
+	mask                    uint64 // columns of the last vector: a bit each (512) or a byte each (256)
+}
+
+// The generator knows the fields by these offsets.
+var _ = [1]struct{}{}[unsafe.Sizeof(tile{})-14*8|
+	unsafe.Offsetof(tile{}.rows)-40|unsafe.Offsetof(tile{}.ldc)-64|unsafe.Offsetof(tile{}.mask)-104]
+
+const (
+	// rowBlock rows of A are taken through every panel before the next rows, so that they stay in L2.
+	rowBlock = 192
+	// depthBlock is the longest run of k whose panel of B stays in L1 beside the rows of A.
+	depthBlock = 128
+)
+
+func gemmAVX512(g *gemmArgs) {
+	gemmStrips(g, panel)
+	runtime.KeepAlive(g)
+}
+
+func gemmAVX2(g *gemmArgs) {
+	gemmStrips(g, 16)
+	runtime.KeepAlive(g)
+}
+
+// gemmStrips walks the product in strips of columns: whole panels for AVX-512, sixteen for AVX2.
+func gemmStrips(g *gemmArgs, width int) {
+	if g.m == 1 {
+		gemmBlock(g, width, 0, 1, 0, g.k)
+		return
+	}
+	for i := 0; i < g.m; i += rowBlock {
+		rows := min(rowBlock, g.m-i)
+		if g.k <= depthBlock {
+			gemmBlock(g, width, i, rows, 0, g.k)
+			continue
+		}
+		blocks := (g.k + depthBlock - 1) / depthBlock
+		for d := range blocks {
+			// Ends on multiples of four leave the unrolled loop no rest.
+			from, to := g.k*d/blocks&^3, g.k*(d+1)/blocks&^3
+			if d == blocks-1 {
+				to = g.k
+			}
+			gemmBlock(g, width, i, rows, from, to)
+		}
+	}
+}
+
+// gemmBlock adds the products of l in [from, to) to rows [i, i+rows) of C.
+func gemmBlock(g *gemmArgs, width, i, rows, from, to int) {
+	t := tile{
+		k: to - from, ldc: g.ldc * 4, ars: g.ars * 4, aks: g.aks * 4, bks: g.bks * 4, ldr: g.ldr * 4,
+	}
+	a := uintptr(unsafe.Add(g.a, (i*g.ars+from*g.aks)*4))
+	for j := 0; j < g.n; j += width {
+		c := unsafe.Add(g.c, (i*g.ldc+j)*4)
+		t.c, t.a = c, a
+		t.b = unsafe.Add(g.b, (j/panel*g.bps+from*g.bks+j%panel)*4)
+		t.bias, t.r = nil, 0
+		switch {
+		case from > 0:
+			t.r, t.ldr = uintptr(c), t.ldc
+		default:
+			if g.bias != nil {
+				t.bias = unsafe.Add(g.bias, j*4)
+			}
+			if g.r != nil {
+				t.r = uintptr(unsafe.Add(g.r, (i*g.ldr+j)*4))
+			}
+		}
+		if width == panel {
+			t.run512(min(width, g.n-j), rows, g.m == 1)
+		} else {
+			t.run256(min(width, g.n-j), rows, g.m == 1)
+		}
+	}
+}
+
+// split shares rows evenly over the fewest tiles of at most `most` rows: big tiles of base+1 rows,
+// then small ones of base rows.
+func split(rows, most int) (base, big, small int) {
+	tiles := (rows + most - 1) / most
+	base, big = rows/tiles, rows%tiles
+	return base, big, tiles - big
+}
+
+// The most rows of a tile by its vectors of columns, as the generator has them.
+var most512, most256 = [5]int{1: 12, 2: 12, 3: 8, 4: 6}, [3]int{1: 6, 2: 6}
+
+func (t *tile) run512(cols, rows int, single bool) {
+	v := (cols + 15) / 16
+	last := cols - (v-1)*16
+	t.mask = 1<<last - 1
+	if single {
+		t.row512(v)
+		return
+	}
+	base, big, small := split(rows, most512[v])
+	if big > 0 {
+		t.rows, t.tiles = base+1, big
+		t.tiles512(v, last < 16)
+		t.c = unsafe.Add(t.c, big*(base+1)*t.ldc)
+	}
+	t.rows, t.tiles = base, small
+	t.tiles512(v, last < 16)
+}
+
+func (t *tile) run256(cols, rows int, single bool) {
+	v := (cols + 7) / 8
+	last := cols - (v-1)*8
+	t.mask = ^uint64(0) >> (64 - 8*last)
+	if single {
+		t.row256(v)
+		return
+	}
+	base, big, small := split(rows, most256[v])
+	if big > 0 {
+		t.rows, t.tiles = base+1, big
+		t.tiles256(v, last < 8)
+		t.c = unsafe.Add(t.c, big*(base+1)*t.ldc)
+	}
+	t.rows, t.tiles = base, small
+	t.tiles256(v, last < 8)
+}
+
+func (t *tile) words() *[14]uintptr { return (*[14]uintptr)(unsafe.Pointer(t)) }
+
+func (t *tile) tiles512(v int, masked bool) {
+	w := t.words()
+	switch {
+	case v == 4 && !masked:
+		tiles512x4(w)
+	case v == 4:
+		tiles512x4Masked(w)
+	case v == 3 && !masked:
+		tiles512x3(w)
+	case v == 3:
+		tiles512x3Masked(w)
+	case v == 2 && !masked:
+		tiles512x2(w)
+	case v == 2:
+		tiles512x2Masked(w)
+	case !masked:
+		tiles512x1(w)
+	default:
+		tiles512x1Masked(w)
+	}
+}
+
+func (t *tile) tiles256(v int, masked bool) {
+	w := t.words()
+	switch {
+	case v == 2 && !masked:
+		tiles256x2(w)
+	case v == 2:
+		tiles256x2Masked(w)
+	case !masked:
+		tiles256x1(w)
+	default:
+		tiles256x1Masked(w)
+	}
+}
+
+func (t *tile) row512(v int) {
+	w := t.words()
+	switch v {
+	case 4:
+		row512x4(w)
+	case 3:
+		row512x3(w)
+	case 2:
+		row512x2(w)
+	default:
+		row512x1(w)
+	}
+}
+
+func (t *tile) row256(v int) {
+	if v == 2 {
+		row256x2(t.words())
+	} else {
+		row256x1(t.words())
+	}
+}

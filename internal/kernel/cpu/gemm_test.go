@@ -1,0 +1,227 @@
+//go:build unix
+
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// product is one call of gemm with every operand its own slice, so that a test can place each.
+type product struct {
+	m, n, k                      int
+	transposed                   bool // A is [k][m]
+	packed                       bool // B is in panels
+	bias, residual, inPlace      bool
+	padA, padB, padC, padR, skew int // extra columns of each matrix; skew floats before each
+}
+
+func (p product) String() string { return fmt.Sprintf("%+v", struct{ product }{p}.product) }
+
+// operands are the slices of one product; args points into them.
+type operands struct {
+	c, a, b, bias, r []float32
+	args             gemmArgs
+}
+
+func start(s []float32) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(s))
+}
+
+// build lays the product out in memory from alloc(n), whose last float is the last the call may touch.
+func (p product) build(rng *rand.Rand, alloc func(n int) []float32) *operands {
+	place := func(n int) []float32 {
+		s := alloc(n + p.skew)[p.skew:]
+		for i := range s {
+			s[i] = rng.Float32()*2 - 1
+		}
+		return s
+	}
+	o := &operands{}
+	g := &o.args
+	g.m, g.n, g.k = p.m, p.n, p.k
+	if p.transposed {
+		g.ars, g.aks = 1, p.m+p.padA
+		o.a = place(max(0, p.k-1)*g.aks + p.m)
+	} else {
+		g.ars, g.aks = p.k+p.padA, 1
+		o.a = place((p.m-1)*g.ars + p.k)
+	}
+	full := (p.n - 1) / panel
+	if p.packed {
+		g.bks, g.bps = panel, p.k*panel
+		o.b = place(full*g.bps + max(0, p.k-1)*panel + p.n - full*panel)
+	} else {
+		g.bks, g.bps = p.n+p.padB, panel
+		o.b = place(max(0, p.k-1)*g.bks + p.n)
+	}
+	g.ldc = p.n + p.padC
+	o.c = place((p.m-1)*g.ldc + p.n)
+	if p.bias {
+		o.bias = place(p.n)
+		g.bias = start(o.bias)
+	}
+	switch {
+	case p.inPlace:
+		g.r, g.ldr, o.r = start(o.c), g.ldc, o.c
+	case p.residual:
+		g.ldr = p.n + p.padR
+		o.r = place((p.m-1)*g.ldr + p.n)
+		g.r = start(o.r)
+	}
+	g.c, g.a, g.b = start(o.c), start(o.a), start(o.b)
+	return o
+}
+
+// exact returns the product in float64 and, for each element, the sum of the absolute terms.
+func (o *operands) exact() (want, size []float64) {
+	g := &o.args
+	want, size = make([]float64, g.m*g.n), make([]float64, g.m*g.n)
+	for i := range g.m {
+		for j := range g.n {
+			add := func(v float64) {
+				want[i*g.n+j] += v
+				size[i*g.n+j] += math.Abs(v)
+			}
+			for l := range g.k {
+				add(float64(o.a[i*g.ars+l*g.aks]) * float64(o.b[j/panel*g.bps+l*g.bks+j%panel]))
+			}
+			if o.bias != nil {
+				add(float64(o.bias[j]))
+			}
+			if o.r != nil {
+				add(float64(o.r[i*g.ldr+j]))
+			}
+		}
+	}
+	return want, size
+}
+
+// checkProduct runs the product and compares C with the float64 reference; the floats between C's
+// rows must stay as they were. A sum of k+2 terms in any order is off by at most (k+2)·2⁻²⁴ of the
+// sum of their absolute values.
+func checkProduct(t interface{ Fatalf(string, ...any) }, gemm func(*gemmArgs), p product, o *operands) {
+	want, size := o.exact()
+	before := append([]float32(nil), o.c...)
+	gemm(&o.args)
+	bound := float64(p.k+2) * 0x1p-24
+	for i, got := range o.c {
+		r, j := i/o.args.ldc, i%o.args.ldc
+		if j >= p.n {
+			if got != before[i] {
+				t.Fatalf("%v: wrote between rows, at row %d column %d", p, r, j)
+			}
+			continue
+		}
+		at := r*p.n + j
+		if d := math.Abs(float64(got) - want[at]); !(d <= bound*size[at]) {
+			t.Fatalf("%v: C[%d][%d] = %g, want %g", p, r, j, got, want[at])
+		}
+	}
+}
+
+func heap(n int) []float32 { return make([]float32, n) }
+
+// eachSet runs the test for every instruction set this processor has.
+func eachSet(t *testing.T, run func(t *testing.T, s *primitives)) {
+	for _, s := range sets {
+		t.Run(s.name, func(t *testing.T) { run(t, s) })
+	}
+}
+
+func TestProductSmall(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *primitives) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for m := 1; m <= 14; m++ {
+			for n := 1; n <= 80; n++ {
+				for k := 0; k <= 9; k++ {
+					bits := m + n*3 + k*7
+					p := product{m: m, n: n, k: k, transposed: bits&1 != 0, packed: bits&2 != 0,
+						bias: bits&4 != 0, residual: bits&8 != 0, inPlace: bits&16 != 0, padC: bits % 3}
+					checkProduct(t, s.gemm, p, p.build(rng, heap))
+				}
+			}
+		}
+	})
+}
+
+func TestProductRandom(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *primitives) {
+		rapid.Check(t, func(t *rapid.T) {
+			flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+			pad := func(name string) int { return rapid.IntRange(0, 33).Draw(t, name) }
+			p := product{
+				m: rapid.IntRange(1, 220).Draw(t, "m"), n: rapid.IntRange(1, 200).Draw(t, "n"), k: rapid.IntRange(0, 300).Draw(t, "k"),
+				transposed: flag("transposed"), packed: flag("packed"), bias: flag("bias"), residual: flag("residual"), inPlace: flag("in place"),
+				padA: pad("pad A"), padB: pad("pad B"), padC: pad("pad C"), padR: pad("pad R"), skew: rapid.IntRange(0, 15).Draw(t, "skew"),
+			}
+			checkProduct(t, s.gemm, p, p.build(rand.New(rand.NewPCG(3, rapid.Uint64().Draw(t, "seed"))), heap))
+		})
+	})
+}
+
+// TestProductGuarded puts every operand against a page without access, at its end and at its start.
+func TestProductGuarded(t *testing.T) {
+	for _, s := range sets {
+		for _, front := range []bool{false, true} {
+			for _, m := range []int{1, 2, 5, 7, 13, 200} {
+				for _, n := range []int{1, 7, 8, 15, 17, 31, 33, 50, 64, 65, 101, 112} {
+					t.Run(fmt.Sprintf("%s/front=%v/m=%d/n=%d", s.name, front, m, n), func(t *testing.T) {
+						rng := rand.New(rand.NewPCG(4, uint64(n)))
+						for _, k := range []int{1, 3, 11, 150} {
+							for bits := range 4 {
+								p := product{m: m, n: n, k: k, transposed: bits&1 != 0, packed: bits&2 != 0,
+									bias: true, residual: bits != 1, inPlace: bits == 2}
+								checkProduct(t, s.gemm, p, p.build(rng, func(n int) []float32 { return guarded(t, n, front) }))
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestProductBits: an element has the same bits in every instruction set with assembly, and, for m > 1,
+// whatever rows are computed beside it.
+func TestProductBits(t *testing.T) {
+	if len(sets) == 1 {
+		t.Skip("no assembly for this processor")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := product{m: rapid.IntRange(1, 220).Draw(t, "m"), n: rapid.IntRange(1, 140).Draw(t, "n"), k: rapid.IntRange(1, 300).Draw(t, "k"),
+			bias: rapid.Bool().Draw(t, "bias"), residual: rapid.Bool().Draw(t, "residual"), packed: rapid.Bool().Draw(t, "packed")}
+		o := p.build(rand.New(rand.NewPCG(5, 6)), heap)
+		run := func(gemm func(*gemmArgs), g gemmArgs, from, rows int) []float32 {
+			c := make([]float32, rows*g.n)
+			g.c, g.ldc = start(c), g.n
+			g.m, g.a = rows, unsafe.Add(g.a, from*g.ars*4)
+			if g.r != nil {
+				g.r = unsafe.Add(g.r, from*g.ldr*4)
+			}
+			gemm(&g)
+			return c
+		}
+		whole := run(sets[0].gemm, o.args, 0, p.m)
+		same := func(what string, got, want []float32) {
+			for i, v := range got {
+				if math.Float32bits(v) != math.Float32bits(want[i]) {
+					t.Fatalf("%v: %s: row %d column %d has %x, want %x", p, what, i/p.n, i%p.n, v, want[i])
+				}
+			}
+		}
+		for _, s := range sets[1 : len(sets)-1] {
+			same(s.name, run(s.gemm, o.args, 0, p.m), whole)
+		}
+		if p.m >= 4 {
+			cut := rapid.IntRange(2, p.m-2).Draw(t, "cut")
+			same("rows above the cut", run(sets[0].gemm, o.args, 0, cut), whole[:cut*p.n])
+			same("rows below the cut", run(sets[0].gemm, o.args, cut, p.m-cut), whole[cut*p.n:])
+		}
+	})
+}
