@@ -1,0 +1,202 @@
+// Package config turns YAML into typed settings: a user's file deep-merged over the embedded
+// default.yaml, `--set` over both, strict about keys, types and ranges. Every error is one line
+// that names the file and line, or the --set argument, where the fault can be mended.
+//
+// The machinery (schema, layer, value, suggest, bind, explain) knows no key; keys.go is the table
+// for routing runs and Config its typed form. Another recipe adds a table, a struct and a loader.
+package config
+
+// Config is the whole of a routing run's settings. The yaml tags are the keys that keys.go
+// describes; Name is the settings file's base name without its ending, which run folders use.
+type Config struct {
+	Name string `yaml:"-"`
+
+	WorkingDirPath string      `yaml:"working_dir_path"`
+	Problem        Problem     `yaml:"problem"`
+	Training       Training    `yaml:"training"`
+	Model          Model       `yaml:"model"`
+	ModelGAT       ModelGAT    `yaml:"model_gat"`
+	Advanced       Advanced    `yaml:"training_advanced"`
+	GATTraining    GATTraining `yaml:"gat_training"`
+	Baseline       Baseline    `yaml:"baseline"`
+	Experiment     Experiment  `yaml:"experiment"`
+	Inference      Inference   `yaml:"inference"`
+	GPU            GPU         `yaml:"gpu"`
+	Logging        Logging     `yaml:"logging"`
+	Benchmark      Benchmark   `yaml:"benchmark"`
+}
+
+// Problem says which instances are drawn.
+type Problem struct {
+	NumCustomers    int    `yaml:"num_customers"`
+	VehicleCapacity int    `yaml:"vehicle_capacity"`
+	DemandRange     [2]int `yaml:"demand_range"`
+	CoordRange      int    `yaml:"coord_range"`
+	Distribution    string `yaml:"distribution"`
+}
+
+// Training is the size of a run and its learning rate.
+type Training struct {
+	NumBatchesPerEpoch  int     `yaml:"num_batches_per_epoch"`
+	BatchSize           int     `yaml:"batch_size"`
+	NumEpochs           int     `yaml:"num_epochs"`
+	LearningRate        float64 `yaml:"learning_rate"`
+	ValidationFrequency int     `yaml:"validation_frequency"`
+	ValidationInstances int     `yaml:"validation_instances"`
+	UseGeometricMean    bool    `yaml:"use_geometric_mean"`
+}
+
+// Model is the shape of the graph transformer.
+type Model struct {
+	InputDim              int     `yaml:"input_dim"`
+	HiddenDim             int     `yaml:"hidden_dim"`
+	NumHeads              int     `yaml:"num_heads"`
+	NumLayers             int     `yaml:"num_layers"`
+	TransformerDropout    float64 `yaml:"transformer_dropout"`
+	FeedforwardMultiplier int     `yaml:"feedforward_multiplier"`
+}
+
+// ModelGAT is accepted and unused.
+type ModelGAT struct {
+	HiddenDim     int     `yaml:"gat_hidden_dim"`
+	EdgeDim       int     `yaml:"gat_edge_dim"`
+	Layers        int     `yaml:"gat_layers"`
+	Dropout       float64 `yaml:"gat_dropout"`
+	NegativeSlope float64 `yaml:"gat_negative_slope"`
+}
+
+// Advanced is training_advanced: optimizer, schedules, stopping.
+type Advanced struct {
+	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
+	TempStart              float64 `yaml:"temp_start"`
+	TempMin                float64 `yaml:"temp_min"`
+	TempAdaptationRate     float64 `yaml:"temp_adaptation_rate"`
+	EntropyCoef            float64 `yaml:"entropy_coef"`
+	EntropyMin             float64 `yaml:"entropy_min"`
+	WeightDecay            float64 `yaml:"weight_decay"`
+	GradientClipNorm       float64 `yaml:"gradient_clip_norm"`
+	AdamBeta1              float64 `yaml:"adam_beta1"`
+	AdamBeta2              float64 `yaml:"adam_beta2"`
+	AdamEps                float64 `yaml:"adam_eps"`
+	UseLRScheduling        bool    `yaml:"use_lr_scheduling"`
+	SchedulerType          string  `yaml:"scheduler_type"`
+	MinLR                  float64 `yaml:"min_lr"`
+	WarmupSteps            int     `yaml:"warmup_steps"`
+	UseEarlyStopping       bool    `yaml:"use_early_stopping"`
+	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
+	EarlyStoppingDelta     float64 `yaml:"early_stopping_delta"`
+	Compile                Compile `yaml:"compile"`
+}
+
+// Compile is accepted and unused: every step is recorded and replayed.
+type Compile struct {
+	Enabled bool   `yaml:"enabled"`
+	Mode    string `yaml:"mode"`
+}
+
+// GATTraining is accepted and unused.
+type GATTraining struct {
+	LearningRate           float64 `yaml:"learning_rate"`
+	TempStart              float64 `yaml:"temp_start"`
+	TempMin                float64 `yaml:"temp_min"`
+	TempAdaptationRate     float64 `yaml:"temp_adaptation_rate"`
+	EntropyCoef            float64 `yaml:"entropy_coef"`
+	EntropyMin             float64 `yaml:"entropy_min"`
+	GradientClipNorm       float64 `yaml:"gradient_clip_norm"`
+	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
+	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
+}
+
+// Baseline is what REINFORCE subtracts. Type is one of the Baseline* constants.
+type Baseline struct {
+	Type        string         `yaml:"type"`
+	EvalBatches int            `yaml:"eval_batches"`
+	EMADecay    float64        `yaml:"ema_decay"`
+	Starts      int            `yaml:"starts"` // as written; Config.Starts resolves 0
+	Update      BaselineUpdate `yaml:"update"`
+}
+
+// The values of baseline.type.
+const (
+	BaselineRollout = "rollout"
+	BaselinePOMO    = "pomo"
+	BaselineEMA     = "ema"
+)
+
+// The values of training_advanced.scheduler_type.
+const (
+	SchedulerCosine   = "cosine"
+	SchedulerConstant = "constant"
+)
+
+// The values of problem.distribution.
+const (
+	DistributionGrid    = "grid"
+	DistributionUniform = "uniform"
+)
+
+// BaselineUpdate says when a rollout baseline is replaced by the policy.
+type BaselineUpdate struct {
+	Enabled          bool    `yaml:"enabled"`
+	Frequency        int     `yaml:"frequency"`
+	SignificanceTest bool    `yaml:"significance_test"`
+	PValue           float64 `yaml:"p_value"`
+	WarmupEpochs     int     `yaml:"warmup_epochs"`
+}
+
+// Experiment holds the seed and the referee's switch.
+type Experiment struct {
+	RandomSeed          uint64 `yaml:"random_seed"`
+	UseAdvancedFeatures bool   `yaml:"use_advanced_features"`
+	StrictValidation    bool   `yaml:"strict_validation"`
+}
+
+// Inference bounds rollouts and tempers sampled decoding.
+type Inference struct {
+	DefaultTemperature float64 `yaml:"default_temperature"`
+	MaxStepsMultiplier int     `yaml:"max_steps_multiplier"`
+}
+
+// GPU is accepted and unused: --device chooses.
+type GPU struct {
+	Enabled                   bool    `yaml:"enabled"`
+	Device                    string  `yaml:"device"`
+	MixedPrecision            bool    `yaml:"mixed_precision"`
+	MemoryFraction            float64 `yaml:"memory_fraction"`
+	PinMemory                 bool    `yaml:"pin_memory"`
+	NonBlocking               bool    `yaml:"non_blocking"`
+	GradientAccumulationSteps int     `yaml:"gradient_accumulation_steps"`
+	NumWorkers                int     `yaml:"num_workers"`
+	PrefetchFactor            int     `yaml:"prefetch_factor"`
+}
+
+// Logging is accepted and unused.
+type Logging struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// Benchmark is accepted and unused.
+type Benchmark struct {
+	Scaling Scaling `yaml:"scaling"`
+}
+
+// Scaling is accepted and unused.
+type Scaling struct {
+	DistanceScale int `yaml:"distance_scale"`
+}
+
+// Starts is the number of routes an instance is given in training: 1 unless the baseline is pomo.
+func (c *Config) Starts() int {
+	switch {
+	case c.Baseline.Type != BaselinePOMO:
+		return 1
+	case c.Baseline.Starts == 0:
+		return c.Problem.NumCustomers
+	default:
+		return c.Baseline.Starts
+	}
+}
+
+// YAML writes every key; Parse reads it back to an equal Config.
+func (c *Config) YAML() ([]byte, error) { return marshal(c) }

@@ -1,0 +1,254 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"haul/configs"
+)
+
+// tester is what *testing.T and *rapid.T share.
+type tester interface {
+	Helper()
+	Fatalf(string, ...any)
+}
+
+func mustParse(t tester, yaml string, sets ...string) *Config {
+	t.Helper()
+	c, err := Parse("f.yaml", []byte(yaml), sets)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return c
+}
+
+// The table of keys, the struct and default.yaml say the same, in the same order.
+func TestSchemaStructAndDefaultsAgree(t *testing.T) {
+	var fields, kinds []string
+	visit(reflect.ValueOf(&Config{}).Elem(), "", func(key string, f reflect.Value) {
+		fields = append(fields, key)
+		kinds = append(kinds, f.Type().String())
+	})
+	if diff := cmp.Diff(gtKeys.keys(), fields); diff != "" {
+		t.Errorf("keys.go (-) against Config (+):\n%s", diff)
+	}
+
+	data, err := configs.FS.ReadFile("default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var inFile []string
+	var walk func(n *yaml.Node, prefix string)
+	walk = func(n *yaml.Node, prefix string) {
+		for i := 0; i < len(n.Content); i += 2 {
+			if key := prefix + n.Content[i].Value; n.Content[i+1].Kind == yaml.MappingNode {
+				walk(n.Content[i+1], key+".")
+			} else {
+				inFile = append(inFile, key)
+			}
+		}
+	}
+	walk(doc.Content[0], "")
+	if diff := cmp.Diff(gtKeys.keys(), inFile); diff != "" {
+		t.Errorf("keys.go (-) against default.yaml (+):\n%s", diff)
+	}
+
+	fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}}
+	for i, e := range gtKeys.entries {
+		if i < len(kinds) && !slices.Contains(fits[e.kind], kinds[i]) {
+			t.Errorf("%s is a %s in keys.go and a %s in Config", e.Key, e.kind, kinds[i])
+		}
+		if e.Effect == "" || !strings.HasSuffix(e.About, ".") {
+			t.Errorf("%s: effect %q, about %q", e.Key, e.Effect, e.About)
+		}
+	}
+}
+
+// Haul's defaults are the original program's, but for its own keys and dropout.
+func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
+	data, err := os.ReadFile("testdata/original_default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := mustParse(t, string(data))
+	want := mustParse(t, "")
+	want.Model.TransformerDropout = 0.1
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	original, err := gtKeys.readLayer("original", data, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own []string
+	for _, e := range gtKeys.entries {
+		if _, ok := original[e.Key]; !ok {
+			own = append(own, e.Key)
+		}
+	}
+	if diff := cmp.Diff([]string{"problem.distribution", "training.validation_instances", "training_advanced.warmup_steps", "baseline.ema_decay", "baseline.starts"}, own); diff != "" {
+		t.Errorf("keys the original lacks:\n%s", diff)
+	}
+}
+
+func TestOriginalTinyLoadsUnchanged(t *testing.T) {
+	got, err := Load("testdata/original_tiny_1.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustParse(t, "")
+	want.Name = "original_tiny_1"
+	want.WorkingDirPath = "../results/tiny_1"
+	want.Problem.NumCustomers = 10
+	want.Training.NumBatchesPerEpoch, want.Training.BatchSize, want.Training.NumEpochs = 25, 128, 10
+	want.Model.HiddenDim, want.Model.NumLayers = 128, 3
+	want.ModelGAT.HiddenDim, want.ModelGAT.Layers = 128, 3
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestShippedFiles(t *testing.T) {
+	for _, name := range []string{"default", "large", "medium", "pomo100", "quick", "small", "tiny_1"} {
+		c, err := Load(name, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c.Name != name || c.Model.TransformerDropout != 0 {
+			t.Errorf("%s: name %q, dropout %g", name, c.Name, c.Model.TransformerDropout)
+		}
+		if !slices.Contains(Names(), name) {
+			t.Errorf("Names() lacks %s", name)
+		}
+	}
+	quick, err := Load("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := quick.Training.NumEpochs * quick.Training.NumBatchesPerEpoch * quick.Training.BatchSize; quick.Name != "quick" || n != 204_800 {
+		t.Errorf("no name loads %s with %d instances, want quick with 204800", quick.Name, n)
+	}
+	if quick.Starts() != 10 {
+		t.Errorf("quick has %d starts, want one for each customer", quick.Starts())
+	}
+}
+
+func TestLoadFindsFilesAndShippedNames(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tiny_1.yaml")
+	if err := os.WriteFile(path, []byte("training: {batch_size: 7}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name  string
+		batch int
+	}{
+		{path, 7},
+		{"tiny_1", 128},
+		{"no/such/folder/tiny_1.yaml", 128},
+	} {
+		c, err := Load(tc.name, nil)
+		if err != nil || c.Training.BatchSize != tc.batch || c.Name != "tiny_1" {
+			t.Errorf("Load(%q) = %+v, %v; want batch %d", tc.name, c, err, tc.batch)
+		}
+	}
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, make([]byte, maxFile+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"quik":             "config quik: no such file or shipped name; did you mean quick?",
+		"x/unheard_of.yml": "config x/unheard_of.yml: no such file or shipped name; shipped: " + strings.Join(Names(), ", "),
+		dir:                "config " + dir + ": is a directory",
+		big:                "config " + big + ": over 1048576 bytes; not a settings file",
+	} {
+		if _, err := Load(name, nil); err == nil || err.Error() != want {
+			t.Errorf("Load(%q): %v\nwant %s", name, err, want)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, name := range Names() {
+		c, err := Load(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRoundTrip(t, c)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := mustParse(t, "",
+			"training.learning_rate="+formatFloat(rapid.Float64Range(1e-6, 1e6).Draw(t, "lr")),
+			"training_advanced.min_lr="+formatFloat(rapid.Float64Range(0, 1e-6).Draw(t, "min_lr")))
+		c.Logging.Format = rapid.String().Draw(t, "format")
+		c.WorkingDirPath = rapid.SampledFrom([]string{"", "no", "1", "~", "a: b", "- x", "#c", "\t", "\x00", "\u2028"}).Draw(t, "dir")
+		checkRoundTrip(t, c)
+	})
+}
+
+func checkRoundTrip(t tester, c *Config) {
+	t.Helper()
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	back, err := Parse(c.Name+".yaml", text, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if diff := cmp.Diff(c, back); diff != "" {
+		t.Fatalf("%s", diff)
+	}
+}
+
+// YAML 1.1 readers take a number with an exponent and no point for text.
+func TestYAMLNumbersHaveAPoint(t *testing.T) {
+	text, err := mustParse(t, "").YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"min_lr: 1.0e-06\n", "gradient_clip_norm: 2.0\n", "demand_range: [1, 10]\n", "learning_rate: 0.0001\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	one, err := Explain("training.batch_size")
+	if err != nil || len(one) != 1 || one[0].Default != "512" || one[0].Type != "whole number" || one[0].Allowed != "at least 1" {
+		t.Errorf("training.batch_size: %+v, %v", one, err)
+	}
+	gpu, err := Explain("gpu")
+	if err != nil || len(gpu) != 9 {
+		t.Errorf("gpu has %d entries, want 9: %v", len(gpu), err)
+	}
+	for _, all := range []string{"", "all"} {
+		if es, err := Explain(all); err != nil || len(es) != len(gtKeys.entries) {
+			t.Errorf("Explain(%q) has %d entries: %v", all, len(es), err)
+		}
+	}
+	for key, want := range map[string]string{
+		"traning":             "unknown key traning; did you mean training?",
+		"batchsize":           "unknown key batchsize; did you mean training.batch_size?",
+		"gpu.pinmemory":       "unknown key gpu.pinmemory; did you mean gpu.pin_memory?",
+		"something.different": "unknown key something.different; `haul config explain` lists the known ones",
+	} {
+		if _, err := Explain(key); err == nil || err.Error() != want {
+			t.Errorf("Explain(%q): %v, want %s", key, err, want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package config
+
+import "math"
+
+// gtKeys is the schema of a routing run. What a reader could break: every key here needs a field
+// in Config and a line in configs/default.yaml, in this order; a test holds the three together.
+// An explanation must be true of the program: change both in one commit.
+var gtKeys = newSchema(
+	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
+
+	integer("problem.num_customers", atLeast(1), Honoured, "N, the customers of an instance, the depot not counted."),
+	integer("problem.vehicle_capacity", atLeast(1), Honoured, "What one vehicle carries; the fleet is unbounded."),
+	pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
+	integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
+	text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
+
+	integer("training.num_batches_per_epoch", atLeast(1), Honoured, "Steps in an epoch; each draws its own instances, none is seen twice."),
+	integer("training.batch_size", atLeast(1), Honoured, "Instances in a step."),
+	integer("training.num_epochs", atLeast(1), Honoured, "Epochs in the run; the schedules end with the last."),
+	float("training.learning_rate", moreThan(0), Honoured, "AdamW's rate after warm-up, before the schedule lowers it."),
+	integer("training.validation_frequency", atLeast(1), Honoured, "Epochs between validations."),
+	integer("training.validation_instances", atLeast(2), Honoured, "Instances in the fixed validation set, routed greedily."),
+	boolean("training.use_geometric_mean", Honoured, "Report costs as geometric instead of arithmetic means; the history's mean_type says which. Learning is the same."),
+
+	integer("model.input_dim", between(3, 3), Differently, "Always 3: x, y, demand/capacity. The model adds the depot flag itself."),
+	integer("model.hidden_dim", between(1, 1<<16), Honoured, "d, the width of a node's embedding; a multiple of num_heads."),
+	integer("model.num_heads", between(1, 1<<16), Honoured, "Heads of the encoder's attention and of the decoder's glimpse."),
+	integer("model.num_layers", between(1, 1000), Honoured, "Layers of the encoder."),
+	float("model.transformer_dropout", fraction, Honoured, "Dropout after the attention and feed-forward outputs while training; off in validation and in the baseline. Shipped files have 0."),
+	integer("model.feedforward_multiplier", between(1, 1000), Honoured, "Width of the gated feed-forward layer, as a multiple of hidden_dim."),
+
+	integer("model_gat.gat_hidden_dim", atLeast(1), NoEffect, unusedGAT),
+	integer("model_gat.gat_edge_dim", atLeast(1), NoEffect, unusedGAT),
+	integer("model_gat.gat_layers", atLeast(1), NoEffect, unusedGAT),
+	float("model_gat.gat_dropout", fraction, NoEffect, unusedGAT),
+	float("model_gat.gat_negative_slope", atLeast(0), NoEffect, unusedGAT),
+
+	boolean("training_advanced.use_adaptive_temperature", Honoured, "true: the temperature follows the validation results, within [temp_min, temp_start]; false: cosine from temp_start to temp_min."),
+	float("training_advanced.temp_start", moreThan(0), Honoured, "Temperature of the training samples at the start; the highest it takes."),
+	float("training_advanced.temp_min", moreThan(0), Honoured, "The lowest temperature; equal to temp_start, it is constant."),
+	float("training_advanced.temp_adaptation_rate", fraction, Honoured, "r of the adaptive temperature: T(1-r) after a gain, T(1+r) otherwise."),
+	float("training_advanced.entropy_coef", atLeast(0), Honoured, "Weight of the entropy bonus at the start."),
+	float("training_advanced.entropy_min", atLeast(0), Honoured, "Weight of the entropy bonus at the end, reached by cosine."),
+	float("training_advanced.weight_decay", atLeast(0), Honoured, "AdamW's decoupled weight decay."),
+	float("training_advanced.gradient_clip_norm", moreThan(0), Honoured, "The gradient is scaled down to this norm when it is longer."),
+	float("training_advanced.adam_beta1", fraction, Honoured, "Decay of AdamW's first moment."),
+	float("training_advanced.adam_beta2", fraction, Honoured, "Decay of AdamW's second moment."),
+	float("training_advanced.adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
+	boolean("training_advanced.use_lr_scheduling", Honoured, "false: the learning rate stays constant after warm-up, whatever scheduler_type says."),
+	text("training_advanced.scheduler_type", Honoured, "cosine (down to min_lr at the last step) or constant.", "cosine", "constant"),
+	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule ends."),
+	integer("training_advanced.warmup_steps", atLeast(0), Honoured, "Steps over which the learning rate rises linearly to learning_rate."),
+	boolean("training_advanced.use_early_stopping", Honoured, "Stop when validation no longer gains."),
+	integer("training_advanced.early_stopping_patience", atLeast(1), Honoured, "Validations in a row without a gain before the run stops."),
+	float("training_advanced.early_stopping_delta", atLeast(0), Honoured, "The least drop in validation CPC that counts as a gain."),
+	boolean("training_advanced.compile.enabled", NoEffect, replayed),
+	text("training_advanced.compile.mode", NoEffect, replayed),
+
+	float("gat_training.learning_rate", moreThan(0), NoEffect, unusedGAT),
+	float("gat_training.temp_start", moreThan(0), NoEffect, unusedGAT),
+	float("gat_training.temp_min", moreThan(0), NoEffect, unusedGAT),
+	float("gat_training.temp_adaptation_rate", fraction, NoEffect, unusedGAT),
+	float("gat_training.entropy_coef", atLeast(0), NoEffect, unusedGAT),
+	float("gat_training.entropy_min", atLeast(0), NoEffect, unusedGAT),
+	float("gat_training.gradient_clip_norm", moreThan(0), NoEffect, unusedGAT),
+	integer("gat_training.early_stopping_patience", atLeast(1), NoEffect, unusedGAT),
+	boolean("gat_training.use_adaptive_temperature", NoEffect, unusedGAT),
+
+	text("baseline.type", Honoured, "What is subtracted from a sampled cost: rollout (greedy route of a frozen policy), pomo (mean over the instance's starts) or ema (moving mean of batch means).", "rollout", "pomo", "ema"),
+	integer("baseline.eval_batches", atLeast(1), Honoured, "rollout: the fixed evaluation set has this many times batch_size instances."),
+	float("baseline.ema_decay", fraction, Honoured, "ema: weight of the past; the first batch initialises."),
+	integer("baseline.starts", atLeast(0), Honoured, "pomo: routes an instance, each forced to begin at another customer; 0 is one for every customer."),
+	boolean("baseline.update.enabled", Honoured, "rollout: false keeps the initial policy as the baseline for the whole run."),
+	integer("baseline.update.frequency", atLeast(1), Honoured, "rollout: epochs between the tests that may replace the frozen policy."),
+	boolean("baseline.update.significance_test", Honoured, "rollout: true asks for a lower mean and a one-sided paired t-test; false for a lower mean only."),
+	float("baseline.update.p_value", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "rollout: the t-test passes below this p."),
+	integer("baseline.update.warmup_epochs", atLeast(0), Honoured, "rollout: no replacement before this many epochs."),
+
+	integer("experiment.random_seed", between(0, math.MaxInt64), Honoured, "Seed of every instance, sample, mask and initial weight."),
+	boolean("experiment.use_advanced_features", NoEffect, "Each feature under training_advanced has its own switch or neutral value."),
+	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
+
+	float("inference.default_temperature", moreThan(0), Honoured, "Temperature of sampled decoding in eval and solve."),
+	integer("inference.max_steps_multiplier", between(2, 1000), Honoured, "A rollout takes at most this times N, plus 1 steps; below 2 some routes could not end."),
+
+	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
+	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),
+	boolean("gpu.mixed_precision", NoEffect, "The CPU computes in fp32; on a GPU --precision chooses."),
+	float("gpu.memory_fraction", bounds{lo: 0, hi: 1, above: true}, NoEffect, "A recorded step knows its memory: it is stated and checked before the run, and no more is taken."),
+	boolean("gpu.pin_memory", NoEffect, onDevice),
+	boolean("gpu.non_blocking", NoEffect, onDevice),
+	integer("gpu.gradient_accumulation_steps", atLeast(1), NoEffect, "A batch is cut into shards, so a large one needs no accumulation: raise training.batch_size instead."),
+	integer("gpu.num_workers", atLeast(0), NoEffect, onDevice),
+	integer("gpu.prefetch_factor", atLeast(0), NoEffect, onDevice),
+
+	text("logging.level", NoEffect, "Words go to standard error; --json puts objects on standard output."),
+	text("logging.format", NoEffect, "Words go to standard error; --json puts objects on standard output."),
+
+	integer("benchmark.scaling.distance_scale", atLeast(1), NoEffect, "Costs are floats, exact solver included; no integer scale is needed."),
+)
+
+// Reasons that several keys share.
+const (
+	unusedGAT = "Unused until the GAT model exists."
+	replayed  = "Haul records every step once and replays it, so there is nothing to switch on."
+	onDevice  = "Instances are generated on the device that learns from them, so there is no data to load or copy."
+)

@@ -1,0 +1,276 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// origin is where a value was written; an error about the value begins with it.
+type origin struct {
+	file string
+	line int
+	set  string // the whole argument of --set; file and line are empty then
+	rank int    // 0 defaults, 1 the file, 2 --set: what a reader would change first
+}
+
+func (o origin) errorf(format string, args ...any) error {
+	if o.set != "" {
+		return fmt.Errorf("--set %s: %s", shorten(o.set), fmt.Sprintf(format, args...))
+	}
+	return fmt.Errorf("%s:%d: %s", o.file, o.line, fmt.Sprintf(format, args...))
+}
+
+func (o origin) refuse(key string, s source, bad complaint) error {
+	switch {
+	case o.set != "":
+		return o.errorf("%s", bad)
+	case bad == noValue:
+		return o.errorf("%s %s", key, bad)
+	default:
+		return o.errorf("%s %s, got %s", key, bad, s.got())
+	}
+}
+
+type setting struct {
+	value any
+	from  origin
+}
+
+// layer is what one file or one list of --set says: only the keys it names.
+type layer map[string]setting
+
+// merged is the base with the layers over it, the last on top.
+func merged(base layer, over ...layer) layer {
+	out := make(layer, len(base))
+	for _, l := range append([]layer{base}, over...) {
+		for k, v := range l {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// reader walks one YAML document along the schema. It descends only where the schema has a
+// section, so an alias to an enclosing node ends in an unknown key; merge keys can still loop or
+// multiply, which is what the budget is for.
+type reader struct {
+	schema *schema
+	file   string
+	rank   int
+	out    layer
+	budget int
+}
+
+func (s *schema) readLayer(file string, data []byte, rank int) (layer, error) {
+	r := &reader{schema: s, file: file, rank: rank, out: layer{}, budget: 10_000}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF): // empty, or comments only: nothing changed
+		return r.out, nil
+	case err != nil:
+		return nil, yamlError(file, data, err)
+	}
+	if err := dec.Decode(&second); err == nil {
+		return nil, r.at(&second).errorf("a second YAML document; a settings file holds one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, yamlError(file, data, err)
+	}
+	return r.out, r.section(&doc, doc.Content[0], "")
+}
+
+func (r *reader) at(n *yaml.Node) origin { return origin{file: r.file, line: n.Line, rank: r.rank} }
+
+// section reads the mapping n as the section prefix ("" is the root); key is the node to blame.
+func (r *reader) section(key, n *yaml.Node, prefix string) error {
+	n = follow(n)
+	if src := fromNode(n); n.Kind != yaml.MappingNode {
+		switch {
+		case src.isNull():
+			return nil
+		case prefix == "":
+			return r.at(n).errorf("the file must hold keys and values, got %s", src.got())
+		}
+		return r.at(key).errorf("%s is a section with keys such as %s, got %s", prefix, r.schema.sections[prefix], src.got())
+	}
+	pairs, err := r.pairs(n, 0)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		path := p.key.Value
+		if prefix != "" {
+			path = prefix + "." + path
+		}
+		if r.schema.sections[path] != "" {
+			err = r.section(p.key, p.value, path)
+		} else {
+			err = r.leaf(p.key, p.value, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) leaf(key, value *yaml.Node, path string) error {
+	at, e := r.at(key), r.schema.entry(path)
+	if e == nil {
+		return at.errorf("%s", r.schema.unknown(path, follow(value).Kind == yaml.MappingNode))
+	}
+	if first, ok := r.out[path]; ok {
+		return at.errorf("%s is set twice; first on line %d", path, first.from.line)
+	}
+	if v := follow(value); v.Style&yaml.TaggedStyle != 0 {
+		return at.errorf("%s has the tag %s; write the plain value", path, shorten(v.Tag))
+	}
+	src := fromNode(value)
+	v, bad := e.read(src)
+	if bad != "" {
+		return at.refuse(path, src, bad)
+	}
+	r.out[path] = setting{v, at}
+	return nil
+}
+
+type keyValue struct{ key, value *yaml.Node }
+
+// pairs lists a mapping's keys with its merge keys (<<) resolved: its own keys win, then earlier
+// sources over later ones, whole values at a time, as YAML has it.
+func (r *reader) pairs(n *yaml.Node, depth int) ([]keyValue, error) {
+	if r.budget -= 1 + len(n.Content)/2; r.budget < 0 || depth > 100 {
+		return nil, r.at(n).errorf("merge keys (<<) that repeat themselves")
+	}
+	var out []keyValue
+	var sources []*yaml.Node
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return nil, r.at(key).errorf("a key must be a plain word")
+		}
+		if key.Tag == "!!merge" {
+			sources = append(sources, mergeSources(value)...)
+			continue
+		}
+		if line, ok := seen[key.Value]; ok {
+			return nil, r.at(key).errorf("%s is set twice; first on line %d", shorten(key.Value), line)
+		}
+		seen[key.Value] = key.Line
+		out = append(out, keyValue{key, value})
+	}
+	for _, src := range sources {
+		if src.Kind != yaml.MappingNode {
+			return nil, r.at(src).errorf("a merge key (<<) takes a section or a list of sections")
+		}
+		more, err := r.pairs(src, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range more {
+			if _, ok := seen[p.key.Value]; !ok {
+				seen[p.key.Value] = p.key.Line
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+func mergeSources(n *yaml.Node) []*yaml.Node {
+	n = follow(n)
+	if n.Kind != yaml.SequenceNode {
+		return []*yaml.Node{n}
+	}
+	var out []*yaml.Node
+	for _, item := range n.Content {
+		out = append(out, follow(item))
+	}
+	return out
+}
+
+func follow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+var yamlMessage = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)`)
+
+// yamlError makes one line with a place from the parser's error. Its line is sometimes that of
+// the enclosing block, so the commonest fault, a tab, is looked for directly.
+func yamlError(file string, data []byte, err error) error {
+	at := origin{file: file, line: 1}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if strings.Contains(indent, "\t") && strings.TrimSpace(line) != "" {
+			at.line = number
+			return at.errorf("a tab in the indentation; YAML allows only spaces there")
+		}
+	}
+	message := strings.ReplaceAll(err.Error(), "\n", " ")
+	if m := yamlMessage.FindStringSubmatch(message); m != nil {
+		message = m[2]
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			at.line = n
+		}
+	}
+	return at.errorf("not valid YAML: %s", message)
+}
+
+// readSets reads --set arguments, each `key=value`; the last of several for one key wins.
+func (s *schema) readSets(sets []string) (layer, error) {
+	out := layer{}
+	for _, arg := range sets {
+		at := origin{set: arg, rank: 2}
+		if arg == "" { // an empty argument cannot be named as the place
+			return nil, errors.New("--set: write key=value")
+		}
+		key, value, ok := strings.Cut(arg, "=")
+		key = strings.TrimSpace(key)
+		e := s.entry(key)
+		switch {
+		case !ok, key == "":
+			return nil, at.errorf("write key=value")
+		case e == nil && s.sections[key] != "":
+			return nil, at.errorf("%s is a section with keys such as %s", key, s.sections[key])
+		case e == nil:
+			return nil, at.errorf("%s", s.unknown(key, false))
+		}
+		src := fromSet(strings.TrimSpace(value), e.kind)
+		v, bad := e.read(src)
+		if bad != "" {
+			return nil, at.refuse(key, src, bad)
+		}
+		out[key] = setting{v, at}
+	}
+	return out, nil
+}
+
+// unknown words the error for a key that does not exist, with the nearest one that does: a section
+// where a section was written, else a key.
+func (s *schema) unknown(key string, isSection bool) string {
+	candidates := s.keys()
+	if isSection {
+		candidates = s.sectionNames()
+	}
+	return unknownKey(key, candidates)
+}
+
+func unknownKey(key string, candidates []string) string {
+	if near := nearest(key, candidates); near != "" {
+		return fmt.Sprintf("unknown key %s; did you mean %s?", shorten(key), near)
+	}
+	return fmt.Sprintf("unknown key %s; `haul config explain` lists the known ones", shorten(key))
+}

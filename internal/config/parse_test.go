@@ -1,0 +1,239 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWaysToWriteValues(t *testing.T) {
+	for _, tc := range []struct {
+		yaml string
+		got  func(*Config) any
+		want any
+	}{
+		{"training: {learning_rate: 1e-4}", func(c *Config) any { return c.Training.LearningRate }, 1e-4},
+		{"training: {learning_rate: 1.0e-8}\ntraining_advanced: {min_lr: 0}", func(c *Config) any { return c.Training.LearningRate }, 1e-8},
+		{"training: {learning_rate: .5}", func(c *Config) any { return c.Training.LearningRate }, 0.5},
+		{"training: {learning_rate: 1}", func(c *Config) any { return c.Training.LearningRate }, 1.0},
+		{"training: {batch_size: 1_000}", func(c *Config) any { return c.Training.BatchSize }, 1000},
+		{"training: {batch_size: 1e3}", func(c *Config) any { return c.Training.BatchSize }, 1000},
+		{"training: {batch_size: 128.0}", func(c *Config) any { return c.Training.BatchSize }, 128},
+		{"training: {use_geometric_mean: True}", func(c *Config) any { return c.Training.UseGeometricMean }, true},
+		{"training: {use_geometric_mean: yes}", func(c *Config) any { return c.Training.UseGeometricMean }, true},
+		{"gpu: {enabled: off}", func(c *Config) any { return c.GPU.Enabled }, false},
+		{"gpu: {device: 0}", func(c *Config) any { return c.GPU.Device }, "0"},
+		{"problem: {demand_range: [2, 9]}", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 9}},
+		{"problem:\n  demand_range:\n  - 2\n  - 2\n", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 2}},
+		{"experiment: {random_seed: 9223372036854775807}", func(c *Config) any { return c.Experiment.RandomSeed }, uint64(1<<63 - 1)},
+		{"training:\n  batch_size:\t3\n", func(c *Config) any { return c.Training.BatchSize }, 3},
+		{"training.batch_size: 3", func(c *Config) any { return c.Training.BatchSize }, 3},
+		{"\ufefftraining: {batch_size: 3}", func(c *Config) any { return c.Training.BatchSize }, 3},
+		// Anchors and merge keys: own keys win, then earlier sources.
+		{"training_advanced: &t {temp_start: 3}\ngat_training: {<<: *t, temp_min: 1}", func(c *Config) any { return c.GATTraining.TempStart }, 3.0},
+		{"training_advanced: &t {temp_start: 3}\ngat_training: {<<: *t, temp_start: 2}", func(c *Config) any { return c.GATTraining.TempStart }, 2.0},
+		{"training_advanced: &a {temp_start: 3}\ngat_training: &b {temp_start: 2}\n<<: [*a, *b]", nil, "f.yaml:1: unknown key temp_start; did you mean training_advanced.temp_start?"},
+		{"training: {batch_size: &n 7, num_epochs: *n}", func(c *Config) any { return c.Training.NumEpochs }, 7},
+		// Nothing said: all defaults.
+		{"", func(c *Config) any { return c.Training.BatchSize }, 512},
+		{"# only words\n", func(c *Config) any { return c.Training.BatchSize }, 512},
+		{"---\n", func(c *Config) any { return c.Training.BatchSize }, 512},
+		{"training:\n", func(c *Config) any { return c.Training.BatchSize }, 512},
+	} {
+		c, err := Parse("f.yaml", []byte(tc.yaml), nil)
+		if tc.got == nil {
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("%q: %v, want %s", tc.yaml, err, tc.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", tc.yaml, err)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, tc.got(c)); diff != "" {
+			t.Errorf("%q: %s", tc.yaml, diff)
+		}
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, tc := range []struct{ yaml, want string }{
+		// Keys.
+		{"problem:\n  num_customers: 5\ntraining:\n  batchsize: 3\n", "f.yaml:4: unknown key training.batchsize; did you mean training.batch_size?"},
+		{"trainin:\n  batch_size: 3\n", "f.yaml:1: unknown key trainin; did you mean training?"},
+		{"batch_size: 3\n", "f.yaml:1: unknown key batch_size; did you mean training.batch_size?"},
+		{"baseline: {update: {pvalue: 0.1}}", "f.yaml:1: unknown key baseline.update.pvalue; did you mean baseline.update.p_value?"},
+		{"xyzzy: 1\n", "f.yaml:1: unknown key xyzzy; `haul config explain` lists the known ones"},
+		{"\"a\\nb\": 3\n", `f.yaml:1: unknown key a\nb; ` + "`haul config explain` lists the known ones"},
+		{"training: {batch_size: 3, batch_size: 4}", "f.yaml:1: batch_size is set twice; first on line 1"},
+		{"training: {}\nmodel: {}\ntraining: {}\n", "f.yaml:3: training is set twice; first on line 1"},
+		{"training: {batch_size: 3}\ntraining.batch_size: 4\n", "f.yaml:2: training.batch_size is set twice; first on line 1"},
+		{"? [a, b]\n: 3\n", "f.yaml:1: a key must be a plain word"},
+		// Shapes.
+		{"training: 3\n", "f.yaml:1: training is a section with keys such as training.num_batches_per_epoch, got 3"},
+		{"training: [1, 2]\n", "f.yaml:1: training is a section with keys such as training.num_batches_per_epoch, got [1, 2]"},
+		{"training:\n  batch_size: {a: 1}\n", "f.yaml:2: training.batch_size must be a whole number, got a section"},
+		{"training:\n  batch_size: [1]\n", "f.yaml:2: training.batch_size must be a whole number, got a list of 1"},
+		{"- 1\n- 2\n", "f.yaml:1: the file must hold keys and values, got [1, 2]"},
+		{"hello", "f.yaml:1: the file must hold keys and values, got hello"},
+		{"training: {}\n---\nmodel: {}\n", "f.yaml:2: a second YAML document; a settings file holds one"},
+		// Types.
+		{"training:\n  batch_size:\n", "f.yaml:2: training.batch_size has no value"},
+		{"training: {batch_size: many}", "f.yaml:1: training.batch_size must be a whole number, got many"},
+		{"training: {batch_size: 1.5}", "f.yaml:1: training.batch_size must be a whole number, got 1.5"},
+		{"training: {batch_size: '3'}", `f.yaml:1: training.batch_size must be a whole number, got "3"`},
+		{"training: {batch_size: true}", "f.yaml:1: training.batch_size must be a whole number, got true"},
+		{"training: {batch_size: !foo 3}", "f.yaml:1: training.batch_size has the tag !foo; write the plain value"},
+		{"training: {batch_size: 9e30}", "f.yaml:1: training.batch_size must be a whole number, got 9e30"},
+		{"experiment: {random_seed: 9223372036854775808}", "f.yaml:1: experiment.random_seed must be a whole number of at most 63 bits, got 9223372036854775808"},
+		{"training: {learning_rate: .nan}", "f.yaml:1: training.learning_rate must be a number, got .nan"},
+		{"training: {learning_rate: .inf}", "f.yaml:1: training.learning_rate must be a number, got .inf"},
+		{"training: {learning_rate: 1e999}", "f.yaml:1: training.learning_rate must be a finite number, got 1e999"},
+		{"gpu: {enabled: 1}", "f.yaml:1: gpu.enabled must be true or false, got 1"},
+		// Ranges.
+		{"training:\n  batch_size: 0\n", "f.yaml:2: training.batch_size must be at least 1, got 0"},
+		{"training:\n  batch_size: 2000000000\n", "f.yaml:2: training.batch_size must be at most 1000000000, got 2000000000"},
+		{"training: {learning_rate: 0}", "f.yaml:1: training.learning_rate must be more than 0, got 0"},
+		{"training: {learning_rate: 1e-999}", "f.yaml:1: training.learning_rate must be more than 0, got 1e-999"},
+		{"training_advanced: {adam_beta1: 1}", "f.yaml:1: training_advanced.adam_beta1 must be at least 0 and below 1, got 1"},
+		{"baseline: {update: {p_value: 1.0}}", "f.yaml:1: baseline.update.p_value must be more than 0 and below 1, got 1.0"},
+		{"model: {transformer_dropout: -0.1}", "f.yaml:1: model.transformer_dropout must be at least 0 and below 1, got -0.1"},
+		{"model: {input_dim: 4}", "f.yaml:1: model.input_dim must be 3, got 4"},
+		{"inference: {max_steps_multiplier: 1}", "f.yaml:1: inference.max_steps_multiplier must be at least 2 and at most 1000, got 1"},
+		{"baseline: {type: critic}", "f.yaml:1: baseline.type must be one of rollout, pomo, ema, got critic"},
+		{"training_advanced: {scheduler_type: step}", "f.yaml:1: training_advanced.scheduler_type must be one of cosine, constant, got step"},
+		{"problem: {distribution: normal}", "f.yaml:1: problem.distribution must be one of grid, uniform, got normal"},
+		{"problem: {demand_range: [9, 1]}", "f.yaml:1: problem.demand_range must be written [low, high], got [9, 1]"},
+		{"problem: {demand_range: [0, 1]}", "f.yaml:1: problem.demand_range must hold two whole numbers, each at least 1, got [0, 1]"},
+		{"problem: {demand_range: 5}", "f.yaml:1: problem.demand_range must be two whole numbers, written [low, high], got 5"},
+		{"problem: {demand_range: [1, 2, 3]}", "f.yaml:1: problem.demand_range must be two whole numbers, written [low, high], got a list of 3"},
+		{"problem: {demand_range: [1, [2]]}", "f.yaml:1: problem.demand_range must be two whole numbers, written [low, high], got a nested list"},
+		// Between keys.
+		{"model:\n  num_layers: 2\n  hidden_dim: 130\n", "f.yaml:3: model.hidden_dim 130 is not divisible by model.num_heads 4"},
+		{"model:\n  num_heads: 3\n", "f.yaml:2: model.hidden_dim 256 is not divisible by model.num_heads 3"},
+		{"problem: {vehicle_capacity: 9}", "f.yaml:1: problem.demand_range reaches 10, over problem.vehicle_capacity 9: no vehicle could serve that customer"},
+		{"training_advanced: {temp_start: 0.1}", "f.yaml:1: training_advanced.temp_min 0.15 is over training_advanced.temp_start 0.1"},
+		{"training_advanced: {entropy_coef: 0}", "f.yaml:1: training_advanced.entropy_min 0.002 is over training_advanced.entropy_coef 0, which it is reached from"},
+		{"training: {learning_rate: 1e-7}", "f.yaml:1: training_advanced.min_lr 1e-06 is over training.learning_rate 1e-07, which it is reached from"},
+		{"baseline: {type: pomo, starts: 21}", "f.yaml:1: baseline.starts 21 is over problem.num_customers 20: each start is another customer"},
+		{"baseline:\n  type: pomo\n  starts: 1\n", "f.yaml:3: baseline.type pomo needs at least 2 starts to compare, got 1"},
+		{"training: {num_epochs: 1e9, num_batches_per_epoch: 1e9, batch_size: 1e9}", "f.yaml:1: training asks for 1e+27 instances in all, more than can be numbered"},
+		// YAML itself.
+		{"training:\n\tbatch_size: 3\n", "f.yaml:2: a tab in the indentation; YAML allows only spaces there"},
+		{"training: {batch_size: 3\n", "f.yaml:1: not valid YAML: did not find expected ',' or '}'"},
+		{"a: b: c\n", "f.yaml:1: not valid YAML: mapping values are not allowed in this context"},
+		{"training: *nothing\n", "f.yaml:1: not valid YAML: unknown anchor 'nothing' referenced"},
+		{"training: {}\n---\n{", "f.yaml:3: not valid YAML: did not find expected node content"},
+		// Aliases that loop or multiply.
+		{"training: &a {training: *a}\n", "f.yaml:1: unknown key training.training; did you mean training?"},
+		{"training: &a {<<: *a}\n", "f.yaml:1: merge keys (<<) that repeat themselves"},
+		{"training: {<<: 3}\n", "f.yaml:1: a merge key (<<) takes a section or a list of sections"},
+	} {
+		_, err := Parse("f.yaml", []byte(tc.yaml), nil)
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%q\n got %v\nwant %s", tc.yaml, err, tc.want)
+		}
+	}
+}
+
+// A chain of merges, each taking the one before it ten times, is refused long before it is unrolled.
+func TestMultiplyingMergesAreRefused(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("training:\n  <<:\n  - &a0 {batch_size: 3}\n")
+	for i := 1; i <= 20; i++ {
+		fmt.Fprintf(&b, "  - &a%d {<<: [%s]}\n", i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	_, err := Parse("f.yaml", []byte(b.String()), nil)
+	if err == nil || !strings.HasSuffix(err.Error(), ": merge keys (<<) that repeat themselves") {
+		t.Error(err)
+	}
+}
+
+func TestSets(t *testing.T) {
+	c := mustParse(t, "training: {batch_size: 3}\nbaseline: {type: ema}\n",
+		"training.batch_size=64", "training.batch_size = 32", "problem.demand_range=1,9",
+		"logging.format=%(message)s = x", "gpu.device=cuda:1", "training.learning_rate=1e-3")
+	want := mustParse(t, "")
+	want.Training.BatchSize, want.Training.LearningRate = 32, 1e-3
+	want.Problem.DemandRange = [2]int{1, 9}
+	want.Logging.Format, want.GPU.Device, want.Baseline.Type = "%(message)s = x", "cuda:1", BaselineEMA
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+	if c := mustParse(t, "", "problem.demand_range=[2, 5]"); c.Problem.DemandRange != [2]int{2, 5} {
+		t.Errorf("demand_range %v", c.Problem.DemandRange)
+	}
+	for arg, want := range map[string]string{
+		"training.batch_size=0":         "--set training.batch_size=0: must be at least 1",
+		"training.batch_size=":          "--set training.batch_size=: has no value",
+		"training.batch_size":           "--set training.batch_size: write key=value",
+		"":                              "--set: write key=value",
+		"training=3":                    "--set training=3: training is a section with keys such as training.num_batches_per_epoch",
+		"training.batchsize=3":          "--set training.batchsize=3: unknown key training.batchsize; did you mean training.batch_size?",
+		"=3":                            "--set =3: write key=value",
+		"model.hidden_dim=130":          "--set model.hidden_dim=130: model.hidden_dim 130 is not divisible by model.num_heads 4",
+		"problem.demand_range=9,1":      "--set problem.demand_range=9,1: must be written [low, high]",
+		"problem.demand_range=1":        "--set problem.demand_range=1: must be two whole numbers, written [low, high]",
+		"baseline.type=none":            "--set baseline.type=none: must be one of rollout, pomo, ema",
+		"gpu.device=\xff":               `--set gpu.device=\xff: must be text in UTF-8`,
+		"training_advanced.adam_eps=-0": "--set training_advanced.adam_eps=-0: must be more than 0",
+	} {
+		if _, err := Parse("f.yaml", nil, []string{arg}); err == nil || err.Error() != want {
+			t.Errorf("%q\n got %v\nwant %s", arg, err, want)
+		}
+	}
+}
+
+// The machinery knows no key of its own: a flat schema reads, suggests, binds and explains alike.
+func TestSchemaOfAnotherRecipe(t *testing.T) {
+	s := newSchema(
+		text("model", Honoured, "Which.", "AD"),
+		integer("n_transit", atLeast(1), Honoured, "Tokens."),
+		float("lr", moreThan(0), Honoured, "Rate."),
+	)
+	base, err := s.readLayer("base.yaml", []byte("model: AD\nn_transit: 80\nlr: 0.0003\n"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := s.readLayer("ad.yaml", []byte("n_transit: 328\n"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type recipe struct {
+		Model    string  `yaml:"model"`
+		NTransit int     `yaml:"n_transit"`
+		LR       float64 `yaml:"lr"`
+	}
+	var got recipe
+	fill(&got, merged(base, file))
+	if diff := cmp.Diff(recipe{"AD", 328, 3e-4}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := s.readLayer("ad.yaml", []byte("n_transits: 3\n"), 1); err == nil || err.Error() != "ad.yaml:1: unknown key n_transits; did you mean n_transit?" {
+		t.Error(err)
+	}
+	if es, err := s.explain("lr", base); err != nil || len(es) != 1 || es[0].Default != "0.0003" {
+		t.Error(es, err)
+	}
+}
+
+// Whatever the bytes, Parse returns settings that write and read back, or one line of error.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("training: {batch_size: 3}"), "training.batch_size=4")
+	f.Add([]byte("training: &a {<<: [*a, *a]}"), "problem.demand_range=[1,2]")
+	f.Add([]byte("a: 'x\n\tb: \"\\x00\"\n"), "logging.format=\x00")
+	f.Add([]byte("\xff\xfe\x00"), "=")
+	f.Fuzz(func(t *testing.T, data []byte, set string) {
+		c, err := Parse("f.yaml", data, []string{set})
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r") {
+				t.Fatalf("more than one line: %q", err)
+			}
+			return
+		}
+		checkRoundTrip(t, c)
+	})
+}

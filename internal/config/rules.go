@@ -1,0 +1,66 @@
+package config
+
+import "fmt"
+
+// conflict is a fault between keys, each lawful alone. The keys are those a user could change to
+// mend it, the likeliest first.
+type conflict struct {
+	keys []string
+	text string
+}
+
+func clash(keys []string, format string, args ...any) conflict {
+	return conflict{keys, fmt.Sprintf(format, args...)}
+}
+
+// at is where the fault should be reported: the key set closest to the user's hand, since the
+// rest may be defaults.
+func (c conflict) at(l layer) origin {
+	best := l[c.keys[0]].from
+	for _, k := range c.keys[1:] {
+		if o := l[k].from; o.rank > best.rank {
+			best = o
+		}
+	}
+	return best
+}
+
+// conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
+func (c *Config) conflicts() []conflict {
+	var out []conflict
+	p, t, m, a, b := c.Problem, c.Training, c.Model, c.Advanced, c.Baseline
+	if p.DemandRange[1] > p.VehicleCapacity {
+		out = append(out, clash([]string{"problem.demand_range", "problem.vehicle_capacity"},
+			"problem.demand_range reaches %d, over problem.vehicle_capacity %d: no vehicle could serve that customer", p.DemandRange[1], p.VehicleCapacity))
+	}
+	if m.HiddenDim%m.NumHeads != 0 {
+		out = append(out, clash([]string{"model.hidden_dim", "model.num_heads"},
+			"model.hidden_dim %d is not divisible by model.num_heads %d", m.HiddenDim, m.NumHeads))
+	}
+	if a.TempMin > a.TempStart {
+		out = append(out, clash([]string{"training_advanced.temp_min", "training_advanced.temp_start"},
+			"training_advanced.temp_min %g is over training_advanced.temp_start %g", a.TempMin, a.TempStart))
+	}
+	if a.EntropyMin > a.EntropyCoef {
+		out = append(out, clash([]string{"training_advanced.entropy_min", "training_advanced.entropy_coef"},
+			"training_advanced.entropy_min %g is over training_advanced.entropy_coef %g, which it is reached from", a.EntropyMin, a.EntropyCoef))
+	}
+	if a.UseLRScheduling && a.SchedulerType == SchedulerCosine && a.MinLR > t.LearningRate {
+		out = append(out, clash([]string{"training_advanced.min_lr", "training.learning_rate"},
+			"training_advanced.min_lr %g is over training.learning_rate %g, which it is reached from", a.MinLR, t.LearningRate))
+	}
+	if b.Type == BaselinePOMO && c.Starts() > p.NumCustomers {
+		out = append(out, clash([]string{"baseline.starts", "problem.num_customers"},
+			"baseline.starts %d is over problem.num_customers %d: each start is another customer", b.Starts, p.NumCustomers))
+	}
+	if b.Type == BaselinePOMO && c.Starts() < 2 {
+		out = append(out, clash([]string{"baseline.starts", "baseline.type", "problem.num_customers"},
+			"baseline.type pomo needs at least 2 starts to compare, got %d", c.Starts()))
+	}
+	// Instances are numbered by a 64-bit counter from the run's beginning.
+	if total := float64(t.NumEpochs) * float64(t.NumBatchesPerEpoch) * float64(t.BatchSize); total >= 1<<62 {
+		out = append(out, clash([]string{"training.num_epochs", "training.num_batches_per_epoch", "training.batch_size"},
+			"training asks for %.3g instances in all, more than can be numbered", total))
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Effect says what Haul does with a key.
+type Effect string
+
+// The three things that can become of a key.
+const (
+	Honoured    Effect = "honoured"
+	Differently Effect = "honoured differently"
+	NoEffect    Effect = "accepted without effect"
+)
+
+// Entry describes one key: the schema's row, and what `haul config explain` shows.
+type Entry struct {
+	Key     string `json:"key"`
+	Type    string `json:"type"`
+	Default string `json:"default"`
+	Allowed string `json:"allowed"` // in words; empty when any value of the type will do
+	Effect  Effect `json:"effect"`
+	About   string `json:"about"`
+
+	kind    kind
+	bounds  bounds
+	choices []string
+}
+
+type kind string
+
+const (
+	kindInt   kind = "whole number"
+	kindFloat kind = "number"
+	kindBool  kind = "true or false"
+	kindText  kind = "text"
+	kindPair  kind = "two whole numbers" // written [low, high]
+)
+
+// maxCount bounds every whole number without a bound of its own, so that sums of a few and
+// products of two never overflow 64 bits.
+const maxCount = 1_000_000_000
+
+// bounds is an interval; above and below exclude its ends.
+type bounds struct {
+	lo, hi       float64
+	above, below bool
+}
+
+var anything = bounds{lo: math.Inf(-1), hi: math.Inf(1)}
+
+func atLeast(lo float64) bounds     { return bounds{lo: lo, hi: math.Inf(1)} }
+func moreThan(lo float64) bounds    { return bounds{lo: lo, hi: math.Inf(1), above: true} }
+func between(lo, hi float64) bounds { return bounds{lo: lo, hi: hi} }
+
+// fraction is [0, 1): what a decay or a dropout may be.
+var fraction = bounds{lo: 0, hi: 1, below: true}
+
+func (b bounds) holds(v float64) bool {
+	return (v > b.lo || v == b.lo && !b.above) && (v < b.hi || v == b.hi && !b.below)
+}
+
+// words reads after "must be".
+func (b bounds) words() string {
+	if b.lo == b.hi {
+		return number(b.lo)
+	}
+	var parts []string
+	if !math.IsInf(b.lo, -1) {
+		parts = append(parts, pick(b.above, "more than ", "at least ")+number(b.lo))
+	}
+	if !math.IsInf(b.hi, 1) {
+		parts = append(parts, pick(b.below, "below ", "at most ")+number(b.hi))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func pick(cond bool, yes, no string) string {
+	if cond {
+		return yes
+	}
+	return no
+}
+
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// schema is the single source of truth about a family of settings files: which keys exist, what
+// they may hold, what they mean. Reading, merging, suggesting, binding to a struct and explaining
+// all work from it, for any set of keys, nested or flat.
+type schema struct {
+	entries  []Entry
+	index    map[string]int    // key -> entry
+	sections map[string]string // section -> its first key, for hints
+}
+
+func newSchema(entries ...Entry) *schema {
+	s := &schema{entries: entries, index: map[string]int{}, sections: map[string]string{}}
+	for i := range entries {
+		e := &entries[i]
+		s.index[e.Key] = i
+		for at, c := range e.Key {
+			if c == '.' && s.sections[e.Key[:at]] == "" {
+				s.sections[e.Key[:at]] = e.Key
+			}
+		}
+		e.Type = string(e.kind)
+		e.Allowed = e.bounds.words()
+		if len(e.choices) > 0 {
+			e.Allowed = oneOf(e.choices)
+		}
+	}
+	return s
+}
+
+func (s *schema) entry(key string) *Entry {
+	if i, ok := s.index[key]; ok {
+		return &s.entries[i]
+	}
+	return nil
+}
+
+func oneOf(choices []string) string { return "one of " + strings.Join(choices, ", ") }
+
+// The constructors below are how a table of keys is written.
+
+func integer(key string, b bounds, effect Effect, about string) Entry {
+	return Entry{Key: key, kind: kindInt, bounds: b, Effect: effect, About: about}
+}
+
+func float(key string, b bounds, effect Effect, about string) Entry {
+	return Entry{Key: key, kind: kindFloat, bounds: b, Effect: effect, About: about}
+}
+
+func boolean(key string, effect Effect, about string) Entry {
+	return Entry{Key: key, kind: kindBool, bounds: anything, Effect: effect, About: about}
+}
+
+func text(key string, effect Effect, about string, choices ...string) Entry {
+	return Entry{Key: key, kind: kindText, bounds: anything, choices: choices, Effect: effect, About: about}
+}
+
+func pair(key string, b bounds, effect Effect, about string) Entry {
+	return Entry{Key: key, kind: kindPair, bounds: b, Effect: effect, About: about}
+}
