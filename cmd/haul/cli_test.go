@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// result is what one command line left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func haul(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(context.Background(), args, &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// object runs a command that must succeed and print one JSON object and nothing else.
+func object(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	r := haul(t, args...)
+	if r.code != exitDone {
+		t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
+	}
+	if r.stderr != "" || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("%v: want one line on stdout alone, got %q and %q", args, r.stdout, r.stderr)
+	}
+	var v map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+		t.Fatalf("%v: %v in %q", args, err, r.stdout)
+	}
+	return v
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The square: two routes of two customers each cost 2·(10+10+14) = 68 when rounded.
+const squareVRP = `NAME : square
+COMMENT : "four corners"
+TYPE : CVRP
+DIMENSION : 5
+EDGE_WEIGHT_TYPE : EUC_2D
+CAPACITY : 10
+NODE_COORD_SECTION
+1 0 0
+2 10 0
+3 0 10
+4 -10 0
+5 0 -10
+DEMAND_SECTION
+1 0
+2 5
+3 5
+4 5
+5 5
+DEPOT_SECTION
+1
+-1
+EOF
+`
+
+const squareSOL = "Route #1: 1 2\nRoute #2: 3 4\nCost 68\n"
+
+// explicitVRP gives distances and no coordinates.
+const explicitVRP = `NAME : triangle
+TYPE : CVRP
+DIMENSION : 3
+EDGE_WEIGHT_TYPE : EXPLICIT
+EDGE_WEIGHT_FORMAT : LOWER_ROW
+CAPACITY : 5
+EDGE_WEIGHT_SECTION
+3
+4 5
+DEMAND_SECTION
+1 0
+2 2
+3 2
+DEPOT_SECTION
+1
+-1
+EOF
+`
+
+// TestBadInput is the contract with a user who errs: one line on standard error that says what is
+// wrong, nothing on standard output, and an exit code that tells a wrong command line from a failure.
+func TestBadInput(t *testing.T) {
+	square := write(t, "square.vrp", squareVRP)
+	edit := func(old, new string) string {
+		if !strings.Contains(squareVRP, old) {
+			t.Fatalf("the file has no %q", old)
+		}
+		return write(t, "bad.vrp", strings.Replace(squareVRP, old, new, 1))
+	}
+	sol := func(text string) string { return write(t, "x.sol", text) }
+	nowhere := filepath.Join(t.TempDir(), "missing", "x")
+	truncated := write(t, "cut.vrp", squareVRP[:strings.Index(squareVRP, "4 -10")])
+
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"no such file", []string{"solve", "nosuch.vrp"}, exitFailed, "nosuch.vrp"},
+		{"an empty file", []string{"solve", write(t, "nothing.vrp", "")}, exitFailed, "empty"},
+		{"a truncated section", []string{"solve", truncated}, exitFailed, "NODE_COORD_SECTION"},
+		{"a dimension that disagrees", []string{"solve", edit("DIMENSION : 5", "DIMENSION : 7")}, exitFailed, "7"},
+		{"a demand over capacity", []string{"solve", edit("3 5", "3 11")}, exitFailed, "11"},
+		{"a NaN coordinate", []string{"solve", edit("2 10 0", "2 NaN 0")}, exitFailed, "NaN"},
+		{"an unsupported key", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 99")}, exitFailed, "DISTANCE"},
+		{"a folder for a file", []string{"solve", t.TempDir()}, exitFailed, "directory"},
+		{"a file too large for exact", []string{"solve", write(t, "many.vrp", manyVRP(30)), "--method", "exact"}, exitFailed, "savings"},
+		{"no coordinates to draw", []string{"solve", write(t, "tri.vrp", explicitVRP), "--plot", filepath.Join(t.TempDir(), "r.svg")}, exitFailed, "no coordinates"},
+
+		{"unwritable solution", []string{"solve", square, "--out", nowhere}, exitFailed, "cannot write"},
+		{"unwritable picture", []string{"solve", square, "--plot", nowhere + ".svg"}, exitFailed, "cannot write"},
+		{"unwritable folder", []string{"gen", "--out", filepath.Join(square, "dir")}, exitFailed, "cannot write"},
+
+		{"a customer twice", []string{"solve", square, "--check", sol("Route #1: 1 2\nRoute #2: 3 1\nCost 68\n")}, exitFailed, "customer 1 visited twice"},
+		{"a customer left out", []string{"solve", square, "--check", sol("Route #1: 1 2\nRoute #2: 3\nCost 54\n")}, exitFailed, "customer 4 is never visited"},
+		{"a full vehicle", []string{"solve", square, "--check", sol("Route #1: 1 2 3\nRoute #2: 4\nCost 68\n")}, exitFailed, "carries 15, capacity 10"},
+		{"a wrong cost", []string{"solve", square, "--check", sol("Route #1: 1 2\nRoute #2: 3 4\nCost 67\n")}, exitFailed, "states cost 67, its routes cost 68"},
+		{"no such solution", []string{"solve", square, "--check", "nosuch.sol"}, exitFailed, "nosuch.sol"},
+
+		{"a negative count", []string{"solve", "--count", "-3"}, exitUsage, "--count is -3"},
+		{"count 0", []string{"gen", "--count", "0", "--out", "x"}, exitUsage, "--count is 0"},
+		{"capacity 0", []string{"solve", "--capacity", "0"}, exitUsage, "capacity is 0"},
+		{"no customers", []string{"solve", "--customers", "0"}, exitUsage, "customers is 0"},
+		{"demands past capacity", []string{"solve", "--capacity", "5"}, exitUsage, "capacity 5"},
+		{"demands reversed", []string{"solve", "--demand-range", "9,1"}, exitUsage, "reversed"},
+		{"demands unreadable", []string{"solve", "--demand-range", "1-9"}, exitUsage, `"1-9"`},
+		{"unknown method", []string{"solve", "--method", "magic"}, exitUsage, `unknown method "magic"`},
+		{"unknown distribution", []string{"solve", "--distribution", "gauss"}, exitUsage, `unknown distribution "gauss"`},
+		{"unknown distance", []string{"solve", square, "--distance", "taxi"}, exitUsage, `unknown distance "taxi"`},
+		{"unknown picture format", []string{"solve", square, "--plot", "r.gif"}, exitUsage, ".svg or .png"},
+		{"N too large for exact", []string{"solve", "--customers", "40", "--method", "exact"}, exitUsage, "too many"},
+		{"best known 0", []string{"solve", "--best-known", "0"}, exitUsage, "--best-known"},
+		{"best known NaN", []string{"solve", "--best-known", "NaN"}, exitUsage, "--best-known"},
+		{"no workers", []string{"solve", "--workers", "0"}, exitUsage, "--workers is 0"},
+		{"a generator's flag with a file", []string{"solve", square, "--customers", "5"}, exitUsage, "--customers"},
+		{"a file's flag without one", []string{"solve", "--out", "x.sol"}, exitUsage, "--out needs a file"},
+		{"solve and check at once", []string{"solve", square, "--check", "x.sol", "--method", "exact"}, exitUsage, "--check"},
+		{"two files", []string{"solve", square, square}, exitUsage, "unexpected argument"},
+		{"gen without a folder", []string{"gen"}, exitUsage, "--out is missing"},
+		{"unknown flag", []string{"solve", "--kustomers", "5"}, exitUsage, "--kustomers"},
+		{"unknown verb", []string{"sovle"}, exitUsage, `did you mean "solve"`},
+		{"unknown benchmark", []string{"bench", "costs"}, exitUsage, `did you mean "cost"`},
+		{"a word for a number", []string{"solve", "--count", "many"}, exitUsage, `"many"`},
+		{"rounds 0", []string{"bench", "cost", "--rounds", "0"}, exitUsage, "--rounds is 0"},
+
+		{"unknown key", []string{"config", "check", write(t, "key.yaml", "training:\n  bach_size: 3\n")}, exitFailed, "batch_size"},
+		{"a tab in YAML", []string{"config", "check", write(t, "tab.yaml", "training:\n\tbatch_size: 3\n")}, exitFailed, "tab"},
+		{"no such config", []string{"config", "check", "nosuch/tiny_1.yaml"}, exitFailed, "nosuch/tiny_1.yaml"},
+		{"unknown set", []string{"config", "show", "--set", "training.bach_size=3"}, exitFailed, "batch_size"},
+		{"nothing to check", []string{"config", "check"}, exitUsage, "FILE"},
+		{"unknown key to explain", []string{"config", "explain", "training.bach_size"}, exitUsage, "batch_size"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := haul(t, c.args...)
+			if r.code != c.code {
+				t.Errorf("exit %d, want %d", r.code, c.code)
+			}
+			if r.stdout != "" {
+				t.Errorf("standard output holds %q", r.stdout)
+			}
+			if !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+				t.Errorf("not one line: %q", r.stderr)
+			}
+			if !strings.Contains(r.stderr, c.want) {
+				t.Errorf("%q does not say %q", r.stderr, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"haul/internal/config"
+)
+
+func (a *app) newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show, check and explain settings",
+		Example: `  haul config show --config tiny_1 --set training.batch_size=256
+  haul config check my.yaml
+  haul config explain training_advanced`,
+	}
+	cmd.AddCommand(a.newConfigShow(), a.newConfigCheck(), a.newConfigExplain())
+	a.parent(cmd)
+	return cmd
+}
+
+// configFlags name the settings a verb works with.
+type configFlags struct {
+	config string
+	sets   []string
+}
+
+func (f *configFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+config.DefaultName+")")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change one setting: --set training.batch_size=256 (repeatable)")
+}
+
+func (a *app) newConfigShow() *cobra.Command {
+	var (
+		f      configFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print the settings in full, defaults merged in",
+		Long: "Print the settings in full: the named file over the defaults, --set over both.\n\nShipped settings: " +
+			strings.Join(config.Names(), ", ") + ".",
+		Example: "  haul config show --config tiny_1 --set training.batch_size=256",
+		Args:    atMost(0),
+		RunE: func(*cobra.Command, []string) error {
+			c, err := config.Load(f.config, f.sets)
+			if err != nil {
+				return err
+			}
+			text, err := c.YAML()
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				_, err = a.stdout.Write(text)
+				return err
+			}
+			var tree map[string]any
+			if err := yaml.Unmarshal(text, &tree); err != nil {
+				return err
+			}
+			return a.emit(tree)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+type checkReport struct {
+	File  string `json:"file"`
+	Valid bool   `json:"valid"`
+	Error string `json:"error,omitempty"`
+}
+
+func (a *app) newConfigCheck() *cobra.Command {
+	var (
+		sets   []string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Check a settings file: keys, types, ranges, and what must fit together",
+		Example: "  haul config check my.yaml",
+		Args:    atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("name the settings file to check: haul config check FILE")
+			}
+			err := checkConfig(args[0], sets)
+			if asJSON {
+				r := checkReport{File: args[0], Valid: err == nil}
+				if err != nil {
+					r.Error = oneLine(err.Error())
+				}
+				if failed := a.emit(r); failed != nil {
+					return failed
+				}
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s is valid\n", args[0])
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "change one setting before checking: --set training.batch_size=256 (repeatable)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// checkConfig is stricter than loading: a path that does not exist is not taken for the shipped file
+// of the same name, because its owner believes that it was read.
+func checkConfig(file string, sets []string) error {
+	if !slices.Contains(config.Names(), file) {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(), ", "))
+		}
+	}
+	_, err := config.Load(file, sets)
+	return err
+}
+
+func (a *app) newConfigExplain() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "explain [KEY]",
+		Short:   "Say what a setting does, its default, and what it may be",
+		Long:    "Say what a setting does, its default, and what it may be. A section explains all its keys; no key, all there are.",
+		Example: "  haul config explain baseline.type\n  haul config explain gpu",
+		Args:    atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			entries, err := config.Explain(strings.Join(args, ""))
+			if err != nil {
+				return asUsage(err)
+			}
+			if asJSON {
+				return a.emit(struct {
+					Keys []config.Entry `json:"keys"`
+				}{entries})
+			}
+			var text strings.Builder
+			for _, e := range entries {
+				fmt.Fprintf(&text, "%s\n  %s\n  %s, default %s", a.bold(e.Key), e.About, e.Type, e.Default)
+				if e.Allowed != "" {
+					fmt.Fprintf(&text, ", allowed: %s", e.Allowed)
+				}
+				fmt.Fprintf(&text, " (%s)\n", e.Effect)
+			}
+			_, err = io.WriteString(a.stdout, text.String())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}

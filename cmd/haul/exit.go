@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
+// can be told without reading a file; everything else that goes wrong is 1.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// usageError marks an error of the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// asUsage marks an error that a package found in what the user typed.
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// exit prints the error as one line and picks the code.
+func (a *app) exit(ctx context.Context, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(a.stderr, "haul: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// emit prints one JSON object on a line of its own.
+func (a *app) emit(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(append(line, '\n'))
+	return err
+}
+
+// table prints rows of tab-separated cells, aligned.
+func (a *app) table(write func(w io.Writer)) error {
+	var buf bytes.Buffer
+	t := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
+	write(t)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(buf.Bytes())
+	return err
+}
+
+// bold marks a headline on a terminal; NO_COLOR and pipes get plain text.
+func (a *app) bold(s string) string {
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(a.stdout) {
+		return s
+	}
+	return "\x1b[1m" + s + "\x1b[0m"
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// bar shows progress on a terminal; in a pipe it stays silent.
+type bar struct{ inner *progressbar.ProgressBar }
+
+func (a *app) newBar(total int, what string) bar {
+	if !isTerminal(a.stderr) {
+		return bar{}
+	}
+	return bar{progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(a.stderr),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWidth(32),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionSetRenderBlankState(true),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetTheme(progressbar.ThemeUnicode))}
+}
+
+// set moves the bar to done. A failure to draw it is no reason to fail the work.
+func (b bar) set(done int) {
+	if b.inner != nil {
+		_ = b.inner.Set(done)
+	}
+}
+
+// end takes the bar off the screen, so that what follows starts on a clean line.
+func (b bar) end() {
+	if b.inner != nil {
+		_ = b.inner.Clear()
+	}
+}
+
+// writeFile writes a result, or leaves nothing behind.
+func writeFile(path string, write func(w io.Writer) error) error {
+	var buf bytes.Buffer
+	if err := write(&buf); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("cannot write: %w", err)
+	}
+	return nil
+}
+
+// percent formats a fraction with its sign, as gaps are read.
+func percent(fraction float64) string { return fmt.Sprintf("%+.2f %%", 100*fraction) }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every verb shares. Standard output carries results and nothing else; words, bars and
+// errors go to stderr. A verb that breaks this breaks every script that reads --json.
+type app struct {
+	stdout, stderr io.Writer
+}
+
+// The groups of the help page, by purpose.
+const (
+	groupRoute   = "route"
+	groupSetup   = "setup"
+	groupMeasure = "measure"
+)
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.exit(ctx, root.ExecuteContext(ctx))
+}
+
+func (a *app) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "haul",
+		Short: "Vehicle routing: instances, solvers, a referee, and what each costs",
+		Long: `Haul makes capacitated vehicle routing problems, solves them, judges the routes and measures itself.
+
+Results go to standard output, words and progress to standard error; --json prints one object.
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
+		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
+  haul solve X-n101-k25.vrp --out x.sol --plot routes.svg
+  haul config explain problem`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupRoute, Title: "Problems and routes:"},
+		&cobra.Group{ID: groupSetup, Title: "Settings:"},
+		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
+	)
+	a.group(root, groupRoute, a.newGen(), a.newSolve())
+	a.group(root, groupSetup, a.newConfig())
+	a.group(root, groupMeasure, a.newBench(), a.newDevices(), a.newVersion())
+	a.parent(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s (see %s --help)", err, cmd.CommandPath())
+	})
+	return root
+}
+
+func (a *app) group(parent *cobra.Command, id string, verbs ...*cobra.Command) {
+	for _, v := range verbs {
+		v.GroupID = id
+		parent.AddCommand(v)
+	}
+}
+
+// parent makes a command that only holds others: alone it prints its help, and an unknown word is
+// wrong use with the nearest verb named.
+func (a *app) parent(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		cmd.SuggestionsMinimumDistance = 2
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf(", did you mean %q?", near[0])
+		}
+		return usagef("%s has no command %q%s (see %s --help)", cmd.CommandPath(), args[0], hint, cmd.CommandPath())
+	}
+}
+
+// atMost limits the arguments of a verb and says which one is too many.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("unexpected argument %q (see %s --help)", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// oneLine folds an error into the single line that a user sees.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

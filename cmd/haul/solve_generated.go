@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"haul/internal/cvrp"
+)
+
+type generatedReport struct {
+	Method       string   `json:"method"`
+	Instances    int      `json:"instances"`
+	Customers    int      `json:"customers"`
+	Capacity     int32    `json:"capacity"`
+	Distribution string   `json:"distribution"`
+	DemandRange  [2]int32 `json:"demand_range"`
+	Seed         uint64   `json:"seed"`
+	First        uint64   `json:"first"`
+	Workers      int      `json:"workers"`
+	MeanCPC      float64  `json:"mean_cpc"`
+	SECPC        *float64 `json:"se_cpc"` // null for a single instance
+	MeanCost     float64  `json:"mean_cost"`
+	Seconds      float64  `json:"seconds"`
+	PerSecond    float64  `json:"instances_per_second"`
+	BestKnown    float64  `json:"best_known,omitempty"`
+	Gap          *float64 `json:"gap,omitempty"`
+}
+
+// blockSize bounds the instances in memory at a time, whatever the count.
+const blockSize = 4096
+
+func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
+	src, err := f.src.source()
+	if err != nil {
+		return err
+	}
+	solve := optimal
+	switch {
+	case f.method == "" && src.N > cvrp.MaxExactN:
+		f.method = methodSavings
+	case f.method == "":
+		f.method = methodExact
+	}
+	if f.method == methodSavings {
+		solve = savings
+	} else if _, err := cvrp.NewExact(src.N); src.N > cvrp.MaxExactN {
+		return asUsage(err)
+	}
+
+	bar := a.newBar(f.src.count, f.method)
+	defer bar.end()
+	start := time.Now()
+	cpc := make([]float64, 0, f.src.count)
+	for done := 0; done < f.src.count; done = len(cpc) {
+		problems := generate(src, f.src.first+uint64(done), min(blockSize, f.src.count-done))
+		solutions, err := solve(ctx, problems, f.workers, func(n int) { bar.set(done + n) })
+		if err != nil {
+			return err
+		}
+		for i, s := range solutions {
+			if err := cvrp.Validate(problems[i], s); err != nil {
+				return fmt.Errorf("%s made invalid routes for instance %d: %w", f.method, f.src.first+uint64(done+i), err)
+			}
+			cpc = append(cpc, cvrp.CPC(problems[i].Cost(s), src.N))
+		}
+	}
+	seconds := time.Since(start).Seconds()
+	bar.end()
+
+	mean, deviation := stat.MeanStdDev(cpc, nil)
+	r := generatedReport{Method: f.method, Instances: len(cpc), Customers: src.N, Capacity: src.Capacity,
+		Distribution: string(src.Distribution), DemandRange: [2]int32{src.DemandMin, src.DemandMax}, Seed: src.Seed, First: f.src.first,
+		Workers: f.workers, MeanCPC: mean, MeanCost: mean * float64(src.N), Seconds: seconds, PerSecond: float64(len(cpc)) / seconds,
+		BestKnown: f.bestKnown, Gap: f.gap(mean)}
+	if len(cpc) > 1 {
+		se := stat.StdErr(deviation, float64(len(cpc)))
+		r.SECPC = &se
+	}
+	if f.json {
+		return a.emit(r)
+	}
+	return a.table(func(w io.Writer) { r.print(w, a) })
+}
+
+func (r generatedReport) print(w io.Writer, a *app) {
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%d %s instances, %d customers, capacity %d, demands %d to %d, %s",
+		r.Instances, r.Distribution, r.Customers, r.Capacity, r.DemandRange[0], r.DemandRange[1], r.Method)))
+	if r.SECPC != nil {
+		fmt.Fprintf(w, "mean CPC\t%.6f ± %.6f (standard error)\n", r.MeanCPC, *r.SECPC)
+	} else {
+		fmt.Fprintf(w, "CPC\t%.6f\n", r.MeanCPC)
+	}
+	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
+	if r.Gap != nil {
+		fmt.Fprintf(w, "gap\t%s to %g\n", percent(*r.Gap), r.BestKnown)
+	}
+	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s, %d at a time)\n", r.PerSecond, r.Seconds, r.Workers)
+}
+
+func generate(src cvrp.Source, first uint64, count int) []*cvrp.Problem {
+	batch := cvrp.NewBatch(count, src.N, src.Capacity)
+	src.Fill(batch, first)
+	problems := make([]*cvrp.Problem, count)
+	for i := range problems {
+		problems[i] = batch.Problem(i)
+	}
+	return problems
+}
+
+func optimal(ctx context.Context, problems []*cvrp.Problem, workers int, progress func(int)) ([]cvrp.Solution, error) {
+	_, solutions, err := cvrp.OptimalSolutions(ctx, problems, workers, progress)
+	return solutions, err
+}
+
+// savings solves the problems with a goroutine a worker; each takes the next problem when free, and
+// the first error ends them all.
+func savings(ctx context.Context, problems []*cvrp.Problem, workers int, progress func(int)) ([]cvrp.Solution, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wg         sync.WaitGroup
+		next, done atomic.Int64
+		mu         sync.Mutex // keeps progress to one call at a time
+		solutions  = make([]cvrp.Solution, len(problems))
+	)
+	for range min(workers, len(problems)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(problems)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				s, err := cvrp.Savings(ctx, problems[i])
+				if err != nil {
+					cancel(err)
+					return
+				}
+				solutions[i] = s
+				mu.Lock()
+				progress(int(done.Add(1)))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return solutions, context.Cause(ctx)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/cvrp"
+)
+
+// sourceFlags describes generated instances, for every verb that makes some. An instance depends on
+// these and its index alone, so two verbs given the same flags see the same instances.
+type sourceFlags struct {
+	customers, count     int
+	capacity, coordRange int32
+	seed, first          uint64
+	distribution         string
+	demandRange          string
+}
+
+// sourceFlagNames are the flags that mean nothing for an instance read from a file.
+var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first", "distribution", "demand-range", "coord-range"}
+
+func (f *sourceFlags) register(cmd *cobra.Command, count int) {
+	fs := cmd.Flags()
+	fs.IntVar(&f.customers, "customers", 10, "customers in an instance (N)")
+	fs.Int32Var(&f.capacity, "capacity", 30, "what a vehicle carries")
+	fs.IntVar(&f.count, "count", count, "number of instances")
+	fs.Uint64Var(&f.seed, "seed", 42, "seed of the random stream")
+	fs.Uint64Var(&f.first, "first", 0, "index of the first instance in the stream")
+	fs.StringVar(&f.distribution, "distribution", string(cvrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
+	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest demand (default 1,10 for grid and 1,9 for uniform)")
+	fs.Int32Var(&f.coordRange, "coord-range", 100, "largest coordinate of the grid")
+}
+
+// source checks the flags; whatever is wrong with them is wrong use.
+func (f *sourceFlags) source() (cvrp.Source, error) {
+	var s cvrp.Source
+	if f.count < 1 {
+		return s, usagef("--count is %d: at least 1 instance is needed", f.count)
+	}
+	distribution, err := cvrp.ParseDistribution(f.distribution)
+	if err != nil {
+		return s, asUsage(err)
+	}
+	text := f.demandRange
+	if text == "" {
+		text = "1,10"
+		if distribution == cvrp.Uniform {
+			text = "1,9"
+		}
+	}
+	low, high, err := parseRange(text)
+	if err != nil {
+		return s, err
+	}
+	s = cvrp.Source{Seed: f.seed, Distribution: distribution, N: f.customers, Capacity: f.capacity,
+		DemandMin: low, DemandMax: high, CoordRange: f.coordRange}
+	return s, asUsage(s.Check())
+}
+
+func parseRange(text string) (low, high int32, err error) {
+	a, b, ok := strings.Cut(text, ",")
+	lo, errLow := strconv.ParseInt(strings.TrimSpace(a), 10, 32)
+	hi, errHigh := strconv.ParseInt(strings.TrimSpace(b), 10, 32)
+	if !ok || errLow != nil || errHigh != nil {
+		return 0, 0, usagef("--demand-range %q is not two whole numbers: write it as 1,10", text)
+	}
+	return int32(lo), int32(hi), nil
+}
