@@ -141,6 +141,7 @@ func TestBadInput(t *testing.T) {
 		{"count 0", []string{"gen", "--count", "0", "--out", "x"}, exitUsage, "--count is 0"},
 		{"capacity 0", []string{"solve", "--capacity", "0"}, exitUsage, "capacity is 0"},
 		{"no customers", []string{"solve", "--customers", "0"}, exitUsage, "customers is 0"},
+		{"too many customers", []string{"solve", "--customers", "2000000000"}, exitUsage, "--customers is 2000000000"},
 		{"demands past capacity", []string{"solve", "--capacity", "5"}, exitUsage, "capacity 5"},
 		{"demands reversed", []string{"solve", "--demand-range", "9,1"}, exitUsage, "reversed"},
 		{"demands unreadable", []string{"solve", "--demand-range", "1-9"}, exitUsage, `"1-9"`},

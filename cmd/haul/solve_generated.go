@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"gonum.org/v1/gonum/stat"
 
 	"haul/internal/cvrp"
 )
@@ -32,8 +31,9 @@ type generatedReport struct {
 	Gap          *float64 `json:"gap,omitempty"`
 }
 
-// blockSize bounds the instances in memory at a time, whatever the count.
-const blockSize = 4096
+// blockSize is how many instances are in memory at a time, whatever the count: enough that workers
+// rarely wait for a block's last, few enough that a block of large ones stays small.
+func blockSize(n int) int { return min(4096, max(1, 1<<22/(n+1))) }
 
 func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	src, err := f.src.source()
@@ -56,9 +56,10 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	bar := a.newBar(f.src.count, f.method)
 	defer bar.end()
 	start := time.Now()
-	cpc := make([]float64, 0, f.src.count)
-	for done := 0; done < f.src.count; done = len(cpc) {
-		problems := generate(src, f.src.first+uint64(done), min(blockSize, f.src.count-done))
+	var cpc sample
+	for cpc.n < f.src.count {
+		done := cpc.n
+		problems := generate(src, f.src.first+uint64(done), min(blockSize(src.N), f.src.count-done))
 		solutions, err := solve(ctx, problems, f.workers, func(n int) { bar.set(done + n) })
 		if err != nil {
 			return err
@@ -67,21 +68,16 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 			if err := cvrp.Validate(problems[i], s); err != nil {
 				return fmt.Errorf("%s made invalid routes for instance %d: %w", f.method, f.src.first+uint64(done+i), err)
 			}
-			cpc = append(cpc, cvrp.CPC(problems[i].Cost(s), src.N))
+			cpc.add(cvrp.CPC(problems[i].Cost(s), src.N))
 		}
 	}
 	seconds := time.Since(start).Seconds()
 	bar.end()
 
-	mean, deviation := stat.MeanStdDev(cpc, nil)
-	r := generatedReport{Method: f.method, Instances: len(cpc), Customers: src.N, Capacity: src.Capacity,
+	r := generatedReport{Method: f.method, Instances: cpc.n, Customers: src.N, Capacity: src.Capacity,
 		Distribution: string(src.Distribution), DemandRange: [2]int32{src.DemandMin, src.DemandMax}, Seed: src.Seed, First: f.src.first,
-		Workers: f.workers, MeanCPC: mean, MeanCost: mean * float64(src.N), Seconds: seconds, PerSecond: float64(len(cpc)) / seconds,
-		BestKnown: f.bestKnown, Gap: f.gap(mean)}
-	if len(cpc) > 1 {
-		se := stat.StdErr(deviation, float64(len(cpc)))
-		r.SECPC = &se
-	}
+		Workers: f.workers, MeanCPC: cpc.mean, SECPC: cpc.standardError(), MeanCost: cpc.mean * float64(src.N),
+		Seconds: seconds, PerSecond: float64(cpc.n) / seconds, BestKnown: f.bestKnown, Gap: f.gap(cpc.mean)}
 	if f.json {
 		return a.emit(r)
 	}
@@ -101,6 +97,28 @@ func (r generatedReport) print(w io.Writer, a *app) {
 		fmt.Fprintf(w, "gap\t%s to %g\n", percent(*r.Gap), r.BestKnown)
 	}
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s, %d at a time)\n", r.PerSecond, r.Seconds, r.Workers)
+}
+
+// sample gathers mean and variance in one pass (Welford), so that memory does not grow with the count.
+type sample struct {
+	n           int
+	mean, sumSq float64 // sumSq: squared deviations from the mean
+}
+
+func (s *sample) add(x float64) {
+	s.n++
+	d := x - s.mean
+	s.mean += d / float64(s.n)
+	s.sumSq += d * (x - s.mean)
+}
+
+// standardError is the mean's; a single value has none.
+func (s *sample) standardError() *float64 {
+	if s.n < 2 {
+		return nil
+	}
+	se := math.Sqrt(s.sumSq / float64(s.n-1) / float64(s.n))
+	return &se
 }
 
 func generate(src cvrp.Source, first uint64, count int) []*cvrp.Problem {

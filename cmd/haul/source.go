@@ -19,6 +19,9 @@ type sourceFlags struct {
 	demandRange          string
 }
 
+// maxCustomers keeps a slip of the finger from asking for more memory than there is.
+const maxCustomers = 1_000_000
+
 // sourceFlagNames are the flags that mean nothing for an instance read from a file.
 var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first", "distribution", "demand-range", "coord-range"}
 
@@ -39,6 +42,9 @@ func (f *sourceFlags) source() (cvrp.Source, error) {
 	var s cvrp.Source
 	if f.count < 1 {
 		return s, usagef("--count is %d: at least 1 instance is needed", f.count)
+	}
+	if f.customers > maxCustomers {
+		return s, usagef("--customers is %d: at most %d can be generated", f.customers, maxCustomers)
 	}
 	distribution, err := cvrp.ParseDistribution(f.distribution)
 	if err != nil {
