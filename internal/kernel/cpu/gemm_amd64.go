@@ -46,6 +46,19 @@ func gemmAVX2(g *gemmArgs) {
 	runtime.KeepAlive(g)
 }
 
+// peakFMAs is how many FMAs the generated peak loops run a round.
+const peakFMAs = 12
+
+func peakAVX512(rounds int) (flop float64) {
+	peak512(rounds)
+	return float64(rounds) * peakFMAs * 16 * 2
+}
+
+func peakAVX2(rounds int) (flop float64) {
+	peak256(rounds)
+	return float64(rounds) * peakFMAs * 8 * 2
+}
+
 // gemmStrips walks the product in strips of columns: whole panels for AVX-512, sixteen for AVX2.
 func gemmStrips(g *gemmArgs, width int) {
 	if g.m == 1 {

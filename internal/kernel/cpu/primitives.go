@@ -42,6 +42,7 @@ type adamArgs struct {
 type primitives struct {
 	name string
 	gemm func(g *gemmArgs)
+	peak func(rounds int) (flop float64) // multiply-adds with nothing to wait for: what gemm is measured against
 
 	norm     func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32)
 	normGrad func(dx, dgamma, dbeta, dy, x, mean, rstd, gamma []float32, rows, d int, accumulate bool)

@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"math"
-	"math/bits"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -10,7 +10,7 @@ import (
 // used where no assembly fits. Sums run left to right in float32 unless a line says otherwise.
 
 var plain = primitives{
-	name: "go", gemm: gemmGo,
+	name: "go", gemm: gemmGo, peak: peakGo,
 	norm: normGo, normGrad: normGradGo, glu: gluGo, gluGrad: gluGradGo, gelu: geluGo, geluGrad: geluGradGo,
 	distances: distancesGo, softmaxBias: softmaxBiasGo, softmaxBiasGrad: softmaxBiasGradGo,
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
@@ -49,6 +49,21 @@ func gemmGo(g *gemmArgs) {
 		}
 	}
 }
+
+// peakGo: eight sums that wait only on themselves.
+func peakGo(rounds int) (flop float64) {
+	var s0, s1, s2, s3, s4, s5, s6, s7 float32
+	x := 1 / float32(rounds+1)
+	for range rounds {
+		s0, s1, s2, s3 = s0*x+x, s1*x+x, s2*x+x, s3*x+x
+		s4, s5, s6, s7 = s4*x+x, s5*x+x, s6*x+x, s7*x+x
+	}
+	peakSink.Store(math.Float32bits(s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7))
+	return float64(rounds) * 16
+}
+
+// peakSink takes peakGo's sums, so that the compiler keeps them.
+var peakSink atomic.Uint32
 
 // normGo: y[r] = (x[r]-mean)·rstd·gamma + beta, with the row's mean and 1/sqrt(variance+eps) kept.
 func normGo(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
@@ -343,12 +358,3 @@ func adamwGo(w, m, v, g []float32, a *adamArgs) {
 
 // words is how many 64-bit words a mask over n columns takes.
 func words(n int) int { return (n + 63) / 64 }
-
-// popcount counts the allowed columns of one row's mask.
-func popcount(mask []uint64) int {
-	c := 0
-	for _, w := range mask {
-		c += bits.OnesCount64(w)
-	}
-	return c
-}

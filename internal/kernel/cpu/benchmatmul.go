@@ -1,0 +1,260 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
+)
+
+// The products of a training step, timed against the FMA peak. What a reader could break: a product
+// and the peak must alternate in short slices on all workers at once, because the clock of a shared
+// core wanders by tens of percent between seconds but little between neighbouring milliseconds.
+
+// Products says which products to time: a step over Batch rows, in shards of Shard rows, through
+// linear layers Layers[i] = {inputs, outputs}.
+type Products struct {
+	Batch, Shard int
+	Layers       [][2]int
+}
+
+// TinyProducts are the products of the shipped tiny_1: 128 instances of 11 nodes, width 128, in shards
+// of 16 instances. The layers: queries, keys and values; attention's output; the gated feed-forward's
+// way in and its way out.
+var TinyProducts = Products{
+	Batch: 1408, Shard: 176,
+	Layers: [][2]int{{128, 384}, {128, 128}, {128, 512}, {256, 128}},
+}
+
+// ProductTime is one product, measured. C is M×N, summed over K.
+type ProductTime struct {
+	Scope   string  `json:"scope"` // "batch": rows split over the workers; "shard": a shard each
+	Kind    string  `json:"kind"`  // "forward", "dX" or "dW"
+	M       int     `json:"m"`
+	K       int     `json:"k"`
+	N       int     `json:"n"`
+	Seconds float64 `json:"seconds"` // for one product, median
+	Rate    float64 `json:"gflops"`  // of all workers together, median
+	Share   float64 `json:"share"`   // of the peak loop's rate beside it, median
+}
+
+// ProductReport is the outcome of BenchProducts.
+type ProductReport struct {
+	Set     string        `json:"set"`
+	Workers int           `json:"workers"`
+	Peak    float64       `json:"peak_gflops"` // of all workers together, median
+	Rows    []ProductTime `json:"rows"`
+}
+
+// benchSlice is how long one side runs before the other takes over.
+const benchSlice = time.Millisecond
+
+// BenchProducts times every product of the step, forward and both gradients, over the whole batch and
+// as the shards run them, each in the given rounds of slices between two slices of the peak loop.
+// Weights arrive packed, as the optimizer leaves them once a step; the gradients of weights read
+// their operands where the step has them and add to what is there.
+func BenchProducts(ctx context.Context, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
+	prims, err := pick(set)
+	if err != nil {
+		return ProductReport{}, err
+	}
+	if workers < 1 || rounds < 1 || p.Shard < 1 || p.Batch < workers {
+		return ProductReport{}, fmt.Errorf("bench products: workers %d, rounds %d, batch %d, shard %d: each must be positive, the batch no smaller than the workers",
+			workers, rounds, p.Batch, p.Shard)
+	}
+	crew := newCrew(workers)
+	defer crew.close()
+	out := ProductReport{Set: prims.name, Workers: workers}
+	var peaks []float64
+	jobs := p.jobs(workers)
+	for i, j := range jobs {
+		row, around, err := j.measure(ctx, crew, prims, rounds)
+		if err != nil {
+			return ProductReport{}, err
+		}
+		out.Rows = append(out.Rows, row)
+		peaks = append(peaks, around...)
+		progress(i+1, len(jobs))
+	}
+	out.Peak = median(peaks) / 1e9
+	return out, nil
+}
+
+// A benchJob is one product: what each worker computes, and how the whole is named.
+type benchJob struct {
+	row   ProductTime
+	calls []*gemmArgs // by worker
+}
+
+// jobs lists the products of the step, the batch's first.
+func (p Products) jobs(workers int) []benchJob {
+	var jobs []benchJob
+	for _, scope := range []string{"batch", "shard"} {
+		for _, kind := range []string{"forward", "dX", "dW"} {
+			for _, layer := range p.Layers {
+				in, out := layer[0], layer[1]
+				j := benchJob{calls: make([]*gemmArgs, workers)}
+				rows := p.Shard
+				if scope == "batch" {
+					rows = p.Batch
+				}
+				j.row = ProductTime{Scope: scope, Kind: kind}
+				switch kind {
+				case "forward":
+					j.row.M, j.row.K, j.row.N = rows, in, out
+				case "dX":
+					j.row.M, j.row.K, j.row.N = rows, out, in
+				case "dW":
+					j.row.M, j.row.K, j.row.N = out, rows, in
+				}
+				for w := range j.calls {
+					own := rows
+					if scope == "batch" {
+						own = rows*(w+1)/workers - rows*w/workers
+					}
+					j.calls[w] = layerCall(kind, own, in, out)
+				}
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs
+}
+
+// layerCall is the product a linear layer of the step asks for on its rows.
+func layerCall(kind string, rows, in, out int) *gemmArgs {
+	x, y := matrix(rows*in), matrix(rows*out)
+	switch kind {
+	case "forward":
+		return &gemmArgs{c: y, a: x, b: matrix(packedLen(out, in)), bias: matrix(out),
+			m: rows, n: out, k: in, ldc: out, ars: in, aks: 1, bks: panel, bps: in * panel}
+	case "dX":
+		return &gemmArgs{c: x, a: y, b: matrix(packedLen(in, out)),
+			m: rows, n: in, k: out, ldc: in, ars: out, aks: 1, bks: panel, bps: out * panel}
+	default:
+		c := matrix(out * in)
+		return &gemmArgs{c: c, r: c, a: y, b: x,
+			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel}
+	}
+}
+
+// matrix returns n floats between -1 and 1 that start at a cache line, as the step's buffers do.
+func matrix(n int) unsafe.Pointer {
+	buf := make([]float32, n+15)
+	rng := rand.New(rand.NewPCG(uint64(n), 1))
+	for i := range buf {
+		buf[i] = 2*rng.Float32() - 1
+	}
+	first := unsafe.Pointer(unsafe.SliceData(buf))
+	return unsafe.Add(first, -uintptr(first)&63)
+}
+
+func (g *gemmArgs) flop() float64 { return 2 * float64(g.m) * float64(g.n) * float64(g.k) }
+
+// measure runs rounds of peak, product, peak, and returns the row with the peak rates beside it.
+func (j benchJob) measure(ctx context.Context, crew *crew, prims *primitives, rounds int) (ProductTime, []float64, error) {
+	var flop float64 // of one product on every worker
+	for _, g := range j.calls {
+		flop += g.flop()
+	}
+	product := func(w, n int) float64 {
+		for range n {
+			prims.gemm(j.calls[w])
+		}
+		return float64(n) * j.calls[w].flop()
+	}
+	peak := func(_, n int) float64 { return prims.peak(n) }
+	repeats, spins := crew.fill(product), crew.fill(peak)
+
+	var shares, rates, peaks []float64
+	for range rounds {
+		if err := ctx.Err(); err != nil {
+			return ProductTime{}, nil, err
+		}
+		before := crew.rate(peak, spins)
+		rate := crew.rate(product, repeats)
+		after := crew.rate(peak, spins)
+		around := (before + after) / 2
+		peaks = append(peaks, around)
+		rates = append(rates, rate)
+		shares = append(shares, rate/around)
+	}
+	row := j.row
+	row.Share = median(shares)
+	rate := median(rates)
+	row.Rate, row.Seconds = rate/1e9, flop/rate
+	return row, peaks, nil
+}
+
+// A crew is one goroutine a worker, each on a thread of its own, that start a slice together.
+type crew struct {
+	work []chan slice
+	done chan outcome
+}
+
+type slice struct {
+	run func(w, n int) (flop float64)
+	n   int
+}
+
+type outcome struct {
+	flop float64
+	took time.Duration
+}
+
+func newCrew(workers int) *crew {
+	c := &crew{done: make(chan outcome, workers)}
+	for w := range workers {
+		work := make(chan slice)
+		c.work = append(c.work, work)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+			for s := range work {
+				start := time.Now()
+				flop := s.run(w, s.n)
+				c.done <- outcome{flop, time.Since(start)}
+			}
+		}()
+	}
+	return c
+}
+
+func (c *crew) close() {
+	for _, work := range c.work {
+		close(work)
+	}
+}
+
+// slice runs n repeats on every worker; it lasts as long as the slowest.
+func (c *crew) slice(run func(w, n int) float64, n int) (flop float64, took time.Duration) {
+	for _, work := range c.work {
+		work <- slice{run, n}
+	}
+	for range c.work {
+		o := <-c.done
+		flop, took = flop+o.flop, max(took, o.took)
+	}
+	return flop, took
+}
+
+func (c *crew) rate(run func(w, n int) float64, n int) float64 {
+	flop, took := c.slice(run, n)
+	return flop / took.Seconds()
+}
+
+// fill finds how many repeats make a slice.
+func (c *crew) fill(run func(w, n int) float64) int {
+	n := 1
+	for _, took := c.slice(run, n); took < benchSlice; _, took = c.slice(run, n) {
+		n *= 2
+	}
+	return n
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}

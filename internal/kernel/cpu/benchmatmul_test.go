@@ -1,0 +1,45 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestBenchProducts(t *testing.T) {
+	p := Products{Batch: 6, Shard: 3, Layers: [][2]int{{5, 7}, {8, 4}}}
+	for _, set := range Sets() {
+		last := 0
+		r, err := BenchProducts(context.Background(), set, 2, 1, p, func(done, total int) { last = total - done })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Rows) != 12 || last != 0 || r.Set != set || r.Workers != 2 || !(r.Peak > 0) {
+			t.Fatalf("%s: %+v", set, r)
+		}
+		for _, row := range r.Rows {
+			if !(row.Seconds > 0 && row.Rate > 0 && row.Share > 0) {
+				t.Errorf("%s: %+v", set, row)
+			}
+		}
+		if dw := r.Rows[5]; dw.Kind != "dW" || dw.M != 4 || dw.K != 6 || dw.N != 8 {
+			t.Errorf("gradient of the second layer's weights is %+v", dw)
+		}
+	}
+}
+
+func TestBenchProductsRefuses(t *testing.T) {
+	p := Products{Batch: 6, Shard: 3, Layers: [][2]int{{5, 7}}}
+	quiet := func(int, int) {}
+	if _, err := BenchProducts(context.Background(), "mmx", 1, 1, p, quiet); err == nil {
+		t.Error("took an instruction set that does not exist")
+	}
+	if _, err := BenchProducts(context.Background(), "", 7, 1, p, quiet); err == nil {
+		t.Error("took more workers than rows")
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := BenchProducts(gone, "", 1, 1, p, quiet); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
