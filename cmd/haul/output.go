@@ -51,11 +51,11 @@ func isTerminal(w io.Writer) bool {
 // bar shows progress on a terminal; in a pipe it stays silent.
 type bar struct{ inner *progressbar.ProgressBar }
 
-func (a *app) newBar(total int, what string) bar {
+func (a *app) newBar(total int, what string) *bar {
 	if !isTerminal(a.stderr) {
-		return bar{}
+		return &bar{}
 	}
-	return bar{progressbar.NewOptions(total,
+	return &bar{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWidth(32),
@@ -64,20 +64,22 @@ func (a *app) newBar(total int, what string) bar {
 		progressbar.OptionThrottle(50*time.Millisecond),
 		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetTheme(progressbar.ThemeUnicode))}
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}))}
 }
 
 // set moves the bar to done. A failure to draw it is no reason to fail the work.
-func (b bar) set(done int) {
+func (b *bar) set(done int) {
 	if b.inner != nil {
 		_ = b.inner.Set(done)
 	}
 }
 
-// end takes the bar off the screen, so that what follows starts on a clean line.
-func (b bar) end() {
+// end takes the bar off the screen, so that what follows starts on a clean line. Ending twice is
+// harmless: verbs defer it for their errors and call it before their results.
+func (b *bar) end() {
 	if b.inner != nil {
 		_ = b.inner.Clear()
+		b.inner = nil
 	}
 }
 

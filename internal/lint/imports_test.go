@@ -36,10 +36,12 @@ var house = []string{
 	"internal/kernel/cpu",
 	"internal/kernel/cuda",
 	"internal/kernel/kerneltest",
+	"internal/kernel/reference",
 	"internal/kernel",
 	"internal/cu",
 	"internal/draw",
 	"internal/ledger",
+	"internal/safetensors",
 	"internal/darkroom",
 	"internal/cvrp",
 	"internal/config",
@@ -53,7 +55,7 @@ var apart = []struct {
 	importer func(string) bool
 	imported func(string) bool
 }{
-	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/cvrp")},
+	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/cvrp")},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }
