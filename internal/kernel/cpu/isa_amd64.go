@@ -2,13 +2,31 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// avx512 and avx2 start from plain Go and replace each entry that has assembly.
-var avx512, avx2 = plain, plain
+// avx512 and avx2 take every primitive from assembly; checked stands between a caller's shapes and it.
+var avx512 = checked(primitives{
+	name: "avx512", gemm: gemmAVX512, peak: peakAVX512,
+	norm: normAVX512, normGrad: normGradAVX512, glu: gluAVX512, gluGrad: gluGradAVX512,
+	gelu: geluAVX512, geluGrad: geluGradAVX512,
+	distances: distancesAVX512, softmaxBias: softmaxBiasAVX512, softmaxBiasGrad: softmaxBiasGradAVX512,
+	softmaxMask: softmaxMaskAVX512, softmaxGrad: softmaxGradAVX512,
+	pointer: pointerAVX512, pointerGrad: pointerGradAVX512,
+	query: queryAVX512, transpose: transposeAVX2, colSum: colSumAVX512, add: addAVX512,
+	sumSquares: sumSquaresAVX512, adamw: spread(adamwAVX512),
+})
 
-// vectorSets finishes the tables and returns those this processor and its operating system support.
+var avx2 = checked(primitives{
+	name: "avx2", gemm: gemmAVX2, peak: peakAVX2,
+	norm: normAVX2, normGrad: normGradAVX2, glu: gluAVX2, gluGrad: gluGradAVX2,
+	gelu: geluAVX2, geluGrad: geluGradAVX2,
+	distances: distancesAVX2, softmaxBias: softmaxBiasAVX2, softmaxBiasGrad: softmaxBiasGradAVX2,
+	softmaxMask: softmaxMaskAVX2, softmaxGrad: softmaxGradAVX2,
+	pointer: pointerAVX2, pointerGrad: pointerGradAVX2,
+	query: queryAVX2, transpose: transposeAVX2, colSum: colSumAVX2, add: addAVX2,
+	sumSquares: sumSquaresAVX2, adamw: spread(adamwAVX2),
+})
+
+// vectorSets returns the tables this processor and its operating system support.
 func vectorSets() []*primitives {
-	avx512.name, avx2.name = "avx512", "avx2"
-	avx512.gemm, avx2.gemm = gemmAVX512, gemmAVX2
 	var out []*primitives
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasFMA {
 		out = append(out, &avx512)

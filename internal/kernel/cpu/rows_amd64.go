@@ -1,0 +1,124 @@
+package cpu
+
+// Assembly does not check its slices, so every entry of an assembly table but gemm goes through
+// checked: a caller whose shapes and slices disagree panics before any memory is touched. An
+// argument that an entry reads or writes and that is not checked here is a hole in memory safety.
+
+const shapeMessage = "kernel/cpu: a slice is too short for the shape it was passed with"
+
+func fits(ok bool) {
+	if !ok {
+		panic(shapeMessage)
+	}
+}
+
+// atLeast says that every slice holds n floats.
+func atLeast(n int, slices ...[]float32) bool {
+	for _, s := range slices {
+		if len(s) < n {
+			return false
+		}
+	}
+	return n >= 0
+}
+
+// spans says that s holds rows of n floats, ld apart, the last one cut at n.
+func spans(s []float32, rows, n, ld int) bool {
+	return rows >= 0 && n >= 0 && ld >= 0 && (rows == 0 || len(s) >= (rows-1)*ld+n)
+}
+
+// padded says that the slices hold rows of n columns in ld floats each.
+func padded(rows, n, ld int, slices ...[]float32) bool {
+	return rows >= 0 && 0 <= n && n <= ld && atLeast(rows*ld, slices...)
+}
+
+// masked says that the mask holds rows of words that cover n columns.
+func masked(mask []uint64, rows, n, words int) bool {
+	return n <= words*64 && len(mask) >= rows*words
+}
+
+// checked returns the table t with its slices checked on every call.
+func checked(t primitives) primitives {
+	c := t
+	c.norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
+		fits(padded(rows, d, d, y, x) && atLeast(rows, mean, rstd) && atLeast(d, gamma, beta))
+		t.norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
+	}
+	c.normGrad = func(dx, dgamma, dbeta, dy, x, mean, rstd, gamma []float32, rows, d int, accumulate bool) {
+		fits(padded(rows, d, d, dx, dy, x) && atLeast(rows, mean, rstd) && atLeast(d, gamma, dgamma, dbeta))
+		t.normGrad(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, rows, d, accumulate)
+	}
+	c.glu = func(y, g []float32, rows, w int) {
+		fits(padded(rows, w, w, y) && padded(rows, w, 2*w, g))
+		t.glu(y, g, rows, w)
+	}
+	c.gluGrad = func(dg, dy, g []float32, rows, w int) {
+		fits(padded(rows, w, w, dy) && padded(rows, w, 2*w, dg, g))
+		t.gluGrad(dg, dy, g, rows, w)
+	}
+	c.gelu = func(y, x []float32) {
+		fits(atLeast(len(x), y))
+		t.gelu(y, x)
+	}
+	c.geluGrad = func(dx, dy, x []float32) {
+		fits(atLeast(len(x), dx, dy))
+		t.geluGrad(dx, dy, x)
+	}
+	c.distances = func(dist, x, y []float32, n, ld int) {
+		fits(padded(n, n, ld, dist) && atLeast(n, x, y))
+		t.distances(dist, x, y, n, ld)
+	}
+	c.softmaxBias = func(p, dist []float32, rows, n, ld int, scale, slope float32) {
+		fits(padded(rows, n, ld, p, dist))
+		t.softmaxBias(p, dist, rows, n, ld, scale, slope)
+	}
+	c.softmaxBiasGrad = func(dp, p, dist []float32, rows, n, ld int, scale float32) float32 {
+		fits(padded(rows, n, ld, dp, p, dist))
+		return t.softmaxBiasGrad(dp, p, dist, rows, n, ld, scale)
+	}
+	c.softmaxMask = func(p []float32, mask []uint64, rows, n, ld, words int, scale float32) {
+		fits(padded(rows, n, ld, p) && masked(mask, rows, n, words))
+		t.softmaxMask(p, mask, rows, n, ld, words, scale)
+	}
+	c.softmaxGrad = func(dp, p []float32, rows, n, ld int, scale float32) {
+		fits(padded(rows, n, ld, dp, p))
+		t.softmaxGrad(dp, p, rows, n, ld, scale)
+	}
+	c.pointer = func(p, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32) {
+		fits(padded(rows, n, ld, p, lp, th, u) && atLeast(rows, ent) && masked(mask, rows, n, words))
+		t.pointer(p, lp, th, ent, u, mask, rows, n, ld, words, scale, mult)
+	}
+	c.pointerGrad = func(du, p, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32) {
+		fits(padded(rows, n, ld, du, p, lp, th) && atLeast(rows, ent, wa, we) && len(act) >= rows)
+		t.pointerGrad(du, p, lp, th, ent, wa, we, act, rows, n, ld, scale, mult)
+	}
+	c.query = func(q, node, graph, load []float32, capacity float32) {
+		fits(atLeast(len(q), node, graph, load))
+		t.query(q, node, graph, load, capacity)
+	}
+	c.transpose = func(dst []float32, ldd int, src []float32, lds, rows, cols int) {
+		fits(padded(cols, rows, ldd, dst) && spans(src, rows, cols, lds))
+		t.transpose(dst, ldd, src, lds, rows, cols)
+	}
+	c.colSum = func(out, x []float32, rows, n, ld int, accumulate bool) {
+		fits(atLeast(n, out) && spans(x, rows, n, ld))
+		t.colSum(out, x, rows, n, ld, accumulate)
+	}
+	c.add = func(y, x []float32) {
+		fits(atLeast(len(x), y))
+		t.add(y, x)
+	}
+	c.adamw = func(w, m, v, g []float32, a *adamArgs) {
+		fits(atLeast(len(w), m, v, g))
+		t.adamw(w, m, v, g, a)
+	}
+	return c
+}
+
+// spread hands adamw's arguments to assembly one by one, so that no offset into adamArgs is written down
+// twice.
+func spread(f func(w, m, v, g []float32, lr, beta1, beta2, eps, decay, correct1, correct2, scale float32)) func(w, m, v, g []float32, a *adamArgs) {
+	return func(w, m, v, g []float32, a *adamArgs) {
+		f(w, m, v, g, a.lr, a.beta1, a.beta2, a.eps, a.decay, a.correct1, a.correct2, a.scale)
+	}
+}

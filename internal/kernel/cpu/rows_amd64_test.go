@@ -1,0 +1,37 @@
+//go:build unix
+
+package cpu
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestRowsShort: a slice one float short of its shape panics with the one message, and touches nothing.
+func TestRowsShort(t *testing.T) {
+	s := shape{3, 11, 16}
+	eachSet(t, func(t *testing.T, set *primitives) {
+		if set == &plain {
+			t.Skip("plain Go has the compiler's checks")
+		}
+		rng := rand.New(rand.NewPCG(9, 10))
+		for _, c := range rowCalls(rng, s) {
+			for i := range c.sizes {
+				if c.name == "sumSquares" || len(c.sizes)-1 == i && (c.name == "gelu" || c.name == "geluGrad" || c.name == "add") ||
+					i == 0 && (c.name == "query" || c.name == "adamw") {
+					continue // the slice that gives the length
+				}
+				b := c.buffers(rng, heap)
+				b[i] = b[i][:len(b[i])-1]
+				func() {
+					defer func() {
+						if r := recover(); r != shapeMessage {
+							t.Errorf("%s with argument %d short: recovered %v", c.name, i, r)
+						}
+					}()
+					c.run(set, b)
+				}()
+			}
+		}
+	})
+}
