@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"math"
+	"math/bits"
+
+	"haul/internal/kernel"
+)
+
+// decodeRows is how many decode steps are computed together: a matrix product instead of as many vector
+// products, still small enough to stay in cache.
+const decodeRows = 64
+
+// decoder computes a block of decode steps of one instance, forward, for the rollout and for its gradient.
+type decoder struct {
+	proj, pointer, graph, load ref
+	posX, posY, demand         ref
+	n, d, heads, hd, ld, words int
+	capacity                   int32
+	scale, pointerScale        float32
+}
+
+func (b *binder) decoder(o *kernel.Decoder) decoder {
+	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
+	return decoder{
+		proj: newRef(b.r, o.Proj), pointer: newRef(b.r, o.Pointer), graph: newRef(b.r, o.Graph), load: newRef(b.r, o.Load),
+		posX: newRef(b.r, o.PosX), posY: newRef(b.r, o.PosY), demand: newRef(b.r, o.Demand),
+		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: words(n), capacity: o.Capacity,
+		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
+	}
+}
+
+// block is the scratch of one block of decode steps. Rows are (start, step) pairs of one instance.
+type block struct {
+	kt, lt           []float32 // [D][ld]: keys and pointer keys, a column a node
+	q, g             []float32 // [rows][D] queries and glimpses
+	s                []float32 // [H][rows][ld] glimpse weights
+	p, lp, th        []float32 // [rows][ld]
+	ent, cap         []float32 // [rows]
+	mask             []uint64  // [rows][words]
+	proj, ptr, graph []float32 // the instance's inputs
+	load, posX, posY []float32
+	demand           []int32
+	stride           int // of proj
+}
+
+// blockFloats and blockWords are the scratch a block takes.
+func (d *decoder) blockFloats() int {
+	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2)
+}
+
+func (d *decoder) blockWords() int { return decodeRows * d.words }
+
+// carve lays a block out in the worker's scratch and returns what is left of it.
+func (d *decoder) carve(w *worker) (k block, rest []float32) {
+	rest = w.scratch
+	take := func(n int) []float32 {
+		s := rest[:n:n]
+		rest = rest[n:]
+		return s
+	}
+	k.kt, k.lt = take(d.d*d.ld), take(d.d*d.ld)
+	k.q, k.g = take(decodeRows*d.d), take(decodeRows*d.d)
+	k.s = take(d.heads * decodeRows * d.ld)
+	k.p, k.lp, k.th = take(decodeRows*d.ld), take(decodeRows*d.ld), take(decodeRows*d.ld)
+	k.ent, k.cap = take(decodeRows), take(decodeRows)
+	k.mask = w.words[:decodeRows*d.words]
+	k.load, k.stride = d.load.of(w), d.proj.stride
+	return k, rest
+}
+
+// open points the block at instance i and transposes its keys.
+func (d *decoder) open(w *worker, k *block, i int) {
+	k.proj = d.proj.of(w)[i*d.n*k.stride:]
+	k.ptr = d.pointer.of(w)[i*d.n*d.d:][:d.n*d.d]
+	k.graph = d.graph.of(w)[i*d.d:][:d.d]
+	k.posX, k.posY = d.posX.of(w)[i*d.n:][:d.n], d.posY.of(w)[i*d.n:][:d.n]
+	k.demand = ints(d.demand.of(w))[i*d.n:][:d.n]
+	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
+	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
+}
+
+// query sets row r's query for a vehicle at node cur with load left.
+func (d *decoder) query(w *worker, k *block, r int, cur, left int32) {
+	k.cap[r] = float32(left) / float32(d.capacity)
+	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(cur)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
+}
+
+// forward computes glimpse, logits and distribution of the block's first `rows` rows.
+func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
+	for h := range d.heads {
+		s := k.s[h*decodeRows*d.ld:]
+		w.product(gemmArgs{c: ptr(s), a: ptr(k.q[h*d.hd:]), b: ptr(k.kt[h*d.hd*d.ld:]), m: rows, n: d.ld, k: d.hd,
+			ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
+		w.p.softmaxMask(s[:rows*d.ld], k.mask, rows, d.n, d.ld, d.words, d.scale)
+		w.product(gemmArgs{c: ptr(k.g[h*d.hd:]), a: ptr(s), b: ptr(k.proj[2*d.d+h*d.hd:]), m: rows, n: d.hd, k: d.n,
+			ldc: d.d, ars: d.ld, aks: 1, bks: k.stride, bps: panel})
+	}
+	w.product(gemmArgs{c: ptr(k.p), a: ptr(k.g), b: ptr(k.lt), m: rows, n: d.ld, k: d.d,
+		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
+	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)
+}
+
+// vehicle is the state of one row while its route is built or replayed.
+type vehicle struct {
+	cur, left int32
+	unserved  int32
+	visited   []uint64
+}
+
+func (v *vehicle) reset(n int, capacity int32) {
+	v.cur, v.left, v.unserved = 0, capacity, int32(n-1)
+	clear(v.visited)
+}
+
+// ended: all customers served and back at the depot.
+func (v *vehicle) ended() bool { return v.unserved == 0 && v.cur == 0 }
+
+// allow writes the nodes the vehicle may go to into mask and returns how many there are, and one of them.
+func (v *vehicle) allow(mask []uint64, demand []int32) (count int, last int32) {
+	if v.unserved == 0 {
+		clear(mask)
+		mask[0] = 1
+		return 1, 0
+	}
+	n := len(demand)
+	for i := range mask {
+		free := ^v.visited[i]
+		if rest := n - i*64; rest < 64 {
+			free &= 1<<rest - 1
+		}
+		if i == 0 {
+			free &^= 1
+		}
+		ok := uint64(0)
+		for ; free != 0; free &= free - 1 {
+			j := bits.TrailingZeros64(free)
+			if demand[i*64+j] <= v.left {
+				ok |= 1 << j
+				last = int32(i*64 + j)
+			}
+		}
+		mask[i] = ok
+		count += bits.OnesCount64(ok)
+	}
+	if v.cur != 0 {
+		mask[0] |= 1
+		count++
+		if count == 1 {
+			last = 0
+		}
+	}
+	return count, last
+}
+
+// move takes the vehicle to node a.
+func (v *vehicle) move(a int32, demand []int32, capacity int32) {
+	v.cur = a
+	if a == 0 {
+		v.left = capacity
+		return
+	}
+	v.left -= demand[a]
+	v.visited[a>>6] |= 1 << (a & 63)
+	v.unserved--
+}

@@ -1,0 +1,194 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"haul/internal/kernel"
+)
+
+// Options say how to open the CPU.
+type Options struct {
+	Set       string // instruction set: "avx512", "avx2", "go"; "" picks the fastest
+	Workers   int    // cores to use; 0: all
+	Lanes     int    // gradient sums kept apart and added in order; 0: 8. Part of a run's identity
+	ShardRows int    // rows a shard aims for; 0: 176. Part of a run's identity
+}
+
+// Device is the CPU. Its workers persist; runners share them, one run at a time.
+type Device struct {
+	prims     *primitives
+	workers   int
+	lanes     int
+	shardRows int
+	pool      *pool
+	counters  kernel.Counters
+}
+
+// Open starts the workers.
+func Open(o Options) (*Device, error) {
+	prims, err := pick(o.Set)
+	if err != nil {
+		return nil, err
+	}
+	if o.Workers < 0 || o.Lanes < 0 || o.ShardRows < 0 {
+		return nil, fmt.Errorf("open cpu: workers %d, lanes %d and shard rows %d must not be negative", o.Workers, o.Lanes, o.ShardRows)
+	}
+	d := &Device{prims: prims, workers: o.Workers, lanes: o.Lanes, shardRows: o.ShardRows}
+	if d.workers == 0 {
+		d.workers = runtime.GOMAXPROCS(0)
+	}
+	if d.lanes == 0 {
+		d.lanes = 8
+	}
+	if d.shardRows == 0 {
+		d.shardRows = 176
+	}
+	d.pool = newPool(d.workers)
+	return d, nil
+}
+
+// Name says what runs: "cpu (avx512, 2 workers)".
+func (d *Device) Name() string {
+	s := "s"
+	if d.workers == 1 {
+		s = ""
+	}
+	return fmt.Sprintf("cpu (%s, %d worker%s)", d.prims.name, d.workers, s)
+}
+
+// ShardSize is how many instances reach the rows a shard aims for.
+func (d *Device) ShardSize(nodes int) int { return max(1, (d.shardRows+nodes-1)/nodes) }
+
+// Counters counts what the device was asked to do.
+func (d *Device) Counters() *kernel.Counters { return &d.counters }
+
+// Close stops the workers.
+func (d *Device) Close() error {
+	d.pool.close()
+	return nil
+}
+
+// store is one weight set: the flat buffer, and each matrix packed for products with it and with its transpose.
+// Only the optimizer's phase of a step and the host between steps write it.
+type store struct {
+	layout  *kernel.Layout
+	prims   *primitives
+	weights []float32
+	packs   []packed    // by parameter; empty for vectors
+	m, v    []float32   // trained only
+	lanes   [][]float32 // trained only: gradient sums, lane by lane
+}
+
+type packed struct {
+	forward, transposed []float32
+}
+
+// NewStore allocates a weight set.
+func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
+	s := &store{layout: l, prims: d.prims, weights: aligned(l.Len), packs: make([]packed, len(l.Params))}
+	for i, p := range l.Params {
+		if len(p.Shape) == 2 {
+			n, k := p.Shape[0], p.Shape[1]
+			s.packs[i] = packed{aligned(packedLen(n, k)), aligned(packedLen(k, n))}
+		}
+	}
+	d.counters.Allocations++
+	if train {
+		s.m, s.v = aligned(l.Len), aligned(l.Len)
+		s.lanes = make([][]float32, d.lanes)
+		for i := range s.lanes {
+			s.lanes[i] = aligned(l.Len)
+		}
+	}
+	return s, nil
+}
+
+// pack refreshes both packed forms of parameter i.
+func (s *store) pack(i int) {
+	p := s.layout.Params[i]
+	if len(p.Shape) != 2 {
+		return
+	}
+	w := s.weights[p.Offset:][:p.Len()]
+	packWeights(s.packs[i].forward, w, p.Shape[0], p.Shape[1])
+	packTransposed(s.packs[i].transposed, w, p.Shape[0], p.Shape[1])
+}
+
+// index finds the parameter that starts at offset.
+func (s *store) index(offset int) int {
+	for i, p := range s.layout.Params {
+		if p.Offset == offset {
+			return i
+		}
+	}
+	panic("cpu: no parameter at this offset")
+}
+
+// ReadWeights copies the flat buffer out.
+func (s *store) ReadWeights(dst []float32) error { return copyAll(dst, s.weights) }
+
+// WriteWeights replaces the flat buffer and packs it.
+func (s *store) WriteWeights(src []float32) error {
+	if err := copyAll(s.weights, src); err != nil {
+		return err
+	}
+	for i := range s.packs {
+		s.pack(i)
+	}
+	return nil
+}
+
+// ReadMoments copies the optimizer's moments out.
+func (s *store) ReadMoments(m, v []float32) error {
+	if err := copyAll(m, s.m); err != nil {
+		return err
+	}
+	return copyAll(v, s.v)
+}
+
+// WriteMoments replaces the optimizer's moments.
+func (s *store) WriteMoments(m, v []float32) error {
+	if err := copyAll(s.m, m); err != nil {
+		return err
+	}
+	return copyAll(s.v, v)
+}
+
+// CopyWeights takes another CPU store's weights.
+func (s *store) CopyWeights(from kernel.Store) error {
+	f, ok := from.(*store)
+	if !ok {
+		return fmt.Errorf("copy weights: the other store is not on the CPU")
+	}
+	return s.WriteWeights(f.weights)
+}
+
+func (s *store) memory() int64 {
+	n := len(s.weights) + len(s.m) + len(s.v) + len(s.lanes)*s.layout.Len
+	for _, p := range s.packs {
+		n += len(p.forward) + len(p.transposed)
+	}
+	return int64(n) * 4
+}
+
+func copyAll(dst, src []float32) error {
+	if len(dst) != len(src) {
+		return fmt.Errorf("copy weights: %d elements into %d", len(src), len(dst))
+	}
+	copy(dst, src)
+	return nil
+}
+
+// aligned allocates n floats that start at a cache line.
+func aligned(n int) []float32 {
+	buf := make([]float32, n+15)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf)))%64) / 4
+	return buf[at:][:n:n]
+}
+
+// ints views floats as integers of the same width.
+func ints(f []float32) []int32 {
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
+}

@@ -1,0 +1,145 @@
+package cpu
+
+import (
+	"math"
+
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+// roll is one rollout op bound to memory. All starts of an instance advance in step, so their queries form a
+// matrix; rows with one node left to go to are moved without computing anything.
+type roll struct {
+	decoder
+	o                                        *kernel.Rollout
+	actions, steps, length, logProb, entropy ref
+	instances, starts, limit                 int
+}
+
+func (b *binder) rollout(o *kernel.Rollout) func(*worker) {
+	r := &roll{decoder: b.decoder(&o.Decoder), o: o, actions: newRef(b.r, o.Actions), steps: newRef(b.r, o.Steps),
+		length: newRef(b.r, o.Length), logProb: newRef(b.r, o.LogProb), entropy: newRef(b.r, o.Entropy)}
+	r.instances, r.starts, r.limit, _, _ = o.Dims()
+	b.need(r.blockFloats(), r.blockWords()+decodeRows*r.words)
+	return r.run
+}
+
+func (r *roll) run(w *worker) {
+	k, _ := r.carve(w)
+	for i := range r.instances {
+		r.open(w, &k, i)
+		for s := 0; s < r.starts; s += decodeRows {
+			r.decode(w, &k, i, s, min(decodeRows, r.starts-s))
+		}
+	}
+}
+
+// decode builds the routes of `count` starts of instance i, from start s0 on.
+func (r *roll) decode(w *worker, k *block, i, s0, count int) {
+	var fleet [decodeRows]vehicle
+	var live, asked [decodeRows]int // rows still going; rows whose choice is computed, by block row
+	visited := w.words[r.blockWords():]
+	for j := range count {
+		live[j] = j
+		fleet[j].visited = visited[j*r.words:][:r.words]
+		fleet[j].reset(r.n, r.capacity)
+	}
+	at := i*r.starts + s0
+	actions := ints(r.actions.of(w))[at*r.limit:][:count*r.limit]
+	steps := ints(r.steps.of(w))[at:][:count]
+	length, logProb, entropy := r.length.of(w)[at:][:count], r.logProb.of(w)[at:][:count], r.entropy.of(w)[at:][:count]
+	clear(length)
+	clear(logProb)
+	clear(entropy)
+	clear(steps)
+	if r.o.Choice != kernel.Replay {
+		clear(actions)
+	}
+	index := w.first + uint64(w.row+i)
+	mult := kernel.Clip / w.ctl.Temperature
+	going := count
+	for t := 0; t < r.limit && going > 0; t++ {
+		rows := 0
+		for _, j := range live[:going] {
+			v := &fleet[j]
+			if r.o.Forced && t == 0 {
+				actions[j*r.limit] = int32(s0 + j + 1)
+				continue
+			}
+			mask := k.mask[rows*r.words:][:r.words]
+			if n, only := v.allow(mask, k.demand); n == 1 {
+				actions[j*r.limit+t] = only
+				continue
+			}
+			r.query(w, k, rows, v.cur, v.left)
+			asked[rows] = j
+			rows++
+		}
+		if rows > 0 {
+			r.forward(w, k, rows, mult)
+			for row, j := range asked[:rows] {
+				a := r.choose(k, row, actions[j*r.limit+t], index, s0+j, t)
+				actions[j*r.limit+t] = a
+				logProb[j] += k.lp[row*r.ld+int(a)]
+				entropy[j] += k.ent[row]
+			}
+		}
+		left := 0
+		for _, j := range live[:going] {
+			v, a := &fleet[j], actions[j*r.limit+t]
+			dx, dy := k.posX[a]-k.posX[v.cur], k.posY[a]-k.posY[v.cur]
+			length[j] += float32(math.Sqrt(float64(dx*dx + dy*dy)))
+			v.move(a, k.demand, r.capacity)
+			steps[j]++
+			if !v.ended() {
+				live[left] = j
+				left++
+			}
+		}
+		going = left
+	}
+	for j := range count {
+		entropy[j] /= float32(scored(steps[j], r.o.Forced))
+	}
+}
+
+// scored is how many of a row's steps were decisions of the policy.
+func scored(steps int32, forced bool) int32 {
+	if forced {
+		steps--
+	}
+	return max(1, steps)
+}
+
+// choose picks the next node of a block row.
+func (r *roll) choose(k *block, row int, recorded int32, index uint64, start, t int) int32 {
+	p := k.p[row*r.ld:][:r.n]
+	switch r.o.Choice {
+	case kernel.Replay:
+		return recorded
+	case kernel.Greedy:
+		best := 0
+		for j, v := range p {
+			if v > p[best] {
+				best = j
+			}
+		}
+		return int32(best)
+	}
+	u := rng.Float(rng.At(r.o.Seed, index, uint32(start)<<16|uint32(t/4), r.o.Purpose)[t%4])
+	var total float32
+	for _, v := range p {
+		total += v
+	}
+	edge, sum, last := u*total, float32(0), 0
+	for j, v := range p {
+		if v > 0 {
+			sum += v
+			last = j
+			if sum > edge {
+				break
+			}
+		}
+	}
+	return int32(last)
+}

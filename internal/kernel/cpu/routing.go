@@ -1,0 +1,104 @@
+package cpu
+
+import (
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+func (b *binder) generate(o *kernel.Generate) func(*worker) {
+	posX, posY, demand, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Demand), newRef(b.r, o.Feature)
+	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
+	span := uint32(o.DemandMax - o.DemandMin + 1)
+	return func(w *worker) {
+		xs, ys, ds, fs := posX.of(w), posY.of(w), ints(demand.of(w)), feature.of(w)
+		for i := range instances {
+			row := w.first + uint64(w.row+i)
+			index, symmetry := row, uint64(0)
+			if o.Symmetries > 1 {
+				index, symmetry = row/uint64(o.Symmetries), row%uint64(o.Symmetries)
+			}
+			for j := range n {
+				u := rng.At(o.Seed, index, uint32(j), o.Purpose)
+				var x, y float32
+				if o.Grid > 0 {
+					x = float32(rng.Below(u[0], uint32(o.Grid)+1)) / float32(o.Grid)
+					y = float32(rng.Below(u[1], uint32(o.Grid)+1)) / float32(o.Grid)
+				} else {
+					x, y = rng.Float(u[0]), rng.Float(u[1])
+				}
+				xs[i*n+j], ys[i*n+j] = reflect(x, y, symmetry)
+				ds[i*n+j] = o.DemandMin + int32(rng.Below(u[2], span))
+			}
+			ds[i*n] = 0
+		}
+		fillFeatures(fs, xs, ys, ds, n, o.Capacity)
+	}
+}
+
+// reflect applies one of the eight symmetries of the unit square.
+func reflect(x, y float32, k uint64) (float32, float32) {
+	if k&1 != 0 {
+		x = 1 - x
+	}
+	if k&2 != 0 {
+		y = 1 - y
+	}
+	if k&4 != 0 {
+		x, y = y, x
+	}
+	return x, y
+}
+
+func (b *binder) feature(o *kernel.Feature) func(*worker) {
+	posX, posY, demand, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Demand), newRef(b.r, o.Feature)
+	n := o.PosX.Shape[1]
+	return func(w *worker) {
+		fillFeatures(feature.of(w), posX.of(w), posY.of(w), ints(demand.of(w)), n, o.Capacity)
+	}
+}
+
+// fillFeatures: x, y, demand/capacity, depot flag of every node.
+func fillFeatures(f, x, y []float32, demand []int32, n int, capacity int32) {
+	for i := range x {
+		depot := float32(0)
+		if i%n == 0 {
+			depot = 1
+		}
+		row := f[i*4:][:4]
+		row[0], row[1], row[2], row[3] = x[i], y[i], float32(demand[i])/float32(capacity), depot
+	}
+}
+
+func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
+	adv, length, base := newRef(b.r, o.Adv), newRef(b.r, o.Length), newRef(b.r, o.Base)
+	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
+	return func(w *worker) {
+		ab, lb, bb := adv.of(w), length.of(w), base.of(w)
+		for i := range instances {
+			a, l := ab[i*starts:][:starts], lb[i*starts:][:starts]
+			if i >= w.active {
+				clear(a)
+				continue
+			}
+			switch o.Mode {
+			case kernel.SharedMean:
+				var sum float32
+				for _, v := range l {
+					sum += v
+				}
+				bb[i] = sum / float32(starts)
+			case kernel.Running:
+				bb[i] = float32(w.state.EMA)
+				if w.state.EMASteps == 0 {
+					bb[i] = l[0]
+				}
+			}
+			for s, v := range l {
+				a[s] = (v - bb[i]) * o.Weight
+			}
+			if o.Mode == kernel.Running && w.state.EMASteps == 0 {
+				clear(a)
+			}
+		}
+	}
+}
