@@ -12,8 +12,8 @@ type Control struct {
 type State struct {
 	Step      uint64  // optimizer steps done
 	Instances uint64  // instances drawn: the global index of the next one
-	Beta1T    float64 // β1^Step
-	Beta2T    float64 // β2^Step
+	Beta1T    float64 // β1^Step, 1 at step 0
+	Beta2T    float64 // β2^Step, likewise
 	EMA       float64 // running mean of batch costs
 	EMASteps  uint64  // batches in it
 }
@@ -25,11 +25,13 @@ type Metrics struct {
 	Cost       float64 // Σ route length over trajectories
 	LogCost    float64 // Σ log of the route length, for the geometric mean
 	BaseCost   float64 // Σ baseline over trajectories
-	Loss       float64 // Σ over steps of the step's loss
+	Loss       float64 // Σ over steps of Σ Adv·LogProb - entropy coefficient·mean of Entropy
 	Entropy    float64 // Σ over trajectories of the mean entropy of their decisions
 	Actions    int64   // decode steps taken
 	GradNorm   float64 // Σ over steps of the gradient norm before clipping
-	BadStep    int64   // 1 + the first step whose gradient norm was not finite, 0 when none was
+	// BadStep is 1 + the first step whose gradient norm was not finite, 0 when none was. It stays for
+	// the runner's life: that step and every later one leave weights, moments, Step and β^t alone.
+	BadStep int64
 }
 
 // Store is a device's copy of one weight set, with gradients and moments where it is trained.
@@ -56,19 +58,24 @@ type Device interface {
 
 // Runner replays one compiled program. It is not safe for concurrent use.
 type Runner interface {
-	// Run replays one step and advances State.
+	// Run replays one step and advances State: Instances by Program.Batch, the rest by the ops AdamW
+	// and Tally. Row r of the step is the instance of global index Instances + r.
 	Run() error
+	// SetControl sets the block; a runner starts with Temperature 1 and the rest 0.
 	SetControl(Control) error
 	State() (State, error)
 	SetState(State) error
-	// TakeMetrics reads the sums and clears them.
+	// TakeMetrics reads the sums and clears them, BadStep excepted.
 	TakeMetrics() (Metrics, error)
-	// ReadBatch and WriteBatch move whole Batch tensors; []float32 or []int32 by the tensor's type.
+	// ReadBatch and WriteBatch move whole Batch tensors, Program.Batch rows of Len/Shape[0] elements;
+	// []float32 or []int32 by the tensor's type.
 	ReadBatch(t *Tensor, dst any) error
 	WriteBatch(t *Tensor, src any) error
-	// ReadGrad reads the summed gradient of the last step (tests and diagnosis).
+	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
+	// program must have an AdamW.
 	ReadGrad(dst []float32) error
-	// Trace replays the last step op by op and reports the first op whose result is not finite.
+	// FirstBad replays the step of BadStep, or else the last one, op by op and names the first op and
+	// tensor with a result that is not finite: "linear, result layers.0.gate"; "" when all are.
 	FirstBad() (string, error)
 	Memory() int64 // bytes the runner holds
 	Close() error

@@ -36,7 +36,8 @@ func bytesOf(op Op) int64 {
 }
 
 // Program is a recorded step: ops in order, run once a shard, then ops run once a step. It holds
-// shapes and places, no memory.
+// shapes and places, no memory. Where the last shard is partly idle a device may compute the rows past
+// the batch's end or skip them; either way they add nothing to any gradient or metric.
 type Program struct {
 	Name     string
 	Batch    int // instances in a step

@@ -132,7 +132,8 @@ func (o *GLUGrad) Args(f func(*Tensor, Access)) { visit(f, Read, o.DY, o.G); vis
 func (o *GLUGrad) Cost() Cost { return Cost{9 * int64(o.DY.Len()), bytesOf(o)} }
 
 // Dropout: Y = Residual + X·mask/(1-Rate). The mask is Philox by (global instance, Site, element), so the
-// gradient makes it again: DX = DY·mask/(1-Rate) is the same op without a residual.
+// gradient makes it again: DX = DY·mask/(1-Rate) is the same op without a residual. Element e = node·D + column of
+// instance i is kept when rng.Float(word e%4 of Philox(Seed, index i, draw Site<<24|e/4, rng.Dropout)) >= Rate.
 type Dropout struct {
 	Y, X, Residual *Tensor
 	Rate           float32

@@ -2,7 +2,13 @@ package kernel
 
 // AdamW sums the gradients of all shards in a fixed order, clips by the global norm and updates
 // weights and moments in one pass over flat buffers. A norm that is not finite skips the update and marks the
-// step in Metrics.BadStep. The learning rate is the control block's, scaled linearly over the first Warmup steps.
+// step in Metrics.BadStep. In order, with t = State.Step + 1, which the op then stores:
+//
+//	g = gradient · (MaxNorm/(norm+1e-6) where MaxNorm > 0 and norm > MaxNorm)
+//	m = Beta1·m + (1-Beta1)·g;  v = Beta2·v + (1-Beta2)·g²
+//	w -= lr·(m/(1-Beta1^t)/(sqrt(v/(1-Beta2^t))+Eps) + Decay·w), biases and norms included
+//
+// lr is the control block's, times min(1, t/Warmup) where Warmup > 0.
 type AdamW struct {
 	Layout              *Layout
 	Beta1, Beta2        float64
@@ -19,8 +25,9 @@ func (o *AdamW) Args(func(*Tensor, Access)) {}
 // Cost counts sixteen operations and seven four-byte accesses a weight.
 func (o *AdamW) Cost() Cost { return Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)} }
 
-// Tally adds the step's results to the metrics and, where Decay is set, to the running baseline. All
-// tensors live in Batch space; rows past the batch's end are not counted.
+// Tally adds the step's results to the metrics and, where EMADecay is set, its mean length to State.EMA: the
+// first batch sets it, then EMA = EMADecay·EMA + (1-EMADecay)·mean. All tensors live in Batch space; rows past
+// the batch's end are not counted.
 type Tally struct {
 	Length, LogProb, Entropy, Steps *Tensor // [B,S]
 	Adv                             *Tensor // [B,S]

@@ -2,9 +2,10 @@ package kernel
 
 import "haul/internal/rng"
 
-// Generate makes the shard's routing instances: instance `first + row` of the run, a pure function of
-// (Seed, Purpose, index). Node j spends Philox block j: word 0 x, word 1 y, word 2 demand.
-// With Symmetries = 8, row r is instance r/8 under symmetry r%8 of the unit square.
+// Generate makes the shard's routing instances: row r of the step is instance g = State.Instances + r, a pure
+// function of (Seed, Purpose, g). Node j spends Philox block j: word 0 x, word 1 y, word 2 demand.
+// With Symmetries = 8 it is instance g/8 under symmetry k = g%8 of the unit square: bit 0 of k turns x into
+// 1-x, bit 1 y into 1-y, bit 2 then swaps them. All in float32, so that devices agree bit for bit.
 type Generate struct {
 	PosX, PosY *Tensor // [B,N]
 	Demand     *Tensor // I32 [B,N]
@@ -52,7 +53,7 @@ type Choice uint8
 
 // The choices.
 const (
-	Sample Choice = iota // inverse CDF over nodes in order, one uniform a (instance, start, step)
+	Sample Choice = iota // inverse CDF over nodes in order, one uniform a (instance, start, step): see Rollout
 	Greedy               // the most likely node, the lowest index on ties
 	Replay               // the actions already in Actions
 )
@@ -80,7 +81,13 @@ type Decoder struct {
 // Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
 // customer and a demand over the load left are forbidden; the depot is forbidden at the depot
 // while customers remain; when all are served only the depot is left; the row ends there. With Forced,
-// start s of an instance begins at customer s+1 and that first action is not scored.
+// start s of an instance begins at customer s+1 and that first action is not scored. No demand may pass
+// Capacity, and T must be at least 2(N-1), which no row outlasts.
+//
+// Where one node is allowed it is taken without computing: log-probability and entropy are 0, but the step counts
+// as scored. Sample, at step t of start s of global instance i, draws u = rng.Float(word t%4 of Philox(Seed, index i,
+// draw s<<16|t/4, Purpose)) and takes the first allowed node whose cumulative probability passes u times the total; if rounding
+// leaves none, the last allowed. Greedy does not depend on the temperature.
 type Rollout struct {
 	Decoder
 	Actions *Tensor // I32 [B,S,T]; zero after the end
@@ -137,7 +144,8 @@ func (o *Rollout) Dims() (b, s, t, n, d int) {
 }
 
 // RolloutGrad recomputes every scored decode step from the recorded actions, all at once, and
-// returns the gradient of Σ over rows of Adv·LogProb - (entropy coefficient·Weight)·Entropy.
+// returns the gradient of Σ over rows of Adv·LogProb - (Control.Entropy·Weight)·Entropy. Since Entropy is a mean, a
+// step's entropy weighs -Control.Entropy·Weight/(scored steps of its row). Rows past the batch's end weigh 0 in both.
 type RolloutGrad struct {
 	Decoder
 	DProj    *Tensor // [B,N,≥3D]: its first 3D columns are written
@@ -175,10 +183,11 @@ type BaselineMode uint8
 const (
 	SharedMean BaselineMode = iota // the mean over the instance's starts (POMO)
 	Given                          // Base[b], a greedy rollout of a frozen policy
-	Running                        // the running mean of batch means; the first batch only starts it
+	Running                        // State.EMA as it stood before the step; the first batch only starts it
 )
 
 // Advantage: Adv[b,s] = (Length[b,s] - baseline)·Weight, and Base[b] where the op computes the baseline.
+// Running with State.EMASteps = 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
 // Rows past the batch's end get 0.
 type Advantage struct {
 	Adv, Length *Tensor // [B,S]

@@ -1,5 +1,5 @@
 // Package kernel is the contract between a recorded step and the devices that run it: tensors,
-// ops as data, the program they form, and the plain-Go meaning of every op.
+// ops as data, and the program they form. The plain-Go meaning of every op is kernel/reference.
 //
 // What a reader could break: an op's struct is all that a backend sees. Whatever an op needs must
 // be in it, and Args must name every tensor it touches with the right access, because the
@@ -31,8 +31,9 @@ const (
 	Grad                // a parameter's gradient, laid out as the weights
 )
 
-// Tensor is a handle: a shape and a place. Offset counts elements from the start of its space (for
-// Batch: elements from the start of the tensor's own buffer, whose row stride is RowLen).
+// Tensor is a handle: a shape and a place. Offset counts elements from the start of its space; for a column
+// view, from its parent's. The first dimension of a Shard or Batch tensor runs over the shard's instances, or over
+// their rows; of a Batch tensor always over instances, and its buffer holds one such block a shard.
 type Tensor struct {
 	Name   string
 	Type   Type

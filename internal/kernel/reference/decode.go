@@ -1,0 +1,215 @@
+package reference
+
+import "haul/internal/kernel"
+
+// Tour is how far a vehicle has come: the rules of the problem and nothing else.
+type Tour struct {
+	demand   []int32
+	capacity int32
+	visited  []bool
+	unserved int
+	Current  int
+	Left     int32 // load left
+	Done     bool  // back at the depot with everyone served
+}
+
+// NewTour stands at the depot with a full load.
+func NewTour(demand []int32, capacity int32) *Tour {
+	return &Tour{demand: demand, capacity: capacity, visited: make([]bool, len(demand)),
+		unserved: len(demand) - 1, Left: capacity}
+}
+
+// Allowed lists the nodes that may come next, in order.
+func (t *Tour) Allowed() []int {
+	if t.unserved == 0 {
+		return []int{0}
+	}
+	var out []int
+	if t.Current != 0 {
+		out = append(out, 0)
+	}
+	for j := 1; j < len(t.demand); j++ {
+		if !t.visited[j] && t.demand[j] <= t.Left {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// Visit goes to node j.
+func (t *Tour) Visit(j int) {
+	t.Current = j
+	if j == 0 {
+		t.Left = t.capacity
+		t.Done = t.unserved == 0
+		return
+	}
+	t.visited[j] = true
+	t.unserved--
+	t.Left -= t.demand[j]
+}
+
+// Decoder is kernel.Decoder for one instance.
+type Decoder[F Float] struct {
+	Proj, Pointer Matrix[F] // [N,≥3D], [N,D]
+	Graph, Load   []F
+	PosX, PosY    []F
+	Demand        []int32
+	Heads         int
+	Capacity      int32
+	Temperature   F
+}
+
+// Decision is what the policy says of one step. Slices run over Allowed, not over all nodes.
+type Decision[F Float] struct {
+	Allowed  []int
+	Prob     []F
+	LogProb  []F
+	Entropy  F
+	query    []F
+	attended [][]F // a head: the glimpse's softmax
+	glimpse  []F
+	tanh     []F
+}
+
+func (d *Decoder[F]) node(j int) []F  { return d.Proj.Row(j)[:d.Pointer.Cols] }
+func (d *Decoder[F]) key(j int) []F   { return d.Proj.Row(j)[d.Pointer.Cols:][:d.Pointer.Cols] }
+func (d *Decoder[F]) value(j int) []F { return d.Proj.Row(j)[2*d.Pointer.Cols:][:d.Pointer.Cols] }
+
+func (d *Decoder[F]) scales() (glimpse, pointer F) {
+	width := d.Pointer.Cols
+	return 1 / sqrt(F(width/d.Heads)), 1 / sqrt(F(width))
+}
+
+// Decide computes the policy at t. With one node allowed there is nothing to compute: it has
+// probability 1, and log-probability and entropy are 0.
+func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
+	out := Decision[F]{Allowed: t.Allowed()}
+	if len(out.Allowed) == 1 {
+		out.Prob, out.LogProb = []F{1}, []F{0}
+		return out
+	}
+	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
+	glimpseScale, pointerScale := d.scales()
+	out.query = make([]F, width)
+	for c := range width {
+		out.query[c] = d.node(t.Current)[c] + d.Graph[c] + F(t.Left)/F(d.Capacity)*d.Load[c]
+	}
+	out.glimpse = make([]F, width)
+	for h := range d.Heads {
+		p := make([]F, len(out.Allowed))
+		for i, j := range out.Allowed {
+			p[i] = dot(out.query[h*w:][:w], d.key(j)[h*w:][:w]) * glimpseScale
+		}
+		softmax(p)
+		for i, j := range out.Allowed {
+			for c := h * w; c < (h+1)*w; c++ {
+				out.glimpse[c] += p[i] * d.value(j)[c]
+			}
+		}
+		out.attended = append(out.attended, p)
+	}
+	for _, j := range out.Allowed {
+		th := tanh(dot(out.glimpse, d.Pointer.Row(j)) * pointerScale)
+		out.tanh = append(out.tanh, th)
+		out.LogProb = append(out.LogProb, kernel.Clip/d.Temperature*th)
+	}
+	normalise(&out)
+	return out
+}
+
+// normalise turns logits into log-probabilities, probabilities and their entropy.
+func normalise[F Float](out *Decision[F]) {
+	top := out.LogProb[0]
+	for _, v := range out.LogProb {
+		top = max(top, v)
+	}
+	var sum F
+	for _, v := range out.LogProb {
+		sum += exp(v - top)
+	}
+	for i, v := range out.LogProb {
+		lp := v - top - log(sum)
+		out.LogProb[i] = lp
+		out.Prob = append(out.Prob, exp(lp))
+		out.Entropy -= exp(lp) * lp
+	}
+}
+
+// greedy is the position in Allowed of the most likely node, the lowest on ties.
+func (s *Decision[F]) greedy() int {
+	best := 0
+	for i, v := range s.tanh {
+		if v > s.tanh[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// sample is the first position whose cumulative probability passes u times the total.
+func (s *Decision[F]) sample(u F) int {
+	var total, cumulative F
+	for _, p := range s.Prob {
+		total += p
+	}
+	for i, p := range s.Prob {
+		if cumulative += p; cumulative > u*total {
+			return i
+		}
+	}
+	return len(s.Prob) - 1
+}
+
+// DecoderGrad is where the gradient of one instance's decoder goes: all of it is added to.
+type DecoderGrad[F Float] struct {
+	Proj, Pointer Matrix[F]
+	Graph, Load   []F
+}
+
+// grad adds the gradient of wLog·LogProb[taken] + wEnt·Entropy of a decision at t.
+//
+//	dlogit_i = wLog·(δ(i=taken) - p_i) - wEnt·p_i·(logp_i + entropy)
+//
+// and then back through tanh, pointer, glimpse and query.
+func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, wLog, wEnt F) {
+	if len(s.Allowed) == 1 {
+		return
+	}
+	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
+	glimpseScale, pointerScale := d.scales()
+	dglimpse := make([]F, width)
+	for i, j := range s.Allowed {
+		dlogit := -wLog*s.Prob[i] - wEnt*s.Prob[i]*(s.LogProb[i]+s.Entropy)
+		if i == taken {
+			dlogit += wLog
+		}
+		du := dlogit * kernel.Clip / d.Temperature * (1 - s.tanh[i]*s.tanh[i]) * pointerScale
+		for c := range width {
+			dglimpse[c] += du * d.Pointer.Row(j)[c]
+			g.Pointer.Row(j)[c] += du * s.glimpse[c]
+		}
+	}
+	dquery := make([]F, width)
+	for h, p := range s.attended {
+		lo, hi := h*w, (h+1)*w
+		dp := make([]F, len(p))
+		for i, j := range s.Allowed {
+			dp[i] = dot(dglimpse[lo:hi], d.value(j)[lo:hi])
+		}
+		mean := dot(p, dp)
+		for i, j := range s.Allowed {
+			dz := p[i] * (dp[i] - mean) * glimpseScale
+			for c := lo; c < hi; c++ {
+				dquery[c] += dz * d.key(j)[c]
+				g.Proj.Row(j)[width+c] += dz * s.query[c]
+				g.Proj.Row(j)[2*width+c] += p[i] * dglimpse[c]
+			}
+		}
+	}
+	for c, v := range dquery {
+		g.Proj.Row(t.Current)[c] += v
+		g.Graph[c] += v
+		g.Load[c] += v * F(t.Left) / F(d.Capacity)
+	}
+}

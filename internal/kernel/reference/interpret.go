@@ -1,0 +1,188 @@
+package reference
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// live is how many instances of the current shard belong to the batch.
+func (r *Runner[F]) live() int { return min(r.prog.Shard, r.prog.Batch-r.shard*r.prog.Shard) }
+
+// first is the row in the step of the shard's first instance; with State.Instances it is global.
+func (r *Runner[F]) first() int { return r.shard * r.prog.Shard }
+
+// vector is t's live elements, dense; nil for nil.
+func (r *Runner[F]) vector(t *kernel.Tensor) []F {
+	if t == nil {
+		return nil
+	}
+	switch t.Space {
+	case kernel.Weight:
+		return r.sets[t.Set].w[t.Offset:][:t.Len()]
+	case kernel.Grad:
+		return r.grad[t.Offset:][:t.Len()]
+	default:
+		return r.rows(t)[:t.Len()/r.prog.Shard*r.live()]
+	}
+}
+
+// rows is the memory of t from its first element in this shard on.
+func (r *Runner[F]) rows(t *kernel.Tensor) []F {
+	root := t.Root()
+	at := 0
+	if t.Parent != nil {
+		at = t.Offset
+	}
+	if t.Space == kernel.Batch {
+		at += r.shard * root.Len()
+	}
+	return r.floats[root][at:]
+}
+
+// matrix is t's live rows; the zero Matrix for nil.
+func (r *Runner[F]) matrix(t *kernel.Tensor) Matrix[F] {
+	switch {
+	case t == nil:
+		return Matrix[F]{}
+	case t.Space == kernel.Weight || t.Space == kernel.Grad || len(t.Shape) == 1:
+		v := r.vector(t)
+		cols := t.Cols()
+		if len(t.Shape) == 1 {
+			cols = len(v)
+		}
+		return Matrix[F]{v, len(v) / cols, cols, cols}
+	default:
+		return Matrix[F]{r.rows(t), t.Rows() / r.prog.Shard * r.live(), t.Cols(), t.Stride}
+	}
+}
+
+// instance is the rows of t that belong to live instance b.
+func (r *Runner[F]) instance(t *kernel.Tensor, b int) Matrix[F] {
+	n := t.Rows() / r.prog.Shard
+	return r.matrix(t).Slice(b*n, (b+1)*n)
+}
+
+// of is instance b's part of a dense tensor.
+func (r *Runner[F]) of(t *kernel.Tensor, b int) []F {
+	n := t.Len() / r.prog.Shard
+	return r.vector(t)[b*n:][:n]
+}
+
+// intsOf is of for integers.
+func (r *Runner[F]) intsOf(t *kernel.Tensor, b int) []int32 {
+	n := t.Len() / r.prog.Shard
+	at := b * n
+	if t.Space == kernel.Batch {
+		at += r.shard * t.Len()
+	}
+	return r.ints[t][at:][:n]
+}
+
+func (r *Runner[F]) decoder(d *kernel.Decoder, b int) *Decoder[F] {
+	return &Decoder[F]{Proj: r.instance(d.Proj, b), Pointer: r.instance(d.Pointer, b), Graph: r.instance(d.Graph, b).Row(0),
+		Load: r.vector(d.Load), PosX: r.of(d.PosX, b), PosY: r.of(d.PosY, b), Demand: r.intsOf(d.Demand, b),
+		Heads: d.Heads, Capacity: d.Capacity, Temperature: F(r.control.Temperature)}
+}
+
+// actions is instance b's actions, a slice a start.
+func (r *Runner[F]) actions(t *kernel.Tensor, b int) [][]int32 {
+	flat, steps := r.intsOf(t, b), t.Cols()
+	out := make([][]int32, t.Shape[1])
+	for s := range out {
+		out[s] = flat[s*steps:][:steps]
+	}
+	return out
+}
+
+func (r *Runner[F]) perShard(op kernel.Op) error {
+	switch o := op.(type) {
+	case *kernel.Linear:
+		Linear(r.matrix(o.Y), r.matrix(o.X), r.matrix(o.W), r.vector(o.Bias), r.matrix(o.Residual))
+	case *kernel.LinearGradX:
+		LinearGradX(r.matrix(o.DX), r.matrix(o.DY), r.matrix(o.W), o.Accumulate)
+	case *kernel.LinearGradW:
+		LinearGradW(r.matrix(o.DW), r.vector(o.DBias), r.matrix(o.DY), r.matrix(o.X))
+	case *kernel.Norm:
+		Norm(r.matrix(o.Y), r.vector(o.Mean), r.vector(o.Rstd), r.matrix(o.X), r.vector(o.Gamma), r.vector(o.Beta), kernel.NormEps)
+	case *kernel.NormGrad:
+		NormGrad(r.matrix(o.DX), r.vector(o.DGamma), r.vector(o.DBeta), r.matrix(o.DY), r.matrix(o.X), r.vector(o.Mean),
+			r.vector(o.Rstd), r.vector(o.Gamma), o.Accumulate)
+	case *kernel.GLU:
+		GLU(r.matrix(o.Y), r.matrix(o.G))
+	case *kernel.GLUGrad:
+		GLUGrad(r.matrix(o.DG), r.matrix(o.DY), r.matrix(o.G))
+	case *kernel.Dropout:
+		Dropout(r.matrix(o.Y), r.matrix(o.X), r.matrix(o.Residual), o, r.state.Instances+uint64(r.first()))
+	case *kernel.MeanNodes:
+		MeanNodes(r.matrix(o.Y), r.matrix(o.X))
+	case *kernel.MeanNodesGrad:
+		MeanNodesGrad(r.matrix(o.DX), r.matrix(o.DY), o.Accumulate)
+	default:
+		for b := range r.live() {
+			if err := r.perInstance(op, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
+	index := r.state.Instances + uint64(r.first()+b)
+	switch o := op.(type) {
+	case *kernel.Attention:
+		Attention(r.instance(o.Y, b), r.instance(o.P, b), r.instance(o.QKV, b), r.of(o.PosX, b), r.of(o.PosY, b), r.vector(o.Slope))
+	case *kernel.AttentionGrad:
+		AttentionGrad(r.instance(o.DQKV, b), r.vector(o.DSlope), r.instance(o.DY, b), r.instance(o.P, b), r.instance(o.QKV, b),
+			r.of(o.PosX, b), r.of(o.PosY, b))
+	case *kernel.Generate:
+		Generate(r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o, index)
+		Feature(r.instance(o.Feature, b), r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o.Capacity)
+	case *kernel.Feature:
+		Feature(r.instance(o.Feature, b), r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o.Capacity)
+	case *kernel.Rollout:
+		Rollout(Routes[F]{r.actions(o.Actions, b), r.intsOf(o.Steps, b), r.of(o.Length, b), r.of(o.LogProb, b), r.of(o.Entropy, b)},
+			r.decoder(&o.Decoder, b), o, index)
+	case *kernel.RolloutGrad:
+		RolloutGrad(r.decoderGrad(o, b), r.decoder(&o.Decoder, b), r.actions(o.Actions, b), r.intsOf(o.Steps, b), r.of(o.Adv, b),
+			o, F(r.control.Entropy))
+	case *kernel.Advantage:
+		base := r.of(o.Base, b)
+		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), base[0], o.Mode, F(o.Weight), r.state)
+	default:
+		return fmt.Errorf("reference: op %s is unknown", op.Kind())
+	}
+	return nil
+}
+
+// decoderGrad is where instance b's gradient goes, cleared where the op writes and does not add.
+func (r *Runner[F]) decoderGrad(o *kernel.RolloutGrad, b int) DecoderGrad[F] {
+	g := DecoderGrad[F]{Proj: r.instance(o.DProj, b), Pointer: r.instance(o.DPointer, b), Graph: r.instance(o.DGraph, b).Row(0), Load: r.vector(o.DLoad)}
+	clear(g.Graph)
+	for j := range g.Pointer.Rows {
+		clear(g.Pointer.Row(j))
+		clear(g.Proj.Row(j)[:3*g.Pointer.Cols])
+	}
+	return g
+}
+
+func (r *Runner[F]) once(op kernel.Op) error {
+	switch o := op.(type) {
+	case *kernel.AdamW:
+		s := r.sets[0]
+		if s.m == nil {
+			return fmt.Errorf("reference: %s: weight set 0 was not made for training", r.prog.Name)
+		}
+		AdamW(s.w, s.m, s.v, r.grad, o, r.control, &r.state, &r.metrics)
+	case *kernel.Tally:
+		all := func(t *kernel.Tensor) Matrix[F] {
+			return Matrix[F]{r.floats[t], r.prog.Batch, t.Cols(), t.Cols()}
+		}
+		Tally(Batch[F]{all(o.Length), all(o.LogProb), all(o.Entropy), all(o.Adv), r.ints[o.Steps], r.floats[o.Base]},
+			o.EMADecay, r.control, &r.state, &r.metrics)
+	default:
+		return fmt.Errorf("reference: op %s is unknown", op.Kind())
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package reference
+
+import (
+	"slices"
+
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+// Routes are a rollout's results for one instance: a row a start.
+type Routes[F Float] struct {
+	Actions                  [][]int32
+	Steps                    []int32
+	Length, LogProb, Entropy []F
+}
+
+// Uniform is the number that step t of start s of an instance draws.
+func Uniform(seed, instance uint64, s, t int, purpose rng.Purpose) float32 {
+	return rng.Float(rng.At(seed, instance, uint32(s)<<16|uint32(t/4), purpose)[t%4])
+}
+
+// Scored is how many of a row's actions the policy answers for.
+func Scored(steps int32, forced bool) int {
+	if forced {
+		return int(steps) - 1
+	}
+	return int(steps)
+}
+
+// Rollout is kernel.Rollout for one instance of global index `instance`.
+func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance uint64) {
+	for s, actions := range r.Actions {
+		tour := NewTour(d.Demand, d.Capacity)
+		var length, logProb, entropy F
+		t := 0
+		for ; !tour.Done && t < len(actions); t++ {
+			from := tour.Current
+			switch {
+			case t == 0 && o.Forced:
+				if o.Choice != kernel.Replay {
+					actions[0] = int32(s + 1)
+				}
+			default:
+				step := d.Decide(tour)
+				i := choose(&step, actions[t], o, instance, s, t)
+				actions[t] = int32(step.Allowed[i])
+				logProb += step.LogProb[i]
+				entropy += step.Entropy
+			}
+			tour.Visit(int(actions[t]))
+			length += distance(d.PosX, d.PosY, from, tour.Current)
+		}
+		if o.Choice != kernel.Replay {
+			clear(actions[t:])
+		}
+		r.Steps[s], r.Length[s], r.LogProb[s] = int32(t), length, logProb
+		r.Entropy[s] = entropy / F(Scored(int32(t), o.Forced))
+	}
+}
+
+// choose returns the position in step.Allowed of the next node.
+func choose[F Float](step *Decision[F], recorded int32, o *kernel.Rollout, instance uint64, s, t int) int {
+	switch {
+	case o.Choice == kernel.Replay:
+		i := slices.Index(step.Allowed, int(recorded))
+		if i < 0 {
+			panic("reference: a replayed action is forbidden")
+		}
+		return i
+	case len(step.Allowed) == 1:
+		return 0
+	case o.Choice == kernel.Greedy:
+		return step.greedy()
+	default:
+		return step.sample(F(Uniform(o.Seed, instance, s, t, o.Purpose)))
+	}
+}
+
+// RolloutGrad is kernel.RolloutGrad for one instance. entropy is the control block's coefficient.
+func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, steps []int32, adv []F, o *kernel.RolloutGrad, entropy F) {
+	for s := range actions {
+		tour := NewTour(d.Demand, d.Capacity)
+		wEnt := -entropy * F(o.Weight) / F(Scored(steps[s], o.Forced))
+		for t := range int(steps[s]) {
+			action := int(actions[s][t])
+			if t > 0 || !o.Forced {
+				step := d.Decide(tour)
+				d.grad(g, tour, &step, slices.Index(step.Allowed, action), adv[s], wEnt)
+			}
+			tour.Visit(action)
+		}
+	}
+}
+
+// Advantage: adv = (length - baseline)·weight for one instance; returns the baseline.
+func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, state kernel.State) F {
+	var mean F
+	for _, v := range length {
+		mean += v / F(len(length))
+	}
+	own := mode == kernel.Running && state.EMASteps == 0
+	switch {
+	case mode == kernel.SharedMean || own:
+		base = mean
+	case mode == kernel.Running:
+		base = F(state.EMA)
+	}
+	for s, v := range length {
+		adv[s] = (v - base) * weight
+		if own {
+			adv[s] = 0
+		}
+	}
+	return base
+}

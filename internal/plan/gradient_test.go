@@ -1,0 +1,165 @@
+package plan_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// gtTape is a whole training step of the graph transformer on replayed actions, with the baseline given,
+// so that the loss is a smooth function of the weights alone.
+type gtTape struct {
+	forward, both *reference.Runner[float64] // the loss alone; the loss and its gradient
+	store         *reference.Store[float64]
+	layout        *kernel.Layout
+}
+
+const (
+	gtBatch, gtNodes = 5, 6
+	gtEntropy        = 0.7
+)
+
+func newGTTape(t *testing.T, dropout float32, starts int, forced bool) *gtTape {
+	t.Helper()
+	dev := reference.New[float64](2)
+	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 2, FeedMul: 2, Dropout: dropout, DropoutKey: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, _ := dev.NewStore(m.Layout(), true)
+	if err := store.WriteWeights(scattered(m.Layout())); err != nil {
+		t.Fatal(err)
+	}
+	actions := drawActions(t, dev, m, store, starts, forced, dropout > 0)
+	record := func(gradient bool) *reference.Runner[float64] {
+		p := plan.New("gradient", dev, gtBatch, gtNodes, m.Layout())
+		dec := m.Encode(p, 0, generate(p), true)
+		replay := p.RowInts("replayed", p.B(), starts, 2*gtNodes)
+		r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: replay}, rng.Actions)
+		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1))
+		if gradient {
+			p.PolicyGradient(r, adv)
+			p.Backward()
+		}
+		p.Once(&kernel.Tally{Length: r.Length, LogProb: r.LogProb, Entropy: r.Entropy, Steps: r.Steps, Adv: adv, Base: base})
+		run := compile(t, p, dev, store)
+		if err := run.WriteBatch(replay, actions); err != nil {
+			t.Fatal(err)
+		}
+		if err := run.WriteBatch(base, []float32{2, 1.5, 2.5, 1, 3}); err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	return &gtTape{record(false), record(true), store.(*reference.Store[float64]), m.Layout()}
+}
+
+// scattered starts every parameter away from the symmetric point that ones and zeros are.
+func scattered(l *kernel.Layout) []float32 {
+	w := model.Initial(l, 3)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, p := range l.Params {
+		for i := range p.Len() {
+			w[p.Offset+i] += float32(r.NormFloat64()) * 0.3
+		}
+	}
+	return w
+}
+
+func generate(p *plan.Plan) model.Instances {
+	b := p.B()
+	in := model.Instances{PosX: p.Shard("x", b, gtNodes), PosY: p.Shard("y", b, gtNodes), Demand: p.ShardInts("demand", b, gtNodes),
+		Feature: p.Shard("feature", b, gtNodes, 4), Capacity: 12}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 9, Purpose: rng.TrainInstances,
+		Capacity: 12, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	return in
+}
+
+func compile(t *testing.T, p *plan.Plan, dev kernel.Device, store kernel.Store) *reference.Runner[float64] {
+	t.Helper()
+	run, err := p.Compile(dev, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.SetControl(kernel.Control{Temperature: 1.3, Entropy: gtEntropy}); err != nil {
+		t.Fatal(err)
+	}
+	return run.(*reference.Runner[float64])
+}
+
+func drawActions(t *testing.T, dev kernel.Device, m *model.GT, store kernel.Store, starts int, forced, dropout bool) []int32 {
+	t.Helper()
+	p := plan.New("draw", dev, gtBatch, gtNodes, m.Layout())
+	dec := m.Encode(p, 0, generate(p), dropout)
+	r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Sample, Starts: starts, Forced: forced, MaxStep: 2 * gtNodes, Keep: true, Seed: 4}, rng.Actions)
+	run := compile(t, p, dev, store)
+	step(t, run)
+	actions := make([]int32, gtBatch*starts*2*gtNodes)
+	if err := run.ReadBatch(r.Actions, actions); err != nil {
+		t.Fatal(err)
+	}
+	return actions
+}
+
+// step runs once, on the same instances every time.
+func step(t *testing.T, run kernel.Runner) {
+	t.Helper()
+	if err := run.SetState(kernel.State{Instances: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g *gtTape) loss(t *testing.T) float64 {
+	t.Helper()
+	step(t, g.forward)
+	m, _ := g.forward.TakeMetrics()
+	return m.Loss
+}
+
+// A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h: with
+// h = 1e-5 both lie near 1e-10 for a loss of order one, a hundredth of the bound.
+func TestGradientOfGT(t *testing.T) {
+	const h, bound = 1e-5, 1e-8
+	for _, c := range []struct {
+		dropout float32
+		starts  int
+		forced  bool
+	}{{0, 1, false}, {0, 3, true}, {0.25, 2, false}} {
+		t.Run(fmt.Sprintf("dropout=%v/starts=%d/forced=%v", c.dropout, c.starts, c.forced), func(t *testing.T) {
+			g := newGTTape(t, c.dropout, c.starts, c.forced)
+			step(t, g.both)
+			got := g.both.Grad()
+			w := g.store.Weights()
+			for _, p := range g.layout.Params {
+				worst, size := 0.0, 0.0
+				for i := p.Offset; i < p.Offset+p.Len(); i++ {
+					was := w[i]
+					w[i] = was + h
+					up := g.loss(t)
+					w[i] = was - h
+					down := g.loss(t)
+					w[i] = was
+					want := (up - down) / (2 * h)
+					worst = max(worst, math.Abs(got[i]-want))
+					size = max(size, math.Abs(want))
+				}
+				if size == 0 {
+					t.Errorf("%s: the loss does not depend on it", p.Name)
+				}
+				if worst > bound*(1+size) {
+					t.Errorf("%s: gradient is off by %.2g, its largest element is %.2g", p.Name, worst, size)
+				}
+			}
+		})
+	}
+}
