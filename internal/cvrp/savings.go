@@ -20,15 +20,15 @@ type SavingsOptions struct {
 
 // Sizes of the neighbour lists and of the default budget.
 const (
-	allPairs      = 400 // customers up to which every pair is offered as a saving
-	savingsNear   = 100 // beyond it: pairs from the lists of this many nearest
-	searchNear    = 40  // nearest customers that moves and insertions look at
-	perturbEach   = 200 // default iterations a customer,
-	perturbAtMost = 30000
+	allPairs      = 400   // customers up to which every pair is offered as a saving
+	savingsNear   = 100   // beyond it: pairs from the lists of this many nearest
+	searchNear    = 40    // nearest customers that moves and insertions look at
+	perturbPairs  = 2     // default iterations: this times N²,
+	perturbAtMost = 30000 // and no more than this
 )
 
 // DefaultPerturb is the number of ruin-and-recreate iterations Savings spends on n customers.
-func DefaultPerturb(n int) int { return min(perturbEach*n, perturbAtMost) }
+func DefaultPerturb(n int) int { return min(perturbPairs*n*min(n, perturbAtMost), perturbAtMost) }
 
 // Savings builds routes with the parallel savings of Clarke and Wright (1964) and improves them
 // with 2-opt, relocate, or-opt, swap and 2-opt* to a local optimum of all of them, then by ruin

@@ -24,6 +24,7 @@ const (
 	blinkChance   = 0.01  // of overlooking a position while inserting
 	hotShare      = 1     // first temperature, in mean legs
 	coldShare     = 0.005 // last temperature
+	meltEach      = 200   // iterations a customer that a start at the first temperature takes
 	searchSeed    = 0
 	ctxIterations = 64 // how often cancellation is asked for
 )
@@ -86,7 +87,9 @@ func (a *ruin) run(ctx context.Context, budget int) error {
 	}
 	best := a.solution()
 	cost := a.p.Cost(best)
-	bestCost, hot := cost, hotShare*cost/float64(legs)
+	// A short budget starts colder: from a full melt it would not get back to where it began.
+	heat := min(1, float64(budget)/float64(meltEach*n))
+	bestCost, hot := cost, heat*hotShare*cost/float64(legs)
 	cooling := math.Pow(coldShare/hotShare, 1/float64(budget))
 	slack := 1e-12 * cost
 	for it := 1; it <= budget; it++ {

@@ -2,8 +2,6 @@ package cvrp
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,14 +72,9 @@ func TestWriteProblemRefuses(t *testing.T) {
 
 func FuzzReadProblem(f *testing.F) {
 	f.Add([]byte(small), false)
-	files, _ := filepath.Glob("testdata/*.vrp")
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data, true)
-	}
+	f.Add([]byte(strings.ReplaceAll(small, "\n", "\t\r\n")), true)
+	f.Add([]byte("TYPE CVRP\nDIMENSION 3\nCAPACITY 2\nEDGE_WEIGHT_TYPE EXPLICIT\nEDGE_WEIGHT_FORMAT LOWER_ROW\nCOMMENT \"\"a\"\n"+
+		"EDGE_WEIGHT_SECTION\n1 2 3\nDEMAND_SECTION\n1 1\n2 0\n3 1\nDEPOT_SECTION\n2 -1"), false)
 	f.Fuzz(func(t *testing.T, data []byte, exact bool) {
 		o := ReadOptions{ExactDistance: exact}
 		p, err := ReadProblem(bytes.NewReader(data), "f.vrp", o)
