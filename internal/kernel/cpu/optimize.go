@@ -51,12 +51,12 @@ func (r *runner) update(w *worker) {
 	if done := r.state.Step + 1; o.Warmup > 0 && done < uint64(o.Warmup) {
 		lr *= float32(done) / float32(o.Warmup)
 	}
-	a := adamArgs{lr: lr, beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
+	w.adam = adamArgs{lr: lr, beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
 		correct1: float32(1 / (1 - r.state.Beta1T*o.Beta1)), correct2: float32(1 / (1 - r.state.Beta2T*o.Beta2)), scale: float32(scale)}
 	st := r.sets[0]
 	for i := int(r.nextTask[1].Add(1)) - 1; i < len(r.squares); i = int(r.nextTask[1].Add(1)) - 1 {
 		at, end := i*chunk, min((i+1)*chunk, len(st.weights))
-		w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], st.lanes[0][at:end], &a)
+		w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], st.lanes[0][at:end], &w.adam)
 		if i == 0 {
 			r.sums.GradNorm += norm
 		}

@@ -25,11 +25,12 @@ func (b *binder) rollout(o *kernel.Rollout) func(*worker) {
 }
 
 func (r *roll) run(w *worker) {
-	k, _ := r.carve(w)
+	k := &w.steps.block
+	*k, _ = r.carve(w)
 	for i := range r.instances {
-		r.open(w, &k, i)
+		r.open(w, k, i)
 		for s := 0; s < r.starts; s += decodeRows {
-			r.decode(w, &k, i, s, min(decodeRows, r.starts-s))
+			r.decode(w, k, i, s, min(decodeRows, r.starts-s))
 		}
 	}
 }

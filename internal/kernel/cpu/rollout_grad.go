@@ -37,7 +37,7 @@ type gradBlock struct {
 }
 
 func (r *rollGrad) run(w *worker) {
-	var k gradBlock
+	k := &w.steps
 	var rest []float32
 	k.block, rest = r.carve(w)
 	take := func(n int) []float32 {
@@ -64,9 +64,9 @@ func (r *rollGrad) run(w *worker) {
 		r.open(w, &k.block, i)
 		w.p.transpose(k.vt, r.ld, k.proj[2*r.d:], k.stride, r.n, r.d)
 		for s := range r.starts {
-			r.walk(w, &k, i, s)
+			r.walk(w, k, i, s)
 		}
-		r.flush(w, &k)
+		r.flush(w, k)
 	}
 }
 

@@ -52,7 +52,9 @@ type worker struct {
 	first   uint64    // global index of row 0 of the batch
 	ctl     *kernel.Control
 	state   *kernel.State
-	g       gemmArgs
+	g       gemmArgs // arguments of calls through the table live here, so that none is allocated
+	adam    adamArgs
+	steps   gradBlock
 }
 
 // Compile places memory and binds every op to it.
