@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/device"
+)
+
+type matmulReport struct {
+	Bench  string `json:"bench"`
+	Rounds int    `json:"rounds"`
+	device.ProductReport
+}
+
+func (a *app) newBenchMatmul() *cobra.Command {
+	var (
+		rounds int
+		opt    device.Options
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "matmul",
+		Short: "The matrix products of a training step, as shares of the multiply-add peak",
+		Long: `Time the matrix products of tiny_1's training step, forward and both gradients, over the whole batch
+(its rows split over the workers) and as the shards run them (a shard a worker).
+
+Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
+a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds.`,
+		Example: "  haul bench matmul\n  haul bench matmul --workers 1 --set-name avx2 --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case rounds < 1:
+				return usagef("--rounds is %d: at least 1 is needed", rounds)
+			case opt.Workers < 1:
+				return usagef("--workers is %d: at least 1 is needed", opt.Workers)
+			case opt.Set != "" && !slices.Contains(device.Sets(), opt.Set):
+				return usagef("--set-name is %q: this processor has %v", opt.Set, device.Sets())
+			}
+			bar := a.newBar(100, "percent")
+			products, err := device.BenchProducts(cmd.Context(), opt, rounds, func(done, total int) { bar.set(100 * done / total) })
+			bar.end()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.emit(matmulReport{Bench: "matmul", Rounds: rounds, ProductReport: products})
+			}
+			return a.table(func(w io.Writer) { printProducts(w, products) })
+		},
+	}
+	cmd.Flags().IntVar(&rounds, "rounds", 101, "rounds of which the median is taken")
+	cmd.Flags().IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "cores to load at the same time")
+	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2 or go (default: the fastest here)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func printProducts(w io.Writer, r device.ProductReport) {
+	fmt.Fprintf(w, "peak\t%s, workers: %d\t\t\t\t\t%.1f GFLOP/s\t\n", r.Set, r.Workers, r.Peak)
+	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\trate\tof peak")
+	for _, p := range r.Rows {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f GFLOP/s\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share)
+	}
+}

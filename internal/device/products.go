@@ -1,0 +1,18 @@
+package device
+
+import (
+	"context"
+
+	"haul/internal/kernel/cpu"
+)
+
+// ProductReport holds a training step's matrix products as shares of the multiply-add peak.
+type ProductReport = cpu.ProductReport
+
+// BenchProducts times the matrix products of the shipped tiny_1's training step on the CPU.
+func BenchProducts(ctx context.Context, o Options, rounds int, progress func(done, total int)) (ProductReport, error) {
+	return cpu.BenchProducts(ctx, o.Set, o.Workers, rounds, cpu.TinyProducts, progress)
+}
+
+// Sets names the CPU's instruction sets, fastest first.
+func Sets() []string { return cpu.Sets() }
