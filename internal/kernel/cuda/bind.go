@@ -1,0 +1,117 @@
+// Package cuda runs Haul's ops on NVIDIA GPUs through the driver alone: kernels are PTX made
+// from the .cu files in src/, embedded, and a whole step is one graph.
+//
+// What a reader could break: a graph's nodes may run at the same time unless the tensors that
+// their ops name (kernel.Op.Args) say otherwise, so an op that touches memory it does not
+// name is a race. Sums that end in a weight's gradient are made in lanes and added in lane order:
+// no atomics on floats, so that two runs give the same bits.
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// dim3 is a grid or a block.
+type dim3 struct{ x, y, z int }
+
+// launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32, uint32, uint64,
+// float32. The kernel's parameter list must have the same widths in the same order.
+type launch struct {
+	module, kernel string
+	grid, block    dim3
+	shared         int // bytes of dynamic shared memory
+	args           []any
+}
+
+// Precision is what matrix products multiply in; sums are always fp32.
+type Precision string
+
+// The precisions.
+const (
+	FP32 Precision = "fp32" // fused multiply-adds, for exact comparison
+	TF32 Precision = "tf32" // tensor cores, 10-bit mantissa
+	BF16 Precision = "bf16" // tensor cores, 7-bit mantissa; weights and activations stay fp32 in memory
+)
+
+// binder turns the ops of one program into launches. The whole batch is one shard.
+type binder struct {
+	precision Precision
+	lanes     int // gradient partial sums kept apart
+	sms       int // multiprocessors of the card
+	maxShared int // bytes of shared memory a block may ask for
+	batch     int // instances in a step
+
+	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
+	laneSize int                           // floats between a gradient's lanes
+	scratch  func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
+	control  uint64                        // struct Control of src/haul.cuh
+	state    uint64                        // struct State
+	metrics  uint64                        // struct Metrics
+	seen     map[int]bool                  // gradient offsets that an earlier op writes
+}
+
+// bind returns the launches of one op; they run in order.
+func (b *binder) bind(op kernel.Op) ([]launch, error) {
+	switch o := op.(type) {
+	case *kernel.Linear:
+		return b.linear(o)
+	case *kernel.LinearGradX:
+		return b.linearGradX(o)
+	case *kernel.LinearGradW:
+		return b.linearGradW(o)
+	case *kernel.Norm:
+		return b.norm(o)
+	case *kernel.NormGrad:
+		return b.normGrad(o)
+	case *kernel.GLU:
+		return b.glu(o)
+	case *kernel.GLUGrad:
+		return b.gluGrad(o)
+	case *kernel.Dropout:
+		return b.dropout(o)
+	case *kernel.MeanNodes:
+		return b.meanNodes(o)
+	case *kernel.MeanNodesGrad:
+		return b.meanNodesGrad(o)
+	case *kernel.Attention:
+		return b.attention(o)
+	case *kernel.AttentionGrad:
+		return b.attentionGrad(o)
+	case *kernel.Generate:
+		return b.generate(o)
+	case *kernel.Feature:
+		return b.feature(o)
+	case *kernel.Rollout:
+		return b.rollout(o)
+	case *kernel.RolloutGrad:
+		return b.rolloutGrad(o)
+	case *kernel.Advantage:
+		return b.advantage(o)
+	case *kernel.AdamW:
+		return b.adamw(o)
+	case *kernel.Tally:
+		return b.tally(o)
+	}
+	return nil, fmt.Errorf("the GPU has no op %s", op.Kind())
+}
+
+// fresh reports whether t's gradient is written here for the first time in the step, and marks it. Later writers add.
+func (b *binder) fresh(t *kernel.Tensor) bool {
+	first := !b.seen[t.Offset]
+	b.seen[t.Offset] = true
+	return first
+}
+
+// addr is address for tensors that may be absent: 0 then.
+func (b *binder) addr(t *kernel.Tensor) uint64 {
+	if t == nil {
+		return 0
+	}
+	return b.address(t)
+}
+
+func i32(n int) int32 { return int32(n) }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
