@@ -14,11 +14,11 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-164
 	MOVQ         rows+144(FP), R9
 	MOVQ         d+152(FP), R10
 	VBROADCASTSS eps+160(FP), Z0
-	VXORPS       X2, X2, X2
-	VCVTSI2SSQ   R10, X2, X2
-	VMOVSS       rows_3f800000<>+0(SB), X1
-	VDIVSS       X2, X1, X1
-	VBROADCASTSS X1, Z1
+	VPXORD       Z1, Z1, Z1
+	VCVTSI2SSQ   R10, X1, X1
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Z1
 	MOVQ         R10, R11
 	ANDQ         $-16, R11
 	MOVQ         R10, CX
@@ -140,39 +140,40 @@ done12:
 	VPERMILPS    $0xb1, Z7, Z2
 	VADDPS       Z2, Z7, Z7
 	VFMADD213PS  Z0, Z1, Z7
-	VBROADCASTSS rows_3f800000<>+0(SB), Z2
-	VSQRTPS      Z7, Z7
-	VDIVPS       Z7, Z2, Z7
+	VSQRTSS      X7, X7, X7
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X7, X2, X2
+	VBROADCASTSS X2, Z2
 	XORQ         R12, R12
 
 group13:
 	LEAQ    64(R12), R13
 	CMPQ    R13, R11
 	JGT     endgroup14
-	VMOVUPS (SI)(R12*4), Z2
-	VSUBPS  Z3, Z2, Z2
-	VMULPS  Z7, Z2, Z2
-	VMULPS  (DI)(R12*4), Z2, Z2
-	VADDPS  (R8)(R12*4), Z2, Z2
-	VMOVUPS Z2, (AX)(R12*4)
-	VMOVUPS 64(SI)(R12*4), Z2
-	VSUBPS  Z3, Z2, Z2
-	VMULPS  Z7, Z2, Z2
-	VMULPS  64(DI)(R12*4), Z2, Z2
-	VADDPS  64(R8)(R12*4), Z2, Z2
-	VMOVUPS Z2, 64(AX)(R12*4)
-	VMOVUPS 128(SI)(R12*4), Z2
-	VSUBPS  Z3, Z2, Z2
-	VMULPS  Z7, Z2, Z2
-	VMULPS  128(DI)(R12*4), Z2, Z2
-	VADDPS  128(R8)(R12*4), Z2, Z2
-	VMOVUPS Z2, 128(AX)(R12*4)
-	VMOVUPS 192(SI)(R12*4), Z2
-	VSUBPS  Z3, Z2, Z2
-	VMULPS  Z7, Z2, Z2
-	VMULPS  192(DI)(R12*4), Z2, Z2
-	VADDPS  192(R8)(R12*4), Z2, Z2
-	VMOVUPS Z2, 192(AX)(R12*4)
+	VMOVUPS (SI)(R12*4), Z11
+	VSUBPS  Z3, Z11, Z11
+	VMULPS  Z2, Z11, Z11
+	VMULPS  (DI)(R12*4), Z11, Z11
+	VADDPS  (R8)(R12*4), Z11, Z11
+	VMOVUPS Z11, (AX)(R12*4)
+	VMOVUPS 64(SI)(R12*4), Z11
+	VSUBPS  Z3, Z11, Z11
+	VMULPS  Z2, Z11, Z11
+	VMULPS  64(DI)(R12*4), Z11, Z11
+	VADDPS  64(R8)(R12*4), Z11, Z11
+	VMOVUPS Z11, 64(AX)(R12*4)
+	VMOVUPS 128(SI)(R12*4), Z11
+	VSUBPS  Z3, Z11, Z11
+	VMULPS  Z2, Z11, Z11
+	VMULPS  128(DI)(R12*4), Z11, Z11
+	VADDPS  128(R8)(R12*4), Z11, Z11
+	VMOVUPS Z11, 128(AX)(R12*4)
+	VMOVUPS 192(SI)(R12*4), Z11
+	VSUBPS  Z3, Z11, Z11
+	VMULPS  Z2, Z11, Z11
+	VMULPS  192(DI)(R12*4), Z11, Z11
+	VADDPS  192(R8)(R12*4), Z11, Z11
+	VMOVUPS Z11, 192(AX)(R12*4)
 	ADDQ    $+64, R12
 	JMP     group13
 
@@ -181,30 +182,30 @@ vector15:
 	LEAQ    16(R12), R13
 	CMPQ    R13, R11
 	JGT     endvector16
-	VMOVUPS (SI)(R12*4), Z2
-	VSUBPS  Z3, Z2, Z2
-	VMULPS  Z7, Z2, Z2
-	VMULPS  (DI)(R12*4), Z2, Z2
-	VADDPS  (R8)(R12*4), Z2, Z2
-	VMOVUPS Z2, (AX)(R12*4)
+	VMOVUPS (SI)(R12*4), Z11
+	VSUBPS  Z3, Z11, Z11
+	VMULPS  Z2, Z11, Z11
+	VMULPS  (DI)(R12*4), Z11, Z11
+	VADDPS  (R8)(R12*4), Z11, Z11
+	VMOVUPS Z11, (AX)(R12*4)
 	ADDQ    $+16, R12
 	JMP     vector15
 
 endvector16:
 	CMPQ      R12, R10
 	JGE       done17
-	VMOVUPS.Z (SI)(R12*4), K1, Z2
-	VSUBPS    Z3, Z2, Z2
-	VMULPS    Z7, Z2, Z2
-	VMOVUPS.Z (DI)(R12*4), K1, Z11
-	VMULPS    Z11, Z2, Z2
-	VMOVUPS.Z (R8)(R12*4), K1, Z11
-	VADDPS    Z11, Z2, Z2
-	VMOVUPS   Z2, K1, (AX)(R12*4)
+	VMOVUPS.Z (SI)(R12*4), K1, Z11
+	VSUBPS    Z3, Z11, Z11
+	VMULPS    Z2, Z11, Z11
+	VMOVUPS.Z (DI)(R12*4), K1, Z12
+	VMULPS    Z12, Z11, Z11
+	VMOVUPS.Z (R8)(R12*4), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, (AX)(R12*4)
 
 done17:
 	VMOVSS X3, (DX)
-	VMOVSS X7, (BX)
+	VMOVSS X2, (BX)
 	ADDQ   CX, SI
 	ADDQ   CX, AX
 	ADDQ   $0x04, DX
@@ -239,11 +240,11 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-209
 	MOVQ         gamma_base+168(FP), R10
 	MOVQ         rows+192(FP), R11
 	MOVQ         d+200(FP), R12
-	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   R12, X1, X1
-	VMOVSS       rows_3f800000<>+0(SB), X0
-	VDIVSS       X1, X0, X0
-	VBROADCASTSS X0, Z0
+	VPXORD       Z0, Z0, Z0
+	VCVTSI2SSQ   R12, X0, X0
+	VMOVSS       rows_3f800000<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z0
 	MOVQ         R12, R13
 	ANDQ         $-16, R13
 	MOVQ         R12, CX
@@ -1243,39 +1244,148 @@ TEXT ·softmaxBiasAVX512(SB), NOSPLIT, $0-80
 	SHLQ         CL, R9
 	DECQ         R9
 	KMOVW        R9, K2
-	MOVQ         DI, CX
-	SHLQ         $0x02, CX
+	MOVQ         DI, R9
+	SHLQ         $0x02, R9
+	CMPQ         SI, $0x10
+	JGT          long1
+	XORQ         R8, R8
+	XORQ         R10, R10
+	LEAQ         (SI), CX
+	CMPQ         CX, R10
+	CMOVQLT      R10, CX
+	MOVQ         $0x00000010, R11
+	CMPQ         CX, R11
+	CMOVQGT      R11, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	DECQ         R11
+	KMOVW        R11, K1
+	LEAQ         (DI), CX
+	CMPQ         CX, R10
+	CMOVQLT      R10, CX
+	MOVQ         $0x00000010, R10
+	CMPQ         CX, R10
+	CMOVQGT      R10, CX
+	MOVQ         $0x00000001, R10
+	SHLQ         CL, R10
+	DECQ         R10
+	KMOVW        R10, K2
 	TESTQ        BX, BX
-	JLE          end2
+	JLE          end3
 
-row1:
+row2:
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z2
+	VPXORD            Z3, Z3, Z3
+	VMOVUPS.Z         (AX)(R8*4), K1, Z4
+	VMULPS            Z0, Z4, Z4
+	VMOVUPS.Z         (DX)(R8*4), K1, Z5
+	VFNMADD231PS      Z5, Z1, Z4
+	VMAXPS            Z4, Z2, K1, Z2
+	VSHUFF32X4        $0x4e, Z2, Z2, Z5
+	VMAXPS            Z5, Z2, Z2
+	VSHUFF32X4        $0xb1, Z2, Z2, Z5
+	VMAXPS            Z5, Z2, Z2
+	VPERMILPS         $0x4e, Z2, Z5
+	VMAXPS            Z5, Z2, Z2
+	VPERMILPS         $0xb1, Z2, Z5
+	VMAXPS            Z5, Z2, Z2
+	VSUBPS            Z2, Z4, Z4
+	VMOVUPS           Z4, Z2
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z2
+	VSUBPS            Z5, Z2, Z5
+	VMOVUPS           Z4, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z7
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z7
+	VPSLLD            $0x17, Z2, Z2
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z5
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z5
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z5
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z5
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K3
+	VMULPS.Z          Z2, Z5, K3, Z5
+	VMOVAPS.Z         Z5, K1, Z5
+	VADDPS            Z5, Z3, Z3
+	VSHUFF32X4        $0x4e, Z3, Z3, Z2
+	VADDPS            Z2, Z3, Z3
+	VSHUFF32X4        $0xb1, Z3, Z3, Z2
+	VADDPS            Z2, Z3, Z3
+	VPERMILPS         $0x4e, Z3, Z2
+	VADDPS            Z2, Z3, Z3
+	VPERMILPS         $0xb1, Z3, Z2
+	VADDPS            Z2, Z3, Z3
+	VMOVSS            rows_3f800000<>+0(SB), X2
+	VDIVSS            X3, X2, X2
+	VBROADCASTSS      X2, Z2
+	VMULPS            Z2, Z5, Z5
+	VMOVAPS.Z         Z5, K1, Z5
+	VMOVUPS           Z5, K2, (AX)(R8*4)
+	LEAQ              15(SI), CX
+	ANDQ              $-16, CX
+	CMPQ              CX, DI
+	JGE               paddone6
+	VPXORD            Z6, Z6, Z6
+
+pad4:
+	LEAQ    16(CX), R10
+	CMPQ    R10, DI
+	JGT     padone5
+	VMOVUPS Z6, (AX)(CX*4)
+	MOVQ    R10, CX
+	JMP     pad4
+
+padone5:
+	CMPQ CX, DI
+	JGE  paddone6
+	MOVL $0x00000000, (AX)(CX*4)
+	INCQ CX
+	JMP  padone5
+
+paddone6:
+	ADDQ R9, AX
+	ADDQ R9, DX
+	DECQ BX
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+long1:
+	TESTQ BX, BX
+	JLE   end8
+
+row7:
 	VBROADCASTSS rows_ff800000<>+0(SB), Z2
-	XORQ         R9, R9
+	XORQ         CX, CX
 
-vector3:
-	LEAQ         16(R9), R10
+vector9:
+	LEAQ         16(CX), R10
 	CMPQ         R10, R8
-	JGT          endvector4
-	VMOVUPS      (AX)(R9*4), Z3
+	JGT          endvector10
+	VMOVUPS      (AX)(CX*4), Z3
 	VMULPS       Z0, Z3, Z3
-	VMOVUPS      (DX)(R9*4), Z4
+	VMOVUPS      (DX)(CX*4), Z4
 	VFNMADD231PS Z4, Z1, Z3
-	VMOVUPS      Z3, (AX)(R9*4)
+	VMOVUPS      Z3, (AX)(CX*4)
 	VMAXPS       Z3, Z2, Z2
-	ADDQ         $+16, R9
-	JMP          vector3
+	ADDQ         $+16, CX
+	JMP          vector9
 
-endvector4:
-	CMPQ         R9, SI
-	JGE          done5
-	VMOVUPS.Z    (AX)(R9*4), K1, Z3
+endvector10:
+	CMPQ         CX, SI
+	JGE          done11
+	VMOVUPS.Z    (AX)(CX*4), K1, Z3
 	VMULPS       Z0, Z3, Z3
-	VMOVUPS.Z    (DX)(R9*4), K1, Z4
+	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFNMADD231PS Z4, Z1, Z3
-	VMOVUPS      Z3, K1, (AX)(R9*4)
+	VMOVUPS      Z3, K2, (AX)(CX*4)
 	VMAXPS       Z3, Z2, K1, Z2
 
-done5:
+done11:
 	VSHUFF32X4 $0x4e, Z2, Z2, Z3
 	VMAXPS     Z3, Z2, Z2
 	VSHUFF32X4 $0xb1, Z2, Z2, Z3
@@ -1285,13 +1395,13 @@ done5:
 	VPERMILPS  $0xb1, Z2, Z3
 	VMAXPS     Z3, Z2, Z2
 	VPXORD     Z5, Z5, Z5
-	XORQ       R9, R9
+	XORQ       CX, CX
 
-vector6:
-	LEAQ              16(R9), R10
+vector12:
+	LEAQ              16(CX), R10
 	CMPQ              R10, R8
-	JGT               endvector7
-	VMOVUPS           (AX)(R9*4), Z3
+	JGT               endvector13
+	VMOVUPS           (AX)(CX*4), Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z4
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
@@ -1311,14 +1421,14 @@ vector6:
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
 	VMULPS.Z          Z4, Z7, K3, Z7
 	VADDPS            Z7, Z5, Z5
-	VMOVUPS           Z7, (AX)(R9*4)
-	ADDQ              $+16, R9
-	JMP               vector6
+	VMOVUPS           Z7, (AX)(CX*4)
+	ADDQ              $+16, CX
+	JMP               vector12
 
-endvector7:
-	CMPQ              R9, SI
-	JGE               done8
-	VMOVUPS.Z         (AX)(R9*4), K1, Z3
+endvector13:
+	CMPQ              CX, SI
+	JGE               done14
+	VMOVUPS.Z         (AX)(CX*4), K1, Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z2
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
@@ -1339,9 +1449,9 @@ endvector7:
 	VMULPS.Z          Z2, Z4, K3, Z4
 	VMOVAPS.Z         Z4, K1, Z4
 	VADDPS            Z4, Z5, Z5
-	VMOVUPS           Z4, K1, (AX)(R9*4)
+	VMOVUPS           Z4, K2, (AX)(CX*4)
 
-done8:
+done14:
 	VSHUFF32X4   $0x4e, Z5, Z5, Z2
 	VADDPS       Z2, Z5, Z5
 	VSHUFF32X4   $0xb1, Z5, Z5, Z2
@@ -1350,57 +1460,58 @@ done8:
 	VADDPS       Z2, Z5, Z5
 	VPERMILPS    $0xb1, Z5, Z2
 	VADDPS       Z2, Z5, Z5
-	VBROADCASTSS rows_3f800000<>+0(SB), Z2
-	VDIVPS       Z5, Z2, Z2
-	XORQ         R9, R9
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X5, X2, X2
+	VBROADCASTSS X2, Z2
+	XORQ         CX, CX
 
-vector9:
-	LEAQ    16(R9), R10
+vector15:
+	LEAQ    16(CX), R10
 	CMPQ    R10, R8
-	JGT     endvector10
-	VMOVUPS (AX)(R9*4), Z3
+	JGT     endvector16
+	VMOVUPS (AX)(CX*4), Z3
 	VMULPS  Z2, Z3, Z3
-	VMOVUPS Z3, (AX)(R9*4)
-	ADDQ    $+16, R9
-	JMP     vector9
+	VMOVUPS Z3, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector15
 
-endvector10:
-	CMPQ      R9, SI
-	JGE       done11
-	VMOVUPS.Z (AX)(R9*4), K1, Z3
+endvector16:
+	CMPQ      CX, SI
+	JGE       done17
+	VMOVUPS.Z (AX)(CX*4), K1, Z3
 	VMULPS    Z2, Z3, Z3
 	VMOVAPS.Z Z3, K1, Z3
-	VMOVUPS   Z3, K2, (AX)(R9*4)
+	VMOVUPS   Z3, K2, (AX)(CX*4)
 
-done11:
-	LEAQ   15(SI), R9
-	ANDQ   $-16, R9
-	CMPQ   R9, DI
-	JGE    paddone14
+done17:
+	LEAQ   15(SI), CX
+	ANDQ   $-16, CX
+	CMPQ   CX, DI
+	JGE    paddone20
 	VPXORD Z6, Z6, Z6
 
-pad12:
-	LEAQ    16(R9), R10
+pad18:
+	LEAQ    16(CX), R10
 	CMPQ    R10, DI
-	JGT     padone13
-	VMOVUPS Z6, (AX)(R9*4)
-	MOVQ    R10, R9
-	JMP     pad12
+	JGT     padone19
+	VMOVUPS Z6, (AX)(CX*4)
+	MOVQ    R10, CX
+	JMP     pad18
 
-padone13:
-	CMPQ R9, DI
-	JGE  paddone14
-	MOVL $0x00000000, (AX)(R9*4)
-	INCQ R9
-	JMP  padone13
+padone19:
+	CMPQ CX, DI
+	JGE  paddone20
+	MOVL $0x00000000, (AX)(CX*4)
+	INCQ CX
+	JMP  padone19
 
-paddone14:
-	ADDQ CX, AX
-	ADDQ CX, DX
+paddone20:
+	ADDQ R9, AX
+	ADDQ R9, DX
 	DECQ BX
-	JNZ  row1
+	JNZ  row7
 
-end2:
+end8:
 	VZEROUPPER
 	RET
 
@@ -1441,43 +1552,154 @@ TEXT ·softmaxMaskAVX512(SB), NOSPLIT, $0-84
 	SHLQ         CL, R10
 	DECQ         R10
 	KMOVW        R10, K2
-	MOVQ         DI, CX
-	SHLQ         $0x02, CX
+	MOVQ         DI, R10
+	SHLQ         $0x02, R10
 	SHLQ         $0x03, R8
+	CMPQ         SI, $0x10
+	JGT          long1
+	XORQ         R9, R9
+	XORQ         R11, R11
+	LEAQ         (SI), CX
+	CMPQ         CX, R11
+	CMOVQLT      R11, CX
+	MOVQ         $0x00000010, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	MOVQ         $0x00000001, R12
+	SHLQ         CL, R12
+	DECQ         R12
+	KMOVW        R12, K1
+	LEAQ         (DI), CX
+	CMPQ         CX, R11
+	CMOVQLT      R11, CX
+	MOVQ         $0x00000010, R11
+	CMPQ         CX, R11
+	CMOVQGT      R11, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	DECQ         R11
+	KMOVW        R11, K2
 	TESTQ        BX, BX
-	JLE          end2
+	JLE          end3
 
-row1:
+row2:
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z1
+	VPXORD            Z2, Z2, Z2
+	MOVQ              R9, CX
+	SHRQ              $0x03, CX
+	KMOVW             (DX)(CX*1), K3
+	KANDW             K1, K3, K3
+	VMOVUPS.Z         (AX)(R9*4), K3, Z3
+	VMULPS            Z0, Z3, Z3
+	VMAXPS            Z3, Z1, K3, Z1
+	VSHUFF32X4        $0x4e, Z1, Z1, Z4
+	VMAXPS            Z4, Z1, Z1
+	VSHUFF32X4        $0xb1, Z1, Z1, Z4
+	VMAXPS            Z4, Z1, Z1
+	VPERMILPS         $0x4e, Z1, Z4
+	VMAXPS            Z4, Z1, Z1
+	VPERMILPS         $0xb1, Z1, Z4
+	VMAXPS            Z4, Z1, Z1
+	VSUBPS            Z1, Z3, Z3
+	VMOVUPS           Z3, Z1
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z1
+	VSUBPS            Z4, Z1, Z4
+	VMOVUPS           Z3, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z6
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z6
+	VPSLLD            $0x17, Z1, Z1
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z4
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K4
+	VMULPS.Z          Z1, Z4, K4, Z4
+	VMOVAPS.Z         Z4, K3, Z4
+	VADDPS            Z4, Z2, Z2
+	VSHUFF32X4        $0x4e, Z2, Z2, Z1
+	VADDPS            Z1, Z2, Z2
+	VSHUFF32X4        $0xb1, Z2, Z2, Z1
+	VADDPS            Z1, Z2, Z2
+	VPERMILPS         $0x4e, Z2, Z1
+	VADDPS            Z1, Z2, Z2
+	VPERMILPS         $0xb1, Z2, Z1
+	VADDPS            Z1, Z2, Z2
+	VMOVSS            rows_3f800000<>+0(SB), X1
+	VDIVSS            X2, X1, X1
+	VBROADCASTSS      X1, Z1
+	VMULPS            Z1, Z4, Z4
+	VMOVAPS.Z         Z4, K1, Z4
+	VMOVUPS           Z4, K2, (AX)(R9*4)
+	LEAQ              15(SI), CX
+	ANDQ              $-16, CX
+	CMPQ              CX, DI
+	JGE               paddone6
+	VPXORD            Z5, Z5, Z5
+
+pad4:
+	LEAQ    16(CX), R11
+	CMPQ    R11, DI
+	JGT     padone5
+	VMOVUPS Z5, (AX)(CX*4)
+	MOVQ    R11, CX
+	JMP     pad4
+
+padone5:
+	CMPQ CX, DI
+	JGE  paddone6
+	MOVL $0x00000000, (AX)(CX*4)
+	INCQ CX
+	JMP  padone5
+
+paddone6:
+	ADDQ R10, AX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+long1:
+	TESTQ BX, BX
+	JLE   end8
+
+row7:
 	VBROADCASTSS rows_ff800000<>+0(SB), Z1
-	XORQ         R10, R10
+	XORQ         CX, CX
 
-vector3:
-	LEAQ      16(R10), R11
+vector9:
+	LEAQ      16(CX), R11
 	CMPQ      R11, R9
-	JGT       endvector4
-	MOVQ      R10, R11
+	JGT       endvector10
+	MOVQ      CX, R11
 	SHRQ      $0x03, R11
 	KMOVW     (DX)(R11*1), K3
-	VMOVUPS.Z (AX)(R10*4), K3, Z2
+	VMOVUPS.Z (AX)(CX*4), K3, Z2
 	VMULPS    Z0, Z2, Z2
-	VMOVUPS   Z2, (AX)(R10*4)
+	VMOVUPS   Z2, (AX)(CX*4)
 	VMAXPS    Z2, Z1, K3, Z1
-	ADDQ      $+16, R10
-	JMP       vector3
+	ADDQ      $+16, CX
+	JMP       vector9
 
-endvector4:
-	CMPQ      R10, SI
-	JGE       done5
-	MOVQ      R10, R11
+endvector10:
+	CMPQ      CX, SI
+	JGE       done11
+	MOVQ      CX, R11
 	SHRQ      $0x03, R11
 	KMOVW     (DX)(R11*1), K3
 	KANDW     K1, K3, K3
-	VMOVUPS.Z (AX)(R10*4), K3, Z2
+	VMOVUPS.Z (AX)(CX*4), K3, Z2
 	VMULPS    Z0, Z2, Z2
-	VMOVUPS   Z2, K1, (AX)(R10*4)
+	VMOVUPS   Z2, K2, (AX)(CX*4)
 	VMAXPS    Z2, Z1, K3, Z1
 
-done5:
+done11:
 	VSHUFF32X4 $0x4e, Z1, Z1, Z2
 	VMAXPS     Z2, Z1, Z1
 	VSHUFF32X4 $0xb1, Z1, Z1, Z2
@@ -1487,16 +1709,16 @@ done5:
 	VPERMILPS  $0xb1, Z1, Z2
 	VMAXPS     Z2, Z1, Z1
 	VPXORD     Z3, Z3, Z3
-	XORQ       R10, R10
+	XORQ       CX, CX
 
-vector6:
-	LEAQ              16(R10), R11
+vector12:
+	LEAQ              16(CX), R11
 	CMPQ              R11, R9
-	JGT               endvector7
-	MOVQ              R10, R11
+	JGT               endvector13
+	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
-	VMOVUPS.Z         (AX)(R10*4), K3, Z2
+	VMOVUPS.Z         (AX)(CX*4), K3, Z2
 	VSUBPS            Z1, Z2, Z2
 	VMOVUPS           Z2, Z5
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
@@ -1517,18 +1739,18 @@ vector6:
 	VMULPS.Z          Z5, Z6, K4, Z6
 	VMOVAPS.Z         Z6, K3, Z6
 	VADDPS            Z6, Z3, Z3
-	VMOVUPS           Z6, (AX)(R10*4)
-	ADDQ              $+16, R10
-	JMP               vector6
+	VMOVUPS           Z6, (AX)(CX*4)
+	ADDQ              $+16, CX
+	JMP               vector12
 
-endvector7:
-	CMPQ              R10, SI
-	JGE               done8
-	MOVQ              R10, R11
+endvector13:
+	CMPQ              CX, SI
+	JGE               done14
+	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
 	KANDW             K1, K3, K3
-	VMOVUPS.Z         (AX)(R10*4), K3, Z2
+	VMOVUPS.Z         (AX)(CX*4), K3, Z2
 	VSUBPS            Z1, Z2, Z2
 	VMOVUPS           Z2, Z1
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
@@ -1549,9 +1771,9 @@ endvector7:
 	VMULPS.Z          Z1, Z5, K4, Z5
 	VMOVAPS.Z         Z5, K3, Z5
 	VADDPS            Z5, Z3, Z3
-	VMOVUPS           Z5, K1, (AX)(R10*4)
+	VMOVUPS           Z5, K2, (AX)(CX*4)
 
-done8:
+done14:
 	VSHUFF32X4   $0x4e, Z3, Z3, Z1
 	VADDPS       Z1, Z3, Z3
 	VSHUFF32X4   $0xb1, Z3, Z3, Z1
@@ -1560,57 +1782,58 @@ done8:
 	VADDPS       Z1, Z3, Z3
 	VPERMILPS    $0xb1, Z3, Z1
 	VADDPS       Z1, Z3, Z3
-	VBROADCASTSS rows_3f800000<>+0(SB), Z1
-	VDIVPS       Z3, Z1, Z1
-	XORQ         R10, R10
+	VMOVSS       rows_3f800000<>+0(SB), X1
+	VDIVSS       X3, X1, X1
+	VBROADCASTSS X1, Z1
+	XORQ         CX, CX
 
-vector9:
-	LEAQ    16(R10), R11
+vector15:
+	LEAQ    16(CX), R11
 	CMPQ    R11, R9
-	JGT     endvector10
-	VMOVUPS (AX)(R10*4), Z2
+	JGT     endvector16
+	VMOVUPS (AX)(CX*4), Z2
 	VMULPS  Z1, Z2, Z2
-	VMOVUPS Z2, (AX)(R10*4)
-	ADDQ    $+16, R10
-	JMP     vector9
+	VMOVUPS Z2, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector15
 
-endvector10:
-	CMPQ      R10, SI
-	JGE       done11
-	VMOVUPS.Z (AX)(R10*4), K1, Z2
+endvector16:
+	CMPQ      CX, SI
+	JGE       done17
+	VMOVUPS.Z (AX)(CX*4), K1, Z2
 	VMULPS    Z1, Z2, Z2
 	VMOVAPS.Z Z2, K1, Z2
-	VMOVUPS   Z2, K2, (AX)(R10*4)
+	VMOVUPS   Z2, K2, (AX)(CX*4)
 
-done11:
-	LEAQ   15(SI), R10
-	ANDQ   $-16, R10
-	CMPQ   R10, DI
-	JGE    paddone14
+done17:
+	LEAQ   15(SI), CX
+	ANDQ   $-16, CX
+	CMPQ   CX, DI
+	JGE    paddone20
 	VPXORD Z4, Z4, Z4
 
-pad12:
-	LEAQ    16(R10), R11
+pad18:
+	LEAQ    16(CX), R11
 	CMPQ    R11, DI
-	JGT     padone13
-	VMOVUPS Z4, (AX)(R10*4)
-	MOVQ    R11, R10
-	JMP     pad12
+	JGT     padone19
+	VMOVUPS Z4, (AX)(CX*4)
+	MOVQ    R11, CX
+	JMP     pad18
 
-padone13:
-	CMPQ R10, DI
-	JGE  paddone14
-	MOVL $0x00000000, (AX)(R10*4)
-	INCQ R10
-	JMP  padone13
+padone19:
+	CMPQ CX, DI
+	JGE  paddone20
+	MOVL $0x00000000, (AX)(CX*4)
+	INCQ CX
+	JMP  padone19
 
-paddone14:
-	ADDQ CX, AX
+paddone20:
+	ADDQ R10, AX
 	ADDQ R8, DX
 	DECQ BX
-	JNZ  row1
+	JNZ  row7
 
-end2:
+end8:
 	VZEROUPPER
 	RET
 
@@ -1869,7 +2092,7 @@ end2:
 	RET
 
 // func pointerAVX512(p []float32, lp []float32, th []float32, ent []float32, u []float32, mask []uint64, rows int, n int, ld int, words int, scale float32, mult float32)
-// Requires: AVX, AVX512DQ, AVX512F, CMOV
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, CMOV, FMA3
 TEXT ·pointerAVX512(SB), NOSPLIT, $0-184
 	MOVQ         p_base+0(FP), AX
 	MOVQ         lp_base+24(FP), DX
@@ -2069,37 +2292,39 @@ endvector7:
 	VMOVUPS           Z4, K2, (AX)(R14*4)
 
 done8:
-	VSHUFF32X4       $0x4e, Z6, Z6, Z2
-	VADDPS           Z2, Z6, Z6
-	VSHUFF32X4       $0xb1, Z6, Z6, Z2
-	VADDPS           Z2, Z6, Z6
-	VPERMILPS        $0x4e, Z6, Z2
-	VADDPS           Z2, Z6, Z6
-	VPERMILPS        $0xb1, Z6, Z2
-	VADDPS           Z2, Z6, Z6
-	VBROADCASTSS     rows_3f800000<>+0(SB), Z2
-	VPSUBD.BCST      rows_3f3504f3<>+0(SB), Z6, Z3
-	VPANDD.BCST      rows_007fffff<>+0(SB), Z3, Z4
-	VPSRAD           $0x17, Z3, Z3
-	VCVTDQ2PS        Z3, Z3
-	VPADDD.BCST      rows_3f3504f3<>+0(SB), Z4, Z4
-	VADDPS.BCST      rows_bf800000<>+0(SB), Z4, Z5
-	VADDPS.BCST      rows_3f800000<>+0(SB), Z4, Z4
-	VDIVPS           Z4, Z5, Z5
-	VBROADCASTSS     rows_3de38e39<>+0(SB), Z9
-	VMULPS           Z5, Z5, Z4
-	VFMADD213PS.BCST rows_3e124925<>+0(SB), Z4, Z9
-	VFMADD213PS.BCST rows_3e4ccccd<>+0(SB), Z4, Z9
-	VFMADD213PS.BCST rows_3eaaaaab<>+0(SB), Z4, Z9
-	VADDPS           Z5, Z5, Z5
-	VMULPS           Z5, Z4, Z4
-	VFMADD213PS      Z5, Z4, Z9
-	VFMADD231PS.BCST rows_3f317218<>+0(SB), Z3, Z9
-	VSUBPS           Z6, Z6, Z4
-	VADDPS           Z4, Z9, Z9
-	VPXORD           Z7, Z7, Z7
-	VDIVPS           Z6, Z2, Z2
-	XORQ             R14, R14
+	VSHUFF32X4   $0x4e, Z6, Z6, Z2
+	VADDPS       Z2, Z6, Z6
+	VSHUFF32X4   $0xb1, Z6, Z6, Z2
+	VADDPS       Z2, Z6, Z6
+	VPERMILPS    $0x4e, Z6, Z2
+	VADDPS       Z2, Z6, Z6
+	VPERMILPS    $0xb1, Z6, Z2
+	VADDPS       Z2, Z6, Z6
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X6, X2, X2
+	VBROADCASTSS X2, Z2
+	VPSUBD       rows_3f3504f3<>+0(SB), Y6, Y3
+	VPAND        rows_007fffff<>+0(SB), Y3, Y4
+	VPSRAD       $0x17, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPADDD       rows_3f3504f3<>+0(SB), Y4, Y4
+	VADDPS       rows_bf800000<>+0(SB), Y4, Y5
+	VADDPS       rows_3f800000<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y5
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y9
+	VMULPS       Y5, Y5, Y4
+	VFMADD213PS  rows_3e124925<>+0(SB), Y4, Y9
+	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y4, Y9
+	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y4, Y9
+	VADDPS       Y5, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VFMADD213PS  Y5, Y4, Y9
+	VFMADD231PS  rows_3f317218<>+0(SB), Y3, Y9
+	VSUBPS       Y6, Y6, Y4
+	VADDPS       Y4, Y9, Y9
+	VBROADCASTSS X9, Z3
+	VPXORD       Z7, Z7, Z7
+	XORQ         R14, R14
 
 vector9:
 	LEAQ         16(R14), R15
@@ -2108,15 +2333,15 @@ vector9:
 	MOVQ         R14, R15
 	SHRQ         $0x03, R15
 	KMOVW        (R8)(R15*1), K3
-	VMOVUPS      (DX)(R14*4), Z3
-	VMOVUPS      (AX)(R14*4), Z4
-	VSUBPS       Z9, Z3, Z3
-	VMOVAPS.Z    Z3, K3, Z3
-	VMOVUPS      Z3, (DX)(R14*4)
-	VMULPS       Z2, Z4, Z4
+	VMOVUPS      (DX)(R14*4), Z4
+	VMOVUPS      (AX)(R14*4), Z5
+	VSUBPS       Z3, Z4, Z4
 	VMOVAPS.Z    Z4, K3, Z4
-	VMOVUPS      Z4, (AX)(R14*4)
-	VFNMADD231PS Z3, Z4, Z7
+	VMOVUPS      Z4, (DX)(R14*4)
+	VMULPS       Z2, Z5, Z5
+	VMOVAPS.Z    Z5, K3, Z5
+	VMOVUPS      Z5, (AX)(R14*4)
+	VFNMADD231PS Z4, Z5, Z7
 	ADDQ         $+16, R14
 	JMP          vector9
 
@@ -2127,15 +2352,15 @@ endvector10:
 	SHRQ         $0x03, R15
 	KMOVW        (R8)(R15*1), K3
 	KANDW        K1, K3, K3
-	VMOVUPS.Z    (DX)(R14*4), K1, Z3
-	VMOVUPS.Z    (AX)(R14*4), K1, Z4
-	VSUBPS       Z9, Z3, Z3
-	VMOVAPS.Z    Z3, K3, Z3
-	VMOVUPS      Z3, K2, (DX)(R14*4)
-	VMULPS       Z2, Z4, Z4
+	VMOVUPS.Z    (DX)(R14*4), K1, Z4
+	VMOVUPS.Z    (AX)(R14*4), K1, Z5
+	VSUBPS       Z3, Z4, Z4
 	VMOVAPS.Z    Z4, K3, Z4
-	VMOVUPS      Z4, K2, (AX)(R14*4)
-	VFNMADD231PS Z3, Z4, Z7
+	VMOVUPS      Z4, K2, (DX)(R14*4)
+	VMULPS       Z2, Z5, Z5
+	VMOVAPS.Z    Z5, K3, Z5
+	VMOVUPS      Z5, K2, (AX)(R14*4)
+	VFNMADD231PS Z4, Z5, Z7
 
 done11:
 	VSHUFF32X4 $0x4e, Z7, Z7, Z2
@@ -2856,11 +3081,11 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-164
 	MOVQ         rows+144(FP), R8
 	MOVQ         d+152(FP), R9
 	VBROADCASTSS eps+160(FP), Y0
-	VXORPS       X2, X2, X2
-	VCVTSI2SSQ   R9, X2, X2
-	VMOVSS       rows_3f800000<>+0(SB), X1
-	VDIVSS       X2, X1, X1
-	VBROADCASTSS X1, Y1
+	VXORPS       Y1, Y1, Y1
+	VCVTSI2SSQ   R9, X1, X1
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y1
 	MOVQ         R9, R10
 	ANDQ         $-8, R10
 	MOVQ         R9, R11
@@ -2977,9 +3202,10 @@ done12:
 	VPERMILPS    $0xb1, Y4, Y5
 	VADDPS       Y5, Y4, Y4
 	VFMADD213PS  Y0, Y1, Y4
-	VBROADCASTSS rows_3f800000<>+0(SB), Y5
-	VSQRTPS      Y4, Y4
-	VDIVPS       Y4, Y5, Y4
+	VSQRTSS      X4, X4, X4
+	VMOVSS       rows_3f800000<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y4
 	XORQ         R12, R12
 
 group13:
@@ -3084,11 +3310,11 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-209
 	MOVQ         gamma_base+168(FP), R9
 	MOVQ         rows+192(FP), R10
 	MOVQ         d+200(FP), R11
-	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   R11, X1, X1
-	VMOVSS       rows_3f800000<>+0(SB), X0
-	VDIVSS       X1, X0, X0
-	VBROADCASTSS X0, Y0
+	VXORPS       Y0, Y0, Y0
+	VCVTSI2SSQ   R11, X0, X0
+	VMOVSS       rows_3f800000<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Y0
 	MOVQ         R11, R12
 	ANDQ         $-8, R12
 	MOVQ         R11, R13
@@ -3937,17 +4163,173 @@ TEXT ·softmaxBiasAVX2(SB), NOSPLIT, $0-80
 	VMOVUPS      32(R9)(R8*4), Y3
 	MOVQ         SI, R8
 	SHLQ         $0x02, R8
+	CMPQ         BX, $0x10
+	JGT          long1
+	XORQ         DI, DI
+	XORQ         R9, R9
+	LEAQ         (BX), R10
+	CMPQ         R10, R9
+	CMOVQLT      R9, R10
+	MOVQ         $0x00000008, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y2
+	LEAQ         (SI), R10
+	CMPQ         R10, R9
+	CMOVQLT      R9, R10
+	MOVQ         $0x00000008, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y3
+	LEAQ         -8(BX), R10
+	CMPQ         R10, R9
+	CMOVQLT      R9, R10
+	MOVQ         $0x00000008, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y4
+	LEAQ         -8(SI), R10
+	CMPQ         R10, R9
+	CMOVQLT      R9, R10
+	MOVQ         R10, R9
+	MOVQ         $0x00000008, R10
+	CMPQ         R9, R10
+	CMOVQGT      R10, R9
+	LEAQ         rows_stairs<>+0(SB), R10
+	NEGQ         R9
+	VMOVUPS      32(R10)(R9*4), Y5
 	TESTQ        DX, DX
-	JLE          end2
+	JLE          end3
 
-row1:
+row2:
+	VBROADCASTSS rows_ff800000<>+0(SB), Y6
+	VXORPS       Y7, Y7, Y7
+	VMASKMOVPS   (AX)(DI*4), Y2, Y8
+	VMULPS       Y0, Y8, Y8
+	VMASKMOVPS   (CX)(DI*4), Y2, Y9
+	VFNMADD231PS Y9, Y1, Y8
+	VBROADCASTSS rows_ff800000<>+0(SB), Y9
+	VBLENDVPS    Y2, Y8, Y9, Y9
+	VMAXPS       Y9, Y6, Y6
+	VMASKMOVPS   32(AX)(DI*4), Y4, Y9
+	VMULPS       Y0, Y9, Y9
+	VMASKMOVPS   32(CX)(DI*4), Y4, Y10
+	VFNMADD231PS Y10, Y1, Y9
+	VBROADCASTSS rows_ff800000<>+0(SB), Y10
+	VBLENDVPS    Y4, Y9, Y10, Y10
+	VMAXPS       Y10, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y10
+	VMAXPS       Y10, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y10
+	VMAXPS       Y10, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y10
+	VMAXPS       Y10, Y6, Y6
+	VSUBPS       Y6, Y8, Y8
+	VMOVUPS      Y8, Y10
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y11
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y11, Y10
+	VSUBPS       Y11, Y10, Y11
+	VMOVUPS      Y8, Y12
+	VFNMADD231PS rows_3f318000<>+0(SB), Y11, Y12
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y11, Y12
+	VPSLLD       $0x17, Y10, Y10
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y11
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y12, Y11
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y12, Y11
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y12, Y11
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y12, Y11
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y11
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y11
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y8
+	VMULPS       Y10, Y11, Y11
+	VANDPS       Y8, Y11, Y11
+	VANDPS       Y11, Y2, Y11
+	VADDPS       Y11, Y7, Y7
+	VSUBPS       Y6, Y9, Y9
+	VMOVUPS      Y9, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y6
+	VSUBPS       Y8, Y6, Y8
+	VMOVUPS      Y9, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y10
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y10
+	VPSLLD       $0x17, Y6, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y8
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y8
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y8
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y8
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VANDPS       Y9, Y8, Y8
+	VANDPS       Y8, Y4, Y8
+	VADDPS       Y8, Y7, Y7
+	VPERM2F128   $0x01, Y7, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VPERMILPS    $0x4e, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VPERMILPS    $0xb1, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VMOVSS       rows_3f800000<>+0(SB), X6
+	VDIVSS       X7, X6, X6
+	VBROADCASTSS X6, Y6
+	VMULPS       Y6, Y11, Y11
+	VANDPS       Y11, Y2, Y11
+	VMASKMOVPS   Y11, Y3, (AX)(DI*4)
+	VMULPS       Y6, Y8, Y8
+	VANDPS       Y8, Y4, Y8
+	VMASKMOVPS   Y8, Y5, 32(AX)(DI*4)
+	LEAQ         7(BX), R9
+	ANDQ         $-8, R9
+	CMPQ         R9, SI
+	JGE          paddone6
+	VXORPS       Y6, Y6, Y6
+
+pad4:
+	LEAQ    8(R9), R10
+	CMPQ    R10, SI
+	JGT     padone5
+	VMOVUPS Y6, (AX)(R9*4)
+	MOVQ    R10, R9
+	JMP     pad4
+
+padone5:
+	CMPQ R9, SI
+	JGE  paddone6
+	MOVL $0x00000000, (AX)(R9*4)
+	INCQ R9
+	JMP  padone5
+
+paddone6:
+	ADDQ R8, AX
+	ADDQ R8, CX
+	DECQ DX
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+long1:
+	TESTQ DX, DX
+	JLE   end8
+
+row7:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y4
 	XORQ         R9, R9
 
-vector3:
+vector9:
 	LEAQ         8(R9), R10
 	CMPQ         R10, DI
-	JGT          endvector4
+	JGT          endvector10
 	VMOVUPS      (AX)(R9*4), Y5
 	VMULPS       Y0, Y5, Y5
 	VMOVUPS      (CX)(R9*4), Y6
@@ -3955,21 +4337,21 @@ vector3:
 	VMOVUPS      Y5, (AX)(R9*4)
 	VMAXPS       Y5, Y4, Y4
 	ADDQ         $+8, R9
-	JMP          vector3
+	JMP          vector9
 
-endvector4:
+endvector10:
 	CMPQ         R9, BX
-	JGE          done5
+	JGE          done11
 	VMASKMOVPS   (AX)(R9*4), Y2, Y5
 	VMULPS       Y0, Y5, Y5
 	VMASKMOVPS   (CX)(R9*4), Y2, Y6
 	VFNMADD231PS Y6, Y1, Y5
-	VMASKMOVPS   Y5, Y2, (AX)(R9*4)
+	VMASKMOVPS   Y5, Y3, (AX)(R9*4)
 	VBROADCASTSS rows_ff800000<>+0(SB), Y6
 	VBLENDVPS    Y2, Y5, Y6, Y6
 	VMAXPS       Y6, Y4, Y4
 
-done5:
+done11:
 	VPERM2F128 $0x01, Y4, Y4, Y5
 	VMAXPS     Y5, Y4, Y4
 	VPERMILPS  $0x4e, Y4, Y5
@@ -3979,10 +4361,10 @@ done5:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R9, R9
 
-vector6:
+vector12:
 	LEAQ         8(R9), R10
 	CMPQ         R10, DI
-	JGT          endvector7
+	JGT          endvector13
 	VMOVUPS      (AX)(R9*4), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y7
@@ -4006,11 +4388,11 @@ vector6:
 	VADDPS       Y8, Y5, Y5
 	VMOVUPS      Y8, (AX)(R9*4)
 	ADDQ         $+8, R9
-	JMP          vector6
+	JMP          vector12
 
-endvector7:
+endvector13:
 	CMPQ         R9, BX
-	JGE          done8
+	JGE          done14
 	VMASKMOVPS   (AX)(R9*4), Y2, Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y4
@@ -4033,66 +4415,67 @@ endvector7:
 	VANDPS       Y6, Y7, Y7
 	VANDPS       Y7, Y2, Y7
 	VADDPS       Y7, Y5, Y5
-	VMASKMOVPS   Y7, Y2, (AX)(R9*4)
+	VMASKMOVPS   Y7, Y3, (AX)(R9*4)
 
-done8:
+done14:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0xb1, Y5, Y4
 	VADDPS       Y4, Y5, Y5
-	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VDIVPS       Y5, Y4, Y4
+	VMOVSS       rows_3f800000<>+0(SB), X4
+	VDIVSS       X5, X4, X4
+	VBROADCASTSS X4, Y4
 	XORQ         R9, R9
 
-vector9:
+vector15:
 	LEAQ    8(R9), R10
 	CMPQ    R10, DI
-	JGT     endvector10
+	JGT     endvector16
 	VMOVUPS (AX)(R9*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R9*4)
 	ADDQ    $+8, R9
-	JMP     vector9
+	JMP     vector15
 
-endvector10:
+endvector16:
 	CMPQ       R9, BX
-	JGE        done11
+	JGE        done17
 	VMASKMOVPS (AX)(R9*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R9*4)
 
-done11:
+done17:
 	LEAQ   7(BX), R9
 	ANDQ   $-8, R9
 	CMPQ   R9, SI
-	JGE    paddone14
+	JGE    paddone20
 	VXORPS Y4, Y4, Y4
 
-pad12:
+pad18:
 	LEAQ    8(R9), R10
 	CMPQ    R10, SI
-	JGT     padone13
+	JGT     padone19
 	VMOVUPS Y4, (AX)(R9*4)
 	MOVQ    R10, R9
-	JMP     pad12
+	JMP     pad18
 
-padone13:
+padone19:
 	CMPQ R9, SI
-	JGE  paddone14
+	JGE  paddone20
 	MOVL $0x00000000, (AX)(R9*4)
 	INCQ R9
-	JMP  padone13
+	JMP  padone19
 
-paddone14:
+paddone20:
 	ADDQ R8, AX
 	ADDQ R8, CX
 	DECQ DX
-	JNZ  row1
+	JNZ  row7
 
-end2:
+end8:
 	VZEROUPPER
 	RET
 
@@ -4125,17 +4508,185 @@ TEXT ·softmaxMaskAVX2(SB), NOSPLIT, $0-84
 	MOVQ         SI, R9
 	SHLQ         $0x02, R9
 	SHLQ         $0x03, DI
+	CMPQ         BX, $0x10
+	JGT          long1
+	XORQ         R8, R8
+	XORQ         R10, R10
+	LEAQ         (BX), R11
+	CMPQ         R11, R10
+	CMOVQLT      R10, R11
+	MOVQ         $0x00000008, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	LEAQ         rows_stairs<>+0(SB), R12
+	NEGQ         R11
+	VMOVUPS      32(R12)(R11*4), Y2
+	LEAQ         (SI), R11
+	CMPQ         R11, R10
+	CMOVQLT      R10, R11
+	MOVQ         $0x00000008, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	LEAQ         rows_stairs<>+0(SB), R12
+	NEGQ         R11
+	VMOVUPS      32(R12)(R11*4), Y3
+	LEAQ         -8(BX), R11
+	CMPQ         R11, R10
+	CMOVQLT      R10, R11
+	MOVQ         $0x00000008, R12
+	CMPQ         R11, R12
+	CMOVQGT      R12, R11
+	LEAQ         rows_stairs<>+0(SB), R12
+	NEGQ         R11
+	VMOVUPS      32(R12)(R11*4), Y4
+	LEAQ         -8(SI), R11
+	CMPQ         R11, R10
+	CMOVQLT      R10, R11
+	MOVQ         R11, R10
+	MOVQ         $0x00000008, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y5
 	TESTQ        DX, DX
-	JLE          end2
+	JLE          end3
 
-row1:
+row2:
+	VBROADCASTSS rows_ff800000<>+0(SB), Y6
+	VXORPS       Y7, Y7, Y7
+	MOVQ         R8, R10
+	SHRQ         $0x03, R10
+	MOVBLZX      (CX)(R10*1), R10
+	VMOVD        R10, X8
+	VPBROADCASTD X8, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQD     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VMASKMOVPS   (AX)(R8*4), Y8, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS rows_ff800000<>+0(SB), Y10
+	VBLENDVPS    Y8, Y9, Y10, Y10
+	VMAXPS       Y10, Y6, Y6
+	MOVQ         R8, R10
+	SHRQ         $0x03, R10
+	MOVBLZX      1(CX)(R10*1), R10
+	VMOVD        R10, X10
+	VPBROADCASTD X10, Y10
+	VPAND        Y0, Y10, Y10
+	VPCMPEQD     Y0, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VMASKMOVPS   32(AX)(R8*4), Y10, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS rows_ff800000<>+0(SB), Y12
+	VBLENDVPS    Y10, Y11, Y12, Y12
+	VMAXPS       Y12, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y12
+	VMAXPS       Y12, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y12
+	VMAXPS       Y12, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y12
+	VMAXPS       Y12, Y6, Y6
+	VSUBPS       Y6, Y9, Y9
+	VMOVUPS      Y9, Y12
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y12
+	VSUBPS       Y13, Y12, Y13
+	VMOVUPS      Y9, Y14
+	VFNMADD231PS rows_3f318000<>+0(SB), Y13, Y14
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y13, Y14
+	VPSLLD       $0x17, Y12, Y12
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y13
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y14, Y13
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y14, Y13
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y14, Y13
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y14, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y14, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y14, Y13
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y9, Y9
+	VMULPS       Y12, Y13, Y13
+	VANDPS       Y9, Y13, Y13
+	VANDPS       Y13, Y8, Y13
+	VADDPS       Y13, Y7, Y7
+	VSUBPS       Y6, Y11, Y11
+	VMOVUPS      Y11, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y6
+	VSUBPS       Y8, Y6, Y8
+	VMOVUPS      Y11, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y9
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y9
+	VPSLLD       $0x17, Y6, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y8
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y8
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y8
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y11, Y9
+	VMULPS       Y6, Y8, Y8
+	VANDPS       Y9, Y8, Y8
+	VANDPS       Y8, Y10, Y8
+	VADDPS       Y8, Y7, Y7
+	VPERM2F128   $0x01, Y7, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VPERMILPS    $0x4e, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VPERMILPS    $0xb1, Y7, Y6
+	VADDPS       Y6, Y7, Y7
+	VMOVSS       rows_3f800000<>+0(SB), X6
+	VDIVSS       X7, X6, X6
+	VBROADCASTSS X6, Y6
+	VMULPS       Y6, Y13, Y13
+	VANDPS       Y13, Y2, Y13
+	VMASKMOVPS   Y13, Y3, (AX)(R8*4)
+	VMULPS       Y6, Y8, Y8
+	VANDPS       Y8, Y4, Y8
+	VMASKMOVPS   Y8, Y5, 32(AX)(R8*4)
+	LEAQ         7(BX), R10
+	ANDQ         $-8, R10
+	CMPQ         R10, SI
+	JGE          paddone6
+	VXORPS       Y6, Y6, Y6
+
+pad4:
+	LEAQ    8(R10), R11
+	CMPQ    R11, SI
+	JGT     padone5
+	VMOVUPS Y6, (AX)(R10*4)
+	MOVQ    R11, R10
+	JMP     pad4
+
+padone5:
+	CMPQ R10, SI
+	JGE  paddone6
+	MOVL $0x00000000, (AX)(R10*4)
+	INCQ R10
+	JMP  padone5
+
+paddone6:
+	ADDQ R9, AX
+	ADDQ DI, CX
+	DECQ DX
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+long1:
+	TESTQ DX, DX
+	JLE   end8
+
+row7:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y4
 	XORQ         R10, R10
 
-vector3:
+vector9:
 	LEAQ         8(R10), R11
 	CMPQ         R11, R8
-	JGT          endvector4
+	JGT          endvector10
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4150,11 +4701,11 @@ vector3:
 	VBLENDVPS    Y5, Y6, Y7, Y7
 	VMAXPS       Y7, Y4, Y4
 	ADDQ         $+8, R10
-	JMP          vector3
+	JMP          vector9
 
-endvector4:
+endvector10:
 	CMPQ         R10, BX
-	JGE          done5
+	JGE          done11
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4165,12 +4716,12 @@ endvector4:
 	VPAND        Y2, Y5, Y5
 	VMASKMOVPS   (AX)(R10*4), Y5, Y6
 	VMULPS       Y1, Y6, Y6
-	VMASKMOVPS   Y6, Y2, (AX)(R10*4)
+	VMASKMOVPS   Y6, Y3, (AX)(R10*4)
 	VBROADCASTSS rows_ff800000<>+0(SB), Y7
 	VBLENDVPS    Y5, Y6, Y7, Y7
 	VMAXPS       Y7, Y4, Y4
 
-done5:
+done11:
 	VPERM2F128 $0x01, Y4, Y4, Y5
 	VMAXPS     Y5, Y4, Y4
 	VPERMILPS  $0x4e, Y4, Y5
@@ -4180,10 +4731,10 @@ done5:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R10, R10
 
-vector6:
+vector12:
 	LEAQ         8(R10), R11
 	CMPQ         R11, R8
-	JGT          endvector7
+	JGT          endvector13
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4215,11 +4766,11 @@ vector6:
 	VADDPS       Y9, Y5, Y5
 	VMOVUPS      Y9, (AX)(R10*4)
 	ADDQ         $+8, R10
-	JMP          vector6
+	JMP          vector12
 
-endvector7:
+endvector13:
 	CMPQ         R10, BX
-	JGE          done8
+	JGE          done14
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4250,66 +4801,67 @@ endvector7:
 	VANDPS       Y7, Y8, Y8
 	VANDPS       Y8, Y6, Y8
 	VADDPS       Y8, Y5, Y5
-	VMASKMOVPS   Y8, Y2, (AX)(R10*4)
+	VMASKMOVPS   Y8, Y3, (AX)(R10*4)
 
-done8:
+done14:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0xb1, Y5, Y4
 	VADDPS       Y4, Y5, Y5
-	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VDIVPS       Y5, Y4, Y4
+	VMOVSS       rows_3f800000<>+0(SB), X4
+	VDIVSS       X5, X4, X4
+	VBROADCASTSS X4, Y4
 	XORQ         R10, R10
 
-vector9:
+vector15:
 	LEAQ    8(R10), R11
 	CMPQ    R11, R8
-	JGT     endvector10
+	JGT     endvector16
 	VMOVUPS (AX)(R10*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R10*4)
 	ADDQ    $+8, R10
-	JMP     vector9
+	JMP     vector15
 
-endvector10:
+endvector16:
 	CMPQ       R10, BX
-	JGE        done11
+	JGE        done17
 	VMASKMOVPS (AX)(R10*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R10*4)
 
-done11:
+done17:
 	LEAQ   7(BX), R10
 	ANDQ   $-8, R10
 	CMPQ   R10, SI
-	JGE    paddone14
+	JGE    paddone20
 	VXORPS Y4, Y4, Y4
 
-pad12:
+pad18:
 	LEAQ    8(R10), R11
 	CMPQ    R11, SI
-	JGT     padone13
+	JGT     padone19
 	VMOVUPS Y4, (AX)(R10*4)
 	MOVQ    R11, R10
-	JMP     pad12
+	JMP     pad18
 
-padone13:
+padone19:
 	CMPQ R10, SI
-	JGE  paddone14
+	JGE  paddone20
 	MOVL $0x00000000, (AX)(R10*4)
 	INCQ R10
-	JMP  padone13
+	JMP  padone19
 
-paddone14:
+paddone20:
 	ADDQ R9, AX
 	ADDQ DI, CX
 	DECQ DX
-	JNZ  row1
+	JNZ  row7
 
-end2:
+end8:
 	VZEROUPPER
 	RET
 
@@ -4793,7 +5345,9 @@ done8:
 	VADDPS       Y5, Y6, Y6
 	VPERMILPS    $0xb1, Y6, Y5
 	VADDPS       Y5, Y6, Y6
-	VBROADCASTSS rows_3f800000<>+0(SB), Y5
+	VMOVSS       rows_3f800000<>+0(SB), X5
+	VDIVSS       X6, X5, X5
+	VBROADCASTSS X5, Y5
 	VPSUBD       rows_3f3504f3<>+0(SB), Y6, Y7
 	VPAND        rows_007fffff<>+0(SB), Y7, Y8
 	VPSRAD       $0x17, Y7, Y7
@@ -4813,8 +5367,7 @@ done8:
 	VFMADD231PS  rows_3f317218<>+0(SB), Y7, Y10
 	VSUBPS       Y6, Y6, Y8
 	VADDPS       Y8, Y10, Y10
-	VXORPS       Y7, Y7, Y7
-	VDIVPS       Y6, Y5, Y5
+	VXORPS       Y6, Y6, Y6
 	XORQ         R14, R14
 
 vector9:
@@ -4824,19 +5377,19 @@ vector9:
 	MOVQ         R14, R15
 	SHRQ         $0x03, R15
 	MOVBLZX      (DI)(R15*1), R15
-	VMOVD        R15, X6
-	VPBROADCASTD X6, Y6
-	VPAND        Y0, Y6, Y6
-	VPCMPEQD     Y0, Y6, Y6
+	VMOVD        R15, X7
+	VPBROADCASTD X7, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQD     Y0, Y7, Y7
 	VMOVUPS      (CX)(R14*4), Y8
 	VMOVUPS      (AX)(R14*4), Y9
 	VSUBPS       Y10, Y8, Y8
-	VANDPS       Y8, Y6, Y8
+	VANDPS       Y8, Y7, Y8
 	VMOVUPS      Y8, (CX)(R14*4)
 	VMULPS       Y5, Y9, Y9
-	VANDPS       Y9, Y6, Y9
+	VANDPS       Y9, Y7, Y9
 	VMOVUPS      Y9, (AX)(R14*4)
-	VFNMADD231PS Y8, Y9, Y7
+	VFNMADD231PS Y8, Y9, Y6
 	ADDQ         $+8, R14
 	JMP          vector9
 
@@ -4846,29 +5399,29 @@ endvector10:
 	MOVQ         R14, R15
 	SHRQ         $0x03, R15
 	MOVBLZX      (DI)(R15*1), R15
-	VMOVD        R15, X6
-	VPBROADCASTD X6, Y6
-	VPAND        Y0, Y6, Y6
-	VPCMPEQD     Y0, Y6, Y6
-	VPAND        Y1, Y6, Y6
+	VMOVD        R15, X7
+	VPBROADCASTD X7, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQD     Y0, Y7, Y7
+	VPAND        Y1, Y7, Y7
 	VMASKMOVPS   (CX)(R14*4), Y1, Y8
 	VMASKMOVPS   (AX)(R14*4), Y1, Y9
 	VSUBPS       Y10, Y8, Y8
-	VANDPS       Y8, Y6, Y8
+	VANDPS       Y8, Y7, Y8
 	VMASKMOVPS   Y8, Y2, (CX)(R14*4)
 	VMULPS       Y5, Y9, Y9
-	VANDPS       Y9, Y6, Y9
+	VANDPS       Y9, Y7, Y9
 	VMASKMOVPS   Y9, Y2, (AX)(R14*4)
-	VFNMADD231PS Y8, Y9, Y7
+	VFNMADD231PS Y8, Y9, Y6
 
 done11:
-	VPERM2F128 $0x01, Y7, Y7, Y5
-	VADDPS     Y5, Y7, Y7
-	VPERMILPS  $0x4e, Y7, Y5
-	VADDPS     Y5, Y7, Y7
-	VPERMILPS  $0xb1, Y7, Y5
-	VADDPS     Y5, Y7, Y7
-	VMOVSS     X7, (BX)
+	VPERM2F128 $0x01, Y6, Y6, Y5
+	VADDPS     Y5, Y6, Y6
+	VPERMILPS  $0x4e, Y6, Y5
+	VADDPS     Y5, Y6, Y6
+	VPERMILPS  $0xb1, Y6, Y5
+	VADDPS     Y5, Y6, Y6
+	VMOVSS     X6, (BX)
 	LEAQ       7(R10), R14
 	ANDQ       $-8, R14
 	CMPQ       R14, R11

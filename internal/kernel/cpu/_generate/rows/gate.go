@@ -35,13 +35,13 @@ func (m *isa) gluGrad() {
 	m.rows(rows, func() {
 		c.each(1, func(j at) {
 			e, below, top := m.sigmoid(j.load(b))
-			q := m.constant(1)
+			q, v := m.constant(1), m.vec()
 			VDIVPS(below, q, q)
-			VMULPS(q, j.load(dy), below) // dy/(1+e)
-			VMULPS(below, top, top)
+			VMULPS(q, j.load(dy), v)
+			VMULPS(v, top, top)
 			j.store(top, da)
 			VMULPS(q, e, e)
-			VMULPS(below, e, e)
+			VMULPS(v, e, e)
 			VMULPS(j.load(a), e, e)
 			j.store(e, db)
 		})

@@ -12,7 +12,7 @@ type columns struct {
 	m       *isa
 	n, full Register // full: n rounded down to whole vectors
 	rest    lanes    // the lanes of the last, partial vector
-	pad     lanes    // the lanes of that vector which exist in a padded row; zero value: same as rest
+	pad     lanes    // the lanes of that vector which lie in a padded row
 	ld      Register
 }
 
@@ -26,7 +26,7 @@ func (m *isa) columns(n Register) *columns {
 	return &columns{m: m, n: n, full: full, rest: m.below(rest)}
 }
 
-// padded prepares a walk over n elements of rows that ld elements long are.
+// padded prepares a walk over n elements of rows of ld.
 func (m *isa) padded(n, ld Register) *columns {
 	c := m.columns(n)
 	c.ld = ld
@@ -44,7 +44,7 @@ type at struct {
 	disp int      // elements after j
 	slot int      // which of the unrolled steps this is
 	lanes
-	last bool // the partial vector
+	pad lanes // those of the vector that lie in the padded row
 }
 
 func (a at) mem(row Register) Mem {
@@ -54,21 +54,14 @@ func (a at) mem(row Register) Mem {
 func (a at) load(row Register) VecVirtual     { return a.c.m.load(a.mem(row), a.lanes) }
 func (a at) store(v VecVirtual, row Register) { a.c.m.store(v, a.mem(row), a.lanes) }
 
-// storePadded writes v, whose lanes from n on are zero, over all of the vector that lies in the row.
-func (a at) storePadded(v VecVirtual, row Register) {
-	l := a.lanes
-	if a.last {
-		l = a.c.pad
-	}
-	a.c.m.store(v, a.mem(row), l)
-}
+// storePadded writes v, whose lanes from n on are zero, over all of the vector that lies in the row. It
+// also serves for what is read back soon: only a store whose mask is full can be forwarded to a load.
+func (a at) storePadded(v VecVirtual, row Register) { a.c.m.store(v, a.mem(row), a.pad) }
 
 // keepRest clears the lanes past the end of a row. They are zero after a load, but need not be after
 // arithmetic: a mean may have been taken off them, or a NaN of the row multiplied in.
 func (m *isa) keepRest(v VecVirtual, a at) {
-	if a.last {
-		m.keep(v, a.lanes)
-	}
+	m.keep(v, a.lanes)
 }
 
 // each emits step for every vector of the row: unroll vectors at a time, then one, then the partial one.
@@ -105,8 +98,31 @@ func (c *columns) groups(unroll int, step func(group []at)) {
 	done := m.label("done")
 	CMPQ(j, c.n)
 	JGE(LabelRef(done))
-	step([]at{{c: c, j: j, lanes: c.rest, last: true}})
+	step([]at{{c: c, j: j, lanes: c.rest, pad: c.pad}})
 	Label(done)
+}
+
+// shortest is the number of columns up to which a row is kept in registers from load to store.
+const shortest = 16
+
+// short returns the vectors of a row of at most shortest columns. Lanes past the end are masked, up to
+// whole vectors of them.
+func (c *columns) short() []at {
+	m, j, zero := c.m, GP64(), GP64()
+	XORQ(j, j)
+	XORQ(zero, zero)
+	clip := func(n Register, from int) lanes {
+		left := GP64()
+		LEAQ(Mem{Base: n, Disp: -from}, left)
+		CMPQ(left, zero)
+		CMOVQLT(zero, left)
+		return m.below(m.atMost(left))
+	}
+	var out []at
+	for i := 0; i < shortest; i += m.w {
+		out = append(out, at{c: c, j: j, disp: i, lanes: clip(c.n, i), pad: clip(c.ld, i)})
+	}
+	return out
 }
 
 // clear writes zero to what storePadded leaves of the padding of each row.

@@ -29,12 +29,9 @@ func (m *isa) join(s []VecVirtual) VecVirtual {
 
 // inverse returns 1/n in every lane.
 func (m *isa) inverse(n Register) VecVirtual {
-	one, x := XMM(), XMM()
-	VXORPS(x, x, x)
-	VCVTSI2SSQ(n, x, x)
-	VMOVSS(float(1), one)
-	VDIVSS(x, one, one)
-	return m.broadcast(one)
+	x := m.zero()
+	VCVTSI2SSQ(n, x.AsX(), x.AsX())
+	return m.invert(x)
 }
 
 func (m *isa) norm() {
@@ -57,9 +54,8 @@ func (m *isa) norm() {
 		})
 		rs := m.join(s)
 		VFMADD213PS(eps, inv, rs)
-		one := m.constant(1)
-		VSQRTPS(rs, rs)
-		VDIVPS(rs, one, rs)
+		VSQRTSS(rs.AsX(), rs.AsX(), rs.AsX())
+		rs = m.invert(rs)
 		c.each(chains, func(a at) {
 			v := a.load(x)
 			VSUBPS(mu, v, v)

@@ -40,8 +40,7 @@ func (m *isa) pointer() {
 			a.storePadded(e, p)
 		})
 		m.fold(VADDPS, sum)
-		q, logSum, h := m.constant(1), m.log(sum), m.zero()
-		VDIVPS(sum, q, q)
+		q, logSum, h := m.invert(sum), m.log(sum), m.zero()
 		c.each(1, func(a at) {
 			l := k.allowed(a)
 			v, e := a.load(lp), a.load(p)

@@ -42,11 +42,11 @@ func (k *mask) allowed(a at) lanes {
 	piece := GP64()
 	MOVQ(a.j, piece)
 	SHRQ(U8(3), piece)
-	from := Mem{Base: k.row, Index: piece, Scale: 1}
+	from := Mem{Base: k.row, Index: piece, Scale: 1, Disp: a.disp / 8}
 	if k.m.wide() {
 		l := K()
 		KMOVW(from, l)
-		if a.last {
+		if !a.all() {
 			KANDW(a.lanes.reg, l, l)
 		}
 		return lanes{l}
@@ -57,21 +57,55 @@ func (k *mask) allowed(a at) lanes {
 	VPBROADCASTD(v.AsX(), v)
 	VPAND(k.bits, v, v)
 	VPCMPEQD(k.bits, v, v)
-	if a.last {
+	if !a.all() {
 		VPAND(a.lanes.reg, v, v)
 	}
 	return lanes{v}
 }
 
-// softmax emits the loop both forward primitives share: score leaves a row's scores before the
-// exponential, and which selects the lanes that take part.
+// softmax emits what both forward primitives share: score gives a vector of scores, and which selects
+// the lanes that take part.
 func (m *isa) softmax(rows Register, p Register, c *columns, which func(a at) lanes, score func(a at, l lanes) VecVirtual, steps []stride) {
+	long := m.label("long")
+	CMPQ(c.n, U8(shortest))
+	JGT(LabelRef(long))
+	left := GP64()
+	MOVQ(rows, left)
+	vectors := c.short()
+	m.rows(left, func() {
+		top, sum := m.constant(float32(math.Inf(-1))), m.zero()
+		var kept []lanes
+		var v []VecVirtual
+		for i, a := range vectors {
+			kept = append(kept, which(a))
+			v = append(v, score(a, kept[i]))
+			m.maxInto(top, v[i], kept[i])
+		}
+		m.fold(VMAXPS, top)
+		for i := range vectors {
+			VSUBPS(top, v[i], v[i])
+			v[i] = m.exp(v[i])
+			m.keep(v[i], kept[i])
+			VADDPS(v[i], sum, sum)
+		}
+		m.fold(VADDPS, sum)
+		q := m.invert(sum)
+		for i, a := range vectors {
+			VMULPS(q, v[i], v[i])
+			m.keepRest(v[i], a)
+			a.storePadded(v[i], p)
+		}
+		c.clear(p)
+	}, steps...)
+	ret()
+
+	Label(long)
 	m.rows(rows, func() {
 		top := m.constant(float32(math.Inf(-1)))
 		c.each(1, func(a at) {
 			l := which(a)
 			v := score(a, l)
-			a.store(v, p)
+			a.storePadded(v, p)
 			m.maxInto(top, v, l)
 		})
 		m.fold(VMAXPS, top)
@@ -83,11 +117,10 @@ func (m *isa) softmax(rows Register, p Register, c *columns, which func(a at) la
 			e := m.exp(v)
 			m.keep(e, l)
 			VADDPS(e, sum, sum)
-			a.store(e, p)
+			a.storePadded(e, p)
 		})
 		m.fold(VADDPS, sum)
-		q := m.constant(1)
-		VDIVPS(sum, q, q)
+		q := m.invert(sum)
 		c.each(1, func(a at) {
 			v := a.load(p)
 			VMULPS(q, v, v)
