@@ -1,0 +1,137 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's (flock), on a file that stays:
+// it ends with the process however that ends, and never has to be cleaned up.
+type Dir struct {
+	path string
+	lock *os.File
+}
+
+// The files of a run folder that this package writes.
+const (
+	lastName   = "last.safetensors"
+	bestName   = "best.safetensors"
+	configName = "config.yaml"
+	lockName   = ".lock"
+)
+
+// OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or with force
+// any, whose checkpoints are then removed.
+func OpenDir(path string, resume, force bool) (*Dir, error) {
+	_, err := os.Stat(path)
+	switch exists := err == nil; {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	case resume && !exists:
+		return nil, fmt.Errorf("run folder %s does not exist: there is nothing to resume", path)
+	case exists && !resume && !force:
+		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, path)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	}
+	d, err := lockDir(path)
+	if err != nil {
+		return nil, err
+	}
+	if resume || !force {
+		return d, nil
+	}
+	for _, name := range []string{lastName, bestName} {
+		if err := os.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(fmt.Errorf("run folder %s: remove the old %s: %w", path, name, bare(err)), d.Close())
+		}
+	}
+	return d, nil
+}
+
+// NewDir makes and opens the first free folder root/name-001, root/name-002, ...
+func NewDir(root, name string) (*Dir, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", root, bare(err))
+	}
+	for i := 1; ; i++ {
+		path := filepath.Join(root, fmt.Sprintf("%s-%03d", name, i))
+		switch err := os.Mkdir(path, 0o755); {
+		case err == nil:
+			return lockDir(path)
+		case !errors.Is(err, fs.ErrExist):
+			return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+		}
+	}
+}
+
+func lockDir(path string) (*Dir, error) {
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	}
+	switch taken, err := lockFile(f); {
+	case taken:
+		return nil, errors.Join(fmt.Errorf("run folder %s is in use by another run", path), f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("run folder %s: lock: %w", path, err), f.Close())
+	}
+	return &Dir{path: path, lock: f}, nil
+}
+
+// Path is the folder.
+func (d *Dir) Path() string { return d.path }
+
+// File is the path of a file in the folder.
+func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
+
+// Last is the path of the checkpoint that a resumed run starts from.
+func (d *Dir) Last() string { return d.File(lastName) }
+
+// Best is the path of the checkpoint with the lowest validation cost.
+func (d *Dir) Best() string { return d.File(bestName) }
+
+// Close gives the folder up.
+func (d *Dir) Close() error { return d.lock.Close() }
+
+// bare drops the path that the os package repeats.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// writeAtomic replaces a file whole or not at all: content goes to a temporary file beside it, which is
+// synced and renamed over it. A write that fails leaves the old file as it was and no temporary behind. One process writes
+// a path at a time.
+func writeAtomic(path string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, bare(err))
+		}
+	}()
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(path))
+}

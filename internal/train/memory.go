@@ -1,0 +1,68 @@
+package train
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+)
+
+// roomy is what a device with memory of its own offers beside kernel.Device.
+type roomy interface {
+	AvailableMemory() (bytes int64, known bool)
+}
+
+// compile refuses a program that cannot fit before anything is allocated for it.
+func compile(p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
+	prog := p.Program()
+	if err := fits(dev, prog.Name, leastMemory(prog)); err != nil {
+		return nil, err
+	}
+	return p.Compile(dev, sets...)
+}
+
+// leastMemory is what any device needs for a program: its batch tensors and one shard's activations.
+func leastMemory(prog *kernel.Program) int64 {
+	n := int64(prog.ShardLen)
+	for _, t := range prog.Tensors {
+		if t.Space == kernel.Batch {
+			n += int64(t.Len()) * int64(prog.Shards())
+		}
+	}
+	return 4 * n
+}
+
+// fits says in one line that the bytes are not to be had. A machine that does not tell passes.
+func fits(dev kernel.Device, what string, bytes int64) error {
+	available, known := availableMemory()
+	if d, ok := dev.(roomy); ok {
+		available, known = d.AvailableMemory()
+	}
+	if known && bytes > available {
+		return fmt.Errorf("%s needs %s of memory, %s is available on %s: lower training.batch_size or the model's size",
+			what, mebibytes(bytes), mebibytes(available), dev.Name())
+	}
+	return nil
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
+
+// availableMemory is Linux's estimate of what can be taken without swapping.
+func availableMemory() (int64, bool) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}
