@@ -1,5 +1,5 @@
 // Package cu is the CUDA driver, reached through purego: no cgo, no toolkit, only libcuda.so.1.
-// It knows devices and the driver's errors, and no kernel.
+// It knows devices, contexts, memory, streams, modules, graphs and the driver's errors, and no kernel.
 //
 // Every driver call returns a result code and every code passes through check. A call whose result
 // is dropped would surface as another call's failure later, because the driver's errors are sticky.
@@ -17,6 +17,7 @@ const library = "libcuda.so.1"
 
 // Driver is the loaded driver library. All its methods are safe to call from any goroutine.
 type Driver struct {
+	library            uintptr
 	cuInit             func(flags uint32) Result
 	cuDriverGetVersion func(version *int32) Result
 	cuDeviceGetCount   func(count *int32) Result
@@ -37,7 +38,7 @@ func open() (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no CUDA driver: %w", err)
 	}
-	d := new(Driver)
+	d := &Driver{library: handle}
 	// The _v2 name carries 64-bit sizes; the bare one is the 32-bit entry kept for old programs.
 	for _, s := range []struct {
 		name string

@@ -1,0 +1,166 @@
+package cu
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Context is one GPU in use. The driver ties a context to an OS thread, so every call runs on one
+// locked goroutine: callers hand it work with Do and never touch the driver themselves.
+type Context struct {
+	Device
+	driver *Driver
+	c      calls
+	handle int32
+	work   chan task
+	done   chan struct{}
+}
+
+type task struct {
+	f   func() error
+	err chan error
+}
+
+// NewContext opens the GPU with that ordinal.
+func (d *Driver) NewContext(ordinal int) (*Context, error) {
+	devices, err := d.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if ordinal < 0 || ordinal >= len(devices) {
+		return nil, fmt.Errorf("no GPU %d: the driver shows %d", ordinal, len(devices))
+	}
+	c := &Context{Device: devices[ordinal], driver: d, work: make(chan task), done: make(chan struct{})}
+	if err := d.bind(&c.c); err != nil {
+		return nil, err
+	}
+	go c.loop()
+	err = c.Do(func() error {
+		if err := d.check("cuDeviceGet", d.cuDeviceGet(&c.handle, int32(ordinal))); err != nil {
+			return err
+		}
+		var ctx uintptr
+		if err := d.check("cuDevicePrimaryCtxRetain", c.c.PrimaryCtxRetain(&ctx, c.handle)); err != nil {
+			return err
+		}
+		return d.check("cuCtxSetCurrent", c.c.CtxSetCurrent(ctx))
+	})
+	if err != nil {
+		close(c.work)
+		return nil, err
+	}
+	return c, nil
+}
+
+// bind resolves every field of calls by its tag.
+func (d *Driver) bind(c *calls) error {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("sym")
+		symbol, err := dlsym(d.library, name)
+		if err != nil {
+			return fmt.Errorf("%s has no %s: the driver is too old (CUDA 11.4 or newer is needed)", library, name)
+		}
+		purego.RegisterFunc(v.Field(i).Addr().Interface(), symbol)
+	}
+	return nil
+}
+
+// loop runs tasks on a thread of its own until Close.
+func (c *Context) loop() {
+	runtime.LockOSThread()
+	defer close(c.done)
+	for t := range c.work {
+		t.err <- t.f()
+	}
+	c.c.CtxSetCurrent(0)
+}
+
+// Do runs f on the context's thread and waits for it.
+func (c *Context) Do(f func() error) error {
+	t := task{f: f, err: errs.Get().(chan error)}
+	c.work <- t
+	err := <-t.err
+	errs.Put(t.err)
+	return err
+}
+
+// Close gives the context back. Memory and modules must be released before.
+func (c *Context) Close() error {
+	err := c.Do(func() error { return c.check("cuDevicePrimaryCtxRelease", c.c.PrimaryCtxRelease(c.handle)) })
+	close(c.work)
+	<-c.done
+	return err
+}
+
+func (c *Context) check(call string, r Result) error { return c.driver.check(call, r) }
+
+// Attribute reads a CUdevice_attribute by its number.
+func (c *Context) Attribute(number int) (int, error) {
+	var v int32
+	err := c.check("cuDeviceGetAttribute", c.driver.cuDeviceGetAttr(&v, int32(number), c.handle))
+	return int(v), err
+}
+
+// Attributes that backends plan by (CUdevice_attribute).
+const (
+	AttrMultiprocessors = 16
+	AttrMaxSharedOptin  = 97 // bytes of shared memory a block may opt in to
+	AttrClockKHz        = 13
+)
+
+// The calls below must run inside Do.
+
+// Alloc reserves device memory.
+func (c *Context) Alloc(bytes int) (uint64, error) {
+	var p uint64
+	err := c.check("cuMemAlloc", c.c.MemAlloc(&p, uintptr(max(bytes, 4))))
+	return p, err
+}
+
+// Free gives device memory back.
+func (c *Context) Free(p uint64) error { return c.check("cuMemFree", c.c.MemFree(p)) }
+
+// MemInfo is the card's free and total memory in bytes.
+func (c *Context) MemInfo() (free, total uint64, err error) {
+	err = c.check("cuMemGetInfo", c.c.MemGetInfo(&free, &total))
+	return free, total, err
+}
+
+// HostAlloc reserves page-locked host memory, which copies cross the bus from without a detour.
+func (c *Context) HostAlloc(bytes int) ([]byte, error) {
+	var p unsafe.Pointer
+	if err := c.check("cuMemHostAlloc", c.c.MemHostAlloc(&p, uintptr(bytes), 0)); err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(p), bytes), nil
+}
+
+// FreeHost gives page-locked memory back.
+func (c *Context) FreeHost(b []byte) error {
+	return c.check("cuMemFreeHost", c.c.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
+// CopyIn queues a copy to the device. src must stay as it is until the stream has passed the copy.
+func (c *Context) CopyIn(dst uint64, src unsafe.Pointer, bytes int, s Stream) error {
+	return c.check("cuMemcpyHtoD", c.c.CopyIn(dst, src, uintptr(bytes), uintptr(s)))
+}
+
+// CopyOut queues a copy from the device.
+func (c *Context) CopyOut(dst unsafe.Pointer, src uint64, bytes int, s Stream) error {
+	return c.check("cuMemcpyDtoH", c.c.CopyOut(dst, src, uintptr(bytes), uintptr(s)))
+}
+
+// CopyWithin queues a copy from device memory to device memory.
+func (c *Context) CopyWithin(dst, src uint64, bytes int, s Stream) error {
+	return c.check("cuMemcpyDtoD", c.c.CopyWithin(dst, src, uintptr(bytes), uintptr(s)))
+}
+
+// Fill queues a fill of count 32-bit words.
+func (c *Context) Fill(dst uint64, value uint32, count int, s Stream) error {
+	return c.check("cuMemsetD32", c.c.Memset32(dst, value, uintptr(count), uintptr(s)))
+}

@@ -1,0 +1,68 @@
+package cu
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Graph is a set of kernel launches and the order they must keep, submitted as one.
+type Graph struct {
+	c      *Context
+	handle uintptr
+}
+
+// Node is one launch of a graph.
+type Node uintptr
+
+// Exec is a graph ready to be launched any number of times.
+type Exec struct {
+	c      *Context
+	handle uintptr
+}
+
+// nodeParams is CUDA_KERNEL_NODE_PARAMS in its first version.
+type nodeParams struct {
+	function               uintptr
+	gridX, gridY, gridZ    uint32
+	blockX, blockY, blockZ uint32
+	shared                 uint32
+	params, extra          unsafe.Pointer
+}
+
+// NewGraph starts an empty graph. Inside Do.
+func (c *Context) NewGraph() (*Graph, error) {
+	g := &Graph{c: c}
+	return g, c.check("cuGraphCreate", c.c.GraphCreate(&g.handle, 0))
+}
+
+// Add adds a launch that runs after deps. The driver copies the arguments. Inside Do.
+func (g *Graph) Add(f Function, geo Geometry, a *Args, deps []Node) (Node, error) {
+	p := nodeParams{function: f.handle,
+		gridX: uint32(geo.Grid[0]), gridY: uint32(geo.Grid[1]), gridZ: uint32(geo.Grid[2]),
+		blockX: uint32(geo.Block[0]), blockY: uint32(geo.Block[1]), blockZ: uint32(geo.Block[2]),
+		shared: uint32(geo.Shared), params: unsafe.Pointer(unsafe.SliceData(a.ptrs))}
+	var node uintptr
+	r := g.c.c.GraphAddKernel(&node, g.handle, (*uintptr)(unsafe.Pointer(unsafe.SliceData(deps))), uintptr(len(deps)), unsafe.Pointer(&p))
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(deps)
+	return Node(node), g.c.check("cuGraphAddKernelNode "+f.name, r)
+}
+
+// Instantiate makes the graph ready and frees the description. Inside Do.
+func (g *Graph) Instantiate() (*Exec, error) {
+	e := &Exec{c: g.c}
+	if err := g.c.check("cuGraphInstantiate", g.c.c.GraphInstantiate(&e.handle, g.handle, 0)); err != nil {
+		return nil, err
+	}
+	return e, g.c.check("cuGraphDestroy", g.c.c.GraphDestroy(g.handle))
+}
+
+// Launch queues one run of the whole graph. Inside Do.
+func (e *Exec) Launch(s Stream) error {
+	return e.c.check("cuGraphLaunch", e.c.c.GraphLaunch(e.handle, uintptr(s)))
+}
+
+// Close destroys the graph. Inside Do.
+func (e *Exec) Close() error {
+	return e.c.check("cuGraphExecDestroy", e.c.c.GraphExecDestroy(e.handle))
+}

@@ -1,0 +1,122 @@
+package cu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Module is a loaded image of kernels.
+type Module uintptr
+
+// Function is one kernel.
+type Function struct {
+	handle uintptr
+	name   string
+}
+
+// The driver's numbers (CUjit_option, CUfunction_attribute).
+const (
+	jitErrorLog        = 5
+	jitErrorLogSize    = 6
+	attrMaxDynamicSize = 8
+	attrRegisters      = 4
+	attrLocalBytes     = 3
+)
+
+// Load compiles PTX for this card, or takes it from the driver's cache. Inside Do.
+func (c *Context) Load(name string, ptx []byte) (Module, error) {
+	image := append(append([]byte(nil), ptx...), 0)
+	log := make([]byte, 8192)
+	keys := [2]int32{jitErrorLog, jitErrorLogSize}
+	values := [2]uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
+	var m uintptr
+	err := c.check("cuModuleLoadDataEx", c.c.ModuleLoad(&m, unsafe.Pointer(&image[0]), 2, &keys[0], &values[0]))
+	runtime.KeepAlive(image)
+	runtime.KeepAlive(log)
+	if err != nil {
+		text := strings.TrimSpace(string(log[:max(0, strings.IndexByte(string(log), 0))]))
+		return 0, fmt.Errorf("load kernels %s: %w %s", name, err, text)
+	}
+	return Module(m), nil
+}
+
+// Unload gives the module back. Inside Do.
+func (c *Context) Unload(m Module) error {
+	return c.check("cuModuleUnload", c.c.ModuleUnload(uintptr(m)))
+}
+
+// Function finds a kernel by name and lets it use up to `shared` bytes of dynamic shared memory. Inside Do.
+func (c *Context) Function(m Module, name string, shared int) (Function, error) {
+	text := append([]byte(name), 0)
+	f := Function{name: name}
+	if err := c.check("cuModuleGetFunction "+name, c.c.ModuleFunction(&f.handle, uintptr(m), &text[0])); err != nil {
+		return f, err
+	}
+	if shared > 48<<10 {
+		if err := c.check("cuFuncSetAttribute "+name, c.c.FuncSetAttr(f.handle, attrMaxDynamicSize, int32(shared))); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// Resources are the registers and the bytes of local memory (spills) a thread of the kernel takes. Inside Do.
+func (c *Context) Resources(f Function) (registers, local int, err error) {
+	var r, l int32
+	if err := c.check("cuFuncGetAttribute", c.c.FuncGetAttr(&r, attrRegisters, f.handle)); err != nil {
+		return 0, 0, err
+	}
+	err = c.check("cuFuncGetAttribute", c.c.FuncGetAttr(&l, attrLocalBytes, f.handle))
+	return int(r), int(l), err
+}
+
+// Geometry is how many threads run a kernel, and their dynamic shared memory in bytes.
+type Geometry struct {
+	Grid, Block [3]int
+	Shared      int
+}
+
+// Args packs kernel arguments: each at its natural alignment, with a pointer to each.
+type Args struct {
+	buf  []byte
+	ptrs []unsafe.Pointer
+}
+
+// PackArgs takes uint64, int64, float64, uint32, int32 and float32 values.
+func PackArgs(values ...any) (*Args, error) {
+	a := &Args{buf: make([]byte, 8*len(values)+8)}
+	for i, v := range values {
+		b := a.buf[8*i:]
+		switch x := v.(type) {
+		case uint64:
+			binary.NativeEndian.PutUint64(b, x)
+		case int64:
+			binary.NativeEndian.PutUint64(b, uint64(x))
+		case float64:
+			binary.NativeEndian.PutUint64(b, math.Float64bits(x))
+		case uint32:
+			binary.NativeEndian.PutUint32(b, x)
+		case int32:
+			binary.NativeEndian.PutUint32(b, uint32(x))
+		case float32:
+			binary.NativeEndian.PutUint32(b, math.Float32bits(x))
+		default:
+			return nil, fmt.Errorf("kernel argument %d has type %T", i, v)
+		}
+		a.ptrs = append(a.ptrs, unsafe.Pointer(&b[0]))
+	}
+	return a, nil
+}
+
+// Launch queues one run of the kernel. Inside Do.
+func (c *Context) Launch(f Function, g Geometry, s Stream, a *Args) error {
+	r := c.c.Launch(f.handle, uint32(g.Grid[0]), uint32(g.Grid[1]), uint32(g.Grid[2]),
+		uint32(g.Block[0]), uint32(g.Block[1]), uint32(g.Block[2]), uint32(g.Shared), uintptr(s),
+		unsafe.Pointer(unsafe.SliceData(a.ptrs)), nil)
+	runtime.KeepAlive(a)
+	return c.check("cuLaunchKernel "+f.name, r)
+}

@@ -1,0 +1,58 @@
+package cu
+
+import "sync"
+
+// errs recycles the channels of Do, so that replaying a step allocates nothing.
+var errs = sync.Pool{New: func() any { return make(chan error, 1) }}
+
+// Stream is a queue of device work, run in order.
+type Stream uintptr
+
+// Event marks a place in a stream.
+type Event uintptr
+
+const nonBlocking = 1 // a stream that does not wait for the legacy default stream
+
+// NewStream makes a stream. Inside Do.
+func (c *Context) NewStream() (Stream, error) {
+	var s uintptr
+	err := c.check("cuStreamCreate", c.c.StreamCreate(&s, nonBlocking))
+	return Stream(s), err
+}
+
+// FreeStream destroys a stream. Inside Do.
+func (c *Context) FreeStream(s Stream) error {
+	return c.check("cuStreamDestroy", c.c.StreamDestroy(uintptr(s)))
+}
+
+// Wait blocks until everything queued has run; faults of earlier kernels surface here. Inside Do.
+func (c *Context) Wait(s Stream) error {
+	return c.check("cuStreamSynchronize", c.c.StreamSync(uintptr(s)))
+}
+
+// NewEvent makes an event. Inside Do.
+func (c *Context) NewEvent() (Event, error) {
+	var e uintptr
+	err := c.check("cuEventCreate", c.c.EventCreate(&e, 0))
+	return Event(e), err
+}
+
+// FreeEvent destroys an event. Inside Do.
+func (c *Context) FreeEvent(e Event) error {
+	return c.check("cuEventDestroy", c.c.EventDestroy(uintptr(e)))
+}
+
+// Record puts the event at the end of what is queued. Inside Do.
+func (c *Context) Record(e Event, s Stream) error {
+	return c.check("cuEventRecord", c.c.EventRecord(uintptr(e), uintptr(s)))
+}
+
+// Elapsed waits for end and returns the milliseconds between two events. Inside Do.
+func (c *Context) Elapsed(start, end Event) (float32, error) {
+	if err := c.check("cuEventSynchronize", c.c.EventSync(uintptr(end))); err != nil {
+		return 0, err
+	}
+	var ms float32
+	err := c.check("cuEventElapsedTime", c.c.EventElapsed(&ms, uintptr(start), uintptr(end)))
+	return ms, err
+}
