@@ -72,6 +72,10 @@ own distances, times the scale.`,
 			if asJSON {
 				return a.emit(r)
 			}
+			if len(r.Files) == 1 {
+				_, err = fmt.Fprintln(a.stdout, filepath.Join(dir, r.Files[0]))
+				return err
+			}
 			_, err = fmt.Fprintf(a.stdout, "%d files in %s, %s to %s\n", len(r.Files), dir, r.Files[0], r.Files[len(r.Files)-1])
 			return err
 		},
