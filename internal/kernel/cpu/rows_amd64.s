@@ -576,72 +576,185 @@ TEXT ·gluAVX512(SB), NOSPLIT, $0-64
 row1:
 	XORQ R10, R10
 
-vector3:
+group3:
+	LEAQ              64(R10), R11
+	CMPQ              R11, DI
+	JGT               endgroup4
+	VMOVUPS           (R9)(R10*4), Z0
+	VMOVUPS           64(R9)(R10*4), Z1
+	VMOVUPS           128(R9)(R10*4), Z2
+	VMOVUPS           192(R9)(R10*4), Z3
+	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z4
+	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z5
+	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z6
+	VORPS.BCST        rows_80000000<>+0(SB), Z3, Z7
+	VMOVUPS           Z4, Z8
+	VMOVUPS           Z5, Z9
+	VMOVUPS           Z6, Z10
+	VMOVUPS           Z7, Z11
+	VMOVUPS           Z4, Z12
+	VMOVUPS           Z5, Z13
+	VMOVUPS           Z6, Z14
+	VMOVUPS           Z7, Z15
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z19
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z8
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z11
+	VSUBPS            Z19, Z8, Z16
+	VSUBPS            Z19, Z9, Z17
+	VSUBPS            Z19, Z10, Z18
+	VSUBPS            Z19, Z11, Z19
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VPSLLD            $0x17, Z8, Z8
+	VPSLLD            $0x17, Z9, Z9
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z8, Z16, K2, Z16
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
+	VMULPS.Z          Z9, Z17, K2, Z17
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K2
+	VMULPS.Z          Z10, Z18, K2, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z7, K2
+	VMULPS.Z          Z11, Z19, K2, Z19
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z16, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z17, Z5
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z18, Z6
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z19, Z7
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z8
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z9
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z10
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z11
+	VPMOVD2M          Z0, K2
+	VMOVAPS           Z16, K2, Z8
+	VPMOVD2M          Z1, K2
+	VMOVAPS           Z17, K2, Z9
+	VPMOVD2M          Z2, K2
+	VMOVAPS           Z18, K2, Z10
+	VPMOVD2M          Z3, K2
+	VMOVAPS           Z19, K2, Z11
+	VMOVUPS           (DX)(R10*4), Z0
+	VMULPS            Z0, Z8, Z8
+	VMOVUPS           64(DX)(R10*4), Z0
+	VMULPS            Z0, Z9, Z9
+	VMOVUPS           128(DX)(R10*4), Z0
+	VMULPS            Z0, Z10, Z10
+	VMOVUPS           192(DX)(R10*4), Z0
+	VMULPS            Z0, Z11, Z11
+	VDIVPS            Z4, Z8, Z8
+	VDIVPS            Z5, Z9, Z9
+	VDIVPS            Z6, Z10, Z10
+	VDIVPS            Z7, Z11, Z11
+	VMOVUPS           Z8, (AX)(R10*4)
+	VMOVUPS           Z9, 64(AX)(R10*4)
+	VMOVUPS           Z10, 128(AX)(R10*4)
+	VMOVUPS           Z11, 192(AX)(R10*4)
+	ADDQ              $+64, R10
+	JMP               group3
+
+endgroup4:
+vector5:
 	LEAQ              16(R10), R11
 	CMPQ              R11, DI
-	JGT               endvector4
+	JGT               endvector6
 	VMOVUPS           (R9)(R10*4), Z0
 	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z1
 	VMOVUPS           Z1, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z2
-	VSUBPS            Z3, Z2, Z3
-	VMOVUPS           Z1, Z4
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z4
+	VMOVUPS           Z1, Z3
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
+	VSUBPS            Z4, Z2, Z4
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z1, K2
-	VMULPS.Z          Z2, Z3, K2, Z3
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z3, Z1
+	VMULPS.Z          Z2, Z4, K2, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z1
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VPMOVD2M          Z0, K2
-	VMOVAPS           Z3, K2, Z2
+	VMOVAPS           Z4, K2, Z2
 	VMOVUPS           (DX)(R10*4), Z0
 	VMULPS            Z0, Z2, Z2
 	VDIVPS            Z1, Z2, Z2
 	VMOVUPS           Z2, (AX)(R10*4)
 	ADDQ              $+16, R10
-	JMP               vector3
+	JMP               vector5
 
-endvector4:
+endvector6:
 	CMPQ              R10, SI
-	JGE               done5
+	JGE               done7
 	VMOVUPS.Z         (R9)(R10*4), K1, Z0
 	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z1
 	VMOVUPS           Z1, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z2
-	VSUBPS            Z3, Z2, Z3
-	VMOVUPS           Z1, Z4
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z4
+	VMOVUPS           Z1, Z3
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
+	VSUBPS            Z4, Z2, Z4
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z1, K2
-	VMULPS.Z          Z2, Z3, K2, Z3
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z3, Z1
+	VMULPS.Z          Z2, Z4, K2, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z1
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VPMOVD2M          Z0, K2
-	VMOVAPS           Z3, K2, Z2
+	VMOVAPS           Z4, K2, Z2
 	VMOVUPS.Z         (DX)(R10*4), K1, Z0
 	VMULPS            Z0, Z2, Z2
 	VDIVPS            Z1, Z2, Z2
 	VMOVUPS           Z2, K1, (AX)(R10*4)
 
-done5:
+done7:
 	ADDQ R8, DX
 	ADDQ R8, R9
 	ADDQ CX, AX
@@ -789,86 +902,227 @@ TEXT ·gluGradAVX512(SB), NOSPLIT, $0-88
 row1:
 	XORQ R12, R12
 
-vector3:
+group3:
+	LEAQ              64(R12), R13
+	CMPQ              R13, R8
+	JGT               endgroup4
+	VMOVUPS           (R10)(R12*4), Z0
+	VMOVUPS           64(R10)(R12*4), Z1
+	VMOVUPS           128(R10)(R12*4), Z2
+	VMOVUPS           192(R10)(R12*4), Z3
+	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z4
+	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z5
+	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z6
+	VORPS.BCST        rows_80000000<>+0(SB), Z3, Z7
+	VMOVUPS           Z4, Z8
+	VMOVUPS           Z5, Z9
+	VMOVUPS           Z6, Z10
+	VMOVUPS           Z7, Z11
+	VMOVUPS           Z4, Z12
+	VMOVUPS           Z5, Z13
+	VMOVUPS           Z6, Z14
+	VMOVUPS           Z7, Z15
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z19
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z8
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z11
+	VSUBPS            Z19, Z8, Z16
+	VSUBPS            Z19, Z9, Z17
+	VSUBPS            Z19, Z10, Z18
+	VSUBPS            Z19, Z11, Z19
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VPSLLD            $0x17, Z8, Z8
+	VPSLLD            $0x17, Z9, Z9
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z8, Z16, K2, Z16
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
+	VMULPS.Z          Z9, Z17, K2, Z17
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K2
+	VMULPS.Z          Z10, Z18, K2, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z7, K2
+	VMULPS.Z          Z11, Z19, K2, Z19
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z16, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z17, Z5
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z18, Z6
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z19, Z7
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z8
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z9
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z10
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z11
+	VPMOVD2M          Z0, K2
+	VMOVAPS           Z16, K2, Z8
+	VPMOVD2M          Z1, K2
+	VMOVAPS           Z17, K2, Z9
+	VPMOVD2M          Z2, K2
+	VMOVAPS           Z18, K2, Z10
+	VPMOVD2M          Z3, K2
+	VMOVAPS           Z19, K2, Z11
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
+	VDIVPS            Z4, Z0, Z0
+	VMOVUPS           (DX)(R12*4), Z1
+	VMULPS            Z0, Z1, Z1
+	VMULPS            Z1, Z8, Z8
+	VMOVUPS           Z8, (AX)(R12*4)
+	VMULPS            Z0, Z16, Z16
+	VMULPS            Z1, Z16, Z16
+	VMOVUPS           (BX)(R12*4), Z0
+	VMULPS            Z0, Z16, Z16
+	VMOVUPS           Z16, (R11)(R12*4)
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
+	VDIVPS            Z5, Z0, Z0
+	VMOVUPS           64(DX)(R12*4), Z1
+	VMULPS            Z0, Z1, Z1
+	VMULPS            Z1, Z9, Z9
+	VMOVUPS           Z9, 64(AX)(R12*4)
+	VMULPS            Z0, Z17, Z17
+	VMULPS            Z1, Z17, Z17
+	VMOVUPS           64(BX)(R12*4), Z0
+	VMULPS            Z0, Z17, Z17
+	VMOVUPS           Z17, 64(R11)(R12*4)
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
+	VDIVPS            Z6, Z0, Z0
+	VMOVUPS           128(DX)(R12*4), Z1
+	VMULPS            Z0, Z1, Z1
+	VMULPS            Z1, Z10, Z10
+	VMOVUPS           Z10, 128(AX)(R12*4)
+	VMULPS            Z0, Z18, Z18
+	VMULPS            Z1, Z18, Z18
+	VMOVUPS           128(BX)(R12*4), Z0
+	VMULPS            Z0, Z18, Z18
+	VMOVUPS           Z18, 128(R11)(R12*4)
+	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
+	VDIVPS            Z7, Z0, Z0
+	VMOVUPS           192(DX)(R12*4), Z1
+	VMULPS            Z0, Z1, Z1
+	VMULPS            Z1, Z11, Z11
+	VMOVUPS           Z11, 192(AX)(R12*4)
+	VMULPS            Z0, Z19, Z19
+	VMULPS            Z1, Z19, Z19
+	VMOVUPS           192(BX)(R12*4), Z0
+	VMULPS            Z0, Z19, Z19
+	VMOVUPS           Z19, 192(R11)(R12*4)
+	ADDQ              $+64, R12
+	JMP               group3
+
+endgroup4:
+vector5:
 	LEAQ              16(R12), R13
 	CMPQ              R13, R8
-	JGT               endvector4
+	JGT               endvector6
 	VMOVUPS           (R10)(R12*4), Z0
 	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z1
 	VMOVUPS           Z1, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z2
-	VSUBPS            Z3, Z2, Z3
-	VMOVUPS           Z1, Z4
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z4
+	VMOVUPS           Z1, Z3
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
+	VSUBPS            Z4, Z2, Z4
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z1, K2
-	VMULPS.Z          Z2, Z3, K2, Z3
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z3, Z1
+	VMULPS.Z          Z2, Z4, K2, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z1
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VPMOVD2M          Z0, K2
-	VMOVAPS           Z3, K2, Z2
+	VMOVAPS           Z4, K2, Z2
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
 	VDIVPS            Z1, Z0, Z0
 	VMOVUPS           (DX)(R12*4), Z1
 	VMULPS            Z0, Z1, Z1
 	VMULPS            Z1, Z2, Z2
 	VMOVUPS           Z2, (AX)(R12*4)
-	VMULPS            Z0, Z3, Z3
-	VMULPS            Z1, Z3, Z3
+	VMULPS            Z0, Z4, Z4
+	VMULPS            Z1, Z4, Z4
 	VMOVUPS           (BX)(R12*4), Z0
-	VMULPS            Z0, Z3, Z3
-	VMOVUPS           Z3, (R11)(R12*4)
+	VMULPS            Z0, Z4, Z4
+	VMOVUPS           Z4, (R11)(R12*4)
 	ADDQ              $+16, R12
-	JMP               vector3
+	JMP               vector5
 
-endvector4:
+endvector6:
 	CMPQ              R12, DI
-	JGE               done5
+	JGE               done7
 	VMOVUPS.Z         (R10)(R12*4), K1, Z0
 	VORPS.BCST        rows_80000000<>+0(SB), Z0, Z1
 	VMOVUPS           Z1, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z2
-	VSUBPS            Z3, Z2, Z3
-	VMOVUPS           Z1, Z4
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z4
+	VMOVUPS           Z1, Z3
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
+	VSUBPS            Z4, Z2, Z4
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z1, K2
-	VMULPS.Z          Z2, Z3, K2, Z3
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z3, Z1
+	VMULPS.Z          Z2, Z4, K2, Z4
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z1
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VPMOVD2M          Z0, K2
-	VMOVAPS           Z3, K2, Z2
+	VMOVAPS           Z4, K2, Z2
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z0
 	VDIVPS            Z1, Z0, Z0
 	VMOVUPS.Z         (DX)(R12*4), K1, Z1
 	VMULPS            Z0, Z1, Z1
 	VMULPS            Z1, Z2, Z2
 	VMOVUPS           Z2, K1, (AX)(R12*4)
-	VMULPS            Z0, Z3, Z3
-	VMULPS            Z1, Z3, Z3
+	VMULPS            Z0, Z4, Z4
+	VMULPS            Z1, Z4, Z4
 	VMOVUPS.Z         (BX)(R12*4), K1, Z0
-	VMULPS            Z0, Z3, Z3
-	VMOVUPS           Z3, K1, (R11)(R12*4)
+	VMULPS            Z0, Z4, Z4
+	VMOVUPS           Z4, K1, (R11)(R12*4)
 
-done5:
+done7:
 	ADDQ R9, BX
 	ADDQ R9, R10
 	ADDQ R9, AX
@@ -909,26 +1163,26 @@ vector1:
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
 	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z2
 	VMOVUPS           Z2, Z3
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z3
-	VSUBPS            Z4, Z3, Z4
-	VMOVUPS           Z2, Z5
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z5
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z5
+	VMOVUPS           Z2, Z4
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z3
+	VSUBPS            Z5, Z3, Z5
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
 	VPSLLD            $0x17, Z3, Z3
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
-	VMULPS.Z          Z3, Z4, K2, Z4
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z2
+	VMULPS.Z          Z3, Z5, K2, Z5
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z2
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z3
 	VPMOVD2M          Z1, K2
-	VMOVAPS           Z4, K2, Z3
+	VMOVAPS           Z5, K2, Z3
 	VMULPS            Z0, Z3, Z3
 	VDIVPS            Z2, Z3, Z3
 	VMOVUPS           Z3, (AX)(CX*4)
@@ -946,26 +1200,26 @@ endvector2:
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
 	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z2
 	VMOVUPS           Z2, Z3
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z3
-	VSUBPS            Z4, Z3, Z4
-	VMOVUPS           Z2, Z5
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z5
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z5
+	VMOVUPS           Z2, Z4
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z3
+	VSUBPS            Z5, Z3, Z5
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
 	VPSLLD            $0x17, Z3, Z3
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
-	VMULPS.Z          Z3, Z4, K2, Z4
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z4, Z2
+	VMULPS.Z          Z3, Z5, K2, Z5
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z2
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z3
 	VPMOVD2M          Z1, K2
-	VMOVAPS           Z4, K2, Z3
+	VMOVAPS           Z5, K2, Z3
 	VMULPS            Z0, Z3, Z3
 	VDIVPS            Z2, Z3, Z3
 	VMOVUPS           Z3, K1, (AX)(CX*4)
@@ -1023,39 +1277,39 @@ vector1:
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z2, Z2
 	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z3
 	VMOVUPS           Z3, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z4
-	VSUBPS            Z5, Z4, Z5
-	VMOVUPS           Z3, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z6
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z6
+	VMOVUPS           Z3, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z4
+	VSUBPS            Z6, Z4, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
 	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
-	VMULPS.Z          Z4, Z5, K2, Z5
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z3
+	VMULPS.Z          Z4, Z6, K2, Z6
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z6, Z3
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z4
 	VPMOVD2M          Z2, K2
-	VMOVAPS           Z5, K2, Z4
+	VMOVAPS           Z6, K2, Z4
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VDIVPS            Z3, Z2, Z2
 	VMULPS            Z2, Z4, Z4
-	VMULPS            Z2, Z5, Z5
-	VMULPS            Z2, Z5, Z5
+	VMULPS            Z2, Z6, Z6
+	VMULPS            Z2, Z6, Z6
 	VMULPS.BCST       rows_3e095d4f<>+0(SB), Z1, Z1
 	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z5, Z5
-	VFMADD213PS       Z4, Z1, Z5
+	VMULPS            Z0, Z6, Z6
+	VFMADD213PS       Z4, Z1, Z6
 	VMOVUPS           (DX)(CX*4), Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS           Z5, (AX)(CX*4)
+	VMULPS            Z0, Z6, Z6
+	VMOVUPS           Z6, (AX)(CX*4)
 	ADDQ              $+16, CX
 	JMP               vector1
 
@@ -1070,39 +1324,39 @@ endvector2:
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z2, Z2
 	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z3
 	VMOVUPS           Z3, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z4
-	VSUBPS            Z5, Z4, Z5
-	VMOVUPS           Z3, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z6
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z6
+	VMOVUPS           Z3, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z4
+	VSUBPS            Z6, Z4, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
 	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
-	VMULPS.Z          Z4, Z5, K2, Z5
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z3
+	VMULPS.Z          Z4, Z6, K2, Z6
+	VADDPS.BCST       rows_3f800000<>+0(SB), Z6, Z3
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z4
 	VPMOVD2M          Z2, K2
-	VMOVAPS           Z5, K2, Z4
+	VMOVAPS           Z6, K2, Z4
 	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
 	VDIVPS            Z3, Z2, Z2
 	VMULPS            Z2, Z4, Z4
-	VMULPS            Z2, Z5, Z5
-	VMULPS            Z2, Z5, Z5
+	VMULPS            Z2, Z6, Z6
+	VMULPS            Z2, Z6, Z6
 	VMULPS.BCST       rows_3e095d4f<>+0(SB), Z1, Z1
 	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
 	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z5, Z5
-	VFMADD213PS       Z4, Z1, Z5
+	VMULPS            Z0, Z6, Z6
+	VFMADD213PS       Z4, Z1, Z6
 	VMOVUPS.Z         (DX)(CX*4), K1, Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS           Z5, K1, (AX)(CX*4)
+	VMULPS            Z0, Z6, Z6
+	VMOVUPS           Z6, K1, (AX)(CX*4)
 
 done3:
 	VZEROUPPER
@@ -1246,126 +1500,315 @@ TEXT ·softmaxBiasAVX512(SB), NOSPLIT, $0-80
 	KMOVW        R9, K2
 	MOVQ         DI, R9
 	SHLQ         $0x02, R9
-	CMPQ         SI, $0x10
+	CMPQ         DI, $0x10
 	JGT          long1
 	XORQ         R8, R8
-	XORQ         R10, R10
 	LEAQ         (SI), CX
-	CMPQ         CX, R10
-	CMOVQLT      R10, CX
-	MOVQ         $0x00000010, R11
-	CMPQ         CX, R11
-	CMOVQGT      R11, CX
-	MOVQ         $0x00000001, R11
-	SHLQ         CL, R11
-	DECQ         R11
-	KMOVW        R11, K1
+	CMPQ         CX, R8
+	CMOVQLT      R8, CX
+	MOVQ         $0x00000010, SI
+	CMPQ         CX, SI
+	CMOVQGT      SI, CX
+	MOVQ         $0x00000001, SI
+	SHLQ         CL, SI
+	DECQ         SI
+	KMOVW        SI, K1
 	LEAQ         (DI), CX
-	CMPQ         CX, R10
-	CMOVQLT      R10, CX
-	MOVQ         $0x00000010, R10
-	CMPQ         CX, R10
-	CMOVQGT      R10, CX
-	MOVQ         $0x00000001, R10
-	SHLQ         CL, R10
-	DECQ         R10
-	KMOVW        R10, K2
-	TESTQ        BX, BX
-	JLE          end3
+	CMPQ         CX, R8
+	CMOVQLT      R8, CX
+	MOVQ         $0x00000010, SI
+	CMPQ         CX, SI
+	CMOVQGT      SI, CX
+	MOVQ         $0x00000001, SI
+	SHLQ         CL, SI
+	DECQ         SI
+	KMOVW        SI, K2
+	LEAQ         (R8)(DI*1), CX
+	LEAQ         (CX)(DI*1), SI
+	LEAQ         (SI)(DI*1), DI
 
-row2:
+rows2:
+	CMPQ              BX, $0x04
+	JLT               endrows3
 	VBROADCASTSS      rows_ff800000<>+0(SB), Z2
-	VPXORD            Z3, Z3, Z3
-	VMOVUPS.Z         (AX)(R8*4), K1, Z4
-	VMULPS            Z0, Z4, Z4
-	VMOVUPS.Z         (DX)(R8*4), K1, Z5
-	VFNMADD231PS      Z5, Z1, Z4
-	VMAXPS            Z4, Z2, K1, Z2
-	VSHUFF32X4        $0x4e, Z2, Z2, Z5
-	VMAXPS            Z5, Z2, Z2
-	VSHUFF32X4        $0xb1, Z2, Z2, Z5
-	VMAXPS            Z5, Z2, Z2
-	VPERMILPS         $0x4e, Z2, Z5
-	VMAXPS            Z5, Z2, Z2
-	VPERMILPS         $0xb1, Z2, Z5
-	VMAXPS            Z5, Z2, Z2
-	VSUBPS            Z2, Z4, Z4
-	VMOVUPS           Z4, Z2
+	VMOVUPS.Z         (AX)(R8*4), K1, Z3
+	VMULPS            Z0, Z3, Z3
+	VMOVUPS.Z         (DX)(R8*4), K1, Z4
+	VFNMADD231PS      Z4, Z1, Z3
+	VMAXPS            Z3, Z2, K1, Z2
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z4
+	VMOVUPS.Z         (AX)(CX*4), K1, Z10
+	VMULPS            Z0, Z10, Z10
+	VMOVUPS.Z         (DX)(CX*4), K1, Z11
+	VFNMADD231PS      Z11, Z1, Z10
+	VMAXPS            Z10, Z4, K1, Z4
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z11
+	VMOVUPS.Z         (AX)(SI*4), K1, Z12
+	VMULPS            Z0, Z12, Z12
+	VMOVUPS.Z         (DX)(SI*4), K1, Z13
+	VFNMADD231PS      Z13, Z1, Z12
+	VMAXPS            Z12, Z11, K1, Z11
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z13
+	VMOVUPS.Z         (AX)(DI*4), K1, Z14
+	VMULPS            Z0, Z14, Z14
+	VMOVUPS.Z         (DX)(DI*4), K1, Z15
+	VFNMADD231PS      Z15, Z1, Z14
+	VMAXPS            Z14, Z13, K1, Z13
+	VSHUFF32X4        $0x4e, Z2, Z2, Z15
+	VSHUFF32X4        $0x4e, Z4, Z4, Z16
+	VSHUFF32X4        $0x4e, Z11, Z11, Z17
+	VSHUFF32X4        $0x4e, Z13, Z13, Z18
+	VMAXPS            Z15, Z2, Z2
+	VMAXPS            Z16, Z4, Z4
+	VMAXPS            Z17, Z11, Z11
+	VMAXPS            Z18, Z13, Z13
+	VSHUFF32X4        $0xb1, Z2, Z2, Z15
+	VSHUFF32X4        $0xb1, Z4, Z4, Z16
+	VSHUFF32X4        $0xb1, Z11, Z11, Z17
+	VSHUFF32X4        $0xb1, Z13, Z13, Z18
+	VMAXPS            Z15, Z2, Z2
+	VMAXPS            Z16, Z4, Z4
+	VMAXPS            Z17, Z11, Z11
+	VMAXPS            Z18, Z13, Z13
+	VPERMILPS         $0x4e, Z2, Z15
+	VPERMILPS         $0x4e, Z4, Z16
+	VPERMILPS         $0x4e, Z11, Z17
+	VPERMILPS         $0x4e, Z13, Z18
+	VMAXPS            Z15, Z2, Z2
+	VMAXPS            Z16, Z4, Z4
+	VMAXPS            Z17, Z11, Z11
+	VMAXPS            Z18, Z13, Z13
+	VPERMILPS         $0xb1, Z2, Z15
+	VPERMILPS         $0xb1, Z4, Z16
+	VPERMILPS         $0xb1, Z11, Z17
+	VPERMILPS         $0xb1, Z13, Z18
+	VMAXPS            Z15, Z2, Z2
+	VMAXPS            Z16, Z4, Z4
+	VMAXPS            Z17, Z11, Z11
+	VMAXPS            Z18, Z13, Z13
+	VSUBPS            Z2, Z3, Z3
+	VSUBPS            Z4, Z10, Z10
+	VSUBPS            Z11, Z12, Z12
+	VSUBPS            Z13, Z14, Z14
+	VMOVUPS           Z3, Z2
+	VMOVUPS           Z10, Z4
+	VMOVUPS           Z12, Z11
+	VMOVUPS           Z14, Z13
+	VMOVUPS           Z3, Z15
+	VMOVUPS           Z10, Z16
+	VMOVUPS           Z12, Z17
+	VMOVUPS           Z14, Z18
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z22
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z22, Z2
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z22, Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z22, Z11
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z22, Z13
+	VSUBPS            Z22, Z2, Z19
+	VSUBPS            Z22, Z4, Z20
+	VSUBPS            Z22, Z11, Z21
+	VSUBPS            Z22, Z13, Z22
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z20, Z16
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z21, Z17
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z22, Z18
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z20, Z16
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z21, Z17
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z22, Z18
+	VPSLLD            $0x17, Z2, Z2
+	VPSLLD            $0x17, Z4, Z4
+	VPSLLD            $0x17, Z11, Z11
+	VPSLLD            $0x17, Z13, Z13
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z20
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z21
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z22
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z18, Z22
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
+	VMULPS.Z          Z2, Z19, K3, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z10, K3
+	VMULPS.Z          Z4, Z20, K3, Z20
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z12, K3
+	VMULPS.Z          Z11, Z21, K3, Z21
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z14, K3
+	VMULPS.Z          Z13, Z22, K3, Z22
+	VPXORD            Z5, Z5, Z5
+	VMOVAPS.Z         Z19, K1, Z19
+	VADDPS            Z19, Z5, Z5
+	VPXORD            Z6, Z6, Z6
+	VMOVAPS.Z         Z20, K1, Z20
+	VADDPS            Z20, Z6, Z6
+	VPXORD            Z7, Z7, Z7
+	VMOVAPS.Z         Z21, K1, Z21
+	VADDPS            Z21, Z7, Z7
+	VPXORD            Z8, Z8, Z8
+	VMOVAPS.Z         Z22, K1, Z22
+	VADDPS            Z22, Z8, Z8
+	VSHUFF32X4        $0x4e, Z5, Z5, Z2
+	VSHUFF32X4        $0x4e, Z6, Z6, Z3
+	VSHUFF32X4        $0x4e, Z7, Z7, Z4
+	VSHUFF32X4        $0x4e, Z8, Z8, Z10
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z6, Z6
+	VADDPS            Z4, Z7, Z7
+	VADDPS            Z10, Z8, Z8
+	VSHUFF32X4        $0xb1, Z5, Z5, Z2
+	VSHUFF32X4        $0xb1, Z6, Z6, Z3
+	VSHUFF32X4        $0xb1, Z7, Z7, Z4
+	VSHUFF32X4        $0xb1, Z8, Z8, Z10
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z6, Z6
+	VADDPS            Z4, Z7, Z7
+	VADDPS            Z10, Z8, Z8
+	VPERMILPS         $0x4e, Z5, Z2
+	VPERMILPS         $0x4e, Z6, Z3
+	VPERMILPS         $0x4e, Z7, Z4
+	VPERMILPS         $0x4e, Z8, Z10
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z6, Z6
+	VADDPS            Z4, Z7, Z7
+	VADDPS            Z10, Z8, Z8
+	VPERMILPS         $0xb1, Z5, Z2
+	VPERMILPS         $0xb1, Z6, Z3
+	VPERMILPS         $0xb1, Z7, Z4
+	VPERMILPS         $0xb1, Z8, Z10
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z6, Z6
+	VADDPS            Z4, Z7, Z7
+	VADDPS            Z10, Z8, Z8
+	VMOVSS            rows_3f800000<>+0(SB), X2
+	VDIVSS            X5, X2, X2
+	VBROADCASTSS      X2, Z2
+	VMOVSS            rows_3f800000<>+0(SB), X3
+	VDIVSS            X6, X3, X3
+	VBROADCASTSS      X3, Z3
+	VMOVSS            rows_3f800000<>+0(SB), X4
+	VDIVSS            X7, X4, X4
+	VBROADCASTSS      X4, Z4
+	VMOVSS            rows_3f800000<>+0(SB), X10
+	VDIVSS            X8, X10, X10
+	VBROADCASTSS      X10, Z10
+	VMULPS            Z2, Z19, Z19
+	VMOVAPS.Z         Z19, K1, Z19
+	VMOVUPS           Z19, K2, (AX)(R8*4)
+	VMULPS            Z3, Z20, Z20
+	VMOVAPS.Z         Z20, K1, Z20
+	VMOVUPS           Z20, K2, (AX)(CX*4)
+	VMULPS            Z4, Z21, Z21
+	VMOVAPS.Z         Z21, K1, Z21
+	VMOVUPS           Z21, K2, (AX)(SI*4)
+	VMULPS            Z10, Z22, Z22
+	VMOVAPS.Z         Z22, K1, Z22
+	VMOVUPS           Z22, K2, (AX)(DI*4)
+	ADDQ              R9, AX
+	ADDQ              R9, AX
+	ADDQ              R9, AX
+	ADDQ              R9, AX
+	ADDQ              R9, DX
+	ADDQ              R9, DX
+	ADDQ              R9, DX
+	ADDQ              R9, DX
+	SUBQ              $0x04, BX
+	JMP               rows2
+
+endrows3:
+	TESTQ BX, BX
+	JLE   end5
+
+row4:
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z2
+	VMOVUPS.Z         (AX)(R8*4), K1, Z3
+	VMULPS            Z0, Z3, Z3
+	VMOVUPS.Z         (DX)(R8*4), K1, Z4
+	VFNMADD231PS      Z4, Z1, Z3
+	VMAXPS            Z3, Z2, K1, Z2
+	VSHUFF32X4        $0x4e, Z2, Z2, Z4
+	VMAXPS            Z4, Z2, Z2
+	VSHUFF32X4        $0xb1, Z2, Z2, Z4
+	VMAXPS            Z4, Z2, Z2
+	VPERMILPS         $0x4e, Z2, Z4
+	VMAXPS            Z4, Z2, Z2
+	VPERMILPS         $0xb1, Z2, Z4
+	VMAXPS            Z4, Z2, Z2
+	VSUBPS            Z2, Z3, Z3
+	VMOVUPS           Z3, Z2
+	VMOVUPS           Z3, Z4
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z2
 	VSUBPS            Z5, Z2, Z5
-	VMOVUPS           Z4, Z7
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z7
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
 	VPSLLD            $0x17, Z2, Z2
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z5
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K3
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
 	VMULPS.Z          Z2, Z5, K3, Z5
+	VPXORD            Z9, Z9, Z9
 	VMOVAPS.Z         Z5, K1, Z5
-	VADDPS            Z5, Z3, Z3
-	VSHUFF32X4        $0x4e, Z3, Z3, Z2
-	VADDPS            Z2, Z3, Z3
-	VSHUFF32X4        $0xb1, Z3, Z3, Z2
-	VADDPS            Z2, Z3, Z3
-	VPERMILPS         $0x4e, Z3, Z2
-	VADDPS            Z2, Z3, Z3
-	VPERMILPS         $0xb1, Z3, Z2
-	VADDPS            Z2, Z3, Z3
+	VADDPS            Z5, Z9, Z9
+	VSHUFF32X4        $0x4e, Z9, Z9, Z2
+	VADDPS            Z2, Z9, Z9
+	VSHUFF32X4        $0xb1, Z9, Z9, Z2
+	VADDPS            Z2, Z9, Z9
+	VPERMILPS         $0x4e, Z9, Z2
+	VADDPS            Z2, Z9, Z9
+	VPERMILPS         $0xb1, Z9, Z2
+	VADDPS            Z2, Z9, Z9
 	VMOVSS            rows_3f800000<>+0(SB), X2
-	VDIVSS            X3, X2, X2
+	VDIVSS            X9, X2, X2
 	VBROADCASTSS      X2, Z2
 	VMULPS            Z2, Z5, Z5
 	VMOVAPS.Z         Z5, K1, Z5
 	VMOVUPS           Z5, K2, (AX)(R8*4)
-	LEAQ              15(SI), CX
-	ANDQ              $-16, CX
-	CMPQ              CX, DI
-	JGE               paddone6
-	VPXORD            Z6, Z6, Z6
+	ADDQ              R9, AX
+	ADDQ              R9, DX
+	DECQ              BX
+	JNZ               row4
 
-pad4:
-	LEAQ    16(CX), R10
-	CMPQ    R10, DI
-	JGT     padone5
-	VMOVUPS Z6, (AX)(CX*4)
-	MOVQ    R10, CX
-	JMP     pad4
-
-padone5:
-	CMPQ CX, DI
-	JGE  paddone6
-	MOVL $0x00000000, (AX)(CX*4)
-	INCQ CX
-	JMP  padone5
-
-paddone6:
-	ADDQ R9, AX
-	ADDQ R9, DX
-	DECQ BX
-	JNZ  row2
-
-end3:
+end5:
 	VZEROUPPER
 	RET
 
 long1:
 	TESTQ BX, BX
-	JLE   end8
+	JLE   end7
 
-row7:
+row6:
 	VBROADCASTSS rows_ff800000<>+0(SB), Z2
 	XORQ         CX, CX
 
-vector9:
+vector8:
 	LEAQ         16(CX), R10
 	CMPQ         R10, R8
-	JGT          endvector10
+	JGT          endvector9
 	VMOVUPS      (AX)(CX*4), Z3
 	VMULPS       Z0, Z3, Z3
 	VMOVUPS      (DX)(CX*4), Z4
@@ -1373,11 +1816,11 @@ vector9:
 	VMOVUPS      Z3, (AX)(CX*4)
 	VMAXPS       Z3, Z2, Z2
 	ADDQ         $+16, CX
-	JMP          vector9
+	JMP          vector8
 
-endvector10:
+endvector9:
 	CMPQ         CX, SI
-	JGE          done11
+	JGE          done10
 	VMOVUPS.Z    (AX)(CX*4), K1, Z3
 	VMULPS       Z0, Z3, Z3
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
@@ -1385,7 +1828,7 @@ endvector10:
 	VMOVUPS      Z3, K2, (AX)(CX*4)
 	VMAXPS       Z3, Z2, K1, Z2
 
-done11:
+done10:
 	VSHUFF32X4 $0x4e, Z2, Z2, Z3
 	VMAXPS     Z3, Z2, Z2
 	VSHUFF32X4 $0xb1, Z2, Z2, Z3
@@ -1397,61 +1840,61 @@ done11:
 	VPXORD     Z5, Z5, Z5
 	XORQ       CX, CX
 
-vector12:
+vector11:
 	LEAQ              16(CX), R10
 	CMPQ              R10, R8
-	JGT               endvector13
+	JGT               endvector12
 	VMOVUPS           (AX)(CX*4), Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z7, Z4
-	VSUBPS            Z7, Z4, Z7
-	VMOVUPS           Z3, Z8
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z7, Z8
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z7, Z8
+	VMOVUPS           Z3, Z7
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z8
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z8, Z4
+	VSUBPS            Z8, Z4, Z8
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z8, Z7
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z8, Z7
 	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z7
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z8, Z7
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z8, Z7
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z8, Z7
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z8, Z7
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z7
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z7
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z8
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z8
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z8
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z8
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z8
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z8
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z8
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
-	VMULPS.Z          Z4, Z7, K3, Z7
-	VADDPS            Z7, Z5, Z5
-	VMOVUPS           Z7, (AX)(CX*4)
+	VMULPS.Z          Z4, Z8, K3, Z8
+	VADDPS            Z8, Z5, Z5
+	VMOVUPS           Z8, (AX)(CX*4)
 	ADDQ              $+16, CX
-	JMP               vector12
+	JMP               vector11
 
-endvector13:
+endvector12:
 	CMPQ              CX, SI
-	JGE               done14
+	JGE               done13
 	VMOVUPS.Z         (AX)(CX*4), K1, Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
-	VSUBPS            Z4, Z2, Z4
-	VMOVUPS           Z3, Z7
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z7
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z7
+	VMOVUPS           Z3, Z4
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z7, Z2
+	VSUBPS            Z7, Z2, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z7, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z7, Z4
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z4
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z4
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z4
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z4
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z7
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z7
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z7
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z7
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z7
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
-	VMULPS.Z          Z2, Z4, K3, Z4
-	VMOVAPS.Z         Z4, K1, Z4
-	VADDPS            Z4, Z5, Z5
-	VMOVUPS           Z4, K2, (AX)(CX*4)
+	VMULPS.Z          Z2, Z7, K3, Z7
+	VMOVAPS.Z         Z7, K1, Z7
+	VADDPS            Z7, Z5, Z5
+	VMOVUPS           Z7, K2, (AX)(CX*4)
 
-done14:
+done13:
 	VSHUFF32X4   $0x4e, Z5, Z5, Z2
 	VADDPS       Z2, Z5, Z5
 	VSHUFF32X4   $0xb1, Z5, Z5, Z2
@@ -1465,53 +1908,53 @@ done14:
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-vector15:
+vector14:
 	LEAQ    16(CX), R10
 	CMPQ    R10, R8
-	JGT     endvector16
+	JGT     endvector15
 	VMOVUPS (AX)(CX*4), Z3
 	VMULPS  Z2, Z3, Z3
 	VMOVUPS Z3, (AX)(CX*4)
 	ADDQ    $+16, CX
-	JMP     vector15
+	JMP     vector14
 
-endvector16:
+endvector15:
 	CMPQ      CX, SI
-	JGE       done17
+	JGE       done16
 	VMOVUPS.Z (AX)(CX*4), K1, Z3
 	VMULPS    Z2, Z3, Z3
 	VMOVAPS.Z Z3, K1, Z3
 	VMOVUPS   Z3, K2, (AX)(CX*4)
 
-done17:
+done16:
 	LEAQ   15(SI), CX
 	ANDQ   $-16, CX
 	CMPQ   CX, DI
-	JGE    paddone20
+	JGE    paddone19
 	VPXORD Z6, Z6, Z6
 
-pad18:
+pad17:
 	LEAQ    16(CX), R10
 	CMPQ    R10, DI
-	JGT     padone19
+	JGT     padone18
 	VMOVUPS Z6, (AX)(CX*4)
 	MOVQ    R10, CX
-	JMP     pad18
+	JMP     pad17
 
-padone19:
+padone18:
 	CMPQ CX, DI
-	JGE  paddone20
+	JGE  paddone19
 	MOVL $0x00000000, (AX)(CX*4)
 	INCQ CX
-	JMP  padone19
+	JMP  padone18
 
-paddone20:
+paddone19:
 	ADDQ R9, AX
 	ADDQ R9, DX
 	DECQ BX
-	JNZ  row7
+	JNZ  row6
 
-end8:
+end7:
 	VZEROUPPER
 	RET
 
@@ -1555,128 +1998,318 @@ TEXT ·softmaxMaskAVX512(SB), NOSPLIT, $0-84
 	MOVQ         DI, R10
 	SHLQ         $0x02, R10
 	SHLQ         $0x03, R8
-	CMPQ         SI, $0x10
+	CMPQ         DI, $0x10
 	JGT          long1
 	XORQ         R9, R9
-	XORQ         R11, R11
 	LEAQ         (SI), CX
-	CMPQ         CX, R11
-	CMOVQLT      R11, CX
-	MOVQ         $0x00000010, R12
-	CMPQ         CX, R12
-	CMOVQGT      R12, CX
-	MOVQ         $0x00000001, R12
-	SHLQ         CL, R12
-	DECQ         R12
-	KMOVW        R12, K1
+	CMPQ         CX, R9
+	CMOVQLT      R9, CX
+	MOVQ         $0x00000010, SI
+	CMPQ         CX, SI
+	CMOVQGT      SI, CX
+	MOVQ         $0x00000001, SI
+	SHLQ         CL, SI
+	DECQ         SI
+	KMOVW        SI, K1
 	LEAQ         (DI), CX
-	CMPQ         CX, R11
-	CMOVQLT      R11, CX
-	MOVQ         $0x00000010, R11
-	CMPQ         CX, R11
-	CMOVQGT      R11, CX
-	MOVQ         $0x00000001, R11
-	SHLQ         CL, R11
-	DECQ         R11
-	KMOVW        R11, K2
-	TESTQ        BX, BX
-	JLE          end3
+	CMPQ         CX, R9
+	CMOVQLT      R9, CX
+	MOVQ         $0x00000010, SI
+	CMPQ         CX, SI
+	CMOVQGT      SI, CX
+	MOVQ         $0x00000001, SI
+	SHLQ         CL, SI
+	DECQ         SI
+	KMOVW        SI, K2
+	LEAQ         (R9)(DI*1), CX
+	LEAQ         (R9)(R8*1), SI
+	LEAQ         (CX)(DI*1), R11
+	LEAQ         (SI)(R8*1), R12
+	LEAQ         (R11)(DI*1), DI
+	LEAQ         (R12)(R8*1), R13
 
-row2:
+rows2:
+	CMPQ              BX, $0x04
+	JLT               endrows3
 	VBROADCASTSS      rows_ff800000<>+0(SB), Z1
-	VPXORD            Z2, Z2, Z2
-	MOVQ              R9, CX
-	SHRQ              $0x03, CX
-	KMOVW             (DX)(CX*1), K3
+	KMOVW             (DX)(R9*1), K3
 	KANDW             K1, K3, K3
-	VMOVUPS.Z         (AX)(R9*4), K3, Z3
-	VMULPS            Z0, Z3, Z3
-	VMAXPS            Z3, Z1, K3, Z1
-	VSHUFF32X4        $0x4e, Z1, Z1, Z4
-	VMAXPS            Z4, Z1, Z1
-	VSHUFF32X4        $0xb1, Z1, Z1, Z4
-	VMAXPS            Z4, Z1, Z1
-	VPERMILPS         $0x4e, Z1, Z4
-	VMAXPS            Z4, Z1, Z1
-	VPERMILPS         $0xb1, Z1, Z4
-	VMAXPS            Z4, Z1, Z1
-	VSUBPS            Z1, Z3, Z3
-	VMOVUPS           Z3, Z1
+	VMOVUPS.Z         (AX)(R9*4), K3, Z2
+	VMULPS            Z0, Z2, Z2
+	VMAXPS            Z2, Z1, K3, Z1
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z3
+	KMOVW             (DX)(SI*1), K4
+	KANDW             K1, K4, K4
+	VMOVUPS.Z         (AX)(CX*4), K4, Z4
+	VMULPS            Z0, Z4, Z4
+	VMAXPS            Z4, Z3, K4, Z3
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z5
+	KMOVW             (DX)(R12*1), K5
+	KANDW             K1, K5, K5
+	VMOVUPS.Z         (AX)(R11*4), K5, Z6
+	VMULPS            Z0, Z6, Z6
+	VMAXPS            Z6, Z5, K5, Z5
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z7
+	KMOVW             (DX)(R13*1), K6
+	KANDW             K1, K6, K6
+	VMOVUPS.Z         (AX)(DI*4), K6, Z8
+	VMULPS            Z0, Z8, Z8
+	VMAXPS            Z8, Z7, K6, Z7
+	VSHUFF32X4        $0x4e, Z1, Z1, Z9
+	VSHUFF32X4        $0x4e, Z3, Z3, Z10
+	VSHUFF32X4        $0x4e, Z5, Z5, Z11
+	VSHUFF32X4        $0x4e, Z7, Z7, Z12
+	VMAXPS            Z9, Z1, Z1
+	VMAXPS            Z10, Z3, Z3
+	VMAXPS            Z11, Z5, Z5
+	VMAXPS            Z12, Z7, Z7
+	VSHUFF32X4        $0xb1, Z1, Z1, Z9
+	VSHUFF32X4        $0xb1, Z3, Z3, Z10
+	VSHUFF32X4        $0xb1, Z5, Z5, Z11
+	VSHUFF32X4        $0xb1, Z7, Z7, Z12
+	VMAXPS            Z9, Z1, Z1
+	VMAXPS            Z10, Z3, Z3
+	VMAXPS            Z11, Z5, Z5
+	VMAXPS            Z12, Z7, Z7
+	VPERMILPS         $0x4e, Z1, Z9
+	VPERMILPS         $0x4e, Z3, Z10
+	VPERMILPS         $0x4e, Z5, Z11
+	VPERMILPS         $0x4e, Z7, Z12
+	VMAXPS            Z9, Z1, Z1
+	VMAXPS            Z10, Z3, Z3
+	VMAXPS            Z11, Z5, Z5
+	VMAXPS            Z12, Z7, Z7
+	VPERMILPS         $0xb1, Z1, Z9
+	VPERMILPS         $0xb1, Z3, Z10
+	VPERMILPS         $0xb1, Z5, Z11
+	VPERMILPS         $0xb1, Z7, Z12
+	VMAXPS            Z9, Z1, Z1
+	VMAXPS            Z10, Z3, Z3
+	VMAXPS            Z11, Z5, Z5
+	VMAXPS            Z12, Z7, Z7
+	VSUBPS            Z1, Z2, Z2
+	VSUBPS            Z3, Z4, Z4
+	VSUBPS            Z5, Z6, Z6
+	VSUBPS            Z7, Z8, Z8
+	VMOVUPS           Z2, Z1
+	VMOVUPS           Z4, Z3
+	VMOVUPS           Z6, Z5
+	VMOVUPS           Z8, Z7
+	VMOVUPS           Z2, Z9
+	VMOVUPS           Z4, Z10
+	VMOVUPS           Z6, Z11
+	VMOVUPS           Z8, Z12
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z21
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z21, Z1
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z21, Z3
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z21, Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z21, Z7
+	VSUBPS            Z21, Z1, Z18
+	VSUBPS            Z21, Z3, Z19
+	VSUBPS            Z21, Z5, Z20
+	VSUBPS            Z21, Z7, Z21
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z9
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z10
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z20, Z11
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z21, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z9
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z10
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z20, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z21, Z12
+	VPSLLD            $0x17, Z1, Z1
+	VPSLLD            $0x17, Z3, Z3
+	VPSLLD            $0x17, Z5, Z5
+	VPSLLD            $0x17, Z7, Z7
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z20
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z21
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z21
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z21
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z21
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z21
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K7
+	VMULPS.Z          Z1, Z18, K7, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K7
+	VMULPS.Z          Z3, Z19, K7, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K7
+	VMULPS.Z          Z5, Z20, K7, Z20
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z8, K7
+	VMULPS.Z          Z7, Z21, K7, Z21
+	VPXORD            Z13, Z13, Z13
+	VMOVAPS.Z         Z18, K3, Z18
+	VADDPS            Z18, Z13, Z13
+	VPXORD            Z14, Z14, Z14
+	VMOVAPS.Z         Z19, K4, Z19
+	VADDPS            Z19, Z14, Z14
+	VPXORD            Z15, Z15, Z15
+	VMOVAPS.Z         Z20, K5, Z20
+	VADDPS            Z20, Z15, Z15
+	VPXORD            Z16, Z16, Z16
+	VMOVAPS.Z         Z21, K6, Z21
+	VADDPS            Z21, Z16, Z16
+	VSHUFF32X4        $0x4e, Z13, Z13, Z1
+	VSHUFF32X4        $0x4e, Z14, Z14, Z2
+	VSHUFF32X4        $0x4e, Z15, Z15, Z3
+	VSHUFF32X4        $0x4e, Z16, Z16, Z4
+	VADDPS            Z1, Z13, Z13
+	VADDPS            Z2, Z14, Z14
+	VADDPS            Z3, Z15, Z15
+	VADDPS            Z4, Z16, Z16
+	VSHUFF32X4        $0xb1, Z13, Z13, Z1
+	VSHUFF32X4        $0xb1, Z14, Z14, Z2
+	VSHUFF32X4        $0xb1, Z15, Z15, Z3
+	VSHUFF32X4        $0xb1, Z16, Z16, Z4
+	VADDPS            Z1, Z13, Z13
+	VADDPS            Z2, Z14, Z14
+	VADDPS            Z3, Z15, Z15
+	VADDPS            Z4, Z16, Z16
+	VPERMILPS         $0x4e, Z13, Z1
+	VPERMILPS         $0x4e, Z14, Z2
+	VPERMILPS         $0x4e, Z15, Z3
+	VPERMILPS         $0x4e, Z16, Z4
+	VADDPS            Z1, Z13, Z13
+	VADDPS            Z2, Z14, Z14
+	VADDPS            Z3, Z15, Z15
+	VADDPS            Z4, Z16, Z16
+	VPERMILPS         $0xb1, Z13, Z1
+	VPERMILPS         $0xb1, Z14, Z2
+	VPERMILPS         $0xb1, Z15, Z3
+	VPERMILPS         $0xb1, Z16, Z4
+	VADDPS            Z1, Z13, Z13
+	VADDPS            Z2, Z14, Z14
+	VADDPS            Z3, Z15, Z15
+	VADDPS            Z4, Z16, Z16
+	VMOVSS            rows_3f800000<>+0(SB), X1
+	VDIVSS            X13, X1, X1
+	VBROADCASTSS      X1, Z1
+	VMOVSS            rows_3f800000<>+0(SB), X2
+	VDIVSS            X14, X2, X2
+	VBROADCASTSS      X2, Z2
+	VMOVSS            rows_3f800000<>+0(SB), X3
+	VDIVSS            X15, X3, X3
+	VBROADCASTSS      X3, Z3
+	VMOVSS            rows_3f800000<>+0(SB), X4
+	VDIVSS            X16, X4, X4
+	VBROADCASTSS      X4, Z4
+	VMULPS            Z1, Z18, Z18
+	VMOVAPS.Z         Z18, K1, Z18
+	VMOVUPS           Z18, K2, (AX)(R9*4)
+	VMULPS            Z2, Z19, Z19
+	VMOVAPS.Z         Z19, K1, Z19
+	VMOVUPS           Z19, K2, (AX)(CX*4)
+	VMULPS            Z3, Z20, Z20
+	VMOVAPS.Z         Z20, K1, Z20
+	VMOVUPS           Z20, K2, (AX)(R11*4)
+	VMULPS            Z4, Z21, Z21
+	VMOVAPS.Z         Z21, K1, Z21
+	VMOVUPS           Z21, K2, (AX)(DI*4)
+	ADDQ              R10, AX
+	ADDQ              R10, AX
+	ADDQ              R10, AX
+	ADDQ              R10, AX
+	ADDQ              R8, DX
+	ADDQ              R8, DX
+	ADDQ              R8, DX
+	ADDQ              R8, DX
+	SUBQ              $0x04, BX
+	JMP               rows2
+
+endrows3:
+	TESTQ BX, BX
+	JLE   end5
+
+row4:
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z1
+	KMOVW             (DX)(R9*1), K3
+	KANDW             K1, K3, K3
+	VMOVUPS.Z         (AX)(R9*4), K3, Z2
+	VMULPS            Z0, Z2, Z2
+	VMAXPS            Z2, Z1, K3, Z1
+	VSHUFF32X4        $0x4e, Z1, Z1, Z3
+	VMAXPS            Z3, Z1, Z1
+	VSHUFF32X4        $0xb1, Z1, Z1, Z3
+	VMAXPS            Z3, Z1, Z1
+	VPERMILPS         $0x4e, Z1, Z3
+	VMAXPS            Z3, Z1, Z1
+	VPERMILPS         $0xb1, Z1, Z3
+	VMAXPS            Z3, Z1, Z1
+	VSUBPS            Z1, Z2, Z2
+	VMOVUPS           Z2, Z1
+	VMOVUPS           Z2, Z3
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z1
 	VSUBPS            Z4, Z1, Z4
-	VMOVUPS           Z3, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z6
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
 	VPSLLD            $0x17, Z1, Z1
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z4
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z4
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z4
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z4
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K4
 	VMULPS.Z          Z1, Z4, K4, Z4
+	VPXORD            Z17, Z17, Z17
 	VMOVAPS.Z         Z4, K3, Z4
-	VADDPS            Z4, Z2, Z2
-	VSHUFF32X4        $0x4e, Z2, Z2, Z1
-	VADDPS            Z1, Z2, Z2
-	VSHUFF32X4        $0xb1, Z2, Z2, Z1
-	VADDPS            Z1, Z2, Z2
-	VPERMILPS         $0x4e, Z2, Z1
-	VADDPS            Z1, Z2, Z2
-	VPERMILPS         $0xb1, Z2, Z1
-	VADDPS            Z1, Z2, Z2
+	VADDPS            Z4, Z17, Z17
+	VSHUFF32X4        $0x4e, Z17, Z17, Z1
+	VADDPS            Z1, Z17, Z17
+	VSHUFF32X4        $0xb1, Z17, Z17, Z1
+	VADDPS            Z1, Z17, Z17
+	VPERMILPS         $0x4e, Z17, Z1
+	VADDPS            Z1, Z17, Z17
+	VPERMILPS         $0xb1, Z17, Z1
+	VADDPS            Z1, Z17, Z17
 	VMOVSS            rows_3f800000<>+0(SB), X1
-	VDIVSS            X2, X1, X1
+	VDIVSS            X17, X1, X1
 	VBROADCASTSS      X1, Z1
 	VMULPS            Z1, Z4, Z4
 	VMOVAPS.Z         Z4, K1, Z4
 	VMOVUPS           Z4, K2, (AX)(R9*4)
-	LEAQ              15(SI), CX
-	ANDQ              $-16, CX
-	CMPQ              CX, DI
-	JGE               paddone6
-	VPXORD            Z5, Z5, Z5
+	ADDQ              R10, AX
+	ADDQ              R8, DX
+	DECQ              BX
+	JNZ               row4
 
-pad4:
-	LEAQ    16(CX), R11
-	CMPQ    R11, DI
-	JGT     padone5
-	VMOVUPS Z5, (AX)(CX*4)
-	MOVQ    R11, CX
-	JMP     pad4
-
-padone5:
-	CMPQ CX, DI
-	JGE  paddone6
-	MOVL $0x00000000, (AX)(CX*4)
-	INCQ CX
-	JMP  padone5
-
-paddone6:
-	ADDQ R10, AX
-	ADDQ R8, DX
-	DECQ BX
-	JNZ  row2
-
-end3:
+end5:
 	VZEROUPPER
 	RET
 
 long1:
 	TESTQ BX, BX
-	JLE   end8
+	JLE   end7
 
-row7:
+row6:
 	VBROADCASTSS rows_ff800000<>+0(SB), Z1
 	XORQ         CX, CX
 
-vector9:
+vector8:
 	LEAQ      16(CX), R11
 	CMPQ      R11, R9
-	JGT       endvector10
+	JGT       endvector9
 	MOVQ      CX, R11
 	SHRQ      $0x03, R11
 	KMOVW     (DX)(R11*1), K3
@@ -1685,11 +2318,11 @@ vector9:
 	VMOVUPS   Z2, (AX)(CX*4)
 	VMAXPS    Z2, Z1, K3, Z1
 	ADDQ      $+16, CX
-	JMP       vector9
+	JMP       vector8
 
-endvector10:
+endvector9:
 	CMPQ      CX, SI
-	JGE       done11
+	JGE       done10
 	MOVQ      CX, R11
 	SHRQ      $0x03, R11
 	KMOVW     (DX)(R11*1), K3
@@ -1699,7 +2332,7 @@ endvector10:
 	VMOVUPS   Z2, K2, (AX)(CX*4)
 	VMAXPS    Z2, Z1, K3, Z1
 
-done11:
+done10:
 	VSHUFF32X4 $0x4e, Z1, Z1, Z2
 	VMAXPS     Z2, Z1, Z1
 	VSHUFF32X4 $0xb1, Z1, Z1, Z2
@@ -1711,41 +2344,41 @@ done11:
 	VPXORD     Z3, Z3, Z3
 	XORQ       CX, CX
 
-vector12:
+vector11:
 	LEAQ              16(CX), R11
 	CMPQ              R11, R9
-	JGT               endvector13
+	JGT               endvector12
 	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
 	VMOVUPS.Z         (AX)(CX*4), K3, Z2
 	VSUBPS            Z1, Z2, Z2
 	VMOVUPS           Z2, Z5
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z5
-	VSUBPS            Z6, Z5, Z6
-	VMOVUPS           Z2, Z7
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z7
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z7
+	VMOVUPS           Z2, Z6
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z7, Z5
+	VSUBPS            Z7, Z5, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z7, Z6
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z7, Z6
 	VPSLLD            $0x17, Z5, Z5
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z6
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z6
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z6
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z6
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z7
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K4
-	VMULPS.Z          Z5, Z6, K4, Z6
-	VMOVAPS.Z         Z6, K3, Z6
-	VADDPS            Z6, Z3, Z3
-	VMOVUPS           Z6, (AX)(CX*4)
+	VMULPS.Z          Z5, Z7, K4, Z7
+	VMOVAPS.Z         Z7, K3, Z7
+	VADDPS            Z7, Z3, Z3
+	VMOVUPS           Z7, (AX)(CX*4)
 	ADDQ              $+16, CX
-	JMP               vector12
+	JMP               vector11
 
-endvector13:
+endvector12:
 	CMPQ              CX, SI
-	JGE               done14
+	JGE               done13
 	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
@@ -1753,27 +2386,27 @@ endvector13:
 	VMOVUPS.Z         (AX)(CX*4), K3, Z2
 	VSUBPS            Z1, Z2, Z2
 	VMOVUPS           Z2, Z1
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z1
-	VSUBPS            Z5, Z1, Z5
-	VMOVUPS           Z2, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z6
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z6
+	VMOVUPS           Z2, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z1
+	VSUBPS            Z6, Z1, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
 	VPSLLD            $0x17, Z1, Z1
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K4
-	VMULPS.Z          Z1, Z5, K4, Z5
-	VMOVAPS.Z         Z5, K3, Z5
-	VADDPS            Z5, Z3, Z3
-	VMOVUPS           Z5, K2, (AX)(CX*4)
+	VMULPS.Z          Z1, Z6, K4, Z6
+	VMOVAPS.Z         Z6, K3, Z6
+	VADDPS            Z6, Z3, Z3
+	VMOVUPS           Z6, K2, (AX)(CX*4)
 
-done14:
+done13:
 	VSHUFF32X4   $0x4e, Z3, Z3, Z1
 	VADDPS       Z1, Z3, Z3
 	VSHUFF32X4   $0xb1, Z3, Z3, Z1
@@ -1787,53 +2420,53 @@ done14:
 	VBROADCASTSS X1, Z1
 	XORQ         CX, CX
 
-vector15:
+vector14:
 	LEAQ    16(CX), R11
 	CMPQ    R11, R9
-	JGT     endvector16
+	JGT     endvector15
 	VMOVUPS (AX)(CX*4), Z2
 	VMULPS  Z1, Z2, Z2
 	VMOVUPS Z2, (AX)(CX*4)
 	ADDQ    $+16, CX
-	JMP     vector15
+	JMP     vector14
 
-endvector16:
+endvector15:
 	CMPQ      CX, SI
-	JGE       done17
+	JGE       done16
 	VMOVUPS.Z (AX)(CX*4), K1, Z2
 	VMULPS    Z1, Z2, Z2
 	VMOVAPS.Z Z2, K1, Z2
 	VMOVUPS   Z2, K2, (AX)(CX*4)
 
-done17:
+done16:
 	LEAQ   15(SI), CX
 	ANDQ   $-16, CX
 	CMPQ   CX, DI
-	JGE    paddone20
+	JGE    paddone19
 	VPXORD Z4, Z4, Z4
 
-pad18:
+pad17:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DI
-	JGT     padone19
+	JGT     padone18
 	VMOVUPS Z4, (AX)(CX*4)
 	MOVQ    R11, CX
-	JMP     pad18
+	JMP     pad17
 
-padone19:
+padone18:
 	CMPQ CX, DI
-	JGE  paddone20
+	JGE  paddone19
 	MOVL $0x00000000, (AX)(CX*4)
 	INCQ CX
-	JMP  padone19
+	JMP  padone18
 
-paddone20:
+paddone19:
 	ADDQ R10, AX
 	ADDQ R8, DX
 	DECQ BX
-	JNZ  row7
+	JNZ  row6
 
-end8:
+end7:
 	VZEROUPPER
 	RET
 
@@ -2147,10 +2780,10 @@ vector3:
 	VBROADCASTSS      rows_c1a00000<>+0(SB), Z5
 	VMAXPS            Z4, Z5, Z4
 	VMOVUPS           Z4, Z5
+	VMOVUPS           Z4, Z4
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z9
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z9, Z5
 	VSUBPS            Z9, Z5, Z9
-	VMOVUPS           Z4, Z4
 	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z9, Z4
 	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z9, Z4
 	VPSLLD            $0x17, Z5, Z5
@@ -2188,10 +2821,10 @@ endvector4:
 	VBROADCASTSS      rows_c1a00000<>+0(SB), Z5
 	VMAXPS            Z4, Z5, Z4
 	VMOVUPS           Z4, Z5
+	VMOVUPS           Z4, Z4
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z9
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z9, Z5
 	VSUBPS            Z9, Z5, Z9
-	VMOVUPS           Z4, Z4
 	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z9, Z4
 	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z9, Z4
 	VPSLLD            $0x17, Z5, Z5
@@ -2237,25 +2870,25 @@ vector6:
 	VMOVAPS.Z         Z3, K3, Z3
 	VMOVUPS           Z3, (DX)(R14*4)
 	VMOVUPS           Z3, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z4
-	VSUBPS            Z5, Z4, Z5
-	VMOVUPS           Z3, Z9
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z9
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z9
+	VMOVUPS           Z3, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z9, Z4
+	VSUBPS            Z9, Z4, Z9
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z9, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z9, Z5
 	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z9, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z9, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z9, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z9, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z9
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z9
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z9
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z9
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z9
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z9
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z9
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K4
-	VMULPS.Z          Z4, Z5, K4, Z5
-	VMOVAPS.Z         Z5, K3, Z5
-	VADDPS            Z5, Z6, Z6
-	VMOVUPS           Z5, (AX)(R14*4)
+	VMULPS.Z          Z4, Z9, K4, Z9
+	VMOVAPS.Z         Z9, K3, Z9
+	VADDPS            Z9, Z6, Z6
+	VMOVUPS           Z9, (AX)(R14*4)
 	ADDQ              $+16, R14
 	JMP               vector6
 
@@ -2271,25 +2904,25 @@ endvector7:
 	VMOVAPS.Z         Z3, K3, Z3
 	VMOVUPS           Z3, K2, (DX)(R14*4)
 	VMOVUPS           Z3, Z2
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
-	VSUBPS            Z4, Z2, Z4
-	VMOVUPS           Z3, Z5
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z5
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z5
+	VMOVUPS           Z3, Z4
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z2
+	VSUBPS            Z5, Z2, Z5
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
 	VPSLLD            $0x17, Z2, Z2
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z4
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K4
-	VMULPS.Z          Z2, Z4, K4, Z4
-	VMOVAPS.Z         Z4, K3, Z4
-	VADDPS            Z4, Z6, Z6
-	VMOVUPS           Z4, K2, (AX)(R14*4)
+	VMULPS.Z          Z2, Z5, K4, Z5
+	VMOVAPS.Z         Z5, K3, Z5
+	VADDPS            Z5, Z6, Z6
+	VMOVUPS           Z5, K2, (AX)(R14*4)
 
 done8:
 	VSHUFF32X4   $0x4e, Z6, Z6, Z2
@@ -2311,8 +2944,8 @@ done8:
 	VADDPS       rows_bf800000<>+0(SB), Y4, Y5
 	VADDPS       rows_3f800000<>+0(SB), Y4, Y4
 	VDIVPS       Y4, Y5, Y5
-	VBROADCASTSS rows_3de38e39<>+0(SB), Y9
 	VMULPS       Y5, Y5, Y4
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y9
 	VFMADD213PS  rows_3e124925<>+0(SB), Y4, Y9
 	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y4, Y9
 	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y4, Y9
@@ -3640,72 +4273,133 @@ TEXT ·gluAVX2(SB), NOSPLIT, $0-64
 row1:
 	XORQ R10, R10
 
-vector3:
+group3:
+	LEAQ         16(R10), R11
+	CMPQ         R11, SI
+	JGT          endgroup4
+	VMOVUPS      (R9)(R10*4), Y1
+	VMOVUPS      32(R9)(R10*4), Y2
+	VORPS        rows_80000000<>+0(SB), Y1, Y3
+	VORPS        rows_80000000<>+0(SB), Y2, Y4
+	VMOVUPS      Y3, Y5
+	VMOVUPS      Y4, Y6
+	VMOVUPS      Y3, Y7
+	VMOVUPS      Y4, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y6
+	VSUBPS       Y10, Y5, Y9
+	VSUBPS       Y10, Y6, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y7
+	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y7
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y6, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y10
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y10
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
+	VMULPS       Y5, Y9, Y9
+	VANDPS       Y3, Y9, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y3
+	VMULPS       Y6, Y10, Y10
+	VANDPS       Y3, Y10, Y10
+	VADDPS       rows_3f800000<>+0(SB), Y9, Y3
+	VADDPS       rows_3f800000<>+0(SB), Y10, Y4
+	VBROADCASTSS rows_3f800000<>+0(SB), Y5
+	VBROADCASTSS rows_3f800000<>+0(SB), Y6
+	VBLENDVPS    Y1, Y9, Y5, Y5
+	VBLENDVPS    Y2, Y10, Y6, Y6
+	VMOVUPS      (CX)(R10*4), Y1
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      32(CX)(R10*4), Y1
+	VMULPS       Y1, Y6, Y6
+	VDIVPS       Y3, Y5, Y5
+	VDIVPS       Y4, Y6, Y6
+	VMOVUPS      Y5, (AX)(R10*4)
+	VMOVUPS      Y6, 32(AX)(R10*4)
+	ADDQ         $+16, R10
+	JMP          group3
+
+endgroup4:
+vector5:
 	LEAQ         8(R10), R11
 	CMPQ         R11, SI
-	JGT          endvector4
+	JGT          endvector6
 	VMOVUPS      (R9)(R10*4), Y1
 	VORPS        rows_80000000<>+0(SB), Y1, Y2
 	VMOVUPS      Y2, Y3
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y3
-	VSUBPS       Y4, Y3, Y4
-	VMOVUPS      Y2, Y5
-	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      Y2, Y4
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y3
+	VSUBPS       Y5, Y3, Y5
+	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y2, Y2
-	VMULPS       Y3, Y4, Y4
-	VANDPS       Y2, Y4, Y4
-	VADDPS       rows_3f800000<>+0(SB), Y4, Y2
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VBLENDVPS    Y1, Y4, Y3, Y3
+	VBLENDVPS    Y1, Y5, Y3, Y3
 	VMOVUPS      (CX)(R10*4), Y1
 	VMULPS       Y1, Y3, Y3
 	VDIVPS       Y2, Y3, Y3
 	VMOVUPS      Y3, (AX)(R10*4)
 	ADDQ         $+8, R10
-	JMP          vector3
+	JMP          vector5
 
-endvector4:
+endvector6:
 	CMPQ         R10, BX
-	JGE          done5
+	JGE          done7
 	VMASKMOVPS   (R9)(R10*4), Y0, Y1
 	VORPS        rows_80000000<>+0(SB), Y1, Y2
 	VMOVUPS      Y2, Y3
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y3
-	VSUBPS       Y4, Y3, Y4
-	VMOVUPS      Y2, Y5
-	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      Y2, Y4
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y3
+	VSUBPS       Y5, Y3, Y5
+	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y2, Y2
-	VMULPS       Y3, Y4, Y4
-	VANDPS       Y2, Y4, Y4
-	VADDPS       rows_3f800000<>+0(SB), Y4, Y2
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VBLENDVPS    Y1, Y4, Y3, Y3
+	VBLENDVPS    Y1, Y5, Y3, Y3
 	VMASKMOVPS   (CX)(R10*4), Y0, Y1
 	VMULPS       Y1, Y3, Y3
 	VDIVPS       Y2, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (AX)(R10*4)
 
-done5:
+done7:
 	ADDQ R8, CX
 	ADDQ R8, R9
 	ADDQ DI, AX
@@ -3742,86 +4436,161 @@ TEXT ·gluGradAVX2(SB), NOSPLIT, $0-88
 row1:
 	XORQ R12, R12
 
-vector3:
+group3:
+	LEAQ         16(R12), R13
+	CMPQ         R13, DI
+	JGT          endgroup4
+	VMOVUPS      (R10)(R12*4), Y1
+	VMOVUPS      32(R10)(R12*4), Y2
+	VORPS        rows_80000000<>+0(SB), Y1, Y3
+	VORPS        rows_80000000<>+0(SB), Y2, Y4
+	VMOVUPS      Y3, Y5
+	VMOVUPS      Y4, Y6
+	VMOVUPS      Y3, Y7
+	VMOVUPS      Y4, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y6
+	VSUBPS       Y10, Y5, Y9
+	VSUBPS       Y10, Y6, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y7
+	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y7
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y6, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y10
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y10
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
+	VMULPS       Y5, Y9, Y9
+	VANDPS       Y3, Y9, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y3
+	VMULPS       Y6, Y10, Y10
+	VANDPS       Y3, Y10, Y10
+	VADDPS       rows_3f800000<>+0(SB), Y9, Y3
+	VADDPS       rows_3f800000<>+0(SB), Y10, Y4
+	VBROADCASTSS rows_3f800000<>+0(SB), Y5
+	VBROADCASTSS rows_3f800000<>+0(SB), Y6
+	VBLENDVPS    Y1, Y9, Y5, Y5
+	VBLENDVPS    Y2, Y10, Y6, Y6
+	VBROADCASTSS rows_3f800000<>+0(SB), Y1
+	VDIVPS       Y3, Y1, Y1
+	VMOVUPS      (CX)(R12*4), Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VMOVUPS      Y5, (AX)(R12*4)
+	VMULPS       Y1, Y9, Y9
+	VMULPS       Y2, Y9, Y9
+	VMOVUPS      (DX)(R12*4), Y1
+	VMULPS       Y1, Y9, Y9
+	VMOVUPS      Y9, (R11)(R12*4)
+	VBROADCASTSS rows_3f800000<>+0(SB), Y1
+	VDIVPS       Y4, Y1, Y1
+	VMOVUPS      32(CX)(R12*4), Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      Y6, 32(AX)(R12*4)
+	VMULPS       Y1, Y10, Y10
+	VMULPS       Y2, Y10, Y10
+	VMOVUPS      32(DX)(R12*4), Y1
+	VMULPS       Y1, Y10, Y10
+	VMOVUPS      Y10, 32(R11)(R12*4)
+	ADDQ         $+16, R12
+	JMP          group3
+
+endgroup4:
+vector5:
 	LEAQ         8(R12), R13
 	CMPQ         R13, DI
-	JGT          endvector4
+	JGT          endvector6
 	VMOVUPS      (R10)(R12*4), Y1
 	VORPS        rows_80000000<>+0(SB), Y1, Y2
 	VMOVUPS      Y2, Y3
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y3
-	VSUBPS       Y4, Y3, Y4
-	VMOVUPS      Y2, Y5
-	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      Y2, Y4
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y3
+	VSUBPS       Y5, Y3, Y5
+	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y2, Y2
-	VMULPS       Y3, Y4, Y4
-	VANDPS       Y2, Y4, Y4
-	VADDPS       rows_3f800000<>+0(SB), Y4, Y2
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VBLENDVPS    Y1, Y4, Y3, Y3
+	VBLENDVPS    Y1, Y5, Y3, Y3
 	VBROADCASTSS rows_3f800000<>+0(SB), Y1
 	VDIVPS       Y2, Y1, Y1
 	VMOVUPS      (CX)(R12*4), Y2
 	VMULPS       Y1, Y2, Y2
 	VMULPS       Y2, Y3, Y3
 	VMOVUPS      Y3, (AX)(R12*4)
-	VMULPS       Y1, Y4, Y4
-	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
 	VMOVUPS      (DX)(R12*4), Y1
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, (R11)(R12*4)
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      Y5, (R11)(R12*4)
 	ADDQ         $+8, R12
-	JMP          vector3
+	JMP          vector5
 
-endvector4:
+endvector6:
 	CMPQ         R12, SI
-	JGE          done5
+	JGE          done7
 	VMASKMOVPS   (R10)(R12*4), Y0, Y1
 	VORPS        rows_80000000<>+0(SB), Y1, Y2
 	VMOVUPS      Y2, Y3
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y3
-	VSUBPS       Y4, Y3, Y4
-	VMOVUPS      Y2, Y5
-	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      Y2, Y4
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y3
+	VSUBPS       Y5, Y3, Y5
+	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y4
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y5
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y2, Y2
-	VMULPS       Y3, Y4, Y4
-	VANDPS       Y2, Y4, Y4
-	VADDPS       rows_3f800000<>+0(SB), Y4, Y2
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VBLENDVPS    Y1, Y4, Y3, Y3
+	VBLENDVPS    Y1, Y5, Y3, Y3
 	VBROADCASTSS rows_3f800000<>+0(SB), Y1
 	VDIVPS       Y2, Y1, Y1
 	VMASKMOVPS   (CX)(R12*4), Y0, Y2
 	VMULPS       Y1, Y2, Y2
 	VMULPS       Y2, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (AX)(R12*4)
-	VMULPS       Y1, Y4, Y4
-	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
 	VMASKMOVPS   (DX)(R12*4), Y0, Y1
-	VMULPS       Y1, Y4, Y4
-	VMASKMOVPS   Y4, Y0, (R11)(R12*4)
+	VMULPS       Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (R11)(R12*4)
 
-done5:
+done7:
 	ADDQ R9, DX
 	ADDQ R9, R10
 	ADDQ R9, AX
@@ -3861,26 +4630,26 @@ vector1:
 	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
 	VORPS        rows_80000000<>+0(SB), Y2, Y3
 	VMOVUPS      Y3, Y4
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y4
-	VSUBPS       Y5, Y4, Y5
-	VMOVUPS      Y3, Y6
-	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y6
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      Y3, Y5
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y4
+	VSUBPS       Y6, Y4, Y6
+	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y5
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
-	VMULPS       Y4, Y5, Y5
-	VANDPS       Y3, Y5, Y5
-	VADDPS       rows_3f800000<>+0(SB), Y5, Y3
+	VMULPS       Y4, Y6, Y6
+	VANDPS       Y3, Y6, Y6
+	VADDPS       rows_3f800000<>+0(SB), Y6, Y3
 	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y2, Y5, Y4, Y4
+	VBLENDVPS    Y2, Y6, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMOVUPS      Y4, (AX)(SI*4)
@@ -3898,26 +4667,26 @@ endvector2:
 	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
 	VORPS        rows_80000000<>+0(SB), Y2, Y3
 	VMOVUPS      Y3, Y4
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y5, Y4
-	VSUBPS       Y5, Y4, Y5
-	VMOVUPS      Y3, Y6
-	VFNMADD231PS rows_3f318000<>+0(SB), Y5, Y6
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      Y3, Y5
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y4
+	VSUBPS       Y6, Y4, Y6
+	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y5
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y5
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y5
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
-	VMULPS       Y4, Y5, Y5
-	VANDPS       Y3, Y5, Y5
-	VADDPS       rows_3f800000<>+0(SB), Y5, Y3
+	VMULPS       Y4, Y6, Y6
+	VANDPS       Y3, Y6, Y6
+	VADDPS       rows_3f800000<>+0(SB), Y6, Y3
 	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y2, Y5, Y4, Y4
+	VBLENDVPS    Y2, Y6, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMASKMOVPS   Y4, Y0, (AX)(SI*4)
@@ -3954,39 +4723,39 @@ vector1:
 	VMULPS       rows_3fcc422a<>+0(SB), Y3, Y3
 	VORPS        rows_80000000<>+0(SB), Y3, Y4
 	VMOVUPS      Y4, Y5
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y5
-	VSUBPS       Y6, Y5, Y6
-	VMOVUPS      Y4, Y7
-	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y7
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y7
+	VMOVUPS      Y4, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y7
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y7, Y5
+	VSUBPS       Y7, Y5, Y7
+	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y6
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y6
 	VPSLLD       $0x17, Y5, Y5
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
-	VMULPS       Y5, Y6, Y6
-	VANDPS       Y4, Y6, Y6
-	VADDPS       rows_3f800000<>+0(SB), Y6, Y4
+	VMULPS       Y5, Y7, Y7
+	VANDPS       Y4, Y7, Y7
+	VADDPS       rows_3f800000<>+0(SB), Y7, Y4
 	VBROADCASTSS rows_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y3, Y6, Y5, Y5
+	VBLENDVPS    Y3, Y7, Y5, Y5
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
 	VDIVPS       Y4, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y3, Y6, Y6
+	VMULPS       Y3, Y7, Y7
+	VMULPS       Y3, Y7, Y7
 	VMULPS       rows_3e095d4f<>+0(SB), Y2, Y2
 	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
 	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VMULPS       Y1, Y6, Y6
-	VFMADD213PS  Y5, Y2, Y6
+	VMULPS       Y1, Y7, Y7
+	VFMADD213PS  Y5, Y2, Y7
 	VMOVUPS      (CX)(DI*4), Y1
-	VMULPS       Y1, Y6, Y6
-	VMOVUPS      Y6, (AX)(DI*4)
+	VMULPS       Y1, Y7, Y7
+	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	JMP          vector1
 
@@ -4001,39 +4770,39 @@ endvector2:
 	VMULPS       rows_3fcc422a<>+0(SB), Y3, Y3
 	VORPS        rows_80000000<>+0(SB), Y3, Y4
 	VMOVUPS      Y4, Y5
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y5
-	VSUBPS       Y6, Y5, Y6
-	VMOVUPS      Y4, Y7
-	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y7
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y7
+	VMOVUPS      Y4, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y7
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y7, Y5
+	VSUBPS       Y7, Y5, Y7
+	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y6
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y6
 	VPSLLD       $0x17, Y5, Y5
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y6
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
-	VMULPS       Y5, Y6, Y6
-	VANDPS       Y4, Y6, Y6
-	VADDPS       rows_3f800000<>+0(SB), Y6, Y4
+	VMULPS       Y5, Y7, Y7
+	VANDPS       Y4, Y7, Y7
+	VADDPS       rows_3f800000<>+0(SB), Y7, Y4
 	VBROADCASTSS rows_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y3, Y6, Y5, Y5
+	VBLENDVPS    Y3, Y7, Y5, Y5
 	VBROADCASTSS rows_3f800000<>+0(SB), Y3
 	VDIVPS       Y4, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y3, Y6, Y6
+	VMULPS       Y3, Y7, Y7
+	VMULPS       Y3, Y7, Y7
 	VMULPS       rows_3e095d4f<>+0(SB), Y2, Y2
 	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
 	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VMULPS       Y1, Y6, Y6
-	VFMADD213PS  Y5, Y2, Y6
+	VMULPS       Y1, Y7, Y7
+	VFMADD213PS  Y5, Y2, Y7
 	VMASKMOVPS   (CX)(DI*4), Y0, Y1
-	VMULPS       Y1, Y6, Y6
-	VMASKMOVPS   Y6, Y0, (AX)(DI*4)
+	VMULPS       Y1, Y7, Y7
+	VMASKMOVPS   Y7, Y0, (AX)(DI*4)
 
 done3:
 	VZEROUPPER
@@ -4163,156 +4932,131 @@ TEXT ·softmaxBiasAVX2(SB), NOSPLIT, $0-80
 	VMOVUPS      32(R9)(R8*4), Y3
 	MOVQ         SI, R8
 	SHLQ         $0x02, R8
-	CMPQ         BX, $0x10
+	CMPQ         SI, $0x10
 	JGT          long1
 	XORQ         DI, DI
-	XORQ         R9, R9
-	LEAQ         (BX), R10
-	CMPQ         R10, R9
-	CMOVQLT      R9, R10
-	MOVQ         $0x00000008, R11
-	CMPQ         R10, R11
-	CMOVQGT      R11, R10
-	LEAQ         rows_stairs<>+0(SB), R11
-	NEGQ         R10
-	VMOVUPS      32(R11)(R10*4), Y2
-	LEAQ         (SI), R10
-	CMPQ         R10, R9
-	CMOVQLT      R9, R10
-	MOVQ         $0x00000008, R11
-	CMPQ         R10, R11
-	CMOVQGT      R11, R10
-	LEAQ         rows_stairs<>+0(SB), R11
-	NEGQ         R10
-	VMOVUPS      32(R11)(R10*4), Y3
-	LEAQ         -8(BX), R10
-	CMPQ         R10, R9
-	CMOVQLT      R9, R10
-	MOVQ         $0x00000008, R11
-	CMPQ         R10, R11
-	CMOVQGT      R11, R10
-	LEAQ         rows_stairs<>+0(SB), R11
-	NEGQ         R10
-	VMOVUPS      32(R11)(R10*4), Y4
-	LEAQ         -8(SI), R10
-	CMPQ         R10, R9
-	CMOVQLT      R9, R10
-	MOVQ         R10, R9
+	LEAQ         (BX), R9
+	CMPQ         R9, DI
+	CMOVQLT      DI, R9
 	MOVQ         $0x00000008, R10
 	CMPQ         R9, R10
 	CMOVQGT      R10, R9
 	LEAQ         rows_stairs<>+0(SB), R10
 	NEGQ         R9
-	VMOVUPS      32(R10)(R9*4), Y5
+	VMOVUPS      32(R10)(R9*4), Y2
+	LEAQ         (SI), R9
+	CMPQ         R9, DI
+	CMOVQLT      DI, R9
+	MOVQ         $0x00000008, R10
+	CMPQ         R9, R10
+	CMOVQGT      R10, R9
+	LEAQ         rows_stairs<>+0(SB), R10
+	NEGQ         R9
+	VMOVUPS      32(R10)(R9*4), Y3
+	LEAQ         -8(BX), BX
+	CMPQ         BX, DI
+	CMOVQLT      DI, BX
+	MOVQ         $0x00000008, R9
+	CMPQ         BX, R9
+	CMOVQGT      R9, BX
+	LEAQ         rows_stairs<>+0(SB), R9
+	NEGQ         BX
+	VMOVUPS      32(R9)(BX*4), Y4
+	LEAQ         -8(SI), BX
+	CMPQ         BX, DI
+	CMOVQLT      DI, BX
+	MOVQ         $0x00000008, SI
+	CMPQ         BX, SI
+	CMOVQGT      SI, BX
+	LEAQ         rows_stairs<>+0(SB), SI
+	NEGQ         BX
+	VMOVUPS      32(SI)(BX*4), Y5
 	TESTQ        DX, DX
 	JLE          end3
 
 row2:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y6
-	VXORPS       Y7, Y7, Y7
-	VMASKMOVPS   (AX)(DI*4), Y2, Y8
+	VMASKMOVPS   (AX)(DI*4), Y2, Y7
+	VMULPS       Y0, Y7, Y7
+	VMASKMOVPS   (CX)(DI*4), Y2, Y8
+	VFNMADD231PS Y8, Y1, Y7
+	VBROADCASTSS rows_ff800000<>+0(SB), Y8
+	VBLENDVPS    Y2, Y7, Y8, Y8
+	VMAXPS       Y8, Y6, Y6
+	VMASKMOVPS   32(AX)(DI*4), Y4, Y8
 	VMULPS       Y0, Y8, Y8
-	VMASKMOVPS   (CX)(DI*4), Y2, Y9
+	VMASKMOVPS   32(CX)(DI*4), Y4, Y9
 	VFNMADD231PS Y9, Y1, Y8
 	VBROADCASTSS rows_ff800000<>+0(SB), Y9
-	VBLENDVPS    Y2, Y8, Y9, Y9
+	VBLENDVPS    Y4, Y8, Y9, Y9
 	VMAXPS       Y9, Y6, Y6
-	VMASKMOVPS   32(AX)(DI*4), Y4, Y9
-	VMULPS       Y0, Y9, Y9
-	VMASKMOVPS   32(CX)(DI*4), Y4, Y10
-	VFNMADD231PS Y10, Y1, Y9
-	VBROADCASTSS rows_ff800000<>+0(SB), Y10
-	VBLENDVPS    Y4, Y9, Y10, Y10
-	VMAXPS       Y10, Y6, Y6
-	VPERM2F128   $0x01, Y6, Y6, Y10
-	VMAXPS       Y10, Y6, Y6
-	VPERMILPS    $0x4e, Y6, Y10
-	VMAXPS       Y10, Y6, Y6
-	VPERMILPS    $0xb1, Y6, Y10
-	VMAXPS       Y10, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y9
+	VMAXPS       Y9, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y9
+	VMAXPS       Y9, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y9
+	VMAXPS       Y9, Y6, Y6
+	VSUBPS       Y6, Y7, Y7
 	VSUBPS       Y6, Y8, Y8
-	VMOVUPS      Y8, Y10
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y11
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y11, Y10
-	VSUBPS       Y11, Y10, Y11
-	VMOVUPS      Y8, Y12
-	VFNMADD231PS rows_3f318000<>+0(SB), Y11, Y12
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y11, Y12
-	VPSLLD       $0x17, Y10, Y10
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y11
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y12, Y11
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y12, Y11
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y12, Y11
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y12, Y11
-	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y11
-	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y11
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y8
-	VMULPS       Y10, Y11, Y11
-	VANDPS       Y8, Y11, Y11
-	VANDPS       Y11, Y2, Y11
-	VADDPS       Y11, Y7, Y7
-	VSUBPS       Y6, Y9, Y9
-	VMOVUPS      Y9, Y6
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y6
-	VSUBPS       Y8, Y6, Y8
-	VMOVUPS      Y9, Y10
-	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y10
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y10
+	VMOVUPS      Y7, Y6
+	VMOVUPS      Y8, Y9
+	VMOVUPS      Y7, Y10
+	VMOVUPS      Y8, Y11
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y6
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y9
+	VSUBPS       Y13, Y6, Y12
+	VSUBPS       Y13, Y9, Y13
+	VFNMADD231PS rows_3f318000<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y13, Y11
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y13, Y11
 	VPSLLD       $0x17, Y6, Y6
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y8
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y8
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y8
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y8
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y9, Y9
-	VMULPS       Y6, Y8, Y8
-	VANDPS       Y9, Y8, Y8
-	VANDPS       Y8, Y4, Y8
-	VADDPS       Y8, Y7, Y7
-	VPERM2F128   $0x01, Y7, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VPERMILPS    $0x4e, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VPERMILPS    $0xb1, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VMOVSS       rows_3f800000<>+0(SB), X6
-	VDIVSS       X7, X6, X6
-	VBROADCASTSS X6, Y6
-	VMULPS       Y6, Y11, Y11
-	VANDPS       Y11, Y2, Y11
-	VMASKMOVPS   Y11, Y3, (AX)(DI*4)
-	VMULPS       Y6, Y8, Y8
-	VANDPS       Y8, Y4, Y8
-	VMASKMOVPS   Y8, Y5, 32(AX)(DI*4)
-	LEAQ         7(BX), R9
-	ANDQ         $-8, R9
-	CMPQ         R9, SI
-	JGE          paddone6
+	VPSLLD       $0x17, Y9, Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y12
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y13
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y7
+	VMULPS       Y6, Y12, Y12
+	VANDPS       Y7, Y12, Y12
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y6
+	VMULPS       Y9, Y13, Y13
+	VANDPS       Y6, Y13, Y13
 	VXORPS       Y6, Y6, Y6
-
-pad4:
-	LEAQ    8(R9), R10
-	CMPQ    R10, SI
-	JGT     padone5
-	VMOVUPS Y6, (AX)(R9*4)
-	MOVQ    R10, R9
-	JMP     pad4
-
-padone5:
-	CMPQ R9, SI
-	JGE  paddone6
-	MOVL $0x00000000, (AX)(R9*4)
-	INCQ R9
-	JMP  padone5
-
-paddone6:
-	ADDQ R8, AX
-	ADDQ R8, CX
-	DECQ DX
-	JNZ  row2
+	VANDPS       Y12, Y2, Y12
+	VADDPS       Y12, Y6, Y6
+	VANDPS       Y13, Y4, Y13
+	VADDPS       Y13, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VMOVSS       rows_3f800000<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y6
+	VMULPS       Y6, Y12, Y12
+	VANDPS       Y12, Y2, Y12
+	VMASKMOVPS   Y12, Y3, (AX)(DI*4)
+	VMULPS       Y6, Y13, Y13
+	VANDPS       Y13, Y4, Y13
+	VMASKMOVPS   Y13, Y5, 32(AX)(DI*4)
+	ADDQ         R8, AX
+	ADDQ         R8, CX
+	DECQ         DX
+	JNZ          row2
 
 end3:
 	VZEROUPPER
@@ -4320,16 +5064,16 @@ end3:
 
 long1:
 	TESTQ DX, DX
-	JLE   end8
+	JLE   end5
 
-row7:
+row4:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y4
 	XORQ         R9, R9
 
-vector9:
+vector6:
 	LEAQ         8(R9), R10
 	CMPQ         R10, DI
-	JGT          endvector10
+	JGT          endvector7
 	VMOVUPS      (AX)(R9*4), Y5
 	VMULPS       Y0, Y5, Y5
 	VMOVUPS      (CX)(R9*4), Y6
@@ -4337,11 +5081,11 @@ vector9:
 	VMOVUPS      Y5, (AX)(R9*4)
 	VMAXPS       Y5, Y4, Y4
 	ADDQ         $+8, R9
-	JMP          vector9
+	JMP          vector6
 
-endvector10:
+endvector7:
 	CMPQ         R9, BX
-	JGE          done11
+	JGE          done8
 	VMASKMOVPS   (AX)(R9*4), Y2, Y5
 	VMULPS       Y0, Y5, Y5
 	VMASKMOVPS   (CX)(R9*4), Y2, Y6
@@ -4351,7 +5095,7 @@ endvector10:
 	VBLENDVPS    Y2, Y5, Y6, Y6
 	VMAXPS       Y6, Y4, Y4
 
-done11:
+done8:
 	VPERM2F128 $0x01, Y4, Y4, Y5
 	VMAXPS     Y5, Y4, Y4
 	VPERMILPS  $0x4e, Y4, Y5
@@ -4361,63 +5105,63 @@ done11:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R9, R9
 
-vector12:
+vector9:
 	LEAQ         8(R9), R10
 	CMPQ         R10, DI
-	JGT          endvector13
+	JGT          endvector10
 	VMOVUPS      (AX)(R9*4), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y7
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y7
-	VSUBPS       Y8, Y7, Y8
-	VMOVUPS      Y6, Y9
-	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y9
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y9
+	VMOVUPS      Y6, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
+	VSUBPS       Y9, Y7, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
 	VPSLLD       $0x17, Y7, Y7
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
-	VMULPS       Y7, Y8, Y8
-	VANDPS       Y6, Y8, Y8
-	VADDPS       Y8, Y5, Y5
-	VMOVUPS      Y8, (AX)(R9*4)
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y6, Y9, Y9
+	VADDPS       Y9, Y5, Y5
+	VMOVUPS      Y9, (AX)(R9*4)
 	ADDQ         $+8, R9
-	JMP          vector12
+	JMP          vector9
 
-endvector13:
+endvector10:
 	CMPQ         R9, BX
-	JGE          done14
+	JGE          done11
 	VMASKMOVPS   (AX)(R9*4), Y2, Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y4
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y7
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y7, Y4
-	VSUBPS       Y7, Y4, Y7
-	VMOVUPS      Y6, Y8
-	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y8
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y8
+	VMOVUPS      Y6, Y7
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y4
+	VSUBPS       Y8, Y4, Y8
+	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y7
 	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y7
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y7
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y7
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y7, Y8
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y7, Y8
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y7, Y8
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y7, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y8
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
-	VMULPS       Y4, Y7, Y7
-	VANDPS       Y6, Y7, Y7
-	VANDPS       Y7, Y2, Y7
-	VADDPS       Y7, Y5, Y5
-	VMASKMOVPS   Y7, Y3, (AX)(R9*4)
+	VMULPS       Y4, Y8, Y8
+	VANDPS       Y6, Y8, Y8
+	VANDPS       Y8, Y2, Y8
+	VADDPS       Y8, Y5, Y5
+	VMASKMOVPS   Y8, Y3, (AX)(R9*4)
 
-done14:
+done11:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
@@ -4429,53 +5173,53 @@ done14:
 	VBROADCASTSS X4, Y4
 	XORQ         R9, R9
 
-vector15:
+vector12:
 	LEAQ    8(R9), R10
 	CMPQ    R10, DI
-	JGT     endvector16
+	JGT     endvector13
 	VMOVUPS (AX)(R9*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R9*4)
 	ADDQ    $+8, R9
-	JMP     vector15
+	JMP     vector12
 
-endvector16:
+endvector13:
 	CMPQ       R9, BX
-	JGE        done17
+	JGE        done14
 	VMASKMOVPS (AX)(R9*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R9*4)
 
-done17:
+done14:
 	LEAQ   7(BX), R9
 	ANDQ   $-8, R9
 	CMPQ   R9, SI
-	JGE    paddone20
+	JGE    paddone17
 	VXORPS Y4, Y4, Y4
 
-pad18:
+pad15:
 	LEAQ    8(R9), R10
 	CMPQ    R10, SI
-	JGT     padone19
+	JGT     padone16
 	VMOVUPS Y4, (AX)(R9*4)
 	MOVQ    R10, R9
-	JMP     pad18
+	JMP     pad15
 
-padone19:
+padone16:
 	CMPQ R9, SI
-	JGE  paddone20
+	JGE  paddone17
 	MOVL $0x00000000, (AX)(R9*4)
 	INCQ R9
-	JMP  padone19
+	JMP  padone16
 
-paddone20:
+paddone17:
 	ADDQ R8, AX
 	ADDQ R8, CX
 	DECQ DX
-	JNZ  row7
+	JNZ  row4
 
-end8:
+end5:
 	VZEROUPPER
 	RET
 
@@ -4508,168 +5252,139 @@ TEXT ·softmaxMaskAVX2(SB), NOSPLIT, $0-84
 	MOVQ         SI, R9
 	SHLQ         $0x02, R9
 	SHLQ         $0x03, DI
-	CMPQ         BX, $0x10
+	CMPQ         SI, $0x10
 	JGT          long1
 	XORQ         R8, R8
-	XORQ         R10, R10
-	LEAQ         (BX), R11
-	CMPQ         R11, R10
-	CMOVQLT      R10, R11
-	MOVQ         $0x00000008, R12
-	CMPQ         R11, R12
-	CMOVQGT      R12, R11
-	LEAQ         rows_stairs<>+0(SB), R12
-	NEGQ         R11
-	VMOVUPS      32(R12)(R11*4), Y2
-	LEAQ         (SI), R11
-	CMPQ         R11, R10
-	CMOVQLT      R10, R11
-	MOVQ         $0x00000008, R12
-	CMPQ         R11, R12
-	CMOVQGT      R12, R11
-	LEAQ         rows_stairs<>+0(SB), R12
-	NEGQ         R11
-	VMOVUPS      32(R12)(R11*4), Y3
-	LEAQ         -8(BX), R11
-	CMPQ         R11, R10
-	CMOVQLT      R10, R11
-	MOVQ         $0x00000008, R12
-	CMPQ         R11, R12
-	CMOVQGT      R12, R11
-	LEAQ         rows_stairs<>+0(SB), R12
-	NEGQ         R11
-	VMOVUPS      32(R12)(R11*4), Y4
-	LEAQ         -8(SI), R11
-	CMPQ         R11, R10
-	CMOVQLT      R10, R11
-	MOVQ         R11, R10
+	LEAQ         (BX), R10
+	CMPQ         R10, R8
+	CMOVQLT      R8, R10
 	MOVQ         $0x00000008, R11
 	CMPQ         R10, R11
 	CMOVQGT      R11, R10
 	LEAQ         rows_stairs<>+0(SB), R11
 	NEGQ         R10
-	VMOVUPS      32(R11)(R10*4), Y5
+	VMOVUPS      32(R11)(R10*4), Y2
+	LEAQ         (SI), R10
+	CMPQ         R10, R8
+	CMOVQLT      R8, R10
+	MOVQ         $0x00000008, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y3
+	LEAQ         -8(BX), BX
+	CMPQ         BX, R8
+	CMOVQLT      R8, BX
+	MOVQ         $0x00000008, R10
+	CMPQ         BX, R10
+	CMOVQGT      R10, BX
+	LEAQ         rows_stairs<>+0(SB), R10
+	NEGQ         BX
+	VMOVUPS      32(R10)(BX*4), Y4
+	LEAQ         -8(SI), BX
+	CMPQ         BX, R8
+	CMOVQLT      R8, BX
+	MOVQ         $0x00000008, SI
+	CMPQ         BX, SI
+	CMOVQGT      SI, BX
+	LEAQ         rows_stairs<>+0(SB), SI
+	NEGQ         BX
+	VMOVUPS      32(SI)(BX*4), Y5
 	TESTQ        DX, DX
 	JLE          end3
 
 row2:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y6
-	VXORPS       Y7, Y7, Y7
-	MOVQ         R8, R10
-	SHRQ         $0x03, R10
-	MOVBLZX      (CX)(R10*1), R10
-	VMOVD        R10, X8
-	VPBROADCASTD X8, Y8
-	VPAND        Y0, Y8, Y8
-	VPCMPEQD     Y0, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VMASKMOVPS   (AX)(R8*4), Y8, Y9
-	VMULPS       Y1, Y9, Y9
-	VBROADCASTSS rows_ff800000<>+0(SB), Y10
-	VBLENDVPS    Y8, Y9, Y10, Y10
-	VMAXPS       Y10, Y6, Y6
-	MOVQ         R8, R10
-	SHRQ         $0x03, R10
-	MOVBLZX      1(CX)(R10*1), R10
-	VMOVD        R10, X10
-	VPBROADCASTD X10, Y10
-	VPAND        Y0, Y10, Y10
-	VPCMPEQD     Y0, Y10, Y10
-	VPAND        Y4, Y10, Y10
-	VMASKMOVPS   32(AX)(R8*4), Y10, Y11
-	VMULPS       Y1, Y11, Y11
-	VBROADCASTSS rows_ff800000<>+0(SB), Y12
-	VBLENDVPS    Y10, Y11, Y12, Y12
-	VMAXPS       Y12, Y6, Y6
-	VPERM2F128   $0x01, Y6, Y6, Y12
-	VMAXPS       Y12, Y6, Y6
-	VPERMILPS    $0x4e, Y6, Y12
-	VMAXPS       Y12, Y6, Y6
-	VPERMILPS    $0xb1, Y6, Y12
-	VMAXPS       Y12, Y6, Y6
-	VSUBPS       Y6, Y9, Y9
-	VMOVUPS      Y9, Y12
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y12
-	VSUBPS       Y13, Y12, Y13
-	VMOVUPS      Y9, Y14
-	VFNMADD231PS rows_3f318000<>+0(SB), Y13, Y14
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y13, Y14
-	VPSLLD       $0x17, Y12, Y12
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y13
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y14, Y13
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y14, Y13
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y14, Y13
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y14, Y13
-	VFMADD213PS  rows_3f800000<>+0(SB), Y14, Y13
-	VFMADD213PS  rows_3f800000<>+0(SB), Y14, Y13
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y9, Y9
-	VMULPS       Y12, Y13, Y13
-	VANDPS       Y9, Y13, Y13
-	VANDPS       Y13, Y8, Y13
-	VADDPS       Y13, Y7, Y7
-	VSUBPS       Y6, Y11, Y11
-	VMOVUPS      Y11, Y6
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y6
-	VSUBPS       Y8, Y6, Y8
-	VMOVUPS      Y11, Y9
-	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y9
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y9
+	MOVBLZX      (CX)(R8*1), BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQD     Y0, Y7, Y7
+	VPAND        Y2, Y7, Y7
+	VMASKMOVPS   (AX)(R8*4), Y7, Y8
+	VMULPS       Y1, Y8, Y8
+	VBROADCASTSS rows_ff800000<>+0(SB), Y9
+	VBLENDVPS    Y7, Y8, Y9, Y9
+	VMAXPS       Y9, Y6, Y6
+	MOVBLZX      1(CX)(R8*1), BX
+	VMOVD        BX, X9
+	VPBROADCASTD X9, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQD     Y0, Y9, Y9
+	VPAND        Y4, Y9, Y9
+	VMASKMOVPS   32(AX)(R8*4), Y9, Y10
+	VMULPS       Y1, Y10, Y10
+	VBROADCASTSS rows_ff800000<>+0(SB), Y11
+	VBLENDVPS    Y9, Y10, Y11, Y11
+	VMAXPS       Y11, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y11
+	VMAXPS       Y11, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y11
+	VMAXPS       Y11, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y11
+	VMAXPS       Y11, Y6, Y6
+	VSUBPS       Y6, Y8, Y8
+	VSUBPS       Y6, Y10, Y10
+	VMOVUPS      Y8, Y6
+	VMOVUPS      Y10, Y11
+	VMOVUPS      Y8, Y12
+	VMOVUPS      Y10, Y13
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y15
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y15, Y6
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y15, Y11
+	VSUBPS       Y15, Y6, Y14
+	VSUBPS       Y15, Y11, Y15
+	VFNMADD231PS rows_3f318000<>+0(SB), Y14, Y12
+	VFNMADD231PS rows_3f318000<>+0(SB), Y15, Y13
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y14, Y12
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y15, Y13
 	VPSLLD       $0x17, Y6, Y6
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y11, Y9
-	VMULPS       Y6, Y8, Y8
-	VANDPS       Y9, Y8, Y8
-	VANDPS       Y8, Y10, Y8
-	VADDPS       Y8, Y7, Y7
-	VPERM2F128   $0x01, Y7, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VPERMILPS    $0x4e, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VPERMILPS    $0xb1, Y7, Y6
-	VADDPS       Y6, Y7, Y7
-	VMOVSS       rows_3f800000<>+0(SB), X6
-	VDIVSS       X7, X6, X6
-	VBROADCASTSS X6, Y6
-	VMULPS       Y6, Y13, Y13
-	VANDPS       Y13, Y2, Y13
-	VMASKMOVPS   Y13, Y3, (AX)(R8*4)
-	VMULPS       Y6, Y8, Y8
-	VANDPS       Y8, Y4, Y8
-	VMASKMOVPS   Y8, Y5, 32(AX)(R8*4)
-	LEAQ         7(BX), R10
-	ANDQ         $-8, R10
-	CMPQ         R10, SI
-	JGE          paddone6
+	VPSLLD       $0x17, Y11, Y11
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y14
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y15
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3f800000<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3f800000<>+0(SB), Y13, Y15
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y8
+	VMULPS       Y6, Y14, Y14
+	VANDPS       Y8, Y14, Y14
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y10, Y6
+	VMULPS       Y11, Y15, Y15
+	VANDPS       Y6, Y15, Y15
 	VXORPS       Y6, Y6, Y6
-
-pad4:
-	LEAQ    8(R10), R11
-	CMPQ    R11, SI
-	JGT     padone5
-	VMOVUPS Y6, (AX)(R10*4)
-	MOVQ    R11, R10
-	JMP     pad4
-
-padone5:
-	CMPQ R10, SI
-	JGE  paddone6
-	MOVL $0x00000000, (AX)(R10*4)
-	INCQ R10
-	JMP  padone5
-
-paddone6:
-	ADDQ R9, AX
-	ADDQ DI, CX
-	DECQ DX
-	JNZ  row2
+	VANDPS       Y14, Y7, Y14
+	VADDPS       Y14, Y6, Y6
+	VANDPS       Y15, Y9, Y15
+	VADDPS       Y15, Y6, Y6
+	VPERM2F128   $0x01, Y6, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VPERMILPS    $0x4e, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VPERMILPS    $0xb1, Y6, Y7
+	VADDPS       Y7, Y6, Y6
+	VMOVSS       rows_3f800000<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y6
+	VMULPS       Y6, Y14, Y14
+	VANDPS       Y14, Y2, Y14
+	VMASKMOVPS   Y14, Y3, (AX)(R8*4)
+	VMULPS       Y6, Y15, Y15
+	VANDPS       Y15, Y4, Y15
+	VMASKMOVPS   Y15, Y5, 32(AX)(R8*4)
+	ADDQ         R9, AX
+	ADDQ         DI, CX
+	DECQ         DX
+	JNZ          row2
 
 end3:
 	VZEROUPPER
@@ -4677,16 +5392,16 @@ end3:
 
 long1:
 	TESTQ DX, DX
-	JLE   end8
+	JLE   end5
 
-row7:
+row4:
 	VBROADCASTSS rows_ff800000<>+0(SB), Y4
 	XORQ         R10, R10
 
-vector9:
+vector6:
 	LEAQ         8(R10), R11
 	CMPQ         R11, R8
-	JGT          endvector10
+	JGT          endvector7
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4701,11 +5416,11 @@ vector9:
 	VBLENDVPS    Y5, Y6, Y7, Y7
 	VMAXPS       Y7, Y4, Y4
 	ADDQ         $+8, R10
-	JMP          vector9
+	JMP          vector6
 
-endvector10:
+endvector7:
 	CMPQ         R10, BX
-	JGE          done11
+	JGE          done8
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4721,7 +5436,7 @@ endvector10:
 	VBLENDVPS    Y5, Y6, Y7, Y7
 	VMAXPS       Y7, Y4, Y4
 
-done11:
+done8:
 	VPERM2F128 $0x01, Y4, Y4, Y5
 	VMAXPS     Y5, Y4, Y4
 	VPERMILPS  $0x4e, Y4, Y5
@@ -4731,10 +5446,10 @@ done11:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R10, R10
 
-vector12:
+vector9:
 	LEAQ         8(R10), R11
 	CMPQ         R11, R8
-	JGT          endvector13
+	JGT          endvector10
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4745,32 +5460,32 @@ vector12:
 	VMASKMOVPS   (AX)(R10*4), Y6, Y7
 	VSUBPS       Y4, Y7, Y7
 	VMOVUPS      Y7, Y8
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y8
-	VSUBPS       Y9, Y8, Y9
-	VMOVUPS      Y7, Y10
-	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y10
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y10
+	VMOVUPS      Y7, Y9
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y8
+	VSUBPS       Y10, Y8, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y9
 	VPSLLD       $0x17, Y8, Y8
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y10
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y10
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y7
-	VMULPS       Y8, Y9, Y9
-	VANDPS       Y7, Y9, Y9
-	VANDPS       Y9, Y6, Y9
-	VADDPS       Y9, Y5, Y5
-	VMOVUPS      Y9, (AX)(R10*4)
+	VMULPS       Y8, Y10, Y10
+	VANDPS       Y7, Y10, Y10
+	VANDPS       Y10, Y6, Y10
+	VADDPS       Y10, Y5, Y5
+	VMOVUPS      Y10, (AX)(R10*4)
 	ADDQ         $+8, R10
-	JMP          vector12
+	JMP          vector9
 
-endvector13:
+endvector10:
 	CMPQ         R10, BX
-	JGE          done14
+	JGE          done11
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -4782,28 +5497,28 @@ endvector13:
 	VMASKMOVPS   (AX)(R10*4), Y6, Y7
 	VSUBPS       Y4, Y7, Y7
 	VMOVUPS      Y7, Y4
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y4
-	VSUBPS       Y8, Y4, Y8
-	VMOVUPS      Y7, Y9
-	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y9
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y9
+	VMOVUPS      Y7, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y4
+	VSUBPS       Y9, Y4, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
 	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
-	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y8
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y7
-	VMULPS       Y4, Y8, Y8
-	VANDPS       Y7, Y8, Y8
-	VANDPS       Y8, Y6, Y8
-	VADDPS       Y8, Y5, Y5
-	VMASKMOVPS   Y8, Y3, (AX)(R10*4)
+	VMULPS       Y4, Y9, Y9
+	VANDPS       Y7, Y9, Y9
+	VANDPS       Y9, Y6, Y9
+	VADDPS       Y9, Y5, Y5
+	VMASKMOVPS   Y9, Y3, (AX)(R10*4)
 
-done14:
+done11:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
@@ -4815,53 +5530,53 @@ done14:
 	VBROADCASTSS X4, Y4
 	XORQ         R10, R10
 
-vector15:
+vector12:
 	LEAQ    8(R10), R11
 	CMPQ    R11, R8
-	JGT     endvector16
+	JGT     endvector13
 	VMOVUPS (AX)(R10*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R10*4)
 	ADDQ    $+8, R10
-	JMP     vector15
+	JMP     vector12
 
-endvector16:
+endvector13:
 	CMPQ       R10, BX
-	JGE        done17
+	JGE        done14
 	VMASKMOVPS (AX)(R10*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R10*4)
 
-done17:
+done14:
 	LEAQ   7(BX), R10
 	ANDQ   $-8, R10
 	CMPQ   R10, SI
-	JGE    paddone20
+	JGE    paddone17
 	VXORPS Y4, Y4, Y4
 
-pad18:
+pad15:
 	LEAQ    8(R10), R11
 	CMPQ    R11, SI
-	JGT     padone19
+	JGT     padone16
 	VMOVUPS Y4, (AX)(R10*4)
 	MOVQ    R11, R10
-	JMP     pad18
+	JMP     pad15
 
-padone19:
+padone16:
 	CMPQ R10, SI
-	JGE  paddone20
+	JGE  paddone17
 	MOVL $0x00000000, (AX)(R10*4)
 	INCQ R10
-	JMP  padone19
+	JMP  padone16
 
-paddone20:
+paddone17:
 	ADDQ R9, AX
 	ADDQ DI, CX
 	DECQ DX
-	JNZ  row7
+	JNZ  row4
 
-end8:
+end5:
 	VZEROUPPER
 	RET
 
@@ -5178,10 +5893,10 @@ vector3:
 	VBROADCASTSS rows_c1a00000<>+0(SB), Y9
 	VMAXPS       Y8, Y9, Y8
 	VMOVUPS      Y8, Y9
+	VMOVUPS      Y8, Y8
 	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
 	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y9
 	VSUBPS       Y10, Y9, Y10
-	VMOVUPS      Y8, Y8
 	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y8
 	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y8
 	VPSLLD       $0x17, Y9, Y9
@@ -5225,10 +5940,10 @@ endvector4:
 	VBROADCASTSS rows_c1a00000<>+0(SB), Y9
 	VMAXPS       Y8, Y9, Y8
 	VMOVUPS      Y8, Y9
+	VMOVUPS      Y8, Y8
 	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
 	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y9
 	VSUBPS       Y10, Y9, Y10
-	VMOVUPS      Y8, Y8
 	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y8
 	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y8
 	VPSLLD       $0x17, Y9, Y9
@@ -5278,26 +5993,26 @@ vector6:
 	VANDPS       Y8, Y7, Y8
 	VMOVUPS      Y8, (CX)(R14*4)
 	VMOVUPS      Y8, Y9
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y9
-	VSUBPS       Y10, Y9, Y10
-	VMOVUPS      Y8, Y11
-	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y11
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y11
+	VMOVUPS      Y8, Y10
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y11
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y11, Y9
+	VSUBPS       Y11, Y9, Y11
+	VFNMADD231PS rows_3f318000<>+0(SB), Y11, Y10
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y11, Y10
 	VPSLLD       $0x17, Y9, Y9
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y10
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y11, Y10
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y11, Y10
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y11, Y10
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y11, Y10
-	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y10
-	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y10
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y11
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y11
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y11
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y11
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y11
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y11
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y11
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y8
-	VMULPS       Y9, Y10, Y10
-	VANDPS       Y8, Y10, Y10
-	VANDPS       Y10, Y7, Y10
-	VADDPS       Y10, Y6, Y6
-	VMOVUPS      Y10, (AX)(R14*4)
+	VMULPS       Y9, Y11, Y11
+	VANDPS       Y8, Y11, Y11
+	VANDPS       Y11, Y7, Y11
+	VADDPS       Y11, Y6, Y6
+	VMOVUPS      Y11, (AX)(R14*4)
 	ADDQ         $+8, R14
 	JMP          vector6
 
@@ -5317,26 +6032,26 @@ endvector7:
 	VANDPS       Y8, Y7, Y8
 	VMASKMOVPS   Y8, Y2, (CX)(R14*4)
 	VMOVUPS      Y8, Y5
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y5
-	VSUBPS       Y9, Y5, Y9
-	VMOVUPS      Y8, Y10
-	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y10
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y10
+	VMOVUPS      Y8, Y9
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y10, Y5
+	VSUBPS       Y10, Y5, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y10, Y9
 	VPSLLD       $0x17, Y5, Y5
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y9
-	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y10
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y10
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y10
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y8, Y8
-	VMULPS       Y5, Y9, Y9
-	VANDPS       Y8, Y9, Y9
-	VANDPS       Y9, Y7, Y9
-	VADDPS       Y9, Y6, Y6
-	VMASKMOVPS   Y9, Y2, (AX)(R14*4)
+	VMULPS       Y5, Y10, Y10
+	VANDPS       Y8, Y10, Y10
+	VANDPS       Y10, Y7, Y10
+	VADDPS       Y10, Y6, Y6
+	VMASKMOVPS   Y10, Y2, (AX)(R14*4)
 
 done8:
 	VPERM2F128   $0x01, Y6, Y6, Y5
@@ -5356,8 +6071,8 @@ done8:
 	VADDPS       rows_bf800000<>+0(SB), Y8, Y9
 	VADDPS       rows_3f800000<>+0(SB), Y8, Y8
 	VDIVPS       Y8, Y9, Y9
-	VBROADCASTSS rows_3de38e39<>+0(SB), Y10
 	VMULPS       Y9, Y9, Y8
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y10
 	VFMADD213PS  rows_3e124925<>+0(SB), Y8, Y10
 	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y8, Y10
 	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y8, Y10

@@ -6,6 +6,23 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// gate is how many vectors of a gate are in work at a time: what the registers hold.
+func (m *isa) gate() int {
+	if m.wide() {
+		return 4
+	}
+	return 2
+}
+
+// loads reads the vectors of a group from one row.
+func loads(group []at, row Register) vecs {
+	var out vecs
+	for _, a := range group {
+		out = append(out, a.load(row))
+	}
+	return out
+}
+
 func (m *isa) glu() {
 	m.text("glu", "func(y, g []float32, rows, w int)", ".")
 	y, a, rows, w := ptr("y"), ptr("g"), integer("rows"), integer("w")
@@ -14,11 +31,11 @@ func (m *isa) glu() {
 	LEAQ(Mem{Base: a, Index: bytes, Scale: 1}, b)
 	LEAQ(Mem{Base: bytes, Index: bytes, Scale: 1}, twice)
 	m.rows(rows, func() {
-		c.each(1, func(e at) {
-			_, below, top := m.sigmoid(e.load(b))
-			VMULPS(e.load(a), top, top)
-			VDIVPS(below, top, top)
-			e.store(top, y)
+		c.groups(m.gate(), func(group []at) {
+			_, below, top := m.sigmoid(loads(group, b))
+			top.all(func(i int) { VMULPS(group[i].load(a), top[i], top[i]) })
+			top.all(func(i int) { VDIVPS(below[i], top[i], top[i]) })
+			top.all(func(i int) { group[i].store(top[i], y) })
 		})
 	}, append(by(twice, a, b), by(bytes, y)...)...)
 	ret()
@@ -33,17 +50,19 @@ func (m *isa) gluGrad() {
 	LEAQ(Mem{Base: da, Index: bytes, Scale: 1}, db)
 	LEAQ(Mem{Base: bytes, Index: bytes, Scale: 1}, twice)
 	m.rows(rows, func() {
-		c.each(1, func(j at) {
-			e, below, top := m.sigmoid(j.load(b))
-			q, v := m.constant(1), m.vec()
-			VDIVPS(below, q, q)
-			VMULPS(q, j.load(dy), v)
-			VMULPS(v, top, top)
-			j.store(top, da)
-			VMULPS(q, e, e)
-			VMULPS(v, e, e)
-			VMULPS(j.load(a), e, e)
-			j.store(e, db)
+		c.groups(m.gate(), func(group []at) {
+			e, below, top := m.sigmoid(loads(group, b))
+			e.all(func(i int) {
+				q, v := m.constant(1), m.vec()
+				VDIVPS(below[i], q, q)
+				VMULPS(q, group[i].load(dy), v)
+				VMULPS(v, top[i], top[i])
+				group[i].store(top[i], da)
+				VMULPS(q, e[i], e[i])
+				VMULPS(v, e[i], e[i])
+				VMULPS(group[i].load(a), e[i], e[i])
+				group[i].store(e[i], db)
+			})
 		})
 	}, append(by(twice, a, b, da, db), by(bytes, dy)...)...)
 	ret()
@@ -71,7 +90,7 @@ func (m *isa) gelu() {
 	c.each(1, func(a at) {
 		v := a.load(x)
 		_, u := m.geluArgument(v)
-		_, below, top := m.sigmoid(u)
+		_, below, top := m.sigmoidOne(u)
 		VMULPS(v, top, top)
 		VDIVPS(below, top, top)
 		a.store(top, y)
@@ -85,7 +104,7 @@ func (m *isa) geluGrad() {
 	c.each(1, func(a at) {
 		v := a.load(x)
 		square, u := m.geluArgument(v)
-		e, below, top := m.sigmoid(u)
+		e, below, top := m.sigmoidOne(u)
 		q := m.constant(1)
 		VDIVPS(below, q, q)
 		VMULPS(q, top, top) // s
@@ -100,4 +119,9 @@ func (m *isa) geluGrad() {
 		a.store(e, dx)
 	})
 	ret()
+}
+
+func (m *isa) sigmoidOne(x VecVirtual) (e, below, top VecVirtual) {
+	es, belows, tops := m.sigmoid(vecs{x})
+	return es[0], belows[0], tops[0]
 }

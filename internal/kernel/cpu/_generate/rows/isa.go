@@ -118,9 +118,6 @@ func (m *isa) with(op, broadcastOp emit, c Mem, rest ...Op) {
 func (m *isa) mulC(x float32, a, dst Op) { m.with(VMULPS, VMULPS_BCST, float(x), a, dst) }
 func (m *isa) addC(x float32, a, dst Op) { m.with(VADDPS, VADDPS_BCST, float(x), a, dst) }
 
-// hornerC: p = p·x + c.
-func (m *isa) hornerC(c float32, x, p Op) { m.with(VFMADD213PS, VFMADD213PS_BCST, float(c), x, p) }
-
 // lanes selects lanes of a vector: an opmask, or a vector of all-ones and zero lanes. The zero value
 // selects all of them.
 type lanes struct{ reg Register }
@@ -211,20 +208,27 @@ func (m *isa) maxInto(acc, v VecVirtual, l lanes) {
 	}
 }
 
-// fold joins all lanes of v by op, in place, leaving the result in every lane. Lanes meet in the
-// order of distance w/2, ..., 1, which is the same sum in every lane since op commutes.
-func (m *isa) fold(op emit, v VecVirtual) {
-	t := m.vec()
-	if m.wide() {
-		VSHUFF32X4(U8(0x4e), v, v, t)
-		op(t, v, v)
-		VSHUFF32X4(U8(0xb1), v, v, t)
-	} else {
-		VPERM2F128(U8(0x01), v, v, t)
+// fold joins all lanes of each vector by op, in place, leaving the result in every lane. Lanes meet in
+// the order of distance w/2, ..., 1, which is the same sum in every lane since op commutes.
+func (m *isa) fold(op emit, vs ...VecVirtual) {
+	swaps := []func(v, t VecVirtual){
+		func(v, t VecVirtual) { VPERM2F128(U8(0x01), v, v, t) },
+		func(v, t VecVirtual) { VPERMILPS(U8(0x4e), v, t) },
+		func(v, t VecVirtual) { VPERMILPS(U8(0xb1), v, t) },
 	}
-	op(t, v, v)
-	for _, swap := range []uint8{0x4e, 0xb1} {
-		VPERMILPS(U8(swap), v, t)
-		op(t, v, v)
+	if m.wide() {
+		swaps = append([]func(v, t VecVirtual){
+			func(v, t VecVirtual) { VSHUFF32X4(U8(0x4e), v, v, t) },
+			func(v, t VecVirtual) { VSHUFF32X4(U8(0xb1), v, v, t) },
+		}, swaps[1:]...)
+	}
+	t := m.some(len(vs))
+	for _, swap := range swaps {
+		for i, v := range vs {
+			swap(v, t[i])
+		}
+		for i, v := range vs {
+			op(t[i], v, v)
+		}
 	}
 }

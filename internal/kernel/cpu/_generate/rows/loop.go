@@ -44,7 +44,8 @@ type at struct {
 	disp int      // elements after j
 	slot int      // which of the unrolled steps this is
 	lanes
-	pad lanes // those of the vector that lie in the padded row
+	pad  lanes    // those of the vector that lie in the padded row
+	word Register // bytes to the row's mask; nil: the mask pointer is at the row
 }
 
 func (a at) mem(row Register) Mem {
@@ -102,15 +103,18 @@ func (c *columns) groups(unroll int, step func(group []at)) {
 	Label(done)
 }
 
-// shortest is the number of columns up to which a row is kept in registers from load to store.
+// shortest is the padded length up to which a row is kept in registers from load to store.
 const shortest = 16
 
-// short returns the vectors of a row of at most shortest columns. Lanes past the end are masked, up to
-// whole vectors of them.
-func (c *columns) short() []at {
-	m, j, zero := c.m, GP64(), GP64()
-	XORQ(j, j)
+// short returns the vectors of as many rows, of at most shortest floats each, as the registers serve at
+// a time: first those of row 0, then of row 1. Lanes past the end of a row are masked, up to whole
+// vectors of them. A mask's row is words bytes long; nil where there is none.
+func (c *columns) short(words Register) [][]at {
+	m, zero, count := c.m, GP64(), 1
 	XORQ(zero, zero)
+	if m.wide() {
+		count = 4
+	}
 	clip := func(n Register, from int) lanes {
 		left := GP64()
 		LEAQ(Mem{Base: n, Disp: -from}, left)
@@ -118,11 +122,26 @@ func (c *columns) short() []at {
 		CMOVQLT(zero, left)
 		return m.below(m.atMost(left))
 	}
-	var out []at
+	var first []at
 	for i := 0; i < shortest; i += m.w {
-		out = append(out, at{c: c, j: j, disp: i, lanes: clip(c.n, i), pad: clip(c.ld, i)})
+		first = append(first, at{c: c, j: zero, disp: i, word: zero, lanes: clip(c.n, i), pad: clip(c.ld, i)})
 	}
-	return out
+	rows := [][]at{first}
+	for len(rows) < count {
+		above := rows[len(rows)-1]
+		j, word := GP64(), GP64()
+		LEAQ(Mem{Base: above[0].j, Index: c.ld, Scale: 1}, j)
+		if words != nil {
+			LEAQ(Mem{Base: above[0].word, Index: words, Scale: 1}, word)
+		}
+		var row []at
+		for _, a := range first {
+			a.j, a.word = j, word
+			row = append(row, a)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // clear writes zero to what storePadded leaves of the padding of each row.
@@ -168,6 +187,26 @@ func (m *isa) rows(count Register, body func(), steps ...stride) {
 	DECQ(count)
 	JNZ(LabelRef(loop))
 	Label(done)
+}
+
+// rowGroups emits body for len(group) rows at a time, then for one.
+func (m *isa) rowGroups(count Register, group [][]at, body func(rows [][]at), steps ...stride) {
+	if k := len(group); k > 1 {
+		loop, end := m.label("rows"), m.label("endrows")
+		Label(loop)
+		CMPQ(count, U8(k))
+		JLT(LabelRef(end))
+		body(group)
+		for _, s := range steps {
+			for range k {
+				ADDQ(s.bytes, s.p)
+			}
+		}
+		SUBQ(U8(k), count)
+		JMP(LabelRef(loop))
+		Label(end)
+	}
+	m.rows(count, func() { body(group[:1]) }, steps...)
 }
 
 // stride moves pointer p by bytes at the end of a row.

@@ -31,7 +31,7 @@ func (m *isa) join(s []VecVirtual) VecVirtual {
 func (m *isa) inverse(n Register) VecVirtual {
 	x := m.zero()
 	VCVTSI2SSQ(n, x.AsX(), x.AsX())
-	return m.invert(x)
+	return m.invert(vecs{x})[0]
 }
 
 func (m *isa) norm() {
@@ -55,7 +55,7 @@ func (m *isa) norm() {
 		rs := m.join(s)
 		VFMADD213PS(eps, inv, rs)
 		VSQRTSS(rs.AsX(), rs.AsX(), rs.AsX())
-		rs = m.invert(rs)
+		rs = m.invert(vecs{rs})[0]
 		c.each(chains, func(a at) {
 			v := a.load(x)
 			VSUBPS(mu, v, v)

@@ -21,7 +21,7 @@ func (m *isa) pointer() {
 			l := k.allowed(a)
 			v := m.load(a.mem(u), l)
 			VMULPS(scale, v, v)
-			t := m.tanh(v)
+			t := m.tanh(vecs{v})[0]
 			a.storePadded(t, th)
 			VMULPS(mult, t, t)
 			m.maxInto(top, t, l)
@@ -34,13 +34,13 @@ func (m *isa) pointer() {
 			VFMSUB213PS(top, mult, v)
 			m.keep(v, l)
 			a.storePadded(v, lp)
-			e := m.exp(v)
+			e := m.exp(vecs{v})[0]
 			m.keep(e, l)
 			VADDPS(e, sum, sum)
 			a.storePadded(e, p)
 		})
 		m.fold(VADDPS, sum)
-		q, logSum, h := m.invert(sum), m.log(sum), m.zero()
+		q, logSum, h := m.invert(vecs{sum})[0], m.log(vecs{sum})[0], m.zero()
 		c.each(1, func(a at) {
 			l := k.allowed(a)
 			v, e := a.load(lp), a.load(p)

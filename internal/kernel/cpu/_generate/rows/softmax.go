@@ -39,9 +39,12 @@ func laneBits() Mem {
 
 // allowed returns the lanes of vector a that lie in the row and are allowed.
 func (k *mask) allowed(a at) lanes {
-	piece := GP64()
-	MOVQ(a.j, piece)
-	SHRQ(U8(3), piece)
+	piece := a.word
+	if piece == nil {
+		piece = GP64()
+		MOVQ(a.j, piece)
+		SHRQ(U8(3), piece)
+	}
 	from := Mem{Base: k.row, Index: piece, Scale: 1, Disp: a.disp / 8}
 	if k.m.wide() {
 		l := K()
@@ -65,37 +68,43 @@ func (k *mask) allowed(a at) lanes {
 
 // softmax emits what both forward primitives share: score gives a vector of scores, and which selects
 // the lanes that take part.
-func (m *isa) softmax(rows Register, p Register, c *columns, which func(a at) lanes, score func(a at, l lanes) VecVirtual, steps []stride) {
+func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lanes, score func(a at, l lanes) VecVirtual, steps []stride) {
 	long := m.label("long")
-	CMPQ(c.n, U8(shortest))
+	CMPQ(c.ld, U8(shortest))
 	JGT(LabelRef(long))
-	left := GP64()
-	MOVQ(rows, left)
-	vectors := c.short()
-	m.rows(left, func() {
-		top, sum := m.constant(float32(math.Inf(-1))), m.zero()
-		var kept []lanes
-		var v []VecVirtual
-		for i, a := range vectors {
-			kept = append(kept, which(a))
-			v = append(v, score(a, kept[i]))
-			m.maxInto(top, v[i], kept[i])
+	m.rowGroups(rows, c.short(words), func(rows [][]at) {
+		var kept [][]lanes
+		var v, top, sum vecs
+		for _, row := range rows {
+			most := m.constant(float32(math.Inf(-1)))
+			var l []lanes
+			for _, a := range row {
+				l = append(l, which(a))
+				v = append(v, score(a, l[len(l)-1]))
+				m.maxInto(most, v[len(v)-1], l[len(l)-1])
+			}
+			kept, top = append(kept, l), append(top, most)
 		}
-		m.fold(VMAXPS, top)
-		for i := range vectors {
-			VSUBPS(top, v[i], v[i])
-			v[i] = m.exp(v[i])
-			m.keep(v[i], kept[i])
-			VADDPS(v[i], sum, sum)
+		m.fold(VMAXPS, top...)
+		width := len(rows[0])
+		v.all(func(i int) { VSUBPS(top[i/width], v[i], v[i]) })
+		e := m.exp(v)
+		for r := range rows {
+			s := m.zero()
+			for i, l := range kept[r] {
+				m.keep(e[r*width+i], l)
+				VADDPS(e[r*width+i], s, s)
+			}
+			sum = append(sum, s)
 		}
-		m.fold(VADDPS, sum)
+		m.fold(VADDPS, sum...)
 		q := m.invert(sum)
-		for i, a := range vectors {
-			VMULPS(q, v[i], v[i])
-			m.keepRest(v[i], a)
-			a.storePadded(v[i], p)
-		}
-		c.clear(p)
+		e.all(func(i int) {
+			a := rows[i/width][i%width]
+			VMULPS(q[i/width], e[i], e[i])
+			m.keepRest(e[i], a)
+			a.storePadded(e[i], p)
+		})
 	}, steps...)
 	ret()
 
@@ -114,13 +123,13 @@ func (m *isa) softmax(rows Register, p Register, c *columns, which func(a at) la
 			l := which(a)
 			v := m.load(a.mem(p), l)
 			VSUBPS(top, v, v)
-			e := m.exp(v)
+			e := m.exp(vecs{v})[0]
 			m.keep(e, l)
 			VADDPS(e, sum, sum)
 			a.storePadded(e, p)
 		})
 		m.fold(VADDPS, sum)
-		q := m.invert(sum)
+		q := m.invert(vecs{sum})[0]
 		c.each(1, func(a at) {
 			v := a.load(p)
 			VMULPS(q, v, v)
@@ -136,7 +145,7 @@ func (m *isa) softmaxBias() {
 	m.text("softmaxBias", "func(p, dist []float32, rows, n, ld int, scale, slope float32)", ".")
 	p, dist, rows, n, ld := ptr("p"), ptr("dist"), integer("rows"), integer("n"), integer("ld")
 	scale, slope, c, bytes := m.splat("scale"), m.splat("slope"), m.padded(n, ld), bytesOf(ld)
-	m.softmax(rows, p, c, func(a at) lanes { return a.lanes }, func(a at, l lanes) VecVirtual {
+	m.softmax(rows, p, nil, c, func(a at) lanes { return a.lanes }, func(a at, l lanes) VecVirtual {
 		v := a.load(p)
 		VMULPS(scale, v, v)
 		VFNMADD231PS(a.load(dist), slope, v)
@@ -149,7 +158,7 @@ func (m *isa) softmaxMask() {
 	p, k, rows, n, ld, words := ptr("p"), m.maskOf("mask"), integer("rows"), integer("n"), integer("ld"), integer("words")
 	scale, c, bytes := m.splat("scale"), m.padded(n, ld), bytesOf(ld)
 	SHLQ(U8(3), words)
-	m.softmax(rows, p, c, k.allowed, func(a at, l lanes) VecVirtual {
+	m.softmax(rows, p, words, c, k.allowed, func(a at, l lanes) VecVirtual {
 		v := m.load(a.mem(p), l)
 		VMULPS(scale, v, v)
 		return v
