@@ -32,8 +32,9 @@ var _ = [1]struct{}{}[unsafe.Sizeof(tile{})-14*8|
 const (
 	// rowBlock rows of A are taken through every panel before the next rows, so that they stay in L2.
 	rowBlock = 192
-	// depthBlock is the longest run of k whose panel of B stays in L1 beside the rows of A.
-	depthBlock = 128
+	// depthBlock is the longest run of k taken at once: its panel of B about fills L1, and a shard's
+	// rows, the k of a weight's gradient, are one run.
+	depthBlock = 192
 )
 
 func gemmAVX512(g *gemmArgs) {

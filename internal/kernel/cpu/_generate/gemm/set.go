@@ -72,7 +72,7 @@ func (t block) broadcast(i int) VecPhysical {
 	return t.regs[first+i%left]
 }
 
-// load moves vector j of the block's columns to register to, under the mask where it is the last.
+// loadCols moves vector j of the block's columns to register to, under the mask where it is the last.
 func (t block) loadCols(m Mem, j int, to VecPhysical) {
 	m = m.Offset(j * t.bytes)
 	if t.masked && j == t.v-1 {
@@ -91,7 +91,7 @@ func (t block) storeCols(from VecPhysical, j int, m Mem) {
 	}
 }
 
-// name is the Go name of a function of this set for v vectors.
+// fn is the Go name of a function of this set for v vectors.
 func (s set) fn(kind string, v int, masked bool) string {
 	n := fmt.Sprintf("%s%sx%d", kind, s.name, v)
 	if masked {
