@@ -117,6 +117,7 @@ func (r *run) report(control kernel.Control) EpochReport {
 	if c.Training.UseGeometricMean {
 		rep.MeanType, rep.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.LogCost/rows), n)
 	}
+	rep.GapToCPC, _ = r.meanCPC(r.refs.Costs)
 	return rep
 }
 
@@ -206,12 +207,12 @@ func (r *run) test(ctx context.Context) (Summary, error) {
 	}
 	sum.TestCPC, sum.TestSE = r.meanCPC(e.Lengths)
 	sum.TestGap, sum.TestGapSE = Gap(e.Lengths, refs.Costs)
-	sum.Example, err = example(ctx, src, e.Tours[0])
+	sum.Example, err = NewExample(ctx, src, e.Tours[0])
 	return sum, err
 }
 
-// example solves the first instance of the source beside the policy's tour.
-func example(ctx context.Context, src cvrp.Source, tour []int32) (Example, error) {
+// NewExample solves the first instance of the source beside the policy's tour of it.
+func NewExample(ctx context.Context, src cvrp.Source, tour []int32) (Example, error) {
 	b := cvrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 0)
 	x := Example{Problem: b.Problem(0), Policy: cvrp.FromTour(tour)}

@@ -66,7 +66,8 @@ type EpochReport struct {
 	ValSE      *float64 `json:"val_se"`
 	ValGap     *float64 `json:"val_gap"` // a fraction, paired
 	ValGapSE   *float64 `json:"val_gap_se"`
-	GapTo      string   `json:"gap_to"` // optimum or savings
+	GapTo      string   `json:"gap_to"`     // optimum or savings
+	GapToCPC   float64  `json:"gap_to_cpc"` // its cost on the validation set
 	ValSeconds float64  `json:"val_seconds"`
 	Best       bool     `json:"best"` // the lowest val_cpc so far
 
