@@ -1840,10 +1840,99 @@ done10:
 	VPXORD     Z5, Z5, Z5
 	XORQ       CX, CX
 
-vector11:
+group11:
+	LEAQ              64(CX), R10
+	CMPQ              R10, R8
+	JGT               endgroup12
+	VMOVUPS           (AX)(CX*4), Z3
+	VSUBPS            Z2, Z3, Z3
+	VMOVUPS           64(AX)(CX*4), Z4
+	VSUBPS            Z2, Z4, Z4
+	VMOVUPS           128(AX)(CX*4), Z7
+	VSUBPS            Z2, Z7, Z7
+	VMOVUPS           192(AX)(CX*4), Z8
+	VSUBPS            Z2, Z8, Z8
+	VMOVUPS           Z3, Z9
+	VMOVUPS           Z4, Z10
+	VMOVUPS           Z7, Z11
+	VMOVUPS           Z8, Z12
+	VMOVUPS           Z3, Z13
+	VMOVUPS           Z4, Z14
+	VMOVUPS           Z7, Z15
+	VMOVUPS           Z8, Z16
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z20
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z20, Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z20, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z20, Z11
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z20, Z12
+	VSUBPS            Z20, Z9, Z17
+	VSUBPS            Z20, Z10, Z18
+	VSUBPS            Z20, Z11, Z19
+	VSUBPS            Z20, Z12, Z20
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z20, Z16
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z20, Z16
+	VPSLLD            $0x17, Z9, Z9
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VPSLLD            $0x17, Z12, Z12
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z20
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K3
+	VMULPS.Z          Z9, Z17, K3, Z17
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K3
+	VMULPS.Z          Z10, Z18, K3, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z7, K3
+	VMULPS.Z          Z11, Z19, K3, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z8, K3
+	VMULPS.Z          Z12, Z20, K3, Z20
+	VADDPS            Z17, Z5, Z5
+	VMOVUPS           Z17, (AX)(CX*4)
+	VADDPS            Z18, Z5, Z5
+	VMOVUPS           Z18, 64(AX)(CX*4)
+	VADDPS            Z19, Z5, Z5
+	VMOVUPS           Z19, 128(AX)(CX*4)
+	VADDPS            Z20, Z5, Z5
+	VMOVUPS           Z20, 192(AX)(CX*4)
+	ADDQ              $+64, CX
+	JMP               group11
+
+endgroup12:
+vector13:
 	LEAQ              16(CX), R10
 	CMPQ              R10, R8
-	JGT               endvector12
+	JGT               endvector14
 	VMOVUPS           (AX)(CX*4), Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z4
@@ -1866,11 +1955,11 @@ vector11:
 	VADDPS            Z8, Z5, Z5
 	VMOVUPS           Z8, (AX)(CX*4)
 	ADDQ              $+16, CX
-	JMP               vector11
+	JMP               vector13
 
-endvector12:
+endvector14:
 	CMPQ              CX, SI
-	JGE               done13
+	JGE               done15
 	VMOVUPS.Z         (AX)(CX*4), K1, Z3
 	VSUBPS            Z2, Z3, Z3
 	VMOVUPS           Z3, Z2
@@ -1894,7 +1983,7 @@ endvector12:
 	VADDPS            Z7, Z5, Z5
 	VMOVUPS           Z7, K2, (AX)(CX*4)
 
-done13:
+done15:
 	VSHUFF32X4   $0x4e, Z5, Z5, Z2
 	VADDPS       Z2, Z5, Z5
 	VSHUFF32X4   $0xb1, Z5, Z5, Z2
@@ -1908,47 +1997,47 @@ done13:
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-vector14:
+vector16:
 	LEAQ    16(CX), R10
 	CMPQ    R10, R8
-	JGT     endvector15
+	JGT     endvector17
 	VMOVUPS (AX)(CX*4), Z3
 	VMULPS  Z2, Z3, Z3
 	VMOVUPS Z3, (AX)(CX*4)
 	ADDQ    $+16, CX
-	JMP     vector14
+	JMP     vector16
 
-endvector15:
+endvector17:
 	CMPQ      CX, SI
-	JGE       done16
+	JGE       done18
 	VMOVUPS.Z (AX)(CX*4), K1, Z3
 	VMULPS    Z2, Z3, Z3
 	VMOVAPS.Z Z3, K1, Z3
 	VMOVUPS   Z3, K2, (AX)(CX*4)
 
-done16:
+done18:
 	LEAQ   15(SI), CX
 	ANDQ   $-16, CX
 	CMPQ   CX, DI
-	JGE    paddone19
+	JGE    paddone21
 	VPXORD Z6, Z6, Z6
 
-pad17:
+pad19:
 	LEAQ    16(CX), R10
 	CMPQ    R10, DI
-	JGT     padone18
+	JGT     padone20
 	VMOVUPS Z6, (AX)(CX*4)
 	MOVQ    R10, CX
-	JMP     pad17
+	JMP     pad19
 
-padone18:
+padone20:
 	CMPQ CX, DI
-	JGE  paddone19
+	JGE  paddone21
 	MOVL $0x00000000, (AX)(CX*4)
 	INCQ CX
-	JMP  padone18
+	JMP  padone20
 
-paddone19:
+paddone21:
 	ADDQ R9, AX
 	ADDQ R9, DX
 	DECQ BX
@@ -2344,10 +2433,115 @@ done10:
 	VPXORD     Z3, Z3, Z3
 	XORQ       CX, CX
 
-vector11:
+group11:
+	LEAQ              64(CX), R11
+	CMPQ              R11, R9
+	JGT               endgroup12
+	MOVQ              CX, R11
+	SHRQ              $0x03, R11
+	KMOVW             (DX)(R11*1), K3
+	VMOVUPS.Z         (AX)(CX*4), K3, Z2
+	VSUBPS            Z1, Z2, Z2
+	MOVQ              CX, R11
+	SHRQ              $0x03, R11
+	KMOVW             2(DX)(R11*1), K4
+	VMOVUPS.Z         64(AX)(CX*4), K4, Z5
+	VSUBPS            Z1, Z5, Z5
+	MOVQ              CX, R11
+	SHRQ              $0x03, R11
+	KMOVW             4(DX)(R11*1), K5
+	VMOVUPS.Z         128(AX)(CX*4), K5, Z6
+	VSUBPS            Z1, Z6, Z6
+	MOVQ              CX, R11
+	SHRQ              $0x03, R11
+	KMOVW             6(DX)(R11*1), K6
+	VMOVUPS.Z         192(AX)(CX*4), K6, Z7
+	VSUBPS            Z1, Z7, Z7
+	VMOVUPS           Z2, Z8
+	VMOVUPS           Z5, Z9
+	VMOVUPS           Z6, Z10
+	VMOVUPS           Z7, Z11
+	VMOVUPS           Z2, Z12
+	VMOVUPS           Z5, Z13
+	VMOVUPS           Z6, Z14
+	VMOVUPS           Z7, Z15
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z19
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z8
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z11
+	VSUBPS            Z19, Z8, Z16
+	VSUBPS            Z19, Z9, Z17
+	VSUBPS            Z19, Z10, Z18
+	VSUBPS            Z19, Z11, Z19
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VPSLLD            $0x17, Z8, Z8
+	VPSLLD            $0x17, Z9, Z9
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K7
+	VMULPS.Z          Z8, Z16, K7, Z16
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K7
+	VMULPS.Z          Z9, Z17, K7, Z17
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K7
+	VMULPS.Z          Z10, Z18, K7, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z7, K7
+	VMULPS.Z          Z11, Z19, K7, Z19
+	VMOVAPS.Z         Z16, K3, Z16
+	VADDPS            Z16, Z3, Z3
+	VMOVUPS           Z16, (AX)(CX*4)
+	VMOVAPS.Z         Z17, K4, Z17
+	VADDPS            Z17, Z3, Z3
+	VMOVUPS           Z17, 64(AX)(CX*4)
+	VMOVAPS.Z         Z18, K5, Z18
+	VADDPS            Z18, Z3, Z3
+	VMOVUPS           Z18, 128(AX)(CX*4)
+	VMOVAPS.Z         Z19, K6, Z19
+	VADDPS            Z19, Z3, Z3
+	VMOVUPS           Z19, 192(AX)(CX*4)
+	ADDQ              $+64, CX
+	JMP               group11
+
+endgroup12:
+vector13:
 	LEAQ              16(CX), R11
 	CMPQ              R11, R9
-	JGT               endvector12
+	JGT               endvector14
 	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
@@ -2374,11 +2568,11 @@ vector11:
 	VADDPS            Z7, Z3, Z3
 	VMOVUPS           Z7, (AX)(CX*4)
 	ADDQ              $+16, CX
-	JMP               vector11
+	JMP               vector13
 
-endvector12:
+endvector14:
 	CMPQ              CX, SI
-	JGE               done13
+	JGE               done15
 	MOVQ              CX, R11
 	SHRQ              $0x03, R11
 	KMOVW             (DX)(R11*1), K3
@@ -2406,7 +2600,7 @@ endvector12:
 	VADDPS            Z6, Z3, Z3
 	VMOVUPS           Z6, K2, (AX)(CX*4)
 
-done13:
+done15:
 	VSHUFF32X4   $0x4e, Z3, Z3, Z1
 	VADDPS       Z1, Z3, Z3
 	VSHUFF32X4   $0xb1, Z3, Z3, Z1
@@ -2420,47 +2614,47 @@ done13:
 	VBROADCASTSS X1, Z1
 	XORQ         CX, CX
 
-vector14:
+vector16:
 	LEAQ    16(CX), R11
 	CMPQ    R11, R9
-	JGT     endvector15
+	JGT     endvector17
 	VMOVUPS (AX)(CX*4), Z2
 	VMULPS  Z1, Z2, Z2
 	VMOVUPS Z2, (AX)(CX*4)
 	ADDQ    $+16, CX
-	JMP     vector14
+	JMP     vector16
 
-endvector15:
+endvector17:
 	CMPQ      CX, SI
-	JGE       done16
+	JGE       done18
 	VMOVUPS.Z (AX)(CX*4), K1, Z2
 	VMULPS    Z1, Z2, Z2
 	VMOVAPS.Z Z2, K1, Z2
 	VMOVUPS   Z2, K2, (AX)(CX*4)
 
-done16:
+done18:
 	LEAQ   15(SI), CX
 	ANDQ   $-16, CX
 	CMPQ   CX, DI
-	JGE    paddone19
+	JGE    paddone21
 	VPXORD Z4, Z4, Z4
 
-pad17:
+pad19:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DI
-	JGT     padone18
+	JGT     padone20
 	VMOVUPS Z4, (AX)(CX*4)
 	MOVQ    R11, CX
-	JMP     pad17
+	JMP     pad19
 
-padone18:
+padone20:
 	CMPQ CX, DI
-	JGE  paddone19
+	JGE  paddone21
 	MOVL $0x00000000, (AX)(CX*4)
 	INCQ CX
-	JMP  padone18
+	JMP  padone20
 
-paddone19:
+paddone21:
 	ADDQ R10, AX
 	ADDQ R8, DX
 	DECQ BX
@@ -2756,24 +2950,417 @@ TEXT ·pointerAVX512(SB), NOSPLIT, $0-184
 	KMOVW        R14, K2
 	VBROADCASTSS scale+176(FP), Z0
 	VBROADCASTSS mult+180(FP), Z1
-	MOVQ         R12, CX
-	SHLQ         $0x02, CX
+	MOVQ         R12, R14
+	SHLQ         $0x02, R14
 	SHLQ         $0x03, R10
-	TESTQ        R9, R9
-	JLE          end2
+	CMPQ         R12, $0x10
+	JGT          long1
+	XORQ         R13, R13
+	LEAQ         (R11), CX
+	CMPQ         CX, R13
+	CMOVQLT      R13, CX
+	MOVQ         $0x00000010, R11
+	CMPQ         CX, R11
+	CMOVQGT      R11, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	DECQ         R11
+	KMOVW        R11, K1
+	LEAQ         (R12), CX
+	CMPQ         CX, R13
+	CMOVQLT      R13, CX
+	MOVQ         $0x00000010, R11
+	CMPQ         CX, R11
+	CMOVQGT      R11, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	DECQ         R11
+	KMOVW        R11, K2
+	LEAQ         (R13)(R12*1), CX
+	LEAQ         (R13)(R10*1), R11
 
-row1:
+rows2:
+	CMPQ              R9, $0x02
+	JLT               endrows3
+	KMOVW             (R8)(R13*1), K3
+	KANDW             K1, K3, K3
+	VMOVUPS.Z         (DI)(R13*4), K3, Z2
+	VMULPS            Z0, Z2, Z2
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z3
+	VPXORD            Z4, Z4, Z4
+	VPXORD            Z5, Z5, Z5
+	KMOVW             (R8)(R11*1), K4
+	KANDW             K1, K4, K4
+	VMOVUPS.Z         (DI)(CX*4), K4, Z6
+	VMULPS            Z0, Z6, Z6
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z7
+	VPXORD            Z8, Z8, Z8
+	VPXORD            Z9, Z9, Z9
+	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z10
+	VORPS.BCST        rows_80000000<>+0(SB), Z6, Z11
+	VADDPS            Z10, Z10, Z10
+	VADDPS            Z11, Z11, Z11
+	VBROADCASTSS      rows_c1a00000<>+0(SB), Z12
+	VMAXPS            Z10, Z12, Z10
+	VMAXPS            Z11, Z12, Z11
+	VMOVUPS           Z10, Z12
+	VMOVUPS           Z11, Z15
+	VMOVUPS           Z10, Z10
+	VMOVUPS           Z11, Z11
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z17
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z17, Z12
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z17, Z15
+	VSUBPS            Z17, Z12, Z16
+	VSUBPS            Z17, Z15, Z17
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z10
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z10
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z11
+	VPSLLD            $0x17, Z12, Z12
+	VPSLLD            $0x17, Z15, Z15
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z10, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z10, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z10, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z10, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z17
+	VMULPS            Z10, Z16, Z16
+	VMULPS            Z11, Z17, Z17
+	VFMADD213PS       Z10, Z10, Z16
+	VFMADD213PS       Z11, Z11, Z17
+	VADDPS.BCST       rows_bf800000<>+0(SB), Z12, Z10
+	VADDPS.BCST       rows_bf800000<>+0(SB), Z15, Z11
+	VFMADD213PS       Z10, Z12, Z16
+	VFMADD213PS       Z11, Z15, Z17
+	VADDPS.BCST       rows_40000000<>+0(SB), Z16, Z10
+	VADDPS.BCST       rows_40000000<>+0(SB), Z17, Z11
+	VDIVPS            Z10, Z16, Z16
+	VDIVPS            Z11, Z17, Z17
+	VANDPS.BCST       rows_80000000<>+0(SB), Z2, Z2
+	VANDPS.BCST       rows_7fffffff<>+0(SB), Z16, Z16
+	VORPS             Z2, Z16, Z16
+	VANDPS.BCST       rows_80000000<>+0(SB), Z6, Z2
+	VANDPS.BCST       rows_7fffffff<>+0(SB), Z17, Z17
+	VORPS             Z2, Z17, Z17
+	VMOVUPS           Z16, K2, (BX)(R13*4)
+	VMULPS            Z1, Z16, Z16
+	VMAXPS            Z16, Z3, K3, Z3
+	VMOVUPS           Z17, K2, (BX)(CX*4)
+	VMULPS            Z1, Z17, Z17
+	VMAXPS            Z17, Z7, K4, Z7
+	VSHUFF32X4        $0x4e, Z3, Z3, Z2
+	VSHUFF32X4        $0x4e, Z7, Z7, Z6
+	VMAXPS            Z2, Z3, Z3
+	VMAXPS            Z6, Z7, Z7
+	VSHUFF32X4        $0xb1, Z3, Z3, Z2
+	VSHUFF32X4        $0xb1, Z7, Z7, Z6
+	VMAXPS            Z2, Z3, Z3
+	VMAXPS            Z6, Z7, Z7
+	VPERMILPS         $0x4e, Z3, Z2
+	VPERMILPS         $0x4e, Z7, Z6
+	VMAXPS            Z2, Z3, Z3
+	VMAXPS            Z6, Z7, Z7
+	VPERMILPS         $0xb1, Z3, Z2
+	VPERMILPS         $0xb1, Z7, Z6
+	VMAXPS            Z2, Z3, Z3
+	VMAXPS            Z6, Z7, Z7
+	VSUBPS            Z3, Z16, Z16
+	VSUBPS            Z7, Z17, Z17
+	VMOVUPS           Z16, Z2
+	VMOVUPS           Z17, Z3
+	VMOVUPS           Z16, Z6
+	VMOVUPS           Z17, Z7
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z11
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z11, Z2
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z11, Z3
+	VSUBPS            Z11, Z2, Z10
+	VSUBPS            Z11, Z3, Z11
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z10, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z11, Z7
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z10, Z6
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z11, Z7
+	VPSLLD            $0x17, Z2, Z2
+	VPSLLD            $0x17, Z3, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z10
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z11
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z7, Z11
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z7, Z11
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z7, Z11
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z7, Z11
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z11
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z10
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z7, Z11
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z16, K5
+	VMULPS.Z          Z2, Z10, K5, Z10
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z17, K5
+	VMULPS.Z          Z3, Z11, K5, Z11
+	VMOVAPS.Z         Z10, K3, Z10
+	VADDPS            Z10, Z4, Z4
+	VMOVAPS.Z         Z11, K4, Z11
+	VADDPS            Z11, Z8, Z8
+	VSHUFF32X4        $0x4e, Z4, Z4, Z2
+	VSHUFF32X4        $0x4e, Z8, Z8, Z3
+	VADDPS            Z2, Z4, Z4
+	VADDPS            Z3, Z8, Z8
+	VSHUFF32X4        $0xb1, Z4, Z4, Z2
+	VSHUFF32X4        $0xb1, Z8, Z8, Z3
+	VADDPS            Z2, Z4, Z4
+	VADDPS            Z3, Z8, Z8
+	VPERMILPS         $0x4e, Z4, Z2
+	VPERMILPS         $0x4e, Z8, Z3
+	VADDPS            Z2, Z4, Z4
+	VADDPS            Z3, Z8, Z8
+	VPERMILPS         $0xb1, Z4, Z2
+	VPERMILPS         $0xb1, Z8, Z3
+	VADDPS            Z2, Z4, Z4
+	VADDPS            Z3, Z8, Z8
+	VMOVSS            rows_3f800000<>+0(SB), X2
+	VDIVSS            X4, X2, X2
+	VBROADCASTSS      X2, Z2
+	VMOVSS            rows_3f800000<>+0(SB), X3
+	VDIVSS            X8, X3, X3
+	VBROADCASTSS      X3, Z3
+	VPSUBD            rows_3f3504f3<>+0(SB), Y4, Y6
+	VPAND             rows_007fffff<>+0(SB), Y6, Y7
+	VPSRAD            $0x17, Y6, Y6
+	VCVTDQ2PS         Y6, Y6
+	VPADDD            rows_3f3504f3<>+0(SB), Y7, Y7
+	VADDPS            rows_bf800000<>+0(SB), Y7, Y15
+	VADDPS            rows_3f800000<>+0(SB), Y7, Y19
+	VPSUBD            rows_3f3504f3<>+0(SB), Y8, Y7
+	VPAND             rows_007fffff<>+0(SB), Y7, Y12
+	VPSRAD            $0x17, Y7, Y7
+	VCVTDQ2PS         Y7, Y7
+	VPADDD            rows_3f3504f3<>+0(SB), Y12, Y12
+	VADDPS            rows_bf800000<>+0(SB), Y12, Y18
+	VADDPS            rows_3f800000<>+0(SB), Y12, Y12
+	VDIVPS            Y19, Y15, Y15
+	VDIVPS            Y12, Y18, Y18
+	VMULPS            Y15, Y15, Y19
+	VMULPS            Y18, Y18, Y12
+	VBROADCASTSS      rows_3de38e39<>+0(SB), Y20
+	VBROADCASTSS      rows_3de38e39<>+0(SB), Y21
+	VFMADD213PS       rows_3e124925<>+0(SB), Y19, Y20
+	VFMADD213PS       rows_3e124925<>+0(SB), Y12, Y21
+	VFMADD213PS       rows_3e4ccccd<>+0(SB), Y19, Y20
+	VFMADD213PS       rows_3e4ccccd<>+0(SB), Y12, Y21
+	VFMADD213PS       rows_3eaaaaab<>+0(SB), Y19, Y20
+	VFMADD213PS       rows_3eaaaaab<>+0(SB), Y12, Y21
+	VADDPS            Y15, Y15, Y15
+	VMULPS            Y15, Y19, Y19
+	VFMADD213PS       Y15, Y19, Y20
+	VFMADD231PS       rows_3f317218<>+0(SB), Y6, Y20
+	VSUBPS            Y4, Y4, Y19
+	VADDPS            Y19, Y20, Y20
+	VADDPS            Y18, Y18, Y18
+	VMULPS            Y18, Y12, Y12
+	VFMADD213PS       Y18, Y12, Y21
+	VFMADD231PS       rows_3f317218<>+0(SB), Y7, Y21
+	VSUBPS            Y8, Y8, Y12
+	VADDPS            Y12, Y21, Y21
+	VBROADCASTSS      X20, Z6
+	VBROADCASTSS      X21, Z7
+	VSUBPS            Z6, Z16, Z16
+	VMOVAPS.Z         Z16, K3, Z16
+	VMOVUPS           Z16, K2, (DX)(R13*4)
+	VMULPS            Z2, Z10, Z10
+	VMOVAPS.Z         Z10, K3, Z10
+	VMOVUPS           Z10, K2, (AX)(R13*4)
+	VFNMADD231PS      Z16, Z10, Z5
+	VSUBPS            Z7, Z17, Z17
+	VMOVAPS.Z         Z17, K4, Z17
+	VMOVUPS           Z17, K2, (DX)(CX*4)
+	VMULPS            Z3, Z11, Z11
+	VMOVAPS.Z         Z11, K4, Z11
+	VMOVUPS           Z11, K2, (AX)(CX*4)
+	VFNMADD231PS      Z17, Z11, Z9
+	VSHUFF32X4        $0x4e, Z5, Z5, Z2
+	VSHUFF32X4        $0x4e, Z9, Z9, Z3
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z9, Z9
+	VSHUFF32X4        $0xb1, Z5, Z5, Z2
+	VSHUFF32X4        $0xb1, Z9, Z9, Z3
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z9, Z9
+	VPERMILPS         $0x4e, Z5, Z2
+	VPERMILPS         $0x4e, Z9, Z3
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z9, Z9
+	VPERMILPS         $0xb1, Z5, Z2
+	VPERMILPS         $0xb1, Z9, Z3
+	VADDPS            Z2, Z5, Z5
+	VADDPS            Z3, Z9, Z9
+	VMOVSS            X5, (SI)
+	VMOVSS            X9, 4(SI)
+	ADDQ              R14, AX
+	ADDQ              R14, AX
+	ADDQ              R14, DX
+	ADDQ              R14, DX
+	ADDQ              R14, BX
+	ADDQ              R14, BX
+	ADDQ              R14, DI
+	ADDQ              R14, DI
+	ADDQ              R10, R8
+	ADDQ              R10, R8
+	ADDQ              $0x04, SI
+	ADDQ              $0x04, SI
+	SUBQ              $0x02, R9
+	JMP               rows2
+
+endrows3:
+	TESTQ R9, R9
+	JLE   end5
+
+row4:
+	KMOVW             (R8)(R13*1), K3
+	KANDW             K1, K3, K3
+	VMOVUPS.Z         (DI)(R13*4), K3, Z2
+	VMULPS            Z0, Z2, Z2
+	VBROADCASTSS      rows_ff800000<>+0(SB), Z3
+	VPXORD            Z13, Z13, Z13
+	VPXORD            Z14, Z14, Z14
+	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z4
+	VADDPS            Z4, Z4, Z4
+	VBROADCASTSS      rows_c1a00000<>+0(SB), Z5
+	VMAXPS            Z4, Z5, Z4
+	VMOVUPS           Z4, Z5
+	VMOVUPS           Z4, Z4
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z5
+	VSUBPS            Z6, Z5, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z4
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z4
+	VPSLLD            $0x17, Z5, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z6
+	VMULPS            Z4, Z6, Z6
+	VFMADD213PS       Z4, Z4, Z6
+	VADDPS.BCST       rows_bf800000<>+0(SB), Z5, Z4
+	VFMADD213PS       Z4, Z5, Z6
+	VADDPS.BCST       rows_40000000<>+0(SB), Z6, Z4
+	VDIVPS            Z4, Z6, Z6
+	VANDPS.BCST       rows_80000000<>+0(SB), Z2, Z2
+	VANDPS.BCST       rows_7fffffff<>+0(SB), Z6, Z6
+	VORPS             Z2, Z6, Z6
+	VMOVUPS           Z6, K2, (BX)(R13*4)
+	VMULPS            Z1, Z6, Z6
+	VMAXPS            Z6, Z3, K3, Z3
+	VSHUFF32X4        $0x4e, Z3, Z3, Z2
+	VMAXPS            Z2, Z3, Z3
+	VSHUFF32X4        $0xb1, Z3, Z3, Z2
+	VMAXPS            Z2, Z3, Z3
+	VPERMILPS         $0x4e, Z3, Z2
+	VMAXPS            Z2, Z3, Z3
+	VPERMILPS         $0xb1, Z3, Z2
+	VMAXPS            Z2, Z3, Z3
+	VSUBPS            Z3, Z6, Z6
+	VMOVUPS           Z6, Z2
+	VMOVUPS           Z6, Z3
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z4, Z2
+	VSUBPS            Z4, Z2, Z4
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z4, Z3
+	VPSLLD            $0x17, Z2, Z2
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z4
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z3, Z4
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K4
+	VMULPS.Z          Z2, Z4, K4, Z4
+	VMOVAPS.Z         Z4, K3, Z4
+	VADDPS            Z4, Z13, Z13
+	VSHUFF32X4        $0x4e, Z13, Z13, Z2
+	VADDPS            Z2, Z13, Z13
+	VSHUFF32X4        $0xb1, Z13, Z13, Z2
+	VADDPS            Z2, Z13, Z13
+	VPERMILPS         $0x4e, Z13, Z2
+	VADDPS            Z2, Z13, Z13
+	VPERMILPS         $0xb1, Z13, Z2
+	VADDPS            Z2, Z13, Z13
+	VMOVSS            rows_3f800000<>+0(SB), X2
+	VDIVSS            X13, X2, X2
+	VBROADCASTSS      X2, Z2
+	VPSUBD            rows_3f3504f3<>+0(SB), Y13, Y3
+	VPAND             rows_007fffff<>+0(SB), Y3, Y5
+	VPSRAD            $0x17, Y3, Y3
+	VCVTDQ2PS         Y3, Y3
+	VPADDD            rows_3f3504f3<>+0(SB), Y5, Y5
+	VADDPS            rows_bf800000<>+0(SB), Y5, Y7
+	VADDPS            rows_3f800000<>+0(SB), Y5, Y5
+	VDIVPS            Y5, Y7, Y7
+	VMULPS            Y7, Y7, Y5
+	VBROADCASTSS      rows_3de38e39<>+0(SB), Y8
+	VFMADD213PS       rows_3e124925<>+0(SB), Y5, Y8
+	VFMADD213PS       rows_3e4ccccd<>+0(SB), Y5, Y8
+	VFMADD213PS       rows_3eaaaaab<>+0(SB), Y5, Y8
+	VADDPS            Y7, Y7, Y7
+	VMULPS            Y7, Y5, Y5
+	VFMADD213PS       Y7, Y5, Y8
+	VFMADD231PS       rows_3f317218<>+0(SB), Y3, Y8
+	VSUBPS            Y13, Y13, Y5
+	VADDPS            Y5, Y8, Y8
+	VBROADCASTSS      X8, Z3
+	VSUBPS            Z3, Z6, Z6
+	VMOVAPS.Z         Z6, K3, Z6
+	VMOVUPS           Z6, K2, (DX)(R13*4)
+	VMULPS            Z2, Z4, Z4
+	VMOVAPS.Z         Z4, K3, Z4
+	VMOVUPS           Z4, K2, (AX)(R13*4)
+	VFNMADD231PS      Z6, Z4, Z14
+	VSHUFF32X4        $0x4e, Z14, Z14, Z2
+	VADDPS            Z2, Z14, Z14
+	VSHUFF32X4        $0xb1, Z14, Z14, Z2
+	VADDPS            Z2, Z14, Z14
+	VPERMILPS         $0x4e, Z14, Z2
+	VADDPS            Z2, Z14, Z14
+	VPERMILPS         $0xb1, Z14, Z2
+	VADDPS            Z2, Z14, Z14
+	VMOVSS            X14, (SI)
+	ADDQ              R14, AX
+	ADDQ              R14, DX
+	ADDQ              R14, BX
+	ADDQ              R14, DI
+	ADDQ              R10, R8
+	ADDQ              $0x04, SI
+	DECQ              R9
+	JNZ               row4
+
+end5:
+	VZEROUPPER
+	RET
+
+long1:
+	TESTQ R9, R9
+	JLE   end7
+
+row6:
 	VBROADCASTSS rows_ff800000<>+0(SB), Z2
-	XORQ         R14, R14
+	XORQ         CX, CX
 
-vector3:
-	LEAQ              16(R14), R15
+vector8:
+	LEAQ              16(CX), R15
 	CMPQ              R15, R13
-	JGT               endvector4
-	MOVQ              R14, R15
+	JGT               endvector9
+	MOVQ              CX, R15
 	SHRQ              $0x03, R15
 	KMOVW             (R8)(R15*1), K3
-	VMOVUPS.Z         (DI)(R14*4), K3, Z3
+	VMOVUPS.Z         (DI)(CX*4), K3, Z3
 	VMULPS            Z0, Z3, Z3
 	VORPS.BCST        rows_80000000<>+0(SB), Z3, Z4
 	VADDPS            Z4, Z4, Z4
@@ -2801,20 +3388,20 @@ vector3:
 	VANDPS.BCST       rows_80000000<>+0(SB), Z3, Z3
 	VANDPS.BCST       rows_7fffffff<>+0(SB), Z9, Z9
 	VORPS             Z3, Z9, Z9
-	VMOVUPS           Z9, (BX)(R14*4)
+	VMOVUPS           Z9, (BX)(CX*4)
 	VMULPS            Z1, Z9, Z9
 	VMAXPS            Z9, Z2, K3, Z2
-	ADDQ              $+16, R14
-	JMP               vector3
+	ADDQ              $+16, CX
+	JMP               vector8
 
-endvector4:
-	CMPQ              R14, R11
-	JGE               done5
-	MOVQ              R14, R15
+endvector9:
+	CMPQ              CX, R11
+	JGE               done10
+	MOVQ              CX, R15
 	SHRQ              $0x03, R15
 	KMOVW             (R8)(R15*1), K3
 	KANDW             K1, K3, K3
-	VMOVUPS.Z         (DI)(R14*4), K3, Z3
+	VMOVUPS.Z         (DI)(CX*4), K3, Z3
 	VMULPS            Z0, Z3, Z3
 	VORPS.BCST        rows_80000000<>+0(SB), Z3, Z4
 	VADDPS            Z4, Z4, Z4
@@ -2842,11 +3429,11 @@ endvector4:
 	VANDPS.BCST       rows_80000000<>+0(SB), Z3, Z3
 	VANDPS.BCST       rows_7fffffff<>+0(SB), Z9, Z9
 	VORPS             Z3, Z9, Z9
-	VMOVUPS           Z9, K2, (BX)(R14*4)
+	VMOVUPS           Z9, K2, (BX)(CX*4)
 	VMULPS            Z1, Z9, Z9
 	VMAXPS            Z9, Z2, K3, Z2
 
-done5:
+done10:
 	VSHUFF32X4 $0x4e, Z2, Z2, Z3
 	VMAXPS     Z3, Z2, Z2
 	VSHUFF32X4 $0xb1, Z2, Z2, Z3
@@ -2856,19 +3443,19 @@ done5:
 	VPERMILPS  $0xb1, Z2, Z3
 	VMAXPS     Z3, Z2, Z2
 	VPXORD     Z6, Z6, Z6
-	XORQ       R14, R14
+	XORQ       CX, CX
 
-vector6:
-	LEAQ              16(R14), R15
+vector11:
+	LEAQ              16(CX), R15
 	CMPQ              R15, R13
-	JGT               endvector7
-	MOVQ              R14, R15
+	JGT               endvector12
+	MOVQ              CX, R15
 	SHRQ              $0x03, R15
 	KMOVW             (R8)(R15*1), K3
-	VMOVUPS           (BX)(R14*4), Z3
+	VMOVUPS           (BX)(CX*4), Z3
 	VFMSUB213PS       Z2, Z1, Z3
 	VMOVAPS.Z         Z3, K3, Z3
-	VMOVUPS           Z3, (DX)(R14*4)
+	VMOVUPS           Z3, (DX)(CX*4)
 	VMOVUPS           Z3, Z4
 	VMOVUPS           Z3, Z5
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z9
@@ -2888,21 +3475,21 @@ vector6:
 	VMULPS.Z          Z4, Z9, K4, Z9
 	VMOVAPS.Z         Z9, K3, Z9
 	VADDPS            Z9, Z6, Z6
-	VMOVUPS           Z9, (AX)(R14*4)
-	ADDQ              $+16, R14
-	JMP               vector6
+	VMOVUPS           Z9, (AX)(CX*4)
+	ADDQ              $+16, CX
+	JMP               vector11
 
-endvector7:
-	CMPQ              R14, R11
-	JGE               done8
-	MOVQ              R14, R15
+endvector12:
+	CMPQ              CX, R11
+	JGE               done13
+	MOVQ              CX, R15
 	SHRQ              $0x03, R15
 	KMOVW             (R8)(R15*1), K3
 	KANDW             K1, K3, K3
-	VMOVUPS.Z         (BX)(R14*4), K1, Z3
+	VMOVUPS.Z         (BX)(CX*4), K1, Z3
 	VFMSUB213PS       Z2, Z1, Z3
 	VMOVAPS.Z         Z3, K3, Z3
-	VMOVUPS           Z3, K2, (DX)(R14*4)
+	VMOVUPS           Z3, K2, (DX)(CX*4)
 	VMOVUPS           Z3, Z2
 	VMOVUPS           Z3, Z4
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
@@ -2922,9 +3509,9 @@ endvector7:
 	VMULPS.Z          Z2, Z5, K4, Z5
 	VMOVAPS.Z         Z5, K3, Z5
 	VADDPS            Z5, Z6, Z6
-	VMOVUPS           Z5, K2, (AX)(R14*4)
+	VMOVUPS           Z5, K2, (AX)(CX*4)
 
-done8:
+done13:
 	VSHUFF32X4   $0x4e, Z6, Z6, Z2
 	VADDPS       Z2, Z6, Z6
 	VSHUFF32X4   $0xb1, Z6, Z6, Z2
@@ -2957,45 +3544,45 @@ done8:
 	VADDPS       Y4, Y9, Y9
 	VBROADCASTSS X9, Z3
 	VPXORD       Z7, Z7, Z7
-	XORQ         R14, R14
+	XORQ         CX, CX
 
-vector9:
-	LEAQ         16(R14), R15
+vector14:
+	LEAQ         16(CX), R15
 	CMPQ         R15, R13
-	JGT          endvector10
-	MOVQ         R14, R15
+	JGT          endvector15
+	MOVQ         CX, R15
 	SHRQ         $0x03, R15
 	KMOVW        (R8)(R15*1), K3
-	VMOVUPS      (DX)(R14*4), Z4
-	VMOVUPS      (AX)(R14*4), Z5
+	VMOVUPS      (DX)(CX*4), Z4
+	VMOVUPS      (AX)(CX*4), Z5
 	VSUBPS       Z3, Z4, Z4
 	VMOVAPS.Z    Z4, K3, Z4
-	VMOVUPS      Z4, (DX)(R14*4)
+	VMOVUPS      Z4, (DX)(CX*4)
 	VMULPS       Z2, Z5, Z5
 	VMOVAPS.Z    Z5, K3, Z5
-	VMOVUPS      Z5, (AX)(R14*4)
+	VMOVUPS      Z5, (AX)(CX*4)
 	VFNMADD231PS Z4, Z5, Z7
-	ADDQ         $+16, R14
-	JMP          vector9
+	ADDQ         $+16, CX
+	JMP          vector14
 
-endvector10:
-	CMPQ         R14, R11
-	JGE          done11
-	MOVQ         R14, R15
+endvector15:
+	CMPQ         CX, R11
+	JGE          done16
+	MOVQ         CX, R15
 	SHRQ         $0x03, R15
 	KMOVW        (R8)(R15*1), K3
 	KANDW        K1, K3, K3
-	VMOVUPS.Z    (DX)(R14*4), K1, Z4
-	VMOVUPS.Z    (AX)(R14*4), K1, Z5
+	VMOVUPS.Z    (DX)(CX*4), K1, Z4
+	VMOVUPS.Z    (AX)(CX*4), K1, Z5
 	VSUBPS       Z3, Z4, Z4
 	VMOVAPS.Z    Z4, K3, Z4
-	VMOVUPS      Z4, K2, (DX)(R14*4)
+	VMOVUPS      Z4, K2, (DX)(CX*4)
 	VMULPS       Z2, Z5, Z5
 	VMOVAPS.Z    Z5, K3, Z5
-	VMOVUPS      Z5, K2, (AX)(R14*4)
+	VMOVUPS      Z5, K2, (AX)(CX*4)
 	VFNMADD231PS Z4, Z5, Z7
 
-done11:
+done16:
 	VSHUFF32X4 $0x4e, Z7, Z7, Z2
 	VADDPS     Z2, Z7, Z7
 	VSHUFF32X4 $0xb1, Z7, Z7, Z2
@@ -3005,42 +3592,42 @@ done11:
 	VPERMILPS  $0xb1, Z7, Z2
 	VADDPS     Z2, Z7, Z7
 	VMOVSS     X7, (SI)
-	LEAQ       15(R11), R14
-	ANDQ       $-16, R14
-	CMPQ       R14, R12
-	JGE        paddone14
+	LEAQ       15(R11), CX
+	ANDQ       $-16, CX
+	CMPQ       CX, R12
+	JGE        paddone19
 	VPXORD     Z8, Z8, Z8
 
-pad12:
-	LEAQ    16(R14), R15
+pad17:
+	LEAQ    16(CX), R15
 	CMPQ    R15, R12
-	JGT     padone13
-	VMOVUPS Z8, (AX)(R14*4)
-	VMOVUPS Z8, (DX)(R14*4)
-	VMOVUPS Z8, (BX)(R14*4)
-	MOVQ    R15, R14
-	JMP     pad12
+	JGT     padone18
+	VMOVUPS Z8, (AX)(CX*4)
+	VMOVUPS Z8, (DX)(CX*4)
+	VMOVUPS Z8, (BX)(CX*4)
+	MOVQ    R15, CX
+	JMP     pad17
 
-padone13:
-	CMPQ R14, R12
-	JGE  paddone14
-	MOVL $0x00000000, (AX)(R14*4)
-	MOVL $0x00000000, (DX)(R14*4)
-	MOVL $0x00000000, (BX)(R14*4)
-	INCQ R14
-	JMP  padone13
+padone18:
+	CMPQ CX, R12
+	JGE  paddone19
+	MOVL $0x00000000, (AX)(CX*4)
+	MOVL $0x00000000, (DX)(CX*4)
+	MOVL $0x00000000, (BX)(CX*4)
+	INCQ CX
+	JMP  padone18
 
-paddone14:
-	ADDQ CX, AX
-	ADDQ CX, DX
-	ADDQ CX, BX
-	ADDQ CX, DI
+paddone19:
+	ADDQ R14, AX
+	ADDQ R14, DX
+	ADDQ R14, BX
+	ADDQ R14, DI
 	ADDQ R10, R8
 	ADDQ $0x04, SI
 	DECQ R9
-	JNZ  row1
+	JNZ  row6
 
-end2:
+end7:
 	VZEROUPPER
 	RET
 
@@ -5105,10 +5692,61 @@ done8:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R9, R9
 
-vector9:
+group9:
+	LEAQ         16(R9), R10
+	CMPQ         R10, DI
+	JGT          endgroup10
+	VMOVUPS      (AX)(R9*4), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMOVUPS      32(AX)(R9*4), Y7
+	VSUBPS       Y4, Y7, Y7
+	VMOVUPS      Y6, Y8
+	VMOVUPS      Y7, Y9
+	VMOVUPS      Y6, Y10
+	VMOVUPS      Y7, Y11
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y9
+	VSUBPS       Y13, Y8, Y12
+	VSUBPS       Y13, Y9, Y13
+	VFNMADD231PS rows_3f318000<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y13, Y11
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y13, Y11
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y12
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y13
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
+	VMULPS       Y8, Y12, Y12
+	VANDPS       Y6, Y12, Y12
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y6
+	VMULPS       Y9, Y13, Y13
+	VANDPS       Y6, Y13, Y13
+	VADDPS       Y12, Y5, Y5
+	VMOVUPS      Y12, (AX)(R9*4)
+	VADDPS       Y13, Y5, Y5
+	VMOVUPS      Y13, 32(AX)(R9*4)
+	ADDQ         $+16, R9
+	JMP          group9
+
+endgroup10:
+vector11:
 	LEAQ         8(R9), R10
 	CMPQ         R10, DI
-	JGT          endvector10
+	JGT          endvector12
 	VMOVUPS      (AX)(R9*4), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y7
@@ -5132,11 +5770,11 @@ vector9:
 	VADDPS       Y9, Y5, Y5
 	VMOVUPS      Y9, (AX)(R9*4)
 	ADDQ         $+8, R9
-	JMP          vector9
+	JMP          vector11
 
-endvector10:
+endvector12:
 	CMPQ         R9, BX
-	JGE          done11
+	JGE          done13
 	VMASKMOVPS   (AX)(R9*4), Y2, Y6
 	VSUBPS       Y4, Y6, Y6
 	VMOVUPS      Y6, Y4
@@ -5161,7 +5799,7 @@ endvector10:
 	VADDPS       Y8, Y5, Y5
 	VMASKMOVPS   Y8, Y3, (AX)(R9*4)
 
-done11:
+done13:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
@@ -5173,47 +5811,47 @@ done11:
 	VBROADCASTSS X4, Y4
 	XORQ         R9, R9
 
-vector12:
+vector14:
 	LEAQ    8(R9), R10
 	CMPQ    R10, DI
-	JGT     endvector13
+	JGT     endvector15
 	VMOVUPS (AX)(R9*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R9*4)
 	ADDQ    $+8, R9
-	JMP     vector12
+	JMP     vector14
 
-endvector13:
+endvector15:
 	CMPQ       R9, BX
-	JGE        done14
+	JGE        done16
 	VMASKMOVPS (AX)(R9*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R9*4)
 
-done14:
+done16:
 	LEAQ   7(BX), R9
 	ANDQ   $-8, R9
 	CMPQ   R9, SI
-	JGE    paddone17
+	JGE    paddone19
 	VXORPS Y4, Y4, Y4
 
-pad15:
+pad17:
 	LEAQ    8(R9), R10
 	CMPQ    R10, SI
-	JGT     padone16
+	JGT     padone18
 	VMOVUPS Y4, (AX)(R9*4)
 	MOVQ    R10, R9
-	JMP     pad15
+	JMP     pad17
 
-padone16:
+padone18:
 	CMPQ R9, SI
-	JGE  paddone17
+	JGE  paddone19
 	MOVL $0x00000000, (AX)(R9*4)
 	INCQ R9
-	JMP  padone16
+	JMP  padone18
 
-paddone17:
+paddone19:
 	ADDQ R8, AX
 	ADDQ R8, CX
 	DECQ DX
@@ -5446,10 +6084,77 @@ done8:
 	VXORPS     Y5, Y5, Y5
 	XORQ       R10, R10
 
-vector9:
+group9:
+	LEAQ         16(R10), R11
+	CMPQ         R11, R8
+	JGT          endgroup10
+	MOVQ         R10, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      (CX)(R11*1), R11
+	VMOVD        R11, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VMASKMOVPS   (AX)(R10*4), Y6, Y7
+	VSUBPS       Y4, Y7, Y7
+	MOVQ         R10, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      1(CX)(R11*1), R11
+	VMOVD        R11, X8
+	VPBROADCASTD X8, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQD     Y0, Y8, Y8
+	VMASKMOVPS   32(AX)(R10*4), Y8, Y9
+	VSUBPS       Y4, Y9, Y9
+	VMOVUPS      Y7, Y10
+	VMOVUPS      Y9, Y11
+	VMOVUPS      Y7, Y12
+	VMOVUPS      Y9, Y13
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y15
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y15, Y10
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y15, Y11
+	VSUBPS       Y15, Y10, Y14
+	VSUBPS       Y15, Y11, Y15
+	VFNMADD231PS rows_3f318000<>+0(SB), Y14, Y12
+	VFNMADD231PS rows_3f318000<>+0(SB), Y15, Y13
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y14, Y12
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y15, Y13
+	VPSLLD       $0x17, Y10, Y10
+	VPSLLD       $0x17, Y11, Y11
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y14
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y15
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3f800000<>+0(SB), Y13, Y15
+	VFMADD213PS  rows_3f800000<>+0(SB), Y12, Y14
+	VFMADD213PS  rows_3f800000<>+0(SB), Y13, Y15
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y7
+	VMULPS       Y10, Y14, Y14
+	VANDPS       Y7, Y14, Y14
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y9, Y7
+	VMULPS       Y11, Y15, Y15
+	VANDPS       Y7, Y15, Y15
+	VANDPS       Y14, Y6, Y14
+	VADDPS       Y14, Y5, Y5
+	VMOVUPS      Y14, (AX)(R10*4)
+	VANDPS       Y15, Y8, Y15
+	VADDPS       Y15, Y5, Y5
+	VMOVUPS      Y15, 32(AX)(R10*4)
+	ADDQ         $+16, R10
+	JMP          group9
+
+endgroup10:
+vector11:
 	LEAQ         8(R10), R11
 	CMPQ         R11, R8
-	JGT          endvector10
+	JGT          endvector12
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -5481,11 +6186,11 @@ vector9:
 	VADDPS       Y10, Y5, Y5
 	VMOVUPS      Y10, (AX)(R10*4)
 	ADDQ         $+8, R10
-	JMP          vector9
+	JMP          vector11
 
-endvector10:
+endvector12:
 	CMPQ         R10, BX
-	JGE          done11
+	JGE          done13
 	MOVQ         R10, R11
 	SHRQ         $0x03, R11
 	MOVBLZX      (CX)(R11*1), R11
@@ -5518,7 +6223,7 @@ endvector10:
 	VADDPS       Y9, Y5, Y5
 	VMASKMOVPS   Y9, Y3, (AX)(R10*4)
 
-done11:
+done13:
 	VPERM2F128   $0x01, Y5, Y5, Y4
 	VADDPS       Y4, Y5, Y5
 	VPERMILPS    $0x4e, Y5, Y4
@@ -5530,47 +6235,47 @@ done11:
 	VBROADCASTSS X4, Y4
 	XORQ         R10, R10
 
-vector12:
+vector14:
 	LEAQ    8(R10), R11
 	CMPQ    R11, R8
-	JGT     endvector13
+	JGT     endvector15
 	VMOVUPS (AX)(R10*4), Y5
 	VMULPS  Y4, Y5, Y5
 	VMOVUPS Y5, (AX)(R10*4)
 	ADDQ    $+8, R10
-	JMP     vector12
+	JMP     vector14
 
-endvector13:
+endvector15:
 	CMPQ       R10, BX
-	JGE        done14
+	JGE        done16
 	VMASKMOVPS (AX)(R10*4), Y2, Y5
 	VMULPS     Y4, Y5, Y5
 	VANDPS     Y5, Y2, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R10*4)
 
-done14:
+done16:
 	LEAQ   7(BX), R10
 	ANDQ   $-8, R10
 	CMPQ   R10, SI
-	JGE    paddone17
+	JGE    paddone19
 	VXORPS Y4, Y4, Y4
 
-pad15:
+pad17:
 	LEAQ    8(R10), R11
 	CMPQ    R11, SI
-	JGT     padone16
+	JGT     padone18
 	VMOVUPS Y4, (AX)(R10*4)
 	MOVQ    R11, R10
-	JMP     pad15
+	JMP     pad17
 
-padone16:
+padone18:
 	CMPQ R10, SI
-	JGE  paddone17
+	JGE  paddone19
 	MOVL $0x00000000, (AX)(R10*4)
 	INCQ R10
-	JMP  padone16
+	JMP  padone18
 
-paddone17:
+paddone19:
 	ADDQ R9, AX
 	ADDQ DI, CX
 	DECQ DX

@@ -4,6 +4,9 @@ package cpu
 
 import (
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -34,4 +37,23 @@ func TestRowsShort(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSetsKeepToTheirRegisters: the generator's register allocator knows 32 vector registers; AVX2 has 16, and
+// no opmasks.
+func TestSetsKeepToTheirRegisters(t *testing.T) {
+	text, err := os.ReadFile("rows_amd64.s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := regexp.MustCompile(`\b(Z\d+|K[0-7]|[XY](1[6-9]|2\d|3[01]))\b`)
+	function := ""
+	for i, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "TEXT") {
+			function = line
+		}
+		if strings.Contains(function, "AVX2(SB)") && wide.MatchString(line) {
+			t.Errorf("rows_amd64.s:%d: %s in %s", i+1, strings.TrimSpace(line), function)
+		}
+	}
 }

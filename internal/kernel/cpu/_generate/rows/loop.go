@@ -106,14 +106,14 @@ func (c *columns) groups(unroll int, step func(group []at)) {
 // shortest is the padded length up to which a row is kept in registers from load to store.
 const shortest = 16
 
-// short returns the vectors of as many rows, of at most shortest floats each, as the registers serve at
-// a time: first those of row 0, then of row 1. Lanes past the end of a row are masked, up to whole
-// vectors of them. A mask's row is words bytes long; nil where there is none.
-func (c *columns) short(words Register) [][]at {
-	m, zero, count := c.m, GP64(), 1
+// short returns the vectors of count rows of at most shortest floats each; one row for AVX2, whose
+// rows are two vectors. Lanes past the end of a row are masked, up to whole vectors of them. A
+// mask's row is words bytes long; nil where there is none.
+func (c *columns) short(words Register, count int) [][]at {
+	m, zero := c.m, GP64()
 	XORQ(zero, zero)
-	if m.wide() {
-		count = 4
+	if !m.wide() {
+		count = 1
 	}
 	clip := func(n Register, from int) lanes {
 		left := GP64()

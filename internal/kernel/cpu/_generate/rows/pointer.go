@@ -15,6 +15,15 @@ func (m *isa) pointer() {
 	rows, words, c := integer("rows"), integer("words"), m.padded(integer("n"), integer("ld"))
 	scale, mult, bytes := m.splat("scale"), m.splat("mult"), bytesOf(c.ld)
 	SHLQ(U8(3), words)
+	steps := append(append(by(bytes, p, lp, th, u), by(words, k.row)...), by(U8(4), ent)...)
+
+	if m.wide() { // AVX2 has too few registers for it
+		long := m.label("long")
+		CMPQ(c.ld, U8(shortest))
+		JGT(LabelRef(long))
+		m.pointerShort(p, lp, th, ent, u, rows, words, k, c, scale, mult, steps)
+		Label(long)
+	}
 	m.rows(rows, func() {
 		top := m.constant(float32(math.Inf(-1)))
 		c.each(1, func(a at) {
@@ -55,7 +64,53 @@ func (m *isa) pointer() {
 		m.fold(VADDPS, h)
 		VMOVSS(h.AsX(), Mem{Base: ent})
 		c.clear(p, lp, th)
-	}, append(append(by(bytes, p, lp, th, u), by(words, k.row)...), by(U8(4), ent)...)...)
+	}, steps...)
+	ret()
+}
+
+// pointerShort is pointer for rows that registers hold from load to store.
+func (m *isa) pointerShort(p, lp, th, ent, u, rows, words Register, k *mask, c *columns, scale, mult VecVirtual, steps []stride) {
+	m.rowGroups(rows, c.short(words, 2), func(rows [][]at) {
+		var flat []at
+		var kept []lanes
+		var v, top, sum, h vecs
+		for _, row := range rows {
+			for _, a := range row {
+				l := k.allowed(a)
+				x := m.load(a.mem(u), l)
+				VMULPS(scale, x, x)
+				flat, kept, v = append(flat, a), append(kept, l), append(v, x)
+			}
+			top, sum, h = append(top, m.constant(float32(math.Inf(-1)))), append(sum, m.zero()), append(h, m.zero())
+		}
+		row := func(i int) int { return i / len(rows[0]) }
+		z := m.tanh(v)
+		z.all(func(i int) {
+			flat[i].storePadded(z[i], th)
+			VMULPS(mult, z[i], z[i])
+			m.maxInto(top[row(i)], z[i], kept[i])
+		})
+		m.fold(VMAXPS, top...)
+		z.all(func(i int) { VSUBPS(top[row(i)], z[i], z[i]) })
+		e := m.exp(z)
+		e.all(func(i int) {
+			m.keep(e[i], kept[i])
+			VADDPS(e[i], sum[row(i)], sum[row(i)])
+		})
+		m.fold(VADDPS, sum...)
+		q, logSum := m.invert(sum), m.log(sum)
+		z.all(func(i int) {
+			VSUBPS(logSum[row(i)], z[i], z[i])
+			m.keep(z[i], kept[i])
+			flat[i].storePadded(z[i], lp)
+			VMULPS(q[row(i)], e[i], e[i])
+			m.keep(e[i], kept[i])
+			flat[i].storePadded(e[i], p)
+			VFNMADD231PS(z[i], e[i], h[row(i)])
+		})
+		m.fold(VADDPS, h...)
+		h.all(func(i int) { VMOVSS(h[i].AsX(), Mem{Base: ent, Disp: 4 * i}) })
+	}, steps...)
 	ret()
 }
 

@@ -72,7 +72,7 @@ func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lane
 	long := m.label("long")
 	CMPQ(c.ld, U8(shortest))
 	JGT(LabelRef(long))
-	m.rowGroups(rows, c.short(words), func(rows [][]at) {
+	m.rowGroups(rows, c.short(words, 4), func(rows [][]at) {
 		var kept [][]lanes
 		var v, top, sum vecs
 		for _, row := range rows {
@@ -119,14 +119,20 @@ func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lane
 		})
 		m.fold(VMAXPS, top)
 		sum := m.zero()
-		c.each(1, func(a at) {
-			l := which(a)
-			v := m.load(a.mem(p), l)
-			VSUBPS(top, v, v)
-			e := m.exp(vecs{v})[0]
-			m.keep(e, l)
-			VADDPS(e, sum, sum)
-			a.storePadded(e, p)
+		c.groups(m.gate(), func(group []at) {
+			var kept []lanes
+			var v vecs
+			for i, a := range group {
+				kept = append(kept, which(a))
+				v = append(v, m.load(a.mem(p), kept[i]))
+				VSUBPS(top, v[i], v[i])
+			}
+			e := m.exp(v)
+			e.all(func(i int) {
+				m.keep(e[i], kept[i])
+				VADDPS(e[i], sum, sum)
+				group[i].storePadded(e[i], p)
+			})
 		})
 		m.fold(VADDPS, sum)
 		q := m.invert(vecs{sum})[0]
