@@ -24,7 +24,7 @@ type Info struct {
 	Parameters int    `json:"parameters"` // learned numbers
 	Device     string `json:"device"`
 	Precision  string `json:"precision"`
-	Memory     int64  `json:"memory_bytes"` // what the run holds
+	Memory     int64  `json:"memory_bytes"` // at most what the run holds: each program counts its weights
 	Customers  int    `json:"customers"`
 	Batch      int    `json:"batch_size"`
 	Shard      int    `json:"shard_size"` // instances a worker runs through the whole step at a time

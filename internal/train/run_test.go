@@ -174,6 +174,20 @@ func (r countingRunner) Run() error {
 	return r.Runner.Run()
 }
 
+// sameReports compares what was told of each epoch. Sums of an epoch in two parts are added in another order.
+func sameReports(t *testing.T, want, got []EpochReport) {
+	t.Helper()
+	figures := func(reports []EpochReport) (out [][]float64) {
+		for _, r := range reports {
+			out = append(out, []float64{float64(r.Epoch), float64(r.Instances), r.TrainCPC, r.TrainLoss, r.Entropy, r.GradNorm, r.BaselineCPC, *r.ValCPC, *r.ValGap, r.LR, r.Temperature})
+		}
+		return out
+	}
+	if diff := cmp.Diff(figures(want), figures(got), close12); diff != "" {
+		t.Errorf("the reports differ: %s", diff)
+	}
+}
+
 // TestInterruptedAnywhere stops a run at every replay it makes, be it a step, a test of the baseline or a validation, resumes it, and
 // wants the state of the run that nobody stopped.
 func TestInterruptedAnywhere(t *testing.T) {
@@ -183,13 +197,14 @@ func TestInterruptedAnywhere(t *testing.T) {
 	} {
 		cfg := tiny(t, sets...)
 		counter := &counting{Device: openCPU(t, 2)}
-		_, want := whole(t, cfg, counter)
+		full, want := whole(t, cfg, counter)
 		for stopAt := 1; stopAt < counter.runs; stopAt++ {
 			path := setup(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			dev := &counting{Device: counter.Device, stopAt: stopAt, stop: cancel}
 			d := openDir(t, path, false)
-			err := Run(ctx, Options{Config: cfg, Device: dev, Dir: d})
+			told := &ear{}
+			err := Run(ctx, Options{Config: cfg, Device: dev, Dir: d, Listener: told})
 			d.Close()
 			var stopped *Interrupted
 			switch {
@@ -200,7 +215,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				t.Fatalf("stopped at replay %d: %v", stopAt, err)
 			}
 			d = openDir(t, path, true)
-			if err := Run(t.Context(), Options{Device: counter.Device, Dir: d, Resume: true}); err != nil {
+			if err := Run(t.Context(), Options{Device: counter.Device, Dir: d, Resume: true, Listener: told}); err != nil {
 				t.Fatalf("resumed after replay %d: %v", stopAt, err)
 			}
 			got, _, err := loadCheckpoint(d.Last(), nil)
@@ -208,6 +223,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, want, got)
+			sameReports(t, full.epochs, told.epochs)
 			d.Close()
 			cancel()
 		}
@@ -254,6 +270,27 @@ func TestKilled(t *testing.T) {
 	}
 	if *again.epochs[1].ValCPC != *full.epochs[2].ValCPC || again.summary.TestCPC != full.summary.TestCPC {
 		t.Error("the resumed run reports other costs")
+	}
+}
+
+// TestStepsAllocateNothing: the loop around the device's replay makes no garbage.
+func TestStepsAllocateNothing(t *testing.T) {
+	d := openDir(t, setup(t), false)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &run{Options: Options{Config: tiny(t), Device: openCPU(t, 2), Dir: d, Listener: silent{}}}
+	if err := r.prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	allocs := testing.AllocsPerRun(5, func() {
+		r.at.Step = 0
+		if err := r.steps(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations in an epoch's steps", allocs)
 	}
 }
 
