@@ -37,7 +37,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 		return exitDone
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(a.stderr, "haul: interrupted")
+		fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
 		return exitInterrupted
 	}
 	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))

@@ -17,6 +17,7 @@ type app struct {
 
 // The groups of the help page, by purpose.
 const (
+	groupLearn   = "learn"
 	groupRoute   = "route"
 	groupSetup   = "setup"
 	groupMeasure = "measure"
@@ -35,12 +36,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "haul",
-		Short: "Vehicle routing: instances, solvers, a referee, and what each costs",
-		Long: `Haul makes capacitated vehicle routing problems, solves them, judges the routes and measures itself.
+		Short: "Vehicle routing: learned and classical solvers, a referee, and what each costs",
+		Long: `Haul trains policies for capacitated vehicle routing, makes and solves problems, judges the routes and
+measures itself.
 
 Results go to standard output, words and progress to standard error; --json prints one object.
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
-		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
+		Example: `  haul train
+  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve X-n101-k25.vrp --out x.sol --plot routes.svg
   haul config explain problem`,
 		SilenceErrors:     true,
@@ -48,10 +51,12 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddGroup(
+		&cobra.Group{ID: groupLearn, Title: "Learning:"},
 		&cobra.Group{ID: groupRoute, Title: "Problems and routes:"},
 		&cobra.Group{ID: groupSetup, Title: "Settings:"},
 		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
 	)
+	a.group(root, groupLearn, a.newTrain())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newDevices(), a.newVersion())

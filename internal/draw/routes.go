@@ -58,7 +58,35 @@ func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption str
 	if err != nil {
 		return err
 	}
-	d := pen{c}
+	scene(pen{c}, p, s, caption, place, size)
+	return encode(w, f, c)
+}
+
+// Titled is a solution with the words that follow its counts.
+type Titled struct {
+	Solution cvrp.Solution
+	Caption  string
+}
+
+// Beside draws solutions of one problem side by side, each as Routes would.
+func Beside(w io.Writer, f Format, p *cvrp.Problem, all ...Titled) error {
+	place, size, err := project(p)
+	if err != nil {
+		return err
+	}
+	c, err := newCanvas(f, pageWidth*vg.Length(len(all)), header+size.Y+footer)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		scene(pen{c}, p, t.Solution, t.Caption, place, size)
+		c.Translate(vg.Point{X: pageWidth})
+	}
+	return encode(w, f, c)
+}
+
+// scene draws one page at the canvas's origin.
+func scene(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, place func(int) vg.Point, size vg.Point) {
 	d.rect(paper, 0, 0, pageWidth, header+size.Y+footer)
 	d.rect(field, margin, footer, size.X, size.Y)
 	drawTitle(d, p, s, caption, footer+size.Y)
@@ -72,7 +100,6 @@ func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption str
 	drawCustomers(d, p, s, colours, place, radius)
 	drawDepot(d, depot)
 	drawKey(d, p, radius)
-	return encode(w, f, c)
 }
 
 // project maps nodes to points on the page, both axes at one scale, and sizes the field.

@@ -1,0 +1,100 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// point is a value of the curve at an epoch.
+type point struct{ x, y float64 }
+
+// dots is a canvas of braille cells, two dots wide and four high each.
+type dots struct {
+	w, h  int // in dots
+	cells []byte
+}
+
+// brailleBits[y][x] is the bit of a dot within its cell, as Unicode numbers them.
+var brailleBits = [4][2]byte{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
+
+func newDots(columns, rows int) *dots {
+	return &dots{w: 2 * columns, h: 4 * rows, cells: make([]byte, columns*rows)}
+}
+
+// set puts a dot; y counts from the bottom.
+func (d *dots) set(x, y int) {
+	if x < 0 || x >= d.w || y < 0 || y >= d.h {
+		return
+	}
+	top := d.h - 1 - y
+	d.cells[top/4*(d.w/2)+x/2] |= brailleBits[top%4][x%2]
+}
+
+// line sets the dots between two points, a step at a time along the longer side.
+func (d *dots) line(x0, y0, x1, y1 int) {
+	steps := max(abs(x1-x0), abs(y1-y0), 1)
+	for i := range steps + 1 {
+		t := float64(i) / float64(steps)
+		d.set(x0+int(math.Round(t*float64(x1-x0))), y0+int(math.Round(t*float64(y1-y0))))
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func (d *dots) row(r int) string {
+	var s strings.Builder
+	for _, c := range d.cells[r*d.w/2 : (r+1)*d.w/2] {
+		s.WriteRune(0x2800 + rune(c))
+	}
+	return strings.TrimRight(s.String(), "\u2800")
+}
+
+// chart draws the curve over epochs 1 to last, above a dotted level such as the optimum, with the
+// extremes written on the left. It takes rows lines of at most width columns.
+func chart(points []point, last int, level float64, name string, width, rows int) []string {
+	const margin = 8
+	columns := width - margin - len(name) - 1
+	if len(points) == 0 || columns < 8 || rows < 2 {
+		return nil
+	}
+	lo, hi := level, level
+	for _, p := range points {
+		lo, hi = min(lo, p.y), max(hi, p.y)
+	}
+	if !(hi > lo) || math.IsInf(hi-lo, 0) {
+		return nil
+	}
+	d := newDots(columns, rows)
+	atX := func(x float64) int {
+		if last < 2 {
+			return d.w / 2
+		}
+		return int(math.Round((x - 1) / float64(last-1) * float64(d.w-1)))
+	}
+	atY := func(y float64) int { return int(math.Round((y - lo) / (hi - lo) * float64(d.h-1))) }
+	for x := 0; x < d.w; x += 4 {
+		d.set(x, atY(level))
+	}
+	for i, p := range points {
+		from := points[max(0, i-1)]
+		d.line(atX(from.x), atY(from.y), atX(p.x), atY(p.y))
+	}
+	levelRow := rows - 1 - atY(level)/4
+	out := make([]string, rows)
+	for r := range out {
+		label := ""
+		switch r {
+		case 0:
+			label = fmt.Sprintf("%.4f", hi)
+		case rows - 1:
+			label = fmt.Sprintf("%.4f", lo)
+		}
+		cells := d.row(r)
+		if r == levelRow {
+			cells += strings.Repeat(" ", columns-len([]rune(cells))) + " " + name
+		}
+		out[r] = padLeft(label, margin-1) + " " + cells
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"haul/internal/train"
+)
+
+// TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed by its
+// masked CRC-32C. The step of every event is the epoch.
+
+const eventPrefix = "events.out.tfevents."
+
+// Field numbers of tensorflow.Event, Summary, Summary.Value and SessionLog.
+const (
+	eventWallTime, eventStep, eventVersion, eventSummary, eventSession = 1, 2, 3, 5, 7
+	summaryValue                                                       = 1
+	valueTag, valueSimple                                              = 1, 2
+	sessionStatus, sessionStart                                        = 1, 1
+)
+
+// scalar is a curve: its tag, and its value where the epoch has one.
+type scalar struct {
+	tag   string
+	value func(*train.EpochReport) *float64
+}
+
+var scalars = []scalar{
+	{"train/cpc", func(r *train.EpochReport) *float64 { return &r.TrainCPC }},
+	{"train/loss", func(r *train.EpochReport) *float64 { return &r.TrainLoss }},
+	{"train/entropy", func(r *train.EpochReport) *float64 { return &r.Entropy }},
+	{"train/grad_norm", func(r *train.EpochReport) *float64 { return &r.GradNorm }},
+	{"val/cpc", func(r *train.EpochReport) *float64 { return r.ValCPC }},
+	{"val/gap", func(r *train.EpochReport) *float64 { return r.ValGap }},
+	{"baseline/cpc", func(r *train.EpochReport) *float64 { return &r.BaselineCPC }},
+	{"baseline/p_value", func(r *train.EpochReport) *float64 { return r.PValue }},
+	{"schedule/lr", func(r *train.EpochReport) *float64 { return &r.LR }},
+	{"schedule/temperature", func(r *train.EpochReport) *float64 { return &r.Temperature }},
+	{"schedule/entropy_coef", func(r *train.EpochReport) *float64 { return &r.EntropyCoef }},
+	{"speed/instances_per_second", func(r *train.EpochReport) *float64 { return &r.InstancesPerSecond }},
+	{"speed/flops_per_second", func(r *train.EpochReport) *float64 { return &r.FLOPsPerSecond }},
+	{"speed/epoch_seconds", func(r *train.EpochReport) *float64 { return &r.Seconds }},
+}
+
+// openEvents starts an event file in dir. A run that is not resumed removes those of the run that it overwrites; a resumed
+// one adds a file, whose session mark tells TensorBoard to drop points from epoch done+1 on.
+func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile, error) {
+	if !resumed {
+		old, err := filepath.Glob(filepath.Join(dir, eventPrefix+"*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	// Readers take a folder's files in the order of their names: seconds first, then a counter for a restart within one.
+	var f *appendFile
+	for i := 0; f == nil; i++ {
+		var err error
+		f, err = openAppend(filepath.Join(dir, fmt.Sprintf("%s%010d.haul.%03d", eventPrefix, now.Unix(), i)), os.O_EXCL)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	start := record(nil, event(now, 0, func(b []byte) []byte {
+		return protowire.AppendString(protowire.AppendTag(b, eventVersion, protowire.BytesType), "brain.Event:2")
+	}))
+	if resumed {
+		start = record(start, event(now, done+1, func(b []byte) []byte {
+			b = protowire.AppendTag(b, eventSession, protowire.BytesType)
+			return protowire.AppendBytes(b, protowire.AppendVarint(protowire.AppendTag(nil, sessionStatus, protowire.VarintType), sessionStart))
+		}))
+	}
+	return f, f.add(start)
+}
+
+// epochEvent is the record of an epoch's scalars.
+func epochEvent(r *train.EpochReport, now time.Time) []byte {
+	var summary []byte
+	for _, s := range scalars {
+		v := s.value(r)
+		if v == nil {
+			continue
+		}
+		value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), s.tag)
+		value = protowire.AppendFixed32(protowire.AppendTag(value, valueSimple, protowire.Fixed32Type), math.Float32bits(float32(*v)))
+		summary = protowire.AppendBytes(protowire.AppendTag(summary, summaryValue, protowire.BytesType), value)
+	}
+	return record(nil, event(now, r.Epoch, func(b []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, eventSummary, protowire.BytesType), summary)
+	}))
+}
+
+func event(now time.Time, step int, what func([]byte) []byte) []byte {
+	b := protowire.AppendTag(nil, eventWallTime, protowire.Fixed64Type)
+	b = protowire.AppendFixed64(b, math.Float64bits(float64(now.UnixMicro())/1e6))
+	b = protowire.AppendVarint(protowire.AppendTag(b, eventStep, protowire.VarintType), uint64(step))
+	return what(b)
+}
+
+// record appends data in TFRecord's framing.
+func record(dst, data []byte) []byte {
+	var size [8]byte
+	binary.LittleEndian.PutUint64(size[:], uint64(len(data)))
+	dst = binary.LittleEndian.AppendUint32(append(dst, size[:]...), masked(size[:]))
+	return binary.LittleEndian.AppendUint32(append(dst, data...), masked(data))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// masked is a CRC that may itself be part of data under a CRC: rotated by 15 bits, plus a constant.
+func masked(data []byte) uint32 {
+	c := crc32.Checksum(data, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"haul/internal/draw"
+	"haul/internal/train"
+)
+
+// The files of a run folder that this package writes, beside the event files.
+const (
+	historyName = "csv/history_gt_rl.csv"
+	curvesName  = "curves" // .svg and .png
+	routesName  = "routes" // .svg and .png
+)
+
+// Folder keeps the history of a run in its folder: CSV and TensorBoard events an epoch at a time, pictures at the end.
+// The owner calls Close however the run ends.
+type Folder struct {
+	quiet
+	note func(string) // told once about each file that fails
+	now  func() time.Time
+
+	info    train.Info
+	rows    []train.EpochReport
+	history *appendFile
+	events  *appendFile
+	example *train.Example
+	broken  map[string]error // by file: what could not be written at all
+	noted   map[string]bool
+}
+
+// NewFolder notes failures to note, once a file.
+func NewFolder(note func(string)) *Folder {
+	return &Folder{note: note, now: time.Now, broken: map[string]error{}, noted: map[string]bool{}}
+}
+
+// Rows are the epochs of the run, those before a resume included. They are there once Start has been called.
+func (f *Folder) Rows() []train.EpochReport { return f.rows }
+
+// Start opens the files; of a resumed run it drops what lies past the checkpoint.
+func (f *Folder) Start(i train.Info) {
+	f.info = i
+	var err error
+	if f.history, f.rows, err = openHistory(f.path(historyName), i.EpochsDone); err != nil {
+		f.history = nil
+		f.fail(historyName, err, true)
+	}
+	if f.events, err = openEvents(i.Dir, i.Resumed, i.EpochsDone, f.now()); err != nil {
+		f.fail(eventPrefix+"*", err, f.events == nil)
+	}
+}
+
+// Epoch adds a row and an event.
+func (f *Folder) Epoch(r train.EpochReport) {
+	f.rows = append(f.rows, r)
+	if f.history != nil {
+		f.fail(historyName, f.history.add(encode(cells(&r))), false)
+	}
+	if f.events != nil {
+		f.fail(eventPrefix+"*", f.events.add(epochEvent(&r, f.now())), false)
+	}
+}
+
+// Done keeps the example for its picture.
+func (f *Folder) Done(s train.Summary) { f.example = &s.Example }
+
+// Close draws the pictures, closes the files and returns what is missing from them, in one error.
+func (f *Folder) Close() error {
+	if f.info.Dir == "" {
+		return nil // the run never started
+	}
+	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
+		f.picture(curvesName, format, len(f.rows) > 0, func(w io.Writer) error { return drawCurves(w, format, &f.info, f.rows) })
+		f.picture(routesName, format, f.example != nil, func(w io.Writer) error { return drawExample(w, format, &f.info, f.rows, f.example) })
+	}
+	for _, a := range []struct {
+		name string
+		file *appendFile
+	}{{historyName, f.history}, {eventPrefix + "*", f.events}} {
+		if a.file != nil {
+			f.fail(a.name, a.file.close(), true)
+		}
+	}
+	var errs []error
+	for name, err := range f.broken {
+		errs = append(errs, fmt.Errorf("%s: %w", f.path(name), err))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("the run's checkpoints are whole, its record is not: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// picture writes one whole or not at all.
+func (f *Folder) picture(base string, format draw.Format, wanted bool, paint func(io.Writer) error) {
+	if !wanted {
+		return
+	}
+	name := base + "." + string(format)
+	temp := f.path(name) + ".tmp"
+	err := writeTo(temp, paint)
+	if err == nil {
+		err = os.Rename(temp, f.path(name))
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	f.fail(name, err, true)
+}
+
+func writeTo(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+func (f *Folder) path(name string) string { return filepath.Join(f.info.Dir, filepath.FromSlash(name)) }
+
+// fail notes an error once a file; a final one is what Close will return.
+func (f *Folder) fail(name string, err error, final bool) {
+	if err == nil {
+		return
+	}
+	if final {
+		f.broken[name] = err
+	}
+	if !f.noted[name] {
+		f.noted[name] = true
+		f.note(fmt.Sprintf("%s: %v; training goes on", f.path(name), err))
+	}
+}

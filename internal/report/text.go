@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// thousands groups a number's digits: 204,800.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// bytesText is a size in the unit that gives it two to four digits.
+func bytesText(n int64) string {
+	const unit = 1 << 10
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{unit * unit * unit, "GiB"}, {unit * unit, "MiB"}, {unit, "KiB"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.3g %s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// duration is a time as people say it: 4.2 s, 1:23, 2:03:04.
+func duration(seconds float64) string {
+	if math.IsNaN(seconds) || seconds < 0 || seconds > 1e9 {
+		return "?"
+	}
+	if seconds < 10 {
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	s := int(math.Round(seconds))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(n) + " " + noun + "s"
+}
+
+// operations is a rate or an amount of floating-point work: 158 GFLOP.
+func operations(n float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e15, "PFLOP"}, {1e12, "TFLOP"}, {1e9, "GFLOP"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.3g %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g MFLOP", n/1e6)
+}
+
+// gapText is a gap in percent, or a dash where nothing was measured.
+func gapText(gap *float64) string {
+	if gap == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%+.2f %%", 100**gap)
+}
+
+func costText(c *float64) string {
+	if c == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.4f", *c)
+}
+
+// fit cuts a line to a terminal's width, so that none wraps and the rows on the screen can be counted.
+func fit(s string, width int) string {
+	if r := []rune(s); len(r) > width {
+		return string(r[:max(0, width)])
+	}
+	return s
+}
+
+// padLeft aligns text with multi-byte characters, which fmt's widths count as runes already; it names
+// the intent where a column is built piece by piece.
+func padLeft(s string, width int) string {
+	if n := width - len([]rune(s)); n > 0 {
+		return strings.Repeat(" ", n) + s
+	}
+	return s
+}
