@@ -29,7 +29,7 @@ func (c *Curve) Add(x, y float64) {
 // Panel is one set of axes with its curves.
 type Panel struct {
 	Title, X  string
-	Curves    []Curve
+	Curves    []Curve // the last is the one to look at: it has the strongest colour
 	Level     float64 // a dashed line, such as the optimum, where LevelName is given
 	LevelName string
 	FromZero  bool // the axis starts at 0
@@ -43,8 +43,8 @@ const (
 	panelLegend = vg.Length(40)
 )
 
-// curveColours are the palette's with the most contrast to each other and to the paper.
-var curveColours = []color.NRGBA{palette[4], palette[1], palette[0], palette[2]}
+// curveColours are the palette's with the most contrast to each other and to the paper, the last curve's first.
+var curveColours = []color.NRGBA{palette[1], palette[4], palette[0], palette[2]}
 
 // Panels draws panels side by side under a title.
 func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) error {
@@ -58,8 +58,16 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 	d.rect(paper, 0, 0, width, height)
 	d.text(ink, face(17, true), vg.Point{X: margin, Y: height - 34}, title)
 	d.text(faded, face(11, false), vg.Point{X: margin, Y: height - 52}, subtitle)
+	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, p := range panels {
-		if err := drawPanel(d, p); err != nil {
+		for _, c := range p.Curves {
+			for _, at := range c.points {
+				lo, hi = min(lo, at.X), max(hi, at.X)
+			}
+		}
+	}
+	for _, p := range panels {
+		if err := drawPanel(d, p, lo, hi); err != nil {
 			return err
 		}
 		c.Translate(vg.Point{X: panelWidth})
@@ -67,13 +75,14 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 	return encode(w, f, c)
 }
 
-// drawPanel draws a panel at the canvas's origin.
-func drawPanel(d pen, p Panel) error {
+// drawPanel draws a panel at the canvas's origin, over the range of x that all panels share.
+func drawPanel(d pen, p Panel, lo, hi float64) error {
 	axes := plot.New()
 	axes.BackgroundColor = nil
 	style(&axes.X, p.X)
 	style(&axes.Y, "")
-	axes.X.Tick.Marker = wholeTicks{}
+	axes.X.Tick.Marker = ticks{whole: true}
+	axes.Y.Tick.Marker = ticks{}
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color = color.NRGBA{R: 0xe6, G: 0xe6, B: 0xe2, A: 0xff}
@@ -95,7 +104,7 @@ func drawPanel(d pen, p Panel) error {
 		if len(c.points) == 0 {
 			continue
 		}
-		colour := curveColours[i%len(curveColours)]
+		colour := curveColours[(len(p.Curves)-1-i)%len(curveColours)]
 		line, err := plotter.NewLine(c.points)
 		if err != nil {
 			return err
@@ -119,6 +128,7 @@ func drawPanel(d pen, p Panel) error {
 		axes.Y.Min, axes.Y.Max = min(axes.Y.Min, p.Level), max(axes.Y.Max, p.Level)
 		key(faded, true, p.LevelName)
 	}
+	axes.X.Min, axes.X.Max = lo, hi
 	widen(axes, p.FromZero)
 	axes.Draw(draw.Crop(draw.NewCanvas(d.Canvas, panelWidth, panelHeight), margin/2, -margin, margin/2, -4))
 	return nil
@@ -157,21 +167,24 @@ func style(a *plot.Axis, label string) {
 	a.Tick.Label.Font, a.Tick.Label.Color = font, faded
 }
 
-// wholeTicks labels whole numbers only: there is no epoch 2.5.
-type wholeTicks struct{}
+// ticks labels four to nine multiples of 1, 2 or 5 times a power of ten; whole: no fractions, for there is no epoch 2.5.
+type ticks struct{ whole bool }
 
-func (wholeTicks) Ticks(lo, hi float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10(max(hi-lo, 1))))
-	for _, part := range []float64{0.2, 0.5} {
-		if s := step * part; s >= 1 && (hi-lo)/s <= 10 {
-			step = s
-			break
-		}
+func (t ticks) Ticks(lo, hi float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
+	switch n := (hi - lo) / step; {
+	case n < 2:
+		step /= 5
+	case n < 4:
+		step /= 2
 	}
-	step = max(1, math.Round(step))
-	var ticks []plot.Tick
-	for v := math.Ceil(lo/step) * step; v <= hi; v += step {
-		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.Itoa(int(v))})
+	if t.whole {
+		step = max(1, math.Round(step))
 	}
-	return ticks
+	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	var out []plot.Tick
+	for i := math.Ceil(lo/step - 1e-9); i*step <= hi+1e-9*step; i++ {
+		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+	}
+	return out
 }

@@ -115,6 +115,7 @@ func (p pen) line(c color.Color, width vg.Length, pts ...vg.Point) {
 	}
 	p.SetColor(c)
 	p.SetLineWidth(width)
+	p.SetLineDash(nil, 0)
 	p.Stroke(path)
 }
 

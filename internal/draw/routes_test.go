@@ -179,3 +179,25 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+func TestBesideDrawsEachSolution(t *testing.T) {
+	p, s := square()
+	var one, two bytes.Buffer
+	if err := Routes(&one, SVG, p, s, "left"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Beside(&two, SVG, p, Titled{s, "left"}, Titled{s, "right"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, caption := range []string{"left", "right"} {
+		if !strings.Contains(two.String(), caption) {
+			t.Errorf("the picture does not say %q", caption)
+		}
+	}
+	if got, want := strings.Count(two.String(), "<path"), 2*strings.Count(one.String(), "<path"); got != want {
+		t.Errorf("%d shapes, two of the single picture have %d", got, want)
+	}
+	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{s, ""}); err == nil {
+		t.Error("drew a problem without coordinates")
+	}
+}

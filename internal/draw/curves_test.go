@@ -1,0 +1,78 @@
+package draw
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func panels(n int) []Panel {
+	var a, b Curve
+	a.Name, b.Name = "training", "validation"
+	for i := range n {
+		a.Add(float64(i+1), 0.5+1/float64(i+2))
+		b.Add(float64(i+1), 0.4+1/float64(i+2))
+	}
+	return []Panel{{Title: "Cost", X: "epoch", Curves: []Curve{a, b}, Level: 0.39, LevelName: "optimum"},
+		{Title: "Gap, %", X: "epoch", Curves: []Curve{b}, FromZero: true}}
+}
+
+func TestPanels(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 16, 300} {
+		var svg, raster bytes.Buffer
+		if err := Panels(&svg, SVG, "quick", "10 customers", panels(n)...); err != nil {
+			t.Fatalf("%d points: %v", n, err)
+		}
+		for _, want := range []string{"quick", "10 customers", "Cost", "epoch", "optimum"} {
+			if !strings.Contains(svg.String(), want) {
+				t.Errorf("%d points: the picture does not say %q", n, want)
+			}
+		}
+		if err := Panels(&raster, PNG, "quick", "10 customers", panels(n)...); err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(&raster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := img.Bounds().Dx(), int(2*panelWidth*pngDPI/72); got != want {
+			t.Errorf("%d pixels wide, want %d", got, want)
+		}
+	}
+}
+
+func TestCurveLeavesOutWhatIsNotFinite(t *testing.T) {
+	var c Curve
+	c.Add(1, math.NaN())
+	c.Add(2, math.Inf(1))
+	c.Add(3, 4)
+	if len(c.points) != 1 || c.points[0].Y != 4 {
+		t.Errorf("%v", c.points)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lo := rapid.Float64Range(-100, 100).Draw(t, "lo")
+		span := math.Pow(10, rapid.Float64Range(-4, 5).Draw(t, "log span"))
+		whole := rapid.Bool().Draw(t, "whole")
+		got := ticks{whole}.Ticks(lo, lo+span)
+		if len(got) > 11 || !whole && len(got) < 3 {
+			t.Fatalf("%d ticks from %g over %g", len(got), lo, span)
+		}
+		seen := map[string]bool{}
+		for _, k := range got {
+			if k.Value < lo-1e-6*span || k.Value > lo+span+1e-6*span {
+				t.Fatalf("tick %g is outside", k.Value)
+			}
+			if seen[k.Label] || whole && k.Value != math.Trunc(k.Value) {
+				t.Fatalf("tick %q is repeated or not whole", k.Label)
+			}
+			seen[k.Label] = true
+		}
+	})
+}
