@@ -94,22 +94,20 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 
 // Advantage: adv = (length - baseline)·weight for one instance; returns the baseline.
 func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, state kernel.State) F {
-	var mean F
-	for _, v := range length {
-		mean += v / F(len(length))
-	}
-	own := mode == kernel.Running && state.EMASteps == 0
 	switch {
-	case mode == kernel.SharedMean || own:
-		base = mean
+	case mode == kernel.SharedMean:
+		base = 0
+		for _, v := range length {
+			base += v / F(len(length))
+		}
+	case mode == kernel.Running && state.EMASteps == 0:
+		clear(adv)
+		return length[0]
 	case mode == kernel.Running:
 		base = F(state.EMA)
 	}
 	for s, v := range length {
 		adv[s] = (v - base) * weight
-		if own {
-			adv[s] = 0
-		}
 	}
 	return base
 }

@@ -1,0 +1,234 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"haul/internal/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/rng"
+)
+
+// fleet is a rollout on random projections: any decoder will do, so long as every device reads the same.
+type fleet struct {
+	shape
+	starts      int
+	forced      bool
+	capacity    int32
+	temperature float32
+	flat        bool // pointer keys of zero: every logit ties
+}
+
+const heaviest = 9
+
+func (f fleet) String() string {
+	return fmt.Sprintf("N=%d H=%d W=%d S=%d forced=%v capacity=%d T=%v flat=%v", f.nodes, f.heads, f.width, f.starts, f.forced, f.capacity, f.temperature, f.flat)
+}
+
+func (f fleet) steps() int { return 2 * (f.nodes - 1) }
+
+// amplify: a logit is Clip/temperature times a number of order one, behind two softmaxes whose
+// scores reach a few units; its absolute error is the relative error of a probability.
+func (f fleet) amplify() float64 { return 4 * kernel.Clip / float64(f.temperature) }
+
+func fleets() []fleet {
+	var out []fleet
+	for i, s := range shapes() {
+		f := fleet{shape: s, starts: 1 + i%3, capacity: heaviest + int32(i%3)*12, temperature: []float32{1, 2.5, 0.6}[i%3]}
+		if i%2 == 1 {
+			f.forced, f.starts = true, min(s.nodes-1, 5)
+		}
+		if s.nodes > 20 {
+			f.starts = 2
+		}
+		out = append(out, f)
+	}
+	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1} // starts and nodes past 64
+	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
+	return append(out, wide, tied)
+}
+
+// demands are 0 at the depot and 1..most elsewhere.
+func (r *recording) demands(most int32) *kernel.Tensor {
+	values := make([]int32, r.prog.Batch*r.nodes)
+	for i, v := range r.normals("demand", len(values)) {
+		if i%r.nodes != 0 {
+			values[i] = 1 + int32(math.Abs(float64(v))*100)%most
+		}
+	}
+	return r.givenInts("demand", values, r.nodes)
+}
+
+// decoder records inputs for f; Proj is wider than what a decoder reads.
+func (r *recording) decoder(f fleet) kernel.Decoder {
+	d := f.heads * f.width
+	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, 4*d), Graph: r.in("graph", d), Load: r.weight("load", d),
+		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(heaviest), Heads: f.heads, Capacity: f.capacity}
+	if f.flat {
+		dec.Pointer = r.given("pointer", make([]float32, r.prog.Batch*f.nodes*d), f.nodes, d)
+	} else {
+		dec.Pointer = r.in("pointer", f.nodes, d)
+	}
+	return dec
+}
+
+// rollout is a trial of f under a choice; with Replay the actions are given.
+func (f fleet) rollout(dev kernel.Device, choice kernel.Choice, actions []int32) trial {
+	return trial{what: "rollout " + f.String(), nodes: f.nodes, batch: few(dev, f.nodes), amplify: f.amplify(),
+		control: kernel.Control{Temperature: f.temperature}, state: kernel.State{Instances: 1<<33 + 5},
+		record: func(r *recording) {
+			o := &kernel.Rollout{Decoder: r.decoder(f), Steps: r.outInts("steps", f.starts), Length: r.out("length", f.steps(), f.starts),
+				LogProb: r.out("logprob", f.steps()+f.heads*f.width, f.starts), Entropy: r.out("entropy", f.steps()+f.heads*f.width, f.starts),
+				Choice: choice, Forced: f.forced, Seed: 77, Purpose: rng.Actions}
+			if choice == kernel.Replay {
+				o.Actions = r.givenInts("actions", actions, f.starts, f.steps())
+			} else {
+				o.Actions = r.outInts("actions", f.starts, f.steps())
+			}
+			r.do(o)
+		}}
+}
+
+// testRollout lets the device choose, judges every choice, and compares the numbers on its own routes.
+func testRollout(t *testing.T, dev kernel.Device) {
+	for _, f := range fleets() {
+		for _, choice := range []kernel.Choice{kernel.Sample, kernel.Greedy} {
+			c := f.rollout(dev, choice, nil)
+			r, got := c.run(t, dev, false)
+			actions := got.ints["actions"]
+			if !f.valid(t, r, got) {
+				continue
+			}
+			f.judgeChoices(t, r, choice, actions, c.state.Instances)
+			replay := f.rollout(dev, kernel.Replay, actions)
+			_, want := replay.run(t, judge(), false)
+			want.ints["actions"] = actions
+			c.compare(t, r, got, want, outcome{})
+			r, got = replay.run(t, dev, false)
+			replay.compare(t, r, got, want, outcome{})
+		}
+	}
+}
+
+func value[T any](r *recording, name string) []T {
+	for _, in := range r.inputs {
+		if in.t.Name == name {
+			return in.values.([]T)
+		}
+	}
+	panic("kerneltest: no input " + name)
+}
+
+// valid lets cvrp judge every route and its length.
+func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
+	t.Helper()
+	actions, steps, demand := got.ints["actions"], got.ints["steps"], value[int32](r, "demand")
+	b := &cvrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand}
+	stride := f.steps() + 1
+	for s := range f.starts {
+		tours := make([]int32, b.B*stride)
+		for i := range b.B {
+			row := i*f.starts + s
+			tour := tours[i*stride:][:stride]
+			copy(tour[1:], actions[row*f.steps():][:f.steps()])
+			end := int(steps[row]) + 1
+			if err := cvrp.ValidateTour(tour[:end], demand[i*f.nodes:][:f.nodes], f.capacity); err != nil {
+				t.Errorf("%s: instance %d start %d: %v", r.what, i, s, err)
+				return false
+			}
+			if slices.Max(tour[end-1:]) > 0 {
+				t.Errorf("%s: instance %d start %d: actions after the end are not zero", r.what, i, s)
+				return false
+			}
+			if f.forced && tour[1] != int32(s+1) {
+				t.Errorf("%s: instance %d start %d begins at %d", r.what, i, s, tour[1])
+				return false
+			}
+		}
+		costs := make([]float32, b.B)
+		b.Costs(costs, tours, stride)
+		for i, cost := range costs {
+			length := got.floats["length"][i*f.starts+s]
+			if math.Abs(length-float64(cost)) > bound(f.steps(), length) {
+				t.Errorf("%s: instance %d start %d: length %v, cvrp says %v", r.what, i, s, length, cost)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// edge is how near to a boundary of the distribution a device may choose the other side.
+const edge = 1e-5
+
+// judgeChoices walks every route and asks the reference what it would have done at each step.
+func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, actions []int32, first uint64) {
+	t.Helper()
+	for i := range r.prog.Batch {
+		d := f.decoderOf(r, i)
+		for s := range f.starts {
+			row := actions[(i*f.starts+s)*f.steps():][:f.steps()]
+			tour := reference.NewTour(d.Demand, d.Capacity)
+			for step, action := range row {
+				if tour.Done {
+					break
+				}
+				if step > 0 || !f.forced {
+					says := d.Decide(tour)
+					at := slices.Index(says.Allowed, int(action))
+					u := float64(reference.Uniform(77, first+uint64(i), s, step, rng.Actions))
+					if !defensible(says, choice, at, u, f.flat) {
+						t.Errorf("%s: instance %d start %d step %d: took node %d of %v with probabilities %v, uniform %v", r.what, i, s, step, action, says.Allowed, says.Prob, u)
+						return
+					}
+				}
+				tour.Visit(int(action))
+			}
+		}
+	}
+}
+
+// defensible: the choice is the reference's, or the reference is within an edge of it.
+func defensible(says reference.Decision[float64], choice kernel.Choice, at int, u float64, flat bool) bool {
+	if choice == kernel.Greedy {
+		return flat && at == 0 || !flat && says.Prob[at] >= slices.Max(says.Prob)-edge
+	}
+	before := 0.0
+	for _, p := range says.Prob[:at] {
+		before += p
+	}
+	return before-edge <= u && u < before+says.Prob[at]+edge
+}
+
+// decoderOf is instance i's inputs as the reference reads them.
+func (f fleet) decoderOf(r *recording, i int) *reference.Decoder[float64] {
+	d := f.heads * f.width
+	part := func(name string, n int) []float64 { return widen(value[float32](r, name)[i*n:][:n]) }
+	return &reference.Decoder[float64]{
+		Proj:    reference.Matrix[float64]{Data: part("proj", f.nodes*4*d), Rows: f.nodes, Cols: 4 * d, Stride: 4 * d},
+		Pointer: reference.Matrix[float64]{Data: part("pointer", f.nodes*d), Rows: f.nodes, Cols: d, Stride: d},
+		Graph:   part("graph", d), Load: widen(r.weights[:d]), PosX: part("x", f.nodes), PosY: part("y", f.nodes),
+		Demand: value[int32](r, "demand")[i*f.nodes:][:f.nodes], Heads: f.heads, Capacity: f.capacity, Temperature: float64(f.temperature)}
+}
+
+func testRolloutGrad(t *testing.T, dev kernel.Device) {
+	for _, f := range fleets() {
+		drawn := f.rollout(dev, kernel.Sample, nil)
+		_, routes := drawn.run(t, judge(), false)
+		d := f.heads * f.width
+		c := drawn
+		c.control.Entropy = 0.5
+		c.record = func(r *recording) {
+			dec := r.decoder(f)
+			k := f.starts*f.steps() + d
+			r.do(&kernel.RolloutGrad{Decoder: dec, DProj: r.out("dproj", k, f.nodes, 4*d), DPointer: r.out("dpointer", k, f.nodes, d),
+				DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch),
+				Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()), Steps: r.givenInts("steps", routes.ints["steps"], f.starts),
+				Adv: r.in("adv", f.starts), Weight: 0.25, Forced: f.forced})
+		}
+		c.try(t, dev)
+	}
+}

@@ -1,0 +1,109 @@
+// Package kerneltest is the one suite that every device passes: each op alone, then whole training steps,
+// compared with kernel/reference in float64; and routes, instances and lengths compared with cvrp.
+//
+// What a reader could break: a bound follows from the type and from how long the sums behind an element
+// are, never from what a device happens to reach. With ε = 2⁻²⁴ and k terms,
+//
+//	|got - want| ≤ 8·ε·√(k+1)·S
+//
+// Rounding errors of k terms grow as √k when they are independent, and eight deviations leave room for k·ε growth
+// of one long running sum up to k = 64 and for elementary functions good to a few units. S is
+//
+//   - Σ|a||b| of the element's own terms for an op linear in each operand: the reference run on absolute values;
+//   - otherwise the largest of 1 and the tensor's largest element (inputs are of order one), times the op's
+//     amplification, which its trial states.
+//
+// Integers are compared exactly.
+package kerneltest
+
+import (
+	"math"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+)
+
+const epsilon = 0x1p-24
+
+// bound is the largest error of a sum of k terms of total size s.
+func bound(k int, s float64) float64 { return 8 * epsilon * math.Sqrt(float64(k)+1) * s }
+
+// Run runs the suite on devices that open makes. Each subtest opens its own.
+func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, dev kernel.Device)
+	}{
+		{"linear", testLinear},
+		{"norm", testNorm},
+		{"glu", testGLU},
+		{"dropout", testDropout},
+		{"mean", testMeanNodes},
+		{"attention", testAttention},
+		{"generate", testGenerate},
+		{"feature", testFeature},
+		{"rollout", testRollout},
+		{"rollout.grad", testRolloutGrad},
+		{"advantage", testAdvantage},
+		{"adamw", testAdamW},
+		{"step", testStep},
+		{"bad", testBadStep},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev := open(t)
+			t.Cleanup(func() {
+				if err := dev.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			c.test(t, dev)
+		})
+	}
+}
+
+// judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on it.
+func judge() kernel.Device { return reference.New[float64](3) }
+
+// batchFor is a batch of several shards, the last partly idle; for a device that takes any batch in one shard, a few instances.
+func batchFor(dev kernel.Device, nodes int) int {
+	switch s := dev.ShardSize(nodes); {
+	case s > 256:
+		return 7
+	case s > 4:
+		return s + s/2 + 1
+	default:
+		return 9*s + s/2 + 1
+	}
+}
+
+// largest is max(1, |v|...).
+func largest(values []float64) float64 {
+	m := 1.0
+	for _, v := range values {
+		m = max(m, math.Abs(v))
+	}
+	return m
+}
+
+// compare reports the first element that is further from want than allowed.
+func compare(t *testing.T, what string, got, want []float64, allowed func(i int) float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d elements, want %d", what, len(got), len(want))
+		return
+	}
+	for i, w := range want {
+		if err := math.Abs(got[i] - w); !(err <= allowed(i)) {
+			t.Errorf("%s[%d] = %.9g, want %.9g: off by %.2g, bound %.2g", what, i, got[i], w, err, allowed(i))
+			return
+		}
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,20 @@
+package kerneltest_test
+
+import (
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/kerneltest"
+	"haul/internal/kernel/reference"
+)
+
+// In float64 the suite compares the reference with itself under another shard size.
+func TestReference64(t *testing.T) {
+	kerneltest.Run(t, func(*testing.T) kernel.Device { return reference.New[float64](2) })
+}
+
+// In float32, with every sum a plain running one, the reference is the least precise device that is
+// still honest: the bounds must let it pass.
+func TestReference32(t *testing.T) {
+	kerneltest.Run(t, func(*testing.T) kernel.Device { return reference.New[float32](4) })
+}

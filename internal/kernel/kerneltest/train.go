@@ -1,0 +1,24 @@
+package kerneltest
+
+import (
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+)
+
+// Train runs sampled training steps at the sizes of tiny_1 and returns the weights after them, for
+// comparing two runs bit for bit.
+func Train(t *testing.T, dev kernel.Device, steps int) []float32 {
+	t.Helper()
+	tr := step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2}, nodes: 11, batch: 128,
+		mode: kernel.SharedMean, starts: 10, forced: true}.on(t, dev, kernel.Sample)
+	check(t, tr.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: 1, Entropy: 0.01}))
+	for range steps {
+		check(t, tr.run.Run())
+	}
+	weights := make([]float32, tr.layout.Len)
+	check(t, tr.store.ReadWeights(weights))
+	check(t, tr.run.Close())
+	return weights
+}
