@@ -56,10 +56,10 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 		&cobra.Group{ID: groupSetup, Title: "Settings:"},
 		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
 	)
-	a.group(root, groupLearn, a.newTrain())
+	a.group(root, groupLearn, a.newTrain(), a.newEval())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
-	a.group(root, groupMeasure, a.newBench(), a.newDevices(), a.newVersion())
+	a.group(root, groupMeasure, a.newBench(), a.newDoctor(), a.newDevices(), a.newVersion())
 	a.parent(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s (see %s --help)", err, cmd.CommandPath())

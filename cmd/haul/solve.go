@@ -14,11 +14,14 @@ import (
 const (
 	methodExact   = "exact"
 	methodSavings = "savings"
+	methodPolicy  = "policy" // what --checkpoint asks for
 )
 
 // solveFlags are the flags of haul solve beside those of generated instances.
 type solveFlags struct {
 	src       sourceFlags
+	policy    policyFlags
+	device    deviceFlags
 	method    string
 	workers   int
 	bestKnown float64
@@ -30,7 +33,7 @@ type solveFlags struct {
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "checkpoint", "decode", "device"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
@@ -45,10 +48,14 @@ standard error. With a file, its routes are found, and written and drawn where a
 
 Methods: exact is dynamic programming over sets of customers, optimal and for small N only; savings
 is Clarke-Wright with local search, for any N. Generated instances default to exact where it fits,
-files to savings. CVRPLIB's rounding of distances applies to files unless --distance exact.`,
+files to savings. CVRPLIB's rounding of distances applies to files unless --distance exact.
+
+With --checkpoint a trained policy solves the file, whatever its N: coordinates are scaled to the unit square, and of
+the routes that --decode asks for the best by the file's own distances counts.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
   haul solve X-n101-k25.vrp --best-known 27591 --out x.sol --plot routes.svg
+  haul solve X-n101-k25.vrp --checkpoint runs/large-001 --decode pomo8
   haul solve X-n101-k25.vrp --check x.sol`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,6 +74,8 @@ files to savings. CVRPLIB's rounding of distances applies to files unless --dist
 	}
 	fs := cmd.Flags()
 	f.src.register(cmd, 1000)
+	f.policy.register(cmd)
+	fs.StringVar(&f.device.name, "device", "auto", "where a policy computes: cpu, cuda:K, or auto: the fastest here")
 	fs.StringVar(&f.method, "method", "", "exact or savings (default: see above)")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "instances solved at the same time")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
@@ -88,8 +97,12 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
-		case f.check != "" && slices.Contains([]string{"method", "out", "workers"}, flag.Name):
+		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "checkpoint"}, flag.Name):
 			err = usagef("--%s solves, --check judges: use one of them", flag.Name)
+		case f.policy.checkpoint != "" && flag.Name == "method":
+			err = usagef("--method and --checkpoint both say how to solve: use one of them")
+		case f.policy.checkpoint == "" && slices.Contains([]string{"decode", "device"}, flag.Name):
+			err = usagef("--%s is about a policy: name one with --checkpoint", flag.Name)
 		case flag.Name == "best-known" && !(f.bestKnown > 0):
 			err = usagef("--best-known is %v: a cost above 0 is needed", f.bestKnown)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"haul/internal/cvrp"
 	"haul/internal/draw"
+	"haul/internal/train"
 )
 
 type fileReport struct {
@@ -32,23 +34,20 @@ type fileReport struct {
 }
 
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
-	if f.method == "" {
-		f.method = methodSavings
+	solve, done, err := f.solver(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	p, format, err := f.load(path)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	solve := savings
-	if f.method == methodExact {
-		solve = optimal
-	}
-	solutions, err := solve(ctx, []*cvrp.Problem{p}, 1, func(int) {})
+	s, err := solve(p)
 	if err != nil {
 		return err
 	}
-	s := solutions[0]
 	seconds := time.Since(start).Seconds()
 	if err := cvrp.Validate(p, s); err != nil {
 		return fmt.Errorf("%s made invalid routes for %s: %w", f.method, path, err)
@@ -65,6 +64,49 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return err
 	}
 	return a.reportFile(r, f.json)
+}
+
+// solver is the way to solve one problem that the flags ask for, and what to call after the last.
+func (f *solveFlags) solver(ctx context.Context) (solve func(*cvrp.Problem) (cvrp.Solution, error), done func(), err error) {
+	classical := func(method func(context.Context, []*cvrp.Problem, int, func(int)) ([]cvrp.Solution, error)) func(*cvrp.Problem) (cvrp.Solution, error) {
+		return func(p *cvrp.Problem) (cvrp.Solution, error) {
+			all, err := method(ctx, []*cvrp.Problem{p}, 1, func(int) {})
+			if err != nil {
+				return cvrp.Solution{}, err
+			}
+			return all[0], nil
+		}
+	}
+	switch {
+	case f.policy.checkpoint != "":
+		f.method = methodPolicy
+		return f.policySolver(ctx)
+	case f.method == methodExact:
+		return classical(optimal), func() {}, nil
+	}
+	f.method = methodSavings
+	return classical(savings), func() {}, nil
+}
+
+// policySolver opens the device for a trained policy.
+func (f *solveFlags) policySolver(ctx context.Context) (func(*cvrp.Problem) (cvrp.Solution, error), func(), error) {
+	decode, err := train.ParseDecode(f.policy.decode)
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	f.device.workers, f.device.precision = f.workers, "fp32"
+	dev, err := f.device.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	policy, err := f.policy.load(dev)
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	return func(p *cvrp.Problem) (cvrp.Solution, error) {
+		s, _, err := policy.Solve(ctx, p, decode)
+		return s, err
+	}, func() { dev.Close() }, nil
 }
 
 // checkSolution judges a .sol file: the routes by the referee, the stated cost by the true one.
