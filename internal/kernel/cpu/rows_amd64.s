@@ -29,191 +29,451 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-164
 	KMOVW        R12, K1
 	MOVQ         R10, CX
 	SHLQ         $0x02, CX
-	TESTQ        R9, R9
-	JLE          end2
 
-row1:
+rows1:
+	CMPQ   R9, $0x02
+	JLT    endrows2
+	LEAQ   (SI)(CX*1), R12
+	LEAQ   (AX)(CX*1), R13
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
-	XORQ   R12, R12
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	XORQ   R14, R14
 
 group3:
-	LEAQ    64(R12), R13
-	CMPQ    R13, R11
+	LEAQ    64(R14), R15
+	CMPQ    R15, R11
 	JGT     endgroup4
-	VMOVUPS (SI)(R12*4), Z2
+	VMOVUPS (SI)(R14*4), Z2
 	VADDPS  Z2, Z3, Z3
-	VMOVUPS 64(SI)(R12*4), Z2
+	VMOVUPS (R12)(R14*4), Z2
+	VADDPS  Z2, Z7, Z7
+	VMOVUPS 64(SI)(R14*4), Z2
 	VADDPS  Z2, Z4, Z4
-	VMOVUPS 128(SI)(R12*4), Z2
+	VMOVUPS 64(R12)(R14*4), Z2
+	VADDPS  Z2, Z8, Z8
+	VMOVUPS 128(SI)(R14*4), Z2
 	VADDPS  Z2, Z5, Z5
-	VMOVUPS 192(SI)(R12*4), Z2
+	VMOVUPS 128(R12)(R14*4), Z2
+	VADDPS  Z2, Z9, Z9
+	VMOVUPS 192(SI)(R14*4), Z2
 	VADDPS  Z2, Z6, Z6
-	ADDQ    $+64, R12
+	VMOVUPS 192(R12)(R14*4), Z2
+	VADDPS  Z2, Z10, Z10
+	ADDQ    $+64, R14
 	JMP     group3
 
 endgroup4:
 vector5:
-	LEAQ    16(R12), R13
-	CMPQ    R13, R11
+	LEAQ    16(R14), R15
+	CMPQ    R15, R11
 	JGT     endvector6
-	VMOVUPS (SI)(R12*4), Z2
+	VMOVUPS (SI)(R14*4), Z2
 	VADDPS  Z2, Z3, Z3
-	ADDQ    $+16, R12
+	VMOVUPS (R12)(R14*4), Z2
+	VADDPS  Z2, Z7, Z7
+	ADDQ    $+16, R14
 	JMP     vector5
 
 endvector6:
-	CMPQ      R12, R10
+	CMPQ      R14, R10
 	JGE       done7
-	VMOVUPS.Z (SI)(R12*4), K1, Z2
+	VMOVUPS.Z (SI)(R14*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
+	VMOVUPS.Z (R12)(R14*4), K1, Z2
+	VADDPS    Z2, Z7, Z7
 
 done7:
 	VADDPS     Z4, Z3, Z3
 	VADDPS     Z6, Z5, Z5
 	VADDPS     Z5, Z3, Z3
+	VADDPS     Z8, Z7, Z7
+	VADDPS     Z10, Z9, Z9
+	VADDPS     Z9, Z7, Z7
 	VSHUFF32X4 $0x4e, Z3, Z3, Z2
+	VSHUFF32X4 $0x4e, Z7, Z7, Z27
 	VADDPS     Z2, Z3, Z3
+	VADDPS     Z27, Z7, Z7
 	VSHUFF32X4 $0xb1, Z3, Z3, Z2
+	VSHUFF32X4 $0xb1, Z7, Z7, Z27
 	VADDPS     Z2, Z3, Z3
+	VADDPS     Z27, Z7, Z7
 	VPERMILPS  $0x4e, Z3, Z2
+	VPERMILPS  $0x4e, Z7, Z27
 	VADDPS     Z2, Z3, Z3
+	VADDPS     Z27, Z7, Z7
 	VPERMILPS  $0xb1, Z3, Z2
+	VPERMILPS  $0xb1, Z7, Z27
 	VADDPS     Z2, Z3, Z3
+	VADDPS     Z27, Z7, Z7
 	VMULPS     Z1, Z3, Z3
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	XORQ       R12, R12
+	VMULPS     Z1, Z7, Z7
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	XORQ       R14, R14
 
 group8:
-	LEAQ        64(R12), R13
-	CMPQ        R13, R11
+	LEAQ        64(R14), R15
+	CMPQ        R15, R11
 	JGT         endgroup9
-	VMOVUPS     (SI)(R12*4), Z2
+	VMOVUPS     (SI)(R14*4), Z2
 	VSUBPS      Z3, Z2, Z2
-	VFMADD231PS Z2, Z2, Z7
-	VMOVUPS     64(SI)(R12*4), Z2
+	VFMADD231PS Z2, Z2, Z11
+	VMOVUPS     (R12)(R14*4), Z2
+	VSUBPS      Z7, Z2, Z2
+	VFMADD231PS Z2, Z2, Z15
+	VMOVUPS     64(SI)(R14*4), Z2
 	VSUBPS      Z3, Z2, Z2
-	VFMADD231PS Z2, Z2, Z8
-	VMOVUPS     128(SI)(R12*4), Z2
+	VFMADD231PS Z2, Z2, Z12
+	VMOVUPS     64(R12)(R14*4), Z2
+	VSUBPS      Z7, Z2, Z2
+	VFMADD231PS Z2, Z2, Z16
+	VMOVUPS     128(SI)(R14*4), Z2
 	VSUBPS      Z3, Z2, Z2
-	VFMADD231PS Z2, Z2, Z9
-	VMOVUPS     192(SI)(R12*4), Z2
+	VFMADD231PS Z2, Z2, Z13
+	VMOVUPS     128(R12)(R14*4), Z2
+	VSUBPS      Z7, Z2, Z2
+	VFMADD231PS Z2, Z2, Z17
+	VMOVUPS     192(SI)(R14*4), Z2
 	VSUBPS      Z3, Z2, Z2
-	VFMADD231PS Z2, Z2, Z10
-	ADDQ        $+64, R12
+	VFMADD231PS Z2, Z2, Z14
+	VMOVUPS     192(R12)(R14*4), Z2
+	VSUBPS      Z7, Z2, Z2
+	VFMADD231PS Z2, Z2, Z18
+	ADDQ        $+64, R14
 	JMP         group8
 
 endgroup9:
 vector10:
-	LEAQ        16(R12), R13
-	CMPQ        R13, R11
+	LEAQ        16(R14), R15
+	CMPQ        R15, R11
 	JGT         endvector11
-	VMOVUPS     (SI)(R12*4), Z2
+	VMOVUPS     (SI)(R14*4), Z2
 	VSUBPS      Z3, Z2, Z2
-	VFMADD231PS Z2, Z2, Z7
-	ADDQ        $+16, R12
+	VFMADD231PS Z2, Z2, Z11
+	VMOVUPS     (R12)(R14*4), Z2
+	VSUBPS      Z7, Z2, Z2
+	VFMADD231PS Z2, Z2, Z15
+	ADDQ        $+16, R14
 	JMP         vector10
 
 endvector11:
-	CMPQ        R12, R10
+	CMPQ        R14, R10
 	JGE         done12
-	VMOVUPS.Z   (SI)(R12*4), K1, Z2
+	VMOVUPS.Z   (SI)(R14*4), K1, Z2
 	VSUBPS      Z3, Z2, Z2
 	VMOVAPS.Z   Z2, K1, Z2
-	VFMADD231PS Z2, Z2, Z7
+	VFMADD231PS Z2, Z2, Z11
+	VMOVUPS.Z   (R12)(R14*4), K1, Z2
+	VSUBPS      Z7, Z2, Z2
+	VMOVAPS.Z   Z2, K1, Z2
+	VFMADD231PS Z2, Z2, Z15
 
 done12:
-	VADDPS       Z8, Z7, Z7
-	VADDPS       Z10, Z9, Z9
-	VADDPS       Z9, Z7, Z7
-	VSHUFF32X4   $0x4e, Z7, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VSHUFF32X4   $0xb1, Z7, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VPERMILPS    $0x4e, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VPERMILPS    $0xb1, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VFMADD213PS  Z0, Z1, Z7
-	VSQRTSS      X7, X7, X7
+	VADDPS       Z12, Z11, Z11
+	VADDPS       Z14, Z13, Z13
+	VADDPS       Z13, Z11, Z11
+	VADDPS       Z16, Z15, Z15
+	VADDPS       Z18, Z17, Z17
+	VADDPS       Z17, Z15, Z15
+	VSHUFF32X4   $0x4e, Z11, Z11, Z2
+	VSHUFF32X4   $0x4e, Z15, Z15, Z27
+	VADDPS       Z2, Z11, Z11
+	VADDPS       Z27, Z15, Z15
+	VSHUFF32X4   $0xb1, Z11, Z11, Z2
+	VSHUFF32X4   $0xb1, Z15, Z15, Z27
+	VADDPS       Z2, Z11, Z11
+	VADDPS       Z27, Z15, Z15
+	VPERMILPS    $0x4e, Z11, Z2
+	VPERMILPS    $0x4e, Z15, Z27
+	VADDPS       Z2, Z11, Z11
+	VADDPS       Z27, Z15, Z15
+	VPERMILPS    $0xb1, Z11, Z2
+	VPERMILPS    $0xb1, Z15, Z27
+	VADDPS       Z2, Z11, Z11
+	VADDPS       Z27, Z15, Z15
+	VFMADD213PS  Z0, Z1, Z11
+	VSQRTSS      X11, X11, X11
+	VFMADD213PS  Z0, Z1, Z15
+	VSQRTSS      X15, X15, X15
 	VMOVSS       rows_3f800000<>+0(SB), X2
-	VDIVSS       X7, X2, X2
+	VDIVSS       X11, X2, X2
 	VBROADCASTSS X2, Z2
-	XORQ         R12, R12
+	VMOVSS       rows_3f800000<>+0(SB), X27
+	VDIVSS       X15, X27, X27
+	VBROADCASTSS X27, Z27
+	XORQ         R14, R14
 
 group13:
-	LEAQ    64(R12), R13
-	CMPQ    R13, R11
-	JGT     endgroup14
-	VMOVUPS (SI)(R12*4), Z11
-	VSUBPS  Z3, Z11, Z11
-	VMULPS  Z2, Z11, Z11
-	VMULPS  (DI)(R12*4), Z11, Z11
-	VADDPS  (R8)(R12*4), Z11, Z11
-	VMOVUPS Z11, (AX)(R12*4)
-	VMOVUPS 64(SI)(R12*4), Z11
-	VSUBPS  Z3, Z11, Z11
-	VMULPS  Z2, Z11, Z11
-	VMULPS  64(DI)(R12*4), Z11, Z11
-	VADDPS  64(R8)(R12*4), Z11, Z11
-	VMOVUPS Z11, 64(AX)(R12*4)
-	VMOVUPS 128(SI)(R12*4), Z11
-	VSUBPS  Z3, Z11, Z11
-	VMULPS  Z2, Z11, Z11
-	VMULPS  128(DI)(R12*4), Z11, Z11
-	VADDPS  128(R8)(R12*4), Z11, Z11
-	VMOVUPS Z11, 128(AX)(R12*4)
-	VMOVUPS 192(SI)(R12*4), Z11
-	VSUBPS  Z3, Z11, Z11
-	VMULPS  Z2, Z11, Z11
-	VMULPS  192(DI)(R12*4), Z11, Z11
-	VADDPS  192(R8)(R12*4), Z11, Z11
-	VMOVUPS Z11, 192(AX)(R12*4)
-	ADDQ    $+64, R12
-	JMP     group13
+	LEAQ        32(R14), R15
+	CMPQ        R15, R11
+	JGT         endgroup14
+	VMOVUPS     (DI)(R14*4), Z28
+	VMOVUPS     (R8)(R14*4), Z29
+	VMOVUPS     (SI)(R14*4), Z30
+	VSUBPS      Z3, Z30, Z30
+	VMULPS      Z2, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, (AX)(R14*4)
+	VMOVUPS     (R12)(R14*4), Z30
+	VSUBPS      Z7, Z30, Z30
+	VMULPS      Z27, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, (R13)(R14*4)
+	VMOVUPS     64(DI)(R14*4), Z28
+	VMOVUPS     64(R8)(R14*4), Z29
+	VMOVUPS     64(SI)(R14*4), Z30
+	VSUBPS      Z3, Z30, Z30
+	VMULPS      Z2, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, 64(AX)(R14*4)
+	VMOVUPS     64(R12)(R14*4), Z30
+	VSUBPS      Z7, Z30, Z30
+	VMULPS      Z27, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, 64(R13)(R14*4)
+	ADDQ        $+32, R14
+	JMP         group13
 
 endgroup14:
 vector15:
-	LEAQ    16(R12), R13
-	CMPQ    R13, R11
-	JGT     endvector16
-	VMOVUPS (SI)(R12*4), Z11
-	VSUBPS  Z3, Z11, Z11
-	VMULPS  Z2, Z11, Z11
-	VMULPS  (DI)(R12*4), Z11, Z11
-	VADDPS  (R8)(R12*4), Z11, Z11
-	VMOVUPS Z11, (AX)(R12*4)
-	ADDQ    $+16, R12
-	JMP     vector15
+	LEAQ        16(R14), R15
+	CMPQ        R15, R11
+	JGT         endvector16
+	VMOVUPS     (DI)(R14*4), Z28
+	VMOVUPS     (R8)(R14*4), Z29
+	VMOVUPS     (SI)(R14*4), Z30
+	VSUBPS      Z3, Z30, Z30
+	VMULPS      Z2, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, (AX)(R14*4)
+	VMOVUPS     (R12)(R14*4), Z30
+	VSUBPS      Z7, Z30, Z30
+	VMULPS      Z27, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, (R13)(R14*4)
+	ADDQ        $+16, R14
+	JMP         vector15
 
 endvector16:
-	CMPQ      R12, R10
-	JGE       done17
-	VMOVUPS.Z (SI)(R12*4), K1, Z11
-	VSUBPS    Z3, Z11, Z11
-	VMULPS    Z2, Z11, Z11
-	VMOVUPS.Z (DI)(R12*4), K1, Z12
-	VMULPS    Z12, Z11, Z11
-	VMOVUPS.Z (R8)(R12*4), K1, Z12
-	VADDPS    Z12, Z11, Z11
-	VMOVUPS   Z11, K1, (AX)(R12*4)
+	CMPQ        R14, R10
+	JGE         done17
+	VMOVUPS.Z   (DI)(R14*4), K1, Z28
+	VMOVUPS.Z   (R8)(R14*4), K1, Z29
+	VMOVUPS.Z   (SI)(R14*4), K1, Z30
+	VSUBPS      Z3, Z30, Z30
+	VMULPS      Z2, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, K1, (AX)(R14*4)
+	VMOVUPS.Z   (R12)(R14*4), K1, Z30
+	VSUBPS      Z7, Z30, Z30
+	VMULPS      Z27, Z30, Z30
+	VFMADD213PS Z29, Z28, Z30
+	VMOVUPS     Z30, K1, (R13)(R14*4)
 
 done17:
 	VMOVSS X3, (DX)
+	VMOVSS X2, (BX)
+	VMOVSS X7, 4(DX)
+	VMOVSS X27, 4(BX)
+	ADDQ   CX, SI
+	ADDQ   CX, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   $0x04, DX
+	ADDQ   $0x04, DX
+	ADDQ   $0x04, BX
+	ADDQ   $0x04, BX
+	SUBQ   $0x02, R9
+	JMP    rows1
+
+endrows2:
+	TESTQ R9, R9
+	JLE   end19
+
+row18:
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	XORQ   R12, R12
+
+group20:
+	LEAQ    64(R12), R13
+	CMPQ    R13, R11
+	JGT     endgroup21
+	VMOVUPS (SI)(R12*4), Z2
+	VADDPS  Z2, Z19, Z19
+	VMOVUPS 64(SI)(R12*4), Z2
+	VADDPS  Z2, Z20, Z20
+	VMOVUPS 128(SI)(R12*4), Z2
+	VADDPS  Z2, Z21, Z21
+	VMOVUPS 192(SI)(R12*4), Z2
+	VADDPS  Z2, Z22, Z22
+	ADDQ    $+64, R12
+	JMP     group20
+
+endgroup21:
+vector22:
+	LEAQ    16(R12), R13
+	CMPQ    R13, R11
+	JGT     endvector23
+	VMOVUPS (SI)(R12*4), Z2
+	VADDPS  Z2, Z19, Z19
+	ADDQ    $+16, R12
+	JMP     vector22
+
+endvector23:
+	CMPQ      R12, R10
+	JGE       done24
+	VMOVUPS.Z (SI)(R12*4), K1, Z2
+	VADDPS    Z2, Z19, Z19
+
+done24:
+	VADDPS     Z20, Z19, Z19
+	VADDPS     Z22, Z21, Z21
+	VADDPS     Z21, Z19, Z19
+	VSHUFF32X4 $0x4e, Z19, Z19, Z2
+	VADDPS     Z2, Z19, Z19
+	VSHUFF32X4 $0xb1, Z19, Z19, Z2
+	VADDPS     Z2, Z19, Z19
+	VPERMILPS  $0x4e, Z19, Z2
+	VADDPS     Z2, Z19, Z19
+	VPERMILPS  $0xb1, Z19, Z2
+	VADDPS     Z2, Z19, Z19
+	VMULPS     Z1, Z19, Z19
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	VPXORD     Z26, Z26, Z26
+	XORQ       R12, R12
+
+group25:
+	LEAQ        64(R12), R13
+	CMPQ        R13, R11
+	JGT         endgroup26
+	VMOVUPS     (SI)(R12*4), Z2
+	VSUBPS      Z19, Z2, Z2
+	VFMADD231PS Z2, Z2, Z23
+	VMOVUPS     64(SI)(R12*4), Z2
+	VSUBPS      Z19, Z2, Z2
+	VFMADD231PS Z2, Z2, Z24
+	VMOVUPS     128(SI)(R12*4), Z2
+	VSUBPS      Z19, Z2, Z2
+	VFMADD231PS Z2, Z2, Z25
+	VMOVUPS     192(SI)(R12*4), Z2
+	VSUBPS      Z19, Z2, Z2
+	VFMADD231PS Z2, Z2, Z26
+	ADDQ        $+64, R12
+	JMP         group25
+
+endgroup26:
+vector27:
+	LEAQ        16(R12), R13
+	CMPQ        R13, R11
+	JGT         endvector28
+	VMOVUPS     (SI)(R12*4), Z2
+	VSUBPS      Z19, Z2, Z2
+	VFMADD231PS Z2, Z2, Z23
+	ADDQ        $+16, R12
+	JMP         vector27
+
+endvector28:
+	CMPQ        R12, R10
+	JGE         done29
+	VMOVUPS.Z   (SI)(R12*4), K1, Z2
+	VSUBPS      Z19, Z2, Z2
+	VMOVAPS.Z   Z2, K1, Z2
+	VFMADD231PS Z2, Z2, Z23
+
+done29:
+	VADDPS       Z24, Z23, Z23
+	VADDPS       Z26, Z25, Z25
+	VADDPS       Z25, Z23, Z23
+	VSHUFF32X4   $0x4e, Z23, Z23, Z2
+	VADDPS       Z2, Z23, Z23
+	VSHUFF32X4   $0xb1, Z23, Z23, Z2
+	VADDPS       Z2, Z23, Z23
+	VPERMILPS    $0x4e, Z23, Z2
+	VADDPS       Z2, Z23, Z23
+	VPERMILPS    $0xb1, Z23, Z2
+	VADDPS       Z2, Z23, Z23
+	VFMADD213PS  Z0, Z1, Z23
+	VSQRTSS      X23, X23, X23
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X23, X2, X2
+	VBROADCASTSS X2, Z2
+	XORQ         R12, R12
+
+group30:
+	LEAQ        32(R12), R13
+	CMPQ        R13, R11
+	JGT         endgroup31
+	VMOVUPS     (DI)(R12*4), Z3
+	VMOVUPS     (R8)(R12*4), Z4
+	VMOVUPS     (SI)(R12*4), Z5
+	VSUBPS      Z19, Z5, Z5
+	VMULPS      Z2, Z5, Z5
+	VFMADD213PS Z4, Z3, Z5
+	VMOVUPS     Z5, (AX)(R12*4)
+	VMOVUPS     64(DI)(R12*4), Z3
+	VMOVUPS     64(R8)(R12*4), Z4
+	VMOVUPS     64(SI)(R12*4), Z5
+	VSUBPS      Z19, Z5, Z5
+	VMULPS      Z2, Z5, Z5
+	VFMADD213PS Z4, Z3, Z5
+	VMOVUPS     Z5, 64(AX)(R12*4)
+	ADDQ        $+32, R12
+	JMP         group30
+
+endgroup31:
+vector32:
+	LEAQ        16(R12), R13
+	CMPQ        R13, R11
+	JGT         endvector33
+	VMOVUPS     (DI)(R12*4), Z3
+	VMOVUPS     (R8)(R12*4), Z4
+	VMOVUPS     (SI)(R12*4), Z5
+	VSUBPS      Z19, Z5, Z5
+	VMULPS      Z2, Z5, Z5
+	VFMADD213PS Z4, Z3, Z5
+	VMOVUPS     Z5, (AX)(R12*4)
+	ADDQ        $+16, R12
+	JMP         vector32
+
+endvector33:
+	CMPQ        R12, R10
+	JGE         done34
+	VMOVUPS.Z   (DI)(R12*4), K1, Z3
+	VMOVUPS.Z   (R8)(R12*4), K1, Z4
+	VMOVUPS.Z   (SI)(R12*4), K1, Z5
+	VSUBPS      Z19, Z5, Z5
+	VMULPS      Z2, Z5, Z5
+	VFMADD213PS Z4, Z3, Z5
+	VMOVUPS     Z5, K1, (AX)(R12*4)
+
+done34:
+	VMOVSS X19, (DX)
 	VMOVSS X2, (BX)
 	ADDQ   CX, SI
 	ADDQ   CX, AX
 	ADDQ   $0x04, DX
 	ADDQ   $0x04, BX
 	DECQ   R9
-	JNZ    row1
+	JNZ    row18
 
-end2:
+end19:
 	VZEROUPPER
 	RET
 
@@ -4315,20 +4575,282 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-164
 	VMOVUPS      32(R12)(R11*4), Y2
 	MOVQ         R9, R11
 	SHLQ         $0x02, R11
-	TESTQ        R8, R8
-	JLE          end2
 
-row1:
+rows1:
+	CMPQ   R8, $0x02
+	JLT    endrows2
+	LEAQ   (BX)(R11*1), R12
+	LEAQ   (AX)(R11*1), R13
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	XORQ   R14, R14
+
+group3:
+	LEAQ    32(R14), R15
+	CMPQ    R15, R10
+	JGT     endgroup4
+	VMOVUPS (BX)(R14*4), Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R12)(R14*4), Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS 32(BX)(R14*4), Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS 32(R12)(R14*4), Y11
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS 64(BX)(R14*4), Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS 64(R12)(R14*4), Y11
+	VADDPS  Y11, Y9, Y9
+	VMOVUPS 96(BX)(R14*4), Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS 96(R12)(R14*4), Y11
+	VADDPS  Y11, Y10, Y10
+	ADDQ    $+32, R14
+	JMP     group3
+
+endgroup4:
+vector5:
+	LEAQ    8(R14), R15
+	CMPQ    R15, R10
+	JGT     endvector6
+	VMOVUPS (BX)(R14*4), Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R12)(R14*4), Y11
+	VADDPS  Y11, Y7, Y7
+	ADDQ    $+8, R14
+	JMP     vector5
+
+endvector6:
+	CMPQ       R14, R9
+	JGE        done7
+	VMASKMOVPS (BX)(R14*4), Y2, Y11
+	VADDPS     Y11, Y3, Y3
+	VMASKMOVPS (R12)(R14*4), Y2, Y11
+	VADDPS     Y11, Y7, Y7
+
+done7:
+	VADDPS     Y4, Y3, Y3
+	VADDPS     Y6, Y5, Y5
+	VADDPS     Y5, Y3, Y3
+	VADDPS     Y8, Y7, Y7
+	VADDPS     Y10, Y9, Y9
+	VADDPS     Y9, Y7, Y7
+	VPERM2F128 $0x01, Y3, Y3, Y4
+	VPERM2F128 $0x01, Y7, Y7, Y5
+	VADDPS     Y4, Y3, Y3
+	VADDPS     Y5, Y7, Y7
+	VPERMILPS  $0x4e, Y3, Y4
+	VPERMILPS  $0x4e, Y7, Y5
+	VADDPS     Y4, Y3, Y3
+	VADDPS     Y5, Y7, Y7
+	VPERMILPS  $0xb1, Y3, Y4
+	VPERMILPS  $0xb1, Y7, Y5
+	VADDPS     Y4, Y3, Y3
+	VADDPS     Y5, Y7, Y7
+	VMULPS     Y1, Y3, Y3
+	VMULPS     Y1, Y7, Y7
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	VXORPS     Y12, Y12, Y12
+	XORQ       R14, R14
+
+group8:
+	LEAQ        32(R14), R15
+	CMPQ        R15, R10
+	JGT         endgroup9
+	VMOVUPS     (BX)(R14*4), Y13
+	VSUBPS      Y3, Y13, Y13
+	VFMADD231PS Y13, Y13, Y4
+	VMOVUPS     (R12)(R14*4), Y13
+	VSUBPS      Y7, Y13, Y13
+	VFMADD231PS Y13, Y13, Y9
+	VMOVUPS     32(BX)(R14*4), Y13
+	VSUBPS      Y3, Y13, Y13
+	VFMADD231PS Y13, Y13, Y5
+	VMOVUPS     32(R12)(R14*4), Y13
+	VSUBPS      Y7, Y13, Y13
+	VFMADD231PS Y13, Y13, Y10
+	VMOVUPS     64(BX)(R14*4), Y13
+	VSUBPS      Y3, Y13, Y13
+	VFMADD231PS Y13, Y13, Y6
+	VMOVUPS     64(R12)(R14*4), Y13
+	VSUBPS      Y7, Y13, Y13
+	VFMADD231PS Y13, Y13, Y11
+	VMOVUPS     96(BX)(R14*4), Y13
+	VSUBPS      Y3, Y13, Y13
+	VFMADD231PS Y13, Y13, Y8
+	VMOVUPS     96(R12)(R14*4), Y13
+	VSUBPS      Y7, Y13, Y13
+	VFMADD231PS Y13, Y13, Y12
+	ADDQ        $+32, R14
+	JMP         group8
+
+endgroup9:
+vector10:
+	LEAQ        8(R14), R15
+	CMPQ        R15, R10
+	JGT         endvector11
+	VMOVUPS     (BX)(R14*4), Y13
+	VSUBPS      Y3, Y13, Y13
+	VFMADD231PS Y13, Y13, Y4
+	VMOVUPS     (R12)(R14*4), Y13
+	VSUBPS      Y7, Y13, Y13
+	VFMADD231PS Y13, Y13, Y9
+	ADDQ        $+8, R14
+	JMP         vector10
+
+endvector11:
+	CMPQ        R14, R9
+	JGE         done12
+	VMASKMOVPS  (BX)(R14*4), Y2, Y13
+	VSUBPS      Y3, Y13, Y13
+	VANDPS      Y13, Y2, Y13
+	VFMADD231PS Y13, Y13, Y4
+	VMASKMOVPS  (R12)(R14*4), Y2, Y13
+	VSUBPS      Y7, Y13, Y13
+	VANDPS      Y13, Y2, Y13
+	VFMADD231PS Y13, Y13, Y9
+
+done12:
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y10, Y9, Y9
+	VADDPS       Y12, Y11, Y11
+	VADDPS       Y11, Y9, Y9
+	VPERM2F128   $0x01, Y4, Y4, Y5
+	VPERM2F128   $0x01, Y9, Y9, Y6
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y6, Y9, Y9
+	VPERMILPS    $0x4e, Y4, Y5
+	VPERMILPS    $0x4e, Y9, Y6
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y6, Y9, Y9
+	VPERMILPS    $0xb1, Y4, Y5
+	VPERMILPS    $0xb1, Y9, Y6
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y6, Y9, Y9
+	VFMADD213PS  Y0, Y1, Y4
+	VSQRTSS      X4, X4, X4
+	VFMADD213PS  Y0, Y1, Y9
+	VSQRTSS      X9, X9, X9
+	VMOVSS       rows_3f800000<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y4
+	VMOVSS       rows_3f800000<>+0(SB), X5
+	VDIVSS       X9, X5, X5
+	VBROADCASTSS X5, Y5
+	XORQ         R14, R14
+
+group13:
+	LEAQ        16(R14), R15
+	CMPQ        R15, R10
+	JGT         endgroup14
+	VMOVUPS     (SI)(R14*4), Y6
+	VMOVUPS     (DI)(R14*4), Y8
+	VMOVUPS     (BX)(R14*4), Y9
+	VSUBPS      Y3, Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, (AX)(R14*4)
+	VMOVUPS     (R12)(R14*4), Y9
+	VSUBPS      Y7, Y9, Y9
+	VMULPS      Y5, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, (R13)(R14*4)
+	VMOVUPS     32(SI)(R14*4), Y6
+	VMOVUPS     32(DI)(R14*4), Y8
+	VMOVUPS     32(BX)(R14*4), Y9
+	VSUBPS      Y3, Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, 32(AX)(R14*4)
+	VMOVUPS     32(R12)(R14*4), Y9
+	VSUBPS      Y7, Y9, Y9
+	VMULPS      Y5, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, 32(R13)(R14*4)
+	ADDQ        $+16, R14
+	JMP         group13
+
+endgroup14:
+vector15:
+	LEAQ        8(R14), R15
+	CMPQ        R15, R10
+	JGT         endvector16
+	VMOVUPS     (SI)(R14*4), Y6
+	VMOVUPS     (DI)(R14*4), Y8
+	VMOVUPS     (BX)(R14*4), Y9
+	VSUBPS      Y3, Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, (AX)(R14*4)
+	VMOVUPS     (R12)(R14*4), Y9
+	VSUBPS      Y7, Y9, Y9
+	VMULPS      Y5, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMOVUPS     Y9, (R13)(R14*4)
+	ADDQ        $+8, R14
+	JMP         vector15
+
+endvector16:
+	CMPQ        R14, R9
+	JGE         done17
+	VMASKMOVPS  (SI)(R14*4), Y2, Y6
+	VMASKMOVPS  (DI)(R14*4), Y2, Y8
+	VMASKMOVPS  (BX)(R14*4), Y2, Y9
+	VSUBPS      Y3, Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMASKMOVPS  Y9, Y2, (AX)(R14*4)
+	VMASKMOVPS  (R12)(R14*4), Y2, Y9
+	VSUBPS      Y7, Y9, Y9
+	VMULPS      Y5, Y9, Y9
+	VFMADD213PS Y8, Y6, Y9
+	VMASKMOVPS  Y9, Y2, (R13)(R14*4)
+
+done17:
+	VMOVSS X3, (CX)
+	VMOVSS X4, (DX)
+	VMOVSS X7, 4(CX)
+	VMOVSS X5, 4(DX)
+	ADDQ   R11, BX
+	ADDQ   R11, BX
+	ADDQ   R11, AX
+	ADDQ   R11, AX
+	ADDQ   $0x04, CX
+	ADDQ   $0x04, CX
+	ADDQ   $0x04, DX
+	ADDQ   $0x04, DX
+	SUBQ   $0x02, R8
+	JMP    rows1
+
+endrows2:
+	TESTQ R8, R8
+	JLE   end19
+
+row18:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	XORQ   R12, R12
 
-group3:
+group20:
 	LEAQ    32(R12), R13
 	CMPQ    R13, R10
-	JGT     endgroup4
+	JGT     endgroup21
 	VMOVUPS (BX)(R12*4), Y7
 	VADDPS  Y7, Y3, Y3
 	VMOVUPS 32(BX)(R12*4), Y7
@@ -4338,25 +4860,25 @@ group3:
 	VMOVUPS 96(BX)(R12*4), Y7
 	VADDPS  Y7, Y6, Y6
 	ADDQ    $+32, R12
-	JMP     group3
+	JMP     group20
 
-endgroup4:
-vector5:
+endgroup21:
+vector22:
 	LEAQ    8(R12), R13
 	CMPQ    R13, R10
-	JGT     endvector6
+	JGT     endvector23
 	VMOVUPS (BX)(R12*4), Y7
 	VADDPS  Y7, Y3, Y3
 	ADDQ    $+8, R12
-	JMP     vector5
+	JMP     vector22
 
-endvector6:
+endvector23:
 	CMPQ       R12, R9
-	JGE        done7
+	JGE        done24
 	VMASKMOVPS (BX)(R12*4), Y2, Y7
 	VADDPS     Y7, Y3, Y3
 
-done7:
+done24:
 	VADDPS     Y4, Y3, Y3
 	VADDPS     Y6, Y5, Y5
 	VADDPS     Y5, Y3, Y3
@@ -4373,10 +4895,10 @@ done7:
 	VXORPS     Y7, Y7, Y7
 	XORQ       R12, R12
 
-group8:
+group25:
 	LEAQ        32(R12), R13
 	CMPQ        R13, R10
-	JGT         endgroup9
+	JGT         endgroup26
 	VMOVUPS     (BX)(R12*4), Y8
 	VSUBPS      Y3, Y8, Y8
 	VFMADD231PS Y8, Y8, Y4
@@ -4390,28 +4912,28 @@ group8:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD231PS Y8, Y8, Y7
 	ADDQ        $+32, R12
-	JMP         group8
+	JMP         group25
 
-endgroup9:
-vector10:
+endgroup26:
+vector27:
 	LEAQ        8(R12), R13
 	CMPQ        R13, R10
-	JGT         endvector11
+	JGT         endvector28
 	VMOVUPS     (BX)(R12*4), Y8
 	VSUBPS      Y3, Y8, Y8
 	VFMADD231PS Y8, Y8, Y4
 	ADDQ        $+8, R12
-	JMP         vector10
+	JMP         vector27
 
-endvector11:
+endvector28:
 	CMPQ        R12, R9
-	JGE         done12
+	JGE         done29
 	VMASKMOVPS  (BX)(R12*4), Y2, Y8
 	VSUBPS      Y3, Y8, Y8
 	VANDPS      Y8, Y2, Y8
 	VFMADD231PS Y8, Y8, Y4
 
-done12:
+done29:
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y7, Y6, Y6
 	VADDPS       Y6, Y4, Y4
@@ -4428,64 +4950,54 @@ done12:
 	VBROADCASTSS X5, Y4
 	XORQ         R12, R12
 
-group13:
-	LEAQ    32(R12), R13
-	CMPQ    R13, R10
-	JGT     endgroup14
-	VMOVUPS (BX)(R12*4), Y5
-	VSUBPS  Y3, Y5, Y5
-	VMULPS  Y4, Y5, Y5
-	VMULPS  (SI)(R12*4), Y5, Y5
-	VADDPS  (DI)(R12*4), Y5, Y5
-	VMOVUPS Y5, (AX)(R12*4)
-	VMOVUPS 32(BX)(R12*4), Y5
-	VSUBPS  Y3, Y5, Y5
-	VMULPS  Y4, Y5, Y5
-	VMULPS  32(SI)(R12*4), Y5, Y5
-	VADDPS  32(DI)(R12*4), Y5, Y5
-	VMOVUPS Y5, 32(AX)(R12*4)
-	VMOVUPS 64(BX)(R12*4), Y5
-	VSUBPS  Y3, Y5, Y5
-	VMULPS  Y4, Y5, Y5
-	VMULPS  64(SI)(R12*4), Y5, Y5
-	VADDPS  64(DI)(R12*4), Y5, Y5
-	VMOVUPS Y5, 64(AX)(R12*4)
-	VMOVUPS 96(BX)(R12*4), Y5
-	VSUBPS  Y3, Y5, Y5
-	VMULPS  Y4, Y5, Y5
-	VMULPS  96(SI)(R12*4), Y5, Y5
-	VADDPS  96(DI)(R12*4), Y5, Y5
-	VMOVUPS Y5, 96(AX)(R12*4)
-	ADDQ    $+32, R12
-	JMP     group13
+group30:
+	LEAQ        16(R12), R13
+	CMPQ        R13, R10
+	JGT         endgroup31
+	VMOVUPS     (SI)(R12*4), Y5
+	VMOVUPS     (DI)(R12*4), Y6
+	VMOVUPS     (BX)(R12*4), Y7
+	VSUBPS      Y3, Y7, Y7
+	VMULPS      Y4, Y7, Y7
+	VFMADD213PS Y6, Y5, Y7
+	VMOVUPS     Y7, (AX)(R12*4)
+	VMOVUPS     32(SI)(R12*4), Y5
+	VMOVUPS     32(DI)(R12*4), Y6
+	VMOVUPS     32(BX)(R12*4), Y7
+	VSUBPS      Y3, Y7, Y7
+	VMULPS      Y4, Y7, Y7
+	VFMADD213PS Y6, Y5, Y7
+	VMOVUPS     Y7, 32(AX)(R12*4)
+	ADDQ        $+16, R12
+	JMP         group30
 
-endgroup14:
-vector15:
-	LEAQ    8(R12), R13
-	CMPQ    R13, R10
-	JGT     endvector16
-	VMOVUPS (BX)(R12*4), Y5
-	VSUBPS  Y3, Y5, Y5
-	VMULPS  Y4, Y5, Y5
-	VMULPS  (SI)(R12*4), Y5, Y5
-	VADDPS  (DI)(R12*4), Y5, Y5
-	VMOVUPS Y5, (AX)(R12*4)
-	ADDQ    $+8, R12
-	JMP     vector15
+endgroup31:
+vector32:
+	LEAQ        8(R12), R13
+	CMPQ        R13, R10
+	JGT         endvector33
+	VMOVUPS     (SI)(R12*4), Y5
+	VMOVUPS     (DI)(R12*4), Y6
+	VMOVUPS     (BX)(R12*4), Y7
+	VSUBPS      Y3, Y7, Y7
+	VMULPS      Y4, Y7, Y7
+	VFMADD213PS Y6, Y5, Y7
+	VMOVUPS     Y7, (AX)(R12*4)
+	ADDQ        $+8, R12
+	JMP         vector32
 
-endvector16:
-	CMPQ       R12, R9
-	JGE        done17
-	VMASKMOVPS (BX)(R12*4), Y2, Y5
-	VSUBPS     Y3, Y5, Y5
-	VMULPS     Y4, Y5, Y5
-	VMASKMOVPS (SI)(R12*4), Y2, Y6
-	VMULPS     Y6, Y5, Y5
-	VMASKMOVPS (DI)(R12*4), Y2, Y6
-	VADDPS     Y6, Y5, Y5
-	VMASKMOVPS Y5, Y2, (AX)(R12*4)
+endvector33:
+	CMPQ        R12, R9
+	JGE         done34
+	VMASKMOVPS  (SI)(R12*4), Y2, Y5
+	VMASKMOVPS  (DI)(R12*4), Y2, Y6
+	VMASKMOVPS  (BX)(R12*4), Y2, Y7
+	VSUBPS      Y3, Y7, Y7
+	VMULPS      Y4, Y7, Y7
+	VFMADD213PS Y6, Y5, Y7
+	VMASKMOVPS  Y7, Y2, (AX)(R12*4)
 
-done17:
+done34:
 	VMOVSS X3, (CX)
 	VMOVSS X4, (DX)
 	ADDQ   R11, BX
@@ -4493,9 +5005,9 @@ done17:
 	ADDQ   $0x04, CX
 	ADDQ   $0x04, DX
 	DECQ   R8
-	JNZ    row1
+	JNZ    row18
 
-end2:
+end19:
 	VZEROUPPER
 	RET
 

@@ -248,7 +248,7 @@ func TestRowsRandom(t *testing.T) {
 func TestRowsGuarded(t *testing.T) {
 	eachSet(t, func(t *testing.T, set *primitives) {
 		rng := rand.New(rand.NewPCG(3, 4))
-		for _, s := range []shape{{1, 1, 1}, {3, 11, 16}, {2, 7, 7}, {3, 17, 20}, {5, 101, 112}, {4, 128, 128}, {2, 33, 71}} {
+		for _, s := range []shape{{1, 1, 1}, {3, 11, 16}, {2, 7, 7}, {3, 17, 20}, {5, 101, 112}, {4, 128, 128}, {2, 33, 71}, {2, 1001, 1008}} {
 			for i := range rowCalls(rng, s) {
 				c := rowCalls(rng, s)[i]
 				for _, front := range []bool{false, true} {
@@ -293,17 +293,32 @@ func TestRowsBits(t *testing.T) {
 func TestRowsNaN(t *testing.T) {
 	eachSet(t, func(t *testing.T, set *primitives) {
 		rng := rand.New(rand.NewPCG(7, 8))
-		s := shape{3, 21, 32}
-		for _, c := range rowCalls(rng, s) {
-			for i, size := range c.sizes {
-				for _, bits := range []uint32{0x7fc00000, 0xffc00001, 0x7fffffff} {
-					b := c.buffers(rng, heap)
-					for _, j := range []int{0, size / 2, max(0, size-1)} {
-						b[i][j] = math.Float32frombits(bits)
-						c.verify(t, set, fmt.Sprintf("with NaN in argument %d", i), b, clones(b, heap))
+		for _, s := range []shape{{3, 21, 32}, {6, 11, 16}} {
+			for _, c := range rowCalls(rng, s) {
+				for i, size := range c.sizes {
+					for _, bits := range []uint32{0x7fc00000, 0xffc00001, 0x7fffffff} {
+						b := c.buffers(rng, heap)
+						for _, j := range []int{0, size / 2, max(0, size-1)} {
+							b[i][j] = math.Float32frombits(bits)
+							c.verify(t, set, fmt.Sprintf("%s with NaN in argument %d", s, i), b, clones(b, heap))
+						}
 					}
 				}
 			}
+		}
+	})
+}
+
+// TestSumSquaresIsDouble: the sum of 100,000 squares, of sizes float32 could not even hold, is right
+// to the rounding of float64.
+func TestSumSquaresIsDouble(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	x := make([]float32, 100_003)
+	uniform(rng, x, -1e25, 1e25)
+	want := plain.sumSquares(x)
+	eachSet(t, func(t *testing.T, set *primitives) {
+		if got := set.sumSquares(x); math.Abs(got-want) > float64(len(x))*0x1p-53*want {
+			t.Errorf("%g, want %g", got, want)
 		}
 	})
 }

@@ -6,14 +6,6 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// gate is how many vectors of a gate are in work at a time: what the registers hold.
-func (m *isa) gate() int {
-	if m.wide() {
-		return 4
-	}
-	return 2
-}
-
 // loads reads the vectors of a group from one row.
 func loads(group []at, row Register) vecs {
 	var out vecs
@@ -31,7 +23,7 @@ func (m *isa) glu() {
 	LEAQ(Mem{Base: a, Index: bytes, Scale: 1}, b)
 	LEAQ(Mem{Base: bytes, Index: bytes, Scale: 1}, twice)
 	m.rows(rows, func() {
-		c.groups(m.gate(), func(group []at) {
+		c.groups(m.abreast(), func(group []at) {
 			_, below, top := m.sigmoid(loads(group, b))
 			top.all(func(i int) { VMULPS(group[i].load(a), top[i], top[i]) })
 			top.all(func(i int) { VDIVPS(below[i], top[i], top[i]) })
@@ -50,7 +42,7 @@ func (m *isa) gluGrad() {
 	LEAQ(Mem{Base: da, Index: bytes, Scale: 1}, db)
 	LEAQ(Mem{Base: bytes, Index: bytes, Scale: 1}, twice)
 	m.rows(rows, func() {
-		c.groups(m.gate(), func(group []at) {
+		c.groups(m.abreast(), func(group []at) {
 			e, below, top := m.sigmoid(loads(group, b))
 			e.all(func(i int) {
 				q, v := m.constant(1), m.vec()

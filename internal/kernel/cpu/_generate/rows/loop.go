@@ -189,14 +189,14 @@ func (m *isa) rows(count Register, body func(), steps ...stride) {
 	Label(done)
 }
 
-// rowGroups emits body for len(group) rows at a time, then for one.
-func (m *isa) rowGroups(count Register, group [][]at, body func(rows [][]at), steps ...stride) {
-	if k := len(group); k > 1 {
+// rowsBy emits body for k rows at a time, then for one.
+func (m *isa) rowsBy(count Register, k int, body func(k int), steps ...stride) {
+	if k > 1 {
 		loop, end := m.label("rows"), m.label("endrows")
 		Label(loop)
 		CMPQ(count, U8(k))
 		JLT(LabelRef(end))
-		body(group)
+		body(k)
 		for _, s := range steps {
 			for range k {
 				ADDQ(s.bytes, s.p)
@@ -206,7 +206,7 @@ func (m *isa) rowGroups(count Register, group [][]at, body func(rows [][]at), st
 		JMP(LabelRef(loop))
 		Label(end)
 	}
-	m.rows(count, func() { body(group[:1]) }, steps...)
+	m.rows(count, func() { body(1) }, steps...)
 }
 
 // stride moves pointer p by bytes at the end of a row.

@@ -49,6 +49,14 @@ func (x vecs) all(f func(i int)) {
 	}
 }
 
+// abreast is how many vectors go through a function at a time: what the registers hold.
+func (m *isa) abreast() int {
+	if m.wide() {
+		return 4
+	}
+	return 2
+}
+
 // some returns n fresh registers.
 func (m *isa) some(n int) vecs {
 	var out vecs

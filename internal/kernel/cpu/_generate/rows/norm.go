@@ -10,20 +10,19 @@ import (
 const chains = 4
 
 // sums starts the partial sums of one reduction.
-func (m *isa) sums() []VecVirtual {
-	var s []VecVirtual
+func (m *isa) sums() vecs {
+	var s vecs
 	for range chains {
 		s = append(s, m.zero())
 	}
 	return s
 }
 
-// join adds partial sums and lanes into every lane of the first.
-func (m *isa) join(s []VecVirtual) VecVirtual {
+// join adds partial sums into one, whose lanes are yet to be folded.
+func (m *isa) join(s vecs) VecVirtual {
 	VADDPS(s[1], s[0], s[0])
 	VADDPS(s[3], s[2], s[2])
 	VADDPS(s[2], s[0], s[0])
-	m.fold(VADDPS, s[0])
 	return s[0]
 }
 
@@ -40,37 +39,63 @@ func (m *isa) norm() {
 	y, mean, rstd, x := ptr("y"), ptr("mean"), ptr("rstd"), ptr("x")
 	gamma, beta, rows, d := ptr("gamma"), ptr("beta"), integer("rows"), integer("d")
 	eps, inv, c, bytes := m.splat("eps"), m.inverse(d), m.columns(d), bytesOf(d)
-	m.rows(rows, func() {
-		s := m.sums()
-		c.each(chains, func(a at) { VADDPS(a.load(x), s[a.slot], s[a.slot]) })
-		mu := m.join(s)
-		VMULPS(inv, mu, mu)
-		s = m.sums()
+	m.rowsBy(rows, 2, func(k int) {
+		from, to := []Register{x}, []Register{y}
+		for len(from) < k {
+			nextX, nextY := GP64(), GP64()
+			LEAQ(Mem{Base: from[len(from)-1], Index: bytes, Scale: 1}, nextX)
+			LEAQ(Mem{Base: to[len(to)-1], Index: bytes, Scale: 1}, nextY)
+			from, to = append(from, nextX), append(to, nextY)
+		}
+		var s []vecs
+		var mu, rs vecs
+		for range from {
+			s = append(s, m.sums())
+		}
 		c.each(chains, func(a at) {
-			v := a.load(x)
-			VSUBPS(mu, v, v)
-			m.keepRest(v, a)
-			VFMADD231PS(v, v, s[a.slot])
-		})
-		rs := m.join(s)
-		VFMADD213PS(eps, inv, rs)
-		VSQRTSS(rs.AsX(), rs.AsX(), rs.AsX())
-		rs = m.invert(vecs{rs})[0]
-		c.each(chains, func(a at) {
-			v := a.load(x)
-			VSUBPS(mu, v, v)
-			VMULPS(rs, v, v)
-			if a.all() {
-				VMULPS(a.mem(gamma), v, v)
-				VADDPS(a.mem(beta), v, v)
-			} else {
-				VMULPS(a.load(gamma), v, v)
-				VADDPS(a.load(beta), v, v)
+			for r, row := range from {
+				VADDPS(a.load(row), s[r][a.slot], s[r][a.slot])
 			}
-			a.store(v, y)
 		})
-		VMOVSS(mu.AsX(), Mem{Base: mean})
-		VMOVSS(rs.AsX(), Mem{Base: rstd})
+		for r := range from {
+			mu = append(mu, m.join(s[r]))
+		}
+		m.fold(VADDPS, mu...)
+		mu.all(func(r int) { VMULPS(inv, mu[r], mu[r]) })
+		for r := range from {
+			s[r] = m.sums()
+		}
+		c.each(chains, func(a at) {
+			for r, row := range from {
+				v := a.load(row)
+				VSUBPS(mu[r], v, v)
+				m.keepRest(v, a)
+				VFMADD231PS(v, v, s[r][a.slot])
+			}
+		})
+		for r := range from {
+			rs = append(rs, m.join(s[r]))
+		}
+		m.fold(VADDPS, rs...)
+		rs.all(func(r int) {
+			VFMADD213PS(eps, inv, rs[r])
+			VSQRTSS(rs[r].AsX(), rs[r].AsX(), rs[r].AsX())
+		})
+		rs = m.invert(rs)
+		c.each(2, func(a at) {
+			g, b := a.load(gamma), a.load(beta)
+			for r, row := range from {
+				v := a.load(row)
+				VSUBPS(mu[r], v, v)
+				VMULPS(rs[r], v, v)
+				VFMADD213PS(b, g, v)
+				a.store(v, to[r])
+			}
+		})
+		mu.all(func(r int) {
+			VMOVSS(mu[r].AsX(), Mem{Base: mean, Disp: 4 * r})
+			VMOVSS(rs[r].AsX(), Mem{Base: rstd, Disp: 4 * r})
+		})
 	}, append(by(bytes, x, y), by(U8(4), mean, rstd)...)...)
 	ret()
 }

@@ -70,7 +70,9 @@ func (m *isa) pointer() {
 
 // pointerShort is pointer for rows that registers hold from load to store.
 func (m *isa) pointerShort(p, lp, th, ent, u, rows, words Register, k *mask, c *columns, scale, mult VecVirtual, steps []stride) {
-	m.rowGroups(rows, c.short(words, 2), func(rows [][]at) {
+	group := c.short(words, 2)
+	m.rowsBy(rows, len(group), func(count int) {
+		rows := group[:count]
 		var flat []at
 		var kept []lanes
 		var v, top, sum, h vecs

@@ -72,7 +72,9 @@ func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lane
 	long := m.label("long")
 	CMPQ(c.ld, U8(shortest))
 	JGT(LabelRef(long))
-	m.rowGroups(rows, c.short(words, 4), func(rows [][]at) {
+	group := c.short(words, 4)
+	m.rowsBy(rows, len(group), func(k int) {
+		rows := group[:k]
 		var kept [][]lanes
 		var v, top, sum vecs
 		for _, row := range rows {
@@ -119,7 +121,7 @@ func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lane
 		})
 		m.fold(VMAXPS, top)
 		sum := m.zero()
-		c.groups(m.gate(), func(group []at) {
+		c.groups(m.abreast(), func(group []at) {
 			var kept []lanes
 			var v vecs
 			for i, a := range group {
