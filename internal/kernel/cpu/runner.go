@@ -20,12 +20,13 @@ type runner struct {
 	workers []*worker
 	step    func(id int)
 
-	adam  *kernel.AdamW
-	tally *kernel.Tally
-	ctl   kernel.Control
-	state kernel.State
-	sums  kernel.Metrics
-	bad   uint64 // first instance of the step whose gradient was not finite
+	adam   *kernel.AdamW
+	tally  *kernel.Tally
+	onceOp int // what the phases after the shards are booked on: AdamW, or Tally alone
+	ctl    kernel.Control
+	state  kernel.State
+	sums   kernel.Metrics
+	bad    uint64 // first instance of the step whose gradient was not finite
 
 	badNow  bool    // this step's gradient is not finite; set by one worker, read after the join
 	nextEMA float64 // this step's running mean, likewise
@@ -55,6 +56,7 @@ type worker struct {
 	g       gemmArgs // arguments of calls through the table live here, so that none is allocated
 	adam    adamArgs
 	steps   gradBlock
+	clock   clock
 }
 
 // Compile places memory and binds every op to it.
@@ -80,10 +82,10 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.ops = append(r.ops, f)
 	}
-	for _, op := range p.Once {
+	for i, op := range p.Once {
 		switch o := op.(type) {
 		case *kernel.AdamW:
-			r.adam = o
+			r.adam, r.onceOp = o, len(p.PerShard)+i
 			r.squares = make([]float64, (p.Layout.Len+chunk-1)/chunk)
 			r.state.Beta1T, r.state.Beta2T = 1, 1
 			if err := b.covered(); err != nil {
@@ -91,6 +93,9 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 			}
 		case *kernel.Tally:
 			r.tally = o
+			if r.adam == nil {
+				r.onceOp = len(p.PerShard) + i
+			}
 		default:
 			return nil, fmt.Errorf("compile %s: the CPU has no op %s", p.Name, op.Kind())
 		}
@@ -122,26 +127,37 @@ func (r *runner) Run() error {
 func (r *runner) work(id int) {
 	w := r.workers[id]
 	w.first = r.state.Instances
+	w.clock.lap(kernel.Idle, -1)
 	for lane := int(r.nextLane.Add(1)) - 1; lane < r.lanes; lane = int(r.nextLane.Add(1)) - 1 {
 		for s := lane; s < r.prog.Shards(); s += r.dev.lanes {
 			r.setShard(w, s, lane)
-			for _, f := range r.ops {
+			for i, f := range r.ops {
 				f(w)
+				w.clock.lap(i, s)
 			}
 		}
 	}
 	if r.adam == nil && r.tally == nil {
 		return
 	}
-	r.dev.pool.spin.wait()
+	r.meet(w)
 	r.sumLanes(w)
+	w.clock.lap(r.onceOp, -1)
 	if r.adam == nil {
 		return
 	}
-	r.dev.pool.spin.wait()
+	r.meet(w)
 	r.update(w)
-	r.dev.pool.spin.wait()
+	w.clock.lap(r.onceOp, -1)
+	r.meet(w)
 	r.packAll()
+	w.clock.lap(r.onceOp, -1)
+}
+
+// meet waits for the other workers between two phases.
+func (r *runner) meet(w *worker) {
+	r.dev.pool.spin.wait()
+	w.clock.lap(kernel.Idle, -1)
 }
 
 // setShard points the worker at shard s.
