@@ -171,20 +171,24 @@ func TestBadInput(t *testing.T) {
 		{"nothing to check", []string{"config", "check"}, exitUsage, "FILE"},
 		{"unknown key to explain", []string{"config", "explain", "training.bach_size"}, exitUsage, "batch_size"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := haul(t, c.args...)
-			if r.code != c.code {
-				t.Errorf("exit %d, want %d", r.code, c.code)
-			}
-			if r.stdout != "" {
-				t.Errorf("standard output holds %q", r.stdout)
-			}
-			if !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
-				t.Errorf("not one line: %q", r.stderr)
-			}
-			if !strings.Contains(r.stderr, c.want) {
-				t.Errorf("%q does not say %q", r.stderr, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { refused(t, c.args, c.code, c.want) })
+	}
+}
+
+// refused runs a command line that must end with one line on standard error and nothing on standard output.
+func refused(t *testing.T, args []string, code int, want string) {
+	t.Helper()
+	r := haul(t, args...)
+	if r.code != code {
+		t.Errorf("exit %d, want %d", r.code, code)
+	}
+	if r.stdout != "" {
+		t.Errorf("standard output holds %q", r.stdout)
+	}
+	if !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+		t.Errorf("not one line: %q", r.stderr)
+	}
+	if !strings.Contains(r.stderr, want) {
+		t.Errorf("%q does not say %q", r.stderr, want)
 	}
 }

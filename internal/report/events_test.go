@@ -1,0 +1,160 @@
+package report
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// seen is what a reader finds in an event.
+type seen struct {
+	step    uint64
+	version string
+	start   bool
+	values  map[string]float32
+}
+
+// readRecords undoes the framing.
+func readRecords(t *testing.T, data []byte) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for len(data) > 0 {
+		n := binary.LittleEndian.Uint64(data)
+		if binary.LittleEndian.Uint32(data[8:]) != masked(data[:8]) {
+			t.Fatal("the length's checksum is wrong")
+		}
+		body := data[12 : 12+n]
+		if binary.LittleEndian.Uint32(data[12+n:]) != masked(body) {
+			t.Fatal("the data's checksum is wrong")
+		}
+		out, data = append(out, body), data[16+n:]
+	}
+	return out
+}
+
+// fields visits a message's fields; numbers come as uint64, messages and strings as bytes.
+func fields(t *testing.T, b []byte, visit func(num protowire.Number, v uint64, bytes []byte)) {
+	t.Helper()
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			t.Fatal(protowire.ParseError(n))
+		}
+		b = b[n:]
+		var v uint64
+		var body []byte
+		switch typ {
+		case protowire.VarintType:
+			v, n = protowire.ConsumeVarint(b)
+		case protowire.Fixed32Type:
+			var w uint32
+			w, n = protowire.ConsumeFixed32(b)
+			v = uint64(w)
+		case protowire.Fixed64Type:
+			v, n = protowire.ConsumeFixed64(b)
+		case protowire.BytesType:
+			body, n = protowire.ConsumeBytes(b)
+		}
+		if n < 0 {
+			t.Fatal(protowire.ParseError(n))
+		}
+		b = b[n:]
+		visit(num, v, body)
+	}
+}
+
+func readEvents(t *testing.T, path string) []seen {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []seen
+	for _, body := range readRecords(t, data) {
+		e := seen{values: map[string]float32{}}
+		fields(t, body, func(num protowire.Number, v uint64, b []byte) {
+			switch num {
+			case eventStep:
+				e.step = v
+			case eventVersion:
+				e.version = string(b)
+			case eventSession:
+				fields(t, b, func(num protowire.Number, v uint64, _ []byte) { e.start = num == sessionStatus && v == sessionStart })
+			case eventSummary:
+				fields(t, b, func(_ protowire.Number, _ uint64, value []byte) {
+					var tag string
+					fields(t, value, func(num protowire.Number, v uint64, b []byte) {
+						if num == valueTag {
+							tag = string(b)
+						} else {
+							e.values[tag] = math.Float32frombits(uint32(v))
+						}
+					})
+				})
+			}
+		})
+		out = append(out, e)
+	}
+	return out
+}
+
+// The mask of the CRC-32C of "123456789", 0xe3069283, worked out from TFRecord's definition.
+func TestMaskedChecksum(t *testing.T) {
+	const want = 0xc78ab0e5
+	if got := masked([]byte("123456789")); got != want {
+		t.Errorf("%#x, want %#x", got, want)
+	}
+}
+
+func TestEventsReadBack(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, eventPrefix+"0000000001.haul.000")
+	if err := os.WriteFile(stale, []byte("of the run that is overwritten"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_700_000_000, 0)
+	f, err := openEvents(dir, false, 0, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reportOf(1)
+	blind := reportOf(2)
+	blind.ValCPC, blind.ValGap = nil, nil
+	if err := f.add(append(epochEvent(&r, at), epochEvent(&blind, at)...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openEvents(dir, true, 1, at) // within the same second
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2 || slices.Contains(files, stale) {
+		t.Fatalf("files are %v, %v", files, err)
+	}
+	first := readEvents(t, files[0])
+	if len(first) != 3 || first[0].version != "brain.Event:2" || first[1].step != 1 || first[2].step != 2 {
+		t.Fatalf("events are %v", first)
+	}
+	if got := first[1].values["val/cpc"]; got != float32(*r.ValCPC) {
+		t.Errorf("val/cpc is %v", got)
+	}
+	if _, ok := first[2].values["val/cpc"]; ok || len(first[2].values) >= len(first[1].values) {
+		t.Errorf("an epoch without validation has %v", first[2].values)
+	}
+	if second := readEvents(t, files[1]); len(second) != 2 || !second[1].start || second[1].step != 2 {
+		t.Errorf("the restart is marked by %v; points from epoch 2 on are stale", fmt.Sprint(second))
+	}
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"haul/internal/train"
+)
+
+// screen plays the few control sequences that Terminal uses, and returns the rows a person would see.
+func screen(t *testing.T, text string, width int) []string {
+	t.Helper()
+	rows, at := []string{""}, 0
+	for text != "" {
+		switch {
+		case strings.HasPrefix(text, "\x1b["):
+			end := strings.IndexAny(text, "AJKm")
+			n := 0
+			for _, c := range text[2:end] {
+				n = 10*n + int(c-'0')
+			}
+			switch text[end] {
+			case 'A':
+				at -= max(1, n)
+			case 'J':
+				rows = append(rows[:at], "")
+			case 'K':
+				if n == 2 {
+					rows[at] = ""
+				}
+			}
+			text = text[end+1:]
+		case text[0] == '\n':
+			if at++; at == len(rows) {
+				rows = append(rows, "")
+			}
+			text = text[1:]
+		default:
+			end := strings.IndexAny(text, "\n\x1b")
+			if end < 0 {
+				end = len(text)
+			}
+			if rows[at] = text[:end]; utf8.RuneCountInString(rows[at]) >= width {
+				t.Errorf("a line of %d columns wraps: %q", utf8.RuneCountInString(rows[at]), rows[at])
+			}
+			text = text[end:]
+		}
+	}
+	return rows
+}
+
+func play(l train.Listener, epochs int) {
+	l.Start(infoOf("runs/quick-001"))
+	l.Note("solving 10000 instances of 2 customers (optimum), once: 10%")
+	l.Note("solving 10000 instances of 2 customers (optimum), once: 60%")
+	for e := 1; e <= epochs; e++ {
+		l.Tick(train.Progress{Epoch: e, Epochs: 10, Step: 50, Steps: 100, InstancesPerSecond: 3500})
+		l.Epoch(reportOf(e))
+	}
+	l.Tick(train.Progress{Epoch: epochs + 1, Epochs: 10, Step: 50, Steps: 100, InstancesPerSecond: 3500})
+}
+
+func TestScreen(t *testing.T) {
+	for _, width := range []int{40, 80, 200} {
+		var words, result bytes.Buffer
+		term := &Terminal{Words: &words, Result: &result, Live: true, Width: func() int { return width }}
+		play(term, 4)
+		rows := screen(t, words.String(), max(width, 100)) // the banner may wrap: nothing counts its rows
+		text := strings.Join(rows, "\n")
+		if n := strings.Count(text, "/10"); n != 5 {
+			t.Errorf("width %d: %d epochs on the screen, want 4 and the one under way:\n%s", width, n, text)
+		}
+		if n := strings.Count(text, "solving"); n != 1 {
+			t.Errorf("width %d: the note stands %d times:\n%s", width, n, text)
+		}
+		term.Done(summaryOf("runs/quick-001"))
+		if end := strings.Join(screen(t, words.String(), 1000), "\n"); strings.Contains(end, "░") {
+			t.Errorf("the bar stays on the screen:\n%s", end)
+		}
+		for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "steps", "validation", "launches", "best.safetensors"} {
+			if !strings.Contains(result.String(), want) {
+				t.Errorf("the summary does not say %q:\n%s", want, result.String())
+			}
+		}
+	}
+}
+
+func TestPipe(t *testing.T) {
+	var words, result bytes.Buffer
+	term := &Terminal{Words: &words, Result: &result}
+	play(term, 3)
+	term.Done(summaryOf("runs/quick-001"))
+	if strings.Contains(words.String()+result.String(), "\x1b") {
+		t.Error("a pipe was sent control sequences")
+	}
+	if n := strings.Count(words.String(), "\nepoch "); n != 3 {
+		t.Errorf("%d lines of epochs, want 3:\n%s", n, words.String())
+	}
+	for _, want := range []string{"GT+RL", "594,700 parameters", "avx512", "fp32", "128 MiB", "8 shards of 16", "2 starts", "runs/quick-001", "gap +50.00 %"} {
+		if !strings.Contains(words.String(), want) {
+			t.Errorf("the words do not say %q:\n%s", want, words.String())
+		}
+	}
+}
+
+func TestChart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 50).Draw(t, "n")
+		last := n + rapid.IntRange(0, 50).Draw(t, "more")
+		width, rows := rapid.IntRange(0, 120).Draw(t, "width"), rapid.IntRange(0, 8).Draw(t, "rows")
+		var points []point
+		for i := range n {
+			points = append(points, point{float64(i + 1), rapid.Float64Range(0, 2).Draw(t, "y")})
+		}
+		lines := chart(points, last, 0.4, "optimum", width, rows)
+		if len(lines) != 0 && len(lines) != rows {
+			t.Fatalf("%d lines, want %d", len(lines), rows)
+		}
+		for _, l := range lines {
+			if utf8.RuneCountInString(l) > width {
+				t.Fatalf("%d columns in %d: %q", utf8.RuneCountInString(l), width, l)
+			}
+		}
+	})
+	// A falling line: from the top left to the bottom right.
+	lines := chart([]point{{1, 2}, {5, 1}}, 5, 1, "", 30, 2)
+	if len(lines) != 2 || !strings.Contains(lines[0], "2.0000 ⠉⠑⠒") || !strings.Contains(lines[1], "⠤⡤⢄⣀") {
+		t.Errorf("the chart is\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{thousands(0), "0"}, {thousands(-204800), "-204,800"}, {thousands(-100), "-100"}, {thousands(1234567), "1,234,567"},
+		{duration(4.23), "4.2 s"}, {duration(59.6), "1:00"}, {duration(3599.4), "59:59"}, {duration(7384), "2:03:04"}, {duration(-1), "?"},
+		{bytesText(512), "512 B"}, {bytesText(108 << 20), "108 MiB"}, {bytesText(3 << 29), "1.5 GiB"},
+		{operations(6.63e9), "6.63 GFLOP"}, {operations(2e12), "2 TFLOP"}, {operations(5e6), "5 MFLOP"},
+		{plural(1, "step"), "1 step"}, {plural(2000, "step"), "2,000 steps"}, {gapText(nil), "–"}, {costText(nil), "–"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
