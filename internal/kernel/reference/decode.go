@@ -92,8 +92,9 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
 	out.query = make([]F, width)
-	for c := range width {
-		out.query[c] = d.node(t.Current)[c] + d.Graph[c] + F(t.Left)/F(d.Capacity)*d.Load[c]
+	left := F(t.Left) / F(d.Capacity)
+	for c, v := range d.node(t.Current) {
+		out.query[c] = v + d.Graph[c] + left*d.Load[c]
 	}
 	out.glimpse = make([]F, width)
 	for h := range d.Heads {
@@ -103,8 +104,8 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 		}
 		softmax(p)
 		for i, j := range out.Allowed {
-			for c := h * w; c < (h+1)*w; c++ {
-				out.glimpse[c] += p[i] * d.value(j)[c]
+			for c, v := range d.value(j)[h*w:][:w] {
+				out.glimpse[h*w+c] += p[i] * v
 			}
 		}
 		out.attended = append(out.attended, p)
@@ -185,9 +186,10 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 			dlogit += wLog
 		}
 		du := dlogit * kernel.Clip / d.Temperature * (1 - s.tanh[i]*s.tanh[i]) * pointerScale
-		for c := range width {
-			dglimpse[c] += du * d.Pointer.Row(j)[c]
-			g.Pointer.Row(j)[c] += du * s.glimpse[c]
+		dpointer := g.Pointer.Row(j)
+		for c, v := range d.Pointer.Row(j) {
+			dglimpse[c] += du * v
+			dpointer[c] += du * s.glimpse[c]
 		}
 	}
 	dquery := make([]F, width)
@@ -200,10 +202,11 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 		mean := dot(p, dp)
 		for i, j := range s.Allowed {
 			dz := p[i] * (dp[i] - mean) * glimpseScale
+			key, dkey, dvalue := d.key(j), g.Proj.Row(j)[width:], g.Proj.Row(j)[2*width:]
 			for c := lo; c < hi; c++ {
-				dquery[c] += dz * d.key(j)[c]
-				g.Proj.Row(j)[width+c] += dz * s.query[c]
-				g.Proj.Row(j)[2*width+c] += p[i] * dglimpse[c]
+				dquery[c] += dz * key[c]
+				dkey[c] += dz * s.query[c]
+				dvalue[c] += p[i] * dglimpse[c]
 			}
 		}
 	}
