@@ -18,6 +18,14 @@ type State struct {
 	EMASteps  uint64  // batches in it
 }
 
+// Normal is the state with β^t made 1 where no step has been taken, so that the zero State is a start.
+func (s State) Normal() State {
+	if s.Step == 0 {
+		s.Beta1T, s.Beta2T = 1, 1
+	}
+	return s
+}
+
 // Metrics are sums over the steps since the last read, in float64, in a fixed order.
 type Metrics struct {
 	Steps      int64   // training steps

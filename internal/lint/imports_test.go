@@ -181,6 +181,9 @@ func skipDir(root, dir string) error {
 		return nil
 	}
 	base := filepath.Base(dir)
+	if filepath.Dir(dir) == root && (base == "build" || base == "runs" || base == "bin") { // what .gitignore leaves out
+		return filepath.SkipDir
+	}
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" {
 		return filepath.SkipDir
 	}

@@ -64,7 +64,9 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		for _, j := range live[:going] {
 			v := &fleet[j]
 			if r.o.Forced && t == 0 {
-				actions[j*r.limit] = int32(s0 + j + 1)
+				if r.o.Choice != kernel.Replay {
+					actions[j*r.limit] = int32(s0 + j + 1)
+				}
 				continue
 			}
 			mask := k.mask[rows*r.words:][:r.words]

@@ -199,7 +199,7 @@ func (r *runner) State() (kernel.State, error) { return r.state, nil }
 
 // SetState puts the runner where a checkpoint left it.
 func (r *runner) SetState(s kernel.State) error {
-	r.state = s
+	r.state = s.Normal()
 	return nil
 }
 

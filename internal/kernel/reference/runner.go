@@ -125,10 +125,7 @@ func (r *Runner[F]) State() (kernel.State, error) { return r.state, nil }
 
 // SetState sets the state.
 func (r *Runner[F]) SetState(s kernel.State) error {
-	if s.Step == 0 {
-		s.Beta1T, s.Beta2T = 1, 1
-	}
-	r.state = s
+	r.state = s.Normal()
 	return nil
 }
 
