@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// A moment of CPU time is charged to one cause at most: operators carry the cause that took them, and
+// a rule that comes later finds only what is left. So the costs of all findings never add up to more
+// than the step, and a general cause (too many launches) does not hide a particular one (the same
+// work nine times over) by counting it too.
+
+// cause is a rule's position in the table, counted from 1; 0 is no cause yet.
+type cause uint8
+
+// charge collects what one cause costs.
+type charge struct {
+	a      *analysis
+	ops    []*op
+	ns     float64
+	n      int
+	byName map[uint32]*named
+	places [100]float64 // ns by percent of the step
+	steps  map[int]int  // operators by step
+}
+
+type named struct {
+	name uint32
+	n    int
+	ns   float64
+}
+
+func (a *analysis) newCharge() *charge {
+	return &charge{a: a, byName: map[uint32]*named{}, steps: map[int]int{}}
+}
+
+// add charges an operator, which must be free.
+func (c *charge) add(o *op, step int) {
+	c.ops = append(c.ops, o)
+	c.n++
+	c.ns += float64(o.dur)
+	c.place(o.start, step, float64(o.dur))
+	c.steps[step]++
+	by := c.byName[o.name]
+	if by == nil {
+		by = &named{name: o.name}
+		c.byName[o.name] = by
+	}
+	by.n++
+	by.ns += float64(o.dur)
+}
+
+// addCalls charges calls that no operator holds.
+func (c *charge) addCalls(list []orphan) {
+	for _, o := range list {
+		step, _ := within(c.a.steps, o.start)
+		c.n++
+		c.ns += o.ns
+		c.steps[step]++
+		c.place(o.start, step, o.ns)
+	}
+}
+
+func (c *charge) place(at int64, step int, ns float64) {
+	w := c.a.steps[step]
+	c.places[min(99, int(100*(at-w.start)/(w.end-w.start)))] += ns
+}
+
+// collect charges every free operator that holds any of the calls.
+func (a *analysis) collect(any holds) *charge {
+	c := a.newCharge()
+	a.eachOp(func(_ *thread, _, step int, o *op) {
+		if o.cause == 0 && o.holds&any != 0 {
+			c.add(o, step)
+		}
+	})
+	return c
+}
+
+// take marks the operators as this cause's, and with them the backward of each: autograd runs it
+// only because the forward ran.
+func (c *charge) take(who cause) {
+	for _, o := range c.ops {
+		o.cause = who
+	}
+	if len(c.ops) == 0 {
+		return
+	}
+	c.a.eachOp(func(_ *thread, _, step int, o *op) {
+		if f := c.a.forwardOf(o); f != nil && o.cause == 0 && f.cause == who {
+			o.cause = who
+			c.add(o, step)
+		}
+	})
+}
+
+// steady tells whether more than half of the steps hold at least n charged operators or calls: what
+// happens in the first step alone is warm-up.
+func (c *charge) steady(n float64) bool {
+	enough := 0
+	for _, k := range c.steps {
+		if float64(k) >= n {
+			enough++
+		}
+	}
+	return 2*enough > len(c.a.steps)
+}
+
+// where says which part of the step holds nine tenths of the cost.
+func (c *charge) where() string {
+	var sum float64
+	for _, ns := range c.places {
+		sum += ns
+	}
+	from, to := 0, 99
+	for low := c.places[0]; low < sum*0.05 && from < 99; low += c.places[from] {
+		from++
+	}
+	for high := c.places[99]; high < sum*0.05 && to > from; high += c.places[to] {
+		to--
+	}
+	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
+}
+
+// top names the operators that cost most.
+func (c *charge) top(n int) string {
+	list := make([]*named, 0, len(c.byName))
+	for _, v := range c.byName {
+		list = append(list, v)
+	}
+	text := func(v *named) string { return c.a.names.list[v.name].text }
+	slices.SortFunc(list, func(x, y *named) int {
+		return cmp.Or(cmp.Compare(y.ns, x.ns), cmp.Compare(text(x), text(y)))
+	})
+	var parts []string
+	for _, v := range list[:min(n, len(list))] {
+		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", shortName(text(v)),
+			figure(c.a.ms(v.ns)), perStepCount(c.a.perStep(float64(v.n)))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// backwardPrefix starts the operators of autograd's engine.
+const backwardPrefix = "autograd::engine::evaluate_function"
+
+func (a *analysis) indexForward() {
+	a.eachOp(func(_ *thread, _, _ int, o *op) {
+		if o.sequence != 0 && !strings.HasPrefix(a.names.list[o.name].text, backwardPrefix) {
+			a.forward = append(a.forward, o)
+		}
+	})
+	slices.SortStableFunc(a.forward, func(x, y *op) int {
+		return cmp.Or(cmp.Compare(x.sequence, y.sequence), cmp.Compare(x.start, y.start))
+	})
+}
+
+// forwardOf finds the operator whose backward o is. Numbers are given as nodes are made, so a node
+// made anywhere inside an operator has the number that operator started with or a later one, and
+// less than the next operator's.
+func (a *analysis) forwardOf(o *op) *op {
+	if o.sequence == 0 || !strings.HasPrefix(a.names.list[o.name].text, backwardPrefix) {
+		return nil
+	}
+	i := sort.Search(len(a.forward), func(i int) bool {
+		f := a.forward[i]
+		return f.sequence > o.sequence || f.sequence == o.sequence && f.start > o.start
+	})
+	if i == 0 || a.forward[i-1].start > o.start {
+		return nil
+	}
+	return a.forward[i-1]
+}

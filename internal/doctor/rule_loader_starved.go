@@ -1,0 +1,48 @@
+package doctor
+
+import "fmt"
+
+// loaderStarved looks for time in which the training loop stands in the data loader's next batch and
+// the GPU has nothing to do. PyTorch marks that time itself.
+//
+// Threshold: 5 % of the step. A loader that keeps up costs the microseconds of taking a batch off a
+// queue; anything a person could measure is already starvation.
+var loaderStarved = rule{
+	id:     "loader-starved",
+	remedy: "Prepare batches beside the training loop: num_workers > 0 with persistent workers and a prefetch, a collate that fills preallocated arrays, or the data kept on the GPU.",
+	find: func(a *analysis, _ cause) *cost {
+		in := clip(a.loader, a.steps)
+		var ns int64
+		if a.gpu.len() == 0 {
+			ns = total(in)
+		} else {
+			_, ns = without(a.gaps, in)
+		}
+		ms := a.ms(float64(ns))
+		if a.share(ms) < 0.05 {
+			return nil
+		}
+		var longest int64
+		for _, s := range in {
+			longest = max(longest, s.end-s.start)
+		}
+		return &cost{ms, []string{
+			fmt.Sprintf("%s ms a step in the data loader's next batch, %s fetches a step, the longest %s ms",
+				figure(a.ms(float64(total(in)))), perStepCount(a.perStep(float64(len(in)))), figure(float64(longest)/1e6)),
+			fmt.Sprintf("the GPU stands idle for %s ms of that", figure(ms)),
+		}}
+	},
+}
+
+// clip cuts spans to the steps.
+func clip(list []span, steps []window) []span {
+	var out []span
+	for _, s := range list {
+		for _, w := range steps {
+			if cut := (span{max(s.start, w.start), min(s.end, w.end)}); cut.end > cut.start {
+				out = append(out, cut)
+			}
+		}
+	}
+	return union(out)
+}

@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// repeatedWork looks for the same run of operators, with the same shapes and the same scalar inputs,
+// several times back to back. Scalars tell a repetition from a loop: a loop over samples selects
+// another index each time.
+//
+// A stack of equal layers, a decoder's steps and an optimizer's parameters repeat too, with other
+// weights or other state. A run is therefore passed over when it holds an operator with parameters, a
+// random draw or choice, or an update in place. Without recorded shapes the rule has nothing to go by.
+//
+// Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would spare.
+var repeatedWork = rule{
+	id:     "repeated-work",
+	remedy: "Do it once and keep the result: the repeated run has the same operators, shapes and arguments each time.",
+	find: func(a *analysis, who cause) *cost {
+		if !a.shapes {
+			return nil
+		}
+		c := a.newCharge()
+		var best repetition
+		for _, th := range a.threads {
+			for step := range a.steps {
+				for _, r := range a.repetitions(th, step) {
+					for _, o := range r.ops[r.period:] {
+						c.add(o, step)
+					}
+					if len(r.ops) > len(best.ops) {
+						best = r
+					}
+				}
+			}
+		}
+		ms := a.bounded(c.ns, 0)
+		if a.share(ms) < 0.05 {
+			return nil
+		}
+		c.take(who)
+		ms = a.bounded(c.ns, 0)
+		return &cost{ms, []string{
+			fmt.Sprintf("a run of %s (%s, …) comes %d times in a row, with the same shapes and arguments",
+				count1(best.period, "operator"), a.names.list[best.ops[0].name].text, len(best.ops)/best.period),
+			fmt.Sprintf("all runs but the first take %s ms: %s", figure(a.ms(c.ns)), c.top(4)),
+			c.where(),
+		}}
+	},
+}
+
+// repetition is a stretch of free operators that repeats with a period.
+type repetition struct {
+	ops    []*op
+	period int
+}
+
+const (
+	minRepeats   = 3
+	minKernels   = 4
+	periodsTried = 8
+)
+
+// repetitions finds the stretches of one thread in one step. Candidate periods are the distances at
+// which four operators in a row were last seen; the most frequent are tried, the longest first, so that
+// a large repetition is not taken for the small loops inside it.
+func (a *analysis) repetitions(th *thread, step int) []repetition {
+	var ops []*op
+	for i := range th.ops.len() {
+		o := th.ops.at(i)
+		if s, ok := within(a.steps, o.start); ok && s == step && o.cause == 0 {
+			ops = append(ops, o)
+		}
+	}
+	var out []repetition
+	taken := make([]bool, len(ops))
+	for _, period := range periods(ops) {
+		for i := period; i < len(ops); {
+			n := 0
+			for i+n < len(ops) && !taken[i+n] && !taken[i+n-period] && same(ops[i+n], ops[i+n-period]) {
+				n++
+			}
+			repeats := n/period + 1
+			if r := (repetition{ops[i-period : i-period+repeats*period], period}); repeats >= minRepeats && a.isRepeatedWork(r) {
+				for k := range r.ops {
+					taken[i-period+k] = true
+				}
+				out = append(out, r)
+			}
+			i += n + 1
+		}
+	}
+	return out
+}
+
+func same(x, y *op) bool { return x.name == y.name && x.inputs == y.inputs }
+
+func periods(ops []*op) []int {
+	type key [4]uint64
+	last := map[key]int{}
+	votes := map[int]int{}
+	for i := 0; i+4 <= len(ops); i++ {
+		var k key
+		for j := range k {
+			k[j] = uint64(ops[i+j].name)<<32 | uint64(ops[i+j].inputs)
+		}
+		if at, ok := last[k]; ok {
+			votes[i-at]++
+		}
+		last[k] = i
+	}
+	var out []int
+	for p := range votes {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(x, y int) int {
+		if votes[x] != votes[y] {
+			return votes[y] - votes[x]
+		}
+		return y - x
+	})
+	out = out[:min(len(out), periodsTried)]
+	slices.Sort(out)
+	slices.Reverse(out)
+	return out
+}
+
+// isRepeatedWork rules out what repeats for a reason.
+func (a *analysis) isRepeatedWork(r repetition) bool {
+	kernels := 0
+	for _, o := range r.ops[:r.period] {
+		kernels += int(o.launches)
+		name, ours := strings.CutPrefix(a.names.list[o.name].text, "aten::")
+		if !ours || changing[name] || strings.HasSuffix(name, "_") && !harmless[name] {
+			return false
+		}
+	}
+	return kernels >= minKernels
+}
+
+var (
+	// changing operators have parameters, draw at random, or choose what comes next.
+	changing = map[string]bool{"linear": true, "addmm": true, "conv1d": true, "conv2d": true, "conv3d": true, "convolution": true,
+		"layer_norm": true, "batch_norm": true, "group_norm": true, "rms_norm": true, "embedding": true, "lstm": true, "gru": true,
+		"scaled_dot_product_attention": true, "multinomial": true, "argmax": true, "argmin": true, "topk": true, "sort": true,
+		"bernoulli": true, "dropout": true, "rand": true, "randn": true, "randint": true, "randperm": true, "rand_like": true, "randn_like": true, "normal": true}
+	// harmless operators end like an update in place and write no value that was there before.
+	harmless = map[string]bool{"detach_": true, "requires_grad_": true, "copy_": true, "fill_": true, "zero_": true, "squeeze_": true, "unsqueeze_": true}
+)
