@@ -1,0 +1,191 @@
+package model_test
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/cpu"
+	"haul/internal/kernel/reference"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/safetensors"
+)
+
+// fixture is what scripts/parity.py wrote: the same model in PyTorch, computed in float64 from these float32 inputs.
+type fixture struct {
+	*safetensors.File
+	t testing.TB
+}
+
+func loadFixture(t testing.TB) fixture {
+	t.Helper()
+	f, err := safetensors.Load("testdata/parity.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixture{f, t}
+}
+
+func (f fixture) floats(name string) []float32 {
+	f.t.Helper()
+	x, ok := f.Tensor(name)
+	if !ok {
+		f.t.Fatalf("the fixture has no %s", name)
+	}
+	out := make([]float32, len(x.Data)/4)
+	if err := x.ReadFloat32s(out); err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+func (f fixture) ints(name string) []int32 {
+	f.t.Helper()
+	var out []int32
+	for _, v := range f.floats(name) {
+		out = append(out, int32(v))
+	}
+	return out
+}
+
+func (f fixture) number(key string) float64 {
+	f.t.Helper()
+	v, err := strconv.ParseFloat(f.Metadata[key], 64)
+	if err != nil {
+		f.t.Fatalf("%s: %v", key, err)
+	}
+	return v
+}
+
+// replayed is a step on the fixture's actions and advantages.
+type replayed struct {
+	layout   *kernel.Layout
+	run      kernel.Runner
+	routes   *plan.Routes
+	rows     int
+	gradient []float32
+}
+
+func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool) *replayed {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch, nodes, capacity := int(f.number("batch")), int(f.number("customers"))+1, int32(f.number("capacity"))
+	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2})
+	check(err)
+	adv, actions := f.floats(name+".advantage"), f.ints(name+".actions")
+	r := &replayed{layout: m.Layout(), rows: len(adv), gradient: make([]float32, m.Layout().Len)}
+	starts := len(adv) / batch
+
+	p := plan.New("parity", dev, batch, nodes, m.Layout())
+	b := p.B()
+	in := model.Instances{Capacity: capacity, PosX: p.Rows("x", b, nodes), PosY: p.Rows("y", b, nodes), Demand: p.RowInts("demand", b, nodes), Feature: p.Shard("feature", b, nodes, 4)}
+	p.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: capacity})
+	given := p.RowInts("actions", b, starts, len(actions)/len(adv))
+	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: given}, rng.Actions)
+	weight := p.Rows("advantage", b, starts)
+	p.PolicyGradient(r.routes, weight)
+	p.Backward()
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1})
+
+	store, err := dev.NewStore(m.Layout(), true)
+	check(err)
+	flat := make([]float32, m.Layout().Len)
+	for _, q := range m.Layout().Params {
+		copy(flat[q.Offset:][:q.Len()], f.floats("weights."+q.Name))
+	}
+	check(store.WriteWeights(flat))
+	r.run, err = p.Compile(dev, store)
+	check(err)
+	check(r.run.SetControl(kernel.Control{Temperature: float32(f.number("temperature")), Entropy: float32(f.number("entropy"))}))
+	check(r.run.WriteBatch(in.PosX, f.floats("x")))
+	check(r.run.WriteBatch(in.PosY, f.floats("y")))
+	check(r.run.WriteBatch(in.Demand, f.ints("demand")))
+	check(r.run.WriteBatch(given, actions))
+	check(r.run.WriteBatch(weight, adv))
+	check(r.run.Run())
+	check(r.run.ReadGrad(r.gradient))
+	return r
+}
+
+// apart is the largest difference of two tensors, as a share of the largest value that is right.
+func apart(got, want []float32) float64 {
+	var diff, size float64
+	for i, w := range want {
+		diff = max(diff, math.Abs(float64(got[i])-float64(w)))
+		size = max(size, math.Abs(float64(w)))
+	}
+	if math.IsNaN(diff) || len(got) != len(want) {
+		return math.Inf(1)
+	}
+	return diff / size
+}
+
+// Tolerances, as shares of a tensor's largest value. float64 sees only the rounding of the fixture itself, 6e-8. In float32 a
+// result passes two layers of sums of up to 64 terms: a few tens of roundings of 6e-8, which add up like their square root. The
+// gradient of a softmax is a difference of terms some hundred times its size, so it keeps two digits less; PyTorch's own
+// float32 lies 6e-6 from its float64 here, with exponentials a few times more exact than the vector ones.
+const (
+	toleranceExact    = 2e-7
+	toleranceResult   = 2e-6
+	toleranceGradient = 5e-5
+)
+
+// The whole model on replayed actions, every result and every gradient by name, on every instruction set.
+func TestParityWithPyTorch(t *testing.T) {
+	f := loadFixture(t)
+	devices := map[string]func() (kernel.Device, error){
+		"reference float64": func() (kernel.Device, error) { return reference.New[float64](2), nil },
+	}
+	for _, set := range cpu.Sets() {
+		for _, rows := range []int{16, 32, 1000} { // shards of 2, of 4 and a rest of 2, and one of all
+			devices[fmt.Sprintf("%s, shards of %d rows", set, rows)] = func() (kernel.Device, error) {
+				return cpu.Open(cpu.Options{Set: set, Workers: 2, ShardRows: rows})
+			}
+		}
+	}
+	for name, open := range devices {
+		t.Run(name, func(t *testing.T) {
+			dev, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			result, gradient := toleranceResult, toleranceGradient
+			if name == "reference float64" {
+				result, gradient = toleranceExact, toleranceExact
+			}
+			for _, c := range []struct {
+				name   string
+				forced bool
+			}{{"sampled", false}, {"starts", true}} {
+				r := replay(t, dev, f, c.name, c.forced)
+				for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
+					got := make([]float32, r.rows)
+					if err := r.run.ReadBatch(tensor, got); err != nil {
+						t.Fatal(err)
+					}
+					if d := apart(got, f.floats(c.name+"."+part)); !(d <= result) {
+						t.Errorf("%s %s: apart by %.2g of the largest, %.2g allowed", c.name, part, d, result)
+					}
+				}
+				for _, q := range r.layout.Params {
+					if d := apart(r.gradient[q.Offset:][:q.Len()], f.floats(c.name+".grad."+q.Name)); !(d <= gradient) {
+						t.Errorf("%s, gradient of %s: apart by %.2g of the largest, %.2g allowed", c.name, q.Name, d, gradient)
+					}
+				}
+				if err := r.run.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
