@@ -1,0 +1,114 @@
+package cuda
+
+import "haul/internal/kernel"
+
+// tile is one shape of block that src/linear.cuh is built for; the numbers are those of its Shape.
+type tile struct {
+	name         string
+	m, n         int // of C
+	warps        int
+	slabs        int // of 16 terms in a stage
+	stages       int
+	wavesPer4SMs int // blocks wanted for each four multiprocessors before a tile this large pays
+}
+
+// tiles are tried from the largest down; the last always serves.
+var tiles = []tile{
+	{"large", 128, 128, 8, 1, 4, 6},
+	{"medium", 64, 64, 8, 2, 3, 3},
+	{"small", 32, 32, 4, 4, 3, 0},
+}
+
+// odd is the small tile for operands that are not made of whole aligned vectors.
+var odd = tile{"odd", 32, 32, 4, 4, 3, 0}
+
+func (t tile) blocks(m, n int) int { return ceil(m, t.m) * ceil(n, t.n) }
+
+// shared is the dynamic shared memory for operands whose terms (or else rows) are adjacent in memory.
+func (t tile) shared(aTerms, bTerms bool) int {
+	slab := func(terms bool, rows int) int {
+		if terms {
+			return rows * 20
+		}
+		return rows * 16
+	}
+	return 4 * t.stages * t.slabs * (slab(aTerms, t.m) + slab(bTerms, t.n))
+}
+
+// pick chooses the tile for `copies` products of m×n. vectors says whether all operands consist of aligned vectors.
+func (b *binder) pick(m, n, copies int, vectors bool) tile {
+	if !vectors {
+		return odd
+	}
+	for _, t := range tiles {
+		if 4*t.blocks(m, n)*copies >= t.wavesPer4SMs*b.sms {
+			return t
+		}
+	}
+	panic("cuda: no tile serves")
+}
+
+// vectors reports whether every tensor's rows are made of 16-byte vectors at aligned places; absent tensors are.
+func (b *binder) vectors(ts ...*kernel.Tensor) bool {
+	for _, t := range ts {
+		if t != nil && (b.address(t)%16 != 0 || t.Stride%4 != 0 || t.Cols()%4 != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// product is a launch of one of the kernels of src/linear.cuh.
+func (b *binder) product(kind string, t tile, m, n, copies int, aTerms, bTerms bool, args ...any) []launch {
+	return []launch{{module: "linear_" + string(b.precision), kernel: kind + "_" + t.name, grid: dim3{t.blocks(m, n), copies, 1},
+		block: dim3{32 * t.warps, 1, 1}, shared: t.shared(aTerms, bTerms), args: args}}
+}
+
+func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
+	m, k, n := o.Dims()
+	t := b.pick(m, n, 1, b.vectors(o.Y, o.X, o.W, o.Bias, o.Residual))
+	return b.product("linear", t, m, n, 1, true, true, b.addr(o.Y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(o.Residual),
+		i32(m), i32(n), i32(k), i32(o.Y.Stride), i32(o.X.Stride), i32(stride(o.Residual))), nil
+}
+
+func stride(t *kernel.Tensor) int {
+	if t == nil {
+		return 0
+	}
+	return t.Stride
+}
+
+func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
+	m, n, k := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
+	t := b.pick(m, k, 1, b.vectors(o.DX, o.DY, o.W))
+	var add uint64
+	if o.Accumulate {
+		add = b.addr(o.DX)
+	}
+	return b.product("linear_dx", t, m, k, 1, true, false, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
+		i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride)), nil
+}
+
+// linearGradW gives each lane of the gradient a contiguous share of the rows. A lane without rows is written too.
+func (b *binder) linearGradW(o *kernel.LinearGradW) ([]launch, error) {
+	rows, n, k := o.DY.Rows(), o.DY.Cols(), o.X.Cols()
+	t := b.pick(n, k, b.lanes, b.vectors(o.DW, o.DY, o.X))
+	addW, addBias := b.adds(o.DW), b.adds(o.DBias)
+	return b.product("linear_dw", t, n, k, b.lanes, false, false, b.addr(o.DW), b.addr(o.DBias), b.addr(o.DY), b.addr(o.X),
+		i32(rows), i32(n), i32(k), i32(o.DY.Stride), i32(o.X.Stride), i32(ceil(rows, b.lanes)), i32(b.laneSize), addW, addBias), nil
+}
+
+// adds is a kernel's flag for a gradient that an earlier op of the step has written already.
+func (b *binder) adds(t *kernel.Tensor) uint32 {
+	if t == nil {
+		return 0
+	}
+	return flag(!b.fresh(t))
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
