@@ -129,14 +129,14 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
-// Cost assumes expectedSteps decode steps a row; the true number is only known once actions are drawn.
+// Cost assumes ExpectedSteps decode steps a row; the true number is only known once actions are drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
-	return Cost{int64(b*s) * expectedSteps(n) * o.stepCost(), bytesOf(o)}
+	return Cost{int64(b*s) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}
 }
 
-// expectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
-func expectedSteps(n int) int64 { return int64(n-1) + int64(n+3)/5 }
+// ExpectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
+func ExpectedSteps(n int) int64 { return int64(n-1) + int64(n+3)/5 }
 
 // Dims returns B, S, T, N, D.
 func (o *Rollout) Dims() (b, s, t, n, d int) {
@@ -173,7 +173,7 @@ func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
 // Cost counts the recomputed steps and twice that for their gradients.
 func (o *RolloutGrad) Cost() Cost {
 	n := o.Pointer.Shape[1]
-	return Cost{3 * int64(o.Adv.Len()) * expectedSteps(n) * o.stepCost(), bytesOf(o)}
+	return Cost{3 * int64(o.Adv.Len()) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}
 }
 
 // BaselineMode says what is subtracted from a route's length.
