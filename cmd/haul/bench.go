@@ -18,9 +18,9 @@ func (a *app) newBench() *cobra.Command {
 
 A benchmark runs its contenders in turn, round after round, and reports the median of each: what the
 machine does meanwhile touches them alike. Compare the ratio; times belong to the machine.`,
-		Example: "  haul bench cost\n  haul bench matmul --json",
+		Example: "  haul bench cost\n  haul bench matmul --json\n  haul bench step",
 	}
-	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul())
+	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul(), a.newBenchStep())
 	a.parent(cmd)
 	return cmd
 }

@@ -31,7 +31,11 @@ func (f *deviceFlags) open() (kernel.Device, error) {
 	if f.precision != "fp32" {
 		return nil, usagef("unknown precision %q: the processor computes in fp32", f.precision)
 	}
-	dev, err := device.Open(f.name, device.Options{Workers: f.workers})
+	name := f.name
+	if name == "auto" {
+		name = "cpu" // the one candidate
+	}
+	dev, err := device.Open(name, device.Options{Workers: f.workers})
 	if err != nil && !strings.HasPrefix(f.name, "cuda") { // a card's name may be right and the card absent
 		err = asUsage(err)
 	}

@@ -16,3 +16,9 @@ func BenchProducts(ctx context.Context, o Options, rounds int, progress func(don
 
 // Sets names the CPU's instruction sets, fastest first.
 func Sets() []string { return cpu.Sets() }
+
+// PeakMeter measures the CPU's multiply-add peak.
+type PeakMeter = cpu.PeakMeter
+
+// NewPeakMeter prepares to measure the peak of that many workers of the CPU.
+func NewPeakMeter(o Options) (*PeakMeter, error) { return cpu.NewPeakMeter(o.Set, o.Workers) }

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/device"
+	"haul/internal/kernel"
+	"haul/internal/train"
+)
+
+type stepFlags struct {
+	configFlags
+	deviceFlags
+	rounds int
+	json   bool
+}
+
+type stepReport struct {
+	Bench     string   `json:"bench"`
+	Config    string   `json:"config"`
+	Device    string   `json:"device"`
+	Precision string   `json:"precision"`
+	Customers int      `json:"customers"`
+	Batch     int      `json:"batch_size"`
+	Shard     int      `json:"shard_size"`
+	Baseline  string   `json:"baseline_type"`
+	Rounds    int      `json:"rounds"`
+	MS        float64  `json:"ms_per_step"` // median
+	P10       float64  `json:"ms_p10"`
+	P90       float64  `json:"ms_p90"`
+	PerSecond float64  `json:"instances_per_second"`
+	FLOP      float64  `json:"flop_per_step"` // by formula, from the lengths drawn
+	Rate      float64  `json:"gflops"`
+	Peak      *float64 `json:"peak_gflops"` // multiply-adds alone, beside the steps; null on a card
+	Share     *float64 `json:"share_of_peak"`
+	Allocs    float64  `json:"allocs_per_step"` // Go heap
+	DevAllocs float64  `json:"device_allocs"`   // in all rounds
+	Launches  float64  `json:"launches"`        // a step
+	Copies    float64  `json:"copies"`          // a step, both ways
+	Memory    int64    `json:"memory_bytes"`
+}
+
+func (a *app) newBenchStep() *cobra.Command {
+	var f stepFlags
+	cmd := &cobra.Command{
+		Use:   "step",
+		Short: "A whole training step, as a share of the multiply-add peak",
+		Long: `Time the training step of a config: drawing instances, encoding, routing, the baseline, every gradient, clipping
+and the optimizer, as training replays it.
+
+On the processor each step alternates with a loop of nothing but multiply-adds, on every worker at once; the share is the step's
+rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
+routes drawn: forward, twice that for gradients, and the baseline's forward.`,
+		Example: "  haul bench step\n  haul bench step --config quick --workers 1 --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.rounds < 1 {
+				return usagef("--rounds is %d: at least 1 is needed", f.rounds)
+			}
+			r, err := a.benchStep(cmd.Context(), &f)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return a.emit(r)
+			}
+			return a.table(func(w io.Writer) { r.print(w, a) })
+		},
+	}
+	f.configFlags.register(cmd)
+	f.config = "tiny_1"
+	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
+	cmd.Flags().Lookup("config").DefValue = f.config
+	f.deviceFlags.register(cmd)
+	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "steps of which the median is taken")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+// warmSteps bring caches, clocks and predictors to where training has them.
+const warmSteps = 20
+
+func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) {
+	cfg, err := config.Load(f.config, f.sets)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	s, err := train.NewStepper(dev, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for range warmSteps {
+		if err := s.Step(); err != nil {
+			return nil, err
+		}
+	}
+	r := &stepReport{Bench: "step", Config: cfg.Name, Device: dev.Name(), Precision: f.precision, Customers: cfg.Problem.NumCustomers,
+		Batch: cfg.Training.BatchSize, Shard: s.Shard, Baseline: cfg.Baseline.Type, Rounds: f.rounds, Memory: s.Memory}
+	return r, a.timeSteps(ctx, f, dev, s, r)
+}
+
+// timeSteps alternates steps and slices of the peak loop.
+func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s *train.Stepper, r *stepReport) error {
+	peak := func() float64 { return 0 }
+	cpu := strings.HasPrefix(dev.Name(), "cpu")
+	if cpu {
+		meter, err := device.NewPeakMeter(device.Options{Workers: f.workers})
+		if err != nil {
+			return err
+		}
+		defer meter.Close()
+		peak = meter.Rate
+	}
+	if _, err := s.FLOPs(); err != nil { // drops the warm-up's
+		return err
+	}
+	bar := a.newBar(f.rounds, "steps")
+	defer bar.end()
+	seconds, peaks := make([]float64, f.rounds), make([]float64, f.rounds)
+	var allocs uint64
+	before, counters := peak(), *dev.Counters()
+	for i := range seconds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		objects := mallocs()
+		start := time.Now()
+		if err := s.Step(); err != nil {
+			return err
+		}
+		seconds[i] = time.Since(start).Seconds()
+		allocs += mallocs() - objects
+		after := peak()
+		peaks[i], before = (before+after)/2, after
+		bar.set(i + 1)
+	}
+	flop, err := s.FLOPs()
+	if err != nil {
+		return err
+	}
+	n := float64(f.rounds)
+	c := dev.Counters()
+	r.FLOP = float64(flop) / n
+	r.Allocs, r.DevAllocs = float64(allocs)/n, float64(c.Allocations-counters.Allocations)
+	r.Launches = float64(c.Launches-counters.Launches) / n
+	r.Copies = float64(c.CopiesIn+c.CopiesOut-counters.CopiesIn-counters.CopiesOut) / n
+	if cpu {
+		shares := make([]float64, f.rounds)
+		for i, s := range seconds {
+			shares[i] = r.FLOP / s / peaks[i]
+		}
+		top, share := quantile(peaks, 0.5)/1e9, quantile(shares, 0.5)
+		r.Peak, r.Share = &top, &share
+	}
+	mid := quantile(seconds, 0.5)
+	r.MS, r.P10, r.P90 = 1e3*mid, 1e3*quantile(seconds, 0.1), 1e3*quantile(seconds, 0.9)
+	r.PerSecond, r.Rate = float64(r.Batch)/mid, r.FLOP/mid/1e9
+	return nil
+}
+
+func quantile(v []float64, q float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[int(q*float64(len(v)-1)+0.5)]
+}
+
+func (r *stepReport) print(w io.Writer, a *app) {
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s: %d instances of %d customers a step, %s baseline, %s, %s", r.Config, r.Batch, r.Customers, r.Baseline, r.Device, r.Precision)))
+	fmt.Fprintf(w, "step\t%.2f ms (%.2f to %.2f in eight of ten)\n", r.MS, r.P10, r.P90)
+	fmt.Fprintf(w, "speed\t%.0f instances/s\n", r.PerSecond)
+	fmt.Fprintf(w, "work\t%.2f GFLOP a step, %.1f GFLOP/s\n", r.FLOP/1e9, r.Rate)
+	if r.Share != nil {
+		fmt.Fprintf(w, "peak\t%.1f GFLOP/s beside it: a share of %.1f %%\n", *r.Peak, 100**r.Share)
+	}
+	fmt.Fprintf(w, "a step\t%g launches, %g copies, %g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
+	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d instances\n", float64(r.Memory)/(1<<20), r.Shard)
+}

@@ -1,0 +1,17 @@
+package main
+
+import "testing"
+
+func TestBenchStep(t *testing.T) {
+	r := object(t, "bench", "step", "--device", "cpu", "--workers", "2", "--rounds", "5", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32", "--json")
+	for _, key := range []string{"ms_per_step", "instances_per_second", "flop_per_step", "gflops", "peak_gflops", "share_of_peak", "memory_bytes"} {
+		if v, ok := r[key].(float64); !ok || !(v > 0) {
+			t.Errorf("%s is %v", key, r[key])
+		}
+	}
+	if r["allocs_per_step"] != 0.0 || r["device_allocs"] != 0.0 || r["launches"] != 1.0 || r["copies"] != 0.0 {
+		t.Errorf("a step allocates or copies: %v", r)
+	}
+	refused(t, []string{"bench", "step", "--rounds", "0"}, exitUsage, "--rounds is 0")
+	refused(t, []string{"bench", "step", "--config", "nosuch"}, exitFailed, "nosuch")
+}
