@@ -16,19 +16,28 @@ type synth struct {
 	tid         int
 	base        float64
 	shapes      bool
-	prefix      string // before every user name, to show that none matters
 }
 
 func newSynth() *synth { return &synth{base: 1e12, tid: 1, shapes: true} }
 
 func (s *synth) emit(cat, name string, start, dur float64, args string) {
-	s.events = append(s.events, fmt.Sprintf(`{"ph":"X","cat":%q,"name":%q,"pid":7,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{%s}}`,
-		cat, name, s.tid, s.base+start, dur, args))
+	s.events = append(s.events, s.event(cat, name, start, dur, args))
+}
+
+func (s *synth) event(cat, name string, start, dur float64, args string) string {
+	return fmt.Sprintf(`{"ph":"X","cat":%q,"name":%q,"pid":7,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{%s}}`,
+		cat, name, s.tid, s.base+start, dur, args)
+}
+
+// hold keeps a place before the events to come: what contains others is written first.
+func (s *synth) hold() int {
+	s.events = append(s.events, "")
+	return len(s.events) - 1
 }
 
 // op runs body inside an operator that takes dur beside what body takes.
 func (s *synth) op(name, inputs string, dur float64, body func()) {
-	start, at, n := s.now, len(s.events), s.sequence
+	start, at, n := s.now, s.hold(), s.sequence
 	s.now += dur / 2
 	if body != nil {
 		body()
@@ -38,10 +47,7 @@ func (s *synth) op(name, inputs string, dur float64, body func()) {
 	if s.shapes {
 		args += fmt.Sprintf(`,"Input Dims":[%s],"Concrete Inputs":[%q]`, "[8]", inputs)
 	}
-	inner := s.events[at:]
-	s.events = s.events[:at:at]
-	s.emit("cpu_op", name, start, s.now-start, args)
-	s.events = append(s.events, inner...)
+	s.events[at] = s.event("cpu_op", name, start, s.now-start, args)
 	s.now++
 }
 
@@ -79,7 +85,7 @@ func (s *synth) call(name string, dur float64) {
 
 // kernelOp is an ordinary operator with one kernel.
 func (s *synth) kernelOp(name, inputs string, dur, blocks float64) {
-	s.op(name, inputs, 15, func() { s.launch("void "+s.prefix+"mine<"+name+">", dur, blocks) })
+	s.op(name, inputs, 15, func() { s.launch("void mine<"+name+">", dur, blocks) })
 }
 
 func (s *synth) item() {
@@ -88,15 +94,12 @@ func (s *synth) item() {
 
 // step runs one profiler step and lets the GPU finish in it.
 func (s *synth) step(n int, body func()) {
-	start, at := s.now, len(s.events)
+	start, at := s.now, s.hold()
 	body()
 	s.now = max(s.now, s.gpu) + 5
-	inner := s.events[at:]
-	s.events = s.events[:at:at]
-	s.emit("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
-	s.emit("user_annotation", s.prefix+"my training step", start, s.now-start, "")
-	s.emit("python_function", s.prefix+"train.py(12): loop", start, s.now-start, "")
-	s.events = append(s.events, inner...)
+	s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	s.emit("user_annotation", "my training step", start, s.now-start, "")
+	s.emit("python_function", "train.py(12): loop", start, s.now-start, "")
 	s.now += 10
 }
 

@@ -78,7 +78,6 @@ func directionOf(s string) direction {
 	return inside
 }
 
-func (d direction) toDevice() bool { return d == upload || d == uploadPageable }
 func (d direction) toHost() bool   { return d == download || d == downloadPageable }
 func (d direction) pageable() bool { return d == uploadPageable || d == downloadPageable }
 

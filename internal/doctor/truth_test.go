@@ -1,0 +1,217 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// truths is what is known about each recording, from the one who wrote its program.
+var truths = []struct {
+	name    string
+	stepMS  float64
+	busy    float64
+	first   []string // a true first finding; empty where none may rise above a note
+	present []string
+	most    Severity // the highest severity that would be true
+}{
+	{"fp32_matmul", 44.77, 0.983, []string{"fp32-matmul"}, nil, Critical},
+	{"gpu_cost_loop", 101.41, 0.0232, []string{"launch-bound"}, nil, Critical},
+	{"healthy_bf16", 4.53, 0.912, nil, nil, Note},
+	{"item_sync", 47.66, 0.0349, []string{"sync-storm"}, []string{"sync-storm", "transfer-storm"}, Critical},
+	{"loader_starved", 102.75, 0.175, []string{"loader-starved"}, nil, Critical},
+	{"pomo_cvrp20", 181.18, 0.0536, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, Critical},
+	{"seed_gt_rl_tiny_1_b32", 650.59, 0.0419, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, Critical}, // its first step
+	{"tensor_hoisted", 30.73, 0.949, []string{"fp32-matmul"}, nil, Warning},
+	{"transfer_storm", 31.15, 0.0406, []string{"transfer-storm"}, nil, Critical},
+}
+
+func recording(name string) string { return filepath.Join("testdata", name+".json.gz") }
+
+func diagnoseFile(t testing.TB, path string) *Report {
+	t.Helper()
+	tr, err := ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Diagnose(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func rank(s Severity) int { return slices.Index([]Severity{Note, Warning, Critical}, s) }
+
+func ids(r *Report) []string {
+	out := []string{}
+	for _, f := range r.Findings {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+func TestRecordingsGiveTheTruth(t *testing.T) {
+	for _, c := range truths {
+		t.Run(c.name, func(t *testing.T) {
+			r := diagnoseFile(t, recording(c.name))
+			if math.Abs(r.StepMS-c.stepMS) > 0.01*c.stepMS {
+				t.Errorf("step %.2f ms, want %.2f", r.StepMS, c.stepMS)
+			}
+			if math.Abs(r.GPUBusyShare-c.busy) > 0.02*c.busy {
+				t.Errorf("busy %.4f, want %.4f", r.GPUBusyShare, c.busy)
+			}
+			got := ids(r)
+			if len(c.first) > 0 && (len(got) == 0 || !slices.Contains(c.first, got[0])) {
+				t.Errorf("findings %v, want one of %v first", got, c.first)
+			}
+			for _, id := range c.present {
+				if !slices.Contains(got, id) {
+					t.Errorf("findings %v, want %s among them", got, id)
+				}
+			}
+			checkFindings(t, r)
+			for _, f := range r.Findings {
+				if rank(f.Severity) > rank(c.most) {
+					t.Errorf("%s is %s, at most %s is true", f.ID, f.Severity, c.most)
+				}
+			}
+			if c.most == Note && !strings.Contains(r.Verdict(), "healthy") {
+				t.Errorf("a healthy run is told %q", r.Verdict())
+			}
+		})
+	}
+}
+
+// checkFindings holds for every report: ordered by cost, costs within the step, evidence and remedy given.
+func checkFindings(t testing.TB, r *Report) {
+	t.Helper()
+	var sum float64
+	for i, f := range r.Findings {
+		sum += f.SavesMS
+		if i > 0 && f.SavesMS > r.Findings[i-1].SavesMS {
+			t.Errorf("%s (%v ms) stands behind %s (%v ms)", f.ID, f.SavesMS, r.Findings[i-1].ID, r.Findings[i-1].SavesMS)
+		}
+		if f.SavesMS <= 0 || math.Abs(f.Share*r.StepMS-f.SavesMS) > 1e-6*f.SavesMS {
+			t.Errorf("%s: %v ms is not %v of %v ms", f.ID, f.SavesMS, f.Share, r.StepMS)
+		}
+		if len(f.Evidence) == 0 || f.Remedy == "" {
+			t.Errorf("%s has no evidence or no remedy", f.ID)
+		}
+	}
+	if sum > r.StepMS*1.0001 {
+		t.Errorf("findings cost %v ms of a step of %v ms", sum, r.StepMS)
+	}
+}
+
+// A finding must not depend on how a program spells its own things, nor on when it ran.
+func TestUserNamesAndTheClockDoNotMatter(t *testing.T) {
+	for _, c := range truths {
+		t.Run(c.name, func(t *testing.T) {
+			want := diagnoseFile(t, recording(c.name))
+			raw := readRaw(t, recording(c.name))
+			for i := range raw.Events {
+				e := &raw.Events[i]
+				if isUsers(e) {
+					e.Name = "renamed " + strings.Repeat("x", len(e.Name)%7)
+				}
+				if e.Ts != "" {
+					start, _ := e.span()
+					e.Ts = microseconds(start - 3844900000000125)
+				}
+			}
+			data, err := json.Marshal(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := diagnose(t, data)
+			if math.Abs(got.StepMS-want.StepMS) > 1e-9 || math.Abs(got.GPUBusyShare-want.GPUBusyShare) > 1e-9 {
+				t.Errorf("step and busy share moved: %v %v, want %v %v", got.StepMS, got.GPUBusyShare, want.StepMS, want.GPUBusyShare)
+			}
+			if len(got.Findings) != len(want.Findings) {
+				t.Fatalf("findings %v, want %v", ids(got), ids(want))
+			}
+			for i, f := range got.Findings {
+				w := want.Findings[i]
+				if f.ID != w.ID || f.Severity != w.Severity || math.Abs(f.SavesMS-w.SavesMS) > 1e-9 {
+					t.Errorf("finding %d: %s %s %v, want %s %s %v", i, f.ID, f.Severity, f.SavesMS, w.ID, w.Severity, w.SavesMS)
+				}
+			}
+		})
+	}
+}
+
+// isUsers tells the names that a user chose from the vendor's.
+func isUsers(e *rawEvent) bool {
+	switch e.Cat {
+	case "user_annotation", "gpu_user_annotation":
+		return !strings.HasPrefix(e.Name, "ProfilerStep#") && !strings.HasPrefix(e.Name, "enumerate(DataLoader)")
+	case "python_function", "fwdbwd", "ac2g", "Trace":
+		return true
+	case "kernel":
+		return !slices.ContainsFunc([]string{"gemm", "nvjet", "cudnn", "cutlass", "cublas"}, func(s string) bool { return strings.Contains(e.Name, s) })
+	}
+	return false
+}
+
+func microseconds(ns int64) json.Number {
+	b, _ := json.Marshal(float64(ns) / 1000)
+	return json.Number(b)
+}
+
+func TestJSONHasTheKeysScriptsRead(t *testing.T) {
+	data, err := json.Marshal(diagnoseFile(t, recording("item_sync")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Busy     *float64 `json:"gpu_busy_share"`
+		Step     *float64 `json:"step_ms"`
+		Findings []map[string]any
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Busy == nil || v.Step == nil || len(v.Findings) == 0 {
+		t.Fatalf("missing keys in %s", data)
+	}
+	for _, key := range []string{"id", "severity", "share", "evidence", "remedy", "saves_ms"} {
+		if _, ok := v.Findings[0][key]; !ok {
+			t.Errorf("a finding has no %q", key)
+		}
+	}
+}
+
+// A healthy report is a list of no findings, not a missing list.
+func TestNoFindingsAreAnEmptyList(t *testing.T) {
+	data, err := json.Marshal(diagnoseFile(t, recording("healthy_bf16")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(`"findings":[]`)) {
+		t.Errorf("%s", data)
+	}
+}
+
+func TestTestdataStaysSmall(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.gz")
+	if err != nil || len(files) != len(truths) {
+		t.Fatalf("%d recordings, %v, want %d", len(files), err, len(truths))
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+	}
+	if sum > 3<<20 {
+		t.Errorf("testdata holds %d bytes", sum)
+	}
+}
