@@ -4,7 +4,7 @@ import "haul/internal/kernel"
 
 const (
 	adamwThreads = 256 // threads of src/adamw.cu
-	adamwPlan    = 32  // bytes of its struct Plan, and room to spare
+	adamwPlan    = 20  // bytes of its struct Plan
 )
 
 // adamw sums the lanes and decides in one launch, and updates in a second.

@@ -31,7 +31,7 @@ func (b *binder) dropout(o *kernel.Dropout) ([]launch, error) {
 	size := o.Nodes * o.X.Cols()
 	instances := o.X.Len() / size
 	return []launch{each("dropout", instances*ceil(size, 4), b.addr(o.Y), b.addr(o.X), b.addr(o.Residual), b.state, o.Seed,
-		i32(instances), i32(size), uint32(o.Site), uint32(rng.Dropout), o.Rate, 1/(1-o.Rate))}, dense(o, o.Y, o.X, o.Residual)
+		i32(instances), i32(size), uint32(o.Site), uint32(rng.Dropout), o.Rate, 1/(1-o.Rate), flag(b.vectors(o.Y, o.X, o.Residual)))}, dense(o, o.Y, o.X, o.Residual)
 }
 
 func (b *binder) meanNodes(o *kernel.MeanNodes) ([]launch, error) {

@@ -6,11 +6,16 @@
 
 constexpr int threads = 256;
 
+// structs.go has the same sizes and places.
+static_assert(sizeof(Control) == 16 && sizeof(State) == 48 && sizeof(Metrics) == 88, "structs.go");
+static_assert(__builtin_offsetof(State, emaSteps) == 40 && __builtin_offsetof(Metrics, badStep) == 72, "structs.go");
+
 // What the second kernel needs to know of the first.
 struct Plan {
   float rate, scale, correct1, correct2; // learning rate, clip factor, 1/(1-β^t)
   u32 apply;
 };
+static_assert(sizeof(Plan) == 20, "adamw.go");
 
 __device__ __forceinline__ bool is_finite(double x) { return (__builtin_bit_cast(u64, x) >> 52 & 0x7ff) != 0x7ff; }
 

@@ -41,14 +41,22 @@ KERNEL glu_grad1(float *dg, const float *dy, const float *g, int rows, int w) {
 }
 
 // Element e of instance i is kept when word e%4 of Philox(seed, first instance + i, site<<24 | e/4, purpose) is a number in
-// [0,1) of at least `rate`: y = residual + (kept ? x·scale : 0). A thread makes one Philox block, four elements.
+// [0,1) of at least `rate`: y = residual + (kept ? x·scale : 0). A thread makes one Philox block, four elements; vec says
+// that they are always four and aligned.
 KERNEL dropout(float *y, const float *x, const float *residual, const State *state, u64 seed, int instances, int each, u32 site, u32 purpose, float rate,
-               float scale) {
+               float scale, u32 vec) {
   u32 t = blockIdx_x * blockDim_x + threadIdx_x, blocks = (each + 3) / 4;
   if (t >= instances * blocks) return;
   u32 i = t / blocks, q = t % blocks;
   Words u = philox(seed, state->instances + i, site << 24 | q, purpose);
   long at = (long)i * each + 4 * q;
+  if (vec) {
+    f4 v = load4(x + at) * scale;
+#pragma unroll
+    for (int j = 0; j < 4; j++) v[j] = unit(u.w[j]) >= rate ? v[j] : 0.0f;
+    store4(y + at, residual ? load4(residual + at) + v : v);
+    return;
+  }
 #pragma unroll
   for (int j = 0; j < 4; j++)
     if ((int)(4 * q) + j < each) {

@@ -1,0 +1,224 @@
+package cuda
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// entry is a kernel as its PTX declares it.
+type entry struct {
+	widths  []int // bytes of each parameter
+	threads int   // most a block may have; 0: not said
+}
+
+var (
+	entryPattern = regexp.MustCompile(`(?s)\.entry (\w+)\((.*?)\)\s*(.*?)\{`)
+	paramPattern = regexp.MustCompile(`\.param \.[a-z](\d+)`)
+	boundPattern = regexp.MustCompile(`\.maxntid (\d+)`)
+)
+
+// entries are all embedded kernels, by "module.kernel".
+func entries(t *testing.T) map[string]entry {
+	t.Helper()
+	names, err := fs.Glob(images, "ptx/*.ptx")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no PTX is embedded: %v", err)
+	}
+	out := map[string]entry{}
+	for _, n := range names {
+		text, err := images.ReadFile(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range entryPattern.FindAllStringSubmatch(string(text), -1) {
+			var e entry
+			for _, p := range paramPattern.FindAllStringSubmatch(m[2], -1) {
+				bits, _ := strconv.Atoi(p[1])
+				e.widths = append(e.widths, bits/8)
+			}
+			if b := boundPattern.FindStringSubmatch(m[3]); b != nil {
+				e.threads, _ = strconv.Atoi(b[1])
+			}
+			out[strings.TrimSuffix(strings.TrimPrefix(n, "ptx/"), ".ptx")+"."+m[1]] = e
+		}
+	}
+	return out
+}
+
+// recorder is a device that compiles nothing: plans ask it for a shard size only.
+type recorder struct{ kernel.Device }
+
+func (recorder) ShardSize(int) int { return 1 << 30 }
+
+// step records a training step of the graph transformer, with a greedy baseline.
+func step(t *testing.T, batch, n, width, heads, starts int, dropout float32) *kernel.Program {
+	t.Helper()
+	m, err := model.NewGT(model.GTConfig{Width: width, Heads: heads, Layers: 2, FeedMul: 2, Dropout: dropout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.New("step", recorder{}, batch, n, m.Layout())
+	in := model.Instances{PosX: p.Shard("x", p.B(), n), PosY: p.Shard("y", p.B(), n), Demand: p.ShardInts("demand", p.B(), n),
+		Feature: p.Shard("feature", p.B(), n, 4), Capacity: 30}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Purpose: rng.TrainInstances,
+		Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: starts, Forced: starts > 1, MaxStep: 2 * n}, rng.Actions)
+	base := p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * n}, rng.Actions).Length
+	adv, base := p.Advantage(routes, kernel.Given, base)
+	p.PolicyGradient(routes, adv)
+	p.Backward()
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1})
+	p.Once(&kernel.Tally{Length: routes.Length, LogProb: routes.LogProb, Entropy: routes.Entropy, Steps: routes.Steps, Adv: adv, Base: base})
+	return p.Program()
+}
+
+// bindStep binds every op of a program to made-up addresses.
+func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
+	t.Helper()
+	const far = 1 << 40 // apart enough for any tensor
+	b := &binder{precision: precision, lanes: 8, sms: 132, maxShared: 227 << 10, batch: p.Batch, laneSize: p.Layout.Len,
+		address: func(t *kernel.Tensor) uint64 {
+			at := uint64(t.Root().ID+1) * far
+			if t.Parent != nil {
+				at += 4 * uint64(t.Offset)
+			}
+			return at
+		},
+		scratch: func(int) uint64 { return far / 2 }, seen: map[int]bool{}}
+	var out []launch
+	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
+		ls, err := b.bind(op)
+		if err != nil {
+			t.Fatalf("%s: %v", op.Kind(), err)
+		}
+		out = append(out, ls...)
+	}
+	return out
+}
+
+// TestLaunchesMatchPTX compares what the binders pass with what the kernels take: a parameter that is missing or of another
+// width would be read from whatever lies beside it.
+func TestLaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, precision := range []Precision{FP32, TF32, BF16} {
+		for _, s := range []struct {
+			batch, n, width, heads, starts int
+			dropout                        float32
+		}{
+			{128, 11, 128, 4, 1, 0}, {512, 101, 128, 8, 1, 0}, {256, 101, 128, 8, 100, 0.1}, {3, 7, 18, 3, 6, 0.1}, {16, 21, 256, 4, 1, 0},
+			{2, 401, 128, 8, 1, 0}, {5, 31, 516, 2, 1, 0.5},
+		} {
+			t.Run(fmt.Sprintf("%s/B=%d,N=%d,D=%d,H=%d,S=%d", precision, s.batch, s.n, s.width, s.heads, s.starts), func(t *testing.T) {
+				for _, l := range bindStep(t, step(t, s.batch, s.n, s.width, s.heads, s.starts, s.dropout), precision) {
+					checkLaunch(t, kernels, l)
+				}
+			})
+		}
+	}
+}
+
+func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
+	t.Helper()
+	name := l.module + "." + l.kernel
+	e, ok := kernels[name]
+	if !ok {
+		t.Errorf("%s: no such kernel", name)
+		return
+	}
+	var widths []int
+	for _, a := range l.args {
+		switch a.(type) {
+		case uint64, int64, float64:
+			widths = append(widths, 8)
+		case uint32, int32, float32:
+			widths = append(widths, 4)
+		default:
+			t.Errorf("%s: argument of type %T", name, a)
+		}
+	}
+	if diff := cmp.Diff(e.widths, widths); diff != "" {
+		t.Errorf("%s: bytes of parameters (-kernel +launch):\n%s", name, diff)
+	}
+	threads := l.block.x * l.block.y * l.block.z
+	if threads < 1 || threads > 1024 || e.threads > 0 && threads > e.threads {
+		t.Errorf("%s: %d threads in a block, the kernel allows %d", name, threads, e.threads)
+	}
+	if g := l.grid; g.x < 1 || g.x >= 1<<31 || g.y < 1 || g.y > 65535 || g.z < 1 || g.z > 65535 {
+		t.Errorf("%s: grid %v", name, g)
+	}
+	if l.shared < 0 || l.shared > 227<<10 {
+		t.Errorf("%s: %d bytes of shared memory", name, l.shared)
+	}
+}
+
+// TestTilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
+func TestTilesMatchSource(t *testing.T) {
+	source, err := os.ReadFile("src/linear.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tile := range append([]tile{odd}, tiles...) {
+		name := tile.name
+		if name == "odd" {
+			name = "small"
+		}
+		m := regexp.MustCompile(`typedef Shape<(\d+), (\d+), (\d+), (\d+), (\d+), (\d+)> (?i:` + name + `);`).FindStringSubmatch(string(source))
+		if m == nil {
+			t.Errorf("src/linear.cuh has no shape %s", name)
+			continue
+		}
+		var v [6]int
+		for i := range v {
+			v[i], _ = strconv.Atoi(m[i+1])
+		}
+		want := []int{v[0], v[1], v[2] * v[3] * v[4], v[4], v[5]}
+		if diff := cmp.Diff(want, []int{tile.m, tile.n, tile.warps, tile.slabs, tile.stages}); diff != "" {
+			t.Errorf("%s (-source +table):\n%s", tile.name, diff)
+		}
+	}
+}
+
+// TestTilesFillTheCard: a large product takes large tiles, the layers of a small batch enough blocks for every multiprocessor.
+func TestTilesFillTheCard(t *testing.T) {
+	b := &binder{sms: 132}
+	for _, c := range []struct {
+		m, n, copies int
+		want         string
+	}{
+		{51712, 128, 1, "large"}, {51712, 512, 1, "large"}, {1408, 384, 1, "medium"}, {1408, 512, 1, "medium"}, {1408, 128, 1, "small"},
+		{128, 128, 1, "small"}, {128, 128, 8, "small"}, {512, 128, 8, "medium"}, {128, 128, 32, "medium"},
+	} {
+		if got := b.pick(c.m, c.n, c.copies, true).name; got != c.want {
+			t.Errorf("%d products of %d×%d: %s tiles, want %s", c.copies, c.m, c.n, got, c.want)
+		}
+	}
+	if got := b.pick(51712, 128, 1, false).name; got != "odd" {
+		t.Errorf("operands without vectors: %s tiles, want odd", got)
+	}
+}
+
+// TestStructs holds the blocks to the sizes that src/adamw.cu asserts of their C++ halves.
+func TestStructs(t *testing.T) {
+	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.emaSteps), unsafe.Offsetof(metrics{}.badStep)}
+	if diff := cmp.Diff([]uintptr{16, 48, 88, 40, 72}, got); diff != "" {
+		t.Error(diff)
+	}
+	s := kernel.State{Step: 1, Instances: 2, Beta1T: 3, Beta2T: 4, EMA: 5, EMASteps: 6}
+	packed := packState(s)
+	if diff := cmp.Diff(s, packed.unpack()); diff != "" {
+		t.Error(diff)
+	}
+}
