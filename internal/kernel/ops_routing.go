@@ -187,7 +187,7 @@ const (
 )
 
 // Advantage: Adv[b,s] = (Length[b,s] - baseline)·Weight, and Base[b] where the op computes the baseline.
-// Running with State.EMASteps = 0 has no baseline yet: Adv is 0 and Base the length of the instance's first start.
+// Running with State.EMASteps = 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
 // Rows past the batch's end get 0.
 type Advantage struct {
 	Adv, Length *Tensor // [B,S]

@@ -80,23 +80,21 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 				clear(a)
 				continue
 			}
-			switch o.Mode {
-			case kernel.SharedMean:
+			starting := o.Mode == kernel.Running && w.state.EMASteps == 0
+			switch {
+			case o.Mode == kernel.SharedMean || starting:
 				var sum float32
 				for _, v := range l {
 					sum += v
 				}
 				bb[i] = sum / float32(starts)
-			case kernel.Running:
+			case o.Mode == kernel.Running:
 				bb[i] = float32(w.state.EMA)
-				if w.state.EMASteps == 0 {
-					bb[i] = l[0]
-				}
 			}
 			for s, v := range l {
 				a[s] = (v - bb[i]) * o.Weight
 			}
-			if o.Mode == kernel.Running && w.state.EMASteps == 0 {
+			if starting {
 				clear(a)
 			}
 		}

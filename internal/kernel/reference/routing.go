@@ -94,17 +94,19 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 
 // Advantage: adv = (length - baseline)·weight for one instance; returns the baseline.
 func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, state kernel.State) F {
+	starting := mode == kernel.Running && state.EMASteps == 0
 	switch {
-	case mode == kernel.SharedMean:
+	case mode == kernel.SharedMean || starting:
 		base = 0
 		for _, v := range length {
 			base += v / F(len(length))
 		}
-	case mode == kernel.Running && state.EMASteps == 0:
-		clear(adv)
-		return length[0]
 	case mode == kernel.Running:
 		base = F(state.EMA)
+	}
+	if starting {
+		clear(adv)
+		return base
 	}
 	for s, v := range length {
 		adv[s] = (v - base) * weight
