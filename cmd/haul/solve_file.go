@@ -94,7 +94,7 @@ func (f *solveFlags) policySolver(ctx context.Context) (func(*cvrp.Problem) (cvr
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
-	f.device.workers, f.device.precision = f.workers, "fp32"
+	f.device.workers = f.workers
 	dev, err := f.device.open()
 	if err != nil {
 		return nil, nil, err

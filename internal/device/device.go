@@ -9,20 +9,26 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu"
+	"haul/internal/kernel/cuda"
 )
 
 // Options say how to open a device. The zero value picks everything.
 type Options struct {
-	Workers int    // cores of the CPU; 0: all. Results do not depend on it
-	Set     string // instruction set of the CPU: avx512, avx2, go; "": the fastest
+	Workers   int    // cores of the CPU; 0: all. Results do not depend on it
+	Set       string // instruction set of the CPU: avx512, avx2, go; "": the fastest
+	Precision string // matrix products on a GPU: fp32, tf32, bf16; "": tf32. A CPU has fp32 alone
 }
 
-// Open opens a device by the name a user gives: cpu, cuda:K or auto.
+// Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's work.
 func Open(name string, o Options) (kernel.Device, error) {
-	switch kind, index, indexed := strings.Cut(name, ":"); {
-	case name == "cpu", name == "auto": // auto has one candidate
+	kind, index, indexed := strings.Cut(name, ":")
+	switch {
+	case name == "cpu":
 		if o.Workers < 0 {
 			return nil, fmt.Errorf("workers is %d: at least 1 is needed, or 0 for all cores", o.Workers)
+		}
+		if o.Precision != "" && o.Precision != "fp32" {
+			return nil, fmt.Errorf("device cpu: precision %s is for GPUs; a CPU computes in fp32", o.Precision)
 		}
 		dev, err := cpu.Open(cpu.Options{Set: o.Set, Workers: o.Workers})
 		if err != nil {
@@ -30,10 +36,17 @@ func Open(name string, o Options) (kernel.Device, error) {
 		}
 		return dev, nil
 	case kind == "cuda":
-		if k, err := strconv.Atoi(index); indexed && (err != nil || k < 0) {
-			return nil, fmt.Errorf("device %s: the card is a number, as in cuda:0", name)
+		k, err := 0, error(nil)
+		if indexed {
+			if k, err = strconv.Atoi(index); err != nil || k < 0 {
+				return nil, fmt.Errorf("device %s: the card is a number, as in cuda:0", name)
+			}
 		}
-		return nil, fmt.Errorf("device %s: this build has no CUDA kernels; use cpu", name)
+		dev, err := cuda.Open(cuda.Options{Ordinal: k, Precision: cuda.Precision(o.Precision)})
+		if err != nil {
+			return nil, fmt.Errorf("device %s: %w", name, err)
+		}
+		return dev, nil
 	}
 	return nil, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", name)
 }

@@ -46,10 +46,14 @@ type binder struct {
 	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
 	laneSize int                           // floats between a gradient's lanes
 	scratch  func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
-	control  uint64                        // struct Control of src/haul.cuh
-	state    uint64                        // struct State
-	metrics  uint64                        // struct Metrics
-	seen     map[int]bool                  // gradient offsets that an earlier op writes
+	weights  uint64                        // flat weights of set 0
+	moment1  uint64                        // AdamW's moments, where set 0 is trained
+	moment2  uint64
+	grads    uint64       // gradient lanes, lane 0 first
+	control  uint64       // struct Control of src/haul.cuh
+	state    uint64       // struct State
+	metrics  uint64       // struct Metrics
+	seen     map[int]bool // gradient offsets that an earlier op writes
 }
 
 // bind returns the launches of one op; they run in order.

@@ -1,0 +1,207 @@
+package cuda
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
+
+//go:embed ptx/*.ptx
+var images embed.FS
+
+// minCapability is the oldest card the kernels are built for.
+const minMajor, minMinor = 8, 0
+
+// gradLanes is how many partial sums each gradient is made of: enough blocks to fill a card, few enough to add quickly.
+const gradLanes = 8
+
+// Options say how to open a GPU.
+type Options struct {
+	Ordinal   int
+	Precision Precision // "" is TF32
+}
+
+// Device is one GPU. All driver calls run on its context's thread.
+type Device struct {
+	ctx       *cu.Context
+	precision Precision
+	modules   map[string]cu.Module
+	functions map[string]function
+	sms       int
+	maxShared int
+	stream    cu.Stream
+	counters  kernel.Counters
+	loadTime  time.Duration
+}
+
+// Open takes the GPU. Kernels are loaded as programs need them.
+func Open(o Options) (*Device, error) {
+	switch o.Precision {
+	case "":
+		o.Precision = TF32
+	case FP32, TF32, BF16:
+	default:
+		return nil, fmt.Errorf("unknown precision %q: want fp32, tf32 or bf16", o.Precision)
+	}
+	driver, err := cu.Open()
+	if err != nil {
+		return nil, err
+	}
+	ctx, err := driver.NewContext(o.Ordinal)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Major < minMajor || ctx.Major == minMajor && ctx.Minor < minMinor {
+		name, major, minor := ctx.Name, ctx.Major, ctx.Minor
+		return nil, errors.Join(fmt.Errorf("%s is too old: compute capability %d.%d, %d.%d or newer is needed", name, major, minor, minMajor, minMinor), ctx.Close())
+	}
+	d := &Device{ctx: ctx, precision: o.Precision, modules: map[string]cu.Module{}, functions: map[string]function{}}
+	if err := ctx.Do(d.start); err != nil {
+		return nil, errors.Join(err, ctx.Close())
+	}
+	return d, nil
+}
+
+// start reads the card's limits. Runs on the context's thread.
+func (d *Device) start() error {
+	var err error
+	if d.sms, err = d.ctx.Attribute(cu.AttrMultiprocessors); err != nil {
+		return err
+	}
+	if d.maxShared, err = d.ctx.Attribute(cu.AttrMaxSharedOptin); err != nil {
+		return err
+	}
+	d.stream, err = d.ctx.NewStream()
+	return err
+}
+
+// Name says what runs: "cuda:0 (NVIDIA H200, tf32)".
+func (d *Device) Name() string {
+	return fmt.Sprintf("cuda:%d (%s, %s)", d.ctx.Ordinal, d.ctx.Name, d.precision)
+}
+
+// LoadTime is how long loading, and on a first start compiling, the kernels has taken so far.
+func (d *Device) LoadTime() time.Duration { return d.loadTime }
+
+// ShardSize: the whole batch is one shard.
+func (d *Device) ShardSize(int) int { return 1 << 30 }
+
+// Counters counts what the device was asked to do.
+func (d *Device) Counters() *kernel.Counters { return &d.counters }
+
+// Close unloads the kernels and gives the card back.
+func (d *Device) Close() error {
+	err := d.ctx.Do(func() error {
+		var errs []error
+		for _, m := range d.modules {
+			errs = append(errs, d.ctx.Unload(m))
+		}
+		return errors.Join(append(errs, d.ctx.FreeStream(d.stream))...)
+	})
+	return errors.Join(err, d.ctx.Close())
+}
+
+// function finds a kernel and raises its limit of dynamic shared memory to the most any launch asks for. On the
+// context's thread.
+func (d *Device) function(l launch) (cu.Function, error) {
+	key := l.module + "." + l.kernel
+	if f, ok := d.functions[key]; ok && l.shared <= f.shared {
+		return f.Function, nil
+	}
+	m, err := d.module(l.module)
+	if err != nil {
+		return cu.Function{}, err
+	}
+	f, err := d.ctx.Function(m, l.kernel, l.shared)
+	if err == nil {
+		d.functions[key] = function{f, l.shared}
+	}
+	return f, err
+}
+
+// module loads a set of kernels when a program first needs it: the driver compiles PTX for the card on a first
+// start, which takes seconds a module, and a run needs few of them. On the context's thread.
+func (d *Device) module(name string) (cu.Module, error) {
+	if m, ok := d.modules[name]; ok {
+		return m, nil
+	}
+	ptx, err := images.ReadFile("ptx/" + name + ".ptx")
+	if err != nil {
+		return 0, fmt.Errorf("no kernels named %s are embedded", name)
+	}
+	began := time.Now()
+	m, err := d.ctx.Load(name, ptx)
+	if err == nil {
+		d.modules[name] = m
+		d.loadTime += time.Since(began)
+	}
+	return m, err
+}
+
+// function is a kernel with the dynamic shared memory it may use.
+type function struct {
+	cu.Function
+	shared int
+}
+
+// copyIn moves host memory to the device and waits, so that the source may be reused.
+func (d *Device) copyIn(dst uint64, src unsafe.Pointer, bytes int) error {
+	d.counters.CopiesIn++
+	d.counters.BytesIn += int64(bytes)
+	d.counters.Waits++
+	return d.ctx.Do(func() error {
+		if err := d.ctx.CopyIn(dst, src, bytes, d.stream); err != nil {
+			return err
+		}
+		return d.ctx.Wait(d.stream)
+	})
+}
+
+// copyOut moves device memory to the host and waits for it.
+func (d *Device) copyOut(dst unsafe.Pointer, src uint64, bytes int) error {
+	d.counters.CopiesOut++
+	d.counters.BytesOut += int64(bytes)
+	d.counters.Waits++
+	return d.ctx.Do(func() error {
+		if err := d.ctx.CopyOut(dst, src, bytes, d.stream); err != nil {
+			return err
+		}
+		return d.ctx.Wait(d.stream)
+	})
+}
+
+// memory is a block of device memory.
+type memory struct {
+	d     *Device
+	at    uint64
+	bytes int
+}
+
+// alloc reserves zeroed memory.
+func (d *Device) alloc(bytes int) (memory, error) {
+	m := memory{d: d, bytes: bytes}
+	d.counters.Allocations++
+	err := d.ctx.Do(func() error {
+		var err error
+		if m.at, err = d.ctx.Alloc(bytes); err != nil {
+			return err
+		}
+		return d.ctx.Fill(m.at, 0, (bytes+3)/4, d.stream)
+	})
+	if err != nil {
+		return m, fmt.Errorf("reserve %.1f MiB on %s: %w", float64(bytes)/(1<<20), d.ctx.Name, err)
+	}
+	return m, nil
+}
+
+func (m memory) free() error {
+	if m.at == 0 {
+		return nil
+	}
+	return m.d.ctx.Do(func() error { return m.d.ctx.Free(m.at) })
+}

@@ -1,0 +1,110 @@
+package cuda
+
+import (
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
+
+// order finds, for each op, the earlier ops it must wait for: those that wrote what it reads, and
+// those that read or wrote what it writes. Everything else may run beside it.
+type order struct {
+	writer  map[*kernel.Tensor]int   // op that last wrote the tensor
+	readers map[*kernel.Tensor][]int // ops that read it since
+}
+
+func newOrder() *order {
+	return &order{writer: map[*kernel.Tensor]int{}, readers: map[*kernel.Tensor][]int{}}
+}
+
+// add returns what op i must wait for and records its accesses.
+func (o *order) add(i int, op kernel.Op) []int {
+	var deps []int
+	seen := map[int]bool{i: true}
+	need := func(j int) {
+		if !seen[j] {
+			seen[j] = true
+			deps = append(deps, j)
+		}
+	}
+	op.Args(func(t *kernel.Tensor, a kernel.Access) {
+		t = t.Root()
+		if w, ok := o.writer[t]; ok {
+			need(w)
+		}
+		if a != kernel.Read {
+			for _, r := range o.readers[t] {
+				need(r)
+			}
+		}
+	})
+	op.Args(func(t *kernel.Tensor, a kernel.Access) {
+		t = t.Root()
+		if a == kernel.Read {
+			o.readers[t] = append(o.readers[t], i)
+			return
+		}
+		o.writer[t], o.readers[t] = i, nil
+	})
+	return deps
+}
+
+// dependencies lists for each op of the program, PerShard then Once, what it waits for. AdamW waits for the whole
+// shard, since it rewrites the weights that every op reads; so does the closing advance, listed last.
+func dependencies(p *kernel.Program, serial bool) [][]int {
+	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
+	deps := make([][]int, len(ops)+1)
+	o := newOrder()
+	waited := make([]bool, len(ops))
+	for i, op := range ops {
+		deps[i] = o.add(i, op)
+		if serial && i > 0 {
+			deps[i] = []int{i - 1}
+		}
+		if _, ok := op.(*kernel.AdamW); ok {
+			deps[i] = sinks(waited[:i])
+		}
+		for _, j := range deps[i] {
+			waited[j] = true
+		}
+	}
+	deps[len(ops)] = sinks(waited)
+	return deps
+}
+
+// sinks are the ops that nothing waits for yet.
+func sinks(waited []bool) []int {
+	var out []int
+	for i, w := range waited {
+		if !w {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// record builds the step's graph. On the context's thread.
+func (r *runner) record() error {
+	g, err := r.d.ctx.NewGraph()
+	if err != nil {
+		return err
+	}
+	last := make([]cu.Node, len(r.launches))
+	for i, deps := range dependencies(r.prog, r.serial) {
+		var wait []cu.Node
+		for _, j := range deps {
+			if last[j] != 0 {
+				wait = append(wait, last[j])
+			}
+		}
+		for _, l := range r.launches[i] {
+			n, err := g.Add(l.function, l.geometry, l.args, wait)
+			if err != nil {
+				return err
+			}
+			wait, last[i] = []cu.Node{n}, n
+			r.nodes++
+		}
+	}
+	r.exec, err = g.Instantiate()
+	return err
+}

@@ -1,0 +1,369 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
+
+// ready is a launch with its kernel found and its arguments packed.
+type ready struct {
+	function cu.Function
+	geometry cu.Geometry
+	args     *cu.Args
+}
+
+// runner replays one program as one graph. Nothing it queues is waited for until the host reads a result.
+type runner struct {
+	d        *Device
+	prog     *kernel.Program
+	sets     []*store
+	arena    memory   // shard tensors
+	blocks   memory   // control, state, metrics
+	extra    []memory // scratch of ops
+	batch    map[*kernel.Tensor]memory
+	offsets  map[*kernel.Tensor]int // of shard tensors in the arena, in bytes
+	serial   bool                   // memory is reused along the recording, so ops keep its order
+	launches [][]ready              // by op, the closing advance last
+	exec     *cu.Exec
+	nodes    int
+	run      func() error
+}
+
+// Compile places memory, binds every op and records the graph.
+func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+	r := &runner{d: d, prog: p, batch: map[*kernel.Tensor]memory{}, offsets: map[*kernel.Tensor]int{}}
+	for _, s := range sets {
+		gs, ok := s.(*store)
+		if !ok || gs.d != d {
+			return nil, fmt.Errorf("compile %s: a weight set is not on this card", p.Name)
+		}
+		r.sets = append(r.sets, gs)
+	}
+	if err := r.place(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if err := r.bindAll(); err != nil {
+		return nil, errors.Join(fmt.Errorf("compile %s: %w", p.Name, err), r.Close())
+	}
+	if err := d.ctx.Do(r.record); err != nil {
+		return nil, errors.Join(fmt.Errorf("compile %s: %w", p.Name, err), r.Close())
+	}
+	if err := r.SetControl(kernel.Control{Temperature: 1}); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if err := r.SetState(kernel.State{}); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.run = func() error { return r.exec.Launch(r.d.stream) }
+	return r, nil
+}
+
+// align keeps every tensor on its own 256-byte line, as the driver's own allocations are.
+func align(bytes int) int { return (bytes + 255) &^ 255 }
+
+// place gives every shard tensor memory of its own, so that ops wait only for data; where the card has too
+// little free for that, tensors share memory along the recording and ops run in its order.
+func (r *runner) place() error {
+	total := 0
+	for _, t := range r.prog.Tensors {
+		if t.Space == kernel.Shard {
+			r.offsets[t] = total
+			total += align(4 * t.Len())
+		}
+	}
+	var free uint64
+	err := r.d.ctx.Do(func() (err error) { free, _, err = r.d.ctx.MemInfo(); return err })
+	if err != nil {
+		return err
+	}
+	if uint64(total) > free*8/10 {
+		total, r.serial = 4*r.prog.ShardLen, true
+		for t := range r.offsets {
+			r.offsets[t] = 4 * t.Offset
+		}
+	}
+	if uint64(total) > free {
+		each := total / r.prog.Batch
+		return fmt.Errorf("%s needs %.1f GiB on %s, %.1f GiB are free; a batch of %d would fit", r.prog.Name, gib(total), r.d.ctx.Name, gib(int(free)), max(1, int(free*9/10)/each))
+	}
+	if r.arena, err = r.d.alloc(total); err != nil {
+		return err
+	}
+	for _, t := range r.prog.Tensors {
+		if t.Space == kernel.Batch {
+			if r.batch[t], err = r.d.alloc(4 * t.Len()); err != nil {
+				return err
+			}
+		}
+	}
+	r.blocks, err = r.d.alloc(blocksBytes)
+	return err
+}
+
+func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }
+
+// The three blocks that Go reads and writes share one allocation.
+const (
+	controlAt   = 0
+	stateAt     = 256
+	metricsAt   = 512
+	blocksBytes = 1024
+)
+
+// address is where a tensor's first element is.
+func (r *runner) address(t *kernel.Tensor) uint64 {
+	root, at := t.Root(), uint64(0)
+	if t.Parent != nil {
+		at = 4 * uint64(t.Offset)
+	}
+	switch root.Space {
+	case kernel.Shard:
+		return r.arena.at + uint64(r.offsets[root]) + at
+	case kernel.Batch:
+		return r.batch[root].at + at
+	case kernel.Weight:
+		return r.sets[root.Set].weights.at + 4*uint64(root.Offset) + at
+	default:
+		return r.sets[0].grads.at + 4*uint64(root.Offset) + at
+	}
+}
+
+// scratch reserves memory for the op being bound.
+func (r *runner) scratch(bytes int) uint64 {
+	m, err := r.d.alloc(bytes)
+	if err != nil {
+		panic(scratchError{err})
+	}
+	r.extra = append(r.extra, m)
+	return m.at
+}
+
+// scratchError carries a failed reservation out of a binder.
+type scratchError struct{ error }
+
+// bindAll binds every op and the closing advance.
+func (r *runner) bindAll() (err error) {
+	defer func() {
+		if e, ok := recover().(scratchError); ok {
+			err = e.error
+		}
+	}()
+	b := &binder{precision: r.d.precision, lanes: gradLanes, sms: r.d.sms, maxShared: r.d.maxShared, batch: r.prog.Batch,
+		address: r.address, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
+		metrics: r.blocks.at + metricsAt, seen: map[int]bool{}}
+	if len(r.sets) > 0 {
+		s := r.sets[0]
+		b.laneSize, b.weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.m.at, s.v.at, s.grads.at
+	}
+	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
+	for _, op := range ops {
+		ls, err := b.bind(op)
+		if err != nil {
+			return err
+		}
+		if err := r.prepare(ls); err != nil {
+			return fmt.Errorf("%s: %w", op.Kind(), err)
+		}
+	}
+	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
+		args: []any{b.state, uint32(r.prog.Batch)}}})
+}
+
+func (r *runner) prepare(ls []launch) error {
+	out := make([]ready, len(ls))
+	for i, l := range ls {
+		a, err := cu.PackArgs(l.args...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.kernel, err)
+		}
+		out[i] = ready{args: a, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+			Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}
+		if err := r.d.ctx.Do(func() (err error) { out[i].function, err = r.d.function(l); return err }); err != nil {
+			return err
+		}
+	}
+	r.launches = append(r.launches, out)
+	return nil
+}
+
+// Run queues one replay of the graph.
+func (r *runner) Run() error {
+	r.d.counters.Steps++
+	r.d.counters.Launches++
+	return r.d.ctx.Do(r.run)
+}
+
+// SetControl changes the schedules' block.
+func (r *runner) SetControl(c kernel.Control) error {
+	b := packControl(c)
+	return r.d.copyIn(r.blocks.at+controlAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
+}
+
+// State reads what the next step starts from.
+func (r *runner) State() (kernel.State, error) {
+	var b state
+	err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+stateAt, int(unsafe.Sizeof(b)))
+	return b.unpack(), err
+}
+
+// SetState puts the runner where a checkpoint left it.
+func (r *runner) SetState(s kernel.State) error {
+	b := packState(s.Normal())
+	return r.d.copyIn(r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
+}
+
+// TakeMetrics reads the sums and clears them, all but the mark of a bad step.
+func (r *runner) TakeMetrics() (kernel.Metrics, error) {
+	var b metrics
+	if err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
+		return kernel.Metrics{}, err
+	}
+	sums := int(unsafe.Offsetof(b.badStep)) / 4
+	err := r.d.ctx.Do(func() error { return r.d.ctx.Fill(r.blocks.at+metricsAt, 0, sums, r.d.stream) })
+	return b.unpack(), err
+}
+
+// ReadBatch copies a Batch tensor out.
+func (r *runner) ReadBatch(t *kernel.Tensor, dst any) error {
+	m, p, err := r.rows(t, dst)
+	if err != nil {
+		return err
+	}
+	return r.d.copyOut(p, m.at, m.bytes)
+}
+
+// WriteBatch replaces a Batch tensor.
+func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
+	m, p, err := r.rows(t, src)
+	if err != nil {
+		return err
+	}
+	return r.d.copyIn(m.at, p, m.bytes)
+}
+
+func (r *runner) rows(t *kernel.Tensor, host any) (memory, unsafe.Pointer, error) {
+	m, ok := r.batch[t]
+	if !ok {
+		return m, nil, fmt.Errorf("%v is not a batch tensor of %s", t, r.prog.Name)
+	}
+	var p unsafe.Pointer
+	var n int
+	switch h := host.(type) {
+	case []float32:
+		p, n = unsafe.Pointer(unsafe.SliceData(h)), len(h)
+	case []int32:
+		p, n = unsafe.Pointer(unsafe.SliceData(h)), len(h)
+	default:
+		return m, nil, fmt.Errorf("%v: want []float32 or []int32, got %T", t, host)
+	}
+	if 4*n != m.bytes {
+		return m, nil, fmt.Errorf("%v: %d elements given, it has %d", t, n, m.bytes/4)
+	}
+	return m, p, nil
+}
+
+// ReadGrad copies the last step's summed gradient, which the optimizer left in lane 0.
+func (r *runner) ReadGrad(dst []float32) error {
+	return r.sets[0].read(r.sets[0].grads, dst)
+}
+
+// FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
+func (r *runner) FirstBad() (string, error) {
+	var b metrics
+	if err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
+		return "", err
+	}
+	saved, err := r.State()
+	if err != nil {
+		return "", err
+	}
+	if b.badStep != 0 {
+		again := saved
+		again.Instances = b.badFirst
+		if err := r.SetState(again); err != nil {
+			return "", err
+		}
+	}
+	name := ""
+	for i, op := range r.prog.PerShard {
+		if err := r.d.ctx.Do(func() error { return r.launchOp(i) }); err != nil {
+			return "", err
+		}
+		op.Args(func(t *kernel.Tensor, a kernel.Access) {
+			if name == "" && err == nil && a != kernel.Read && t.Type == kernel.F32 {
+				var ok bool
+				if ok, err = r.finite(t); err == nil && !ok {
+					name = fmt.Sprintf("%s, result %s", op.Kind(), t.Name)
+				}
+			}
+		})
+		if err != nil || name != "" {
+			break
+		}
+	}
+	return name, errors.Join(err, r.SetState(saved))
+}
+
+// launchOp queues the kernels of one op outside the graph. On the context's thread.
+func (r *runner) launchOp(i int) error {
+	for _, l := range r.launches[i] {
+		if err := r.d.ctx.Launch(l.function, l.geometry, r.d.stream, l.args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) finite(t *kernel.Tensor) (bool, error) {
+	span := (t.Rows()-1)*t.Stride + t.Cols()
+	host := make([]float32, span)
+	if err := r.d.copyOut(unsafe.Pointer(&host[0]), r.address(t), 4*span); err != nil {
+		return false, err
+	}
+	for row := range t.Rows() {
+		for _, v := range host[row*t.Stride:][:t.Cols()] {
+			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// Memory is what the runner and its stores hold on the card.
+func (r *runner) Memory() int64 {
+	total := int64(r.arena.bytes + r.blocks.bytes)
+	for _, m := range r.batch {
+		total += int64(m.bytes)
+	}
+	for _, m := range r.extra {
+		total += int64(m.bytes)
+	}
+	for _, s := range r.sets {
+		total += s.memory()
+	}
+	return total
+}
+
+// Close frees the runner's memory and graph; weight sets stay.
+func (r *runner) Close() error {
+	var errs []error
+	if r.exec != nil {
+		errs = append(errs, r.d.ctx.Do(func() error { return errors.Join(r.d.ctx.Wait(r.d.stream), r.exec.Close()) }))
+		r.exec = nil
+	}
+	blocks := append([]memory{r.arena, r.blocks}, r.extra...)
+	for _, m := range r.batch {
+		blocks = append(blocks, m)
+	}
+	for _, m := range blocks {
+		errs = append(errs, m.free())
+	}
+	r.arena, r.blocks, r.extra, r.batch = memory{}, memory{}, nil, nil
+	return errors.Join(errs...)
+}
