@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	"haul/internal/kernel"
+)
+
+// New books a profile. actions is the mean number of decode steps of a route, 0 where it is not known: what a rollout
+// computes depends on the routes that were drawn.
+func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
+	prog := p.Program
+	l := &Ledger{Program: prog.Name, Workers: p.Workers, Batch: prog.Batch, Shards: prog.Shards(), Plain: p.Plain.Seconds(), Wall: p.Wall.Seconds(),
+		Peak: roof.FLOPs, Stream: roof.Bytes, Actions: actions, profile: p, stageOf: Stages(prog), work: works(prog, actions)}
+	if p.Plain > 0 {
+		l.Overhead = l.Wall/l.Plain - 1
+	}
+	type key struct {
+		stage Stage
+		op    string
+	}
+	lines := map[key]*Line{}
+	kinds := kindsOf(prog)
+	for _, s := range p.Spans {
+		k := key{stage: Idle}
+		if s.Op != kernel.Idle {
+			k = key{l.stageOf[s.Op], kinds[s.Op]}
+		}
+		line, ok := lines[k]
+		if !ok {
+			line = &Line{Stage: k.stage, Op: k.op}
+			lines[k] = line
+		}
+		line.Seconds += (s.End - s.Start).Seconds()
+		if s.Op != kernel.Idle {
+			line.Calls++
+		}
+	}
+	for i, c := range l.work {
+		if line, ok := lines[key{l.stageOf[i], kinds[i]}]; ok {
+			line.FLOPs += c.FLOPs
+			line.Bytes += c.Bytes
+		}
+	}
+	total := l.Wall * float64(p.Workers)
+	byStage := map[Stage]*Line{}
+	for _, line := range lines {
+		l.rate(line, total)
+		s, ok := byStage[line.Stage]
+		if !ok {
+			s = &Line{Stage: line.Stage}
+			byStage[line.Stage] = s
+		}
+		s.Calls += line.Calls
+		s.Seconds += line.Seconds
+		s.FLOPs += line.FLOPs
+		s.Bytes += line.Bytes
+		if line.Stage != Idle {
+			l.Ops = append(l.Ops, *line)
+		}
+	}
+	for _, s := range stages {
+		if line, ok := byStage[s]; ok {
+			l.rate(line, total)
+			l.Stages = append(l.Stages, *line)
+		}
+	}
+	slices.SortFunc(l.Ops, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Op, b.Op))
+	})
+	return l
+}
+
+// rate fills in what follows from a line's sums. A worker's share of the roof is judged against its share of the device.
+func (l *Ledger) rate(line *Line, total float64) {
+	if total > 0 {
+		line.Share = line.Seconds / total
+	}
+	if line.Seconds <= 0 {
+		return
+	}
+	all := line.Seconds / float64(l.Workers) // as long as it would take with every worker at it
+	line.Rate = float64(line.FLOPs) / all
+	if l.Peak <= 0 || l.Stream <= 0 || line.FLOPs+line.Bytes == 0 {
+		return
+	}
+	arithmetic, memory := float64(line.FLOPs)/l.Peak, float64(line.Bytes)/l.Stream
+	line.Bound = "arithmetic"
+	if memory > arithmetic {
+		line.Bound = "memory"
+	}
+	line.Roof = max(arithmetic, memory) / all
+}
+
+// kindsOf names the ops, PerShard then Once.
+func kindsOf(p *kernel.Program) []string {
+	var out []string
+	for _, op := range p.PerShard {
+		out = append(out, op.Kind())
+	}
+	for _, op := range p.Once {
+		out = append(out, op.Kind())
+	}
+	return out
+}
+
+// works is each op's work for the whole batch: a last shard that is partly idle counts for what it holds.
+func works(p *kernel.Program, actions float64) []kernel.Cost {
+	scale := float64(p.Batch) / float64(p.Shard)
+	var out []kernel.Cost
+	for _, op := range p.PerShard {
+		c := op.Cost()
+		out = append(out, kernel.Cost{FLOPs: int64(float64(c.FLOPs) * scale * drawn(op, actions)), Bytes: int64(float64(c.Bytes) * scale)})
+	}
+	for _, op := range p.Once {
+		out = append(out, op.Cost())
+	}
+	return out
+}
+
+// drawn is how the routes' true length compares with the one that the op's formula expects.
+func drawn(op kernel.Op, actions float64) float64 {
+	if actions <= 0 {
+		return 1
+	}
+	switch o := op.(type) {
+	case *kernel.Rollout:
+		return actions / float64(kernel.ExpectedSteps(o.Pointer.Shape[1]))
+	case *kernel.RolloutGrad:
+		return actions / float64(kernel.ExpectedSteps(o.Pointer.Shape[1]))
+	}
+	return 1
+}
