@@ -1,0 +1,105 @@
+package main
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/ledger"
+	"haul/internal/train"
+)
+
+type profileFlags struct {
+	configFlags
+	deviceFlags
+	steps int
+	trace string
+	json  bool
+}
+
+func (a *app) newProfile() *cobra.Command {
+	var f profileFlags
+	cmd := &cobra.Command{
+		Use:   "profile",
+		Short: "Say where a training step's time goes",
+		Long: `Replay a training step and take it apart: time by stage and by op, arithmetic and bytes against what this device was
+measured to do in the same run, launches, waits, copies, allocations, and workers with nothing to do.
+
+The three largest costs come first, in words. Stages add up to the step's time, on several cores times their number. The
+instrumented step is compared with plain ones, and the difference stated. --trace writes that step as a Chrome trace, which
+Perfetto (ui.perfetto.dev) and haul doctor open.`,
+		Example: "  haul profile --config tiny_1\n  haul profile --config small --device cpu --trace step.json.gz",
+		Args:    atMost(0),
+		RunE:    func(*cobra.Command, []string) error { return a.profile(&f) },
+	}
+	f.configFlags.register(cmd)
+	f.deviceFlags.register(cmd)
+	cmd.Flags().IntVar(&f.steps, "steps", 20, "plain steps to count and to take the median of")
+	cmd.Flags().StringVar(&f.trace, "trace", "", "write the step as a Chrome trace to this file (.json or .json.gz)")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) profile(f *profileFlags) (err error) {
+	switch {
+	case f.steps < 1:
+		return usagef("--steps is %d: at least 1 is needed", f.steps)
+	case f.trace != "" && !strings.HasSuffix(f.trace, ".json") && !strings.HasSuffix(f.trace, ".json.gz"):
+		return usagef("--trace %s: write to a .json or a .json.gz", f.trace)
+	}
+	cfg, err := config.Load(f.config, f.sets)
+	if err != nil {
+		return err
+	}
+	dev, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, dev.Close()) }()
+	step, err := train.CompileStep(dev, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, step.Runner.Close()) }()
+	l, err := ledger.Measure(dev, step.Runner, step.Program, f.steps)
+	if err != nil {
+		return err
+	}
+	l.Program = cfg.Name
+	if f.trace != "" {
+		gpu := strings.HasPrefix(dev.Name(), "cuda")
+		if err := writeFile(f.trace, func(w io.Writer) error { return writeTrace(w, l, gpu, strings.HasSuffix(f.trace, ".gz")) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "wrote %s: open it with haul doctor or at ui.perfetto.dev\n", f.trace)
+	}
+	if f.json {
+		return a.emit(l)
+	}
+	return l.WriteText(a.stdout)
+}
+
+func writeTrace(w io.Writer, l *ledger.Ledger, gpu, packed bool) error {
+	if !packed {
+		return l.WriteTrace(w, gpu)
+	}
+	z := gzip.NewWriter(w)
+	if err := l.WriteTrace(z, gpu); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// firstOf keeps the error that came first: closing after a failure often fails too.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
