@@ -360,5 +360,8 @@ func FuzzRead(f *testing.F) {
 		if err := r.WriteText(io.Discard); err != nil {
 			t.Error(err)
 		}
+		if err := r.WriteHTML(io.Discard); err != nil {
+			t.Error(err)
+		}
 	})
 }

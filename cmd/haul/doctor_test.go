@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recording is a trace of a step that reads a value a route; see internal/doctor/testdata.
+var recording = filepath.Join("..", "..", "internal", "doctor", "testdata", "item_sync.json.gz")
+
+func TestDoctor(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	v := object(t, "doctor", recording, "--json", "--html", page)
+	findings := v["findings"].([]any)
+	first := findings[0].(map[string]any)
+	if v["gpu_busy_share"].(float64) > 0.04 || v["step_ms"].(float64) < 40 || first["id"] != "sync-storm" {
+		t.Errorf("%v", v)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "sync-storm") {
+		t.Errorf("the page: %v, %d bytes", err, len(text))
+	}
+	if r := haul(t, "doctor", recording); r.code != exitDone || !strings.Contains(r.stdout, "1. sync-storm") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestDoctorNamesWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"no trace", []string{"doctor"}, exitUsage, "which trace?"},
+		{"two traces", []string{"doctor", "a", "b"}, exitUsage, `unexpected argument "b"`},
+		{"missing file", []string{"doctor", "nowhere.json"}, exitFailed, "nowhere.json"},
+		{"not JSON", []string{"doctor", write(t, "a.json", "hello")}, exitFailed, "a.json: not a trace"},
+		{"empty", []string{"doctor", write(t, "b.json", `{"traceEvents":[]}`)}, exitFailed, "b.json: the trace holds no events"},
+		{"cut off", []string{"doctor", write(t, "c.json", `{"traceEvents":[{"ph":"X"`)}, exitFailed, "c.json: the JSON is cut off"},
+		{"page nowhere", []string{"doctor", recording, "--html", filepath.Join(t.TempDir(), "no", "page.html")}, exitFailed, "cannot write"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := haul(t, c.args...)
+			if r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
+				t.Errorf("exit %d, %q, stdout %q; want %d and %q", r.code, r.stderr, r.stdout, c.code, c.want)
+			}
+		})
+	}
+}
