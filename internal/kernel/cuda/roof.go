@@ -1,0 +1,101 @@
+package cuda
+
+import (
+	"errors"
+	"time"
+
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
+
+// The geometry of src/peak.cu: blocks of peakThreads, peakTurns products a thread and round.
+const (
+	peakThreads = 256
+	peakTurns   = 8 * 8
+)
+
+// peakWork is the operations of one round of the multiply-add loop, for a thread.
+var peakWork = map[Precision]float64{
+	FP32: peakTurns * 2,
+	TF32: peakTurns * 16 * 8 * 8 * 2 / 32,
+	BF16: peakTurns * 16 * 8 * 16 * 2 / 32,
+}
+
+// roofSlice is how long one measurement should last, and roofRounds how many there are; the best counts.
+const (
+	roofSlice  = 2 * time.Millisecond
+	roofRounds = 8
+)
+
+// Roof runs the multiply-add loop of the device's precision and sums of vectors that together fill the working set.
+func (d *Device) Roof(workingSet int) (roof kernel.Roof, err error) {
+	quads := max(1024, workingSet/32)
+	var buf [2]memory
+	for i := range buf {
+		m, err := d.alloc(16 * quads)
+		if err != nil {
+			return roof, err
+		}
+		buf[i] = m
+		defer func() { err = errors.Join(err, m.free()) }()
+	}
+	blocks := 8 * d.sms
+	loop := launch{module: "peak", kernel: "peak_" + string(d.precision), grid: dim3{blocks, 1, 1}, block: dim3{peakThreads, 1, 1}}
+	flops, err := d.fastest(loop, func(rounds int) []any { return []any{buf[0].at, i32(rounds), float32(1), float32(0)} })
+	if err != nil {
+		return roof, err
+	}
+	sweep := launch{module: "peak", kernel: "peak_move", grid: dim3{min(blocks, ceil(quads, peakThreads)), 1, 1}, block: dim3{peakThreads, 1, 1}}
+	passes, err := d.fastest(sweep, func(rounds int) []any { return []any{buf[0].at, buf[1].at, i32(quads), i32(rounds)} })
+	if err != nil {
+		return roof, err
+	}
+	roof.FLOPs = flops * float64(blocks*peakThreads) * peakWork[d.precision]
+	roof.Bytes = passes * 48 * float64(quads)
+	return roof, nil
+}
+
+// fastest is the most rounds a second that the kernel reached.
+func (d *Device) fastest(l launch, args func(rounds int) []any) (rate float64, err error) {
+	err = d.ctx.Do(func() error {
+		f, err := d.function(l)
+		if err != nil {
+			return err
+		}
+		for rounds, left := 1, roofRounds; left > 0; {
+			took, err := d.timeLaunch(f, l, args(rounds))
+			if err != nil {
+				return err
+			}
+			if took < roofSlice.Seconds() && rounds < 1<<24 {
+				rounds *= 2
+				continue
+			}
+			rate = max(rate, float64(rounds)/took)
+			left--
+		}
+		return nil
+	})
+	return rate, err
+}
+
+// timeLaunch runs the kernel once between two events. On the context's thread.
+func (d *Device) timeLaunch(f cu.Function, l launch, args []any) (seconds float64, err error) {
+	packed, err := cu.PackArgs(args...)
+	if err != nil {
+		return 0, err
+	}
+	var marks [2]cu.Event
+	for i := range marks {
+		if marks[i], err = d.ctx.NewEvent(); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, d.ctx.FreeEvent(marks[i])) }()
+	}
+	geometry := cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z}, Block: [3]int{l.block.x, l.block.y, l.block.z}}
+	if err := errors.Join(d.ctx.Record(marks[0], d.stream), d.ctx.Launch(f, geometry, d.stream, packed), d.ctx.Record(marks[1], d.stream)); err != nil {
+		return 0, err
+	}
+	ms, err := d.ctx.Elapsed(marks[0], marks[1])
+	return float64(ms) / 1e3, err
+}
