@@ -78,9 +78,9 @@ func TestLearns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _ := trainStep(t, dev, 10, 128, kernel.SharedMean)
+	r, _ := trainStep(t, dev, 10, 32, kernel.SharedMean)
 	var cost []float64
-	for range 4 {
+	for range 3 {
 		for range 50 {
 			if err := r.Run(); err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ func TestLearns(t *testing.T) {
 		cost = append(cost, m.Cost/float64(m.Trajectory)/10)
 		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Entropy/float64(m.Trajectory), m.GradNorm/float64(m.Steps), m.BadStep)
 	}
-	if !(cost[3] < 0.93*cost[0]) {
-		t.Errorf("cost per customer went from %.4f to %.4f in 200 steps; want a fall of 7 %%", cost[0], cost[3])
+	if !(cost[2] < 0.95*cost[0]) {
+		t.Errorf("cost per customer went from %.4f to %.4f in 150 steps; want a fall of 5 %%", cost[0], cost[2])
 	}
 }
