@@ -1,0 +1,96 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"haul/internal/kernel"
+)
+
+// store is one weight set on the card: the flat buffer and, where it is trained, moments and gradient lanes.
+type store struct {
+	d       *Device
+	layout  *kernel.Layout
+	weights memory
+	m, v    memory
+	grads   memory
+}
+
+// NewStore allocates a weight set.
+func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
+	s := &store{d: d, layout: l}
+	size := 4 * l.Len
+	want := []struct {
+		m     *memory
+		bytes int
+	}{{&s.weights, size}}
+	if train {
+		want = append(want, []struct {
+			m     *memory
+			bytes int
+		}{{&s.m, size}, {&s.v, size}, {&s.grads, gradLanes * size}}...)
+	}
+	for _, w := range want {
+		var err error
+		if *w.m, err = d.alloc(w.bytes); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *store) size(n int) error {
+	if n != s.layout.Len {
+		return fmt.Errorf("copy weights: %d elements, the layout has %d", n, s.layout.Len)
+	}
+	return nil
+}
+
+func (s *store) read(m memory, dst []float32) error {
+	if err := s.size(len(dst)); err != nil {
+		return err
+	}
+	return s.d.copyOut(unsafe.Pointer(unsafe.SliceData(dst)), m.at, 4*len(dst))
+}
+
+func (s *store) write(m memory, src []float32) error {
+	if err := s.size(len(src)); err != nil {
+		return err
+	}
+	return s.d.copyIn(m.at, unsafe.Pointer(unsafe.SliceData(src)), 4*len(src))
+}
+
+// ReadWeights copies the flat buffer out.
+func (s *store) ReadWeights(dst []float32) error { return s.read(s.weights, dst) }
+
+// WriteWeights replaces the flat buffer.
+func (s *store) WriteWeights(src []float32) error { return s.write(s.weights, src) }
+
+// ReadMoments copies the optimizer's moments out.
+func (s *store) ReadMoments(m, v []float32) error {
+	if err := s.read(s.m, m); err != nil {
+		return err
+	}
+	return s.read(s.v, v)
+}
+
+// WriteMoments replaces the optimizer's moments.
+func (s *store) WriteMoments(m, v []float32) error {
+	if err := s.write(s.m, m); err != nil {
+		return err
+	}
+	return s.write(s.v, v)
+}
+
+// CopyWeights takes another store's weights without leaving the card.
+func (s *store) CopyWeights(from kernel.Store) error {
+	f, ok := from.(*store)
+	if !ok || f.d != s.d {
+		return fmt.Errorf("copy weights: the other store is not on this card")
+	}
+	return s.d.ctx.Do(func() error { return s.d.ctx.CopyWithin(s.weights.at, f.weights.at, 4*s.layout.Len, s.d.stream) })
+}
+
+func (s *store) memory() int64 {
+	return int64(s.weights.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
+}
