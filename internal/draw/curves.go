@@ -184,7 +184,11 @@ func (t ticks) Ticks(lo, hi float64) []plot.Tick {
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 	var out []plot.Tick
 	for i := math.Ceil(lo/step - 1e-9); i*step <= hi+1e-9*step; i++ {
-		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+		v := i * step
+		if v == 0 {
+			v = 0 // Ceil makes a negative zero, which would be labelled -0
+		}
+		out = append(out, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', decimals, 64)})
 	}
 	return out
 }

@@ -75,4 +75,7 @@ func TestTicks(t *testing.T) {
 			seen[k.Label] = true
 		}
 	})
+	if got := (ticks{}).Ticks(0, 14); got[0].Label != "0" {
+		t.Errorf("zero is labelled %q", got[0].Label)
+	}
 }
