@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"haul/internal/config"
 	"haul/internal/train"
 )
 
@@ -24,6 +25,7 @@ type Terminal struct {
 	level float64
 	name  string // of the level
 	last  *train.EpochReport
+	judge *train.EpochReport // the last with a validation
 	note  string // the note that ends the words, "" if something else does
 	block int    // rows of the live block on the screen
 	total totals
@@ -52,6 +54,9 @@ func (t *Terminal) Start(i train.Info) {
 		{"memory", bytesText(i.Memory)},
 		{"results", i.Dir},
 	}
+	if t.Live && i.Baseline == config.BaselineRollout {
+		rows[3][1] += ", * where the policy replaced it"
+	}
 	if i.Starts > 1 {
 		rows[3][1] += fmt.Sprintf(", %d starts an instance", i.Starts)
 	}
@@ -79,6 +84,7 @@ func (t *Terminal) remember(r *train.EpochReport) {
 	t.level, t.name = r.GapToCPC, r.GapTo
 	if r.ValCPC != nil {
 		t.curve = append(t.curve, point{float64(r.Epoch), *r.ValCPC})
+		t.judge = r
 	}
 	t.last = r
 }
@@ -101,11 +107,12 @@ func (t *Terminal) Epoch(r train.EpochReport) {
 	}
 	t.clear()
 	seconds := r.Seconds + r.ValSeconds + r.BaselineSeconds
-	line := fmt.Sprintf("%9s  %7.4f  %7s  %9s  %8.4f  %8.2g  %8s  %7s", fmt.Sprintf("%d/%d", r.Epoch, r.Epochs), r.TrainCPC,
-		costText(r.ValCPC), gapText(r.ValGap), r.BaselineCPC, r.LR, thousands(int64(r.InstancesPerSecond)), duration(seconds))
+	mark := ' '
 	if r.BaselineUpdated {
-		line += "  baseline replaced"
+		mark = '*'
 	}
+	line := fmt.Sprintf("%9s  %7.4f  %7s  %9s  %8.4f%c %8.2g  %8s  %7s", fmt.Sprintf("%d/%d", r.Epoch, r.Epochs), r.TrainCPC,
+		costText(r.ValCPC), gapText(r.ValGap), r.BaselineCPC, mark, r.LR, thousands(int64(r.InstancesPerSecond)), duration(seconds))
 	t.write(fit(line, t.Width()-1))
 	if r.Epoch < r.Epochs {
 		t.draw(train.Progress{Epoch: r.Epoch + 1, Epochs: r.Epochs, Steps: t.info.Steps, InstancesPerSecond: r.InstancesPerSecond})
@@ -134,7 +141,7 @@ func (t *Terminal) write(line string) {
 // draw replaces the block.
 func (t *Terminal) draw(p train.Progress) {
 	width := t.Width() - 1
-	const bar = 20
+	const bar = 12
 	done := 0.0
 	if p.Steps > 0 {
 		done = float64(p.Step) / float64(p.Steps)
@@ -143,12 +150,16 @@ func (t *Terminal) draw(p train.Progress) {
 	lines := []string{fmt.Sprintf("%9s  %s%s %3.0f %%  %s inst/s  %s left", fmt.Sprintf("%d/%d", p.Epoch, p.Epochs),
 		strings.Repeat("█", full), strings.Repeat("░", bar-full), 100*done, thousands(int64(p.InstancesPerSecond)), duration(t.left(p)))}
 	if l := t.last; l != nil {
-		lines[0] += fmt.Sprintf("  train %.4f  val %s  gap %s", l.TrainCPC, costText(l.ValCPC), gapText(l.ValGap))
+		lines[0] += fmt.Sprintf("  train %.4f", l.TrainCPC)
+		if j := t.judge; j != nil {
+			lines[0] += fmt.Sprintf("  val %.4f  gap %s", *j.ValCPC, gapText(j.ValGap))
+		}
+		lines[0] += fmt.Sprintf("  baseline %.4f  lr %.2g", l.BaselineCPC, l.LR)
 	}
 	lines = append(lines, chart(t.curve, p.Epochs, t.level, t.name, min(width, 76), chartRows)...)
 	var out strings.Builder
 	if t.block > 0 {
-		fmt.Fprintf(&out, "\x1b[%dA", t.block)
+		fmt.Fprintf(&out, "\r\x1b[%dA", t.block)
 	}
 	for i, line := range lines {
 		line = fit(line, width)
@@ -164,7 +175,7 @@ func (t *Terminal) draw(p train.Progress) {
 
 func (t *Terminal) clear() {
 	if t.block > 0 {
-		fmt.Fprintf(t.Words, "\x1b[%dA\x1b[J", t.block)
+		fmt.Fprintf(t.Words, "\r\x1b[%dA\x1b[J", t.block) // a Ctrl-C was echoed, perhaps
 		t.block = 0
 	}
 }

@@ -34,13 +34,15 @@ func screen(t *testing.T, text string, width int) []string {
 				}
 			}
 			text = text[end+1:]
+		case text[0] == '\r': // the next text replaces the line, as below
+			text = text[1:]
 		case text[0] == '\n':
 			if at++; at == len(rows) {
 				rows = append(rows, "")
 			}
 			text = text[1:]
 		default:
-			end := strings.IndexAny(text, "\n\x1b")
+			end := strings.IndexAny(text, "\r\n\x1b")
 			if end < 0 {
 				end = len(text)
 			}
