@@ -26,8 +26,8 @@ type Terminal struct {
 	name  string // of the level
 	last  *train.EpochReport
 	judge *train.EpochReport // the last with a validation
-	note  string // the note that ends the words, "" if something else does
-	block int    // rows of the live block on the screen
+	note  string             // the note that ends the words, "" if something else does
+	block int                // rows of the live block on the screen
 	total totals
 }
 
