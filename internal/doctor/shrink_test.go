@@ -19,7 +19,7 @@ import (
 // are reduced by this tool, which keeps what the reader keeps (the outermost operators, the calls
 // that are counted, all GPU work) and every argument the reader reads, and drops the rest:
 //
-//	go test ./internal/doctor -run TestShrink -shrink trace.json.gz -keep-steps 1
+//	go test ./internal/doctor -run TestShrink -shrink trace.json.gz
 var (
 	shrinkFile = flag.String("shrink", "", "write a reduced copy of this trace to testdata")
 	keepSteps  = flag.Int("keep-steps", 2, "steps that the reduced copy keeps")

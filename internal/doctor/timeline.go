@@ -155,8 +155,8 @@ func drawMarks(b *strings.Builder, marks []mark, y int, x func(int64) float64) {
 		left, width := x(m.start), max(1, x(m.end)-x(m.start)-0.6)
 		fmt.Fprintf(b, `<g><title>%s, %s µs</title><rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d" rx="2"/>`,
 			html.EscapeString(m.label), figure(float64(m.end-m.start)/1000), m.class, left, y, width, laneHeight)
-		if room := int(width / 6.4); room >= 4 {
-			label := m.label
+		if room := int(width / 6.6); room >= 4 {
+			label := strings.TrimPrefix(m.label, "aten::")
 			if len(label) > room {
 				label = strings.ToValidUTF8(label[:room-1], "") + "…"
 			}
