@@ -1,0 +1,153 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"haul/internal/kernel"
+)
+
+// What a reader could break: the sizes of shared memory here are the layouts in src/rollout.cu, src/starts.cuh and
+// src/grad.cuh, element by element.
+
+// policy is a decoder's shape with what kernels derive from it.
+type policy struct {
+	n, d, heads, hd, stride int
+	aligned                 bool // rows of projections start at multiples of 16 bytes, heads are whole
+	scale, pointerScale     float32
+}
+
+func (b *binder) policy(o *kernel.Decoder) policy {
+	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
+	p := policy{n: n, d: d, heads: o.Heads, hd: d / o.Heads, stride: o.Proj.Stride,
+		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d)))}
+	p.aligned = p.hd%4 == 0 && p.stride%4 == 0 && b.address(o.Proj)%16 == 0 && b.address(o.Pointer)%16 == 0
+	return p
+}
+
+// nodeTiles are how many nodes, in eights, kernels on tensor cores are made for.
+var nodeTiles = []int{2, 4, 7, 13, 16}
+
+// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does.
+func (p policy) tilesFor() int {
+	for _, t := range nodeTiles {
+		if p.n <= 8*t && p.aligned && p.hd%8 == 0 {
+			return t
+		}
+	}
+	return 0
+}
+
+// instanceShared is the shared memory of one instance on tensor cores, in bytes.
+func (p policy) instanceShared(t int) int { return 4 * (3*8*t*p.d + 2*p.d) }
+
+// startsShared adds positions and demands.
+func (p policy) startsShared(t int) int { return p.instanceShared(t) + 4*3*8*t }
+
+// rowPlan is how a block rolls out one row.
+type rowPlan struct {
+	kernel   string
+	warps    int
+	matrices int // in shared memory: keys, values, pointer keys and with 4 nodes too; 0: none
+	shared   int
+}
+
+const maxNodes = 1024 // of one row's rollout: 32 a lane
+
+// rowPlan places as much of an instance in shared memory as fits.
+func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
+	if p.n > maxNodes {
+		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU block decodes at most %d; use --device cpu", p.n, maxNodes)
+	}
+	r := rowPlan{warps: min(p.heads, 8)}
+	each := 32 // nodes a lane
+	name := "1024"
+	switch {
+	case p.n <= 32:
+		each, name = 1, "32"
+	case p.n <= 128:
+		each, name = 4, "128"
+	}
+	four := func(n int) int { return (n + 3) &^ 3 }
+	floats := func() int {
+		np, wide := each*32, p.heads*four(p.hd)
+		line := wide
+		if wide/4%2 == 0 {
+			line += 4
+		}
+		lists := 1
+		if each > 1 {
+			lists = 2
+		}
+		return 4*wide + 2*p.heads*np + lists*r.warps*np + four(limit) + 3*four(p.n) + r.matrices*p.n*line
+	}
+	for _, m := range []int{4, 3, 0} {
+		r.matrices = m
+		if m == 0 && p.n <= 32 {
+			each, name = 4, "128"
+		}
+		if r.shared = 4 * floats(); r.shared <= maxShared {
+			r.kernel = "rollout_row_" + name
+			if m == 0 {
+				r.kernel = "rollout_row_far_" + name
+			}
+			return r, nil
+		}
+	}
+	return rowPlan{}, fmt.Errorf("rollout of %d nodes, width %d: %d bytes of shared memory, the GPU has %d a block", p.n, p.d, r.shared, maxShared)
+}
+
+// fewStarts is where sixteen starts a warp begin to pay.
+const fewStarts = 4
+
+// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, and with how many tiles.
+func (b *binder) onTensorCores(o *kernel.Rollout) (t int, yes bool) {
+	p := b.policy(&o.Decoder)
+	t = p.tilesFor()
+	return t, o.Actions.Shape[1] >= fewStarts && t > 0 && p.startsShared(t) <= b.maxShared
+}
+
+// rolloutPath says in a few words how the GPU decodes, for the start of a run.
+func (b *binder) rolloutPath(o *kernel.Rollout) string {
+	if _, yes := b.onTensorCores(o); yes {
+		return "starts on tensor cores, projections in shared memory"
+	}
+	p := b.policy(&o.Decoder)
+	r, err := p.rowPlan(o.Actions.Shape[2], b.maxShared)
+	switch {
+	case err != nil:
+		return err.Error()
+	case r.matrices == 0:
+		return fmt.Sprintf("projections of %d nodes do not fit %d KB of shared memory: read from L2 at each step", p.n, b.maxShared>>10)
+	}
+	return "projections in shared memory"
+}
+
+func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
+	p := b.policy(&o.Decoder)
+	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
+	args := []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Proj), b.addr(o.Pointer),
+		b.addr(o.Graph), b.addr(o.Load), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Demand), b.control, b.state, o.Seed, uint32(o.Purpose),
+		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), flag(o.Forced)}
+	if t, yes := b.onTensorCores(o); yes {
+		warps := min(ceil(starts, 16), 8)
+		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
+			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
+			args: append(args, p.scale, p.pointerScale)}}, nil
+	}
+	r, err := p.rowPlan(limit, b.maxShared)
+	if err != nil {
+		return nil, err
+	}
+	return []launch{{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
+		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale)}}, nil
+}
+
+// tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32 products, and tf32
+// serves bf16 too, since keys and values stay fp32 in shared memory.
+func (b *binder) tensorPrecision() string {
+	if b.precision == FP32 {
+		return "fp32"
+	}
+	return "tf32"
+}

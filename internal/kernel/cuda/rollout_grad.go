@@ -1,0 +1,108 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+const (
+	decisionBytes = 48      // sizeof(Decision), src/decision.cuh
+	gradRows      = 64      // ROWS of src/grad.cuh
+	gradScratch   = 5 << 28 // bytes of glimpses and gradients of one chunk of instances
+)
+
+// headShared is the shared memory of one head's gradient (grad_heads), in bytes.
+func (p policy) headShared(t int) int {
+	np := 8 * t
+	lx, ly := np+(40-np%32)%32, p.hd+8
+	return 4 * (4*np*p.hd + gradRows*(lx+2*ly+2) + 2*p.hd)
+}
+
+// gradTiles is tilesFor where the gradient has kernels for the head's width and they fit.
+func (b *binder) gradTiles(p policy) int {
+	t := p.tilesFor()
+	if p.hd != 16 && p.hd != 32 || max(p.instanceShared(t), p.headShared(t)) > b.maxShared {
+		return 0
+	}
+	return t
+}
+
+// gradPath says in a few words how the rollout's gradient is computed.
+func (b *binder) gradPath(o *kernel.RolloutGrad) string {
+	if p := b.policy(&o.Decoder); b.gradTiles(p) == 0 {
+		return fmt.Sprintf("no tensor-core gradient for %d nodes, heads of %d: one decision at a time", p.n, p.hd)
+	}
+	return "decisions on tensor cores"
+}
+
+func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
+	p := b.policy(&o.Decoder)
+	instances := o.Actions.Shape[0]
+	dloads := b.scratch(4 * instances * p.d)
+	var ls []launch
+	if t := b.gradTiles(p); t > 0 {
+		ls = b.gradChunks(o, p, t, dloads)
+	} else {
+		var err error
+		if ls, err = b.gradPlain(o, p, dloads); err != nil {
+			return nil, err
+		}
+	}
+	return append(ls, launch{module: "rollout_grad", kernel: "sum_loads", grid: dim3{ceil(p.d, 128), b.lanes, 1}, block: dim3{128, 1, 1},
+		args: []any{b.addr(o.DLoad), dloads, i32(instances), i32(b.lanes), i32(b.laneSize), i32(p.d), flag(b.fresh(o.DLoad))}}), nil
+}
+
+func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]launch, error) {
+	shared := 4 * (6*p.d + 2*p.heads*p.n + 4*p.n)
+	if shared > b.maxShared {
+		return nil, fmt.Errorf("rollout gradient of %d nodes: %d bytes of shared memory, the GPU has %d a block", p.n, shared, b.maxShared)
+	}
+	return []launch{{module: "rollout_grad", kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
+		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
+			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n), i32(p.stride),
+			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced),
+			o.Weight, p.scale, p.pointerScale}}}, nil
+}
+
+// gradChunks walks, goes forward and goes back, some instances at a time so that what lies between fits gradScratch.
+func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
+	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
+	room := starts * limit // decisions an instance may have
+	chunk := chunkOf(instances, room*4*(8*t+p.d), b.sms)
+	decisions, order, counts := b.scratch(chunk*room*decisionBytes), b.scratch(chunk*room*4), b.scratch(chunk*4)
+	dus, glimpses := b.scratch(chunk*room*4*8*t), b.scratch(chunk*room*4*p.d)
+	module := "grad_" + b.tensorPrecision()
+	var ls []launch
+	for first := 0; first < instances; first += chunk {
+		count := min(chunk, instances-first)
+		splits := min(ceil(b.sms, count), ceil(room, 128))
+		ls = append(ls,
+			launch{module: "rollout_grad", kernel: "walk", grid: dim3{count, 1, 1}, block: dim3{32 * min(starts, 16), 1, 1}, shared: 4 * (starts + 1),
+				args: []any{decisions, order, counts, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(first),
+					i32(p.n), i32(starts), i32(limit), o.Capacity, flag(o.Forced), o.Weight}},
+			launch{module: module, kernel: fmt.Sprint("grad_rows_", 8*t), grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
+				shared: p.instanceShared(t),
+				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,
+					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale}},
+			launch{module: module, kernel: fmt.Sprintf("grad_heads_%d_%d", 8*t, p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
+				shared: p.headShared(t),
+				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
+					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),
+					i32(room), p.scale}})
+	}
+	return ls
+}
+
+// chunkOf is how many instances of `each` bytes go together: all, or what fits gradScratch in halves of the card's
+// multiprocessors, so that two blocks of a head on each come out even.
+func chunkOf(instances, each, sms int) int {
+	fit := max(1, gradScratch/each)
+	if instances <= fit {
+		return instances
+	}
+	if half := max(1, sms/2); fit > half {
+		fit -= fit % half
+	}
+	return fit
+}

@@ -1,0 +1,50 @@
+// Routing instances and their features, a thread a node. Bit for bit cvrp.Source.Fill: the same words
+// of the same Philox blocks, divisions rounded to nearest, no fused operation.
+#include "haul.cuh"
+
+struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
+
+// generate: node j of row r is node j of instance g = state.instances + r:
+//
+//	u = philox(seed, g/symmetries, j, purpose);  x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
+//	demand = low + u[2] below span, 0 at the depot;  feature = x, y, demand/capacity, is depot
+KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
+                int capacity, int symmetries, int nodes, int n) {
+  int k = blockIdx_x * blockDim_x + threadIdx_x;
+  if (k >= nodes) return;
+  int j = k % n;
+  u64 index = state->instances + k / n;
+  u32 symmetry = 0;
+  if (symmetries > 1) {
+    symmetry = (u32)(index % symmetries);
+    index /= symmetries;
+  }
+  Words u = philox(seed, index, j, purpose);
+  float x, y;
+  if (grid > 0) {
+    x = div_((float)below(u.w[0], grid + 1), (float)grid);
+    y = div_((float)below(u.w[1], grid + 1), (float)grid);
+  } else {
+    x = unit(u.w[0]);
+    y = unit(u.w[1]);
+  }
+  if (symmetry & 1) x = 1.0f - x;
+  if (symmetry & 2) y = 1.0f - y;
+  if (symmetry & 4) {
+    float z = x;
+    x = y;
+    y = z;
+  }
+  int load = j == 0 ? 0 : (int)(low + below(u.w[2], span));
+  posX[k] = x;
+  posY[k] = y;
+  demand[k] = load;
+  feature[k] = Node{x, y, div_((float)load, (float)capacity), j == 0 ? 1.0f : 0.0f};
+}
+
+// feature: feature[k] = x, y, demand/capacity, is depot.
+KERNEL feature(Node *feature, const float *posX, const float *posY, const int *demand, int capacity, int nodes, int n) {
+  int k = blockIdx_x * blockDim_x + threadIdx_x;
+  if (k >= nodes) return;
+  feature[k] = Node{posX[k], posY[k], div_((float)demand[k], (float)capacity), k % n == 0 ? 1.0f : 0.0f};
+}

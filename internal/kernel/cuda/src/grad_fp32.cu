@@ -1,0 +1,3 @@
+// The rollout's gradient with products close to fp32: three tf32 products each.
+#define PASSES 3
+#include "grad.cuh"

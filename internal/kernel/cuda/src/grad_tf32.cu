@@ -1,0 +1,3 @@
+// The rollout's gradient with tf32 products.
+#define PASSES 1
+#include "grad.cuh"

@@ -1,0 +1,3 @@
+// Rollouts of many starts with tf32 products.
+#define PASSES 1
+#include "starts.cuh"
