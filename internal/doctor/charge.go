@@ -89,6 +89,7 @@ func (c *charge) take(who cause) {
 	if len(c.ops) == 0 {
 		return
 	}
+	c.a.indexForward()
 	c.a.eachOp(func(_ *thread, _, step int, o *op) {
 		if f := c.a.forwardOf(o); f != nil && o.cause == 0 && f.cause == who {
 			o.cause = who
@@ -146,9 +147,23 @@ func (c *charge) top(n int) string {
 // backwardPrefix starts the operators of autograd's engine.
 const backwardPrefix = "autograd::engine::evaluate_function"
 
+// indexForward lists the numbered operators once, when the first cause asks.
 func (a *analysis) indexForward() {
+	if a.forward != nil {
+		return
+	}
+	n := 0
+	numbered := func(o *op) bool {
+		return o.sequence != 0 && !strings.HasPrefix(a.names.list[o.name].text, backwardPrefix)
+	}
 	a.eachOp(func(_ *thread, _, _ int, o *op) {
-		if o.sequence != 0 && !strings.HasPrefix(a.names.list[o.name].text, backwardPrefix) {
+		if numbered(o) {
+			n++
+		}
+	})
+	a.forward = make([]*op, 0, n)
+	a.eachOp(func(_ *thread, _, _ int, o *op) {
+		if numbered(o) {
 			a.forward = append(a.forward, o)
 		}
 	})

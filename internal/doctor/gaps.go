@@ -29,38 +29,42 @@ func (a *analysis) explainGaps() {
 		return
 	}
 	rest := a.gaps
-	take := func(what string, list []span) {
-		var ns int64
-		rest, ns = without(rest, union(list))
+	say := func(what string, ns int64) {
 		if ns > 0 {
 			a.idle = append(a.idle, idleShare{what, a.ms(float64(ns))})
 		}
 	}
-	take("in the data loader", slices.Clone(a.loader))
-	take("in waits for the GPU", a.spansOf(callWait))
-	take("in driver allocations", a.spansOf(callAlloc))
-	take("in copies being issued", a.spansOf(callCopy))
-	take("in kernels being launched", a.spansOf(callLaunch))
-	var ops []span
-	a.eachOp(func(_ *thread, _, _ int, o *op) { ops = append(ops, span{o.start, o.end()}) })
-	take("in operators, on the way to a launch", ops)
-	if ns := total(rest); ns > 0 {
-		a.idle = append(a.idle, idleShare{"outside any operator, in Python", a.ms(float64(ns))})
+	rest, ns := without(rest, a.loader)
+	say("in the data loader", ns)
+	for _, k := range []struct {
+		kind callKind
+		what string
+	}{
+		{callWait, "in waits for the GPU"}, {callAlloc, "in driver allocations"},
+		{callCopy, "in copies being issued"}, {callLaunch, "in kernels being launched"},
+	} {
+		var sum int64
+		for _, th := range a.threads {
+			rest, ns = withoutEach(rest, th.calls.len(), func(i int) span {
+				c := th.calls.at(i)
+				if c.kind != k.kind {
+					return span{c.start, c.start}
+				}
+				return span{c.start, c.end()}
+			})
+			sum += ns
+		}
+		say(k.what, sum)
 	}
+	var sum int64
+	for _, th := range a.threads {
+		rest, ns = withoutEach(rest, th.ops.len(), func(i int) span { return span{th.ops.at(i).start, th.ops.at(i).end()} })
+		sum += ns
+	}
+	say("in operators, on the way to a launch", sum)
+	say("outside any operator, in Python", total(rest))
 	slices.SortStableFunc(a.idle, func(x, y idleShare) int { return cmp.Compare(y.MS, x.MS) })
 	a.findWidest()
-}
-
-func (a *analysis) spansOf(kind callKind) []span {
-	var out []span
-	for _, th := range a.threads {
-		for i := range th.calls.len() {
-			if c := th.calls.at(i); c.kind == kind {
-				out = append(out, span{c.start, c.end()})
-			}
-		}
-	}
-	return out
 }
 
 func (a *analysis) findWidest() {

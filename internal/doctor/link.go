@@ -89,7 +89,6 @@ func analyse(t *Trace) (*analysis, error) {
 		a.link(th, byCorrelation)
 	}
 	a.measureGPU()
-	a.indexForward()
 	a.explainGaps()
 	return a, nil
 }

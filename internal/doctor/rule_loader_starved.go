@@ -38,10 +38,12 @@ var loaderStarved = rule{
 func clip(list []span, steps []window) []span {
 	var out []span
 	for _, s := range list {
-		for _, w := range steps {
-			if cut := (span{max(s.start, w.start), min(s.end, w.end)}); cut.end > cut.start {
-				out = append(out, cut)
+		first, _ := within(steps, s.start)
+		for _, w := range steps[first:] {
+			if w.start >= s.end {
+				break
 			}
+			out = append(out, span{max(s.start, w.start), min(s.end, w.end)})
 		}
 	}
 	return union(out)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -68,9 +69,9 @@ const (
 // a large repetition is not taken for the small loops inside it.
 func (a *analysis) repetitions(th *thread, step int) []repetition {
 	var ops []*op
-	for i := range th.ops.len() {
-		o := th.ops.at(i)
-		if s, ok := within(a.steps, o.start); ok && s == step && o.cause == 0 {
+	from := sort.Search(th.ops.len(), func(i int) bool { return th.ops.at(i).start >= a.steps[step].start })
+	for i := from; i < th.ops.len() && th.ops.at(i).start < a.steps[step].end; i++ {
+		if o := th.ops.at(i); o.cause == 0 {
 			ops = append(ops, o)
 		}
 	}

@@ -35,16 +35,25 @@ func union(list []span) []span {
 
 // without returns what is left of a when b is taken away, and how much that took.
 func without(a, b []span) (rest []span, taken int64) {
+	return withoutEach(a, len(b), func(i int) span { return b[i] })
+}
+
+// withoutEach is without for a second list that exists only an element at a time.
+func withoutEach(a []span, n int, b func(i int) span) (rest []span, taken int64) {
 	j := 0
 	for _, s := range a {
-		for j > 0 && b[j-1].end > s.start {
+		for j > 0 && b(j-1).end > s.start {
 			j--
 		}
-		for ; j < len(b) && b[j].start < s.end; j++ {
-			if b[j].end <= s.start {
+		for ; j < n; j++ {
+			take := b(j)
+			if take.start >= s.end {
+				break
+			}
+			if take.end <= s.start {
 				continue
 			}
-			cut := span{max(s.start, b[j].start), min(s.end, b[j].end)}
+			cut := span{max(s.start, take.start), min(s.end, take.end)}
 			taken += cut.end - cut.start
 			if cut.start > s.start {
 				rest = append(rest, span{s.start, cut.start})
