@@ -72,7 +72,7 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 	chunk := chunkOf(instances, room*4*(8*t+p.d), b.sms)
 	decisions, order, counts := b.scratch(chunk*room*decisionBytes), b.scratch(chunk*room*4), b.scratch(chunk*4)
 	dus, glimpses := b.scratch(chunk*room*4*8*t), b.scratch(chunk*room*4*p.d)
-	module := "grad_" + b.tensorPrecision()
+	module := fmt.Sprintf("grad_%s_%d", b.tensorPrecision(), 8*t)
 	var ls []launch
 	for first := 0; first < instances; first += chunk {
 		count := min(chunk, instances-first)
@@ -81,11 +81,11 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 			launch{module: "rollout_grad", kernel: "walk", grid: dim3{count, 1, 1}, block: dim3{32 * min(starts, 16), 1, 1}, shared: 4 * (starts + 1),
 				args: []any{decisions, order, counts, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(first),
 					i32(p.n), i32(starts), i32(limit), o.Capacity, flag(o.Forced), o.Weight}},
-			launch{module: module, kernel: fmt.Sprint("grad_rows_", 8*t), grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
+			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
 				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,
 					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale}},
-			launch{module: module, kernel: fmt.Sprintf("grad_heads_%d_%d", 8*t, p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
+			launch{module: module, kernel: fmt.Sprint("grad_heads_", p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
 				shared: p.headShared(t),
 				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
 					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),

@@ -331,18 +331,7 @@ __device__ __forceinline__ void grad_heads(float *dproj, float *dpointer, float 
                        stride, dstride, heads, room, scale);                                                                     \
   }
 
-GRAD_ROWS(grad_rows_16, 2)
-GRAD_ROWS(grad_rows_32, 4)
-GRAD_ROWS(grad_rows_56, 7)
-GRAD_ROWS(grad_rows_104, 13)
-GRAD_ROWS(grad_rows_128, 16)
-GRAD_HEADS(grad_heads_16_16, 2, 16)
-GRAD_HEADS(grad_heads_32_16, 4, 16)
-GRAD_HEADS(grad_heads_56_16, 7, 16)
-GRAD_HEADS(grad_heads_104_16, 13, 16)
-GRAD_HEADS(grad_heads_128_16, 16, 16)
-GRAD_HEADS(grad_heads_16_32, 2, 32)
-GRAD_HEADS(grad_heads_32_32, 4, 32)
-GRAD_HEADS(grad_heads_56_32, 7, 32)
-GRAD_HEADS(grad_heads_104_32, 13, 32)
-GRAD_HEADS(grad_heads_128_32, 16, 32)
+// A module holds the kernels of one number of tiles: a run needs one of them, and the driver compiles whole modules.
+GRAD_ROWS(grad_rows, TILES)
+GRAD_HEADS(grad_heads_16, TILES, 16)
+GRAD_HEADS(grad_heads_32, TILES, 32)

@@ -1,0 +1,144 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// hopper is a binder for a card like an H200, with tensors at addresses of their own.
+func hopper(batch int, precision Precision) *binder {
+	next, addresses := uint64(1<<20), map[*kernel.Tensor]uint64{}
+	take := func(bytes int) uint64 {
+		at := next
+		next += uint64(bytes+255) &^ 255
+		return at
+	}
+	b := &binder{precision: precision, lanes: 16, sms: 132, maxShared: 227 << 10, batch: batch, laneSize: 1 << 20, seen: map[int]bool{},
+		scratch: take}
+	b.address = func(t *kernel.Tensor) uint64 {
+		if _, ok := addresses[t]; !ok {
+			addresses[t] = take(4 * t.Len())
+		}
+		return addresses[t]
+	}
+	return b
+}
+
+func tensor(dims ...int) *kernel.Tensor {
+	return &kernel.Tensor{Shape: dims, Stride: dims[len(dims)-1]}
+}
+
+func decoderOf(batch, n, heads, hd int) kernel.Decoder {
+	d := heads * hd
+	return kernel.Decoder{Proj: tensor(batch, n, 3*d), Pointer: tensor(batch, n, d), Graph: tensor(batch, d), Load: tensor(d),
+		PosX: tensor(batch, n), PosY: tensor(batch, n), Demand: tensor(batch, n), Heads: heads, Capacity: 30}
+}
+
+func rolloutOf(batch, n, heads, hd, starts int) *kernel.Rollout {
+	return &kernel.Rollout{Decoder: decoderOf(batch, n, heads, hd), Actions: tensor(batch, starts, 2*(n-1)), Steps: tensor(batch, starts),
+		Length: tensor(batch, starts), LogProb: tensor(batch, starts), Entropy: tensor(batch, starts), Forced: starts > 1}
+}
+
+func gradOf(o *kernel.Rollout) *kernel.RolloutGrad {
+	batch, starts := o.Actions.Shape[0], o.Actions.Shape[1]
+	return &kernel.RolloutGrad{Decoder: o.Decoder, DProj: tensor(o.Proj.Shape...), DPointer: tensor(o.Pointer.Shape...), DGraph: tensor(o.Graph.Shape...),
+		DLoad: tensor(o.Load.Shape...), Actions: o.Actions, Steps: o.Steps, Adv: tensor(batch, starts), Weight: 1, Forced: o.Forced}
+}
+
+// TestRolloutPaths: which kernel serves a shape, with which block and how much shared memory, and what the user is told.
+func TestRolloutPaths(t *testing.T) {
+	for _, c := range []struct {
+		name                         string
+		batch, n, heads, hd, starts  int
+		precision                    Precision
+		rollout, rows, heads2, words string
+		shared                       int
+	}{
+		{"tiny", 128, 11, 4, 32, 1, TF32, "rollout/rollout_row_32", "grad_tf32_16/grad_rows", "grad_tf32_16/grad_heads_32", "in shared memory", 27040},
+		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout/rollout_row_128", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in shared memory", 0},
+		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 162016},
+		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
+		{"too many nodes for shared memory", 4, 501, 8, 16, 1, TF32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
+		{"odd width", 3, 9, 2, 7, 8, TF32, "rollout/rollout_row_32", "rollout_grad/grad_plain", "", "in shared memory", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := hopper(c.batch, c.precision)
+			o := rolloutOf(c.batch, c.n, c.heads, c.hd, c.starts)
+			ls, err := b.rollout(o)
+			if err != nil || len(ls) != 1 {
+				t.Fatalf("%d launches, error %v", len(ls), err)
+			}
+			if got := ls[0].module + "/" + ls[0].kernel; got != c.rollout {
+				t.Errorf("rollout by %s, want %s", got, c.rollout)
+			}
+			if c.shared != 0 && ls[0].shared != c.shared {
+				t.Errorf("%d bytes of shared memory, want %d", ls[0].shared, c.shared)
+			}
+			if path := b.rolloutPath(o); !strings.Contains(path, c.words) {
+				t.Errorf("path %q does not say %q", path, c.words)
+			}
+			grad, err := b.rolloutGrad(gradOf(o))
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := ""
+			for _, l := range append(ls, grad...) {
+				names += l.module + "/" + l.kernel + " "
+				if l.shared > b.maxShared || l.block.x%32 != 0 || l.block.x > 1024 || l.grid.x < 1 || l.grid.y < 1 {
+					t.Errorf("%s cannot be launched: grid %v, block %v, shared %d", l.kernel, l.grid, l.block, l.shared)
+				}
+			}
+			if !strings.Contains(names, c.rows) || !strings.Contains(names, c.heads2) || !strings.HasSuffix(names, "rollout_grad/sum_loads ") {
+				t.Errorf("launches %s, want %s and %s", names, c.rows, c.heads2)
+			}
+		})
+	}
+}
+
+// TestGradChunks: every instance belongs to one chunk, and what lies between the kernels is bounded.
+func TestGradChunks(t *testing.T) {
+	b := hopper(256, TF32)
+	ls, err := b.rolloutGrad(gradOf(rolloutOf(256, 101, 8, 16, 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	for _, l := range ls {
+		if l.kernel == "walk" {
+			if first := int(l.args[8].(int32)); first != next {
+				t.Errorf("a chunk starts at instance %d, want %d", first, next)
+			}
+			next += l.grid.x
+		}
+	}
+	if next != 256 {
+		t.Errorf("chunks hold %d instances, want 256", next)
+	}
+	for _, each := range []int{1, 1 << 20, gradScratch / 70, 2 * gradScratch} {
+		if n := chunkOf(256, each, 132); n < 1 || n > 256 || n > 1 && n*each > gradScratch {
+			t.Errorf("chunkOf(256, %d) = %d", each, n)
+		}
+	}
+}
+
+// TestTwoHeadsAnSM: the gradient of a head leaves room for a second block on each multiprocessor, 1 KB of which the driver keeps.
+func TestTwoHeadsAnSM(t *testing.T) {
+	for _, hd := range []int{16, 32} {
+		b := hopper(1, TF32)
+		o := rolloutOf(1, 101, 128/hd, hd, 100)
+		if p := b.policy(&o.Decoder); 2*(p.headShared(p.tilesFor())+1024) > 228<<10 {
+			t.Errorf("heads of %d: %d bytes of shared memory", hd, p.headShared(p.tilesFor()))
+		}
+	}
+}
+
+func TestRolloutTooLarge(t *testing.T) {
+	b := hopper(1, TF32)
+	_, err := b.rollout(rolloutOf(1, maxNodes+1, 4, 32, 1))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxNodes)) {
+		t.Errorf("error %v does not name the limit", err)
+	}
+}

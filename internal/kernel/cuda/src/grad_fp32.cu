@@ -1,3 +1,0 @@
-// The rollout's gradient with products close to fp32: three tf32 products each.
-#define PASSES 3
-#include "grad.cuh"
