@@ -14,12 +14,12 @@ import (
 
 // policy is a fixed GT on one device that routes instances by one rule and keeps everything it did.
 type policy struct {
-	run                      kernel.Runner
-	posX, posY, demand       *kernel.Tensor
-	routes                   *plan.Routes
-	batch, nodes, limit      int
-	layout                   *kernel.Layout
-	policyStore, frozenStore kernel.Store
+	run                 kernel.Runner
+	posX, posY, demand  *kernel.Tensor
+	routes              *plan.Routes
+	batch, nodes, limit int
+	layout              *kernel.Layout
+	store               kernel.Store
 }
 
 const agreeNodes, agreeBatch = 11, 2048
@@ -49,10 +49,10 @@ func build(t *testing.T, dev kernel.Device, choice kernel.Choice, learn bool) *p
 		p.Once(&kernel.Tally{Length: r.Length, LogProb: r.LogProb, Entropy: r.Entropy, Steps: r.Steps, Adv: adv, Base: base, EMADecay: 0.9})
 		p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-6, MaxNorm: 1})
 	}
-	a.policyStore, err = dev.NewStore(m.Layout(), learn)
+	a.store, err = dev.NewStore(m.Layout(), learn)
 	must(t, err)
-	must(t, a.policyStore.WriteWeights(model.Initial(m.Layout(), 9)))
-	a.run, err = p.Compile(dev, a.policyStore)
+	must(t, a.store.WriteWeights(model.Initial(m.Layout(), 9)))
+	a.run, err = p.Compile(dev, a.store)
 	must(t, err)
 	must(t, a.run.SetControl(kernel.Control{LearningRate: 1e-3, Temperature: 1, Entropy: 0.01}))
 	return a
@@ -153,8 +153,8 @@ func TestTenStepsStayTogether(t *testing.T) {
 			must(t, p.run.WriteBatch(p.routes.Actions, actions))
 			must(t, p.run.Run())
 		}
-		must(t, a.policyStore.ReadWeights(weights[0]))
-		must(t, b.policyStore.ReadWeights(weights[1]))
+		must(t, a.store.ReadWeights(weights[0]))
+		must(t, b.store.ReadWeights(weights[1]))
 		var diff, norm float64
 		for i, v := range weights[0] {
 			d := float64(v - weights[1][i])
