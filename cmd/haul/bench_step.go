@@ -93,28 +93,28 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	dev, err := f.open()
+	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) { return cfg, nil })
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close()
-	s, err := train.NewStepper(dev, cfg)
+	s, err := train.CompileStep(dev, cfg)
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer s.Runner.Close()
 	for range warmSteps {
-		if err := s.Step(); err != nil {
+		if err := s.Runner.Run(); err != nil {
 			return nil, err
 		}
 	}
-	r := &stepReport{Bench: "step", Config: cfg.Name, Device: dev.Name(), Precision: f.arithmetic(), Customers: cfg.Problem.NumCustomers,
-		Batch: cfg.Training.BatchSize, Shard: s.Shard, Baseline: cfg.Baseline.Type, Rounds: f.rounds, Memory: s.Memory}
+	r := &stepReport{Bench: "step", Config: cfg.Name, Device: dev.Name(), Precision: train.Precision(dev), Customers: cfg.Problem.NumCustomers,
+		Batch: cfg.Training.BatchSize, Shard: s.Program.Shard, Baseline: cfg.Baseline.Type, Rounds: f.rounds, Memory: s.Runner.Memory()}
 	return r, a.timeSteps(ctx, f, dev, s, r)
 }
 
 // timeSteps alternates steps and slices of the peak loop.
-func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s *train.Stepper, r *stepReport) error {
+func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s *train.Step, r *stepReport) error {
 	peak := func() float64 { return 0 }
 	cpu := strings.HasPrefix(dev.Name(), "cpu")
 	if cpu {
@@ -146,7 +146,7 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 		objects := mallocs()
 		start := time.Now()
 		for range steps {
-			if err := s.Step(); err != nil {
+			if err := s.Runner.Run(); err != nil {
 				return err
 			}
 		}

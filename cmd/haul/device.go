@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/kernel"
+	"haul/internal/train"
 )
 
 // deviceFlags say where a verb computes.
@@ -23,8 +26,9 @@ func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
 }
 
-// open checks the flags and opens the device.
-func (f *deviceFlags) open() (kernel.Device, error) {
+// open checks the flags and opens the device. auto goes by the time of the settings' training step, and says so where there was a
+// choice; without one it never asks for the settings.
+func (a *app) open(f *deviceFlags, settings func() (*config.Config, error)) (kernel.Device, error) {
 	if f.workers < 1 {
 		return nil, usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
@@ -33,24 +37,39 @@ func (f *deviceFlags) open() (kernel.Device, error) {
 	default:
 		return nil, usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
 	}
-	name := f.name
-	if name == "auto" {
-		name = "cpu" // the one candidate
+	o := device.Options{Workers: f.workers, Precision: f.precision}
+	if f.name == "auto" {
+		dev, table, err := device.Auto(o, func(dev kernel.Device) (float64, error) {
+			c, err := settings()
+			if err != nil {
+				return 0, err
+			}
+			return train.StepTrial(dev, c)
+		})
+		if len(table) > 1 {
+			fmt.Fprintf(a.stderr, "auto: %s\n", candidates(table))
+		}
+		return dev, err
 	}
-	dev, err := device.Open(name, device.Options{Workers: f.workers, Precision: f.precision})
+	dev, err := device.Open(f.name, o)
 	if err != nil && !strings.HasPrefix(f.name, "cuda") { // a card's name may be right and the card absent
 		err = asUsage(err)
 	}
 	return dev, err
 }
 
-// arithmetic is what matrix products are made in.
-func (f *deviceFlags) arithmetic() string {
-	switch {
-	case f.precision != "":
-		return f.precision
-	case strings.HasPrefix(f.name, "cuda"):
-		return "tf32"
+// candidates is what auto measured, in a line.
+func candidates(table []device.Candidate) string {
+	var all []string
+	for _, c := range table {
+		s := fmt.Sprintf("%s %.3g ms a step", c.Name, 1e3*c.Seconds)
+		if c.Problem != "" {
+			s = fmt.Sprintf("%s cannot run this (%s)", c.Name, oneLine(c.Problem))
+		}
+		if c.Picked {
+			s += " (picked)"
+		}
+		all = append(all, s)
 	}
-	return "fp32"
+	return strings.Join(all, ", ")
 }

@@ -87,15 +87,11 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) error {
 			return asUsage(err)
 		}
 	}
-	dev, err := f.open()
+	policy, dev, err := a.openPolicy(&f.policyFlags, &f.deviceFlags)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	policy, err := f.load(dev)
-	if err != nil {
-		return err
-	}
 	src := policy.Source(rng.TestInstances)
 	if cmd.Flags().Changed("seed") {
 		src.Seed = f.seed

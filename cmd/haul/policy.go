@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/train"
 )
@@ -33,6 +35,15 @@ func (f *policyFlags) file() string {
 	return best
 }
 
-func (f *policyFlags) load(dev kernel.Device) (*train.Policy, error) {
-	return train.LoadPolicy(dev, f.file())
+// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it.
+func (a *app) openPolicy(f *policyFlags, d *deviceFlags) (*train.Policy, kernel.Device, error) {
+	dev, err := a.open(d, func() (*config.Config, error) { return train.ReadConfig(f.file()) })
+	if err != nil {
+		return nil, nil, err
+	}
+	policy, err := train.LoadPolicy(dev, f.file())
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	return policy, dev, nil
 }

@@ -55,7 +55,7 @@ func (a *app) profile(f *profileFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := f.open()
+	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) { return cfg, nil })
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,7 +33,7 @@ type fileReport struct {
 }
 
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
-	solve, done, err := f.solver(ctx)
+	solve, done, err := a.solver(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 }
 
 // solver is the way to solve one problem that the flags ask for, and what to call after the last.
-func (f *solveFlags) solver(ctx context.Context) (solve func(*cvrp.Problem) (cvrp.Solution, error), done func(), err error) {
+func (a *app) solver(ctx context.Context, f *solveFlags) (solve func(*cvrp.Problem) (cvrp.Solution, error), done func(), err error) {
 	classical := func(method func(context.Context, []*cvrp.Problem, int, func(int)) ([]cvrp.Solution, error)) func(*cvrp.Problem) (cvrp.Solution, error) {
 		return func(p *cvrp.Problem) (cvrp.Solution, error) {
 			all, err := method(ctx, []*cvrp.Problem{p}, 1, func(int) {})
@@ -80,7 +79,7 @@ func (f *solveFlags) solver(ctx context.Context) (solve func(*cvrp.Problem) (cvr
 	switch {
 	case f.policy.checkpoint != "":
 		f.method = methodPolicy
-		return f.policySolver(ctx)
+		return a.policySolver(ctx, f)
 	case f.method == methodExact:
 		return classical(optimal), func() {}, nil
 	}
@@ -89,19 +88,15 @@ func (f *solveFlags) solver(ctx context.Context) (solve func(*cvrp.Problem) (cvr
 }
 
 // policySolver opens the device for a trained policy.
-func (f *solveFlags) policySolver(ctx context.Context) (func(*cvrp.Problem) (cvrp.Solution, error), func(), error) {
+func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Problem) (cvrp.Solution, error), func(), error) {
 	decode, err := train.ParseDecode(f.policy.decode)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
 	f.device.workers = f.workers
-	dev, err := f.device.open()
+	policy, dev, err := a.openPolicy(&f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
-	}
-	policy, err := f.policy.load(dev)
-	if err != nil {
-		return nil, nil, errors.Join(err, dev.Close())
 	}
 	return func(p *cvrp.Problem) (cvrp.Solution, error) {
 		s, _, err := policy.Solve(ctx, p, decode)

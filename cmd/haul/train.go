@@ -110,7 +110,12 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := f.open()
+	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) {
+		if cfg == nil {
+			return train.ReadConfig(filepath.Join(f.resume, "last.safetensors"))
+		}
+		return cfg, nil
+	})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // Candidate is one device that Auto considered.
 type Candidate struct {
 	Name    string  `json:"device"`
-	Seconds float64 `json:"seconds_per_step"` // 0 when it could not run
+	Seconds float64 `json:"seconds_per_step"` // 0 when it could not run, or had no rival
 	Problem string  `json:"problem,omitempty"`
 	Picked  bool    `json:"picked"`
 }
@@ -28,6 +28,13 @@ func Auto(o Options, trial Trial) (kernel.Device, []Candidate, error) {
 				names = append(names, fmt.Sprintf("cuda:%d", i))
 			}
 		}
+	}
+	if len(names) == 1 { // nothing to choose
+		dev, err := Open(names[0], o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return dev, []Candidate{{Name: dev.Name(), Picked: true}}, nil
 	}
 	var best kernel.Device
 	table := make([]Candidate, len(names))

@@ -2,6 +2,8 @@ package train
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -13,6 +15,18 @@ import (
 type Step struct {
 	Runner  kernel.Runner
 	Program *kernel.Program
+	model   *model.GT
+	cfg     *config.Config
+}
+
+// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula from the model and the
+// lengths that were drawn.
+func (s *Step) FLOPs() (int64, error) {
+	m, err := s.Runner.TakeMetrics()
+	if err == nil && m.BadStep != 0 {
+		err = fmt.Errorf("the gradient of step %d is not finite: try a lower training.learning_rate", m.BadStep)
+	}
+	return stepFLOPs(s.model, s.cfg, m.Steps*int64(s.cfg.Training.BatchSize), m.Actions), err
 }
 
 // CompileStep records the step that a run with these settings would replay and compiles it, with the first epoch's schedules.
@@ -42,5 +56,28 @@ func CompileStep(dev kernel.Device, c *config.Config) (*Step, error) {
 	if err := r.SetControl(start.control(c)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	return &Step{Runner: r, Program: prog}, nil
+	return &Step{Runner: r, Program: prog, model: m, cfg: c}, nil
+}
+
+// StepTrial times the settings' step on a device: what choosing between devices goes by. A few steps, or a fraction of a second.
+func StepTrial(dev kernel.Device, c *config.Config) (seconds float64, err error) {
+	s, err := CompileStep(dev, c)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Runner.Close()) }()
+	steps := func(most int, enough time.Duration) (n int, began time.Time, err error) {
+		for began = time.Now(); n < most && time.Since(began) < enough; n++ {
+			if err := s.Runner.Run(); err != nil {
+				return n, began, err
+			}
+		}
+		_, err = s.FLOPs() // waits for the device
+		return n, began, err
+	}
+	if _, _, err := steps(2, time.Hour); err != nil { // warm
+		return 0, err
+	}
+	n, began, err := steps(20, 300*time.Millisecond)
+	return time.Since(began).Seconds() / float64(n), err
 }

@@ -178,6 +178,14 @@ func (r *run) start() (*checkpoint, error) {
 	return ck, nil
 }
 
+// Precision is what a device makes matrix products in: fp32 unless it says otherwise.
+func Precision(dev kernel.Device) string {
+	if d, ok := dev.(interface{ Precision() string }); ok {
+		return d.Precision()
+	}
+	return "fp32"
+}
+
 // kindOf is a device's name without its number of workers, which changes no result.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, ",")
@@ -298,7 +306,7 @@ func (r *run) info() Info {
 	c := r.cfg
 	n := int64(c.Problem.NumCustomers)
 	routes := int64(c.Training.BatchSize * c.Starts())
-	return Info{Name: c.Name, Model: ModelName, Parameters: r.model.Layout().Count(), Device: r.Device.Name(), Precision: "fp32",
+	return Info{Name: c.Name, Model: ModelName, Parameters: r.model.Layout().Count(), Device: r.Device.Name(), Precision: Precision(r.Device),
 		Memory: r.memory(), Customers: c.Problem.NumCustomers, Batch: c.Training.BatchSize, Shard: r.shard, Starts: c.Starts(),
 		Baseline: c.Baseline.Type, Steps: c.Training.NumBatchesPerEpoch, Epochs: c.Training.NumEpochs,
 		StepFLOPs: stepFLOPs(r.model, c, int64(c.Training.BatchSize), routes*(n+(n+4)/5)),

@@ -85,6 +85,9 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cuda:%d (%s, %s)", d.ctx.Ordinal, d.ctx.Name, d.precision)
 }
 
+// Precision is what matrix products are made in.
+func (d *Device) Precision() string { return string(d.precision) }
+
 // LoadTime is how long loading, and on a first start compiling, the kernels has taken so far.
 func (d *Device) LoadTime() time.Duration { return d.loadTime }
 
