@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -44,6 +45,11 @@ func (c *charge) add(o *op, step int) {
 	c.ns += float64(o.dur)
 	c.place(o.start, step, float64(o.dur))
 	c.steps[step]++
+	c.count(o)
+}
+
+// count adds an operator to its name's sum.
+func (c *charge) count(o *op) {
 	by := c.byName[o.name]
 	if by == nil {
 		by = &named{name: o.name}
@@ -126,19 +132,19 @@ func (c *charge) where() string {
 	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
 }
 
-// top names the operators that cost most.
-func (c *charge) top(n int) string {
-	list := make([]*named, 0, len(c.byName))
-	for _, v := range c.byName {
-		list = append(list, v)
-	}
+// ranked lists the names by cost.
+func (c *charge) ranked() []*named {
 	text := func(v *named) string { return c.a.names.list[v.name].text }
-	slices.SortFunc(list, func(x, y *named) int {
+	return slices.SortedFunc(maps.Values(c.byName), func(x, y *named) int {
 		return cmp.Or(cmp.Compare(y.ns, x.ns), cmp.Compare(text(x), text(y)))
 	})
+}
+
+// top names the operators that cost most.
+func (c *charge) top(n int) string {
 	var parts []string
-	for _, v := range list[:min(n, len(list))] {
-		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", shortName(text(v)),
+	for _, v := range c.ranked()[:min(n, len(c.byName))] {
+		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", shortName(c.a.names.list[v.name].text),
 			figure(c.a.ms(v.ns)), perStepCount(c.a.perStep(float64(v.n)))))
 	}
 	return strings.Join(parts, ", ")

@@ -187,8 +187,7 @@ func TestFaultyEventsAreLeftOutAndNamed(t *testing.T) {
 		"3 events without a readable time left out",
 		"1 event out of time order, sorted",
 		"no ProfilerStep in the trace: the whole recording counts as one step (call prof.step() each step)",
-		"no GPU events in the trace: only the CPU side can be judged (record with ProfilerActivity.CUDA)",
-		"no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)",
+		"no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)",
 	}
 	if diff := cmp.Diff(want, r.Remarks); diff != "" {
 		t.Error(diff)
@@ -224,6 +223,20 @@ func TestOutermostOperatorsSurviveAnyOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whole microseconds, as PyTorch wrote until 2.2, let a child end after its parent.
+func TestRoundedTimesStillNest(t *testing.T) {
+	tr, err := Read(strings.NewReader(`[
+{"ph":"X","cat":"cpu_op","name":"aten::linear","pid":1,"tid":1,"ts":10,"dur":20},
+{"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":1,"tid":1,"ts":12,"dur":19},
+{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":1,"ts":30,"dur":5}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ops := &tr.threads[0].ops; ops.len() != 2 || ops.at(1).start != 30_000 {
+		t.Errorf("%d operators", ops.len())
+	}
 }
 
 func TestNanoseconds(t *testing.T) {

@@ -16,6 +16,7 @@ type Report struct {
 	PerStep      Counts      `json:"per_step"`
 	Idle         []idleShare `json:"gpu_idle_ms"`
 	Gaps         []Gap       `json:"widest_gaps"`
+	Operators    []Operator  `json:"operators"` // the costliest on the CPU
 	GPU          string      `json:"gpu,omitempty"`
 	Remarks      []string    `json:"remarks"`
 
@@ -41,6 +42,16 @@ type Gap struct {
 	At    float64 `json:"at"`    // where it starts, as a share of its step
 	Doing string  `json:"doing"` // what the CPU did for most of it
 }
+
+// Operator is the outermost operators of one name, on all threads together.
+type Operator struct {
+	Name  string  `json:"name"`
+	Count float64 `json:"count"` // a step
+	MS    float64 `json:"ms"`
+}
+
+// topOperators is how many operators a report lists.
+const topOperators = 8
 
 // Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
 func Diagnose(t *Trace) (*Report, error) {
@@ -68,9 +79,8 @@ func Diagnose(t *Trace) (*Report, error) {
 		r.Remarks = append(r.Remarks, "no ProfilerStep in the trace: the whole recording counts as one step (call prof.step() each step)")
 	}
 	if a.gpu.len() == 0 {
-		r.Remarks = append(r.Remarks, "no GPU events in the trace: only the CPU side can be judged (record with ProfilerActivity.CUDA)")
-	}
-	if !a.shapes {
+		r.Remarks = append(r.Remarks, "no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)")
+	} else if !a.shapes {
 		r.Remarks = append(r.Remarks, "no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)")
 	}
 	for _, g := range a.widest {
@@ -78,8 +88,20 @@ func Diagnose(t *Trace) (*Report, error) {
 		r.Gaps = append(r.Gaps, Gap{MS: float64(g.end-g.start) / 1e6, Step: g.step + 1,
 			At: float64(g.start-w.start) / float64(w.end-w.start), Doing: g.doing})
 	}
+	r.Operators = a.costliest()
 	r.Findings = judge(a)
 	return r, nil
+}
+
+// costliest lists the operators that take most of the CPU's time.
+func (a *analysis) costliest() []Operator {
+	c := a.newCharge()
+	a.eachOp(func(_ *thread, _, _ int, o *op) { c.count(o) })
+	list := []Operator{}
+	for _, v := range c.ranked()[:min(topOperators, len(c.byName))] {
+		list = append(list, Operator{shortName(a.names.list[v.name].text), a.perStep(float64(v.n)), a.ms(v.ns)})
+	}
+	return list
 }
 
 // healthyBusy is the share from which a GPU counts as kept busy: what is left is the start and the
@@ -123,15 +145,14 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.GPU != "" {
 		head += " on " + r.GPU
 	}
-	p("%s; the GPU works %s of the time.", head, percent(r.GPUBusyShare))
-	p("%s", r.Verdict())
-	c := r.PerStep
-	p("\nA step holds")
-	p("  kernels  %8s  %8s ms on the GPU", perStepCount(c.Kernels), figure(c.KernelMS))
-	p("  copies   %8s  %8s ms on the GPU, %s kB across the bus", perStepCount(c.Copies), figure(c.CopyMS), figure(c.CopiedBytes/1024))
-	p("  waits    %8s  %8s ms on the CPU", perStepCount(c.Waits), figure(c.WaitMS))
-	if c.Allocations > 0 {
-		p("  driver allocations and releases %s", perStepCount(c.Allocations))
+	if r.a.gpu.len() == 0 {
+		p("%s; the recording holds no GPU work.", head)
+		p("%s", r.Verdict())
+		r.writeOperators(p)
+	} else {
+		p("%s; the GPU works %s of the time.", head, percent(r.GPUBusyShare))
+		p("%s", r.Verdict())
+		r.writeCounts(p)
 	}
 	if len(r.Idle) > 0 {
 		p("\nThe GPU is idle for %s ms a step, while the CPU is", figure(r.StepMS*(1-r.GPUBusyShare)))
@@ -164,4 +185,25 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r *Report) writeCounts(p func(format string, args ...any)) {
+	c := r.PerStep
+	p("\nA step holds")
+	p("  kernels  %8s  %8s ms on the GPU", perStepCount(c.Kernels), figure(c.KernelMS))
+	p("  copies   %8s  %8s ms on the GPU, %s kB across the bus", perStepCount(c.Copies), figure(c.CopyMS), figure(c.CopiedBytes/1024))
+	p("  waits    %8s  %8s ms on the CPU", perStepCount(c.Waits), figure(c.WaitMS))
+	if c.Allocations > 0 {
+		p("  driver allocations and releases %s", perStepCount(c.Allocations))
+	}
+}
+
+func (r *Report) writeOperators(p func(format string, args ...any)) {
+	if len(r.Operators) == 0 {
+		return
+	}
+	p("\nOperators that take most of the CPU's time, all threads together")
+	for _, o := range r.Operators {
+		p("  %8s ms  %s, %s a step", figure(o.MS), o.Name, perStepCount(o.Count))
+	}
 }

@@ -70,7 +70,7 @@ func (a *analysis) collectMade(th *thread, c *charge) (made int, ns float64) {
 		if o.holds&holdsWait != 0 {
 			open = false
 		}
-		if open && o.launches > 0 {
+		if open { // views too: their backward launches
 			launches += int(o.launches)
 			body = append(body, o)
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -125,6 +126,14 @@ func TestRules(t *testing.T) {
 				s.vectorisedCost()
 			}
 		}},
+		{name: "a loop of many kernels nine times", first: "repeated-work", body: func(s *synth) {
+			for range 9 {
+				for b := range 40 {
+					s.op("aten::select", string(rune('A'+b)), 3, nil)
+					s.vectorisedCost()
+				}
+			}
+		}},
 		{name: "different samples in a loop", absent: []string{"repeated-work"}, body: func(s *synth) {
 			for b := range 60 {
 				s.op("aten::select", string(rune('A'+b)), 3, nil)
@@ -246,5 +255,14 @@ func TestWithoutStepsAndWithoutGPU(t *testing.T) {
 	}
 	if got := ids(r); len(got) != 1 || got[0] != "loader-starved" {
 		t.Errorf("findings %v, want the loader", got)
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"holds no GPU work", "1.00 ms  aten::addmm, 10 a step", "no GPU events in the trace"} {
+		if !strings.Contains(b.String(), part) {
+			t.Errorf("%q is not in\n%s", part, b.String())
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -183,13 +184,7 @@ func drawColumns(b *strings.Builder, marks []mark, w span, y int) {
 			c[i] += min(to, float64(i+1)) - max(from, float64(i))
 		}
 	}
-	classes := slices.Sorted(func(yield func(string) bool) {
-		for k := range cover {
-			if !yield(k) {
-				return
-			}
-		}
-	})
+	classes := slices.Sorted(maps.Keys(cover))
 	const shades = 16
 	shade := func(i int) (class string, level int) {
 		best, sum := 0.0, 0.0

@@ -1,9 +1,6 @@
 package doctor
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Trace is what the rules need of a recording, and no more: a 2 GB file becomes some 100 MB. Times
 // are nanoseconds on the trace's own clock. Records are in time order once settle has run; the reader
@@ -167,7 +164,7 @@ func (t *builder) add(e *event) {
 		ops := &t.thread(e).ops
 		if n := ops.len(); n > 0 {
 			prev := ops.at(n - 1)
-			if e.start >= prev.start && e.start+e.dur <= prev.end()+slack(prev.dur) {
+			if prev.holdsStart(e.start) && (e.start > prev.start || dur <= prev.dur) {
 				return
 			}
 			if e.start < prev.start {
@@ -186,8 +183,12 @@ func (t *builder) add(e *event) {
 	}
 }
 
-// slack is what rounding a length to 24 bits can lose.
-func slack(dur float32) int64 { return 1 + int64(dur/(1<<23)) }
+// holdsStart tells whether another operator of the thread that starts at this moment runs inside o.
+// Starts decide, not ends: older profilers round both to microseconds, and a child may seem to outlive
+// its parent. A start is inside only past what rounding a length to 24 bits can have added.
+func (o *op) holdsStart(at int64) bool {
+	return at >= o.start && at < o.end()-int64(o.dur/(1<<23))
+}
 
 func (t *builder) note(e *event) {
 	switch {
@@ -203,15 +204,12 @@ func (t *builder) settle() *Trace {
 	for _, th := range t.threads {
 		th.ops.order(func(a, b *op) bool { return a.start < b.start || a.start == b.start && a.dur > b.dur })
 		th.calls.order(func(a, b *call) bool { return a.start < b.start })
-		kept, end := 0, int64(math.MinInt64)
+		kept := 0
 		for i := range th.ops.len() {
-			o := th.ops.at(i)
-			if kept > 0 && o.start < end && o.end() <= end+slack(o.dur) {
-				continue
+			if o := th.ops.at(i); kept == 0 || !th.ops.at(kept-1).holdsStart(o.start) {
+				*th.ops.at(kept) = *o
+				kept++
 			}
-			end = max(end, o.end())
-			*th.ops.at(kept) = *o
-			kept++
 		}
 		th.ops.cut(kept)
 	}
