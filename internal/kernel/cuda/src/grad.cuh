@@ -39,14 +39,14 @@ __device__ __forceinline__ void leave(float *du, const float (&th)[NT][4], const
   }
 }
 
-// grad_rows, for each decision k of instance blockIdx_x (in tiles of sixteen, dealt to warps and to blockIdx_y):
+// forward_rows, for each decision k of instance blockIdx_x (in tiles of sixteen, dealt to warps and to blockIdx_y):
 //
 //	glimpses[k] = the glimpse;  dus[k][j] = d loss / d (glimpse·pointer_j), j < 8·NT
 template <int NT>
-__device__ __forceinline__ void grad_rows(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts,
-                                          const float *proj, const float *pointer, const float *graph, const float *load,
-                                          const Control *control, int first, int n, int stride, int heads, int hd, int room, int splits,
-                                          float scale, float pointerScale) {
+__device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts,
+                                             const float *proj, const float *pointer, const float *graph, const float *load,
+                                             const Control *control, int first, int n, int stride, int heads, int hd, int room, int splits,
+                                             float scale, float pointerScale) {
   int local = blockIdx_x, i = first + local, d = heads * hd;
   int count = counts[local];
   if (count == 0) return;
@@ -113,7 +113,7 @@ __device__ __forceinline__ void spill(float *dst, int stride, const float (&sum)
       }
 }
 
-// grad_heads, for head h = blockIdx_y of instance blockIdx_x, over its decisions in order:
+// backward_head, for head h = blockIdx_y of instance blockIdx_x, over its decisions in order:
 //
 //	dglimpse = du·pointers;           dpointers += duᵀ·glimpse
 //	w = softmax(q·keysᵀ);             dvalues += wᵀ·dglimpse
@@ -121,10 +121,10 @@ __device__ __forceinline__ void spill(float *dst, int stride, const float (&sum)
 //	dq = ds·keys;                     dkeys += dsᵀ·q
 //	dnode[cur] += dq; dgraph += dq; dload += cap·dq
 template <int NT, int HD>
-__device__ __forceinline__ void grad_heads(float *dproj, float *dpointer, float *dgraph, float *dloads, const float *dus, const float *glimpses,
-                                           const Decision *decisions, const int *order, const int *counts, const float *proj,
-                                           const float *pointer, const float *graph, const float *load, int first, int n, int stride,
-                                           int dstride, int heads, int room, float scale) {
+__device__ __forceinline__ void backward_head(float *dproj, float *dpointer, float *dgraph, float *dloads, const float *dus, const float *glimpses,
+                                              const Decision *decisions, const int *order, const int *counts, const float *proj,
+                                              const float *pointer, const float *graph, const float *load, int first, int n, int stride,
+                                              int dstride, int heads, int room, float scale) {
   constexpr int NP = 8 * NT, LX = NP + (40 - NP % 32) % 32, LY = HD + 8; // strides of 8 or 24 mod 32: no two rows in a bank
   int local = blockIdx_x, i = first + local, h = blockIdx_y, d = heads * HD, at = h * HD;
   int tid = threadIdx_x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t2 = 2 * (lane & 3);
@@ -319,7 +319,7 @@ __device__ __forceinline__ void grad_heads(float *dproj, float *dpointer, float 
                                         const float *proj, const float *pointer, const float *graph, const float *load,          \
                                         const Control *control, int first, int n, int stride, int heads, int hd, int room,       \
                                         int splits, float scale, float pointerScale) {                                           \
-    grad_rows<NT>(dus, glimpses, decisions, order, counts, proj, pointer, graph, load, control, first, n, stride, heads, hd, room, splits, \
+    forward_rows<NT>(dus, glimpses, decisions, order, counts, proj, pointer, graph, load, control, first, n, stride, heads, hd, room, splits, \
                   scale, pointerScale);                                                                                          \
   }
 #define GRAD_HEADS(NAME, NT, HD)                                                                                                 \
@@ -327,7 +327,7 @@ __device__ __forceinline__ void grad_heads(float *dproj, float *dpointer, float 
                                         const Decision *decisions, const int *order, const int *counts, const float *proj,       \
                                         const float *pointer, const float *graph, const float *load, int first, int n, int stride, \
                                         int dstride, int heads, int room, float scale) {                                         \
-    grad_heads<NT, HD>(dproj, dpointer, dgraph, dloads, dus, glimpses, decisions, order, counts, proj, pointer, graph, load, first, n, \
+    backward_head<NT, HD>(dproj, dpointer, dgraph, dloads, dus, glimpses, decisions, order, counts, proj, pointer, graph, load, first, n, \
                        stride, dstride, heads, room, scale);                                                                     \
   }
 
