@@ -84,6 +84,9 @@ func TestRolloutPaths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if plain := strings.Contains(b.gradPath(gradOf(o)), "one decision at a time"); plain != (c.heads2 == "") {
+				t.Errorf("gradient path %q", b.gradPath(gradOf(o)))
+			}
 			names := ""
 			for _, l := range append(ls, grad...) {
 				names += l.module + "/" + l.kernel + " "
