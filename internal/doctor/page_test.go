@@ -62,6 +62,22 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 }
 
+// Without GPU work there is no lane for it, and no gap.
+func TestPageWithoutGPU(t *testing.T) {
+	s := newSynth()
+	s.step(1, func() {
+		for range 10 {
+			s.op("aten::addmm", "", 100, nil)
+		}
+	})
+	text := pageOf(t, diagnose(t, s.json()))
+	for word, want := range map[string]bool{">GPU<": false, `class="gap"`: false, ">operators<": true, "aten::addmm": true} {
+		if strings.Contains(text, word) != want {
+			t.Errorf("%s is on the page: %v, want %v", word, !want, want)
+		}
+	}
+}
+
 // A name out of the trace must not become part of the page.
 func TestPageEscapesNames(t *testing.T) {
 	s := newSynth()

@@ -87,6 +87,9 @@ func (r *Report) lanes(w span) []lane {
 		kind := map[category]string{catKernel: "kernel", catCopy: "copy", catSet: "set"}[g.kind]
 		gpu.marks = append(gpu.marks, mark{span{g.start, g.end()}, kind, shortName(a.names.list[g.name].text)})
 	}
+	if a.gpu.len() == 0 {
+		return cpu
+	}
 	calls.label, gpu.label = "CUDA calls", "GPU"
 	return append(cpu, calls, gpu)
 }
@@ -134,7 +137,9 @@ func (r *Report) picture(w span, closeUp bool) string {
 		fmt.Fprintf(&b, `<text class="lane" x="%d" y="%d">%s</text>`, labelWidth-12, top(i)+laneHeight/2+4, l.label)
 		fmt.Fprintf(&b, `<rect class="track" x="%d" y="%d" width="%d" height="%d" rx="3"/>`, labelWidth, top(i), drawWidth-labelWidth, laneHeight)
 	}
-	r.drawGaps(&b, w, x, height)
+	if r.a.gpu.len() > 0 {
+		r.drawGaps(&b, w, x, height)
+	}
 	for i, l := range lanes {
 		if closeUp {
 			drawMarks(&b, l.marks, top(i), x)
@@ -157,7 +162,7 @@ func drawMarks(b *strings.Builder, marks []mark, y int, x func(int64) float64) {
 		fmt.Fprintf(b, `<g><title>%s, %s µs</title><rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d" rx="2"/>`,
 			html.EscapeString(m.label), figure(float64(m.end-m.start)/1000), m.class, left, y, width, laneHeight)
 		if room := int(width / 6.6); room >= 4 {
-			label := strings.TrimPrefix(m.label, "aten::")
+			label := strings.TrimPrefix(strings.TrimPrefix(m.label, "aten::"), "backward of ")
 			if len(label) > room {
 				label = strings.ToValidUTF8(label[:room-1], "") + "…"
 			}
