@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 	a.group(root, groupLearn, a.newTrain(), a.newEval())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
-	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newDoctor(), a.newDevices(), a.newVersion())
+	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newDevices(), a.newVersion())
 	a.parent(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s (see %s --help)", err, cmd.CommandPath())

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/lab"
+)
+
+// newLab holds the experiments on the five reports' claims.
+func (a *app) newLab() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "Test the claims of the original program's five reports on this machine",
+		Long: `Test the claims of the original program's five reports on this machine: each is an experiment that prints the claim, what
+was measured, and a verdict computed from the two.`,
+		Example: "  haul lab list\n  haul lab run cost-cpu\n  haul lab run all --device cuda:0 --page docs/lab.md",
+	}
+	cmd.AddCommand(a.newLabList(), a.newLabRun())
+	a.parent(cmd)
+	return cmd
+}
+
+func (a *app) newLabList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the experiments",
+		Example: "  haul lab list --json",
+		Args:    atMost(0),
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return a.emit(lab.List())
+			}
+			return a.table(func(w io.Writer) {
+				fmt.Fprintln(w, "experiment\tneeds\treports\twhat it does")
+				for _, x := range lab.List() {
+					needs := ""
+					if x.GPU {
+						needs = "GPU"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Name, needs, x.Reports, x.Title)
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+type labFlags struct {
+	device  string
+	workers int
+	page    string
+	json    bool
+}
+
+func (a *app) newLabRun() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use:   "run NAME|all",
+		Short: "Run one experiment, or all",
+		Long: `Run one experiment, or all. Those for the CPU run anywhere; those for a GPU say so in a line where there is none. An experiment
+that fails is reported and the rest go on; the exit code is then 1.
+
+With --page the results are also written as a page of Markdown, pictures in the folder "pictures" beside it.`,
+		Example: "  haul lab run all --device cpu\n  haul lab run transfers --device cuda:0 --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which experiment? haul lab list names them, all runs every one (see %s --help)", cmd.CommandPath())
+			}
+			return atMost(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.labRun(cmd, &f, args[0]) },
+	}
+	cmd.Flags().StringVar(&f.device, "device", "auto", "cpu, cuda:K, or auto: a GPU where there is one")
+	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use")
+	cmd.Flags().StringVar(&f.page, "page", "", "write the results as a page of Markdown to this file")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object an experiment")
+	return cmd
+}
+
+func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
+	if f.workers < 1 {
+		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	list, err := lab.Find(name)
+	if err != nil {
+		return asUsage(err)
+	}
+	opt := lab.Options{Device: f.device, Workers: f.workers}
+	if err := opt.Check(); err != nil {
+		return asUsage(err)
+	}
+	var failed []string
+	var told error
+	results, err := lab.Run(cmd.Context(), list, opt, func(r lab.Result) {
+		if r.Error != "" {
+			failed = append(failed, r.Name)
+		}
+		if f.json {
+			told = firstOf(told, a.emit(r))
+		} else {
+			told = firstOf(told, r.WriteText(a.stdout))
+		}
+	})
+	if err := firstOf(err, told); err != nil {
+		return err
+	}
+	if f.page != "" {
+		if err := a.labPage(f, name, results); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// labPage writes the page and its pictures.
+func (a *app) labPage(f *labFlags, name string, results []lab.Result) error {
+	const folder = "pictures"
+	dir := filepath.Join(filepath.Dir(f.page), folder)
+	picture := func(name string) string { return path.Join(folder, "lab-"+name+".svg") }
+	for _, r := range results {
+		if r.Plot == nil {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("cannot write: %w", err)
+		}
+		if err := writeFile(filepath.Join(filepath.Dir(f.page), filepath.FromSlash(picture(r.Name))), func(w io.Writer) error { _, err := w.Write(r.Plot); return err }); err != nil {
+			return err
+		}
+	}
+	page := lab.Page{Command: fmt.Sprintf("haul lab run %s --device %s --page %s", name, f.device, filepath.ToSlash(f.page)), Machine: machine(f.workers)}
+	if err := writeFile(f.page, func(w io.Writer) error { return page.Write(w, results, picture) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "wrote %s\n", f.page)
+	return nil
+}
+
+// machine names what the experiments ran on.
+func machine(workers int) []string {
+	cpu := probeCPU()
+	out := []string{fmt.Sprintf("CPU: %s, %d of %d cores used, %s", cpu.Model, workers, cpu.Cores, strings.Join(cpu.Instructions, " "))}
+	cuda := probeCUDA()
+	for _, d := range cuda.Devices {
+		out = append(out, fmt.Sprintf("GPU: %s, %.0f GiB, compute capability %s, driver for CUDA %s", d.Name, float64(d.Memory)/(1<<30), d.Capability, cuda.Version))
+	}
+	if len(cuda.Devices) == 0 {
+		out = append(out, "GPU: none")
+	}
+	return append(out, fmt.Sprintf("%s, %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+}

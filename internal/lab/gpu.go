@@ -1,0 +1,266 @@
+package lab
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"haul/internal/cu"
+)
+
+//go:embed ptx/lab.ptx
+var image []byte
+
+// card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that a fault, which poisons
+// a context for good, ends with the experiment that caused it.
+//
+// What a reader could break: but for open, close and do, every method runs inside do, on the context's thread.
+type card struct {
+	ctx       *cu.Context
+	module    cu.Module
+	functions map[string]cu.Function
+	stream    cu.Stream
+	streams   []cu.Stream // besides stream
+	memory    []uint64
+	locked    [][]byte
+	graphs    []*cu.Exec
+}
+
+// withCard opens the GPU, runs f and gives everything back.
+func (e *env) withCard(f func(c *card) error) (err error) {
+	driver, err := cu.Open()
+	if err != nil {
+		return err
+	}
+	ctx, err := driver.NewContext(e.card)
+	if err != nil {
+		return err
+	}
+	c := &card{ctx: ctx, functions: map[string]cu.Function{}}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.do(c.load); err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// do runs f on the context's thread. A panic there would end the process, so it becomes an error.
+func (c *card) do(f func() error) error { return c.ctx.Do(func() error { return guard(f) }) }
+
+func (c *card) load() (err error) {
+	if c.module, err = c.ctx.Load("lab", image); err != nil {
+		return err
+	}
+	c.stream, err = c.ctx.NewStream()
+	return err
+}
+
+// close waits for what is queued and gives back streams, graphs, memory and the card.
+func (c *card) close() error {
+	err := c.do(func() error {
+		var errs []error
+		for _, s := range append(c.streams, c.stream) {
+			if s != 0 {
+				errs = append(errs, c.ctx.Wait(s))
+			}
+		}
+		for _, g := range c.graphs {
+			errs = append(errs, g.Close())
+		}
+		for _, s := range append(c.streams, c.stream) {
+			if s != 0 {
+				errs = append(errs, c.ctx.FreeStream(s))
+			}
+		}
+		for _, p := range c.memory {
+			errs = append(errs, c.ctx.Free(p))
+		}
+		for _, b := range c.locked {
+			errs = append(errs, c.ctx.FreeHost(b))
+		}
+		if c.module != 0 {
+			errs = append(errs, c.ctx.Unload(c.module))
+		}
+		return errors.Join(errs...)
+	})
+	return errors.Join(err, c.ctx.Close())
+}
+
+// alloc reserves device memory for n four-byte elements.
+func (c *card) alloc(n int) (uint64, error) {
+	p, err := c.ctx.Alloc(4 * n)
+	if err == nil {
+		c.memory = append(c.memory, p)
+	}
+	return p, err
+}
+
+// pinned reserves n page-locked floats.
+func (c *card) pinned(n int) ([]float32, error) {
+	b, err := c.ctx.HostAlloc(4 * n)
+	if err != nil {
+		return nil, err
+	}
+	c.locked = append(c.locked, b)
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), n), nil
+}
+
+// newStream makes one more queue.
+func (c *card) newStream() (cu.Stream, error) {
+	s, err := c.ctx.NewStream()
+	if err == nil {
+		c.streams = append(c.streams, s)
+	}
+	return s, err
+}
+
+// word is what device buffers hold.
+type word interface{ ~float32 | ~int32 }
+
+// in queues a copy to the device; host must stay as it is until the stream has passed.
+func in[T word](c *card, dst uint64, host []T, s cu.Stream) error {
+	return c.ctx.CopyIn(dst, unsafe.Pointer(unsafe.SliceData(host)), 4*len(host), s)
+}
+
+// out queues a copy from the device.
+func out[T word](c *card, host []T, src uint64, s cu.Stream) error {
+	return c.ctx.CopyOut(unsafe.Pointer(unsafe.SliceData(host)), src, 4*len(host), s)
+}
+
+// upload reserves memory, fills it and waits.
+func upload[T word](c *card, host []T) (uint64, error) {
+	p, err := c.alloc(len(host))
+	if err != nil {
+		return 0, err
+	}
+	if err := in(c, p, host, c.stream); err != nil {
+		return 0, err
+	}
+	return p, c.ctx.Wait(c.stream)
+}
+
+// call is a kernel with its arguments packed, ready to be queued any number of times.
+type call struct {
+	c        *card
+	function cu.Function
+	geometry cu.Geometry
+	args     *cu.Args
+}
+
+// blockSize is the block of every kernel of src/lab.cu that covers an array.
+const blockSize = 256
+
+// prepare finds the kernel and packs the arguments.
+func (c *card) prepare(kernel string, grid, block int, args ...any) (*call, error) {
+	f, ok := c.functions[kernel]
+	if !ok {
+		var err error
+		if f, err = c.ctx.Function(c.module, kernel, 0); err != nil {
+			return nil, err
+		}
+		c.functions[kernel] = f
+	}
+	packed, err := cu.PackArgs(args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kernel, err)
+	}
+	return &call{c, f, cu.Geometry{Grid: [3]int{grid, 1, 1}, Block: [3]int{block, 1, 1}}, packed}, nil
+}
+
+// launch queues one run.
+func (l *call) launch(s cu.Stream) error { return l.c.ctx.Launch(l.function, l.geometry, s, l.args) }
+
+// launchAll queues calls in order.
+func launchAll(s cu.Stream, calls []*call) error {
+	for _, l := range calls {
+		if err := l.launch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chain records calls as one graph in which each waits for the one before.
+func (c *card) chain(calls []*call) (*cu.Exec, error) {
+	g, err := c.ctx.NewGraph()
+	if err != nil {
+		return nil, err
+	}
+	var after []cu.Node
+	for _, l := range calls {
+		n, err := g.Add(l.function, l.geometry, l.args, after)
+		if err != nil {
+			return nil, err
+		}
+		after = []cu.Node{n}
+	}
+	exec, err := g.Instantiate()
+	if err == nil {
+		c.graphs = append(c.graphs, exec)
+	}
+	return exec, err
+}
+
+// timed makes a contender of device work: n times f, then one wait for the stream.
+func (c *card) timed(f func() error) contender {
+	return func(n int) error {
+		return c.do(func() error {
+			for range n {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return c.ctx.Wait(c.stream)
+		})
+	}
+}
+
+// waited is timed for work that the host waits for every time, as a training step waits for its costs.
+func (c *card) waited(f func() error) contender {
+	return c.timed(func() error {
+		if err := f(); err != nil {
+			return err
+		}
+		return c.ctx.Wait(c.stream)
+	})
+}
+
+// setup collects the reservations of an experiment: the first error sticks, and the rest does nothing.
+type setup struct {
+	c   *card
+	err error
+}
+
+func (s *setup) alloc(n int) uint64 {
+	if s.err != nil {
+		return 0
+	}
+	var p uint64
+	p, s.err = s.c.alloc(n)
+	return p
+}
+
+// flat prepares a kernel that gives each of n elements a thread.
+func (s *setup) flat(kernel string, n int, args ...any) *call {
+	return s.prepare(kernel, (n+blockSize-1)/blockSize, blockSize, args...)
+}
+
+func (s *setup) prepare(kernel string, grid, block int, args ...any) *call {
+	if s.err != nil {
+		return nil
+	}
+	var l *call
+	l, s.err = s.c.prepare(kernel, grid, block, args...)
+	return l
+}
+
+// put uploads in a setup.
+func put[T word](s *setup, host []T) uint64 {
+	if s.err != nil {
+		return 0
+	}
+	var p uint64
+	p, s.err = upload(s.c, host)
+	return p
+}

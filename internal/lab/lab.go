@@ -1,0 +1,234 @@
+// Package lab turns the claims of the five reports into experiments that run on the machine at hand and print the claim, what
+// was measured, and a verdict.
+//
+// What a reader could break: a verdict is computed from a measured number and thresholds that stand in the claim
+// (verdict.go); no experiment may write one. Contenders must compute the same result, which is compared before any of them is timed.
+//
+// An experiment is one file and one line in the table below.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"haul/internal/cu"
+	"haul/internal/device"
+	"haul/internal/kernel"
+)
+
+// Experiment is one question put to the machine.
+type Experiment struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Reports string `json:"reports"` // whose claims it tests
+	GPU     bool   `json:"needs_gpu"`
+	run     func(ctx context.Context, e *env, r *Result) error
+}
+
+// experiments, in the order in which a page tells them.
+var experiments = []Experiment{
+	{Name: "arithmetic-001", Title: "Report 001's own figures, recomputed", Reports: "000, 001", run: arithmetic001},
+	{Name: "arithmetic-002", Title: "Report 002's own figures, recomputed", Reports: "002", run: arithmetic002},
+	{Name: "arithmetic-003", Title: "Report 003's own percentages, recomputed", Reports: "003", run: arithmetic003},
+	{Name: "cost-cpu", Title: "The cost of 128 routes on the CPU: a loop, a batch, an operation at a time", Reports: "000, 001", run: costCPU},
+	{Name: "paradox-cpu", Title: "The paradox on the CPU: clean, nine-fold, vectorised", Reports: "000", run: paradoxCPU},
+	{Name: "optimizer-cpu", Title: "The optimizer on the CPU: pass by pass, or all in one", Reports: "003", run: optimizerCPU},
+	{Name: "recompute", Title: "Recomputing activations against storing them", Reports: "003", run: recompute},
+	{Name: "crossover", Title: "Where a GPU starts to win: batch by N", Reports: "000, 001, 002", run: crossover},
+	{Name: "cost-gpu", Title: "The cost of 128 routes on the GPU: a route at a time, read back, padded and masked, fused", Reports: "000, 001, 003", GPU: true, run: costGPU},
+	{Name: "paradox-gpu", Title: "The paradox on the GPU: clean, nine-fold, vectorised", Reports: "000", GPU: true, run: paradoxGPU},
+	{Name: "transfers", Title: "Distance matrices moved one by one, as one block, page-locked, never", Reports: "002, 003", GPU: true, run: transfers},
+	{Name: "graph", Title: "One graph against single launches", Reports: "003", GPU: true, run: graph},
+	{Name: "tf32", Title: "Tensor cores in tf32 against fp32", Reports: "003", GPU: true, run: tf32},
+	{Name: "overlap", Title: "Copies beside the computation, or before it", Reports: "003", GPU: true, run: overlap},
+	{Name: "optimizer-gpu", Title: "The optimizer on the GPU: pass by pass, or all in one", Reports: "003", GPU: true, run: optimizerGPU},
+}
+
+// List returns every experiment.
+func List() []Experiment { return append([]Experiment(nil), experiments...) }
+
+// Find returns the experiments of that name, or all of them for "all".
+func Find(name string) ([]Experiment, error) {
+	if name == "all" {
+		return List(), nil
+	}
+	var names []string
+	for _, x := range experiments {
+		if x.Name == name {
+			return []Experiment{x}, nil
+		}
+		names = append(names, x.Name)
+	}
+	return nil, fmt.Errorf("no experiment %q: use all or one of %s", name, strings.Join(names, ", "))
+}
+
+// Result is what an experiment found.
+type Result struct {
+	Name    string    `json:"name"`
+	Title   string    `json:"title"`
+	Seconds float64   `json:"seconds"`
+	Needs   string    `json:"needs,omitempty"` // why it did not run
+	Error   string    `json:"error,omitempty"` // why it failed
+	Rows    []Row     `json:"measured,omitempty"`
+	Claims  []Finding `json:"claims,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Tables  []Table   `json:"-"` // the rows as grids, where that reads better
+	Plot    []byte    `json:"-"` // a picture, as SVG
+}
+
+// Table is a grid of cells under a head.
+type Table struct {
+	Title string
+	Head  []string
+	Rows  [][]string
+}
+
+// Row is one measured quantity. Times are in seconds, with unit "s".
+type Row struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+func (r *Result) row(unit string, value float64, format string, args ...any) {
+	r.Rows = append(r.Rows, Row{fmt.Sprintf(format, args...), value, unit})
+}
+
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// Options say where to run.
+type Options struct {
+	Device  string // cpu, cuda:K, or auto: a GPU where there is one
+	Workers int    // cores; 0: all
+}
+
+// env is what experiments are given: a way to open devices.
+type env struct {
+	workers int
+	card    int    // ordinal of the GPU, -1 without
+	why     string // there is none
+}
+
+// Check says in one line what makes the options unusable, or nil. It does not look for the card.
+func (o Options) Check() error {
+	_, err := o.card()
+	return err
+}
+
+// card is the ordinal of the GPU that the options name, -1 for the CPU alone.
+func (o Options) card() (int, error) {
+	kind, index, indexed := strings.Cut(o.Device, ":")
+	switch {
+	case o.Device == "cpu":
+		return -1, nil
+	case o.Device == "auto", kind == "cuda" && !indexed:
+		return 0, nil
+	case kind != "cuda":
+		return 0, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", o.Device)
+	}
+	card, err := strconv.Atoi(index)
+	if err != nil || card < 0 {
+		return 0, fmt.Errorf("device %s: the card is a number, as in cuda:0", o.Device)
+	}
+	return card, nil
+}
+
+func newEnv(o Options) (*env, error) {
+	card, err := o.card()
+	if err != nil {
+		return nil, err
+	}
+	e := &env{workers: o.Workers, card: card}
+	if card < 0 {
+		e.why = "needs a GPU: run it with --device cuda:0"
+		return e, nil
+	}
+	if err := probe(card); err != nil {
+		if o.Device != "auto" {
+			return nil, fmt.Errorf("device %s: %w", o.Device, err)
+		}
+		e.card, e.why = -1, "needs a GPU: "+err.Error()
+	}
+	return e, nil
+}
+
+func probe(card int) error {
+	driver, err := cu.Open()
+	if err != nil {
+		return err
+	}
+	devices, err := driver.Devices()
+	if err != nil {
+		return err
+	}
+	if card >= len(devices) {
+		return fmt.Errorf("no GPU %d: the driver shows %d", card, len(devices))
+	}
+	return nil
+}
+
+func (e *env) openCPU() (kernel.Device, error) {
+	return device.Open("cpu", device.Options{Workers: e.workers})
+}
+
+func (e *env) openGPU(precision string) (kernel.Device, error) {
+	return device.Open(fmt.Sprintf("cuda:%d", e.card), device.Options{Precision: precision})
+}
+
+// Run runs the experiments one after the other and tells each result. A failure, a panic included, is that experiment's result; the
+// rest go on. Only the end of the context ends the run.
+func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) ([]Result, error) {
+	e, err := newEnv(o)
+	if err != nil {
+		return nil, err
+	}
+	var out []Result
+	for _, x := range list {
+		r := Result{Name: x.Name, Title: x.Title}
+		began := time.Now()
+		switch {
+		case x.GPU && e.card < 0:
+			r.Needs = e.why
+		default:
+			if err := guard(func() error { return x.run(ctx, e, &r) }); err != nil {
+				r.Error = err.Error()
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		r.Seconds = time.Since(began).Seconds()
+		out = append(out, r)
+		tell(r)
+	}
+	return out, nil
+}
+
+// guard turns a panic into an error that says where it came from.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v%s", p, origin(debug.Stack()))
+		}
+	}()
+	return f()
+}
+
+// origin is the first line of this program on the stack below a panic.
+func origin(stack []byte) string {
+	lines := strings.Split(string(stack), "\n")
+	after := false
+	for _, l := range lines {
+		after = after || strings.HasPrefix(l, "panic(")
+		if after && strings.Contains(l, ".go:") && strings.Contains(l, "/internal/") && !strings.Contains(l, "/runtime/") {
+			return " at " + strings.TrimSpace(l[strings.LastIndex(l, "/internal/")+1:])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Page is what a generated page says of itself.
+type Page struct {
+	Command string   // that made it
+	Machine []string // a line each
+}
+
+// rules is how verdicts are computed, in words; the numbers are verdict.go's.
+var rules = []string{
+	fmt.Sprintf("A claim that one way is faster than another is a ratio of their times. Within %.0f %% of 1 it has **no effect**, past that on the wrong side it is **contradicted**.", 100*(noEffect-1)),
+	fmt.Sprintf("A claim with a number **holds** within a factor of %d of it, since another machine, library and interpreter made it; a claim in percent of a step, within %.0f %% of the time. "+
+		"Outside it is **overstated** or **understated**.", slackOrder, 100*(slackPercent-1)),
+	fmt.Sprintf("A figure that follows from others in the same report **holds** within %.0f %%, which is more than its rounding; else it is **wrong**.", 100*slackRound),
+	"Contenders are checked to compute the same, then timed in turn, round after round; times are medians. Every GPU time includes the wait for the result.",
+}
+
+// Write writes the results as a page of Markdown. Pictures are named, not written: picture gives the address of an experiment's own.
+func (p Page) Write(w io.Writer, results []Result, picture func(name string) string) error {
+	var b strings.Builder
+	b.WriteString("# Lab: the claims of the five reports, measured\n\n")
+	fmt.Fprintf(&b, "The original PyTorch program came with five reports (000 to 004) on why it was slow. This page is made by\n`%s`\n"+
+		"and by nothing else: every verdict below is computed from the numbers of that run. Report 004 is about\nanother recipe.\n\n", p.Command)
+	for _, m := range p.Machine {
+		fmt.Fprintf(&b, "- %s\n", m)
+	}
+	b.WriteString("\n## How a verdict is computed\n\n")
+	for _, r := range rules {
+		fmt.Fprintf(&b, "- %s\n", r)
+	}
+	b.WriteString("\n## Verdicts\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n")
+	for _, r := range results {
+		link := fmt.Sprintf("[%s](#%s)", r.Name, anchor(r))
+		switch {
+		case r.Needs != "":
+			fmt.Fprintf(&b, "| | %s | %s | | %s |\n", cellText(r.Title), cellText(r.Needs), link)
+		case r.Error != "":
+			fmt.Fprintf(&b, "| | %s | failed: %s | | %s |\n", cellText(r.Title), cellText(r.Error), link)
+		}
+		for _, f := range r.Claims {
+			fmt.Fprintf(&b, "| %s | %s | %s | **%s** | %s |\n", f.Report, cellText(f.Says), f.Shown, f.Verdict, link)
+		}
+	}
+	for _, r := range results {
+		fmt.Fprintf(&b, "\n## %s: %s\n\n", r.Name, r.Title)
+		switch {
+		case r.Needs != "":
+			fmt.Fprintf(&b, "%s\n", sentence(r.Needs))
+			continue
+		case r.Error != "":
+			fmt.Fprintf(&b, "Failed: %s\n\n", cellText(r.Error))
+		}
+		r.markdown(&b)
+		if r.Plot != nil {
+			fmt.Fprintf(&b, "\n![%s](%s)\n", r.Title, picture(r.Name))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Result) markdown(b *strings.Builder) {
+	for _, t := range r.tables() {
+		if t.Title != "" {
+			fmt.Fprintf(b, "%s:\n\n", t.Title)
+		}
+		fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(t.Head, " | "), strings.Repeat(" --- |", len(t.Head)))
+		for _, row := range t.Rows {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		}
+		b.WriteByte('\n')
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(b, "- %s\n", sentence(n))
+	}
+}
+
+// tables are the result's grids, or its rows as one.
+func (r *Result) tables() []Table {
+	if len(r.Tables) > 0 || len(r.Rows) == 0 {
+		return r.Tables
+	}
+	t := Table{Head: []string{"what", "measured"}}
+	for _, row := range r.Rows {
+		t.Rows = append(t.Rows, []string{row.What, row.String()})
+	}
+	return []Table{t}
+}
+
+// WriteText prints one result for a terminal.
+func (r *Result) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s (%.1f s)\n", r.Name, r.Title, r.Seconds)
+	if r.Needs != "" {
+		fmt.Fprintf(&b, "  %s\n", r.Needs)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, "  failed: %s\n", cellText(r.Error))
+	}
+	for _, t := range r.tables() {
+		if t.Title != "" {
+			fmt.Fprintf(&b, "  %s\n", t.Title)
+		}
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		if len(t.Head) > 2 {
+			fmt.Fprintf(table, "    %s\n", strings.Join(t.Head, "\t"))
+		}
+		for _, row := range t.Rows {
+			fmt.Fprintf(table, "    %s\n", strings.Join(row, "\t"))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.Claims {
+		fmt.Fprintf(&b, "  claim     %s: %s\n  measured  %s\n  verdict   %s\n", f.Report, f.Says, f.Shown, f.Verdict)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  note      %s\n", n)
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// anchor is the address that Markdown gives the result's heading: lower case, spaces as hyphens, all but letters, digits and hyphens dropped.
+func anchor(r Result) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(r.Name + ": " + r.Title) {
+		switch {
+		case c == ' ':
+			b.WriteByte('-')
+		case c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// cellText keeps a text within one cell of a table.
+func cellText(s string) string {
+	return strings.NewReplacer("|", "\\|", "\n", "; ").Replace(s)
+}
+
+// sentence starts with a capital and ends with a stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

@@ -1,0 +1,193 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// The stack that is trained both ways: gated feed-forward layers of tiny_1's width, more of them than tiny_1 has, since
+// recomputing is meant for deep models.
+const (
+	stackLayers = 8
+	stackWidth  = 128
+	stackBatch  = 128
+	stackNodes  = 11
+	stackSteps  = 31
+)
+
+// stack is a deep model without its head: the gradient of its output is made from the features.
+type stack struct {
+	layout kernel.Layout
+	embed  int
+	layers []stackLayer
+}
+
+type stackLayer struct{ normG, normB, gateW, gateB, downW, downB int }
+
+func newStack() *stack {
+	s := &stack{}
+	add, d := s.layout.Add, stackWidth
+	s.embed = add("embed", kernel.InitUniform, 4, d, 4)
+	for i := range stackLayers {
+		n := func(name string) string { return fmt.Sprintf("layers.%d.%s", i, name) }
+		s.layers = append(s.layers, stackLayer{
+			add(n("norm.weight"), kernel.InitOne, d, d), add(n("norm.bias"), kernel.InitZero, d, d),
+			add(n("gate.weight"), kernel.InitUniform, d, 4*d, d), add(n("gate.bias"), kernel.InitUniform, d, 4*d),
+			add(n("down.weight"), kernel.InitUniform, 2*d, d, 2*d), add(n("down.bias"), kernel.InitUniform, 2*d, d)})
+	}
+	return s
+}
+
+// layer records x + down(glu(gate(norm(x)))).
+func (s *stack) layer(p *plan.Plan, i int, x *kernel.Tensor) *kernel.Tensor {
+	w := func(param int) *kernel.Tensor { return p.Weight(0, param) }
+	l := s.layers[i]
+	h := p.Norm("norm", x, w(l.normG), w(l.normB))
+	u := p.GLU("glu", p.Linear("gate", h, w(l.gateW), w(l.gateB), nil))
+	return p.Linear("down", u, w(l.downW), w(l.downB), x)
+}
+
+// record records a step. Storing keeps every layer's activations until its gradient has been made. Recomputing keeps the layers' inputs
+// alone, and runs each layer forward once more when its turn comes.
+func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
+	p := plan.New("stack", dev, stackBatch, stackNodes, &s.layout)
+	feature := p.Shard("feature", p.B(), stackNodes, 4)
+	p.Append(&kernel.Generate{PosX: p.Shard("x", p.B(), stackNodes), PosY: p.Shard("y", p.B(), stackNodes), Demand: p.ShardInts("demand", p.B(), stackNodes),
+		Feature: feature, Seed: 42, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	embed := func(name string) *kernel.Tensor { return p.Linear(name, feature, p.Weight(0, s.embed), nil, nil) }
+	if !recompute {
+		x := embed("embed")
+		for i := range s.layers {
+			x = s.layer(p, i, x)
+		}
+		p.SeedGrad(x, embed("seed"))
+		p.Backward()
+		return s.learn(p)
+	}
+	inputs := []*kernel.Tensor{embed("embed")}
+	for i := range len(s.layers) - 1 {
+		inputs = append(inputs, s.layer(p, i, inputs[i]))
+	}
+	grad := embed("seed")
+	p.Backward() // nothing has a gradient yet: the first pass leaves the tape
+	for i := len(s.layers) - 1; i >= 0; i-- {
+		p.SeedGrad(s.layer(p, i, inputs[i]), grad)
+		p.Backward()
+		grad = p.Grad(inputs[i])
+	}
+	p.SeedGrad(embed("embed.again"), grad)
+	p.Backward()
+	return s.learn(p)
+}
+
+func (s *stack) learn(p *plan.Plan) *plan.Plan {
+	p.Once(&kernel.AdamW{Layout: &s.layout, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+	return p
+}
+
+// stackRun is one way of training the stack, measured.
+type stackRun struct {
+	seconds float64
+	bytes   int64 // of activations, for the whole batch
+	grad    []float32
+}
+
+// run takes the gradient of the first step and the median time of those after it.
+func (s *stack) run(dev kernel.Device, recompute bool, steps int) (out stackRun, err error) {
+	store, err := dev.NewStore(&s.layout, true)
+	if err != nil {
+		return out, err
+	}
+	if err := store.WriteWeights(model.Initial(&s.layout, 42)); err != nil {
+		return out, err
+	}
+	p := s.record(dev, recompute)
+	prog := p.Program()
+	r, err := p.Compile(dev, store)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	profiler, ok := r.(kernel.Profiler)
+	if !ok {
+		return out, fmt.Errorf("%s cannot time steps", dev.Name())
+	}
+	if err := r.Run(); err != nil {
+		return out, err
+	}
+	out.grad = make([]float32, s.layout.Len)
+	if err := r.ReadGrad(out.grad); err != nil {
+		return out, err
+	}
+	prof, err := profiler.Profile(steps)
+	if err != nil {
+		return out, err
+	}
+	out.seconds, out.bytes = prof.Plain.Seconds(), 4*int64(prog.ShardLen)*int64(prog.Shards())
+	return out, nil
+}
+
+// sameGradient compares two gradients of the same loss. The ops are the same on the same values; only the order of a sum may differ.
+func sameGradient(a, b []float32) error {
+	top := 0.0
+	for _, v := range a {
+		top = math.Max(top, math.Abs(float64(v)))
+	}
+	for i := range a {
+		if d := math.Abs(float64(a[i] - b[i])); !(d <= 1e-6*top) {
+			return fmt.Errorf("gradient %d is %v with stored activations and %v with recomputed ones", i, a[i], b[i])
+		}
+	}
+	return nil
+}
+
+func recompute(ctx context.Context, e *env, r *Result) error {
+	open := []func() (kernel.Device, error){e.openCPU}
+	names := []string{"CPU"}
+	if e.card >= 0 {
+		open, names = append(open, func() (kernel.Device, error) { return e.openGPU("") }), append(names, "GPU")
+	}
+	for i, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		dev, err := open[i]()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(r.recomputeOn(dev, name), dev.Close()); err != nil {
+			return err
+		}
+	}
+	r.note("%d layers of width %d, %d instances of %d nodes, forward, backward and update; recomputing keeps each layer's input alone", stackLayers, stackWidth, stackBatch, stackNodes)
+	return nil
+}
+
+func (r *Result) recomputeOn(dev kernel.Device, name string) error {
+	s := newStack()
+	stored, err := s.run(dev, false, stackSteps)
+	if err != nil {
+		return err
+	}
+	again, err := s.run(dev, true, stackSteps)
+	if err != nil {
+		return err
+	}
+	if err := sameGradient(stored.grad, again.grad); err != nil {
+		return err
+	}
+	r.row("s", stored.seconds, "%s, a step with stored activations", name)
+	r.row("s", again.seconds, "%s, a step with recomputed activations", name)
+	r.row("MB", float64(stored.bytes)/1e6, "%s, activations of the batch, stored", name)
+	r.row("MB", float64(again.bytes)/1e6, "%s, activations of the batch, recomputed", name)
+	r.finds(direction("003", "gradient checkpointing saves memory ("+name+")"), float64(stored.bytes)/float64(again.bytes))
+	r.finds(direction("003", "gradient checkpointing helps to reach the target in seconds ("+name+")"), stored.seconds/again.seconds)
+	return nil
+}
