@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"haul/internal/kernel"
 )
 
 // contender is one way of doing the same work; run does it n times and returns when the results are there.
@@ -65,5 +67,18 @@ func plain(f func()) contender {
 			f()
 		}
 		return nil
+	}
+}
+
+// replay makes a contender of a compiled step. Reading the state waits for a device that runs behind the host.
+func replay(r kernel.Runner) contender {
+	return func(n int) error {
+		for range n {
+			if err := r.Run(); err != nil {
+				return err
+			}
+		}
+		_, err := r.State()
+		return err
 	}
 }

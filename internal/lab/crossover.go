@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"haul/internal/config"
 	"haul/internal/draw"
@@ -28,8 +27,8 @@ type cell struct {
 	cpu, gpu         float64
 }
 
-// stepBudget bounds what the timing of one step's size takes on one device.
-const stepBudget = 1500 * time.Millisecond
+// stepRounds is how many rounds a step of one size is timed.
+const stepRounds = 9
 
 // crossover measures costs and whole steps over a grid of sizes on every device there is.
 func crossover(ctx context.Context, e *env, r *Result) error {
@@ -207,7 +206,7 @@ func (e *env) stepGrid(ctx context.Context) ([]cell, error) {
 			if err := ctx.Err(); err != nil {
 				return errors.Join(err, dev.Close())
 			}
-			t, err := stepSeconds(dev, out[i].batch, out[i].customers)
+			t, err := stepSeconds(ctx, dev, out[i].batch, out[i].customers)
 			if err != nil {
 				return errors.Join(err, dev.Close())
 			}
@@ -225,7 +224,7 @@ func (e *env) stepGrid(ctx context.Context) ([]cell, error) {
 }
 
 // stepSeconds is the median time of a plain step like tiny_1's with that batch and those customers.
-func stepSeconds(dev kernel.Device, batch, customers int) (seconds float64, err error) {
+func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (seconds float64, err error) {
 	cfg, err := config.Load("tiny_1", []string{fmt.Sprintf("training.batch_size=%d", batch), fmt.Sprintf("problem.num_customers=%d", customers)})
 	if err != nil {
 		return 0, err
@@ -235,19 +234,11 @@ func stepSeconds(dev kernel.Device, batch, customers int) (seconds float64, err 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, step.Runner.Close()) }()
-	profiler, ok := step.Runner.(kernel.Profiler)
-	if !ok {
-		return 0, fmt.Errorf("%s cannot time steps", dev.Name())
-	}
-	warm, err := profiler.Profile(1)
+	t, err := race(ctx, stepRounds, replay(step.Runner))
 	if err != nil {
 		return 0, err
 	}
-	p, err := profiler.Profile(min(31, max(3, int(stepBudget/max(warm.Plain, 1)))))
-	if err != nil {
-		return 0, err
-	}
-	return p.Plain.Seconds(), nil
+	return t[0], nil
 }
 
 // plotCells draws times over the batch, both as logarithms: where a GPU's curve goes below a CPU's of the same N, it starts to win.
@@ -267,7 +258,7 @@ func plotCells(costs, steps []cell) ([]byte, error) {
 		return p
 	}
 	var b bytes.Buffer
-	err := draw.Panels(&b, draw.SVG, "Where a GPU starts to win", "Time by size of the batch, as a power of ten of seconds. Lower is faster.",
+	err := draw.Panels(&b, draw.SVG, "Where a GPU starts to win", "Time by size of the batch, as a power of ten of microseconds: 0 is 1 µs, 3 is 1 ms. Lower is faster.",
 		panel("The costs of a batch of routes", costs, 10, 100), panel("A training step like tiny_1's", steps, 10, 50))
 	return b.Bytes(), err
 }
@@ -276,7 +267,7 @@ func curve(name string, cells []cell, n int, time func(cell) float64) draw.Curve
 	c := draw.Curve{Name: name}
 	for _, at := range cells {
 		if at.customers == n {
-			c.Add(math.Log2(float64(at.batch)), math.Log10(time(at)))
+			c.Add(math.Log2(float64(at.batch)), math.Log10(1e6*time(at)))
 		}
 	}
 	return c

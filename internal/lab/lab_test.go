@@ -29,11 +29,11 @@ func TestVerdictsAreComputed(t *testing.T) {
 		{"twice", faster("", "", 2, 3), 6, Holds, "6×"},
 		{"more than twice", faster("", "", 2, 3), 6.1, Understated, "6.10×"},
 		{"the same", faster("", "", 2, 3), 1.02, NoEffect, "1.02×"},
-		{"the other way round", faster("", "", 2, 3), 0.5, Contradicted, "0.5×"},
+		{"the other way round", faster("", "", 2, 3), 0.5, Contradicted, "0.5× (2× the other way round)"},
 		{"a direction", direction("", ""), 1.031, Holds, "1.03×"},
 		{"a direction, and far", direction("", ""), 1e6, Holds, "1,000,000×"},
 		{"no direction", direction("", ""), 1.0, NoEffect, "1×"},
-		{"against the direction", direction("", ""), 0.9, Contradicted, "0.9×"},
+		{"against the direction", direction("", ""), 0.9, Contradicted, "0.9× (1.11× the other way round)"},
 		{"a share saved", saves("", "", 0.10, 0.15), 1 / (1 - 0.12), Holds, "12.0 % less time"},
 		{"a little less saved", saves("", "", 0.10, 0.15), 1 / (1 - 0.085), Holds, "8.5 % less time"},
 		{"too little saved", saves("", "", 0.10, 0.15), 1 / (1 - 0.07), Overstated, "7.0 % less time"},
@@ -123,11 +123,11 @@ func TestRecomputingGivesTheSameGradientInLessMemory(t *testing.T) {
 	}
 	defer dev.Close()
 	s := newStack()
-	stored, err := s.run(dev, false, 1)
+	stored, err := s.compile(dev, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.run(dev, true, 1)
+	again, err := s.compile(dev, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestPage(t *testing.T) {
 	if page != write() {
 		t.Error("the same results give two pages")
 	}
-	for _, want := range []string{"`haul lab run all`", "CPU: a machine", "| 000 | left is faster | 2× | **holds** | [good](#good-it-works--well) |", "failed: line one; line two",
+	for _, want := range []string{"`haul lab run all`", "CPU: a machine", "| 000 | left is faster | 2× | **holds** | [good](#good-it-works--well) |", "failed: line one; line two", "Claims put to the test: 1. Holds 1. Experiments that could not run: 2.",
 		"needs a GPU: none", "| a time | 2 µs |", "](pictures/good.svg)", "## card: It waits", "- A note."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)

@@ -35,7 +35,7 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 	for _, r := range rules {
 		fmt.Fprintf(&b, "- %s\n", r)
 	}
-	b.WriteString("\n## Verdicts\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "\n## Verdicts\n\n%s\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n", tally(results))
 	for _, r := range results {
 		link := fmt.Sprintf("[%s](#%s)", r.Name, anchor(r))
 		switch {
@@ -66,6 +66,31 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 	return err
 }
 
+// tally counts the verdicts.
+func tally(results []Result) string {
+	counts, claims, silent := map[Verdict]int{}, 0, 0
+	for _, r := range results {
+		for _, f := range r.Claims {
+			counts[f.Verdict]++
+			claims++
+		}
+		if r.Needs != "" || r.Error != "" {
+			silent++
+		}
+	}
+	var parts []string
+	for _, v := range []Verdict{Holds, Understated, Overstated, NoEffect, Contradicted, Wrong} {
+		if counts[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", v, counts[v]))
+		}
+	}
+	text := fmt.Sprintf("Claims put to the test: %d. %s.", claims, sentence(strings.Join(parts, ", ")))
+	if silent > 0 {
+		text += fmt.Sprintf(" Experiments that could not run: %d.", silent)
+	}
+	return strings.ReplaceAll(text, "..", ".")
+}
+
 func (r *Result) markdown(b *strings.Builder) {
 	for _, t := range r.tables() {
 		if t.Title != "" {
@@ -87,7 +112,7 @@ func (r *Result) tables() []Table {
 	if len(r.Tables) > 0 || len(r.Rows) == 0 {
 		return r.Tables
 	}
-	t := Table{Head: []string{"what", "measured"}}
+	t := Table{Head: []string{"what", "value"}}
 	for _, row := range r.Rows {
 		t.Rows = append(t.Rows, []string{row.What, row.String()})
 	}

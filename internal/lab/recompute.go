@@ -19,7 +19,7 @@ const (
 	stackWidth  = 128
 	stackBatch  = 128
 	stackNodes  = 11
-	stackSteps  = 31
+	stackRounds = 41
 )
 
 // stack is a deep model without its head: the gradient of its output is made from the features.
@@ -92,45 +92,33 @@ func (s *stack) learn(p *plan.Plan) *plan.Plan {
 	return p
 }
 
-// stackRun is one way of training the stack, measured.
+// stackRun is one way of training the stack, compiled and run once.
 type stackRun struct {
-	seconds float64
-	bytes   int64 // of activations, for the whole batch
-	grad    []float32
+	runner kernel.Runner
+	bytes  int64     // of activations, for the whole batch
+	grad   []float32 // of the first step
 }
 
-// run takes the gradient of the first step and the median time of those after it.
-func (s *stack) run(dev kernel.Device, recompute bool, steps int) (out stackRun, err error) {
+func (s *stack) compile(dev kernel.Device, recompute bool) (*stackRun, error) {
 	store, err := dev.NewStore(&s.layout, true)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	if err := store.WriteWeights(model.Initial(&s.layout, 42)); err != nil {
-		return out, err
+		return nil, err
 	}
 	p := s.record(dev, recompute)
 	prog := p.Program()
-	r, err := p.Compile(dev, store)
+	out := &stackRun{bytes: 4 * int64(prog.ShardLen) * int64(prog.Shards()), grad: make([]float32, s.layout.Len)}
+	if out.runner, err = p.Compile(dev, store); err != nil {
+		return nil, err
+	}
+	if err = out.runner.Run(); err == nil {
+		err = out.runner.ReadGrad(out.grad)
+	}
 	if err != nil {
-		return out, err
+		return nil, errors.Join(err, out.runner.Close())
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	profiler, ok := r.(kernel.Profiler)
-	if !ok {
-		return out, fmt.Errorf("%s cannot time steps", dev.Name())
-	}
-	if err := r.Run(); err != nil {
-		return out, err
-	}
-	out.grad = make([]float32, s.layout.Len)
-	if err := r.ReadGrad(out.grad); err != nil {
-		return out, err
-	}
-	prof, err := profiler.Profile(steps)
-	if err != nil {
-		return out, err
-	}
-	out.seconds, out.bytes = prof.Plain.Seconds(), 4*int64(prog.ShardLen)*int64(prog.Shards())
 	return out, nil
 }
 
@@ -162,7 +150,7 @@ func recompute(ctx context.Context, e *env, r *Result) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(r.recomputeOn(dev, name), dev.Close()); err != nil {
+		if err := errors.Join(r.recomputeOn(ctx, dev, name), dev.Close()); err != nil {
 			return err
 		}
 	}
@@ -170,24 +158,30 @@ func recompute(ctx context.Context, e *env, r *Result) error {
 	return nil
 }
 
-func (r *Result) recomputeOn(dev kernel.Device, name string) error {
+func (r *Result) recomputeOn(ctx context.Context, dev kernel.Device, name string) (err error) {
 	s := newStack()
-	stored, err := s.run(dev, false, stackSteps)
+	stored, err := s.compile(dev, false)
 	if err != nil {
 		return err
 	}
-	again, err := s.run(dev, true, stackSteps)
+	defer func() { err = errors.Join(err, stored.runner.Close()) }()
+	again, err := s.compile(dev, true)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, again.runner.Close()) }()
 	if err := sameGradient(stored.grad, again.grad); err != nil {
 		return err
 	}
-	r.row("s", stored.seconds, "%s, a step with stored activations", name)
-	r.row("s", again.seconds, "%s, a step with recomputed activations", name)
+	t, err := race(ctx, stackRounds, replay(stored.runner), replay(again.runner))
+	if err != nil {
+		return err
+	}
+	r.row("s", t[0], "%s, a step with stored activations", name)
+	r.row("s", t[1], "%s, a step with recomputed activations", name)
 	r.row("MB", float64(stored.bytes)/1e6, "%s, activations of the batch, stored", name)
 	r.row("MB", float64(again.bytes)/1e6, "%s, activations of the batch, recomputed", name)
 	r.finds(direction("003", "gradient checkpointing saves memory ("+name+")"), float64(stored.bytes)/float64(again.bytes))
-	r.finds(direction("003", "gradient checkpointing helps to reach the target in seconds ("+name+")"), stored.seconds/again.seconds)
+	r.finds(direction("003", "gradient checkpointing helps to reach the target in seconds ("+name+")"), t[0]/t[1])
 	return nil
 }

@@ -127,6 +127,9 @@ func (c Claim) show(measured float64) string {
 		}
 		return fmt.Sprintf("%.1f %% less time", 100*(1-1/measured))
 	}
+	if measured < 1/noEffect {
+		return fmt.Sprintf("%s× (%s× the other way round)", trim(measured), trim(1/measured))
+	}
 	return trim(measured) + "×"
 }
 

@@ -27,30 +27,34 @@ const (
 	roofRounds = 8
 )
 
+// roofBytes bounds the working set: past the caches a larger one is no slower.
+const roofBytes = 1 << 30
+
 // Roof runs the multiply-add loop of the device's precision and sums of vectors that together fill the working set.
 func (d *Device) Roof(workingSet int) (roof kernel.Roof, err error) {
-	quads := max(1024, workingSet/32)
-	var buf [2]memory
-	for i := range buf {
-		m, err := d.alloc(16 * quads)
-		if err != nil {
-			return roof, err
-		}
-		buf[i] = m
-		defer func() { err = errors.Join(err, m.free()) }()
+	quads := max(1024, min(workingSet, roofBytes)/32)
+	x, err := d.alloc(16 * quads)
+	if err != nil {
+		return roof, err
 	}
-	blocks := 8 * d.sms
+	defer func() { err = errors.Join(err, x.free()) }()
+	y, err := d.alloc(16 * quads)
+	if err != nil {
+		return roof, err
+	}
+	defer func() { err = errors.Join(err, y.free()) }()
+	blocks := 4 * d.sms // all at once on the card, whatever registers the loop takes
 	loop := launch{module: "peak", kernel: "peak_" + string(d.precision), grid: dim3{blocks, 1, 1}, block: dim3{peakThreads, 1, 1}}
-	flops, err := d.fastest(loop, func(rounds int) []any { return []any{buf[0].at, i32(rounds), float32(1), float32(0)} })
+	rate, err := d.fastest(loop, func(rounds int) []any { return []any{y.at, i32(rounds), float32(1), float32(0)} })
 	if err != nil {
 		return roof, err
 	}
-	sweep := launch{module: "peak", kernel: "peak_move", grid: dim3{min(blocks, ceil(quads, peakThreads)), 1, 1}, block: dim3{peakThreads, 1, 1}}
-	passes, err := d.fastest(sweep, func(rounds int) []any { return []any{buf[0].at, buf[1].at, i32(quads), i32(rounds)} })
+	sweep := launch{module: "peak", kernel: "peak_move", grid: dim3{min(2*blocks, ceil(quads, peakThreads)), 1, 1}, block: dim3{peakThreads, 1, 1}}
+	passes, err := d.fastest(sweep, func(rounds int) []any { return []any{y.at, x.at, i32(quads), i32(rounds)} })
 	if err != nil {
 		return roof, err
 	}
-	roof.FLOPs = flops * float64(blocks*peakThreads) * peakWork[d.precision]
+	roof.FLOPs = rate * float64(blocks*peakThreads) * peakWork[d.precision]
 	roof.Bytes = passes * 48 * float64(quads)
 	return roof, nil
 }
