@@ -13,27 +13,36 @@
 #define PASSES 1
 #endif
 
+// Operands are rounded to tf32 where they are stored, once, not where they are multiplied, many times: the
+// tensor cores ignore the bits past tf32's ten, so an operand that was not rounded would be cut off instead.
 struct Left { u32 hi[4], lo[4]; };
 
 __device__ __forceinline__ float as_float(u32 x) { return __builtin_bit_cast(float, x); }
 __device__ __forceinline__ int as_int(float x) { return __builtin_bit_cast(int, x); }
 
-// left makes a left operand of rows g, g+8 at k = 2t, 2t+1: an accumulator's own order.
+// settle rounds a value that will be an operand. With three passes all its bits count.
+__device__ __forceinline__ float settle(float x) { return PASSES == 1 ? as_float(tf32(x)) : x; }
+__device__ __forceinline__ float2_ settle(float2_ v) { return float2_{settle(v.x), settle(v.y)}; }
+__device__ __forceinline__ float4_ settle(float4_ v) { return float4_{settle(v.x), settle(v.y), settle(v.z), settle(v.w)}; }
+
+// left makes a left operand, of settled values, of rows g, g+8 at k = 2t, 2t+1: an accumulator's own order.
 __device__ __forceinline__ Left left(float r0k0, float r0k1, float r1k0, float r1k1) {
   float v[4] = {r0k0, r1k0, r0k1, r1k1};
   Left a;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    a.hi[i] = tf32(v[i]);
+    a.hi[i] = PASSES == 3 ? tf32(v[i]) : (u32)as_int(v[i]);
     if (PASSES == 3) a.lo[i] = tf32(v[i] - as_float(a.hi[i]));
   }
   return a;
 }
 __device__ __forceinline__ Left left(const float (&c)[4]) { return left(c[0], c[1], c[2], c[3]); }
+// settled makes a left operand of values as they come.
+__device__ __forceinline__ Left settled(const float (&c)[4]) { return left(settle(c[0]), settle(c[1]), settle(c[2]), settle(c[3])); }
 
-// multiply: c += a·b, b the right operand at k = 2t, 2t+1, column g.
+// multiply: c += a·b, b the right operand, settled, at k = 2t, 2t+1, column g.
 __device__ __forceinline__ void multiply(float (&c)[4], const Left &a, float k0, float k1) {
-  u32 h0 = tf32(k0), h1 = tf32(k1);
+  u32 h0 = PASSES == 3 ? tf32(k0) : (u32)as_int(k0), h1 = PASSES == 3 ? tf32(k1) : (u32)as_int(k1);
   if (PASSES == 3) {
     mma_tf32(c, a.lo, h0, h1);
     mma_tf32(c, a.hi, tf32(k0 - as_float(h0)), tf32(k1 - as_float(h1)));
@@ -76,7 +85,7 @@ __device__ __forceinline__ float *lay(Instance &in, int d) {
   return p;
 }
 
-// chunked copies `width` columns of n rows into chunks, all threads of the block. src is aligned to 16 bytes, stride a
+// chunked copies `width` columns of n rows into chunks, settled, all threads of the block. src is aligned to 16 bytes, stride a
 // multiple of four.
 template <int NT, bool VALUES>
 __device__ __forceinline__ void chunked(float *dst, const float *src, int stride, int n, int width) {
@@ -86,7 +95,7 @@ __device__ __forceinline__ void chunked(float *dst, const float *src, int stride
     int at = VALUES ? (j & ~7) | ((j & 1) << 2) | ((j & 7) >> 1) : j;
     float4_ v = {0, 0, 0, 0};
     if (j < n) v = four(src + (u64)j * stride + 8 * u + 4 * half);
-    *(float4_ *)(dst + (u * 8 * NT + at) * 8 + 4 * half) = v;
+    *(float4_ *)(dst + (u * 8 * NT + at) * 8 + 4 * half) = settle(v);
   }
 }
 
@@ -154,7 +163,7 @@ __device__ __forceinline__ void against(float (&s)[NT][4], const Left &a, const 
   }
 }
 
-// blend: out = w·matrix for one chunk of columns, `VALUES` as chunked. Four sums side by side: a product waits for its own
+// blend: out = w·matrix, w settled, for one chunk of columns, `VALUES` as chunked. Four sums side by side: a product waits for its own
 // accumulator only every fourth time.
 template <int NT, bool VALUES>
 __device__ __forceinline__ void blend(float (&out)[4], const float (&w)[NT][4], const float *chunk) {
@@ -165,6 +174,14 @@ __device__ __forceinline__ void blend(float (&out)[4], const float (&w)[NT][4], 
   for (int T = 0; T < NT; T++) multiply(sum[T & 3], left(w[T]), m[64 * T], m[64 * T + (VALUES ? 32 : 8)]);
 #pragma unroll
   for (int i = 0; i < 4; i++) out[i] = (sum[0][i] + sum[1][i]) + (sum[2][i] + sum[3][i]);
+}
+
+template <int NT>
+__device__ __forceinline__ void settle(float (&s)[NT][4]) {
+#pragma unroll
+  for (int T = 0; T < NT; T++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) s[T][i] = settle(s[T][i]);
 }
 
 template <int NT>
@@ -194,10 +211,11 @@ __device__ __forceinline__ void forward(float (&dots)[NT][4], const Instance &in
       float q[4];
       int at = c + t2;
       query(q, node0 + at, node1 + at, in.graph + at, in.load + at, cap0, cap1);
-      against(s, left(q), in.keys + c * 8 * NT);
+      against(s, settled(q), in.keys + c * 8 * NT);
     }
     softmax2<NT>(s, mask0, mask1, scale, sum0, sum1);
     float over0 = div_(1.0f, sum0), over1 = div_(1.0f, sum1);
+    settle(s);
 #pragma unroll 1
     for (int c = h * hd; c < (h + 1) * hd; c += 8) {
       float glimpse[4];
@@ -210,7 +228,7 @@ __device__ __forceinline__ void forward(float (&dots)[NT][4], const Instance &in
         if (keep0) *(float2_ *)(keep0 + c + t2) = float2_{glimpse[0], glimpse[1]};
         if (keep1) *(float2_ *)(keep1 + c + t2) = float2_{glimpse[2], glimpse[3]};
       }
-      against(dots, left(glimpse), in.pointers + c * 8 * NT);
+      against(dots, settled(glimpse), in.pointers + c * 8 * NT);
     }
   }
 }

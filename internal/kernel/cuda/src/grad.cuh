@@ -162,13 +162,13 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
       int r = k / (NP / 4), c = (k - r * (NP / 4)) * 4;
       float4_ v = {0, 0, 0, 0};
       if (from + r < count) v = four(dus + (u64)(from + r) * NP + c);
-      *(float4_ *)(x + r * LX + c) = v;
+      *(float4_ *)(x + r * LX + c) = settle(v);
     }
     for (int k = tid; k < rows * (HD / 4); k += 128) {
       int r = k / (HD / 4), c = (k - r * (HD / 4)) * 4;
       float4_ v = {0, 0, 0, 0};
       if (from + r < count) v = four(glimpses + (u64)(from + r) * d + c);
-      *(float4_ *)(y + r * LY + c) = v;
+      *(float4_ *)(y + r * LY + c) = settle(v);
     }
     u32 mask0 = 0, mask1 = 0;
     int cur0 = 0, cur1 = 0;
@@ -218,7 +218,7 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
       for (int u = 0; u < HD / 8; u++) {
         float q[4];
         query(q, node0 + 8 * u, node1 + 8 * u, base + 8 * u + t2, loads + 8 * u + t2, cap0, cap1);
-        against(s, left(q), keys + u * 8 * NP);
+        against(s, settled(q), keys + u * 8 * NP);
       }
       softmax2<NT>(s, mask0, mask1, scale, sum0, sum1);
       float over0 = div_(1.0f, sum0), over1 = div_(1.0f, sum1);
@@ -229,6 +229,11 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
         s[T][2] *= over1;
         s[T][3] *= over1;
       }
+      settle(s);
+#pragma unroll
+      for (int u = 0; u < HD / 8; u++)
+#pragma unroll
+        for (int k = 0; k < 4; k++) dg[u][k] = settle(dg[u][k]);
     }
     sync(); // du and glimpse have been read
     if (active) {
@@ -266,6 +271,7 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
         s[T][2] = b.x * (s[T][2] - dot1) * scale;
         s[T][3] = b.y * (s[T][3] - dot1) * scale;
       }
+      settle(s);
     }
     sync(); // w and dglimpse have been read
     if (active) {
@@ -278,8 +284,8 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
       for (int u = 0; u < HD / 8; u++) {
         float q[4], back[4];
         query(q, node0 + 8 * u, node1 + 8 * u, base + 8 * u + t2, loads + 8 * u + t2, cap0, cap1);
-        *(float2_ *)(y + row0 * LY + 8 * u + t2) = float2_{q[0], q[1]};
-        *(float2_ *)(y + (row0 + 8) * LY + 8 * u + t2) = float2_{q[2], q[3]};
+        *(float2_ *)(y + row0 * LY + 8 * u + t2) = settle(float2_{q[0], q[1]});
+        *(float2_ *)(y + (row0 + 8) * LY + 8 * u + t2) = settle(float2_{q[2], q[3]});
         blend<NT, false>(back, s, keys + u * 8 * NP);
         *(float2_ *)(dq + row0 * LY + 8 * u + t2) = float2_{back[0], back[1]};
         *(float2_ *)(dq + (row0 + 8) * LY + 8 * u + t2) = float2_{back[2], back[3]};
@@ -287,12 +293,22 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
     }
     sync();
     transposed<NT, HD, LX, LY>(dkeys, x, y, rows);
-    // A thread owns a column of the nodes that are its group modulo the number of groups: sums in row order.
+    // A thread owns a column of the nodes that are its group modulo the number of groups: sums in row order. Each warp
+    // first finds the rows of its groups.
+    const int groups = 128 / HD, each = 32 / HD; // groups a warp
     int c = tid % HD, group = tid / HD;
-    const int groups = 128 / HD;
-    for (int r = 0; r < rows; r++) {
-      int cur = curs[r];
-      if (cur % groups == group) dnode[cur * HD + c] += dq[r * LY + c];
+#pragma unroll 1
+    for (int from = 0; from < rows; from += 32) {
+      int mine = from + lane < rows ? curs[from + lane] % groups : -1;
+      u32 todo = ballot(mine == warp * each);
+      if (each == 2) {
+        u32 other = ballot(mine == warp * each + 1);
+        if (group & 1) todo = other;
+      }
+      for (; todo; todo &= todo - 1) {
+        int r = from + __builtin_ctz(todo);
+        dnode[curs[r] * HD + c] += dq[r * LY + c];
+      }
     }
     for (int r = group; r < rows; r += groups) dload += caps[r] * dq[r * LY + c];
     sync(); // the next tile overwrites
