@@ -158,7 +158,11 @@ func (l *Ledger) notes(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "a plain step: launches %s, waits %s, copies in %s (%s B), out %s (%s B), device allocations %s, Go heap objects %s (%s B)\n", number(c.Launches), number(c.Waits),
 		number(c.CopiesIn), number(c.BytesIn), number(c.CopiesOut), number(c.BytesOut), number(c.Allocations), number(c.HeapObjects), number(c.HeapBytes))
-	fmt.Fprintf(b, "instruments: the step that was taken apart took %s, a plain one %s (median): %+.1f %%\n", duration(l.Wall), duration(l.Plain), 100*l.Overhead)
+	noise := ""
+	if l.Overhead < 0 {
+		noise = ", less than steps differ among themselves"
+	}
+	fmt.Fprintf(b, "instruments: the step that was taken apart took %s, a plain one %s (median): %+.1f %%%s\n", duration(l.Wall), duration(l.Plain), 100*l.Overhead, noise)
 }
 
 func duration(seconds float64) string {
