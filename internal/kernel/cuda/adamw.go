@@ -11,7 +11,7 @@ const (
 func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 	length := b.laneSize
 	quads := ceil(length, 4)
-	blocks := max(1, min(ceil(quads, adamwThreads), 8*b.sms))
+	blocks := max(1, min(ceil(quads, adamwThreads), 4*b.sms))
 	squares, turn, plan := b.scratch(8*blocks), b.scratch(4), b.scratch(adamwPlan)
 	block := dim3{adamwThreads, 1, 1}
 	return []launch{

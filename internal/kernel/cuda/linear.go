@@ -9,30 +9,33 @@ type tile struct {
 	warps        int
 	slabs        int // of 16 terms in a stage
 	stages       int
-	wavesPer4SMs int // blocks wanted for each four multiprocessors before a tile this large pays
+	shared       bool // its warps share the terms, and pile up their parts of C in shared memory
+	wavesPer4SMs int  // blocks wanted for each four multiprocessors before a tile this large pays
 }
 
 // tiles are tried from the largest down; the last always serves.
 var tiles = []tile{
-	{"large", 128, 128, 8, 1, 4, 6},
-	{"medium", 64, 64, 8, 2, 3, 3},
-	{"small", 32, 32, 4, 4, 3, 0},
+	{"large", 128, 128, 8, 2, 3, false, 6},
+	{"medium", 64, 64, 8, 4, 3, true, 3},
+	{"small", 32, 32, 4, 8, 3, true, 0},
 }
 
 // odd is the small tile for operands that are not made of whole aligned vectors.
-var odd = tile{"odd", 32, 32, 4, 4, 3, 0}
+var odd = tile{"odd", 32, 32, 4, 8, 3, true, 0}
+
+// largeBlocks is how many blocks of the large tile a multiprocessor runs at once.
+const largeBlocks = 2
 
 func (t tile) blocks(m, n int) int { return ceil(m, t.m) * ceil(n, t.n) }
 
-// shared is the dynamic shared memory for operands whose terms (or else rows) are adjacent in memory.
-func (t tile) shared(aTerms, bTerms bool) int {
-	slab := func(terms bool, rows int) int {
-		if terms {
-			return rows * 20
-		}
-		return rows * 16
+// bytes is the dynamic shared memory for a sum over `terms` terms: stages, no more than a block fills, and room for the piles.
+func (t tile) bytes(terms int) int {
+	stage := 16 * t.slabs * (t.m + t.n)
+	if !t.shared {
+		return 4 * t.stages * stage
 	}
-	return 4 * t.stages * t.slabs * (slab(aTerms, t.m) + slab(bTerms, t.n))
+	piles := t.warps*32*32 + t.m*t.warps/(t.m/32*t.n/32)
+	return 4 * max(piles, min(t.stages, ceil(terms, 16*t.slabs))*stage)
 }
 
 // pick chooses the tile for `copies` products of m×n. vectors says whether all operands consist of aligned vectors.
@@ -58,16 +61,21 @@ func (b *binder) vectors(ts ...*kernel.Tensor) bool {
 	return true
 }
 
-// product is a launch of one of the kernels of src/linear.cuh.
-func (b *binder) product(kind string, t tile, m, n, copies int, aTerms, bTerms bool, args ...any) []launch {
-	return []launch{{module: "linear_" + string(b.precision), kernel: kind + "_" + t.name, grid: dim3{t.blocks(m, n), copies, 1},
-		block: dim3{32 * t.warps, 1, 1}, shared: t.shared(aTerms, bTerms), args: args}}
+// product is a launch of one of the kernels of src/linear.cuh. A block of the large tile takes as many tiles as it must for
+// all blocks to run at once.
+func (b *binder) product(kind string, t tile, m, n, terms, copies int, args ...any) []launch {
+	blocks := t.blocks(m, n)
+	if !t.shared {
+		blocks = min(blocks, max(1, largeBlocks*b.sms/copies))
+	}
+	return []launch{{module: "linear_" + string(b.precision), kernel: kind + "_" + t.name, grid: dim3{blocks, copies, 1},
+		block: dim3{32 * t.warps, 1, 1}, shared: t.bytes(terms), args: args}}
 }
 
 func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
 	t := b.pick(m, n, 1, b.vectors(o.Y, o.X, o.W, o.Bias, o.Residual))
-	return b.product("linear", t, m, n, 1, true, true, b.addr(o.Y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(o.Residual),
+	return b.product("linear", t, m, n, k, 1, b.addr(o.Y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(o.Residual),
 		i32(m), i32(n), i32(k), i32(o.Y.Stride), i32(o.X.Stride), i32(stride(o.Residual))), nil
 }
 
@@ -85,7 +93,7 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	if o.Accumulate {
 		add = b.addr(o.DX)
 	}
-	return b.product("linear_dx", t, m, k, 1, true, false, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
+	return b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
 		i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride)), nil
 }
 
@@ -94,7 +102,7 @@ func (b *binder) linearGradW(o *kernel.LinearGradW) ([]launch, error) {
 	rows, n, k := o.DY.Rows(), o.DY.Cols(), o.X.Cols()
 	t := b.pick(n, k, b.lanes, b.vectors(o.DW, o.DY, o.X))
 	addW, addBias := b.adds(o.DW), b.adds(o.DBias)
-	return b.product("linear_dw", t, n, k, b.lanes, false, false, b.addr(o.DW), b.addr(o.DBias), b.addr(o.DY), b.addr(o.X),
+	return b.product("linear_dw", t, n, k, ceil(rows, b.lanes), b.lanes, b.addr(o.DW), b.addr(o.DBias), b.addr(o.DY), b.addr(o.X),
 		i32(rows), i32(n), i32(k), i32(o.DY.Stride), i32(o.X.Stride), i32(ceil(rows, b.lanes)), i32(b.laneSize), addW, addBias), nil
 }
 

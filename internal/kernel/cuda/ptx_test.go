@@ -175,16 +175,16 @@ func TestTilesMatchSource(t *testing.T) {
 		if name == "odd" {
 			name = "small"
 		}
-		m := regexp.MustCompile(`typedef Shape<(\d+), (\d+), (\d+), (\d+), (\d+), (\d+)> (?i:` + name + `);`).FindStringSubmatch(string(source))
+		m := regexp.MustCompile(`typedef Shape<(\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)> (?i:` + name + `);`).FindStringSubmatch(string(source))
 		if m == nil {
 			t.Errorf("src/linear.cuh has no shape %s", name)
 			continue
 		}
-		var v [6]int
+		var v [7]int
 		for i := range v {
 			v[i], _ = strconv.Atoi(m[i+1])
 		}
-		want := []int{v[0], v[1], v[2] * v[3] * v[4], v[4], v[5]}
+		want := []int{v[0], v[1], v[2] * v[3] * v[4], v[4] * v[5], v[6]}
 		if diff := cmp.Diff(want, []int{tile.m, tile.n, tile.warps, tile.slabs, tile.stages}); diff != "" {
 			t.Errorf("%s (-source +table):\n%s", tile.name, diff)
 		}

@@ -5,6 +5,7 @@
 #include "ptx.cuh"
 
 constexpr int threads = 256;
+constexpr int batch = 8; // lanes read at once
 
 // structs.go has the same sizes and places.
 static_assert(sizeof(Control) == 16 && sizeof(State) == 48 && sizeof(Metrics) == 88, "structs.go");
@@ -34,41 +35,52 @@ __device__ __forceinline__ double block_sum(double v) {
 
 // grads[i] = Σ_lane grads[lane·laneSize + i], lanes in order; squares[block] = Σ_i grads[i]². The last block adds up the
 // norm, checks it and writes plan, state and metrics.
-KERNEL __launch_bounds__(threads) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
+KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
                                           int laneSize, double beta1, double beta2, float maxNorm, int warmup) {
   double sum = 0;
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x) {
-    f4 g = load4(grads + i);
-#pragma unroll 8
-    for (int l = 1; l < lanes; l++) g += load4(grads + (long)l * laneSize + i);
+    f4 g = {0, 0, 0, 0};
+    for (int l = 0; l < lanes; l += batch) {
+      f4 v[batch];
+#pragma unroll
+      for (int j = 0; j < batch; j++) v[j] = load4(grads + (long)(l + j < lanes ? l + j : 0) * laneSize + i);
+#pragma unroll
+      for (int j = 0; j < batch; j++) g += l + j < lanes ? v[j] : f4{0, 0, 0, 0};
+    }
     store4(grads + i, g);
     sum += (double)g.x * g.x + (double)g.y * g.y + ((double)g.z * g.z + (double)g.w * g.w);
   }
   sum = block_sum(sum);
   if (threadIdx_x == 0) squares[blockIdx_x] = sum;
   if (!last_of(gridDim_x, turn)) return;
-  sum = 0;
-  for (int b = threadIdx_x; b < (int)gridDim_x; b += threads) sum += fresh(squares + b);
-  sum = block_sum(sum);
+  // Everything is read before the first write, so that the reads travel together.
+  State s = *state;
+  long long badStep = metrics->badStep;
+  double norms = metrics->gradNorm;
+  float rate = control->learningRate;
+  const int mine = (int)threadIdx_x, all = (int)gridDim_x;
+  sum = block_sum(mine < all ? fresh_sum<4>(squares + mine, (all - mine + threads - 1) / threads, threads) : 0);
   if (threadIdx_x != 0) return;
   double norm = sqrt64(sum);
-  metrics->gradNorm += norm;
-  if (metrics->badStep == 0 && !is_finite(norm)) {
-    metrics->badStep = (long long)state->step + 1;
-    metrics->badFirst = state->instances;
+  metrics->gradNorm = norms + norm;
+  if (badStep == 0 && !is_finite(norm)) {
+    badStep = (long long)s.step + 1;
+    metrics->badStep = badStep;
+    metrics->badFirst = s.instances;
   }
-  plan->apply = metrics->badStep == 0;
-  if (!plan->apply) return;
-  u64 step = state->step + 1;
-  float rate = control->learningRate;
-  if (warmup > 0 && step < (u64)warmup) rate *= div_((float)step, (float)warmup);
-  state->step = step;
-  state->beta1T *= beta1;
-  state->beta2T *= beta2;
+  plan->apply = badStep == 0;
+  if (badStep != 0) return;
+  s.step++;
+  s.beta1T *= beta1;
+  s.beta2T *= beta2;
+  if (warmup > 0 && s.step < (u64)warmup) rate *= div_((float)s.step, (float)warmup);
+  state->step = s.step;
+  state->beta1T = s.beta1T;
+  state->beta2T = s.beta2T;
   plan->rate = rate;
   plan->scale = maxNorm > 0 && norm > (double)maxNorm ? (float)((double)maxNorm / (norm + 1e-6)) : 1.0f;
-  plan->correct1 = (float)(1.0 / (1.0 - state->beta1T));
-  plan->correct2 = (float)(1.0 / (1.0 - state->beta2T));
+  plan->correct1 = (float)(1.0 / (1.0 - s.beta1T));
+  plan->correct2 = (float)(1.0 / (1.0 - s.beta2T));
 }
 
 // g = grads·scale;  m = β1·m + (1-β1)·g;  v = β2·v + (1-β2)·g²
@@ -76,12 +88,15 @@ KERNEL __launch_bounds__(threads) adamw_sum(float *grads, double *squares, u32 *
 KERNEL __launch_bounds__(threads) adamw_update(float *weights, float *m, float *v, const float *grads, const Plan *plan, int length, float beta1, float beta2, float eps,
                                              float decay) {
   int i = 4 * (blockIdx_x * threads + threadIdx_x);
-  if (i >= length || !plan->apply) return;
-  f4 g = load4(grads + i) * plan->scale, w = load4(weights + i);
-  f4 mi = beta1 * load4(m + i) + (1.0f - beta1) * g;
-  f4 vi = beta2 * load4(v + i) + (1.0f - beta2) * g * g;
+  if (i >= length) return;
+  f4 g = load4(grads + i), w = load4(weights + i), mi = load4(m + i), vi = load4(v + i);
+  const Plan p = *plan;
+  if (!p.apply) return;
+  g *= p.scale;
+  mi = beta1 * mi + (1.0f - beta1) * g;
+  vi = beta2 * vi + (1.0f - beta2) * g * g;
 #pragma unroll
-  for (int j = 0; j < 4; j++) w[j] -= plan->rate * (div_(mi[j] * plan->correct1, sqrtf_(vi[j] * plan->correct2) + eps) + decay * w[j]);
+  for (int j = 0; j < 4; j++) w[j] -= p.rate * (div_(mi[j] * p.correct1, sqrtf_(vi[j] * p.correct2) + eps) + decay * w[j]);
   store4(m + i, mi);
   store4(v + i, vi);
   store4(weights + i, w);

@@ -1,34 +1,35 @@
 // Matrix products C[M,N] (+)= A·B, one source for three precisions and three pairs of layouts.
 //
 // What a reader could break: who owns which element. A warp works on blocks of 32×32; in each of them thread
-// (g, t) = (lane/4, lane%4) owns the patch of rows 4g..4g+3 and columns 8t..8t+7, in every precision. Tensor
+// (g, t) = (lane/4, lane%4) owns rows 4g..4g+3 and columns 4t..4t+3 and 16+4t..16+4t+3, in every precision. Tensor
 // cores number rows, columns and terms otherwise, but any order does as long as both operands keep to it:
 //
-//   row g of half s%2 of tile s/2   is row 4g+s of the block       s = 0..3
-//   column g of tile j              is column 4g+j                 j = 0..3
+//   row g of half s%2 of tile s/2   is row 4g+s of the block              s = 0..3
+//   column g of tile j              is column 16·(g%2) + 4·(g/2) + j      j = 0..3
 //   terms of thread t               are terms 4t..4t+3 of 16
 //
-// so a thread reads four terms of a row at once, and writes eight neighbours of a row.
+// so a thread reads four terms of a row at once, and the four threads of a row write 64 bytes in one piece.
 //
 // A slab of an operand is 16 terms of its ROWS rows in shared memory, laid out as global memory has it:
-//   terms adjacent: row r, term k at r·20 + k; rows 20 apart put eight lanes' 16-byte reads into different banks
-//   rows adjacent:  row r, term k at k·ROWS + (r ^ 8·(k/4%4)), the exclusive or to the same end
+//   terms adjacent: row r, term k at 16·(r ^ (r/4 + r/16)%2) + k
+//   rows adjacent:  row r, term k at k·ROWS + (r ^ SWIZZLE·(k/4%4)), SWIZZLE 8 for A and 4 for B
+// where the exclusive or puts the 16-byte reads of any eight neighbouring lanes into different banks.
 #pragma once
 #include "ptx.cuh"
 
 enum Precision { FP32, TF32, BF16 };
 
-constexpr int slabFloats(bool termsAdjacent, int rows) { return termsAdjacent ? rows * 20 : rows * 16; }
-
-// The shape of a block's work: BM×BN of C; WM×WN×WK warps over rows, columns and slabs of terms; STAGES loads under way.
-template <int BM_, int BN_, int WM_, int WN_, int WK_, int STAGES_> struct Shape {
-  static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, WK = WK_, STAGES = STAGES_;
-  static constexpr int threads = 32 * WM * WN * WK, terms = 16 * WK;
-  static constexpr int MG = BM / WM / 32, NG = BN / WN / 32; // 32×32 blocks of a warp
+// The shape of a block's work: BM×BN of C; WM×WN×WK warps over rows, columns and slabs of terms, DEPTH slabs a warp in a
+// stage; STAGES-1 stages are loaded ahead. Where warps share the terms (WK > 1) a block has one tile, else it may have many.
+template <int BM_, int BN_, int WM_, int WN_, int WK_, int DEPTH_, int STAGES_> struct Shape {
+  static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, WK = WK_, DEPTH = DEPTH_, STAGES = STAGES_;
+  static constexpr int threads = 32 * WM * WN * WK, slabs = WK * DEPTH, terms = 16 * slabs;
+  static constexpr int MG = BM / WM / 32; // 32×32 blocks of a warp, one below the other
+  static_assert(BN == 32 * WN && (WK == 1 || (MG == 1 && 4 % WK == 0)), "warps that share terms share out rows of one block");
 };
-typedef Shape<128, 128, 2, 4, 1, 4> Large;
-typedef Shape<64, 64, 2, 2, 2, 3> Medium;
-typedef Shape<32, 32, 1, 1, 4, 3> Small; // the warps share the terms: many blocks, little wait
+typedef Shape<128, 128, 2, 4, 1, 2, 3> Large;
+typedef Shape<64, 64, 2, 2, 2, 2, 3> Medium;
+typedef Shape<32, 32, 1, 1, 4, 2, 3> Small; // the warps share the terms: many blocks, little wait
 
 // Product is one block's job. A row r, term k is a[r·lda + k] or, rows adjacent, a[k·lda + r]; B likewise by column.
 struct Product {
@@ -41,41 +42,42 @@ struct Product {
   int ldc, lda, ldb, ldadd;
 };
 
-// bring starts the copy of ROWS rows × WK slabs of terms from k0 on; what lies outside the matrix is zeros.
-template <bool TERMS, int ROWS, int WK, int THREADS, int VEC>
+// Where row r of a slab begins, terms adjacent.
+__device__ __forceinline__ int row_at(int r) { return 16 * (r ^ ((r >> 2 ^ r >> 4) & 1)); }
+
+// bring starts the copy of ROWS rows × SLABS slabs of terms from k0 on; what lies outside the matrix is zeros.
+template <bool TERMS, int ROWS, int SWIZZLE, int SLABS, int THREADS, int VEC>
 __device__ __forceinline__ void bring(float *slab, const float *src, int ld, int row0, int rows, int k0, int to) {
-  constexpr int pieces = ROWS * 16 * WK / VEC;
+  constexpr int pieces = ROWS * 16 * SLABS / VEC;
 #pragma unroll
   for (int i = 0; i < pieces / THREADS; i++) {
     int piece = i * THREADS + (int)threadIdx_x;
-    int r, k, left, at; // left: elements from here that exist
+    int r, k, at;
     if (TERMS) {
-      r = piece / (16 * WK / VEC);
-      k = piece % (16 * WK / VEC) * VEC;
-      left = row0 + r < rows ? to - k0 - k : 0;
-      at = k / 16 * slabFloats(true, ROWS) + r * 20 + k % 16;
+      r = piece / (16 * SLABS / VEC);
+      k = piece % (16 * SLABS / VEC) * VEC;
+      at = k / 16 * ROWS * 16 + row_at(r) + k % 16;
     } else {
       k = piece / (ROWS / VEC);
       r = piece % (ROWS / VEC) * VEC;
-      left = k0 + k < to ? rows - row0 - r : 0;
-      at = k * ROWS + (r ^ (8 * (k / 4 % 4)));
+      at = k * ROWS + (r ^ (SWIZZLE * (k / 4 % 4)));
     }
-    left = left < 0 ? 0 : left > VEC ? VEC : left;
+    bool inside = row0 + r < rows && k0 + k < to; // a vector is inside as a whole or not at all
     const float *from = TERMS ? src + (long)(row0 + r) * ld + (k0 + k) : src + (long)(k0 + k) * ld + (row0 + r);
-    copy_async<VEC>(slab + at, left > 0 ? from : src, 4 * left);
+    copy_async<VEC>(slab + at, inside ? from : src, inside ? 4 * VEC : 0);
   }
 }
 
-// fetch reads terms 4q..4q+3 of rows row..row+3 of slab wk: out[s] is row+s. row is a multiple of 4.
-template <bool TERMS, int ROWS> __device__ __forceinline__ void fetch(f4 (&out)[4], const float *slab, int wk, int row, int q) {
+// fetch reads terms 4q..4q+3 of rows row..row+3 of a slab: out[s] is row+s. row is a multiple of 4.
+template <bool TERMS, int ROWS, int SWIZZLE> __device__ __forceinline__ void fetch(f4 (&out)[4], const float *slab, int row, int q) {
   if (TERMS) {
 #pragma unroll
-    for (int s = 0; s < 4; s++) out[s] = load4(slab + wk * slabFloats(true, ROWS) + (row + s) * 20 + 4 * q);
+    for (int s = 0; s < 4; s++) out[s] = load4(slab + row_at(row + s) + 4 * q);
     return;
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    f4 v = load4(slab + (wk * 16 + 4 * q + i) * ROWS + (row ^ (8 * q)));
+    f4 v = load4(slab + (4 * q + i) * ROWS + (row ^ (SWIZZLE * q)));
     out[0][i] = v.x;
     out[1][i] = v.y;
     out[2][i] = v.z;
@@ -114,127 +116,166 @@ template <int P> __device__ __forceinline__ void patch(float (&c)[4][8], const f
   }
 }
 
-// product is the whole block: loads run STAGES-1 ahead of the arithmetic, one barrier a stage.
+// product is the whole block: loads run STAGES-1 stages ahead of the arithmetic, into the next tile while one is written.
 template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forceinline__ void product(const Product &p) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
-  constexpr int aFloats = S::WK * slabFloats(ATERMS, S::BM), bFloats = S::WK * slabFloats(BTERMS, S::BN), stage = aFloats + bFloats;
+  constexpr int aFloats = S::terms * S::BM, stage = aFloats + S::terms * S::BN, W = S::WM * S::WN, OWN = 4 / S::WK, unrolled = P == FP32 || S::WK == 1 ? 1 : S::DEPTH;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int wk = warp / (S::WM * S::WN), wn = warp / S::WM % S::WN, wm = warp % S::WM;
-  const int across = (p.n + S::BN - 1) / S::BN;
-  const int m0 = (int)blockIdx_x / across * S::BM, n0 = (int)blockIdx_x % across * S::BN;
-  const int rounds = (p.to - p.from + S::terms - 1) / S::terms;
-  const bool summing = p.sums && n0 == 0 && wn == 0;
+  const int wk = warp / W, wn = warp / S::WM % S::WN, wm = warp % S::WM;
+  const int across = (p.n + S::BN - 1) / S::BN, tiles = across * ((p.m + S::BM - 1) / S::BM);
+  const int terms = p.to - p.from, rounds = terms > 0 ? (terms + S::terms - 1) / S::terms : 1;
 
-  auto begin = [&](int round) {
-    if (round < rounds) {
-      float *to = smem + round % S::STAGES * stage;
-      int k0 = p.from + round * S::terms;
-      bring<ATERMS, S::BM, S::WK, S::threads, VEC>(to, p.a, p.lda, m0, p.m, k0, p.to);
-      bring<BTERMS, S::BN, S::WK, S::threads, VEC>(to + aFloats, p.b, p.ldb, n0, p.n, k0, p.to);
+  int nextTile = blockIdx_x, nextM = nextTile / across * S::BM, nextN = nextTile % across * S::BN, nextRound = 0, nextStage = 0;
+  auto begin = [&] {
+    if (nextTile < tiles) {
+      float *to = smem + nextStage * stage;
+      int k0 = p.from + nextRound * S::terms;
+      bring<ATERMS, S::BM, 8, S::slabs, S::threads, VEC>(to, p.a, p.lda, nextM, p.m, k0, p.to);
+      bring<BTERMS, S::BN, 4, S::slabs, S::threads, VEC>(to + aFloats, p.b, p.ldb, nextN, p.n, k0, p.to);
+      nextStage = nextStage + 1 < S::STAGES ? nextStage + 1 : 0;
+      if (++nextRound == rounds) {
+        nextRound = 0;
+        nextTile += gridDim_x;
+        nextM = nextTile / across * S::BM, nextN = nextTile % across * S::BN;
+        if (S::WK > 1) nextTile = tiles;
+      }
     }
     commit_copies();
   };
-  float acc[S::MG][S::NG][4][8] = {}, rowSum[S::MG][4] = {};
-  for (int i = 0; i < S::STAGES - 1; i++) begin(i);
-  for (int round = 0; round < rounds; round++) {
-    wait_copies<S::STAGES - 2>();
-    sync(); // this round's data are everyone's, and the stage of the round before is free
-    begin(round + S::STAGES - 1);
-    const float *a = smem + round % S::STAGES * stage, *b = a + aFloats;
-    const int row = wm * S::MG * 32, col = wn * S::NG * 32;
-    if (P == FP32) {
+
+  int at = 0, first = 1 - S::STAGES; // the stage being worked on; rounds below 0 only load, so that the code of a load is there once
+  for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x) {
+    const int m0 = tile / across * S::BM, n0 = tile % across * S::BN;
+    const int row = wm * S::MG * 32, col = wn * 32;
+    const bool summing = p.sums && n0 == 0 && wn == 0;
+
+    // What is added to C is read all at once, before the arithmetic where there are registers for it.
+    constexpr bool early = S::WK > 1;
+    f4 bias[2] = {}, add[OWN][2] = {};
+    auto read_added = [&](int x) {
 #pragma unroll
-      for (int q = 0; q < 4; q++)
+      for (int h = 0; h < 2; h++) {
+        int n = n0 + col + 16 * h + 4 * t;
+        if (VEC == 1 || n >= p.n) continue;
+        if (p.bias) bias[h] = load4(p.bias + n);
 #pragma unroll
-        for (int x = 0; x < S::MG; x++) {
-          f4 fa[4];
-          fetch<ATERMS, S::BM>(fa, a, wk, row + 32 * x + 4 * g, q);
+        for (int s = 0; s < OWN; s++) {
+          int m = m0 + row + 32 * x + 4 * g + wk * OWN + s;
+          if (p.add && m < p.m) add[s][h] = load4(p.add + (long)m * p.ldadd + n);
+        }
+      }
+    };
+    if (early) read_added(0);
+
+    float acc[S::MG][4][8] = {}, rowSum[S::MG][4] = {};
+#pragma unroll 1
+    for (int round = first; round < rounds; round++) {
+      if (round >= 0) {
+        wait_copies<S::STAGES - 2>();
+        sync(); // this round's data are everyone's, and the stage of the round before is free
+      }
+      begin();
+      if (round < 0) continue;
+      const float *stageA = smem + at * stage, *stageB = stageA + aFloats;
+      at = at + 1 < S::STAGES ? at + 1 : 0;
+#pragma unroll unrolled
+      for (int depth = 0; depth < S::DEPTH; depth++) {
+        const float *a = stageA + (depth * S::WK + wk) * 16 * S::BM, *b = stageB + (depth * S::WK + wk) * 16 * S::BN;
+        if (P == FP32) {
 #pragma unroll
-          for (int s = 0; s < 4; s++)
-            if (summing) rowSum[x][s] += sum4(fa[s]);
+          for (int q = 0; q < 4; q++)
 #pragma unroll
-          for (int y = 0; y < 2 * S::NG; y++) {
-            f4 fb[4];
-            fetch<BTERMS, S::BN>(fb, b, wk, col + y / 2 * 32 + 8 * t + y % 2 * 4, q);
+            for (int x = 0; x < S::MG; x++) {
+              f4 fa[4];
+              fetch<ATERMS, S::BM, 8>(fa, a, row + 32 * x + 4 * g, q);
+#pragma unroll
+              for (int s = 0; s < 4; s++)
+                if (summing) rowSum[x][s] += sum4(fa[s]);
+#pragma unroll
+              for (int y = 0; y < 2; y++) {
+                f4 fb[4];
+                fetch<BTERMS, S::BN, 4>(fb, b, col + 16 * y + 4 * t, q);
+#pragma unroll
+                for (int s = 0; s < 4; s++)
+#pragma unroll
+                  for (int j = 0; j < 4; j++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) acc[x][s][4 * y + j] += fa[s][i] * fb[j][i];
+              }
+            }
+        } else {
+          f4 fb[4];
+          fetch<BTERMS, S::BN, 4>(fb, b, col + g % 2 * 16 + g / 2 * 4, t);
+#pragma unroll
+          for (int x = 0; x < S::MG; x++) {
+            f4 fa[4];
+            fetch<ATERMS, S::BM, 8>(fa, a, row + 32 * x + 4 * g, t);
 #pragma unroll
             for (int s = 0; s < 4; s++)
-#pragma unroll
-              for (int j = 0; j < 4; j++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) acc[x][y / 2][s][y % 2 * 4 + j] += fa[s][i] * fb[j][i];
+              if (summing) rowSum[x][s] += sum4(fa[s]);
+            patch<P>(acc[x], fa, fb);
           }
         }
-    } else {
-      f4 fb[S::NG][4];
-#pragma unroll
-      for (int y = 0; y < S::NG; y++) fetch<BTERMS, S::BN>(fb[y], b, wk, col + 32 * y + 4 * g, t);
-#pragma unroll
-      for (int x = 0; x < S::MG; x++) {
-        f4 fa[4];
-        fetch<ATERMS, S::BM>(fa, a, wk, row + 32 * x + 4 * g, t);
-#pragma unroll
-        for (int s = 0; s < 4; s++)
-          if (summing) rowSum[x][s] += sum4(fa[s]);
-#pragma unroll
-        for (int y = 0; y < S::NG; y++) patch<P>(acc[x][y], fa, fb[y]);
       }
     }
-  }
 
-  // In tensor-core precisions the four threads of a row saw different terms.
-  if (P != FP32 && summing)
+    first = 0;
+
+    // In tensor-core precisions the four threads of a row saw different terms.
+    if (P != FP32 && summing)
 #pragma unroll
-    for (int x = 0; x < S::MG; x++)
+      for (int x = 0; x < S::MG; x++)
 #pragma unroll
-      for (int s = 0; s < 4; s++) {
-        rowSum[x][s] += shfl_xor(rowSum[x][s], 1);
-        rowSum[x][s] += shfl_xor(rowSum[x][s], 2);
+        for (int s = 0; s < 4; s++) {
+          rowSum[x][s] += shfl_xor(rowSum[x][s], 1);
+          rowSum[x][s] += shfl_xor(rowSum[x][s], 2);
+        }
+
+    // Warps that took different terms of a block pile up what they have; warp wk adds rows wk·OWN.. of each patch, in the
+    // warps' order, into acc[0][0..OWN-1].
+    if (S::WK > 1) {
+      constexpr int pile = W * 8 * 128, sums = S::WK * pile; // floats of a pile; where row sums begin
+      float *mine = smem + (wn * S::WM + wm) * 8 * 128 + 4 * lane, *rowSums = smem + sums + wm * 32;
+      wait_copies<0>();
+      sync();
+#pragma unroll
+      for (int e = 0; e < 8; e++) {
+        const float(&from)[8] = acc[0][e / 2];
+        store4(mine + wk * pile + e * 128, f4{from[e % 2 * 4], from[e % 2 * 4 + 1], from[e % 2 * 4 + 2], from[e % 2 * 4 + 3]});
       }
-
-  // Warps that took other terms hand over what they have, and the first adds it in their order.
-  if (S::WK > 1) {
-    constexpr int patches = S::MG * S::NG * 32, pile = S::WM * S::WN * (patches + S::MG * 4) * 32;
-    wait_copies<0>();
-    sync();
-    float *mine = smem + (wn * S::WM + wm) * (patches + S::MG * 4) * 32 + lane;
-    if (wk > 0) {
-      float *at = mine + (wk - 1) * pile;
+      if (summing && t == 0) store4(rowSums + wk * S::BM + 4 * g, f4{rowSum[0][0], rowSum[0][1], rowSum[0][2], rowSum[0][3]});
+      sync();
 #pragma unroll
-      for (int e = 0; e < patches; e++) at[e * 32] = acc[e / 32 / S::NG][e / 32 % S::NG][e / 8 % 4][e % 8];
+      for (int e = 0; e < 2 * OWN; e++) {
+        f4 v = {0, 0, 0, 0};
 #pragma unroll
-      for (int e = 0; e < S::MG * 4; e++) at[(patches + e) * 32] = rowSum[e / 4][e % 4];
+        for (int w = 0; w < S::WK; w++) v += load4(mine + w * pile + (wk * 2 * OWN + e) * 128);
+#pragma unroll
+        for (int i = 0; i < 4; i++) acc[0][e / 2][e % 2 * 4 + i] = v[i];
+      }
+      if (summing)
+#pragma unroll
+        for (int s = 0; s < OWN; s++) {
+          rowSum[0][s] = 0;
+#pragma unroll
+          for (int w = 0; w < S::WK; w++) rowSum[0][s] += rowSums[w * S::BM + 4 * g + wk * OWN + s];
+        }
     }
-    sync();
-    if (wk > 0) return;
-#pragma unroll
-    for (int w = 0; w < S::WK - 1; w++) {
-      const float *at = mine + w * pile;
-#pragma unroll
-      for (int e = 0; e < patches; e++) acc[e / 32 / S::NG][e / 32 % S::NG][e / 8 % 4][e % 8] += at[e * 32];
-#pragma unroll
-      for (int e = 0; e < S::MG * 4; e++) rowSum[e / 4][e % 4] += at[(patches + e) * 32];
-    }
-  }
 
 #pragma unroll
-  for (int x = 0; x < S::MG; x++)
+    for (int x = 0; x < S::MG; x++) {
+      if (!early) read_added(x);
 #pragma unroll
-    for (int s = 0; s < 4; s++) {
-      int m = m0 + (wm * S::MG + x) * 32 + 4 * g + s;
-      if (m >= p.m) continue;
-      if (summing && t == 0) p.sums[m] = p.addSums ? p.sums[m] + rowSum[x][s] : rowSum[x][s];
+      for (int s = 0; s < OWN; s++) {
+        int m = m0 + row + 32 * x + 4 * g + wk * OWN + s;
+        if (m >= p.m) continue;
+        if (summing && t == 0) p.sums[m] = p.addSums ? p.sums[m] + rowSum[x][s] : rowSum[x][s];
 #pragma unroll
-      for (int y = 0; y < S::NG; y++)
-#pragma unroll
-        for (int h = 0; h < 8; h += 4) {
-          int n = n0 + (wn * S::NG + y) * 32 + 8 * t + h;
-          const float(&from)[8] = acc[x][y][s];
-          f4 v = {from[h], from[h + 1], from[h + 2], from[h + 3]};
-          if (VEC == 4 && n < p.n) {
-            if (p.bias) v += load4(p.bias + n);
-            if (p.add) v += load4(p.add + (long)m * p.ldadd + n);
-            store4(p.c + (long)m * p.ldc + n, v);
-          }
+        for (int h = 0; h < 2; h++) {
+          int n = n0 + col + 16 * h + 4 * t;
+          const float(&from)[8] = acc[x][s];
+          f4 v = {from[4 * h], from[4 * h + 1], from[4 * h + 2], from[4 * h + 3]};
+          if (VEC == 4 && n < p.n) store4(p.c + (long)m * p.ldc + n, v + bias[h] + add[s][h]);
           if (VEC == 1)
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -245,7 +286,10 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
                 p.c[(long)m * p.ldc + n + i] = e;
               }
         }
+      }
     }
+    if (S::WK > 1) return; // the piles lie where another tile's terms would
+  }
 }
 
 // Y[m,n] = Σ_k X[m,k]·W[n,k] + bias[n] + residual[m,n]

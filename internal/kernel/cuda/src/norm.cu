@@ -16,14 +16,17 @@ __device__ __forceinline__ void norm_rows(float *y, float *mean, float *rstd, co
   const int lane = threadIdx_x % 32, r = blockIdx_x * warps + threadIdx_x / 32;
   if (r >= rows) return;
   x += (long)r * d, y += (long)r * d;
-  f4 v[V];
+  f4 v[V], gm[V], bt[V];
   float sum = 0, squares = 0;
 #pragma unroll
   for (int i = 0; i < V; i++) {
     int c = 4 * lane + 128 * i;
     v[i] = c < d ? load4(x + c) : f4{0, 0, 0, 0};
-    sum += sum4(v[i]);
+    gm[i] = c < d ? load4(gamma + c) : f4{0, 0, 0, 0};
+    bt[i] = c < d ? load4(beta + c) : f4{0, 0, 0, 0};
   }
+#pragma unroll
+  for (int i = 0; i < V; i++) sum += sum4(v[i]);
   float mu = div_(warp_sum(sum), (float)d);
 #pragma unroll
   for (int i = 0; i < V; i++) {
@@ -34,7 +37,7 @@ __device__ __forceinline__ void norm_rows(float *y, float *mean, float *rstd, co
 #pragma unroll
   for (int i = 0; i < V; i++) {
     int c = 4 * lane + 128 * i;
-    if (c < d) store4(y + c, v[i] * rs * load4(gamma + c) + load4(beta + c));
+    if (c < d) store4(y + c, v[i] * rs * gm[i] + bt[i]);
   }
   if (lane == 0) mean[r] = mu, rstd[r] = rs;
 }
@@ -79,16 +82,18 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
     gm[i] = c < d ? load4(gamma + c) : f4{0, 0, 0, 0};
   }
   for (int r = from + warp; r < to; r += warps) {
-    f4 g[V], h[V];
+    f4 g[V], h[V], old[V];
     float mu = mean[r], rs = rstd[r], sumE = 0, sumEH = 0;
 #pragma unroll
     for (int i = 0; i < V; i++) {
       int c = 4 * lane + 128 * i;
       g[i] = c < d ? load4(dy + (long)r * d + c) : f4{0, 0, 0, 0};
-      h[i] = c < d ? (load4(x + (long)r * d + c) - mu) * rs : f4{0, 0, 0, 0};
+      h[i] = c < d ? load4(x + (long)r * d + c) : f4{0, 0, 0, 0};
+      old[i] = c < d && addX ? load4(dx + (long)r * d + c) : f4{0, 0, 0, 0};
     }
 #pragma unroll
     for (int i = 0; i < V; i++) {
+      h[i] = 4 * lane + 128 * i < d ? (h[i] - mu) * rs : f4{0, 0, 0, 0};
       dg[i] += g[i] * h[i];
       db[i] += g[i];
       g[i] *= gm[i];
@@ -100,9 +105,7 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
     for (int i = 0; i < V; i++) {
       int c = 4 * lane + 128 * i;
       if (c >= d) continue;
-      f4 v = (g[i] - meanE - h[i] * meanEH) * rs;
-      float *out = dx + (long)r * d + c;
-      store4(out, addX ? load4(out) + v : v);
+      store4(dx + (long)r * d + c, old[i] + (g[i] - meanE - h[i] * meanEH) * rs);
     }
   }
 #pragma unroll
@@ -111,16 +114,18 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
     store4(&sums[warp][1][4 * lane + 128 * i], db[i]);
   }
   sync();
+#pragma unroll 1
   for (int e = threadIdx_x; e < 2 * d; e += 32 * warps) {
-    int c = e % d, which = e / d;
+    int which = e >= d, c = e - which * d;
     float v = 0;
+#pragma unroll
     for (int w = 0; w < warps; w++) v += sums[w][which][c];
     partial[(long)blockIdx_x * 2 * d + e] = v;
   }
   if (!last_of(blocks, turns + l)) return;
+#pragma unroll 1
   for (int e = threadIdx_x; e < 2 * d; e += 32 * warps) {
-    float v = 0;
-    for (int b = 0; b < blocks; b++) v += fresh(partial + (long)(first + b) * 2 * d + e);
+    float v = fresh_sum<16>(partial + (long)first * 2 * d + e, blocks, 2 * d);
     float *out = e < d ? dgamma + (long)l * laneSize + e : dbeta + (long)l * laneSize + e - d;
     *out = (e < d ? addGamma : addBeta) ? *out + v : v;
   }

@@ -81,13 +81,28 @@ __device__ __forceinline__ void fence() { asm volatile("membar.gl;" ::: "memory"
 // it may read what the others wrote before. The counter starts at 0 and is 0 again afterwards.
 __device__ __forceinline__ bool last_of(u32 of, u32 *counter) {
   __shared__ u32 turn;
-  fence();
   sync();
-  if (threadIdx_x == 0) turn = take_turn(counter, of);
+  if (threadIdx_x == 0) { // one fence speaks for all: the barriers order it after the others' writes and before their reads
+    fence();
+    turn = take_turn(counter, of);
+    fence();
+  }
   sync();
-  fence();
   return turn == of - 1;
 }
 // fresh reads past this multiprocessor's cache: for what another block wrote in the same launch.
 __device__ __forceinline__ float fresh(const float *p) { return *(const volatile float *)p; }
 __device__ __forceinline__ double fresh(const double *p) { return *(const volatile double *)p; }
+
+// fresh_sum adds count numbers, `step` apart, in order, BATCH reads at a time under way.
+template <int BATCH, class T> __device__ __forceinline__ T fresh_sum(const T *p, int count, int step) {
+  T sum = 0;
+  for (int i = 0; i < count; i += BATCH) {
+    T v[BATCH];
+#pragma unroll
+    for (int j = 0; j < BATCH; j++) v[j] = i + j < count ? fresh(p + (long)(i + j) * step) : 0;
+#pragma unroll
+    for (int j = 0; j < BATCH; j++) sum += v[j];
+  }
+  return sum;
+}
