@@ -89,6 +89,11 @@ type Runner interface {
 	Close() error
 }
 
+// Teller is a runner that can say which paths its program takes.
+type Teller interface {
+	Paths() []string
+}
+
 // Counters count what a device was asked to do since it was opened. Only the goroutine that drives the
 // device writes them.
 type Counters struct {

@@ -19,26 +19,27 @@ type Listener interface {
 
 // Info says what is about to run.
 type Info struct {
-	Name       string `json:"config"`     // the settings' name
-	Model      string `json:"model"`      // "GT+RL"
-	Parameters int    `json:"parameters"` // learned numbers
-	Device     string `json:"device"`
-	Precision  string `json:"precision"`
-	Memory     int64  `json:"memory_bytes"` // at most what the run holds: each program counts its weights
-	Customers  int    `json:"customers"`
-	Batch      int    `json:"batch_size"`
-	Shard      int    `json:"shard_size"` // instances a worker runs through the whole step at a time
-	Starts     int    `json:"starts"`
-	Baseline   string `json:"baseline_type"`
-	Steps      int    `json:"steps_per_epoch"`
-	Epochs     int    `json:"epochs"`
-	StepFLOPs  int64  `json:"flops_per_step"` // by formula, with the lengths that routes usually have
-	Dir        string `json:"dir"`
-	Last       string `json:"last"` // paths of the checkpoints
-	Best       string `json:"best"`
-	Resumed    bool   `json:"resumed"`
-	EpochsDone int    `json:"epochs_done"` // rows past this epoch belong to a history that did not happen
-	StepsDone  int    `json:"steps_done"`  // of the epoch under way
+	Name       string   `json:"config"`     // the settings' name
+	Model      string   `json:"model"`      // "GT+RL"
+	Parameters int      `json:"parameters"` // learned numbers
+	Device     string   `json:"device"`
+	Precision  string   `json:"precision"`
+	Paths      []string `json:"paths"`        // kernels, graph, what routes are built on
+	Memory     int64    `json:"memory_bytes"` // at most what the run holds: each program counts its weights
+	Customers  int      `json:"customers"`
+	Batch      int      `json:"batch_size"`
+	Shard      int      `json:"shard_size"` // instances a worker runs through the whole step at a time
+	Starts     int      `json:"starts"`
+	Baseline   string   `json:"baseline_type"`
+	Steps      int      `json:"steps_per_epoch"`
+	Epochs     int      `json:"epochs"`
+	StepFLOPs  int64    `json:"flops_per_step"` // by formula, with the lengths that routes usually have
+	Dir        string   `json:"dir"`
+	Last       string   `json:"last"` // paths of the checkpoints
+	Best       string   `json:"best"`
+	Resumed    bool     `json:"resumed"`
+	EpochsDone int      `json:"epochs_done"` // rows past this epoch belong to a history that did not happen
+	StepsDone  int      `json:"steps_done"`  // of the epoch under way
 }
 
 // Progress is where the epoch stands. Epoch counts from 1.

@@ -306,8 +306,12 @@ func (r *run) info() Info {
 	c := r.cfg
 	n := int64(c.Problem.NumCustomers)
 	routes := int64(c.Training.BatchSize * c.Starts())
+	var paths []string
+	if t, ok := r.step.(kernel.Teller); ok {
+		paths = t.Paths()
+	}
 	return Info{Name: c.Name, Model: ModelName, Parameters: r.model.Layout().Count(), Device: r.Device.Name(), Precision: Precision(r.Device),
-		Memory: r.memory(), Customers: c.Problem.NumCustomers, Batch: c.Training.BatchSize, Shard: r.shard, Starts: c.Starts(),
+		Paths: paths, Memory: r.memory(), Customers: c.Problem.NumCustomers, Batch: c.Training.BatchSize, Shard: r.shard, Starts: c.Starts(),
 		Baseline: c.Baseline.Type, Steps: c.Training.NumBatchesPerEpoch, Epochs: c.Training.NumEpochs,
 		StepFLOPs: stepFLOPs(r.model, c, int64(c.Training.BatchSize), routes*(n+(n+4)/5)),
 		Dir:       r.Dir.Path(), Last: r.Dir.Last(), Best: r.Dir.Best(), Resumed: r.Resume, EpochsDone: r.at.Epoch, StepsDone: r.at.Step}

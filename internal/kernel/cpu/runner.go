@@ -110,6 +110,11 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	return r, nil
 }
 
+// Paths says what a step is made of.
+func (r *runner) Paths() []string {
+	return []string{fmt.Sprintf("%s kernels, one fork a step, %d ops a shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), r.lanes)}
+}
+
 // Run replays a step.
 func (r *runner) Run() error {
 	r.nextLane.Store(0)

@@ -14,7 +14,7 @@ import (
 //go:embed ptx/*.ptx
 var images embed.FS
 
-// minCapability is the oldest card the kernels are built for.
+// The oldest compute capability that the kernels are built for.
 const minMajor, minMinor = 8, 0
 
 // gradLanes is how many partial sums each gradient is made of: enough blocks to fill a card, few enough to add quickly.
@@ -56,15 +56,22 @@ func Open(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Major < minMajor || ctx.Major == minMajor && ctx.Minor < minMinor {
-		name, major, minor := ctx.Name, ctx.Major, ctx.Minor
-		return nil, errors.Join(fmt.Errorf("%s is too old: compute capability %d.%d, %d.%d or newer is needed", name, major, minor, minMajor, minMinor), ctx.Close())
+	if err := serves(ctx.Device); err != nil {
+		return nil, errors.Join(err, ctx.Close())
 	}
 	d := &Device{ctx: ctx, precision: o.Precision, modules: map[string]cu.Module{}, functions: map[string]function{}}
 	if err := ctx.Do(d.start); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
 	return d, nil
+}
+
+// serves refuses a card that the kernels are not built for.
+func serves(c cu.Device) error {
+	if c.Major > minMajor || c.Major == minMajor && c.Minor >= minMinor {
+		return nil
+	}
+	return fmt.Errorf("%s is too old: compute capability %d.%d, %d.%d or newer is needed", c.Name, c.Major, c.Minor, minMajor, minMinor)
 }
 
 // start reads the card's limits. Runs on the context's thread.
@@ -90,6 +97,13 @@ func (d *Device) Precision() string { return string(d.precision) }
 
 // LoadTime is how long loading, and on a first start compiling, the kernels has taken so far.
 func (d *Device) LoadTime() time.Duration { return d.loadTime }
+
+// AvailableMemory is what the card has free.
+func (d *Device) AvailableMemory() (int64, bool) {
+	var free uint64
+	err := d.ctx.Do(func() (err error) { free, _, err = d.ctx.MemInfo(); return err })
+	return int64(free), err == nil
+}
 
 // ShardSize: the whole batch is one shard.
 func (d *Device) ShardSize(int) int { return 1 << 30 }

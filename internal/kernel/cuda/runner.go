@@ -32,6 +32,7 @@ type runner struct {
 	exec     *cu.Exec
 	nodes    int
 	run      func() error
+	paths    []string // what each rollout and its gradient run on
 }
 
 // Compile places memory, binds every op and records the graph.
@@ -166,6 +167,12 @@ func (r *runner) bindAll() (err error) {
 		if err != nil {
 			return err
 		}
+		switch o := op.(type) {
+		case *kernel.Rollout:
+			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.rolloutPath(o)))
+		case *kernel.RolloutGrad:
+			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.gradPath(o)))
+		}
 		if err := r.prepare(ls); err != nil {
 			return fmt.Errorf("%s: %w", op.Kind(), err)
 		}
@@ -189,6 +196,15 @@ func (r *runner) prepare(ls []launch) error {
 	}
 	r.launches = append(r.launches, out)
 	return nil
+}
+
+// Paths says what a step is made of.
+func (r *runner) Paths() []string {
+	graph := fmt.Sprintf("one graph of %d kernels, loaded in %.1f s", r.nodes, r.d.loadTime.Seconds())
+	if r.serial {
+		graph += "; memory is short, so ops share it and keep their order"
+	}
+	return append([]string{graph}, r.paths...)
 }
 
 // Run queues one replay of the graph.
