@@ -48,23 +48,16 @@ __device__ __forceinline__ int row_at(int r) { return 16 * (r ^ ((r >> 2 ^ r >> 
 // bring starts the copy of ROWS rows × SLABS slabs of terms from k0 on; what lies outside the matrix is zeros.
 template <bool TERMS, int ROWS, int SWIZZLE, int SLABS, int THREADS, int VEC>
 __device__ __forceinline__ void bring(float *slab, const float *src, int ld, int row0, int rows, int k0, int to) {
-  constexpr int pieces = ROWS * 16 * SLABS / VEC;
+  constexpr int across = (TERMS ? 16 * SLABS : ROWS) / VEC, step = THREADS / across, pieces = ROWS * 16 * SLABS / VEC / THREADS;
+  static_assert(THREADS % across == 0, "a thread's pieces lie one below the other");
+  const int x = threadIdx_x % across * VEC, y0 = threadIdx_x / across, left = TERMS ? row0 : k0, top = TERMS ? k0 : row0;
+  const bool inside = top + x < (TERMS ? to : rows); // a vector is inside as a whole or not at all
+  const float *from = src + (long)(left + y0) * ld + top + x;
 #pragma unroll
-  for (int i = 0; i < pieces / THREADS; i++) {
-    int piece = i * THREADS + (int)threadIdx_x;
-    int r, k, at;
-    if (TERMS) {
-      r = piece / (16 * SLABS / VEC);
-      k = piece % (16 * SLABS / VEC) * VEC;
-      at = k / 16 * ROWS * 16 + row_at(r) + k % 16;
-    } else {
-      k = piece / (ROWS / VEC);
-      r = piece % (ROWS / VEC) * VEC;
-      at = k * ROWS + (r ^ (SWIZZLE * (k / 4 % 4)));
-    }
-    bool inside = row0 + r < rows && k0 + k < to; // a vector is inside as a whole or not at all
-    const float *from = TERMS ? src + (long)(row0 + r) * ld + (k0 + k) : src + (long)(k0 + k) * ld + (row0 + r);
-    copy_async<VEC>(slab + at, inside ? from : src, inside ? 4 * VEC : 0);
+  for (int i = 0; i < pieces; i++) {
+    int y = y0 + i * step, at = TERMS ? x / 16 * ROWS * 16 + row_at(y) + x % 16 : y * ROWS + (x ^ (SWIZZLE * (y / 4 % 4)));
+    copy_async<VEC>(slab + at, from, inside && left + y < (TERMS ? rows : to) ? 4 * VEC : 0);
+    from += (long)step * ld;
   }
 }
 
@@ -135,9 +128,8 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
       nextStage = nextStage + 1 < S::STAGES ? nextStage + 1 : 0;
       if (++nextRound == rounds) {
         nextRound = 0;
-        nextTile += gridDim_x;
-        nextM = nextTile / across * S::BM, nextN = nextTile % across * S::BN;
-        if (S::WK > 1) nextTile = tiles;
+        nextTile = S::WK > 1 ? tiles : nextTile + (int)gridDim_x;
+        if (S::WK == 1) nextM = nextTile / across * S::BM, nextN = nextTile % across * S::BN;
       }
     }
     commit_copies();
