@@ -53,9 +53,11 @@ __device__ __forceinline__ void bring(float *slab, const float *src, int ld, int
   const int x = threadIdx_x % across * VEC, y0 = threadIdx_x / across, left = TERMS ? row0 : k0, top = TERMS ? k0 : row0;
   const bool inside = top + x < (TERMS ? to : rows); // a vector is inside as a whole or not at all
   const float *from = src + (long)(left + y0) * ld + top + x;
+  auto place = [&](int y) { return TERMS ? x / 16 * ROWS * 16 + row_at(y) + x % 16 : y * ROWS + (x ^ (SWIZZLE * (y / 4 % 4))); };
+  constexpr bool regular = step % (TERMS ? 32 : 16) == 0; // the exclusive or is the same for all of a thread's pieces
 #pragma unroll
   for (int i = 0; i < pieces; i++) {
-    int y = y0 + i * step, at = TERMS ? x / 16 * ROWS * 16 + row_at(y) + x % 16 : y * ROWS + (x ^ (SWIZZLE * (y / 4 % 4)));
+    int y = y0 + i * step, at = regular ? place(y0) + i * step * (TERMS ? 16 : ROWS) : place(y);
     copy_async<VEC>(slab + at, from, inside && left + y < (TERMS ? rows : to) ? 4 * VEC : 0);
     from += (long)step * ld;
   }

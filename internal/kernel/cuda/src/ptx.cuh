@@ -27,11 +27,9 @@ template <int PENDING> __device__ __forceinline__ void wait_copies() { asm volat
 // A tensor core's operands: one tf32 number, or two bf16 numbers with the first in the low half.
 typedef u32 Tf32;
 typedef u32 Bf16x2;
-__device__ __forceinline__ Tf32 tf32(float x) {
-  u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-  return r;
-}
+// tf32 rounds for a tensor core, which drops the low 13 bits: adding 0.36 to 0.72 of the last place kept leaves no bias and at
+// most 0.72 of it as an error (cvt.rna 0.5), keeps what needs no rounding, infinities and NaN, and is one instruction, not three.
+__device__ __forceinline__ Tf32 tf32(float x) { return __builtin_bit_cast(u32, x * 1.000352f); }
 __device__ __forceinline__ Bf16x2 bf16x2(float first, float second) {
   u32 r;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(second), "f"(first));
