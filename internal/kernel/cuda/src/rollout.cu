@@ -109,7 +109,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   actions += (u64)row * limit;
   float mult = div_(10.0f, control->temperature);
   int split = hd < 32 && 32 % hd == 0 ? 32 / hd : 1; // groups of lanes that share a head's columns
-  int cur = 0, left = capacity, unserved = n - 1, t = 0;
+  int cur = 0, left = capacity, unserved = n - 1, t = 0, turn = 0;
   u32 seen = 0; // bit k: node lane + 32k is served
   float len = 0, lp = 0, ent = 0;
 #pragma unroll 1
@@ -141,7 +141,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (K > 1) syncwarp();
         int span = K > 1 ? count : n; // positions in use
         float cap = div_((float)left, (float)capacity);
-        float *part = parts + (t & 1) * heads * np;
+        // Two buffers by turns of the steps that compute: each of those has one barrier, so a buffer is written again only after all
+        // have read it. Counting all steps would not do: one with a single node left has no barrier.
+        float *part = parts + (turn & 1) * heads * np;
+        turn++;
 #pragma unroll 1
         for (int h = warp; h < heads; h += warps) {
           for (int c = lane; c < hd; c += 32) {
