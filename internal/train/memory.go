@@ -19,7 +19,7 @@ type roomy interface {
 // compile refuses a program that cannot fit before anything is allocated for it.
 func compile(p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
-	if err := fits(dev, prog, leastMemory(prog)); err != nil {
+	if err := fits(dev, prog.Name, prog.Batch, leastMemory(prog)); err != nil {
 		return nil, err
 	}
 	return p.Compile(dev, sets...)
@@ -37,7 +37,7 @@ func leastMemory(prog *kernel.Program) int64 {
 }
 
 // fits says in one line that the bytes are not to be had, and what batch would fit. A machine that does not tell passes.
-func fits(dev kernel.Device, prog *kernel.Program, bytes int64) error {
+func fits(dev kernel.Device, what string, batch int, bytes int64) error {
 	available, known := availableMemory()
 	if d, ok := dev.(roomy); ok {
 		available, known = d.AvailableMemory()
@@ -46,10 +46,10 @@ func fits(dev kernel.Device, prog *kernel.Program, bytes int64) error {
 		return nil
 	}
 	advice := "lower the model's size"
-	if batch := int64(float64(prog.Batch) * 0.9 * float64(available) / float64(bytes)); batch > 0 {
-		advice = fmt.Sprintf("training.batch_size %d would fit", batch)
+	if most := int64(float64(batch) * 0.9 * float64(available) / float64(bytes)); most > 0 {
+		advice = fmt.Sprintf("training.batch_size %d would fit", most)
 	}
-	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", prog.Name, mebibytes(bytes), mebibytes(available), dev.Name(), advice)
+	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), dev.Name(), advice)
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }

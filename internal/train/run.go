@@ -208,7 +208,7 @@ func (r *run) compile() error {
 	if rollout {
 		copies++
 	}
-	if err := fits(r.Device, "the model", copies*4*int64(l.Len)); err != nil {
+	if err := fits(r.Device, "the model", 0, copies*4*int64(l.Len)); err != nil {
 		return err
 	}
 	var err error
@@ -238,7 +238,7 @@ func (r *run) compile() error {
 	if err != nil {
 		return err
 	}
-	return fits(r.Device, "the run", r.memory())
+	return fits(r.Device, "the run", r.cfg.Training.BatchSize, r.memory())
 }
 
 func (r *run) memory() int64 {
