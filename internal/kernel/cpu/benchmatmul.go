@@ -137,7 +137,7 @@ func layerCall(kind string, rows, in, out int) *gemmArgs {
 	default:
 		c := matrix(out * in)
 		return &gemmArgs{c: c, r: c, a: y, b: x,
-			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel}
+			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel, scratch: matrix(gemmScratch)}
 	}
 }
 

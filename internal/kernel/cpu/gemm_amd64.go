@@ -35,6 +35,8 @@ const (
 	// depthBlock is the longest run of k taken at once: its panel of B about fills L1, and a shard's
 	// rows, the k of a weight's gradient, are one run.
 	depthBlock = 192
+	// copyRows is how many rows of A it takes to pay for copying B's panels.
+	copyRows = 256
 )
 
 func gemmAVX512(g *gemmArgs) {
@@ -66,6 +68,14 @@ func gemmStrips(g *gemmArgs, width int) {
 		gemmBlock(g, width, 0, 1, 0, g.k)
 		return
 	}
+	if g.scratch != nil && g.m >= copyRows && g.n >= panel && g.k > 0 {
+		blocks := (g.k + copyDepth - 1) / copyDepth
+		for d := range blocks {
+			from, to := cut(g.k, d, blocks)
+			gemmCopied(g, width, from, to)
+		}
+		return
+	}
 	for i := 0; i < g.m; i += rowBlock {
 		rows := min(rowBlock, g.m-i)
 		if g.k <= depthBlock {
@@ -74,43 +84,70 @@ func gemmStrips(g *gemmArgs, width int) {
 		}
 		blocks := (g.k + depthBlock - 1) / depthBlock
 		for d := range blocks {
-			// Ends on multiples of four leave the unrolled loop no rest.
-			from, to := g.k*d/blocks&^3, g.k*(d+1)/blocks&^3
-			if d == blocks-1 {
-				to = g.k
-			}
+			from, to := cut(g.k, d, blocks)
 			gemmBlock(g, width, i, rows, from, to)
 		}
 	}
 }
 
+// cut is the d-th of even runs of k. Ends on multiples of four leave the unrolled loop no rest.
+func cut(k, d, blocks int) (from, to int) {
+	from, to = k*d/blocks&^3, k*(d+1)/blocks&^3
+	if d == blocks-1 {
+		to = k
+	}
+	return from, to
+}
+
 // gemmBlock adds the products of l in [from, to) to rows [i, i+rows) of C.
 func gemmBlock(g *gemmArgs, width, i, rows, from, to int) {
-	t := tile{
-		k: to - from, ldc: g.ldc * 4, ars: g.ars * 4, aks: g.aks * 4, bks: g.bks * 4, ldr: g.ldr * 4,
-	}
-	a := uintptr(unsafe.Add(g.a, (i*g.ars+from*g.aks)*4))
 	for j := 0; j < g.n; j += width {
-		c := unsafe.Add(g.c, (i*g.ldc+j)*4)
-		t.c, t.a = c, a
-		t.b = unsafe.Add(g.b, (j/panel*g.bps+from*g.bks+j%panel)*4)
-		t.bias, t.r = nil, 0
-		switch {
-		case from > 0:
-			t.r, t.ldr = uintptr(c), t.ldc
-		default:
-			if g.bias != nil {
-				t.bias = unsafe.Add(g.bias, j*4)
+		b := unsafe.Add(g.b, (j/panel*g.bps+from*g.bks+j%panel)*4)
+		gemmStrip(g, width, i, rows, from, to, j, b, g.bks)
+	}
+}
+
+// gemmCopied adds the products of l in [from, to) to all of C; whole panels of B are read from a copy.
+func gemmCopied(g *gemmArgs, width, from, to int) {
+	for p := 0; p < g.n; p += panel {
+		b, bks := unsafe.Add(g.b, (p/panel*g.bps+from*g.bks)*4), g.bks
+		if g.n-p >= panel {
+			if width == panel {
+				copy512((*float32)(g.scratch), (*float32)(b), bks*4, to-from)
+			} else {
+				copy256((*float32)(g.scratch), (*float32)(b), bks*4, to-from)
 			}
-			if g.r != nil {
-				t.r = uintptr(unsafe.Add(g.r, (i*g.ldr+j)*4))
-			}
+			b, bks = g.scratch, panel
 		}
-		if width == panel {
-			t.run512(min(width, g.n-j), rows, g.m == 1)
-		} else {
-			t.run256(min(width, g.n-j), rows, g.m == 1)
+		for j := p; j < min(p+panel, g.n); j += width {
+			gemmStrip(g, width, 0, g.m, from, to, j, unsafe.Add(b, (j-p)*4), bks)
 		}
+	}
+}
+
+// gemmStrip adds the products of l in [from, to) to rows [i, i+rows) of the strip of C at column j.
+// b is that strip of B from row `from` on, its rows bks floats apart.
+func gemmStrip(g *gemmArgs, width, i, rows, from, to, j int, b unsafe.Pointer, bks int) {
+	c := unsafe.Add(g.c, (i*g.ldc+j)*4)
+	t := tile{
+		c: c, a: uintptr(unsafe.Add(g.a, (i*g.ars+from*g.aks)*4)), b: b,
+		k: to - from, ldc: g.ldc * 4, ars: g.ars * 4, aks: g.aks * 4, bks: bks * 4,
+	}
+	switch {
+	case from > 0:
+		t.r, t.ldr = uintptr(c), t.ldc
+	default:
+		if g.bias != nil {
+			t.bias = unsafe.Add(g.bias, j*4)
+		}
+		if g.r != nil {
+			t.r, t.ldr = uintptr(unsafe.Add(g.r, (i*g.ldr+j)*4)), g.ldr*4
+		}
+	}
+	if width == panel {
+		t.run512(min(width, g.n-j), rows, g.m == 1)
+	} else {
+		t.run256(min(width, g.n-j), rows, g.m == 1)
 	}
 }
 

@@ -19545,6 +19545,62 @@ join:
 	VZEROUPPER
 	RET
 
+// func copy512(dst *float32, src *float32, stride int, rows int)
+// Requires: AVX, AVX512F
+TEXT ·copy512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), SI
+	MOVQ src+8(FP), BX
+	MOVQ stride+16(FP), DX
+	MOVQ rows+24(FP), CX
+
+row:
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS 128(BX), Z2
+	VMOVUPS 192(BX), Z3
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, 128(SI)
+	VMOVUPS Z3, 192(SI)
+	ADDQ    DX, BX
+	ADDQ    $0x00000100, SI
+	DECQ    CX
+	JNE     row
+	VZEROUPPER
+	RET
+
+// func copy256(dst *float32, src *float32, stride int, rows int)
+// Requires: AVX
+TEXT ·copy256(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), SI
+	MOVQ src+8(FP), BX
+	MOVQ stride+16(FP), DX
+	MOVQ rows+24(FP), CX
+
+row:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS 64(BX), Y2
+	VMOVUPS 96(BX), Y3
+	VMOVUPS 128(BX), Y4
+	VMOVUPS 160(BX), Y5
+	VMOVUPS 192(BX), Y6
+	VMOVUPS 224(BX), Y7
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, 64(SI)
+	VMOVUPS Y3, 96(SI)
+	VMOVUPS Y4, 128(SI)
+	VMOVUPS Y5, 160(SI)
+	VMOVUPS Y6, 192(SI)
+	VMOVUPS Y7, 224(SI)
+	ADDQ    DX, BX
+	ADDQ    $0x00000100, SI
+	DECQ    CX
+	JNE     row
+	VZEROUPPER
+	RET
+
 // func peak512(rounds int)
 // Requires: AVX, AVX512F
 TEXT ·peak512(SB), NOSPLIT, $0-8

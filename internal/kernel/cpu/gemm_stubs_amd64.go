@@ -92,6 +92,16 @@ func row256x1(t *[14]uintptr)
 //go:noescape
 func row256x2(t *[14]uintptr)
 
+// Copies rows > 0 rows of 256 bytes, stride bytes apart, to rows that follow each other.
+//
+//go:noescape
+func copy512(dst *float32, src *float32, stride int, rows int)
+
+// Copies rows > 0 rows of 256 bytes, stride bytes apart, to rows that follow each other.
+//
+//go:noescape
+func copy256(dst *float32, src *float32, stride int, rows int)
+
 // Runs rounds × 12 FMAs of 16 lanes that wait on nothing but themselves.
 func peak512(rounds int)
 

@@ -38,10 +38,11 @@ func (b *binder) linearGradW(o *kernel.LinearGradW) func(*worker) {
 	dw, db := b.grad(o.DW), b.grad(o.DBias)
 	dy, x := newRef(b.r, o.DY), newRef(b.r, o.X)
 	rows, out, in := o.DY.Rows(), o.DY.Cols(), o.X.Cols()
+	b.need(gemmScratch, 0)
 	return func(w *worker) {
 		d := dy.of(w)
 		g := gemmArgs{c: ptr(dw.of(w)), a: ptr(d), b: ptr(x.of(w)), m: out, n: in, k: rows,
-			ldc: in, ars: 1, aks: dy.stride, bks: x.stride, bps: panel}
+			ldc: in, ars: 1, aks: dy.stride, bks: x.stride, bps: panel, scratch: ptr(w.scratch)}
 		if dw.add(w) {
 			g.r, g.ldr = g.c, g.ldc
 		}

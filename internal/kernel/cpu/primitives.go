@@ -23,12 +23,22 @@ const panel = 64
 // bks serve packed weights (bks=panel, bps=k*panel) and plain row-major matrices (bks=ld, bps=panel).
 // R may be C itself, to accumulate. Strides count elements. n need not be a multiple of anything;
 // columns from n on are neither read nor written.
+//
+// A caller whose B is row-major may lend scratch, gemmScratch floats: rows a power of two apart share few
+// sets of L1, so a product with many rows reads B's panels from a copy there. The bits are the same.
 type gemmArgs struct {
 	c, a, b, bias, r unsafe.Pointer
 	m, n, k          int
 	ldc, ars, aks    int
 	bks, bps, ldr    int
+	scratch          unsafe.Pointer
 }
+
+// copyDepth is the longest run of k whose panel of B is copied at once: it takes half of L1.
+const (
+	copyDepth   = 96
+	gemmScratch = copyDepth * panel
+)
 
 // adamArgs holds what one pass of AdamW needs beside its buffers. The gradient is multiplied by
 // scale (the clip factor over the number of lanes' mean) before use.

@@ -1,5 +1,5 @@
 // Command gemm writes the assembly of the matrix product: tile loops for AVX-512 and AVX2, the
-// one-row loops, and the FMA loops that measure the peak.
+// one-row loops, the copy of a panel, and the FMA loops that measure the peak.
 //
 // What a reader could break: every tile variant must keep one FMA chain an element, in the order of
 // l, starting from bias + R. That makes the bits of an element independent of the tile that computed
@@ -61,6 +61,8 @@ func main() {
 	for v := 1; v <= 2; v++ {
 		narrow.rowFunc(v)
 	}
+	wide.copyFunc()
+	narrow.copyFunc()
 	wide.peakFunc()
 	narrow.peakFunc()
 	Generate()
