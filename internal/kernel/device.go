@@ -1,5 +1,7 @@
 package kernel
 
+import "slices"
+
 // Control is the block a host may change between steps: schedules that move by epoch.
 type Control struct {
 	LearningRate float32
@@ -105,4 +107,36 @@ type Counters struct {
 	BytesIn     int64
 	BytesOut    int64
 	Allocations int64 // device allocations
+
+	copies []Copies // by what they carried, in order of first use
 }
+
+// Copies are the copies across the bus that carried one kind of data one way.
+type Copies struct {
+	Tag   string `json:"tag"`
+	Out   bool   `json:"out"` // device to host
+	Count int64  `json:"count"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Copied counts one copy.
+func (c *Counters) Copied(tag string, out bool, bytes int) {
+	if out {
+		c.CopiesOut++
+		c.BytesOut += int64(bytes)
+	} else {
+		c.CopiesIn++
+		c.BytesIn += int64(bytes)
+	}
+	for i := range c.copies {
+		if k := &c.copies[i]; k.Tag == tag && k.Out == out {
+			k.Count++
+			k.Bytes += int64(bytes)
+			return
+		}
+	}
+	c.copies = append(c.copies, Copies{tag, out, 1, int64(bytes)})
+}
+
+// Tagged lists the copies since the device was opened by what they carried.
+func (c *Counters) Tagged() []Copies { return slices.Clone(c.copies) }

@@ -17,21 +17,22 @@ import (
 
 // Ledger is one step's account. Seconds of stages and ops are of workers: on two cores a step of 10 ms has 20 ms to give.
 type Ledger struct {
-	Program  string  `json:"program"`
-	Device   string  `json:"device"`
-	Workers  int     `json:"workers"`
-	Batch    int     `json:"batch_size"`
-	Shards   int     `json:"shards"`
-	Plain    float64 `json:"step_seconds"`         // median, without instruments
-	Wall     float64 `json:"instrumented_seconds"` // of the step that was taken apart
-	Overhead float64 `json:"overhead"`             // of the instruments, a fraction
-	Peak     float64 `json:"peak_flops"`           // measured beside the step; 0: not measured
-	Stream   float64 `json:"peak_bytes_per_second"`
-	Actions  float64 `json:"decode_steps_per_route"`
-	Memory   int64   `json:"memory_bytes"`
-	Stages   []Line  `json:"stages"` // in the order of a step
-	Ops      []Line  `json:"ops"`    // most time first
-	PerStep  Counts  `json:"per_step"`
+	Program  string          `json:"program"`
+	Device   string          `json:"device"`
+	Workers  int             `json:"workers"`
+	Batch    int             `json:"batch_size"`
+	Shards   int             `json:"shards"`
+	Plain    float64         `json:"step_seconds"`         // median, without instruments
+	Wall     float64         `json:"instrumented_seconds"` // of the step that was taken apart
+	Overhead float64         `json:"overhead"`             // of the instruments, a fraction
+	Peak     float64         `json:"peak_flops"`           // measured beside the step; 0: not measured
+	Stream   float64         `json:"peak_bytes_per_second"`
+	Actions  float64         `json:"decode_steps_per_route"`
+	Memory   int64           `json:"memory_bytes"`
+	Stages   []Line          `json:"stages"` // in the order of a step
+	Ops      []Line          `json:"ops"`    // most time first
+	PerStep  Counts          `json:"per_step"`
+	Copies   []kernel.Copies `json:"copies"` // across the bus since the device was opened, by what they carried; a step makes none
 
 	profile *kernel.Profile
 	stageOf []Stage
@@ -109,7 +110,7 @@ func Measure(dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int
 		actions = float64(m.Actions) / float64(m.Trajectory)
 	}
 	l := New(p, roof, actions)
-	l.Device, l.PerStep, l.Memory = dev.Name(), counts, r.Memory()
+	l.Device, l.PerStep, l.Memory, l.Copies = dev.Name(), counts, r.Memory(), dev.Counters().Tagged()
 	return l, nil
 }
 

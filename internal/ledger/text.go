@@ -158,6 +158,21 @@ func (l *Ledger) notes(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "a plain step: launches %s, waits %s, copies in %s (%s B), out %s (%s B), device allocations %s, Go heap objects %s (%s B)\n", number(c.Launches), number(c.Waits),
 		number(c.CopiesIn), number(c.BytesIn), number(c.CopiesOut), number(c.BytesOut), number(c.Allocations), number(c.HeapObjects), number(c.HeapBytes))
+	for i, k := range l.Copies {
+		lead, way := "", "in"
+		if i == 0 {
+			lead = "copies since the device was opened: "
+		}
+		if k.Out {
+			way = "out"
+		}
+		fmt.Fprintf(b, "%s%s %d × %s B %s", lead, k.Tag, k.Count, number(float64(k.Bytes)/float64(k.Count)), way)
+		if i < len(l.Copies)-1 {
+			fmt.Fprint(b, ", ")
+		} else {
+			fmt.Fprintln(b)
+		}
+	}
 	noise := ""
 	if l.Overhead < 0 {
 		noise = ", less than steps differ among themselves"

@@ -167,9 +167,8 @@ type function struct {
 }
 
 // copyIn moves host memory to the device and waits, so that the source may be reused.
-func (d *Device) copyIn(dst uint64, src unsafe.Pointer, bytes int) error {
-	d.counters.CopiesIn++
-	d.counters.BytesIn += int64(bytes)
+func (d *Device) copyIn(tag string, dst uint64, src unsafe.Pointer, bytes int) error {
+	d.counters.Copied(tag, false, bytes)
 	d.counters.Waits++
 	return d.ctx.Do(func() error {
 		if err := d.ctx.CopyIn(dst, src, bytes, d.stream); err != nil {
@@ -180,9 +179,8 @@ func (d *Device) copyIn(dst uint64, src unsafe.Pointer, bytes int) error {
 }
 
 // copyOut moves device memory to the host and waits for it.
-func (d *Device) copyOut(dst unsafe.Pointer, src uint64, bytes int) error {
-	d.counters.CopiesOut++
-	d.counters.BytesOut += int64(bytes)
+func (d *Device) copyOut(tag string, dst unsafe.Pointer, src uint64, bytes int) error {
+	d.counters.Copied(tag, true, bytes)
 	d.counters.Waits++
 	return d.ctx.Do(func() error {
 		if err := d.ctx.CopyOut(dst, src, bytes, d.stream); err != nil {

@@ -217,26 +217,26 @@ func (r *runner) Run() error {
 // SetControl changes the schedules' block.
 func (r *runner) SetControl(c kernel.Control) error {
 	b := packControl(c)
-	return r.d.copyIn(r.blocks.at+controlAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
+	return r.d.copyIn("control", r.blocks.at+controlAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
 }
 
 // State reads what the next step starts from.
 func (r *runner) State() (kernel.State, error) {
 	var b state
-	err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+stateAt, int(unsafe.Sizeof(b)))
+	err := r.d.copyOut("state", unsafe.Pointer(&b), r.blocks.at+stateAt, int(unsafe.Sizeof(b)))
 	return b.unpack(), err
 }
 
 // SetState puts the runner where a checkpoint left it.
 func (r *runner) SetState(s kernel.State) error {
 	b := packState(s.Normal())
-	return r.d.copyIn(r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
+	return r.d.copyIn("state", r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
 }
 
 // TakeMetrics reads the sums and clears them, all but the mark of a bad step.
 func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	var b metrics
-	if err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
+	if err := r.d.copyOut("metrics", unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
 		return kernel.Metrics{}, err
 	}
 	sums := int(unsafe.Offsetof(b.badStep)) / 4
@@ -250,7 +250,7 @@ func (r *runner) ReadBatch(t *kernel.Tensor, dst any) error {
 	if err != nil {
 		return err
 	}
-	return r.d.copyOut(p, m.at, m.bytes)
+	return r.d.copyOut(t.Name, p, m.at, m.bytes)
 }
 
 // WriteBatch replaces a Batch tensor.
@@ -259,7 +259,7 @@ func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
 	if err != nil {
 		return err
 	}
-	return r.d.copyIn(m.at, p, m.bytes)
+	return r.d.copyIn(t.Name, m.at, p, m.bytes)
 }
 
 func (r *runner) rows(t *kernel.Tensor, host any) (memory, unsafe.Pointer, error) {
@@ -285,13 +285,13 @@ func (r *runner) rows(t *kernel.Tensor, host any) (memory, unsafe.Pointer, error
 
 // ReadGrad copies the last step's summed gradient, which the optimizer left in lane 0.
 func (r *runner) ReadGrad(dst []float32) error {
-	return r.sets[0].read(r.sets[0].grads, dst)
+	return r.sets[0].read("gradient", r.sets[0].grads, dst)
 }
 
 // FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
 func (r *runner) FirstBad() (string, error) {
 	var b metrics
-	if err := r.d.copyOut(unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
+	if err := r.d.copyOut("metrics", unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
 		return "", err
 	}
 	saved, err := r.State()
@@ -338,7 +338,7 @@ func (r *runner) launchOp(i int) error {
 func (r *runner) finite(t *kernel.Tensor) (bool, error) {
 	span := (t.Rows()-1)*t.Stride + t.Cols()
 	host := make([]float32, span)
-	if err := r.d.copyOut(unsafe.Pointer(&host[0]), r.address(t), 4*span); err != nil {
+	if err := r.d.copyOut(t.Name, unsafe.Pointer(&host[0]), r.address(t), 4*span); err != nil {
 		return false, err
 	}
 	for row := range t.Rows() {

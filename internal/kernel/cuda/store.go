@@ -46,40 +46,40 @@ func (s *store) size(n int) error {
 	return nil
 }
 
-func (s *store) read(m memory, dst []float32) error {
+func (s *store) read(tag string, m memory, dst []float32) error {
 	if err := s.size(len(dst)); err != nil {
 		return err
 	}
-	return s.d.copyOut(unsafe.Pointer(unsafe.SliceData(dst)), m.at, 4*len(dst))
+	return s.d.copyOut(tag, unsafe.Pointer(unsafe.SliceData(dst)), m.at, 4*len(dst))
 }
 
-func (s *store) write(m memory, src []float32) error {
+func (s *store) write(tag string, m memory, src []float32) error {
 	if err := s.size(len(src)); err != nil {
 		return err
 	}
-	return s.d.copyIn(m.at, unsafe.Pointer(unsafe.SliceData(src)), 4*len(src))
+	return s.d.copyIn(tag, m.at, unsafe.Pointer(unsafe.SliceData(src)), 4*len(src))
 }
 
 // ReadWeights copies the flat buffer out.
-func (s *store) ReadWeights(dst []float32) error { return s.read(s.weights, dst) }
+func (s *store) ReadWeights(dst []float32) error { return s.read("weights", s.weights, dst) }
 
 // WriteWeights replaces the flat buffer.
-func (s *store) WriteWeights(src []float32) error { return s.write(s.weights, src) }
+func (s *store) WriteWeights(src []float32) error { return s.write("weights", s.weights, src) }
 
 // ReadMoments copies the optimizer's moments out.
 func (s *store) ReadMoments(m, v []float32) error {
-	if err := s.read(s.m, m); err != nil {
+	if err := s.read("moments", s.m, m); err != nil {
 		return err
 	}
-	return s.read(s.v, v)
+	return s.read("moments", s.v, v)
 }
 
 // WriteMoments replaces the optimizer's moments.
 func (s *store) WriteMoments(m, v []float32) error {
-	if err := s.write(s.m, m); err != nil {
+	if err := s.write("moments", s.m, m); err != nil {
 		return err
 	}
-	return s.write(s.v, v)
+	return s.write("moments", s.v, v)
 }
 
 // CopyWeights takes another store's weights without leaving the card.
