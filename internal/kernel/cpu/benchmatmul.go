@@ -143,13 +143,12 @@ func layerCall(kind string, rows, in, out int) *gemmArgs {
 
 // matrix returns n floats between -1 and 1 that start at a cache line, as the step's buffers do.
 func matrix(n int) unsafe.Pointer {
-	buf := make([]float32, n+15)
+	buf := aligned(max(n, hugePage/4))[:n] // on large pages, as the step's are
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	for i := range buf {
 		buf[i] = 2*rng.Float32() - 1
 	}
-	first := unsafe.Pointer(unsafe.SliceData(buf))
-	return unsafe.Add(first, -uintptr(first)&63)
+	return unsafe.Pointer(unsafe.SliceData(buf))
 }
 
 func (g *gemmArgs) flop() float64 { return 2 * float64(g.m) * float64(g.n) * float64(g.k) }

@@ -87,19 +87,32 @@ type packed struct {
 
 // NewStore allocates a weight set.
 func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
-	s := &store{layout: l, prims: d.prims, weights: aligned(l.Len), packs: make([]packed, len(l.Params))}
+	sizes := []int{l.Len}
+	for _, p := range l.Params {
+		if len(p.Shape) == 2 {
+			n, k := p.Shape[0], p.Shape[1]
+			sizes = append(sizes, packedLen(n, k), packedLen(k, n))
+		}
+	}
+	if train {
+		for range 2 + d.lanes { // moments and gradients
+			sizes = append(sizes, l.Len)
+		}
+	}
+	mem := newSlab(sizes...)
+	d.counters.Allocations++
+	s := &store{layout: l, prims: d.prims, weights: mem.take(l.Len), packs: make([]packed, len(l.Params))}
 	for i, p := range l.Params {
 		if len(p.Shape) == 2 {
 			n, k := p.Shape[0], p.Shape[1]
-			s.packs[i] = packed{aligned(packedLen(n, k)), aligned(packedLen(k, n))}
+			s.packs[i] = packed{mem.take(packedLen(n, k)), mem.take(packedLen(k, n))}
 		}
 	}
-	d.counters.Allocations++
 	if train {
-		s.m, s.v = aligned(l.Len), aligned(l.Len)
+		s.m, s.v = mem.take(l.Len), mem.take(l.Len)
 		s.lanes = make([][]float32, d.lanes)
 		for i := range s.lanes {
-			s.lanes[i] = aligned(l.Len)
+			s.lanes[i] = mem.take(l.Len)
 		}
 	}
 	return s, nil
@@ -179,13 +192,6 @@ func copyAll(dst, src []float32) error {
 	}
 	copy(dst, src)
 	return nil
-}
-
-// aligned allocates n floats that start at a cache line.
-func aligned(n int) []float32 {
-	buf := make([]float32, n+15)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf)))%64) / 4
-	return buf[at:][:n:n]
 }
 
 // ints views floats as integers of the same width.

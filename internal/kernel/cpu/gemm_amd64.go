@@ -14,11 +14,13 @@ import (
 
 // tile is what the assembly reads: t.tiles tiles of t.rows rows, one below the other, over one strip
 // of columns. Strides count bytes. The assembly moves a and r down as it goes, past the end of their
-// matrices after the last tile; they are not pointers so that the collector never sees them there.
+// matrices after the last tile, and b stands past its end where k is 0; they are not pointers, so that
+// the collector never sees them there. The caller's gemmArgs keeps the matrices alive.
 type tile struct {
 	c                       unsafe.Pointer
 	a                       uintptr
-	b, bias                 unsafe.Pointer
+	b                       uintptr
+	bias                    unsafe.Pointer
 	r                       uintptr
 	rows, tiles, k          int
 	ldc, ars, aks, bks, ldr int
@@ -102,7 +104,7 @@ func cut(k, d, blocks int) (from, to int) {
 // gemmBlock adds the products of l in [from, to) to rows [i, i+rows) of C.
 func gemmBlock(g *gemmArgs, width, i, rows, from, to int) {
 	for j := 0; j < g.n; j += width {
-		b := unsafe.Add(g.b, (j/panel*g.bps+from*g.bks+j%panel)*4)
+		b := uintptr(g.b) + uintptr(j/panel*g.bps+from*g.bks+j%panel)*4
 		gemmStrip(g, width, i, rows, from, to, j, b, g.bks)
 	}
 }
@@ -120,14 +122,14 @@ func gemmCopied(g *gemmArgs, width, from, to int) {
 			b, bks = g.scratch, panel
 		}
 		for j := p; j < min(p+panel, g.n); j += width {
-			gemmStrip(g, width, 0, g.m, from, to, j, unsafe.Add(b, (j-p)*4), bks)
+			gemmStrip(g, width, 0, g.m, from, to, j, uintptr(unsafe.Add(b, (j-p)*4)), bks)
 		}
 	}
 }
 
 // gemmStrip adds the products of l in [from, to) to rows [i, i+rows) of the strip of C at column j.
 // b is that strip of B from row `from` on, its rows bks floats apart.
-func gemmStrip(g *gemmArgs, width, i, rows, from, to, j int, b unsafe.Pointer, bks int) {
+func gemmStrip(g *gemmArgs, width, i, rows, from, to, j int, b uintptr, bks int) {
 	c := unsafe.Add(g.c, (i*g.ldc+j)*4)
 	t := tile{
 		c: c, a: uintptr(unsafe.Add(g.a, (i*g.ars+from*g.aks)*4)), b: b,

@@ -102,7 +102,8 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	}
 	r.lanes = min(d.lanes, p.Shards())
 	for range d.workers {
-		r.workers = append(r.workers, &worker{p: d.prims, arena: aligned(p.ShardLen), scratch: aligned(b.scratch),
+		mem := newSlab(p.ShardLen, b.scratch)
+		r.workers = append(r.workers, &worker{p: d.prims, arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
 			words: make([]uint64, b.words), ctl: &r.ctl, state: &r.state})
 	}
 	d.counters.Allocations++
