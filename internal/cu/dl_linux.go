@@ -1,9 +1,21 @@
 package cu
 
-import "github.com/ebitengine/purego"
+import (
+	"errors"
+	"runtime"
 
+	"github.com/ebitengine/purego"
+)
+
+// dlopen stays on one thread until the loader's words for a failure are read: they belong to the thread that failed.
 func dlopen(name string) (uintptr, error) {
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil && err.Error() == "" {
+		err = errors.New(name + " cannot be opened")
+	}
+	return handle, err
 }
 
 func dlsym(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }
