@@ -118,10 +118,16 @@ func (p *Plan) param(m map[weightKey]*kernel.Tensor, sp kernel.Space, set, param
 	return t
 }
 
-func (p *Plan) op(o kernel.Op)     { p.prog.PerShard = append(p.prog.PerShard, o) }
-func (p *Plan) reverse(f func())   { p.tape = append(p.tape, f) }
-func (p *Plan) Once(o kernel.Op)   { p.prog.Once = append(p.prog.Once, o) }
+func (p *Plan) op(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o) }
+
+// reverse puts an op's reversal on the tape.
+func (p *Plan) reverse(f func()) { p.tape = append(p.tape, f) }
+
+// Append records an op that has no gradient.
 func (p *Plan) Append(o kernel.Op) { p.op(o) }
+
+// Once records an op that runs once a step, after all shards.
+func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
 // Backward reverses the tape: every op recorded so far whose result has a gradient emits its own.
 func (p *Plan) Backward() {
