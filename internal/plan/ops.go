@@ -24,7 +24,7 @@ func (p *Plan) Linear(name string, x, w, bias, residual *kernel.Tensor) *kernel.
 		if dw := p.gradWeight(w); dw != nil {
 			p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
 		}
-		if p.needsGrad(x) {
+		if !p.data(x) {
 			dx, acc := p.contribute(x)
 			p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Accumulate: acc})
 		}
@@ -33,10 +33,7 @@ func (p *Plan) Linear(name string, x, w, bias, residual *kernel.Tensor) *kernel.
 	return y
 }
 
-// needsGrad: features come from data, everything else from weights.
-func (p *Plan) needsGrad(x *kernel.Tensor) bool { return !p.data(x) }
-
-// data reports whether x was made by an op that has no gradient.
+// data reports whether x comes from instances alone, by an op without a gradient or from the host.
 func (p *Plan) data(x *kernel.Tensor) bool {
 	for _, o := range p.prog.PerShard {
 		made := false
