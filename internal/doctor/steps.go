@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
@@ -10,15 +11,7 @@ import (
 
 // union merges spans that overlap or touch.
 func union(list []span) []span {
-	slices.SortFunc(list, func(a, b span) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	out := list[:0]
 	for _, s := range list {
 		if s.end <= s.start {
@@ -78,15 +71,7 @@ func total(list []span) int64 {
 // tidySteps orders the steps and drops one that overlaps an earlier one, as a second thread or a
 // repeated recording leaves them: a moment belongs to one step.
 func tidySteps(list []window) []window {
-	slices.SortFunc(list, func(a, b window) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(a, b window) int { return cmp.Compare(a.start, b.start) })
 	out := list[:0]
 	for _, w := range list {
 		if w.end > w.start && (len(out) == 0 || w.start >= out[len(out)-1].end) {
