@@ -18,6 +18,7 @@ type State struct {
 	Beta2T    float64 // β2^Step, likewise
 	EMA       float64 // running mean of batch costs
 	EMASteps  uint64  // batches in it
+	Part      uint64  // parts of the update under way that are done, where AdamW.Every > 1
 }
 
 // Normal is the state with β^t made 1 where no step has been taken, so that the zero State is a start.
@@ -39,9 +40,16 @@ type Metrics struct {
 	Entropy    float64 // Σ over trajectories of the mean entropy of their decisions
 	Actions    int64   // decode steps taken
 	GradNorm   float64 // Σ over steps of the gradient norm before clipping
+	Heads      [2]HeadSums
 	// BadStep is 1 + the first step whose gradient norm was not finite, 0 when none was. It stays for
 	// the runner's life: that step and every later one leave weights, moments, Step and β^t alone.
 	BadStep int64
+}
+
+// HeadSums are a classifier's: the sum of its losses, its labels and how many of them it hit.
+type HeadSums struct {
+	Loss         float64
+	Labels, Hits int64
 }
 
 // Store is a device's copy of one weight set, with gradients and moments where it is trained.
@@ -77,8 +85,8 @@ type Runner interface {
 	SetState(State) error
 	// TakeMetrics reads the sums and clears them, BadStep excepted.
 	TakeMetrics() (Metrics, error)
-	// ReadBatch and WriteBatch move whole Batch tensors, Program.Batch rows of Len/Shape[0] elements;
-	// []float32 or []int32 by the tensor's type.
+	// ReadBatch and WriteBatch move whole Batch tensors, Program.Batch rows of Len/Shape[0] elements, or whole Data
+	// tensors; []float32 or []int32 by the tensor's type.
 	ReadBatch(t *Tensor, dst any) error
 	WriteBatch(t *Tensor, src any) error
 	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
@@ -89,6 +97,23 @@ type Runner interface {
 	FirstBad() (string, error)
 	Memory() int64 // bytes the runner holds
 	Close() error
+}
+
+// Slab is host memory for what one step is fed: a slice for each tensor, whole, as WriteBatch takes it. Page-locked where a
+// device reads it itself.
+type Slab struct {
+	Ints [][]int32
+	ID   int // the runner's, from 0
+}
+
+// Feeder is a runner whose inputs come from the host while it runs. All of its methods belong to the goroutine that drives the device.
+type Feeder interface {
+	// NewSlabs reserves n slabs for these Batch tensors, all integers. They are the runner's and go with it.
+	NewSlabs(ts []*Tensor, n int) ([]*Slab, error)
+	// Feed queues a copy of the slab, which may pass beside the step under way, and then one step that reads it.
+	Feed(s *Slab) error
+	// Taken waits until the device has read the slab, which may then be filled again.
+	Taken(s *Slab) error
 }
 
 // Teller is a runner that can say which paths its program takes.

@@ -1,9 +1,11 @@
 package kernel
 
-// Linear: Y[M,N] = X[M,K]·Wᵀ + Bias + Residual, with W stored [N,K] (out × in). Bias and
-// Residual may be nil. X may be a column view.
+// Linear: Y[M,N] = Residual + drop(X[M,K]·Wᵀ + Bias), with W stored [N,K] (out × in). Bias and
+// Residual may be nil; nothing is dropped where Drop.Rate is 0. X may be a column view. With Pre, instead,
+// Pre = X·Wᵀ + Bias is kept for the gradient and Y = GELU(Pre); then Residual is nil and Drop.Rate 0.
 type Linear struct {
-	Y, X, W, Bias, Residual *Tensor
+	Y, X, W, Bias, Residual, Pre *Tensor
+	Drop                         Drop
 }
 
 // Dims returns M, K and N.
@@ -15,7 +17,7 @@ func (o *Linear) Kind() string { return "linear" }
 // Args visits the tensors.
 func (o *Linear) Args(f func(*Tensor, Access)) {
 	visit(f, Read, o.X, o.W, o.Bias, o.Residual)
-	visit(f, Write, o.Y)
+	visit(f, Write, o.Y, o.Pre)
 }
 
 // Cost counts 2·M·K·N.
@@ -24,10 +26,11 @@ func (o *Linear) Cost() Cost {
 	return Cost{2 * int64(m) * int64(k) * int64(n), bytesOf(o)}
 }
 
-// LinearGradX: DX[M,K] (+)= DY[M,N]·W.
+// LinearGradX: DX[M,K] (+)= DY[M,N]·W. With Pre, whose GELU the linear read as X, it goes on through that:
+// DX = (DY·W)·GELU'(Pre); then Accumulate is false.
 type LinearGradX struct {
-	DX, DY, W  *Tensor
-	Accumulate bool
+	DX, DY, W, Pre *Tensor
+	Accumulate     bool
 }
 
 // Kind names the op.
@@ -35,7 +38,7 @@ func (o *LinearGradX) Kind() string { return "linear.dx" }
 
 // Args visits the tensors.
 func (o *LinearGradX) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.DY, o.W)
+	visit(f, Read, o.DY, o.W, o.Pre)
 	visit(f, written(o.Accumulate), o.DX)
 }
 
@@ -130,29 +133,6 @@ func (o *GLUGrad) Args(f func(*Tensor, Access)) { visit(f, Read, o.DY, o.G); vis
 
 // Cost counts nine operations an output.
 func (o *GLUGrad) Cost() Cost { return Cost{9 * int64(o.DY.Len()), bytesOf(o)} }
-
-// Dropout: Y = Residual + X·mask/(1-Rate). The mask is Philox by (global instance, Site, element), so the
-// gradient makes it again: DX = DY·mask/(1-Rate) is the same op without a residual. Element e = node·D + column of
-// instance i is kept when rng.Float(word e%4 of Philox(Seed, index i, draw Site<<24|e/4, rng.Dropout)) >= Rate.
-type Dropout struct {
-	Y, X, Residual *Tensor
-	Rate           float32
-	Site           int // which dropout of the model
-	Nodes          int // rows an instance
-	Seed           uint64
-}
-
-// Kind names the op.
-func (o *Dropout) Kind() string { return "dropout" }
-
-// Args visits the tensors.
-func (o *Dropout) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.X, o.Residual)
-	visit(f, Write, o.Y)
-}
-
-// Cost counts three operations an element.
-func (o *Dropout) Cost() Cost { return Cost{3 * int64(o.X.Len()), bytesOf(o)} }
 
 // MeanNodes: Y[B,D] = mean over an instance's nodes of X[B,N,D].
 type MeanNodes struct {

@@ -8,12 +8,18 @@ package kernel
 //	m = Beta1·m + (1-Beta1)·g;  v = Beta2·v + (1-Beta2)·g²
 //	w -= lr·(m/(1-Beta1^t)/(sqrt(v/(1-Beta2^t))+Eps) + Decay·w), biases and norms included
 //
-// lr is the control block's, times min(1, t/Warmup) where Warmup > 0.
+// lr is the control block's, times min(1, t/Warmup) where Warmup > 0. Where Total > 0 and t > Warmup it follows a cosine from there to
+// Floor times the control block's at step Total: c·(Floor + (1-Floor)·(1+cos(π·(t-Warmup)/(Total-Warmup)))/2), t at most Total.
+//
+// With Every > 1 a step is one of Every parts of an update: gradients are added up over the parts, and the last part, State.Part = Every-1,
+// clips and applies their sum.
 type AdamW struct {
 	Layout              *Layout
 	Beta1, Beta2        float64
 	Eps, Decay, MaxNorm float32 // MaxNorm 0: no clipping
-	Warmup              int
+	Warmup, Total       int
+	Floor               float32
+	Every               int // 0 and 1: every step updates
 }
 
 // Kind names the op.
@@ -45,3 +51,17 @@ func (o *Tally) Args(f func(*Tensor, Access)) {
 
 // Cost counts nothing worth the name.
 func (o *Tally) Cost() Cost { return Cost{0, bytesOf(o)} }
+
+// TallyTokens adds a classifier's sums to Metrics.Heads, row by row in order. Rows past the batch's end are not counted.
+type TallyTokens struct {
+	Sums *Tensor // [B,3G], as CrossEntropy leaves them; G at most len(Metrics.Heads)
+}
+
+// Kind names the op.
+func (o *TallyTokens) Kind() string { return "tally.tokens" }
+
+// Args visits the tensors.
+func (o *TallyTokens) Args(f func(*Tensor, Access)) { visit(f, Read, o.Sums) }
+
+// Cost counts nothing worth the name.
+func (o *TallyTokens) Cost() Cost { return Cost{0, bytesOf(o)} }

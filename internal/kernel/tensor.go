@@ -29,6 +29,7 @@ const (
 	Batch               // one row an instance of the whole batch: survives the step, readable by the host
 	Weight              // a parameter, in the flat buffer of weight set Set
 	Grad                // a parameter's gradient, laid out as the weights
+	Data                // whole, the same for every shard: the host writes it before the first step, no op does
 )
 
 // Tensor is a handle: a shape and a place. Offset counts elements from the start of its space; for a column
@@ -44,6 +45,9 @@ type Tensor struct {
 	Stride int     // elements between rows of the last dimension; Cols() when dense
 	Parent *Tensor // the tensor this one is a column view of, or nil
 	ID     int     // unique in its program
+	// Compact lets a device that multiplies in bf16 hold the elements in bf16 too; Shard space only. Elsewhere
+	// it means nothing, so an op must give the same result within that rounding either way.
+	Compact bool
 }
 
 // Len is the number of elements.

@@ -9,28 +9,65 @@ import (
 
 // Linear records y = x·wᵀ + bias + residual; bias and residual may be nil.
 func (p *Plan) Linear(name string, x, w, bias, residual *kernel.Tensor) *kernel.Tensor {
-	if x.Cols() != w.Shape[1] {
-		panic(fmt.Sprintf("plan: linear %s: input %v, weight %v", name, x, w))
-	}
-	shape := append([]int(nil), x.Shape...)
-	shape[len(shape)-1] = w.Shape[0]
-	y := p.Shard(name, shape...)
-	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Residual: residual})
+	return p.LinearDrop(name, x, w, bias, residual, kernel.Drop{})
+}
+
+// LinearDrop records y = residual + drop(x·wᵀ + bias); bias and residual may be nil.
+func (p *Plan) LinearDrop(name string, x, w, bias, residual *kernel.Tensor, drop kernel.Drop) *kernel.Tensor {
+	y := p.dense(name, x, w)
+	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Residual: residual, Drop: drop})
 	p.reverse(func() {
 		if !p.ready[y] {
 			return
 		}
 		dy := p.Grad(y)
-		if dw := p.gradWeight(w); dw != nil {
-			p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
+		if drop.Rate > 0 {
+			kept := Compact(p.Shard("d."+name+".kept", y.Shape...))
+			p.op(&kernel.Dropout{Y: kept, X: dy, Drop: drop})
+			dy = kept
 		}
-		if !p.data(x) {
-			dx, acc := p.contribute(x)
-			p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Accumulate: acc})
-		}
+		p.reverseLinear(x, w, bias, dy)
 		p.share(residual, y)
 	})
 	return y
+}
+
+// LinearGELU records y = GELU(x·wᵀ + bias). What reads y must be linear: its gradient goes on through the GELU in one op.
+func (p *Plan) LinearGELU(name string, x, w, bias *kernel.Tensor) *kernel.Tensor {
+	y, pre := Compact(p.dense(name, x, w)), Compact(p.dense(name+".pre", x, w))
+	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Pre: pre})
+	p.gelu[y] = pre
+	p.reverse(func() {
+		if p.ready[y] { // the gradient of pre by then: see reverseLinear
+			p.reverseLinear(x, w, bias, p.Grad(y))
+		}
+	})
+	return y
+}
+
+// dense is the result of x times a weight.
+func (p *Plan) dense(name string, x, w *kernel.Tensor) *kernel.Tensor {
+	if x.Cols() != w.Shape[1] {
+		panic(fmt.Sprintf("plan: linear %s: input %v, weight %v", name, x, w))
+	}
+	shape := append([]int(nil), x.Shape...)
+	shape[len(shape)-1] = w.Shape[0]
+	return p.Shard(name, shape...)
+}
+
+// reverseLinear records the gradients of x·wᵀ + bias. Where x is a GELU its gradient buffer is given that of what the GELU was applied to.
+func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
+	if dw := p.gradWeight(w); dw != nil {
+		p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
+	}
+	if p.data(x) {
+		return
+	}
+	dx, acc := p.contribute(x)
+	if p.gelu[x] != nil && acc {
+		panic("plan: the GELU " + x.Name + " is read twice")
+	}
+	p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Pre: p.gelu[x], Accumulate: acc})
 }
 
 // data reports whether x comes from instances alone, by an op without a gradient or from the host.
@@ -108,7 +145,8 @@ func (p *Plan) GLU(name string, g *kernel.Tensor) *kernel.Tensor {
 func (p *Plan) Dropout(name string, x, residual *kernel.Tensor, rate float32, site int, seed uint64) *kernel.Tensor {
 	y := p.Shard(name, x.Shape...)
 	nodes := x.Shape[1]
-	p.op(&kernel.Dropout{Y: y, X: x, Residual: residual, Rate: rate, Site: site, Nodes: nodes, Seed: seed})
+	drop := kernel.Drop{Rate: rate, Site: site, Nodes: nodes, Seed: seed}
+	p.op(&kernel.Dropout{Y: y, X: x, Residual: residual, Drop: drop})
 	p.reverse(func() {
 		if !p.ready[y] {
 			return
@@ -117,7 +155,7 @@ func (p *Plan) Dropout(name string, x, residual *kernel.Tensor, rate float32, si
 		if acc {
 			panic("plan: dropout input used twice")
 		}
-		p.op(&kernel.Dropout{Y: dx, X: p.Grad(y), Rate: rate, Site: site, Nodes: nodes, Seed: seed})
+		p.op(&kernel.Dropout{Y: dx, X: p.Grad(y), Drop: drop})
 		p.share(residual, y)
 	})
 	return y

@@ -17,7 +17,8 @@ type Plan struct {
 	prog  *kernel.Program
 	tape  []func()
 	grads map[*kernel.Tensor]*kernel.Tensor
-	ready map[*kernel.Tensor]bool // gradients that hold something already
+	ready map[*kernel.Tensor]bool           // gradients that hold something already
+	gelu  map[*kernel.Tensor]*kernel.Tensor // results of a GELU: what it was applied to
 	w, dw map[weightKey]*kernel.Tensor
 }
 
@@ -28,7 +29,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	shard := min(max(1, dev.ShardSize(nodes)), batch)
 	return &Plan{
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
-		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{},
+		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
 	}
 }
@@ -77,6 +78,17 @@ func (p *Plan) Rows(name string, shape ...int) *kernel.Tensor {
 // RowInts is Rows for integers.
 func (p *Plan) RowInts(name string, shape ...int) *kernel.Tensor {
 	return p.newTensor(name, kernel.I32, kernel.Batch, shape)
+}
+
+// Whole makes an integer tensor that the host writes before the first step and every shard reads.
+func (p *Plan) Whole(name string, n int) *kernel.Tensor {
+	return p.newTensor(name, kernel.I32, kernel.Data, []int{n})
+}
+
+// Compact lets devices that compute in bf16 hold t, and its gradient, in bf16. Returns t.
+func Compact(t *kernel.Tensor) *kernel.Tensor {
+	t.Compact = true
+	return t
 }
 
 // Columns is a view of columns [from, to) of t.
@@ -145,6 +157,7 @@ func (p *Plan) Grad(t *kernel.Tensor) *kernel.Tensor {
 	g, ok := p.grads[t]
 	if !ok {
 		g = p.Shard("d."+t.Name, t.Shape...)
+		g.Compact = t.Compact
 		p.grads[t] = g
 	}
 	return g

@@ -12,15 +12,20 @@ type Purpose uint32
 
 // The purposes in use. The values are fixed: they are part of the counter.
 const (
-	Instances      Purpose = 1 // instances that `gen` and `solve` make
-	TrainInstances Purpose = 2 // instances that a training run learns from
-	ValidInstances Purpose = 3 // the validation set, which picks the best checkpoint
-	TestInstances  Purpose = 4 // the test set, apart from the validation set
-	EvalInstances  Purpose = 5 // the rollout baseline's evaluation set
-	Actions        Purpose = 6 // sampled actions
-	Weights        Purpose = 7 // initial weights
-	Dropout        Purpose = 8 // dropout masks
-	Search         Purpose = 9 // randomised local search
+	Instances      Purpose = 1  // instances that `gen` and `solve` make
+	TrainInstances Purpose = 2  // instances that a training run learns from
+	ValidInstances Purpose = 3  // the validation set, which picks the best checkpoint
+	TestInstances  Purpose = 4  // the test set, apart from the validation set
+	EvalInstances  Purpose = 5  // the rollout baseline's evaluation set
+	Actions        Purpose = 6  // sampled actions
+	Weights        Purpose = 7  // initial weights
+	Dropout        Purpose = 8  // dropout masks
+	Search         Purpose = 9  // randomised local search
+	Goals          Purpose = 10 // which goals train and which test
+	Regions        Purpose = 11 // sequences that an in-context agent learns from
+	Learner        Purpose = 12 // a source learner: its actions, its minibatches
+	Agent          Purpose = 13 // an in-context agent's actions
+	TestRegions    Purpose = 14 // sequences of held-out goals
 )
 
 const (

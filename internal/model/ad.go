@@ -1,0 +1,149 @@
+package model
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+)
+
+// ADConfig is the shape of the in-context agent.
+type ADConfig struct {
+	Width, Heads, Layers int
+	Feed                 int // width of the feed-forward layer
+	Positions            int // rows of the position table: the longest context
+	Size                 int // cells along a side of the room
+	Actions              int
+	Dropout              float32 // after the attention and feed-forward outputs
+	AttentionDropout     float32 // of attention's probabilities
+	DropoutKey           uint64
+}
+
+// AD is the in-context agent: a pre-norm causal transformer over transitions and markers. Every token is the sum of its
+// fields' embeddings; one head names the next action, another the next token's type.
+type AD struct {
+	cfg          ADConfig
+	layout       kernel.Layout
+	tables       [kernel.TokenFields]int
+	layers       []adLayer
+	normG, normB int
+	headW, headB int
+}
+
+type adLayer struct {
+	norm1G, norm1B, qkv, outW, outB        int
+	norm2G, norm2B, upW, upB, downW, downB int
+}
+
+// Dropout sites of a layer, in order: attention, its output, the feed-forward output.
+const adSites = 3
+
+// NewAD lays out the parameters.
+func NewAD(cfg ADConfig) (*AD, error) {
+	switch {
+	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.Feed < 1 || cfg.Positions < 1 || cfg.Size < 1 || cfg.Actions < 1:
+		return nil, fmt.Errorf("model AD: width %d, heads %d, layers %d, feed-forward %d, positions %d, size %d and actions %d must be at least 1",
+			cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed, cfg.Positions, cfg.Size, cfg.Actions)
+	case cfg.Width%cfg.Heads != 0:
+		return nil, fmt.Errorf("model AD: tf_n_embd %d is not divisible by tf_n_head %d", cfg.Width, cfg.Heads)
+	case cfg.Layers*adSites > 256:
+		return nil, fmt.Errorf("model AD: %d layers; the dropout masks number at most %d", cfg.Layers, 256/adSites)
+	}
+	m := &AD{cfg: cfg}
+	d := cfg.Width
+	add := m.layout.Add
+	linear := func(name string, in, out int) (w, b int) {
+		return add(name+".weight", kernel.InitUniform, in, out, in), add(name+".bias", kernel.InitUniform, in, out)
+	}
+	norm := func(name string) (g, b int) {
+		return add(name+".weight", kernel.InitOne, d, d), add(name+".bias", kernel.InitZero, d, d)
+	}
+	for f, table := range []struct {
+		name string
+		rows int
+	}{{"x", cfg.Size}, {"y", cfg.Size}, {"action", cfg.Actions}, {"reward", 2}, {"type", kernel.TokenTypes}, {"position", cfg.Positions}} {
+		m.tables[f] = add("embed."+table.name+".weight", kernel.InitUniform, d, table.rows, d)
+	}
+	for i := range cfg.Layers {
+		var l adLayer
+		at := fmt.Sprintf("layers.%d.", i)
+		l.norm1G, l.norm1B = norm(at + "norm1")
+		l.qkv = add(at+"qkv.weight", kernel.InitUniform, d, 3*d, d)
+		l.outW, l.outB = linear(at+"out", d, d)
+		l.norm2G, l.norm2B = norm(at + "norm2")
+		l.upW, l.upB = linear(at+"up", d, cfg.Feed)
+		l.downW, l.downB = linear(at+"down", cfg.Feed, d)
+		m.layers = append(m.layers, l)
+	}
+	m.normG, m.normB = norm("norm")
+	m.headW, m.headB = linear("head", d, cfg.Actions+kernel.TokenTypes)
+	return m, nil
+}
+
+// Layout is where each parameter lies in the flat buffer.
+func (m *AD) Layout() *kernel.Layout { return &m.layout }
+
+// Config is the model's shape.
+func (m *AD) Config() ADConfig { return m.cfg }
+
+// Columns are the widths of the two heads side by side: actions, token types.
+func (m *AD) Columns() []int { return []int{m.cfg.Actions, kernel.TokenTypes} }
+
+// Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as kernel.Regions writes them.
+type Sequences struct {
+	Index, Labels, First *kernel.Tensor
+}
+
+// Encode records the network over whole rows of tokens and returns the heads' logits [B,T,Actions+TokenTypes]. train turns dropout on.
+func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
+	tokens := in.Index.Shape[1]
+	drop := func(layer, site int, rate float32) kernel.Drop {
+		if !train {
+			return kernel.Drop{}
+		}
+		return kernel.Drop{Rate: rate, Site: layer*adSites + site, Nodes: tokens, Seed: m.cfg.DropoutKey}
+	}
+	return m.record(p, in.Index, drop, func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor {
+		return p.CausalAttention(name, qkv, in.First, m.cfg.Heads, drop(layer, 0, m.cfg.AttentionDropout))
+	})
+}
+
+// Step records the network over one token a row, index [B,1,TokenFields], with the past in caches of `tokens` positions; at [B,1] says
+// where in them the token stands.
+func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
+	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
+	return m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
+		return p.CacheAttention(name, qkv, at, tokens, m.cfg.Heads)
+	})
+}
+
+// record is the network with its attention left open. The residual stream stays in fp32; all that is read by matrix products may be compact.
+func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site int, rate float32) kernel.Drop,
+	attend func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor) *kernel.Tensor {
+	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
+	tables := make([]*kernel.Tensor, len(m.tables))
+	for f, t := range m.tables {
+		tables[f] = w(t)
+	}
+	x := p.Embed("embed", index, tables...)
+	for i, l := range m.layers {
+		at := func(s string) string { return fmt.Sprintf("layers.%d.%s", i, s) }
+		h := plan.Compact(p.Norm(at("norm1"), x, w(l.norm1G), w(l.norm1B)))
+		qkv := plan.Compact(p.Linear(at("qkv"), h, w(l.qkv), nil, nil))
+		y := plan.Compact(attend(at("attention"), i, qkv))
+		x = p.LinearDrop(at("out"), y, w(l.outW), w(l.outB), x, drop(i, 1, m.cfg.Dropout))
+		h = plan.Compact(p.Norm(at("norm2"), x, w(l.norm2G), w(l.norm2B)))
+		u := p.LinearGELU(at("up"), h, w(l.upW), w(l.upB))
+		x = p.LinearDrop(at("down"), u, w(l.downW), w(l.downB), x, drop(i, 2, m.cfg.Dropout))
+	}
+	h := plan.Compact(p.Norm("norm", x, w(m.normG), w(m.normB)))
+	return p.Linear("head", h, w(m.headW), w(m.headB), nil)
+}
+
+// FLOPs is the work of one forward pass over a row that is one sequence of t tokens, by formula (a multiply-add is two operations);
+// attention is counted over the pairs that causality leaves.
+func (m *AD) FLOPs(t int) int64 {
+	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
+	layer := 2*d*3*d + 2*d*d + 4*d*f
+	return n*(int64(m.cfg.Layers)*layer+2*d*int64(m.cfg.Actions+kernel.TokenTypes)) + int64(m.cfg.Layers)*4*d*n*(n+1)/2
+}

@@ -1,0 +1,71 @@
+package plan
+
+import "haul/internal/kernel"
+
+// Embed records the sum of table rows that index [B,T,F] names.
+func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor) *kernel.Tensor {
+	y := p.Shard(name, index.Shape[0], index.Shape[1], tables[0].Cols())
+	p.op(&kernel.Embed{Y: y, Index: index, Tables: tables})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		grads := make([]*kernel.Tensor, len(tables))
+		for i, t := range tables {
+			grads[i] = p.gradWeight(t)
+		}
+		p.op(&kernel.EmbedGrad{DTables: grads, DY: p.Grad(y), Index: index})
+	})
+	return y
+}
+
+// CausalAttention records attention over qkv [B,T,3D] within the sequences that first [B,T] marks off.
+func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int, drop kernel.Drop) *kernel.Tensor {
+	b, t, d := qkv.Shape[0], qkv.Shape[1], qkv.Shape[2]/3
+	y := p.Shard(name, b, t, d)
+	y.Compact = qkv.Compact
+	sum := p.Shard(name+".logsum", b, heads, t)
+	p.op(&kernel.CausalAttention{Y: y, LogSum: sum, QKV: qkv, First: first, Heads: heads, Drop: drop})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dqkv, acc := p.contribute(qkv)
+		if acc {
+			panic("plan: attention input used twice")
+		}
+		p.op(&kernel.CausalAttentionGrad{DQKV: dqkv, DY: p.Grad(y), Y: y, LogSum: sum, QKV: qkv, First: first, Heads: heads, Drop: drop})
+	})
+	return y
+}
+
+// CacheAttention records one step of attention over what earlier steps left in caches of `tokens` positions.
+func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads int) *kernel.Tensor {
+	b, d := qkv.Shape[0], qkv.Shape[2]/3
+	y := p.Shard(name, b, 1, d)
+	p.op(&kernel.CacheAttention{Y: y, QKV: qkv, Keys: p.Rows(name+".keys", b, tokens, d), Values: p.Rows(name+".values", b, tokens, d),
+		At: at, Heads: heads})
+	return y
+}
+
+// CrossEntropy records the loss of classifiers side by side, each of so many columns, as the mean over the batch's tokens. With learn
+// reversing the tape starts here.
+func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
+	sums = p.Rows(name+".sums", p.B(), 3*len(columns))
+	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Sums: sums, Columns: columns, Smoothing: smoothing,
+		Weight: 1 / float32(p.Batch()*logits.Shape[1])}
+	if learn {
+		o.DLogits, _ = p.contribute(logits)
+	}
+	p.op(o)
+	return sums
+}
+
+// PPO records the clipped policy loss of out [B,A+1]; reversing the tape starts here. The spec's tensors are filled in.
+func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
+	spec.Out, spec.Sample, spec.Sums = out, sample, p.Rows("ppo.sums", p.B(), 4)
+	spec.DOut, _ = p.contribute(out)
+	spec.Weight = 1 / float32(p.Batch())
+	p.op(&spec)
+	return spec.Sums
+}
