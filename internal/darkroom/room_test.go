@@ -1,0 +1,163 @@
+package darkroom
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var nine = Room{Size: 9, Horizon: 20}
+
+func TestMove(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		size   int
+		from   Cell
+		action uint8
+		want   Cell
+	}{
+		{"stay", 9, At(4, 4), Stay, At(4, 4)},
+		{"up", 9, At(4, 4), Up, At(4, 3)},
+		{"down", 9, At(4, 4), Down, At(4, 5)},
+		{"left", 9, At(4, 4), Left, At(3, 4)},
+		{"right", 9, At(4, 4), Right, At(5, 4)},
+		{"the upper wall", 9, At(7, 0), Up, At(7, 0)},
+		{"the lower wall", 9, At(7, 8), Down, At(7, 8)},
+		{"the left wall", 9, At(0, 2), Left, At(0, 2)},
+		{"the right wall", 9, At(8, 2), Right, At(8, 2)},
+		{"the far corner of the largest room", 16, At(15, 15), Right, At(15, 15)},
+		{"the smallest room", 2, At(1, 1), Up, At(1, 0)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := (Room{Size: c.size, Horizon: 1}).Move(c.from, c.action); got != c.want {
+				t.Errorf("from %v to %v, want %v", c.from, got, c.want)
+			}
+		})
+	}
+}
+
+func TestOptimal(t *testing.T) {
+	for _, c := range []struct {
+		room Room
+		goal Goal
+		want float64
+	}{
+		{nine, At(4, 4), 20},
+		{nine, At(4, 5), 20},
+		{nine, At(3, 3), 19},
+		{nine, At(0, 0), 13},
+		{Room{9, 8}, At(0, 8), 1},
+		{Room{9, 7}, At(0, 8), 0},
+		{Room{9, 3}, At(0, 8), 0},
+		{Room{2, 5}, At(0, 0), 4},
+	} {
+		if got := c.room.Optimal(c.goal); got != c.want {
+			t.Errorf("%v, goal %v: %v, want %v", c.room, c.goal, got, c.want)
+		}
+	}
+	sum := 0.0
+	for _, g := range nine.Goals() {
+		sum += nine.Optimal(g)
+	}
+	if mean := sum / 81; math.Round(mean*100)/100 != 16.54 {
+		t.Errorf("the mean over all goals is %v, want 16.54", mean)
+	}
+}
+
+// TestOptimalIsReached searches all action sequences, by the number of rewards that a cell can still give.
+func TestOptimalIsReached(t *testing.T) {
+	for _, room := range []Room{{2, 3}, {3, 4}, {4, 2}, {5, 9}, {9, 20}, {16, 12}} {
+		for _, goal := range room.Goals() {
+			best := map[Cell]int{}
+			for range room.Horizon {
+				next := map[Cell]int{}
+				for _, c := range room.Goals() {
+					for a := range uint8(NumActions) {
+						to := room.Move(c, a)
+						gain := best[to]
+						if to == goal {
+							gain++
+						}
+						next[c] = max(next[c], gain)
+					}
+				}
+				best = next
+			}
+			if got, want := room.Optimal(goal), float64(best[room.Start()]); got != want {
+				t.Fatalf("%v, goal %v: Optimal %v, the search finds %v", room, goal, got, want)
+			}
+		}
+	}
+}
+
+func TestRoomCheck(t *testing.T) {
+	for _, c := range []struct {
+		room Room
+		want string
+	}{
+		{Room{2, 1}, ""},
+		{Room{16, MaxHorizon}, ""},
+		{Room{1, 20}, "a room of size 1: want 2 to 16"},
+		{Room{17, 20}, "a room of size 17: want 2 to 16"},
+		{Room{9, 0}, "a horizon of 0 steps: want 1 to 65536"},
+		{Room{9, MaxHorizon + 1}, "a horizon of 65537 steps: want 1 to 65536"},
+	} {
+		if diff := cmp.Diff(c.want, text(c.room.Check())); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestCellJSON(t *testing.T) {
+	out, err := json.Marshal([]Goal{At(0, 0), At(8, 3), At(15, 15)})
+	if got, want := string(out), "[[0,0],[8,3],[15,15]]"; err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for _, bad := range []string{"[1]", "[1,2,3]", "[-1,0]", "[0,16]", "3", `"a"`, "null"} {
+		var c Cell
+		if json.Unmarshal([]byte(bad), &c) == nil {
+			t.Errorf("%s was read as %v", bad, c)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	train, test := Split(9, 0, 0.9)
+	if len(train) != 73 || len(test) != 8 {
+		t.Errorf("%d and %d goals, want 73 and 8", len(train), len(test))
+	}
+	// The held-out goals of the default seed are part of every stored result.
+	if diff := cmp.Diff([]Goal{At(8, 0), At(3, 8), At(2, 1), At(1, 3), At(5, 7), At(0, 6), At(8, 6), At(2, 3)}, test); diff != "" {
+		t.Error(diff)
+	}
+	if other, _ := Split(9, 1, 0.9); slices.Equal(train, other) {
+		t.Error("two seeds gave one split")
+	}
+}
+
+func TestSplitDealsEveryCellOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(MinSize, MaxSize).Draw(t, "size")
+		seed := rapid.Uint64().Draw(t, "seed")
+		ratio := rapid.Float64Range(0, 1).Draw(t, "ratio")
+		train, test := Split(size, seed, ratio)
+		if want := int(math.Round(ratio * float64(size*size))); len(train) != want {
+			t.Fatalf("%d train goals, want %d", len(train), want)
+		}
+		all := slices.Sorted(slices.Values(slices.Concat(train, test)))
+		if diff := cmp.Diff(Room{Size: size}.Goals(), all); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
