@@ -134,7 +134,7 @@ func testDropout(t *testing.T, dev kernel.Device) {
 		c := trial{nodes: nodes, linear: true, state: kernel.State{Instances: 1<<32 - 3}} // the index passes 32 bits
 		for _, residual := range []bool{false, true} {
 			c.what, c.record = fmt.Sprintf("dropout D=%d residual=%v", d, residual), func(r *recording) {
-				o := &kernel.Dropout{Y: r.out("y", 2, nodes, d), X: r.in("x", nodes, d), Rate: 0.3, Site: i, Nodes: nodes, Seed: 1 << 40}
+				o := &kernel.Dropout{Y: r.out("y", 2, nodes, d), X: r.in("x", nodes, d), Drop: kernel.Drop{Rate: 0.3, Site: i, Nodes: nodes, Seed: 1 << 40}}
 				if residual {
 					o.Residual = r.in("residual", nodes, d)
 				}

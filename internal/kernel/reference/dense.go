@@ -7,7 +7,11 @@
 // is not in the op's comment) is no longer tested by it.
 package reference
 
-import "math"
+import (
+	"math"
+
+	"haul/internal/kernel"
+)
 
 // Float is what the functions compute in.
 type Float interface{ float32 | float64 }
@@ -40,14 +44,20 @@ func (m Matrix[F]) Slice(from, to int) Matrix[F] {
 	return Matrix[F]{m.Data[from*m.Stride:], to - from, m.Cols, m.Stride}
 }
 
-// Linear: y = x·wᵀ + bias + residual.
-func Linear[F Float](y, x, w Matrix[F], bias []F, residual Matrix[F]) {
+// Linear: y = residual + drop(x·wᵀ + bias); with pre, pre = x·wᵀ + bias and y = GELU(pre). first is the global index of the instance of
+// row 0.
+func Linear[F Float](y, pre, x, w Matrix[F], bias []F, residual Matrix[F], d kernel.Drop, first uint64) {
 	for r := range y.Rows {
 		for j := range y.Cols {
 			v := dot(x.Row(r), w.Row(j))
 			if bias != nil {
 				v += bias[j]
 			}
+			if pre.Data != nil {
+				pre.Row(r)[j] = v
+				v = gelu(v)
+			}
+			v *= droppedOf[F](d, first, r, j, y.Cols)
 			if residual.Data != nil {
 				v += residual.Row(r)[j]
 			}
@@ -56,8 +66,22 @@ func Linear[F Float](y, x, w Matrix[F], bias []F, residual Matrix[F]) {
 	}
 }
 
-// LinearGradX: dx (+)= dy·w.
-func LinearGradX[F Float](dx, dy, w Matrix[F], accumulate bool) {
+// gelu in its tanh form: x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³).
+func gelu[F Float](x F) F { return x / 2 * (1 + tanh(geluRoot*(x+geluCube*x*x*x))) }
+
+// geluSlope is gelu's derivative: (1 + tanh u)/2 + x/2·(1 - tanh² u)·u′.
+func geluSlope[F Float](x F) F {
+	t := tanh(geluRoot * (x + geluCube*x*x*x))
+	return (1+t)/2 + x/2*(1-t*t)*geluRoot*(1+3*geluCube*x*x)
+}
+
+const (
+	geluRoot = 0.79788456080286535588 // √(2/π)
+	geluCube = 0.044715
+)
+
+// LinearGradX: dx (+)= dy·w; with pre, dx = (dy·w)·GELU'(pre).
+func LinearGradX[F Float](dx, dy, w, pre Matrix[F], accumulate bool) {
 	for r := range dx.Rows {
 		row := dx.Row(r)
 		if !accumulate {
@@ -66,6 +90,11 @@ func LinearGradX[F Float](dx, dy, w Matrix[F], accumulate bool) {
 		for j, g := range dy.Row(r) {
 			for c, v := range w.Row(j) {
 				row[c] += g * v
+			}
+		}
+		if pre.Data != nil {
+			for c, v := range pre.Row(r) {
+				row[c] *= geluSlope(v)
 			}
 		}
 	}

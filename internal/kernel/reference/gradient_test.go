@@ -61,10 +61,10 @@ func zeros(rows, cols int) Matrix[float64] {
 func TestLinearGradient(t *testing.T) {
 	x, w, bias, residual, weigh := random(4, 3), random(5, 3), vector(5), random(4, 5), random(4, 5)
 	y, dx, dw, dbias := zeros(4, 5), random(4, 3), zeros(5, 3), make([]float64, 5)
-	LinearGradX(dx, weigh, w, false)
+	LinearGradX(dx, weigh, w, Matrix[float64]{}, false)
 	LinearGradW(dw, dbias, weigh, x)
 	differentiate(t, func() float64 {
-		Linear(y, x, w, bias, residual)
+		Linear(y, Matrix[float64]{}, x, w, bias, residual, kernel.Drop{}, 0)
 		return dot(y.Data, weigh.Data)
 	}, operand{"x", x.Data, dx.Data}, operand{"w", w.Data, dw.Data}, operand{"bias", bias, dbias}, operand{"residual", residual.Data, weigh.Data})
 }
@@ -95,7 +95,7 @@ func TestMeanNodesGradient(t *testing.T) {
 }
 
 func TestDropoutGradient(t *testing.T) {
-	o := &kernel.Dropout{Rate: 0.4, Site: 2, Nodes: 3, Seed: 1}
+	o := kernel.Drop{Rate: 0.4, Site: 2, Nodes: 3, Seed: 1}
 	x, residual, weigh, y, dx := random(6, 5), random(6, 5), random(6, 5), zeros(6, 5), zeros(6, 5)
 	Dropout(dx, weigh, Matrix[float64]{}, o, 9)
 	differentiate(t, func() float64 {

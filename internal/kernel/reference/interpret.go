@@ -9,8 +9,10 @@ import (
 // live is how many instances of the current shard belong to the batch.
 func (r *Runner[F]) live() int { return min(r.prog.Shard, r.prog.Batch-r.shard*r.prog.Shard) }
 
-// first is the row in the step of the shard's first instance; with State.Instances it is global.
-func (r *Runner[F]) first() int { return r.shard * r.prog.Shard }
+// index is the global index of the shard's instance b.
+func (r *Runner[F]) index(b int) uint64 {
+	return r.state.Instances + uint64(r.shard*r.prog.Shard+b)
+}
 
 // vector is t's live elements, dense; nil for nil.
 func (r *Runner[F]) vector(t *kernel.Tensor) []F {
@@ -98,9 +100,9 @@ func (r *Runner[F]) actions(t *kernel.Tensor, b int) [][]int32 {
 func (r *Runner[F]) perShard(op kernel.Op) error {
 	switch o := op.(type) {
 	case *kernel.Linear:
-		Linear(r.matrix(o.Y), r.matrix(o.X), r.matrix(o.W), r.vector(o.Bias), r.matrix(o.Residual))
+		Linear(r.matrix(o.Y), r.matrix(o.Pre), r.matrix(o.X), r.matrix(o.W), r.vector(o.Bias), r.matrix(o.Residual), o.Drop, r.index(0))
 	case *kernel.LinearGradX:
-		LinearGradX(r.matrix(o.DX), r.matrix(o.DY), r.matrix(o.W), o.Accumulate)
+		LinearGradX(r.matrix(o.DX), r.matrix(o.DY), r.matrix(o.W), r.matrix(o.Pre), o.Accumulate)
 	case *kernel.LinearGradW:
 		LinearGradW(r.matrix(o.DW), r.vector(o.DBias), r.matrix(o.DY), r.matrix(o.X))
 	case *kernel.Norm:
@@ -113,7 +115,7 @@ func (r *Runner[F]) perShard(op kernel.Op) error {
 	case *kernel.GLUGrad:
 		GLUGrad(r.matrix(o.DG), r.matrix(o.DY), r.matrix(o.G))
 	case *kernel.Dropout:
-		Dropout(r.matrix(o.Y), r.matrix(o.X), r.matrix(o.Residual), o, r.state.Instances+uint64(r.first()))
+		Dropout(r.matrix(o.Y), r.matrix(o.X), r.matrix(o.Residual), o.Drop, r.index(0))
 	case *kernel.MeanNodes:
 		MeanNodes(r.matrix(o.Y), r.matrix(o.X))
 	case *kernel.MeanNodesGrad:
@@ -129,7 +131,7 @@ func (r *Runner[F]) perShard(op kernel.Op) error {
 }
 
 func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
-	index := r.state.Instances + uint64(r.first()+b)
+	index := r.index(b)
 	switch o := op.(type) {
 	case *kernel.Attention:
 		Attention(r.instance(o.Y, b), r.instance(o.P, b), r.instance(o.QKV, b), r.of(o.PosX, b), r.of(o.PosY, b), r.vector(o.Slope))
@@ -151,9 +153,48 @@ func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
 		base := r.of(o.Base, b)
 		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), base[0], o.Mode, F(o.Weight), r.state)
 	default:
+		return r.ofSequence(op, b)
+	}
+	return nil
+}
+
+// ofSequence interprets the ops over tokens for instance b.
+func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
+	switch o := op.(type) {
+	case *kernel.Embed:
+		Embed(r.instance(o.Y, b), r.intsOf(o.Index, b), r.matrices(o.Tables))
+	case *kernel.EmbedGrad:
+		EmbedGrad(r.matrices(o.DTables), r.instance(o.DY, b), r.intsOf(o.Index, b))
+	case *kernel.CausalAttention:
+		CausalAttention(r.instance(o.Y, b), r.instance(o.LogSum, b), r.instance(o.QKV, b), r.intsOf(o.First, b), o.Drop, r.index(b))
+	case *kernel.CausalAttentionGrad:
+		CausalAttentionGrad(r.instance(o.DQKV, b), r.instance(o.DY, b), r.instance(o.LogSum, b), r.instance(o.QKV, b), r.intsOf(o.First, b),
+			o.Drop, r.index(b))
+	case *kernel.CacheAttention:
+		CacheAttention(r.of(o.Y, b), r.of(o.QKV, b), r.instance(o.Keys, b), r.instance(o.Values, b), int(r.intsOf(o.At, b)[0]), o.Heads)
+	case *kernel.CrossEntropy:
+		var dlogits Matrix[F]
+		if o.DLogits != nil {
+			dlogits = r.instance(o.DLogits, b)
+		}
+		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), r.of(o.Sums, b), o)
+	case *kernel.Regions:
+		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.History], r.index(b))
+	case *kernel.PPO:
+		PPO(r.of(o.DOut, b), r.of(o.Out, b), r.of(o.Sample, b), r.of(o.Sums, b), o)
+	default:
 		return fmt.Errorf("reference: op %s is unknown", op.Kind())
 	}
 	return nil
+}
+
+// matrices are parameters, or gradients of some of them.
+func (r *Runner[F]) matrices(ts []*kernel.Tensor) []Matrix[F] {
+	out := make([]Matrix[F], len(ts))
+	for i, t := range ts {
+		out[i] = r.matrix(t)
+	}
+	return out
 }
 
 // decoderGrad is where instance b's gradient goes, cleared where the op writes and does not add.
@@ -181,6 +222,9 @@ func (r *Runner[F]) once(op kernel.Op) error {
 		}
 		Tally(Batch[F]{all(o.Length), all(o.LogProb), all(o.Entropy), all(o.Adv), r.ints[o.Steps], r.floats[o.Base]},
 			o.EMADecay, r.control, &r.state, &r.metrics)
+	case *kernel.TallyTokens:
+		n := o.Sums.Cols()
+		TallyTokens(Matrix[F]{r.floats[o.Sums], r.prog.Batch, n, n}, &r.metrics)
 	default:
 		return fmt.Errorf("reference: op %s is unknown", op.Kind())
 	}

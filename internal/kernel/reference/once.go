@@ -7,17 +7,20 @@ import (
 )
 
 // AdamW updates weights w and moments m, v from the summed gradient, and the parts of state and metrics
-// that belong to the optimizer.
+// that belong to the optimizer. Where the update has parts to come it counts this one and leaves the rest alone.
 func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state *kernel.State, metrics *kernel.Metrics) {
+	if o.Every > 1 {
+		state.Part = (state.Part + 1) % uint64(o.Every)
+		if state.Part != 0 {
+			return
+		}
+	}
 	var squares float64
 	for _, g := range grad {
 		squares += float64(g) * float64(g)
 	}
 	norm := math.Sqrt(squares)
-	lr := float64(c.LearningRate)
-	if o.Warmup > 0 {
-		lr *= min(1, float64(state.Step+1)/float64(o.Warmup))
-	}
+	lr := float64(c.LearningRate) * schedule(o, float64(state.Step+1))
 	metrics.GradNorm += norm
 	if metrics.BadStep == 0 && (math.IsNaN(norm) || math.IsInf(norm, 0)) {
 		metrics.BadStep = int64(state.Step) + 1
@@ -39,6 +42,19 @@ func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state 
 		m[i] = beta1*m[i] + (1-beta1)*g
 		v[i] = beta2*v[i] + (1-beta2)*g*g
 		w[i] -= F(lr) * (m[i]*correct1/(sqrt(v[i]*correct2)+F(o.Eps)) + F(o.Decay)*w[i])
+	}
+}
+
+// schedule is what the control block's learning rate is multiplied by at step t, counted from 1.
+func schedule(o *kernel.AdamW, t float64) float64 {
+	warmup, total, floor := float64(o.Warmup), float64(o.Total), float64(o.Floor)
+	switch {
+	case t <= warmup:
+		return t / warmup
+	case total > 0:
+		return floor + (1-floor)*(1+math.Cos(math.Pi*(min(t, total)-warmup)/(total-warmup)))/2
+	default:
+		return 1
 	}
 }
 
@@ -77,5 +93,17 @@ func Tally[F Float](r Batch[F], decay float64, c kernel.Control, state *kernel.S
 			state.EMA = decay*state.EMA + (1-decay)*cost*mean
 		}
 		state.EMASteps++
+	}
+}
+
+// TallyTokens adds classifiers' sums to the metrics: columns loss, labels, hits of each.
+func TallyTokens[F Float](sums Matrix[F], metrics *kernel.Metrics) {
+	for b := range sums.Rows {
+		for g := range sums.Cols / 3 {
+			row, head := sums.Row(b)[3*g:], &metrics.Heads[g]
+			head.Loss += float64(row[0])
+			head.Labels += int64(row[1])
+			head.Hits += int64(row[2])
+		}
 	}
 }

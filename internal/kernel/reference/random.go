@@ -5,21 +5,35 @@ import (
 	"haul/internal/rng"
 )
 
-// Dropout: y = residual + x·mask/(1-rate). first is the global index of the instance of row 0.
-func Dropout[F Float](y, x, residual Matrix[F], o *kernel.Dropout, first uint64) {
+// dropped is what a dropout multiplies an element by: 0, or the scale of what it keeps. Row counts the rows of the instance of
+// that global index.
+func dropped[F Float](d kernel.Drop, instance uint64, row, column, width int) F {
+	if d.Rate == 0 {
+		return 1
+	}
+	draw, word, half := d.Call(row, column, width)
+	bits := rng.At(d.Seed, instance, draw, rng.Dropout)[word] >> (16 * half) & 0xffff
+	if bits < d.Threshold() {
+		return 0
+	}
+	return F(d.Scale())
+}
+
+// droppedOf is dropped for row r of a matrix whose row 0 is the first of instance `first`.
+func droppedOf[F Float](d kernel.Drop, first uint64, r, column, width int) F {
+	nodes := max(1, d.Nodes) // where nothing is dropped it may be unset
+	return dropped[F](d, first+uint64(r/nodes), r%nodes, column, width)
+}
+
+// Dropout: y = residual + drop(x). first is the global index of the instance of row 0.
+func Dropout[F Float](y, x, residual Matrix[F], d kernel.Drop, first uint64) {
 	for r := range x.Rows {
-		instance, node := first+uint64(r/o.Nodes), r%o.Nodes
 		for c, v := range x.Row(r) {
-			e := uint32(node*x.Cols + c)
-			word := rng.At(o.Seed, instance, uint32(o.Site)<<24|e/4, rng.Dropout)[e%4]
-			var kept F
-			if rng.Float(word) >= o.Rate {
-				kept = v / (1 - F(o.Rate))
-			}
+			v *= droppedOf[F](d, first, r, c, x.Cols)
 			if residual.Data != nil {
-				kept += residual.Row(r)[c]
+				v += residual.Row(r)[c]
 			}
-			y.Row(r)[c] = kept
+			y.Row(r)[c] = v
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -21,7 +22,8 @@ type Runner[F Float] struct {
 	state   kernel.State
 	before  kernel.State // what the step to replay started from: the first bad one, else the last
 	metrics kernel.Metrics
-	shard   int // the shard being run
+	shard   int                // the shard being run
+	fed     [][]*kernel.Tensor // what each slab feeds, by its ID
 }
 
 // Compile allocates every root tensor.
@@ -63,7 +65,9 @@ func (r *Runner[F]) Run() error {
 	if r.metrics.BadStep == 0 {
 		r.before = r.state
 	}
-	clear(r.grad)
+	if r.state.Part == 0 { // else the gradients of this update's earlier parts are in it
+		clear(r.grad)
+	}
 	for r.shard = range r.prog.Shards() {
 		for _, op := range r.prog.PerShard {
 			if err := r.perShard(op); err != nil {
@@ -82,8 +86,8 @@ func (r *Runner[F]) Run() error {
 
 // FirstBad replays a step from the state it started from, what runs once a step left out.
 func (r *Runner[F]) FirstBad() (string, error) {
-	after := r.state
-	defer func() { r.state = after }()
+	after, sum := r.state, slices.Clone(r.grad)
+	defer func() { r.state = after; copy(r.grad, sum) }()
 	r.state = r.before
 	clear(r.grad)
 	for r.shard = range r.prog.Shards() {
@@ -136,18 +140,21 @@ func (r *Runner[F]) TakeMetrics() (kernel.Metrics, error) {
 	return m, nil
 }
 
-var errBatch = errors.New("reference: not a Batch tensor of this program, or a slice of another type")
+var errBatch = errors.New("reference: not a Batch or Data tensor of this program, or a slice of another type or length")
 
-// ReadBatch copies a Batch tensor out.
+// host reports whether the host may read and write t.
+func host(t *kernel.Tensor) bool { return t.Space == kernel.Batch || t.Space == kernel.Data }
+
+// ReadBatch copies a Batch or Data tensor out.
 func (r *Runner[F]) ReadBatch(t *kernel.Tensor, dst any) error {
 	n := r.batchLen(t)
 	switch d := dst.(type) {
 	case []float32:
-		if src, ok := r.floats[t]; ok && t.Space == kernel.Batch {
+		if src, ok := r.floats[t]; ok && host(t) {
 			return convert(d, src[:n])
 		}
 	case []int32:
-		if src, ok := r.ints[t]; ok && t.Space == kernel.Batch && len(d) == n {
+		if src, ok := r.ints[t]; ok && host(t) && len(d) == n {
 			copy(d, src)
 			return nil
 		}
@@ -155,16 +162,16 @@ func (r *Runner[F]) ReadBatch(t *kernel.Tensor, dst any) error {
 	return errBatch
 }
 
-// WriteBatch copies a Batch tensor in.
+// WriteBatch copies a Batch or Data tensor in.
 func (r *Runner[F]) WriteBatch(t *kernel.Tensor, src any) error {
 	n := r.batchLen(t)
 	switch s := src.(type) {
 	case []float32:
-		if dst, ok := r.floats[t]; ok && t.Space == kernel.Batch {
+		if dst, ok := r.floats[t]; ok && host(t) {
 			return convert(dst[:n], s)
 		}
 	case []int32:
-		if dst, ok := r.ints[t]; ok && t.Space == kernel.Batch && len(s) == n {
+		if dst, ok := r.ints[t]; ok && host(t) && len(s) == n {
 			copy(dst, s)
 			return nil
 		}
@@ -172,10 +179,45 @@ func (r *Runner[F]) WriteBatch(t *kernel.Tensor, src any) error {
 	return errBatch
 }
 
+// NewSlabs makes slabs in ordinary memory.
+func (r *Runner[F]) NewSlabs(ts []*kernel.Tensor, n int) ([]*kernel.Slab, error) {
+	out := make([]*kernel.Slab, n)
+	for i := range out {
+		out[i] = &kernel.Slab{ID: len(r.fed)}
+		for _, t := range ts {
+			if _, ok := r.ints[t]; !ok || t.Space != kernel.Batch {
+				return nil, fmt.Errorf("reference: feed %s: %w", t.Name, errBatch)
+			}
+			out[i].Ints = append(out[i].Ints, make([]int32, r.batchLen(t)))
+		}
+		r.fed = append(r.fed, ts)
+	}
+	return out, nil
+}
+
+// Feed copies the slab and runs a step.
+func (r *Runner[F]) Feed(s *kernel.Slab) error {
+	for i, t := range r.fed[s.ID] {
+		if err := r.WriteBatch(t, s.Ints[i]); err != nil {
+			return err
+		}
+	}
+	return r.Run()
+}
+
+// Taken has nothing to wait for.
+func (r *Runner[F]) Taken(*kernel.Slab) error { return nil }
+
 // Batch is a Batch tensor's own numbers, in full precision.
 func (r *Runner[F]) Batch(t *kernel.Tensor) []F { return r.floats[t][:r.batchLen(t)] }
 
-func (r *Runner[F]) batchLen(t *kernel.Tensor) int { return t.Len() / t.Shape[0] * r.prog.Batch }
+// batchLen is how many elements of t the host reads or writes.
+func (r *Runner[F]) batchLen(t *kernel.Tensor) int {
+	if t.Space == kernel.Data {
+		return t.Len()
+	}
+	return t.Len() / t.Shape[0] * r.prog.Batch
+}
 
 // ReadGrad copies the summed gradient out.
 func (r *Runner[F]) ReadGrad(dst []float32) error { return convert(dst, r.grad) }

@@ -1,0 +1,136 @@
+package reference
+
+import "haul/internal/kernel"
+
+// Embed is kernel.Embed for one instance: y [T,D], index [T·F] with F tables.
+func Embed[F Float](y Matrix[F], index []int32, tables []Matrix[F]) {
+	for m := range y.Rows {
+		row := y.Row(m)
+		clear(row)
+		for f, table := range tables {
+			if i := index[m*len(tables)+f]; i >= 0 {
+				for c, v := range table.Row(int(i)) {
+					row[c] += v
+				}
+			}
+		}
+	}
+}
+
+// EmbedGrad is kernel.EmbedGrad for one instance; an absent table has no gradient.
+func EmbedGrad[F Float](dtables []Matrix[F], dy Matrix[F], index []int32) {
+	for m := range dy.Rows {
+		for f, table := range dtables {
+			if i := index[m*len(dtables)+f]; i >= 0 && table.Data != nil {
+				row := table.Row(int(i))
+				for c, v := range dy.Row(m) {
+					row[c] += v
+				}
+			}
+		}
+	}
+}
+
+// CausalAttention is kernel.CausalAttention for the instance of global index `instance`: y [T,D], logSum [H,T], qkv [T,3D], first [T].
+func CausalAttention[F Float](y, logSum, qkv Matrix[F], first []int32, d kernel.Drop, instance uint64) {
+	n, width, heads := y.Rows, y.Cols, logSum.Rows
+	w := width / heads
+	for h := range heads {
+		for i := range n {
+			from := int(first[i])
+			s := causalScores(qkv, h, heads, from, i)
+			sum := logSumExp(s)
+			logSum.Row(h)[i] = sum
+			out := y.Row(i)[h*w:][:w]
+			clear(out)
+			for j := from; j <= i; j++ {
+				p := exp(s[j-from]-sum) * dropped[F](d, instance, h*n+i, j, n)
+				for c, v := range qkv.Row(j)[2*width+h*w:][:w] {
+					out[c] += p * v
+				}
+			}
+		}
+	}
+}
+
+// causalScores are q_i·k_j/√w of head h for j from `from` to i.
+func causalScores[F Float](qkv Matrix[F], h, heads, from, i int) []F {
+	width := qkv.Cols / 3
+	w := width / heads
+	scale := 1 / sqrt(F(w))
+	s := make([]F, i-from+1)
+	for j := range s {
+		s[j] = dot(qkv.Row(i)[h*w:][:w], qkv.Row(from + j)[width+h*w:][:w]) * scale
+	}
+	return s
+}
+
+// logSumExp is log Σ exp z.
+func logSumExp[F Float](z []F) F {
+	top := z[0]
+	for _, v := range z {
+		top = max(top, v)
+	}
+	var sum F
+	for _, v := range z {
+		sum += exp(v - top)
+	}
+	return top + log(sum)
+}
+
+// CausalAttentionGrad is kernel.CausalAttentionGrad for one instance. With p the probabilities and m what dropout multiplies them by,
+// dp_j = m_j·(dy·v_j), dz_j = p_j·(dp_j - Σ p·dp), dv_j = m_j·p_j·dy.
+func CausalAttentionGrad[F Float](dqkv, dy, logSum, qkv Matrix[F], first []int32, d kernel.Drop, instance uint64) {
+	n, width, heads := dy.Rows, dy.Cols, logSum.Rows
+	w := width / heads
+	scale := 1 / sqrt(F(w))
+	for i := range n {
+		clear(dqkv.Row(i))
+	}
+	for h := range heads {
+		for i := range n {
+			from, g := int(first[i]), dy.Row(i)[h*w:][:w]
+			p := causalScores(qkv, h, heads, from, i)
+			m, dp := make([]F, len(p)), make([]F, len(p))
+			for e := range p {
+				j := from + e
+				p[e] = exp(p[e] - logSum.Row(h)[i])
+				m[e] = dropped[F](d, instance, h*n+i, j, n)
+				dp[e] = m[e] * dot(g, qkv.Row(j)[2*width+h*w:][:w])
+			}
+			mean := dot(p, dp)
+			for e := range p {
+				j, dz := from+e, p[e]*(dp[e]-mean)
+				q, k := qkv.Row(i)[h*w:][:w], qkv.Row(j)[width+h*w:][:w]
+				dq, dk, dv := dqkv.Row(i)[h*w:][:w], dqkv.Row(j)[width+h*w:][:w], dqkv.Row(j)[2*width+h*w:][:w]
+				for c := range w {
+					dq[c] += dz * scale * k[c]
+					dk[c] += dz * scale * q[c]
+					dv[c] += m[e] * p[e] * g[c]
+				}
+			}
+		}
+	}
+}
+
+// CacheAttention is kernel.CacheAttention for one instance: y [D], qkv [3D], keys and values [T,D].
+func CacheAttention[F Float](y, qkv []F, keys, values Matrix[F], at, heads int) {
+	width := len(y)
+	w := width / heads
+	copy(keys.Row(at), qkv[width:2*width])
+	copy(values.Row(at), qkv[2*width:])
+	p := make([]F, at+1)
+	for h := range heads {
+		for j := range p {
+			p[j] = dot(qkv[h*w:][:w], keys.Row(j)[h*w:][:w]) / sqrt(F(w))
+		}
+		softmax(p)
+		out := y[h*w:][:w]
+		clear(out)
+		for j := range p {
+			for c, v := range values.Row(j)[h*w:][:w] {
+				out[c] += p[j] * v
+			}
+		}
+	}
+}

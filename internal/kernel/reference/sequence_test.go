@@ -1,0 +1,148 @@
+package reference
+
+import (
+	"math"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+var none Matrix[float64]
+
+// A dropped linear layer, then one behind a GELU: the gradient goes through the mask, and from the second layer's input through the GELU.
+func TestLinearDropGELUGradient(t *testing.T) {
+	const first = 9
+	drop := kernel.Drop{Rate: 0.4, Site: 2, Nodes: 3, Seed: 1}
+	x, w, bias, v, weigh := random(6, 4), random(5, 4), vector(5), random(3, 5), random(6, 3)
+	pre, h, y := zeros(6, 5), zeros(6, 5), zeros(6, 3)
+	loss := func() float64 {
+		Linear(h, pre, x, w, bias, none, kernel.Drop{}, first)
+		Linear(y, none, h, v, nil, none, drop, first)
+		return dot(y.Data, weigh.Data)
+	}
+	loss()
+	kept, dv, dpre, dx, dw, dbias := zeros(6, 3), zeros(3, 5), zeros(6, 5), zeros(6, 4), zeros(5, 4), make([]float64, 5)
+	Dropout(kept, weigh, none, drop, first)
+	LinearGradW(dv, nil, kept, h)
+	LinearGradX(dpre, kept, v, pre, false)
+	LinearGradW(dw, dbias, dpre, x)
+	LinearGradX(dx, dpre, w, none, false)
+	differentiate(t, loss, operand{"x", x.Data, dx.Data}, operand{"w", w.Data, dw.Data}, operand{"bias", bias, dbias}, operand{"v", v.Data, dv.Data})
+}
+
+func TestEmbedGradient(t *testing.T) {
+	tables, grads := []Matrix[float64]{random(2, 4), random(3, 4)}, []Matrix[float64]{zeros(2, 4), zeros(3, 4)}
+	index := []int32{0, 2, 1, -1, 0, 0, -1, -1, 1, 1}
+	y, weigh := random(5, 4), random(5, 4)
+	EmbedGrad(grads, weigh, index)
+	differentiate(t, func() float64 { Embed(y, index, tables); return dot(y.Data, weigh.Data) },
+		operand{"table 0", tables[0].Data, grads[0].Data}, operand{"table 1", tables[1].Data, grads[1].Data})
+	EmbedGrad([]Matrix[float64]{{}, grads[1]}, weigh, index) // a frozen table is passed over
+}
+
+func TestCausalAttentionGradient(t *testing.T) {
+	const n, d, heads = 7, 6, 3
+	first := []int32{0, 0, 0, 3, 3, 3, 6}
+	for _, rate := range []float32{0, 0.4} {
+		drop := kernel.Drop{Rate: rate, Site: 5, Nodes: n, Seed: 8}
+		qkv, weigh, y, sum, dqkv := random(n, 3*d), random(n, d), zeros(n, d), zeros(heads, n), random(n, 3*d)
+		loss := func() float64 {
+			CausalAttention(y, sum, qkv, first, drop, 4)
+			return dot(y.Data, weigh.Data)
+		}
+		loss()
+		CausalAttentionGrad(dqkv, weigh, sum, qkv, first, drop, 4)
+		differentiate(t, loss, operand{"qkv", qkv.Data, dqkv.Data})
+	}
+}
+
+func TestCrossEntropyGradient(t *testing.T) {
+	o := &kernel.CrossEntropy{Columns: []int{4, 3}, Smoothing: 0.2, Weight: 0.25}
+	logits, labels := random(5, 7), []int32{0, 2, 3, -1, -1, 0, -1, -1, 2, 1}
+	dlogits, sums := random(5, 7), vector(6)
+	CrossEntropy(dlogits, logits, labels, sums, o)
+	differentiate(t, func() float64 {
+		CrossEntropy(none, logits, labels, sums, o)
+		return float64(o.Weight) * (sums[0] + sums[3])
+	}, operand{"logits", logits.Data, dlogits.Data})
+	if sums[1] != 3 || sums[4] != 3 {
+		t.Errorf("%v and %v labels, want 3 and 3", sums[1], sums[4])
+	}
+	CrossEntropy(none, Matrix[float64]{[]float64{1, 3, 3, 0, 2, 2, 2}, 1, 7, 7}, []int32{1, 1}, sums, o)
+	if sums[2] != 1 || sums[5] != 0 {
+		t.Errorf("ties: hits %v and %v, want the lowest of equals alone: 1 and 0", sums[2], sums[5])
+	}
+}
+
+// Both sides of the clip, with the advantage of either sign: where the clipped side is the smaller the policy's slope is gone.
+func TestPPOGradient(t *testing.T) {
+	o := &kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.1, Weight: 0.5}
+	for _, c := range []struct {
+		ratio, adv  float64
+		held, apart bool
+	}{{1.1, 0.7, false, false}, {0.9, -0.7, false, false}, {1.5, 0.7, true, true}, {1.5, -0.7, false, true}, {0.5, 0.7, false, true}, {0.5, -0.7, true, true}} {
+		out, dout, sums := vector(6), vector(6), vector(4)
+		logp := out[2] - logSumExp(out[:5])
+		sample := []float64{2, logp - math.Log(c.ratio), c.adv, 0.3}
+		PPO(dout, out, sample, sums, o)
+		if got := sums[3] == 1; got != c.apart {
+			t.Errorf("%+v: left the clip: %v", c, got)
+		}
+		differentiate(t, func() float64 {
+			PPO(make([]float64, 6), out, sample, sums, o)
+			return float64(o.Weight) * (sums[0] + float64(o.ValueCoef)*sums[1] - float64(o.EntropyCoef)*sums[2])
+		}, operand{"out", out, dout})
+		free := *o
+		free.EntropyCoef = 0
+		PPO(dout, out, sample, sums, &free)
+		if got := dout[2] == 0; got != c.held {
+			t.Errorf("%+v: no slope of the policy: %v", c, got)
+		}
+	}
+}
+
+// A cache that is filled step by step answers as the whole row does, and moving a later token changes no earlier result by a bit.
+func TestCausality(t *testing.T) {
+	const n, d, heads = 9, 8, 2
+	first := make([]int32, n)
+	qkv, whole, sum := random(n, 3*d), zeros(n, d), zeros(heads, n)
+	CausalAttention(whole, sum, qkv, first, kernel.Drop{}, 0)
+	keys, values, y := random(n, d), random(n, d), make([]float64, d)
+	for i := range n {
+		CacheAttention(y, qkv.Row(i), keys, values, i, heads)
+		for c, v := range y {
+			if math.Abs(v-whole.Row(i)[c]) > 1e-14 {
+				t.Fatalf("token %d, column %d: cached %v, whole %v", i, c, v, whole.Row(i)[c])
+			}
+		}
+	}
+	for i := range n {
+		moved, after := Matrix[float64]{append([]float64(nil), qkv.Data...), n, 3 * d, 3 * d}, zeros(n, d)
+		for c := range moved.Row(i) {
+			moved.Row(i)[c]++
+		}
+		CausalAttention(after, sum, moved, first, kernel.Drop{}, 0)
+		for j := range i {
+			for c, v := range whole.Row(j) {
+				if after.Row(j)[c] != v {
+					t.Fatalf("token %d moved column %d of token %d", i, c, j)
+				}
+			}
+		}
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	o := &kernel.AdamW{Warmup: 4, Total: 12, Floor: 0.1}
+	for step, want := range map[float64]float64{1: 0.25, 4: 1, 8: 0.55, 12: 0.1, 100: 0.1} {
+		if got := schedule(o, step); math.Abs(got-want) > 1e-7 { // Floor is a float32
+			t.Errorf("step %v: %v, want %v", step, got, want)
+		}
+	}
+	if got := schedule(&kernel.AdamW{Warmup: 4}, 100); got != 1 {
+		t.Errorf("without a total: %v, want 1", got)
+	}
+	if got := schedule(&kernel.AdamW{}, 1); got != 1 {
+		t.Errorf("without a warm-up: %v, want 1", got)
+	}
+}
