@@ -32,7 +32,7 @@ type Precision string
 const (
 	FP32 Precision = "fp32" // fused multiply-adds, for exact comparison
 	TF32 Precision = "tf32" // tensor cores, 10-bit mantissa
-	BF16 Precision = "bf16" // tensor cores, 7-bit mantissa; weights and activations stay fp32 in memory
+	BF16 Precision = "bf16" // tensor cores, 7-bit mantissa; what is not Compact stays fp32 in memory
 )
 
 // binder turns the ops of one program into launches. The whole batch is one shard.
@@ -44,9 +44,11 @@ type binder struct {
 	batch     int // instances in a step
 
 	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
+	half     func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
 	laneSize int                           // floats between a gradient's lanes
 	scratch  func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
 	weights  uint64                        // flat weights of set 0
+	halves   uint64                        // their bf16 copy; 0 in other precisions
 	moment1  uint64                        // AdamW's moments, where set 0 is trained
 	moment2  uint64
 	grads    uint64       // gradient lanes, lane 0 first
@@ -58,6 +60,9 @@ type binder struct {
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {
+	if b.anyCompact(op) {
+		return b.bindHalf(op)
+	}
 	switch o := op.(type) {
 	case *kernel.Linear:
 		return b.linear(o)

@@ -92,11 +92,15 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	b := &binder{precision: precision, lanes: 8, sms: 132, maxShared: 227 << 10, batch: p.Batch, laneSize: p.Layout.Len,
 		address: func(t *kernel.Tensor) uint64 {
 			at := uint64(t.Root().ID+1) * far
-			if t.Parent != nil {
+			switch {
+			case t.Parent != nil && precision.compact(t):
+				at += 2 * uint64(t.Offset)
+			case t.Parent != nil:
 				at += 4 * uint64(t.Offset)
 			}
 			return at
 		},
+		half:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
 		scratch: func(int) uint64 { return far / 2 }, seen: map[int]bool{}}
 	var out []launch
 	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
@@ -212,11 +216,12 @@ func TestTilesFillTheCard(t *testing.T) {
 
 // TestStructs holds the blocks to the sizes that src/adamw.cu asserts of their C++ halves.
 func TestStructs(t *testing.T) {
-	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.emaSteps), unsafe.Offsetof(metrics{}.badStep)}
-	if diff := cmp.Diff([]uintptr{16, 48, 88, 40, 72}, got); diff != "" {
+	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.part), unsafe.Offsetof(metrics{}.heads),
+		unsafe.Offsetof(metrics{}.badStep)}
+	if diff := cmp.Diff([]uintptr{16, 56, 136, 48, 72, 120}, got); diff != "" {
 		t.Error(diff)
 	}
-	s := kernel.State{Step: 1, Instances: 2, Beta1T: 3, Beta2T: 4, EMA: 5, EMASteps: 6}
+	s := kernel.State{Step: 1, Instances: 2, Beta1T: 3, Beta2T: 4, EMA: 5, EMASteps: 6, Part: 7}
 	packed := packState(s)
 	if diff := cmp.Diff(s, packed.unpack()); diff != "" {
 		t.Error(diff)

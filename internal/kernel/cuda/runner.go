@@ -1,9 +1,9 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"haul/internal/cu"
@@ -17,18 +17,29 @@ type ready struct {
 	args     *cu.Args
 }
 
+// ready finds the kernel and packs the arguments. On the context's thread.
+func (d *Device) ready(l launch) (ready, error) {
+	a, err := cu.PackArgs(l.args...)
+	if err != nil {
+		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
+	}
+	f, err := d.function(l)
+	return ready{function: f, args: a, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
+}
+
 // runner replays one program as one graph. Nothing it queues is waited for until the host reads a result.
 type runner struct {
 	d        *Device
 	prog     *kernel.Program
 	sets     []*store
-	arena    memory   // shard tensors
-	blocks   memory   // control, state, metrics
-	extra    []memory // scratch of ops
-	batch    map[*kernel.Tensor]memory
-	offsets  map[*kernel.Tensor]int // of shard tensors in the arena, in bytes
-	serial   bool                   // memory is reused along the recording, so ops keep its order
-	launches [][]ready              // by op, the closing advance last
+	arena    memory                    // shard tensors
+	blocks   memory                    // control, state, metrics
+	extra    []memory                  // scratch of ops
+	batch    map[*kernel.Tensor]memory // Batch and Data tensors
+	offsets  map[*kernel.Tensor]int    // of shard tensors in the arena, in bytes
+	serial   bool                      // memory is reused along the recording, so ops keep its order
+	launches [][]ready                 // by op, the closing advance last
 	exec     *cu.Exec
 	nodes    int
 	run      func() error
@@ -74,7 +85,7 @@ func (r *runner) place() error {
 	for _, t := range r.prog.Tensors {
 		if t.Space == kernel.Shard {
 			r.offsets[t] = total
-			total += align(4 * t.Len())
+			total += align(r.width(t) * t.Len())
 		}
 	}
 	var free uint64
@@ -96,7 +107,7 @@ func (r *runner) place() error {
 		return err
 	}
 	for _, t := range r.prog.Tensors {
-		if t.Space == kernel.Batch {
+		if t.Space == kernel.Batch || t.Space == kernel.Data {
 			if r.batch[t], err = r.d.alloc(4 * t.Len()); err != nil {
 				return err
 			}
@@ -116,22 +127,35 @@ const (
 	blocksBytes = 1024
 )
 
+// width is the bytes of one of a tensor's elements.
+func (r *runner) width(t *kernel.Tensor) int {
+	if r.d.precision.compact(t) {
+		return 2
+	}
+	return 4
+}
+
 // address is where a tensor's first element is.
 func (r *runner) address(t *kernel.Tensor) uint64 {
 	root, at := t.Root(), uint64(0)
 	if t.Parent != nil {
-		at = 4 * uint64(t.Offset)
+		at = uint64(r.width(t) * t.Offset)
 	}
 	switch root.Space {
 	case kernel.Shard:
 		return r.arena.at + uint64(r.offsets[root]) + at
-	case kernel.Batch:
+	case kernel.Batch, kernel.Data:
 		return r.batch[root].at + at
 	case kernel.Weight:
 		return r.sets[root.Set].weights.at + 4*uint64(root.Offset) + at
 	default:
 		return r.sets[0].grads.at + 4*uint64(root.Offset) + at
 	}
+}
+
+// half is where the bf16 copy of a weight is.
+func (r *runner) half(w *kernel.Tensor) uint64 {
+	return r.sets[w.Set].half.at + 2*uint64(w.Offset)
 }
 
 // scratch reserves memory for the op being bound.
@@ -155,11 +179,11 @@ func (r *runner) bindAll() (err error) {
 		}
 	}()
 	b := &binder{precision: r.d.precision, lanes: gradLanes, sms: r.d.sms, maxShared: r.d.maxShared, batch: r.prog.Batch,
-		address: r.address, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
+		address: r.address, half: r.half, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
 		metrics: r.blocks.at + metricsAt, seen: map[int]bool{}}
 	if len(r.sets) > 0 {
 		s := r.sets[0]
-		b.laneSize, b.weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.m.at, s.v.at, s.grads.at
+		b.laneSize, b.weights, b.halves, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.half.at, s.m.at, s.v.at, s.grads.at
 	}
 	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
 	for _, op := range ops {
@@ -184,13 +208,7 @@ func (r *runner) bindAll() (err error) {
 func (r *runner) prepare(ls []launch) error {
 	out := make([]ready, len(ls))
 	for i, l := range ls {
-		a, err := cu.PackArgs(l.args...)
-		if err != nil {
-			return fmt.Errorf("%s: %w", l.kernel, err)
-		}
-		out[i] = ready{args: a, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
-			Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}
-		if err := r.d.ctx.Do(func() (err error) { out[i].function, err = r.d.function(l); return err }); err != nil {
+		if err := r.d.ctx.Do(func() (err error) { out[i], err = r.d.ready(l); return err }); err != nil {
 			return err
 		}
 	}
@@ -244,7 +262,7 @@ func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	return b.unpack(), err
 }
 
-// ReadBatch copies a Batch tensor out.
+// ReadBatch copies a Batch or Data tensor out.
 func (r *runner) ReadBatch(t *kernel.Tensor, dst any) error {
 	m, p, err := r.rows(t, dst)
 	if err != nil {
@@ -253,7 +271,7 @@ func (r *runner) ReadBatch(t *kernel.Tensor, dst any) error {
 	return r.d.copyOut(t.Name, p, m.at, m.bytes)
 }
 
-// WriteBatch replaces a Batch tensor.
+// WriteBatch replaces a Batch or Data tensor.
 func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
 	m, p, err := r.rows(t, src)
 	if err != nil {
@@ -265,7 +283,7 @@ func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
 func (r *runner) rows(t *kernel.Tensor, host any) (memory, unsafe.Pointer, error) {
 	m, ok := r.batch[t]
 	if !ok {
-		return m, nil, fmt.Errorf("%v is not a batch tensor of %s", t, r.prog.Name)
+		return m, nil, fmt.Errorf("%v is not a batch or data tensor of %s", t, r.prog.Name)
 	}
 	var p unsafe.Pointer
 	var n int
@@ -335,15 +353,18 @@ func (r *runner) launchOp(i int) error {
 	return nil
 }
 
+// finite looks at every element of a float tensor. A bf16 number is the upper half of the same number in fp32.
 func (r *runner) finite(t *kernel.Tensor) (bool, error) {
-	span := (t.Rows()-1)*t.Stride + t.Cols()
-	host := make([]float32, span)
-	if err := r.d.copyOut(t.Name, unsafe.Pointer(&host[0]), r.address(t), 4*span); err != nil {
+	span, width := (t.Rows()-1)*t.Stride+t.Cols(), r.width(t)
+	host := make([]byte, span*width)
+	if err := r.d.copyOut(t.Name, unsafe.Pointer(&host[0]), r.address(t), len(host)); err != nil {
 		return false, err
 	}
+	const exponent = 0x7f80
 	for row := range t.Rows() {
-		for _, v := range host[row*t.Stride:][:t.Cols()] {
-			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+		for c := range t.Cols() {
+			at := (row*t.Stride+c+1)*width - 2
+			if binary.LittleEndian.Uint16(host[at:])&exponent == exponent {
 				return false, nil
 			}
 		}

@@ -7,11 +7,13 @@ import (
 	"haul/internal/kernel"
 )
 
-// store is one weight set on the card: the flat buffer and, where it is trained, moments and gradient lanes.
+// store is one weight set on the card: the flat buffer and, where it is trained, moments and gradient lanes. In precision bf16
+// whoever writes the weights writes their bf16 copy too.
 type store struct {
 	d       *Device
 	layout  *kernel.Layout
 	weights memory
+	half    memory // the weights in bf16, in that precision
 	m, v    memory
 	grads   memory
 }
@@ -24,6 +26,12 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 		m     *memory
 		bytes int
 	}{{&s.weights, size}}
+	if d.precision == BF16 {
+		want = append(want, struct {
+			m     *memory
+			bytes int
+		}{&s.half, size / 2})
+	}
 	if train {
 		want = append(want, []struct {
 			m     *memory
@@ -64,7 +72,27 @@ func (s *store) write(tag string, m memory, src []float32) error {
 func (s *store) ReadWeights(dst []float32) error { return s.read("weights", s.weights, dst) }
 
 // WriteWeights replaces the flat buffer.
-func (s *store) WriteWeights(src []float32) error { return s.write("weights", s.weights, src) }
+func (s *store) WriteWeights(src []float32) error {
+	if err := s.write("weights", s.weights, src); err != nil {
+		return err
+	}
+	return s.d.ctx.Do(s.halve)
+}
+
+// halve makes the bf16 copy of the weights. On the context's thread.
+func (s *store) halve() error {
+	if s.half.at == 0 {
+		return nil
+	}
+	pairs := s.layout.Len / 2
+	l := launch{module: "adamw", kernel: "halve", grid: dim3{ceil(pairs, adamwThreads), 1, 1}, block: dim3{adamwThreads, 1, 1},
+		args: []any{s.half.at, s.weights.at, i32(pairs)}}
+	r, err := s.d.ready(l)
+	if err != nil {
+		return err
+	}
+	return s.d.ctx.Launch(r.function, r.geometry, s.d.stream, r.args)
+}
 
 // ReadMoments copies the optimizer's moments out.
 func (s *store) ReadMoments(m, v []float32) error {
@@ -88,9 +116,14 @@ func (s *store) CopyWeights(from kernel.Store) error {
 	if !ok || f.d != s.d {
 		return fmt.Errorf("copy weights: the other store is not on this card")
 	}
-	return s.d.ctx.Do(func() error { return s.d.ctx.CopyWithin(s.weights.at, f.weights.at, 4*s.layout.Len, s.d.stream) })
+	return s.d.ctx.Do(func() error {
+		if err := s.d.ctx.CopyWithin(s.weights.at, f.weights.at, 4*s.layout.Len, s.d.stream); err != nil {
+			return err
+		}
+		return s.halve()
+	})
 }
 
 func (s *store) memory() int64 {
-	return int64(s.weights.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
+	return int64(s.weights.bytes + s.half.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
 }

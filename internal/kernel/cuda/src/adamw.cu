@@ -8,8 +8,8 @@ constexpr int threads = 256;
 constexpr int batch = 8; // lanes read at once
 
 // structs.go has the same sizes and places.
-static_assert(sizeof(Control) == 16 && sizeof(State) == 48 && sizeof(Metrics) == 88, "structs.go");
-static_assert(__builtin_offsetof(State, emaSteps) == 40 && __builtin_offsetof(Metrics, badStep) == 72, "structs.go");
+static_assert(sizeof(Control) == 16 && sizeof(State) == 56 && sizeof(Metrics) == 136, "structs.go");
+static_assert(__builtin_offsetof(State, part) == 48 && __builtin_offsetof(Metrics, heads) == 72 && __builtin_offsetof(Metrics, badStep) == 120, "structs.go");
 
 // What the second kernel needs to know of the first.
 struct Plan {
@@ -33,11 +33,31 @@ __device__ __forceinline__ double block_sum(double v) {
   return sum;
 }
 
-// grads[i] = Σ_lane grads[lane·laneSize + i], lanes in order; squares[block] = Σ_i grads[i]². The last block adds up the
-// norm, checks it and writes plan, state and metrics.
-KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
-                                          int laneSize, double beta1, double beta2, float maxNorm, int warmup) {
+// cos(π·x) for x in [0,1], by its series about the nearer end; the first term left out is below 1e-17.
+__device__ double cos_pi(double x) {
+  const bool far = x > 0.5;
+  const double a = 3.14159265358979323846 * (far ? 1 - x : x), s = a * a;
   double sum = 0;
+  for (int k = 20; k > 0; k -= 2) sum = (1 + sum) * -s / (k * (k - 1));
+  return far ? -1 - sum : 1 + sum;
+}
+
+// What the learning rate is multiplied by at step t, counted from 1: a rise to 1 at warmup, then, where total > 0, a cosine down to
+// floor at total.
+__device__ double schedule(double t, double warmup, double total, double floor) {
+  if (t <= warmup) return t / warmup;
+  if (total <= 0) return 1;
+  const double x = ((t < total ? t : total) - warmup) / (total - warmup);
+  return floor + (1 - floor) * (1 + cos_pi(x)) / 2;
+}
+
+// grads[i] = Σ_lane grads[lane·laneSize + i], lanes in order; squares[block] = Σ_i grads[i]². The last block adds up the
+// norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an update: earlier parts' sums lie in
+// `parts` and are added, and only the last part's plan applies.
+KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
+                                          int laneSize, double beta1, double beta2, float maxNorm, int warmup, int total, float floor, float *parts, u32 every) {
+  double sum = 0;
+  const u64 part = every > 1 ? state->part : 0; // the last block changes it when every block has come that far
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x) {
     f4 g = {0, 0, 0, 0};
     for (int l = 0; l < lanes; l += batch) {
@@ -46,6 +66,10 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
       for (int j = 0; j < batch; j++) v[j] = load4(grads + (long)(l + j < lanes ? l + j : 0) * laneSize + i);
 #pragma unroll
       for (int j = 0; j < batch; j++) g += l + j < lanes ? v[j] : f4{0, 0, 0, 0};
+    }
+    if (every > 1) {
+      if (part > 0) g += load4(parts + i);
+      store4(parts + i, g);
     }
     store4(grads + i, g);
     sum += (double)g.x * g.x + (double)g.y * g.y + ((double)g.z * g.z + (double)g.w * g.w);
@@ -62,18 +86,20 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
   sum = block_sum(mine < all ? fresh_sum<4>(squares + mine, (all - mine + threads - 1) / threads, threads) : 0);
   if (threadIdx_x != 0) return;
   double norm = sqrt64(sum);
-  metrics->gradNorm = norms + norm;
+  const bool whole = every <= 1 || part + 1 >= every;
+  if (every > 1) state->part = whole ? 0 : part + 1;
+  if (whole) metrics->gradNorm = norms + norm;
   if (badStep == 0 && !is_finite(norm)) {
     badStep = (long long)s.step + 1;
     metrics->badStep = badStep;
     metrics->badFirst = s.instances;
   }
-  plan->apply = badStep == 0;
-  if (badStep != 0) return;
+  plan->apply = whole && badStep == 0;
+  if (!whole || badStep != 0) return;
   s.step++;
   s.beta1T *= beta1;
   s.beta2T *= beta2;
-  if (warmup > 0 && s.step < (u64)warmup) rate *= div_((float)s.step, (float)warmup);
+  rate = (float)((double)rate * schedule((double)s.step, warmup, total, floor));
   state->step = s.step;
   state->beta1T = s.beta1T;
   state->beta2T = s.beta2T;
@@ -85,7 +111,8 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
 
 // g = grads·scale;  m = β1·m + (1-β1)·g;  v = β2·v + (1-β2)·g²
 // w -= rate·(m·correct1/(sqrt(v·correct2)+eps) + decay·w)
-KERNEL __launch_bounds__(threads) adamw_update(float *weights, float *m, float *v, const float *grads, const Plan *plan, int length, float beta1, float beta2, float eps,
+// half, where it is not null, gets the weights in bf16.
+KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Plan *plan, int length, float beta1, float beta2, float eps,
                                              float decay) {
   int i = 4 * (blockIdx_x * threads + threadIdx_x);
   if (i >= length) return;
@@ -100,6 +127,13 @@ KERNEL __launch_bounds__(threads) adamw_update(float *weights, float *m, float *
   store4(m + i, mi);
   store4(v + i, vi);
   store4(weights + i, w);
+  if (half) *(u2 *)(half + i / 2) = u2{bf16x2(w.x, w.y), bf16x2(w.z, w.w)};
+}
+
+// half = weights in bf16, two to a word.
+KERNEL __launch_bounds__(threads) halve(u32 *half, const float *weights, int pairs) {
+  int i = blockIdx_x * threads + threadIdx_x;
+  if (i < pairs) half[i] = bf16x2(weights[2 * i], weights[2 * i + 1]);
 }
 
 // The last kernel of a step: the next one starts `batch` instances further on.

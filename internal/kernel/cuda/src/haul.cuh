@@ -67,12 +67,14 @@ __device__ __forceinline__ float sigmoid_(float x) { return rcp(1.0f + expf_(-x)
 
 // Blocks of device memory that Go reads and writes (structs.go).
 struct Control { float learningRate, temperature, entropy, pad; };
-struct State { u64 step, instances; double beta1T, beta2T, ema; u64 emaSteps; };
+struct State { u64 step, instances; double beta1T, beta2T, ema; u64 emaSteps, part; };
+struct HeadSums { double loss; long long labels, hits; };
 struct Metrics {
   long long steps, trajectory;
   double cost, logCost, baseCost, loss, entropy;
   long long actions;
   double gradNorm;
+  HeadSums heads[2];
   long long badStep;
   u64 badFirst; // first instance of the bad step
 };

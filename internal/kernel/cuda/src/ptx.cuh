@@ -4,6 +4,8 @@
 #include "haul.cuh"
 
 typedef float f4 __attribute__((ext_vector_type(4)));
+typedef float f2 __attribute__((ext_vector_type(2)));
+typedef u32 u2 __attribute__((ext_vector_type(2)));
 
 __device__ __forceinline__ f4 load4(const float *p) { return *(const f4 *)p; }
 __device__ __forceinline__ void store4(float *p, f4 v) { *(f4 *)p = v; }
