@@ -21,7 +21,8 @@ func (a *app) newConfig() *cobra.Command {
 		Short: "Show, check and explain settings",
 		Example: `  haul config show --config tiny_1 --set training.batch_size=256
   haul config check my.yaml
-  haul config explain training_advanced`,
+  haul config explain training_advanced
+  haul config explain --model AD`,
 	}
 	cmd.AddCommand(a.newConfigShow(), a.newConfigCheck(), a.newConfigExplain())
 	a.parent(cmd)
@@ -39,20 +40,45 @@ func (f *configFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change one setting: --set training.batch_size=256 (repeatable)")
 }
 
+// registerModel adds --model, which says whose settings are meant where no file tells.
+func registerModel(cmd *cobra.Command, model *string, use string) {
+	cmd.Flags().StringVar(model, "model", "", use+": "+strings.Join(config.Recipes(), ", "))
+}
+
+func validModel(model string) error {
+	if config.Names(model) == nil {
+		return usagef("--model %s: one of %s is needed", model, strings.Join(config.Recipes(), ", "))
+	}
+	return nil
+}
+
+// shippedSettings lists what is embedded, a line for each recipe.
+func shippedSettings() string {
+	var text strings.Builder
+	for _, recipe := range config.Recipes() {
+		fmt.Fprintf(&text, "\n  %-5s %s", recipe, strings.Join(config.Names(recipe), ", "))
+	}
+	return text.String()
+}
+
 func (a *app) newConfigShow() *cobra.Command {
 	var (
 		f      configFlags
+		model  string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in full, defaults merged in",
-		Long: "Print the settings in full: the named file over the defaults, --set over both.\n\nShipped settings: " +
-			strings.Join(config.Names(), ", ") + ".",
-		Example: "  haul config show --config tiny_1 --set training.batch_size=256",
+		Long: "Print the settings in full: the named file over the defaults, --set over both.\n\nShipped settings:" +
+			shippedSettings(),
+		Example: "  haul config show --config tiny_1 --set training.batch_size=256\n  haul config show --config ad_dr_compressed",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
-			c, err := config.Load(f.config, f.sets)
+			if err := validModel(model); err != nil {
+				return err
+			}
+			c, err := config.LoadAny(model, f.config, f.sets)
 			if err != nil {
 				return err
 			}
@@ -72,6 +98,7 @@ func (a *app) newConfigShow() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	registerModel(cmd, &model, "whose settings they are; the file's keys tell without it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -85,6 +112,7 @@ type checkReport struct {
 func (a *app) newConfigCheck() *cobra.Command {
 	var (
 		sets   []string
+		model  string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -96,7 +124,10 @@ func (a *app) newConfigCheck() *cobra.Command {
 			if len(args) == 0 {
 				return usagef("name the settings file to check: haul config check FILE")
 			}
-			err := checkConfig(args[0], sets)
+			if err := validModel(model); err != nil {
+				return err
+			}
+			err := checkConfig(model, args[0], sets)
 			if asJSON {
 				r := checkReport{File: args[0], Valid: err == nil}
 				if err != nil {
@@ -114,6 +145,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 			return err
 		},
 	}
+	registerModel(cmd, &model, "whose settings they are; the file's keys tell without it")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "change one setting before checking: --set training.batch_size=256 (repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -121,26 +153,29 @@ func (a *app) newConfigCheck() *cobra.Command {
 
 // checkConfig is stricter than loading: a path that does not exist is not taken for the shipped file
 // of the same name, because its owner believes that it was read.
-func checkConfig(file string, sets []string) error {
-	if !slices.Contains(config.Names(), file) {
+func checkConfig(model, file string, sets []string) error {
+	if !slices.Contains(config.Names(""), file) {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(), ", "))
+			return fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(""), ", "))
 		}
 	}
-	_, err := config.Load(file, sets)
+	_, err := config.LoadAny(model, file, sets)
 	return err
 }
 
 func (a *app) newConfigExplain() *cobra.Command {
-	var asJSON bool
+	var (
+		model  string
+		asJSON bool
+	)
 	cmd := &cobra.Command{
 		Use:     "explain [KEY]",
 		Short:   "Say what a setting does, its default, and what it may be",
 		Long:    "Say what a setting does, its default, and what it may be. A section explains all its keys; no key, all there are.",
-		Example: "  haul config explain baseline.type\n  haul config explain gpu",
+		Example: "  haul config explain baseline.type\n  haul config explain gpu\n  haul config explain --model AD",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			entries, err := config.Explain(strings.Join(args, ""))
+			entries, err := config.Explain(model, strings.Join(args, ""))
 			if err != nil {
 				return asUsage(err)
 			}
@@ -155,12 +190,13 @@ func (a *app) newConfigExplain() *cobra.Command {
 				if e.Allowed != "" {
 					fmt.Fprintf(&text, ", allowed: %s", e.Allowed)
 				}
-				fmt.Fprintf(&text, " (%s)\n", e.Effect)
+				fmt.Fprintf(&text, " (%s; %s)\n", e.Recipe, e.Effect)
 			}
 			_, err = io.WriteString(a.stdout, text.String())
 			return err
 		},
 	}
+	registerModel(cmd, &model, "whose settings; all without it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -1,9 +1,10 @@
 // Package config turns YAML into typed settings: a user's file deep-merged over the embedded
-// default.yaml, `--set` over both, strict about keys, types and ranges. Every error is one line
-// that names the file and line, or the --set argument, where the fault can be mended.
+// defaults, `--set` over both, strict about keys, types and ranges. Every error is one line that
+// names the file and line, or the --set argument, where the fault can be mended.
 //
-// The machinery (schema, layer, value, suggest, bind, explain) knows no key; keys.go is the table
-// for routing runs and Config its typed form. Another recipe adds a table, a struct and a loader.
+// There are three recipes, told apart by a file's keys (recipe.go): routing runs (keys.go, Config),
+// the in-context agent (ad_keys.go, AD) and its learning histories (data_keys.go, Data). The
+// machinery (schema, layer, value, suggest, bind, include, load, explain) knows no key but include.
 package config
 
 // Config is the whole of a routing run's settings. The yaml tags are the keys that keys.go

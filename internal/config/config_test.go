@@ -30,18 +30,52 @@ func mustParse(t tester, yaml string, sets ...string) *Config {
 	return c
 }
 
-// The table of keys, the struct and default.yaml say the same, in the same order.
+// A recipe's table of keys, its struct and its defaults say the same, in the same order.
 func TestSchemaStructAndDefaultsAgree(t *testing.T) {
-	var fields, kinds []string
-	visit(reflect.ValueOf(&Config{}).Elem(), "", func(key string, f reflect.Value) {
-		fields = append(fields, key)
-		kinds = append(kinds, f.Type().String())
-	})
-	if diff := cmp.Diff(gtKeys.keys(), fields); diff != "" {
-		t.Errorf("keys.go (-) against Config (+):\n%s", diff)
+	for _, tc := range []struct {
+		recipe   *recipe
+		settings any
+		defaults string
+	}{
+		{gtRecipe, &Config{}, "default.yaml"},
+		{adRecipe, &AD{}, "ad_default.yaml"},
+		{dataRecipe, &Data{}, "data_default.yaml"},
+	} {
+		t.Run(tc.recipe.name, func(t *testing.T) {
+			var fields, types []string
+			visit(reflect.ValueOf(tc.settings).Elem(), "", func(key string, f reflect.Value) {
+				fields = append(fields, key)
+				types = append(types, f.Type().String())
+			})
+			entries := slices.Clone(tc.recipe.keys.entries)
+			entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.kind == kindFile })
+			var keys []string
+			for _, e := range entries {
+				keys = append(keys, e.Key)
+			}
+			if diff := cmp.Diff(keys, fields); diff != "" {
+				t.Fatalf("the table (-) against the struct (+):\n%s", diff)
+			}
+			if diff := cmp.Diff(keys, keysInFile(t, tc.defaults)); diff != "" {
+				t.Errorf("the table (-) against %s (+):\n%s", tc.defaults, diff)
+			}
+			fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}}
+			for i, e := range entries {
+				if !slices.Contains(fits[e.kind], types[i]) {
+					t.Errorf("%s is a %s in the table and a %s in the struct", e.Key, e.kind, types[i])
+				}
+				if e.Effect == "" || !strings.HasSuffix(e.About, ".") {
+					t.Errorf("%s: effect %q, about %q", e.Key, e.Effect, e.About)
+				}
+			}
+		})
 	}
+}
 
-	data, err := configs.FS.ReadFile("default.yaml")
+// keysInFile lists the keys of a shipped file, sections joined by dots, in its order.
+func keysInFile(t *testing.T, name string) []string {
+	t.Helper()
+	data, err := configs.FS.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,31 +83,19 @@ func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		t.Fatal(err)
 	}
-	var inFile []string
+	var keys []string
 	var walk func(n *yaml.Node, prefix string)
 	walk = func(n *yaml.Node, prefix string) {
 		for i := 0; i < len(n.Content); i += 2 {
 			if key := prefix + n.Content[i].Value; n.Content[i+1].Kind == yaml.MappingNode {
 				walk(n.Content[i+1], key+".")
 			} else {
-				inFile = append(inFile, key)
+				keys = append(keys, key)
 			}
 		}
 	}
 	walk(doc.Content[0], "")
-	if diff := cmp.Diff(gtKeys.keys(), inFile); diff != "" {
-		t.Errorf("keys.go (-) against default.yaml (+):\n%s", diff)
-	}
-
-	fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}}
-	for i, e := range gtKeys.entries {
-		if i < len(kinds) && !slices.Contains(fits[e.kind], kinds[i]) {
-			t.Errorf("%s is a %s in keys.go and a %s in Config", e.Key, e.kind, kinds[i])
-		}
-		if e.Effect == "" || !strings.HasSuffix(e.About, ".") {
-			t.Errorf("%s: effect %q, about %q", e.Key, e.Effect, e.About)
-		}
-	}
+	return keys
 }
 
 // Haul's defaults are the original program's, but for its own keys and dropout.
@@ -88,7 +110,7 @@ func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	original, err := gtKeys.readLayer("original", data, 1)
+	original, err := gtKeys.readLayer("original", data, rankFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +152,8 @@ func TestShippedFiles(t *testing.T) {
 		if c.Name != name || c.Model.TransformerDropout != 0 {
 			t.Errorf("%s: name %q, dropout %g", name, c.Name, c.Model.TransformerDropout)
 		}
-		if !slices.Contains(Names(), name) {
-			t.Errorf("Names() lacks %s", name)
+		if !slices.Contains(Names(RecipeGT), name) {
+			t.Errorf("Names(RecipeGT) lacks %s", name)
 		}
 	}
 	quick, err := Load("", nil)
@@ -171,7 +193,7 @@ func TestLoadFindsFilesAndShippedNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"quik":             "config quik: no such file or shipped name; did you mean quick?",
-		"x/unheard_of.yml": "config x/unheard_of.yml: no such file or shipped name; shipped: " + strings.Join(Names(), ", "),
+		"x/unheard_of.yml": "config x/unheard_of.yml: no such file or shipped name; shipped: " + strings.Join(Names(RecipeGT), ", "),
 		dir:                "config " + dir + ": is a directory",
 		big:                "config " + big + ": over 1048576 bytes; not a settings file",
 	} {
@@ -182,8 +204,8 @@ func TestLoadFindsFilesAndShippedNames(t *testing.T) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, name := range Names() {
-		c, err := Load(name, nil)
+	for _, name := range Names("") {
+		c, err := LoadAny("", name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,13 +221,21 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-func checkRoundTrip(t tester, c *Config) {
+func checkRoundTrip(t tester, c Settings) {
 	t.Helper()
 	text, err := c.YAML()
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	back, err := Parse(c.Name+".yaml", text, nil)
+	var back Settings
+	switch c := c.(type) {
+	case *Config:
+		back, err = settings(Parse(c.Name+".yaml", text, nil))
+	case *AD:
+		back, err = settings(ParseAD(c.Name+".yaml", text, nil))
+	case *Data:
+		back, err = settings(ParseData(c.Name+".yaml", text, nil))
+	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -228,16 +258,16 @@ func TestYAMLNumbersHaveAPoint(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	one, err := Explain("training.batch_size")
+	one, err := Explain(RecipeGT, "training.batch_size")
 	if err != nil || len(one) != 1 || one[0].Default != "512" || one[0].Type != "whole number" || one[0].Allowed != "at least 1" {
 		t.Errorf("training.batch_size: %+v, %v", one, err)
 	}
-	gpu, err := Explain("gpu")
+	gpu, err := Explain(RecipeGT, "gpu")
 	if err != nil || len(gpu) != 9 {
 		t.Errorf("gpu has %d entries, want 9: %v", len(gpu), err)
 	}
 	for _, all := range []string{"", "all"} {
-		if es, err := Explain(all); err != nil || len(es) != len(gtKeys.entries) {
+		if es, err := Explain(RecipeGT, all); err != nil || len(es) != len(gtKeys.entries) {
 			t.Errorf("Explain(%q) has %d entries: %v", all, len(es), err)
 		}
 	}
@@ -247,7 +277,7 @@ func TestExplain(t *testing.T) {
 		"gpu.pinmemory":       "unknown key gpu.pinmemory; did you mean gpu.pin_memory?",
 		"something.different": "unknown key something.different; `haul config explain` lists the known ones",
 	} {
-		if _, err := Explain(key); err == nil || err.Error() != want {
+		if _, err := Explain(RecipeGT, key); err == nil || err.Error() != want {
 			t.Errorf("Explain(%q): %v, want %s", key, err, want)
 		}
 	}

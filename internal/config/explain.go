@@ -6,29 +6,44 @@ import (
 	"strings"
 )
 
-// Explain describes settings: one key, every key of a section such as `gpu`, or all of them for
-// "" and "all".
-func Explain(key string) ([]Entry, error) {
-	base, err := gtDefaults()
+// Explain describes the settings of one recipe, or of all for "": one key, every key of a section
+// such as `gpu`, or all of them for "" and "all".
+func Explain(recipe, key string) ([]Entry, error) {
+	among, err := recipesNamed(recipe)
 	if err != nil {
 		return nil, err
 	}
-	return gtKeys.explain(key, base)
+	key = strings.TrimSuffix(strings.TrimSpace(key), ".")
+	var (
+		out   []Entry
+		known []string
+	)
+	for _, r := range among {
+		base, err := r.defaults()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r.explain(key, base)...)
+		known = append(append(known, r.keys.sectionNames()...), r.keys.keys()...)
+	}
+	if out == nil {
+		return nil, errors.New(unknownKey(key, known))
+	}
+	return out, nil
 }
 
-func (s *schema) explain(key string, base layer) ([]Entry, error) {
-	key = strings.TrimSuffix(strings.TrimSpace(key), ".")
+func (r *recipe) explain(key string, base layer) []Entry {
 	var out []Entry
-	for _, e := range s.entries {
+	for _, e := range r.keys.entries {
 		if key == "" || key == "all" || key == e.Key || strings.HasPrefix(e.Key, key+".") {
-			e.Default = show(base[e.Key].value)
+			e.Recipe, e.Default = r.name, "none"
+			if set, ok := base[e.Key]; ok {
+				e.Default = show(set.value)
+			}
 			out = append(out, e)
 		}
 	}
-	if out != nil {
-		return out, nil
-	}
-	return nil, errors.New(unknownKey(key, append(s.sectionNames(), s.keys()...)))
+	return out
 }
 
 func (s *schema) keys() []string {

@@ -17,8 +17,18 @@ type origin struct {
 	file string
 	line int
 	set  string // the whole argument of --set; file and line are empty then
-	rank int    // 0 defaults, 1 the file, 2 --set: what a reader would change first
+	rank rank
 }
+
+// rank orders the places a value can come from by what a reader would change first.
+type rank int
+
+const (
+	rankDefault rank = iota
+	rankIncluded
+	rankFile
+	rankSet
+)
 
 func (o origin) errorf(format string, args ...any) error {
 	if o.set != "" {
@@ -63,12 +73,12 @@ func merged(base layer, over ...layer) layer {
 type reader struct {
 	schema *schema
 	file   string
-	rank   int
+	rank   rank
 	out    layer
 	budget int
 }
 
-func (s *schema) readLayer(file string, data []byte, rank int) (layer, error) {
+func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
 	r := &reader{schema: s, file: file, rank: rank, out: layer{}, budget: 10_000}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -233,7 +243,7 @@ func yamlError(file string, data []byte, err error) error {
 func (s *schema) readSets(sets []string) (layer, error) {
 	out := layer{}
 	for _, arg := range sets {
-		at := origin{set: arg, rank: 2}
+		at := origin{set: arg, rank: rankSet}
 		if arg == "" { // an empty argument cannot be named as the place
 			return nil, errors.New("--set: write key=value")
 		}
@@ -247,6 +257,8 @@ func (s *schema) readSets(sets []string) (layer, error) {
 			return nil, at.errorf("%s is a section with keys such as %s", key, s.sections[key])
 		case e == nil:
 			return nil, at.errorf("%s", s.unknown(key, false))
+		case e.kind == kindFile:
+			return nil, at.errorf("%s belongs in a settings file; --config names that", key)
 		}
 		src := fromSet(strings.TrimSpace(value), e.kind)
 		v, bad := e.read(src)

@@ -187,53 +187,37 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// The machinery knows no key of its own: a flat schema reads, suggests, binds and explains alike.
-func TestSchemaOfAnotherRecipe(t *testing.T) {
-	s := newSchema(
-		text("model", Honoured, "Which.", "AD"),
-		integer("n_transit", atLeast(1), Honoured, "Tokens."),
-		float("lr", moreThan(0), Honoured, "Rate."),
-	)
-	base, err := s.readLayer("base.yaml", []byte("model: AD\nn_transit: 80\nlr: 0.0003\n"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := s.readLayer("ad.yaml", []byte("n_transit: 328\n"), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type recipe struct {
-		Model    string  `yaml:"model"`
-		NTransit int     `yaml:"n_transit"`
-		LR       float64 `yaml:"lr"`
-	}
-	var got recipe
-	fill(&got, merged(base, file))
-	if diff := cmp.Diff(recipe{"AD", 328, 3e-4}, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := s.readLayer("ad.yaml", []byte("n_transits: 3\n"), 1); err == nil || err.Error() != "ad.yaml:1: unknown key n_transits; did you mean n_transit?" {
-		t.Error(err)
-	}
-	if es, err := s.explain("lr", base); err != nil || len(es) != 1 || es[0].Default != "0.0003" {
-		t.Error(es, err)
-	}
-}
-
-// Whatever the bytes, Parse returns settings that write and read back, or one line of error.
+// Whatever the bytes, each recipe's parser returns settings that write and read back, or one line of
+// error, and every file is told to be of some recipe.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("training: {batch_size: 3}"), "training.batch_size=4")
 	f.Add([]byte("training: &a {<<: [*a, *a]}"), "problem.demand_range=[1,2]")
 	f.Add([]byte("a: 'x\n\tb: \"\\x00\"\n"), "logging.format=\x00")
 	f.Add([]byte("\xff\xfe\x00"), "=")
+	f.Add([]byte("include: ad_base.yaml\nmodel: AD\ntf_n_head: 2\n"), "lr=1e-3")
+	f.Add([]byte("include: f.yaml\n"), "include=f.yaml")
+	f.Add([]byte("include: \"\\x00/\xff\"\nenv: darkroom\n"), "n_stream=0")
 	f.Fuzz(func(t *testing.T, data []byte, set string) {
-		c, err := Parse("f.yaml", data, []string{set})
-		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\r") {
-				t.Fatalf("more than one line: %q", err)
-			}
-			return
+		sets := []string{set}
+		if c, err := Parse("f.yaml", data, sets); oneLiner(t, err) {
+			checkRoundTrip(t, c)
 		}
-		checkRoundTrip(t, c)
+		if c, err := ParseAD("f.yaml", data, sets); oneLiner(t, err) {
+			checkRoundTrip(t, c)
+		}
+		if c, err := ParseData("f.yaml", data, sets); oneLiner(t, err) {
+			checkRoundTrip(t, c)
+		}
+		_, err := (&file{name: "f.yaml", text: data}).recipe()
+		oneLiner(t, err)
 	})
+}
+
+// oneLiner is whether there is no error; one of several lines fails the test.
+func oneLiner(t tester, err error) bool {
+	t.Helper()
+	if err != nil && strings.ContainsAny(err.Error(), "\n\r") {
+		t.Fatalf("more than one line: %q", err)
+	}
+	return err == nil
 }

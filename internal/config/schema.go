@@ -18,6 +18,7 @@ const (
 
 // Entry describes one key: the schema's row, and what `haul config explain` shows.
 type Entry struct {
+	Recipe  string `json:"recipe"` // RecipeGT, RecipeAD or RecipeData
 	Key     string `json:"key"`
 	Type    string `json:"type"`
 	Default string `json:"default"`
@@ -38,6 +39,7 @@ const (
 	kindBool  kind = "true or false"
 	kindText  kind = "text"
 	kindPair  kind = "two whole numbers" // written [low, high]
+	kindFile  kind = "path"              // of a file whose settings lie below: read, then forgotten
 )
 
 // maxCount bounds every whole number without a bound of its own, so that sums of a few and
@@ -127,7 +129,12 @@ func (s *schema) entry(key string) *Entry {
 	return nil
 }
 
-func oneOf(choices []string) string { return "one of " + strings.Join(choices, ", ") }
+func oneOf(choices []string) string {
+	if len(choices) == 1 {
+		return choices[0]
+	}
+	return "one of " + strings.Join(choices, ", ")
+}
 
 // The constructors below are how a table of keys is written.
 
@@ -145,6 +152,13 @@ func boolean(key string, effect Effect, about string) Entry {
 
 func text(key string, effect Effect, about string, choices ...string) Entry {
 	return Entry{Key: key, kind: kindText, bounds: anything, choices: choices, Effect: effect, About: about}
+}
+
+// include is the key by which a file names another that it is laid over. It is a schema's choice to
+// have it; no field holds it, since settings written out are whole.
+func include() Entry {
+	return Entry{Key: includeKey, kind: kindFile, bounds: anything, Effect: Honoured,
+		About: "Another file that this one is laid over: relative to this file's folder, else of that name beside it, else shipped."}
 }
 
 func pair(key string, b bounds, effect Effect, about string) Entry {

@@ -106,7 +106,7 @@ func mustBe(what string) complaint { return complaint("must be " + what) }
 
 // read turns a written value into an int64, float64, bool, string or [2]int64 that the entry allows.
 func (e *Entry) read(s source) (any, complaint) {
-	if s.isNull() {
+	if s.isNull() || e.kind == kindFile && s.text == "" && s.shape == "" {
 		return nil, noValue
 	}
 	if e.kind == kindPair {
@@ -128,7 +128,7 @@ func (e *Entry) read(s source) (any, complaint) {
 }
 
 func article(k kind) string {
-	if k == kindInt || k == kindFloat {
+	if k == kindInt || k == kindFloat || k == kindFile {
 		return "a " + string(k)
 	}
 	return string(k)

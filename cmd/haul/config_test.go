@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"haul/internal/config"
+)
+
+// A file's keys say whose settings it holds, so that no verb has to be told.
+func TestConfigOfEveryRecipe(t *testing.T) {
+	for recipe, key := range map[string]string{config.RecipeGT: "training", config.RecipeAD: "tf_n_embd", config.RecipeData: "n_stream"} {
+		for _, name := range config.Names(recipe) {
+			if tree := object(t, "config", "show", "--config", name, "--json"); tree[key] == nil {
+				t.Errorf("%s has no %s: %v", name, key, tree)
+			}
+			shown := haul(t, "config", "show", "--config", name).stdout
+			if r := haul(t, "config", "check", write(t, "whole.yaml", shown)); r.code != exitDone {
+				t.Errorf("%s: what show prints, check refuses: %s", name, r.stderr)
+			}
+		}
+		if tree := object(t, "config", "show", "--model", recipe, "--json"); tree[key] == nil {
+			t.Errorf("--model %s has no %s: %v", recipe, key, tree)
+		}
+		for _, e := range object(t, "config", "explain", "--model", recipe, "--json")["keys"].([]any) {
+			if e := e.(map[string]any); e["recipe"] != recipe {
+				t.Errorf("--model %s explains %v", recipe, e)
+			}
+		}
+	}
+	if r := haul(t, "config", "explain", "compress_min"); r.code != exitDone || !strings.Contains(r.stdout, "(AD; honoured)") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestConfigRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"config", "show", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT, AD, data is needed\n"},
+		{[]string{"config", "check", "quick", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT, AD, data is needed\n"},
+		{[]string{"config", "explain", "--model", "DQN"}, exitUsage, "haul: no settings are called DQN; there are GT, AD, data\n"},
+		{[]string{"config", "check", "quick", "--model", "AD"}, exitFailed, "haul: config configs/quick.yaml: these are settings of GT (routing), not of AD (the in-context agent)\n"},
+		{[]string{"config", "show", "--config", "darkroom", "--set", "n_stream=0"}, exitFailed, "haul: --set n_stream=0: must be at least 1\n"},
+		{[]string{"config", "show", "--config", "ad_dr_compressed", "--set", "n_transit=100"}, exitFailed,
+			"haul: --set n_transit=100: two regions of compress_interval 80 need 164 positions, over n_transit 100, the position table\n"},
+	} {
+		if r := haul(t, tc.args...); r.code != tc.code || r.stderr != tc.want || r.stdout != "" {
+			t.Errorf("%v: exit %d\n got %s%s\nwant %s", tc.args, r.code, r.stdout, r.stderr, tc.want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package config
+
+// AD is the whole of the settings that train and judge an in-context agent. The yaml tags are the
+// keys that ad_keys.go describes; Name is the file's base name without its ending.
+type AD struct {
+	Name string `yaml:"-"`
+
+	Model string `yaml:"model"`
+
+	NEmbd          int     `yaml:"tf_n_embd"`
+	NLayer         int     `yaml:"tf_n_layer"`
+	NHead          int     `yaml:"tf_n_head"`
+	NInner         int     `yaml:"tf_n_inner"`         // accepted and unused
+	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward resolves 0
+	Dropout        float64 `yaml:"tf_dropout"`
+	AttnDropout    float64 `yaml:"tf_attn_dropout"`
+	FlashAttn      bool    `yaml:"flash_attn"` // accepted and unused
+
+	NTransit             int  `yaml:"n_transit"`
+	UseCompressedContext bool `yaml:"use_compressed_context"`
+	CompressInterval     int  `yaml:"compress_interval"`
+	CompressMin          int  `yaml:"compress_min"` // as written; ShortestRegion resolves 0
+	RegionAhead          int  `yaml:"region_ahead"`
+
+	TrainNStream         int `yaml:"train_n_stream"`
+	TrainSourceTimesteps int `yaml:"train_source_timesteps"`
+	NumWorkers           int `yaml:"num_workers"`
+	Prefetch             int `yaml:"prefetch"`
+
+	TrainTimesteps            int     `yaml:"train_timesteps"`
+	TrainBatchSize            int     `yaml:"train_batch_size"`
+	GradientAccumulationSteps int     `yaml:"gradient_accumulation_steps"`
+	MixedPrecision            string  `yaml:"mixed_precision"`
+	LR                        float64 `yaml:"lr"`
+	MinLR                     float64 `yaml:"min_lr"`
+	NumWarmupSteps            int     `yaml:"num_warmup_steps"`
+	Beta1                     float64 `yaml:"beta1"`
+	Beta2                     float64 `yaml:"beta2"`
+	AdamEps                   float64 `yaml:"adam_eps"`
+	WeightDecay               float64 `yaml:"weight_decay"`
+	GradientClipNorm          float64 `yaml:"gradient_clip_norm"`
+	LabelSmoothing            float64 `yaml:"label_smoothing"`
+	Dynamics                  bool    `yaml:"dynamics"`          // accepted and unused
+	DynamicsStrength          float64 `yaml:"dynamics_strength"` // accepted and unused
+	Seed                      uint64  `yaml:"seed"`
+
+	SummaryInterval int     `yaml:"summary_interval"`
+	EvalInterval    int     `yaml:"eval_interval"`
+	GenInterval     int     `yaml:"gen_interval"`
+	CkptInterval    int     `yaml:"ckpt_interval"`
+	TestBatchSize   int     `yaml:"test_batch_size"`
+	EvalEpisodes    int     `yaml:"eval_episodes"`
+	EvalAgents      int     `yaml:"eval_agents"`
+	EvalTemperature float64 `yaml:"eval_temperature"`
+}
+
+// The values of mixed_precision.
+const (
+	PrecisionFull = "no"
+	PrecisionFP16 = "fp16"
+	PrecisionBF16 = "bf16"
+)
+
+// regionMarks is the tokens of a compressed context that are no transitions: the two regions' starts
+// and ends.
+const regionMarks = 4
+
+// FeedForward is the width of the feed-forward layers.
+func (c *AD) FeedForward() int {
+	if c.DimFeedforward == 0 {
+		return 4 * c.NEmbd
+	}
+	return c.DimFeedforward
+}
+
+// Tokens is the longest context: two whole regions with their marks, or the position table's length
+// where the context is not compressed.
+func (c *AD) Tokens() int {
+	if c.UseCompressedContext {
+		return 2*c.CompressInterval + regionMarks
+	}
+	return c.NTransit
+}
+
+// ShortestRegion is the least number of transitions in a region.
+func (c *AD) ShortestRegion() int {
+	if c.CompressMin == 0 {
+		return c.CompressInterval
+	}
+	return c.CompressMin
+}
+
+// YAML writes every key; ParseAD reads it back to an equal AD.
+func (c *AD) YAML() ([]byte, error) { return marshal(c) }
+
+// conflicts lists what is wrong between keys of an AD whose every key is lawful alone.
+func (c *AD) conflicts() []conflict {
+	var out []conflict
+	if c.NEmbd%c.NHead != 0 {
+		out = append(out, clash([]string{"tf_n_embd", "tf_n_head"},
+			"tf_n_embd %d is not divisible by tf_n_head %d", c.NEmbd, c.NHead))
+	}
+	if c.UseCompressedContext {
+		out = append(out, c.regionConflicts()...)
+	} else if c.NTransit > c.TrainSourceTimesteps {
+		out = append(out, clash([]string{"n_transit", "train_source_timesteps"},
+			"n_transit %d is over train_source_timesteps %d: no stream holds such a context", c.NTransit, c.TrainSourceTimesteps))
+	}
+	if c.NumWarmupSteps > c.TrainTimesteps {
+		out = append(out, clash([]string{"num_warmup_steps", "train_timesteps"},
+			"num_warmup_steps %d is over train_timesteps %d: the run would end before its warm-up", c.NumWarmupSteps, c.TrainTimesteps))
+	}
+	if c.MinLR > c.LR {
+		out = append(out, clash([]string{"min_lr", "lr"},
+			"min_lr %g is over lr %g, which it is reached from", c.MinLR, c.LR))
+	}
+	// Samples are numbered by a 64-bit counter from the run's beginning.
+	if total := float64(c.TrainTimesteps) * float64(c.TrainBatchSize) * float64(c.GradientAccumulationSteps); total >= 1<<62 {
+		out = append(out, clash([]string{"train_timesteps", "train_batch_size", "gradient_accumulation_steps"},
+			"training asks for %.3g samples in all, more than can be numbered", total))
+	}
+	return out
+}
+
+// regionConflicts lists what is wrong with the regions of a compressed context.
+func (c *AD) regionConflicts() []conflict {
+	var out []conflict
+	if c.CompressMin > c.CompressInterval {
+		out = append(out, clash([]string{"compress_min", "compress_interval"},
+			"compress_min %d is over compress_interval %d, the longest region", c.CompressMin, c.CompressInterval))
+	}
+	if c.Tokens() > c.NTransit {
+		out = append(out, clash([]string{"compress_interval", "n_transit", "use_compressed_context"},
+			"two regions of compress_interval %d need %d positions, over n_transit %d, the position table", c.CompressInterval, c.Tokens(), c.NTransit))
+	}
+	if 2*c.CompressInterval > c.TrainSourceTimesteps {
+		out = append(out, clash([]string{"compress_interval", "train_source_timesteps", "use_compressed_context"},
+			"two regions of compress_interval %d are over train_source_timesteps %d: no stream holds them", c.CompressInterval, c.TrainSourceTimesteps))
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package config
+
+import "math"
+
+// adKeys is the schema of an in-context agent's run. As in keys.go, every key but include needs a
+// field in AD and a line in configs/ad_default.yaml, in this order, and an explanation must be true
+// of the program.
+var adKeys = newSchema(
+	include(),
+	text("model", Honoured, "AD: the agent that learns from learning histories. A file with this key is known as its settings.", RecipeAD),
+
+	integer("tf_n_embd", between(1, 1<<16), Honoured, "D, the width of a token's embedding; a multiple of tf_n_head."),
+	integer("tf_n_layer", between(1, 1000), Honoured, "Layers of the transformer."),
+	integer("tf_n_head", between(1, 1<<16), Honoured, "Heads of the attention."),
+	integer("tf_n_inner", atLeast(0), NoEffect, "The feed-forward layers are 4 times tf_n_embd wide; tf_dim_feedforward sets another width."),
+	integer("tf_dim_feedforward", between(0, 1<<18), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
+	float("tf_dropout", fraction, Honoured, "Dropout of the embeddings and of the attention and feed-forward outputs while training; off in tests and in use."),
+	float("tf_attn_dropout", fraction, Honoured, "Dropout of the attention's weights while training; off in tests and in use."),
+	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
+
+	integer("n_transit", between(1, 1<<16), Honoured, "Length of the position table: the longest context in tokens. Positions begin at 0 again after pruning."),
+	boolean("use_compressed_context", Honoured, "true: the context is a previous and a current region, and the agent learns to end a region; false: the last n_transit transitions."),
+	integer("compress_interval", between(1, 1<<16), Honoured, "Transitions of the longest region. No effect without use_compressed_context."),
+	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),
+	integer("region_ahead", between(0, 1<<16), Honoured, "The most episodes left out between the previous and the current region; 0 makes them adjacent."),
+
+	integer("train_n_stream", atLeast(1), Honoured, "Streams of each goal that are trained on, from the first."),
+	integer("train_source_timesteps", atLeast(1), Honoured, "Transitions of each stream that are trained on, from the first."),
+	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
+	integer("prefetch", between(0, 1024), Honoured, "With --data host: batches that are collated ahead of the trainer."),
+
+	integer("train_timesteps", atLeast(1), Honoured, "Iterations of the run, an update each; the schedule ends with the last."),
+	integer("train_batch_size", atLeast(1), Honoured, "Sequences in a batch."),
+	integer("gradient_accumulation_steps", between(1, 1<<16), Honoured, "Batches whose gradients are averaged for one update."),
+	text("mixed_precision", Differently, "On a GPU: no computes in fp32; bf16 in bf16 with fp32 sums and weights; fp16 runs as bf16, which has fp32's range and needs no loss scaling. The CPU computes in fp32.", PrecisionFull, PrecisionFP16, PrecisionBF16),
+	float("lr", moreThan(0), Honoured, "AdamW's rate after warm-up, before the cosine lowers it."),
+	float("min_lr", atLeast(0), Honoured, "Where the cosine ends."),
+	integer("num_warmup_steps", atLeast(0), Honoured, "Iterations over which the rate rises linearly to lr."),
+	float("beta1", fraction, Honoured, "Decay of AdamW's first moment."),
+	float("beta2", fraction, Honoured, "Decay of AdamW's second moment."),
+	float("adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
+	float("weight_decay", atLeast(0), Honoured, "AdamW's decoupled weight decay."),
+	float("gradient_clip_norm", moreThan(0), Honoured, "The gradient is scaled down to this norm when it is longer."),
+	float("label_smoothing", fraction, Honoured, "Share of an action's target that is spread over all actions."),
+	boolean("dynamics", NoEffect, actionsOnly),
+	float("dynamics_strength", atLeast(0), NoEffect, actionsOnly),
+	integer("seed", between(0, math.MaxInt64), Honoured, "Seed of every sample, mask and initial weight, and of the agents in use."),
+
+	integer("summary_interval", atLeast(1), Honoured, "Iterations between points of the training curves."),
+	integer("eval_interval", atLeast(1), Honoured, "Iterations between tests of loss and accuracy on held-out goals' histories."),
+	integer("gen_interval", atLeast(1), Honoured, "Iterations between evaluations in context: agents that act on held-out goals."),
+	integer("ckpt_interval", atLeast(1), Honoured, "Iterations between checkpoints."),
+	integer("test_batch_size", atLeast(1), Honoured, "Sequences in a test."),
+	integer("eval_episodes", atLeast(1), Honoured, "Episodes that an agent lives through in an evaluation in context."),
+	integer("eval_agents", atLeast(1), Honoured, "Agents on each held-out goal in an evaluation in context."),
+	float("eval_temperature", moreThan(0), Honoured, "Temperature at which those agents sample their actions."),
+)
+
+const actionsOnly = "The agent learns actions and the ends of regions; it does not predict states or rewards."

@@ -1,0 +1,78 @@
+package config
+
+import "math"
+
+// Data is the whole of the settings that make learning histories: the room and the learner. The yaml
+// tags are the keys that data_keys.go describes; Name is the file's base name without its ending.
+type Data struct {
+	Name string `yaml:"-"`
+
+	Env           string  `yaml:"env"`
+	GridSize      int     `yaml:"grid_size"`
+	DimStates     int     `yaml:"dim_states"`
+	DimActions    int     `yaml:"dim_actions"`
+	NumActions    int     `yaml:"num_actions"`
+	Horizon       int     `yaml:"horizon"`
+	EnvSplitSeed  uint64  `yaml:"env_split_seed"`
+	TrainEnvRatio float64 `yaml:"train_env_ratio"`
+	MaxReward     float64 `yaml:"max_reward"` // accepted and unused
+
+	Alg                  string  `yaml:"alg"`
+	Policy               string  `yaml:"policy"`
+	NSteps               int     `yaml:"n_steps"`
+	BatchSize            int     `yaml:"batch_size"`
+	NEpochs              int     `yaml:"n_epochs"`
+	AlgSeed              uint64  `yaml:"alg_seed"`
+	TotalSourceTimesteps int     `yaml:"total_source_timesteps"`
+	NStream              int     `yaml:"n_stream"`
+	SourceLR             float64 `yaml:"source_lr"`
+	NProcess             int     `yaml:"n_process"` // as written; Workers resolves it
+	Gamma                float64 `yaml:"gamma"`
+	GAELambda            float64 `yaml:"gae_lambda"`
+	ClipRange            float64 `yaml:"clip_range"`
+	EntCoef              float64 `yaml:"ent_coef"`
+	VFCoef               float64 `yaml:"vf_coef"`
+	MaxGradNorm          float64 `yaml:"max_grad_norm"`
+	Hidden               int     `yaml:"hidden"`
+	TargetKL             float64 `yaml:"target_kl"`
+}
+
+// Goals is the number of cells, each a task.
+func (c *Data) Goals() int { return c.GridSize * c.GridSize }
+
+// TrainGoals is how many of them the agent is trained on; the others are held out.
+func (c *Data) TrainGoals() int { return int(math.Round(c.TrainEnvRatio * float64(c.Goals()))) }
+
+// Workers is how many learners run at once on a machine with this many cores.
+func (c *Data) Workers(cores int) int {
+	if c.NProcess == 0 {
+		return cores
+	}
+	return min(c.NProcess, cores)
+}
+
+// YAML writes every key; ParseData reads it back to an equal Data.
+func (c *Data) YAML() ([]byte, error) { return marshal(c) }
+
+// conflicts lists what is wrong between keys of a Data whose every key is lawful alone.
+func (c *Data) conflicts() []conflict {
+	var out []conflict
+	if n := c.TrainGoals(); n < 1 || n >= c.Goals() {
+		out = append(out, clash([]string{"train_env_ratio", "grid_size"},
+			"train_env_ratio %g of grid_size %d leaves %d goals to train on and %d held out; both need one", c.TrainEnvRatio, c.GridSize, n, c.Goals()-n))
+	}
+	rollout := c.NSteps * c.NStream
+	if c.BatchSize > rollout {
+		out = append(out, clash([]string{"batch_size", "n_steps", "n_stream"},
+			"batch_size %d is over the %d steps that n_steps %d and n_stream %d gather", c.BatchSize, rollout, c.NSteps, c.NStream))
+	}
+	if c.TotalSourceTimesteps < rollout {
+		out = append(out, clash([]string{"total_source_timesteps", "n_steps", "n_stream"},
+			"total_source_timesteps %d is less than the %d steps of n_steps %d and n_stream %d: the learner would never learn", c.TotalSourceTimesteps, rollout, c.NSteps, c.NStream))
+	}
+	if c.TotalSourceTimesteps < c.NStream*c.Horizon {
+		out = append(out, clash([]string{"total_source_timesteps", "n_stream", "horizon"},
+			"total_source_timesteps %d gives each of n_stream %d less than an episode of horizon %d", c.TotalSourceTimesteps, c.NStream, c.Horizon))
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package config
+
+import "math"
+
+// dataKeys is the schema of learning histories. As in keys.go, every key but include needs a field
+// in Data and a line in configs/data_default.yaml, in this order, and an explanation must be true of
+// the program.
+var dataKeys = newSchema(
+	include(),
+	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 on it. A file with this key is known as settings of histories.", "darkroom"),
+	integer("grid_size", between(2, 255), Honoured, "Cells along a side; every cell is one goal, and an episode starts in the centre."),
+	integer("dim_states", between(2, 2), Differently, "Always 2: a state is a row and a column."),
+	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),
+	integer("num_actions", between(5, 5), Differently, "Always 5: the four neighbours, and to stay."),
+	integer("horizon", between(1, 1<<16), Honoured, "Steps of an episode."),
+	integer("env_split_seed", between(0, math.MaxInt64), Honoured, "Seed that splits the goals into those trained on and those held out."),
+	float("train_env_ratio", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Share of the goals that are trained on, rounded to whole goals."),
+	float("max_reward", moreThan(0), NoEffect, "Returns are compared with each goal's own optimum, which its distance from the centre gives."),
+
+	text("alg", Honoured, "The learner whose histories are kept.", "PPO"),
+	text("policy", Honoured, "An actor and a critic with two hidden layers each.", "MlpPolicy"),
+	integer("n_steps", atLeast(1), Honoured, "Steps of each stream between two passes of learning."),
+	integer("batch_size", atLeast(1), Honoured, "Steps in a batch of the learner."),
+	integer("n_epochs", atLeast(1), Honoured, "Passes over the steps gathered."),
+	integer("alg_seed", between(0, math.MaxInt64), Honoured, "Seed of the learners' weights, actions and batches."),
+	integer("total_source_timesteps", atLeast(1), Honoured, "Steps of a goal's learner, all its streams together."),
+	integer("n_stream", atLeast(1), Honoured, "Environments in which a goal's one learner acts at once; each leaves a stream."),
+	float("source_lr", moreThan(0), Honoured, "The learner's rate."),
+	integer("n_process", between(0, 1<<16), Differently, "Learners that run at once, as threads; 0, or more than there are cores, is one for each core. The histories do not depend on it."),
+	float("gamma", bounds{lo: 0, hi: 1, above: true}, Honoured, "Discount of later rewards."),
+	float("gae_lambda", between(0, 1), Honoured, "Decay of generalized advantage estimation."),
+	float("clip_range", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "How far the ratio of probabilities may leave 1."),
+	float("ent_coef", atLeast(0), Honoured, "Weight of the entropy bonus."),
+	float("vf_coef", atLeast(0), Honoured, "Weight of the critic's loss."),
+	float("max_grad_norm", moreThan(0), Honoured, "The gradient is scaled down to this norm when it is longer."),
+	integer("hidden", between(1, 4096), Honoured, "Width of the hidden layers."),
+	float("target_kl", atLeast(0), Honoured, "The passes end when the policy has moved further than 1.5 times this from the one that gathered the steps; 0 never ends them."),
+)

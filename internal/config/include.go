@@ -1,0 +1,179 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"haul/configs"
+)
+
+const includeKey = "include"
+
+// maxFile is far past any settings file: it only keeps a wrong path from filling memory.
+const maxFile = 1 << 20
+
+// file is a settings file's text and what is needed to find what it includes. A file includes one
+// other at most, so that the files of a load are a chain; by leads back along it.
+type file struct {
+	name    string // what errors call it: a path, or configs/NAME.yaml when embedded
+	text    []byte
+	shipped bool // embedded; it must include nothing but what is embedded too
+	by      *file
+}
+
+// find reads the file that a user names: a bare word is a shipped name before it is a file, a path
+// that does not exist is taken for the shipped file of its base name. recipe says which shipped
+// names an error offers, and which file is meant by "".
+func find(nameOrPath, recipe string) (*file, error) {
+	among, err := recipesNamed(recipe)
+	if err != nil {
+		return nil, err
+	}
+	if nameOrPath == "" {
+		nameOrPath = among[0].standard
+	}
+	name := baseName(nameOrPath)
+	if nameOrPath == name {
+		if f, ok := shipped(name); ok {
+			return f, nil
+		}
+	}
+	text, err := readFile(nameOrPath)
+	if err == nil {
+		return &file{name: nameOrPath, text: text}, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("config %s: %w", nameOrPath, reason(err))
+	}
+	if f, ok := shipped(name); ok {
+		return f, nil
+	}
+	return nil, fmt.Errorf("config %s: no such file or shipped name; %s", nameOrPath, offer(name, Names(recipe)))
+}
+
+// offer words what else there is: the nearest name, or all of them.
+func offer(name string, names []string) string {
+	if near := nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "shipped: " + strings.Join(names, ", ")
+}
+
+// include finds the file that f includes under path: relative to f's folder, else of its base name
+// beside f, else shipped. The working folder plays no part: a file means the same wherever it is
+// read from. at is the line that includes it.
+func (f *file) include(path string, at origin) (*file, error) {
+	if !f.shipped {
+		whole := path
+		if !filepath.IsAbs(whole) {
+			whole = filepath.Join(filepath.Dir(f.name), path)
+		}
+		for _, candidate := range []string{whole, filepath.Join(filepath.Dir(f.name), filepath.Base(path))} {
+			text, err := readRegular(candidate)
+			switch {
+			case err == nil:
+				return f.then(&file{name: candidate, text: text}, path, at)
+			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+				return nil, at.errorf("include %s: %v", shorten(path), reason(err))
+			}
+		}
+	}
+	if next, ok := shipped(baseName(path)); ok {
+		return f.then(next, path, at)
+	}
+	return nil, at.errorf("include %s: no such file beside this one, nor a shipped one; %s", shorten(path), offer(baseName(path), shippedFiles()))
+}
+
+// then appends next to the chain that ends in f, unless it is already there.
+func (f *file) then(next *file, path string, at origin) (*file, error) {
+	for g := f; g != nil; g = g.by {
+		if g.id() == next.id() {
+			return nil, at.errorf("include %s: a circle, since %s leads back here", shorten(path), shorten(g.name))
+		}
+	}
+	next.by = f
+	return next, nil
+}
+
+// id is the same for two names of one file.
+func (f *file) id() string {
+	if f.shipped {
+		return "shipped " + f.name
+	}
+	id := f.name
+	if whole, err := filepath.Abs(id); err == nil {
+		id = whole
+	}
+	if real, err := filepath.EvalSymlinks(id); err == nil {
+		id = real
+	}
+	return id
+}
+
+func baseName(path string) string {
+	base := filepath.Base(path)
+	for _, ending := range []string{".yaml", ".yml"} {
+		base = strings.TrimSuffix(base, ending)
+	}
+	return base
+}
+
+// shippedFiles lists the base names of the embedded files.
+func shippedFiles() []string {
+	entries, _ := configs.FS.ReadDir(".") // the root of an embedded FS always reads
+	var names []string
+	for _, e := range entries {
+		names = append(names, baseName(e.Name()))
+	}
+	return names
+}
+
+// shipped is the embedded file of a base name.
+func shipped(name string) (*file, bool) {
+	text, err := configs.FS.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, false
+	}
+	return &file{name: "configs/" + name + ".yaml", text: text, shipped: true}, true
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("over %d bytes; not a settings file", maxFile)
+	}
+	return text, err
+}
+
+// readRegular reads a file that a file names: unlike a path from the command line it is never meant
+// to be a pipe, which could keep the reader waiting.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return readFile(path)
+}
+
+// reason drops the path that the os package repeats.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
