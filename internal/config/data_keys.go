@@ -8,8 +8,8 @@ import "math"
 var dataKeys = newSchema(
 	include(),
 	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 on it. A file with this key is known as settings of histories.", "darkroom"),
-	integer("grid_size", between(2, 255), Honoured, "Cells along a side; every cell is one goal, and an episode starts in the centre."),
-	integer("dim_states", between(2, 2), Differently, "Always 2: a state is a row and a column."),
+	integer("grid_size", between(2, 16), Honoured, "Cells along a side, at most what a history's byte for a cell holds. Every cell is one goal; an episode starts in the centre."),
+	integer("dim_states", between(2, 2), Differently, "Always 2: a state is a column and a row."),
 	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),
 	integer("num_actions", between(5, 5), Differently, "Always 5: the four neighbours, and to stay."),
 	integer("horizon", between(1, 1<<16), Honoured, "Steps of an episode."),

@@ -49,7 +49,7 @@ func TestBadHistories(t *testing.T) {
 		{"alg: DQN", "f.yaml:1: alg must be PPO, got DQN"},
 		{"num_actions: 4", "f.yaml:1: num_actions must be 5, got 4"},
 		{"grid_sise: 4", "f.yaml:1: unknown key grid_sise; did you mean grid_size?"},
-		{"grid_size: 1", "f.yaml:1: grid_size must be at least 2 and at most 255, got 1"},
+		{"grid_size: 1", "f.yaml:1: grid_size must be at least 2 and at most 16, got 1"},
 		{"train_env_ratio: 1.0", "f.yaml:1: train_env_ratio must be more than 0 and below 1, got 1.0"},
 		{"gamma: 0", "f.yaml:1: gamma must be more than 0 and at most 1, got 0"},
 		// Between keys.
