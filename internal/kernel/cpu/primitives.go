@@ -69,6 +69,12 @@ type primitives struct {
 	pointer         func(p, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32)
 	pointerGrad     func(du, p, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32)
 
+	softmaxCausal     func(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32)
+	softmaxCausalGrad func(ds, p, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32)
+	rowDots           func(out, a, b []float32, rows, n, ld int)
+	keep              func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)
+	drop              func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32)
+
 	query      func(q, node, graph, load []float32, capacity float32)
 	transpose  func(dst []float32, ldd int, src []float32, lds, rows, cols int)
 	colSum     func(out, x []float32, rows, n, ld int, accumulate bool)

@@ -14,6 +14,7 @@ var plain = primitives{
 	norm: normGo, normGrad: normGradGo, glu: gluGo, gluGrad: gluGradGo, gelu: geluGo, geluGrad: geluGradGo,
 	distances: distancesGo, softmaxBias: softmaxBiasGo, softmaxBiasGrad: softmaxBiasGradGo,
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
+	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, drop: dropGo,
 	query: queryGo, transpose: transposeGo, colSum: colSumGo, add: addGo, sumSquares: sumSquaresGo, adamw: adamwGo,
 }
 

@@ -37,6 +37,11 @@ func masked(mask []uint64, rows, n, words int) bool {
 	return n <= words*64 && len(mask) >= rows*words
 }
 
+// kept says that the mask holds rows of 16-bit words, `words` apart, that cover n columns.
+func kept(mask []uint16, rows, n, words int) bool {
+	return words >= 0 && (rows == 0 || len(mask) >= (rows-1)*words+(n+15)/16)
+}
+
 // checked returns the table t with its slices checked on every call.
 func checked(t primitives) primitives {
 	c := t
@@ -83,6 +88,26 @@ func checked(t primitives) primitives {
 	c.softmaxGrad = func(dp, p []float32, rows, n, ld int, scale float32) {
 		fits(padded(rows, n, ld, dp, p))
 		t.softmaxGrad(dp, p, rows, n, ld, scale)
+	}
+	c.softmaxCausal = func(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+		fits(padded(rows, n, ld, p) && atLeast(rows, logSum) && len(first) >= rows && kept(mask, rows, n, words))
+		t.softmaxCausal(p, logSum, first, mask, rows, from, end, n, ld, words, scale, keep)
+	}
+	c.softmaxCausalGrad = func(ds, p, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+		fits(padded(rows, n, ld, ds, p) && atLeast(rows, logSum, dots) && len(first) >= rows && kept(mask, rows, n, words))
+		t.softmaxCausalGrad(ds, p, logSum, dots, first, mask, rows, from, end, n, ld, words, scale, keep)
+	}
+	c.rowDots = func(out, a, b []float32, rows, n, ld int) {
+		fits(atLeast(rows, out) && spans(a, rows, n, ld) && spans(b, rows, n, ld))
+		t.rowDots(out, a, b, rows, n, ld)
+	}
+	c.keep = func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
+		fits(len(draws)%keepUnit == 0 && len(dst) >= len(draws) && len(rounds) >= philoxRounds)
+		t.keep(dst, draws, rounds, low, high, purpose, threshold)
+	}
+	c.drop = func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32) {
+		fits(padded(rows, n, n, y, x) && (residual == nil || atLeast(rows*n, residual)) && n <= words*32 && len(mask) >= rows*words)
+		t.drop(y, x, residual, mask, rows, n, words, scale)
 	}
 	c.pointer = func(p, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32) {
 		fits(padded(rows, n, ld, p, lp, th, u) && atLeast(rows, ent) && masked(mask, rows, n, words))

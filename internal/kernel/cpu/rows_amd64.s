@@ -3178,6 +3178,1225 @@ end2:
 	VZEROUPPER
 	RET
 
+// func softmaxCausalAVX512(p []float32, logSum []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+// Requires: AVX, AVX2, AVX512F, FMA3
+TEXT ·softmaxCausalAVX512(SB), NOSPLIT, $0-152
+	MOVQ         p_base+0(FP), AX
+	MOVQ         logSum_base+24(FP), DX
+	MOVQ         first_base+48(FP), BX
+	MOVQ         from+104(FP), SI
+	MOVQ         end+112(FP), DI
+	MOVQ         mask_base+72(FP), R8
+	MOVQ         rows+96(FP), R9
+	MOVQ         n+120(FP), R10
+	MOVQ         ld+128(FP), R11
+	MOVQ         words+136(FP), R12
+	VBROADCASTSS scale+144(FP), Z0
+	VBROADCASTSS keep+148(FP), Z1
+	MOVQ         R10, R13
+	ANDQ         $-16, R13
+	MOVQ         R10, CX
+	SUBQ         R13, CX
+	MOVQ         $0x00000001, R14
+	SHLQ         CL, R14
+	DECQ         R14
+	KMOVW        R14, K1
+	MOVQ         R11, CX
+	SHLQ         $0x02, CX
+	SHLQ         $0x01, R12
+	TESTQ        R9, R9
+	JLE          end2
+
+row1:
+	MOVL         (BX), R11
+	SUBL         SI, R11
+	DECL         R11
+	VPBROADCASTD R11, Z2
+	VPBROADCASTD DI, Z3
+	VBROADCASTSS rows_ff800000<>+0(SB), Z4
+	XORQ         R11, R11
+
+vector3:
+	LEAQ         16(R11), R14
+	CMPQ         R14, R13
+	JGT          endvector4
+	VMOVUPS      (AX)(R11*4), Z5
+	LEAQ         (R11), R14
+	VPBROADCASTD R14, Z6
+	VPADDD       rows_count<>+0(SB), Z6, Z6
+	VPCMPD       $0x01, Z3, Z6, K2
+	VPCMPD       $0x06, Z2, Z6, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z6
+	VMULPS       Z0, Z5, K2, Z6
+	VMOVUPS      Z6, (AX)(R11*4)
+	VMAXPS       Z6, Z4, Z4
+	ADDQ         $+16, R11
+	JMP          vector3
+
+endvector4:
+	CMPQ         R11, R10
+	JGE          done5
+	VMOVUPS.Z    (AX)(R11*4), K1, Z5
+	LEAQ         (R11), R14
+	VPBROADCASTD R14, Z6
+	VPADDD       rows_count<>+0(SB), Z6, Z6
+	VPCMPD       $0x01, Z3, Z6, K2
+	VPCMPD       $0x06, Z2, Z6, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z2
+	VMULPS       Z0, Z5, K2, Z2
+	VMOVUPS      Z2, K1, (AX)(R11*4)
+	VMAXPS       Z2, Z4, K1, Z4
+
+done5:
+	VSHUFF32X4 $0x4e, Z4, Z4, Z2
+	VMAXPS     Z2, Z4, Z4
+	VSHUFF32X4 $0xb1, Z4, Z4, Z2
+	VMAXPS     Z2, Z4, Z4
+	VPERMILPS  $0x4e, Z4, Z2
+	VMAXPS     Z2, Z4, Z4
+	VPERMILPS  $0xb1, Z4, Z2
+	VMAXPS     Z2, Z4, Z4
+	VPXORD     Z7, Z7, Z7
+	XORQ       R11, R11
+
+group6:
+	LEAQ              64(R11), R14
+	CMPQ              R14, R13
+	JGT               endgroup7
+	VMOVUPS           (AX)(R11*4), Z2
+	VMOVUPS           64(AX)(R11*4), Z3
+	VMOVUPS           128(AX)(R11*4), Z5
+	VMOVUPS           192(AX)(R11*4), Z6
+	VSUBPS            Z4, Z2, Z2
+	VSUBPS            Z4, Z3, Z3
+	VSUBPS            Z4, Z5, Z5
+	VSUBPS            Z4, Z6, Z6
+	VMOVUPS           Z2, Z8
+	VMOVUPS           Z3, Z9
+	VMOVUPS           Z5, Z10
+	VMOVUPS           Z6, Z11
+	VMOVUPS           Z2, Z12
+	VMOVUPS           Z3, Z13
+	VMOVUPS           Z5, Z14
+	VMOVUPS           Z6, Z15
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z19
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z8
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z9
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z11
+	VSUBPS            Z19, Z8, Z16
+	VSUBPS            Z19, Z9, Z17
+	VSUBPS            Z19, Z10, Z18
+	VSUBPS            Z19, Z11, Z19
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VPSLLD            $0x17, Z8, Z8
+	VPSLLD            $0x17, Z9, Z9
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z8, Z16, K2, Z16
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
+	VMULPS.Z          Z9, Z17, K2, Z17
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
+	VMULPS.Z          Z10, Z18, K2, Z18
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K2
+	VMULPS.Z          Z11, Z19, K2, Z19
+	VADDPS            Z16, Z7, Z7
+	VMOVUPS           Z16, (AX)(R11*4)
+	VADDPS            Z17, Z7, Z7
+	VMOVUPS           Z17, 64(AX)(R11*4)
+	VADDPS            Z18, Z7, Z7
+	VMOVUPS           Z18, 128(AX)(R11*4)
+	VADDPS            Z19, Z7, Z7
+	VMOVUPS           Z19, 192(AX)(R11*4)
+	ADDQ              $+64, R11
+	JMP               group6
+
+endgroup7:
+vector8:
+	LEAQ              16(R11), R14
+	CMPQ              R14, R13
+	JGT               endvector9
+	VMOVUPS           (AX)(R11*4), Z2
+	VSUBPS            Z4, Z2, Z2
+	VMOVUPS           Z2, Z3
+	VMOVUPS           Z2, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z3
+	VSUBPS            Z6, Z3, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
+	VPSLLD            $0x17, Z3, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z3, Z6, K2, Z6
+	VADDPS            Z6, Z7, Z7
+	VMOVUPS           Z6, (AX)(R11*4)
+	ADDQ              $+16, R11
+	JMP               vector8
+
+endvector9:
+	CMPQ              R11, R10
+	JGE               done10
+	VMOVUPS.Z         (AX)(R11*4), K1, Z2
+	VSUBPS            Z4, Z2, Z2
+	VMOVUPS           Z2, Z3
+	VMOVUPS           Z2, Z5
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z3
+	VSUBPS            Z6, Z3, Z6
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
+	VPSLLD            $0x17, Z3, Z3
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z3, Z6, K2, Z6
+	VMOVAPS.Z         Z6, K1, Z6
+	VADDPS            Z6, Z7, Z7
+	VMOVUPS           Z6, K1, (AX)(R11*4)
+
+done10:
+	VSHUFF32X4   $0x4e, Z7, Z7, Z2
+	VADDPS       Z2, Z7, Z7
+	VSHUFF32X4   $0xb1, Z7, Z7, Z2
+	VADDPS       Z2, Z7, Z7
+	VPERMILPS    $0x4e, Z7, Z2
+	VADDPS       Z2, Z7, Z7
+	VPERMILPS    $0xb1, Z7, Z2
+	VADDPS       Z2, Z7, Z7
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X7, X2, X2
+	VBROADCASTSS X2, Z2
+	VPSUBD       rows_3f3504f3<>+0(SB), Y7, Y3
+	VPAND        rows_007fffff<>+0(SB), Y3, Y5
+	VPSRAD       $0x17, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPADDD       rows_3f3504f3<>+0(SB), Y5, Y5
+	VADDPS       rows_bf800000<>+0(SB), Y5, Y6
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y5
+	VDIVPS       Y5, Y6, Y6
+	VMULPS       Y6, Y6, Y5
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y8
+	VFMADD213PS  rows_3e124925<>+0(SB), Y5, Y8
+	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y5, Y8
+	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y5, Y8
+	VADDPS       Y6, Y6, Y6
+	VMULPS       Y6, Y5, Y5
+	VFMADD213PS  Y6, Y5, Y8
+	VFMADD231PS  rows_3f317218<>+0(SB), Y3, Y8
+	VSUBPS       Y7, Y7, Y5
+	VADDPS       Y5, Y8, Y8
+	VBROADCASTSS X8, Z3
+	VADDSS       X4, X3, X3
+	VMOVSS       X3, (DX)
+	VMULPS       Z1, Z2, Z2
+	XORQ         R11, R11
+
+group11:
+	LEAQ     32(R11), R14
+	CMPQ     R14, R13
+	JGT      endgroup12
+	VMOVUPS  (AX)(R11*4), Z3
+	MOVQ     R11, R14
+	SHRQ     $0x03, R14
+	KMOVW    (R8)(R14*1), K2
+	VMULPS.Z Z2, Z3, K2, Z3
+	VMOVUPS  Z3, (AX)(R11*4)
+	VMOVUPS  64(AX)(R11*4), Z3
+	MOVQ     R11, R14
+	SHRQ     $0x03, R14
+	KMOVW    2(R8)(R14*1), K2
+	VMULPS.Z Z2, Z3, K2, Z3
+	VMOVUPS  Z3, 64(AX)(R11*4)
+	ADDQ     $+32, R11
+	JMP      group11
+
+endgroup12:
+vector13:
+	LEAQ     16(R11), R14
+	CMPQ     R14, R13
+	JGT      endvector14
+	VMOVUPS  (AX)(R11*4), Z3
+	MOVQ     R11, R14
+	SHRQ     $0x03, R14
+	KMOVW    (R8)(R14*1), K2
+	VMULPS.Z Z2, Z3, K2, Z3
+	VMOVUPS  Z3, (AX)(R11*4)
+	ADDQ     $+16, R11
+	JMP      vector13
+
+endvector14:
+	CMPQ      R11, R10
+	JGE       done15
+	VMOVUPS.Z (AX)(R11*4), K1, Z3
+	MOVQ      R11, R14
+	SHRQ      $0x03, R14
+	KMOVW     (R8)(R14*1), K2
+	KANDW     K1, K2, K2
+	VMULPS.Z  Z2, Z3, K2, Z3
+	VMOVUPS   Z3, K1, (AX)(R11*4)
+
+done15:
+	ADDQ CX, AX
+	ADDQ $0x04, DX
+	ADDQ R12, R8
+	ADDQ $0x04, BX
+	ADDQ $0x01, DI
+	DECQ R9
+	JNZ  row1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA rows_count<>+0(SB)/4, $0x00000000
+DATA rows_count<>+4(SB)/4, $0x00000001
+DATA rows_count<>+8(SB)/4, $0x00000002
+DATA rows_count<>+12(SB)/4, $0x00000003
+DATA rows_count<>+16(SB)/4, $0x00000004
+DATA rows_count<>+20(SB)/4, $0x00000005
+DATA rows_count<>+24(SB)/4, $0x00000006
+DATA rows_count<>+28(SB)/4, $0x00000007
+DATA rows_count<>+32(SB)/4, $0x00000008
+DATA rows_count<>+36(SB)/4, $0x00000009
+DATA rows_count<>+40(SB)/4, $0x0000000a
+DATA rows_count<>+44(SB)/4, $0x0000000b
+DATA rows_count<>+48(SB)/4, $0x0000000c
+DATA rows_count<>+52(SB)/4, $0x0000000d
+DATA rows_count<>+56(SB)/4, $0x0000000e
+DATA rows_count<>+60(SB)/4, $0x0000000f
+GLOBL rows_count<>(SB), RODATA|NOPTR, $64
+
+DATA rows_3f3504f3<>+0(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+4(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+8(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+12(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+16(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+20(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+24(SB)/4, $0x3f3504f3
+DATA rows_3f3504f3<>+28(SB)/4, $0x3f3504f3
+GLOBL rows_3f3504f3<>(SB), RODATA|NOPTR, $32
+
+DATA rows_007fffff<>+0(SB)/4, $0x007fffff
+DATA rows_007fffff<>+4(SB)/4, $0x007fffff
+DATA rows_007fffff<>+8(SB)/4, $0x007fffff
+DATA rows_007fffff<>+12(SB)/4, $0x007fffff
+DATA rows_007fffff<>+16(SB)/4, $0x007fffff
+DATA rows_007fffff<>+20(SB)/4, $0x007fffff
+DATA rows_007fffff<>+24(SB)/4, $0x007fffff
+DATA rows_007fffff<>+28(SB)/4, $0x007fffff
+GLOBL rows_007fffff<>(SB), RODATA|NOPTR, $32
+
+DATA rows_bf800000<>+0(SB)/4, $0xbf800000
+DATA rows_bf800000<>+4(SB)/4, $0xbf800000
+DATA rows_bf800000<>+8(SB)/4, $0xbf800000
+DATA rows_bf800000<>+12(SB)/4, $0xbf800000
+DATA rows_bf800000<>+16(SB)/4, $0xbf800000
+DATA rows_bf800000<>+20(SB)/4, $0xbf800000
+DATA rows_bf800000<>+24(SB)/4, $0xbf800000
+DATA rows_bf800000<>+28(SB)/4, $0xbf800000
+GLOBL rows_bf800000<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3de38e39<>+0(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+4(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+8(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+12(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+16(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+20(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+24(SB)/4, $0x3de38e39
+DATA rows_3de38e39<>+28(SB)/4, $0x3de38e39
+GLOBL rows_3de38e39<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3e124925<>+0(SB)/4, $0x3e124925
+DATA rows_3e124925<>+4(SB)/4, $0x3e124925
+DATA rows_3e124925<>+8(SB)/4, $0x3e124925
+DATA rows_3e124925<>+12(SB)/4, $0x3e124925
+DATA rows_3e124925<>+16(SB)/4, $0x3e124925
+DATA rows_3e124925<>+20(SB)/4, $0x3e124925
+DATA rows_3e124925<>+24(SB)/4, $0x3e124925
+DATA rows_3e124925<>+28(SB)/4, $0x3e124925
+GLOBL rows_3e124925<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3e4ccccd<>+0(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+4(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+8(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+12(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+16(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+20(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+24(SB)/4, $0x3e4ccccd
+DATA rows_3e4ccccd<>+28(SB)/4, $0x3e4ccccd
+GLOBL rows_3e4ccccd<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3eaaaaab<>+0(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+4(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+8(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+12(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+16(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+20(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+24(SB)/4, $0x3eaaaaab
+DATA rows_3eaaaaab<>+28(SB)/4, $0x3eaaaaab
+GLOBL rows_3eaaaaab<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3f317218<>+0(SB)/4, $0x3f317218
+DATA rows_3f317218<>+4(SB)/4, $0x3f317218
+DATA rows_3f317218<>+8(SB)/4, $0x3f317218
+DATA rows_3f317218<>+12(SB)/4, $0x3f317218
+DATA rows_3f317218<>+16(SB)/4, $0x3f317218
+DATA rows_3f317218<>+20(SB)/4, $0x3f317218
+DATA rows_3f317218<>+24(SB)/4, $0x3f317218
+DATA rows_3f317218<>+28(SB)/4, $0x3f317218
+GLOBL rows_3f317218<>(SB), RODATA|NOPTR, $32
+
+// func softmaxCausalGradAVX512(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+// Requires: AVX, AVX512F
+TEXT ·softmaxCausalGradAVX512(SB), NOSPLIT, $8-200
+	MOVQ         ds_base+0(FP), AX
+	MOVQ         p_base+24(FP), DX
+	MOVQ         logSum_base+48(FP), BX
+	MOVQ         dots_base+72(FP), SI
+	MOVQ         first_base+96(FP), DI
+	MOVQ         from+152(FP), R8
+	MOVQ         end+160(FP), R9
+	MOVQ         mask_base+120(FP), R10
+	MOVQ         rows+144(FP), R11
+	MOVQ         n+168(FP), R12
+	MOVQ         ld+176(FP), R13
+	MOVQ         words+184(FP), R14
+	VBROADCASTSS scale+192(FP), Z0
+	VBROADCASTSS keep+196(FP), Z1
+	MOVQ         R12, R15
+	ANDQ         $-16, R15
+	MOVQ         R12, CX
+	SUBQ         R15, CX
+	MOVQ         $0x00000001, BP
+	SHLQ         CL, BP
+	DECQ         BP
+	KMOVW        BP, K1
+	MOVQ         R13, CX
+	SHLQ         $0x02, CX
+	SHLQ         $0x01, R14
+	TESTQ        R11, R11
+	JLE          end2
+
+row1:
+	MOVL         (DI), R13
+	SUBL         R8, R13
+	DECL         R13
+	VPBROADCASTD R13, Z2
+	VPBROADCASTD R9, Z3
+	XORQ         R13, R13
+
+group3:
+	LEAQ              32(R13), BP
+	CMPQ              BP, R15
+	JGT               endgroup4
+	VMOVUPS           (DX)(R13*4), Z4
+	VMOVUPS           64(DX)(R13*4), Z5
+	VBROADCASTSS      (BX), Z6
+	VFMSUB132PS       Z0, Z6, Z4
+	VFMSUB132PS       Z0, Z6, Z5
+	VMOVUPS           Z4, Z6
+	VMOVUPS           Z5, Z7
+	VMOVUPS           Z4, Z8
+	VMOVUPS           Z5, Z9
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z11
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z11, Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z11, Z7
+	VSUBPS            Z11, Z6, Z10
+	VSUBPS            Z11, Z7, Z11
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z10, Z8
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z11, Z9
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z10, Z8
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z11, Z9
+	VPSLLD            $0x17, Z6, Z6
+	VPSLLD            $0x17, Z7, Z7
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z10
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z11
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z9, Z11
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z9, Z11
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z9, Z11
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z9, Z11
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z11
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z10
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z11
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z6, Z10, K2, Z10
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
+	VMULPS.Z          Z7, Z11, K2, Z11
+	LEAQ              (R13), BP
+	VPBROADCASTD      BP, Z4
+	VPADDD            rows_count<>+0(SB), Z4, Z4
+	VPCMPD            $0x01, Z3, Z4, K2
+	VPCMPD            $0x06, Z2, Z4, K2, K2
+	VMOVAPS.Z         Z10, K2, Z10
+	VMOVUPS           (AX)(R13*4), Z4
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	VMULPS.Z          Z1, Z4, K2, Z4
+	VBROADCASTSS      (SI), Z5
+	VSUBPS            Z5, Z4, Z4
+	VMULPS            Z0, Z4, Z4
+	VMULPS            Z10, Z4, Z4
+	VMOVUPS           Z4, (AX)(R13*4)
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	VMULPS.Z          Z1, Z10, K2, Z10
+	VMOVUPS           Z10, (DX)(R13*4)
+	LEAQ              16(R13), BP
+	VPBROADCASTD      BP, Z4
+	VPADDD            rows_count<>+0(SB), Z4, Z4
+	VPCMPD            $0x01, Z3, Z4, K2
+	VPCMPD            $0x06, Z2, Z4, K2, K2
+	VMOVAPS.Z         Z11, K2, Z11
+	VMOVUPS           64(AX)(R13*4), Z4
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             2(R10)(BP*1), K2
+	VMULPS.Z          Z1, Z4, K2, Z4
+	VBROADCASTSS      (SI), Z5
+	VSUBPS            Z5, Z4, Z4
+	VMULPS            Z0, Z4, Z4
+	VMULPS            Z11, Z4, Z4
+	VMOVUPS           Z4, 64(AX)(R13*4)
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             2(R10)(BP*1), K2
+	VMULPS.Z          Z1, Z11, K2, Z11
+	VMOVUPS           Z11, 64(DX)(R13*4)
+	ADDQ              $+32, R13
+	JMP               group3
+
+endgroup4:
+vector5:
+	LEAQ              16(R13), BP
+	CMPQ              BP, R15
+	JGT               endvector6
+	VMOVUPS           (DX)(R13*4), Z4
+	VBROADCASTSS      (BX), Z5
+	VFMSUB132PS       Z0, Z5, Z4
+	VMOVUPS           Z4, Z5
+	VMOVUPS           Z4, Z6
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z7, Z5
+	VSUBPS            Z7, Z5, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z7, Z6
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z7, Z6
+	VPSLLD            $0x17, Z5, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z7
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z5, Z7, K2, Z7
+	LEAQ              (R13), BP
+	VPBROADCASTD      BP, Z4
+	VPADDD            rows_count<>+0(SB), Z4, Z4
+	VPCMPD            $0x01, Z3, Z4, K2
+	VPCMPD            $0x06, Z2, Z4, K2, K2
+	VMOVAPS.Z         Z7, K2, Z7
+	VMOVUPS           (AX)(R13*4), Z4
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	VMULPS.Z          Z1, Z4, K2, Z4
+	VBROADCASTSS      (SI), Z5
+	VSUBPS            Z5, Z4, Z4
+	VMULPS            Z0, Z4, Z4
+	VMULPS            Z7, Z4, Z4
+	VMOVUPS           Z4, (AX)(R13*4)
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	VMULPS.Z          Z1, Z7, K2, Z7
+	VMOVUPS           Z7, (DX)(R13*4)
+	ADDQ              $+16, R13
+	JMP               vector5
+
+endvector6:
+	CMPQ              R13, R12
+	JGE               done7
+	VMOVUPS.Z         (DX)(R13*4), K1, Z4
+	VBROADCASTSS      (BX), Z5
+	VFMSUB132PS       Z0, Z5, Z4
+	VMOVUPS           Z4, Z5
+	VMOVUPS           Z4, Z6
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z7
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z7, Z5
+	VSUBPS            Z7, Z5, Z7
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z7, Z6
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z7, Z6
+	VPSLLD            $0x17, Z5, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z7
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z5, Z7, K2, Z7
+	LEAQ              (R13), BP
+	VPBROADCASTD      BP, Z4
+	VPADDD            rows_count<>+0(SB), Z4, Z4
+	VPCMPD            $0x01, Z3, Z4, K2
+	VPCMPD            $0x06, Z2, Z4, K2, K2
+	VMOVAPS.Z         Z7, K2, Z7
+	VMOVUPS.Z         (AX)(R13*4), K1, Z2
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	KANDW             K1, K2, K2
+	VMULPS.Z          Z1, Z2, K2, Z2
+	VBROADCASTSS      (SI), Z3
+	VSUBPS            Z3, Z2, Z2
+	VMULPS            Z0, Z2, Z2
+	VMULPS            Z7, Z2, Z2
+	VMOVUPS           Z2, K1, (AX)(R13*4)
+	MOVQ              R13, BP
+	SHRQ              $0x03, BP
+	KMOVW             (R10)(BP*1), K2
+	KANDW             K1, K2, K2
+	VMULPS.Z          Z1, Z7, K2, Z7
+	VMOVUPS           Z7, K1, (DX)(R13*4)
+
+done7:
+	ADDQ CX, AX
+	ADDQ CX, DX
+	ADDQ $0x04, BX
+	ADDQ $0x04, SI
+	ADDQ R14, R10
+	ADDQ $0x04, DI
+	ADDQ $0x01, R9
+	DECQ R11
+	JNZ  row1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func rowDotsAVX512(out []float32, a []float32, b []float32, rows int, n int, ld int)
+// Requires: AVX, AVX512F
+TEXT ·rowDotsAVX512(SB), NOSPLIT, $0-96
+	MOVQ  out_base+0(FP), AX
+	MOVQ  a_base+24(FP), DX
+	MOVQ  b_base+48(FP), BX
+	MOVQ  rows+72(FP), SI
+	MOVQ  n+80(FP), DI
+	MOVQ  ld+88(FP), R8
+	MOVQ  DI, R9
+	ANDQ  $-16, R9
+	MOVQ  DI, CX
+	SUBQ  R9, CX
+	MOVQ  $0x00000001, R10
+	SHLQ  CL, R10
+	DECQ  R10
+	KMOVW R10, K1
+	MOVQ  R8, CX
+	SHLQ  $0x02, CX
+	TESTQ SI, SI
+	JLE   end2
+
+row1:
+	VPXORD Z0, Z0, Z0
+	XORQ   R8, R8
+
+vector3:
+	LEAQ        16(R8), R10
+	CMPQ        R10, R9
+	JGT         endvector4
+	VMOVUPS     (DX)(R8*4), Z1
+	VMOVUPS     (BX)(R8*4), Z2
+	VFMADD231PS Z1, Z2, Z0
+	ADDQ        $+16, R8
+	JMP         vector3
+
+endvector4:
+	CMPQ        R8, DI
+	JGE         done5
+	VMOVUPS.Z   (DX)(R8*4), K1, Z1
+	VMOVUPS.Z   (BX)(R8*4), K1, Z2
+	VFMADD231PS Z1, Z2, Z0
+
+done5:
+	VSHUFF32X4 $0x4e, Z0, Z0, Z1
+	VADDPS     Z1, Z0, Z0
+	VSHUFF32X4 $0xb1, Z0, Z0, Z1
+	VADDPS     Z1, Z0, Z0
+	VPERMILPS  $0x4e, Z0, Z1
+	VADDPS     Z1, Z0, Z0
+	VPERMILPS  $0xb1, Z0, Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVSS     X0, (AX)
+	ADDQ       CX, DX
+	ADDQ       CX, BX
+	ADDQ       $0x04, AX
+	DECQ       SI
+	JNZ        row1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func keepAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·keepAVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         draws_base+24(FP), CX
+	MOVQ         rounds_base+48(FP), DX
+	MOVQ         draws_len+32(FP), BX
+	VBROADCASTSS rows_d2511f53<>+0(SB), Z0
+	VBROADCASTSS rows_cd9e8d57<>+0(SB), Z1
+	VMOVUPS      rows_quads<>+0(SB), Z2
+	MOVL         $0x0000aaaa, SI
+	KMOVW        SI, K1
+
+groups1:
+	CMPQ            BX, $0x04
+	JLT             end2
+	VBROADCASTI32X4 (CX), Z3
+	VPERMD          Z3, Z2, Z3
+	VPADDD          rows_evencalls<>+0(SB), Z3, Z4
+	VBROADCASTSS    low+72(FP), Z5
+	VBROADCASTSS    high+76(FP), Z6
+	VBROADCASTSS    purpose+80(FP), Z7
+	VPADDD          rows_oddcalls<>+0(SB), Z3, Z3
+	VBROADCASTSS    low+72(FP), Z8
+	VBROADCASTSS    high+76(FP), Z9
+	VBROADCASTSS    purpose+80(FP), Z10
+	VPMULUDQ        Z0, Z5, Z5
+	VPMULUDQ        Z1, Z4, Z4
+	VPSRLQ          $0x20, Z4, Z11
+	VPSRLQ          $0x20, Z5, Z12
+	VPTERNLOGD.BCST $0x96, (DX), Z6, Z11
+	VPTERNLOGD.BCST $0x96, 4(DX), Z7, Z12
+	VPMULUDQ        Z0, Z8, Z6
+	VPMULUDQ        Z1, Z3, Z3
+	VPSRLQ          $0x20, Z3, Z7
+	VPSRLQ          $0x20, Z6, Z8
+	VPTERNLOGD.BCST $0x96, (DX), Z9, Z7
+	VPTERNLOGD.BCST $0x96, 4(DX), Z10, Z8
+	VPMULUDQ        Z0, Z11, Z9
+	VPMULUDQ        Z1, Z12, Z10
+	VPSRLQ          $0x20, Z10, Z11
+	VPSRLQ          $0x20, Z9, Z12
+	VPTERNLOGD.BCST $0x96, 8(DX), Z4, Z11
+	VPTERNLOGD.BCST $0x96, 12(DX), Z5, Z12
+	VPMULUDQ        Z0, Z7, Z4
+	VPMULUDQ        Z1, Z8, Z5
+	VPSRLQ          $0x20, Z5, Z7
+	VPSRLQ          $0x20, Z4, Z8
+	VPTERNLOGD.BCST $0x96, 8(DX), Z3, Z7
+	VPTERNLOGD.BCST $0x96, 12(DX), Z6, Z8
+	VPMULUDQ        Z0, Z11, Z3
+	VPMULUDQ        Z1, Z12, Z6
+	VPSRLQ          $0x20, Z6, Z11
+	VPSRLQ          $0x20, Z3, Z12
+	VPTERNLOGD.BCST $0x96, 16(DX), Z10, Z11
+	VPTERNLOGD.BCST $0x96, 20(DX), Z9, Z12
+	VPMULUDQ        Z0, Z7, Z7
+	VPMULUDQ        Z1, Z8, Z8
+	VPSRLQ          $0x20, Z8, Z9
+	VPSRLQ          $0x20, Z7, Z10
+	VPTERNLOGD.BCST $0x96, 16(DX), Z5, Z9
+	VPTERNLOGD.BCST $0x96, 20(DX), Z4, Z10
+	VPMULUDQ        Z0, Z11, Z4
+	VPMULUDQ        Z1, Z12, Z5
+	VPSRLQ          $0x20, Z5, Z11
+	VPSRLQ          $0x20, Z4, Z12
+	VPTERNLOGD.BCST $0x96, 24(DX), Z6, Z11
+	VPTERNLOGD.BCST $0x96, 28(DX), Z3, Z12
+	VPMULUDQ        Z0, Z9, Z3
+	VPMULUDQ        Z1, Z10, Z6
+	VPSRLQ          $0x20, Z6, Z9
+	VPSRLQ          $0x20, Z3, Z10
+	VPTERNLOGD.BCST $0x96, 24(DX), Z8, Z9
+	VPTERNLOGD.BCST $0x96, 28(DX), Z7, Z10
+	VPMULUDQ        Z0, Z11, Z7
+	VPMULUDQ        Z1, Z12, Z8
+	VPSRLQ          $0x20, Z8, Z11
+	VPSRLQ          $0x20, Z7, Z12
+	VPTERNLOGD.BCST $0x96, 32(DX), Z5, Z11
+	VPTERNLOGD.BCST $0x96, 36(DX), Z4, Z12
+	VPMULUDQ        Z0, Z9, Z4
+	VPMULUDQ        Z1, Z10, Z5
+	VPSRLQ          $0x20, Z5, Z9
+	VPSRLQ          $0x20, Z4, Z10
+	VPTERNLOGD.BCST $0x96, 32(DX), Z6, Z9
+	VPTERNLOGD.BCST $0x96, 36(DX), Z3, Z10
+	VPMULUDQ        Z0, Z11, Z3
+	VPMULUDQ        Z1, Z12, Z6
+	VPSRLQ          $0x20, Z6, Z11
+	VPSRLQ          $0x20, Z3, Z12
+	VPTERNLOGD.BCST $0x96, 40(DX), Z8, Z11
+	VPTERNLOGD.BCST $0x96, 44(DX), Z7, Z12
+	VPMULUDQ        Z0, Z9, Z7
+	VPMULUDQ        Z1, Z10, Z8
+	VPSRLQ          $0x20, Z8, Z9
+	VPSRLQ          $0x20, Z7, Z10
+	VPTERNLOGD.BCST $0x96, 40(DX), Z5, Z9
+	VPTERNLOGD.BCST $0x96, 44(DX), Z4, Z10
+	VPMULUDQ        Z0, Z11, Z4
+	VPMULUDQ        Z1, Z12, Z5
+	VPSRLQ          $0x20, Z5, Z11
+	VPSRLQ          $0x20, Z4, Z12
+	VPTERNLOGD.BCST $0x96, 48(DX), Z6, Z11
+	VPTERNLOGD.BCST $0x96, 52(DX), Z3, Z12
+	VPMULUDQ        Z0, Z9, Z3
+	VPMULUDQ        Z1, Z10, Z6
+	VPSRLQ          $0x20, Z6, Z9
+	VPSRLQ          $0x20, Z3, Z10
+	VPTERNLOGD.BCST $0x96, 48(DX), Z8, Z9
+	VPTERNLOGD.BCST $0x96, 52(DX), Z7, Z10
+	VPMULUDQ        Z0, Z11, Z7
+	VPMULUDQ        Z1, Z12, Z8
+	VPSRLQ          $0x20, Z8, Z11
+	VPSRLQ          $0x20, Z7, Z12
+	VPTERNLOGD.BCST $0x96, 56(DX), Z5, Z11
+	VPTERNLOGD.BCST $0x96, 60(DX), Z4, Z12
+	VPMULUDQ        Z0, Z9, Z4
+	VPMULUDQ        Z1, Z10, Z5
+	VPSRLQ          $0x20, Z5, Z9
+	VPSRLQ          $0x20, Z4, Z10
+	VPTERNLOGD.BCST $0x96, 56(DX), Z6, Z9
+	VPTERNLOGD.BCST $0x96, 60(DX), Z3, Z10
+	VPMULUDQ        Z0, Z11, Z3
+	VPMULUDQ        Z1, Z12, Z6
+	VPSRLQ          $0x20, Z6, Z11
+	VPSRLQ          $0x20, Z3, Z12
+	VPTERNLOGD.BCST $0x96, 64(DX), Z8, Z11
+	VPTERNLOGD.BCST $0x96, 68(DX), Z7, Z12
+	VPMULUDQ        Z0, Z9, Z7
+	VPMULUDQ        Z1, Z10, Z8
+	VPSRLQ          $0x20, Z8, Z9
+	VPSRLQ          $0x20, Z7, Z10
+	VPTERNLOGD.BCST $0x96, 64(DX), Z5, Z9
+	VPTERNLOGD.BCST $0x96, 68(DX), Z4, Z10
+	VPMULUDQ        Z0, Z11, Z4
+	VPMULUDQ        Z1, Z12, Z5
+	VPSRLQ          $0x20, Z5, Z11
+	VPSRLQ          $0x20, Z4, Z12
+	VPTERNLOGD.BCST $0x96, 72(DX), Z6, Z11
+	VPTERNLOGD.BCST $0x96, 76(DX), Z3, Z12
+	VPMULUDQ        Z0, Z9, Z3
+	VPMULUDQ        Z1, Z10, Z6
+	VPSRLQ          $0x20, Z6, Z9
+	VPSRLQ          $0x20, Z3, Z10
+	VPTERNLOGD.BCST $0x96, 72(DX), Z8, Z9
+	VPTERNLOGD.BCST $0x96, 76(DX), Z7, Z10
+	VBROADCASTSS    threshold+84(FP), Z7
+	VPSLLQ          $0x20, Z9, Z9
+	VPBLENDMD       Z9, Z11, K1, Z11
+	VPSLLQ          $0x20, Z6, Z6
+	VPBLENDMD       Z6, Z5, K1, Z5
+	VPSLLQ          $0x20, Z10, Z10
+	VPBLENDMD       Z10, Z12, K1, Z12
+	VPSLLQ          $0x20, Z3, Z3
+	VPBLENDMD       Z3, Z4, K1, Z4
+	VPBROADCASTW    X7, Z7
+	VPCMPUW         $0x05, Z7, Z11, K2
+	KMOVD           K2, SI
+	VMOVD           SI, X3
+	VPCMPUW         $0x05, Z7, Z5, K2
+	KMOVD           K2, SI
+	VPINSRD         $0x01, SI, X3, X3
+	VPCMPUW         $0x05, Z7, Z12, K2
+	KMOVD           K2, SI
+	VPINSRD         $0x02, SI, X3, X3
+	VPCMPUW         $0x05, Z7, Z4, K2
+	KMOVD           K2, SI
+	VPINSRD         $0x03, SI, X3, X3
+	VPSHUFB         rows_bytes4x4<>+0(SB), X3, X3
+	VMOVDQU         X3, (AX)
+	ADDQ            $0x10, CX
+	ADDQ            $0x10, AX
+	SUBQ            $0x04, BX
+	JMP             groups1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA rows_d2511f53<>+0(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+4(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+8(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+12(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+16(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+20(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+24(SB)/4, $0xd2511f53
+DATA rows_d2511f53<>+28(SB)/4, $0xd2511f53
+GLOBL rows_d2511f53<>(SB), RODATA|NOPTR, $32
+
+DATA rows_cd9e8d57<>+0(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+4(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+8(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+12(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+16(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+20(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+24(SB)/4, $0xcd9e8d57
+DATA rows_cd9e8d57<>+28(SB)/4, $0xcd9e8d57
+GLOBL rows_cd9e8d57<>(SB), RODATA|NOPTR, $32
+
+DATA rows_quads<>+0(SB)/4, $0x00000000
+DATA rows_quads<>+4(SB)/4, $0x00000000
+DATA rows_quads<>+8(SB)/4, $0x00000000
+DATA rows_quads<>+12(SB)/4, $0x00000000
+DATA rows_quads<>+16(SB)/4, $0x00000001
+DATA rows_quads<>+20(SB)/4, $0x00000001
+DATA rows_quads<>+24(SB)/4, $0x00000001
+DATA rows_quads<>+28(SB)/4, $0x00000001
+DATA rows_quads<>+32(SB)/4, $0x00000002
+DATA rows_quads<>+36(SB)/4, $0x00000002
+DATA rows_quads<>+40(SB)/4, $0x00000002
+DATA rows_quads<>+44(SB)/4, $0x00000002
+DATA rows_quads<>+48(SB)/4, $0x00000003
+DATA rows_quads<>+52(SB)/4, $0x00000003
+DATA rows_quads<>+56(SB)/4, $0x00000003
+DATA rows_quads<>+60(SB)/4, $0x00000003
+GLOBL rows_quads<>(SB), RODATA|NOPTR, $64
+
+DATA rows_evencalls<>+0(SB)/4, $0x00000000
+DATA rows_evencalls<>+4(SB)/4, $0x00000000
+DATA rows_evencalls<>+8(SB)/4, $0x00000002
+DATA rows_evencalls<>+12(SB)/4, $0x00000002
+DATA rows_evencalls<>+16(SB)/4, $0x00000000
+DATA rows_evencalls<>+20(SB)/4, $0x00000000
+DATA rows_evencalls<>+24(SB)/4, $0x00000002
+DATA rows_evencalls<>+28(SB)/4, $0x00000002
+DATA rows_evencalls<>+32(SB)/4, $0x00000000
+DATA rows_evencalls<>+36(SB)/4, $0x00000000
+DATA rows_evencalls<>+40(SB)/4, $0x00000002
+DATA rows_evencalls<>+44(SB)/4, $0x00000002
+DATA rows_evencalls<>+48(SB)/4, $0x00000000
+DATA rows_evencalls<>+52(SB)/4, $0x00000000
+DATA rows_evencalls<>+56(SB)/4, $0x00000002
+DATA rows_evencalls<>+60(SB)/4, $0x00000002
+GLOBL rows_evencalls<>(SB), RODATA|NOPTR, $64
+
+DATA rows_oddcalls<>+0(SB)/4, $0x00000001
+DATA rows_oddcalls<>+4(SB)/4, $0x00000001
+DATA rows_oddcalls<>+8(SB)/4, $0x00000003
+DATA rows_oddcalls<>+12(SB)/4, $0x00000003
+DATA rows_oddcalls<>+16(SB)/4, $0x00000001
+DATA rows_oddcalls<>+20(SB)/4, $0x00000001
+DATA rows_oddcalls<>+24(SB)/4, $0x00000003
+DATA rows_oddcalls<>+28(SB)/4, $0x00000003
+DATA rows_oddcalls<>+32(SB)/4, $0x00000001
+DATA rows_oddcalls<>+36(SB)/4, $0x00000001
+DATA rows_oddcalls<>+40(SB)/4, $0x00000003
+DATA rows_oddcalls<>+44(SB)/4, $0x00000003
+DATA rows_oddcalls<>+48(SB)/4, $0x00000001
+DATA rows_oddcalls<>+52(SB)/4, $0x00000001
+DATA rows_oddcalls<>+56(SB)/4, $0x00000003
+DATA rows_oddcalls<>+60(SB)/4, $0x00000003
+GLOBL rows_oddcalls<>(SB), RODATA|NOPTR, $64
+
+DATA rows_bytes4x4<>+0(SB)/1, $0x00
+DATA rows_bytes4x4<>+1(SB)/1, $0x04
+DATA rows_bytes4x4<>+2(SB)/1, $0x08
+DATA rows_bytes4x4<>+3(SB)/1, $0x0c
+DATA rows_bytes4x4<>+4(SB)/1, $0x01
+DATA rows_bytes4x4<>+5(SB)/1, $0x05
+DATA rows_bytes4x4<>+6(SB)/1, $0x09
+DATA rows_bytes4x4<>+7(SB)/1, $0x0d
+DATA rows_bytes4x4<>+8(SB)/1, $0x02
+DATA rows_bytes4x4<>+9(SB)/1, $0x06
+DATA rows_bytes4x4<>+10(SB)/1, $0x0a
+DATA rows_bytes4x4<>+11(SB)/1, $0x0e
+DATA rows_bytes4x4<>+12(SB)/1, $0x03
+DATA rows_bytes4x4<>+13(SB)/1, $0x07
+DATA rows_bytes4x4<>+14(SB)/1, $0x0b
+DATA rows_bytes4x4<>+15(SB)/1, $0x0f
+DATA rows_bytes4x4<>+16(SB)/1, $0x00
+DATA rows_bytes4x4<>+17(SB)/1, $0x04
+DATA rows_bytes4x4<>+18(SB)/1, $0x08
+DATA rows_bytes4x4<>+19(SB)/1, $0x0c
+DATA rows_bytes4x4<>+20(SB)/1, $0x01
+DATA rows_bytes4x4<>+21(SB)/1, $0x05
+DATA rows_bytes4x4<>+22(SB)/1, $0x09
+DATA rows_bytes4x4<>+23(SB)/1, $0x0d
+DATA rows_bytes4x4<>+24(SB)/1, $0x02
+DATA rows_bytes4x4<>+25(SB)/1, $0x06
+DATA rows_bytes4x4<>+26(SB)/1, $0x0a
+DATA rows_bytes4x4<>+27(SB)/1, $0x0e
+DATA rows_bytes4x4<>+28(SB)/1, $0x03
+DATA rows_bytes4x4<>+29(SB)/1, $0x07
+DATA rows_bytes4x4<>+30(SB)/1, $0x0b
+DATA rows_bytes4x4<>+31(SB)/1, $0x0f
+DATA rows_bytes4x4<>+32(SB)/1, $0x00
+DATA rows_bytes4x4<>+33(SB)/1, $0x04
+DATA rows_bytes4x4<>+34(SB)/1, $0x08
+DATA rows_bytes4x4<>+35(SB)/1, $0x0c
+DATA rows_bytes4x4<>+36(SB)/1, $0x01
+DATA rows_bytes4x4<>+37(SB)/1, $0x05
+DATA rows_bytes4x4<>+38(SB)/1, $0x09
+DATA rows_bytes4x4<>+39(SB)/1, $0x0d
+DATA rows_bytes4x4<>+40(SB)/1, $0x02
+DATA rows_bytes4x4<>+41(SB)/1, $0x06
+DATA rows_bytes4x4<>+42(SB)/1, $0x0a
+DATA rows_bytes4x4<>+43(SB)/1, $0x0e
+DATA rows_bytes4x4<>+44(SB)/1, $0x03
+DATA rows_bytes4x4<>+45(SB)/1, $0x07
+DATA rows_bytes4x4<>+46(SB)/1, $0x0b
+DATA rows_bytes4x4<>+47(SB)/1, $0x0f
+DATA rows_bytes4x4<>+48(SB)/1, $0x00
+DATA rows_bytes4x4<>+49(SB)/1, $0x04
+DATA rows_bytes4x4<>+50(SB)/1, $0x08
+DATA rows_bytes4x4<>+51(SB)/1, $0x0c
+DATA rows_bytes4x4<>+52(SB)/1, $0x01
+DATA rows_bytes4x4<>+53(SB)/1, $0x05
+DATA rows_bytes4x4<>+54(SB)/1, $0x09
+DATA rows_bytes4x4<>+55(SB)/1, $0x0d
+DATA rows_bytes4x4<>+56(SB)/1, $0x02
+DATA rows_bytes4x4<>+57(SB)/1, $0x06
+DATA rows_bytes4x4<>+58(SB)/1, $0x0a
+DATA rows_bytes4x4<>+59(SB)/1, $0x0e
+DATA rows_bytes4x4<>+60(SB)/1, $0x03
+DATA rows_bytes4x4<>+61(SB)/1, $0x07
+DATA rows_bytes4x4<>+62(SB)/1, $0x0b
+DATA rows_bytes4x4<>+63(SB)/1, $0x0f
+GLOBL rows_bytes4x4<>(SB), RODATA|NOPTR, $64
+
+// func dropAVX512(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
+// Requires: AVX, AVX512F
+TEXT ·dropAVX512(SB), NOSPLIT, $0-124
+	MOVQ         y_base+0(FP), AX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         residual_base+48(FP), BX
+	MOVQ         mask_base+72(FP), SI
+	MOVQ         rows+96(FP), DI
+	MOVQ         n+104(FP), R8
+	MOVQ         words+112(FP), R9
+	VBROADCASTSS scale+120(FP), Z0
+	MOVQ         R8, R10
+	ANDQ         $-16, R10
+	MOVQ         R8, CX
+	SUBQ         R10, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	DECQ         R11
+	KMOVW        R11, K1
+	MOVQ         R8, CX
+	SHLQ         $0x02, CX
+	SHLQ         $0x02, R9
+	TESTQ        BX, BX
+	JZ           alone1
+	TESTQ        DI, DI
+	JLE          end3
+
+row2:
+	XORQ R11, R11
+
+group4:
+	LEAQ     64(R11), R12
+	CMPQ     R12, R10
+	JGT      endgroup5
+	VMOVUPS  (DX)(R11*4), Z1
+	MOVQ     R11, R12
+	SHRQ     $0x03, R12
+	KMOVW    (SI)(R12*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  (BX)(R11*4), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  Z1, (AX)(R11*4)
+	VMOVUPS  64(DX)(R11*4), Z1
+	MOVQ     R11, R12
+	SHRQ     $0x03, R12
+	KMOVW    2(SI)(R12*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  64(BX)(R11*4), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  Z1, 64(AX)(R11*4)
+	VMOVUPS  128(DX)(R11*4), Z1
+	MOVQ     R11, R12
+	SHRQ     $0x03, R12
+	KMOVW    4(SI)(R12*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  128(BX)(R11*4), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  Z1, 128(AX)(R11*4)
+	VMOVUPS  192(DX)(R11*4), Z1
+	MOVQ     R11, R12
+	SHRQ     $0x03, R12
+	KMOVW    6(SI)(R12*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  192(BX)(R11*4), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  Z1, 192(AX)(R11*4)
+	ADDQ     $+64, R11
+	JMP      group4
+
+endgroup5:
+vector6:
+	LEAQ     16(R11), R12
+	CMPQ     R12, R10
+	JGT      endvector7
+	VMOVUPS  (DX)(R11*4), Z1
+	MOVQ     R11, R12
+	SHRQ     $0x03, R12
+	KMOVW    (SI)(R12*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  (BX)(R11*4), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  Z1, (AX)(R11*4)
+	ADDQ     $+16, R11
+	JMP      vector6
+
+endvector7:
+	CMPQ      R11, R8
+	JGE       done8
+	VMOVUPS.Z (DX)(R11*4), K1, Z1
+	MOVQ      R11, R12
+	SHRQ      $0x03, R12
+	KMOVW     (SI)(R12*1), K2
+	KANDW     K1, K2, K2
+	VMULPS.Z  Z0, Z1, K2, Z1
+	VMOVUPS.Z (BX)(R11*4), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(R11*4)
+
+done8:
+	ADDQ CX, AX
+	ADDQ CX, DX
+	ADDQ CX, BX
+	ADDQ R9, SI
+	DECQ DI
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+alone1:
+	TESTQ DI, DI
+	JLE   end10
+
+row9:
+	XORQ BX, BX
+
+group11:
+	LEAQ     64(BX), R11
+	CMPQ     R11, R10
+	JGT      endgroup12
+	VMOVUPS  (DX)(BX*4), Z1
+	MOVQ     BX, R11
+	SHRQ     $0x03, R11
+	KMOVW    (SI)(R11*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  Z1, (AX)(BX*4)
+	VMOVUPS  64(DX)(BX*4), Z1
+	MOVQ     BX, R11
+	SHRQ     $0x03, R11
+	KMOVW    2(SI)(R11*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  Z1, 64(AX)(BX*4)
+	VMOVUPS  128(DX)(BX*4), Z1
+	MOVQ     BX, R11
+	SHRQ     $0x03, R11
+	KMOVW    4(SI)(R11*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  Z1, 128(AX)(BX*4)
+	VMOVUPS  192(DX)(BX*4), Z1
+	MOVQ     BX, R11
+	SHRQ     $0x03, R11
+	KMOVW    6(SI)(R11*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  Z1, 192(AX)(BX*4)
+	ADDQ     $+64, BX
+	JMP      group11
+
+endgroup12:
+vector13:
+	LEAQ     16(BX), R11
+	CMPQ     R11, R10
+	JGT      endvector14
+	VMOVUPS  (DX)(BX*4), Z1
+	MOVQ     BX, R11
+	SHRQ     $0x03, R11
+	KMOVW    (SI)(R11*1), K2
+	VMULPS.Z Z0, Z1, K2, Z1
+	VMOVUPS  Z1, (AX)(BX*4)
+	ADDQ     $+16, BX
+	JMP      vector13
+
+endvector14:
+	CMPQ      BX, R8
+	JGE       done15
+	VMOVUPS.Z (DX)(BX*4), K1, Z1
+	MOVQ      BX, R11
+	SHRQ      $0x03, R11
+	KMOVW     (SI)(R11*1), K2
+	KANDW     K1, K2, K2
+	VMULPS.Z  Z0, Z1, K2, Z1
+	VMOVUPS   Z1, K1, (AX)(BX*4)
+
+done15:
+	ADDQ CX, AX
+	ADDQ CX, DX
+	ADDQ R9, SI
+	DECQ DI
+	JNZ  row9
+
+end10:
+	VZEROUPPER
+	RET
+
 // func pointerAVX512(p []float32, lp []float32, th []float32, ent []float32, u []float32, mask []uint64, rows int, n int, ld int, words int, scale float32, mult float32)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, CMOV, FMA3
 TEXT ·pointerAVX512(SB), NOSPLIT, $0-184
@@ -3901,16 +5120,6 @@ DATA rows_c1a00000<>+24(SB)/4, $0xc1a00000
 DATA rows_c1a00000<>+28(SB)/4, $0xc1a00000
 GLOBL rows_c1a00000<>(SB), RODATA|NOPTR, $32
 
-DATA rows_bf800000<>+0(SB)/4, $0xbf800000
-DATA rows_bf800000<>+4(SB)/4, $0xbf800000
-DATA rows_bf800000<>+8(SB)/4, $0xbf800000
-DATA rows_bf800000<>+12(SB)/4, $0xbf800000
-DATA rows_bf800000<>+16(SB)/4, $0xbf800000
-DATA rows_bf800000<>+20(SB)/4, $0xbf800000
-DATA rows_bf800000<>+24(SB)/4, $0xbf800000
-DATA rows_bf800000<>+28(SB)/4, $0xbf800000
-GLOBL rows_bf800000<>(SB), RODATA|NOPTR, $32
-
 DATA rows_40000000<>+0(SB)/4, $0x40000000
 DATA rows_40000000<>+4(SB)/4, $0x40000000
 DATA rows_40000000<>+8(SB)/4, $0x40000000
@@ -3930,76 +5139,6 @@ DATA rows_7fffffff<>+20(SB)/4, $0x7fffffff
 DATA rows_7fffffff<>+24(SB)/4, $0x7fffffff
 DATA rows_7fffffff<>+28(SB)/4, $0x7fffffff
 GLOBL rows_7fffffff<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3f3504f3<>+0(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+4(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+8(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+12(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+16(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+20(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+24(SB)/4, $0x3f3504f3
-DATA rows_3f3504f3<>+28(SB)/4, $0x3f3504f3
-GLOBL rows_3f3504f3<>(SB), RODATA|NOPTR, $32
-
-DATA rows_007fffff<>+0(SB)/4, $0x007fffff
-DATA rows_007fffff<>+4(SB)/4, $0x007fffff
-DATA rows_007fffff<>+8(SB)/4, $0x007fffff
-DATA rows_007fffff<>+12(SB)/4, $0x007fffff
-DATA rows_007fffff<>+16(SB)/4, $0x007fffff
-DATA rows_007fffff<>+20(SB)/4, $0x007fffff
-DATA rows_007fffff<>+24(SB)/4, $0x007fffff
-DATA rows_007fffff<>+28(SB)/4, $0x007fffff
-GLOBL rows_007fffff<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3de38e39<>+0(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+4(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+8(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+12(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+16(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+20(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+24(SB)/4, $0x3de38e39
-DATA rows_3de38e39<>+28(SB)/4, $0x3de38e39
-GLOBL rows_3de38e39<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3e124925<>+0(SB)/4, $0x3e124925
-DATA rows_3e124925<>+4(SB)/4, $0x3e124925
-DATA rows_3e124925<>+8(SB)/4, $0x3e124925
-DATA rows_3e124925<>+12(SB)/4, $0x3e124925
-DATA rows_3e124925<>+16(SB)/4, $0x3e124925
-DATA rows_3e124925<>+20(SB)/4, $0x3e124925
-DATA rows_3e124925<>+24(SB)/4, $0x3e124925
-DATA rows_3e124925<>+28(SB)/4, $0x3e124925
-GLOBL rows_3e124925<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3e4ccccd<>+0(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+4(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+8(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+12(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+16(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+20(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+24(SB)/4, $0x3e4ccccd
-DATA rows_3e4ccccd<>+28(SB)/4, $0x3e4ccccd
-GLOBL rows_3e4ccccd<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3eaaaaab<>+0(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+4(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+8(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+12(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+16(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+20(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+24(SB)/4, $0x3eaaaaab
-DATA rows_3eaaaaab<>+28(SB)/4, $0x3eaaaaab
-GLOBL rows_3eaaaaab<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3f317218<>+0(SB)/4, $0x3f317218
-DATA rows_3f317218<>+4(SB)/4, $0x3f317218
-DATA rows_3f317218<>+8(SB)/4, $0x3f317218
-DATA rows_3f317218<>+12(SB)/4, $0x3f317218
-DATA rows_3f317218<>+16(SB)/4, $0x3f317218
-DATA rows_3f317218<>+20(SB)/4, $0x3f317218
-DATA rows_3f317218<>+24(SB)/4, $0x3f317218
-DATA rows_3f317218<>+28(SB)/4, $0x3f317218
-GLOBL rows_3f317218<>(SB), RODATA|NOPTR, $32
 
 // func pointerGradAVX512(du []float32, p []float32, lp []float32, th []float32, ent []float32, wa []float32, we []float32, act []int32, rows int, n int, ld int, scale float32, mult float32)
 // Requires: AVX, AVX512F
@@ -7048,6 +8187,1055 @@ paddone11:
 	JNZ  row1
 
 end2:
+	VZEROUPPER
+	RET
+
+// func softmaxCausalAVX2(p []float32, logSum []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softmaxCausalAVX2(SB), NOSPLIT, $0-152
+	MOVQ         p_base+0(FP), AX
+	MOVQ         logSum_base+24(FP), CX
+	MOVQ         first_base+48(FP), DX
+	MOVQ         from+104(FP), BX
+	MOVQ         end+112(FP), SI
+	MOVQ         mask_base+72(FP), DI
+	VMOVUPS      rows_lanebits<>+0(SB), Y0
+	MOVQ         rows+96(FP), R8
+	MOVQ         n+120(FP), R9
+	MOVQ         ld+128(FP), R10
+	MOVQ         words+136(FP), R11
+	VBROADCASTSS scale+144(FP), Y1
+	VBROADCASTSS keep+148(FP), Y2
+	MOVQ         R9, R12
+	ANDQ         $-8, R12
+	MOVQ         R9, R13
+	SUBQ         R12, R13
+	LEAQ         rows_stairs<>+0(SB), R14
+	NEGQ         R13
+	VMOVUPS      32(R14)(R13*4), Y3
+	SHLQ         $0x02, R10
+	SHLQ         $0x01, R11
+	TESTQ        R8, R8
+	JLE          end2
+
+row1:
+	MOVL         (DX), R13
+	SUBL         BX, R13
+	DECL         R13
+	VMOVD        R13, X4
+	VPBROADCASTD X4, Y4
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Y5
+	VBROADCASTSS rows_ff800000<>+0(SB), Y6
+	XORQ         R13, R13
+
+vector3:
+	LEAQ         8(R13), R14
+	CMPQ         R14, R12
+	JGT          endvector4
+	VMOVUPS      (AX)(R13*4), Y7
+	LEAQ         (R13), R14
+	VMOVD        R14, X8
+	VPBROADCASTD X8, Y8
+	VPADDD       rows_count<>+0(SB), Y8, Y8
+	VPCMPGTD     Y8, Y5, Y9
+	VPCMPGTD     Y4, Y8, Y8
+	VPAND        Y8, Y9, Y9
+	VBROADCASTSS rows_ff800000<>+0(SB), Y8
+	VMULPS       Y1, Y7, Y7
+	VBLENDVPS    Y9, Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)(R13*4)
+	VMAXPS       Y8, Y6, Y6
+	ADDQ         $+8, R13
+	JMP          vector3
+
+endvector4:
+	CMPQ         R13, R9
+	JGE          done5
+	VMASKMOVPS   (AX)(R13*4), Y3, Y7
+	LEAQ         (R13), R14
+	VMOVD        R14, X8
+	VPBROADCASTD X8, Y8
+	VPADDD       rows_count<>+0(SB), Y8, Y8
+	VPCMPGTD     Y8, Y5, Y5
+	VPCMPGTD     Y4, Y8, Y8
+	VPAND        Y8, Y5, Y5
+	VBROADCASTSS rows_ff800000<>+0(SB), Y4
+	VMULPS       Y1, Y7, Y7
+	VBLENDVPS    Y5, Y7, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(R13*4)
+	VBROADCASTSS rows_ff800000<>+0(SB), Y5
+	VBLENDVPS    Y3, Y4, Y5, Y5
+	VMAXPS       Y5, Y6, Y6
+
+done5:
+	VPERM2F128 $0x01, Y6, Y6, Y4
+	VMAXPS     Y4, Y6, Y6
+	VPERMILPS  $0x4e, Y6, Y4
+	VMAXPS     Y4, Y6, Y6
+	VPERMILPS  $0xb1, Y6, Y4
+	VMAXPS     Y4, Y6, Y6
+	VXORPS     Y4, Y4, Y4
+	XORQ       R13, R13
+
+group6:
+	LEAQ         16(R13), R14
+	CMPQ         R14, R12
+	JGT          endgroup7
+	VMOVUPS      (AX)(R13*4), Y5
+	VMOVUPS      32(AX)(R13*4), Y7
+	VSUBPS       Y6, Y5, Y5
+	VSUBPS       Y6, Y7, Y7
+	VMOVUPS      Y5, Y8
+	VMOVUPS      Y7, Y9
+	VMOVUPS      Y5, Y10
+	VMOVUPS      Y7, Y11
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y9
+	VSUBPS       Y13, Y8, Y12
+	VSUBPS       Y13, Y9, Y13
+	VFNMADD231PS rows_3f318000<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_3f318000<>+0(SB), Y13, Y11
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y12, Y10
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y13, Y11
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y12
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y13
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
+	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
+	VMULPS       Y8, Y12, Y12
+	VANDPS       Y5, Y12, Y12
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y5
+	VMULPS       Y9, Y13, Y13
+	VANDPS       Y5, Y13, Y13
+	VADDPS       Y12, Y4, Y4
+	VMOVUPS      Y12, (AX)(R13*4)
+	VADDPS       Y13, Y4, Y4
+	VMOVUPS      Y13, 32(AX)(R13*4)
+	ADDQ         $+16, R13
+	JMP          group6
+
+endgroup7:
+vector8:
+	LEAQ         8(R13), R14
+	CMPQ         R14, R12
+	JGT          endvector9
+	VMOVUPS      (AX)(R13*4), Y5
+	VSUBPS       Y6, Y5, Y5
+	VMOVUPS      Y5, Y7
+	VMOVUPS      Y5, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
+	VSUBPS       Y9, Y7, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y5, Y9, Y9
+	VADDPS       Y9, Y4, Y4
+	VMOVUPS      Y9, (AX)(R13*4)
+	ADDQ         $+8, R13
+	JMP          vector8
+
+endvector9:
+	CMPQ         R13, R9
+	JGE          done10
+	VMASKMOVPS   (AX)(R13*4), Y3, Y5
+	VSUBPS       Y6, Y5, Y5
+	VMOVUPS      Y5, Y7
+	VMOVUPS      Y5, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
+	VSUBPS       Y9, Y7, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y5, Y9, Y9
+	VANDPS       Y9, Y3, Y9
+	VADDPS       Y9, Y4, Y4
+	VMASKMOVPS   Y9, Y3, (AX)(R13*4)
+
+done10:
+	VPERM2F128   $0x01, Y4, Y4, Y5
+	VADDPS       Y5, Y4, Y4
+	VPERMILPS    $0x4e, Y4, Y5
+	VADDPS       Y5, Y4, Y4
+	VPERMILPS    $0xb1, Y4, Y5
+	VADDPS       Y5, Y4, Y4
+	VMOVSS       rows_3f800000<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y5
+	VPSUBD       rows_3f3504f3<>+0(SB), Y4, Y7
+	VPAND        rows_007fffff<>+0(SB), Y7, Y8
+	VPSRAD       $0x17, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPADDD       rows_3f3504f3<>+0(SB), Y8, Y8
+	VADDPS       rows_bf800000<>+0(SB), Y8, Y9
+	VADDPS       rows_3f800000<>+0(SB), Y8, Y8
+	VDIVPS       Y8, Y9, Y9
+	VMULPS       Y9, Y9, Y8
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y10
+	VFMADD213PS  rows_3e124925<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y8, Y10
+	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y8, Y10
+	VADDPS       Y9, Y9, Y9
+	VMULPS       Y9, Y8, Y8
+	VFMADD213PS  Y9, Y8, Y10
+	VFMADD231PS  rows_3f317218<>+0(SB), Y7, Y10
+	VSUBPS       Y4, Y4, Y8
+	VADDPS       Y8, Y10, Y10
+	VADDSS       X6, X10, X10
+	VMOVSS       X10, (CX)
+	VMULPS       Y2, Y5, Y5
+	XORQ         R13, R13
+
+group11:
+	LEAQ         16(R13), R14
+	CMPQ         R14, R12
+	JGT          endgroup12
+	VMOVUPS      (AX)(R13*4), Y4
+	MOVQ         R13, R14
+	SHRQ         $0x03, R14
+	MOVBLZX      (DI)(R14*1), R14
+	VMOVD        R14, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VANDPS       Y6, Y4, Y4
+	VMOVUPS      Y4, (AX)(R13*4)
+	VMOVUPS      32(AX)(R13*4), Y4
+	MOVQ         R13, R14
+	SHRQ         $0x03, R14
+	MOVBLZX      1(DI)(R14*1), R14
+	VMOVD        R14, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VANDPS       Y6, Y4, Y4
+	VMOVUPS      Y4, 32(AX)(R13*4)
+	ADDQ         $+16, R13
+	JMP          group11
+
+endgroup12:
+vector13:
+	LEAQ         8(R13), R14
+	CMPQ         R14, R12
+	JGT          endvector14
+	VMOVUPS      (AX)(R13*4), Y4
+	MOVQ         R13, R14
+	SHRQ         $0x03, R14
+	MOVBLZX      (DI)(R14*1), R14
+	VMOVD        R14, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VANDPS       Y6, Y4, Y4
+	VMOVUPS      Y4, (AX)(R13*4)
+	ADDQ         $+8, R13
+	JMP          vector13
+
+endvector14:
+	CMPQ         R13, R9
+	JGE          done15
+	VMASKMOVPS   (AX)(R13*4), Y3, Y4
+	MOVQ         R13, R14
+	SHRQ         $0x03, R14
+	MOVBLZX      (DI)(R14*1), R14
+	VMOVD        R14, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VPAND        Y3, Y6, Y6
+	VMULPS       Y5, Y4, Y4
+	VANDPS       Y6, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(R13*4)
+
+done15:
+	ADDQ R10, AX
+	ADDQ $0x04, CX
+	ADDQ R11, DI
+	ADDQ $0x04, DX
+	ADDQ $0x01, SI
+	DECQ R8
+	JNZ  row1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func softmaxCausalGradAVX2(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softmaxCausalGradAVX2(SB), NOSPLIT, $8-200
+	MOVQ         ds_base+0(FP), AX
+	MOVQ         p_base+24(FP), CX
+	MOVQ         logSum_base+48(FP), DX
+	MOVQ         dots_base+72(FP), BX
+	MOVQ         first_base+96(FP), SI
+	MOVQ         from+152(FP), DI
+	MOVQ         end+160(FP), R8
+	MOVQ         mask_base+120(FP), R9
+	VMOVUPS      rows_lanebits<>+0(SB), Y0
+	MOVQ         rows+144(FP), R10
+	MOVQ         n+168(FP), R11
+	MOVQ         ld+176(FP), R12
+	MOVQ         words+184(FP), R13
+	VBROADCASTSS scale+192(FP), Y1
+	VBROADCASTSS keep+196(FP), Y2
+	MOVQ         R11, R14
+	ANDQ         $-8, R14
+	MOVQ         R11, R15
+	SUBQ         R14, R15
+	LEAQ         rows_stairs<>+0(SB), BP
+	NEGQ         R15
+	VMOVUPS      32(BP)(R15*4), Y3
+	SHLQ         $0x02, R12
+	SHLQ         $0x01, R13
+	TESTQ        R10, R10
+	JLE          end2
+
+row1:
+	MOVL         (SI), R15
+	SUBL         DI, R15
+	DECL         R15
+	VMOVD        R15, X4
+	VPBROADCASTD X4, Y4
+	VMOVD        R8, X5
+	VPBROADCASTD X5, Y5
+	XORQ         R15, R15
+
+vector3:
+	LEAQ         8(R15), BP
+	CMPQ         BP, R14
+	JGT          endvector4
+	VMOVUPS      (CX)(R15*4), Y6
+	VBROADCASTSS (DX), Y7
+	VFMSUB132PS  Y1, Y7, Y6
+	VMOVUPS      Y6, Y7
+	VMOVUPS      Y6, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
+	VSUBPS       Y9, Y7, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y6, Y9, Y9
+	LEAQ         (R15), BP
+	VMOVD        BP, X6
+	VPBROADCASTD X6, Y6
+	VPADDD       rows_count<>+0(SB), Y6, Y6
+	VPCMPGTD     Y6, Y5, Y7
+	VPCMPGTD     Y4, Y6, Y6
+	VPAND        Y6, Y7, Y7
+	VANDPS       Y9, Y7, Y9
+	VMOVUPS      (AX)(R15*4), Y6
+	MOVQ         R15, BP
+	SHRQ         $0x03, BP
+	MOVBLZX      (R9)(BP*1), BP
+	VMOVD        BP, X7
+	VPBROADCASTD X7, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQD     Y0, Y7, Y7
+	VMULPS       Y2, Y6, Y6
+	VANDPS       Y7, Y6, Y6
+	VBROADCASTSS (BX), Y7
+	VSUBPS       Y7, Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMULPS       Y9, Y6, Y6
+	VMOVUPS      Y6, (AX)(R15*4)
+	MOVQ         R15, BP
+	SHRQ         $0x03, BP
+	MOVBLZX      (R9)(BP*1), BP
+	VMOVD        BP, X6
+	VPBROADCASTD X6, Y6
+	VPAND        Y0, Y6, Y6
+	VPCMPEQD     Y0, Y6, Y6
+	VMULPS       Y2, Y9, Y9
+	VANDPS       Y6, Y9, Y9
+	VMOVUPS      Y9, (CX)(R15*4)
+	ADDQ         $+8, R15
+	JMP          vector3
+
+endvector4:
+	CMPQ         R15, R11
+	JGE          done5
+	VMASKMOVPS   (CX)(R15*4), Y3, Y6
+	VBROADCASTSS (DX), Y7
+	VFMSUB132PS  Y1, Y7, Y6
+	VMOVUPS      Y6, Y7
+	VMOVUPS      Y6, Y8
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
+	VSUBPS       Y9, Y7, Y9
+	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y6, Y9, Y9
+	LEAQ         (R15), BP
+	VMOVD        BP, X6
+	VPBROADCASTD X6, Y6
+	VPADDD       rows_count<>+0(SB), Y6, Y6
+	VPCMPGTD     Y6, Y5, Y5
+	VPCMPGTD     Y4, Y6, Y6
+	VPAND        Y6, Y5, Y5
+	VANDPS       Y9, Y5, Y9
+	VMASKMOVPS   (AX)(R15*4), Y3, Y4
+	MOVQ         R15, BP
+	SHRQ         $0x03, BP
+	MOVBLZX      (R9)(BP*1), BP
+	VMOVD        BP, X5
+	VPBROADCASTD X5, Y5
+	VPAND        Y0, Y5, Y5
+	VPCMPEQD     Y0, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VANDPS       Y5, Y4, Y4
+	VBROADCASTSS (BX), Y5
+	VSUBPS       Y5, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VMULPS       Y9, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(R15*4)
+	MOVQ         R15, BP
+	SHRQ         $0x03, BP
+	MOVBLZX      (R9)(BP*1), BP
+	VMOVD        BP, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VMULPS       Y2, Y9, Y9
+	VANDPS       Y4, Y9, Y9
+	VMASKMOVPS   Y9, Y3, (CX)(R15*4)
+
+done5:
+	ADDQ R12, AX
+	ADDQ R12, CX
+	ADDQ $0x04, DX
+	ADDQ $0x04, BX
+	ADDQ R13, R9
+	ADDQ $0x04, SI
+	ADDQ $0x01, R8
+	DECQ R10
+	JNZ  row1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func rowDotsAVX2(out []float32, a []float32, b []float32, rows int, n int, ld int)
+// Requires: AVX, FMA3
+TEXT ·rowDotsAVX2(SB), NOSPLIT, $0-96
+	MOVQ    out_base+0(FP), AX
+	MOVQ    a_base+24(FP), CX
+	MOVQ    b_base+48(FP), DX
+	MOVQ    rows+72(FP), BX
+	MOVQ    n+80(FP), SI
+	MOVQ    ld+88(FP), DI
+	MOVQ    SI, R8
+	ANDQ    $-8, R8
+	MOVQ    SI, R9
+	SUBQ    R8, R9
+	LEAQ    rows_stairs<>+0(SB), R10
+	NEGQ    R9
+	VMOVUPS 32(R10)(R9*4), Y0
+	SHLQ    $0x02, DI
+	TESTQ   BX, BX
+	JLE     end2
+
+row1:
+	VXORPS Y1, Y1, Y1
+	XORQ   R9, R9
+
+vector3:
+	LEAQ        8(R9), R10
+	CMPQ        R10, R8
+	JGT         endvector4
+	VMOVUPS     (CX)(R9*4), Y2
+	VMOVUPS     (DX)(R9*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	ADDQ        $+8, R9
+	JMP         vector3
+
+endvector4:
+	CMPQ        R9, SI
+	JGE         done5
+	VMASKMOVPS  (CX)(R9*4), Y0, Y2
+	VMASKMOVPS  (DX)(R9*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+
+done5:
+	VPERM2F128 $0x01, Y1, Y1, Y2
+	VADDPS     Y2, Y1, Y1
+	VPERMILPS  $0x4e, Y1, Y2
+	VADDPS     Y2, Y1, Y1
+	VPERMILPS  $0xb1, Y1, Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVSS     X1, (AX)
+	ADDQ       DI, CX
+	ADDQ       DI, DX
+	ADDQ       $0x04, AX
+	DECQ       BX
+	JNZ        row1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func keepAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+// Requires: AVX, AVX2
+TEXT ·keepAVX2(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         draws_base+24(FP), CX
+	MOVQ         rounds_base+48(FP), DX
+	MOVQ         draws_len+32(FP), BX
+	VBROADCASTSS rows_d2511f53<>+0(SB), Y0
+	VBROADCASTSS rows_cd9e8d57<>+0(SB), Y1
+	VMOVUPS      rows_quads<>+0(SB), Y2
+
+groups1:
+	CMPQ         BX, $0x02
+	JLT          end2
+	VPBROADCASTQ (CX), Y3
+	VPERMD       Y3, Y2, Y3
+	VPADDD       rows_evencalls<>+0(SB), Y3, Y4
+	VBROADCASTSS low+72(FP), Y5
+	VBROADCASTSS high+76(FP), Y6
+	VBROADCASTSS purpose+80(FP), Y7
+	VPADDD       rows_oddcalls<>+0(SB), Y3, Y3
+	VBROADCASTSS low+72(FP), Y8
+	VBROADCASTSS high+76(FP), Y9
+	VBROADCASTSS purpose+80(FP), Y10
+	VPMULUDQ     Y0, Y5, Y5
+	VPMULUDQ     Y1, Y4, Y4
+	VPSRLQ       $0x20, Y4, Y11
+	VPSRLQ       $0x20, Y5, Y12
+	VPBROADCASTD (DX), Y13
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 4(DX), Y6
+	VPXOR        Y7, Y12, Y12
+	VPXOR        Y6, Y12, Y12
+	VPMULUDQ     Y0, Y8, Y6
+	VPMULUDQ     Y1, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y6, Y8
+	VPBROADCASTD (DX), Y13
+	VPXOR        Y9, Y7, Y7
+	VPXOR        Y13, Y7, Y7
+	VPBROADCASTD 4(DX), Y9
+	VPXOR        Y10, Y8, Y8
+	VPXOR        Y9, Y8, Y8
+	VPMULUDQ     Y0, Y11, Y9
+	VPMULUDQ     Y1, Y12, Y10
+	VPSRLQ       $0x20, Y10, Y11
+	VPSRLQ       $0x20, Y9, Y12
+	VPBROADCASTD 8(DX), Y13
+	VPXOR        Y4, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 12(DX), Y4
+	VPXOR        Y5, Y12, Y12
+	VPXOR        Y4, Y12, Y12
+	VPMULUDQ     Y0, Y7, Y4
+	VPMULUDQ     Y1, Y8, Y5
+	VPSRLQ       $0x20, Y5, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPBROADCASTD 8(DX), Y13
+	VPXOR        Y3, Y7, Y7
+	VPXOR        Y13, Y7, Y7
+	VPBROADCASTD 12(DX), Y3
+	VPXOR        Y6, Y8, Y8
+	VPXOR        Y3, Y8, Y8
+	VPMULUDQ     Y0, Y11, Y3
+	VPMULUDQ     Y1, Y12, Y6
+	VPSRLQ       $0x20, Y6, Y11
+	VPSRLQ       $0x20, Y3, Y12
+	VPBROADCASTD 16(DX), Y13
+	VPXOR        Y10, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 20(DX), Y10
+	VPXOR        Y9, Y12, Y12
+	VPXOR        Y10, Y12, Y12
+	VPMULUDQ     Y0, Y7, Y7
+	VPMULUDQ     Y1, Y8, Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPBROADCASTD 16(DX), Y13
+	VPXOR        Y5, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 20(DX), Y5
+	VPXOR        Y4, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y4
+	VPMULUDQ     Y1, Y12, Y5
+	VPSRLQ       $0x20, Y5, Y11
+	VPSRLQ       $0x20, Y4, Y12
+	VPBROADCASTD 24(DX), Y13
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 28(DX), Y6
+	VPXOR        Y3, Y12, Y12
+	VPXOR        Y6, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y3
+	VPMULUDQ     Y1, Y10, Y6
+	VPSRLQ       $0x20, Y6, Y9
+	VPSRLQ       $0x20, Y3, Y10
+	VPBROADCASTD 24(DX), Y13
+	VPXOR        Y8, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 28(DX), Y8
+	VPXOR        Y7, Y10, Y10
+	VPXOR        Y8, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y7
+	VPMULUDQ     Y1, Y12, Y8
+	VPSRLQ       $0x20, Y8, Y11
+	VPSRLQ       $0x20, Y7, Y12
+	VPBROADCASTD 32(DX), Y13
+	VPXOR        Y5, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 36(DX), Y5
+	VPXOR        Y4, Y12, Y12
+	VPXOR        Y5, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y4
+	VPMULUDQ     Y1, Y10, Y5
+	VPSRLQ       $0x20, Y5, Y9
+	VPSRLQ       $0x20, Y4, Y10
+	VPBROADCASTD 32(DX), Y13
+	VPXOR        Y6, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 36(DX), Y6
+	VPXOR        Y3, Y10, Y10
+	VPXOR        Y6, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y3
+	VPMULUDQ     Y1, Y12, Y6
+	VPSRLQ       $0x20, Y6, Y11
+	VPSRLQ       $0x20, Y3, Y12
+	VPBROADCASTD 40(DX), Y13
+	VPXOR        Y8, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 44(DX), Y8
+	VPXOR        Y7, Y12, Y12
+	VPXOR        Y8, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y7
+	VPMULUDQ     Y1, Y10, Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPBROADCASTD 40(DX), Y13
+	VPXOR        Y5, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 44(DX), Y5
+	VPXOR        Y4, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y4
+	VPMULUDQ     Y1, Y12, Y5
+	VPSRLQ       $0x20, Y5, Y11
+	VPSRLQ       $0x20, Y4, Y12
+	VPBROADCASTD 48(DX), Y13
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 52(DX), Y6
+	VPXOR        Y3, Y12, Y12
+	VPXOR        Y6, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y3
+	VPMULUDQ     Y1, Y10, Y6
+	VPSRLQ       $0x20, Y6, Y9
+	VPSRLQ       $0x20, Y3, Y10
+	VPBROADCASTD 48(DX), Y13
+	VPXOR        Y8, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 52(DX), Y8
+	VPXOR        Y7, Y10, Y10
+	VPXOR        Y8, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y7
+	VPMULUDQ     Y1, Y12, Y8
+	VPSRLQ       $0x20, Y8, Y11
+	VPSRLQ       $0x20, Y7, Y12
+	VPBROADCASTD 56(DX), Y13
+	VPXOR        Y5, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 60(DX), Y5
+	VPXOR        Y4, Y12, Y12
+	VPXOR        Y5, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y4
+	VPMULUDQ     Y1, Y10, Y5
+	VPSRLQ       $0x20, Y5, Y9
+	VPSRLQ       $0x20, Y4, Y10
+	VPBROADCASTD 56(DX), Y13
+	VPXOR        Y6, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 60(DX), Y6
+	VPXOR        Y3, Y10, Y10
+	VPXOR        Y6, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y3
+	VPMULUDQ     Y1, Y12, Y6
+	VPSRLQ       $0x20, Y6, Y11
+	VPSRLQ       $0x20, Y3, Y12
+	VPBROADCASTD 64(DX), Y13
+	VPXOR        Y8, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 68(DX), Y8
+	VPXOR        Y7, Y12, Y12
+	VPXOR        Y8, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y7
+	VPMULUDQ     Y1, Y10, Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPBROADCASTD 64(DX), Y13
+	VPXOR        Y5, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 68(DX), Y5
+	VPXOR        Y4, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VPMULUDQ     Y0, Y11, Y4
+	VPMULUDQ     Y1, Y12, Y5
+	VPSRLQ       $0x20, Y5, Y11
+	VPSRLQ       $0x20, Y4, Y12
+	VPBROADCASTD 72(DX), Y13
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y13, Y11, Y11
+	VPBROADCASTD 76(DX), Y6
+	VPXOR        Y3, Y12, Y12
+	VPXOR        Y6, Y12, Y12
+	VPMULUDQ     Y0, Y9, Y3
+	VPMULUDQ     Y1, Y10, Y6
+	VPSRLQ       $0x20, Y6, Y9
+	VPSRLQ       $0x20, Y3, Y10
+	VPBROADCASTD 72(DX), Y13
+	VPXOR        Y8, Y9, Y9
+	VPXOR        Y13, Y9, Y9
+	VPBROADCASTD 76(DX), Y8
+	VPXOR        Y7, Y10, Y10
+	VPXOR        Y8, Y10, Y10
+	VBROADCASTSS threshold+84(FP), Y7
+	VPSLLQ       $0x20, Y9, Y9
+	VPBLENDD     $0xaa, Y9, Y11, Y11
+	VPSLLQ       $0x20, Y6, Y6
+	VPBLENDD     $0xaa, Y6, Y5, Y5
+	VPSLLQ       $0x20, Y10, Y10
+	VPBLENDD     $0xaa, Y10, Y12, Y12
+	VPSLLQ       $0x20, Y3, Y3
+	VPBLENDD     $0xaa, Y3, Y4, Y4
+	VPBROADCASTW X7, Y7
+	VPMAXUW      Y7, Y11, Y3
+	VPCMPEQW     Y3, Y11, Y11
+	VPMAXUW      Y7, Y5, Y3
+	VPCMPEQW     Y3, Y5, Y5
+	VPACKSSWB    Y5, Y11, Y5
+	VPMOVMSKB    Y5, SI
+	VPMAXUW      Y7, Y12, Y3
+	VPCMPEQW     Y3, Y12, Y12
+	VPMAXUW      Y7, Y4, Y3
+	VPCMPEQW     Y3, Y4, Y4
+	VPACKSSWB    Y4, Y12, Y4
+	VPMOVMSKB    Y4, DI
+	MOVWLZX      SI, R8
+	MOVL         DI, R9
+	SHLL         $0x10, R9
+	ORL          R9, R8
+	MOVL         R8, (AX)
+	SHRL         $0x10, SI
+	ANDL         $0xffff0000, DI
+	ORL          DI, SI
+	MOVL         SI, 4(AX)
+	ADDQ         $0x08, CX
+	ADDQ         $0x08, AX
+	SUBQ         $0x02, BX
+	JMP          groups1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func dropAVX2(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dropAVX2(SB), NOSPLIT, $0-124
+	MOVQ         y_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         residual_base+48(FP), DX
+	MOVQ         mask_base+72(FP), BX
+	VMOVUPS      rows_lanebits<>+0(SB), Y0
+	MOVQ         rows+96(FP), SI
+	MOVQ         n+104(FP), DI
+	MOVQ         words+112(FP), R8
+	VBROADCASTSS scale+120(FP), Y1
+	MOVQ         DI, R9
+	ANDQ         $-8, R9
+	MOVQ         DI, R10
+	SUBQ         R9, R10
+	LEAQ         rows_stairs<>+0(SB), R11
+	NEGQ         R10
+	VMOVUPS      32(R11)(R10*4), Y2
+	MOVQ         DI, R10
+	SHLQ         $0x02, R10
+	SHLQ         $0x02, R8
+	TESTQ        DX, DX
+	JZ           alone1
+	TESTQ        SI, SI
+	JLE          end3
+
+row2:
+	XORQ R11, R11
+
+group4:
+	LEAQ         32(R11), R12
+	CMPQ         R12, R9
+	JGT          endgroup5
+	VMOVUPS      (CX)(R11*4), Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      (BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      (DX)(R11*4), Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(R11*4)
+	VMOVUPS      32(CX)(R11*4), Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      1(BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      32(DX)(R11*4), Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(AX)(R11*4)
+	VMOVUPS      64(CX)(R11*4), Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      2(BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      64(DX)(R11*4), Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 64(AX)(R11*4)
+	VMOVUPS      96(CX)(R11*4), Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      3(BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      96(DX)(R11*4), Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 96(AX)(R11*4)
+	ADDQ         $+32, R11
+	JMP          group4
+
+endgroup5:
+vector6:
+	LEAQ         8(R11), R12
+	CMPQ         R12, R9
+	JGT          endvector7
+	VMOVUPS      (CX)(R11*4), Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      (BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      (DX)(R11*4), Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(R11*4)
+	ADDQ         $+8, R11
+	JMP          vector6
+
+endvector7:
+	CMPQ         R11, DI
+	JGE          done8
+	VMASKMOVPS   (CX)(R11*4), Y2, Y3
+	MOVQ         R11, R12
+	SHRQ         $0x03, R12
+	MOVBLZX      (BX)(R12*1), R12
+	VMOVD        R12, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMASKMOVPS   (DX)(R11*4), Y2, Y4
+	VADDPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(R11*4)
+
+done8:
+	ADDQ R10, AX
+	ADDQ R10, CX
+	ADDQ R10, DX
+	ADDQ R8, BX
+	DECQ SI
+	JNZ  row2
+
+end3:
+	VZEROUPPER
+	RET
+
+alone1:
+	TESTQ SI, SI
+	JLE   end10
+
+row9:
+	XORQ DX, DX
+
+group11:
+	LEAQ         32(DX), R11
+	CMPQ         R11, R9
+	JGT          endgroup12
+	VMOVUPS      (CX)(DX*4), Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      (BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(DX*4)
+	VMOVUPS      32(CX)(DX*4), Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      1(BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(AX)(DX*4)
+	VMOVUPS      64(CX)(DX*4), Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      2(BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 64(AX)(DX*4)
+	VMOVUPS      96(CX)(DX*4), Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      3(BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 96(AX)(DX*4)
+	ADDQ         $+32, DX
+	JMP          group11
+
+endgroup12:
+vector13:
+	LEAQ         8(DX), R11
+	CMPQ         R11, R9
+	JGT          endvector14
+	VMOVUPS      (CX)(DX*4), Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      (BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(DX*4)
+	ADDQ         $+8, DX
+	JMP          vector13
+
+endvector14:
+	CMPQ         DX, DI
+	JGE          done15
+	VMASKMOVPS   (CX)(DX*4), Y2, Y3
+	MOVQ         DX, R11
+	SHRQ         $0x03, R11
+	MOVBLZX      (BX)(R11*1), R11
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPAND        Y0, Y4, Y4
+	VPCMPEQD     Y0, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(DX*4)
+
+done15:
+	ADDQ R10, AX
+	ADDQ R10, CX
+	ADDQ R8, BX
+	DECQ SI
+	JNZ  row9
+
+end10:
 	VZEROUPPER
 	RET
 

@@ -57,6 +57,31 @@ func softmaxBiasGradAVX512(dp []float32, p []float32, dist []float32, rows int, 
 //go:noescape
 func softmaxGradAVX512(dp []float32, p []float32, rows int, n int, ld int, scale float32)
 
+// softmaxCausalAVX512 is softmaxCausalGo.
+//
+//go:noescape
+func softmaxCausalAVX512(p []float32, logSum []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+
+// softmaxCausalGradAVX512 is softmaxCausalGradGo.
+//
+//go:noescape
+func softmaxCausalGradAVX512(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+
+// rowDotsAVX512 is rowDotsGo.
+//
+//go:noescape
+func rowDotsAVX512(out []float32, a []float32, b []float32, rows int, n int, ld int)
+
+// keepAVX512 is keepGo, for whole multiples of 4 groups.
+//
+//go:noescape
+func keepAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+
+// dropAVX512 is dropGo.
+//
+//go:noescape
+func dropAVX512(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
+
 // pointerAVX512 is pointerGo; p is e^(z-max)/Σ, with no second exponential.
 //
 //go:noescape
@@ -146,6 +171,31 @@ func softmaxBiasGradAVX2(dp []float32, p []float32, dist []float32, rows int, n 
 //
 //go:noescape
 func softmaxGradAVX2(dp []float32, p []float32, rows int, n int, ld int, scale float32)
+
+// softmaxCausalAVX2 is softmaxCausalGo.
+//
+//go:noescape
+func softmaxCausalAVX2(p []float32, logSum []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+
+// softmaxCausalGradAVX2 is softmaxCausalGradGo.
+//
+//go:noescape
+func softmaxCausalGradAVX2(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
+
+// rowDotsAVX2 is rowDotsGo.
+//
+//go:noescape
+func rowDotsAVX2(out []float32, a []float32, b []float32, rows int, n int, ld int)
+
+// keepAVX2 is keepGo, for whole multiples of 2 groups.
+//
+//go:noescape
+func keepAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+
+// dropAVX2 is dropGo.
+//
+//go:noescape
+func dropAVX2(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 
 // pointerAVX2 is pointerGo; p is e^(z-max)/Σ, with no second exponential.
 //

@@ -61,6 +61,24 @@ func randomMask(rng *rand.Rand, s shape, words int) []uint64 {
 	return m
 }
 
+func randomWords[T uint16 | uint32](rng *rand.Rand, n int) []T {
+	m := make([]T, n)
+	for i := range m {
+		m[i] = T(rng.Uint64())
+	}
+	return m
+}
+
+// causalReach makes up stretches for causal attention: at most n rows, each of at least one column.
+func causalReach(rng *rand.Rand, s shape) (from int, first []int32, end int) {
+	rows := min(s.rows, s.n)
+	from, end = 16*rng.IntN(3), 1+rng.IntN(s.n-rows+1)
+	for r := range rows {
+		first = append(first, int32(from+rng.IntN(end+r)))
+	}
+	return from, first, end
+}
+
 func maxOf(s []float32) float64 {
 	top := 1.0
 	for _, v := range s {
@@ -81,6 +99,9 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	for i := range act {
 		act[i] = int32(rng.IntN(n))
 	}
+	w16, w32 := (n+15)/16+rng.IntN(2), (n+31)/32+rng.IntN(2)
+	bits16, bits32 := randomWords[uint16](rng, rows*w16+w16), randomWords[uint32](rng, rows*w32)
+	from, first, end := causalReach(rng, s)
 	none := func(f func(s *primitives, b [][]float32)) func(*primitives, [][]float32) float64 {
 		return func(s *primitives, b [][]float32) float64 { f(s, b); return 0 }
 	}
@@ -121,6 +142,25 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	}))
 	def("softmaxMask", n, []int{wide}, nil, none(func(s *primitives, b [][]float32) {
 		s.softmaxMask(b[0], mask, rows, n, ld, w, 0.25)
+	}))
+	tall := shape{min(rows, n), n, ld} // no more rows than columns
+	def("softmaxCausal", n, []int{tall.rows * ld, tall.rows}, nil, none(func(s *primitives, b [][]float32) {
+		s.softmaxCausal(b[0], b[1], first, bits16, tall.rows, from, end, n, ld, w16, 0.25, 1.25)
+	}))
+	def("softmaxCausal,shared", n, []int{tall.rows * ld, tall.rows}, nil, none(func(s *primitives, b [][]float32) {
+		s.softmaxCausal(b[0], b[1], first, bits16, tall.rows, from, end, n, ld, 0, 0.25, 1)
+	}))
+	def("softmaxCausalGrad", 1, []int{tall.rows * ld, tall.rows * ld, tall.rows, tall.rows}, nil, none(func(s *primitives, b [][]float32) {
+		s.softmaxCausalGrad(b[0], b[1], b[2], b[3], first, bits16, tall.rows, from, end, n, ld, w16, 0.25, 1.25)
+	})).gain = func([][]float32) float64 { return 50 } // e^2.5·(2.5 + 2)
+	def("rowDots", n, []int{rows, max(0, wide-ld+n), max(0, wide-ld+n)}, nil, none(func(s *primitives, b [][]float32) {
+		s.rowDots(b[0], b[1], b[2], rows, n, ld)
+	})).gain = func([][]float32) float64 { return 4 }
+	def("drop", 1, []int{all, all, all}, nil, none(func(s *primitives, b [][]float32) {
+		s.drop(b[0], b[1], b[2], bits32, rows, n, w32, 1.25)
+	}))
+	def("drop,inplace", 1, []int{all}, nil, none(func(s *primitives, b [][]float32) {
+		s.drop(b[0], b[0], nil, bits32, rows, n, w32, 1.25)
 	}))
 	def("pointer", n, []int{wide, wide, wide, rows, wide}, nil, none(func(s *primitives, b [][]float32) {
 		s.pointer(b[0], b[1], b[2], b[3], b[4], mask, rows, n, ld, w, 0.5, 10)

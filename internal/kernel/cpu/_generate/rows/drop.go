@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	philoxMul0   = 0xD2511F53
+	philoxMul1   = 0xCD9E8D57
+	philoxRounds = 10
+)
+
+var tables = map[string]Mem{}
+
+// table is 64 bytes of constants, an element of size bytes for each index.
+func table(name string, size int, element func(i int) uint32) Mem {
+	t, ok := tables[name]
+	if !ok {
+		t = GLOBL("rows_"+name, attr.RODATA|attr.NOPTR)
+		for i := range 64 / size {
+			if size == 1 {
+				DATA(i, U8(element(i)))
+			} else {
+				DATA(4*i, U32(element(i)))
+			}
+		}
+		tables[name] = t
+	}
+	return t
+}
+
+// keepMask emits keep, which draws the calls of w/4 groups at a time. Even calls fill the low halves of one vector's 64-bit lanes, odd calls another's: a
+// product of 32 bits then leaves its high half a shift away, and what the upper halves hold never matters.
+// The words of a call, laid side by side again, are the 16 bits of a group's columns in order, eight columns a word.
+func (m *isa) keepMask() {
+	m.text("keep", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w/4))
+	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
+	mul0, mul1 := m.broadcast(bits(philoxMul0)), m.broadcast(bits(philoxMul1))
+	spread := m.move(table("quads", 4, func(i int) uint32 { return uint32(i / 4) }))
+	var odd Register
+	if m.wide() {
+		odd = K()
+		ones := GP32()
+		MOVL(U32(0xaaaa), ones)
+		KMOVW(ones, odd)
+	}
+	loop, done := m.label("groups"), m.label("end")
+	Label(loop)
+	CMPQ(left, U8(m.w/4))
+	JLT(LabelRef(done))
+	call := m.vec()
+	if m.wide() {
+		VBROADCASTI32X4(Mem{Base: draws}, call)
+	} else {
+		VPBROADCASTQ(Mem{Base: draws}, call)
+	}
+	VPERMD(call, spread, call)
+	var streams [2]vecs // c0..c3
+	for s := range streams {
+		c2 := m.vec()
+		VPADDD(table([]string{"evencalls", "oddcalls"}[s], 4, func(i int) uint32 { return uint32(i%4&2 + s) }), call, c2)
+		streams[s] = vecs{m.splat("low"), m.splat("high"), c2, m.splat("purpose")}
+	}
+	for r := range philoxRounds {
+		for s, c := range streams {
+			p0, p1 := m.vec(), m.vec()
+			VPMULUDQ(mul0, c[0], p0)
+			VPMULUDQ(mul1, c[2], p1)
+			c0, c2 := m.vec(), m.vec()
+			VPSRLQ(U8(32), p1, c0)
+			VPSRLQ(U8(32), p0, c2)
+			m.xor3(Mem{Base: rounds, Disp: 8 * r}, c[1], c0)
+			m.xor3(Mem{Base: rounds, Disp: 8*r + 4}, c[3], c2)
+			streams[s] = vecs{c0, p1, c2, p0}
+		}
+	}
+	threshold := m.splat("threshold")
+	var words vecs
+	for k, v := range streams[0] {
+		high := streams[1][k]
+		VPSLLQ(U8(32), high, high)
+		if m.wide() {
+			VPBLENDMD(high, v, odd, v)
+		} else {
+			VPBLENDD(U8(0xaa), high, v, v)
+		}
+		words = append(words, v)
+	}
+	m.storeKept(words, threshold, dst)
+	ADDQ(U8(m.w), draws)
+	ADDQ(U8(m.w), dst)
+	SUBQ(U8(m.w/4), left)
+	JMP(LabelRef(loop))
+	Label(done)
+	ret()
+}
+
+// xor3: v = v ^ a ^ the word at key, in every lane.
+func (m *isa) xor3(key Mem, a, v VecVirtual) {
+	if m.wide() {
+		VPTERNLOGD_BCST(U8(0x96), key, a, v)
+		return
+	}
+	k := m.vec()
+	VPBROADCASTD(key, k)
+	VPXOR(a, v, v)
+	VPXOR(k, v, v)
+}
+
+// storeKept writes a bit for each 16 bits not below the threshold: bits 8k..8k+7 of a group are its eighth of words[k].
+func (m *isa) storeKept(words vecs, threshold VecVirtual, dst Register) {
+	// Both halves of a lane are compared with the low 16 bits of the threshold.
+	if m.wide() {
+		VPBROADCASTW(threshold.AsX(), threshold)
+		var x Register
+		for k, w := range words {
+			const notLess = 5
+			lanes, g := K(), GP32()
+			VPCMPUW(U8(notLess), threshold, w, lanes)
+			KMOVD(lanes, g)
+			if x == nil {
+				x = XMM()
+				VMOVD(g, x)
+			} else {
+				VPINSRD(U8(k), g, x, x)
+			}
+		}
+		VPSHUFB(table("bytes4x4", 1, func(i int) uint32 { return uint32(i%16/4 + i%4*4) }), x, x)
+		VMOVDQU(x, Mem{Base: dst})
+		return
+	}
+	VPBROADCASTW(threshold.AsX(), threshold)
+	var halves []Register
+	for k, w := range words {
+		t := m.vec()
+		VPMAXUW(threshold, w, t)
+		VPCMPEQW(t, w, w)
+		if k%2 == 1 {
+			g := GP32()
+			VPACKSSWB(w, words[k-1], w)
+			VPMOVMSKB(w, g)
+			halves = append(halves, g)
+		}
+	}
+	a, b := GP32(), GP32()
+	MOVWLZX(halves[0].(GPVirtual).As16(), a)
+	MOVL(halves[1], b)
+	SHLL(U8(16), b)
+	ORL(b, a)
+	MOVL(a, Mem{Base: dst})
+	SHRL(U8(16), halves[0])
+	ANDL(U32(0xffff0000), halves[1])
+	ORL(halves[1], halves[0])
+	MOVL(halves[0], Mem{Base: dst, Disp: 4})
+}
+
+func (m *isa) drop() {
+	m.text("drop", "func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32)", ".")
+	y, x, residual, k := ptr("y"), ptr("x"), ptr("residual"), m.maskOf("mask")
+	rows, n, words, scale := integer("rows"), integer("n"), integer("words"), m.splat("scale")
+	c, bytes := m.columns(n), bytesOf(n)
+	SHLQ(U8(2), words)
+	alone := m.label("alone")
+	TESTQ(residual, residual)
+	JZ(LabelRef(alone))
+	m.rows(rows, func() {
+		c.each(4, func(a at) {
+			v := m.kept(k, a, a.load(x), scale)
+			VADDPS(a.load(residual), v, v)
+			a.store(v, y)
+		})
+	}, append(by(bytes, y, x, residual), by(words, k.row)...)...)
+	ret()
+	Label(alone)
+	m.rows(rows, func() {
+		c.each(4, func(a at) { a.store(m.kept(k, a, a.load(x), scale), y) })
+	}, append(by(bytes, y, x), by(words, k.row)...)...)
+	ret()
+}
+
+// kept returns v·scale where the mask has a bit, else zero.
+func (m *isa) kept(k *mask, a at, v, scale VecVirtual) VecVirtual {
+	l := k.allowed(a)
+	if m.wide() {
+		VMULPS_Z(scale, v, l.reg, v)
+		return v
+	}
+	VMULPS(scale, v, v)
+	VANDPS(l.reg, v, v)
+	return v
+}
