@@ -65,16 +65,13 @@ func offer(name string, names []string) string {
 	return "shipped: " + strings.Join(names, ", ")
 }
 
-// include finds the file that f includes under path: relative to f's folder, else of its base name
-// beside f, else shipped. The working folder plays no part: a file means the same wherever it is
-// read from. at is the line that includes it.
+// include finds the file that f includes under path: from the working folder, as the original program ran, else from
+// f's own, else of its base name beside f, else shipped. at is the line that includes it.
 func (f *file) include(path string, at origin) (*file, error) {
 	if !f.shipped {
-		whole := path
-		if !filepath.IsAbs(whole) {
-			whole = filepath.Join(filepath.Dir(f.name), path)
-		}
-		for _, candidate := range []string{whole, filepath.Join(filepath.Dir(f.name), filepath.Base(path))} {
+		beside := filepath.Dir(f.name)
+		candidates := []string{path, filepath.Join(beside, path), filepath.Join(beside, filepath.Base(path))}
+		for _, candidate := range candidates {
 			text, err := readRegular(candidate)
 			switch {
 			case err == nil:
@@ -87,7 +84,7 @@ func (f *file) include(path string, at origin) (*file, error) {
 	if next, ok := shipped(baseName(path)); ok {
 		return f.then(next, path, at)
 	}
-	return nil, at.errorf("include %s: no such file beside this one, nor a shipped one; %s", shorten(path), offer(baseName(path), shippedFiles()))
+	return nil, at.errorf("include %s: no such file here or beside this one, nor a shipped one; %s", shorten(path), offer(baseName(path), shippedFiles()))
 }
 
 // then appends next to the chain that ends in f, unless it is already there.

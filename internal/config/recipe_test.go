@@ -67,6 +67,19 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
+// The original program was started in its own folder and wrote its includes from there.
+func TestIncludeFromTheWorkingFolder(t *testing.T) {
+	dir := folder(t, map[string]string{"config/model/base.yaml": "train_batch_size: 7\n", "config/a.yaml": "model: AD\ninclude: config/model/base.yaml\n"})
+	t.Chdir(dir)
+	c, err := LoadAD("config/a.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.TrainBatchSize != 7 {
+		t.Errorf("train_batch_size %d, want 7", c.TrainBatchSize)
+	}
+}
+
 func TestBadIncludes(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"missing.yaml": "model: AD\ninclude: config/ad_bsae.yaml\n",
@@ -86,8 +99,8 @@ func TestBadIncludes(t *testing.T) {
 		"huge.yaml":    strings.Repeat("#", maxFile+1),
 	})
 	for name, want := range map[string]string{
-		"missing": "/missing.yaml:2: include config/ad_bsae.yaml: no such file beside this one, nor a shipped one; did you mean ad_base?",
-		"unheard": "/unheard.yaml:1: include nothing_like_it.yaml: no such file beside this one, nor a shipped one; shipped: " + strings.Join(shippedFiles(), ", "),
+		"missing": "/missing.yaml:2: include config/ad_bsae.yaml: no such file here or beside this one, nor a shipped one; did you mean ad_base?",
+		"unheard": "/unheard.yaml:1: include nothing_like_it.yaml: no such file here or beside this one, nor a shipped one; shipped: " + strings.Join(shippedFiles(), ", "),
 		"self":    "/self.yaml:2: include ./self.yaml: a circle, since /self.yaml leads back here",
 		"one":     "/two.yaml:3: include sub/../one.yaml: a circle, since /one.yaml leads back here",
 		"folder":  "/folder.yaml:2: include sub: /sub is not a regular file",
