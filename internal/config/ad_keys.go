@@ -14,7 +14,7 @@ var adKeys = newSchema(
 	integer("tf_n_head", between(1, 1<<16), Honoured, "Heads of the attention."),
 	integer("tf_n_inner", atLeast(0), NoEffect, "The feed-forward layers are 4 times tf_n_embd wide; tf_dim_feedforward sets another width."),
 	integer("tf_dim_feedforward", between(0, 1<<18), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
-	float("tf_dropout", fraction, Honoured, "Dropout of the embeddings and of the attention and feed-forward outputs while training; off in tests and in use."),
+	float("tf_dropout", fraction, Honoured, "Dropout of the attention and feed-forward outputs while training; off in tests and in use."),
 	float("tf_attn_dropout", fraction, Honoured, "Dropout of the attention's weights while training; off in tests and in use."),
 	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
 

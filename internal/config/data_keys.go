@@ -18,7 +18,7 @@ var dataKeys = newSchema(
 	float("max_reward", moreThan(0), NoEffect, "Returns are compared with each goal's own optimum, which its distance from the centre gives."),
 
 	text("alg", Honoured, "The learner whose histories are kept.", "PPO"),
-	text("policy", Honoured, "An actor and a critic with two hidden layers each.", "MlpPolicy"),
+	text("policy", Honoured, "An actor and a critic that share two hidden layers.", "MlpPolicy"),
 	integer("n_steps", atLeast(1), Honoured, "Steps of each stream between two passes of learning."),
 	integer("batch_size", atLeast(1), Honoured, "Steps in a batch of the learner."),
 	integer("n_epochs", atLeast(1), Honoured, "Passes over the steps gathered."),
