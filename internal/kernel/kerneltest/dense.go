@@ -32,7 +32,7 @@ func nodesFor(i int) int { return 2 + i*7%19 }
 func testLinear(t *testing.T, dev kernel.Device) {
 	for i, s := range products() {
 		k, n, nodes := s[0], s[1], nodesFor(i)
-		c := trial{nodes: nodes, linear: true, batch: batchFor(dev, nodes)}
+		c := trial{nodes: nodes, linear: true, rounds: true, batch: batchFor(dev, nodes)}
 		if k*n > 1000 {
 			c.batch = min(c.batch, dev.ShardSize(nodes)+1)
 		}

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -34,6 +35,8 @@ type descent struct {
 	maxNorm float32
 	warmup  int
 	done    uint64 // steps behind it
+	total   int    // of the cosine
+	floor   float32
 }
 
 const (
@@ -54,7 +57,7 @@ func (d descent) run(t *testing.T, dev kernel.Device) descended {
 	r := (&trial{what: "adamw", nodes: nodes, batch: 3, record: func(r *recording) {
 		r.do(&kernel.LinearGradW{DW: r.grad(r.weight("w", n, k), 0), DBias: r.grad(r.weight("bias", n), 0), DY: r.in("dy", nodes, n), X: r.in("x", nodes, k)})
 	}}).on(dev, false)
-	r.prog.Once = []kernel.Op{&kernel.AdamW{Layout: r.prog.Layout, Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup}}
+	r.prog.Once = []kernel.Op{&kernel.AdamW{Layout: r.prog.Layout, Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup, Total: d.total, Floor: d.floor}}
 	store, err := dev.NewStore(r.prog.Layout, true)
 	check(t, err)
 	check(t, store.WriteWeights(r.weights))
@@ -87,7 +90,8 @@ func (d descent) run(t *testing.T, dev kernel.Device) descended {
 }
 
 func testAdamW(t *testing.T, dev kernel.Device) {
-	for _, d := range []descent{{}, {maxNorm: 1}, {maxNorm: 1e6}, {warmup: 10}, {maxNorm: 1, warmup: 3, done: 2}, {done: 1000}} {
+	for _, d := range []descent{{}, {maxNorm: 1}, {maxNorm: 1e6}, {warmup: 10}, {maxNorm: 1, warmup: 3, done: 2}, {done: 1000},
+		{total: 4, floor: 0.2}, {total: 40, done: 20}, {warmup: 2, total: 5, floor: 0.1, done: 1}, {maxNorm: 1, warmup: 2, total: 4, floor: 0.5, done: 3}, {total: 9, done: 100, floor: 0.3}} {
 		what := fmt.Sprintf("adamw %+v", d)
 		got, want := d.run(t, dev), d.run(t, judge())
 		// β rounded to float32 leaves 1-β off by ε/(1-β) of itself; the gradient is a sum of 6 terms.
@@ -104,6 +108,81 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 		}
 		if math.Abs(got.metrics.GradNorm/want.metrics.GradNorm-1) > bound(6, 1) {
 			t.Errorf("%s: gradient norms add up to %v, want %v", what, got.metrics.GradNorm, want.metrics.GradNorm)
+		}
+	}
+}
+
+// testParts makes an update of three steps' gradients and expects what one step of all their instances gives.
+func testParts(t *testing.T, dev kernel.Device) {
+	const every, nodes, k, n = 3, 2, 33, 20
+	batch := few(dev, nodes)
+	train := func(dev kernel.Device, batch int, o kernel.AdamW) (run kernel.Runner, store kernel.Store, dy, x *kernel.Tensor) {
+		r := (&trial{what: "parts", nodes: nodes, batch: batch, record: func(r *recording) {
+			dy, x = r.in("dy", nodes, n), r.in("x", nodes, k)
+			r.do(&kernel.LinearGradW{DW: r.grad(r.weight("w", n, k), 0), DBias: r.grad(r.weight("bias", n), 0), DY: dy, X: x})
+		}}).on(dev, false)
+		o.Layout, o.Beta1, o.Beta2, o.Eps, o.MaxNorm, o.Warmup = r.prog.Layout, beta1, beta2, stepEps, 1, 2
+		r.prog.Once = []kernel.Op{&o}
+		store, err := dev.NewStore(r.prog.Layout, true)
+		check(t, err)
+		check(t, store.WriteWeights(r.weights))
+		run, err = dev.Compile(r.prog, []kernel.Store{store})
+		check(t, err)
+		check(t, run.SetControl(kernel.Control{Temperature: 1, LearningRate: rate}))
+		return run, store, dy, x
+	}
+	parts, partStore, dy, x := train(dev, batch, kernel.AdamW{Every: every})
+	whole, wholeStore, allDY, allX := train(judge(), every*batch, kernel.AdamW{})
+	defer parts.Close()
+	values := &recording{what: "parts", prog: &kernel.Program{}}
+	length := kernel.Layout{}
+	length.Add("w", 0, 1, n, k)
+	length.Add("bias", 0, 1, n)
+	got, want := make([]float32, length.Len), make([]float32, length.Len)
+	for update := range uint64(2) {
+		ys := values.normals(fmt.Sprint("dy", update), every*batch*nodes*n)
+		xs := values.normals(fmt.Sprint("x", update), every*batch*nodes*k)
+		check(t, whole.WriteBatch(allDY, ys))
+		check(t, whole.WriteBatch(allX, xs))
+		check(t, whole.Run())
+		for part := range uint64(every) {
+			before := make([]float32, length.Len)
+			check(t, partStore.ReadWeights(before))
+			check(t, parts.WriteBatch(dy, ys[int(part)*batch*nodes*n:][:batch*nodes*n]))
+			check(t, parts.WriteBatch(x, xs[int(part)*batch*nodes*k:][:batch*nodes*k]))
+			check(t, parts.Run())
+			state, err := parts.State()
+			check(t, err)
+			done := (update*every + part + 1) / every
+			if state.Step != done || state.Part != (part+1)%every || state.Instances != uint64(batch)*(update*every+part+1) {
+				t.Errorf("update %d, part %d: state %+v, want step %d and part %d", update, part, state, done, (part+1)%every)
+			}
+			check(t, partStore.ReadWeights(got))
+			if part < every-1 && !slices.Equal(got, before) {
+				t.Errorf("update %d: part %d moved the weights", update, part)
+			}
+		}
+		near := func(what string, allowed func(i int) float64) {
+			w := widen(want)
+			compare(t, fmt.Sprintf("update %d in parts: %s", update, what), widen(got), w, allowed)
+		}
+		terms := every * batch * nodes
+		check(t, parts.ReadGrad(got))
+		check(t, whole.ReadGrad(want))
+		size := span(widen(want))
+		off := bound(terms, size) + 2*unitOf(dev)*size
+		near("gradient", func(int) float64 { return off })
+		gm, err := parts.TakeMetrics()
+		check(t, err)
+		wm, err := whole.TakeMetrics()
+		check(t, err)
+		// Clipped to a norm of one, the gradient is off by off/norm, and a weight by rate·10/eps of that.
+		moved := float64(update+1) * rate * (10/stepEps*off/wm.GradNorm + epsilon/(1-beta2))
+		check(t, partStore.ReadWeights(got))
+		check(t, wholeStore.ReadWeights(want))
+		near("weights", func(i int) float64 { return moved + bound(2, math.Abs(float64(want[i]))) })
+		if math.Abs(gm.GradNorm-wm.GradNorm) > wm.GradNorm*off/size {
+			t.Errorf("update %d in parts: gradient norm %v, want %v", update, gm.GradNorm, wm.GradNorm)
 		}
 	}
 }

@@ -106,9 +106,9 @@ func testRollout(t *testing.T, dev kernel.Device) {
 			replay := f.rollout(dev, kernel.Replay, actions)
 			_, want := replay.run(t, judge(), false)
 			want.ints["actions"] = actions
-			c.compare(t, r, got, want, outcome{})
+			c.compare(t, r, got, want, outcome{}, 0)
 			r, got = replay.run(t, dev, false)
-			replay.compare(t, r, got, want, outcome{})
+			replay.compare(t, r, got, want, outcome{}, 0)
 		}
 	}
 }

@@ -14,10 +14,15 @@
 //     amplification, which its trial states.
 //
 // Integers are compared exactly.
+//
+// A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own: 2⁻¹¹ in tf32, 2⁻⁸ in bf16.
+// A product of two such is off by 2u, and a result that is itself kept so by one more, whatever the number of terms: 3·u·S for a linear op. Behind
+// a softmax or a GELU it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to fp32.
 package kerneltest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -29,27 +34,73 @@ const epsilon = 0x1p-24
 // bound is the largest error of a sum of k terms of total size s.
 func bound(k int, s float64) float64 { return 8 * epsilon * math.Sqrt(float64(k)+1) * s }
 
-// Run runs the suite on devices that open makes. Each subtest opens its own.
+// part is one test of the suite.
+type part struct {
+	name string
+	test func(t *testing.T, dev kernel.Device)
+}
+
+// routing are the parts that the graph transformer alone needs.
+var routing = []part{
+	{"glu", testGLU},
+	{"mean", testMeanNodes},
+	{"attention", testAttention},
+	{"generate", testGenerate},
+	{"feature", testFeature},
+	{"rollout", testRollout},
+	{"rollout.grad", testRolloutGrad},
+	{"advantage", testAdvantage},
+	{"step", testStep},
+	{"bad", testBadStep},
+}
+
+// shared are the parts that hold in any precision.
+var shared = []part{
+	{"linear", testLinear},
+	{"gelu", testGELU},
+	{"norm", testNorm},
+	{"dropout", testDropout},
+	{"embed", testEmbed},
+	{"causal", testCausal},
+	{"causality", testCausality},
+	{"cached", testCached},
+	{"crossentropy", testCrossEntropy},
+	{"regions", testRegions},
+	{"ppo", testPPO},
+	{"adamw", testAdamW},
+	{"parts", testParts},
+	{"tally.tokens", testTallyTokens},
+	{"agent", testAgent},
+	{"agent causality", testAgentCausality},
+	{"agent cached", testAgentCached},
+	{"feeder", testFeeder},
+}
+
+// Run runs the suite on devices that compute in fp32. Each subtest opens its own.
 func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
-	for _, c := range []struct {
-		name string
-		test func(t *testing.T, dev kernel.Device)
-	}{
-		{"linear", testLinear},
-		{"norm", testNorm},
-		{"glu", testGLU},
-		{"dropout", testDropout},
-		{"mean", testMeanNodes},
-		{"attention", testAttention},
-		{"generate", testGenerate},
-		{"feature", testFeature},
-		{"rollout", testRollout},
-		{"rollout.grad", testRolloutGrad},
-		{"advantage", testAdvantage},
-		{"adamw", testAdamW},
-		{"step", testStep},
-		{"bad", testBadStep},
-	} {
+	run(t, append(slices.Clone(shared), routing...), open)
+}
+
+// RunRounded runs the parts that hold in any precision on devices whose matrix products, and Compact tensors, round by unit.
+func RunRounded(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
+	run(t, shared, func(t *testing.T) kernel.Device { return rounded{open(t), unit} })
+}
+
+// rounded is a device with what its products round by.
+type rounded struct {
+	kernel.Device
+	unit float64
+}
+
+func unitOf(dev kernel.Device) float64 {
+	if r, ok := dev.(rounded); ok {
+		return r.unit
+	}
+	return 0
+}
+
+func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
+	for _, c := range parts {
 		t.Run(c.name, func(t *testing.T) {
 			dev := open(t)
 			t.Cleanup(func() {

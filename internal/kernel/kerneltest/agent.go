@@ -1,0 +1,314 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// agent is a whole training step of the in-context agent.
+type agent struct {
+	model.ADConfig
+	tokens, batch int
+	compressed    bool
+	smoothing     float32
+	drawn         bool // rows are drawn on the device from its copy of the histories; otherwise the host writes them
+}
+
+const agentRoom, agentActions = 5, 5
+
+func (a agent) String() string {
+	return fmt.Sprintf("agent D=%d H=%d L=%d F=%d T=%d B=%d compressed=%v dropout=%v", a.Width, a.Heads, a.Layers, a.Feed, a.tokens, a.batch, a.compressed, a.Dropout)
+}
+
+// spec draws rows in which sequences end and begin.
+func (a agent) spec() kernel.RegionSpec {
+	return kernel.RegionSpec{Streams: 4, Steps: 20 * max(3, a.tokens), Horizon: 3, Tokens: a.tokens, Compressed: a.compressed, Shortest: 2, Longest: 8, Ahead: 2, Seed: 31, Purpose: rng.Regions}
+}
+
+// pupil is a step compiled for one device.
+type pupil struct {
+	agent
+	run          kernel.Runner
+	store        kernel.Store
+	layout       *kernel.Layout
+	in           model.Sequences
+	logits, sums *kernel.Tensor
+}
+
+// weights start every parameter away from ones and zeros.
+func scatter(l *kernel.Layout) []float32 {
+	weights := model.Initial(l, 2)
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, param := range l.Params {
+		for e := range param.Len() {
+			weights[param.Offset+e] += float32(random.NormFloat64()) * 0.1
+		}
+	}
+	return weights
+}
+
+// on records the step for dev.
+func (a agent) on(t *testing.T, dev kernel.Device) *pupil {
+	t.Helper()
+	a.Positions, a.Size, a.Actions, a.DropoutKey = a.tokens, agentRoom, agentActions, 12
+	m, err := model.NewAD(a.ADConfig)
+	check(t, err)
+	p := plan.New("agent", dev, a.batch, a.tokens, m.Layout())
+	b := p.B()
+	q := &pupil{agent: a, layout: m.Layout()}
+	spec := a.spec()
+	check(t, spec.Check())
+	var history *kernel.Tensor
+	if a.drawn {
+		q.in = model.Sequences{Index: p.ShardInts("index", b, a.tokens, kernel.TokenFields), Labels: p.ShardInts("labels", b, a.tokens, 2), First: p.ShardInts("first", b, a.tokens)}
+		history = p.Whole("history", spec.Streams*spec.Steps)
+		p.Append(&kernel.Regions{Index: q.in.Index, Labels: q.in.Labels, First: q.in.First, History: history, RegionSpec: spec})
+	} else {
+		q.in = model.Sequences{Index: p.RowInts("index", b, a.tokens, kernel.TokenFields), Labels: p.RowInts("labels", b, a.tokens, 2), First: p.RowInts("first", b, a.tokens)}
+	}
+	logits := m.Encode(p, q.in, true)
+	q.logits = p.Rows("kept", logits.Shape...)
+	p.Append(&kernel.Dropout{Y: q.logits, X: logits})
+	q.sums = p.CrossEntropy("loss", logits, q.in.Labels, m.Columns(), a.smoothing, true)
+	p.Backward()
+	p.Once(&kernel.TallyTokens{Sums: q.sums})
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: beta1, Beta2: beta2, Eps: stepEps, Decay: 0.01, MaxNorm: 1, Warmup: 1, Total: 10, Floor: 0.1})
+	q.store, err = dev.NewStore(m.Layout(), true)
+	check(t, err)
+	check(t, q.store.WriteWeights(scatter(m.Layout())))
+	q.run, err = p.Compile(dev, q.store)
+	check(t, err)
+	check(t, q.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: 1}))
+	if a.drawn {
+		check(t, q.run.WriteBatch(history, histories(&spec, agentRoom, agentActions)))
+	}
+	return q
+}
+
+// ints are the rows from global index `first` on: index, labels, first of each token.
+func (a agent) ints(first uint64) [3][]int32 {
+	spec := a.spec()
+	history := histories(&spec, agentRoom, agentActions)
+	n := a.tokens
+	out := [3][]int32{make([]int32, a.batch*n*kernel.TokenFields), make([]int32, a.batch*n*2), make([]int32, a.batch*n)}
+	for b := range a.batch {
+		spec.Row(out[0][b*n*kernel.TokenFields:][:n*kernel.TokenFields], out[1][b*n*2:][:2*n], out[2][b*n:][:n], history, first+uint64(b))
+	}
+	return out
+}
+
+// tensors are what ints fills.
+func (q *pupil) tensors() []*kernel.Tensor {
+	return []*kernel.Tensor{q.in.Index, q.in.Labels, q.in.First}
+}
+
+func (q *pupil) write(t *testing.T, rows [3][]int32) {
+	t.Helper()
+	for i, tensor := range q.tensors() {
+		check(t, q.run.WriteBatch(tensor, rows[i]))
+	}
+}
+
+func (q *pupil) weights(t *testing.T) []float32 {
+	t.Helper()
+	out := make([]float32, q.layout.Len)
+	check(t, q.store.ReadWeights(out))
+	return out
+}
+
+func (q *pupil) gradient(t *testing.T) []float32 {
+	t.Helper()
+	out := make([]float32, q.layout.Len)
+	check(t, q.run.ReadGrad(out))
+	return out
+}
+
+// readLogits returns [batch·tokens, columns].
+func (q *pupil) readLogits(t *testing.T) []float64 {
+	t.Helper()
+	return readBatch(t, q.run, q.logits, q.batch*q.tokens*q.logits.Cols())
+}
+
+func agents(dev kernel.Device) []agent {
+	return []agent{
+		{ADConfig: model.ADConfig{Width: 16, Heads: 2, Layers: 2, Feed: 24}, tokens: 13, compressed: true, batch: batchFor(dev, 13)},
+		{ADConfig: model.ADConfig{Width: 32, Heads: 2, Layers: 1, Feed: 64, Dropout: 0.1, AttentionDropout: 0.2}, tokens: 37, compressed: true, smoothing: 0.1, batch: few(dev, 37)},
+		{ADConfig: model.ADConfig{Width: 64, Heads: 2, Layers: 2, Feed: 128, Dropout: 0.3}, tokens: 21, smoothing: 0.05, batch: few(dev, 21)},
+		{ADConfig: model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Dropout: 0.1, AttentionDropout: 0.1}, tokens: 41, compressed: true, batch: 3, drawn: true},
+	}
+}
+
+// apart is the distance of two tensors as a share of want's length.
+func apart(got, want []float64) float64 {
+	var d, n float64
+	for i, w := range want {
+		d += (got[i] - w) * (got[i] - w)
+		n += w * w
+	}
+	return math.Sqrt(d / max(n, math.SmallestNonzeroFloat64))
+}
+
+// allowed is how far a whole tensor may be off, as a share of its length. On the way to it, or back, a value is rounded in each of
+// the 6 products, 2 norms and 1 attention of every layer by the fp32 unit times the root of the terms of its sums, and in a
+// device's own unit once for each operand. Roundings are independent, so their squares add; gradients pass the layers twice. Eight deviations, as
+// everywhere.
+func (a agent) allowed(dev kernel.Device) float64 {
+	each := epsilon*math.Sqrt(float64(a.Feed+a.tokens)) + 2*unitOf(dev)
+	return 8 * each * math.Sqrt(2*9*float64(a.Layers))
+}
+
+func testAgent(t *testing.T, dev kernel.Device) {
+	for _, a := range agents(dev) {
+		got, want := a.on(t, dev), a.on(t, judge())
+		for i := range 3 {
+			what := fmt.Sprintf("%v, step %d:", a, i)
+			if !a.drawn {
+				rows := a.ints(uint64(i * a.batch))
+				got.write(t, rows)
+				want.write(t, rows)
+			}
+			check(t, got.run.Run())
+			check(t, want.run.Run())
+			a.compareStep(t, what, got, want, a.allowed(dev))
+			if t.Failed() {
+				break
+			}
+		}
+		check(t, got.run.Close())
+	}
+}
+
+// compareStep holds logits, losses, every gradient by name and what the optimizer made of them.
+func (a agent) compareStep(t *testing.T, what string, got, want *pupil, share float64) {
+	t.Helper()
+	near := func(name string, g, w []float64, share float64) {
+		t.Helper()
+		if d := apart(g, w); !(d <= share) {
+			t.Errorf("%s %s: off by %.2g of its length, bound %.2g", what, name, d, share)
+		}
+	}
+	near("logits", got.readLogits(t), want.readLogits(t), share)
+	n := a.batch * got.sums.Cols()
+	losses := func(q *pupil) (out []float64) {
+		for i, v := range readBatch(t, q.run, q.sums, n) {
+			if i%3 == 0 {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	near("losses", losses(got), losses(want), share)
+	g, w := got.gradient(t), want.gradient(t)
+	gw, ww := got.weights(t), want.weights(t)
+	for _, p := range got.layout.Params {
+		part := func(flat []float32) []float64 { return widen(flat[p.Offset:][:p.Len()]) }
+		near("gradient of "+p.Name, part(g), part(w), share)
+		// Of the gradient's error Adam passes on at most rate·10/eps, three steps of it.
+		moved, size := part(ww), span(part(w))*math.Sqrt(float64(p.Len()))
+		off := 3 * stepRate * (10/stepEps*share*size + epsilon/(1-beta2))
+		compare(t, what+" weights "+p.Name, part(gw), moved, func(i int) float64 { return off + bound(3, math.Abs(moved[i])) })
+	}
+	a.compareTally(t, what, got, want, share)
+}
+
+func (a agent) compareTally(t *testing.T, what string, got, want *pupil, share float64) {
+	t.Helper()
+	g, err := got.run.TakeMetrics()
+	check(t, err)
+	w, err := want.run.TakeMetrics()
+	check(t, err)
+	for i := range w.Heads {
+		a, b := g.Heads[i], w.Heads[i]
+		// A hit is decided by logits that may lie within their error of each other: so many of the labels.
+		if a.Labels != b.Labels || math.Abs(float64(a.Hits-b.Hits)) > share*float64(b.Labels) || math.Abs(a.Loss-b.Loss) > share*b.Loss {
+			t.Errorf("%s head %d: %+v, want %+v", what, i, a, b)
+		}
+	}
+	if math.Abs(g.GradNorm-w.GradNorm) > share*w.GradNorm || g.Steps != w.Steps || g.BadStep != w.BadStep {
+		t.Errorf("%s metrics %+v, want %+v", what, g, w)
+	}
+	gs, err := got.run.State()
+	check(t, err)
+	ws, err := want.run.State()
+	check(t, err)
+	if gs != ws {
+		t.Errorf("%s state %+v, want %+v", what, gs, ws)
+	}
+}
+
+// testAgentCausality changes one token of every row and expects all outputs before it, and of other sequences, to keep their bits.
+func testAgentCausality(t *testing.T, dev kernel.Device) {
+	for _, a := range agents(dev)[:3] {
+		q := a.on(t, dev)
+		rows := a.ints(0)
+		logits := func() []float64 {
+			q.write(t, rows)
+			check(t, q.store.WriteWeights(scatter(q.layout)))
+			check(t, q.run.SetState(kernel.State{}))
+			check(t, q.run.Run())
+			return q.readLogits(t)
+		}
+		before, index := logits(), slices.Clone(rows[0])
+		for token := 0; token < a.tokens; token += 1 + a.tokens/12 {
+			for b := range a.batch {
+				fields := rows[0][(b*a.tokens+token)*kernel.TokenFields:]
+				fields[kernel.FieldX] = (fields[kernel.FieldX]+2)%(agentRoom+1) - 1
+				fields[kernel.FieldReward] = (fields[kernel.FieldReward]+2)%3 - 1
+			}
+			sees := func(m int) bool {
+				return m%a.tokens >= token && rows[2][m] == rows[2][m-m%a.tokens+token]
+			}
+			unmoved(t, fmt.Sprintf("%v, token %d changed", a, token), before, logits(), q.logits.Cols(), sees)
+			copy(rows[0], index)
+		}
+		check(t, q.run.Close())
+	}
+}
+
+// testAgentCached walks an agent through a row token by token, with the past in caches, and expects the logits of the whole row.
+func testAgentCached(t *testing.T, dev kernel.Device) {
+	for _, a := range agents(dev)[:3] {
+		a.Dropout, a.AttentionDropout, a.compressed = 0, 0, false // one sequence a row
+		whole := a.on(t, judge())
+		rows := a.ints(0)
+		whole.write(t, rows)
+		check(t, whole.run.Run())
+		all, columns := whole.readLogits(t), whole.logits.Cols()
+
+		m, err := model.NewAD(whole.ADConfig)
+		check(t, err)
+		p := plan.New("walk", dev, a.batch, 1, m.Layout())
+		index, at := p.RowInts("index", p.B(), 1, kernel.TokenFields), p.RowInts("at", p.B(), 1)
+		logits := m.Step(p, index, at, a.tokens)
+		kept := p.Rows("kept", logits.Shape...)
+		p.Append(&kernel.Dropout{Y: kept, X: logits})
+		store, err := dev.NewStore(m.Layout(), false)
+		check(t, err)
+		check(t, store.WriteWeights(scatter(m.Layout())))
+		run, err := p.Compile(dev, store)
+		check(t, err)
+		for i := range a.tokens {
+			token, where, want := make([]int32, a.batch*kernel.TokenFields), make([]int32, a.batch), make([]float64, a.batch*columns)
+			for b := range a.batch {
+				where[b] = int32(i)
+				copy(token[b*kernel.TokenFields:][:kernel.TokenFields], rows[0][(b*a.tokens+i)*kernel.TokenFields:])
+				copy(want[b*columns:][:columns], all[(b*a.tokens+i)*columns:])
+			}
+			check(t, run.WriteBatch(index, token))
+			check(t, run.WriteBatch(at, where))
+			check(t, run.Run())
+			if d := apart(readBatch(t, run, kept, a.batch*columns), want); !(d <= a.allowed(dev)) {
+				t.Errorf("%v, cached token %d: logits off by %.2g of their length, bound %.2g", a, i, d, a.allowed(dev))
+			}
+		}
+		check(t, run.Close())
+	}
+}

@@ -1,0 +1,217 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// rows are T tokens, H heads of W columns; cut says how sequences fill a row.
+type rows struct {
+	shape
+	cut  cut
+	drop float32
+}
+
+type cut int
+
+const (
+	whole   cut = iota // one sequence a row
+	several            // of random lengths
+	single             // each token for itself
+)
+
+func (s rows) String() string {
+	return fmt.Sprintf("T=%d H=%d W=%d cut=%d drop=%v", s.nodes, s.heads, s.width, s.cut, s.drop)
+}
+
+// sequenceRows are small ones in full, then rows about the tiles of 8, 16, 32 and 64, random ones, and the models' own.
+func sequenceRows() []rows {
+	var out []rows
+	heads := []int{8, 16, 32}
+	for n := 1; n <= 20; n++ {
+		for _, c := range []cut{whole, several} {
+			out = append(out, rows{shape{n, 1 + n%3, heads[n%3]}, c, 0})
+		}
+	}
+	for i, w := range []int{1, 3, 4, 5, 12, 20, 24, 40, 64} {
+		out = append(out, rows{shape{9 + i, 1 + i%4, w}, cut(i % 3), 0})
+	}
+	for i, n := range []int{31, 32, 33, 47, 63, 64, 65, 80} {
+		out = append(out, rows{shape{n, 2, heads[i%3]}, cut(i % 2), 0}, rows{shape{n, 2, heads[(i+1)%3]}, several, 0.1})
+	}
+	random := rand.New(rand.NewPCG(14, 1))
+	for range 8 {
+		out = append(out, rows{shape{2 + random.IntN(60), 1 + random.IntN(4), heads[random.IntN(3)]}, several, []float32{0, 0.3}[random.IntN(2)]})
+	}
+	return append(out, rows{shape{13, 2, 16}, single, 0.2}, rows{shape{80, 4, 16}, several, 0.1}, rows{shape{164, 8, 16}, whole, 0.1}, rows{shape{164, 8, 16}, several, 0})
+}
+
+// first is where each token's sequence begins, for every instance of the batch.
+func (s rows) first(batch int) []int32 {
+	random := rand.New(rand.NewPCG(uint64(s.nodes), uint64(s.cut)))
+	out := make([]int32, batch*s.nodes)
+	for b := range batch {
+		row, from := out[b*s.nodes:][:s.nodes], 0
+		for i := range row {
+			if s.cut == single || s.cut == several && random.IntN(1+s.nodes/3) == 0 {
+				from = i
+			}
+			row[i] = int32(from)
+		}
+	}
+	return out
+}
+
+// causal records attention over given rows, with its gradient where learn is set.
+func (s rows) causal(r *recording, qkv *kernel.Tensor, learn bool) {
+	n, d, k := s.nodes, s.heads*s.width, s.nodes+s.width
+	y, sum, first := r.out("y", k, n, d), r.out("logsum", k, s.heads, n), r.givenInts("first", s.first(r.prog.Batch), n)
+	drop := kernel.Drop{Rate: s.drop, Site: 3, Nodes: n, Seed: 77}
+	r.do(&kernel.CausalAttention{Y: y, LogSum: sum, QKV: qkv, First: first, Heads: s.heads, Drop: drop})
+	if learn {
+		r.do(&kernel.CausalAttentionGrad{DQKV: r.out("dqkv", k, n, 3*d), DY: r.in("dy", n, d), Y: y, LogSum: sum, QKV: qkv, First: first, Heads: s.heads, Drop: drop})
+	}
+}
+
+func testCausal(t *testing.T, dev kernel.Device) {
+	for _, s := range sequenceRows() {
+		// As for attention; the gradient is made from scores and a log-sum that were rounded apart, each of a few units.
+		c := trial{what: fmt.Sprint("causal ", s), nodes: s.nodes, batch: few(dev, s.nodes), amplify: 8, rounds: true, state: kernel.State{Instances: 1<<32 - 2}}
+		if s.nodes > 100 {
+			c.batch = min(c.batch, 3)
+		}
+		c.record = func(r *recording) { s.causal(r, r.in("qkv", s.nodes, 3*s.heads*s.width), true) }
+		c.try(t, dev)
+	}
+}
+
+// testCausality moves one token and expects every result of an earlier token, and of every other sequence, to keep its bits.
+func testCausality(t *testing.T, dev kernel.Device) {
+	for _, s := range []rows{{shape{19, 2, 8}, several, 0}, {shape{19, 2, 16}, whole, 0.2}, {shape{37, 1, 32}, several, 0.1}, {shape{70, 2, 16}, several, 0}} {
+		n, d := s.nodes, s.heads*s.width
+		c := trial{what: fmt.Sprint("causality ", s), nodes: n, batch: few(dev, n)}
+		c.batch = min(c.batch, 4)
+		var qkv []float32
+		c.record = func(r *recording) {
+			if qkv == nil {
+				qkv = r.normals("qkv", c.batch*n*3*d)
+			}
+			s.causal(r, r.given("qkv", qkv, n, 3*d), false)
+		}
+		_, before := c.run(t, dev, false)
+		first := s.first(c.batch)
+		for token := 0; token < n; token += 1 + n/20 {
+			was := qkv
+			qkv = slices.Clone(was)
+			for b := range c.batch {
+				for e := range 3 * d {
+					qkv[(b*n+token)*3*d+e] += 1
+				}
+			}
+			_, after := c.run(t, dev, false)
+			qkv = was
+			sees := func(m int) bool { return m%n >= token && first[m] == first[m-m%n+token] }
+			unmoved(t, fmt.Sprintf("%s, token %d moved", c.what, token), before.floats["y"], after.floats["y"], d, sees)
+		}
+	}
+}
+
+// unmoved expects the rows of d columns that do not see a change to keep their bits, and the first that does to show it.
+func unmoved(t *testing.T, what string, before, after []float64, d int, sees func(row int) bool) {
+	t.Helper()
+	shown := false
+	for m := range len(before) / d {
+		same := true
+		for c := range d {
+			same = same && math.Float64bits(before[m*d+c]) == math.Float64bits(after[m*d+c])
+		}
+		if !same && !sees(m) {
+			t.Errorf("%s: row %d changed, which stands before it or in another sequence", what, m)
+			return
+		}
+		shown = shown || !same
+	}
+	if !shown {
+		t.Errorf("%s: nothing changed", what)
+	}
+}
+
+// testCached fills caches step by step and compares each step with causal attention over the whole row.
+func testCached(t *testing.T, dev kernel.Device) {
+	for _, s := range []shape{{1, 1, 8}, {7, 3, 8}, {20, 2, 16}, {33, 2, 32}, {40, 8, 16}, {11, 3, 5}} {
+		n, d := s.nodes, s.heads*s.width
+		what := fmt.Sprintf("cached T=%d H=%d W=%d", n, s.heads, s.width)
+		row := trial{what: what, nodes: n, batch: few(dev, 1)}
+		row.record = func(r *recording) {
+			rows{shape: s}.causal(r, r.in("qkv", n, 3*d), false)
+		}
+		r, whole := row.run(t, judge(), false)
+		qkv := r.inputs[0].values.([]float32)
+
+		c := trial{what: what, nodes: 1, batch: row.batch, amplify: 8, rounds: true}
+		var at, y, in *kernel.Tensor
+		c.record = func(r *recording) {
+			at, in = r.tensor("at", kernel.I32, []int{1}), r.tensor("token", kernel.F32, []int{1, 3 * d})
+			y = r.tensor("y", kernel.F32, []int{1, d})
+			r.do(&kernel.CacheAttention{Y: y, QKV: in, Keys: r.in("keys", n, d), Values: r.in("values", n, d), At: at, Heads: s.heads})
+		}
+		cached := c.on(dev, false)
+		run := cached.start(t, dev)
+		// Instance b lags b%3 steps behind: not every one is at the same place.
+		for step := range n + 2 {
+			where, tokens := make([]int32, c.batch), make([]float32, c.batch*3*d)
+			want := make([]float64, c.batch*d)
+			for b := range c.batch {
+				i := min(max(step-b%3, 0), n-1)
+				where[b] = int32(i)
+				copy(tokens[b*3*d:][:3*d], qkv[(b*n+i)*3*d:])
+				copy(want[b*d:][:d], whole.floats["y"][(b*n+i)*d:])
+			}
+			check(t, run.WriteBatch(at, where))
+			check(t, run.WriteBatch(in, tokens))
+			check(t, run.Run())
+			off := largest(want) * c.amplify
+			compare(t, fmt.Sprintf("%s, step %d", what, step), readBatch(t, run, y, c.batch*d), want, func(int) float64 {
+				return bound(n+s.width, off) + 8*unitOf(dev)*off
+			})
+		}
+		check(t, run.Close())
+	}
+}
+
+// testEmbed sums rows of tables, some of them absent.
+func testEmbed(t *testing.T, dev kernel.Device) {
+	for i, d := range append(widths(), 512) {
+		n, sizes := nodesFor(i), [][]int{{3}, {2, 5}, {9, 9, 5, 2, 3, 40}}[i%3]
+		c := trial{nodes: n, linear: true}
+		index := func(r *recording) *kernel.Tensor {
+			random := rand.New(rand.NewPCG(uint64(i), 3))
+			values := make([]int32, r.prog.Batch*n*len(sizes))
+			for e := range values {
+				values[e] = int32(random.IntN(sizes[e%len(sizes)]+1)) - 1
+			}
+			return r.givenInts("index", values, n, len(sizes))
+		}
+		c.what, c.record = fmt.Sprintf("embed T=%d D=%d F=%d", n, d, len(sizes)), func(r *recording) {
+			o := &kernel.Embed{Y: r.out("y", len(sizes), n, d), Index: index(r)}
+			for f, rows := range sizes {
+				o.Tables = append(o.Tables, r.weight(fmt.Sprint("table", f), rows, d))
+			}
+			r.do(o)
+		}
+		c.try(t, dev)
+		c.what, c.record = fmt.Sprintf("embed.grad T=%d D=%d F=%d", n, d, len(sizes)), func(r *recording) {
+			o := &kernel.EmbedGrad{DY: r.in("dy", n, d), Index: index(r)}
+			for f, rows := range sizes {
+				o.DTables = append(o.DTables, r.grad(r.weight(fmt.Sprint("table", f), rows, d), r.prog.Batch*n))
+			}
+			r.do(o)
+		}
+		c.try(t, dev)
+	}
+}

@@ -1,0 +1,111 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// classify records classifiers over n tokens. Logits are multiples of a half, so that classes tie often and the lowest must win; about a third of
+// the tokens have no label.
+func classify(r *recording, n int, columns []int, smoothing float32, learn bool) *kernel.CrossEntropy {
+	width := 0
+	for _, c := range columns {
+		width += c
+	}
+	logits := r.normals("logits", r.prog.Batch*n*width)
+	for i, v := range logits {
+		logits[i] = float32(math.Round(2*float64(v)) / 2)
+	}
+	random := rand.New(rand.NewPCG(uint64(n), uint64(width)))
+	labels := make([]int32, r.prog.Batch*n*len(columns))
+	for i := range labels {
+		labels[i] = int32(random.IntN(columns[i%len(columns)]))
+		if random.IntN(3) == 0 {
+			labels[i] = -1
+		}
+	}
+	o := &kernel.CrossEntropy{Logits: r.given("logits", logits, n, width), Labels: r.givenInts("labels", labels, n, len(columns)),
+		Sums: r.out("sums", n+width, 3*len(columns)), Columns: columns, Smoothing: smoothing, Weight: 0.3}
+	if learn {
+		o.DLogits = r.out("dlogits", width, n, width)
+	}
+	r.do(o)
+	return o
+}
+
+func testCrossEntropy(t *testing.T, dev kernel.Device) {
+	heads := [][]int{{2}, {5, 3}, {1, 4}, {33, 3}, {9}, {17, 70}}
+	for n := 1; n <= 40; n++ {
+		columns, smoothing := heads[n%len(heads)], []float32{0, 0.1}[n%2]
+		// A loss is a score and a log-sum apart, both of a few units.
+		c := trial{nodes: n, amplify: 4}
+		for _, learn := range []bool{true, false} {
+			c.what, c.record = fmt.Sprintf("crossentropy T=%d C=%v smoothing=%v learn=%v", n, columns, smoothing, learn), func(r *recording) {
+				classify(r, n, columns, smoothing, learn)
+			}
+			c.try(t, dev)
+		}
+	}
+}
+
+// testTallyTokens adds up two steps of one and of two classifiers.
+func testTallyTokens(t *testing.T, dev kernel.Device) {
+	for _, columns := range [][]int{{4}, {5, 3}} {
+		const n = 6
+		what := fmt.Sprintf("tally.tokens C=%v", columns)
+		c := trial{what: what, nodes: n, batch: batchFor(dev, n)}
+		c.record = func(r *recording) {
+			o := classify(r, n, columns, 0.1, true)
+			r.prog.Once = append(r.prog.Once, &kernel.TallyTokens{Sums: o.Sums})
+		}
+		tally := func(dev kernel.Device) kernel.Metrics {
+			run := c.on(dev, false).start(t, dev)
+			defer run.Close()
+			check(t, run.Run())
+			check(t, run.Run())
+			m, err := run.TakeMetrics()
+			check(t, err)
+			return m
+		}
+		got, want := tally(dev), tally(judge())
+		for g := range got.Heads {
+			a, b := got.Heads[g], want.Heads[g]
+			if a.Labels != b.Labels || a.Hits != b.Hits || math.Abs(a.Loss-b.Loss) > bound(n, 4*b.Loss) || (b.Labels == 0) != (g >= len(columns)) {
+				t.Errorf("%s: head %d: %+v, want %+v", what, g, a, b)
+			}
+		}
+		if got.Steps != want.Steps {
+			t.Errorf("%s: %d steps, want %d", what, got.Steps, want.Steps)
+		}
+	}
+}
+
+// ratios lie on both sides of a clip at 1±0.2, none near it: a device may round across.
+var ratios = []float64{0.4, 0.75, 0.85, 0.95, 1, 1.1, 1.15, 1.3, 2}
+
+func testPPO(t *testing.T, dev kernel.Device) {
+	for actions := 1; actions <= 20; actions++ {
+		// The ratio is an exponential of two scores of a few units.
+		c := trial{what: fmt.Sprintf("ppo A=%d", actions), nodes: 1, batch: 2*len(ratios) + 1, amplify: 8}
+		c.record = func(r *recording) {
+			out := r.normals("out", r.prog.Batch*(actions+1))
+			sample := r.normals("sample", r.prog.Batch*4)
+			for b := range r.prog.Batch {
+				row, s := out[b*(actions+1):][:actions], sample[4*b:][:4]
+				action, sum := b%actions, 0.0
+				for _, z := range row {
+					sum += math.Exp(float64(z))
+				}
+				s[0], s[1] = float32(action), float32(float64(row[action])-math.Log(sum)-math.Log(ratios[b%len(ratios)]))
+				s[2] = float32(math.Copysign(float64(s[2]), float64(b%2)-0.5)) // with an odd number of ratios, each meets both signs
+			}
+			r.do(&kernel.PPO{DOut: r.out("dout", actions, actions+1), Out: r.given("out", out, actions+1), Sample: r.given("sample", sample, 4),
+				Sums: r.out("sums", actions, 4), Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.02, Weight: 0.25})
+		}
+		c.try(t, dev)
+	}
+}

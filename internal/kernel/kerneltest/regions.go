@@ -1,0 +1,48 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+// histories are transitions of any kind: what is drawn does not depend on their sense.
+func histories(s *kernel.RegionSpec, size, actions int) []int32 {
+	random := rand.New(rand.NewPCG(uint64(s.Streams), uint64(s.Steps)))
+	out := make([]int32, s.Streams*s.Steps)
+	for i := range out {
+		out[i] = int32(random.IntN(size) | random.IntN(size)<<8 | random.IntN(actions)<<16 | random.IntN(2)<<24)
+	}
+	return out
+}
+
+// regionSpecs are rows with and without markers, of one length and of many, that end with a sequence and within one.
+func regionSpecs() []kernel.RegionSpec {
+	var out []kernel.RegionSpec
+	for tokens := 1; tokens <= 40; tokens++ {
+		out = append(out,
+			kernel.RegionSpec{Streams: 3, Steps: 47, Horizon: 4, Tokens: tokens, Seed: 9, Purpose: rng.Regions},
+			kernel.RegionSpec{Streams: 1 + tokens%4, Steps: 60, Horizon: 1 + tokens%5, Tokens: tokens, Compressed: true, Shortest: 1 + tokens%3, Longest: 2 + tokens%9,
+				Ahead: tokens % 4, Seed: 1<<34 + 1, Purpose: rng.TestRegions})
+	}
+	return append(out,
+		kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 80, Seed: 2, Purpose: rng.Regions},
+		kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 2, Seed: 2, Purpose: rng.Regions},
+		kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 100, Ahead: 9, Seed: 2, Purpose: rng.Regions})
+}
+
+func testRegions(t *testing.T, dev kernel.Device) {
+	for _, s := range regionSpecs() {
+		n := s.Tokens
+		check(t, s.Check())
+		c := trial{what: fmt.Sprintf("regions %+v", s), nodes: n, state: kernel.State{Instances: 1<<32 - 3}}
+		c.record = func(r *recording) {
+			r.do(&kernel.Regions{Index: r.outInts("index", n, kernel.TokenFields), Labels: r.outInts("labels", n, 2), First: r.outInts("first", n),
+				History: r.data("history", histories(&s, 9, 5)), RegionSpec: s})
+		}
+		c.try(t, dev)
+	}
+}
