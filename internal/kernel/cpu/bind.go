@@ -11,6 +11,7 @@ type binder struct {
 	r       *runner
 	scratch int          // floats, the largest need of any op
 	words   int          // 64-bit words, likewise
+	bits    int          // 32-bit words of dropout masks, likewise
 	seen    map[int]bool // gradient offsets that an earlier op of the shard writes
 }
 
@@ -55,6 +56,22 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.rolloutGrad(o), nil
 	case *kernel.Advantage:
 		return b.advantage(o), nil
+	case *kernel.Regions:
+		return b.regions(o)
+	case *kernel.Embed:
+		return b.embed(o), nil
+	case *kernel.EmbedGrad:
+		return b.embedGrad(o), nil
+	case *kernel.CausalAttention:
+		return b.causalAttention(o), nil
+	case *kernel.CausalAttentionGrad:
+		return b.causalAttentionGrad(o), nil
+	case *kernel.CacheAttention:
+		return b.cacheAttention(o), nil
+	case *kernel.CrossEntropy:
+		return b.crossEntropy(o), nil
+	case *kernel.PPO:
+		return b.ppo(o), nil
 	}
 	return nil, fmt.Errorf("the CPU has no op %s", op.Kind())
 }

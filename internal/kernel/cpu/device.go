@@ -81,8 +81,10 @@ type store struct {
 	lanes   [][]float32 // trained only: gradient sums, lane by lane
 }
 
+// packed holds a matrix in the forms that some program reads; the others are not kept up.
 type packed struct {
-	forward, transposed []float32
+	forward, transposed         []float32
+	readForward, readTransposed bool
 }
 
 // NewStore allocates a weight set.
@@ -105,7 +107,7 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	for i, p := range l.Params {
 		if len(p.Shape) == 2 {
 			n, k := p.Shape[0], p.Shape[1]
-			s.packs[i] = packed{mem.take(packedLen(n, k)), mem.take(packedLen(k, n))}
+			s.packs[i] = packed{forward: mem.take(packedLen(n, k)), transposed: mem.take(packedLen(k, n))}
 		}
 	}
 	if train {
@@ -118,15 +120,32 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	return s, nil
 }
 
-// pack refreshes both packed forms of parameter i.
+// pack refreshes the packed forms of parameter i that are read.
 func (s *store) pack(i int) {
-	p := s.layout.Params[i]
-	if len(p.Shape) != 2 {
-		return
-	}
+	p, k := s.layout.Params[i], &s.packs[i]
 	w := s.weights[p.Offset:][:p.Len()]
-	packWeights(s.packs[i].forward, w, p.Shape[0], p.Shape[1])
-	packTransposed(s.packs[i].transposed, w, p.Shape[0], p.Shape[1])
+	if k.readForward {
+		packWeights(k.forward, w, p.Shape[0], p.Shape[1])
+	}
+	if k.readTransposed {
+		packTransposed(k.transposed, w, p.Shape[0], p.Shape[1])
+	}
+}
+
+// forward is the matrix at offset packed for products with it, kept up from here on.
+func (s *store) forward(offset int) []float32 {
+	i := s.index(offset)
+	s.packs[i].readForward = true
+	s.pack(i)
+	return s.packs[i].forward
+}
+
+// transposed is the matrix at offset packed for products with its transpose, kept up from here on.
+func (s *store) transposed(offset int) []float32 {
+	i := s.index(offset)
+	s.packs[i].readTransposed = true
+	s.pack(i)
+	return s.packs[i].transposed
 }
 
 // index finds the parameter that starts at offset.

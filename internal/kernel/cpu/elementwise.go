@@ -1,9 +1,6 @@
 package cpu
 
-import (
-	"haul/internal/kernel"
-	"haul/internal/rng"
-)
+import "haul/internal/kernel"
 
 func (b *binder) norm(o *kernel.Norm) func(*worker) {
 	y, mean, rstd, x := newRef(b.r, o.Y), newRef(b.r, o.Mean), newRef(b.r, o.Rstd), newRef(b.r, o.X)
@@ -35,34 +32,6 @@ func (b *binder) gluGrad(o *kernel.GLUGrad) func(*worker) {
 	dg, dy, g := newRef(b.r, o.DG), newRef(b.r, o.DY), newRef(b.r, o.G)
 	rows, width := o.DY.Rows(), o.DY.Cols()
 	return func(w *worker) { w.p.gluGrad(dg.of(w), dy.of(w), g.of(w), rows, width) }
-}
-
-// dropout draws the mask afresh each time it runs, so forward and gradient agree without storing it.
-func (b *binder) dropout(o *kernel.Dropout) func(*worker) {
-	y, x, res := newRef(b.r, o.Y), newRef(b.r, o.X), newRef(b.r, o.Residual)
-	each := o.Nodes * o.X.Cols()
-	instances := o.X.Len() / each
-	keep := 1 / (1 - o.Rate)
-	return func(w *worker) {
-		yb, xb, rb := y.of(w), x.of(w), res.of(w)
-		for i := range instances {
-			index := w.first + uint64(w.row+i)
-			ye, xe := yb[i*each:][:each], xb[i*each:][:each]
-			for e := 0; e < each; e += 4 {
-				u := rng.At(o.Seed, index, uint32(o.Site)<<24|uint32(e/4), rng.Dropout)
-				for j := e; j < min(e+4, each); j++ {
-					if rng.Float(u[j-e]) >= o.Rate {
-						ye[j] = xe[j] * keep
-					} else {
-						ye[j] = 0
-					}
-				}
-			}
-			if rb != nil {
-				w.p.add(ye, rb[i*each:][:each])
-			}
-		}
-	}
 }
 
 func (b *binder) meanNodes(o *kernel.MeanNodes) func(*worker) {

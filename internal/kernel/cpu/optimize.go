@@ -24,8 +24,31 @@ func (r *runner) sumLanes(w *worker) {
 		for _, l := range lanes[1:r.lanes] {
 			w.p.add(sum, l[at:end])
 		}
+		if r.state.Part > 0 {
+			w.p.add(sum, r.parts[at:end])
+		}
+		if !r.whole() {
+			copy(r.parts[at:end], sum)
+			continue
+		}
 		r.squares[i] = w.p.sumSquares(sum)
 	}
+}
+
+// whole says that the step ends an update: always, unless updates have parts.
+func (r *runner) whole() bool { return r.parts == nil || r.state.Part == uint64(r.adam.Every)-1 }
+
+// rate is the learning rate of step t, counted from 1.
+func rate(o *kernel.AdamW, control float32, t uint64) float32 {
+	warmup := uint64(max(0, o.Warmup))
+	switch {
+	case t < warmup:
+		return control * float32(t) / float32(warmup)
+	case o.Total > 0 && t > warmup:
+		done := float64(min(t, uint64(o.Total))-min(warmup, uint64(o.Total))) / float64(max(1, o.Total-o.Warmup))
+		return control * (o.Floor + (1-o.Floor)*float32(1+math.Cos(math.Pi*done))/2)
+	}
+	return control
 }
 
 // update clips and applies AdamW. Every worker adds up the norm itself: a few dozen numbers, in order.
@@ -47,11 +70,7 @@ func (r *runner) update(w *worker) {
 	if o.MaxNorm > 0 && norm > float64(o.MaxNorm) {
 		scale = float64(o.MaxNorm) / (norm + 1e-6)
 	}
-	lr := r.ctl.LearningRate
-	if done := r.state.Step + 1; o.Warmup > 0 && done < uint64(o.Warmup) {
-		lr *= float32(done) / float32(o.Warmup)
-	}
-	w.adam = adamArgs{lr: lr, beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
+	w.adam = adamArgs{lr: rate(o, r.ctl.LearningRate, r.state.Step+1), beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
 		correct1: float32(1 / (1 - r.state.Beta1T*o.Beta1)), correct2: float32(1 / (1 - r.state.Beta2T*o.Beta2)), scale: float32(scale)}
 	st := r.sets[0]
 	for i := int(r.nextTask[1].Add(1)) - 1; i < len(r.squares); i = int(r.nextTask[1].Add(1)) - 1 {
@@ -80,12 +99,31 @@ func (r *runner) packAll() {
 	}
 }
 
-// count adds the step's results to the metrics, row by row.
+// count adds the step's results to the metrics.
 func (r *runner) count() {
-	o := r.tally
-	if o == nil {
-		return
+	if r.tally != nil {
+		r.countRoutes(r.tally)
 	}
+	if r.tokens != nil {
+		r.countTokens(r.tokens)
+	}
+}
+
+func (r *runner) countTokens(o *kernel.TallyTokens) {
+	heads := o.Sums.Cols() / 3
+	sums := r.batch[o.Sums]
+	for b := range r.prog.Batch {
+		for g := range heads {
+			row, head := sums[(b*heads+g)*3:][:3], &r.sums.Heads[g]
+			head.Loss += float64(row[0])
+			head.Labels += int64(row[1])
+			head.Hits += int64(row[2])
+		}
+	}
+}
+
+// countRoutes goes row by row.
+func (r *runner) countRoutes(o *kernel.Tally) {
 	starts := o.Length.Cols()
 	rows := r.prog.Batch * starts
 	length, logProb, entropy := r.batch[o.Length], r.batch[o.LogProb], r.batch[o.Entropy]

@@ -15,21 +15,25 @@ type runner struct {
 	dev     *Device
 	prog    *kernel.Program
 	sets    []*store
-	batch   map[*kernel.Tensor][]float32 // Batch tensors, all rows
+	batch   map[*kernel.Tensor][]float32 // Batch tensors, all rows, and Data tensors
 	ops     []func(w *worker)
 	workers []*worker
 	step    func(id int)
 
 	adam   *kernel.AdamW
 	tally  *kernel.Tally
-	onceOp int // what the phases after the shards are booked on: AdamW, or Tally alone
+	tokens *kernel.TallyTokens
+	onceOp int       // what the phases after the shards are booked on: AdamW, or a tally alone
+	parts  []float32 // the gradient of the update's parts so far, where it has several
 	ctl    kernel.Control
 	state  kernel.State
 	sums   kernel.Metrics
-	bad    uint64 // first instance of the step whose gradient was not finite
+	bad    uint64 // first instance of the update whose gradient was not finite
 
 	badNow  bool    // this step's gradient is not finite; set by one worker, read after the join
 	nextEMA float64 // this step's running mean, likewise
+
+	feeds []feed // by slab
 
 	lanes    int
 	nextLane atomic.Int32
@@ -42,10 +46,12 @@ const chunk = 4096
 
 // worker is one core's private state: activations of the shard it runs and scratch for ops.
 type worker struct {
+	id      int
 	p       *primitives
 	arena   []float32
 	scratch []float32
 	words   []uint64
+	bits    []uint32  // of dropout masks
 	grads   []float32 // the lane being summed
 	fresh   bool      // the lane's first shard: gradients are written, not added
 	row     int       // the shard's first row in the batch
@@ -70,8 +76,11 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		r.sets = append(r.sets, cs)
 	}
 	for _, t := range p.Tensors {
-		if t.Space == kernel.Batch {
+		switch t.Space {
+		case kernel.Batch:
 			r.batch[t] = aligned(p.Shards() * t.Len())
+		case kernel.Data:
+			r.batch[t] = aligned(t.Len())
 		}
 	}
 	b := binder{r: r, seen: map[int]bool{}}
@@ -88,22 +97,30 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 			r.adam, r.onceOp = o, len(p.PerShard)+i
 			r.squares = make([]float64, (p.Layout.Len+chunk-1)/chunk)
 			r.state.Beta1T, r.state.Beta2T = 1, 1
+			if o.Every > 1 {
+				r.parts = aligned(p.Layout.Len)
+			}
 			if err := b.covered(); err != nil {
 				return nil, fmt.Errorf("compile %s: %w", p.Name, err)
 			}
 		case *kernel.Tally:
 			r.tally = o
-			if r.adam == nil {
-				r.onceOp = len(p.PerShard) + i
+		case *kernel.TallyTokens:
+			if g := o.Sums.Cols() / 3; g > len(r.sums.Heads) {
+				return nil, fmt.Errorf("compile %s: %s of %d classifiers; the metrics have room for %d", p.Name, o.Kind(), g, len(r.sums.Heads))
 			}
+			r.tokens = o
 		default:
 			return nil, fmt.Errorf("compile %s: the CPU has no op %s", p.Name, op.Kind())
 		}
+		if r.adam == nil {
+			r.onceOp = len(p.PerShard) + i
+		}
 	}
 	r.lanes = min(d.lanes, p.Shards())
-	for range d.workers {
+	for id := range d.workers {
 		mem := newSlab(p.ShardLen, b.scratch)
-		r.workers = append(r.workers, &worker{p: d.prims, arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
+		r.workers = append(r.workers, &worker{id: id, p: d.prims, bits: make([]uint32, b.bits), arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
 			words: make([]uint64, b.words), ctl: &r.ctl, state: &r.state})
 	}
 	d.counters.Allocations++
@@ -143,13 +160,13 @@ func (r *runner) work(id int) {
 			}
 		}
 	}
-	if r.adam == nil && r.tally == nil {
+	if len(r.prog.Once) == 0 {
 		return
 	}
 	r.meet(w)
 	r.sumLanes(w)
 	w.clock.lap(r.onceOp, -1)
-	if r.adam == nil {
+	if r.adam == nil || !r.whole() {
 		return
 	}
 	r.meet(w)
@@ -178,18 +195,22 @@ func (r *runner) setShard(w *worker, s, lane int) {
 
 // finish advances the state after all workers are done.
 func (r *runner) finish() {
+	whole := r.adam != nil && r.whole()
 	if r.badNow {
-		r.badNow, r.bad = false, r.state.Instances
+		r.badNow, r.bad = false, r.state.Instances-r.state.Part*uint64(r.prog.Batch)
 		r.sums.BadStep = int64(r.state.Step) + 1
 	}
 	if r.tally != nil && r.tally.EMADecay > 0 {
 		r.state.EMA = r.nextEMA
 		r.state.EMASteps++
 	}
-	if r.adam != nil && r.sums.BadStep == 0 {
+	if whole && r.sums.BadStep == 0 {
 		r.state.Step++
 		r.state.Beta1T *= r.adam.Beta1
 		r.state.Beta2T *= r.adam.Beta2
+	}
+	if r.parts != nil {
+		r.state.Part = (r.state.Part + 1) % uint64(r.adam.Every)
 	}
 	r.state.Instances += uint64(r.prog.Batch)
 }
@@ -216,52 +237,6 @@ func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	return m, nil
 }
 
-// ReadBatch copies the rows of a Batch tensor that exist.
-func (r *runner) ReadBatch(t *kernel.Tensor, dst any) error {
-	buf, err := r.rows(t)
-	if err != nil {
-		return err
-	}
-	switch d := dst.(type) {
-	case []float32:
-		return copyAll(d, buf)
-	case []int32:
-		if len(d) != len(buf) {
-			return fmt.Errorf("read %v: %d elements into %d", t, len(buf), len(d))
-		}
-		copy(d, ints(buf))
-		return nil
-	}
-	return fmt.Errorf("read %v: want []float32 or []int32, got %T", t, dst)
-}
-
-// WriteBatch replaces the rows of a Batch tensor that exist.
-func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
-	buf, err := r.rows(t)
-	if err != nil {
-		return err
-	}
-	switch s := src.(type) {
-	case []float32:
-		return copyAll(buf, s)
-	case []int32:
-		if len(s) != len(buf) {
-			return fmt.Errorf("write %v: %d elements into %d", t, len(s), len(buf))
-		}
-		copy(ints(buf), s)
-		return nil
-	}
-	return fmt.Errorf("write %v: want []float32 or []int32, got %T", t, src)
-}
-
-func (r *runner) rows(t *kernel.Tensor) ([]float32, error) {
-	buf, ok := r.batch[t]
-	if !ok {
-		return nil, fmt.Errorf("%v is not a batch tensor of %s", t, r.prog.Name)
-	}
-	return buf[:t.Len()/t.Shape[0]*r.prog.Batch], nil
-}
-
 // ReadGrad copies the last step's summed gradient, before clipping.
 func (r *runner) ReadGrad(dst []float32) error {
 	if r.adam == nil {
@@ -273,8 +248,9 @@ func (r *runner) ReadGrad(dst []float32) error {
 // FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
 func (r *runner) FirstBad() (string, error) {
 	w := r.workers[0]
-	w.first = r.bad
-	for s := range r.prog.Shards() {
+	for n := range r.prog.Shards() * r.partsOf() {
+		s := n % r.prog.Shards()
+		w.first = r.bad + uint64(n/r.prog.Shards()*r.prog.Batch)
 		r.setShard(w, s, s%r.dev.lanes)
 		for i, f := range r.ops {
 			f(w)
@@ -292,6 +268,14 @@ func (r *runner) FirstBad() (string, error) {
 	return "", nil
 }
 
+// partsOf is how many steps make an update.
+func (r *runner) partsOf() int {
+	if r.parts == nil {
+		return 1
+	}
+	return r.adam.Every
+}
+
 func (r *runner) finite(w *worker, t *kernel.Tensor) bool {
 	rf := newRef(r, t)
 	buf := rf.of(w)
@@ -307,12 +291,12 @@ func (r *runner) finite(w *worker, t *kernel.Tensor) bool {
 
 // Memory is what the runner and its stores hold.
 func (r *runner) Memory() int64 {
-	n := 0
+	n := len(r.parts)
 	for _, b := range r.batch {
 		n += len(b)
 	}
 	for _, w := range r.workers {
-		n += len(w.arena) + len(w.scratch) + 2*len(w.words)
+		n += len(w.arena) + len(w.scratch) + 2*len(w.words) + len(w.bits)
 	}
 	total := int64(n) * 4
 	for _, s := range r.sets {
@@ -351,6 +335,8 @@ func newRef(r *runner, t *kernel.Tensor) ref {
 		rf.buf, rf.rowLen, rf.offset = r.batch[root], root.Len()/root.Shape[0], at
 	case kernel.Weight:
 		rf.buf = r.sets[root.Set].weights
+	case kernel.Data:
+		rf.buf = r.batch[root]
 	}
 	return rf
 }
