@@ -92,6 +92,22 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.generate(o)
 	case *kernel.Feature:
 		return b.feature(o)
+	case *kernel.Embed:
+		return b.embed(o)
+	case *kernel.EmbedGrad:
+		return b.embedGrad(o)
+	case *kernel.CausalAttention:
+		return b.causal(o)
+	case *kernel.CausalAttentionGrad:
+		return b.causalGrad(o)
+	case *kernel.CacheAttention:
+		return b.cached(o)
+	case *kernel.CrossEntropy:
+		return b.crossEntropy(o)
+	case *kernel.PPO:
+		return b.ppo(o)
+	case *kernel.Regions:
+		return b.regions(o)
 	case *kernel.Rollout:
 		return b.rollout(o)
 	case *kernel.RolloutGrad:
@@ -102,6 +118,8 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.adamw(o)
 	case *kernel.Tally:
 		return b.tally(o)
+	case *kernel.TallyTokens:
+		return b.tallyTokens(o)
 	}
 	return nil, fmt.Errorf("the GPU has no op %s", op.Kind())
 }

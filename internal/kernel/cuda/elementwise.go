@@ -1,9 +1,6 @@
 package cuda
 
-import (
-	"haul/internal/kernel"
-	"haul/internal/rng"
-)
+import "haul/internal/kernel"
 
 // each launches one thread for each of n pieces of work.
 func each(kernel string, n int, args ...any) launch {
@@ -28,10 +25,29 @@ func (b *binder) gluGrad(o *kernel.GLUGrad) ([]launch, error) {
 }
 
 func (b *binder) dropout(o *kernel.Dropout) ([]launch, error) {
-	size := o.Nodes * o.X.Cols()
-	instances := o.X.Len() / size
-	return []launch{each("dropout", instances*ceil(size, 4), b.addr(o.Y), b.addr(o.X), b.addr(o.Residual), b.state, o.Seed,
-		i32(instances), i32(size), uint32(o.Site), uint32(rng.Dropout), o.Rate, 1/(1-o.Rate), flag(b.vectors(o.Y, o.X, o.Residual)))}, dense(o, o.Y, o.X, o.Residual)
+	return []launch{b.drop(o.Y, o.X, o.Residual, o.Drop)}, dense(o, o.Y, o.X, o.Residual)
+}
+
+// drop is y = residual + drop(x), a thread for each eight columns; y may be x.
+func (b *binder) drop(y, x, residual *kernel.Tensor, d kernel.Drop) launch {
+	rows, width := x.Rows(), x.Cols()
+	args := []any{b.addr(y), b.addr(x), b.addr(residual)}
+	args = append(append(args, b.dropArgs(d)...), i32(rows), i32(d.Nodes), i32(width), flag(width%2 == 0))
+	return each("dropout", rows*4*ceil(width, 32), args...)
+}
+
+// dropArgs are what a kernel needs to make a mask: state, seed, site, threshold, scale.
+func (b *binder) dropArgs(d kernel.Drop) []any {
+	return []any{b.state, d.Seed, uint32(d.Site), d.Threshold(), d.Scale()}
+}
+
+// gelu is y = GELU(pre); geluGrad multiplies a gradient by GELU'(pre).
+func (b *binder) gelu(y, pre *kernel.Tensor) launch {
+	return each("gelu_of", y.Len(), b.addr(y), b.addr(pre), uint32(y.Len()))
+}
+
+func (b *binder) geluGrad(dx, pre *kernel.Tensor) launch {
+	return each("gelu_grad", dx.Len(), b.addr(dx), b.addr(pre), uint32(dx.Len()))
 }
 
 func (b *binder) meanNodes(o *kernel.MeanNodes) ([]launch, error) {

@@ -38,6 +38,8 @@ func (b *binder) bindHalf(op kernel.Op) ([]launch, error) {
 		return b.halfCausal(o)
 	case *kernel.CausalAttentionGrad:
 		return b.halfCausalGrad(o)
+	case *kernel.CacheAttention:
+		return b.cached(o)
 	case *kernel.Norm:
 		return b.halfNorm(o)
 	case *kernel.NormGrad:

@@ -72,11 +72,26 @@ func (b *binder) product(kind string, t tile, m, n, terms, copies int, args ...a
 		block: dim3{32 * t.warps, 1, 1}, shared: t.bytes(terms), args: args}}
 }
 
+// linear is one product; a GELU or a dropout of its result is a second pass over it.
 func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
+	y, residual := o.Y, o.Residual
+	switch {
+	case o.Pre != nil:
+		y = o.Pre
+	case o.Drop.Rate > 0:
+		residual = nil
+	}
 	m, k, n := o.Dims()
-	t := b.pick(m, n, 1, b.vectors(o.Y, o.X, o.W, o.Bias, o.Residual))
-	return b.product("linear", t, m, n, k, 1, b.addr(o.Y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(o.Residual),
-		i32(m), i32(n), i32(k), i32(o.Y.Stride), i32(o.X.Stride), i32(stride(o.Residual))), nil
+	t := b.pick(m, n, 1, b.vectors(y, o.X, o.W, o.Bias, residual))
+	out := b.product("linear", t, m, n, k, 1, b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual),
+		i32(m), i32(n), i32(k), i32(y.Stride), i32(o.X.Stride), i32(stride(residual)))
+	switch {
+	case o.Pre != nil:
+		return append(out, b.gelu(o.Y, o.Pre)), dense(o, o.Y, o.Pre)
+	case o.Drop.Rate > 0:
+		return append(out, b.drop(o.Y, o.Y, o.Residual, o.Drop)), dense(o, o.Y, o.Residual)
+	}
+	return out, nil
 }
 
 func stride(t *kernel.Tensor) int {
@@ -93,8 +108,12 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	if o.Accumulate {
 		add = b.addr(o.DX)
 	}
-	return b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
-		i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride)), nil
+	out := b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
+		i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride))
+	if o.Pre != nil {
+		return append(out, b.geluGrad(o.DX, o.Pre)), dense(o, o.DX, o.Pre)
+	}
+	return out, nil
 }
 
 // linearGradW gives each lane of the gradient a contiguous share of the rows. A lane without rows is written too.

@@ -85,6 +85,37 @@ func step(t *testing.T, batch, n, width, heads, starts int, dropout float32) *ke
 	return p.Program()
 }
 
+// agentStep records a training step of the in-context agent, its sequences drawn on the card.
+func agentStep(t *testing.T, batch, tokens int, c model.ADConfig) *kernel.Program {
+	t.Helper()
+	m, err := model.NewAD(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.New("agent", recorder{}, batch, tokens, m.Layout())
+	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, kernel.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
+		First: p.ShardInts("first", batch, tokens)}
+	spec := kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions}
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: p.Whole("history", 3000), RegionSpec: spec})
+	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0.1, true)
+	p.Backward()
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1, Warmup: 10, Total: 100, Every: 2})
+	p.Once(&kernel.TallyTokens{Sums: sums})
+	return p.Program()
+}
+
+// agentUse records one step of the agent with its past in caches.
+func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
+	t.Helper()
+	m, err := model.NewAD(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.New("use", recorder{}, batch, 1, m.Layout())
+	m.Step(p, p.RowInts("index", batch, 1, kernel.TokenFields), p.RowInts("at", batch, 1), c.Positions)
+	return p.Program()
+}
+
 // bindStep binds every op of a program to made-up addresses.
 func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	t.Helper()
@@ -128,6 +159,28 @@ func TestLaunchesMatchPTX(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/B=%d,N=%d,D=%d,H=%d,S=%d", precision, s.batch, s.n, s.width, s.heads, s.starts), func(t *testing.T) {
 				for _, l := range bindStep(t, step(t, s.batch, s.n, s.width, s.heads, s.starts, s.dropout), precision) {
 					checkLaunch(t, kernels, l)
+				}
+			})
+		}
+	}
+}
+
+// TestAgentLaunchesMatchPTX does the same for the in-context agent: its training step, and its use with caches.
+func TestAgentLaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, precision := range []Precision{FP32, TF32} {
+		for _, s := range []struct {
+			batch, tokens int
+			model.ADConfig
+		}{
+			{1024, 164, model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Positions: 328, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.1}},
+			{256, 80, model.ADConfig{Width: 64, Heads: 4, Layers: 2, Feed: 256, Positions: 80, Size: 9, Actions: 5}},
+		} {
+			t.Run(fmt.Sprintf("%s/B=%d,T=%d,D=%d", precision, s.batch, s.tokens, s.Width), func(t *testing.T) {
+				for _, p := range []*kernel.Program{agentStep(t, s.batch, s.tokens, s.ADConfig), agentUse(t, s.batch, s.ADConfig)} {
+					for _, l := range bindStep(t, p, precision) {
+						checkLaunch(t, kernels, l)
+					}
 				}
 			})
 		}

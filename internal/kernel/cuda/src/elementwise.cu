@@ -1,5 +1,7 @@
-// Ops that look at one element, or at one column, at a time: the gated unit, dropout and the mean over
+// Ops that look at one element, or at one column, at a time: the gated unit, GELU, dropout and the mean over
 // nodes, with their gradients. All tensors are dense; "4" kernels take four neighbours a thread.
+#include "drop.cuh"
+#include "gelu.cuh"
 #include "ptx.cuh"
 
 // y[r,c] = g[r,c]·sigmoid(g[r,w+c])
@@ -40,29 +42,39 @@ KERNEL glu_grad1(float *dg, const float *dy, const float *g, int rows, int w) {
   dg[r * 2 * w + w + c] = v * a * s * (1.0f - s);
 }
 
-// Element e of instance i is kept when word e%4 of Philox(seed, first instance + i, site<<24 | e/4, purpose) is a number in
-// [0,1) of at least `rate`: y = residual + (kept ? x·scale : 0). A thread makes one Philox block, four elements; vec says
-// that they are always four and aligned.
-KERNEL dropout(float *y, const float *x, const float *residual, const State *state, u64 seed, int instances, int each, u32 site, u32 purpose, float rate,
-               float scale, u32 vec) {
-  u32 t = blockIdx_x * blockDim_x + threadIdx_x, blocks = (each + 3) / 4;
-  if (t >= instances * blocks) return;
-  u32 i = t / blocks, q = t % blocks;
-  Words u = philox(seed, state->instances + i, site << 24 | q, purpose);
-  long at = (long)i * each + 4 * q;
-  if (vec) {
-    f4 v = load4(x + at) * scale;
+// y = residual + drop(x), rows of `width` columns, `nodes` rows an instance. A thread makes one Philox call, whose eight elements are columns 2t
+// and 2t+1 of four groups of eight. vec says that the two lie in one 8-byte vector.
+KERNEL dropout(float *y, const float *x, const float *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes,
+               int width, u32 vec) {
+  const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (width + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
+  if (r >= (u32)rows) return;
+  const Drop drop{seed, site, threshold, scale};
+  const Words u = drop_words(drop, state->instances + r / nodes, r % nodes, blocks, block, t);
 #pragma unroll
-    for (int j = 0; j < 4; j++) v[j] = unit(u.w[j]) >= rate ? v[j] : 0.0f;
-    store4(y + at, residual ? load4(residual + at) + v : v);
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < 4; j++)
-    if ((int)(4 * q) + j < each) {
-      float v = unit(u.w[j]) >= rate ? x[at + j] * scale : 0.0f;
-      y[at + j] = residual ? residual[at + j] + v : v;
+  for (int g = 0; g < 4; g++) {
+    const int c = 32 * block + 8 * g + 2 * t;
+    const long at = (long)r * width + c;
+    const float keep[2] = {drop_keeps(drop, u, g, 0) ? scale : 0.0f, drop_keeps(drop, u, g, 1) ? scale : 0.0f};
+    if (vec) {
+      if (c >= width) continue;
+      f2 v = *(const f2 *)(x + at) * f2{keep[0], keep[1]};
+      *(f2 *)(y + at) = residual ? *(const f2 *)(residual + at) + v : v;
+      continue;
     }
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      if (c + h < width) y[at + h] = x[at + h] * keep[h] + (residual ? residual[at + h] : 0.0f);
+  }
+}
+
+// y = GELU(x), and dx = dx·GELU'(x).
+KERNEL gelu_of(float *y, const float *x, u32 count) {
+  const u32 e = blockIdx_x * blockDim_x + threadIdx_x;
+  if (e < count) y[e] = gelu(x[e]);
+}
+KERNEL gelu_grad(float *dx, const float *x, u32 count) {
+  const u32 e = blockIdx_x * blockDim_x + threadIdx_x;
+  if (e < count) dx[e] *= gelu_slope(x[e]);
 }
 
 // y[b,c] = Σ_i x[b,i,c] / n

@@ -76,3 +76,26 @@ KERNEL __launch_bounds__(1024) tally(Metrics *metrics, State *state, const Contr
     state->emaSteps++;
   }
 }
+
+// tally_tokens, one block of 256: adds the classifiers' sums [rows, 3·heads] to metrics.heads. Thread k adds rows k, k+256, ..., then sums
+// meet in a tree.
+KERNEL __launch_bounds__(256) tally_tokens(Metrics *metrics, const float *sums, int rows, int heads) {
+  __shared__ double part[6][256];
+  const int tid = threadIdx_x, columns = 3 * heads;
+  for (int c = 0; c < columns; c++) {
+    double v = 0;
+    for (int r = tid; r < rows; r += 256) v += sums[(long)r * columns + c];
+    part[c][tid] = v;
+  }
+  for (int half = 128; half > 0; half >>= 1) {
+    sync();
+    if (tid < half)
+      for (int c = 0; c < columns; c++) part[c][tid] += part[c][tid + half];
+  }
+  sync();
+  if (tid >= heads) return;
+  HeadSums *h = metrics->heads + tid;
+  h->loss += part[3 * tid][0];
+  h->labels += (long long)part[3 * tid + 1][0];
+  h->hits += (long long)part[3 * tid + 2][0];
+}

@@ -1,0 +1,106 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+const (
+	embedTables = 8  // most tables of src/embed.cu
+	embedStage  = 16 // its stage
+)
+
+func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
+	if err := fits(o, o.Tables); err != nil {
+		return nil, err
+	}
+	rows, d := o.Y.Rows(), o.Y.Cols()
+	name, n := "embed1", rows*d
+	if b.vectors(append([]*kernel.Tensor{o.Y}, o.Tables...)...) {
+		name, n = "embed4", n/4
+	}
+	args := append([]any{b.addr(o.Y), b.addr(o.Index)}, b.tables(o.Tables)...)
+	l := each(name, n, append(args, i32(len(o.Tables)), i32(rows), i32(d))...)
+	l.module = "embed"
+	return []launch{l}, dense(o, o.Y)
+}
+
+// fits refuses more tables than a kernel has parameters for.
+func fits(op kernel.Op, tables []*kernel.Tensor) error {
+	if len(tables) > embedTables {
+		return fmt.Errorf("%s: %d tables, the GPU sums at most %d", op.Kind(), len(tables), embedTables)
+	}
+	return nil
+}
+
+// tables are the addresses of the tables, 0 for those that are not there.
+func (b *binder) tables(ts []*kernel.Tensor) []any {
+	out := make([]any, embedTables)
+	for i := range out {
+		out[i] = uint64(0)
+		if i < len(ts) {
+			out[i] = b.addr(ts[i])
+		}
+	}
+	return out
+}
+
+// embedShape is how blocks share out the gradient of the tables.
+type embedShape struct {
+	width, tiles int // columns of a tile, tiles
+	keep, parts  int // rows of tables that a block keeps, parts of all rows
+	blocks       int // a lane's
+	shared       int // bytes
+}
+
+// embedShape keeps whole tables of 128 columns where they fit into shared memory, else fewer columns, else fewer rows.
+func (b *binder) embedShape(rows, d, all, fields int) embedShape {
+	s := embedShape{width: 128}
+	stages := func() int { return 8 * embedStage * (s.width + fields) }
+	for s.width > 32 && (s.width/2 >= d || 4*all*s.width+stages() > b.maxShared) {
+		s.width /= 2
+	}
+	s.tiles = ceil(d, s.width)
+	s.keep = min(all, (b.maxShared-stages())/(4*s.width))
+	s.parts = ceil(all, s.keep)
+	s.shared = 4*s.keep*s.width + stages()
+	perSM := max(1, min(b.maxShared/s.shared, 2048/(fields*s.width)))
+	s.blocks = max(1, min(perSM*b.sms/(b.lanes*s.tiles*s.parts), ceil(ceil(rows, b.lanes), embedStage)))
+	return s
+}
+
+// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A table that wants no gradient has no rows there.
+func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
+	if err := fits(o, o.DTables); err != nil {
+		return nil, err
+	}
+	rows, d, fields := o.DY.Rows(), o.DY.Cols(), len(o.DTables)
+	starts, all := make([]any, embedTables), 0
+	var adds uint32
+	for i := range starts {
+		starts[i] = i32(all)
+		if i < fields && o.DTables[i] != nil {
+			all += o.DTables[i].Shape[0]
+			adds |= b.adds(o.DTables[i]) << i
+		}
+	}
+	if all == 0 {
+		return nil, nil
+	}
+	s := b.embedShape(rows, d, all, fields)
+	chunk := ceil(rows, b.lanes)
+	partial := b.scratch(4 * b.lanes * s.blocks * all * d)
+	name := "embed_grad1"
+	if b.vectors(o.DY) {
+		name = "embed_grad4"
+	}
+	tables := append([]any{partial, b.addr(o.DY), b.addr(o.Index)}, starts...)
+	lanes := append(append(b.tables(o.DTables), starts...), partial)
+	return []launch{
+		{module: "embed", kernel: name, grid: dim3{b.lanes * s.blocks, s.tiles, s.parts}, block: dim3{fields * s.width, 1, 1}, shared: s.shared,
+			args: append(tables, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)), i32(s.blocks))},
+		{module: "embed", kernel: "embed_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
+			args: append(lanes, i32(fields), i32(d), i32(all), i32(s.blocks), i32(b.laneSize), adds)},
+	}, dense(o, o.DY)
+}

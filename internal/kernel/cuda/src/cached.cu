@@ -1,0 +1,65 @@
+// One token's attention over keys and values kept from earlier steps, a warp a head of a row.
+//
+// What a reader could break: a warp writes the token's key and value of its head before it reads the caches, and reads nothing of another
+// head, so that warps need not wait for each other.
+#include "ptx.cuh"
+
+constexpr int warps = 4;
+
+__device__ __forceinline__ float read(const void *p, long i, u32 compact) {
+  return compact ? __builtin_bit_cast(float, (u32)((const unsigned short *)p)[i] << 16) : ((const float *)p)[i];
+}
+
+// keys[b,at] = k;  values[b,at] = v;  y[b] = Σ_j softmax_j(scale·q·keys[b,j])·values[b,j], j from 0 to at. qkv and y are bf16 where compact.
+// Shared: for each warp the head's query [hd] and the scores [t].
+KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, int pairs, int t, int d, int heads, float scale,
+                                           u32 compact) {
+  extern __shared__ float smem[] __attribute__((aligned(16)));
+  const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, pair = blockIdx_x * warps + warp, hd = d / heads;
+  if (pair >= pairs) return;
+  const int b = pair / heads, head = pair % heads, last = at[b];
+  float *q = smem + warp * (hd + t), *s = q + hd;
+  const long in = (long)b * 3 * d + head * hd;
+  keys += (long)b * t * d + head * hd;
+  values += (long)b * t * d + head * hd;
+  for (int c = lane; c < hd; c += 32) {
+    q[c] = read(qkv, in + c, compact) * scale;
+    keys[(long)last * d + c] = read(qkv, in + d + c, compact);
+    values[(long)last * d + c] = read(qkv, in + 2 * d + c, compact);
+  }
+  syncwarp();
+  float top = -__builtin_inff();
+  for (int j = lane; j <= last; j += 32) {
+    const float *k = keys + (long)j * d;
+    float v = 0;
+#pragma unroll 8
+    for (int c = 0; c < hd; c++) v += q[c] * k[c];
+    s[j] = v;
+    top = v > top ? v : top;
+  }
+  top = warp_max(top);
+  float sum = 0;
+  for (int j = lane; j <= last; j += 32) {
+    float p = expf_(s[j] - top);
+    s[j] = p;
+    sum += p;
+  }
+  const float inverse = rcp(warp_sum(sum));
+  syncwarp();
+  int across = 1; // lanes over columns, a power of two; the others share out the positions
+  while (across < hd && across < 32) across *= 2;
+  for (int c0 = 0; c0 < hd; c0 += across) {
+    const int c = c0 + lane % across;
+    float v = 0;
+    if (c < hd)
+#pragma unroll 4
+      for (int j = lane / across; j <= last; j += 32 / across) v += s[j] * values[(long)j * d + c];
+    for (int m = across; m < 32; m *= 2) v += shfl_xor(v, m);
+    if (c >= hd || lane >= across) continue;
+    const long to = (long)b * d + head * hd + c;
+    if (compact)
+      ((unsigned short *)y)[to] = (unsigned short)bf16x2(v * inverse, 0);
+    else
+      ((float *)y)[to] = v * inverse;
+  }
+}
