@@ -1,6 +1,10 @@
 package cu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
 
 // calls are the driver's entry points that running programs need. Each field's tag is the
 // symbol; the _v2 names carry 64-bit sizes.
@@ -15,7 +19,6 @@ type calls struct {
 	MemFreeHost       func(p unsafe.Pointer) Result                                              `sym:"cuMemFreeHost"`
 	CopyIn            func(dst uint64, src unsafe.Pointer, bytes uintptr, stream uintptr) Result `sym:"cuMemcpyHtoDAsync_v2"`
 	CopyOut           func(dst unsafe.Pointer, src uint64, bytes uintptr, stream uintptr) Result `sym:"cuMemcpyDtoHAsync_v2"`
-	CopyWithin        func(dst, src uint64, bytes uintptr, stream uintptr) Result                `sym:"cuMemcpyDtoDAsync_v2"`
 	Memset32          func(dst uint64, value uint32, count uintptr, stream uintptr) Result       `sym:"cuMemsetD32Async"`
 
 	StreamCreate  func(s *uintptr, flags uint32) Result        `sym:"cuStreamCreate"`
@@ -23,8 +26,6 @@ type calls struct {
 	StreamSync    func(s uintptr) Result                       `sym:"cuStreamSynchronize"`
 	EventCreate   func(e *uintptr, flags uint32) Result        `sym:"cuEventCreate"`
 	EventDestroy  func(e uintptr) Result                       `sym:"cuEventDestroy_v2"`
-	EventRecord   func(e, s uintptr) Result                    `sym:"cuEventRecord"`
-	EventSync     func(e uintptr) Result                       `sym:"cuEventSynchronize"`
 	EventElapsed  func(ms *float32, start, end uintptr) Result `sym:"cuEventElapsedTime"`
 
 	ModuleLoad     func(m *uintptr, image unsafe.Pointer, n uint32, keys *int32, values *uintptr) Result                  `sym:"cuModuleLoadDataEx"`
@@ -38,6 +39,23 @@ type calls struct {
 	GraphDestroy     func(g uintptr) Result                                                                 `sym:"cuGraphDestroy"`
 	GraphAddKernel   func(node *uintptr, g uintptr, deps *uintptr, n uintptr, params unsafe.Pointer) Result `sym:"cuGraphAddKernelNode"`
 	GraphInstantiate func(exec *uintptr, g uintptr, flags uint64) Result                                    `sym:"cuGraphInstantiateWithFlags"`
-	GraphLaunch      func(exec, s uintptr) Result                                                           `sym:"cuGraphLaunch"`
 	GraphExecDestroy func(exec uintptr) Result                                                              `sym:"cuGraphExecDestroy"`
+}
+
+// stepCalls are the entry points that every step goes through, as bare addresses: a call of a typed function takes memory from Go's
+// heap. None is given a pointer into that heap, which the collector would not see.
+type stepCalls struct {
+	GraphLaunch uintptr `sym:"cuGraphLaunch"`
+	EventRecord uintptr `sym:"cuEventRecord"`
+	EventSync   uintptr `sym:"cuEventSynchronize"`
+	StreamWait  uintptr `sym:"cuStreamWaitEvent"`
+	CopyLocked  uintptr `sym:"cuMemcpyHtoDAsync_v2"`
+	CopyWithin  uintptr `sym:"cuMemcpyDtoDAsync_v2"`
+}
+
+// step calls one of them with up to four words, in the Context's own memory. Inside Do.
+func (c *Context) step(symbol uintptr, a, b, x, y uintptr) Result {
+	c.words = [4]uintptr{a, b, x, y}
+	r, _, _ := purego.SyscallN(symbol, c.words[:]...)
+	return Result(r)
 }

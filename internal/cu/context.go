@@ -1,6 +1,7 @@
 package cu
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -15,6 +16,8 @@ type Context struct {
 	Device
 	driver *Driver
 	c      calls
+	s      stepCalls
+	words  [4]uintptr
 	handle int32
 	work   chan task
 	done   chan struct{}
@@ -35,7 +38,7 @@ func (d *Driver) NewContext(ordinal int) (*Context, error) {
 		return nil, fmt.Errorf("no GPU %d: the driver shows %d", ordinal, len(devices))
 	}
 	c := &Context{Device: devices[ordinal], driver: d, work: make(chan task), done: make(chan struct{})}
-	if err := d.bind(&c.c); err != nil {
+	if err := errors.Join(d.bind(&c.c), d.bind(&c.s)); err != nil {
 		return nil, err
 	}
 	go c.loop()
@@ -56,14 +59,18 @@ func (d *Driver) NewContext(ordinal int) (*Context, error) {
 	return c, nil
 }
 
-// bind resolves every field of calls by its tag.
-func (d *Driver) bind(c *calls) error {
-	v := reflect.ValueOf(c).Elem()
+// bind resolves every field of calls or stepCalls by its tag.
+func (d *Driver) bind(into any) error {
+	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("sym")
 		symbol, err := dlsym(d.library, name)
 		if err != nil {
 			return fmt.Errorf("%s has no %s: the driver is too old (CUDA 11.4 or newer is needed)", library, name)
+		}
+		if v.Field(i).Kind() == reflect.Uintptr {
+			v.Field(i).SetUint(uint64(symbol))
+			continue
 		}
 		purego.RegisterFunc(v.Field(i).Addr().Interface(), symbol)
 	}
@@ -157,7 +164,13 @@ func (c *Context) CopyOut(dst unsafe.Pointer, src uint64, bytes int, s Stream) e
 
 // CopyWithin queues a copy from device memory to device memory.
 func (c *Context) CopyWithin(dst, src uint64, bytes int, s Stream) error {
-	return c.check("cuMemcpyDtoD", c.c.CopyWithin(dst, src, uintptr(bytes), uintptr(s)))
+	return c.check("cuMemcpyDtoD", c.step(c.s.CopyWithin, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s)))
+}
+
+// CopyLocked queues a copy of page-locked memory (HostAlloc) to the device. src must stay as it is until the stream has passed the copy.
+func (c *Context) CopyLocked(dst uint64, src []byte, s Stream) error {
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(src)))
+	return c.check("cuMemcpyHtoD", c.step(c.s.CopyLocked, uintptr(dst), from, uintptr(len(src)), uintptr(s)))
 }
 
 // Fill queues a fill of count 32-bit words.

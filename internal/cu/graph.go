@@ -59,7 +59,7 @@ func (g *Graph) Instantiate() (*Exec, error) {
 
 // Launch queues one run of the whole graph. Inside Do.
 func (e *Exec) Launch(s Stream) error {
-	return e.c.check("cuGraphLaunch", e.c.c.GraphLaunch(e.handle, uintptr(s)))
+	return e.c.check("cuGraphLaunch", e.c.step(e.c.s.GraphLaunch, e.handle, uintptr(s), 0, 0))
 }
 
 // Close destroys the graph. Inside Do.

@@ -44,12 +44,22 @@ func (c *Context) FreeEvent(e Event) error {
 
 // Record puts the event at the end of what is queued. Inside Do.
 func (c *Context) Record(e Event, s Stream) error {
-	return c.check("cuEventRecord", c.c.EventRecord(uintptr(e), uintptr(s)))
+	return c.check("cuEventRecord", c.step(c.s.EventRecord, uintptr(e), uintptr(s), 0, 0))
+}
+
+// After makes what is queued on s from here on wait for an event; one that was never recorded has passed. Inside Do.
+func (c *Context) After(e Event, s Stream) error {
+	return c.check("cuStreamWaitEvent", c.step(c.s.StreamWait, uintptr(s), uintptr(e), 0, 0))
+}
+
+// Reach blocks until the event has passed. Inside Do.
+func (c *Context) Reach(e Event) error {
+	return c.check("cuEventSynchronize", c.step(c.s.EventSync, uintptr(e), 0, 0, 0))
 }
 
 // Elapsed waits for end and returns the milliseconds between two events. Inside Do.
 func (c *Context) Elapsed(start, end Event) (float32, error) {
-	if err := c.check("cuEventSynchronize", c.c.EventSync(uintptr(end))); err != nil {
+	if err := c.Reach(end); err != nil {
 		return 0, err
 	}
 	var ms float32

@@ -43,6 +43,7 @@ type runner struct {
 	exec     *cu.Exec
 	nodes    int
 	run      func() error
+	fed      *feeding // nil where no slabs were asked for
 	paths    []string // what each rollout and its gradient run on
 }
 
@@ -374,7 +375,7 @@ func (r *runner) finite(t *kernel.Tensor) (bool, error) {
 
 // Memory is what the runner and its stores hold on the card.
 func (r *runner) Memory() int64 {
-	total := int64(r.arena.bytes + r.blocks.bytes)
+	total := int64(r.arena.bytes+r.blocks.bytes) + r.fed.memory()
 	for _, m := range r.batch {
 		total += int64(m.bytes)
 	}
@@ -393,6 +394,10 @@ func (r *runner) Close() error {
 	if r.exec != nil {
 		errs = append(errs, r.d.ctx.Do(func() error { return errors.Join(r.d.ctx.Wait(r.d.stream), r.exec.Close()) }))
 		r.exec = nil
+	}
+	if r.fed != nil {
+		errs = append(errs, r.d.ctx.Do(func() error { return r.fed.close(r.d.ctx) }))
+		r.fed = nil
 	}
 	blocks := append([]memory{r.arena, r.blocks}, r.extra...)
 	for _, m := range r.batch {
