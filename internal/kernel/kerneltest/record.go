@@ -75,6 +75,15 @@ func (r *recording) normals(name string, n int) []float32 {
 	return out
 }
 
+// coarse are normals of so few bits that products of two are exact in any precision.
+func (r *recording) coarse(name string, n int) []float32 {
+	out := r.normals(name, n)
+	for i, v := range out {
+		out[i] = float32(math.Round(float64(v)*4) / 4)
+	}
+	return out
+}
+
 func (r *recording) len(t *kernel.Tensor) int { return t.Len() / r.b * r.prog.Batch }
 
 // data is a tensor that every shard reads whole.

@@ -100,11 +100,11 @@ func (r *Runner[F]) actions(t *kernel.Tensor, b int) [][]int32 {
 func (r *Runner[F]) perShard(op kernel.Op) error {
 	switch o := op.(type) {
 	case *kernel.Linear:
-		Linear(r.matrix(o.Y), r.matrix(o.Pre), r.matrix(o.X), r.matrix(o.W), r.vector(o.Bias), r.matrix(o.Residual), o.Drop, r.index(0))
+		Linear(r.matrix(o.Y), r.matrix(o.Pre), r.operand(o.X), r.operand(o.W), r.vector(o.Bias), r.matrix(o.Residual), o.Drop, r.index(0))
 	case *kernel.LinearGradX:
-		LinearGradX(r.matrix(o.DX), r.matrix(o.DY), r.matrix(o.W), r.matrix(o.Pre), o.Accumulate)
+		LinearGradX(r.matrix(o.DX), r.operand(o.DY), r.operand(o.W), r.matrix(o.Pre), o.Accumulate)
 	case *kernel.LinearGradW:
-		LinearGradW(r.matrix(o.DW), r.vector(o.DBias), r.matrix(o.DY), r.matrix(o.X))
+		LinearGradW(r.matrix(o.DW), r.vector(o.DBias), r.operand(o.DY), r.operand(o.X))
 	case *kernel.Norm:
 		Norm(r.matrix(o.Y), r.vector(o.Mean), r.vector(o.Rstd), r.matrix(o.X), r.vector(o.Gamma), r.vector(o.Beta), kernel.NormEps)
 	case *kernel.NormGrad:
@@ -127,6 +127,7 @@ func (r *Runner[F]) perShard(op kernel.Op) error {
 			}
 		}
 	}
+	r.keep(op)
 	return nil
 }
 
