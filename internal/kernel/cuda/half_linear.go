@@ -2,18 +2,130 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 
 	"haul/internal/kernel"
 )
 
+// What src/half_linear.cuh is built for.
+const (
+	halfWarps    = 8
+	halfTileRows = 32  // rows a warp takes at once
+	halfShort    = 128 // terms of a row that short sums keep in registers
+	halfPanel    = 512 // columns of a panel for short sums; of one for long sums: 128
+)
+
+// halfMatrix is a matrix in bf16 whose rows are whole aligned vectors of eight.
+type halfMatrix struct {
+	at     uint64
+	stride int
+}
+
+// halfMatrix is where the elements of t are in bf16: t's own memory, or a copy that the launches make.
+func (b *binder) halfMatrix(t *kernel.Tensor) (halfMatrix, []launch, bool) {
+	if b.compact(t) {
+		m := halfMatrix{b.address(t), t.Stride}
+		return m, nil, m.at%16 == 0 && m.stride%8 == 0
+	}
+	stride := 8 * ceil(t.Cols(), 8)
+	m := halfMatrix{b.scratch(2 * t.Rows() * stride), stride}
+	const threads = 256
+	return m, []launch{{module: "half_linear_dw", kernel: "narrow", grid: dim3{min(ceil(t.Rows()*stride/8, threads), 8*b.sms), 1, 1},
+		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
+}
+
+// halfProduct is a product of src/half_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose.
+type halfProduct struct {
+	op        string // linear or linear_dx
+	y, x, pre *kernel.Tensor
+	w, bias   *kernel.Tensor
+	add       *kernel.Tensor
+	n, k      int
+	drop      kernel.Drop
+}
+
+// end names what becomes of the sums; "" where no kernel does it.
+func (b *binder) end(p halfProduct) string {
+	vector := func(t *kernel.Tensor) bool { return b.address(t)%16 == 0 && t.Stride%8 == 0 }
+	pair := func(t *kernel.Tensor) bool {
+		return t == nil || !b.compact(t) && b.address(t)%8 == 0 && t.Stride%2 == 0
+	}
+	switch {
+	case p.pre != nil && b.compact(p.pre) && b.compact(p.y) && p.add == nil && p.n%8 == 0 && vector(p.pre) && vector(p.y):
+		return "gelu"
+	case p.pre != nil:
+		return ""
+	case b.compact(p.y) && p.add == nil && p.drop.Rate == 0 && p.n%8 == 0 && vector(p.y):
+		return "compact"
+	case pair(p.y) && pair(p.add) && p.n%2 == 0:
+		return "plain"
+	}
+	return ""
+}
+
+// fast returns the launches of a product where the kernels of src/half_linear.cuh take it.
+func (b *binder) fast(p halfProduct) ([]launch, bool) {
+	end := b.end(p)
+	if end == "" || p.w.Cols()%8 != 0 { // rows of the weight are read by vectors
+		return nil, false
+	}
+	var kind string
+	var panel, terms int
+	switch {
+	case p.k <= halfShort/2:
+		kind, terms = "short_64", halfShort/2
+	case p.k <= halfShort:
+		kind, terms = "short_128", halfShort
+	case p.n <= 64:
+		kind, panel, terms = "long_64", 64, 128*ceil(p.k, 128)
+	default:
+		kind, panel, terms = "long_128", 128, 128*ceil(p.k, 128)
+	}
+	if panel == 0 {
+		panel = min(halfPanel, 32*ceil(p.n, 32))
+	}
+	shared := panel * (2*terms + 4)
+	if shared > b.maxShared {
+		return nil, false
+	}
+	x, before, ok := b.halfMatrix(p.x)
+	if !ok {
+		return nil, false
+	}
+	panels, rows := ceil(p.n, panel), p.x.Rows()
+	blocks := min(ceil(rows, halfWarps*halfTileRows), max(1, b.sms/panels))
+	args := []any{b.addr(p.y), b.addr(p.pre), x.at, b.half(p.w), b.addr(p.bias), b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
+		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
+	nodes := uint32(max(p.drop.Nodes, 1))
+	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes)
+	module := "half_linear"
+	if p.op == "linear_dx" {
+		module = "half_linear_dx"
+	}
+	return append(before, launch{module: module, kernel: fmt.Sprintf("%s_%s_%s", p.op, end, kind), grid: dim3{blocks, panels, 1},
+		block: dim3{32 * halfWarps, 1, 1}, shared: shared, args: args}), true
+}
+
+// halfLinear binds Y = Residual + drop(X·Wᵀ + Bias), or Pre and its GELU.
 func (b *binder) halfLinear(o *kernel.Linear) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	m, k, n := o.Dims()
+	if ls, ok := b.fast(halfProduct{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop}); ok {
+		return ls, nil
+	}
+	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,
+		aRow: o.X.Stride, aTerm: 1, bTerm: 1, bColumn: k, chunk: k, drop: o.Drop}), nil
 }
 
+// halfLinearGradX binds DX (+)= DY·W, or (DY·W)·GELU'(Pre).
 func (b *binder) halfLinearGradX(o *kernel.LinearGradX) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
-}
-
-func (b *binder) halfLinearGradW(o *kernel.LinearGradW) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	m, n, k := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
+	var add *kernel.Tensor
+	if o.Accumulate {
+		add = o.DX
+	}
+	if ls, ok := b.fast(halfProduct{op: "linear_dx", y: o.DX, x: o.DY, pre: o.Pre, w: o.W, add: add, n: k, k: n}); ok {
+		return ls, nil
+	}
+	return b.anyProduct(anyProduct{c: o.DX, a: o.DY, b: o.W, add: add, pre: o.Pre, m: m, n: k, terms: n,
+		aRow: o.DY.Stride, aTerm: 1, bTerm: k, bColumn: 1, chunk: n}), nil
 }

@@ -1,0 +1,49 @@
+// Instructions that the bf16 products use beside those of ptx.cuh. Nothing here knows a tensor.
+#pragma once
+#include "ptx.cuh"
+
+typedef unsigned short Half; // a bf16 number
+typedef u32 u4 __attribute__((ext_vector_type(4)));
+
+// stream4 reads eight bf16 numbers that no one reads again, past this multiprocessor's cache.
+__device__ __forceinline__ u4 stream4(const Half *p) {
+  u4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+// stream2 likewise reads two floats; the kernel may overwrite them later.
+__device__ __forceinline__ f2 stream2(const float *p) {
+  f2 v;
+  asm volatile("ld.global.L1::no_allocate.v2.f32 {%0,%1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ u32 shared_at(const void *p) {
+  u32 at;
+  asm("{.reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t;}" : "=r"(at) : "l"(p));
+  return at;
+}
+// copy16 brings 16 bytes from global to shared memory, or zeros; it is done when wait_copies says so.
+__device__ __forceinline__ void copy16(u32 to, const Half *from, bool real) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
+}
+// turned4 reads four 8×8 matrices of bf16, transposed: lane l gives the place of row l%8 of matrix l/8, and gets of each
+// matrix rows 2t and 2t+1 of column g, with g = l/4 and t = l%4.
+__device__ __forceinline__ u4 turned4(u32 at) {
+  u4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
+  return v;
+}
+
+// low_halves and high_halves put one half of each of two words side by side, a's low.
+__device__ __forceinline__ u32 low_halves(u32 a, u32 b) { return (a & 0xffff) | b << 16; }
+__device__ __forceinline__ u32 high_halves(u32 a, u32 b) { return a >> 16 | (b & 0xffff0000); }
+
+__device__ __forceinline__ float bf16_low(u32 v) { return __builtin_bit_cast(float, v << 16); }
+__device__ __forceinline__ float bf16_high(u32 v) { return __builtin_bit_cast(float, v & 0xffff0000); }
+
+__device__ __forceinline__ float rcp_approx(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
