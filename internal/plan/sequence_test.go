@@ -1,0 +1,141 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// tape is a step whose loss is read from sums, with and without its gradient.
+type tape struct {
+	forward, both *reference.Runner[float64]
+	store         *reference.Store[float64]
+	layout        *kernel.Layout
+	loss          func(run *reference.Runner[float64]) float64
+}
+
+// check compares the gradient with differences of the loss.
+func (g *tape) check(t *testing.T) {
+	t.Helper()
+	step(t, g.both)
+	differ(t, g.layout, g.store.Weights(), g.both.Grad(), func() float64 {
+		step(t, g.forward)
+		return g.loss(g.forward)
+	})
+}
+
+// mean is 1/n as the ops carry it.
+func mean(n int) float64 { return float64(1 / float32(n)) }
+
+// onReference makes a weight set away from any symmetric point.
+func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], kernel.Store) {
+	t.Helper()
+	dev := reference.New[float64](2)
+	store, _ := dev.NewStore(l, true)
+	if err := store.WriteWeights(scattered(l)); err != nil {
+		t.Fatal(err)
+	}
+	return dev, store
+}
+
+// The agent on drawn rows: several sequences in each, regions that end, a shard that is partly idle.
+func TestGradientOfAD(t *testing.T) {
+	const batch, tokens = 3, 11
+	spec := kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions}
+	history := make([]int32, spec.Streams*spec.Steps)
+	random := rand.New(rand.NewPCG(9, 9))
+	for i := range history {
+		history[i] = int32(random.IntN(2) | random.IntN(2)<<8 | random.IntN(3)<<16 | random.IntN(2)<<24)
+	}
+	for _, c := range []struct {
+		dropout, smoothing float32
+		compressed         bool
+	}{{0, 0, true}, {0.25, 0.1, true}, {0.25, 0.1, false}} {
+		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v", c.dropout, c.smoothing, c.compressed), func(t *testing.T) {
+			spec.Compressed = c.compressed
+			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Size: 2, Actions: 3,
+				Dropout: c.dropout, AttentionDropout: c.dropout, DropoutKey: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			dev, store := onReference(t, m.Layout())
+			g := &tape{store: store.(*reference.Store[float64]), layout: m.Layout()}
+			record := func(learn bool) *reference.Runner[float64] {
+				p := plan.New("agent", dev, batch, tokens, m.Layout())
+				b := p.B()
+				in := model.Sequences{Index: p.ShardInts("index", b, tokens, kernel.TokenFields), Labels: p.ShardInts("labels", b, tokens, 2), First: p.ShardInts("first", b, tokens)}
+				whole := p.Whole("history", len(history))
+				p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: whole, RegionSpec: spec})
+				sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), c.smoothing, learn)
+				if learn {
+					p.Backward()
+				}
+				run := compile(t, p, dev, store)
+				if err := run.WriteBatch(whole, history); err != nil {
+					t.Fatal(err)
+				}
+				g.loss = func(run *reference.Runner[float64]) (loss float64) {
+					for i, v := range run.Batch(sums) {
+						if i%3 == 0 {
+							loss += v * mean(batch*tokens)
+						}
+					}
+					return loss
+				}
+				return run
+			}
+			g.both, g.forward = record(true), record(false)
+			g.check(t)
+		})
+	}
+}
+
+// The source learner's actor and critic behind the clipped loss, with ratios inside the clip and on both sides of it.
+func TestGradientOfMLP(t *testing.T) {
+	const batch, inputs, actions = 7, 4, 5
+	m := model.NewMLP(inputs, 6, actions)
+	dev, store := onReference(t, m.Layout())
+	g := &tape{store: store.(*reference.Store[float64]), layout: m.Layout()}
+	spec := kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.05}
+	random := rand.New(rand.NewPCG(4, 4))
+	x, sample := make([]float32, batch*inputs), make([]float32, batch*4)
+	for i := range x {
+		x[i] = float32(random.NormFloat64())
+	}
+	for b := range batch {
+		copy(sample[4*b:], []float32{float32(random.IntN(actions)), float32(-0.5 - 2*random.Float64()), float32(random.NormFloat64()), float32(random.NormFloat64())})
+	}
+	left := 0.0
+	record := func() *reference.Runner[float64] {
+		p := plan.New("learner", dev, batch, 1, m.Layout())
+		in, given := p.Rows("x", p.B(), inputs), p.Rows("sample", p.B(), 4)
+		sums := p.PPO(m.Record(p, in), given, spec)
+		p.Backward()
+		run := compile(t, p, dev, store)
+		for tensor, values := range map[*kernel.Tensor][]float32{in: x, given: sample} {
+			if err := run.WriteBatch(tensor, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.loss = func(run *reference.Runner[float64]) (loss float64) {
+			left = 0
+			for s := run.Batch(sums); len(s) > 0; s = s[4:] {
+				loss += (s[0] + float64(spec.ValueCoef)*s[1] - float64(spec.EntropyCoef)*s[2]) * mean(batch)
+				left += s[3]
+			}
+			return loss
+		}
+		return run
+	}
+	g.both, g.forward = record(), record()
+	g.check(t)
+	if left < 2 || left > batch-2 {
+		t.Errorf("%v of %d ratios left the clip; the case needs some of each", left, batch)
+	}
+}
