@@ -91,9 +91,7 @@ func (c *checkpoint) encode(l *kernel.Layout) (*safetensors.File, error) {
 		if *part.flat == nil {
 			continue
 		}
-		for _, p := range l.Params {
-			f.Tensors = append(f.Tensors, safetensors.Float32s(part.prefix+p.Name, (*part.flat)[p.Offset:][:p.Len()], p.Shape...))
-		}
+		appendParams(f, l, part.prefix, *part.flat)
 	}
 	if c.BaseCosts != nil {
 		f.Tensors = append(f.Tensors, safetensors.Float64s(nameCosts, c.BaseCosts, len(c.BaseCosts)))
@@ -137,13 +135,9 @@ func loadCheckpoint(path string, run *config.Config) (*checkpoint, *kernel.Layou
 		if part.prefix == prefixBaseline && c.Config.Baseline.Type != config.BaselineRollout {
 			continue
 		}
-		*part.flat = make([]float32, l.Len)
-		for _, p := range l.Params {
-			name := part.prefix + p.Name
-			want[name] = true
-			if err := readParam(f, name, p, (*part.flat)[p.Offset:][:p.Len()]); err != nil {
-				return fail(fmt.Errorf("%w%s", err, modelDiff(c.Config, run)))
-			}
+		var err error
+		if *part.flat, err = readParams(f, l, part.prefix, want); err != nil {
+			return fail(fmt.Errorf("%w%s", err, modelDiff(c.Config, run)))
 		}
 	}
 	if t, ok := f.Tensor(nameCosts); ok && c.Frozen != nil {
@@ -156,23 +150,15 @@ func loadCheckpoint(path string, run *config.Config) (*checkpoint, *kernel.Layou
 	if n := evalCount(c.Config); c.Frozen != nil && len(c.BaseCosts) != n {
 		return fail(fmt.Errorf("%s has %d costs, the evaluation set has %d instances", nameCosts, len(c.BaseCosts), n))
 	}
-	for _, t := range f.Tensors {
-		if !want[t.Name] {
-			return fail(fmt.Errorf("unknown tensor %s%s", t.Name, modelDiff(c.Config, run)))
-		}
+	if err := noOthers(f, want); err != nil {
+		return fail(fmt.Errorf("%w%s", err, modelDiff(c.Config, run)))
 	}
 	return c, l, nil
 }
 
 func decodeMetadata(f *safetensors.File) (*checkpoint, error) {
-	version, ok := f.Metadata[keyFormat]
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("a safetensors file, but no Haul checkpoint: its metadata has no %s", keyFormat)
-	case version != formatVersion:
-		return nil, fmt.Errorf("format version %s, this build reads %s", version, formatVersion)
-	case f.Metadata[keyModel] != ModelName:
-		return nil, fmt.Errorf("it holds model %q, not %s", f.Metadata[keyModel], ModelName)
+	if err := checkKind(f, ModelName); err != nil {
+		return nil, err
 	}
 	cfg, err := config.Parse(f.Metadata[keyName], []byte(f.Metadata[keyConfig]), nil)
 	if err != nil {
@@ -186,6 +172,49 @@ func decodeMetadata(f *safetensors.File) (*checkpoint, error) {
 		return nil, fmt.Errorf("its run state is broken: epoch %d, step %d", p.Epoch, p.Step)
 	}
 	return c, nil
+}
+
+// checkKind refuses a file that is no checkpoint of the model.
+func checkKind(f *safetensors.File, model string) error {
+	version, ok := f.Metadata[keyFormat]
+	switch {
+	case !ok:
+		return fmt.Errorf("a safetensors file, but no Haul checkpoint: its metadata has no %s", keyFormat)
+	case version != formatVersion:
+		return fmt.Errorf("format version %s, this build reads %s", version, formatVersion)
+	case f.Metadata[keyModel] != model:
+		return fmt.Errorf("it holds model %q, not %s", f.Metadata[keyModel], model)
+	}
+	return nil
+}
+
+// appendParams adds a flat buffer to a file, a tensor a parameter.
+func appendParams(f *safetensors.File, l *kernel.Layout, prefix string, flat []float32) {
+	for _, p := range l.Params {
+		f.Tensors = append(f.Tensors, safetensors.Float32s(prefix+p.Name, flat[p.Offset:][:p.Len()], p.Shape...))
+	}
+}
+
+// readParams reads what appendParams wrote and marks its tensors as wanted.
+func readParams(f *safetensors.File, l *kernel.Layout, prefix string, want map[string]bool) ([]float32, error) {
+	flat := make([]float32, l.Len)
+	for _, p := range l.Params {
+		want[prefix+p.Name] = true
+		if err := readParam(f, prefix+p.Name, p, flat[p.Offset:][:p.Len()]); err != nil {
+			return nil, err
+		}
+	}
+	return flat, nil
+}
+
+// noOthers refuses tensors that nobody wanted.
+func noOthers(f *safetensors.File, want map[string]bool) error {
+	for _, t := range f.Tensors {
+		if !want[t.Name] {
+			return fmt.Errorf("unknown tensor %s", t.Name)
+		}
+	}
+	return nil
 }
 
 // readParam copies one parameter, if the file has it in the layout's shape.

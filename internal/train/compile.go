@@ -15,18 +15,18 @@ import (
 type Step struct {
 	Runner  kernel.Runner
 	Program *kernel.Program
-	model   *model.GT
-	cfg     *config.Config
+	rate    string // the learning rate's key
+	flops   func(kernel.Metrics) int64
 }
 
-// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula from the model and the
+// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula from the model and, where they vary, the
 // lengths that were drawn.
 func (s *Step) FLOPs() (int64, error) {
 	m, err := s.Runner.TakeMetrics()
 	if err == nil && m.BadStep != 0 {
-		err = fmt.Errorf("the gradient of step %d is not finite: try a lower training.learning_rate", m.BadStep)
+		err = fmt.Errorf("the gradient of step %d is not finite: try a lower %s", m.BadStep, s.rate)
 	}
-	return stepFLOPs(s.model, s.cfg, m.Steps*int64(s.cfg.Training.BatchSize), m.Actions), err
+	return s.flops(m), err
 }
 
 // CompileStep records the step that a run with these settings would replay and compiles it, with the first epoch's schedules.
@@ -56,7 +56,8 @@ func CompileStep(dev kernel.Device, c *config.Config) (*Step, error) {
 	if err := r.SetControl(start.control(c)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	return &Step{Runner: r, Program: prog, model: m, cfg: c}, nil
+	flops := func(k kernel.Metrics) int64 { return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), k.Actions) }
+	return &Step{Runner: r, Program: prog, rate: "training.learning_rate", flops: flops}, nil
 }
 
 // StepTrial times the settings' step on a device: what choosing between devices goes by. A few steps, or a fraction of a second.
@@ -65,6 +66,11 @@ func StepTrial(dev kernel.Device, c *config.Config) (seconds float64, err error)
 	if err != nil {
 		return 0, err
 	}
+	return s.trial()
+}
+
+// trial times a few steps, and closes them.
+func (s *Step) trial() (seconds float64, err error) {
 	defer func() { err = errors.Join(err, s.Runner.Close()) }()
 	steps := func(most int, enough time.Duration) (n int, began time.Time, err error) {
 		for began = time.Now(); n < most && time.Since(began) < enough; n++ {

@@ -20,7 +20,11 @@ func TestCompiledStepIsTheRunsStep(t *testing.T) {
 	if err != nil || state != want.Progress.Device {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
-	least := int64(c.Training.NumBatchesPerEpoch*c.Training.BatchSize) * s.model.EncodeFLOPs(c.Problem.NumCustomers+1) * 4
+	m, err := newModel(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := int64(c.Training.NumBatchesPerEpoch*c.Training.BatchSize) * m.EncodeFLOPs(c.Problem.NumCustomers+1) * 4
 	if flops, err := s.FLOPs(); err != nil || flops <= least {
 		t.Errorf("%d operations, %v; four encodings an instance are %d", flops, err, least)
 	}

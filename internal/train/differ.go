@@ -10,16 +10,24 @@ import (
 // modelDiff names the model's keys in which two settings differ: ": model.hidden_dim differs", or nothing.
 func modelDiff(file, run *config.Config) string {
 	f, r := file.Model, run.Model
-	var keys []string
-	for _, k := range []struct {
-		name string
-		same bool
-	}{
+	return differing([]sameKey{
 		{"model.hidden_dim", f.HiddenDim == r.HiddenDim},
 		{"model.num_heads", f.NumHeads == r.NumHeads},
 		{"model.num_layers", f.NumLayers == r.NumLayers},
 		{"model.feedforward_multiplier", f.FeedforwardMultiplier == r.FeedforwardMultiplier},
-	} {
+	})
+}
+
+// sameKey is a key and whether two settings agree in it.
+type sameKey struct {
+	name string
+	same bool
+}
+
+// differing names the keys that do not agree.
+func differing(all []sameKey) string {
+	var keys []string
+	for _, k := range all {
 		if !k.same {
 			keys = append(keys, k.name)
 		}
@@ -38,7 +46,11 @@ func modelDiff(file, run *config.Config) string {
 func sameRun(file, run *config.Config) error {
 	a, b := *file, *run
 	a.Training.NumEpochs = b.Training.NumEpochs
-	a.Name = b.Name
+	return sameText(&a, &b)
+}
+
+// sameText compares settings as they are written, line by line.
+func sameText(a, b interface{ YAML() ([]byte, error) }) error {
 	ya, err := a.YAML()
 	if err != nil {
 		return err

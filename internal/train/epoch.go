@@ -87,10 +87,15 @@ func (r *run) steps(ctx context.Context) error {
 	return nil
 }
 
-// plus adds the sums of an epoch's two parts, before and after an interruption.
+// plus adds the sums of two parts of a run, as of an epoch, before and after an interruption.
 func plus(a, b kernel.Metrics) kernel.Metrics {
-	return kernel.Metrics{Steps: a.Steps + b.Steps, Trajectory: a.Trajectory + b.Trajectory, Cost: a.Cost + b.Cost, LogCost: a.LogCost + b.LogCost,
+	out := kernel.Metrics{Steps: a.Steps + b.Steps, Trajectory: a.Trajectory + b.Trajectory, Cost: a.Cost + b.Cost, LogCost: a.LogCost + b.LogCost,
 		BaseCost: a.BaseCost + b.BaseCost, Loss: a.Loss + b.Loss, Entropy: a.Entropy + b.Entropy, Actions: a.Actions + b.Actions, GradNorm: a.GradNorm + b.GradNorm}
+	for g := range out.Heads {
+		x, y := a.Heads[g], b.Heads[g]
+		out.Heads[g] = kernel.HeadSums{Loss: x.Loss + y.Loss, Labels: x.Labels + y.Labels, Hits: x.Hits + y.Hits}
+	}
+	return out
 }
 
 // saveInterrupted saves the run in the middle of its epoch when the context has ended; other errors pass.

@@ -16,21 +16,32 @@ type roomy interface {
 	AvailableMemory() (bytes int64, known bool)
 }
 
+// keyBatch is the key that routing's programs grow with.
+const keyBatch = "training.batch_size"
+
 // compile refuses a program that cannot fit before anything is allocated for it.
 func compile(p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
+	return compileFor(keyBatch, p, dev, sets...)
+}
+
+// compileFor is compile for a program that grows with another key.
+func compileFor(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
-	if err := fits(dev, prog.Name, prog.Batch, leastMemory(prog)); err != nil {
+	if err := fitsFor(key, dev, prog.Name, prog.Batch, leastMemory(prog)); err != nil {
 		return nil, err
 	}
 	return p.Compile(dev, sets...)
 }
 
-// leastMemory is what any device needs for a program: its batch tensors and one shard's activations.
+// leastMemory is what any device needs for a program: its batch and data tensors and one shard's activations.
 func leastMemory(prog *kernel.Program) int64 {
 	n := int64(prog.ShardLen)
 	for _, t := range prog.Tensors {
-		if t.Space == kernel.Batch {
+		switch t.Space {
+		case kernel.Batch:
 			n += int64(t.Len()) * int64(prog.Shards())
+		case kernel.Data:
+			n += int64(t.Len())
 		}
 	}
 	return 4 * n
@@ -38,6 +49,10 @@ func leastMemory(prog *kernel.Program) int64 {
 
 // fits says in one line that the bytes are not to be had, and what batch would fit. A machine that does not tell passes.
 func fits(dev kernel.Device, what string, batch int, bytes int64) error {
+	return fitsFor(keyBatch, dev, what, batch, bytes)
+}
+
+func fitsFor(key string, dev kernel.Device, what string, n int, bytes int64) error {
 	available, known := availableMemory()
 	if d, ok := dev.(roomy); ok {
 		available, known = d.AvailableMemory()
@@ -46,8 +61,8 @@ func fits(dev kernel.Device, what string, batch int, bytes int64) error {
 		return nil
 	}
 	advice := "lower the model's size"
-	if most := int64(float64(batch) * 0.9 * float64(available) / float64(bytes)); most > 0 {
-		advice = fmt.Sprintf("training.batch_size %d would fit", most)
+	if most := int64(float64(n) * 0.9 * float64(available) / float64(bytes)); most > 0 {
+		advice = fmt.Sprintf("%s %d would fit", key, most)
 	}
 	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), dev.Name(), advice)
 }

@@ -59,13 +59,16 @@ func Run(ctx context.Context, o Options) (err error) {
 // Interrupted is the end of a run whose context ended. Its state is saved to the step, not to the epoch.
 type Interrupted struct {
 	Dir         string
-	Epoch       int // under way, from 1
+	Epoch       int // under way, from 1; 0 where a run has none
 	Step, Steps int // done, and in an epoch
 	Cause       error
 }
 
 // Error says how to go on.
 func (e *Interrupted) Error() string {
+	if e.Epoch == 0 {
+		return fmt.Sprintf("interrupted after iteration %d of %d; all is saved, continue with --resume %s", e.Step, e.Steps, e.Dir)
+	}
 	return fmt.Sprintf("interrupted in epoch %d after step %d of %d; all is saved, continue with --resume %s", e.Epoch, e.Step, e.Steps, e.Dir)
 }
 
@@ -75,7 +78,7 @@ func (e *Interrupted) Unwrap() error { return e.Cause }
 // NonFinite is the end of a run whose gradient was not finite. Checkpoints are of before.
 type NonFinite struct {
 	Dir   string
-	Epoch int
+	Epoch int    // 0 where a run has none
 	Step  int64  // of the whole run, from 1
 	Op    string // the first op whose result was not finite; "" if a replay found none
 }
@@ -85,6 +88,9 @@ func (e *NonFinite) Error() string {
 	op := e.Op
 	if op == "" {
 		op = "no op of a replay, so in their sum"
+	}
+	if e.Epoch == 0 {
+		return fmt.Sprintf("the gradient of iteration %d is not finite, first in %s; %s holds the last state before it: try a lower lr", e.Step, op, e.Dir)
 	}
 	return fmt.Sprintf("the gradient of step %d (epoch %d) is not finite, first in %s; %s holds the state before that epoch: try a lower training.learning_rate",
 		e.Step, e.Epoch, op, e.Dir)
@@ -152,7 +158,7 @@ func (r *run) start() (*checkpoint, error) {
 	cfg := r.Config
 	if r.Resume {
 		if _, err := os.Stat(r.Dir.Last()); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("run folder %s holds no %s: there is nothing to resume; start over with --force", r.Dir.Path(), lastName)
+			return nil, nothingToResume(r.Dir)
 		}
 		var err error
 		if ck, _, err = loadCheckpoint(r.Dir.Last(), cfg); err != nil {
@@ -164,7 +170,7 @@ func (r *run) start() (*checkpoint, error) {
 			return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 		}
 		if now, then := kindOf(r.Device.Name()), kindOf(ck.Device); now != then {
-			r.Listener.Note(fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", ck.Device))
+			r.Listener.Note(otherDevice(ck.Device))
 		}
 	}
 	own := *cfg
@@ -176,6 +182,14 @@ func (r *run) start() (*checkpoint, error) {
 	}
 	r.cfg = &own
 	return ck, nil
+}
+
+func nothingToResume(d *Dir) error {
+	return fmt.Errorf("run folder %s holds no %s: there is nothing to resume; start over with --force", d.Path(), lastName)
+}
+
+func otherDevice(name string) string {
+	return fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", name)
 }
 
 // Precision is what a device makes matrix products in: fp32 unless it says otherwise.
