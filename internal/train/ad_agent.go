@@ -1,0 +1,114 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+)
+
+// Agent is a trained in-context agent on a device.
+type Agent struct {
+	Config    *config.AD // what it was trained with
+	Room      darkroom.Room
+	Iteration int // updates done
+	dev       kernel.Device
+	model     *model.AD
+	store     kernel.Store
+}
+
+// ReadADConfig returns the settings that a checkpoint was trained with.
+func ReadADConfig(path string) (*config.AD, error) {
+	c, _, err := loadADCheckpoint(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Config, nil
+}
+
+// LoadAgent reads a checkpoint's agent onto a device.
+func LoadAgent(dev kernel.Device, path string) (*Agent, error) {
+	c, m, err := loadADCheckpoint(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := fits(dev, "the agent", 0, 4*int64(m.Layout().Len)); err != nil {
+		return nil, err
+	}
+	store, err := dev.NewStore(m.Layout(), false)
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{Config: c.Config, Room: c.Progress.Room, Iteration: c.Progress.Iteration, dev: dev, model: m, store: store}, store.WriteWeights(c.Weights)
+}
+
+// Parameters is the number of learned numbers.
+func (a *Agent) Parameters() int { return a.model.Layout().Count() }
+
+// Evaluate lets copies of the agent learn goals in their contexts.
+func (a *Agent) Evaluate(ctx context.Context, o ADEvalOptions) (*ADEvaluation, error) {
+	e, err := newADEvaluator(a.dev, a.Config, a.model, a.store, a.Room, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.run(ctx)
+	if err == nil {
+		out.Iteration = a.Iteration
+	}
+	return out, errors.Join(err, e.close())
+}
+
+// network is a thinker on a device: the model over one token a row, the past in caches.
+type network struct {
+	runner            kernel.Runner
+	index, at, logits *kernel.Tensor
+	hostIndex, hostAt []int32
+	hostLogits        []float32
+	// The same slices as the runner takes them: putting one into an interface anew would allocate at every token.
+	boxIndex, boxAt, boxLogits any
+}
+
+// thinkNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token, and a past that is read but not computed.
+const thinkNodes = 4
+
+// newNetwork compiles the model for agents on so many goals, `agents` on each, with contexts of that capacity.
+func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agents, capacity int) (*network, error) {
+	rows := goals * agents
+	p := plan.New("act", dev, rows, thinkNodes, m.Layout())
+	n := &network{index: p.RowInts("index", p.B(), 1, kernel.TokenFields), at: p.RowInts("at", p.B(), 1)}
+	n.logits = m.Step(p, n.index, n.at, capacity)
+	n.logits.Space = kernel.Batch // the host reads them
+	if err := fitsFor("eval_agents", dev, "an evaluation in context", agents, leastMemory(p.Program())); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.runner, err = p.Compile(dev, store); err != nil {
+		return nil, err
+	}
+	width := n.logits.Cols()
+	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*kernel.TokenFields), make([]int32, rows), make([]float32, rows*width)
+	n.boxIndex, n.boxAt, n.boxLogits = n.hostIndex, n.hostAt, n.hostLogits
+	return n, nil
+}
+
+func (n *network) buffers() (index, at []int32, logits []float32) {
+	return n.hostIndex, n.hostAt, n.hostLogits
+}
+
+func (n *network) think() error {
+	if err := n.runner.WriteBatch(n.index, n.boxIndex); err != nil {
+		return fmt.Errorf("feed the agents: %w", err)
+	}
+	if err := n.runner.WriteBatch(n.at, n.boxAt); err != nil {
+		return fmt.Errorf("feed the agents: %w", err)
+	}
+	if err := n.runner.Run(); err != nil {
+		return err
+	}
+	return n.runner.ReadBatch(n.logits, n.boxLogits)
+}

@@ -1,0 +1,237 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"haul/internal/config"
+	"haul/internal/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+)
+
+// ADEvalOptions say on which goals agents are put and for how long.
+type ADEvalOptions struct {
+	History     *darkroom.History // whose goals, split and learners' curves are taken
+	Goals       []int             // indices into the history's goals; nil: those held out
+	Agents      int               // on each goal; 0: eval_agents
+	Episodes    int               // 0: eval_episodes
+	Temperature *float64          // nil: eval_temperature; 0: the most likely action
+	Seed        *uint64           // nil: seed
+	Progress    func(done, of int)
+}
+
+// ADEvaluation is how agents fared in context.
+type ADEvaluation struct {
+	Iteration   int     `json:"iteration"` // updates behind the weights
+	Agents      int     `json:"agents_per_goal"`
+	Episodes    int     `json:"episodes"`
+	Horizon     int     `json:"horizon"`
+	Temperature float64 `json:"temperature"`
+	Seed        uint64  `json:"seed"`
+
+	Goals  []ADGoal  `json:"goals"`
+	Return []float64 `json:"return"` // by episode: mean over all agents
+	SE     []float64 `json:"return_se"`
+	// Source is the learners' mean return by episode on the same goals, as long as the histories are.
+	Source  []float64 `json:"source"`
+	Optimal float64   `json:"optimal"` // mean over the goals
+
+	First   float64 `json:"first"` // mean return of the first episode
+	Last    float64 `json:"last"`  // mean over the last ten episodes, or all where there are fewer
+	LastSE  float64 `json:"last_se"`
+	Share   float64 `json:"share_of_optimum"` // Last/Optimal
+	ShareSE float64 `json:"share_of_optimum_se"`
+
+	Regions ADRegions `json:"regions"`
+	Prunes  int64     `json:"prunes"`
+	Context int       `json:"context_tokens"` // that a context may hold
+
+	Runs           int64   `json:"runs"` // of the network, over all agents at once
+	Tokens         int64   `json:"tokens"`
+	Seconds        float64 `json:"seconds"`
+	StepsPerSecond float64 `json:"steps_per_second"` // of all environments
+	Memory         int64   `json:"memory_bytes"`
+
+	// FirstEpisode and LastEpisode are those of the first agent on the first goal.
+	FirstEpisode ADEpisode `json:"first_episode"`
+	LastEpisode  ADEpisode `json:"last_episode"`
+}
+
+// ADGoal is one goal's part.
+type ADGoal struct {
+	Goal    darkroom.Goal `json:"goal"`
+	Optimal float64       `json:"optimal"`
+	Return  []float64     `json:"return"` // by episode: mean over its agents
+	SE      []float64     `json:"return_se"`
+	Source  []float64     `json:"source"` // its learner's curve
+	Last    float64       `json:"last"`
+	Share   float64       `json:"share_of_optimum"`
+}
+
+// ADRegions are the lengths of regions that ended, in transitions.
+type ADRegions struct {
+	Ended    int64   `json:"ended"`
+	Forced   int64   `json:"forced"` // at compress_interval, whatever the agent said
+	Mean     float64 `json:"mean_length"`
+	SD       float64 `json:"sd_length"`
+	Shortest int     `json:"shortest"`
+	Longest  int     `json:"longest"`
+}
+
+// ADEpisode is one walk: the cells before each action, the actions and their rewards.
+type ADEpisode struct {
+	Goal   darkroom.Goal   `json:"goal"`
+	Steps  []darkroom.Step `json:"-"`
+	Return int             `json:"return"`
+}
+
+// lastEpisodes are those that a result is stated over.
+const lastEpisodes = 10
+
+// adEvaluator is a compiled evaluation, to be run again whenever the weights have changed.
+type adEvaluator struct {
+	o           ADEvalOptions
+	goals       []int
+	agents      int
+	seed        uint64
+	temperature float64
+	net         *network
+	crew        *crew
+}
+
+func newADEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, o ADEvalOptions) (*adEvaluator, error) {
+	if o.History == nil {
+		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
+	}
+	if err := o.History.Matches(room.Size, room.Horizon); err != nil {
+		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
+	}
+	e := &adEvaluator{o: o, goals: o.Goals, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
+	if e.goals == nil {
+		_, e.goals = o.History.Split()
+	}
+	if e.agents == 0 {
+		e.agents = c.EvalAgents
+	}
+	if o.Episodes == 0 {
+		o.Episodes = c.EvalEpisodes
+	}
+	if o.Seed != nil {
+		e.seed = *o.Seed
+	}
+	if o.Temperature != nil {
+		e.temperature = *o.Temperature
+	}
+	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(e.temperature >= 0) {
+		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
+			len(e.goals), e.agents, o.Episodes, e.temperature)
+	}
+	goals := make([]darkroom.Goal, len(e.goals))
+	for i, g := range e.goals {
+		if g < 0 || g >= len(o.History.Goals) {
+			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(o.History.Goals))
+		}
+		goals[i] = o.History.Goals[g]
+	}
+	rules, err := newContextRules(c, room.Horizon)
+	if err != nil {
+		return nil, err
+	}
+	if e.net, err = newNetwork(dev, m, store, len(goals), e.agents, rules.capacity); err != nil {
+		return nil, err
+	}
+	e.crew = newCrew(room, goals, e.agents, o.Episodes, &rules, e.net)
+	return e, nil
+}
+
+func (e *adEvaluator) close() error { return e.net.runner.Close() }
+
+// run lets the agents live from their beginning.
+func (e *adEvaluator) run(ctx context.Context) (*ADEvaluation, error) {
+	began := time.Now()
+	e.crew.reset(e.seed, e.temperature)
+	if err := e.crew.run(ctx, e.o.Progress); err != nil {
+		return nil, err
+	}
+	out := e.crew.results(e.o.History, e.goals, e.agents)
+	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
+	out.Seconds = time.Since(began).Seconds()
+	out.StepsPerSecond = float64(len(e.crew.agents)*e.crew.life()) / out.Seconds
+	return out, nil
+}
+
+// results sums up what the agents did. Standard errors are over agents, each a sample of its own.
+func (c *crew) results(h *darkroom.History, goals []int, each int) *ADEvaluation {
+	out := &ADEvaluation{Agents: each, Episodes: c.episodes, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
+	out.Return, out.SE = c.curve(0, len(c.agents))
+	last := min(lastEpisodes, c.episodes)
+	ends := make([]float64, len(c.agents))
+	for g, index := range goals {
+		goal := ADGoal{Goal: h.Goals[index], Optimal: c.room.Optimal(h.Goals[index]), Source: h.Curve(index)}
+		goal.Return, goal.SE = c.curve(g*each, each)
+		goal.Last, _ = MeanSE(goal.Return[c.episodes-last:])
+		goal.Share = shareOf(goal.Last, goal.Optimal)
+		out.Goals = append(out.Goals, goal)
+		out.Optimal += goal.Optimal / float64(len(goals))
+		if out.Source == nil {
+			out.Source = make([]float64, len(goal.Source))
+		}
+		for i, v := range goal.Source {
+			out.Source[i] += v / float64(len(goals))
+		}
+		for i := g * each; i < (g+1)*each; i++ {
+			sum := int32(0)
+			for _, v := range c.returns[(i+1)*c.episodes-last : (i+1)*c.episodes] {
+				sum += v
+			}
+			ends[i] = float64(sum) / float64(last)
+		}
+	}
+	out.First = out.Return[0]
+	out.Last, out.LastSE = MeanSE(ends)
+	out.Share, out.ShareSE = shareOf(out.Last, out.Optimal), shareOf(out.LastSE, out.Optimal)
+	for i := range c.agents {
+		out.Prunes += int64(c.agents[i].context.prunes)
+	}
+	out.Context = c.agents[0].context.rules.capacity
+	if s := &c.regions; s.count > 0 {
+		mean := float64(s.sum) / float64(s.count)
+		out.Regions = ADRegions{Ended: s.count, Forced: s.forced, Mean: mean, SD: math.Sqrt(max(0, float64(s.squares)/float64(s.count)-mean*mean)),
+			Shortest: s.shortest, Longest: s.longest}
+	}
+	out.FirstEpisode, out.LastEpisode = c.episode(c.first), c.episode(c.last)
+	return out
+}
+
+// shareOf is 0 where nothing can be had: a goal that no episode is long enough to reach.
+func shareOf(got, best float64) float64 {
+	if best == 0 {
+		return 0
+	}
+	return got / best
+}
+
+// curve is the mean return by episode over n agents from agent `first` on.
+func (c *crew) curve(first, n int) (mean, se []float64) {
+	mean, se = make([]float64, c.episodes), make([]float64, c.episodes)
+	at := make([]float64, n)
+	for e := range mean {
+		for i := range at {
+			at[i] = float64(c.returns[(first+i)*c.episodes+e])
+		}
+		mean[e], se[e] = MeanSE(at)
+	}
+	return mean, se
+}
+
+func (c *crew) episode(steps []darkroom.Step) ADEpisode {
+	out := ADEpisode{Goal: c.agents[0].goal, Steps: append([]darkroom.Step(nil), steps...)}
+	for _, s := range steps {
+		out.Return += int(s.Reward())
+	}
+	return out
+}
