@@ -6,10 +6,107 @@ import (
 	"haul/internal/kernel"
 )
 
+// Limits of src/half_attention.cu.
+const (
+	halfHeadMost   = 64 // columns of a head
+	halfGroup      = 32 // keys taken at a time by the gradient
+	halfHeads      = 4  // heads of a block, and its warps
+	halfMostShared = 64 << 10
+)
+
+// halfHead is what the kernels of src/half_attention*.cu make of a head: sizes are theirs.
+type halfHead struct {
+	t, heads, hd int
+	rows         int // tokens in whole tiles
+	wide         int // columns of a row in shared memory
+}
+
+func newHalfHead(op kernel.Op, t, d, heads int) (halfHead, error) {
+	s := halfHead{t: t, heads: heads, hd: d / heads, rows: 16 * ceil(t, 16), wide: 16}
+	if s.hd%8 != 0 || s.hd > halfHeadMost {
+		return s, fmt.Errorf("%s: heads of %d columns; in bf16 the GPU takes multiples of 8 up to %d (train in tf32 or fp32)", op.Kind(), s.hd, halfHeadMost)
+	}
+	for s.wide < s.hd {
+		s.wide *= 2
+	}
+	return s, nil
+}
+
+// name is the kernel for this width, with or without dropout.
+func (s halfHead) name(kernel string, drop kernel.Drop) string {
+	if drop.Threshold() != 0 {
+		kernel += "_drop"
+	}
+	return fmt.Sprintf("%s_%d", kernel, s.wide)
+}
+
+// shared is what a forward block of so many heads needs, sharedGrad a backward one, in bytes.
+func (s halfHead) shared(heads int) int { return 2 * s.wide * (2*heads*s.rows + 16) }
+
+func (s halfHead) sharedGrad() int {
+	n := 4*s.rows*s.wide + 4*halfGroup*s.wide + 12*s.rows + 8*halfGroup*s.wide
+	if s.wide < halfHeadMost {
+		n += 4 * s.rows * s.wide
+	}
+	return n
+}
+
+// split says how many heads a forward block has: as many as leave room for a few blocks on a multiprocessor. Its warps share them out.
+func (s halfHead) split() int {
+	each := halfHeads
+	for each > 1 && (s.heads%each != 0 || s.shared(each) > halfMostShared) {
+		each /= 2
+	}
+	return each
+}
+
+// compactAll fails unless an op's tensors are all held in bf16 and dense.
+func (b *binder) compactAll(op kernel.Op, ts ...*kernel.Tensor) error {
+	for _, t := range ts {
+		if !b.compact(t) {
+			return fmt.Errorf("%s: %v is in fp32, others in bf16", op.Kind(), t)
+		}
+	}
+	return dense(op, ts...)
+}
+
+// roomy fails where a block's shared memory is more than a card has.
+func (s halfHead) roomy(op kernel.Op, shared, most int) error {
+	if shared > most {
+		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d", op.Kind(), s.t, shared, most)
+	}
+	return nil
+}
+
 func (b *binder) halfCausal(o *kernel.CausalAttention) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	if err := b.compactAll(o, o.Y, o.QKV); err != nil {
+		return nil, err
+	}
+	batch, t, d := o.Dims()
+	s, err := newHalfHead(o, t, d, o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	each := s.split()
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.dropArgs(o.Drop)...)
+	return []launch{{module: "half_attention", kernel: s.name("half_attention", o.Drop), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * halfHeads, 1, 1},
+		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.roomy(o, s.shared(each), b.maxShared)
 }
 
 func (b *binder) halfCausalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	if err := b.compactAll(o, o.DQKV, o.DY, o.Y, o.QKV); err != nil {
+		return nil, err
+	}
+	batch, t, d := o.Dims()
+	s, err := newHalfHead(o, t, d, o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	var sums uint64 // of the queries' gradients, where they do not fit shared memory
+	if s.wide == halfHeadMost {
+		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
+	}
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First), sums}, b.dropArgs(o.Drop)...)
+	return []launch{{module: "half_attention_grad", kernel: s.name("half_attention_grad", o.Drop), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
+		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.roomy(o, s.sharedGrad(), b.maxShared)
 }

@@ -6,14 +6,79 @@ import (
 	"haul/internal/kernel"
 )
 
+// Limits of src/half_rows.cu.
+const (
+	halfRowMost    = 512 // columns of a row that a warp normalises
+	halfNormRows   = 4   // rows a warp has at once, where they are short
+	halfNormBlocks = 3   // blocks of the gradient that a multiprocessor runs at once
+)
+
+// halfWidth is the suffix of the kernel that normalises rows of d elements, and how many rows its warps take.
+func halfWidth(op kernel.Op, d int) (string, int, error) {
+	switch {
+	case d%4 != 0 || d > halfRowMost:
+		return "", 0, fmt.Errorf("%s: rows of %d columns; in bf16 the GPU takes multiples of 4 up to %d (train in tf32 or fp32)", op.Kind(), d, halfRowMost)
+	case d <= 128:
+		return "128", halfNormRows, nil
+	}
+	return "512", 1, nil
+}
+
+// mixed fails unless `half` is in bf16 and the stream in fp32.
+func (b *binder) mixed(op kernel.Op, half *kernel.Tensor, stream ...*kernel.Tensor) error {
+	if !b.compact(half) {
+		return fmt.Errorf("%s: %v is in fp32, others in bf16", op.Kind(), half)
+	}
+	for _, t := range stream {
+		if b.compact(t) {
+			return fmt.Errorf("%s: %v is in bf16, the residual stream is fp32", op.Kind(), t)
+		}
+	}
+	return dense(op, append(stream, half)...)
+}
+
 func (b *binder) halfNorm(o *kernel.Norm) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	if err := b.mixed(o, o.Y, o.X); err != nil {
+		return nil, err
+	}
+	rows, d := o.X.Rows(), o.X.Cols()
+	width, each, err := halfWidth(o, d)
+	if err != nil {
+		return nil, err
+	}
+	return []launch{{module: "half_rows", kernel: "half_norm_" + width, grid: dim3{ceil(rows, each*normWarps), 1, 1}, block: dim3{32 * normWarps, 1, 1},
+		args: []any{b.addr(o.Y), b.addr(o.Mean), b.addr(o.Rstd), b.addr(o.X), b.addr(o.Gamma), b.addr(o.Beta), i32(rows), i32(d), float32(kernel.NormEps)}}}, nil
 }
 
 func (b *binder) halfNormGrad(o *kernel.NormGrad) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	if err := b.mixed(o, o.DY, o.DX, o.X); err != nil {
+		return nil, err
+	}
+	rows, d := o.X.Rows(), o.X.Cols()
+	width, _, err := halfWidth(o, d)
+	if err != nil {
+		return nil, err
+	}
+	chunk := ceil(rows, b.lanes)
+	blocks := max(1, min(halfNormBlocks*b.sms/b.lanes, ceil(chunk, normWarps))) // of a lane; no warp without a row
+	addGamma, addBeta := b.adds(o.DGamma), b.adds(o.DBeta)
+	return []launch{{module: "half_rows", kernel: "half_norm_grad_" + width, grid: dim3{blocks * b.lanes, 1, 1}, block: dim3{32 * normWarps, 1, 1},
+		args: []any{b.addr(o.DX), b.addr(o.DGamma), b.addr(o.DBeta), b.addr(o.DY), b.addr(o.X), b.addr(o.Mean), b.addr(o.Rstd), b.addr(o.Gamma),
+			b.scratch(4 * 2 * d * blocks * b.lanes), b.scratch(4 * b.lanes), i32(rows), i32(d), i32(chunk), i32(ceil(chunk, blocks)), i32(blocks), i32(b.laneSize),
+			flag(o.Accumulate), addGamma, addBeta}}}, nil
 }
 
+// halfDropout is the gradient of a dropped branch: from the stream in fp32 to what the products read.
 func (b *binder) halfDropout(o *kernel.Dropout) ([]launch, error) {
-	return nil, fmt.Errorf("%s has no bf16 form yet", o.Kind())
+	rows, d := o.X.Rows(), o.X.Cols()
+	switch {
+	case o.Residual != nil:
+		return nil, fmt.Errorf("%s: a sum with %v cannot be held in bf16", o.Kind(), o.Residual)
+	case d%8 != 0:
+		return nil, fmt.Errorf("%s: rows of %d columns; in bf16 the GPU takes multiples of 8 (train in tf32 or fp32)", o.Kind(), d)
+	}
+	const threads = 256
+	args := append([]any{b.addr(o.Y), b.addr(o.X)}, b.dropArgs(o.Drop)...)
+	return []launch{{module: "half_rows", kernel: "half_dropout", grid: dim3{ceil(4*rows*ceil(d, 32), threads), 1, 1}, block: dim3{threads, 1, 1},
+		args: append(args, i32(rows), i32(o.Nodes), i32(d))}}, b.mixed(o, o.Y, o.X)
 }

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+func halfTensor(compact bool, shape ...int) *kernel.Tensor {
+	return &kernel.Tensor{Name: "t", Shape: shape, Stride: shape[len(shape)-1], Compact: compact}
+}
+
+// TestHalfLaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take what is passed and fit a multiprocessor.
+func TestHalfLaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, s := range []struct {
+		b, t, heads, hd int
+		rate            float32
+	}{
+		{1024, 164, 8, 16, 0.1}, {1024, 164, 8, 16, 0}, {1, 1, 1, 8, 0.5}, {3, 80, 3, 24, 0.1}, {2, 512, 16, 32, 0.1}, {2, 512, 2, 64, 0}, {2, 512, 8, 64, 0.1}, {5, 33, 6, 40, 0.1},
+	} {
+		t.Run(fmt.Sprintf("B=%d,T=%d,H=%d,hd=%d,drop=%g", s.b, s.t, s.heads, s.hd, s.rate), func(t *testing.T) {
+			d, rows := s.heads*s.hd, s.b*s.t
+			x, y, qkv, sums := halfTensor(false, s.b, s.t, d), halfTensor(true, s.b, s.t, d), halfTensor(true, s.b, s.t, 3*d), halfTensor(false, s.b, s.heads, s.t)
+			stats, first, weight := halfTensor(false, rows), halfTensor(false, s.b, s.t), halfTensor(false, d)
+			drop := kernel.Drop{Rate: s.rate, Site: 3, Nodes: s.t}
+			b := halfBinder()
+			for _, op := range []kernel.Op{
+				&kernel.CausalAttention{Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
+				&kernel.CausalAttentionGrad{DQKV: qkv, DY: y, Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
+				&kernel.Norm{Y: y, Mean: stats, Rstd: stats, X: x, Gamma: weight, Beta: weight},
+				&kernel.NormGrad{DX: x, DGamma: weight, DBeta: weight, DY: y, X: x, Mean: stats, Rstd: stats, Gamma: weight, Accumulate: true},
+				&kernel.Dropout{Y: y, X: x, Drop: drop},
+			} {
+				ls, err := b.bindHalf(op)
+				if d > halfRowMost && strings.HasPrefix(op.Kind(), "norm") {
+					if err == nil {
+						t.Errorf("%s: rows of %d columns bound", op.Kind(), d)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", op.Kind(), err)
+				}
+				for _, l := range ls {
+					checkLaunch(t, kernels, l)
+				}
+			}
+		})
+	}
+}
+
+// TestHalfRefuses: one line where a shape or a mixture of precisions has no kernel.
+func TestHalfRefuses(t *testing.T) {
+	attention := func(d, heads, tokens int, compact bool) kernel.Op {
+		return &kernel.CausalAttention{Y: halfTensor(compact, 2, tokens, d), LogSum: halfTensor(false, 2, heads, tokens), QKV: halfTensor(true, 2, tokens, 3*d),
+			First: halfTensor(false, 2, tokens), Heads: heads}
+	}
+	for _, c := range []struct {
+		op   kernel.Op
+		want string
+	}{
+		{attention(24, 2, 9, true), "heads of 12 columns"},
+		{attention(256, 2, 9, true), "heads of 128 columns"},
+		{attention(16, 1, 9, false), "is in fp32"},
+		{attention(64, 1, 4096, true), "too long for this card"},
+		{&kernel.Norm{Y: halfTensor(true, 4, 6), X: halfTensor(false, 4, 6)}, "rows of 6 columns"},
+		{&kernel.Norm{Y: halfTensor(true, 4, 8), X: halfTensor(true, 4, 8)}, "residual stream"},
+		{&kernel.Dropout{Y: halfTensor(true, 4, 8), X: halfTensor(false, 4, 8), Residual: halfTensor(false, 4, 8)}, "cannot be held in bf16"},
+	} {
+		if _, err := halfBinder().bindHalf(c.op); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.op.Kind(), err, c.want)
+		}
+	}
+}
+
+// TestHalfBoundsMatchSource compares the limits of the binders with those that the kernels are built for.
+func TestHalfBoundsMatchSource(t *testing.T) {
+	for _, c := range []struct {
+		file, pattern string
+		want          int
+	}{
+		{"half_attention.cu", `maxWarps = (\d+)`, halfHeads}, {"half_attention_grad.cu", `group = (\d+)`, halfGroup}, {"half_rows.cu", `warps = (\d+)`, normWarps},
+		{"half_rows.cu", `norm_rows<1, (\d+)>\(`, halfNormRows}, {"half_rows.cu", `half_norm_grad_128, 1, 2, (\d+)`, halfNormBlocks},
+	} {
+		source, err := os.ReadFile("src/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(c.pattern).FindSubmatch(source)
+		if m == nil {
+			t.Errorf("%s has no %s", c.file, c.pattern)
+			continue
+		}
+		if got, _ := strconv.Atoi(string(m[1])); got != c.want {
+			t.Errorf("%s: %s is %d, the binder has %d", c.file, c.pattern, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Causal attention over bf16, a warp or a few a head, `each` heads of an instance in a block. The loops it computes are those of
+// kernel.CausalAttention.
+//
+// What a reader could break: a warp takes 16 queries at a time and goes over blocks of 32 keys from their own backwards, so that the first
+// block gives every row a finite largest score. Products are relative to a score that need only be within `slack` of the largest so far:
+// then no sum overflows, and the rows are hardly ever rescaled. Queries past the end repeat the last one and are not written. Keys past
+// the end of a head's rows are whatever follows them: finite numbers, whose probability is 0; hence the zeros after the last head.
+#include "half_attention.cuh"
+
+constexpr int maxWarps = 4;
+constexpr float slack = 8; // powers of two
+
+// Shared: for each head k and v [rows][HD] | 16 rows of zeros. rows is tokens in whole sixteens.
+template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Half *qkv, int tokens, int rows, int d, int hd, int each) {
+  constexpr int across = HD / 8;
+  const int pieces = 2 * each * across, p = threadIdx_x % pieces, step = blockDim_x / pieces;
+  const int value = p / (each * across), h = p / across % each, c = p % across;
+  const bool inside = 8 * c < hd;
+  const Half *from = qkv + (1 + value) * d + h * hd + 8 * c;
+  const u32 to = at + 2 * (2 * h + value) * rows * HD;
+#pragma unroll 4
+  for (int j = threadIdx_x / pieces; j < rows; j += step) {
+    bool valid = inside && j < tokens;
+    copy16(to + 2 * piece<HD>(j, c), valid ? from + (long)j * 3 * d : qkv, valid);
+  }
+  for (int e = threadIdx_x; e < 2 * HD; e += blockDim_x) copy16(at + 4 * each * rows * HD + 16 * e, qkv, false);
+  commit_copies();
+}
+
+__device__ __forceinline__ float quad_max(float v) {
+  v = larger(v, shfl_xor(v, 1));
+  return larger(v, shfl_xor(v, 2));
+}
+__device__ __forceinline__ float quad_sum(float v) {
+  v += shfl_xor(v, 1);
+  return v + shfl_xor(v, 2);
+}
+
+template <int HD, bool DROP>
+__device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, const Drop &mask, int tokens, int heads,
+                                       int hd, int each, float scale) {
+  extern __shared__ float smem[] __attribute__((aligned(16)));
+  constexpr int K = HD / 16;
+  const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, share = blockDim_x / 32 / each, warp = threadIdx_x / 32;
+  const int blocks = heads / each, b = blockIdx_x / blocks, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
+  const int rows = (tokens + 15) & ~15, d = heads * hd, groups = (tokens + 31) / 32;
+  const u32 at = shared_at(smem);
+  qkv += (long)b * tokens * 3 * d;
+  bring_keys<HD>(at, qkv + head0 * hd, tokens, rows, d, hd, each);
+  first += (long)b * tokens;
+  const u64 instance = DROP ? state->instances + b : 0;
+  const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
+  const float unit2 = scale * LOG2E, far = slack / unit2;
+  wait_copies<0>();
+  sync();
+#pragma unroll 1
+  for (int r = rows / 16 - 1 - warp % share; r >= 0; r -= share) {
+    int i[2], from[2];
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+      int row = 16 * r + g + 8 * x;
+      i[x] = row < tokens ? row : tokens - 1;
+      from[x] = first[i[x]];
+    }
+    u32 q[K][4];
+#pragma unroll
+    for (int k = 0; k < K; k++)
+#pragma unroll
+      for (int x = 0; x < 4; x++) {
+        int c = 16 * k + 8 * (x / 2) + 2 * t;
+        q[k][x] = c < hd ? *(const u32 *)(qkv + (long)i[x % 2] * 3 * d + head * hd + c) : 0;
+      }
+    const int lowest = shfl(from[0], 0) / 32, highest = shfl(from[1], 31);
+    float o[2 * K][4] = {}, top[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
+#pragma unroll 1
+    for (int J = r / 2; J >= lowest; J--) {
+      Words words, words8;
+      if (DROP) words = drop_words(mask, instance, head * tokens + 16 * r + g, groups, J, t), words8 = drop_words(mask, instance, head * tokens + 16 * r + g + 8, groups, J, t);
+      float s[4][4] = {};
+#pragma unroll
+      for (int a = 0; a < 2; a++)
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+          u32 m[4];
+          keys.right(m, 32 * J + 16 * a, k);
+          multiply(s[2 * a], q[k], m[0], m[1]);
+          multiply(s[2 * a + 1], q[k], m[2], m[3]);
+        }
+      if (J == r / 2 || 32 * J < highest) {
+        const int j = opaque(32 * J + 2 * t);
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+#pragma unroll
+          for (int e = 0; e < 4; e++)
+            if (8 * n + e % 2 > i[e / 2] - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = -__builtin_inff();
+      }
+      float most[2] = {s[0][0], s[0][2]};
+#pragma unroll
+      for (int n = 0; n < 4; n++) {
+        most[0] = larger(most[0], larger(s[n][0], s[n][1]));
+        most[1] = larger(most[1], larger(s[n][2], s[n][3]));
+      }
+      if (ballot(most[0] > top[0] + far || most[1] > top[1] + far))
+#pragma unroll
+        for (int x = 0; x < 2; x++) {
+          float next = larger(top[x], quad_max(most[x])), shrink = ex2((top[x] - next) * unit2);
+          top[x] = next;
+          sum[x] *= shrink;
+#pragma unroll
+          for (int n = 0; n < 2 * K; n++) o[n][2 * x] *= shrink, o[n][2 * x + 1] *= shrink;
+        }
+#pragma unroll
+      for (int n = 0; n < 4; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          s[n][e] = ex2(s[n][e] * unit2 - top[e / 2] * unit2);
+          sum[e / 2] += s[n][e];
+        }
+      if (DROP) drop(s, s, words, words8, mask.threshold << 16);
+#pragma unroll
+      for (int a = 0; a < 2; a++) {
+        u32 p[4];
+        left(p, s, a);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+          u32 m[4];
+          values.turned(m, 32 * J + 16 * a, k);
+          multiply(o[2 * k], p, m[0], m[1]);
+          multiply(o[2 * k + 1], p, m[2], m[3]);
+        }
+      }
+    }
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+      int row = 16 * r + g + 8 * x;
+      float whole = quad_sum(sum[x]), inverse = mask.scale * rcp(whole);
+      if (row >= tokens) continue;
+      if (t == 0) logSum[((long)b * heads + head) * tokens + row] = top[x] * scale + lg2(whole) * LN2;
+#pragma unroll
+      for (int n = 0; n < 2 * K; n++)
+        if (8 * n < hd) *(u32 *)(y + ((long)b * tokens + row) * d + head * hd + 8 * n + 2 * t) = bf16x2(o[n][2 * x] * inverse, o[n][2 * x + 1] * inverse);
+    }
+  }
+}
+
+// LEAST blocks on a multiprocessor bound the registers.
+#define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, u64 seed, u32 site, \
+                                                      u32 threshold, float kept, int tokens, int heads, int hd, int each, float scale) {             \
+    attend<HD, DROP>(y, logSum, qkv, first, state, Drop{seed, site, threshold, kept}, tokens, heads, hd, each, scale);                             \
+  }
+ATTEND(half_attention_16, 16, false, 5)
+ATTEND(half_attention_32, 32, false, 4)
+ATTEND(half_attention_64, 64, false, 3)
+ATTEND(half_attention_drop_16, 16, true, 5)
+ATTEND(half_attention_drop_32, 32, true, 4)
+ATTEND(half_attention_drop_64, 64, true, 3)
