@@ -15,15 +15,15 @@ import (
 	"haul/internal/safetensors"
 )
 
-// fixture is what scripts/parity.py wrote: the same model in PyTorch, computed in float64 from these float32 inputs.
+// fixture is what scripts/parity.py or scripts/ad_parity.py wrote: the same model in PyTorch, computed in float64 from these float32 inputs.
 type fixture struct {
 	*safetensors.File
 	t testing.TB
 }
 
-func loadFixture(t testing.TB) fixture {
+func loadFixture(t testing.TB, name string) fixture {
 	t.Helper()
-	f, err := safetensors.Load("testdata/parity.safetensors")
+	f, err := safetensors.Load("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,20 +140,27 @@ const (
 	toleranceGradient = 5e-5
 )
 
-// The whole model on replayed actions, every result and every gradient by name, on every instruction set.
-func TestParityWithPyTorch(t *testing.T) {
-	f := loadFixture(t)
+// parityDevices are the reference, and the CPU with every instruction set and shards of several sizes.
+func parityDevices() map[string]func() (kernel.Device, error) {
 	devices := map[string]func() (kernel.Device, error){
-		"reference float64": func() (kernel.Device, error) { return reference.New[float64](2), nil },
+		exactDevice: func() (kernel.Device, error) { return reference.New[float64](2), nil },
 	}
 	for _, set := range cpu.Sets() {
-		for _, rows := range []int{16, 32, 1000} { // shards of 2, of 4 and a rest of 2, and one of all
+		for _, rows := range []int{16, 32, 1000} { // of GT's instances: shards of 2, of 4 and a rest of 2, and one of all
 			devices[fmt.Sprintf("%s, shards of %d rows", set, rows)] = func() (kernel.Device, error) {
 				return cpu.Open(cpu.Options{Set: set, Workers: 2, ShardRows: rows})
 			}
 		}
 	}
-	for name, open := range devices {
+	return devices
+}
+
+const exactDevice = "reference float64"
+
+// The whole model on replayed actions, every result and every gradient by name, on every instruction set.
+func TestParityWithPyTorch(t *testing.T) {
+	f := loadFixture(t, "parity.safetensors")
+	for name, open := range parityDevices() {
 		t.Run(name, func(t *testing.T) {
 			dev, err := open()
 			if err != nil {
@@ -161,7 +168,7 @@ func TestParityWithPyTorch(t *testing.T) {
 			}
 			defer dev.Close()
 			result, gradient := toleranceResult, toleranceGradient
-			if name == "reference float64" {
+			if name == exactDevice {
 				result, gradient = toleranceExact, toleranceExact
 			}
 			for _, c := range []struct {

@@ -1,0 +1,79 @@
+"""The in-context agent of internal/model/ad.go in plain PyTorch, under Haul's own parameter names.
+
+What a reader could break: the names. `parameters` lists the module's parameters as a checkpoint names them; `of` reads one.
+
+A token is the sum of its fields' embeddings, an index of -1 adding nothing; layers are pre-norm, GELU in its tanh form; token i looks at
+those from `first[i]`, where its sequence begins, to itself.
+"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+FIELDS = ("x", "y", "action", "reward", "kind", "position")  # "type" in Haul: here the name is taken
+TYPES = 3  # transition, <compress>, </compress>
+
+
+class Layer(nn.Module):
+    def __init__(self, d, heads, feed):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d, bias=False)
+        self.out = nn.Linear(d, d)
+        self.up, self.down = nn.Linear(d, feed), nn.Linear(feed, d)
+
+    def forward(self, x, mask):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class AD(nn.Module):
+    def __init__(self, d, heads, layers, feed, positions, size, actions):
+        super().__init__()
+        rows = (size, size, actions, 2, TYPES, positions)
+        self.actions = actions
+        self.embed = nn.ModuleDict({name: nn.Embedding(n, d) for name, n in zip(FIELDS, rows)})
+        self.layers = nn.ModuleList(Layer(d, heads, feed) for _ in range(layers))
+        self.norm = nn.LayerNorm(d)
+        self.head = nn.Linear(d, actions + TYPES)
+
+    def forward(self, index, first):
+        """index [B,T,6], first [B,T]; logits [B,T,actions+3]."""
+        at = torch.arange(index.shape[1], device=index.device)
+        mask = (at <= at[:, None]) & (at >= first[..., None])
+        x = sum(self.embed[name](index[..., f].clamp(min=0)) * (index[..., f, None] >= 0) for f, name in enumerate(FIELDS))
+        for layer in self.layers:
+            x = layer(x, mask[:, None])
+        return self.head(self.norm(x))
+
+    def losses(self, logits, labels, smoothing=0.0):
+        """Each head's loss summed over the tokens of each row that have a label, [B,2]."""
+        b, t, _ = logits.shape
+        out = []
+        for g, z in enumerate(logits.split([self.actions, TYPES], -1)):
+            each = F.cross_entropy(z.reshape(b * t, -1), labels[..., g].reshape(-1).long(), ignore_index=-1, label_smoothing=smoothing, reduction="none")
+            out.append(each.view(b, t).sum(1))
+        return torch.stack(out, 1)
+
+
+def parameters(model):
+    """Haul's name -> parameter."""
+    return {k.replace("embed.kind.", "embed.type."): p for k, p in model.named_parameters()}
+
+
+def of(tensors, heads):
+    """The model whose shape the tensors have, with their values."""
+    d = tensors["norm.weight"].shape[0]
+    layers = sum(name.endswith(".norm1.weight") for name in tensors)
+    m = AD(d, heads, layers, tensors["layers.0.up.weight"].shape[0], tensors["embed.position.weight"].shape[0],
+           tensors["embed.x.weight"].shape[0], tensors["embed.action.weight"].shape[0])
+    own = parameters(m)
+    assert set(own) <= set(tensors), f"no value for {sorted(set(own) - set(tensors))}"
+    with torch.no_grad():
+        for name, p in own.items():
+            p.copy_(tensors[name])
+    return m
