@@ -15,15 +15,18 @@ import (
 	"haul/internal/train"
 )
 
-// column is a column of the history: its name, and the field of a report that it holds.
-type column struct {
+// column is a column of a history whose rows are T: its name, and the field of a row that it holds.
+type column[T any] struct {
 	name  string
-	field func(*train.EpochReport) any // a pointer to the field
+	field func(*T) any // a pointer to the field
 }
 
-// columns are the history's: the first ten as the original PyTorch program names them, then Haul's own. Costs are per
+// table is a history's columns; its first counts what the rows are in order of.
+type table[T any] []column[T]
+
+// epochs is the history of a routing run: the first ten columns as the original PyTorch program names them, then Haul's own. Costs are per
 // customer by the mean that mean_type names; time_per_epoch is generation and steps, without validation and baseline.
-var columns = []column{
+var epochs = table[train.EpochReport]{
 	{"epoch", func(r *train.EpochReport) any { return &r.Epoch }},
 	{"train_loss", func(r *train.EpochReport) any { return &r.TrainLoss }},
 	{"train_cost_arithmetic", func(r *train.EpochReport) any { return &r.TrainCPC }},
@@ -58,19 +61,19 @@ var columns = []column{
 	{"allocations", func(r *train.EpochReport) any { return &r.Allocations }},
 }
 
-func header() []string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.name
+func (c table[T]) header() []string {
+	names := make([]string, len(c))
+	for i := range c {
+		names[i] = c[i].name
 	}
 	return names
 }
 
-// cells writes a report with as many digits as bring every number back.
-func cells(r *train.EpochReport) []string {
-	out := make([]string, len(columns))
-	for i, c := range columns {
-		switch v := c.field(r).(type) {
+// cells writes a row with as many digits as bring every number back.
+func (c table[T]) cells(r *T) []string {
+	out := make([]string, len(c))
+	for i := range c {
+		switch v := c[i].field(r).(type) {
 		case *int:
 			out[i] = strconv.Itoa(*v)
 		case *int64:
@@ -91,13 +94,12 @@ func cells(r *train.EpochReport) []string {
 }
 
 // parse reads what cells wrote.
-func parse(text []string) (r train.EpochReport, err error) {
-	if len(text) != len(columns) {
-		return r, fmt.Errorf("%d cells, want %d", len(text), len(columns))
+func (c table[T]) parse(text []string) (r T, err error) {
+	if len(text) != len(c) {
+		return r, fmt.Errorf("%d cells, want %d", len(text), len(c))
 	}
-	for i, c := range columns {
-		s := text[i]
-		switch v := c.field(&r).(type) {
+	for i, s := range text {
+		switch v := c[i].field(&r).(type) {
 		case *int:
 			*v, err = strconv.Atoi(s)
 		case *int64:
@@ -115,7 +117,7 @@ func parse(text []string) (r train.EpochReport, err error) {
 			*v = s
 		}
 		if err != nil {
-			return r, fmt.Errorf("%s: %w", c.name, err)
+			return r, fmt.Errorf("%s: %w", c[i].name, err)
 		}
 	}
 	return r, nil
@@ -128,22 +130,22 @@ func encode(rows ...[]string) []byte {
 	return []byte(b.String())
 }
 
-// openHistory opens the CSV file and returns the rows it keeps: of a run that is not resumed none, of a resumed one those
-// up to `done` epochs. Rows past that belong to a history that did not happen, and a torn row ends what is believed.
-func openHistory(path string, done int) (*appendFile, []train.EpochReport, error) {
+// open opens the CSV file and returns the rows it keeps: of a run that is not resumed none, of a resumed one those
+// whose first column is at most `done`. Rows past that belong to a history that did not happen, and a torn row ends what is believed.
+func (c table[T]) open(path string, done int) (*appendFile, []T, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, nil, err
 	}
-	var rows []train.EpochReport
+	var rows []T
 	if done > 0 {
 		var err error
-		if rows, err = readHistory(path, done); err != nil {
+		if rows, err = c.read(path, done); err != nil {
 			return nil, nil, err
 		}
 	}
-	text := [][]string{header()}
+	text := [][]string{c.header()}
 	for i := range rows {
-		text = append(text, cells(&rows[i]))
+		text = append(text, c.cells(&rows[i]))
 	}
 	// Through another file: a full disk must not cost the rows that were there.
 	temp := path + ".tmp"
@@ -157,7 +159,7 @@ func openHistory(path string, done int) (*appendFile, []train.EpochReport, error
 	return f, rows, err
 }
 
-func readHistory(path string, done int) ([]train.EpochReport, error) {
+func (c table[T]) read(path string, done int) ([]T, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -168,17 +170,17 @@ func readHistory(path string, done int) ([]train.EpochReport, error) {
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.FieldsPerRecord = -1
-	if names, err := r.Read(); err != nil || !slices.Equal(names, header()) {
+	if names, err := r.Read(); err != nil || !slices.Equal(names, c.header()) {
 		return nil, fmt.Errorf("%s is no history of this version: its columns differ; move it away", path)
 	}
-	var rows []train.EpochReport
+	var rows []T
 	for {
 		text, err := r.Read()
 		if err == io.EOF {
 			return rows, nil
 		}
-		row, bad := parse(text)
-		if err != nil || bad != nil || row.Epoch > done {
+		row, bad := c.parse(text)
+		if err != nil || bad != nil || *c[0].field(&row).(*int) > done {
 			return rows, nil
 		}
 		rows = append(rows, row)

@@ -14,7 +14,7 @@ import (
 
 func TestHistoryBeginsWithTheOriginalColumns(t *testing.T) {
 	want := "epoch,train_loss,train_cost_arithmetic,val_cost_arithmetic,learning_rate,temperature,time_per_epoch,baseline_type,baseline_value,mean_type,"
-	if got := strings.Join(header(), ","); !strings.HasPrefix(got, want) {
+	if got := strings.Join(epochs.header(), ","); !strings.HasPrefix(got, want) {
 		t.Errorf("columns are %s", got)
 	}
 }
@@ -23,7 +23,7 @@ func TestHistoryBeginsWithTheOriginalColumns(t *testing.T) {
 func anyReport(t *rapid.T) train.EpochReport {
 	var r train.EpochReport
 	number := rapid.Float64Range(-1e12, 1e12)
-	for _, c := range columns {
+	for _, c := range epochs {
 		switch v := c.field(&r).(type) {
 		case *int:
 			*v = rapid.IntRange(1, 1e6).Draw(t, c.name)
@@ -50,7 +50,7 @@ func anyReport(t *rapid.T) train.EpochReport {
 func TestCellsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyReport(t)
-		got, err := parse(cells(&want))
+		got, err := epochs.parse(epochs.cells(&want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,10 +67,10 @@ func reportOf(epoch int) train.EpochReport {
 }
 
 func TestResumeCutsTheHistory(t *testing.T) {
-	whole := encode(header())
+	whole := encode(epochs.header())
 	for e := 1; e <= 4; e++ {
 		r := reportOf(e)
-		whole = append(whole, encode(cells(&r))...)
+		whole = append(whole, encode(epochs.cells(&r))...)
 	}
 	third := len(whole) - 40 // inside the fourth row
 	for _, c := range []struct {
@@ -93,12 +93,12 @@ func TestResumeCutsTheHistory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f, rows, err := openHistory(path, c.done)
+			f, rows, err := epochs.open(path, c.done)
 			if err != nil {
 				t.Fatal(err)
 			}
 			next := reportOf(c.want + 1)
-			if err := f.add(encode(cells(&next))); err != nil {
+			if err := f.add(encode(epochs.cells(&next))); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.close(); err != nil {
@@ -107,7 +107,7 @@ func TestResumeCutsTheHistory(t *testing.T) {
 			if len(rows) != c.want {
 				t.Errorf("%d rows are kept, want %d", len(rows), c.want)
 			}
-			again, err := readHistory(path, 100)
+			again, err := epochs.read(path, 100)
 			if err != nil || len(again) != c.want+1 || again[c.want].Epoch != c.want+1 {
 				t.Errorf("%d rows in the file, %v", len(again), err)
 			}
@@ -121,7 +121,7 @@ func TestForeignHistoryIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openHistory(path, 3); err == nil || !strings.Contains(err.Error(), "columns differ") {
+	if _, _, err := epochs.open(path, 3); err == nil || !strings.Contains(err.Error(), "columns differ") {
 		t.Errorf("error is %v", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != text {

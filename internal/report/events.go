@@ -17,7 +17,7 @@ import (
 )
 
 // TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed by its
-// masked CRC-32C. The step of every event is the epoch.
+// masked CRC-32C. The step of an event is the epoch, or the iteration.
 
 const eventPrefix = "events.out.tfevents."
 
@@ -29,13 +29,13 @@ const (
 	sessionStatus, sessionStart                                        = 1, 1
 )
 
-// scalar is a curve: its tag, and its value where the epoch has one.
-type scalar struct {
+// scalar is a curve over what T reports: its tag, and its value where there is one.
+type scalar[T any] struct {
 	tag   string
-	value func(*train.EpochReport) *float64
+	value func(*T) *float64
 }
 
-var scalars = []scalar{
+var epochScalars = []scalar[train.EpochReport]{
 	{"train/cpc", func(r *train.EpochReport) *float64 { return &r.TrainCPC }},
 	{"train/loss", func(r *train.EpochReport) *float64 { return &r.TrainLoss }},
 	{"train/entropy", func(r *train.EpochReport) *float64 { return &r.Entropy }},
@@ -53,7 +53,7 @@ var scalars = []scalar{
 }
 
 // openEvents starts an event file in dir. A run that is not resumed removes those of the run that it overwrites; a resumed
-// one adds a file, whose session mark tells TensorBoard to drop points from epoch done+1 on.
+// one adds a file, whose session mark tells TensorBoard to drop points past `done`.
 func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile, error) {
 	if !resumed {
 		old, err := filepath.Glob(filepath.Join(dir, eventPrefix+"*"))
@@ -87,8 +87,8 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 	return f, f.add(start)
 }
 
-// epochEvent is the record of an epoch's scalars.
-func epochEvent(r *train.EpochReport, now time.Time) []byte {
+// scalarEvent is the record of a report's scalars.
+func scalarEvent[T any](scalars []scalar[T], r *T, step int, now time.Time) []byte {
 	var summary []byte
 	for _, s := range scalars {
 		v := s.value(r)
@@ -99,7 +99,7 @@ func epochEvent(r *train.EpochReport, now time.Time) []byte {
 		value = protowire.AppendFixed32(protowire.AppendTag(value, valueSimple, protowire.Fixed32Type), math.Float32bits(float32(*v)))
 		summary = protowire.AppendBytes(protowire.AppendTag(summary, summaryValue, protowire.BytesType), value)
 	}
-	return record(nil, event(now, r.Epoch, func(b []byte) []byte {
+	return record(nil, event(now, step, func(b []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(b, eventSummary, protowire.BytesType), summary)
 	}))
 }

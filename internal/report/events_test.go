@@ -127,7 +127,7 @@ func TestEventsReadBack(t *testing.T) {
 	r := reportOf(1)
 	blind := reportOf(2)
 	blind.ValCPC, blind.ValGap = nil, nil
-	if err := f.add(append(epochEvent(&r, at), epochEvent(&blind, at)...)); err != nil {
+	if err := f.add(append(scalarEvent(epochScalars, &r, r.Epoch, at), scalarEvent(epochScalars, &blind, blind.Epoch, at)...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.close(); err != nil {

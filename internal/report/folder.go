@@ -1,11 +1,7 @@
 package report
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"haul/internal/draw"
@@ -23,21 +19,19 @@ const (
 // The owner calls Close however the run ends.
 type Folder struct {
 	quiet
-	note func(string) // told once about each file that fails
-	now  func() time.Time
+	papers
+	now func() time.Time
 
 	info    train.Info
 	rows    []train.EpochReport
 	history *appendFile
 	events  *appendFile
 	example *train.Example
-	broken  map[string]error // by file: what could not be written at all
-	noted   map[string]bool
 }
 
 // NewFolder notes failures to note, once a file.
 func NewFolder(note func(string)) *Folder {
-	return &Folder{note: note, now: time.Now, broken: map[string]error{}, noted: map[string]bool{}}
+	return &Folder{papers: newPapers(note), now: time.Now}
 }
 
 // Rows are the epochs of the run, those before a resume included. They are there once Start has been called.
@@ -45,9 +39,9 @@ func (f *Folder) Rows() []train.EpochReport { return f.rows }
 
 // Start opens the files; of a resumed run it drops what lies past the checkpoint.
 func (f *Folder) Start(i train.Info) {
-	f.info = i
+	f.info, f.dir = i, i.Dir
 	var err error
-	if f.history, f.rows, err = openHistory(f.path(historyName), i.EpochsDone); err != nil {
+	if f.history, f.rows, err = epochs.open(f.path(historyName), i.EpochsDone); err != nil {
 		f.history = nil
 		f.fail(historyName, err, true)
 	}
@@ -60,10 +54,10 @@ func (f *Folder) Start(i train.Info) {
 func (f *Folder) Epoch(r train.EpochReport) {
 	f.rows = append(f.rows, r)
 	if f.history != nil {
-		f.fail(historyName, f.history.add(encode(cells(&r))), false)
+		f.fail(historyName, f.history.add(encode(epochs.cells(&r))), false)
 	}
 	if f.events != nil {
-		f.fail(eventPrefix+"*", f.events.add(epochEvent(&r, f.now())), false)
+		f.fail(eventPrefix+"*", f.events.add(scalarEvent(epochScalars, &r, r.Epoch, f.now())), false)
 	}
 }
 
@@ -87,53 +81,5 @@ func (f *Folder) Close() error {
 			f.fail(a.name, a.file.close(), true)
 		}
 	}
-	var errs []error
-	for name, err := range f.broken {
-		errs = append(errs, fmt.Errorf("%s: %w", f.path(name), err))
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("the run's checkpoints are whole, its record is not: %w", errors.Join(errs...))
-	}
-	return nil
-}
-
-// picture writes one whole or not at all.
-func (f *Folder) picture(base string, format draw.Format, wanted bool, paint func(io.Writer) error) {
-	if !wanted {
-		return
-	}
-	name := base + "." + string(format)
-	temp := f.path(name) + ".tmp"
-	err := writeTo(temp, paint)
-	if err == nil {
-		err = os.Rename(temp, f.path(name))
-	}
-	if err != nil {
-		_ = os.Remove(temp)
-	}
-	f.fail(name, err, true)
-}
-
-func writeTo(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(file), file.Close())
-}
-
-func (f *Folder) path(name string) string { return filepath.Join(f.info.Dir, filepath.FromSlash(name)) }
-
-// fail notes an error once a file; a final one is what Close will return.
-func (f *Folder) fail(name string, err error, final bool) {
-	if err == nil {
-		return
-	}
-	if final {
-		f.broken[name] = err
-	}
-	if !f.noted[name] {
-		f.noted[name] = true
-		f.note(fmt.Sprintf("%s: %v; training goes on", f.path(name), err))
-	}
+	return f.missing()
 }

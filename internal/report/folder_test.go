@@ -59,7 +59,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if rows, err := readHistory(filepath.Join(dir, historyName), 100); err != nil || len(rows) != 3 {
+	if rows, err := epochs.read(filepath.Join(dir, historyName), 100); err != nil || len(rows) != 3 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.tmp")); len(left) > 0 {

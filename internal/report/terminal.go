@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"haul/internal/config"
@@ -11,23 +10,14 @@ import (
 
 // Terminal tells a person. With Live it keeps a block at the bottom of the screen (where the epoch stands, and the
 // validation curve) below one line an epoch; without, it prints the lines alone, as pipes and logs want them.
-//
-// What a reader could break: a live block is taken off by moving up as many rows as it has, so no line of it may wrap.
 type Terminal struct {
-	Words  io.Writer  // progress
-	Result io.Writer  // the summary
-	Live   bool       // Words is a screen
-	Colour bool       // Words takes colour
-	Width  func() int // of the screen
-
+	Screen
 	info  train.Info
 	curve []point
 	level float64
 	name  string // of the level
 	last  *train.EpochReport
 	judge *train.EpochReport // the last with a validation
-	note  string             // the note that ends the words, "" if something else does
-	block int                // rows of the live block on the screen
 	total totals
 }
 
@@ -126,25 +116,6 @@ func (t *Terminal) Epoch(r train.EpochReport) {
 	}
 }
 
-// Note prints a line; on a screen the next figure of the same work takes its place.
-func (t *Terminal) Note(text string) {
-	t.clear()
-	what, _, _ := strings.Cut(text, ": ")
-	if t.Live && t.note != "" && t.note == what {
-		fmt.Fprint(t.Words, "\x1b[A\x1b[2K")
-	}
-	t.write(t.paint(dim, text))
-	t.note = what
-}
-
-// Leave takes the block off the screen: something else is about to be printed.
-func (t *Terminal) Leave() { t.clear() }
-
-func (t *Terminal) write(line string) {
-	t.note = ""
-	fmt.Fprintln(t.Words, line)
-}
-
 // draw replaces the block.
 func (t *Terminal) draw(p train.Progress) {
 	width := t.Width() - 1
@@ -164,27 +135,7 @@ func (t *Terminal) draw(p train.Progress) {
 		lines[0] += fmt.Sprintf("  baseline %.4f  lr %.2g", l.BaselineCPC, l.LR)
 	}
 	lines = append(lines, chart(t.curve, p.Epochs, t.level, t.name, min(width, 76), chartRows)...)
-	var out strings.Builder
-	if t.block > 0 {
-		fmt.Fprintf(&out, "\r\x1b[%dA", t.block)
-	}
-	for i, line := range lines {
-		line = fit(line, width)
-		if i > 0 {
-			line = t.paint(cyan, line)
-		}
-		out.WriteString(line + "\x1b[K\n")
-	}
-	t.note = ""
-	io.WriteString(t.Words, out.String())
-	t.block = len(lines)
-}
-
-func (t *Terminal) clear() {
-	if t.block > 0 {
-		fmt.Fprintf(t.Words, "\r\x1b[%dA\x1b[J", t.block) // a Ctrl-C was echoed, perhaps
-		t.block = 0
-	}
+	t.show(lines)
 }
 
 // left is the time to the end, at the pace of the steps under way and of the last epoch.
@@ -198,18 +149,4 @@ func (t *Terminal) left(p train.Progress) float64 {
 		epoch = t.last.Seconds + t.last.ValSeconds + t.last.BaselineSeconds
 	}
 	return step*float64(p.Steps-p.Step) + epoch*float64(p.Epochs-p.Epoch)
-}
-
-// The marks of a screen that takes colour.
-const (
-	bold = "\x1b[1m"
-	dim  = "\x1b[2m"
-	cyan = "\x1b[36m"
-)
-
-func (t *Terminal) paint(mark, s string) string {
-	if !t.Colour {
-		return s
-	}
-	return mark + s + "\x1b[0m"
 }

@@ -69,7 +69,7 @@ func play(l train.Listener, epochs int) {
 func TestScreen(t *testing.T) {
 	for _, width := range []int{40, 80, 200} {
 		var words, result bytes.Buffer
-		term := &Terminal{Words: &words, Result: &result, Live: true, Width: func() int { return width }}
+		term := &Terminal{Screen: Screen{Words: &words, Result: &result, Live: true, Width: func() int { return width }}}
 		play(term, 4)
 		rows := screen(t, words.String(), max(width, 100)) // the banner may wrap: nothing counts its rows
 		text := strings.Join(rows, "\n")
@@ -93,7 +93,7 @@ func TestScreen(t *testing.T) {
 
 func TestPipe(t *testing.T) {
 	var words, result bytes.Buffer
-	term := &Terminal{Words: &words, Result: &result}
+	term := &Terminal{Screen: Screen{Words: &words, Result: &result}}
 	play(term, 3)
 	term.Done(summaryOf("runs/quick-001"))
 	if strings.Contains(words.String()+result.String(), "\x1b") {

@@ -29,6 +29,7 @@ type ADEvaluation struct {
 	Iteration   int     `json:"iteration"` // updates behind the weights
 	Agents      int     `json:"agents_per_goal"`
 	Episodes    int     `json:"episodes"`
+	Size        int     `json:"size"` // of the room
 	Horizon     int     `json:"horizon"`
 	Temperature float64 `json:"temperature"`
 	Seed        uint64  `json:"seed"`
@@ -166,7 +167,7 @@ func (e *adEvaluator) run(ctx context.Context) (*ADEvaluation, error) {
 
 // results sums up what the agents did. Standard errors are over agents, each a sample of its own.
 func (c *crew) results(h *darkroom.History, goals []int, each int) *ADEvaluation {
-	out := &ADEvaluation{Agents: each, Episodes: c.episodes, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
+	out := &ADEvaluation{Agents: each, Episodes: c.episodes, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
 	out.Return, out.SE = c.curve(0, len(c.agents))
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))

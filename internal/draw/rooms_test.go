@@ -1,0 +1,31 @@
+package draw
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestRooms(t *testing.T) {
+	walks := []Walk{
+		{Caption: "first episode · return 0", Cells: [][2]int{{4, 4}, {4, 3}, {4, 3}, {5, 3}}, GoalX: 8, GoalY: 0},
+		{Caption: "episode 50 · return 13", Cells: [][2]int{{4, 4}, {5, 4}, {6, 4}}, GoalX: 8, GoalY: 0},
+		{Caption: "nothing walked"},
+	}
+	var svg, png bytes.Buffer
+	if err := Rooms(&svg, SVG, "agent", 9, walks...); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range walks {
+		if !strings.Contains(svg.String(), w.Caption) {
+			t.Errorf("%q is not written", w.Caption)
+		}
+	}
+	if err := Rooms(&png, PNG, "agent", 9, walks...); err != nil || !bytes.HasPrefix(png.Bytes(), []byte("\x89PNG")) {
+		t.Errorf("png: %v", err)
+	}
+	var again bytes.Buffer
+	if err := Rooms(&again, SVG, "agent", 9, walks...); err != nil || !bytes.Equal(again.Bytes(), svg.Bytes()) {
+		t.Error("two drawings of one walk differ")
+	}
+}

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"haul/internal/darkroom"
+	"haul/internal/draw"
+	"haul/internal/train"
+)
+
+// drawAgentCurves draws the action head's loss and accuracy over iterations.
+func drawAgentCurves(w io.Writer, f draw.Format, i *train.ADInfo, reports []train.ADReport, tests []train.ADTest) error {
+	var loss, acc, heldLoss, heldAcc draw.Curve
+	loss.Name, heldLoss.Name = "training, with dropout", "held-out goals"
+	acc.Name, heldAcc.Name = loss.Name, heldLoss.Name
+	for _, r := range reports {
+		loss.Add(float64(r.Iteration), r.LossAction)
+		acc.Add(float64(r.Iteration), 100*r.AccAction)
+	}
+	for _, t := range tests {
+		heldLoss.Add(float64(t.Iteration), t.LossAction)
+		heldAcc.Add(float64(t.Iteration), 100*t.AccAction)
+	}
+	subtitle := fmt.Sprintf("%s tokens a row · batch %s · %s parameters · %s", thousands(int64(i.Tokens)), thousands(int64(i.Batch)), thousands(int64(i.Parameters)), i.Device)
+	return draw.Panels(w, f, i.Name, subtitle,
+		draw.Panel{Title: "Loss of the next action", X: "iteration", Curves: []draw.Curve{loss, heldLoss}},
+		draw.Panel{Title: "Actions predicted, %", X: "iteration", Curves: []draw.Curve{acc, heldAcc}})
+}
+
+// DrawInContext draws the return of each episode in context beside the source learners' and the optimum.
+func DrawInContext(w io.Writer, f draw.Format, name string, e *train.ADEvaluation) error {
+	var agent, source draw.Curve
+	agent.Name, source.Name = "agent, in its context", "source learner, by gradient"
+	for i, v := range e.Return {
+		agent.Add(float64(i+1), v)
+	}
+	for i, v := range e.Source[:min(len(e.Source), len(e.Return))] {
+		source.Add(float64(i+1), v)
+	}
+	title := fmt.Sprintf("%s · %.1f %% of the optimum in the last %d episodes", name, 100*e.Share, min(10, e.Episodes))
+	subtitle := fmt.Sprintf("%d held-out goals · %d agents on each · %s iterations · temperature %g", len(e.Goals), e.Agents, thousands(int64(e.Iteration)), e.Temperature)
+	return draw.Panels(w, f, title, subtitle, draw.Panel{Title: "Return of an episode", X: "episode in context", Curves: []draw.Curve{source, agent},
+		Level: e.Optimal, LevelName: "optimum", FromZero: true})
+}
+
+// DrawEpisodes draws an agent's first and last walk side by side.
+func DrawEpisodes(w io.Writer, f draw.Format, name string, e *train.ADEvaluation) error {
+	room := darkroom.Room{Size: e.Size, Horizon: e.Horizon}
+	walk := func(caption string, x train.ADEpisode) draw.Walk {
+		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d", caption, x.Return), GoalX: x.Goal.X(), GoalY: x.Goal.Y()}
+		add := func(c darkroom.Cell) { out.Cells = append(out.Cells, [2]int{c.X(), c.Y()}) }
+		for i, s := range x.Steps {
+			add(s.Cell())
+			if i == len(x.Steps)-1 {
+				add(room.Move(s.Cell(), s.Action()))
+			}
+		}
+		return out
+	}
+	return draw.Rooms(w, f, name, e.Size, walk("first episode", e.FirstEpisode), walk(fmt.Sprintf("episode %d", e.Episodes), e.LastEpisode))
+}

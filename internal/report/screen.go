@@ -1,0 +1,80 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Screen is where a run is told to a person: lines that stay, and with Live a block below them that is drawn anew.
+//
+// What a reader could break: a live block is taken off by moving up as many rows as it has, so no line of it may wrap.
+type Screen struct {
+	Words  io.Writer  // progress
+	Result io.Writer  // the summary
+	Live   bool       // Words is a screen
+	Colour bool       // Words takes colour
+	Width  func() int // of the screen
+
+	note  string // the note that ends the words, "" if something else does
+	block int    // rows of the live block on the screen
+}
+
+// Note prints a line; on a screen the next figure of the same work takes its place.
+func (t *Screen) Note(text string) {
+	t.clear()
+	what, _, _ := strings.Cut(text, ": ")
+	if t.Live && t.note != "" && t.note == what {
+		fmt.Fprint(t.Words, "\x1b[A\x1b[2K")
+	}
+	t.write(t.paint(dim, text))
+	t.note = what
+}
+
+// Leave takes the block off the screen: something else is about to be printed.
+func (t *Screen) Leave() { t.clear() }
+
+func (t *Screen) write(line string) {
+	t.note = ""
+	fmt.Fprintln(t.Words, line)
+}
+
+// show replaces the block; its first line is plain.
+func (t *Screen) show(lines []string) {
+	width := t.Width() - 1
+	var out strings.Builder
+	if t.block > 0 {
+		fmt.Fprintf(&out, "\r\x1b[%dA", t.block)
+	}
+	for i, line := range lines {
+		line = fit(line, width)
+		if i > 0 {
+			line = t.paint(cyan, line)
+		}
+		out.WriteString(line + "\x1b[K\n")
+	}
+	t.note = ""
+	io.WriteString(t.Words, out.String())
+	t.block = len(lines)
+}
+
+func (t *Screen) clear() {
+	if t.block > 0 {
+		fmt.Fprintf(t.Words, "\r\x1b[%dA\x1b[J", t.block) // a Ctrl-C was echoed, perhaps
+		t.block = 0
+	}
+}
+
+// The marks of a screen that takes colour.
+const (
+	bold = "\x1b[1m"
+	dim  = "\x1b[2m"
+	cyan = "\x1b[36m"
+)
+
+func (t *Screen) paint(mark, s string) string {
+	if !t.Colour {
+		return s
+	}
+	return mark + s + "\x1b[0m"
+}
