@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -26,10 +27,34 @@ func (c *Curve) Add(x, y float64) {
 	}
 }
 
+// Band is the space between two lines over the same x. Points that are not finite are left out.
+type Band struct {
+	Name      string
+	low, high plotter.XYs
+}
+
+// Add appends a point to both lines.
+func (b *Band) Add(x, low, high float64) {
+	if !math.IsNaN(x+low+high) && !math.IsInf(x+low+high, 0) {
+		b.low = append(b.low, plotter.XY{X: x, Y: low})
+		b.high = append(b.high, plotter.XY{X: x, Y: high})
+	}
+}
+
+// outline goes along the upper line and back along the lower.
+func (b *Band) outline() plotter.XYs {
+	out := slices.Clone(b.high)
+	for _, p := range slices.Backward(b.low) {
+		out = append(out, p)
+	}
+	return out
+}
+
 // Panel is one set of axes with its curves.
 type Panel struct {
 	Title, X  string
 	Curves    []Curve // the last is the one to look at: it has the strongest colour
+	Band      Band    // behind the curves, in the last one's colour; none when it has no points
 	Level     float64 // a dashed line, such as the optimum, where LevelName is given
 	LevelName string
 	FromZero  bool // the axis starts at 0
@@ -99,6 +124,17 @@ func drawPanel(d pen, p Panel, lo, hi float64) error {
 		}
 		at.X += 19
 		at.X += d.text(faded, face(10, false), at, name) + 14
+	}
+	if len(p.Band.low) > 0 {
+		shade := curveColours[0]
+		shade.A = 0x38
+		area, err := plotter.NewPolygon(p.Band.outline())
+		if err != nil {
+			return err
+		}
+		area.Color, area.LineStyle.Width = shade, 0
+		axes.Add(area)
+		key(shade, false, p.Band.Name)
 	}
 	for i, c := range p.Curves {
 		if len(c.points) == 0 {

@@ -4,21 +4,25 @@ import (
 	"bytes"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/plotter"
 	"pgregory.net/rapid"
 )
 
 func panels(n int) []Panel {
 	var a, b Curve
 	a.Name, b.Name = "training", "validation"
+	band := Band{Name: "goals"}
 	for i := range n {
+		band.Add(float64(i+1), 0.3+1/float64(i+2), 0.6)
 		a.Add(float64(i+1), 0.5+1/float64(i+2))
 		b.Add(float64(i+1), 0.4+1/float64(i+2))
 	}
 	return []Panel{{Title: "Cost", X: "epoch", Curves: []Curve{a, b}, Level: 0.39, LevelName: "optimum"},
-		{Title: "Gap, %", X: "epoch", Curves: []Curve{b}, FromZero: true}}
+		{Title: "Gap, %", X: "epoch", Curves: []Curve{b}, Band: band, FromZero: true}}
 }
 
 func TestPanels(t *testing.T) {
@@ -52,6 +56,14 @@ func TestCurveLeavesOutWhatIsNotFinite(t *testing.T) {
 	c.Add(3, 4)
 	if len(c.points) != 1 || c.points[0].Y != 4 {
 		t.Errorf("%v", c.points)
+	}
+	var b Band
+	b.Add(1, 0, math.NaN())
+	b.Add(2, 0, 1)
+	b.Add(3, 0.5, 1.5)
+	want := plotter.XYs{{X: 2, Y: 1}, {X: 3, Y: 1.5}, {X: 3, Y: 0.5}, {X: 2, Y: 0}}
+	if got := b.outline(); !slices.Equal(got, want) {
+		t.Errorf("the band runs along %v, want %v", got, want)
 	}
 }
 
