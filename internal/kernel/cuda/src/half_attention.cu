@@ -36,6 +36,25 @@ __device__ __forceinline__ float quad_sum(float v) {
   return v + shfl_xor(v, 2);
 }
 
+__device__ __forceinline__ int last(int row, int tokens) { return row < tokens ? row : tokens - 1; }
+
+// Queries are 16 rows of q as left operands, and where the sequences of this lane's two rows begin.
+template <int K> struct Queries {
+  u32 q[K][4];
+  int from[2];
+
+  __device__ __forceinline__ void read(const Half *head, const int *first, int tile, int tokens, int d, int hd) {
+    const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+      const int i = last(16 * tile + g + 8 * x, tokens);
+      from[x] = first[i];
+#pragma unroll
+      for (int k = 0; k < 2 * K; k++) q[k / 2][k % 2 * 2 + x] = 8 * k < hd ? *(const u32 *)(head + (long)i * 3 * d + 8 * k + 2 * t) : 0;
+    }
+  }
+};
+
 template <int HD, bool DROP>
 __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, const Drop &mask, int tokens, int heads,
                                        int hd, int each, float scale) {
@@ -51,25 +70,18 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
   const u64 instance = DROP ? state->instances + b : 0;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
   const float unit2 = scale * LOG2E, far = slack / unit2;
+  const int start = rows / 16 - 1 - warp % share; // below 0: nothing for this warp
+  Queries<K> next;
+  next.read(qkv + head * hd, first, start > 0 ? start : 0, tokens, d, hd);
   wait_copies<0>();
   sync();
 #pragma unroll 1
-  for (int r = rows / 16 - 1 - warp % share; r >= 0; r -= share) {
-    int i[2], from[2];
-#pragma unroll
-    for (int x = 0; x < 2; x++) {
-      int row = 16 * r + g + 8 * x;
-      i[x] = row < tokens ? row : tokens - 1;
-      from[x] = first[i[x]];
-    }
-    u32 q[K][4];
-#pragma unroll
-    for (int k = 0; k < K; k++)
-#pragma unroll
-      for (int x = 0; x < 4; x++) {
-        int c = 16 * k + 8 * (x / 2) + 2 * t;
-        q[k][x] = c < hd ? *(const u32 *)(qkv + (long)i[x % 2] * 3 * d + head * hd + c) : 0;
-      }
+  for (int r = start; r >= 0; r -= share) {
+    const Queries<K> own = next; // the next tile's are under way while this one's are multiplied
+    next.read(qkv + head * hd, first, r - share > 0 ? r - share : 0, tokens, d, hd);
+    const u32 (&q)[K][4] = own.q;
+    const int (&from)[2] = own.from;
+    const int i[2] = {last(16 * r + g, tokens), last(16 * r + g + 8, tokens)};
     const int lowest = shfl(from[0], 0) / 32, highest = shfl(from[1], 31);
     float o[2 * K][4] = {}, top[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
 #pragma unroll 1

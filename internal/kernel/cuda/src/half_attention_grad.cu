@@ -44,19 +44,30 @@ __device__ __forceinline__ float dot2(u32 a, u32 b) { return bf16_low(a) * bf16_
 template <int HD>
 __device__ __forceinline__ void bring_queries(const Room<HD> &room, Half *grads, const Half *qkv, const Half *dy, const Half *y, const float *logSum, const int *first,
                                               float keepScale, int tokens, int rows, int d, int hd) {
-  constexpr int across = HD / 8;
+  constexpr int across = HD / 8, step = 64 / across, ahead = 3; // pieces of a row, rows at a time, reads under way
   const int c = threadIdx_x % across;
   const float inverse = rcp(keepScale);
-#pragma unroll 2
-  for (int i = threadIdx_x / across; i < rows; i += 64 / across) {
-    bool valid = 8 * c < hd && i < tokens;
-    copy16(room.queries + 2 * piece<HD>(i, c), valid ? qkv + (long)i * 3 * d + 8 * c : qkv, valid);
-    u4 a = valid ? *(const u4 *)(dy + (long)i * d + 8 * c) : u4{0, 0, 0, 0}, b = valid ? *(const u4 *)(y + (long)i * d + 8 * c) : u4{0, 0, 0, 0};
-    *(u4 *)(grads + piece<HD>(i, c)) = a;
-    float sum = (dot2(a.x, b.x) + dot2(a.y, b.y)) + (dot2(a.z, b.z) + dot2(a.w, b.w));
+#pragma unroll 1
+  for (int i0 = threadIdx_x / across; i0 < rows; i0 += ahead * step) {
+    u4 a[ahead], b[ahead];
 #pragma unroll
-    for (int m = 1; m < across; m *= 2) sum += shfl_xor(sum, m);
-    if (c == 0) room.mean[i] = sum * inverse;
+    for (int x = 0; x < ahead; x++) {
+      const int i = i0 + x * step;
+      const bool valid = 8 * c < hd && i < tokens;
+      a[x] = valid ? *(const u4 *)(dy + (long)i * d + 8 * c) : u4{0, 0, 0, 0}, b[x] = valid ? *(const u4 *)(y + (long)i * d + 8 * c) : u4{0, 0, 0, 0};
+      if (i < rows) copy16(room.queries + 2 * piece<HD>(i, c), valid ? qkv + (long)i * 3 * d + 8 * c : qkv, valid);
+      if (valid && c == 0) soon(qkv + (long)i * 3 * d + d), soon(qkv + (long)i * 3 * d + 2 * d);
+    }
+#pragma unroll
+    for (int x = 0; x < ahead; x++) {
+      const int i = i0 + x * step;
+      float sum = (dot2(a[x].x, b[x].x) + dot2(a[x].y, b[x].y)) + (dot2(a[x].z, b[x].z) + dot2(a[x].w, b[x].w));
+#pragma unroll
+      for (int m = 1; m < across; m *= 2) sum += shfl_xor(sum, m);
+      if (i >= rows) continue;
+      *(u4 *)(grads + piece<HD>(i, c)) = a[x];
+      if (c == 0) room.mean[i] = sum * inverse;
+    }
   }
   commit_copies();
   for (int i = threadIdx_x; i < rows; i += 64) {
