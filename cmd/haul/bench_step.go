@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,10 +29,11 @@ type stepReport struct {
 	Config    string   `json:"config"`
 	Device    string   `json:"device"`
 	Precision string   `json:"precision"`
-	Customers int      `json:"customers"`
+	Customers int      `json:"customers,omitempty"`
+	Tokens    int      `json:"tokens,omitempty"` // a row, of an agent
 	Batch     int      `json:"batch_size"`
 	Shard     int      `json:"shard_size"`
-	Baseline  string   `json:"baseline_type"`
+	Baseline  string   `json:"baseline_type,omitempty"`
 	Rounds    int      `json:"rounds"`
 	MS        float64  `json:"ms_per_step"` // median
 	P10       float64  `json:"ms_p10"`
@@ -59,7 +61,7 @@ and the optimizer, as training replays it.
 On the processor each step alternates with a loop of nothing but multiply-adds, on every worker at once; the share is the step's
 rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
 routes drawn: forward, twice that for gradients, and the baseline's forward.`,
-		Example: "  haul bench step\n  haul bench step --config quick --workers 1 --json",
+		Example: "  haul bench step\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.rounds < 1 {
@@ -89,28 +91,55 @@ routes drawn: forward, twice that for gradients, and the baseline's forward.`,
 const warmSteps = 20
 
 func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) {
-	cfg, err := config.Load(f.config, f.sets)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) { return cfg, nil })
+	dev, s, cfg, err := a.compiled(&f.configFlags, &f.deviceFlags)
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close()
-	s, err := train.CompileStep(dev, cfg)
-	if err != nil {
-		return nil, err
-	}
 	defer s.Runner.Close()
 	for range warmSteps {
 		if err := s.Runner.Run(); err != nil {
 			return nil, err
 		}
 	}
-	r := &stepReport{Bench: "step", Config: cfg.Name, Device: dev.Name(), Precision: train.Precision(dev), Customers: cfg.Problem.NumCustomers,
-		Batch: cfg.Training.BatchSize, Shard: s.Program.Shard, Baseline: cfg.Baseline.Type, Rounds: f.rounds, Memory: s.Runner.Memory()}
+	r := &stepReport{Bench: "step", Device: dev.Name(), Precision: train.Precision(dev), Batch: s.Program.Batch, Shard: s.Program.Shard, Rounds: f.rounds, Memory: s.Runner.Memory()}
+	r.Config = nameOf(cfg)
+	switch c := cfg.(type) {
+	case *config.Config:
+		r.Customers, r.Baseline = c.Problem.NumCustomers, c.Baseline.Type
+	case *config.AD:
+		r.Tokens = c.Tokens()
+	}
 	return r, a.timeSteps(ctx, f, dev, s, r)
+}
+
+// compiled opens the device for settings of either model and compiles their training step. An agent's histories are stood in for.
+func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *train.Step, config.Settings, error) {
+	cfg, err := config.LoadAny("", f.config, f.sets)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var dev kernel.Device
+	var compile func() (*train.Step, error)
+	switch c := cfg.(type) {
+	case *config.Config:
+		dev, err = a.open(d, func() (*config.Config, error) { return c, nil })
+		compile = func() (*train.Step, error) { return train.CompileStep(dev, c) }
+	case *config.AD:
+		agentPrecision(d, c)
+		dev, err = a.openBy(d, func(dev kernel.Device) (float64, error) { return train.ADStepTrial(dev, c) })
+		compile = func() (*train.Step, error) { return train.CompileADStep(dev, c, nil) }
+	default:
+		return nil, nil, nil, usagef("--config %s holds settings of learning histories, which have no training step", f.config)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := compile()
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, dev.Close())
+	}
+	return dev, s, cfg, nil
 }
 
 // timeSteps alternates steps and slices of the peak loop.
@@ -194,13 +223,21 @@ func quantile(v []float64, q float64) float64 {
 }
 
 func (r *stepReport) print(w io.Writer, a *app) {
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s: %d instances of %d customers a step, %s baseline, %s, %s", r.Config, r.Batch, r.Customers, r.Baseline, r.Device, r.Precision)))
+	what := fmt.Sprintf("%d instances of %d customers a step, %s baseline", r.Batch, r.Customers, r.Baseline)
+	if r.Tokens > 0 {
+		what = fmt.Sprintf("%d rows of %d tokens a step", r.Batch, r.Tokens)
+	}
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s: %s, %s, %s", r.Config, what, r.Device, r.Precision)))
 	fmt.Fprintf(w, "step\t%.2f ms (%.2f to %.2f in eight of ten)\n", r.MS, r.P10, r.P90)
-	fmt.Fprintf(w, "speed\t%.0f instances/s\n", r.PerSecond)
+	if r.Tokens > 0 {
+		fmt.Fprintf(w, "speed\t%.0f rows/s, %.0f tokens/s\n", r.PerSecond, r.PerSecond*float64(r.Tokens))
+	} else {
+		fmt.Fprintf(w, "speed\t%.0f instances/s\n", r.PerSecond)
+	}
 	fmt.Fprintf(w, "work\t%.2f GFLOP a step, %.1f GFLOP/s\n", r.FLOP/1e9, r.Rate)
 	if r.Share != nil {
 		fmt.Fprintf(w, "peak\t%.1f GFLOP/s beside it: a share of %.1f %%\n", *r.Peak, 100**r.Share)
 	}
 	fmt.Fprintf(w, "a step\t%g launches, %g copies, %g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
-	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d instances\n", float64(r.Memory)/(1<<20), r.Shard)
+	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d\n", float64(r.Memory)/(1<<20), r.Shard)
 }

@@ -18,6 +18,8 @@ import (
 type evalFlags struct {
 	policyFlags
 	deviceFlags
+	inContextFlags
+	model string
 	count int
 	seed  uint64
 	plot  string
@@ -51,42 +53,75 @@ func (a *app) newEval() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "Judge a trained policy against the optimum",
-		Long: `Route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
+		Short: "Judge a trained policy or agent against the optimum",
+		Long: `The checkpoint says which model it holds; --model only makes sure.
+
+` + train.ModelName + `: route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
 instance's optimum, or against savings past 12 customers. The validator judges every route that counts.
 
 The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
---seed draws others. References are solved once and cached.`,
+--seed draws others. References are solved once and cached.
+
+` + train.ADName + `: put agents on goals that were held out (--goals), many at once, and let them live for some episodes. Nothing is learned
+but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
+beside that of the source learner and the optimum. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
 		Example: `  haul eval --checkpoint runs/quick-001
-  haul eval --checkpoint runs/quick-001/best.safetensors --decode pomo8 --plot routes.svg --json`,
+  haul eval --checkpoint runs/quick-001/best.safetensors --decode pomo8 --plot routes.svg --json
+  haul eval --model AD --checkpoint runs/ad_dr_compressed-001 --episodes 50 --plot in_context.svg`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
 	}
 	f.policyFlags.register(cmd)
 	f.deviceFlags.register(cmd)
-	cmd.Flags().IntVar(&f.count, "count", 10000, "number of instances")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the instances (default: the training run's)")
-	cmd.Flags().StringVar(&f.plot, "plot", "", "draw the first instance, by the policy and by the reference, as .svg or .png")
+	f.inContextFlags.register(cmd)
+	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+train.ModelName+" or "+train.ADName)
+	cmd.Flags().IntVar(&f.count, "count", 10000, train.ModelName+": number of instances")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the instances, or of the agents' actions (default: the training run's)")
+	cmd.Flags().StringVar(&f.plot, "plot", "", "draw as .svg or .png: the first instance by policy and reference, or returns in context")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (a *app) eval(cmd *cobra.Command, f *evalFlags) error {
-	decode, err := train.ParseDecode(f.decode)
 	switch {
-	case err != nil:
-		return asUsage(err)
 	case f.checkpoint == "":
 		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
 	case f.count < 1:
 		return usagef("--count is %d: at least 1 instance is needed", f.count)
+	case f.model != "" && f.model != train.ModelName && f.model != train.ADName:
+		return usagef("unknown model %q: known are %s and %s", f.model, train.ModelName, train.ADName)
 	}
 	var format draw.Format
 	if f.plot != "" {
+		var err error
 		if format, err = draw.FormatOf(f.plot); err != nil {
 			return asUsage(err)
 		}
 	}
+	if err := f.inContextFlags.validate(cmd); err != nil {
+		return err
+	}
+	decode, err := train.ParseDecode(f.decode)
+	if err != nil {
+		return asUsage(err)
+	}
+	model, err := train.ModelOf(agentFile(f.checkpoint))
+	if err != nil {
+		return err
+	}
+	if f.model != "" && f.model != model {
+		return usagef("%s holds a model of %s, not of %s", f.checkpoint, model, f.model)
+	}
+	if model == train.ADName {
+		return a.evalAgent(cmd, f, format)
+	}
+	if err := f.inContextFlags.unused(cmd); err != nil {
+		return err
+	}
+	return a.evalPolicy(cmd, f, decode, format)
+}
+
+func (a *app) evalPolicy(cmd *cobra.Command, f *evalFlags, decode train.Decode, format draw.Format) error {
 	policy, dev, err := a.openPolicy(&f.policyFlags, &f.deviceFlags)
 	if err != nil {
 		return err

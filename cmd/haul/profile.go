@@ -10,7 +10,6 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/ledger"
-	"haul/internal/train"
 )
 
 type profileFlags struct {
@@ -51,25 +50,17 @@ func (a *app) profile(f *profileFlags) (err error) {
 	case f.trace != "" && !strings.HasSuffix(f.trace, ".json") && !strings.HasSuffix(f.trace, ".json.gz"):
 		return usagef("--trace %s: write to a .json or a .json.gz", f.trace)
 	}
-	cfg, err := config.Load(f.config, f.sets)
-	if err != nil {
-		return err
-	}
-	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) { return cfg, nil })
+	dev, step, cfg, err := a.compiled(&f.configFlags, &f.deviceFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstOf(err, dev.Close()) }()
-	step, err := train.CompileStep(dev, cfg)
-	if err != nil {
-		return err
-	}
 	defer func() { err = firstOf(err, step.Runner.Close()) }()
 	l, err := ledger.Measure(dev, step.Runner, step.Program, f.steps)
 	if err != nil {
 		return err
 	}
-	l.Program = cfg.Name
+	l.Program = nameOf(cfg)
 	if f.trace != "" {
 		gpu := strings.HasPrefix(dev.Name(), "cuda")
 		if err := writeFile(f.trace, func(w io.Writer) error { return writeTrace(w, l, gpu, strings.HasSuffix(f.trace, ".gz")) }); err != nil {
@@ -92,6 +83,17 @@ func writeTrace(w io.Writer, l *ledger.Ledger, gpu, packed bool) error {
 		return err
 	}
 	return z.Close()
+}
+
+// nameOf is what run folders and reports call the settings.
+func nameOf(s config.Settings) string {
+	switch c := s.(type) {
+	case *config.Config:
+		return c.Name
+	case *config.AD:
+		return c.Name
+	}
+	return ""
 }
 
 // firstOf keeps the error that came first: closing after a failure often fails too.

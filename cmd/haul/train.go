@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,6 +21,7 @@ const runsDir = "runs"
 type trainFlags struct {
 	configFlags
 	deviceFlags
+	agentFlags
 	model  string
 	epochs int
 	seed   uint64
@@ -33,39 +35,46 @@ func (a *app) newTrain() *cobra.Command {
 	var f trainFlags
 	cmd := &cobra.Command{
 		Use:   "train",
-		Short: "Train a routing policy",
-		Long: `Train a routing policy by policy gradient and test it against the optimum, or against savings past
-12 customers. Without flags the shipped settings "quick" run: about a minute on two cores.
+		Short: "Train a routing policy or an in-context agent",
+		Long: `Train a model. The settings say which (` + train.ModelName + ` or ` + train.ADName + `); --model says so where no settings are named.
+
+` + train.ModelName + `: a routing policy by policy gradient, tested against the optimum, or against savings past 12 customers. Without flags the
+shipped settings "quick" run: about a minute on two cores.
+
+` + train.ADName + `: an in-context agent, from learning histories that haul data darkroom makes (--history). It is tested on goals that
+were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.
 
 A run folder (--out, else a new one under runs/) holds the settings, the last and the best checkpoint, the history as CSV
-and TensorBoard events, the curves, and a picture of one instance routed by the policy and by the reference.
+and TensorBoard events, and pictures: curves, one instance routed by the policy and by the reference, or an agent's first and last walk.
 
 Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. With --json an object
-an epoch goes to standard output.`,
+an epoch, or a report, goes to standard output.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
-  haul train --resume runs/mine --epochs 20`,
+  haul train --resume runs/mine --epochs 20
+  haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.train(cmd, &f) },
 	}
-	fs := cmd.Flags()
+	flags := cmd.Flags()
 	f.configFlags.register(cmd)
 	f.deviceFlags.register(cmd)
-	fs.StringVar(&f.model, "model", train.ModelName, "what to train: "+train.ModelName)
-	fs.IntVar(&f.epochs, "epochs", 0, "epochs in all, in place of training.num_epochs")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed, in place of experiment.random_seed")
-	fs.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
-	fs.StringVar(&f.resume, "resume", "", "continue the run in this folder")
-	fs.BoolVar(&f.force, "force", false, "overwrite the run in --out")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object an epoch")
+	f.agentFlags.register(cmd)
+	flags.StringVar(&f.model, "model", "", "what to train: "+train.ModelName+" or "+train.ADName+" (default: what the settings are for)")
+	flags.IntVar(&f.epochs, "epochs", 0, train.ModelName+": epochs in all, in place of training.num_epochs")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
+	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
+	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
+	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object an epoch")
 	return cmd
 }
 
 // validate refuses what contradicts itself, before anything is opened.
 func (f *trainFlags) validate(cmd *cobra.Command) error {
 	switch {
-	case f.model != train.ModelName:
-		return usagef("unknown model %q: known is %s", f.model, train.ModelName)
+	case f.model != "" && f.model != train.ModelName && f.model != train.ADName:
+		return usagef("unknown model %q: known are %s and %s", f.model, train.ModelName, train.ADName)
 	case cmd.Flags().Changed("epochs") && f.epochs < 1:
 		return usagef("--epochs is %d: at least 1 is needed", f.epochs)
 	case f.resume != "" && (f.out != "" || f.force):
@@ -73,43 +82,81 @@ func (f *trainFlags) validate(cmd *cobra.Command) error {
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
-	return nil
+	return f.agentFlags.validate(cmd)
 }
 
-// settings reads the run's settings; nil leaves a resumed run its own.
-func (f *trainFlags) settings(cmd *cobra.Command) (*config.Config, error) {
-	sets := f.sets
-	if cmd.Flags().Changed("seed") {
-		sets = append(sets, fmt.Sprintf("experiment.random_seed=%d", f.seed))
-	}
-	name := f.config
+// recipes are the settings' names for the models.
+var recipes = map[string]string{"": "", train.ModelName: config.RecipeGT, train.ADName: config.RecipeAD}
+
+// settings reads the run's settings and says which model they are for; nil leaves a resumed run its own.
+func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, string, error) {
+	name, model := f.config, f.model
 	if f.resume != "" && name == "" {
-		if len(sets) == 0 {
-			return nil, nil
+		var err error
+		if model, err = train.ModelOf(filepath.Join(f.resume, "last.safetensors")); errors.Is(err, fs.ErrNotExist) {
+			return nil, "", fmt.Errorf("nothing to resume: %s holds no last.safetensors", f.resume)
+		} else if err != nil {
+			return nil, "", err
+		}
+		if f.model != "" && f.model != model {
+			return nil, "", usagef("%s holds a run of %s, not of %s", f.resume, model, f.model)
+		}
+		if len(f.sets) == 0 && !cmd.Flags().Changed("seed") {
+			return nil, model, nil
 		}
 		name = filepath.Join(f.resume, "config.yaml")
 	}
-	return config.Load(name, sets)
+	c, err := config.LoadAny(recipes[model], name, f.sets)
+	if err == nil && cmd.Flags().Changed("seed") {
+		key := "experiment.random_seed"
+		if _, ok := c.(*config.AD); ok {
+			key = "seed"
+		}
+		c, err = config.LoadAny(recipes[model], name, append(f.sets, fmt.Sprintf("%s=%d", key, f.seed)))
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	switch c.(type) {
+	case *config.Config:
+		return c, train.ModelName, nil
+	case *config.AD:
+		return c, train.ADName, nil
+	}
+	return nil, "", usagef("--config %s holds settings of learning histories, which haul data makes", f.config)
 }
 
-func (f *trainFlags) folder(cfg *config.Config) (*train.Dir, error) {
+func (f *trainFlags) folder(name string) (*train.Dir, error) {
 	switch {
 	case f.resume != "":
 		return train.OpenDir(filepath.Clean(f.resume), true, false)
 	case f.out != "":
 		return train.OpenDir(filepath.Clean(f.out), false, f.force)
 	}
-	return train.NewDir(runsDir, cfg.Name)
+	return train.NewDir(runsDir, name)
 }
 
-func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
+func (a *app) train(cmd *cobra.Command, f *trainFlags) error {
 	if err := f.validate(cmd); err != nil {
 		return err
 	}
-	cfg, err := f.settings(cmd)
+	c, model, err := f.settings(cmd)
 	if err != nil {
 		return err
 	}
+	if model == train.ADName {
+		cfg, _ := c.(*config.AD)
+		return a.trainAgent(cmd, f, cfg)
+	}
+	if err := f.agentFlags.unused(cmd); err != nil {
+		return err
+	}
+	cfg, _ := c.(*config.Config)
+	return a.trainPolicy(cmd, f, cfg)
+}
+
+// trainPolicy runs GT+RL; cfg is nil where a resumed run keeps its own.
+func (a *app) trainPolicy(cmd *cobra.Command, f *trainFlags, cfg *config.Config) (err error) {
 	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) {
 		if cfg == nil {
 			return train.ReadConfig(filepath.Join(f.resume, "last.safetensors"))
@@ -120,13 +167,17 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	defer dev.Close()
-	dir, err := f.folder(cfg)
+	name := ""
+	if cfg != nil {
+		name = cfg.Name
+	}
+	dir, err := f.folder(name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 
-	screen := a.newScreen(f.json)
+	screen := &report.Terminal{Screen: a.newScreen(f.json)}
 	folder := report.NewFolder(screen.Note)
 	objects := report.NewObjects(a.stdout)
 	// The folder goes first: the screen's curve starts with the epochs it has read.
@@ -153,9 +204,9 @@ func (p past) Start(i train.Info) {
 
 // newScreen is the listener for people. Results share standard output with nothing else, so with JSON there they
 // join the words.
-func (a *app) newScreen(asJSON bool) *report.Terminal {
+func (a *app) newScreen(asJSON bool) report.Screen {
 	live := isTerminal(a.stderr) && os.Getenv("TERM") != "dumb"
-	t := &report.Terminal{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width}
+	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width}
 	if asJSON {
 		t.Result = a.stderr
 	}
@@ -175,6 +226,9 @@ func (a *app) width() int {
 // interruption is what a user who pressed Ctrl-C reads.
 func interruption(err error) string {
 	if i := new(train.Interrupted); errors.As(err, &i) {
+		if i.Epoch == 0 {
+			return fmt.Sprintf("interrupted after iteration %d of %d; all is saved, continue with haul train --resume %s", i.Step, i.Steps, i.Dir)
+		}
 		return fmt.Sprintf("interrupted in epoch %d after step %d of %d; all is saved, continue with haul train --resume %s", i.Epoch, i.Step, i.Steps, i.Dir)
 	}
 	return "interrupted"

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/report"
+	"haul/internal/train"
+)
+
+// historyFile is where learning histories are made and looked for.
+const historyFile = "data/darkroom.hist"
+
+// agentFlags are those of train that only an in-context agent has.
+type agentFlags struct {
+	history    string
+	data       string
+	iterations int
+}
+
+func (f *agentFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.history, "history", historyFile, train.ADName+": learning histories, as haul data darkroom makes them")
+	cmd.Flags().StringVar(&f.data, "data", train.DataAuto, train.ADName+": where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)")
+	cmd.Flags().IntVar(&f.iterations, "iterations", 0, train.ADName+": iterations in all, in place of train_timesteps; the schedule ends with the last")
+}
+
+func (f *agentFlags) validate(cmd *cobra.Command) error {
+	switch f.data {
+	case train.DataAuto, train.DataDevice, train.DataHost:
+	default:
+		return usagef("unknown --data %q: use %s, %s or %s", f.data, train.DataDevice, train.DataHost, train.DataAuto)
+	}
+	if cmd.Flags().Changed("iterations") && f.iterations < 1 {
+		return usagef("--iterations is %d: at least 1 is needed", f.iterations)
+	}
+	return nil
+}
+
+// unused refuses an agent's flags where a policy is trained, which would pass them over in silence.
+func (f *agentFlags) unused(cmd *cobra.Command) error {
+	for _, name := range []string{"history", "data", "iterations"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for %s, and these settings are for %s: name an agent's with --config or --model %s", name, train.ADName, train.ModelName, train.ADName)
+		}
+	}
+	return nil
+}
+
+// openHistory opens learning histories and says how to make them where there are none.
+func openHistory(path string) (*darkroom.History, error) {
+	h, err := darkroom.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no learning histories at %s: make them with haul data darkroom --out %s", path, path)
+	}
+	return h, err
+}
+
+// agentPrecision is what the settings ask for where no flag does: a GPU's bf16 for mixed precision, else tf32.
+func agentPrecision(f *deviceFlags, c *config.AD) {
+	if f.precision == "" && c.MixedPrecision != config.PrecisionFull {
+		f.precision = "bf16"
+	}
+}
+
+// trainAgent runs AD; cfg is nil where a resumed run keeps its own.
+func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err error) {
+	if cmd.Flags().Changed("epochs") {
+		return usagef("--epochs is for %s; %s counts --iterations", train.ModelName, train.ADName)
+	}
+	own := cfg
+	if own == nil {
+		if own, err = train.ReadADConfig(filepath.Join(f.resume, "last.safetensors")); err != nil {
+			return err
+		}
+	}
+	history, err := openHistory(f.history)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	agentPrecision(&f.deviceFlags, own)
+	dev, err := a.openBy(&f.deviceFlags, func(dev kernel.Device) (float64, error) { return train.ADStepTrial(dev, own) })
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	dir, err := f.folder(own.Name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+
+	screen := &report.AgentTerminal{Screen: a.newScreen(f.json)}
+	folder := report.NewAgentFolder(screen.Note)
+	objects := report.NewAgentObjects(a.stdout)
+	listeners := []train.ADListener{folder, screen}
+	if f.json {
+		listeners = append(listeners, objects)
+	}
+	workers := 0
+	if cmd.Flags().Changed("workers") {
+		workers = f.workers
+	}
+	err = train.RunAD(cmd.Context(), train.ADOptions{Config: cfg, Device: dev, Dir: dir, History: history, Data: f.data, Iterations: f.iterations,
+		Resume: f.resume != "", Workers: workers, Listener: report.AllAgent(listeners...)})
+	screen.Leave()
+	return errors.Join(err, folder.Close(), objects.Close())
+}
+
+// agentFile is the checkpoint that is put to use: of a folder the last.
+func agentFile(checkpoint string) string {
+	if st, err := os.Stat(checkpoint); err == nil && st.IsDir() {
+		return filepath.Join(checkpoint, "last.safetensors")
+	}
+	return checkpoint
+}
