@@ -220,7 +220,7 @@ func TestADInterruptedAnywhere(t *testing.T) {
 		cfg := tinyAD(t, "eval_episodes=2", "gen_interval=6", "gradient_accumulation_steps=2")
 		counter := &counting{Device: openCPU(t, 2)}
 		full, want := wholeAD(t, ADOptions{Config: cfg, Device: feeding{counter}, History: h, Data: data})
-		for stopAt := 1; stopAt < counter.runs; stopAt += 5 {
+		for stopAt := 1; stopAt < counter.runs; stopAt += 9 {
 			path := setup(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			dev := &counting{Device: counter.Device, stopAt: stopAt, stop: cancel}
@@ -284,18 +284,47 @@ func sameADReports(t *testing.T, want, got *adEar) {
 	}
 }
 
-// TestADLearns: a small model gets better at what its histories' learners do, on goals that it learned from and on those held out, and
-// improves within its context.
+// TestADLearns: a small model gets better at what its histories' learners do, and at ending regions.
 func TestADLearns(t *testing.T) {
 	h := writeHistory(t, historySpec{darkroom.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
 	cfg := tinyAD(t, "train_timesteps=150", "train_n_stream=4", "train_source_timesteps=160", "train_batch_size=24", "tf_n_embd=16", "num_warmup_steps=10", "lr=0.01",
 		"summary_interval=50", "eval_interval=50", "ckpt_interval=150", "gen_interval=150", "tf_dropout=0", "tf_attn_dropout=0", "test_batch_size=64")
 	e, _ := wholeAD(t, ADOptions{Config: cfg, Device: openCPU(t, 2), History: h})
 	first, last := e.reports[0], e.reports[2]
-	t.Logf("loss %.3f to %.3f, types %.3f to %.3f, test %.3f to %.3f; returns %v of %.2f", first.LossAction, last.LossAction, first.LossTokenType, last.LossTokenType,
-		e.tests[0].LossAction, e.tests[2].LossAction, e.evals[0].Return, e.evals[0].Optimal)
-	if last.LossAction > first.LossAction-0.05 || last.LossTokenType > first.LossTokenType-0.05 {
-		t.Error("nothing was learned")
+	if last.LossAction > first.LossAction-0.1 || last.LossTokenType > first.LossTokenType-0.1 || last.AccAction <= first.AccAction || e.tests[2].LossAction >= e.tests[0].LossAction {
+		t.Errorf("nothing was learned: %+v, then %+v", first, last)
+	}
+}
+
+// TestADIterationsAllocateNothing: the loop around a step makes no garbage, and neither way of feeding it takes device memory. What a device's
+// own Feed allocates on the host is not judged here.
+func TestADIterationsAllocateNothing(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	for _, data := range []string{DataDevice, DataHost} {
+		dev := openCPU(t, 2)
+		r := &adRun{ADOptions: ADOptions{Config: tinyAD(t), Device: dev, Dir: openDir(t, setup(t), false), History: h, Data: data, Listener: silentAD{}}}
+		if err := r.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stretch := func() {
+			r.at.Iteration = 0
+			if err := r.stretch(ctx, 12); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stretch() // brings the loader under way
+		before := dev.Counters().Allocations
+		if allocs := testing.AllocsPerRun(5, stretch); allocs != 0 && data == DataDevice {
+			t.Errorf("%s: %v allocations in 12 iterations", data, allocs)
+		}
+		if n := dev.Counters().Allocations - before; n != 0 {
+			t.Errorf("%s: %d device allocations", data, n)
+		}
+		cancel()
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
