@@ -1,14 +1,14 @@
 // Causal attention over bf16, a warp or a few a head, `each` heads of an instance in a block. The loops it computes are those of
 // kernel.CausalAttention.
 //
-// What a reader could break: a warp takes 16 queries at a time and goes over blocks of 32 keys from their own backwards, so that the first
-// block gives every row a finite largest score. Products are relative to a score that need only be within `slack` of the largest so far:
-// then no sum overflows, and the rows are hardly ever rescaled. Queries past the end repeat the last one and are not written. Keys past
+// What a reader could break: a warp takes 16 queries at a time and goes over groups of 32 keys from their own backwards. A row's products are
+// relative to its largest score in that first group, which is finite, for every query sees itself. Should a later group's sum become huge,
+// and only then, the row goes over to its largest score so far. Queries past the end repeat the last one and are not written. Keys past
 // the end of a head's rows are whatever follows them: finite numbers, whose probability is 0; hence the zeros after the last head.
 #include "half_attention.cuh"
 
 constexpr int maxWarps = 4;
-constexpr float slack = 8; // powers of two
+constexpr float huge = 0x1p60f;
 
 // Shared: for each head k and v [rows][HD] | 16 rows of zeros. rows is tokens in whole sixteens.
 template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Half *qkv, int tokens, int rows, int d, int hd, int each) {
@@ -27,10 +27,6 @@ template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Half 
   commit_copies();
 }
 
-__device__ __forceinline__ float quad_max(float v) {
-  v = larger(v, shfl_xor(v, 1));
-  return larger(v, shfl_xor(v, 2));
-}
 __device__ __forceinline__ float quad_sum(float v) {
   v += shfl_xor(v, 1);
   return v + shfl_xor(v, 2);
@@ -55,6 +51,60 @@ template <int K> struct Queries {
   }
 };
 
+// scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i` are this lane's queries, `from` where their
+// sequences begin, `highest` where the tile's last does.
+template <int HD>
+__device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16][4], const Tiles<HD> &keys, int r, int J, const int (&i)[2], const int (&from)[2],
+                                       int highest) {
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) s[n][e] = 0;
+#pragma unroll
+  for (int a = 0; a < 2; a++)
+#pragma unroll
+    for (int k = 0; k < HD / 16; k++) {
+      u32 m[4];
+      keys.right(m, 32 * J + 16 * a, k);
+      multiply(s[2 * a], q[k], m[0], m[1]);
+      multiply(s[2 * a + 1], q[k], m[2], m[3]);
+    }
+  if (J != r / 2 && 32 * J >= highest) return;
+  const int j = opaque(32 * J + 2 * (threadIdx_x % 4));
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+      if (8 * n + e % 2 > i[e / 2] - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = -__builtin_inff();
+}
+
+// largest raises top to the rows' largest scores.
+__device__ __forceinline__ void largest(float (&top)[2], const float (&s)[4][4]) {
+#pragma unroll
+  for (int x = 0; x < 2; x++) {
+    float most = top[x];
+#pragma unroll
+    for (int n = 0; n < 4; n++) most = larger(most, larger(s[n][2 * x], s[n][2 * x + 1]));
+    most = larger(most, shfl_xor(most, 1));
+    top[x] = larger(most, shfl_xor(most, 2));
+  }
+}
+
+// powers puts 2^((s - top)·unit) in the place of s, and this lane's sums of them into part.
+__device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const float (&top)[2], float unit) {
+#pragma unroll
+  for (int x = 0; x < 2; x++) {
+    part[x] = 0;
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+      for (int e = 2 * x; e < 2 * x + 2; e++) {
+        s[n][e] = ex2(s[n][e] * unit - top[x] * unit);
+        part[x] += s[n][e];
+      }
+  }
+}
+
 template <int HD, bool DROP>
 __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, const Drop &mask, int tokens, int heads,
                                        int hd, int each, float scale) {
@@ -69,7 +119,7 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
   first += (long)b * tokens;
   const u64 instance = DROP ? state->instances + b : 0;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
-  const float unit2 = scale * LOG2E, far = slack / unit2;
+  const float unit2 = scale * LOG2E;
   const int start = rows / 16 - 1 - warp % share; // below 0: nothing for this warp
   Queries<K> next;
   next.read(qkv + head * hd, first, start > 0 ? start : 0, tokens, d, hd);
@@ -88,46 +138,24 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
     for (int J = r / 2; J >= lowest; J--) {
       Words words, words8;
       if (DROP) words = drop_words(mask, instance, head * tokens + 16 * r + g, groups, J, t), words8 = drop_words(mask, instance, head * tokens + 16 * r + g + 8, groups, J, t);
-      float s[4][4] = {};
-#pragma unroll
-      for (int a = 0; a < 2; a++)
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-          u32 m[4];
-          keys.right(m, 32 * J + 16 * a, k);
-          multiply(s[2 * a], q[k], m[0], m[1]);
-          multiply(s[2 * a + 1], q[k], m[2], m[3]);
-        }
-      if (J == r / 2 || 32 * J < highest) {
-        const int j = opaque(32 * J + 2 * t);
-#pragma unroll
-        for (int n = 0; n < 4; n++)
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            if (8 * n + e % 2 > i[e / 2] - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = -__builtin_inff();
-      }
-      float most[2] = {s[0][0], s[0][2]};
-#pragma unroll
-      for (int n = 0; n < 4; n++) {
-        most[0] = larger(most[0], larger(s[n][0], s[n][1]));
-        most[1] = larger(most[1], larger(s[n][2], s[n][3]));
-      }
-      if (ballot(most[0] > top[0] + far || most[1] > top[1] + far))
+      float s[4][4], part[2];
+      scores<HD>(s, q, keys, r, J, i, from, highest);
+      if (J == r / 2) largest(top, s);
+      powers(part, s, top, unit2);
+      if (ballot(part[0] > huge || part[1] > huge)) {
+        const float was[2] = {top[0], top[1]};
+        scores<HD>(s, q, keys, r, J, i, from, highest);
+        largest(top, s);
+        powers(part, s, top, unit2);
 #pragma unroll
         for (int x = 0; x < 2; x++) {
-          float next = larger(top[x], quad_max(most[x])), shrink = ex2((top[x] - next) * unit2);
-          top[x] = next;
+          const float shrink = ex2((was[x] - top[x]) * unit2);
           sum[x] *= shrink;
 #pragma unroll
           for (int n = 0; n < 2 * K; n++) o[n][2 * x] *= shrink, o[n][2 * x + 1] *= shrink;
         }
-#pragma unroll
-      for (int n = 0; n < 4; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-          s[n][e] = ex2(s[n][e] * unit2 - top[e / 2] * unit2);
-          sum[e / 2] += s[n][e];
-        }
+      }
+      sum[0] += part[0], sum[1] += part[1];
       if (DROP) drop(s, s, words, words8, mask.threshold << 16);
 #pragma unroll
       for (int a = 0; a < 2; a++) {

@@ -155,9 +155,8 @@ __device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Ha
   const u64 instance = DROP ? state->instances + b : 0;
   const Tiles<HD> queries(room.queries), grads(room.grads);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3f800000u : 0x3f80u : 0;
-  u32 one[4] = {diagonal, 0, 0, diagonal}; // the unit matrix
-#pragma unroll
-  for (int x = 0; x < 4; x++) one[x] = opaque(one[x]); // in four registers, not made again for every product
+  // The unit matrix. The zeros come from a parameter, which no compiler knows: constants would be put into registers again for every product.
+  const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * mask.scale;
   Right<HD, K> keys(room.keys, false), values(room.values, false), turnedKeys(room.keys, true);
 #pragma unroll 1
