@@ -34,7 +34,8 @@ func (b *binder) halfMatrix(t *kernel.Tensor) (halfMatrix, []launch, bool) {
 		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
 }
 
-// halfProduct is a product of src/half_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose.
+// halfProduct is a product of src/half_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose. It goes through the rows
+// upward after an op that went through them downward, whose last rows are still in the card's cache; ops of other kinds go downward.
 type halfProduct struct {
 	op        string // linear or linear_dx
 	y, x, pre *kernel.Tensor
@@ -42,6 +43,7 @@ type halfProduct struct {
 	add       *kernel.Tensor
 	n, k      int
 	drop      kernel.Drop
+	upward    bool
 }
 
 // end names what becomes of the sums; "" where no kernel does it.
@@ -97,7 +99,7 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 	args := []any{b.addr(p.y), b.addr(p.pre), x.at, b.half(p.w), b.addr(p.bias), b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
 		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
 	nodes := uint32(max(p.drop.Nodes, 1))
-	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes)
+	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes, flag(p.upward))
 	module := "half_linear"
 	if p.op == "linear_dx" {
 		module = "half_linear_dx"
@@ -109,7 +111,8 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 // halfLinear binds Y = Residual + drop(X·Wᵀ + Bias), or Pre and its GELU.
 func (b *binder) halfLinear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
-	if ls, ok := b.fast(halfProduct{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop}); ok {
+	if ls, ok := b.fast(halfProduct{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop,
+		upward: k <= halfShort}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
 		return ls, nil
 	}
 	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,
@@ -123,7 +126,7 @@ func (b *binder) halfLinearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	if o.Accumulate {
 		add = o.DX
 	}
-	if ls, ok := b.fast(halfProduct{op: "linear_dx", y: o.DX, x: o.DY, pre: o.Pre, w: o.W, add: add, n: k, k: n}); ok {
+	if ls, ok := b.fast(halfProduct{op: "linear_dx", y: o.DX, x: o.DY, pre: o.Pre, w: o.W, add: add, n: k, k: n, upward: true}); ok {
 		return ls, nil
 	}
 	return b.anyProduct(anyProduct{c: o.DX, a: o.DY, b: o.W, add: add, pre: o.Pre, m: m, n: k, terms: n,

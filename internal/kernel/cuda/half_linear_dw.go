@@ -43,13 +43,11 @@ func (b *binder) halfLinearGradW(o *kernel.LinearGradW) ([]launch, error) {
 	}
 	tiles := t.count(n, k)
 	shares := max(1, min(t.resident*b.sms/tiles, ceil(rows, halfStageRows)))
-	chunk := halfStageRows * ceil(ceil(rows, halfStageRows), shares)
-	shares = ceil(rows, chunk)
 	size := n*k + n
 	parts := b.scratch(4 * shares * size)
 	const threads = 256
 	return append(append(ls, more...), launch{module: "half_linear_dw", kernel: t.kernel, grid: dim3{tiles * shares, 1, 1}, block: dim3{32 * t.warps, 1, 1},
-		shared: t.shared(), args: []any{parts, dy.at, x.at, i32(rows), i32(n), i32(k), i32(dy.stride), i32(x.stride), i32(chunk), flag(o.DBias != nil)}},
+		shared: t.shared(), args: []any{parts, dy.at, x.at, i32(rows), i32(n), i32(k), i32(dy.stride), i32(x.stride), i32(shares), flag(o.DBias != nil)}},
 		launch{module: "half_linear_dw", kernel: "linear_dw_sum", grid: dim3{ceil(size, threads), b.lanes, 1}, block: dim3{threads, 1, 1},
 			args: []any{b.address(o.DW), b.addr(o.DBias), parts, i32(n), i32(k), i32(shares), i32(ceil(shares, b.lanes)), i32(b.laneSize), addW, addBias}}), nil
 }

@@ -33,6 +33,20 @@ struct Product {
   Drop drop;
   u32 nodes, inverse; // rows an instance; 0xffffffff/nodes
   const State *state;
+  u32 upward; // from the last rows to the first
+};
+
+// Sweep is a warp's way through the tiles of rows: neighbouring warps of the grid take neighbouring tiles.
+struct Sweep {
+  int tile, step, count, last;
+  __device__ __forceinline__ Sweep(const Product &p)
+      : tile(blockIdx_x * blockWarps + threadIdx_x / 32), step(gridDim_x * blockWarps), count((p.m + tileRows - 1) / tileRows),
+        last(p.upward ? count - 1 : 0) {}
+  // row is the first row of the tile `ahead` steps on; past the end, none of X's: fetch reads the nearest.
+  __device__ __forceinline__ int row(int ahead) const {
+    const int at = tile + ahead * step;
+    return (last ? last - at : at) * tileRows;
+  }
 };
 
 // GELU as gelu.cuh has it, with the reciprocal that is one instruction: exact to a few units in fp32's last place, which bf16 does not see.
@@ -98,6 +112,7 @@ __device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
 
 __device__ __forceinline__ void fetch(Rows &to, const Product &p, int row0, int chunk) {
   const int g = threadIdx_x % 32 / 4, term = 32 * chunk + threadIdx_x % 4 * 8, at = term < p.k ? term : 0;
+  row0 = row0 < 0 ? 0 : row0;
 #pragma unroll
   for (int i = 0; i < tiles; i++)
 #pragma unroll
@@ -135,10 +150,7 @@ template <int END> __device__ __forceinline__ void hold(Held<END> &to, const Pro
     if constexpr (END == GELU_GRAD) to.v[h] = stream4(p.pre + (long)row * p.ldpre + least(column + 8 * t, p.n - 8));
     if constexpr (END == PLAIN)
 #pragma unroll
-      for (int j = 0; j < 4; j++) {
-        to.v[h][j] = f2{0, 0};
-        if (p.add) to.v[h][j] = stream2(p.add + (long)row * p.ldadd + least(column + 8 * j + 2 * t, p.n - 2));
-      }
+      for (int j = 0; j < 4; j++) to.v[h][j] = stream2(p.add + (long)row * p.ldadd + least(column + 8 * j + 2 * t, p.n - 2), p.add);
   }
 }
 
@@ -216,20 +228,20 @@ template <int END, bool TURNED> __device__ __forceinline__ const float *begin_bl
 // columns, and has the next tile under way meanwhile.
 template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void short_sums(const Product &p) {
   const int lane = threadIdx_x % 32, column0 = blockIdx_y * p.panel, columns = p.n - column0 < p.panel ? p.n - column0 : p.panel;
-  const int stride = gridDim_x * blockWarps * tileRows;
-  int row0 = (blockIdx_x * blockWarps + threadIdx_x / 32) * tileRows;
+  Sweep sweep(p);
   Rows next[CHUNKS];
 #pragma unroll
-  for (int c = 0; c < CHUNKS; c++) fetch(next[c], p, row0, c);
+  for (int c = 0; c < CHUNKS; c++) fetch(next[c], p, sweep.row(0), c);
   const float *bias = begin_block<END, TURNED>(p, column0, Panel{CHUNKS, CHUNKS, 1});
   const u64 first = END == PLAIN && p.drop.threshold ? p.state->instances : 0;
 #pragma unroll 1
-  for (; row0 < p.m; row0 += stride) {
+  for (; sweep.tile < sweep.count; sweep.tile += sweep.step) {
+    const int row0 = sweep.row(0), nextRow = sweep.row(1);
     Rows rows[CHUNKS];
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) rows[c] = next[c];
 #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) fetch(next[c], p, row0 + stride, c);
+    for (int c = 0; c < CHUNKS; c++) fetch(next[c], p, nextRow, c);
     Held<END> held[tiles], ahead[tiles];
     auto hold_all = [&](Held<END>(&to)[tiles], int column) {
 #pragma unroll
@@ -258,21 +270,21 @@ template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void shor
 // registers and goes through the terms, four chunks ahead of the arithmetic and into the next tile.
 template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long_sums(const Product &p) {
   const int lane = threadIdx_x % 32, column0 = blockIdx_y * p.panel, chunks = (p.k + 127) / 128 * 4;
-  const int stride = gridDim_x * blockWarps * tileRows;
-  int row0 = (blockIdx_x * blockWarps + threadIdx_x / 32) * tileRows;
+  Sweep sweep(p);
   Rows ring[4];
 #pragma unroll
-  for (int c = 0; c < 4; c++) fetch(ring[c], p, row0, c);
+  for (int c = 0; c < 4; c++) fetch(ring[c], p, sweep.row(0), c);
   const float *bias = begin_block<END, TURNED>(p, column0, Panel{chunks, 1, 4 * BLOCKS});
   const u64 first = END == PLAIN && p.drop.threshold ? p.state->instances : 0;
 #pragma unroll 1
-  for (; row0 < p.m; row0 += stride) {
+  for (; sweep.tile < sweep.count; sweep.tile += sweep.step) {
+    const int row0 = sweep.row(0);
     Sums sums[BLOCKS] = {};
     const u4 *b = panel + lane;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; chunk += 4, b += 4 * 4 * BLOCKS * 32) {
       const bool last = chunk + 4 == chunks;
-      const int nextRow = last ? row0 + stride : row0, nextChunk = last ? 0 : chunk + 4;
+      const int nextRow = last ? sweep.row(1) : row0, nextChunk = last ? 0 : chunk + 4;
 #pragma unroll
       for (int c = 0; c < 4; c++) {
 #pragma unroll
@@ -294,9 +306,9 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
 // The kernels of one end: short sums of up to 64 and 128 terms, long sums for panels of 64 and 128 columns.
 #define PRODUCT_PARAMETERS                                                                                                                     \
   void *y, Half *pre, const Half *x, const Half *w, const float *bias, const float *add, int m, int n, int k, int ldy, int ldpre, int ldx,    \
-      int ldadd, int panel, const State *state, u64 seed, u32 site, u32 threshold, float scale, u32 nodes, u32 inverse
+      int ldadd, int panel, const State *state, u64 seed, u32 site, u32 threshold, float scale, u32 nodes, u32 inverse, u32 upward
 #define PRODUCT                                                                                                                                \
-  Product { y, pre, x, w, bias, add, m, n, k, ldy, ldpre, ldx, ldadd, panel, {seed, site, threshold, scale}, nodes, inverse, state }
+  Product { y, pre, x, w, bias, add, m, n, k, ldy, ldpre, ldx, ldadd, panel, {seed, site, threshold, scale}, nodes, inverse, state, upward }
 #define PRODUCT_KERNEL(NAME, WORK) \
   KERNEL __launch_bounds__(blockThreads, 1) NAME(PRODUCT_PARAMETERS) { WORK(PRODUCT); }
 #define PRODUCTS(NAME, END, TURNED)                               \

@@ -27,21 +27,23 @@ template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, 
   }
 }
 
-// Block (tile, share) sums rows [share·chunk, (share+1)·chunk) into part `share`: N·K numbers of DW, then N column sums of DY.
+// Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are
+// near the same rows at any time, and those of one share read them from memory once.
 template <class S, int NW, int KW, int TILES>
-__device__ __forceinline__ void gradient(float *parts, const Half *dy, const Half *x, int m, int n, int k, int lddy, int ldx, int chunk, u32 biased) {
+__device__ __forceinline__ void gradient(float *parts, const Half *dy, const Half *x, int m, int n, int k, int lddy, int ldx, int shares, u32 biased) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, wn = warp % NW, wk = warp / NW;
   const int across = (k + S::columns - 1) / S::columns, count = across * ((n + S::rows - 1) / S::rows);
   const int tile = blockIdx_x % count, share = blockIdx_x / count, n0 = tile / across * S::rows, k0 = tile % across * S::columns;
-  const int from = share * chunk, to = from + chunk < m ? from + chunk : m, rounds = to > from ? (to - from + stageRows - 1) / stageRows : 0;
+  const int rounds = ((m + stageRows - 1) / stageRows - share + shares - 1) / shares;
   const bool summing = biased && k0 == 0 && wk == 0;
   const u32 base = shared_at(ring);
 
   auto begin = [&](int round) {
     if (round < rounds) {
       u32 at = base + round % S::stages * S::stageBytes;
-      bring<S::rows, S::threads>(at, dy, lddy, from + round * stageRows, to, n0, n);
-      bring<S::columns, S::threads>(at + S::yBytes, x, ldx, from + round * stageRows, to, k0, k);
+      int row = (round * shares + share) * stageRows;
+      bring<S::rows, S::threads>(at, dy, lddy, row, m, n0, n);
+      bring<S::columns, S::threads>(at + S::yBytes, x, ldx, row, m, k0, k);
     }
     commit_copies();
   };
@@ -116,8 +118,8 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
 
 #define GRADIENT(NAME, NW, KW, TILES, STAGES, BLOCKS)                                                                                           \
   KERNEL __launch_bounds__(32 * NW * KW, BLOCKS) linear_dw_##NAME(float *parts, const Half *dy, const Half *x, int m, int n, int k, int lddy,   \
-                                                                 int ldx, int chunk, u32 biased) {                                              \
-    gradient<Shape<NW, KW, TILES, STAGES>, NW, KW, TILES>(parts, dy, x, m, n, k, lddy, ldx, chunk, biased);                                     \
+                                                                 int ldx, int shares, u32 biased) {                                             \
+    gradient<Shape<NW, KW, TILES, STAGES>, NW, KW, TILES>(parts, dy, x, m, n, k, lddy, ldx, shares, biased);                                    \
   }
 GRADIENT(256x128, 4, 2, 4, 4, 1)
 GRADIENT(192x128, 4, 2, 3, 5, 1)

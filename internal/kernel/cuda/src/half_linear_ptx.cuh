@@ -11,10 +11,12 @@ __device__ __forceinline__ u4 stream4(const Half *p) {
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
 }
-// stream2 likewise reads two floats; the kernel may overwrite them later.
-__device__ __forceinline__ f2 stream2(const float *p) {
+// stream2 likewise reads two floats, or none and gives zeros; the kernel may overwrite them later.
+__device__ __forceinline__ f2 stream2(const float *p, bool real) {
   f2 v;
-  asm volatile("ld.global.L1::no_allocate.v2.f32 {%0,%1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p));
+  asm volatile("{.reg .pred q; setp.ne.u32 q, %3, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; @q ld.global.L1::no_allocate.v2.f32 {%0,%1}, [%2];}"
+               : "=&f"(v.x), "=&f"(v.y)
+               : "l"(p), "r"((u32)real));
   return v;
 }
 
