@@ -9,9 +9,10 @@ import (
 // binder turns ops into closures over resolved memory and collects what scratch they need.
 type binder struct {
 	r       *runner
-	scratch int          // floats, the largest need of any op
-	words   int          // 64-bit words, likewise
-	bits    int          // 32-bit words of dropout masks, likewise
+	scratch int // floats, the largest need of any op
+	words   int // 64-bit words, likewise
+	bits    int // 32-bit words of dropout masks, all of them
+	drops   map[dropKey]*dropper
 	seen    map[int]bool // gradient offsets that an earlier op of the shard writes
 }
 

@@ -21,11 +21,11 @@ type causal struct {
 	ones                []uint16 // the mask where nothing is dropped
 }
 
-func (b *binder) causal(t, d, heads int, drop kernel.Drop) causal {
+func (b *binder) causal(instances, t, d, heads int, drop kernel.Drop) causal {
 	c := causal{t: t, d: d, heads: heads, hd: d / heads, ld: (t + causalRows - 1) / causalRows * causalRows,
 		scale: float32(1 / math.Sqrt(float64(d/heads)))}
 	if drop.Rate > 0 {
-		c.drop = b.dropper(drop, heads*t, t, func(row int) int { return row%t/32 + 1 })
+		c.drop = b.dropper(drop, instances, heads*t, t, func(row int) int { return row%t/32 + 1 })
 		c.each = groupsBefore(t)
 	} else {
 		c.ones = allOnes(c.ld)
@@ -86,7 +86,7 @@ func (c *causal) scores(w *worker, k *causalBlock, s, x []float32, stride int, t
 func (b *binder) causalAttention(o *kernel.CausalAttention) func(*worker) {
 	y, logSum, qkv, first := newRef(b.r, o.Y), newRef(b.r, o.LogSum), newRef(b.r, o.QKV), newRef(b.r, o.First)
 	instances, t, d := o.Dims()
-	c := b.causal(t, d, o.Heads, o.Drop)
+	c := b.causal(instances, t, d, o.Heads, o.Drop)
 	hd, ld := c.hd, c.ld
 	b.need(d*ld+causalRows*ld, 0)
 	return func(w *worker) {
@@ -113,7 +113,7 @@ func (b *binder) causalAttentionGrad(o *kernel.CausalAttentionGrad) func(*worker
 	dqkv, dy, y := newRef(b.r, o.DQKV), newRef(b.r, o.DY), newRef(b.r, o.Y)
 	logSum, qkv, first := newRef(b.r, o.LogSum), newRef(b.r, o.QKV), newRef(b.r, o.First)
 	instances, t, d := o.Dims()
-	c := b.causal(t, d, o.Heads, o.Drop)
+	c := b.causal(instances, t, d, o.Heads, o.Drop)
 	hd, ld := c.hd, c.ld
 	square := (t + 1) * ld // rows are addressed from a column on, up to a whole row past it
 	b.need(2*d*ld+2*square+t, 0)

@@ -8,18 +8,37 @@ import (
 )
 
 // dropper makes the masks of one dropout, an instance at a time. Which calls of Philox an instance spends does not depend on the instance, so
-// they are listed once; nothing else is kept, and a gradient draws the same mask again.
+// they are listed once. The masks, a bit an element, stay with the worker until its next shard, and what drops by them again, a gradient, reads them there.
 type dropper struct {
 	draws, rounds []uint32 // a draw for each group of 32 columns, filled up to whole units
 	threshold     uint32
 	scale         float32
+	at            int  // where the masks of the shard's instances lie in the worker's bits
+	drawn         bool // by an earlier op of the shard
 }
 
-// dropper lists the groups of an instance's rows: groups(row) of each, from the left. The masks go to the worker's bits, in that order.
-func (b *binder) dropper(d kernel.Drop, rows, width int, groups func(row int) int) *dropper {
-	p := &dropper{rounds: roundKeys(d.Seed), threshold: d.Threshold(), scale: d.Scale()}
+// dropKey tells masks apart.
+type dropKey struct {
+	kernel.Drop
+	rows, width int
+	some        bool // not all groups
+}
+
+// dropper lists the groups of an instance's rows, from the left: all of them, or as many as groups says.
+func (b *binder) dropper(d kernel.Drop, instances, rows, width int, groups func(row int) int) *dropper {
+	key := dropKey{d, rows, width, groups != nil}
+	if p, ok := b.drops[key]; ok {
+		again := *p
+		again.drawn = true
+		return &again
+	}
+	p := &dropper{rounds: roundKeys(d.Seed), threshold: d.Threshold(), scale: d.Scale(), at: b.bits}
 	for row := range rows {
-		for g := range groups(row) {
+		n := (width + 31) / 32
+		if groups != nil {
+			n = groups(row)
+		}
+		for g := range n {
 			draw, _, _ := d.Call(row, 32*g, width)
 			p.draws = append(p.draws, draw)
 		}
@@ -27,15 +46,19 @@ func (b *binder) dropper(d kernel.Drop, rows, width int, groups func(row int) in
 	for len(p.draws)%keepUnit != 0 {
 		p.draws = append(p.draws, 0)
 	}
-	b.bits = max(b.bits, len(p.draws))
+	b.bits += instances * len(p.draws)
+	b.drops[key] = p
 	return p
 }
 
-// masks draws those of the shard's instance i.
+// masks returns those of the shard's instance i.
 func (p *dropper) masks(w *worker, i int) []uint32 {
-	index := w.first + uint64(w.row+i)
-	w.p.keep(w.bits, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
-	return w.bits
+	m := w.bits[p.at+i*len(p.draws):][:len(p.draws)]
+	if !p.drawn {
+		index := w.first + uint64(w.row+i)
+		w.p.keep(m, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
+	}
+	return m
 }
 
 // rowDropper drops elements of rows that follow each other.
@@ -45,8 +68,8 @@ type rowDropper struct {
 }
 
 func (b *binder) rowDropper(d kernel.Drop, rows, cols int) rowDropper {
-	words := (cols + 31) / 32
-	return rowDropper{b.dropper(d, d.Nodes, cols, func(int) int { return words }), rows / d.Nodes, d.Nodes, cols, words}
+	instances := rows / d.Nodes
+	return rowDropper{b.dropper(d, instances, d.Nodes, cols, nil), instances, d.Nodes, cols, (cols + 31) / 32}
 }
 
 // apply: y = residual + drop(x); residual may be nil, y may be x.

@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 var avx512 = checked(primitives{
 	name: "avx512", gemm: gemmAVX512, peak: peakAVX512,
 	norm: normAVX512, normGrad: normGradAVX512, glu: gluAVX512, gluGrad: gluGradAVX512,
-	gelu: geluAVX512, geluGrad: geluGradAVX512,
+	gelu: geluAVX512, geluGrad: geluGradAVX512, exp: expAVX512,
 	distances: distancesAVX512, softmaxBias: softmaxBiasAVX512, softmaxBiasGrad: softmaxBiasGradAVX512,
 	softmaxMask: softmaxMaskAVX512, softmaxGrad: softmaxGradAVX512,
 	softmaxCausal: softmaxCausalAVX512, softmaxCausalGrad: softmaxCausalGradAVX512, rowDots: rowDotsAVX512, keep: keepAVX512, drop: dropAVX512,
@@ -18,7 +18,7 @@ var avx512 = checked(primitives{
 var avx2 = checked(primitives{
 	name: "avx2", gemm: gemmAVX2, peak: peakAVX2,
 	norm: normAVX2, normGrad: normGradAVX2, glu: gluAVX2, gluGrad: gluGradAVX2,
-	gelu: geluAVX2, geluGrad: geluGradAVX2,
+	gelu: geluAVX2, geluGrad: geluGradAVX2, exp: expAVX2,
 	distances: distancesAVX2, softmaxBias: softmaxBiasAVX2, softmaxBiasGrad: softmaxBiasGradAVX2,
 	softmaxMask: softmaxMaskAVX2, softmaxGrad: softmaxGradAVX2,
 	softmaxCausal: softmaxCausalAVX2, softmaxCausalGrad: softmaxCausalGradAVX2, rowDots: rowDotsAVX2, keep: keepAVX2, drop: dropAVX2,

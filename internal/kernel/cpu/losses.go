@@ -6,21 +6,30 @@ import (
 	"haul/internal/kernel"
 )
 
-// The losses work on a handful of columns a row, in plain Go: their cost is that of the exponentials.
+// The losses work on a handful of columns a row, in plain Go; all exponentials of a shard are taken in one call.
 
-// logSumExp returns log Σ exp z and leaves exp(z - that) in p.
-func logSumExp(p, z []float32) float32 {
+// shifted writes z less its largest element to p.
+func shifted(p, z []float32) {
 	top := z[0]
 	for _, v := range z {
 		top = max(top, v)
 	}
-	var sum float32
 	for k, v := range z {
-		p[k] = float32(math.Exp(float64(v - top)))
-		sum += p[k]
+		p[k] = v - top
 	}
-	for k := range p {
-		p[k] /= sum
+}
+
+// normalised turns e, the exponentials of shifted logits z, into probabilities and returns log Σ exp z. The largest of e is 1.
+func normalised(e, z []float32) float32 {
+	var sum, top float32
+	for k, v := range e {
+		sum += v
+		if v == 1 {
+			top = z[k]
+		}
+	}
+	for k := range e {
+		e[k] /= sum
 	}
 	return top + float32(math.Log(float64(sum)))
 }
@@ -29,14 +38,23 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
 	dlogits, logits, labels, sums := newRef(b.r, o.DLogits), newRef(b.r, o.Logits), newRef(b.r, o.Labels), newRef(b.r, o.Sums)
 	instances, t, width := o.Logits.Shape[0], o.Logits.Shape[1], o.Logits.Cols()
 	heads := len(o.Columns)
-	b.need(width, 0)
+	b.need(instances*t*width, 0)
 	return func(w *worker) {
-		db, zb, lb, sb, p := dlogits.of(w), logits.of(w), ints(labels.of(w)), sums.of(w), w.scratch[:width]
+		rows := w.active * t
+		db, zb, lb, sb, p := dlogits.of(w), logits.of(w), ints(labels.of(w)), sums.of(w), w.scratch[:rows*width]
 		clear(sb[:instances*3*heads])
-		for m := range w.active * t {
+		for m := range rows {
+			at := m * width
+			for _, c := range o.Columns {
+				shifted(p[at:][:c], zb[at:][:c])
+				at += c
+			}
+		}
+		w.p.exp(p, p)
+		for m := range rows {
 			at := 0
 			for g, c := range o.Columns {
-				z, q, s := zb[m*width+at:][:c], p[:c], sb[(m/t)*3*heads+3*g:][:3]
+				z, q, s := zb[m*width+at:][:c], p[m*width+at:][:c], sb[(m/t)*3*heads+3*g:][:3]
 				var d []float32
 				if db != nil {
 					d = db[m*width+at:][:c]
@@ -46,18 +64,18 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
 			}
 		}
 		if db != nil {
-			clear(db[w.active*t*width:])
+			clear(db[rows*width:])
 		}
 	}
 }
 
-// crossEntropy is one head of one row: d is empty where no gradient is wanted, p is scratch, sums are loss, labels, hits.
+// crossEntropy is one head of one row: d is empty where no gradient is wanted, p holds the exponentials, sums are loss, labels, hits.
 func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight float32) {
 	if label < 0 {
 		clear(d)
 		return
 	}
-	logSum := logSumExp(p, z)
+	logSum := normalised(p, z)
 	even, best := smoothing/float32(len(z)), 0
 	var total float32
 	for k, v := range z {
@@ -82,28 +100,38 @@ func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight float32)
 
 func (b *binder) ppo(o *kernel.PPO) func(*worker) {
 	dout, out, sample, sums := newRef(b.r, o.DOut), newRef(b.r, o.Out), newRef(b.r, o.Sample), newRef(b.r, o.Sums)
-	width := o.Out.Cols()
-	b.need(width, 0)
+	rows, width := o.Out.Rows(), o.Out.Cols()
+	actions := width - 1
+	b.need(rows*(actions+2), 0)
 	return func(w *worker) {
-		db, ob, xb, sb, p := dout.of(w), out.of(w), sample.of(w), sums.of(w), w.scratch[:width]
+		db, ob, xb, sb := dout.of(w), out.of(w), sample.of(w), sums.of(w)
+		p, logs, ratios := w.scratch[:w.active*actions], w.scratch[rows*actions:][:w.active], w.scratch[rows*(actions+1):][:w.active]
 		for m := range w.active {
-			ppo(db[m*width:][:width], ob[m*width:][:width], xb[m*4:][:4], sb[m*4:][:4], p[:width-1], o)
+			shifted(p[m*actions:][:actions], ob[m*width:][:actions])
+		}
+		w.p.exp(p, p)
+		for m := range w.active {
+			z, then := ob[m*width:][:actions], xb[m*4:][:2]
+			logs[m] = normalised(p[m*actions:][:actions], z)
+			ratios[m] = min(z[int(then[0])]-logs[m]-then[1], 88)
+		}
+		w.p.exp(ratios, ratios)
+		for m := range w.active {
+			ppo(db[m*width:][:width], ob[m*width:][:width], xb[m*4:][:4], sb[m*4:][:4], p[m*actions:][:actions], logs[m], ratios[m], o)
 		}
 		clear(db[w.active*width:])
 		clear(sb[w.active*4:])
 	}
 }
 
-// ppo is one row; p is scratch.
-func ppo(d, out, sample, sums, p []float32, o *kernel.PPO) {
+// ppo is one row with probabilities p, the logarithm of their sum before they were normalised, and the ratio of the action's to what it was.
+func ppo(d, out, sample, sums, p []float32, logSum, ratio float32, o *kernel.PPO) {
 	actions := len(p)
 	action, adv := int(sample[0]), sample[2]
-	logSum := logSumExp(p, out[:actions])
 	var entropy float32
 	for k, v := range p {
 		entropy -= v * (out[k] - logSum)
 	}
-	ratio := float32(math.Exp(float64(out[action] - logSum - sample[1])))
 	low, high := 1-o.Clip, 1+o.Clip
 	free, held := ratio*adv, min(max(ratio, low), high)*adv
 	var slope float32 // of the policy loss by log π(action); none where the clipped side is the smaller

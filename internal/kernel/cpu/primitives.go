@@ -60,6 +60,7 @@ type primitives struct {
 	gluGrad  func(dg, dy, g []float32, rows, w int)
 	gelu     func(y, x []float32)
 	geluGrad func(dx, dy, x []float32)
+	exp      func(y, x []float32)
 
 	distances       func(dist, x, y []float32, n, ld int)
 	softmaxBias     func(p, dist []float32, rows, n, ld int, scale, slope float32)

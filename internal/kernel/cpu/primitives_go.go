@@ -11,7 +11,7 @@ import (
 
 var plain = primitives{
 	name: "go", gemm: gemmGo, peak: peakGo,
-	norm: normGo, normGrad: normGradGo, glu: gluGo, gluGrad: gluGradGo, gelu: geluGo, geluGrad: geluGradGo,
+	norm: normGo, normGrad: normGradGo, glu: gluGo, gluGrad: gluGradGo, gelu: geluGo, geluGrad: geluGradGo, exp: expGo,
 	distances: distancesGo, softmaxBias: softmaxBiasGo, softmaxBiasGrad: softmaxBiasGradGo,
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
 	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, drop: dropGo,
@@ -152,6 +152,13 @@ func geluGradGo(dx, dy, x []float32) {
 	for i, v := range x {
 		t := float32(math.Tanh(float64(0.7978845608 * (v + 0.044715*v*v*v))))
 		dx[i] = dy[i] * (0.5*(1+t) + 0.5*v*(1-t*t)*0.7978845608*(1+0.134145*v*v))
+	}
+}
+
+// expGo: y = e^x for x <= 88; zero where that is below the normal numbers. y may be x.
+func expGo(y, x []float32) {
+	for i, v := range x {
+		y[i] = float32(math.Exp(float64(v)))
 	}
 }
 

@@ -69,6 +69,10 @@ func checked(t primitives) primitives {
 		fits(atLeast(len(x), dx, dy))
 		t.geluGrad(dx, dy, x)
 	}
+	c.exp = func(y, x []float32) {
+		fits(atLeast(len(x), y))
+		t.exp(y, x)
+	}
 	c.distances = func(dist, x, y []float32, n, ld int) {
 		fits(padded(n, n, ld, dist) && atLeast(n, x, y))
 		t.distances(dist, x, y, n, ld)

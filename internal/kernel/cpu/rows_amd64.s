@@ -1396,7 +1396,7 @@ end2:
 	RET
 
 // func geluAVX512(y []float32, x []float32)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 	MOVQ  y_base+0(FP), AX
 	MOVQ  x_base+24(FP), DX
@@ -1411,105 +1411,308 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 	KMOVW DI, K1
 	XORQ  CX, CX
 
-vector1:
-	LEAQ              16(CX), DI
-	CMPQ              DI, SI
-	JGT               endvector2
-	VMOVUPS           (DX)(CX*4), Z0
-	VMULPS            Z0, Z0, Z1
-	VMULPS.BCST       rows_3d372713<>+0(SB), Z1, Z1
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z1, Z1
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z2
-	VMOVUPS           Z2, Z3
-	VMOVUPS           Z2, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z3
-	VSUBPS            Z5, Z3, Z5
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
-	VPSLLD            $0x17, Z3, Z3
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
-	VMULPS.Z          Z3, Z5, K2, Z5
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z2
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z3
-	VPMOVD2M          Z1, K2
-	VMOVAPS           Z5, K2, Z3
-	VMULPS            Z0, Z3, Z3
-	VDIVPS            Z2, Z3, Z3
-	VMOVUPS           Z3, (AX)(CX*4)
-	ADDQ              $+16, CX
-	JMP               vector1
+group1:
+	LEAQ             64(CX), DI
+	CMPQ             DI, SI
+	JGT              endgroup2
+	VMOVUPS          (DX)(CX*4), Z0
+	VMOVUPS          64(DX)(CX*4), Z1
+	VMOVUPS          128(DX)(CX*4), Z2
+	VMOVUPS          192(DX)(CX*4), Z3
+	VMULPS           Z0, Z0, Z4
+	VMULPS           Z1, Z1, Z5
+	VMULPS           Z2, Z2, Z6
+	VMULPS           Z3, Z3, Z7
+	VMOVAPS          Z4, Z4
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z8
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z8, Z4
+	VMOVAPS          Z5, Z5
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z8
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z8, Z5
+	VMOVAPS          Z6, Z6
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z8
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z8, Z6
+	VMOVAPS          Z7, Z7
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z8
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z8, Z7
+	VMULPS           Z0, Z4, Z4
+	VMULPS           Z1, Z5, Z5
+	VMULPS           Z2, Z6, Z6
+	VMULPS           Z3, Z7, Z7
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z8
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z9
+	VMINPS           Z4, Z8, Z4
+	VMINPS           Z5, Z8, Z5
+	VMINPS           Z6, Z8, Z6
+	VMINPS           Z7, Z8, Z7
+	VMAXPS           Z4, Z9, Z4
+	VMAXPS           Z5, Z9, Z5
+	VMAXPS           Z6, Z9, Z6
+	VMAXPS           Z7, Z9, Z7
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z15
+	VADDPS           Z15, Z4, Z8
+	VADDPS           Z15, Z5, Z9
+	VADDPS           Z15, Z6, Z10
+	VADDPS           Z15, Z7, Z11
+	VSUBPS           Z15, Z8, Z12
+	VSUBPS           Z15, Z9, Z13
+	VSUBPS           Z15, Z10, Z14
+	VSUBPS           Z15, Z11, Z15
+	VSUBPS           Z12, Z4, Z12
+	VSUBPS           Z13, Z5, Z13
+	VSUBPS           Z14, Z6, Z14
+	VSUBPS           Z15, Z7, Z15
+	VPSLLD           $0x17, Z8, Z8
+	VPSLLD           $0x17, Z9, Z9
+	VPSLLD           $0x17, Z10, Z10
+	VPSLLD           $0x17, Z11, Z11
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z4
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z5
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z6
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z7
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z15, Z7
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z15, Z7
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z15, Z7
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z15, Z7
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z15, Z7
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z12, Z4
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z13, Z5
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z14, Z6
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z15, Z7
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z12
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z13
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z14
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z15
+	VFMADD231PS      Z4, Z8, Z12
+	VFMADD231PS      Z5, Z9, Z13
+	VFMADD231PS      Z6, Z10, Z14
+	VFMADD231PS      Z7, Z11, Z15
+	VMULPS           Z8, Z4, Z4
+	VMULPS           Z9, Z5, Z5
+	VMULPS           Z10, Z6, Z6
+	VMULPS           Z11, Z7, Z7
+	VRCP14PS         Z12, Z4
+	VRCP14PS         Z13, Z5
+	VRCP14PS         Z14, Z6
+	VRCP14PS         Z15, Z7
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z8
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z9
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z10
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z11
+	VFNMADD231PS     Z4, Z12, Z8
+	VFNMADD231PS     Z5, Z13, Z9
+	VFNMADD231PS     Z6, Z14, Z10
+	VFNMADD231PS     Z7, Z15, Z11
+	VFMADD231PS      Z4, Z8, Z4
+	VFMADD231PS      Z5, Z9, Z5
+	VFMADD231PS      Z6, Z10, Z6
+	VFMADD231PS      Z7, Z11, Z7
+	VMULPS           Z0, Z4, Z4
+	VMOVUPS          Z4, (AX)(CX*4)
+	VMULPS           Z1, Z5, Z5
+	VMOVUPS          Z5, 64(AX)(CX*4)
+	VMULPS           Z2, Z6, Z6
+	VMOVUPS          Z6, 128(AX)(CX*4)
+	VMULPS           Z3, Z7, Z7
+	VMOVUPS          Z7, 192(AX)(CX*4)
+	ADDQ             $+64, CX
+	JMP              group1
 
-endvector2:
-	CMPQ              CX, BX
-	JGE               done3
-	VMOVUPS.Z         (DX)(CX*4), K1, Z0
-	VMULPS            Z0, Z0, Z1
-	VMULPS.BCST       rows_3d372713<>+0(SB), Z1, Z1
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z1, Z1
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VORPS.BCST        rows_80000000<>+0(SB), Z1, Z2
-	VMOVUPS           Z2, Z3
-	VMOVUPS           Z2, Z4
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z5
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z5, Z3
-	VSUBPS            Z5, Z3, Z5
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z5, Z4
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z5, Z4
-	VPSLLD            $0x17, Z3, Z3
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z5
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z4, Z5
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
-	VMULPS.Z          Z3, Z5, K2, Z5
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z5, Z2
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z3
-	VPMOVD2M          Z1, K2
-	VMOVAPS           Z5, K2, Z3
-	VMULPS            Z0, Z3, Z3
-	VDIVPS            Z2, Z3, Z3
-	VMOVUPS           Z3, K1, (AX)(CX*4)
+endgroup2:
+vector3:
+	LEAQ             16(CX), DI
+	CMPQ             DI, SI
+	JGT              endvector4
+	VMOVUPS          (DX)(CX*4), Z0
+	VMULPS           Z0, Z0, Z1
+	VMOVAPS          Z1, Z1
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z2
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z2, Z1
+	VMULPS           Z0, Z1, Z1
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z2
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z3
+	VMINPS           Z1, Z2, Z1
+	VMAXPS           Z1, Z3, Z1
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z3
+	VADDPS           Z3, Z1, Z2
+	VSUBPS           Z3, Z2, Z3
+	VSUBPS           Z3, Z1, Z3
+	VPSLLD           $0x17, Z2, Z2
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z1
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z3, Z1
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z3
+	VFMADD231PS      Z1, Z2, Z3
+	VMULPS           Z2, Z1, Z1
+	VRCP14PS         Z3, Z1
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z2
+	VFNMADD231PS     Z1, Z3, Z2
+	VFMADD231PS      Z1, Z2, Z1
+	VMULPS           Z0, Z1, Z1
+	VMOVUPS          Z1, (AX)(CX*4)
+	ADDQ             $+16, CX
+	JMP              vector3
 
-done3:
+endvector4:
+	CMPQ             CX, BX
+	JGE              done5
+	VMOVUPS.Z        (DX)(CX*4), K1, Z0
+	VMULPS           Z0, Z0, Z1
+	VMOVAPS          Z1, Z1
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z2
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z2, Z1
+	VMULPS           Z0, Z1, Z1
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z2
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z3
+	VMINPS           Z1, Z2, Z1
+	VMAXPS           Z1, Z3, Z1
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z3
+	VADDPS           Z3, Z1, Z2
+	VSUBPS           Z3, Z2, Z3
+	VSUBPS           Z3, Z1, Z3
+	VPSLLD           $0x17, Z2, Z2
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z1
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z3, Z1
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z3, Z1
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z3
+	VFMADD231PS      Z1, Z2, Z3
+	VMULPS           Z2, Z1, Z1
+	VRCP14PS         Z3, Z1
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z2
+	VFNMADD231PS     Z1, Z3, Z2
+	VFMADD231PS      Z1, Z2, Z1
+	VMULPS           Z0, Z1, Z1
+	VMOVUPS          Z1, K1, (AX)(CX*4)
+
+done5:
 	VZEROUPPER
 	RET
 
-DATA rows_3d372713<>+0(SB)/4, $0x3d372713
-DATA rows_3d372713<>+4(SB)/4, $0x3d372713
-DATA rows_3d372713<>+8(SB)/4, $0x3d372713
-DATA rows_3d372713<>+12(SB)/4, $0x3d372713
-DATA rows_3d372713<>+16(SB)/4, $0x3d372713
-DATA rows_3d372713<>+20(SB)/4, $0x3d372713
-DATA rows_3d372713<>+24(SB)/4, $0x3d372713
-DATA rows_3d372713<>+28(SB)/4, $0x3d372713
-GLOBL rows_3d372713<>(SB), RODATA|NOPTR, $32
+DATA rows_bdd2d3e8<>+0(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+4(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+8(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+12(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+16(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+20(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+24(SB)/4, $0xbdd2d3e8
+DATA rows_bdd2d3e8<>+28(SB)/4, $0xbdd2d3e8
+GLOBL rows_bdd2d3e8<>(SB), RODATA|NOPTR, $32
 
-DATA rows_3fcc422a<>+0(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+4(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+8(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+12(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+16(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+20(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+24(SB)/4, $0x3fcc422a
-DATA rows_3fcc422a<>+28(SB)/4, $0x3fcc422a
-GLOBL rows_3fcc422a<>(SB), RODATA|NOPTR, $32
+DATA rows_c0135761<>+0(SB)/4, $0xc0135761
+DATA rows_c0135761<>+4(SB)/4, $0xc0135761
+DATA rows_c0135761<>+8(SB)/4, $0xc0135761
+DATA rows_c0135761<>+12(SB)/4, $0xc0135761
+DATA rows_c0135761<>+16(SB)/4, $0xc0135761
+DATA rows_c0135761<>+20(SB)/4, $0xc0135761
+DATA rows_c0135761<>+24(SB)/4, $0xc0135761
+DATA rows_c0135761<>+28(SB)/4, $0xc0135761
+GLOBL rows_c0135761<>(SB), RODATA|NOPTR, $32
+
+DATA rows_42f00000<>+0(SB)/4, $0x42f00000
+DATA rows_42f00000<>+4(SB)/4, $0x42f00000
+DATA rows_42f00000<>+8(SB)/4, $0x42f00000
+DATA rows_42f00000<>+12(SB)/4, $0x42f00000
+DATA rows_42f00000<>+16(SB)/4, $0x42f00000
+DATA rows_42f00000<>+20(SB)/4, $0x42f00000
+DATA rows_42f00000<>+24(SB)/4, $0x42f00000
+DATA rows_42f00000<>+28(SB)/4, $0x42f00000
+GLOBL rows_42f00000<>(SB), RODATA|NOPTR, $32
+
+DATA rows_c2f00000<>+0(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+4(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+8(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+12(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+16(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+20(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+24(SB)/4, $0xc2f00000
+DATA rows_c2f00000<>+28(SB)/4, $0xc2f00000
+GLOBL rows_c2f00000<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3920a6f8<>+0(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+4(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+8(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+12(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+16(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+20(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+24(SB)/4, $0x3920a6f8
+DATA rows_3920a6f8<>+28(SB)/4, $0x3920a6f8
+GLOBL rows_3920a6f8<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3aaf824f<>+0(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+4(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+8(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+12(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+16(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+20(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+24(SB)/4, $0x3aaf824f
+DATA rows_3aaf824f<>+28(SB)/4, $0x3aaf824f
+GLOBL rows_3aaf824f<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3c1d9707<>+0(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+4(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+8(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+12(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+16(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+20(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+24(SB)/4, $0x3c1d9707
+DATA rows_3c1d9707<>+28(SB)/4, $0x3c1d9707
+GLOBL rows_3c1d9707<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3d6357c3<>+0(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+4(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+8(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+12(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+16(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+20(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+24(SB)/4, $0x3d6357c3
+DATA rows_3d6357c3<>+28(SB)/4, $0x3d6357c3
+GLOBL rows_3d6357c3<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3e75fdee<>+0(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+4(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+8(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+12(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+16(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+20(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+24(SB)/4, $0x3e75fdee
+DATA rows_3e75fdee<>+28(SB)/4, $0x3e75fdee
+GLOBL rows_3e75fdee<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3f317218<>+0(SB)/4, $0x3f317218
+DATA rows_3f317218<>+4(SB)/4, $0x3f317218
+DATA rows_3f317218<>+8(SB)/4, $0x3f317218
+DATA rows_3f317218<>+12(SB)/4, $0x3f317218
+DATA rows_3f317218<>+16(SB)/4, $0x3f317218
+DATA rows_3f317218<>+20(SB)/4, $0x3f317218
+DATA rows_3f317218<>+24(SB)/4, $0x3f317218
+DATA rows_3f317218<>+28(SB)/4, $0x3f317218
+GLOBL rows_3f317218<>(SB), RODATA|NOPTR, $32
 
 // func geluGradAVX512(dx []float32, dy []float32, x []float32)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ  dx_base+0(FP), AX
 	MOVQ  dy_base+24(FP), DX
@@ -1525,112 +1728,417 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
 	KMOVW R8, K1
 	XORQ  CX, CX
 
-vector1:
-	LEAQ              16(CX), R8
-	CMPQ              R8, DI
-	JGT               endvector2
-	VMOVUPS           (BX)(CX*4), Z0
-	VMULPS            Z0, Z0, Z1
-	VMULPS.BCST       rows_3d372713<>+0(SB), Z1, Z2
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z2, Z2
-	VMULPS            Z0, Z2, Z2
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z2, Z2
-	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z3
-	VMOVUPS           Z3, Z4
-	VMOVUPS           Z3, Z5
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z4
-	VSUBPS            Z6, Z4, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
-	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
-	VMULPS.Z          Z4, Z6, K2, Z6
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z6, Z3
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z4
-	VPMOVD2M          Z2, K2
-	VMOVAPS           Z6, K2, Z4
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
-	VDIVPS            Z3, Z2, Z2
-	VMULPS            Z2, Z4, Z4
-	VMULPS            Z2, Z6, Z6
-	VMULPS            Z2, Z6, Z6
-	VMULPS.BCST       rows_3e095d4f<>+0(SB), Z1, Z1
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z6, Z6
-	VFMADD213PS       Z4, Z1, Z6
-	VMOVUPS           (DX)(CX*4), Z0
-	VMULPS            Z0, Z6, Z6
-	VMOVUPS           Z6, (AX)(CX*4)
-	ADDQ              $+16, CX
-	JMP               vector1
+group1:
+	LEAQ             64(CX), R8
+	CMPQ             R8, DI
+	JGT              endgroup2
+	VMOVUPS          (BX)(CX*4), Z0
+	VMOVUPS          64(BX)(CX*4), Z1
+	VMOVUPS          128(BX)(CX*4), Z2
+	VMOVUPS          192(BX)(CX*4), Z3
+	VMULPS           Z0, Z0, Z4
+	VMULPS           Z1, Z1, Z5
+	VMULPS           Z2, Z2, Z6
+	VMULPS           Z3, Z3, Z7
+	VMOVAPS          Z4, Z8
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z9
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z9, Z8
+	VMOVAPS          Z5, Z9
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z10
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z10, Z9
+	VMOVAPS          Z6, Z10
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z11
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z11, Z10
+	VMOVAPS          Z7, Z11
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z12
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z12, Z11
+	VMULPS           Z0, Z8, Z8
+	VMULPS           Z1, Z9, Z9
+	VMULPS           Z2, Z10, Z10
+	VMULPS           Z3, Z11, Z11
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z12
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z13
+	VMINPS           Z8, Z12, Z8
+	VMINPS           Z9, Z12, Z9
+	VMINPS           Z10, Z12, Z10
+	VMINPS           Z11, Z12, Z11
+	VMAXPS           Z8, Z13, Z8
+	VMAXPS           Z9, Z13, Z9
+	VMAXPS           Z10, Z13, Z10
+	VMAXPS           Z11, Z13, Z11
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z19
+	VADDPS           Z19, Z8, Z12
+	VADDPS           Z19, Z9, Z13
+	VADDPS           Z19, Z10, Z14
+	VADDPS           Z19, Z11, Z15
+	VSUBPS           Z19, Z12, Z16
+	VSUBPS           Z19, Z13, Z17
+	VSUBPS           Z19, Z14, Z18
+	VSUBPS           Z19, Z15, Z19
+	VSUBPS           Z16, Z8, Z16
+	VSUBPS           Z17, Z9, Z17
+	VSUBPS           Z18, Z10, Z18
+	VSUBPS           Z19, Z11, Z19
+	VPSLLD           $0x17, Z12, Z12
+	VPSLLD           $0x17, Z13, Z13
+	VPSLLD           $0x17, Z14, Z14
+	VPSLLD           $0x17, Z15, Z15
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z8
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z9
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z10
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z11
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z19, Z11
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z19, Z11
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z19, Z11
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z19, Z11
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z19, Z11
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z16, Z8
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z17, Z9
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z18, Z10
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z19, Z11
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z16
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z17
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z18
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z19
+	VFMADD231PS      Z8, Z12, Z16
+	VFMADD231PS      Z9, Z13, Z17
+	VFMADD231PS      Z10, Z14, Z18
+	VFMADD231PS      Z11, Z15, Z19
+	VMULPS           Z12, Z8, Z8
+	VMULPS           Z13, Z9, Z9
+	VMULPS           Z14, Z10, Z10
+	VMULPS           Z15, Z11, Z11
+	VRCP14PS         Z16, Z12
+	VRCP14PS         Z17, Z13
+	VRCP14PS         Z18, Z14
+	VRCP14PS         Z19, Z15
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z20
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z21
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z22
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z23
+	VFNMADD231PS     Z12, Z16, Z20
+	VFNMADD231PS     Z13, Z17, Z21
+	VFNMADD231PS     Z14, Z18, Z22
+	VFNMADD231PS     Z15, Z19, Z23
+	VFMADD231PS      Z12, Z20, Z12
+	VFMADD231PS      Z13, Z21, Z13
+	VFMADD231PS      Z14, Z22, Z14
+	VFMADD231PS      Z15, Z23, Z15
+	VMULPS           Z12, Z8, Z8
+	VMULPS           Z13, Z9, Z9
+	VMULPS           Z14, Z10, Z10
+	VMULPS           Z15, Z11, Z11
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z4, Z4
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z5, Z5
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z6, Z6
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z7, Z7
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z4, Z4
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z5, Z5
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z6, Z6
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z7, Z7
+	VMULPS           Z0, Z4, Z4
+	VMULPS           Z1, Z5, Z5
+	VMULPS           Z2, Z6, Z6
+	VMULPS           Z3, Z7, Z7
+	VMULPS           Z12, Z8, Z8
+	VMULPS           Z13, Z9, Z9
+	VMULPS           Z14, Z10, Z10
+	VMULPS           Z15, Z11, Z11
+	VFMADD231PS      Z4, Z8, Z12
+	VFMADD231PS      Z5, Z9, Z13
+	VFMADD231PS      Z6, Z10, Z14
+	VFMADD231PS      Z7, Z11, Z15
+	VMOVUPS          (DX)(CX*4), Z0
+	VMULPS           Z0, Z12, Z12
+	VMOVUPS          Z12, (AX)(CX*4)
+	VMOVUPS          64(DX)(CX*4), Z0
+	VMULPS           Z0, Z13, Z13
+	VMOVUPS          Z13, 64(AX)(CX*4)
+	VMOVUPS          128(DX)(CX*4), Z0
+	VMULPS           Z0, Z14, Z14
+	VMOVUPS          Z14, 128(AX)(CX*4)
+	VMOVUPS          192(DX)(CX*4), Z0
+	VMULPS           Z0, Z15, Z15
+	VMOVUPS          Z15, 192(AX)(CX*4)
+	ADDQ             $+64, CX
+	JMP              group1
 
-endvector2:
-	CMPQ              CX, SI
-	JGE               done3
-	VMOVUPS.Z         (BX)(CX*4), K1, Z0
-	VMULPS            Z0, Z0, Z1
-	VMULPS.BCST       rows_3d372713<>+0(SB), Z1, Z2
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z2, Z2
-	VMULPS            Z0, Z2, Z2
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z2, Z2
-	VORPS.BCST        rows_80000000<>+0(SB), Z2, Z3
-	VMOVUPS           Z3, Z4
-	VMOVUPS           Z3, Z5
-	VBROADCASTSS      rows_4b40007f<>+0(SB), Z6
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z6, Z4
-	VSUBPS            Z6, Z4, Z6
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z6, Z5
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z6, Z5
-	VPSLLD            $0x17, Z4, Z4
-	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z6
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
-	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
-	VMULPS.Z          Z4, Z6, K2, Z6
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z6, Z3
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z4
-	VPMOVD2M          Z2, K2
-	VMOVAPS           Z6, K2, Z4
-	VBROADCASTSS      rows_3f800000<>+0(SB), Z2
-	VDIVPS            Z3, Z2, Z2
-	VMULPS            Z2, Z4, Z4
-	VMULPS            Z2, Z6, Z6
-	VMULPS            Z2, Z6, Z6
-	VMULPS.BCST       rows_3e095d4f<>+0(SB), Z1, Z1
-	VADDPS.BCST       rows_3f800000<>+0(SB), Z1, Z1
-	VMULPS.BCST       rows_3fcc422a<>+0(SB), Z1, Z1
-	VMULPS            Z0, Z6, Z6
-	VFMADD213PS       Z4, Z1, Z6
-	VMOVUPS.Z         (DX)(CX*4), K1, Z0
-	VMULPS            Z0, Z6, Z6
-	VMOVUPS           Z6, K1, (AX)(CX*4)
+endgroup2:
+vector3:
+	LEAQ             16(CX), R8
+	CMPQ             R8, DI
+	JGT              endvector4
+	VMOVUPS          (BX)(CX*4), Z0
+	VMULPS           Z0, Z0, Z1
+	VMOVAPS          Z1, Z2
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z3
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z3, Z2
+	VMULPS           Z0, Z2, Z2
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z3
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z4
+	VMINPS           Z2, Z3, Z2
+	VMAXPS           Z2, Z4, Z2
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z4
+	VADDPS           Z4, Z2, Z3
+	VSUBPS           Z4, Z3, Z4
+	VSUBPS           Z4, Z2, Z4
+	VPSLLD           $0x17, Z3, Z3
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z2
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z4, Z2
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z4
+	VFMADD231PS      Z2, Z3, Z4
+	VMULPS           Z3, Z2, Z2
+	VRCP14PS         Z4, Z3
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z5
+	VFNMADD231PS     Z3, Z4, Z5
+	VFMADD231PS      Z3, Z5, Z3
+	VMULPS           Z3, Z2, Z2
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z1, Z1
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z1, Z1
+	VMULPS           Z0, Z1, Z1
+	VMULPS           Z3, Z2, Z2
+	VFMADD231PS      Z1, Z2, Z3
+	VMOVUPS          (DX)(CX*4), Z0
+	VMULPS           Z0, Z3, Z3
+	VMOVUPS          Z3, (AX)(CX*4)
+	ADDQ             $+16, CX
+	JMP              vector3
 
-done3:
+endvector4:
+	CMPQ             CX, SI
+	JGE              done5
+	VMOVUPS.Z        (BX)(CX*4), K1, Z0
+	VMULPS           Z0, Z0, Z1
+	VMOVAPS          Z1, Z2
+	VBROADCASTSS     rows_bdd2d3e8<>+0(SB), Z3
+	VFMADD213PS.BCST rows_c0135761<>+0(SB), Z3, Z2
+	VMULPS           Z0, Z2, Z2
+	VBROADCASTSS     rows_42f00000<>+0(SB), Z3
+	VBROADCASTSS     rows_c2f00000<>+0(SB), Z4
+	VMINPS           Z2, Z3, Z2
+	VMAXPS           Z2, Z4, Z2
+	VBROADCASTSS     rows_4b40007f<>+0(SB), Z4
+	VADDPS           Z4, Z2, Z3
+	VSUBPS           Z4, Z3, Z4
+	VSUBPS           Z4, Z2, Z4
+	VPSLLD           $0x17, Z3, Z3
+	VBROADCASTSS     rows_3920a6f8<>+0(SB), Z2
+	VFMADD213PS.BCST rows_3aaf824f<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3c1d9707<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3d6357c3<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3e75fdee<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3f317218<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST rows_3f800000<>+0(SB), Z4, Z2
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z4
+	VFMADD231PS      Z2, Z3, Z4
+	VMULPS           Z3, Z2, Z2
+	VRCP14PS         Z4, Z3
+	VBROADCASTSS     rows_3f800000<>+0(SB), Z5
+	VFNMADD231PS     Z3, Z4, Z5
+	VFMADD231PS      Z3, Z5, Z3
+	VMULPS           Z3, Z2, Z2
+	VMULPS.BCST      rows_3e5b33b6<>+0(SB), Z1, Z1
+	VADDPS.BCST      rows_3fcc422a<>+0(SB), Z1, Z1
+	VMULPS           Z0, Z1, Z1
+	VMULPS           Z3, Z2, Z2
+	VFMADD231PS      Z1, Z2, Z3
+	VMOVUPS.Z        (DX)(CX*4), K1, Z0
+	VMULPS           Z0, Z3, Z3
+	VMOVUPS          Z3, K1, (AX)(CX*4)
+
+done5:
 	VZEROUPPER
 	RET
 
-DATA rows_3e095d4f<>+0(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+4(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+8(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+12(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+16(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+20(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+24(SB)/4, $0x3e095d4f
-DATA rows_3e095d4f<>+28(SB)/4, $0x3e095d4f
-GLOBL rows_3e095d4f<>(SB), RODATA|NOPTR, $32
+DATA rows_3e5b33b6<>+0(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+4(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+8(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+12(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+16(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+20(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+24(SB)/4, $0x3e5b33b6
+DATA rows_3e5b33b6<>+28(SB)/4, $0x3e5b33b6
+GLOBL rows_3e5b33b6<>(SB), RODATA|NOPTR, $32
+
+DATA rows_3fcc422a<>+0(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+4(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+8(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+12(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+16(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+20(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+24(SB)/4, $0x3fcc422a
+DATA rows_3fcc422a<>+28(SB)/4, $0x3fcc422a
+GLOBL rows_3fcc422a<>(SB), RODATA|NOPTR, $32
+
+// func expAVX512(y []float32, x []float32)
+// Requires: AVX, AVX512F
+TEXT ·expAVX512(SB), NOSPLIT, $0-48
+	MOVQ  y_base+0(FP), AX
+	MOVQ  x_base+24(FP), DX
+	MOVQ  x_len+32(FP), BX
+	MOVQ  BX, SI
+	ANDQ  $-16, SI
+	MOVQ  BX, CX
+	SUBQ  SI, CX
+	MOVQ  $0x00000001, DI
+	SHLQ  CL, DI
+	DECQ  DI
+	KMOVW DI, K1
+	XORQ  CX, CX
+
+group1:
+	LEAQ              64(CX), DI
+	CMPQ              DI, SI
+	JGT               endgroup2
+	VMOVUPS           (DX)(CX*4), Z0
+	VMOVUPS           64(DX)(CX*4), Z1
+	VMOVUPS           128(DX)(CX*4), Z2
+	VMOVUPS           192(DX)(CX*4), Z3
+	VMOVUPS           Z0, Z4
+	VMOVUPS           Z1, Z5
+	VMOVUPS           Z2, Z6
+	VMOVUPS           Z3, Z7
+	VMOVUPS           Z0, Z8
+	VMOVUPS           Z1, Z9
+	VMOVUPS           Z2, Z10
+	VMOVUPS           Z3, Z11
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z15
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z5
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z6
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z7
+	VSUBPS            Z15, Z4, Z12
+	VSUBPS            Z15, Z5, Z13
+	VSUBPS            Z15, Z6, Z14
+	VSUBPS            Z15, Z7, Z15
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z12, Z8
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z13, Z9
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z14, Z10
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z15, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z12, Z8
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z13, Z9
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z14, Z10
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z15, Z11
+	VPSLLD            $0x17, Z4, Z4
+	VPSLLD            $0x17, Z5, Z5
+	VPSLLD            $0x17, Z6, Z6
+	VPSLLD            $0x17, Z7, Z7
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z12
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z13
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z14
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z15
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z8, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z9, Z13
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z14
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z0, K2
+	VMULPS.Z          Z4, Z12, K2, Z12
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z1, K2
+	VMULPS.Z          Z5, Z13, K2, Z13
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z6, Z14, K2, Z14
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
+	VMULPS.Z          Z7, Z15, K2, Z15
+	VMOVUPS           Z12, (AX)(CX*4)
+	VMOVUPS           Z13, 64(AX)(CX*4)
+	VMOVUPS           Z14, 128(AX)(CX*4)
+	VMOVUPS           Z15, 192(AX)(CX*4)
+	ADDQ              $+64, CX
+	JMP               group1
+
+endgroup2:
+vector3:
+	LEAQ              16(CX), DI
+	CMPQ              DI, SI
+	JGT               endvector4
+	VMOVUPS           (DX)(CX*4), Z0
+	VMOVUPS           Z0, Z1
+	VMOVUPS           Z0, Z2
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z1
+	VSUBPS            Z3, Z1, Z3
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z2
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z2
+	VPSLLD            $0x17, Z1, Z1
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z2, Z3
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z0, K2
+	VMULPS.Z          Z1, Z3, K2, Z3
+	VMOVUPS           Z3, (AX)(CX*4)
+	ADDQ              $+16, CX
+	JMP               vector3
+
+endvector4:
+	CMPQ              CX, BX
+	JGE               done5
+	VMOVUPS.Z         (DX)(CX*4), K1, Z0
+	VMOVUPS           Z0, Z1
+	VMOVUPS           Z0, Z2
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z3
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z3, Z1
+	VSUBPS            Z3, Z1, Z3
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z3, Z2
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z3, Z2
+	VPSLLD            $0x17, Z1, Z1
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z3
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z2, Z3
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z0, K2
+	VMULPS.Z          Z1, Z3, K2, Z3
+	VMOVUPS           Z3, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
 
 // func distancesAVX512(dist []float32, x []float32, y []float32, n int, ld int)
 // Requires: AVX, AVX512F, CMOV
@@ -3583,16 +4091,6 @@ DATA rows_3eaaaaab<>+20(SB)/4, $0x3eaaaaab
 DATA rows_3eaaaaab<>+24(SB)/4, $0x3eaaaaab
 DATA rows_3eaaaaab<>+28(SB)/4, $0x3eaaaaab
 GLOBL rows_3eaaaaab<>(SB), RODATA|NOPTR, $32
-
-DATA rows_3f317218<>+0(SB)/4, $0x3f317218
-DATA rows_3f317218<>+4(SB)/4, $0x3f317218
-DATA rows_3f317218<>+8(SB)/4, $0x3f317218
-DATA rows_3f317218<>+12(SB)/4, $0x3f317218
-DATA rows_3f317218<>+16(SB)/4, $0x3f317218
-DATA rows_3f317218<>+20(SB)/4, $0x3f317218
-DATA rows_3f317218<>+24(SB)/4, $0x3f317218
-DATA rows_3f317218<>+28(SB)/4, $0x3f317218
-GLOBL rows_3f317218<>(SB), RODATA|NOPTR, $32
 
 // func softmaxCausalGradAVX512(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
 // Requires: AVX, AVX512F
@@ -6856,80 +7354,139 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	VMOVUPS 32(DI)(SI*4), Y0
 	XORQ    SI, SI
 
-vector1:
+group1:
+	LEAQ         16(SI), DI
+	CMPQ         DI, BX
+	JGT          endgroup2
+	VMOVUPS      (CX)(SI*4), Y1
+	VMOVUPS      32(CX)(SI*4), Y2
+	VMULPS       Y1, Y1, Y3
+	VMULPS       Y2, Y2, Y4
+	VMOVAPS      Y3, Y3
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y5
+	VFMADD213PS  rows_c0135761<>+0(SB), Y5, Y3
+	VMOVAPS      Y4, Y4
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y5
+	VFMADD213PS  rows_c0135761<>+0(SB), Y5, Y4
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS rows_42f00000<>+0(SB), Y5
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y6
+	VMINPS       Y3, Y5, Y3
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y6, Y4
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
+	VADDPS       Y8, Y3, Y5
+	VADDPS       Y8, Y4, Y6
+	VSUBPS       Y8, Y5, Y7
+	VSUBPS       Y8, Y6, Y8
+	VSUBPS       Y7, Y3, Y7
+	VSUBPS       Y8, Y4, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y6, Y6
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y3
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y4
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y8, Y4
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y8, Y4
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y8, Y4
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y8, Y4
+	VFMADD213PS  rows_3f317218<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3f317218<>+0(SB), Y8, Y4
+	VFMADD213PS  rows_3f800000<>+0(SB), Y7, Y3
+	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y4
+	VBROADCASTSS rows_3f800000<>+0(SB), Y7
+	VBROADCASTSS rows_3f800000<>+0(SB), Y8
+	VFMADD231PS  Y3, Y5, Y7
+	VFMADD231PS  Y4, Y6, Y8
+	VMULPS       Y5, Y3, Y3
+	VMULPS       Y6, Y4, Y4
+	VBROADCASTSS rows_3f800000<>+0(SB), Y3
+	VDIVPS       Y7, Y3, Y3
+	VBROADCASTSS rows_3f800000<>+0(SB), Y4
+	VDIVPS       Y8, Y4, Y4
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      Y3, (AX)(SI*4)
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      Y4, 32(AX)(SI*4)
+	ADDQ         $+16, SI
+	JMP          group1
+
+endgroup2:
+vector3:
 	LEAQ         8(SI), DI
 	CMPQ         DI, BX
-	JGT          endvector2
+	JGT          endvector4
 	VMOVUPS      (CX)(SI*4), Y1
 	VMULPS       Y1, Y1, Y2
-	VMULPS       rows_3d372713<>+0(SB), Y2, Y2
-	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y2
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y3
+	VFMADD213PS  rows_c0135761<>+0(SB), Y3, Y2
 	VMULPS       Y1, Y2, Y2
-	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VORPS        rows_80000000<>+0(SB), Y2, Y3
-	VMOVUPS      Y3, Y4
-	VMOVUPS      Y3, Y5
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y4
-	VSUBPS       Y6, Y4, Y6
-	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
-	VMULPS       Y4, Y6, Y6
-	VANDPS       Y3, Y6, Y6
-	VADDPS       rows_3f800000<>+0(SB), Y6, Y3
+	VBROADCASTSS rows_42f00000<>+0(SB), Y3
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y4
+	VMINPS       Y2, Y3, Y2
+	VMAXPS       Y2, Y4, Y2
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
+	VADDPS       Y4, Y2, Y3
+	VSUBPS       Y4, Y3, Y4
+	VSUBPS       Y4, Y2, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y2
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3f317218<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y2, Y6, Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VDIVPS       Y3, Y4, Y4
-	VMOVUPS      Y4, (AX)(SI*4)
+	VFMADD231PS  Y2, Y3, Y4
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS rows_3f800000<>+0(SB), Y2
+	VDIVPS       Y4, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)(SI*4)
 	ADDQ         $+8, SI
-	JMP          vector1
+	JMP          vector3
 
-endvector2:
+endvector4:
 	CMPQ         SI, DX
-	JGE          done3
+	JGE          done5
 	VMASKMOVPS   (CX)(SI*4), Y0, Y1
 	VMULPS       Y1, Y1, Y2
-	VMULPS       rows_3d372713<>+0(SB), Y2, Y2
-	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
+	VMOVAPS      Y2, Y2
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y3
+	VFMADD213PS  rows_c0135761<>+0(SB), Y3, Y2
 	VMULPS       Y1, Y2, Y2
-	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VORPS        rows_80000000<>+0(SB), Y2, Y3
-	VMOVUPS      Y3, Y4
-	VMOVUPS      Y3, Y5
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y6
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y6, Y4
-	VSUBPS       Y6, Y4, Y6
-	VFNMADD231PS rows_3f318000<>+0(SB), Y6, Y5
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y6, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y6
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
-	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y6
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y3, Y3
-	VMULPS       Y4, Y6, Y6
-	VANDPS       Y3, Y6, Y6
-	VADDPS       rows_3f800000<>+0(SB), Y6, Y3
+	VBROADCASTSS rows_42f00000<>+0(SB), Y3
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y4
+	VMINPS       Y2, Y3, Y2
+	VMAXPS       Y2, Y4, Y2
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
+	VADDPS       Y4, Y2, Y3
+	VSUBPS       Y4, Y3, Y4
+	VSUBPS       Y4, Y2, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y2
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3f317218<>+0(SB), Y4, Y2
+	VFMADD213PS  rows_3f800000<>+0(SB), Y4, Y2
 	VBROADCASTSS rows_3f800000<>+0(SB), Y4
-	VBLENDVPS    Y2, Y6, Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VDIVPS       Y3, Y4, Y4
-	VMASKMOVPS   Y4, Y0, (AX)(SI*4)
+	VFMADD231PS  Y2, Y3, Y4
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS rows_3f800000<>+0(SB), Y2
+	VDIVPS       Y4, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(SI*4)
 
-done3:
+done5:
 	VZEROUPPER
 	RET
 
@@ -6949,100 +7506,284 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-72
 	VMOVUPS 32(R8)(DI*4), Y0
 	XORQ    DI, DI
 
-vector1:
-	LEAQ         8(DI), R8
+group1:
+	LEAQ         16(DI), R8
 	CMPQ         R8, SI
-	JGT          endvector2
+	JGT          endgroup2
 	VMOVUPS      (DX)(DI*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMULPS       rows_3d372713<>+0(SB), Y2, Y3
-	VADDPS       rows_3f800000<>+0(SB), Y3, Y3
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMULPS       Y1, Y1, Y3
+	VMULPS       Y2, Y2, Y4
+	VMOVAPS      Y3, Y5
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y6
+	VFMADD213PS  rows_c0135761<>+0(SB), Y6, Y5
+	VMOVAPS      Y4, Y6
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y7
+	VFMADD213PS  rows_c0135761<>+0(SB), Y7, Y6
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y2, Y6, Y6
+	VBROADCASTSS rows_42f00000<>+0(SB), Y7
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y8
+	VMINPS       Y5, Y7, Y5
+	VMINPS       Y6, Y7, Y6
+	VMAXPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y8, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y10
+	VADDPS       Y10, Y5, Y7
+	VADDPS       Y10, Y6, Y8
+	VSUBPS       Y10, Y7, Y9
+	VSUBPS       Y10, Y8, Y10
+	VSUBPS       Y9, Y5, Y9
+	VSUBPS       Y10, Y6, Y10
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y5
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y6
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y10, Y6
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y10, Y6
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y10, Y6
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y10, Y6
+	VFMADD213PS  rows_3f317218<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3f317218<>+0(SB), Y10, Y6
+	VFMADD213PS  rows_3f800000<>+0(SB), Y9, Y5
+	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y6
+	VBROADCASTSS rows_3f800000<>+0(SB), Y9
+	VBROADCASTSS rows_3f800000<>+0(SB), Y10
+	VFMADD231PS  Y5, Y7, Y9
+	VFMADD231PS  Y6, Y8, Y10
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VBROADCASTSS rows_3f800000<>+0(SB), Y7
+	VDIVPS       Y9, Y7, Y7
+	VBROADCASTSS rows_3f800000<>+0(SB), Y8
+	VDIVPS       Y10, Y8, Y8
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       rows_3e5b33b6<>+0(SB), Y3, Y3
+	VMULPS       rows_3e5b33b6<>+0(SB), Y4, Y4
+	VADDPS       rows_3fcc422a<>+0(SB), Y3, Y3
+	VADDPS       rows_3fcc422a<>+0(SB), Y4, Y4
 	VMULPS       Y1, Y3, Y3
-	VMULPS       rows_3fcc422a<>+0(SB), Y3, Y3
-	VORPS        rows_80000000<>+0(SB), Y3, Y4
-	VMOVUPS      Y4, Y5
-	VMOVUPS      Y4, Y6
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y7
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y7, Y5
-	VSUBPS       Y7, Y5, Y7
-	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y6
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y6
-	VPSLLD       $0x17, Y5, Y5
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
-	VMULPS       Y5, Y7, Y7
-	VANDPS       Y4, Y7, Y7
-	VADDPS       rows_3f800000<>+0(SB), Y7, Y4
-	VBROADCASTSS rows_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y3, Y7, Y5, Y5
-	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VDIVPS       Y4, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y3, Y7, Y7
-	VMULPS       Y3, Y7, Y7
-	VMULPS       rows_3e095d4f<>+0(SB), Y2, Y2
-	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
-	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VMULPS       Y1, Y7, Y7
-	VFMADD213PS  Y5, Y2, Y7
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VFMADD231PS  Y3, Y5, Y7
+	VFMADD231PS  Y4, Y6, Y8
 	VMOVUPS      (CX)(DI*4), Y1
 	VMULPS       Y1, Y7, Y7
 	VMOVUPS      Y7, (AX)(DI*4)
-	ADDQ         $+8, DI
-	JMP          vector1
+	VMOVUPS      32(CX)(DI*4), Y1
+	VMULPS       Y1, Y8, Y8
+	VMOVUPS      Y8, 32(AX)(DI*4)
+	ADDQ         $+16, DI
+	JMP          group1
 
-endvector2:
+endgroup2:
+vector3:
+	LEAQ         8(DI), R8
+	CMPQ         R8, SI
+	JGT          endvector4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMULPS       Y1, Y1, Y2
+	VMOVAPS      Y2, Y3
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y4
+	VFMADD213PS  rows_c0135761<>+0(SB), Y4, Y3
+	VMULPS       Y1, Y3, Y3
+	VBROADCASTSS rows_42f00000<>+0(SB), Y4
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y5
+	VMINPS       Y3, Y4, Y3
+	VMAXPS       Y3, Y5, Y3
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VADDPS       Y5, Y3, Y4
+	VSUBPS       Y5, Y4, Y5
+	VSUBPS       Y5, Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y3
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3f317218<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y3
+	VBROADCASTSS rows_3f800000<>+0(SB), Y5
+	VFMADD231PS  Y3, Y4, Y5
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS rows_3f800000<>+0(SB), Y4
+	VDIVPS       Y5, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       rows_3e5b33b6<>+0(SB), Y2, Y2
+	VADDPS       rows_3fcc422a<>+0(SB), Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y4, Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      (CX)(DI*4), Y1
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (AX)(DI*4)
+	ADDQ         $+8, DI
+	JMP          vector3
+
+endvector4:
 	CMPQ         DI, BX
-	JGE          done3
+	JGE          done5
 	VMASKMOVPS   (DX)(DI*4), Y0, Y1
 	VMULPS       Y1, Y1, Y2
-	VMULPS       rows_3d372713<>+0(SB), Y2, Y3
-	VADDPS       rows_3f800000<>+0(SB), Y3, Y3
+	VMOVAPS      Y2, Y3
+	VBROADCASTSS rows_bdd2d3e8<>+0(SB), Y4
+	VFMADD213PS  rows_c0135761<>+0(SB), Y4, Y3
 	VMULPS       Y1, Y3, Y3
-	VMULPS       rows_3fcc422a<>+0(SB), Y3, Y3
-	VORPS        rows_80000000<>+0(SB), Y3, Y4
-	VMOVUPS      Y4, Y5
-	VMOVUPS      Y4, Y6
-	VBROADCASTSS rows_4b40007f<>+0(SB), Y7
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y7, Y5
-	VSUBPS       Y7, Y5, Y7
-	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y6
-	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y6
-	VPSLLD       $0x17, Y5, Y5
-	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
-	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
-	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y7
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
-	VMULPS       Y5, Y7, Y7
-	VANDPS       Y4, Y7, Y7
-	VADDPS       rows_3f800000<>+0(SB), Y7, Y4
+	VBROADCASTSS rows_42f00000<>+0(SB), Y4
+	VBROADCASTSS rows_c2f00000<>+0(SB), Y5
+	VMINPS       Y3, Y4, Y3
+	VMAXPS       Y3, Y5, Y3
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y5
+	VADDPS       Y5, Y3, Y4
+	VSUBPS       Y5, Y4, Y5
+	VSUBPS       Y5, Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VBROADCASTSS rows_3920a6f8<>+0(SB), Y3
+	VFMADD213PS  rows_3aaf824f<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3c1d9707<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3d6357c3<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3e75fdee<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3f317218<>+0(SB), Y5, Y3
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y3
 	VBROADCASTSS rows_3f800000<>+0(SB), Y5
-	VBLENDVPS    Y3, Y7, Y5, Y5
-	VBROADCASTSS rows_3f800000<>+0(SB), Y3
-	VDIVPS       Y4, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y3, Y7, Y7
-	VMULPS       Y3, Y7, Y7
-	VMULPS       rows_3e095d4f<>+0(SB), Y2, Y2
-	VADDPS       rows_3f800000<>+0(SB), Y2, Y2
-	VMULPS       rows_3fcc422a<>+0(SB), Y2, Y2
-	VMULPS       Y1, Y7, Y7
-	VFMADD213PS  Y5, Y2, Y7
+	VFMADD231PS  Y3, Y4, Y5
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS rows_3f800000<>+0(SB), Y4
+	VDIVPS       Y5, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       rows_3e5b33b6<>+0(SB), Y2, Y2
+	VADDPS       rows_3fcc422a<>+0(SB), Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y4, Y3, Y3
+	VFMADD231PS  Y2, Y3, Y4
 	VMASKMOVPS   (CX)(DI*4), Y0, Y1
-	VMULPS       Y1, Y7, Y7
-	VMASKMOVPS   Y7, Y0, (AX)(DI*4)
+	VMULPS       Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (AX)(DI*4)
 
-done3:
+done5:
+	VZEROUPPER
+	RET
+
+// func expAVX2(y []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expAVX2(SB), NOSPLIT, $0-48
+	MOVQ    y_base+0(FP), AX
+	MOVQ    x_base+24(FP), CX
+	MOVQ    x_len+32(FP), DX
+	MOVQ    DX, BX
+	ANDQ    $-8, BX
+	MOVQ    DX, SI
+	SUBQ    BX, SI
+	LEAQ    rows_stairs<>+0(SB), DI
+	NEGQ    SI
+	VMOVUPS 32(DI)(SI*4), Y0
+	XORQ    SI, SI
+
+group1:
+	LEAQ         16(SI), DI
+	CMPQ         DI, BX
+	JGT          endgroup2
+	VMOVUPS      (CX)(SI*4), Y1
+	VMOVUPS      32(CX)(SI*4), Y2
+	VMOVUPS      Y1, Y3
+	VMOVUPS      Y2, Y4
+	VMOVUPS      Y1, Y5
+	VMOVUPS      Y2, Y6
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y8
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y3
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y8, Y4
+	VSUBPS       Y8, Y3, Y7
+	VSUBPS       Y8, Y4, Y8
+	VFNMADD231PS rows_3f318000<>+0(SB), Y7, Y5
+	VFNMADD231PS rows_3f318000<>+0(SB), Y8, Y6
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y7, Y5
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y8, Y6
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y7
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y8
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y6, Y8
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y6, Y8
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y6, Y8
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y6, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y8
+	VFMADD213PS  rows_3f800000<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3f800000<>+0(SB), Y6, Y8
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y1, Y1
+	VMULPS       Y3, Y7, Y7
+	VANDPS       Y1, Y7, Y7
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y2, Y1
+	VMULPS       Y4, Y8, Y8
+	VANDPS       Y1, Y8, Y8
+	VMOVUPS      Y7, (AX)(SI*4)
+	VMOVUPS      Y8, 32(AX)(SI*4)
+	ADDQ         $+16, SI
+	JMP          group1
+
+endgroup2:
+vector3:
+	LEAQ         8(SI), DI
+	CMPQ         DI, BX
+	JGT          endvector4
+	VMOVUPS      (CX)(SI*4), Y1
+	VMOVUPS      Y1, Y2
+	VMOVUPS      Y1, Y3
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y2
+	VSUBPS       Y4, Y2, Y4
+	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3f800000<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3f800000<>+0(SB), Y3, Y4
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y1, Y1
+	VMULPS       Y2, Y4, Y4
+	VANDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (AX)(SI*4)
+	ADDQ         $+8, SI
+	JMP          vector3
+
+endvector4:
+	CMPQ         SI, DX
+	JGE          done5
+	VMASKMOVPS   (CX)(SI*4), Y0, Y1
+	VMOVUPS      Y1, Y2
+	VMOVUPS      Y1, Y3
+	VBROADCASTSS rows_4b40007f<>+0(SB), Y4
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y4, Y2
+	VSUBPS       Y4, Y2, Y4
+	VFNMADD231PS rows_3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS rows_b95e8083<>+0(SB), Y4, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VBROADCASTSS rows_3ab511a7<>+0(SB), Y4
+	VFMADD213PS  rows_3c091d36<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3e2aaa48<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3efffffe<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3f800000<>+0(SB), Y3, Y4
+	VFMADD213PS  rows_3f800000<>+0(SB), Y3, Y4
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y1, Y1
+	VMULPS       Y2, Y4, Y4
+	VANDPS       Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (AX)(SI*4)
+
+done5:
 	VZEROUPPER
 	RET
 

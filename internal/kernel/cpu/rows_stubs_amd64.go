@@ -32,6 +32,11 @@ func geluAVX512(y []float32, x []float32)
 //go:noescape
 func geluGradAVX512(dx []float32, dy []float32, x []float32)
 
+// expAVX512 is expGo.
+//
+//go:noescape
+func expAVX512(y []float32, x []float32)
+
 // distancesAVX512 is distancesGo.
 //
 //go:noescape
@@ -146,6 +151,11 @@ func geluAVX2(y []float32, x []float32)
 //
 //go:noescape
 func geluGradAVX2(dx []float32, dy []float32, x []float32)
+
+// expAVX2 is expGo.
+//
+//go:noescape
+func expAVX2(y []float32, x []float32)
 
 // distancesAVX2 is distancesGo.
 //

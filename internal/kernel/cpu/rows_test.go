@@ -129,6 +129,7 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	def("gluGrad", 1, []int{2 * all, all, 2 * all}, nil, none(func(s *primitives, b [][]float32) { s.gluGrad(b[0], b[1], b[2], rows, n) }))
 	def("gelu", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.gelu(b[0], b[1]) }))
 	def("geluGrad", 1, []int{all, all, all}, nil, none(func(s *primitives, b [][]float32) { s.geluGrad(b[0], b[1], b[2]) }))
+	def("exp", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.exp(b[0], b[1]) })).gain = func([][]float32) float64 { return 8 } // e²
 	def("distances", 1, []int{n * ld, n, n}, nil, none(func(s *primitives, b [][]float32) { s.distances(b[0], b[1], b[2], n, ld) }))
 	def("softmaxBias", n, []int{wide, wide}, nil, none(func(s *primitives, b [][]float32) {
 		s.softmaxBias(b[0], b[1], rows, n, ld, 0.25, 1.5)

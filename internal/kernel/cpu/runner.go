@@ -83,7 +83,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 			r.batch[t] = aligned(t.Len())
 		}
 	}
-	b := binder{r: r, seen: map[int]bool{}}
+	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}}
 	for _, op := range p.PerShard {
 		f, err := b.bind(op)
 		if err != nil {

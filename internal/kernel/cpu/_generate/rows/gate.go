@@ -61,31 +61,59 @@ func (m *isa) gluGrad() {
 }
 
 const (
-	geluSlope = 2 * 0.7978845608 // gelu(x) = x·sigmoid(geluSlope·(x + geluCube·x³))
+	geluSlope = 2 * 0.7978845608 // gelu(x) = x/(1 + e^-u) with u = geluSlope·(x + geluCube·x³)
 	geluCube  = 0.044715
+	// farthest is where gelu is x or nothing to float32's last bit, as a power of two: beyond it 1/(1+e) is subnormal.
+	farthest = 120
 )
 
-// geluArgument returns x² and the argument of gelu's sigmoid.
-func (m *isa) geluArgument(x VecVirtual) (square, u VecVirtual) {
-	square, u = m.vec(), m.vec()
-	VMULPS(x, x, square)
-	m.mulC(geluCube, square, u)
-	m.addC(1, u, u)
-	VMULPS(x, u, u)
-	m.mulC(geluSlope, u, u)
-	return square, u
+// geluParts returns e = e^-u and s = 1/(1+e), gelu's sigmoid, with x². A minimum or maximum returns its first operand when one is NaN.
+func (m *isa) geluParts(x vecs) (square, e, s vecs) {
+	square, z := m.some(len(x)), m.some(len(x))
+	x.all(func(i int) { VMULPS(x[i], x[i], square[i]) })
+	x.all(func(i int) {
+		VMOVAPS(square[i], z[i])
+		scale := m.constant(-geluSlope * geluCube * log2e)
+		m.with(VFMADD213PS, VFMADD213PS_BCST, float(-geluSlope*log2e), scale, z[i])
+	})
+	x.all(func(i int) { VMULPS(x[i], z[i], z[i]) })
+	far, near := m.constant(farthest), m.constant(-farthest)
+	x.all(func(i int) { VMINPS(z[i], far, z[i]) })
+	x.all(func(i int) { VMAXPS(z[i], near, z[i]) })
+	e, power := m.exp2(z)
+	s = x.each(func(VecVirtual) VecVirtual { return m.constant(1) })
+	x.all(func(i int) { VFMADD231PS(e[i], power[i], s[i]) })
+	x.all(func(i int) { VMULPS(power[i], e[i], e[i]) })
+	return square, e, m.reciprocal(s)
+}
+
+// reciprocal returns 1/d of normal numbers whose reciprocals are normal: by a Newton step where the estimate has 14 bits.
+func (m *isa) reciprocal(d vecs) vecs {
+	if !m.wide() {
+		return d.each(func(v VecVirtual) VecVirtual {
+			q := m.constant(1)
+			VDIVPS(v, q, q)
+			return q
+		})
+	}
+	r := m.some(len(d))
+	d.all(func(i int) { VRCP14PS(d[i], r[i]) })
+	off := d.each(func(VecVirtual) VecVirtual { return m.constant(1) })
+	d.all(func(i int) { VFNMADD231PS(r[i], d[i], off[i]) })
+	d.all(func(i int) { VFMADD231PS(r[i], off[i], r[i]) })
+	return r
 }
 
 func (m *isa) gelu() {
 	m.text("gelu", "func(y, x []float32)", ", with (1+tanh u)/2 as sigmoid(2u).")
 	y, x, c := ptr("y"), ptr("x"), m.columns(length("x"))
-	c.each(1, func(a at) {
-		v := a.load(x)
-		_, u := m.geluArgument(v)
-		_, below, top := m.sigmoidOne(u)
-		VMULPS(v, top, top)
-		VDIVPS(below, top, top)
-		a.store(top, y)
+	c.groups(m.abreast(), func(group []at) {
+		v := loads(group, x)
+		_, _, s := m.geluParts(v)
+		v.all(func(i int) {
+			VMULPS(v[i], s[i], s[i])
+			group[i].store(s[i], y)
+		})
 	})
 	ret()
 }
@@ -93,27 +121,29 @@ func (m *isa) gelu() {
 func (m *isa) geluGrad() {
 	m.text("geluGrad", "func(dx, dy, x []float32)", ", with (1+tanh u)/2 as sigmoid(2u).")
 	dx, dy, x, c := ptr("dx"), ptr("dy"), ptr("x"), m.columns(length("x"))
-	c.each(1, func(a at) {
-		v := a.load(x)
-		square, u := m.geluArgument(v)
-		e, below, top := m.sigmoidOne(u)
-		q := m.constant(1)
-		VDIVPS(below, q, q)
-		VMULPS(q, top, top) // s
-		VMULPS(q, e, e)
-		VMULPS(q, e, e) // s(1-s)
-		m.mulC(3*geluCube, square, square)
-		m.addC(1, square, square)
-		m.mulC(geluSlope, square, square) // du/dx
-		VMULPS(v, e, e)
-		VFMADD213PS(top, square, e)
-		VMULPS(a.load(dy), e, e)
-		a.store(e, dx)
+	c.groups(m.abreast(), func(group []at) {
+		v := loads(group, x)
+		square, e, s := m.geluParts(v)
+		v.all(func(i int) { VMULPS(s[i], e[i], e[i]) }) // 1-s
+		v.all(func(i int) { m.mulC(3*geluCube*geluSlope, square[i], square[i]) })
+		v.all(func(i int) { m.addC(geluSlope, square[i], square[i]) }) // du/dx
+		v.all(func(i int) { VMULPS(v[i], square[i], square[i]) })
+		v.all(func(i int) { VMULPS(s[i], e[i], e[i]) })
+		v.all(func(i int) { VFMADD231PS(square[i], e[i], s[i]) })
+		v.all(func(i int) {
+			VMULPS(group[i].load(dy), s[i], s[i])
+			group[i].store(s[i], dx)
+		})
 	})
 	ret()
 }
 
-func (m *isa) sigmoidOne(x VecVirtual) (e, below, top VecVirtual) {
-	es, belows, tops := m.sigmoid(vecs{x})
-	return es[0], belows[0], tops[0]
+func (m *isa) expFlat() {
+	m.text("exp", "func(y, x []float32)", ".")
+	y, x, c := ptr("y"), ptr("x"), m.columns(length("x"))
+	c.groups(m.abreast(), func(group []at) {
+		e := m.exp(loads(group, x))
+		e.all(func(i int) { group[i].store(e[i], y) })
+	})
+	ret()
 }

@@ -20,6 +20,7 @@ func main() {
 		m.gluGrad()
 		m.gelu()
 		m.geluGrad()
+		m.expFlat()
 		m.distances()
 		m.softmaxBias()
 		m.softmaxMask()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -81,6 +82,23 @@ func (m *isa) reduce(x vecs) (r, power, tail vecs) {
 	tail = x.each(func(VecVirtual) VecVirtual { return m.constant(expTail[0]) })
 	m.horner(tail, r, expTail[1:]...)
 	return r, power, tail
+}
+
+// exp2 returns p and power, whose product is 2^z for |z| <= 126: the polynomial of e^r with r = f·ln 2, f the part of z behind the point.
+func (m *isa) exp2(z vecs) (p, power vecs) {
+	power, f := m.some(len(z)), m.some(len(z))
+	shift := m.constant(shifter)
+	z.all(func(i int) { VADDPS(shift, z[i], power[i]) })
+	z.all(func(i int) { VSUBPS(shift, power[i], f[i]) })
+	z.all(func(i int) { VSUBPS(f[i], z[i], f[i]) })
+	z.all(func(i int) { VPSLLD(U8(23), power[i], power[i]) })
+	var cs []float32
+	for i, c := range append(slices.Clone(expTail), 1, 1) {
+		cs = append(cs, float32(float64(c)*math.Pow(math.Ln2, float64(len(expTail)+1-i))))
+	}
+	p = z.each(func(VecVirtual) VecVirtual { return m.constant(cs[0]) })
+	m.horner(p, f, cs[1:]...)
+	return p, power
 }
 
 // horner: p = p·x + c for each c in turn.
