@@ -44,7 +44,7 @@ func (s halfHead) name(kernel string, drop kernel.Drop) string {
 func (s halfHead) shared(heads int) int { return 2 * s.wide * (2*heads*s.rows + 16) }
 
 func (s halfHead) sharedGrad() int {
-	n := 4*s.rows*s.wide + 4*halfGroup*s.wide + 12*s.rows + 8*halfGroup*s.wide
+	n := 4*s.rows*s.wide + 8*halfGroup*s.wide + 12*s.rows + 8*halfGroup*s.wide
 	if s.wide < halfHeadMost {
 		n += 4 * s.rows * s.wide
 	}

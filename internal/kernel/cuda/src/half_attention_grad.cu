@@ -13,27 +13,30 @@ constexpr int group = 32; // keys
 // With p = exp(s - logSum), kept the dropout's mask times keepScale, and D_i = dy_i·y_i:
 // dv_j = Σ_i p·kept·dy_i;  ds = p·(kept·dy_i·v_j - D_i);  dq_i = scale·Σ_j ds·k_j;  dk_j = scale·Σ_i ds·q_i
 // keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead.
-// Shared: q, dy [rows][HD] | k, v [32][HD] | logSum, D, first [rows] | the sums that a warp hands over [2][32·HD] | dq [rows·HD], where HD < 64.
+// Shared: q, dy [rows][HD] | k, v [2][2][32][HD], a group's and the next one's | logSum, D, first [rows] | the sums that a warp hands over [2][32·HD] | dq [rows·HD], where HD < 64.
 // Where HD is 64 dq is in `wide`, as many floats a block.
 template <int HD> struct Room {
-  u32 queries, grads, keys, values;
+  u32 queries, grads, groups;
   float *logSum, *mean, *handed, *sums;
   int *first;
 
   __device__ __forceinline__ Room(float *smem, float *wide, int rows) {
-    queries = shared_at(smem), grads = queries + 2 * rows * HD, keys = grads + 2 * rows * HD, values = keys + 2 * group * HD;
-    logSum = smem + rows * HD + group * HD, mean = logSum + rows, first = (int *)(mean + rows);
+    queries = shared_at(smem), grads = queries + 2 * rows * HD, groups = grads + 2 * rows * HD;
+    logSum = smem + rows * HD + 2 * group * HD, mean = logSum + rows, first = (int *)(mean + rows);
     handed = logSum + 3 * rows, sums = HD < 64 ? handed + 2 * group * HD : wide + (long)blockIdx_x * rows * HD;
   }
+  __device__ __forceinline__ u32 keys(int J) const { return groups + J % 2 * 4 * group * HD; }
+  __device__ __forceinline__ u32 values(int J) const { return keys(J) + 2 * group * HD; }
 };
 
-// bring_group starts the copy of keys and values from row j0 on.
-template <int HD> __device__ __forceinline__ void bring_group(const Room<HD> &room, const Half *qkv, int j0, int tokens, int d, int hd) {
+// bring_group starts the copy of group J's keys and values.
+template <int HD> __device__ __forceinline__ void bring_group(const Room<HD> &room, const Half *qkv, int J, int tokens, int d, int hd) {
+  const int j0 = group * J;
 #pragma unroll
   for (int p = threadIdx_x; p < 2 * group * HD / 8; p += 64) {
     int value = p / (group * HD / 8), j = p / (HD / 8) % group, c = p % (HD / 8);
     bool valid = 8 * c < hd && j0 + j < tokens;
-    copy16((value ? room.values : room.keys) + 2 * piece<HD>(j, c), valid ? qkv + (long)(j0 + j) * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
+    copy16((value ? room.values(J) : room.keys(J)) + 2 * piece<HD>(j, c), valid ? qkv + (long)(j0 + j) * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
   }
   commit_copies();
 }
@@ -56,7 +59,6 @@ __device__ __forceinline__ void bring_queries(const Room<HD> &room, Half *grads,
       const bool valid = 8 * c < hd && i < tokens;
       a[x] = valid ? *(const u4 *)(dy + (long)i * d + 8 * c) : u4{0, 0, 0, 0}, b[x] = valid ? *(const u4 *)(y + (long)i * d + 8 * c) : u4{0, 0, 0, 0};
       if (i < rows) copy16(room.queries + 2 * piece<HD>(i, c), valid ? qkv + (long)i * 3 * d + 8 * c : qkv, valid);
-      if (valid && c == 0) soon(qkv + (long)i * 3 * d + d), soon(qkv + (long)i * 3 * d + 2 * d);
     }
 #pragma unroll
     for (int x = 0; x < ahead; x++) {
@@ -158,11 +160,12 @@ __device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Ha
   // The unit matrix. The zeros come from a parameter, which no compiler knows: constants would be put into registers again for every product.
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * mask.scale;
-  Right<HD, K> keys(room.keys, false), values(room.values, false), turnedKeys(room.keys, true);
 #pragma unroll 1
   for (int J = 0; J < groups; J++) {
     wait_copies<0>();
     sync();
+    if (J + 1 < groups) bring_group<HD>(room, qkv, J + 1, tokens, d, hd);
+    Right<HD, K> keys(room.keys(J), false), values(room.values(J), false), turnedKeys(room.keys(J), true);
     keys.hold(), values.hold(), turnedKeys.hold();
     float dk[2][2 * K][4] = {}, dv[2][2 * K][4] = {};
 #pragma unroll 1
@@ -244,7 +247,6 @@ __device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Ha
     if (warp == 0) hand_over(room.handed, dv);
     else hand_over(room.handed + group * HD, dk);
     sync();
-    if (J + 1 < groups) bring_group<HD>(room, qkv, 32 * J + 32, tokens, d, hd);
     if (warp == 0) {
       take(dk, room.handed + group * HD);
 #pragma unroll

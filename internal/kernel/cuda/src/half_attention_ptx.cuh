@@ -27,6 +27,3 @@ __device__ __forceinline__ int opaque(int v) {
   asm volatile("" : "+r"(v));
   return v;
 }
-
-// soon brings a line into the card's cache; nothing waits for it.
-__device__ __forceinline__ void soon(const Half *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
