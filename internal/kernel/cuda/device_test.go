@@ -29,6 +29,16 @@ func TestDevice(t *testing.T) {
 	kerneltest.Run(t, func(t *testing.T) kernel.Device { return open(t, cuda.FP32) })
 }
 
+// TestRounded runs what holds in any precision in tf32, and in bf16 with its compact tensors.
+func TestRounded(t *testing.T) {
+	for p, unit := range map[cuda.Precision]float64{cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
+		t.Run(string(p), func(t *testing.T) {
+			open(t, p).Close()
+			kerneltest.RunRounded(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
+		})
+	}
+}
+
 // TestTwoRunsAreBitEqual trains twice from the same state and compares every weight.
 func TestTwoRunsAreBitEqual(t *testing.T) {
 	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {

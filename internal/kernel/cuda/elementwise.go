@@ -32,7 +32,7 @@ func (b *binder) dropout(o *kernel.Dropout) ([]launch, error) {
 func (b *binder) drop(y, x, residual *kernel.Tensor, d kernel.Drop) launch {
 	rows, width := x.Rows(), x.Cols()
 	args := []any{b.addr(y), b.addr(x), b.addr(residual)}
-	args = append(append(args, b.dropArgs(d)...), i32(rows), i32(d.Nodes), i32(width), flag(width%2 == 0))
+	args = append(append(args, b.dropArgs(d)...), i32(rows), i32(max(1, d.Nodes)), i32(width), flag(width%2 == 0))
 	return each("dropout", rows*4*ceil(width, 32), args...)
 }
 

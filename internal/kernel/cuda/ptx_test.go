@@ -168,7 +168,7 @@ func TestLaunchesMatchPTX(t *testing.T) {
 // TestAgentLaunchesMatchPTX does the same for the in-context agent: its training step, and its use with caches.
 func TestAgentLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
-	for _, precision := range []Precision{FP32, TF32} {
+	for _, precision := range []Precision{FP32, TF32, BF16} {
 		for _, s := range []struct {
 			batch, tokens int
 			model.ADConfig
