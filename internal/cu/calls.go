@@ -48,6 +48,7 @@ type stepCalls struct {
 	GraphLaunch uintptr `sym:"cuGraphLaunch"`
 	EventRecord uintptr `sym:"cuEventRecord"`
 	EventSync   uintptr `sym:"cuEventSynchronize"`
+	EventQuery  uintptr `sym:"cuEventQuery"`
 	StreamWait  uintptr `sym:"cuStreamWaitEvent"`
 	CopyLocked  uintptr `sym:"cuMemcpyHtoDAsync_v2"`
 	CopyWithin  uintptr `sym:"cuMemcpyDtoDAsync_v2"`

@@ -52,6 +52,17 @@ func (c *Context) After(e Event, s Stream) error {
 	return c.check("cuStreamWaitEvent", c.step(c.s.StreamWait, uintptr(s), uintptr(e), 0, 0))
 }
 
+const notReady = 600 // CUDA_ERROR_NOT_READY
+
+// Passed reports whether the event has passed, without waiting. Inside Do.
+func (c *Context) Passed(e Event) (bool, error) {
+	r := c.step(c.s.EventQuery, uintptr(e), 0, 0, 0)
+	if r == notReady {
+		return false, nil
+	}
+	return true, c.check("cuEventQuery", r)
+}
+
 // Reach blocks until the event has passed. Inside Do.
 func (c *Context) Reach(e Event) error {
 	return c.check("cuEventSynchronize", c.step(c.s.EventSync, uintptr(e), 0, 0, 0))

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/kernel/cuda"
 	"haul/internal/kernel/kerneltest"
+	"haul/internal/plan"
 )
 
 // open opens the first card, or skips with the reason why there is none.
@@ -36,6 +38,43 @@ func TestRounded(t *testing.T) {
 			open(t, p).Close()
 			kerneltest.RunRounded(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
 		})
+	}
+}
+
+// TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host nor on the card.
+func TestStepsTakeNothingFromTheHeap(t *testing.T) {
+	dev := open(t, cuda.BF16)
+	defer dev.Close()
+	const batch, tokens = 4, 8
+	var layout kernel.Layout
+	table := layout.Add("table", kernel.InitUniform, 16, 3, 16)
+	p := plan.New("embed", dev, batch, tokens, &layout)
+	index := p.RowInts("index", batch, tokens, 1)
+	p.Embed("y", index, p.Weight(0, table))
+	store, err := dev.NewStore(&layout, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Compile(dev, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f := r.(kernel.Feeder)
+	slabs, err := f.NewSlabs([]*kernel.Tensor{index}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, step := dev.Counters().Allocations, 0
+	allocs := testing.AllocsPerRun(200, func() {
+		s := slabs[step%len(slabs)]
+		step++
+		if err := errors.Join(f.Taken(s), f.Feed(s), r.Run()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs != 0 || dev.Counters().Allocations != before {
+		t.Errorf("a fed step and a plain one: %v allocations on the host, %d on the card in all, want none", allocs, dev.Counters().Allocations-before)
 	}
 }
 

@@ -152,12 +152,18 @@ func (r *runner) Taken(s *kernel.Slab) error {
 		return errors.New("feed: the slab is another runner's")
 	}
 	r.fed.now = r.fed.slabs[s.ID]
-	r.d.counters.Waits++
 	return r.d.ctx.Do(r.fed.reach)
 }
 
-// reachNow is Taken on the context's thread.
-func (r *runner) reachNow() error { return r.d.ctx.Reach(r.fed.now.read) }
+// reachNow is Taken on the context's thread. Only a copy still under way counts as a wait.
+func (r *runner) reachNow() error {
+	passed, err := r.d.ctx.Passed(r.fed.now.read)
+	if err != nil || passed {
+		return err
+	}
+	r.d.counters.Waits++
+	return r.d.ctx.Reach(r.fed.now.read)
+}
 
 // memory is what the staging areas take of the card.
 func (g *feeding) memory() int64 {
