@@ -68,17 +68,25 @@ func (b *binder) halfNormGrad(o *kernel.NormGrad) ([]launch, error) {
 			flag(o.Accumulate), addGamma, addBeta}}}, nil
 }
 
-// halfDropout is the gradient of a dropped branch: from the stream in fp32 to what the products read.
+// halfDropout is, in the agent's step, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
+// types, and widths that are no multiple of 8, take a slower kernel.
 func (b *binder) halfDropout(o *kernel.Dropout) ([]launch, error) {
 	rows, d := o.X.Rows(), o.X.Cols()
-	switch {
-	case o.Residual != nil:
-		return nil, fmt.Errorf("%s: a sum with %v cannot be held in bf16", o.Kind(), o.Residual)
-	case d%8 != 0:
-		return nil, fmt.Errorf("%s: rows of %d columns; in bf16 the GPU takes multiples of 8 (train in tf32 or fp32)", o.Kind(), d)
+	grid := dim3{ceil(4*rows*ceil(d, 32), halfDropThreads), 1, 1}
+	block := dim3{halfDropThreads, 1, 1}
+	size := []any{i32(rows), i32(max(1, o.Nodes)), i32(d)}
+	if o.Residual == nil && d%8 == 0 && b.compact(o.Y) && !b.compact(o.X) {
+		args := append([]any{b.addr(o.Y), b.addr(o.X)}, b.dropArgs(o.Drop)...)
+		return []launch{{module: "half_rows", kernel: "half_dropout", grid: grid, block: block, args: append(args, size...)}}, dense(o, o.Y, o.X)
 	}
-	const threads = 256
-	args := append([]any{b.addr(o.Y), b.addr(o.X)}, b.dropArgs(o.Drop)...)
-	return []launch{{module: "half_rows", kernel: "half_dropout", grid: dim3{ceil(4*rows*ceil(d, 32), threads), 1, 1}, block: dim3{threads, 1, 1},
-		args: append(args, i32(rows), i32(o.Nodes), i32(d))}}, b.mixed(o, o.Y, o.X)
+	halves := uint32(0)
+	for i, t := range []*kernel.Tensor{o.Y, o.X, o.Residual} {
+		if t != nil && b.compact(t) {
+			halves |= 1 << i
+		}
+	}
+	args := append([]any{b.addr(o.Y), b.addr(o.X), b.addr(o.Residual)}, b.dropArgs(o.Drop)...)
+	return []launch{{module: "half_rows", kernel: "half_dropout_any", grid: grid, block: block, args: append(append(args, size...), halves)}}, dense(o, o.Y, o.X, o.Residual)
 }
+
+const halfDropThreads = 256

@@ -166,3 +166,26 @@ KERNEL __launch_bounds__(256) half_dropout(Half *y, const float *x, const State 
   for (int i = 0; i < 8; i++) v[i / 4][i % 4] = kept >> i & 1 ? v[i / 4][i % 4] : 0.0f;
   *(u4 *)(y + (long)r * d + c) = u4{bf16x2(v[0].x, v[0].y), bf16x2(v[0].z, v[0].w), bf16x2(v[1].x, v[1].y), bf16x2(v[1].z, v[1].w)};
 }
+
+// The same in any mixture of types and for any width, with a residual: y = residual + drop(x). Bit 0 of halves: y is in bf16, bit 1: x, bit 2: residual.
+__device__ __forceinline__ float either(const void *p, long at, u32 half) {
+  return half ? __builtin_bit_cast(float, (u32)((const Half *)p)[at] << 16) : ((const float *)p)[at];
+}
+KERNEL __launch_bounds__(256) half_dropout_any(void *y, const void *x, const void *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows,
+                                             int nodes, int d, u32 halves) {
+  const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
+  if (r >= (u32)rows) return;
+  const Drop drop{seed, site, threshold, scale};
+  const Words u = drop_words(drop, state->instances + r / nodes, r % nodes, blocks, block, t);
+  for (int i = 0; i < 8; i++) {
+    const int c = 32 * block + 8 * (i / 2) + 2 * t + i % 2;
+    if (c >= d) continue;
+    const long at = (long)r * d + c;
+    float v = drop_keeps(drop, u, i / 2, i % 2) ? either(x, at, halves & 2) * scale : 0.0f;
+    if (residual) v += either(residual, at, halves & 4);
+    if (halves & 1)
+      ((Half *)y)[at] = (Half)bf16x2(v, 0.0f);
+    else
+      ((float *)y)[at] = v;
+  }
+}
