@@ -36,6 +36,7 @@ func TestHalfLaunchesMatchPTX(t *testing.T) {
 				&kernel.Norm{Y: y, Mean: stats, Rstd: stats, X: x, Gamma: weight, Beta: weight},
 				&kernel.NormGrad{DX: x, DGamma: weight, DBeta: weight, DY: y, X: x, Mean: stats, Rstd: stats, Gamma: weight, Accumulate: true},
 				&kernel.Dropout{Y: y, X: x, Drop: drop},
+				&kernel.Dropout{Y: x, X: y, Residual: x, Drop: drop},
 			} {
 				ls, err := b.bindHalf(op)
 				if d > halfRowMost && strings.HasPrefix(op.Kind(), "norm") {

@@ -81,7 +81,7 @@ func (s *store) WriteWeights(src []float32) error {
 
 // halve makes the bf16 copy of the weights. On the context's thread.
 func (s *store) halve() error {
-	if s.half.at == 0 {
+	if s.half.at == 0 || s.layout.Len == 0 { // a program may have no weights
 		return nil
 	}
 	pairs := s.layout.Len / 2
