@@ -1,6 +1,9 @@
 package kernel
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Control is the block a host may change between steps: schedules that move by epoch.
 type Control struct {
@@ -114,6 +117,12 @@ type Feeder interface {
 	Feed(s *Slab) error
 	// Taken waits until the device has read the slab, which may then be filled again.
 	Taken(s *Slab) error
+}
+
+// Timer is a runner whose device works apart from the host and tells for how long.
+type Timer interface {
+	// StepTime is what the device took for a step not long ago; false before it knows one. It may wait for that step.
+	StepTime() (time.Duration, bool, error)
 }
 
 // Teller is a runner that can say which paths its program takes.

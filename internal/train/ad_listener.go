@@ -82,7 +82,7 @@ type ADReport struct {
 	CopiesOut   int64 `json:"copies_out"`
 	Allocations int64 `json:"allocations"`
 
-	BusyShare float64 `json:"busy_share"` // of the time the device had steps to run: at least this
+	BusyShare float64 `json:"busy_share"` // of the time the device worked on steps, by its own clock on a card
 	WaitShare float64 `json:"wait_share"` // of the time the trainer waited for rows from the host
 	Memory    int64   `json:"memory_bytes"`
 }

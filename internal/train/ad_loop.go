@@ -228,8 +228,20 @@ func (r *adRun) report() *ADReport {
 		FLOPsPerSecond: rows * float64(r.perRow) / a.Seconds, SecondsLeft: a.Seconds / n * float64(c.TrainTimesteps-a.Iteration),
 		WaitShare: a.Waited / a.Seconds, Memory: r.memory(), Launches: r.asked.Launches, Waits: r.asked.Waits, CopiesIn: r.asked.CopiesIn,
 		CopiesOut: r.asked.CopiesOut, Allocations: r.asked.Allocations}
-	rep.BusyShare = 1 - rep.WaitShare
+	rep.BusyShare = r.busy(1 - rep.WaitShare)
 	rep.LossAction, rep.AccAction = headMeans(a.Sums.Heads[0])
 	rep.LossTokenType, rep.AccTokenType = headMeans(a.Sums.Heads[1])
 	return rep
+}
+
+// busy is the share of the iterations' time that the device worked: by its own clock where it has one. The cores are the host, so that they are
+// busy whenever it does not wait for rows.
+func (r *adRun) busy(host float64) float64 {
+	if t, ok := r.step.(kernel.Timer); ok {
+		if d, known, err := t.StepTime(); err == nil && known {
+			steps := float64(r.at.Since * r.cfg.GradientAccumulationSteps)
+			return min(1, steps*d.Seconds()/r.at.Seconds)
+		}
+	}
+	return host
 }

@@ -143,7 +143,7 @@ func (r *runner) feedNow() error {
 	if err := c.Record(f.moved[area], r.d.stream); err != nil {
 		return err
 	}
-	return r.exec.Launch(r.d.stream)
+	return r.replay()
 }
 
 // Taken waits for the slab's last copy, and for nothing queued after it.

@@ -43,6 +43,7 @@ type runner struct {
 	exec     *cu.Exec
 	nodes    int
 	run      func() error
+	watch    stopwatch
 	fed      *feeding // nil where no slabs were asked for
 	paths    []string // what each rollout and its gradient run on
 }
@@ -63,7 +64,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	if err := r.bindAll(); err != nil {
 		return nil, errors.Join(fmt.Errorf("compile %s: %w", p.Name, err), r.Close())
 	}
-	if err := d.ctx.Do(r.record); err != nil {
+	if err := d.ctx.Do(func() error { return errors.Join(r.record(), r.watch.open(d.ctx)) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("compile %s: %w", p.Name, err), r.Close())
 	}
 	if err := r.SetControl(kernel.Control{Temperature: 1}); err != nil {
@@ -72,7 +73,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	if err := r.SetState(kernel.State{}); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	r.run = func() error { return r.exec.Launch(r.d.stream) }
+	r.run = r.replay
 	return r, nil
 }
 
@@ -392,7 +393,7 @@ func (r *runner) Memory() int64 {
 func (r *runner) Close() error {
 	var errs []error
 	if r.exec != nil {
-		errs = append(errs, r.d.ctx.Do(func() error { return errors.Join(r.d.ctx.Wait(r.d.stream), r.exec.Close()) }))
+		errs = append(errs, r.d.ctx.Do(func() error { return errors.Join(r.d.ctx.Wait(r.d.stream), r.exec.Close(), r.watch.close(r.d.ctx)) }))
 		r.exec = nil
 	}
 	if r.fed != nil {

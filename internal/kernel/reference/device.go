@@ -19,7 +19,9 @@ func New[F Float](shard int) *Device[F] { return &Device[F]{shard: shard} }
 
 // NewRounded makes a device that multiplies matrices, and keeps Compact tensors, in numbers of relative error `unit`, 2⁻⁸ for bf16: what a
 // device with such products may at most be off.
-func NewRounded[F Float](shard int, unit float64) *Device[F] { return &Device[F]{shard: shard, unit: unit} }
+func NewRounded[F Float](shard int, unit float64) *Device[F] {
+	return &Device[F]{shard: shard, unit: unit}
+}
 
 // Name is what the device computes in.
 func (d *Device[F]) Name() string { return fmt.Sprintf("reference %T", F(0)) }
