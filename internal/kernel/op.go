@@ -35,6 +35,20 @@ func bytesOf(op Op) int64 {
 	return n
 }
 
+// HalvedBytes is how much less an op moves where its Compact tensors are held in two bytes an element.
+func HalvedBytes(op Op) int64 {
+	var n int64
+	op.Args(func(t *Tensor, a Access) {
+		if t.Root().Compact {
+			n += int64(t.Len()) * 2
+			if a == Update {
+				n += int64(t.Len()) * 2
+			}
+		}
+	})
+	return n
+}
+
 // Program is a recorded step: ops in order, run once a shard, then ops run once a step. It holds
 // shapes and places, no memory. Where the last shard is partly idle a device may compute the rows past
 // the batch's end or skip them; either way they add nothing to any gradient or metric.

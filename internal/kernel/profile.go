@@ -22,6 +22,7 @@ type Profile struct {
 	Wall    time.Duration // of the instrumented step
 	Plain   time.Duration // median of the same step without instruments
 	Spans   []Span
+	Halved  bool // Compact tensors were held in two bytes an element
 }
 
 // Profiler is a runner that can time its ops.

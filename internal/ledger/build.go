@@ -12,7 +12,7 @@ import (
 func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	prog := p.Program
 	l := &Ledger{Program: prog.Name, Workers: p.Workers, Batch: prog.Batch, Shards: prog.Shards(), Plain: p.Plain.Seconds(), Wall: p.Wall.Seconds(),
-		Peak: roof.FLOPs, Stream: roof.Bytes, Actions: actions, profile: p, stageOf: Stages(prog), work: works(prog, actions)}
+		Peak: roof.FLOPs, Stream: roof.Bytes, Actions: actions, profile: p, stageOf: Stages(prog), work: works(prog, actions, p.Halved)}
 	if p.Plain > 0 {
 		l.Overhead = l.Wall/l.Plain - 1
 	}
@@ -106,11 +106,14 @@ func kindsOf(p *kernel.Program) []string {
 }
 
 // works is each op's work for the whole batch: a last shard that is partly idle counts for what it holds.
-func works(p *kernel.Program, actions float64) []kernel.Cost {
+func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	scale := float64(p.Batch) / float64(p.Shard)
 	var out []kernel.Cost
 	for _, op := range p.PerShard {
 		c := op.Cost()
+		if halved {
+			c.Bytes -= kernel.HalvedBytes(op)
+		}
 		out = append(out, kernel.Cost{FLOPs: int64(float64(c.FLOPs) * scale * drawn(op, actions)), Bytes: int64(float64(c.Bytes) * scale)})
 	}
 	for _, op := range p.Once {

@@ -7,23 +7,25 @@ type Stage string
 
 // The stages, in the order of a step.
 const (
-	Generate  Stage = "generate"  // making instances and their features
+	Generate  Stage = "generate"  // making instances and their features, or drawing sequences
 	Encode    Stage = "encode"    // the policy's network, forward
 	Decode    Stage = "decode"    // the policy's routes
 	Baseline  Stage = "baseline"  // whatever a frozen policy computes, and subtracting the baseline
+	Loss      Stage = "loss"      // the loss of labelled data, and where its gradient starts
 	Backward  Stage = "backward"  // gradients
 	Optimizer Stage = "optimizer" // what runs once: sums, clipping, update, metrics
 	Idle      Stage = "idle"      // workers with nothing to run
 )
 
-var stages = []Stage{Generate, Encode, Decode, Baseline, Backward, Optimizer, Idle}
+var stages = []Stage{Generate, Encode, Decode, Baseline, Loss, Backward, Optimizer, Idle}
 
 // Stages sorts a program's ops, PerShard then Once, by where their data comes from and not by their names, so that an op the
 // ledger has never heard of finds its place:
 //
-//	backward   it touches a weight's gradient, or reads what a backward op wrote
+//	loss       it compares with labels
+//	backward   it touches a weight's gradient, or reads what a backward op or the loss wrote
 //	baseline   it reads a frozen weight set, or what a baseline op wrote, or it subtracts the baseline
-//	generate   it makes instances
+//	generate   it makes instances or draws sequences
 //	decode     it makes routes
 //	encode     everything else that runs a shard at a time
 //	optimizer  everything that runs once
@@ -51,14 +53,16 @@ func stageOf(op kernel.Op, writer map[*kernel.Tensor]Stage) Stage {
 	var backward, baseline bool
 	op.Args(func(t *kernel.Tensor, a kernel.Access) {
 		from := writer[t.Root()]
-		backward = backward || t.Root().Space == kernel.Grad || a != kernel.Write && from == Backward
+		backward = backward || t.Root().Space == kernel.Grad || a != kernel.Write && (from == Backward || from == Loss)
 		baseline = baseline || t.Root().Space == kernel.Weight && t.Root().Set > 0 || a != kernel.Write && from == Baseline
 	})
 	switch op.(type) {
 	case *kernel.Advantage:
 		return Baseline
-	case *kernel.Generate, *kernel.Feature:
+	case *kernel.Generate, *kernel.Feature, *kernel.Regions:
 		return Generate
+	case *kernel.CrossEntropy, *kernel.PPO:
+		return Loss
 	}
 	switch {
 	case backward:

@@ -23,7 +23,7 @@ func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 		times[i] = time.Since(began)
 	}
 	slices.Sort(times)
-	p := &kernel.Profile{Program: r.prog, Workers: 1, Plain: times[len(times)/2]}
+	p := &kernel.Profile{Program: r.prog, Workers: 1, Plain: times[len(times)/2], Halved: r.d.precision == BF16}
 	return p, r.d.ctx.Do(func() error { return r.timeOps(p) })
 }
 
