@@ -85,3 +85,37 @@ func arithmetic003(_ context.Context, _ *env, r *Result) error {
 	r.finds(figure("003", "under 20 s, from 30 s less 30 %", "s", 0, 20), 30*(1-0.30))
 	return nil
 }
+
+// What report 004 says of an iteration on four GPUs.
+const (
+	slowIteration = 7.0 // seconds
+	gpus004       = 4.0
+	iterations004 = 100e3
+)
+
+// parts004, in the report's order: loading, collating, the forward pass, the batch.
+var parts004 = []struct{ lo, hi float64 }{{2, 3}, {1.5, 2}, {5, 10}, {1.5, 1.5}}
+
+func arithmetic004(_ context.Context, _ *env, r *Result) error {
+	const tokens, samples = 80.0, 512 / gpus004
+	r.finds(figure("004", "3 tensors a batch instead of 240 are 80 times fewer", "×", 80, 80), 240.0/3)
+	r.finds(figure("004", "160–240 tensors a batch, made by a loop over 80 tokens in a loop over 128 samples a GPU", "tensors", 160, 240), tokens*samples)
+	low, high := 1.0, 1.0
+	for _, p := range parts004 {
+		low, high = low*p.lo, high*p.hi
+	}
+	r.finds(figure("004", "the parts make 25–70×: multiplied, at the least", "×", 25, 70), low)
+	r.finds(figure("004", "the parts make 25–70×: multiplied, at the most", "×", 25, 70), high)
+	// Loading, collating and the forward pass are stretches of one iteration. Shortening each by its own factor shortens their sum by no more than the largest of them.
+	r.finds(figure("004", "the parts make 25–70×: loading, collating and the forward pass are parts of one iteration, so at the most 10×, times the batch's 1.5×", "×", 25, 70), 10*1.5)
+	r.finds(figure("004", "the batch of 256 a GPU instead of 128 makes an iteration 1.5× as fast: twice the samples, each in 1/1.5 of the time", "×", 1.5, 1.5), 1.5/2)
+	r.finds(figure("004", "25× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/25)
+	r.finds(figure("004", "70× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/70)
+	r.finds(figure("004", "0.5 s instead of 7 s is 15–35×", "×", 15, 35), slowIteration/0.5)
+	r.finds(figure("004", "0.2 s instead of 7 s is 15–35×", "×", 15, 35), slowIteration/0.2)
+	r.finds(figure("004", "100,000 iterations of 7 s take 194 hours", "h", 194, 194), iterations004*slowIteration/3600)
+	r.finds(figure("004", "100,000 iterations of 0.2–0.5 s take 5.5–13 hours: at 0.2 s", "h", 5.5, 13), iterations004*0.2/3600)
+	r.finds(figure("004", "100,000 iterations of 0.2–0.5 s take 5.5–13 hours: at 0.5 s", "h", 5.5, 13), iterations004*0.5/3600)
+	r.note("the batch's share also counts twice in the hours: with twice the samples an iteration, 100,000 iterations are twice the training")
+	return nil
+}

@@ -9,6 +9,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -34,10 +35,18 @@ var experiments = []Experiment{
 	{Name: "arithmetic-001", Title: "Report 001's own figures, recomputed", Reports: "000, 001", run: arithmetic001},
 	{Name: "arithmetic-002", Title: "Report 002's own figures, recomputed", Reports: "002", run: arithmetic002},
 	{Name: "arithmetic-003", Title: "Report 003's own percentages, recomputed", Reports: "003", run: arithmetic003},
+	{Name: "arithmetic-004", Title: "Report 004's own figures, recomputed", Reports: "004", run: arithmetic004},
 	{Name: "cost-cpu", Title: "The cost of 128 routes on the CPU: a loop, a batch, an operation at a time", Reports: "000, 001", run: costCPU},
 	{Name: "paradox-cpu", Title: "The paradox on the CPU: clean, nine-fold, vectorised", Reports: "000", run: paradoxCPU},
 	{Name: "optimizer-cpu", Title: "The optimizer on the CPU: pass by pass, or all in one", Reports: "003", run: optimizerCPU},
 	{Name: "recompute", Title: "Recomputing activations against storing them", Reports: "003", run: recompute},
+	{Name: "workers", Title: "Workers that collate batches: 0 to 16", Reports: "004", run: workers},
+	{Name: "collate", Title: "A batch built from lists, against one laid out beforehand", Reports: "004", run: collate},
+	{Name: "prefetch", Title: "Batches made ahead of the trainer: 0 to 4", Reports: "004", run: prefetch},
+	{Name: "tensors-cpu", Title: "A tensor made for every token on the CPU, or none", Reports: "004", run: tensorsCPU},
+	{Name: "packing", Title: "Sequences of unequal length: packed end to end, or padded to the longest", Reports: "004", run: packing},
+	{Name: "batch", Title: "An agent's step by size of the batch: 128 to 2,048", Reports: "004", run: batchTime},
+	{Name: "batch-rate", Title: "Larger batches from the same samples, and whether the learning rate must follow", Reports: "004", run: batchRate},
 	{Name: "crossover", Title: "Where a GPU starts to win: batch by N", Reports: "000, 001, 002", run: crossover},
 	{Name: "cost-gpu", Title: "The cost of 128 routes on the GPU: a route at a time, read back, padded and masked, fused", Reports: "000, 001, 003", GPU: true, run: costGPU},
 	{Name: "paradox-gpu", Title: "The paradox on the GPU: clean, nine-fold, vectorised", Reports: "000", GPU: true, run: paradoxGPU},
@@ -46,6 +55,8 @@ var experiments = []Experiment{
 	{Name: "tf32", Title: "Tensor cores in tf32 against fp32", Reports: "003", GPU: true, run: tf32},
 	{Name: "overlap", Title: "Copies beside the computation, or before it", Reports: "003", GPU: true, run: overlap},
 	{Name: "optimizer-gpu", Title: "The optimizer on the GPU: pass by pass, or all in one", Reports: "003", GPU: true, run: optimizerGPU},
+	{Name: "page-locked", Title: "A batch's way to the GPU: page-locked or pageable, before the step or beside it", Reports: "004", GPU: true, run: pageLocked},
+	{Name: "tensors-gpu", Title: "A tensor made for every token on the GPU, or one a batch", Reports: "004", GPU: true, run: tensorsGPU},
 }
 
 // List returns every experiment.
@@ -179,6 +190,27 @@ func (e *env) openCPU() (kernel.Device, error) {
 
 func (e *env) openGPU(precision string) (kernel.Device, error) {
 	return device.Open(fmt.Sprintf("cuda:%d", e.card), device.Options{Precision: precision})
+}
+
+// everywhere opens the CPU and then the GPU where there is one, and gives each with its name.
+func (e *env) everywhere(ctx context.Context, precision string, f func(dev kernel.Device, name string) error) error {
+	open, names := []func() (kernel.Device, error){e.openCPU}, []string{"CPU"}
+	if e.card >= 0 {
+		open, names = append(open, func() (kernel.Device, error) { return e.openGPU(precision) }), append(names, "GPU")
+	}
+	for i, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		dev, err := open[i]()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f(dev, name), dev.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run runs the experiments one after the other and tells each result. A failure, a panic included, is that experiment's result; the

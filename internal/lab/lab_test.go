@@ -77,6 +77,8 @@ func TestArithmeticIsExact(t *testing.T) {
 		"arithmetic-001": {{193.027, Holds}, {210.595, Wrong}, {1.77625, Wrong}, {1.03843, Wrong}, {2.18182, Holds}, {2.90909, Holds}},
 		"arithmetic-002": {{3200, Holds}, {6400, Wrong}, {240.4, Holds}, {6.01, Holds}, {23.1154, Wrong}, {12.5208, Wrong}, {1.14313, Wrong}, {1.09392, Wrong}},
 		"arithmetic-003": {{32.3396, Holds}, {47.674, Wrong}, {11.8, Wrong}, {19.25, Wrong}, {16.8, Holds}, {21, Wrong}},
+		"arithmetic-004": {{80, Holds}, {10240, Wrong}, {22.5, Wrong}, {90, Wrong}, {15, Wrong}, {0.75, Wrong}, {0.28, Holds}, {0.1, Holds}, {14, Wrong}, {35, Holds},
+			{194.444, Holds}, {5.55556, Holds}, {13.8889, Wrong}},
 	} {
 		list, err := Find(name)
 		if err != nil {

@@ -27,7 +27,7 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 	var b strings.Builder
 	b.WriteString("# Lab: the claims of the five reports, measured\n\n")
 	fmt.Fprintf(&b, "The original PyTorch program came with five reports (000 to 004) on why it was slow. This page is made by\n`%s`\n"+
-		"and by nothing else: every verdict below is computed from the numbers of that run. Report 004 is about\nanother recipe.\n\n", p.Command)
+		"and by nothing else: every verdict below is computed from the numbers of that run.\n\n", p.Command)
 	for _, m := range p.Machine {
 		fmt.Fprintf(&b, "- %s\n", m)
 	}

@@ -137,25 +137,8 @@ func sameGradient(a, b []float32) error {
 }
 
 func recompute(ctx context.Context, e *env, r *Result) error {
-	open := []func() (kernel.Device, error){e.openCPU}
-	names := []string{"CPU"}
-	if e.card >= 0 {
-		open, names = append(open, func() (kernel.Device, error) { return e.openGPU("") }), append(names, "GPU")
-	}
-	for i, name := range names {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		dev, err := open[i]()
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(r.recomputeOn(ctx, dev, name), dev.Close()); err != nil {
-			return err
-		}
-	}
 	r.note("%d layers of width %d, %d instances of %d nodes, forward, backward and update; recomputing keeps each layer's input alone", stackLayers, stackWidth, stackBatch, stackNodes)
-	return nil
+	return e.everywhere(ctx, "", func(dev kernel.Device, name string) error { return r.recomputeOn(ctx, dev, name) })
 }
 
 func (r *Result) recomputeOn(ctx context.Context, dev kernel.Device, name string) (err error) {

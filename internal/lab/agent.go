@@ -1,0 +1,140 @@
+package lab
+
+import (
+	"context"
+	"errors"
+
+	"haul/internal/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/loader"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// agent is a small in-context agent with the histories it learns from: report 004's network and data, of a size at which experiments take seconds.
+type agent struct {
+	model   *model.AD
+	spec    kernel.RegionSpec
+	history []int32
+}
+
+// newAgent makes an agent of one layer for sequences of two regions of shortest to longest transitions, in a room of 5×5 with episodes of 10.
+func newAgent(shortest, longest int) (*agent, error) {
+	room := darkroom.Room{Size: 5, Horizon: 10}
+	spec := kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions}
+	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Size: room.Size, Actions: darkroom.NumActions})
+	if err != nil {
+		return nil, err
+	}
+	return &agent{m, spec, walks(&spec, room)}, spec.Check()
+}
+
+// walks are histories of agents that learn: of their steps ever fewer are random, the others lead to the goal.
+func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
+	out := make([]int32, s.Streams*s.Steps)
+	goals := room.Goals()
+	for i := range s.Streams {
+		goal, cell := goals[rng.Below(rng.At(s.Seed, uint64(i), 0, rng.Learner)[0], uint32(len(goals)))], room.Start()
+		for t := range s.Steps {
+			if t%s.Horizon == 0 {
+				cell = room.Start()
+			}
+			w := rng.At(s.Seed, uint64(i), uint32(1+t), rng.Learner)
+			action := uint8(rng.Below(w[0], darkroom.NumActions))
+			if int(rng.Below(w[1], uint32(s.Steps))) < t {
+				action = towards(cell, goal)
+			}
+			next, reward := room.Move(cell, action), uint8(0)
+			if next == goal {
+				reward = 1
+			}
+			out[i*s.Steps+t] = darkroom.MakeStep(cell, action, reward).Word()
+			cell = next
+		}
+	}
+	return out
+}
+
+// towards is an action of a shortest way.
+func towards(cell, goal darkroom.Cell) uint8 {
+	switch {
+	case cell.X() < goal.X():
+		return darkroom.Right
+	case cell.X() > goal.X():
+		return darkroom.Left
+	case cell.Y() < goal.Y():
+		return darkroom.Down
+	case cell.Y() > goal.Y():
+		return darkroom.Up
+	}
+	return darkroom.Stay
+}
+
+// store holds the agent's initial weights.
+func (a *agent) store(dev kernel.Device) (kernel.Store, error) {
+	s, err := dev.NewStore(a.model.Layout(), true)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.WriteWeights(model.Initial(a.model.Layout(), a.spec.Seed))
+}
+
+// agentRun is a compiled step over rows that the host writes.
+type agentRun struct {
+	runner kernel.Runner
+	in     model.Sequences
+}
+
+// compile records forward, backward and update over rows of t tokens, or with learn unset the loss alone.
+func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, learn bool) (*agentRun, error) {
+	p := plan.New("agent", dev, rows, t, a.model.Layout())
+	in := model.Sequences{Index: p.RowInts("index", p.B(), t, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
+	sums := p.CrossEntropy("loss", a.model.Encode(p, in, learn), in.Labels, a.model.Columns(), 0, learn)
+	if learn {
+		p.Backward()
+		p.Once(&kernel.AdamW{Layout: a.model.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8})
+	}
+	p.Once(&kernel.TallyTokens{Sums: sums})
+	r, err := p.Compile(dev, store)
+	return &agentRun{r, in}, err
+}
+
+// write gives the step its rows.
+func (r *agentRun) write(s *kernel.Slab) error {
+	return errors.Join(r.runner.WriteBatch(r.in.Index, s.Ints[0]), r.runner.WriteBatch(r.in.Labels, s.Ints[1]), r.runner.WriteBatch(r.in.First, s.Ints[2]))
+}
+
+// loss runs once and returns the mean loss of an action.
+func (r *agentRun) loss() (float64, error) {
+	if err := r.runner.Run(); err != nil {
+		return 0, err
+	}
+	m, err := r.runner.TakeMetrics()
+	return m.Heads[0].Loss / float64(max(1, m.Heads[0].Labels)), err
+}
+
+// feed writes batches of rows and calls run after each.
+func (a *agent) feed(ctx context.Context, r *agentRun, purpose rng.Purpose, rows, batches int, run func() error) (err error) {
+	spec := a.spec
+	spec.Purpose = purpose
+	source, err := loader.New(loader.Options{Spec: spec, History: a.history, Batch: rows, Slabs: loader.NewSlabs(&spec, rows, 1)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	for range batches {
+		s, err := source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.write(s); err != nil {
+			return err
+		}
+		if err := run(); err != nil {
+			return err
+		}
+		source.Return(s)
+	}
+	return nil
+}

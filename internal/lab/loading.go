@@ -1,0 +1,139 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"haul/internal/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/loader"
+	"haul/internal/rng"
+)
+
+// The agent's batches as the loader makes them.
+const (
+	loadedRows   = 1024 // ad_dr_compressed.yaml's
+	agentStepFor = 12e-3
+	loadedTaken  = 16 // batches that a contender takes
+	loaderRounds = 7
+)
+
+// loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of 80.
+func loadedSpec() kernel.RegionSpec {
+	return kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions}
+}
+
+// loading starts a loader for every measurement, so that none begins with what the last one left ready.
+type loading struct{ options loader.Options }
+
+func newLoading(rows, slabs int) *loading {
+	spec := loadedSpec()
+	return &loading{options: loader.Options{Spec: spec, History: walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon}), Batch: rows, Slabs: loader.NewSlabs(&spec, rows, slabs)}}
+}
+
+// take has a trainer take batches and hold each for what step says.
+func (l *loading) take(ctx context.Context, workers, depth int, step func(i int)) (err error) {
+	o := l.options
+	o.Workers, o.Depth = workers, depth
+	source, err := loader.New(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	for i := range loadedTaken {
+		s, err := source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		step(i)
+		source.Return(s)
+	}
+	return nil
+}
+
+// contend makes a contender of take.
+func (l *loading) contend(ctx context.Context, workers, depth int, step func(i int)) contender {
+	return func(n int) error {
+		for range n {
+			if err := l.take(ctx, workers, depth, step); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func workers(ctx context.Context, _ *env, r *Result) error {
+	l := newLoading(loadedRows, 3)
+	counts := []int{0, 1, 2, 4, 8, 12, 16}
+	at := map[int]int{}
+	var ways []contender
+	for i, n := range counts {
+		at[n] = i
+		ways = append(ways, l.contend(ctx, n, 2, func(int) {}))
+	}
+	t, err := race(ctx, loaderRounds, ways...)
+	if err != nil {
+		return err
+	}
+	for i, n := range counts {
+		r.row("s", t[i]/loadedTaken, "a batch of 1,024 rows of 164 tokens, %d workers", n)
+	}
+	r.row("GPUs", agentStepFor*loadedTaken/t[at[1]], "that one worker feeds, at 12 ms a step")
+	r.finds(direction("004", "16 workers instead of 12 load faster"), t[at[12]]/t[at[16]])
+	r.finds(direction("004", "workers load faster than the trainer alone (16 against none)"), t[at[0]]/t[at[16]])
+	r.note("workers are goroutines that share memory; they help as far as there are cores, and a row costs %s", Row{Value: t[at[0]] / loadedTaken / loadedRows, Unit: "s"})
+	return nil
+}
+
+// spend lets time pass as a trainer does that waits for its device: others may run. A sleep would not do, as timers round it to milliseconds.
+func spend(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		runtime.Gosched()
+	}
+}
+
+// prefetch has the trainer spend as long on a step as a batch takes to make: where making ahead gains most.
+func prefetch(ctx context.Context, _ *env, r *Result) error {
+	const rows = loadedRows / 2
+	l := newLoading(rows, 6)
+	made, err := race(ctx, loaderRounds, l.contend(ctx, 0, 0, func(int) {}))
+	if err != nil {
+		return err
+	}
+	step := time.Duration(made[0] / loadedTaken * float64(time.Second))
+	even := func(int) { spend(step) }
+	uneven := func(i int) { // as long in all: three short steps, then a test or a checkpoint
+		if i%4 == 3 {
+			spend(13 * step / 4)
+		} else {
+			spend(step / 4)
+		}
+	}
+	const depths = 5
+	var ways []contender
+	for i := range 2 * depths {
+		ways = append(ways, l.contend(ctx, 1, i%depths, []func(int){even, uneven}[i/depths]))
+	}
+	ways = append(ways, plain(func() {
+		for i := range loadedTaken {
+			even(i)
+		}
+	}))
+	t, err := race(ctx, loaderRounds, ways...)
+	if err != nil {
+		return err
+	}
+	r.row("s", step.Seconds(), "a batch of 512 rows of 164 tokens, made by one worker; and a step of the trainer")
+	r.row("s", t[2*depths]/loadedTaken, "an iteration that takes no batch, steps of equal length")
+	for i := range 2 * depths {
+		r.row("s", t[i]/loadedTaken, "an iteration, %d batches ahead, %s", i%depths, []string{"steps of equal length", "steps of unequal length"}[i/depths])
+	}
+	r.finds(faster("004", "page-locked memory and 2 batches ahead make data loading 2–3× as fast: 2 ahead against none, steps as long as a batch takes", 2, 3), t[0]/t[2])
+	r.finds(direction("004", "2 batches ahead, so that GPUs never wait: against 1, steps of equal length"), t[1]/t[2])
+	r.finds(direction("004", "2 batches ahead, so that GPUs never wait: against 1, steps of unequal length"), t[depths+1]/t[depths+2])
+	r.note("a batch ahead is made beside the step, so that the longer of the two is left of their sum: no more than 2× can be won, and depth past that only evens out")
+	return nil
+}
