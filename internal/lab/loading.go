@@ -17,7 +17,7 @@ const (
 	loadedRows   = 1024 // ad_dr_compressed.yaml's
 	agentStepFor = 12e-3
 	loadedTaken  = 16 // batches that a contender takes
-	loaderRounds = 7
+	loaderRounds = 5
 )
 
 // loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of 80.

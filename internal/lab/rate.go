@@ -12,11 +12,11 @@ import (
 
 // The runs that learn from the same samples in batches of unequal size.
 const (
-	rateSamples = 1 << 14
+	rateSamples = 3 << 12
 	rateBase    = 1e-3 // of the smallest batch
 	rateTests   = 512
 	// noiseBatches is how many gradients are compared: their deviation lies in few directions, so that it takes many to know it.
-	noiseBatches = 32
+	noiseBatches = 16
 )
 
 var rateBatches = []int{128, 512, 2048}
