@@ -56,7 +56,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 		&cobra.Group{ID: groupSetup, Title: "Settings:"},
 		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
 	)
-	a.group(root, groupLearn, a.newTrain(), a.newEval())
+	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newData())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newDevices(), a.newVersion())

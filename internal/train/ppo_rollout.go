@@ -120,9 +120,10 @@ func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
 	}
 }
 
-// spreadFloor is the least that advantages are divided by, as a share of the largest value: what is left when the policy is good is the critic's error,
-// which must not be blown up to the size of a lesson.
-const spreadFloor = 0.01
+// spreadFloor is added to the spread that advantages are divided by, as a share of the largest value. Where no stream is paid, or all walk the best way, what
+// is left of advantages is the critic's error. Kept small it loses to the entropy bonus, and a learner that has strayed from a far goal explores
+// again; blown up to the size of a lesson it holds the learner where it is.
+const spreadFloor = 0.05
 
 // judge fills in advantages (generalized advantage estimation) and the critic's targets.
 //

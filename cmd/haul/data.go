@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/darkroom"
+	"haul/internal/device"
+	"haul/internal/draw"
+	"haul/internal/kernel"
+	"haul/internal/train"
+)
+
+// historiesPath is where learning histories go, and where training looks for them, when no file is named.
+const historiesPath = "data/darkroom.hist"
+
+// newData holds the makers of training data.
+func (a *app) newData() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "data",
+		Short:   "Make what the in-context agent learns from",
+		Example: "  haul data darkroom",
+	}
+	cmd.AddCommand(a.newDataDarkroom())
+	a.parent(cmd)
+	return cmd
+}
+
+type darkroomFlags struct {
+	config  string
+	sets    []string
+	streams int
+	steps   int
+	seed    uint64
+	workers int
+	out     string
+	force   bool
+	json    bool
+}
+
+type darkroomReport struct {
+	Out      string   `json:"out"`
+	Bytes    int64    `json:"bytes"`
+	Pictures []string `json:"pictures"`
+	Seed     uint64   `json:"seed"`
+	Workers  int      `json:"workers"`
+	train.HistorySpeed
+	train.HistorySummary
+}
+
+func (a *app) newDataDarkroom() *cobra.Command {
+	var f darkroomFlags
+	cmd := &cobra.Command{
+		Use:   "darkroom",
+		Short: "Let PPO learners live through Dark Room and keep their histories",
+		Long: `Let PPO learners live through Dark Room and keep their histories.
+
+Dark Room is a square of cells. One of them, unseen, pays 1 for every step that ends on it; an episode starts in the centre. Every cell is a goal
+once: one learner takes it up knowing nothing, acts in --streams environments at a time and ends, after --steps steps of all of them together, walking
+straight to it. The file keeps every step on the way. The in-context agent learns from most goals how learning goes, and is tried on the others;
+env_split_seed says which.
+
+The file is a function of the settings alone, whatever the number of workers. It appears when it is whole: Ctrl-C leaves nothing. Beside it the
+learners' curves are drawn, as .svg and .png. haul config explain --model data names the settings.`,
+		Example: `  haul data darkroom
+  haul data darkroom --streams 100 --steps 100000 --out data/darkroom.hist --force
+  haul data darkroom --set grid_size=5 --streams 20 --steps 40000 --out data/small.hist`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.dataDarkroom(cmd, &f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+config.DefaultData+")")
+	fs.StringArrayVar(&f.sets, "set", nil, "change one setting: --set gamma=0.95 (repeatable)")
+	fs.IntVar(&f.streams, "streams", 0, "environments of a learner, in place of n_stream")
+	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners, in place of alg_seed")
+	fs.IntVar(&f.workers, "workers", 0, "learners at a time, in place of n_process; the file does not depend on it")
+	fs.StringVar(&f.out, "out", historiesPath, "file to write; its folder is made when missing")
+	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+// settings reads the settings, the flags over them.
+func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.Data, error) {
+	sets, given := f.sets, cmd.Flags().Changed
+	switch {
+	case given("streams") && f.streams < 1:
+		return nil, usagef("--streams is %d: a learner needs at least one environment", f.streams)
+	case given("steps") && f.steps < 1:
+		return nil, usagef("--steps is %d: a learner needs at least one step", f.steps)
+	case given("workers") && f.workers < 1:
+		return nil, usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	if given("streams") {
+		sets = append(sets, fmt.Sprintf("n_stream=%d", f.streams))
+	}
+	if given("steps") {
+		sets = append(sets, fmt.Sprintf("total_source_timesteps=%d", f.steps))
+	}
+	if given("seed") {
+		sets = append(sets, fmt.Sprintf("alg_seed=%d", f.seed))
+	}
+	return config.LoadData(f.config, sets)
+}
+
+// free refuses to write over what is there, and makes the folder.
+func (f *darkroomFlags) free() error {
+	switch info, err := os.Stat(f.out); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(f.out), 0o755); err != nil {
+			return fmt.Errorf("cannot write: %w", err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot write: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: name a file", f.out)
+	case !f.force:
+		return fmt.Errorf("%s exists: --force replaces it, --out names another", f.out)
+	}
+	return nil
+}
+
+func (a *app) dataDarkroom(cmd *cobra.Command, f *darkroomFlags) error {
+	c, err := f.settings(cmd)
+	if err != nil {
+		return err
+	}
+	if err := f.free(); err != nil {
+		return err
+	}
+	workers := f.workers
+	if workers == 0 {
+		workers = c.Workers(runtime.GOMAXPROCS(0))
+	}
+	workers = min(workers, c.Goals())
+	r := darkroomReport{Out: f.out, Seed: c.AlgSeed, Workers: workers}
+	if r.HistorySpeed, err = a.makeHistories(cmd, f.out, c, workers); err != nil {
+		return err
+	}
+	if err := r.measure(); err != nil {
+		return err
+	}
+	if f.json {
+		return a.emit(r)
+	}
+	return a.table(func(w io.Writer) { r.print(w, a) })
+}
+
+// makeHistories opens a device of one core for every worker, and shows how far they are.
+func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.Data, workers int) (train.HistorySpeed, error) {
+	devices := make([]kernel.Device, workers)
+	for i := range devices {
+		dev, err := device.Open("cpu", device.Options{Workers: 1})
+		if err != nil {
+			return train.HistorySpeed{}, err
+		}
+		defer dev.Close()
+		devices[i] = dev
+	}
+	bar := a.newBar(c.Goals(), "learners")
+	defer bar.end()
+	return train.MakeHistories(cmd.Context(), train.HistoryOptions{Config: c, Path: path, Devices: devices,
+		Progress: func(p train.HistoryProgress) { bar.set(p.Goals) }})
+}
+
+// measure reads the file back, as training will, and draws what it shows.
+func (r *darkroomReport) measure() error {
+	h, err := darkroom.Open(r.Out)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	info, err := os.Stat(r.Out)
+	if err != nil {
+		return err
+	}
+	r.Bytes, r.HistorySummary = info.Size(), train.SummarizeHistories(h)
+	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
+		path := r.Out + "." + string(format)
+		if err := writeFile(path, func(w io.Writer) error { return r.Draw(w, format, h.Room) }); err != nil {
+			return err
+		}
+		r.Pictures = append(r.Pictures, path)
+	}
+	return nil
+}
+
+func (r *darkroomReport) print(w io.Writer, a *app) {
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d goals, %d streams of %d steps", r.Out, r.Goals, r.Streams, r.Steps)))
+	fmt.Fprintf(w, "final return\t%.3f of %.3f, the last %d of %d episodes\n", r.Return, r.Optimal, r.Last, r.Episodes)
+	fmt.Fprintf(w, "share of the optimum\t%.2f %%, mean over goals; %.1f %% in the first episode, %.1f %% a third on\n", 100*r.Share, 100*r.First, 100*r.Third)
+	var worst []string
+	for _, g := range r.Worst {
+		worst = append(worst, fmt.Sprintf("%v %.1f %%", g.Goal, 100*g.Share))
+	}
+	fmt.Fprintf(w, "worst goals\t%s\n", strings.Join(worst, ", "))
+	fmt.Fprintf(w, "speed\t%.0f steps/s (%.1f s), %d learners at a time, seed %d\n", r.StepsPerSecond, r.Seconds, r.Workers, r.Seed)
+	fmt.Fprintf(w, "size\t%.1f MB, read back and checked\n", float64(r.Bytes)/1e6)
+	fmt.Fprintf(w, "drawn\t%s\n", strings.Join(r.Pictures, ", "))
+}
