@@ -13,7 +13,7 @@ type Options struct {
 	Set       string // instruction set: "avx512", "avx2", "go"; "" picks the fastest
 	Workers   int    // cores to use; 0: all
 	Lanes     int    // gradient sums kept apart and added in order; 0: 8. Part of a run's identity
-	ShardRows int    // rows a shard aims for; 0: 176. Part of a run's identity
+	ShardRows int    // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
 }
 
 // Device is the CPU. Its workers persist; runners share them, one run at a time.
@@ -42,9 +42,6 @@ func Open(o Options) (*Device, error) {
 	if d.lanes == 0 {
 		d.lanes = 8
 	}
-	if d.shardRows == 0 {
-		d.shardRows = 176
-	}
 	d.pool = newPool(d.workers)
 	return d, nil
 }
@@ -58,8 +55,18 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu (%s, %d worker%s)", d.prims.name, d.workers, s)
 }
 
-// ShardSize is how many instances reach the rows a shard aims for.
-func (d *Device) ShardSize(nodes int) int { return max(1, (d.shardRows+nodes-1)/nodes) }
+// ShardSize is how many instances reach the rows a shard aims for. An instance of 64 rows is enough for the matrix products by itself, and
+// one at a time leaves the activations of a deep network in L2.
+func (d *Device) ShardSize(nodes int) int {
+	rows := d.shardRows
+	if rows == 0 {
+		if nodes >= 64 {
+			return 1
+		}
+		rows = 176
+	}
+	return max(1, (rows+nodes-1)/nodes)
+}
 
 // Counters counts what the device was asked to do.
 func (d *Device) Counters() *kernel.Counters { return &d.counters }

@@ -139,7 +139,7 @@ func gluGradGo(dg, dy, g []float32, rows, w int) {
 	}
 }
 
-// geluGo: y = x·Φ(x) in its tanh form, 0.5x(1+tanh(√(2/π)(x+0.044715x³))).
+// geluGo: y = x·Φ(x) in its tanh form, 0.5x(1+tanh(√(2/π)(x+0.044715x³))). Assembly makes it, and its slope, zero where Φ is below 2^-40.
 func geluGo(y, x []float32) {
 	for i, v := range x {
 		t := float32(math.Tanh(float64(0.7978845608 * (v + 0.044715*v*v*v))))
@@ -354,7 +354,7 @@ func sumSquaresGo(x []float32) float64 {
 }
 
 // adamwGo: g' = g·scale; m = β1·m + (1-β1)·g'; v = β2·v + (1-β2)·g'²;
-// w -= lr·(m·correct1/(sqrt(v·correct2)+eps) + decay·w).
+// w -= lr·(m·correct1/(sqrt(v·correct2)+eps) + decay·w). Assembly makes moments below 1e-30 zero.
 func adamwGo(w, m, v, g []float32, a *adamArgs) {
 	for i := range w {
 		x := g[i] * a.scale

@@ -142,3 +142,34 @@ func TestExtremes(t *testing.T) {
 		}
 	})
 }
+
+// TestGeluAccuracy: to a few roundings of the larger of 1 and x, and zero far below it.
+func TestGeluAccuracy(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *primitives) {
+		xs := sweep(-30, 30, 100_000)
+		y, dx, ones := make([]float32, len(xs)), make([]float32, len(xs)), make([]float32, len(xs))
+		for i := range ones {
+			ones[i] = 1
+		}
+		s.gelu(y, xs)
+		s.geluGrad(dx, ones, xs)
+		exact := func(i int) (g, slope float64) {
+			x := float64(xs[i])
+			th := math.Tanh(math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x))
+			return x / 2 * (1 + th), (1+th)/2 + x/2*(1-th*th)*math.Sqrt(2/math.Pi)*(1+3*0.044715*x*x)
+		}
+		worst(t, "gelu", 2, xs, func(i int) float64 {
+			g, _ := exact(i)
+			return math.Abs(float64(y[i])-g) / max(1, math.Abs(g))
+		})
+		worst(t, "gelu's slope", 6, xs, func(i int) float64 {
+			_, slope := exact(i)
+			return math.Abs(float64(dx[i]) - slope)
+		})
+		for i, x := range xs {
+			if s != &plain && x < -10 && (y[i] != 0 || dx[i] != 0) {
+				t.Fatalf("gelu(%g) = %g, slope %g, want zeros", x, y[i], dx[i])
+			}
+		}
+	})
+}

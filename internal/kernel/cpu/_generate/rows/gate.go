@@ -63,7 +63,10 @@ func (m *isa) gluGrad() {
 const (
 	geluSlope = 2 * 0.7978845608 // gelu(x) = x/(1 + e^-u) with u = geluSlope·(x + geluCube·x³)
 	geluCube  = 0.044715
-	// farthest is where gelu is x or nothing to float32's last bit, as a power of two: beyond it 1/(1+e) is subnormal.
+	// A sigmoid below 2^-faint is taken as zero: against the x of other units it is nothing, but multiplied on and on it ends in subnormal
+	// numbers, which slow a matrix product down several times.
+	faint = 40
+	// farthest keeps 2^z and its reciprocal in the normal range.
 	farthest = 120
 )
 
@@ -84,7 +87,19 @@ func (m *isa) geluParts(x vecs) (square, e, s vecs) {
 	s = x.each(func(VecVirtual) VecVirtual { return m.constant(1) })
 	x.all(func(i int) { VFMADD231PS(e[i], power[i], s[i]) })
 	x.all(func(i int) { VMULPS(power[i], e[i], e[i]) })
-	return square, e, m.reciprocal(s)
+	s = m.reciprocal(s)
+	const notGreater = 10 // true for NaN
+	x.all(func(i int) {
+		if m.wide() {
+			k := K()
+			VCMPPS_BCST(U8(notGreater), float(faint), z[i], k)
+			VMOVAPS_Z(s[i], k, s[i])
+			return
+		}
+		VCMPPS(U8(notGreater), float(faint), z[i], z[i])
+		VANDPS(z[i], s[i], s[i])
+	})
+	return square, e, s
 }
 
 // reciprocal returns 1/d of normal numbers whose reciprocals are normal: by a Newton step where the estimate has 14 bits.
