@@ -17,12 +17,13 @@ import (
 type deviceFlags struct {
 	name      string
 	precision string
+	prefer    string // of a GPU, by the settings: no flag
 	workers   int
 }
 
 func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "device", "auto", "cpu, cuda:K, or auto: the fastest here")
-	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, tf32 or bf16 on a GPU (tf32 when not given); fp32 on the CPU")
+	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, tf32 or bf16 on a GPU (default: tf32, or what the settings say); fp32 on the CPU")
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
 }
 
@@ -48,7 +49,7 @@ func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error))
 	default:
 		return nil, usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
 	}
-	o := device.Options{Workers: f.workers, Precision: f.precision}
+	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer}
 	if f.name == "auto" {
 		dev, table, err := device.Auto(o, trial)
 		if len(table) > 1 {

@@ -63,10 +63,11 @@ func openHistory(path string) (*darkroom.History, error) {
 	return h, err
 }
 
-// agentPrecision is what the settings ask for where no flag does: a GPU's bf16 for mixed precision, else tf32.
+// agentPrecision is what the settings ask of a GPU where no flag does: bf16 for mixed precision, else fp32.
 func agentPrecision(f *deviceFlags, c *config.AD) {
-	if f.precision == "" && c.MixedPrecision != config.PrecisionFull {
-		f.precision = "bf16"
+	f.prefer = "bf16"
+	if c.MixedPrecision == config.PrecisionFull {
+		f.prefer = "fp32"
 	}
 }
 

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,7 +17,8 @@ import (
 type Options struct {
 	Workers   int    // cores of the CPU; 0: all. Results do not depend on it
 	Set       string // instruction set of the CPU: avx512, avx2, go; "": the fastest
-	Precision string // matrix products on a GPU: fp32, tf32, bf16; "": tf32. A CPU has fp32 alone
+	Precision string // matrix products on a GPU: fp32, tf32, bf16; "": what Prefer says. A CPU has fp32 alone
+	Prefer    string // likewise, where nobody asked; "": tf32. A CPU passes it over
 }
 
 // Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's work.
@@ -42,7 +44,7 @@ func Open(name string, o Options) (kernel.Device, error) {
 				return nil, fmt.Errorf("device %s: the card is a number, as in cuda:0", name)
 			}
 		}
-		dev, err := cuda.Open(cuda.Options{Ordinal: k, Precision: cuda.Precision(o.Precision)})
+		dev, err := cuda.Open(cuda.Options{Ordinal: k, Precision: cuda.Precision(cmp.Or(o.Precision, o.Prefer))})
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
