@@ -14,51 +14,7 @@ import (
 	"haul/internal/kernel/cpu"
 	"haul/internal/model"
 	"haul/internal/plan"
-	"haul/internal/rng"
 )
-
-// agentRun records a training step of the in-context agent as ad_dr.yaml has it, drawn from made-up histories on the device.
-func agentRun(b *testing.B, dev kernel.Device, batch, tokens int) kernel.Runner {
-	b.Helper()
-	m, err := model.NewAD(model.ADConfig{Width: 64, Heads: 4, Layers: 4, Feed: 256, Positions: tokens, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 1})
-	check(b, err)
-	spec := kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}
-	p := plan.New("agent", dev, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
-	history := p.Whole("history", spec.Streams*spec.Steps)
-	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: history, RegionSpec: spec})
-	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
-	p.Backward()
-	p.Once(&kernel.TallyTokens{Sums: sums})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 1000, Total: 50000})
-	run := compiled(b, p, dev, m.Layout())
-	made := make([]int32, history.Len())
-	for i := range made {
-		w := rng.At(1, uint64(i), 0, rng.Learner)
-		made[i] = int32(rng.Below(w[0], 9) | rng.Below(w[1], 9)<<8 | rng.Below(w[2], 5)<<16 | rng.Below(w[3], 2)<<24)
-	}
-	check(b, run.WriteBatch(history, made))
-	return run
-}
-
-func compiled(b *testing.B, p *plan.Plan, dev kernel.Device, l *kernel.Layout) kernel.Runner {
-	b.Helper()
-	store, err := dev.NewStore(l, true)
-	check(b, err)
-	check(b, store.WriteWeights(model.Initial(l, 1)))
-	run, err := p.Compile(dev, store)
-	check(b, err)
-	check(b, run.SetControl(kernel.Control{LearningRate: 3e-4, Temperature: 1}))
-	return run
-}
-
-func open(b *testing.B, o cpu.Options) kernel.Device {
-	b.Helper()
-	dev, err := cpu.Open(o)
-	check(b, err)
-	b.Cleanup(func() { check(b, dev.Close()) })
-	return dev
-}
 
 // spent is the processor time of the process in seconds: on shared cores it says more than the clock.
 func spent() float64 {
@@ -67,13 +23,6 @@ func spent() float64 {
 		panic(err)
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-func check(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // BenchmarkAgent is the whole step: 512 rows of 80 tokens, shards as they are in use.
@@ -87,7 +36,7 @@ func BenchmarkAgentShards(b *testing.B) {
 }
 
 func benchmarkAgent(b *testing.B, o cpu.Options) {
-	run := agentRun(b, open(b, o), 512, 80)
+	run, _ := agentRun(b, open(b, o), adDR, 512, 80, 1)
 	check(b, run.Run())
 	var took []float64
 	start := spent()
@@ -141,7 +90,7 @@ func BenchmarkLearner(b *testing.B) {
 	p.PPO(m.Record(p, x), sample, kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.01})
 	p.Backward()
 	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-5, MaxNorm: 0.5})
-	run := compiled(b, p, dev, m.Layout())
+	run, _ := compiled(b, p, dev, m.Layout())
 	xs, samples := make([]float32, 80), make([]float32, 160)
 	for i := range xs {
 		xs[i] = float32(i%9) / 9
@@ -167,12 +116,12 @@ func BenchmarkLearner(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	const agents, tokens = 1024, 80
 	dev := open(b, cpu.Options{})
-	m, err := model.NewAD(model.ADConfig{Width: 64, Heads: 4, Layers: 4, Feed: 256, Positions: tokens, Size: 9, Actions: 5})
+	m, err := model.NewAD(adDR)
 	check(b, err)
 	p := plan.New("decode", dev, agents, 1, m.Layout())
 	index, at := p.RowInts("index", p.B(), 1, kernel.TokenFields), p.RowInts("at", p.B(), 1)
 	m.Step(p, index, at, tokens)
-	run := compiled(b, p, dev, m.Layout())
+	run, _ := compiled(b, p, dev, m.Layout())
 	where := make([]int32, agents)
 	for i := range where {
 		where[i] = tokens - 1
