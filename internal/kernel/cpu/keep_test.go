@@ -28,7 +28,7 @@ func TestKeep(t *testing.T) {
 				index := random.Uint64()
 				for _, front := range []bool{false, true} {
 					n := rows * groups
-					draws, dst, rounds := words32(guarded(t, n, front)), words32(guarded(t, n, front)), words32(guarded(t, philoxRounds, front))
+					draws, dst, rounds := words32(guarded(t, n, front)), words32(guarded(t, n, front)), words32(guarded(t, roundWords, front))
 					copy(rounds, roundKeys(d.Seed))
 					for i := range draws {
 						draws[i], _, _ = d.Call(i/groups, i%groups*32, width)

@@ -8,14 +8,14 @@ import (
 
 // The plain-Go primitives of the in-context agent: dropout masks and causal attention.
 
-// philoxRounds is the length of a seed's round keys, two words a round.
-const philoxRounds = 20
+// roundWords is the length of a seed's round keys: ten rounds, two words each.
+const roundWords = 20
 
 // roundKeys are the words that each round of Philox mixes in.
 func roundKeys(seed uint64) []uint32 {
-	keys := make([]uint32, philoxRounds)
+	keys := make([]uint32, roundWords)
 	low, high := uint32(seed), uint32(seed>>32)
-	for i := 0; i < philoxRounds; i += 2 {
+	for i := 0; i < roundWords; i += 2 {
 		keys[i], keys[i+1] = low, high
 		low, high = low+0x9E3779B9, high+0xBB67AE85
 	}

@@ -106,7 +106,7 @@ func checked(t primitives) primitives {
 		t.rowDots(out, a, b, rows, n, ld)
 	}
 	c.keep = func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
-		fits(len(draws)%keepUnit == 0 && len(dst) >= len(draws) && len(rounds) >= philoxRounds)
+		fits(len(draws)%keepUnit == 0 && len(dst) >= len(draws) && len(rounds) >= roundWords)
 		t.keep(dst, draws, rounds, low, high, purpose, threshold)
 	}
 	c.drop = func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32) {

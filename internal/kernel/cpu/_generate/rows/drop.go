@@ -114,9 +114,8 @@ func (m *isa) xor3(key Mem, a, v VecVirtual) {
 
 // storeKept writes a bit for each 16 bits not below the threshold: bits 8k..8k+7 of a group are its eighth of words[k].
 func (m *isa) storeKept(words vecs, threshold VecVirtual, dst Register) {
-	// Both halves of a lane are compared with the low 16 bits of the threshold.
+	VPBROADCASTW(threshold.AsX(), threshold) // for both halves of a lane
 	if m.wide() {
-		VPBROADCASTW(threshold.AsX(), threshold)
 		var x Register
 		for k, w := range words {
 			const notLess = 5
@@ -134,7 +133,6 @@ func (m *isa) storeKept(words vecs, threshold VecVirtual, dst Register) {
 		VMOVDQU(x, Mem{Base: dst})
 		return
 	}
-	VPBROADCASTW(threshold.AsX(), threshold)
 	var halves []Register
 	for k, w := range words {
 		t := m.vec()

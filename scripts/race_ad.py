@@ -1,0 +1,175 @@
+"""Races Haul's training step of the in-context agent against the same model in PyTorch, on the same cores, in one run.
+
+  python scripts/race_ad.py [--threads 2] [--rounds 3]      # needs torch (CPU, MKL) and go
+
+Both sides draw 512 rows of 80 transitions from learning histories in memory, embed, run four layers of width 64 with dropout 0.1 in the
+residual stream and in attention, two classifiers, backward, clip and AdamW, in fp32, as ad_dr.yaml has it. PyTorch runs eagerly and compiled where its compiler
+works, with its own attention and with one written out, the batch at once and in chunks that stay in cache; a first round picks its three fastest ways, which
+then take turns with Haul, some seconds each. A side's figure is the median of its turns' medians, and beside it stands the fastest tenth of its quietest
+turn: where the two ratios differ, something else had the cores.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+import torch
+import torch.nn.functional as F
+
+import ad_torch as ad
+
+BATCH, TOKENS, WIDTH, LAYERS, HEADS, FEED, DROPOUT = 512, 80, 64, 4, 4, 256, 0.1
+SIZE, ACTIONS, STREAMS, STEPS, HORIZON = 9, 5, 8, 1000, 20
+
+
+class Agent(ad.AD):
+    """The model with dropout, for rows that are one sequence each: no mask but the causal one."""
+
+    def __init__(self, fused):
+        super().__init__(WIDTH, HEADS, LAYERS, FEED, TOKENS, SIZE, ACTIONS)
+        self.fused = fused
+        self.register_buffer("hidden", torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1))
+
+    def attend(self, q, k, v, drop):
+        if self.fused:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=drop)
+        s = (q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5
+        return F.dropout(torch.softmax(s.masked_fill(self.hidden, float("-inf")), -1), drop) @ v
+
+    def logits(self, index):
+        """index has one past the last row of a table for a field that is absent."""
+        drop = DROPOUT if self.training else 0.0
+        x = sum(F.embedding(index[..., f], F.pad(self.embed[name].weight, (0, 0, 0, 1))) for f, name in enumerate(ad.FIELDS))
+        b, t, d = x.shape
+        for l in self.layers:
+            q, k, v = l.qkv(l.norm1(x)).view(b, t, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+            x = x + F.dropout(l.out(self.attend(q, k, v, drop).transpose(1, 2).reshape(b, t, d)), drop)
+            x = x + F.dropout(l.down(F.gelu(l.up(l.norm2(x)), approximate="tanh")), drop)
+        return self.head(self.norm(x))
+
+    def forward(self, index, actions):
+        z = self.logits(index)[..., :ACTIONS]
+        return F.cross_entropy(z.flatten(0, 1), actions.flatten()), (z.argmax(-1) == actions).sum()
+
+
+class Step:
+    """The training step an expert would write."""
+
+    def __init__(self, compiled, fused, rows):
+        torch.manual_seed(1)
+        self.x, self.y = torch.randint(0, SIZE, (2, STREAMS * STEPS))
+        self.action, self.reward = torch.randint(0, ACTIONS, (STREAMS * STEPS,)), torch.randint(0, 2, (STREAMS * STEPS,))
+        self.position, self.rows, self.hits = torch.arange(TOKENS), rows, 0
+        self.net = Agent(fused)
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=3e-4, betas=(0.9, 0.99), weight_decay=0.01, fused=True)
+        self.run = torch.compile(self.net) if compiled else self.net
+        self.check()
+
+    def check(self):
+        """Without dropout the shortcuts change nothing."""
+        index, _ = self.draw()
+        plain = torch.where(index >= torch.tensor((SIZE, SIZE, ACTIONS, 2, ad.TYPES, TOKENS)), -1, index)[:8]
+        self.net.eval()
+        with torch.no_grad():
+            torch.testing.assert_close(self.net.logits(index[:8]), ad.AD.forward(self.net, plain, torch.zeros(8, TOKENS, dtype=torch.long)))
+        self.net.train()
+
+    def draw(self):
+        episodes = torch.randint(0, STEPS // HORIZON - TOKENS // HORIZON + 1, (BATCH, 1))
+        at = torch.randint(0, STREAMS, (BATCH, 1)) * STEPS + episodes * HORIZON + self.position
+        last, begun = (at - 1).clamp(min=0), (at % STEPS > 0)
+        fields = (self.x[at], self.y[at], torch.where(begun, self.action[last], ACTIONS), torch.where(begun, self.reward[last], 2),
+                  torch.zeros_like(at), self.position.expand_as(at))
+        return torch.stack(fields, -1), self.action[at]
+
+    def __call__(self):
+        index, actions = self.draw()
+        self.optimizer.zero_grad()
+        for i, a in zip(index.split(self.rows), actions.split(self.rows)):
+            loss, hits = self.run(i, a)
+            (loss * (self.rows / BATCH)).backward()
+            self.hits += hits
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimizer.step()
+
+    def turn(self, seconds, least=5):
+        took, end = [], time.perf_counter() + seconds
+        while time.perf_counter() < end or len(took) < least:
+            start = time.perf_counter()
+            self()
+            took.append(time.perf_counter() - start)
+        took.sort()
+        return {"ms_per_step": 1e3 * statistics.median(took), "ms_p10": 1e3 * took[len(took) // 10]}
+
+
+def fastest(count):
+    """PyTorch's fastest ways by name, each warm."""
+    ways = {}
+    for compiled in (False, True):
+        for fused in (True, False):
+            for rows in (BATCH, 64):
+                name = ", ".join(("compiled" if compiled else "eager", "its attention" if fused else "attention written out",
+                                  "whole batch" if rows == BATCH else f"chunks of {rows}"))
+                try:
+                    step = Step(compiled, fused, rows)
+                    step.turn(0, 2)
+                    ways[name] = step, step.turn(0, 3)["ms_p10"]
+                except Exception as e:  # no C++ compiler, or a graph it cannot take
+                    print(f"PyTorch {name} does not work here: {str(e).splitlines()[0]}")
+    ranked = sorted(ways, key=lambda n: ways[n][1])
+    return {n: ways[n][0] for n in ranked[:count]}
+
+
+class Haul:
+    """Steps of the benchmark BenchmarkAgent, built once."""
+
+    def __init__(self, threads):
+        self.root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+        self.binary = os.path.join(tempfile.mkdtemp(), "agent.test")
+        self.env = dict(os.environ, GOMAXPROCS=str(threads))
+        subprocess.run(["go", "test", "-c", "-o", self.binary, "./internal/kernel/cpu"], cwd=self.root, check=True)
+
+    def turn(self, seconds):
+        out = subprocess.run([self.binary, "-test.run", "^$", "-test.bench", "^BenchmarkAgent$", "-test.benchtime", f"{seconds}s"],
+                             check=True, capture_output=True, text=True, env=self.env).stdout
+        figure = lambda unit: float(re.search(r"([\d.]+) " + unit + r"\b", out).group(1))
+        return {"ms_per_step": figure("ms/median"), "ms_p10": figure("ms/p10")}
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--threads", type=int, default=2)
+    ap.add_argument("--rounds", type=int, default=3)
+    ap.add_argument("--seconds", type=float, default=8, help="of a turn")
+    ap.add_argument("--json", action="store_true")
+    a = ap.parse_args()
+    torch.set_num_threads(a.threads)
+    haul, modes = Haul(a.threads), fastest(3)
+    times, ours = {m: [] for m in modes}, []
+    for _ in range(a.rounds):
+        for name, step in modes.items():
+            times[name].append(step.turn(a.seconds))
+        ours.append(haul.turn(a.seconds))
+    median = lambda turns: statistics.median(t["ms_per_step"] for t in turns)
+    quiet = lambda turns: min(t["ms_p10"] for t in turns)
+    best = {f: min(times, key=lambda m: f(times[m])) for f in (median, quiet)}
+    ratio = {f: f(times[best[f]]) / f(ours) for f in best}
+    if a.json:
+        print(json.dumps({"torch": torch.__version__, "threads": a.threads, "torch_ms": {m: median(t) for m, t in times.items()},
+                          "torch_ms_quiet": {m: quiet(t) for m, t in times.items()}, "haul_ms": median(ours), "haul_ms_quiet": quiet(ours),
+                          "ratio": ratio[median], "ratio_quiet": ratio[quiet]}))
+        return
+    line = lambda who, turns: print(f"{who:66} {median(turns):7.1f} ms a step, at its quietest {quiet(turns):7.1f}  {BATCH * TOKENS / quiet(turns) * 1e3:8.0f} tokens/s")
+    for name, turns in times.items():
+        line(f"PyTorch {torch.__version__} {name}", turns)
+    line("Haul", ours)
+    print(f"ratio to PyTorch's fastest: {ratio[median]:.2f} ({best[median]}), at the quietest {ratio[quiet]:.2f} ({best[quiet]})")
+
+
+if __name__ == "__main__":
+    main()
