@@ -166,13 +166,11 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 	bar := a.newBar(f.rounds, "rounds")
 	defer bar.end()
 	seconds, peaks := make([]float64, f.rounds), make([]float64, f.rounds)
-	var allocs uint64
 	before, counters := peak(), *dev.Counters()
 	for i := range seconds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		objects := mallocs()
 		start := time.Now()
 		for range steps {
 			if err := s.Runner.Run(); err != nil {
@@ -187,7 +185,6 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 			flop += done
 		}
 		seconds[i] = time.Since(start).Seconds() / float64(steps)
-		allocs += mallocs() - objects
 		after := peak()
 		peaks[i], before = (before+after)/2, after
 		bar.set(i + 1)
@@ -200,7 +197,7 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 	n := float64(f.rounds * steps)
 	c := dev.Counters()
 	r.FLOP = float64(flop) / n
-	r.Allocs, r.DevAllocs = float64(allocs)/n, float64(c.Allocations-counters.Allocations)
+	r.DevAllocs = float64(c.Allocations - counters.Allocations)
 	r.Launches = float64(c.Launches-counters.Launches) / n
 	r.Copies = float64(c.CopiesIn+c.CopiesOut-counters.CopiesIn-counters.CopiesOut) / n
 	if cpu {
@@ -211,10 +208,27 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 		top, share := quantile(peaks, 0.5)/1e9, quantile(shares, 0.5)
 		r.Peak, r.Share = &top, &share
 	}
+	if r.Allocs, err = heapPerStep(s); err != nil {
+		return err
+	}
 	mid := quantile(seconds, 0.5)
 	r.MS, r.P10, r.P90 = 1e3*mid, 1e3*quantile(seconds, 0.1), 1e3*quantile(seconds, 0.9)
 	r.PerSecond, r.Rate = float64(r.Batch)/mid, r.FLOP/mid/1e9
 	return nil
+}
+
+// heapPerStep counts Go's heap objects in steps alone, without the reading of results that closes a round.
+func heapPerStep(s *train.Step) (float64, error) {
+	const steps = 10
+	before := mallocs()
+	for range steps {
+		if err := s.Runner.Run(); err != nil {
+			return 0, err
+		}
+	}
+	objects := mallocs() - before
+	_, err := s.FLOPs() // waits for the device
+	return float64(objects) / steps, err
 }
 
 func quantile(v []float64, q float64) float64 {
