@@ -7,13 +7,24 @@ import (
 	"haul/internal/kernel"
 )
 
-// What src/half_linear.cuh is built for.
-const (
-	halfWarps    = 8
-	halfTileRows = 32  // rows a warp takes at once
-	halfShort    = 128 // terms of a row that short sums keep in registers
-	halfPanel    = 512 // columns of a panel for short sums; of one for long sums: 128
+// halfWork is a way of summing that src/half_linear.cuh is built for: a block's warps, each with so many rows at once and so many terms of
+// them on the way.
+type halfWork struct {
+	warps, rows, terms int
+}
+
+var (
+	halfShort = halfWork{16, 16, 128} // at most 128 terms, or half as many, which stay in registers
+	halfLong  = halfWork{8, 32, 128}  // any number of terms; sums stay in registers
 )
+
+// halfPanel is the most columns of a panel for short sums; of one for long sums: 128 or 64.
+const halfPanel = 512
+
+// shared is the memory of a block: a panel of the weight with its bias, and the rows under way.
+func (w halfWork) shared(panel, terms int) int {
+	return panel*(2*terms+4) + w.warps*w.rows*2*min(w.terms, terms)
+}
 
 // halfMatrix is a matrix in bf16 whose rows are whole aligned vectors of eight.
 type halfMatrix struct {
@@ -49,8 +60,8 @@ type halfProduct struct {
 // end names what becomes of the sums; "" where no kernel does it.
 func (b *binder) end(p halfProduct) string {
 	vector := func(t *kernel.Tensor) bool { return b.address(t)%16 == 0 && t.Stride%8 == 0 }
-	pair := func(t *kernel.Tensor) bool {
-		return t == nil || !b.compact(t) && b.address(t)%8 == 0 && t.Stride%2 == 0
+	wide := func(t *kernel.Tensor) bool {
+		return t == nil || !b.compact(t) && b.address(t)%16 == 0 && t.Stride%4 == 0
 	}
 	switch {
 	case p.pre != nil && b.compact(p.pre) && b.compact(p.y) && p.add == nil && p.n%8 == 0 && vector(p.pre) && vector(p.y):
@@ -59,7 +70,7 @@ func (b *binder) end(p halfProduct) string {
 		return ""
 	case b.compact(p.y) && p.add == nil && p.drop.Rate == 0 && p.n%8 == 0 && vector(p.y):
 		return "compact"
-	case pair(p.y) && pair(p.add) && p.n%2 == 0:
+	case wide(p.y) && wide(p.add) && p.n%4 == 0:
 		return "plain"
 	}
 	return ""
@@ -71,22 +82,21 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 	if end == "" || p.w.Cols()%8 != 0 { // rows of the weight are read by vectors
 		return nil, false
 	}
-	var kind string
-	var panel, terms int
+	kind, work, panel, terms := "", halfShort, min(halfPanel, 32*ceil(p.n, 32)), 128*ceil(p.k, 128)
 	switch {
-	case p.k <= halfShort/2:
-		kind, terms = "short_64", halfShort/2
-	case p.k <= halfShort:
-		kind, terms = "short_128", halfShort
-	case p.n <= 64:
-		kind, panel, terms = "long_64", 64, 128*ceil(p.k, 128)
+	case p.k <= halfShort.terms/2:
+		kind, terms = "short_64", halfShort.terms/2
+	case p.k <= halfShort.terms:
+		kind = "short_128"
+	case p.n > 64 && halfLong.shared(128, terms) <= b.maxShared:
+		kind, work, panel = "long_128", halfLong, 128
 	default:
-		kind, panel, terms = "long_128", 128, 128*ceil(p.k, 128)
+		kind, work, panel = "long_64", halfLong, 64
 	}
-	if panel == 0 {
-		panel = min(halfPanel, 32*ceil(p.n, 32))
+	if work == halfShort && work.shared(panel, terms) > b.maxShared {
+		panel = 32 * ceil(panel, 64)
 	}
-	shared := panel * (2*terms + 4)
+	shared := work.shared(panel, terms)
 	if shared > b.maxShared {
 		return nil, false
 	}
@@ -95,7 +105,7 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 		return nil, false
 	}
 	panels, rows := ceil(p.n, panel), p.x.Rows()
-	blocks := min(ceil(rows, halfWarps*halfTileRows), max(1, b.sms/panels))
+	blocks := min(ceil(rows, work.warps*work.rows), max(1, b.sms/panels))
 	args := []any{b.addr(p.y), b.addr(p.pre), x.at, b.half(p.w), b.addr(p.bias), b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
 		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
 	nodes := uint32(max(p.drop.Nodes, 1))
@@ -105,14 +115,14 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 		module = "half_linear_dx"
 	}
 	return append(before, launch{module: module, kernel: fmt.Sprintf("%s_%s_%s", p.op, end, kind), grid: dim3{blocks, panels, 1},
-		block: dim3{32 * halfWarps, 1, 1}, shared: shared, args: args}), true
+		block: dim3{32 * work.warps, 1, 1}, shared: shared, args: args}), true
 }
 
 // halfLinear binds Y = Residual + drop(X·Wᵀ + Bias), or Pre and its GELU.
 func (b *binder) halfLinear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
 	if ls, ok := b.fast(halfProduct{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop,
-		upward: k <= halfShort}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
+		upward: k <= halfShort.terms}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
 		return ls, nil
 	}
 	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,

@@ -45,7 +45,9 @@ func TestHalfLinearLaunches(t *testing.T) {
 		{&kernel.Linear{Y: wide(40960, 64), X: act(40960, 256), W: weight(64, 256), Bias: weight(64)}, "linear_plain_long_64"},
 		{&kernel.Linear{Y: wide(70, 9), X: act(70, 128), W: weight(9, 128), Bias: weight(9)}, "any_product"},
 		{&kernel.Linear{Y: act(70, 12), X: act(70, 12), W: weight(12, 12)}, "any_product"},
+		{&kernel.Linear{Y: wide(70, 128), X: act(70, 768), W: weight(128, 768)}, "linear_plain_long_64"},
 		{&kernel.Linear{Y: wide(70, 128), X: act(70, 2048), W: weight(128, 2048)}, "any_product"},
+		{&kernel.Linear{Y: wide(70, 6), X: act(70, 128), W: weight(6, 128)}, "any_product"},
 		{&kernel.LinearGradX{DX: act(m, 128), DY: act(m, 384), W: weight(384, 128)}, "linear_dx_compact_long_128"},
 		{&kernel.LinearGradX{DX: act(m, 128), DY: act(m, 128), W: weight(128, 128)}, "linear_dx_compact_short_128"},
 		{&kernel.LinearGradX{DX: act(m, 512), DY: act(m, 128), W: weight(128, 512), Pre: act(m, 512)}, "linear_dx_gelu_short_128"},
@@ -71,6 +73,38 @@ func TestHalfLinearLaunches(t *testing.T) {
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.op.Kind(), got, c.want)
 		}
+	}
+}
+
+// TestHalfWorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
+func TestHalfWorkMatchesSource(t *testing.T) {
+	source, err := os.ReadFile("src/half_linear.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("shortWarps = %d, shortTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
+		halfShort.warps, halfShort.rows/16, halfLong.warps, halfLong.rows/16, halfLong.terms/32)
+	if !strings.Contains(string(source), want) {
+		t.Errorf("the source has no %q", want)
+	}
+	if !strings.Contains(string(source), fmt.Sprintf("NAME##_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfShort.terms, halfShort.terms/32)) {
+		t.Errorf("the source has no short sums of %d terms", halfShort.terms)
+	}
+}
+
+// TestHalfPanelFits holds that a card with less shared memory takes narrower panels, not other kernels.
+func TestHalfPanelFits(t *testing.T) {
+	tensor := func(id int, compact bool, shape ...int) *kernel.Tensor {
+		return &kernel.Tensor{Name: "t", Space: kernel.Shard, Compact: compact, Shape: shape, Stride: shape[len(shape)-1], ID: id}
+	}
+	b := halfBinder()
+	b.maxShared = 163 << 10
+	ls, err := b.bind(&kernel.Linear{Y: tensor(1, true, 4096, 512), X: tensor(2, true, 4096, 128), W: tensor(3, false, 512, 128)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := ls[0]; l.kernel != "linear_compact_short_128" || l.grid.y != 2 || l.shared > b.maxShared {
+		t.Errorf("%s in %d panels with %d bytes", l.kernel, l.grid.y, l.shared)
 	}
 }
 

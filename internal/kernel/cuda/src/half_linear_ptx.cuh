@@ -11,11 +11,12 @@ __device__ __forceinline__ u4 stream4(const Half *p) {
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
 }
-// stream2 likewise reads two floats, or none and gives zeros; the kernel may overwrite them later.
-__device__ __forceinline__ f2 stream2(const float *p, bool real) {
-  f2 v;
-  asm volatile("{.reg .pred q; setp.ne.u32 q, %3, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; @q ld.global.L1::no_allocate.v2.f32 {%0,%1}, [%2];}"
-               : "=&f"(v.x), "=&f"(v.y)
+// With floats it reads four, or none and gives zeros; the kernel may overwrite them later.
+__device__ __forceinline__ f4 stream4(const float *p, bool real) {
+  f4 v;
+  asm volatile("{.reg .pred q; setp.ne.u32 q, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000; "
+               "@q ld.global.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];}"
+               : "=&f"(v.x), "=&f"(v.y), "=&f"(v.z), "=&f"(v.w)
                : "l"(p), "r"((u32)real));
   return v;
 }
@@ -34,6 +35,24 @@ __device__ __forceinline__ void copy16(u32 to, const Half *from, bool real) {
 __device__ __forceinline__ u4 turned4(u32 at) {
   u4 v;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
+  return v;
+}
+
+// upright4 reads them as they lie: lane l gets of each matrix columns 2t and 2t+1 of row g.
+__device__ __forceinline__ u4 upright4(u32 at) {
+  u4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
+  return v;
+}
+
+__device__ __forceinline__ u32 shfl_xor(u32 v, int mask) { return __builtin_bit_cast(u32, shfl_xor(__builtin_bit_cast(float, v), mask)); }
+
+// apart hides where a value comes from, so that what is computed from it is computed anew.
+template <class T> __device__ __forceinline__ T apart(T v) {
+  if constexpr (sizeof(T) == 8)
+    asm volatile("" : "+l"(v));
+  else
+    asm volatile("" : "+r"(v));
   return v;
 }
 
