@@ -9,6 +9,7 @@ import (
 const (
 	embedTables = 8  // most tables of src/embed.cu
 	embedStage  = 16 // its stage
+	embedRing   = 4  // its ring
 )
 
 func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
@@ -48,6 +49,7 @@ func (b *binder) tables(ts []*kernel.Tensor) []any {
 
 // embedShape is how blocks share out the gradient of the tables.
 type embedShape struct {
+	vec          int // columns of a thread
 	width, tiles int // columns of a tile, tiles
 	keep, parts  int // rows of tables that a block keeps, parts of all rows
 	blocks       int // a lane's
@@ -55,9 +57,9 @@ type embedShape struct {
 }
 
 // embedShape keeps whole tables of 128 columns where they fit into shared memory, else fewer columns, else fewer rows.
-func (b *binder) embedShape(rows, d, all, fields int) embedShape {
-	s := embedShape{width: 128}
-	stages := func() int { return 8 * embedStage * (s.width + fields) }
+func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
+	s := embedShape{vec: vec, width: 128}
+	stages := func() int { return 4 * embedRing * embedStage * (s.width + fields) }
 	for s.width > 32 && (s.width/2 >= d || 4*all*s.width+stages() > b.maxShared) {
 		s.width /= 2
 	}
@@ -65,7 +67,7 @@ func (b *binder) embedShape(rows, d, all, fields int) embedShape {
 	s.keep = min(all, (b.maxShared-stages())/(4*s.width))
 	s.parts = ceil(all, s.keep)
 	s.shared = 4*s.keep*s.width + stages()
-	perSM := max(1, min(b.maxShared/s.shared, 2048/(fields*s.width)))
+	perSM := max(1, min(b.maxShared/s.shared, 2048/(fields*s.width/vec)))
 	s.blocks = max(1, min(perSM*b.sms/(b.lanes*s.tiles*s.parts), ceil(ceil(rows, b.lanes), embedStage)))
 	return s
 }
@@ -88,17 +90,17 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if all == 0 {
 		return nil, nil
 	}
-	s := b.embedShape(rows, d, all, fields)
+	vec := 1
+	if b.vectors(o.DY) {
+		vec = 4
+	}
+	s := b.embedShape(rows, d, all, fields, vec)
 	chunk := ceil(rows, b.lanes)
 	partial := b.scratch(4 * b.lanes * s.blocks * all * d)
-	name := "embed_grad1"
-	if b.vectors(o.DY) {
-		name = "embed_grad4"
-	}
 	tables := append([]any{partial, b.addr(o.DY), b.addr(o.Index)}, starts...)
 	lanes := append(append(b.tables(o.DTables), starts...), partial)
 	return []launch{
-		{module: "embed", kernel: name, grid: dim3{b.lanes * s.blocks, s.tiles, s.parts}, block: dim3{fields * s.width, 1, 1}, shared: s.shared,
+		{module: "embed", kernel: fmt.Sprintf("embed_grad%d", s.vec), grid: dim3{b.lanes * s.blocks, s.tiles, s.parts}, block: dim3{fields * s.width / s.vec, 1, 1}, shared: s.shared,
 			args: append(tables, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)), i32(s.blocks))},
 		{module: "embed", kernel: "embed_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
 			args: append(lanes, i32(fields), i32(d), i32(all), i32(s.blocks), i32(b.laneSize), adds)},

@@ -10,7 +10,8 @@ import (
 const (
 	halfHeadMost   = 64 // columns of a head
 	halfGroup      = 32 // keys taken at a time by the gradient
-	halfHeads      = 4  // heads of a block, and its warps
+	halfWarps      = 4  // warps of a forward block
+	halfHeads      = 2  // its heads: two warps a head end sooner, so that a card's last blocks idle less of it
 	halfMostShared = 64 << 10
 )
 
@@ -44,7 +45,7 @@ func (s halfHead) name(kernel string, drop kernel.Drop) string {
 func (s halfHead) shared(heads int) int { return 2 * s.wide * (2*heads*s.rows + 16) }
 
 func (s halfHead) sharedGrad() int {
-	n := 4*s.rows*s.wide + 8*halfGroup*s.wide + 12*s.rows + 8*halfGroup*s.wide
+	n := 4*s.t*s.wide + 8*halfGroup*s.wide + 12*s.rows
 	if s.wide < halfHeadMost {
 		n += 4 * s.rows * s.wide
 	}
@@ -58,6 +59,15 @@ func (s halfHead) split() int {
 		each /= 2
 	}
 	return each
+}
+
+// roundArgs are dropArgs with the keys of Philox's rounds in the seed's place.
+func (b *binder) roundArgs(d kernel.Drop) []any {
+	args := []any{b.state, uint32(d.Site), d.Threshold(), d.Scale()}
+	for i := range uint32(10) {
+		args = append(args, uint32(d.Seed)+i*0x9E3779B9, uint32(d.Seed>>32)+i*0xBB67AE85)
+	}
+	return args
 }
 
 // compactAll fails unless an op's tensors are all held in bf16 and dense.
@@ -88,8 +98,8 @@ func (b *binder) halfCausal(o *kernel.CausalAttention) ([]launch, error) {
 		return nil, err
 	}
 	each := s.split()
-	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.dropArgs(o.Drop)...)
-	return []launch{{module: "half_attention", kernel: s.name("half_attention", o.Drop), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * halfHeads, 1, 1},
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
+	return []launch{{module: "half_attention", kernel: s.name("half_attention", o.Drop), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * halfWarps, 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.roomy(o, s.shared(each), b.maxShared)
 }
 
@@ -106,7 +116,7 @@ func (b *binder) halfCausalGrad(o *kernel.CausalAttentionGrad) ([]launch, error)
 	if s.wide == halfHeadMost {
 		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
 	}
-	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First), sums}, b.dropArgs(o.Drop)...)
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
 	return []launch{{module: "half_attention_grad", kernel: s.name("half_attention_grad", o.Drop), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
 		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.roomy(o, s.sharedGrad(), b.maxShared)
 }

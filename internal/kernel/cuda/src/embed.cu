@@ -1,11 +1,14 @@
 // The sum of a token's embeddings, and its gradient.
 //
 // What a reader could break: no two threads add to the same element of a table. In the gradient a block keeps rows of all tables in shared
-// memory, and column c of table f belongs to one thread, which takes the block's tokens in order; the blocks' tables are then added in
+// memory, and a column of table f belongs to one thread, which takes the block's tokens in order, a few at once: where two of them have the same
+// row, the second goes on from the first one's sum; the blocks' tables are then added in
 // order into the gradient's lanes. Threads of a warp have the same table, so that an absent index costs nothing.
 #include "ptx.cuh"
 
 constexpr int stage = 16; // tokens brought at a time
+constexpr int ring = 4;   // stages in shared memory, all but one under way
+constexpr int batch = 4;  // tokens whose rows are read together; divides stage
 
 #define EACH_TABLE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #define POINTERS(T) T *p0, T *p1, T *p2, T *p3, T *p4, T *p5, T *p6, T *p7
@@ -43,46 +46,64 @@ KERNEL embed1(float *y, const int *index, POINTERS(const float), int fields, int
 
 // partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c], where the tables' rows are numbered through and
 // table f begins at s_f and ends where the next begins. Block (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile of `width`
-// columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy [2][stage][width] | index [2][stage][fields].
+// columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns.
 template <int VEC>
 __device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep,
                                            int width, int chunk, int each, int blocks) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
-  float *tables = smem, *dys = tables + keep * width, *indexes = dys + 2 * stage * width;
+  typedef float Vec __attribute__((ext_vector_type(VEC)));
+  float *tables = smem, *dys = tables + keep * width, *indexes = dys + ring * stage * width;
   const int l = blockIdx_x / blocks, end = (l + 1) * chunk < rows ? (l + 1) * chunk : rows;
   const int from = l * chunk + ((int)blockIdx_x - l * blocks) * each, to = from + each < end ? from + each : end;
-  const int f = threadIdx_x / width, c = threadIdx_x % width, c0 = blockIdx_y * width, first = blockIdx_z * keep;
+  const int f = VEC * threadIdx_x / width, c = VEC * threadIdx_x % width, c0 = blockIdx_y * width, first = blockIdx_z * keep;
   const int start = (EACH_TABLE(PICK_START) 0) - first, stop = (EACH_TABLE(PICK_END) all) - first, limit = stop < keep ? stop : keep;
-  for (int e = threadIdx_x; e < keep * width; e += blockDim_x) tables[e] = 0;
-  auto bring = [&](int r0, int half) {
-    for (int e = VEC * threadIdx_x; e < stage * width; e += VEC * blockDim_x) {
+  for (int e = VEC * threadIdx_x; e < keep * width; e += VEC * blockDim_x) *(Vec *)(tables + e) = 0;
+  auto bring = [&](int r0, int slot) { // a group of copies even where there is nothing to copy, for they are counted
+    for (int e = VEC * threadIdx_x; r0 < to && e < stage * width; e += VEC * blockDim_x) {
       int r = r0 + e / width, x = c0 + e % width;
-      copy_async<VEC>(dys + half * stage * width + e, dy + (long)r * d + x, r < to && x < d ? 4 * VEC : 0);
+      copy_async<VEC>(dys + slot * stage * width + e, dy + (long)r * d + x, r < to && x < d ? 4 * VEC : 0);
     }
-    for (int e = threadIdx_x; e < stage * fields; e += blockDim_x)
-      copy_async<1>(indexes + half * stage * fields + e, (const float *)index + (long)r0 * fields + e, r0 + e / fields < to ? 4 : 0);
+    for (int e = threadIdx_x; r0 < to && e < stage * fields; e += blockDim_x)
+      copy_async<1>(indexes + slot * stage * fields + e, (const float *)index + (long)r0 * fields + e, r0 + e / fields < to ? 4 : 0);
     commit_copies();
   };
-  if (from < to) bring(from, 0);
-  for (int r0 = from, half = 0; r0 < to; r0 += stage, half ^= 1) {
-    wait_copies<0>();
-    sync(); // this stage is everyone's, and the other one free
-    if (r0 + stage < to) bring(r0 + stage, half ^ 1);
-    const float *g = dys + half * stage * width + c;
-    const int *at = (const int *)indexes + half * stage * fields + f, count = to - r0 < stage ? to - r0 : stage;
-#pragma unroll 4
-    for (int k = 0; k < count; k++) {
-      int i = at[k * fields], s = start + i;
-      if (i >= 0 && s >= 0 && s < limit) tables[s * width + c] += g[k * width];
+#pragma unroll
+  for (int k = 0; k < ring - 1; k++) bring(from + k * stage, k);
+  for (int r0 = from, slot = 0; r0 < to; r0 += stage, slot = (slot + 1) % ring) {
+    wait_copies<ring - 2>();
+    sync(); // this stage is everyone's, and the one before it free
+    bring(r0 + (ring - 1) * stage, (slot + ring - 1) % ring);
+    const float *g = dys + slot * stage * width + c;
+    const int *at = (const int *)indexes + slot * stage * fields + f, count = to - r0;
+#pragma unroll 1
+    for (int k = 0; k < stage; k += batch) {
+      int s[batch];
+      Vec sum[batch];
+#pragma unroll
+      for (int j = 0; j < batch; j++) {
+        const int i = at[(k + j) * fields], row = start + i;
+        s[j] = k + j < count && i >= 0 && row >= 0 && row < limit ? row : -1;
+        sum[j] = s[j] >= 0 ? *(const Vec *)(tables + s[j] * width + c) : (Vec)0;
+      }
+#pragma unroll
+      for (int j = 0; j < batch; j++) {
+#pragma unroll
+        for (int m = 0; m < j; m++)
+          if (s[m] == s[j]) sum[j] = sum[m];
+        sum[j] += *(const Vec *)(g + (k + j) * width);
+      }
+#pragma unroll
+      for (int j = 0; j < batch; j++)
+        if (s[j] >= 0) *(Vec *)(tables + s[j] * width + c) = sum[j];
     }
   }
   sync();
   partial += ((long)blockIdx_x * all + first) * d + c0;
   const int count = all - first < keep ? all - first : keep;
-  for (int e = threadIdx_x; e < count * width; e += blockDim_x)
-    if (c0 + e % width < d) partial[(long)(e / width) * d + e % width] = tables[e];
+  for (int e = VEC * threadIdx_x; e < count * width; e += VEC * blockDim_x)
+    if (c0 + e % width < d) *(Vec *)(partial + (long)(e / width) * d + e % width) = *(const Vec *)(tables + e);
 }
-KERNEL __launch_bounds__(1024) embed_grad4(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
+KERNEL __launch_bounds__(256) embed_grad4(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
                                           int each, int blocks) {
   embed_grad<4>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks);
 }

@@ -106,8 +106,8 @@ __device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const
 }
 
 template <int HD, bool DROP>
-__device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, const Drop &mask, int tokens, int heads,
-                                       int hd, int each, float scale) {
+__device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
+                                       int heads, int hd, int each, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
   const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, share = blockDim_x / 32 / each, warp = threadIdx_x / 32;
@@ -117,18 +117,20 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
   qkv += (long)b * tokens * 3 * d;
   bring_keys<HD>(at, qkv + head0 * hd, tokens, rows, d, hd, each);
   first += (long)b * tokens;
-  const u64 instance = DROP ? state->instances + b : 0;
+  if (DROP) masks.instance = state->instances + b;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
   const float unit2 = scale * LOG2E;
-  const int start = rows / 16 - 1 - warp % share; // below 0: nothing for this warp
+  // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there and back, so that they have about as much to do.
+  const int w = warp % share, there = 2 * (share - w) - 1, back = 2 * w + 1;
+  const int start = rows / 16 - 1 - w; // below 0: nothing for this warp
   Queries<K> next;
   next.read(qkv + head * hd, first, start > 0 ? start : 0, tokens, d, hd);
   wait_copies<0>();
   sync();
 #pragma unroll 1
-  for (int r = start; r >= 0; r -= share) {
+  for (int r = start, step = there; r >= 0; r -= step, step = there + back - step) {
     const Queries<K> own = next; // the next tile's are under way while this one's are multiplied
-    next.read(qkv + head * hd, first, r - share > 0 ? r - share : 0, tokens, d, hd);
+    next.read(qkv + head * hd, first, r - step > 0 ? r - step : 0, tokens, d, hd);
     const u32 (&q)[K][4] = own.q;
     const int (&from)[2] = own.from;
     const int i[2] = {last(16 * r + g, tokens), last(16 * r + g + 8, tokens)};
@@ -137,7 +139,7 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
 #pragma unroll 1
     for (int J = r / 2; J >= lowest; J--) {
       Words words, words8;
-      if (DROP) words = drop_words(mask, instance, head * tokens + 16 * r + g, groups, J, t), words8 = drop_words(mask, instance, head * tokens + 16 * r + g + 8, groups, J, t);
+      if (DROP) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
       float s[4][4], part[2];
       scores<HD>(s, q, keys, r, J, i, from, highest);
       if (J == r / 2) largest(top, s);
@@ -156,7 +158,7 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
         }
       }
       sum[0] += part[0], sum[1] += part[1];
-      if (DROP) drop(s, s, words, words8, mask.threshold << 16);
+      if (DROP) drop(s, s, words, words8, masks.below);
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         u32 p[4];
@@ -173,7 +175,7 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
 #pragma unroll
     for (int x = 0; x < 2; x++) {
       int row = 16 * r + g + 8 * x;
-      float whole = quad_sum(sum[x]), inverse = mask.scale * rcp(whole);
+      float whole = quad_sum(sum[x]), inverse = keepScale * rcp(whole);
       if (row >= tokens) continue;
       if (t == 0) logSum[((long)b * heads + head) * tokens + row] = top[x] * scale + lg2(whole) * LN2;
 #pragma unroll
@@ -185,13 +187,13 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, u64 seed, u32 site, \
-                                                      u32 threshold, float kept, int tokens, int heads, int hd, int each, float scale) {             \
-    attend<HD, DROP>(y, logSum, qkv, first, state, Drop{seed, site, threshold, kept}, tokens, heads, hd, each, scale);                             \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, u32 site, u32 threshold, \
+                                                      float kept, ROUND_KEYS, int tokens, int heads, int hd, int each, float scale) {                \
+    attend<HD, DROP>(y, logSum, qkv, first, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, each, scale);         \
   }
-ATTEND(half_attention_16, 16, false, 5)
+ATTEND(half_attention_16, 16, false, 6)
 ATTEND(half_attention_32, 32, false, 4)
 ATTEND(half_attention_64, 64, false, 3)
-ATTEND(half_attention_drop_16, 16, true, 5)
+ATTEND(half_attention_drop_16, 16, true, 6)
 ATTEND(half_attention_drop_32, 32, true, 4)
 ATTEND(half_attention_drop_64, 64, true, 3)

@@ -47,6 +47,29 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
   out[2] = bf16x2(s[2 * a + 1][0], s[2 * a + 1][1]), out[3] = bf16x2(s[2 * a + 1][2], s[2 * a + 1][3]);
 }
 
+// The ten keys of Philox's rounds, two words each, are parameters of a kernel: an instruction takes them from constant memory, where made
+// from the seed they would fill twenty registers through the loops.
+#define ROUND_KEYS \
+  u32 k0, u32 k1, u32 k2, u32 k3, u32 k4, u32 k5, u32 k6, u32 k7, u32 k8, u32 k9, u32 k10, u32 k11, u32 k12, u32 k13, u32 k14, u32 k15, u32 k16, u32 k17, u32 k18, u32 k19
+#define THE_ROUND_KEYS {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15, k16, k17, k18, k19}
+
+// Masks makes drop_words of one instance.
+struct Masks {
+  u32 keys[20], site, below; // below: the threshold in a word's upper half
+  u64 instance;
+
+  __device__ __forceinline__ Words words(u32 row, u32 blocks, u32 block, u32 t) const {
+    u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = site << 24 | ((row * blocks + block) * 4 + t), c3 = dropPurpose;
+#pragma unroll
+    for (int i = 0; i < 10; i++) {
+      const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
+      c0 = (u32)(p1 >> 32) ^ c1 ^ keys[2 * i], c1 = (u32)p1;
+      c2 = (u32)(p0 >> 32) ^ c3 ^ keys[2 * i + 1], c3 = (u32)p0;
+    }
+    return Words{{c0, c1, c2, c3}};
+  }
+};
+
 // drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the threshold in a word's upper half, which
 // spares the shift of every second number.
 __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], const Words &w, const Words &w8, u32 below) {
