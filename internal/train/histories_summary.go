@@ -81,6 +81,6 @@ func (s *HistorySummary) Draw(w io.Writer, f draw.Format, room darkroom.Room) er
 		band.Add(float64(e+1), s.Low[e], s.High[e])
 	}
 	return draw.Panels(w, f, fmt.Sprintf("Learning histories · %.1f %% of the optimum", 100*s.Share),
-		fmt.Sprintf("%v · %d goals, one learner each · %d streams of %d episodes", room, s.Goals, s.Streams, s.Episodes),
+		fmt.Sprintf("%v · %d goals · %d × %d episodes", room, s.Goals, s.Streams, s.Episodes),
 		draw.Panel{Title: "Return by the best possible", X: "episode", Curves: []draw.Curve{mean}, Band: band, Level: 1, LevelName: "optimum", FromZero: true})
 }
