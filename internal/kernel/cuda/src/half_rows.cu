@@ -14,14 +14,34 @@ __device__ __forceinline__ f4 load4(const Half *p) {
   return f4{bf16_low(v.x), bf16_high(v.x), bf16_low(v.y), bf16_high(v.y)};
 }
 
+// own_sum adds up N numbers of every lane, and gives a lane the sum of number lane·N/32: lanes halve the numbers they carry on with while they
+// halve their distance, which takes 6 exchanges for four numbers and not 20.
+__device__ __forceinline__ float own_sum(const float (&x)[1]) { return warp_sum(x[0]); }
+__device__ __forceinline__ float own_sum(const float (&x)[2]) {
+  const bool late = threadIdx_x & 16;
+  float sum = (late ? x[1] : x[0]) + shfl_xor(late ? x[0] : x[1], 16);
+#pragma unroll
+  for (int m = 8; m > 0; m /= 2) sum += shfl_xor(sum, m);
+  return sum;
+}
+__device__ __forceinline__ float own_sum(const float (&x)[4]) {
+  const bool late = threadIdx_x & 16, odd = threadIdx_x & 8;
+  const float a = (late ? x[2] : x[0]) + shfl_xor(late ? x[0] : x[2], 16), b = (late ? x[3] : x[1]) + shfl_xor(late ? x[1] : x[3], 16);
+  float sum = (odd ? b : a) + shfl_xor(odd ? a : b, 8);
+#pragma unroll
+  for (int m = 4; m > 0; m /= 2) sum += shfl_xor(sum, m);
+  return sum;
+}
+
 // mean[r] = Σ_c x[r,c] / d;  rstd[r] = 1/sqrt(Σ_c (x[r,c]-mean[r])² / d + eps)
 // y[r,c] = (x[r,c]-mean[r])·rstd[r]·gamma[c] + beta[c]
 // d is a multiple of 4 and at most 128·V. A warp has R rows, all under way at once.
 template <int V, int R>
 __device__ __forceinline__ void norm_rows(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
-  const int lane = threadIdx_x % 32, r0 = (blockIdx_x * warps + threadIdx_x / 32) * R;
+  const int lane = threadIdx_x % 32, r0 = (blockIdx_x * warps + threadIdx_x / 32) * R, own = r0 + lane * R / 32;
   const f4 zero = {0, 0, 0, 0};
   f4 v[R][V];
+  float part[R] = {};
 #pragma unroll
   for (int k = 0; k < R; k++)
 #pragma unroll
@@ -29,20 +49,24 @@ __device__ __forceinline__ void norm_rows(Half *y, float *mean, float *rstd, con
       int c = 4 * lane + 128 * i;
       v[k][i] = c < d && r0 + k < rows ? load4(x + (long)(r0 + k) * d + c) : zero;
     }
-  float mu[R], rs[R];
+#pragma unroll
+  for (int k = 0; k < R; k++)
+#pragma unroll
+    for (int i = 0; i < V; i++) part[k] += sum4(v[k][i]);
+  const float mu = div_(own_sum(part), (float)d);
 #pragma unroll
   for (int k = 0; k < R; k++) {
-    float sum = 0, squares = 0;
-#pragma unroll
-    for (int i = 0; i < V; i++) sum += sum4(v[k][i]);
-    mu[k] = div_(warp_sum(sum), (float)d);
+    const float m = shfl(mu, 32 / R * k);
+    part[k] = 0;
 #pragma unroll
     for (int i = 0; i < V; i++) {
-      v[k][i] -= mu[k];
-      if (4 * lane + 128 * i < d) squares += sum4(v[k][i] * v[k][i]);
+      v[k][i] -= m;
+      if (4 * lane + 128 * i < d) part[k] += sum4(v[k][i] * v[k][i]);
     }
-    rs[k] = rcp(sqrtf_(div_(warp_sum(squares), (float)d) + eps));
   }
+  const float rs = rcp(sqrtf_(div_(own_sum(part), (float)d) + eps));
+#pragma unroll
+  for (int k = 0; k < R; k++) part[k] = shfl(rs, 32 / R * k);
 #pragma unroll
   for (int i = 0; i < V; i++) {
     int c = 4 * lane + 128 * i;
@@ -50,18 +74,22 @@ __device__ __forceinline__ void norm_rows(Half *y, float *mean, float *rstd, con
     f4 gm = load4(gamma + c), bt = load4(beta + c);
 #pragma unroll
     for (int k = 0; k < R; k++)
-      if (r0 + k < rows) store4(y + (long)(r0 + k) * d + c, v[k][i] * rs[k] * gm + bt);
+      if (r0 + k < rows) store4(y + (long)(r0 + k) * d + c, v[k][i] * part[k] * gm + bt);
   }
-#pragma unroll
-  for (int k = 0; k < R; k++)
-    if (lane == 0 && r0 + k < rows) mean[r0 + k] = mu[k], rstd[r0 + k] = rs[k];
+  if (lane % (32 / R) == 0 && own < rows) mean[own] = mu, rstd[own] = rs;
 }
 
-KERNEL __launch_bounds__(32 * warps) half_norm_128(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
+KERNEL __launch_bounds__(32 * warps, 5) half_norm_128(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
   norm_rows<1, 4>(y, mean, rstd, x, gamma, beta, rows, d, eps);
 }
 KERNEL __launch_bounds__(32 * warps) half_norm_512(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
   norm_rows<4, 1>(y, mean, rstd, x, gamma, beta, rows, d, eps);
+}
+
+// afresh hides that a place follows from the one before: it is made from the row again, and not kept as a 64-bit address for every tensor.
+__device__ __forceinline__ u32 afresh(u32 v) {
+  asm volatile("" : "+r"(v));
+  return v;
 }
 
 // With h = (x-mean)·rstd and e = dy·gamma, for each row:
@@ -87,37 +115,40 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
   for (int r0 = from + warp; r0 < to; r0 += R * warps) {
     f4 g[R][V], h[R][V], old[R][V];
     float mu[R], rs[R];
+    u32 at[R]; // this lane's first element of a row
 #pragma unroll
     for (int k = 0; k < R; k++) {
       int r = r0 + k * warps;
+      at[k] = afresh((u32)r * d + 4 * lane);
       mu[k] = r < to ? mean[r] : 0, rs[k] = r < to ? rstd[r] : 0;
 #pragma unroll
       for (int i = 0; i < V; i++) {
-        int c = 4 * lane + 128 * i;
-        bool inside = c < d && r < to;
-        g[k][i] = inside ? load4(dy + (long)r * d + c) : zero;
-        h[k][i] = inside ? load4(x + (long)r * d + c) : zero;
-        old[k][i] = inside && addX ? load4(dx + (long)r * d + c) : zero;
+        bool inside = 4 * lane + 128 * i < d && r < to;
+        g[k][i] = inside ? load4(dy + at[k] + 128 * i) : zero;
+        h[k][i] = inside ? load4(x + at[k] + 128 * i) : zero;
+        old[k][i] = inside && addX ? load4(dx + at[k] + 128 * i) : zero;
       }
     }
+    float part[2 * R] = {}; // Σ e and Σ e·h of every row
 #pragma unroll
-    for (int k = 0; k < R; k++) {
-      int r = r0 + k * warps;
-      float sumE = 0, sumEH = 0;
+    for (int k = 0; k < R; k++)
 #pragma unroll
       for (int i = 0; i < V; i++) {
         h[k][i] = (h[k][i] - mu[k]) * rs[k]; // past the row's end g is 0
         dg[i] += g[k][i] * h[k][i];
         db[i] += g[k][i];
         g[k][i] *= gm[i];
-        sumE += sum4(g[k][i]);
-        sumEH += sum4(g[k][i] * h[k][i]);
+        part[2 * k] += sum4(g[k][i]);
+        part[2 * k + 1] += sum4(g[k][i] * h[k][i]);
       }
-      float meanE = div_(warp_sum(sumE), (float)d), meanEH = div_(warp_sum(sumEH), (float)d);
+    const float own = div_(own_sum(part), (float)d);
+#pragma unroll
+    for (int k = 0; k < R; k++) {
+      const int r = r0 + k * warps;
+      const float meanE = shfl(own, 16 / R * (2 * k)), meanEH = shfl(own, 16 / R * (2 * k + 1));
 #pragma unroll
       for (int i = 0; i < V; i++) {
-        int c = 4 * lane + 128 * i;
-        if (c < d && r < to) store4(dx + (long)r * d + c, old[k][i] + (g[k][i] - meanE - h[k][i] * meanEH) * rs[k]);
+        if (4 * lane + 128 * i < d && r < to) store4(dx + at[k] + 128 * i, old[k][i] + (g[k][i] - meanE - h[k][i] * meanEH) * rs[k]);
       }
     }
   }
