@@ -14,7 +14,8 @@ type halfWork struct {
 }
 
 var (
-	halfShort = halfWork{16, 16, 128} // at most 128 terms, or half as many, which stay in registers
+	halfShort = halfWork{12, 32, 128} // at most 128 terms, or half as many, which stay in registers
+	halfPlain = halfWork{16, 16, 128} // likewise, with results in fp32
 	halfLong  = halfWork{8, 32, 128}  // any number of terms; sums stay in registers
 )
 
@@ -93,7 +94,10 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 	default:
 		kind, work, panel = "long_64", halfLong, 64
 	}
-	if work == halfShort && work.shared(panel, terms) > b.maxShared {
+	if work != halfLong && end == "plain" {
+		work = halfPlain
+	}
+	if work != halfLong && work.shared(panel, terms) > b.maxShared {
 		panel = 32 * ceil(panel, 64)
 	}
 	shared := work.shared(panel, terms)

@@ -82,12 +82,12 @@ func TestHalfWorkMatchesSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("shortWarps = %d, shortTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
-		halfShort.warps, halfShort.rows/16, halfLong.warps, halfLong.rows/16, halfLong.terms/32)
+	want := fmt.Sprintf("plainWarps = %d, plainTiles = %d, shortWarps = %d, shortTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
+		halfPlain.warps, halfPlain.rows/16, halfShort.warps, halfShort.rows/16, halfLong.warps, halfLong.rows/16, halfLong.terms/32)
 	if !strings.Contains(string(source), want) {
 		t.Errorf("the source has no %q", want)
 	}
-	if !strings.Contains(string(source), fmt.Sprintf("NAME##_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfShort.terms, halfShort.terms/32)) {
+	if !strings.Contains(string(source), fmt.Sprintf("NAME##_short_%d, END == PLAIN ? plainWarps : shortWarps, (short_sums<END, TURNED, %d>)", halfShort.terms, halfShort.terms/32)) {
 		t.Errorf("the source has no short sums of %d terms", halfShort.terms)
 	}
 }

@@ -14,9 +14,9 @@
 #include "drop.cuh"
 #include "half_linear_ptx.cuh"
 
-// Short sums need few registers a warp, and their rows wait for results to be written: many warps. Long sums keep many sums, and each
-// vector of B read serves two tiles of rows.
-constexpr int shortWarps = 16, shortTiles = 1, longWarps = 8, longTiles = 2, longStages = 4;
+// A vector of B that a warp reads serves all its tiles of rows. Short sums are many warps, whose latencies overlap; where the end takes many
+// registers, more warps with one tile each. Long sums keep many sums.
+constexpr int plainWarps = 16, plainTiles = 1, shortWarps = 12, shortTiles = 2, longWarps = 8, longTiles = 2, longStages = 4;
 
 // What becomes of a sum, plus its bias where there is one.
 enum End {
@@ -280,19 +280,20 @@ __device__ __forceinline__ const u4 *lane_panel() {
 // short_sums is the block's work where a row has at most 32·CHUNKS terms: a warp keeps a tile of rows in registers, goes through the panel's
 // columns, and has the next tile under way meanwhile.
 template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void short_sums(const Product &p) {
-  constexpr int tileRows = 16 * shortTiles, chunkBytes = 64 * tileRows;
+  constexpr int warps = END == PLAIN ? plainWarps : shortWarps, tiles = END == PLAIN ? plainTiles : shortTiles;
+  constexpr int tileRows = 16 * tiles, chunkBytes = 64 * tileRows;
   const int column0 = blockIdx_y * p.panel, columns = p.n - column0 < p.panel ? p.n - column0 : p.panel;
-  Sweep<shortWarps, tileRows> sweep(p);
-  Room<shortWarps> room(p, CHUNKS, CHUNKS * chunkBytes);
+  Sweep<warps, tileRows> sweep(p);
+  Room<warps> room(p, CHUNKS, CHUNKS * chunkBytes);
   auto copy = [&](int row0) {
 #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) copy_rows<shortTiles>(room.stages + c * chunkBytes, p, row0, c);
+    for (int c = 0; c < CHUNKS; c++) copy_rows<tiles>(room.stages + c * chunkBytes, p, row0, c);
     commit_copies();
   };
-  Held<END> ahead[shortTiles];
+  Held<END> ahead[tiles];
   auto hold_ahead = [&](int row0, int column) {
 #pragma unroll
-    for (int i = 0; i < shortTiles; i++) hold(ahead[i], p, row0 + 16 * i, column0 + column);
+    for (int i = 0; i < tiles; i++) hold(ahead[i], p, row0 + 16 * i, column0 + column);
   };
   copy(sweep.row(0));
   hold_ahead(sweep.row(0), 0);
@@ -301,7 +302,7 @@ template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void shor
 #pragma unroll 1
   for (; sweep.tile < sweep.count; sweep.tile += sweep.step) {
     const int row0 = sweep.row(0), nextRow = sweep.row(1);
-    Rows<shortTiles> rows[CHUNKS];
+    Rows<tiles> rows[CHUNKS];
     wait_copies<0>();
     syncwarp(); // every lane's part has come
 #pragma unroll
@@ -311,17 +312,17 @@ template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void shor
     const u4 *b = lane_panel();
 #pragma unroll 1
     for (int column = 0; column < columns; column += 32, b += 4 * CHUNKS * 32) {
-      Held<END> held[shortTiles];
+      Held<END> held[tiles];
 #pragma unroll
-      for (int i = 0; i < shortTiles; i++) held[i] = ahead[i];
+      for (int i = 0; i < tiles; i++) held[i] = ahead[i];
       const bool last = column + 32 >= columns;
       hold_ahead(last ? nextRow : row0, last ? 0 : column + 32);
-      Sums<shortTiles> sums;
+      Sums<tiles> sums;
       begin_sums<END>(sums, room.bias + column);
 #pragma unroll
       for (int c = 0; c < CHUNKS; c++) multiply<CHUNKS>(sums, rows[c], b + c * 32);
 #pragma unroll
-      for (int i = 0; i < shortTiles; i++) finish(sums.v[i], held[i], p, first, row0 + 16 * i, column0 + column);
+      for (int i = 0; i < tiles; i++) finish(sums.v[i], held[i], p, first, row0 + 16 * i, column0 + column);
     }
   }
   wait_copies<0>();
@@ -387,9 +388,9 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
 #define PRODUCT                                                                                                                                \
   Product { y, pre, x, w, bias, add, m, n, k, ldy, ldpre, ldx, ldadd, panel, {seed, site, threshold, scale}, nodes, inverse, state, upward }
 #define PRODUCT_KERNEL(NAME, WARPS, WORK) \
-  KERNEL __launch_bounds__(32 * WARPS, 1) NAME(PRODUCT_PARAMETERS) { WORK(PRODUCT); }
-#define PRODUCTS(NAME, END, TURNED)                                          \
-  PRODUCT_KERNEL(NAME##_short_64, shortWarps, (short_sums<END, TURNED, 2>))  \
-  PRODUCT_KERNEL(NAME##_short_128, shortWarps, (short_sums<END, TURNED, 4>)) \
-  PRODUCT_KERNEL(NAME##_long_64, longWarps, (long_sums<END, TURNED, 2>))     \
+  KERNEL __launch_bounds__(32 * (WARPS), 1) NAME(PRODUCT_PARAMETERS) { WORK(PRODUCT); }
+#define PRODUCTS(NAME, END, TURNED)                                                                     \
+  PRODUCT_KERNEL(NAME##_short_64, END == PLAIN ? plainWarps : shortWarps, (short_sums<END, TURNED, 2>))  \
+  PRODUCT_KERNEL(NAME##_short_128, END == PLAIN ? plainWarps : shortWarps, (short_sums<END, TURNED, 4>)) \
+  PRODUCT_KERNEL(NAME##_long_64, longWarps, (long_sums<END, TURNED, 2>))                                 \
   PRODUCT_KERNEL(NAME##_long_128, longWarps, (long_sums<END, TURNED, 4>))
