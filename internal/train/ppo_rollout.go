@@ -131,7 +131,8 @@ const spreadFloor = 0.05
 // cell is the same at every step. Advantages are divided by their spread over the rollout, not the minibatch, which may hold no reward
 // while they are rare. Their mean stays: once every stream walks the same way, taking it away turns the critic's error in one cell into a lesson
 // against the only action that was tried there, and the policy falls apart. For the same reason the critic should still be short of the truth when the
-// history ends: until then staying on the goal is better than it expects. It comes nearer by (1-γ)/(1-γλ) of the way an update.
+// history ends: until then staying on the goal is better than it expects. It comes nearer by about (1-γ)/(1-γλ) of the way an update, so long histories want
+// a smaller λ or a larger γ.
 func (r *rollout) judge(c *config.Data) {
 	unit := rewardUnit(c)
 	clear(r.carried)
