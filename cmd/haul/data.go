@@ -20,9 +20,6 @@ import (
 	"haul/internal/train"
 )
 
-// historiesPath is where learning histories go, and where training looks for them, when no file is named.
-const historiesPath = "data/darkroom.hist"
-
 // newData holds the makers of training data.
 func (a *app) newData() *cobra.Command {
 	cmd := &cobra.Command{
@@ -84,7 +81,7 @@ learners' curves are drawn, as .svg and .png. haul config explain --model data n
 	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners, in place of alg_seed")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time, in place of n_process; the file does not depend on it")
-	fs.StringVar(&f.out, "out", historiesPath, "file to write; its folder is made when missing")
+	fs.StringVar(&f.out, "out", historyFile, "file to write; its folder is made when missing")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

@@ -36,15 +36,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "haul",
-		Short: "Vehicle routing: learned and classical solvers, a referee, and what each costs",
-		Long: `Haul trains policies for capacitated vehicle routing, makes and solves problems, judges the routes and
-measures itself.
+		Short: "Small decision-making transformers: trained fast, judged, and what each step costs",
+		Long: `Haul trains two kinds of small transformers as fast as the hardware allows: policies for capacitated vehicle routing, and agents that
+learn a task inside their context. It makes and solves the problems, judges the results, and shows where every millisecond went, its
+own and that of any PyTorch run that left a trace.
 
 Results go to standard output, words and progress to standard error; --json prints one object.
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve X-n101-k25.vrp --out x.sol --plot routes.svg
+  haul data darkroom
+  haul train --model AD --config ad_dr_compressed
+  haul doctor trace.json.gz
   haul config explain problem`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -66,7 +66,7 @@ an epoch, or a report, goes to standard output.`,
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
-	flags.BoolVar(&f.json, "json", false, "print one JSON object an epoch")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object an epoch, or for each report, test and evaluation of an agent")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ import (
 	"haul/internal/train"
 )
 
-// historyFile is where learning histories are made and looked for.
+// historyFile is where learning histories go, and where training looks for them, when no file is named.
 const historyFile = "data/darkroom.hist"
 
 // agentFlags are those of train that only an in-context agent has.
@@ -87,6 +87,9 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 		return err
 	}
 	defer history.Close()
+	if err := train.CheckHistories(history, own); err != nil {
+		return err // before there is a folder
+	}
 	agentPrecision(&f.deviceFlags, own)
 	dev, err := a.openBy(&f.deviceFlags, func(dev kernel.Device) (float64, error) { return train.ADStepTrial(dev, own) })
 	if err != nil {
@@ -100,6 +103,9 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 	defer dir.Close()
 
 	screen := &report.AgentTerminal{Screen: a.newScreen(f.json)}
+	if f.history != historyFile {
+		screen.History = f.history
+	}
 	folder := report.NewAgentFolder(screen.Note)
 	objects := report.NewAgentObjects(a.stdout)
 	listeners := []train.ADListener{folder, screen}

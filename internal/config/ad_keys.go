@@ -41,7 +41,7 @@ var adKeys = newSchema(
 	float("adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
 	float("weight_decay", atLeast(0), Honoured, "AdamW's decoupled weight decay."),
 	float("gradient_clip_norm", moreThan(0), Honoured, "The gradient is scaled down to this norm when it is longer."),
-	float("label_smoothing", fraction, Honoured, "Share of an action's target that is spread over all actions."),
+	float("label_smoothing", fraction, Honoured, "Share of a label's weight that is spread over all of its head's classes, actions and token types alike."),
 	boolean("dynamics", NoEffect, actionsOnly),
 	float("dynamics_strength", atLeast(0), NoEffect, actionsOnly),
 	integer("seed", between(0, math.MaxInt64), Honoured, "Seed of every sample, mask and initial weight, and of the agents in use."),

@@ -63,6 +63,7 @@ type Panel struct {
 // The page of panels, in points.
 const (
 	panelWidth  = vg.Length(420)
+	lonePanel   = vg.Length(600)
 	panelHeight = vg.Length(300)
 	panelHeader = vg.Length(62)
 	panelLegend = vg.Length(40)
@@ -73,7 +74,11 @@ var curveColours = []color.NRGBA{palette[1], palette[4], palette[0], palette[2]}
 
 // Panels draws panels side by side under a title.
 func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) error {
-	width := panelWidth * vg.Length(len(panels))
+	each := panelWidth
+	if len(panels) == 1 {
+		each = lonePanel // the title's words need it
+	}
+	width := each * vg.Length(len(panels))
 	height := panelHeader + panelLegend + panelHeight
 	c, err := newCanvas(f, width, height)
 	if err != nil {
@@ -92,16 +97,16 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 		}
 	}
 	for _, p := range panels {
-		if err := drawPanel(d, p, lo, hi); err != nil {
+		if err := drawPanel(d, p, each, lo, hi); err != nil {
 			return err
 		}
-		c.Translate(vg.Point{X: panelWidth})
+		c.Translate(vg.Point{X: each})
 	}
 	return encode(w, f, c)
 }
 
 // drawPanel draws a panel at the canvas's origin, over the range of x that all panels share.
-func drawPanel(d pen, p Panel, lo, hi float64) error {
+func drawPanel(d pen, p Panel, width vg.Length, lo, hi float64) error {
 	axes := plot.New()
 	axes.BackgroundColor = nil
 	style(&axes.X, p.X)
@@ -166,7 +171,7 @@ func drawPanel(d pen, p Panel, lo, hi float64) error {
 	}
 	axes.X.Min, axes.X.Max = lo, hi
 	widen(axes, p.FromZero)
-	axes.Draw(draw.Crop(draw.NewCanvas(d.Canvas, panelWidth, panelHeight), margin/2, -margin, margin/2, -4))
+	axes.Draw(draw.Crop(draw.NewCanvas(d.Canvas, width, panelHeight), margin/2, -margin, margin/2, -4))
 	return nil
 }
 

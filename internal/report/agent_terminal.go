@@ -12,6 +12,7 @@ import (
 // the run stands, what keeps the device busy, and the loss.
 type AgentTerminal struct {
 	Screen
+	History string // the histories' path where eval must be told it
 	info    train.ADInfo
 	last    *train.ADReport
 	test    *train.ADTest
@@ -28,7 +29,7 @@ func (t *AgentTerminal) Start(i train.ADInfo) {
 	t.write(t.paint(bold, fmt.Sprintf("%s: %s of %s rows of %s", i.Name, plural(int64(i.Iterations), "iteration"), thousands(int64(i.Batch*max(1, i.Parts))), plural(int64(i.Tokens), "token"))))
 	where := "on the device: the step draws its own rows, nothing is copied"
 	if i.Data == train.DataHost {
-		where = fmt.Sprintf("on the host: %s fill page-locked batches ahead", plural(int64(i.Workers), "worker"))
+		where = fmt.Sprintf("on the host: %s fill batches ahead", plural(int64(i.Workers), "worker"))
 	}
 	rows := [][2]string{
 		{"model", fmt.Sprintf("%s, %s parameters", i.Model, thousands(int64(i.Parameters)))},
@@ -159,7 +160,11 @@ func (t *AgentTerminal) Done(s train.ADSummary) {
 	}
 	row("written", "%s, %s", s.Last, filepath.Base(s.Best))
 	row("", "%s, %s, %s and %s as .svg and .png", agentHistoryName, curvesName, inContextName, episodesName)
-	row("next", "haul eval --model AD --checkpoint %s", s.Dir)
+	next := "haul eval --model AD --checkpoint " + s.Dir
+	if t.History != "" {
+		next += " --history " + t.History
+	}
+	row("next", "%s", next)
 	row("", "tensorboard --logdir %s", filepath.Dir(s.Dir))
 	fmt.Fprint(t.Result, b.String())
 }

@@ -27,22 +27,10 @@ type lessons struct {
 
 // newLessons takes what the settings ask for out of an open file.
 func newLessons(h *darkroom.History, c *config.AD) (*lessons, error) {
-	if h == nil {
-		return nil, errors.New("no learning histories: make them with `haul data darkroom`")
-	}
-	switch {
-	case c.TrainNStream > h.Streams:
-		return nil, fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, h.Streams)
-	case c.TrainSourceTimesteps > h.Steps:
-		return nil, fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, h.Steps)
-	}
-	if err := checkTokens(c); err != nil {
+	if err := CheckHistories(h, c); err != nil {
 		return nil, err
 	}
 	train, test := h.Split()
-	if len(train) == 0 || len(test) == 0 {
-		return nil, fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
-	}
 	l := &lessons{room: h.Room, goals: len(train)}
 	var err error
 	if l.train, err = h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
@@ -53,6 +41,23 @@ func newLessons(h *darkroom.History, c *config.AD) (*lessons, error) {
 	}
 	l.checksum = fmt.Sprintf("%08x-%08x", checksumOf(l.train), checksumOf(l.test))
 	return l, l.specify(c)
+}
+
+// CheckHistories says in one line why settings cannot be trained with these histories.
+func CheckHistories(h *darkroom.History, c *config.AD) error {
+	if h == nil {
+		return errors.New("no learning histories: make them with `haul data darkroom`")
+	}
+	switch {
+	case c.TrainNStream > h.Streams:
+		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, h.Streams)
+	case c.TrainSourceTimesteps > h.Steps:
+		return fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, h.Steps)
+	}
+	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
+		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
+	}
+	return checkTokens(c)
 }
 
 // specify says how sequences are drawn from the words.
