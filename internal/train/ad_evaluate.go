@@ -142,6 +142,10 @@ func newADEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.S
 	if err != nil {
 		return nil, err
 	}
+	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes) // bytes; what was asked for may be past any int
+	if err := fitsHost("eval_episodes", "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
+		return nil, err
+	}
 	if e.net, err = newNetwork(dev, m, store, len(goals), e.agents, rules.capacity); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"haul/internal/kernel"
 	"haul/internal/loader"
@@ -22,15 +23,27 @@ func newFeed(r kernel.Runner, p *adProgram, l *lessons, first uint64, workers, a
 	if !ok {
 		return nil, errors.New("this device takes no rows from the host: use --data device")
 	}
-	slabs, err := feeder.NewSlabs(p.fed(), ahead+2) // beside those ahead: one on its way, one that the device reads
+	slabs := ahead + 2 // beside those ahead: one on its way, one that the device reads
+	if err := fitsHost(keyADBatch, "the host", fmt.Sprintf("making rows %d batches ahead", ahead), p.plan.Batch(), int64(slabs)*slabBytes(p)); err != nil {
+		return nil, err
+	}
+	reserved, err := feeder.NewSlabs(p.fed(), slabs)
 	if err != nil {
 		return nil, err
 	}
-	source, err := loader.New(loader.Options{Spec: l.trainSpec, History: l.train, Batch: p.plan.Batch(), Slabs: slabs, Workers: workers, Depth: ahead, From: first})
+	source, err := loader.New(loader.Options{Spec: l.trainSpec, History: l.train, Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead, From: first})
 	if err != nil {
 		return nil, err
 	}
 	return &feed{feeder: feeder, source: source}, nil
+}
+
+// slabBytes is what one batch of rows takes.
+func slabBytes(p *adProgram) (n int64) {
+	for _, t := range p.fed() {
+		n += 4 * int64(t.Len()) * int64(p.plan.Program().Shards())
+	}
+	return n
 }
 
 // run feeds one step.

@@ -191,7 +191,7 @@ func (r *adRun) compile() error {
 	if r.eval, err = newADEvaluator(r.Device, r.cfg, r.model, r.store, r.lessons.room, ADEvalOptions{History: r.History}); err != nil {
 		return err
 	}
-	return fitsFor(keyADBatch, r.Device, "the run", r.cfg.TrainBatchSize, r.memory())
+	return fitsCompiled(keyADBatch, r.Device, "the run", r.cfg.TrainBatchSize, r.memory())
 }
 
 // compileAD compiles the training step with its histories where they are asked for, and writes them there.

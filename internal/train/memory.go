@@ -53,18 +53,40 @@ func fits(dev kernel.Device, what string, batch int, bytes int64) error {
 }
 
 func fitsFor(key string, dev kernel.Device, what string, n int, bytes int64) error {
-	available, known := availableMemory()
 	if d, ok := dev.(roomy); ok {
-		available, known = d.AvailableMemory()
+		available, known := d.AvailableMemory()
+		return within(key, dev.Name(), what, n, bytes, available, known)
 	}
+	return fitsHost(key, dev.Name(), what, n, bytes)
+}
+
+// fitsCompiled is fitsFor for programs that are compiled. A card has given its memory by then, and what is free is beside it; a host has only
+// promised its own, and gives it when it is first written.
+func fitsCompiled(key string, dev kernel.Device, what string, n int, bytes int64) error {
+	if _, ok := dev.(roomy); ok {
+		return nil
+	}
+	return fitsFor(key, dev, what, n, bytes)
+}
+
+// fitsHost is fitsFor for what lies in the host's memory wherever programs run.
+func fitsHost(key, where, what string, n int, bytes int64) error {
+	available, known := availableMemory()
+	return within(key, where, what, n, bytes, available, known)
+}
+
+func within(key, where, what string, n int, bytes, available int64, known bool) error {
 	if !known || bytes <= available {
 		return nil
 	}
 	advice := "lower the model's size"
+	if n > 1 {
+		advice = "lower " + key
+	}
 	if most := int64(float64(n) * 0.9 * float64(available) / float64(bytes)); most > 0 {
 		advice = fmt.Sprintf("%s %d would fit", key, most)
 	}
-	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), dev.Name(), advice)
+	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), where, advice)
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }

@@ -252,7 +252,7 @@ func (r *run) compile() error {
 	if err != nil {
 		return err
 	}
-	return fits(r.Device, "the run", r.cfg.Training.BatchSize, r.memory())
+	return fitsCompiled(keyBatch, r.Device, "the run", r.cfg.Training.BatchSize, r.memory())
 }
 
 func (r *run) memory() int64 {
