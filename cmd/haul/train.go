@@ -225,11 +225,17 @@ func (a *app) width() int {
 
 // interruption is what a user who pressed Ctrl-C reads.
 func interruption(err error) string {
-	if i := new(train.Interrupted); errors.As(err, &i) {
-		if i.Epoch == 0 {
-			return fmt.Sprintf("interrupted after iteration %d of %d; all is saved, continue with haul train --resume %s", i.Step, i.Steps, i.Dir)
-		}
-		return fmt.Sprintf("interrupted in epoch %d after step %d of %d; all is saved, continue with haul train --resume %s", i.Epoch, i.Step, i.Steps, i.Dir)
+	i := new(train.Interrupted)
+	if !errors.As(err, &i) {
+		return "interrupted"
 	}
-	return "interrupted"
+	again := "haul train --resume " + i.Dir
+	if h := new(withHistory); errors.As(err, &h) {
+		again += " --history " + h.path
+	}
+	at := fmt.Sprintf("in epoch %d after step %d of %d", i.Epoch, i.Step, i.Steps)
+	if i.Epoch == 0 {
+		at = fmt.Sprintf("after iteration %d of %d", i.Step, i.Steps)
+	}
+	return fmt.Sprintf("interrupted %s; all is saved, continue with %s", at, again)
 }

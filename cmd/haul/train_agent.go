@@ -119,8 +119,19 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 	err = train.RunAD(cmd.Context(), train.ADOptions{Config: cfg, Device: dev, Dir: dir, History: history, Data: f.data, Iterations: f.iterations,
 		Resume: f.resume != "", Workers: workers, Listener: report.AllAgent(listeners...)})
 	screen.Leave()
+	if err != nil && f.history != historyFile {
+		err = &withHistory{err, f.history}
+	}
 	return errors.Join(err, folder.Close(), objects.Close())
 }
+
+// withHistory is the end of a run that must be told its histories again when it is resumed.
+type withHistory struct {
+	error
+	path string
+}
+
+func (e *withHistory) Unwrap() error { return e.error }
 
 // agentFile is the checkpoint that is put to use: of a folder the last.
 func agentFile(checkpoint string) string {
