@@ -7,24 +7,25 @@ import (
 	"haul/internal/kernel"
 )
 
-// halfWork is a way of summing that src/half_linear.cuh is built for: a block's warps, each with so many rows at once and so many terms of
-// them on the way.
+// halfWork is a way of summing: a block's warps, each with so many rows at once and so many terms of them on the way through shared memory.
 type halfWork struct {
-	warps, rows, terms int
+	warps, rows, staged int
 }
 
 var (
-	halfShort = halfWork{12, 32, 128} // at most 128 terms, or half as many, which stay in registers
-	halfPlain = halfWork{16, 16, 128} // likewise, with results in fp32
-	halfLong  = halfWork{8, 32, 128}  // any number of terms; sums stay in registers
+	halfShort = halfWork{8, 32, 0}    // src/half_linear_short.cuh: at most halfTerms terms, results in bf16
+	halfPlain = halfWork{16, 16, 128} // src/half_linear_ring.cuh: likewise, results in fp32
+	halfLong  = halfWork{8, 32, 128}  // src/half_linear_ring.cuh: any number of terms
 )
 
-// halfPanel is the most columns of a panel for short sums; of one for long sums: 128 or 64.
-const halfPanel = 512
+const (
+	halfTerms = 128 // of short sums, or half as many: a row stays in registers
+	halfPanel = 512 // most columns of a panel for short sums; of one for long sums: 128 or 64
+)
 
 // shared is the memory of a block: a panel of the weight with its bias, and the rows under way.
 func (w halfWork) shared(panel, terms int) int {
-	return panel*(2*terms+4) + w.warps*w.rows*2*min(w.terms, terms)
+	return panel*(2*terms+4) + w.warps*w.rows*2*min(w.staged, terms)
 }
 
 // halfMatrix is a matrix in bf16 whose rows are whole aligned vectors of eight.
@@ -85,16 +86,16 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 	}
 	kind, work, panel, terms := "", halfShort, min(halfPanel, 32*ceil(p.n, 32)), 128*ceil(p.k, 128)
 	switch {
-	case p.k <= halfShort.terms/2:
-		kind, terms = "short_64", halfShort.terms/2
-	case p.k <= halfShort.terms:
+	case p.k <= halfTerms/2:
+		kind, terms = "short_64", halfTerms/2
+	case p.k <= halfTerms:
 		kind = "short_128"
 	case p.n > 64 && halfLong.shared(128, terms) <= b.maxShared:
 		kind, work, panel = "long_128", halfLong, 128
 	default:
 		kind, work, panel = "long_64", halfLong, 64
 	}
-	if work != halfLong && end == "plain" {
+	if work == halfShort && end == "plain" {
 		work = halfPlain
 	}
 	if work != halfLong && work.shared(panel, terms) > b.maxShared {
@@ -126,7 +127,7 @@ func (b *binder) fast(p halfProduct) ([]launch, bool) {
 func (b *binder) halfLinear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
 	if ls, ok := b.fast(halfProduct{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop,
-		upward: k <= halfShort.terms}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
+		upward: k <= halfTerms}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
 		return ls, nil
 	}
 	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,

@@ -52,6 +52,7 @@ func TestHalfLinearLaunches(t *testing.T) {
 		{&kernel.LinearGradX{DX: act(m, 128), DY: act(m, 128), W: weight(128, 128)}, "linear_dx_compact_short_128"},
 		{&kernel.LinearGradX{DX: act(m, 512), DY: act(m, 128), W: weight(128, 512), Pre: act(m, 512)}, "linear_dx_gelu_short_128"},
 		{&kernel.LinearGradX{DX: act(m, 128), DY: wide(m, 8), W: weight(8, 128)}, "narrow linear_dx_compact_short_64"},
+		{&kernel.LinearGradX{DX: wide(m, 128), DY: act(m, 128), W: weight(128, 128), Accumulate: true}, "linear_dx_plain_short_128"},
 		{&kernel.LinearGradX{DX: act(m, 128), DY: act(m, 128), W: weight(128, 128), Accumulate: true}, "any_product"},
 		{&kernel.LinearGradW{DW: grad(384, 128), DY: act(m, 384), X: act(m, 128)}, "linear_dw_192x128 linear_dw_sum"},
 		{&kernel.LinearGradW{DW: grad(128, 128), DBias: grad(128), DY: act(m, 128), X: act(m, 128)}, "linear_dw_128x128 linear_dw_sum"},
@@ -78,33 +79,53 @@ func TestHalfLinearLaunches(t *testing.T) {
 
 // TestHalfWorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
 func TestHalfWorkMatchesSource(t *testing.T) {
-	source, err := os.ReadFile("src/half_linear.cuh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("plainWarps = %d, plainTiles = %d, shortWarps = %d, shortTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
-		halfPlain.warps, halfPlain.rows/16, halfShort.warps, halfShort.rows/16, halfLong.warps, halfLong.rows/16, halfLong.terms/32)
-	if !strings.Contains(string(source), want) {
-		t.Errorf("the source has no %q", want)
-	}
-	if !strings.Contains(string(source), fmt.Sprintf("NAME##_short_%d, END == PLAIN ? plainWarps : shortWarps, (short_sums<END, TURNED, %d>)", halfShort.terms, halfShort.terms/32)) {
-		t.Errorf("the source has no short sums of %d terms", halfShort.terms)
+	for _, c := range []struct{ file, want string }{
+		{"half_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", halfShort.warps, halfShort.rows/16)},
+		{"half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms, halfTerms/32)},
+		{"half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms/2, halfTerms/64)},
+		{"half_linear_ring.cuh", fmt.Sprintf("plainWarps = %d, plainTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
+			halfPlain.warps, halfPlain.rows/16, halfLong.warps, halfLong.rows/16, halfLong.staged/32)},
+		{"half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms, halfPlain.staged/32)},
+		{"half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms/2, halfPlain.staged/64)},
+	} {
+		source, err := os.ReadFile("src/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(source), c.want) {
+			t.Errorf("%s has no %q", c.file, c.want)
+		}
 	}
 }
 
-// TestHalfPanelFits holds that a card with less shared memory takes narrower panels, not other kernels.
+// TestHalfPanelFits holds that a card with less shared memory takes narrower panels, not other kernels, and only where rows leave too little.
 func TestHalfPanelFits(t *testing.T) {
 	tensor := func(id int, compact bool, shape ...int) *kernel.Tensor {
 		return &kernel.Tensor{Name: "t", Space: kernel.Shard, Compact: compact, Shape: shape, Stride: shape[len(shape)-1], ID: id}
 	}
-	b := halfBinder()
-	b.maxShared = 163 << 10
-	ls, err := b.bind(&kernel.Linear{Y: tensor(1, true, 4096, 512), X: tensor(2, true, 4096, 128), W: tensor(3, false, 512, 128)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l := ls[0]; l.kernel != "linear_compact_short_128" || l.grid.y != 2 || l.shared > b.maxShared {
-		t.Errorf("%s in %d panels with %d bytes", l.kernel, l.grid.y, l.shared)
+	for _, c := range []struct {
+		kernel          string
+		compact         bool
+		terms, maxBytes int
+		panels, shared  int
+	}{
+		{"linear_compact_short_128", true, 128, 227 << 10, 1, 512 * 260},
+		{"linear_compact_short_128", true, 128, 163 << 10, 1, 512 * 260},
+		{"linear_compact_short_128", true, 128, 99 << 10, 2, 256 * 260},
+		{"linear_compact_short_64", true, 64, 99 << 10, 1, 512 * 132},
+		{"linear_plain_short_128", false, 128, 227 << 10, 1, 512*260 + 64<<10},
+		{"linear_plain_short_128", false, 128, 163 << 10, 2, 256*260 + 64<<10},
+		{"linear_plain_short_64", false, 64, 99 << 10, 1, 512*132 + 32<<10},
+	} {
+		b := halfBinder()
+		b.maxShared = c.maxBytes
+		ls, err := b.bind(&kernel.Linear{Y: tensor(1, c.compact, 4096, 512), X: tensor(2, true, 4096, c.terms), W: tensor(3, false, 512, c.terms)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := ls[0]; l.kernel != c.kernel || l.grid.y != c.panels || l.shared != c.shared {
+			t.Errorf("%d bytes: %s in %d panels with %d bytes, want %s in %d with %d", c.maxBytes, l.kernel, l.grid.y, l.shared, c.kernel, c.panels, c.shared)
+		}
 	}
 }
 

@@ -15,17 +15,12 @@ template <int NW, int KW, int TILES, int STAGES> struct Shape {
 
 extern __shared__ u4 ring[] __attribute__((aligned(16)));
 
-// A stage is copied in as many parts as it has steps of 16 rows, one after each step's first products: all at once, the copies would keep
-// everyone's next operands waiting.
-constexpr int steps = stageRows / 16;
-
-// bring starts the copy of a part of stageRows rows of WIDTH columns; what lies outside the matrix is zeros.
-template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(int part, u32 to, const Half *from, int ld, int row0, int rows, int column0, int columns) {
+// bring starts the copy of stageRows rows of WIDTH columns; what lies outside the matrix is zeros.
+template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, const Half *from, int ld, int row0, int rows, int column0, int columns) {
   constexpr int across = WIDTH / 8, pieces = stageRows * across / THREADS;
   static_assert(stageRows * across % THREADS == 0 && across % 8 == 0, "whole pieces, whole groups of eight vectors");
 #pragma unroll
   for (int i = 0; i < pieces; i++) {
-    if (i % steps != part) continue;
     int at = i * THREADS + threadIdx_x, r = at / across, q = at % across;
     bool real = row0 + r < rows && column0 + 8 * q < columns;
     copy16(to + (r * across + (q ^ r % 8)) * 16, real ? from + (long)(row0 + r) * ld + column0 + 8 * q : from, real);
@@ -40,22 +35,18 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
   const int across = (k + S::columns - 1) / S::columns, count = across * ((n + S::rows - 1) / S::rows);
   const int tile = blockIdx_x % count, share = blockIdx_x / count, n0 = tile / across * S::rows, k0 = tile % across * S::columns;
   const int rounds = ((m + stageRows - 1) / stageRows - share + shares - 1) / shares;
-  const bool summing = biased && k0 == 0; // the KW warps with the same rows of DW share their column sums
+  const bool summing = biased && k0 == 0 && wk == 0;
   const u32 base = shared_at(ring);
 
-  auto begin = [&](int round, int part) {
+  auto begin = [&](int round) {
     if (round < rounds) {
       u32 at = base + round % S::stages * S::stageBytes;
       int row = (round * shares + share) * stageRows;
-      bring<S::rows, S::threads>(part, at, dy, lddy, row, m, n0, n);
-      bring<S::columns, S::threads>(part, at + S::yBytes, x, ldx, row, m, k0, k);
+      bring<S::rows, S::threads>(at, dy, lddy, row, m, n0, n);
+      bring<S::columns, S::threads>(at + S::yBytes, x, ldx, row, m, k0, k);
     }
-    if (part == steps - 1) commit_copies();
+    commit_copies();
   };
-#pragma unroll 1
-  for (int round = 0; round < S::stages - 1; round++)
-#pragma unroll
-    for (int part = 0; part < steps; part++) begin(round, part);
 
   // A lane's place in the first 16 rows of a stage, for each pair of vectors it reads.
   u32 atY[TILES], atX[4];
@@ -66,11 +57,15 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
   for (int j = 0; j < 4; j++)
     atX[j] = S::yBytes + lane % 16 * S::columns * 2 + (wk * 8 + 2 * j + lane / 16 ^ lane % 8) * 16;
 
-  float sums[TILES][8][4] = {}, biases[(TILES + KW - 1) / KW][4] = {};
+  float sums[TILES][8][4] = {}, biases[TILES][4] = {};
 #pragma unroll 1
-  for (int round = 0; round < rounds; round++) {
-    wait_copies<S::stages - 2>();
-    sync(); // this round's rows are everyone's, and the stage of the round before is free
+  for (int round = 1 - S::stages; round < rounds; round++) {
+    if (round >= 0) {
+      wait_copies<S::stages - 2>();
+      sync(); // this round's rows are everyone's, and the stage of the round before is free
+    }
+    begin(round + S::stages - 1);
+    if (round < 0) continue;
     const u32 stage = base + round % S::stages * S::stageBytes;
 #pragma unroll
     for (int r = 0; r < stageRows; r += 16) {
@@ -87,17 +82,13 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
             float(&c)[4] = sums[i][2 * j + e];
             mma_bf16(c[0], c[1], c[2], c[3], a[i].x, a[i].y, a[i].z, a[i].w, b[2 * e], b[2 * e + 1]);
           }
-        if (j == 0) begin(round + S::stages - 1, r / 16);
       }
       if (summing)
 #pragma unroll
-        for (int i = 0; i < TILES; i += KW) {
+        for (int i = 0; i < TILES; i++) {
           constexpr u32 ones = 0x3f803f80;
-          float(&c)[4] = biases[i / KW];
-          u4 own = a[i];
-#pragma unroll
-          for (int w = 1; w < KW && i + w < TILES; w++) own = wk == w ? a[i + w] : own;
-          mma_bf16(c[0], c[1], c[2], c[3], own.x, own.y, own.z, own.w, ones, ones);
+          float(&c)[4] = biases[i];
+          mma_bf16(c[0], c[1], c[2], c[3], a[i].x, a[i].y, a[i].z, a[i].w, ones, ones);
         }
     }
   }
@@ -109,7 +100,7 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
     for (int h = 0; h < 2; h++) {
       const int row = n0 + (wn * TILES + i) * 16 + 8 * h + g;
       if (row >= n) continue;
-      if (summing && i % KW == wk && t == 0) part[(long)n * k + row] = biases[i / KW][2 * h];
+      if (summing && t == 0) part[(long)n * k + row] = biases[i][2 * h];
 #pragma unroll
       for (int j = 0; j < 8; j++) {
         const int column = k0 + wk * 64 + 8 * j + 2 * t;
