@@ -39,7 +39,11 @@ func DrawInContext(w io.Writer, f draw.Format, name string, e *train.ADEvaluatio
 		source.Add(float64(i+1), v)
 	}
 	title := fmt.Sprintf("%s · %.1f %% of the optimum in its last %d episodes", name, 100*e.Share, min(10, e.Episodes))
-	subtitle := fmt.Sprintf("%d held-out goals · %d agents on each · %s iterations · temperature %g", len(e.Goals), e.Agents, thousands(int64(e.Iteration)), e.Temperature)
+	goals := "goals"
+	if e.HeldOut {
+		goals = "held-out goals"
+	}
+	subtitle := fmt.Sprintf("%d %s · %d agents on each · %s iterations · temperature %g", len(e.Goals), goals, e.Agents, thousands(int64(e.Iteration)), e.Temperature)
 	return draw.Panels(w, f, title, subtitle, draw.Panel{Title: "Return of an episode", X: "episode in context", Curves: []draw.Curve{source, agent},
 		Level: e.Optimal, LevelName: "optimum", FromZero: true})
 }

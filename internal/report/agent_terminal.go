@@ -29,7 +29,10 @@ func (t *AgentTerminal) Start(i train.ADInfo) {
 	t.write(t.paint(bold, fmt.Sprintf("%s: %s of %s rows of %s", i.Name, plural(int64(i.Iterations), "iteration"), thousands(int64(i.Batch*max(1, i.Parts))), plural(int64(i.Tokens), "token"))))
 	where := "on the device: the step draws its own rows, nothing is copied"
 	if i.Data == train.DataHost {
-		where = fmt.Sprintf("on the host: %s fill batches ahead", plural(int64(i.Workers), "worker"))
+		where = "on the host: the trainer fills its own batches"
+		if i.Workers > 0 {
+			where = fmt.Sprintf("on the host: %s fill batches", plural(int64(i.Workers), "worker"))
+		}
 	}
 	rows := [][2]string{
 		{"model", fmt.Sprintf("%s, %s parameters", i.Model, thousands(int64(i.Parameters)))},

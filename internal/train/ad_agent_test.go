@@ -41,7 +41,7 @@ func TestLoadedAgent(t *testing.T) {
 	if diff := cmp.Diff(e.summary.Evaluation, got, clock); diff != "" {
 		t.Errorf("the loaded agent does otherwise: %s", diff)
 	}
-	if got.Iteration != 12 || got.Agents != 2 || got.Episodes != 12 || got.Temperature != 1 || got.Seed != 42 || got.Context != 19 {
+	if got.Iteration != 12 || got.Agents != 2 || got.Episodes != 12 || got.Temperature != 1 || got.Seed != 42 || got.Context != 19 || !got.HeldOut {
 		t.Errorf("%+v", got)
 	}
 	cold, seed := 0.0, uint64(7)
@@ -49,7 +49,7 @@ func TestLoadedAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(greedy.Goals) != 3 || greedy.Goals[0].Goal != h.Goals[4] || len(greedy.Return) != 5 || greedy.Seed != 7 {
+	if len(greedy.Goals) != 3 || greedy.Goals[0].Goal != h.Goals[4] || len(greedy.Return) != 5 || greedy.Seed != 7 || greedy.HeldOut {
 		t.Errorf("%+v", greedy)
 	}
 	for _, g := range greedy.Goals {

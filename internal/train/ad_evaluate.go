@@ -34,9 +34,10 @@ type ADEvaluation struct {
 	Temperature float64 `json:"temperature"`
 	Seed        uint64  `json:"seed"`
 
-	Goals  []ADGoal  `json:"goals"`
-	Return []float64 `json:"return"` // by episode: mean over all agents
-	SE     []float64 `json:"return_se"`
+	Goals   []ADGoal  `json:"goals"`
+	HeldOut bool      `json:"held_out"` // they are the goals that no weight has learned from
+	Return  []float64 `json:"return"`   // by episode: mean over all agents
+	SE      []float64 `json:"return_se"`
 	// Source is the learners' mean return by episode on the same goals, as long as the histories are.
 	Source  []float64 `json:"source"`
 	Optimal float64   `json:"optimal"` // mean over the goals
@@ -163,6 +164,7 @@ func (e *adEvaluator) run(ctx context.Context) (*ADEvaluation, error) {
 		return nil, err
 	}
 	out := e.crew.results(e.o.History, e.goals, e.agents)
+	out.HeldOut = e.o.Goals == nil
 	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
 	out.StepsPerSecond = float64(len(e.crew.agents)*e.crew.life()) / out.Seconds
