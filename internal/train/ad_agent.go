@@ -17,6 +17,7 @@ type Agent struct {
 	Config    *config.AD // what it was trained with
 	Room      darkroom.Room
 	Iteration int // updates done
+	learned   []darkroom.Goal
 	dev       kernel.Device
 	model     *model.AD
 	store     kernel.Store
@@ -44,7 +45,7 @@ func LoadAgent(dev kernel.Device, path string) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{Config: c.Config, Room: c.Progress.Room, Iteration: c.Progress.Iteration, dev: dev, model: m, store: store}, store.WriteWeights(c.Weights)
+	return &Agent{Config: c.Config, Room: c.Progress.Room, Iteration: c.Progress.Iteration, learned: c.Progress.Learned, dev: dev, model: m, store: store}, store.WriteWeights(c.Weights)
 }
 
 // Parameters is the number of learned numbers.
@@ -52,7 +53,7 @@ func (a *Agent) Parameters() int { return a.model.Layout().Count() }
 
 // Evaluate lets copies of the agent learn goals in their contexts.
 func (a *Agent) Evaluate(ctx context.Context, o ADEvalOptions) (*ADEvaluation, error) {
-	e, err := newADEvaluator(a.dev, a.Config, a.model, a.store, a.Room, o)
+	e, err := newADEvaluator(a.dev, a.Config, a.model, a.store, a.Room, a.learned, o)
 	if err != nil {
 		return nil, err
 	}

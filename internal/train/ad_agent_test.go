@@ -87,6 +87,7 @@ func TestEvaluationErrors(t *testing.T) {
 	}{
 		{"no file", ADEvalOptions{}, "no learning histories"},
 		{"room", ADEvalOptions{History: writeHistory(t, wide)}, "trained in another room"},
+		{"split", ADEvalOptions{History: writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.3})}, "hold out goals that the agent has learned from"},
 		{"goal", ADEvalOptions{History: h, Goals: []int{9}}, "no goal 9, the histories have 9"},
 		{"no goal", ADEvalOptions{History: h, Goals: []int{}}, "0 goals"},
 		{"agents", ADEvalOptions{History: h, Agents: -1}, "-1 agents"},

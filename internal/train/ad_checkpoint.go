@@ -19,6 +19,8 @@ type adProgress struct {
 	Room      darkroom.Room `json:"room"`
 	Histories string        `json:"histories"` // checksum of what is learned from
 	Device    kernel.State  `json:"device"`
+	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
+	Learned []darkroom.Goal `json:"learned"`
 
 	Sums    kernel.Metrics `json:"sums"`    // since the last report
 	Since   int            `json:"since"`   // iterations in them

@@ -21,8 +21,8 @@ type lessons struct {
 	train, test []int32
 	trainSpec   kernel.RegionSpec
 	testSpec    kernel.RegionSpec
-	goals       int    // to learn from
-	checksum    string // of every word that is read, train-test
+	learned     []darkroom.Goal // those to learn from
+	checksum    string          // of every word that is read, train-test
 }
 
 // newLessons takes what the settings ask for out of an open file.
@@ -31,7 +31,10 @@ func newLessons(h *darkroom.History, c *config.AD) (*lessons, error) {
 		return nil, err
 	}
 	train, test := h.Split()
-	l := &lessons{room: h.Room, goals: len(train)}
+	l := &lessons{room: h.Room}
+	for _, g := range train {
+		l.learned = append(l.learned, h.Goals[g])
+	}
 	var err error
 	if l.train, err = h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func checksumOf(words []int32) uint32 {
 
 // randomLessons are histories of agents that walk at random: for timing steps where no file is at hand.
 func randomLessons(c *config.AD) (*lessons, error) {
-	l := &lessons{room: darkroom.Room{Size: 9, Horizon: 20}, goals: 1}
+	l := &lessons{room: darkroom.Room{Size: 9, Horizon: 20}}
 	steps, all := c.TrainSourceTimesteps, l.room.Goals()
 	l.train = make([]int32, c.TrainNStream*steps)
 	for s := range c.TrainNStream {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"haul/internal/config"
@@ -98,6 +99,7 @@ const lastEpisodes = 10
 type adEvaluator struct {
 	o           ADEvalOptions
 	goals       []int
+	heldOut     bool
 	agents      int
 	seed        uint64
 	temperature float64
@@ -105,14 +107,14 @@ type adEvaluator struct {
 	crew        *crew
 }
 
-func newADEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, o ADEvalOptions) (*adEvaluator, error) {
+func newADEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, learned []darkroom.Goal, o ADEvalOptions) (*adEvaluator, error) {
 	if o.History == nil {
 		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
 	}
 	if err := o.History.Matches(room.Size, room.Horizon); err != nil {
 		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
 	}
-	e := &adEvaluator{o: o, goals: o.Goals, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
+	e := &adEvaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
 	if e.goals == nil {
 		_, e.goals = o.History.Split()
 	}
@@ -138,6 +140,12 @@ func newADEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.S
 			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(o.History.Goals))
 		}
 		goals[i] = o.History.Goals[g]
+		if slices.Contains(learned, goals[i]) {
+			e.heldOut = false
+		}
+	}
+	if o.Goals == nil && !e.heldOut {
+		return nil, errors.New("evaluate in context: these histories hold out goals that the agent has learned from: give it those that it was trained with, or ask for all goals")
 	}
 	rules, err := newContextRules(c, room.Horizon)
 	if err != nil {
@@ -164,7 +172,7 @@ func (e *adEvaluator) run(ctx context.Context) (*ADEvaluation, error) {
 		return nil, err
 	}
 	out := e.crew.results(e.o.History, e.goals, e.agents)
-	out.HeldOut = e.o.Goals == nil
+	out.HeldOut = e.heldOut
 	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
 	out.StepsPerSecond = float64(len(e.crew.agents)*e.crew.life()) / out.Seconds

@@ -102,6 +102,7 @@ func (r *adRun) prepare() error {
 			Progress: adProgress{Room: r.lessons.room, Histories: r.lessons.checksum}}
 	}
 	r.at = ck.Progress
+	r.at.Learned = r.lessons.learned
 	if err := r.restore(ck); err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (r *adRun) compile() error {
 			return err
 		}
 	}
-	if r.eval, err = newADEvaluator(r.Device, r.cfg, r.model, r.store, r.lessons.room, ADEvalOptions{History: r.History}); err != nil {
+	if r.eval, err = newADEvaluator(r.Device, r.cfg, r.model, r.store, r.lessons.room, r.lessons.learned, ADEvalOptions{History: r.History}); err != nil {
 		return err
 	}
 	return fitsCompiled(keyADBatch, r.Device, "the run", r.cfg.TrainBatchSize, r.memory())
@@ -285,7 +286,7 @@ func (r *adRun) interrupted(err error) error {
 func (r *adRun) info() ADInfo {
 	c, l := r.cfg, r.lessons
 	in := ADInfo{Name: c.Name, Model: ADName, Parameters: r.model.Layout().Count(), Device: r.Device.Name(), Precision: Precision(r.Device), Memory: r.memory(),
-		Data: DataDevice, DataBytes: 4 * int64(len(l.train)), Room: l.room, Goals: l.goals, Streams: l.trainSpec.Streams, Tokens: l.trainSpec.Tokens,
+		Data: DataDevice, DataBytes: 4 * int64(len(l.train)), Room: l.room, Goals: len(l.learned), Streams: l.trainSpec.Streams, Tokens: l.trainSpec.Tokens,
 		Batch: c.TrainBatchSize, Parts: c.GradientAccumulationSteps, Shard: r.program.plan.B(), Iterations: c.TrainTimesteps,
 		FLOPs: r.perRow * int64(c.TrainBatchSize*c.GradientAccumulationSteps), Dir: r.Dir.Path(), Last: r.Dir.Last(), Best: r.Dir.Best(), Resumed: r.Resume, Done: r.at.Iteration}
 	if t, ok := r.step.(kernel.Teller); ok {
