@@ -201,9 +201,11 @@ func (l *learner) step(samples []int32) error {
 	return l.update.Run()
 }
 
-// moved is the mean divergence, over the samples, of the policy as it stands from the one that collected them.
+// moved is the mean divergence, over the samples, of the policy as it stands from the one that collected them. That one stays in the table: every pass
+// is measured from it, not from the pass before.
 func (l *learner) moved() (float64, error) {
 	then := l.batch.policy
+	defer func() { l.batch.policy = then }()
 	if err := l.look(); err != nil {
 		return 0, err
 	}

@@ -92,6 +92,24 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 	}
 }
 
+// TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples, however often it is asked for.
+func TestMovedCountsFromTheRollout(t *testing.T) {
+	l := openLearner(t, smallData(t))
+	if err := firstError(l.begin(darkroom.At(2, 2)), l.look()); err != nil {
+		t.Fatal(err)
+	}
+	l.batch.collect(l.key, l.c.NSteps, make([]darkroom.Step, l.c.NSteps*l.c.NStream))
+	l.batch.judge(l.c)
+	if err := l.improve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.moved()
+	again, err2 := l.moved()
+	if err := firstError(err, err2); err != nil || !(first > 0) || again != first {
+		t.Errorf("moved by %g, and asked again by %g, %v", first, again, err)
+	}
+}
+
 func TestGradientThatIsNotFinite(t *testing.T) {
 	l := openLearner(t, smallData(t, "source_lr=1e38"))
 	out := make([]darkroom.Step, 8100)
