@@ -19,14 +19,14 @@ var adKeys = newSchema(
 	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
 
 	integer("n_transit", between(1, 1<<16), Honoured, "Length of the position table: the longest context in tokens. Positions begin at 0 again after pruning."),
-	boolean("use_compressed_context", Honoured, "true: the context is a previous and a current region, and the agent learns to end a region; false: the last n_transit transitions."),
+	boolean("use_compressed_context", Honoured, "true: the context is a previous and a current region, and the agent learns to end a region; false: the latest transitions, n_transit at most; when they are that many the oldest episode goes."),
 	integer("compress_interval", between(1, 1<<16), Honoured, "Transitions of the longest region. No effect without use_compressed_context."),
 	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),
 	integer("region_ahead", between(0, 1<<16), Honoured, "The most episodes left out between the previous and the current region; 0 makes them adjacent."),
 
 	integer("train_n_stream", atLeast(1), Honoured, "Streams of each goal that are trained on, from the first."),
 	integer("train_source_timesteps", atLeast(1), Honoured, "Transitions of each stream that are trained on, from the first."),
-	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
+	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches, --workers in its place; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
 	integer("prefetch", between(0, 1024), Honoured, "With --data host: batches that are collated ahead of the trainer."),
 
 	integer("train_timesteps", atLeast(1), Honoured, "Iterations of the run, an update each; the schedule ends with the last."),
@@ -53,7 +53,7 @@ var adKeys = newSchema(
 	integer("test_batch_size", atLeast(1), Honoured, "Sequences in a test."),
 	integer("eval_episodes", atLeast(1), Honoured, "Episodes that an agent lives through in an evaluation in context."),
 	integer("eval_agents", atLeast(1), Honoured, "Agents on each held-out goal in an evaluation in context."),
-	float("eval_temperature", moreThan(0), Honoured, "Temperature at which those agents sample their actions."),
+	float("eval_temperature", moreThan(0), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
 )
 
 const actionsOnly = "The agent learns actions and the ends of regions; it does not predict states or rewards."

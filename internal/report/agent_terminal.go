@@ -180,7 +180,7 @@ func inUse(e *train.ADEvaluation) string {
 
 // contexts is what became of the agents' contexts.
 func contexts(e *train.ADEvaluation) string {
-	out := fmt.Sprintf("contexts of at most %d tokens, pruned %s times", e.Context, thousands(e.Prunes))
+	out := fmt.Sprintf("contexts of at most %d tokens, pruned %s", e.Context, plural(e.Prunes, "time"))
 	if r := e.Regions; r.Ended > 0 {
 		out += fmt.Sprintf("; %s regions ended, %.1f ± %.1f steps long, %.1f %% of them by force", thousands(r.Ended), r.Mean, r.SD, 100*float64(r.Forced)/float64(r.Ended))
 	}
