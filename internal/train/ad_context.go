@@ -28,9 +28,13 @@ func newContextRules(c *config.AD, horizon int) (contextRules, error) {
 	return r, checkTokens(c)
 }
 
-// checkTokens refuses sequences that are longer than the position table.
+// checkTokens refuses sequences that are longer than the position table, or than attention's dropout has random numbers for.
 func checkTokens(c *config.AD) error {
-	if n := c.Tokens(); n > c.NTransit {
+	n := c.Tokens()
+	if drop := (kernel.Drop{Rate: float32(c.AttnDropout)}); drop.Rate > 0 && !drop.Numbered(c.NHead*n, n) {
+		return fmt.Errorf("a context of %d tokens with %d heads has more attention weights than dropout can tell apart: shorten it, or set tf_attn_dropout to 0", n, c.NHead)
+	}
+	if n > c.NTransit {
 		return fmt.Errorf("a context of %d tokens is longer than the position table: raise n_transit from %d, or lower compress_interval", n, c.NTransit)
 	}
 	return nil

@@ -337,6 +337,8 @@ func TestADErrors(t *testing.T) {
 	}
 	wide := tinyHistory
 	wide.room.Size = 4
+	long := tinyHistory
+	long.steps = 9000
 	all := tinyHistory
 	all.ratio = 1
 	for _, c := range []struct {
@@ -348,6 +350,7 @@ func TestADErrors(t *testing.T) {
 		{"streams", ADOptions{Config: tinyAD(t, "train_n_stream=4"), History: h}, "train_n_stream asks for 4 streams a goal, the histories have 3"},
 		{"steps", ADOptions{Config: tinyAD(t, "train_source_timesteps=121"), History: h}, "train_source_timesteps asks for 121 transitions a stream, the histories have 120"},
 		{"nothing held out", ADOptions{Config: tinyAD(t), History: writeHistory(t, all)}, "9 goals to learn from and 0 held out"},
+		{"masks", ADOptions{Config: tinyAD(t, "use_compressed_context=false", "n_transit=9000", "train_source_timesteps=9000"), History: writeHistory(t, long)}, "set tf_attn_dropout to 0"},
 		{"place", ADOptions{Config: tinyAD(t), History: h, Data: "cloud"}, `"cloud"`},
 		{"warm-up", ADOptions{Config: tinyAD(t), History: h, Iterations: 2}, "num_warmup_steps 3 is over the 2 iterations"},
 		{"other room", ADOptions{Resume: true, History: writeHistory(t, wide)}, "4×4 room"},

@@ -40,6 +40,33 @@ func TestRunMayFillACard(t *testing.T) {
 	}
 }
 
+// crowded is a card with little free, whatever is compiled.
+type crowded struct {
+	kernel.Device
+	free int64
+}
+
+func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
+
+// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the host where the device has no room for them.
+func TestHistoriesGoWhereTheyFit(t *testing.T) {
+	h, cfg := writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=3", "train_source_timesteps=120")
+	l, err := newLessons(h, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newAgentModel(cfg, l.room.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := leastMemory(recordAD(openReference(), m, cfg, l, true).plan.Program())
+	for free, want := range map[int64]string{need: DataDevice, need - 1: DataHost} {
+		if e, _ := wholeAD(t, ADOptions{Config: cfg, Device: crowded{openReference(), free}, History: h, Data: DataAuto}); e.info.Data != want {
+			t.Errorf("%d bytes free of %d needed: the histories are on the %s", free, need, e.info.Data)
+		}
+	}
+}
+
 // TestHostMemoryIsAskedFor: what the host could never hold is refused in one line before it is reserved.
 func TestHostMemoryIsAskedFor(t *testing.T) {
 	if _, known := availableMemory(); !known {
