@@ -72,6 +72,8 @@ beside that of the source learner and the optimum. --plot draws that curve, and 
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
 	}
 	f.policyFlags.register(cmd)
+	cmd.Flags().Lookup("checkpoint").Usage = "a .safetensors file, or a run folder: of a policy its best, of an agent its last"
+	cmd.Flags().Lookup("decode").Usage = train.ModelName + ": " + cmd.Flags().Lookup("decode").Usage
 	f.deviceFlags.register(cmd)
 	f.inContextFlags.register(cmd)
 	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+train.ModelName+" or "+train.ADName)

@@ -58,6 +58,7 @@ an epoch, or a report, goes to standard output.`,
 	}
 	flags := cmd.Flags()
 	f.configFlags.register(cmd)
+	flags.Lookup("config").Usage = "shipped settings by name, or a YAML file (default " + config.DefaultName + ", with --model " + train.ADName + " " + config.DefaultAD + ")"
 	f.deviceFlags.register(cmd)
 	f.agentFlags.register(cmd)
 	flags.StringVar(&f.model, "model", "", "what to train: "+train.ModelName+" or "+train.ADName+" (default: what the settings are for)")
