@@ -57,7 +57,7 @@ func (a *app) newBenchStep() *cobra.Command {
 		Use:   "step",
 		Short: "A whole training step, as a share of the multiply-add peak",
 		Long: `Time the training step of a config: drawing instances, encoding, routing, the baseline, every gradient, clipping
-and the optimizer, as training replays it.
+and the optimizer, as training replays it. An agent's step draws its rows from random walks, which stand in for learning histories.
 
 On the processor each step alternates with a loop of nothing but multiply-adds, on every worker at once; the share is the step's
 rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the

@@ -26,12 +26,13 @@ func (a *app) newProfile() *cobra.Command {
 		Use:   "profile",
 		Short: "Say where a training step's time goes",
 		Long: `Replay a training step and take it apart: time by stage and by op, arithmetic and bytes against what this device was
-measured to do in the same run, launches, waits, copies, allocations, and workers with nothing to do.
+measured to do in the same run, launches, waits, copies, allocations, and workers with nothing to do. An agent's step draws its rows
+from random walks, which stand in for learning histories.
 
 The three largest costs come first, in words. Stages add up to the step's time, on several cores times their number. The
 instrumented step is compared with plain ones, and the difference stated. --trace writes that step as a Chrome trace, which
 Perfetto (ui.perfetto.dev) and haul doctor open.`,
-		Example: "  haul profile --config tiny_1\n  haul profile --config small --device cpu --trace step.json.gz",
+		Example: "  haul profile --config tiny_1\n  haul profile --config ad_dr\n  haul profile --config small --device cpu --trace step.json.gz",
 		Args:    atMost(0),
 		RunE:    func(*cobra.Command, []string) error { return a.profile(&f) },
 	}

@@ -99,6 +99,9 @@ func checksumOf(words []int32) uint32 {
 func randomLessons(c *config.AD) (*lessons, error) {
 	l := &lessons{room: darkroom.Room{Size: 9, Horizon: 20}}
 	steps, all := c.TrainSourceTimesteps, l.room.Goals()
+	if err := fitsHost("train_n_stream", "the host", "standing in for learning histories", c.TrainNStream, 4*int64(c.TrainNStream)*int64(steps)); err != nil {
+		return nil, err
+	}
 	l.train = make([]int32, c.TrainNStream*steps)
 	for s := range c.TrainNStream {
 		cell, goal := l.room.Start(), all[s%len(all)]

@@ -79,6 +79,9 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 			t.Errorf("%d episodes: %v", episodes, err)
 		}
 	}
+	if _, err := CompileADStep(openReference(), tinyAD(t, "train_n_stream=1000000000", "train_source_timesteps=1000000000"), nil); err == nil || !strings.Contains(err.Error(), "standing in for learning histories needs") {
+		t.Errorf("a step of 10^18 transitions: %v", err)
+	}
 	cfg := tinyAD(t)
 	l, err := newLessons(h, cfg)
 	if err != nil {
