@@ -89,6 +89,23 @@ template <int STEP, int TILES> __device__ __forceinline__ void multiply(Sums<TIL
       }
 }
 
+// near brings what the ends of a tile of rows read into the card's cache, 64 bytes at a time: that takes no registers.
+template <int END, int ROWS, int COLUMNS> __device__ __forceinline__ void near(const Product &p, int row0, int column0) {
+  if constexpr (END == PLAIN || END == GELU_GRAD) {
+    constexpr int piece = END == PLAIN ? 16 : 32, across = COLUMNS / piece;
+    if (END == PLAIN && !p.add) return;
+    row0 = apart(row0), column0 = apart(column0);
+#pragma unroll 1
+    for (int i = 0; i < ROWS * across / 32; i++) {
+      const int at = 32 * i + threadIdx_x % 32, row = least(row0 + at / across, p.m - 1), column = least(column0 + at % across * piece, p.n - 1);
+      if (END == PLAIN)
+        prefetch(p.add + (long)row * p.ldadd + column);
+      else
+        prefetch(p.pre + (long)row * p.ldpre + column);
+    }
+  }
+}
+
 // keep drops or scales the eight sums of one row. Columns 4t..4t+3 of a half belong to two calls of Philox, which lanes t and t^2 make between
 // them and then exchange what the other needs.
 __device__ __forceinline__ void keep(float (&v)[4][2], const Product &p, u64 first, int row, int column) {
@@ -210,7 +227,7 @@ template <bool TURNED, int CHUNKS> __device__ __forceinline__ void plain_sums(co
 // long_sums is the block's work for rows of any length and a panel of 32·BLOCKS columns: a warp keeps the sums of a tile of rows in
 // registers and goes through the terms, copies longStages-1 chunks ahead of the arithmetic and into the next tile.
 template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long_sums(const Product &p) {
-  constexpr int tileRows = 16 * longTiles, chunkBytes = 64 * tileRows, ahead = 2;
+  constexpr int tileRows = 16 * longTiles, chunkBytes = 64 * tileRows, parts = BLOCKS * longTiles, ahead = 4;
   const int column0 = blockIdx_y * p.panel, chunks = (p.k + 127) / 128 * 4;
   static_assert(longStages == 4, "rows of a panel are padded to four chunks");
   Sweep<longWarps, tileRows> sweep(p);
@@ -221,14 +238,9 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
     commit_copies();
   }
   room.template fill<END, TURNED>(p, column0, Paired{chunks, 1, 4 * BLOCKS});
-  const u64 first = END == PLAIN && p.drop.threshold ? p.state->instances : 0;
 #pragma unroll 1
   for (; sweep.tile < sweep.count; sweep.tile += sweep.step) {
     const int row0 = sweep.row(0);
-    Held<END> held[ahead]; // of 16 rows of a block: all rows of the first, then of the next
-    auto hold_part = [&](int part, int row0) { hold(held[part % ahead], p, row0 + part % longTiles * 16, column0 + part / longTiles * 32); };
-#pragma unroll
-    for (int part = 0; part < ahead; part++) hold_part(part, row0);
     Sums<longTiles> sums[BLOCKS];
 #pragma unroll
     for (int block = 0; block < BLOCKS; block++) begin_sums<END>(sums[block], room.bias + 32 * block);
@@ -237,6 +249,7 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
     for (int chunk = 0; chunk < chunks; chunk += longStages, b += longStages * 4 * BLOCKS * 32) {
       const bool last = chunk + longStages == chunks;
       const int nextRow = last ? sweep.row(1) : row0, nextChunk = last ? 0 : chunk + longStages;
+      if (last) near<END, tileRows, 32 * BLOCKS>(p, row0, column0);
 #pragma unroll
       for (int c = 0; c < longStages; c++) {
         wait_copies<longStages - 2>();
@@ -249,12 +262,18 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
         for (int block = 0; block < BLOCKS; block++) multiply<1>(sums[block], rows, b + (c * BLOCKS + block) * 4 * 32);
       }
     }
-    const int doneRow = apart(row0); // addresses are computed anew: kept through the sums, they spill
+    // Nothing but the sums is kept through them, or registers spill: what the ends need is read, and their addresses are computed, here.
+    const int doneRow = apart(row0), doneColumn = apart(column0);
+    const u64 first = END == PLAIN && p.drop.threshold ? p.state->instances : 0;
+    Held<END> held[ahead]; // of a part: 16 rows of a block of columns
+    auto hold_part = [&](int part) { hold(held[part % ahead], p, doneRow + part / BLOCKS * 16, doneColumn + part % BLOCKS * 32); };
 #pragma unroll
-    for (int part = 0; part < BLOCKS * longTiles; part++) {
-      const int i = part % longTiles, block = part / longTiles;
-      finish(sums[block].v[i], held[part % ahead], p, first, doneRow + 16 * i, column0 + 32 * block);
-      if (part + ahead < BLOCKS * longTiles) hold_part(part + ahead, doneRow);
+    for (int part = 0; part < ahead; part++) hold_part(part);
+#pragma unroll
+    for (int part = 0; part < parts; part++) {
+      const int i = part / BLOCKS, block = part % BLOCKS;
+      finish(sums[block].v[i], held[part % ahead], p, first, doneRow + 16 * i, doneColumn + 32 * block);
+      if (part + ahead < parts) hold_part(part + ahead);
     }
   }
   wait_copies<0>();
