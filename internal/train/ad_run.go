@@ -141,6 +141,9 @@ func (r *adRun) start() (*adCheckpoint, error) {
 		}
 	}
 	own := *cfg
+	if ck != nil {
+		own.Name = ck.Config.Name
+	}
 	if r.Iterations > 0 {
 		own.TrainTimesteps = r.Iterations
 	}

@@ -370,15 +370,17 @@ func TestADErrors(t *testing.T) {
 			}
 		})
 	}
-	// A longer file with the same streams in front is the same data.
+	// A longer file with the same streams in front is the same data, and settings read from the run's folder leave it its name.
 	longer := tinyHistory
 	longer.steps += 20
-	o := ADOptions{Device: dev, Dir: trained, History: writeHistory(t, longer), Resume: true, Iterations: 6}
+	again := tinyAD(t, "eval_agents=1")
+	again.Name = "config"
+	o := ADOptions{Config: again, Device: dev, Dir: trained, History: writeHistory(t, longer), Resume: true, Iterations: 6}
 	if err := RunAD(t.Context(), o); err != nil {
 		t.Error(err)
 	}
-	if ck := loadAD(t, trained.Last()); ck.Progress.Iteration != 6 {
-		t.Errorf("more iterations were asked for, %d are done", ck.Progress.Iteration)
+	if ck := loadAD(t, trained.Last()); ck.Progress.Iteration != 6 || ck.Config.Name != "ad_dr" || ck.Config.EvalAgents != 1 {
+		t.Errorf("more iterations were asked for, %d of %s are done", ck.Progress.Iteration, ck.Config.Name)
 	}
 }
 

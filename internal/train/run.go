@@ -174,6 +174,9 @@ func (r *run) start() (*checkpoint, error) {
 		}
 	}
 	own := *cfg
+	if ck != nil {
+		own.Name = ck.Config.Name // the run's, whatever file its settings are read from this time
+	}
 	if r.Epochs > 0 {
 		own.Training.NumEpochs = r.Epochs
 	}
