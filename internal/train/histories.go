@@ -44,6 +44,9 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	room := darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}
 	head := darkroom.Header{Room: room, Goals: room.Goals(), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
 		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
+	if err := fitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, int64(len(o.Devices))*learnerBytes(c)); err != nil {
+		return HistorySpeed{}, err
+	}
 	w, err := darkroom.Create(o.Path, head)
 	if err != nil {
 		return HistorySpeed{}, err
@@ -58,6 +61,12 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	}
 	seconds := time.Since(began).Seconds()
 	return HistorySpeed{seconds, float64(len(head.Goals)*head.Streams*head.Steps) / seconds}, nil
+}
+
+// learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what lies between two updates.
+func learnerBytes(c *config.Data) int64 {
+	const step, gathered = 2 + 2, 16 + 4 // a sample, and its place in the order that it is learned in
+	return step*int64(c.TotalSourceTimesteps) + gathered*int64(c.NSteps)*int64(c.NStream)
 }
 
 // school hands goals to learners.

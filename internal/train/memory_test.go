@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,6 +79,9 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 		if _, err := a.Evaluate(t.Context(), ADEvalOptions{History: h, Episodes: episodes}); err == nil || !strings.Contains(err.Error(), "keeping the return of every episode needs") {
 			t.Errorf("%d episodes: %v", episodes, err)
 		}
+	}
+	if _, err := MakeHistories(t.Context(), HistoryOptions{Config: smallData(t, "total_source_timesteps=1000000000"), Path: filepath.Join(t.TempDir(), "x.hist"), Devices: make([]kernel.Device, 1<<20)}); err == nil || !strings.Contains(err.Error(), "learners' histories needs") {
+		t.Errorf("2^20 learners of 10^9 steps: %v", err)
 	}
 	if _, err := CompileADStep(openReference(), tinyAD(t, "train_n_stream=1000000000", "train_source_timesteps=1000000000"), nil); err == nil || !strings.Contains(err.Error(), "standing in for learning histories needs") {
 		t.Errorf("a step of 10^18 transitions: %v", err)
