@@ -265,6 +265,7 @@ func TestBadAgent(t *testing.T) {
 		{"no streams to learn from", with("--set", "train_n_stream=0"), exitFailed, "train_n_stream=0"},
 		{"heads that do not divide", with("--set", "tf_n_head=3"), exitFailed, "tf_n_head"},
 		{"a place for histories", with("--data", "cloud"), exitUsage, `unknown --data "cloud"`},
+		{"fewer iterations than the warm-up", with("--iterations", "1"), exitFailed, "num_warmup_steps 2 is over the 1 iterations"},
 		{"no iterations", with("--iterations", "0"), exitUsage, "--iterations is 0"},
 		{"epochs", with("--epochs", "3"), exitUsage, "--epochs is for GT+RL"},
 		{"bf16 on a CPU", with("--precision", "bf16"), exitUsage, "bf16 is for GPUs"},

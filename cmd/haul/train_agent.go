@@ -87,7 +87,11 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 		return err
 	}
 	defer history.Close()
-	if err := train.CheckHistories(history, own); err != nil {
+	asked := *own
+	if f.iterations > 0 {
+		asked.TrainTimesteps = f.iterations
+	}
+	if err := train.CheckAD(history, &asked); err != nil {
 		return err // before there is a folder
 	}
 	agentPrecision(&f.deviceFlags, own)

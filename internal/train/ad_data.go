@@ -27,7 +27,7 @@ type lessons struct {
 
 // newLessons takes what the settings ask for out of an open file.
 func newLessons(h *darkroom.History, c *config.AD) (*lessons, error) {
-	if err := CheckHistories(h, c); err != nil {
+	if err := CheckAD(h, c); err != nil {
 		return nil, err
 	}
 	train, test := h.Split()
@@ -46,8 +46,8 @@ func newLessons(h *darkroom.History, c *config.AD) (*lessons, error) {
 	return l, l.specify(c)
 }
 
-// CheckHistories says in one line why settings cannot be trained with these histories.
-func CheckHistories(h *darkroom.History, c *config.AD) error {
+// CheckAD says in one line why a run with these settings and histories cannot start.
+func CheckAD(h *darkroom.History, c *config.AD) error {
 	if h == nil {
 		return errors.New("no learning histories: make them with `haul data darkroom`")
 	}
@@ -59,6 +59,9 @@ func CheckHistories(h *darkroom.History, c *config.AD) error {
 	}
 	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
 		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
+	}
+	if c.NumWarmupSteps > c.TrainTimesteps {
+		return fmt.Errorf("num_warmup_steps %d is over the %d iterations of the run, which would end before its warm-up: lower it", c.NumWarmupSteps, c.TrainTimesteps)
 	}
 	return checkTokens(c)
 }

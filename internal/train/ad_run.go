@@ -147,9 +147,6 @@ func (r *adRun) start() (*adCheckpoint, error) {
 	if r.Iterations > 0 {
 		own.TrainTimesteps = r.Iterations
 	}
-	if own.NumWarmupSteps > own.TrainTimesteps {
-		return nil, fmt.Errorf("num_warmup_steps %d is over the %d iterations of the run, which would end before its warm-up: lower it", own.NumWarmupSteps, own.TrainTimesteps)
-	}
 	r.cfg = &own
 	return ck, nil
 }
