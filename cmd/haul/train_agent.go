@@ -112,7 +112,8 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 	}
 	folder := report.NewAgentFolder(screen.Note)
 	objects := report.NewAgentObjects(a.stdout)
-	listeners := []train.ADListener{folder, screen}
+	// The folder goes first: the screen's curve starts with the reports it has read.
+	listeners := []train.ADListener{folder, agentPast{screen, folder}}
 	if f.json {
 		listeners = append(listeners, objects)
 	}
@@ -127,6 +128,17 @@ func (a *app) trainAgent(cmd *cobra.Command, f *trainFlags, cfg *config.AD) (err
 		err = &withHistory{err, f.history}
 	}
 	return errors.Join(err, folder.Close(), objects.Close())
+}
+
+// agentPast shows the screen what a resumed run did before.
+type agentPast struct {
+	*report.AgentTerminal
+	folder *report.AgentFolder
+}
+
+func (p agentPast) Start(i train.ADInfo) {
+	p.AgentTerminal.Start(i)
+	p.AgentTerminal.Past(p.folder.Reports())
 }
 
 // withHistory is the end of a run that must be told its histories again when it is resumed.

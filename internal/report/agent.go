@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"io"
 
 	"haul/internal/train"
@@ -68,12 +67,11 @@ func (quietAgent) Done(train.ADSummary)          {}
 // AgentObjects prints one JSON object a line: what an agent's run reports, each kind under its event's name.
 type AgentObjects struct {
 	quietAgent
-	w   io.Writer
-	err error
+	jsonLines
 }
 
 // NewAgentObjects prints to w.
-func NewAgentObjects(w io.Writer) *AgentObjects { return &AgentObjects{w: w} }
+func NewAgentObjects(w io.Writer) *AgentObjects { return &AgentObjects{jsonLines: jsonLines{w: w}} }
 
 // Report prints a report of training.
 func (o *AgentObjects) Report(r train.ADReport) {
@@ -98,18 +96,3 @@ func (o *AgentObjects) Evaluated(e *train.ADEvaluation) {
 		*train.ADEvaluation
 	}{"in_context", e})
 }
-
-// print writes a line. After a failure nothing more is printed: a reader would take the stream for whole.
-func (o *AgentObjects) print(v any) {
-	if o.err != nil {
-		return
-	}
-	line, err := json.Marshal(v)
-	if err == nil {
-		_, err = o.w.Write(append(line, '\n'))
-	}
-	o.err = err
-}
-
-// Close returns the first failure.
-func (o *AgentObjects) Close() error { return o.err }

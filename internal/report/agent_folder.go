@@ -49,6 +49,9 @@ func (f *AgentFolder) Start(i train.ADInfo) {
 	}
 }
 
+// Reports are those of a resumed run that stand, and those since.
+func (f *AgentFolder) Reports() []train.ADReport { return f.reports }
+
 func openTable[T any](f *AgentFolder, c table[T], name string) []T {
 	file, rows, err := c.open(f.path(name), f.info.Done)
 	if err != nil {

@@ -43,18 +43,16 @@ func (t *AgentTerminal) Start(i train.ADInfo) {
 		{"memory", bytesText(i.Memory)},
 		{"results", i.Dir},
 	}
-	for k, path := range i.Paths {
-		name := ""
-		if k == 0 {
-			name = "kernels"
-		}
-		rows = append(rows, [2]string{name, path})
-	}
-	for _, r := range rows {
-		t.write(fmt.Sprintf("  %-9s %s", r[0], r[1]))
-	}
+	t.banner(rows, i.Paths)
 	if i.Resumed {
 		t.write(fmt.Sprintf("  %-9s after %s", "resumed", plural(int64(i.Done), "iteration")))
+	}
+}
+
+// Past takes the reports of a resumed run's past, so that the curve is whole.
+func (t *AgentTerminal) Past(reports []train.ADReport) {
+	for _, r := range reports {
+		t.curve = append(t.curve, point{float64(r.Iteration), r.LossAction})
 	}
 }
 

@@ -70,6 +70,9 @@ func TestAgentFolderKeepsTheRecord(t *testing.T) {
 			t.Errorf("%s keeps %d rows of iterations up to 25, want %d", name, len(got)-1, kept)
 		}
 	}
+	if past := g.Reports(); len(past) != 2 || past[1].Iteration != 20 || past[1].LossAction != 1.3 {
+		t.Errorf("the past is %+v", past)
+	}
 	playAgent(g, 25, 40)
 	if err := g.Close(); err != nil {
 		t.Fatal(err)

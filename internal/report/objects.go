@@ -7,22 +7,18 @@ import (
 	"haul/internal/train"
 )
 
-// Objects prints one JSON object a line, an epoch each.
-type Objects struct {
-	quiet
+// jsonLines prints one JSON object a line.
+type jsonLines struct {
 	w   io.Writer
 	err error
 }
 
-// NewObjects prints to w.
-func NewObjects(w io.Writer) *Objects { return &Objects{w: w} }
-
-// Epoch prints the report. After a failure nothing more is printed: a reader would take the stream for whole.
-func (o *Objects) Epoch(r train.EpochReport) {
+// print writes a line. After a failure nothing more is printed: a reader would take the stream for whole.
+func (o *jsonLines) print(v any) {
 	if o.err != nil {
 		return
 	}
-	line, err := json.Marshal(r)
+	line, err := json.Marshal(v)
 	if err == nil {
 		_, err = o.w.Write(append(line, '\n'))
 	}
@@ -30,4 +26,16 @@ func (o *Objects) Epoch(r train.EpochReport) {
 }
 
 // Close returns the first failure.
-func (o *Objects) Close() error { return o.err }
+func (o *jsonLines) Close() error { return o.err }
+
+// Objects prints one JSON object a line, an epoch each.
+type Objects struct {
+	quiet
+	jsonLines
+}
+
+// NewObjects prints to w.
+func NewObjects(w io.Writer) *Objects { return &Objects{jsonLines: jsonLines{w: w}} }
+
+// Epoch prints the report.
+func (o *Objects) Epoch(r train.EpochReport) { o.print(r) }

@@ -39,6 +39,20 @@ func (t *Screen) write(line string) {
 	fmt.Fprintln(t.Words, line)
 }
 
+// banner writes what runs, name by name, and the kernels' paths after it.
+func (t *Screen) banner(rows [][2]string, paths []string) {
+	for k, path := range paths {
+		name := ""
+		if k == 0 {
+			name = "kernels"
+		}
+		rows = append(rows, [2]string{name, path})
+	}
+	for _, r := range rows {
+		t.write(fmt.Sprintf("  %-9s %s", r[0], r[1]))
+	}
+}
+
 // show replaces the block; its first line is plain.
 func (t *Screen) show(lines []string) {
 	width := t.Width() - 1

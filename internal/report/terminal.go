@@ -51,16 +51,7 @@ func (t *Terminal) Start(i train.Info) {
 		rows[3][1] += fmt.Sprintf(", %d starts an instance", i.Starts)
 	}
 	t.write(t.paint(bold, fmt.Sprintf("%s: %s, %s of %s", i.Name, plural(int64(i.Customers), "customer"), plural(int64(i.Epochs), "epoch"), plural(int64(i.Steps), "step"))))
-	for k, path := range i.Paths {
-		name := ""
-		if k == 0 {
-			name = "kernels"
-		}
-		rows = append(rows, [2]string{name, path})
-	}
-	for _, r := range rows {
-		t.write(fmt.Sprintf("  %-9s %s", r[0], r[1]))
-	}
+	t.banner(rows, i.Paths)
 	if i.Resumed {
 		t.write(fmt.Sprintf("  %-9s after %s and %s", "resumed", plural(int64(i.EpochsDone), "epoch"), plural(int64(i.StepsDone), "step")))
 	}

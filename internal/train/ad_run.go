@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -106,11 +105,7 @@ func (r *adRun) prepare() error {
 	if err := r.restore(ck); err != nil {
 		return err
 	}
-	yaml, err := r.cfg.YAML()
-	if err != nil {
-		return err
-	}
-	if err := writeAtomic(r.Dir.File(configName), func(w io.Writer) error { _, err := w.Write(yaml); return err }); err != nil {
+	if err := r.Dir.writeConfig(r.cfg); err != nil {
 		return err
 	}
 	if r.Resume {

@@ -135,3 +135,12 @@ func writeAtomic(path string, write func(io.Writer) error) (err error) {
 	}
 	return syncDir(filepath.Dir(path))
 }
+
+// writeConfig keeps the settings of the run beside its checkpoints.
+func (d *Dir) writeConfig(c interface{ YAML() ([]byte, error) }) error {
+	yaml, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	return writeAtomic(d.File(configName), func(w io.Writer) error { _, err := w.Write(yaml); return err })
+}

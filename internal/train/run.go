@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -139,11 +138,7 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 		r.frozen.costs = first.Lengths
 	}
-	yaml, err := r.cfg.YAML()
-	if err != nil {
-		return err
-	}
-	if err := writeAtomic(r.Dir.File(configName), func(w io.Writer) error { _, err := w.Write(yaml); return err }); err != nil {
+	if err := r.Dir.writeConfig(r.cfg); err != nil {
 		return err
 	}
 	if r.Resume {
