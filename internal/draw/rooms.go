@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"image/color"
 	"io"
 
 	"gonum.org/v1/plot/vg"
@@ -18,6 +19,9 @@ const (
 	cellSide   = vg.Length(30)
 	roomHeader = vg.Length(56)
 )
+
+// floor is a shade darker than a map's field, so that the cells' borders show.
+var floor = color.NRGBA{R: 0xec, G: 0xec, B: 0xe8, A: 0xff}
 
 // Rooms draws walks through a room of side×side cells next to each other: the goal filled, the start ringed, the way from pale to dark as
 // time passes. A cell that was stayed on has a disc that grows with the steps spent.
@@ -43,7 +47,7 @@ func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
 
 func drawRoom(d pen, side int, walk Walk) {
 	size := cellSide * vg.Length(side)
-	d.rect(field, margin, margin, size, size)
+	d.rect(floor, margin, margin, size, size)
 	corner := func(x, y int) vg.Point {
 		return vg.Point{X: margin + cellSide*vg.Length(x), Y: margin + cellSide*vg.Length(side-1-y)}
 	}

@@ -52,7 +52,7 @@ func DrawInContext(w io.Writer, f draw.Format, name string, e *train.ADEvaluatio
 func DrawEpisodes(w io.Writer, f draw.Format, name string, e *train.ADEvaluation) error {
 	room := darkroom.Room{Size: e.Size, Horizon: e.Horizon}
 	walk := func(caption string, x train.ADEpisode) draw.Walk {
-		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d", caption, x.Return), GoalX: x.Goal.X(), GoalY: x.Goal.Y()}
+		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d of %g", caption, x.Return, room.Optimal(x.Goal)), GoalX: x.Goal.X(), GoalY: x.Goal.Y()}
 		add := func(c darkroom.Cell) { out.Cells = append(out.Cells, [2]int{c.X(), c.Y()}) }
 		for i, s := range x.Steps {
 			add(s.Cell())

@@ -33,7 +33,7 @@ type crew struct {
 	tokens      int64 // read by all agents
 	regions     regionSums
 	returns     []int32         // [agent, episode]
-	first, last []darkroom.Step // of agent 0
+	first, last []darkroom.Step // the first and the latest episode of each agent
 	width       int             // of a row of logits
 }
 
@@ -71,7 +71,7 @@ func newCrew(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rule
 		c.agents[i] = agent{context: newAgentContext(rules), goal: goals[i/each]}
 	}
 	c.returns = make([]int32, len(c.agents)*episodes)
-	c.first, c.last = make([]darkroom.Step, room.Horizon), make([]darkroom.Step, room.Horizon)
+	c.first, c.last = make([]darkroom.Step, len(c.agents)*room.Horizon), make([]darkroom.Step, len(c.agents)*room.Horizon)
 	return c
 }
 
@@ -161,13 +161,11 @@ func (c *crew) act(i int, logits []float32) {
 	}
 	episode, clock := a.steps/c.room.Horizon, a.steps%c.room.Horizon
 	c.returns[i*c.episodes+episode] += reward
-	if i == 0 {
-		step := darkroom.MakeStep(was, action, uint8(reward))
-		if episode == 0 {
-			c.first[clock] = step
-		}
-		c.last[clock] = step // the final episode's is written last
+	step := darkroom.MakeStep(was, action, uint8(reward))
+	if episode == 0 {
+		c.first[i*c.room.Horizon+clock] = step
 	}
+	c.last[i*c.room.Horizon+clock] = step // the final episode's is written last
 	if a.steps++; a.steps == c.life() {
 		c.live--
 		return

@@ -264,3 +264,23 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMedianAgentIsShown(t *testing.T) {
+	goals := []darkroom.Goal{testRoom.Start(), darkroom.At(0, 0), darkroom.At(0, 0)}
+	c := &crew{room: testRoom, agents: make([]agent, len(goals))}
+	for i, g := range goals {
+		c.agents[i].goal = g
+	}
+	far := testRoom.Optimal(goals[1])
+	// By return agent 0 would be first; by its share of what its goal offers it is last.
+	if got := c.median([]float64{0.5 * far, 0.9 * far, far}); got != 1 {
+		t.Errorf("agent %d is taken for the median, want 1", got)
+	}
+	c.first = make([]darkroom.Step, len(goals)*testRoom.Horizon)
+	for i := range c.first {
+		c.first[i] = darkroom.MakeStep(testRoom.Start(), darkroom.Stay, uint8(i/testRoom.Horizon%2))
+	}
+	if e := c.episode(c.first, 1); e.Goal != goals[1] || e.Return != testRoom.Horizon {
+		t.Errorf("episode of agent 1: goal %v, return %d", e.Goal, e.Return)
+	}
+}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ type ADEvaluation struct {
 	StepsPerSecond float64 `json:"steps_per_second"` // of all environments
 	Memory         int64   `json:"memory_bytes"`
 
-	// FirstEpisode and LastEpisode are those of the first agent on the first goal.
+	// FirstEpisode and LastEpisode are those of one agent: the median one by its share of the optimum in the end.
 	FirstEpisode ADEpisode `json:"first_episode"`
 	LastEpisode  ADEpisode `json:"last_episode"`
 }
@@ -218,7 +219,8 @@ func (c *crew) results(h *darkroom.History, goals []int, each int) *ADEvaluation
 		out.Regions = ADRegions{Ended: s.count, Forced: s.forced, Mean: mean, SD: math.Sqrt(max(0, float64(s.squares)/float64(s.count)-mean*mean)),
 			Shortest: s.shortest, Longest: s.longest}
 	}
-	out.FirstEpisode, out.LastEpisode = c.episode(c.first), c.episode(c.last)
+	typical := c.median(ends)
+	out.FirstEpisode, out.LastEpisode = c.episode(c.first, typical), c.episode(c.last, typical)
 	return out
 }
 
@@ -243,9 +245,22 @@ func (c *crew) curve(first, n int) (mean, se []float64) {
 	return mean, se
 }
 
-func (c *crew) episode(steps []darkroom.Step) ADEpisode {
-	out := ADEpisode{Goal: c.agents[0].goal, Steps: append([]darkroom.Step(nil), steps...)}
-	for _, s := range steps {
+// median is the agent in the middle by its share of the optimum, given what each earned in the end.
+func (c *crew) median(ends []float64) int {
+	order := make([]int, len(ends))
+	share := make([]float64, len(ends))
+	for i := range order {
+		order[i], share[i] = i, shareOf(ends[i], c.room.Optimal(c.agents[i].goal))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share[a], share[b]) })
+	return order[len(order)/2]
+}
+
+// episode is agent i's of those that were kept.
+func (c *crew) episode(kept []darkroom.Step, i int) ADEpisode {
+	h := c.room.Horizon
+	out := ADEpisode{Goal: c.agents[i].goal, Steps: append([]darkroom.Step(nil), kept[i*h:][:h]...)}
+	for _, s := range out.Steps {
 		out.Return += int(s.Reward())
 	}
 	return out
