@@ -68,7 +68,7 @@ def parameters(model):
 def of(tensors, heads):
     """The model whose shape the tensors have, with their values."""
     d = tensors["norm.weight"].shape[0]
-    layers = sum(name.endswith(".norm1.weight") for name in tensors)
+    layers = sum(name.startswith("layers.") and name.endswith(".norm1.weight") for name in tensors)  # a checkpoint has the moments too
     m = AD(d, heads, layers, tensors["layers.0.up.weight"].shape[0], tensors["embed.position.weight"].shape[0],
            tensors["embed.x.weight"].shape[0], tensors["embed.action.weight"].shape[0])
     own = parameters(m)
