@@ -11,8 +11,8 @@ type Drop struct {
 	Seed  uint64
 }
 
-// Threshold is the rate in 65536ths: an element is dropped when its 16 random bits lie below.
-func (d Drop) Threshold() uint32 { return uint32(math.Round(float64(d.Rate) * 65536)) }
+// Threshold is the rate in 65536ths, all of them excepted: an element is dropped when its 16 random bits lie below.
+func (d Drop) Threshold() uint32 { return uint32(min(65535, math.Round(float64(d.Rate)*65536))) }
 
 // Scale is what a kept element is multiplied by.
 func (d Drop) Scale() float32 { return 65536 / float32(65536-d.Threshold()) }

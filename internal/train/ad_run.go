@@ -142,6 +142,9 @@ func (r *adRun) start() (*adCheckpoint, error) {
 	if r.Iterations > 0 {
 		own.TrainTimesteps = r.Iterations
 	}
+	if ck != nil && own.TrainTimesteps < ck.Progress.Iteration {
+		return nil, fmt.Errorf("resume %s: it has done %d iterations, more than the %d asked for", r.Dir.Path(), ck.Progress.Iteration, own.TrainTimesteps)
+	}
 	r.cfg = &own
 	return ck, nil
 }

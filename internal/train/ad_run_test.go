@@ -353,6 +353,7 @@ func TestADErrors(t *testing.T) {
 		{"masks", ADOptions{Config: tinyAD(t, "use_compressed_context=false", "n_transit=9000", "train_source_timesteps=9000"), History: writeHistory(t, long)}, "set tf_attn_dropout to 0"},
 		{"place", ADOptions{Config: tinyAD(t), History: h, Data: "cloud"}, `"cloud"`},
 		{"warm-up", ADOptions{Config: tinyAD(t), History: h, Iterations: 2}, "num_warmup_steps 3 is over the 2 iterations"},
+		{"backwards", ADOptions{Resume: true, History: h, Iterations: 3}, "it has done 4 iterations, more than the 3 asked for"},
 		{"other room", ADOptions{Resume: true, History: writeHistory(t, wide)}, "4×4 room"},
 		{"other histories", ADOptions{Resume: true, History: writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.7})}, "other learning histories"},
 		{"other rate", ADOptions{Resume: true, History: h, Config: tinyAD(t, "lr=0.5")}, "lr: 0.01"},
