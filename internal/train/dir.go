@@ -14,6 +14,7 @@ import (
 type Dir struct {
 	path string
 	lock *os.File
+	made bool // by this process
 }
 
 // The files of a run folder that this package writes.
@@ -28,7 +29,8 @@ const (
 // any, whose checkpoints are then removed.
 func OpenDir(path string, resume, force bool) (*Dir, error) {
 	_, err := os.Stat(path)
-	switch exists := err == nil; {
+	exists := err == nil
+	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 	case resume && !exists:
@@ -39,7 +41,7 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 	}
-	d, err := lockDir(path)
+	d, err := lockDir(path, !exists)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +65,14 @@ func NewDir(root, name string) (*Dir, error) {
 		path := filepath.Join(root, fmt.Sprintf("%s-%03d", name, i))
 		switch err := os.Mkdir(path, 0o755); {
 		case err == nil:
-			return lockDir(path)
+			return lockDir(path, true)
 		case !errors.Is(err, fs.ErrExist):
 			return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 		}
 	}
 }
 
-func lockDir(path string) (*Dir, error) {
+func lockDir(path string, made bool) (*Dir, error) {
 	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
@@ -81,7 +83,7 @@ func lockDir(path string) (*Dir, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("run folder %s: lock: %w", path, err), f.Close())
 	}
-	return &Dir{path: path, lock: f}, nil
+	return &Dir{path: path, lock: f, made: made}, nil
 }
 
 // Path is the folder.
@@ -96,8 +98,15 @@ func (d *Dir) Last() string { return d.File(lastName) }
 // Best is the path of the checkpoint with the lowest validation cost.
 func (d *Dir) Best() string { return d.File(bestName) }
 
-// Close gives the folder up.
-func (d *Dir) Close() error { return d.lock.Close() }
+// Close gives the folder up. One that was made for a run that never began is taken away, so that the name is free for the next try; where
+// that fails it stays, which harms nobody.
+func (d *Dir) Close() error {
+	if entries, err := os.ReadDir(d.path); d.made && err == nil && len(entries) == 1 && entries[0].Name() == lockName {
+		_ = os.Remove(d.File(lockName))
+		_ = os.Remove(d.path)
+	}
+	return d.lock.Close()
+}
 
 // bare drops the path that the os package repeats.
 func bare(err error) error {
