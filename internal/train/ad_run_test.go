@@ -296,8 +296,7 @@ func TestADLearns(t *testing.T) {
 	}
 }
 
-// TestADIterationsAllocateNothing: the loop around a step makes no garbage, and neither way of feeding it takes device memory. What a device's
-// own Feed allocates on the host is not judged here.
+// TestADIterationsAllocateNothing: neither way of feeding a step makes garbage or takes device memory.
 func TestADIterationsAllocateNothing(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	for _, data := range []string{DataDevice, DataHost} {
@@ -315,7 +314,7 @@ func TestADIterationsAllocateNothing(t *testing.T) {
 		}
 		stretch() // brings the loader under way
 		before := dev.Counters().Allocations
-		if allocs := testing.AllocsPerRun(5, stretch); allocs != 0 && data == DataDevice {
+		if allocs := testing.AllocsPerRun(5, stretch); allocs != 0 {
 			t.Errorf("%s: %v allocations in 12 iterations", data, allocs)
 		}
 		if n := dev.Counters().Allocations - before; n != 0 {

@@ -35,13 +35,22 @@ func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
 	case []float32:
 		return copyAll(buf, s)
 	case []int32:
-		if len(s) != len(buf) {
-			return fmt.Errorf("write %v: %d elements into %d", t, len(s), len(buf))
-		}
-		copy(ints(buf), s)
-		return nil
+		return r.writeInts(t, s)
 	}
 	return fmt.Errorf("write %v: want []float32 or []int32, got %T", t, src)
+}
+
+// writeInts is WriteBatch for integers: without an interface, which would take memory at every step that is fed.
+func (r *runner) writeInts(t *kernel.Tensor, src []int32) error {
+	buf, err := r.rows(t)
+	if err != nil {
+		return err
+	}
+	if len(src) != len(buf) {
+		return fmt.Errorf("write %v: %d elements into %d", t, len(src), len(buf))
+	}
+	copy(ints(buf), src)
+	return nil
 }
 
 func (r *runner) rows(t *kernel.Tensor) ([]float32, error) {
@@ -84,7 +93,7 @@ func (r *runner) NewSlabs(ts []*kernel.Tensor, n int) ([]*kernel.Slab, error) {
 // Feed copies the slab and runs a step.
 func (r *runner) Feed(s *kernel.Slab) error {
 	for i, t := range r.feeds[s.ID] {
-		if err := r.WriteBatch(t, s.Ints[i]); err != nil {
+		if err := r.writeInts(t, s.Ints[i]); err != nil {
 			return err
 		}
 	}
