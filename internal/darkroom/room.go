@@ -51,6 +51,21 @@ func (c Cell) X() int { return int(c & 15) }
 // Y is the row, counted from the top.
 func (c Cell) Y() int { return int(c >> 4) }
 
+// Towards is the action that walks from a cell to a goal by a shortest way: along x, then along y, then it stays.
+func Towards(cell Cell, goal Goal) uint8 {
+	switch {
+	case cell.X() < goal.X():
+		return Right
+	case cell.X() > goal.X():
+		return Left
+	case cell.Y() < goal.Y():
+		return Down
+	case cell.Y() > goal.Y():
+		return Up
+	}
+	return Stay
+}
+
 func (c Cell) String() string { return fmt.Sprintf("(%d,%d)", c.X(), c.Y()) }
 
 // MarshalJSON writes [x,y].

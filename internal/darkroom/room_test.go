@@ -94,6 +94,21 @@ func TestOptimalIsReached(t *testing.T) {
 	}
 }
 
+func TestTowardsIsAShortestWay(t *testing.T) {
+	room := Room{Size: 7, Horizon: 9}
+	for _, goal := range room.Goals() {
+		cell, earned := room.Start(), 0.0
+		for range room.Horizon {
+			if cell = room.Move(cell, Towards(cell, goal)); cell == goal {
+				earned++
+			}
+		}
+		if earned != room.Optimal(goal) {
+			t.Errorf("goal %v: the walk earns %v, the optimum is %v", goal, earned, room.Optimal(goal))
+		}
+	}
+}
+
 func TestRoomCheck(t *testing.T) {
 	for _, c := range []struct {
 		room Room

@@ -43,7 +43,7 @@ func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
 			w := rng.At(s.Seed, uint64(i), uint32(1+t), rng.Learner)
 			action := uint8(rng.Below(w[0], darkroom.NumActions))
 			if int(rng.Below(w[1], uint32(s.Steps))) < t {
-				action = towards(cell, goal)
+				action = darkroom.Towards(cell, goal)
 			}
 			next, reward := room.Move(cell, action), uint8(0)
 			if next == goal {
@@ -54,21 +54,6 @@ func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
 		}
 	}
 	return out
-}
-
-// towards is an action of a shortest way.
-func towards(cell, goal darkroom.Cell) uint8 {
-	switch {
-	case cell.X() < goal.X():
-		return darkroom.Right
-	case cell.X() > goal.X():
-		return darkroom.Left
-	case cell.Y() < goal.Y():
-		return darkroom.Down
-	case cell.Y() > goal.Y():
-		return darkroom.Up
-	}
-	return darkroom.Stay
 }
 
 // store holds the agent's initial weights.

@@ -42,11 +42,7 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))})
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
-	flat := make([]float32, m.Layout().Len)
-	for _, q := range m.Layout().Params {
-		copy(flat[q.Offset:][:q.Len()], f.floats("weights."+q.Name))
-	}
-	check(store.WriteWeights(flat))
+	check(store.WriteWeights(f.weights(m.Layout())))
 	r.run, err = p.Compile(dev, store)
 	check(err)
 	check(r.run.SetControl(kernel.Control{LearningRate: float32(f.number("rate")), Temperature: 1}))

@@ -30,6 +30,15 @@ func loadFixture(t testing.TB, name string) fixture {
 	return fixture{f, t}
 }
 
+// weights are the parameters before the first step, as the layout places them.
+func (f fixture) weights(l *kernel.Layout) []float32 {
+	flat := make([]float32, l.Len)
+	for _, q := range l.Params {
+		copy(flat[q.Offset:][:q.Len()], f.floats("weights."+q.Name))
+	}
+	return flat
+}
+
 func (f fixture) floats(name string) []float32 {
 	f.t.Helper()
 	x, ok := f.Tensor(name)
@@ -98,11 +107,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool
 
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
-	flat := make([]float32, m.Layout().Len)
-	for _, q := range m.Layout().Params {
-		copy(flat[q.Offset:][:q.Len()], f.floats("weights."+q.Name))
-	}
-	check(store.WriteWeights(flat))
+	check(store.WriteWeights(f.weights(m.Layout())))
 	r.run, err = p.Compile(dev, store)
 	check(err)
 	check(r.run.SetControl(kernel.Control{Temperature: float32(f.number("temperature")), Entropy: float32(f.number("entropy"))}))

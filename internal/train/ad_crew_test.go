@@ -45,21 +45,6 @@ func (s *script) think() error {
 	return nil
 }
 
-// towards walks to the goal along x, then y, and stays.
-func towards(cell, goal darkroom.Cell) uint8 {
-	switch {
-	case cell.X() < goal.X():
-		return darkroom.Right
-	case cell.X() > goal.X():
-		return darkroom.Left
-	case cell.Y() < goal.Y():
-		return darkroom.Down
-	case cell.Y() > goal.Y():
-		return darkroom.Up
-	}
-	return darkroom.Stay
-}
-
 var testRoom = darkroom.Room{Size: 5, Horizon: 6}
 
 // TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of each step's outcome in the next token.
@@ -79,7 +64,7 @@ func TestCrewWalks(t *testing.T) {
 		if f[kernel.FieldType] != kernel.TypeTransition {
 			return 0, kernel.TypeTransition
 		}
-		return int(towards(darkroom.At(int(f[kernel.FieldX]), int(f[kernel.FieldY])), goals[r/each])), kernel.TypeTransition
+		return int(darkroom.Towards(darkroom.At(int(f[kernel.FieldX]), int(f[kernel.FieldY])), goals[r/each])), kernel.TypeTransition
 	})
 	c := newCrew(testRoom, goals, each, episodes, &rules, s)
 	c.reset(3, 0)
@@ -111,7 +96,7 @@ func TestCrewWalks(t *testing.T) {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
 			}
 			fresh[r]++
-			l.last = towards(l.cell, goals[r/each])
+			l.last = darkroom.Towards(l.cell, goals[r/each])
 		}
 	}
 	for r, n := range fresh {

@@ -41,7 +41,7 @@ func writeHistory(t testing.TB, h historySpec) *darkroom.History {
 			cell := h.room.Start()
 			for i := range h.steps {
 				words := rng.At(11, uint64(g*h.streams+s), uint32(i), rng.Learner)
-				action := towards(cell, goal)
+				action := darkroom.Towards(cell, goal)
 				if rng.Below(words[0], 100) >= uint32(i) {
 					action = uint8(rng.Below(words[1], darkroom.NumActions))
 				}
