@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
 	"haul/internal/device"
 	"haul/internal/draw"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/train"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/cvrp"
 	"haul/internal/draw"
+	"haul/internal/env/cvrp"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/train"

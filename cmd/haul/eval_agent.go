@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
 	"haul/internal/draw"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/train"

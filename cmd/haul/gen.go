@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 type genReport struct {

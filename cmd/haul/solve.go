@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 // The methods of haul solve.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"haul/internal/cvrp"
 	"haul/internal/draw"
+	"haul/internal/env/cvrp"
 	"haul/internal/train"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 type generatedReport struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 // sourceFlags describes generated instances, for every verb that makes some. An instance depends on

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/train"

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 // The page, in points. The field between header and footer takes the instance's own aspect ratio.

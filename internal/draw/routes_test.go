@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 func square() (*cvrp.Problem, cvrp.Solution) {

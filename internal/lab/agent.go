@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/model"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/rng"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 )
 
 // routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix: what every way of

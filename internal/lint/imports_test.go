@@ -42,8 +42,8 @@ var house = []string{
 	"internal/cu",
 	"internal/draw",
 	"internal/safetensors",
-	"internal/darkroom",
-	"internal/cvrp",
+	"internal/env/darkroom",
+	"internal/env/cvrp",
 	"internal/config",
 	"internal/rng",
 	"configs",
@@ -55,7 +55,7 @@ var apart = []struct {
 	importer func(string) bool
 	imported func(string) bool
 }{
-	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/cvrp")},
+	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/env/cvrp")},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }
@@ -108,12 +108,12 @@ func TestViolationsAreFound(t *testing.T) {
 		name, importer, imported string
 		want                     []string
 	}{
-		{"down", "internal/draw", "internal/cvrp", nil},
-		{"up", "internal/cvrp", "internal/draw", []string{"internal/cvrp imports internal/draw, which stands above it"}},
+		{"down", "internal/draw", "internal/env/cvrp", nil},
+		{"up", "internal/env/cvrp", "internal/draw", []string{"internal/env/cvrp imports internal/draw, which stands above it"}},
 		{"self", "internal/rng", "internal/rng", []string{"internal/rng imports internal/rng, which stands above it"}},
 		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
-		{"kernel and routing", "internal/kernel/cpu", "internal/cvrp", []string{"internal/kernel/cpu imports internal/cvrp: the kernels know no routing"}},
-		{"the suite may compare", "internal/kernel/kerneltest", "internal/cvrp", nil},
+		{"kernel and routing", "internal/kernel/cpu", "internal/env/cvrp", []string{"internal/kernel/cpu imports internal/env/cvrp: the kernels know no routing"}},
+		{"the suite may compare", "internal/kernel/kerneltest", "internal/env/cvrp", nil},
 		{"backend past device", "internal/train", "internal/kernel/cpu", []string{"internal/train imports internal/kernel/cpu: only internal/device opens the backends"}},
 		{"backend from plan", "internal/plan", "internal/kernel/cuda", []string{"internal/plan imports internal/kernel/cuda: only internal/device opens the backends"}},
 		{"backend from device", "internal/device", "internal/kernel/cpu", nil},

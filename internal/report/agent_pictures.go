@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"haul/internal/darkroom"
 	"haul/internal/draw"
+	"haul/internal/env/darkroom"
 	"haul/internal/train"
 )
 

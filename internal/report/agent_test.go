@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/train"
 )
 

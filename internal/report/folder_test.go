@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/train"
 )
 

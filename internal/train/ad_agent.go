@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )

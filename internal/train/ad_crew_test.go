@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/rng"

@@ -1,6 +1,6 @@
 package train
 
-import "haul/internal/darkroom"
+import "haul/internal/env/darkroom"
 
 // ADListener hears what an agent's run does. All calls come one at a time; a listener that takes long holds the run up, so
 // Tick should do next to nothing.

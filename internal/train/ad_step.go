@@ -2,7 +2,7 @@ package train
 
 import (
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

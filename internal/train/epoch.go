@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

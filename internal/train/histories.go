@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 )
 

@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 
-	"haul/internal/darkroom"
 	"haul/internal/draw"
+	"haul/internal/env/darkroom"
 )
 
 // HistorySummary is what the learners of a file came to. A share is a return by the best possible on the same goal.

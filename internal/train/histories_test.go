@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
 	"haul/internal/draw"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 )
 

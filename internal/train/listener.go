@@ -1,6 +1,6 @@
 package train
 
-import "haul/internal/cvrp"
+import "haul/internal/env/cvrp"
 
 // Listener hears what a run does. All calls come one at a time; a listener that takes long holds
 // the run up, so Tick should do next to nothing.

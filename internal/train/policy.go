@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

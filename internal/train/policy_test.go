@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/config"
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/rng"
 )
 

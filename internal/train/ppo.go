@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

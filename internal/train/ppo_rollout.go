@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 	"haul/internal/rng"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/config"
-	"haul/internal/darkroom"
+	"haul/internal/env/darkroom"
 )
 
 // smallData is a room that learners master in a fraction of a second, with steps left over after the last update.

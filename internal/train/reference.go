@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/safetensors"
 )
 

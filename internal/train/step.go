@@ -2,7 +2,7 @@ package train
 
 import (
 	"haul/internal/config"
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"

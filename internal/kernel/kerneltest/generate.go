@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )

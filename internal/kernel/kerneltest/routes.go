@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"haul/internal/cvrp"
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
