@@ -9,7 +9,7 @@ import (
 
 // A file's keys say whose settings it holds, so that no verb has to be told.
 func TestConfigOfEveryRecipe(t *testing.T) {
-	for recipe, key := range map[string]string{config.RecipeGT: "training", config.RecipeAD: "tf_n_embd", config.RecipeData: "n_stream"} {
+	for recipe, key := range map[string]string{config.RecipeGT: "training", config.RecipeAD: "tf_n_embd", config.RecipePPO: "n_stream"} {
 		for _, name := range config.Names(recipe) {
 			if tree := object(t, "config", "show", "--config", name, "--json"); tree[key] == nil {
 				t.Errorf("%s has no %s: %v", name, key, tree)
@@ -39,10 +39,10 @@ func TestConfigRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"config", "show", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT, AD, data is needed\n"},
-		{[]string{"config", "check", "quick", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT, AD, data is needed\n"},
-		{[]string{"config", "explain", "--model", "DQN"}, exitUsage, "haul: no settings are called DQN; there are GT, AD, data\n"},
-		{[]string{"config", "check", "quick", "--model", "AD"}, exitFailed, "haul: config configs/quick.yaml: these are settings of GT (routing), not of AD (the in-context agent)\n"},
+		{[]string{"config", "show", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, AD, PPO is needed\n"},
+		{[]string{"config", "check", "quick", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, AD, PPO is needed\n"},
+		{[]string{"config", "explain", "--model", "DQN"}, exitUsage, "haul: no settings are called DQN; there are GT+RL, AD, PPO\n"},
+		{[]string{"config", "check", "quick", "--model", "AD"}, exitFailed, "haul: config configs/quick.yaml: these are settings of GT+RL (routing), not of AD (the in-context agent)\n"},
 		{[]string{"config", "show", "--config", "darkroom", "--set", "n_stream=0"}, exitFailed, "haul: --set n_stream=0: must be at least 1\n"},
 		{[]string{"config", "show", "--config", "ad_dr_compressed", "--set", "n_transit=100"}, exitFailed,
 			"haul: --set n_transit=100: two regions of compress_interval 80 need 164 positions, over n_transit 100, the position table\n"},

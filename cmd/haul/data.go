@@ -67,7 +67,7 @@ straight to it. The file keeps every step on the way. The in-context agent learn
 env_split_seed says which.
 
 The file is a function of the settings alone, whatever the number of workers. It appears when it is whole: Ctrl-C leaves nothing. Beside it the
-learners' curves are drawn, as .svg and .png. haul config explain --model data names the settings.`,
+learners' curves are drawn, as .svg and .png. haul config explain --model PPO names the settings.`,
 		Example: `  haul data darkroom
   haul data darkroom --streams 100 --steps 100000 --out data/darkroom.hist --force
   haul data darkroom --set grid_size=5 --streams 20 --steps 40000 --out data/small.hist`,
@@ -75,7 +75,7 @@ learners' curves are drawn, as .svg and .png. haul config explain --model data n
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.dataDarkroom(cmd, &f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+config.DefaultData+")")
+	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+config.DefaultPPO+")")
 	fs.StringArrayVar(&f.sets, "set", nil, "change one setting: --set gamma=0.95 (repeatable)")
 	fs.IntVar(&f.streams, "streams", 0, "environments of a learner, in place of n_stream")
 	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
@@ -88,7 +88,7 @@ learners' curves are drawn, as .svg and .png. haul config explain --model data n
 }
 
 // settings reads the settings, the flags over them.
-func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.Data, error) {
+func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.PPO, error) {
 	sets, given := f.sets, cmd.Flags().Changed
 	switch {
 	case given("streams") && f.streams < 1:
@@ -107,7 +107,7 @@ func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.Data, error) {
 	if given("seed") {
 		sets = append(sets, fmt.Sprintf("alg_seed=%d", f.seed))
 	}
-	return config.LoadData(f.config, sets)
+	return config.LoadPPO(f.config, sets)
 }
 
 // free refuses to write over what is there, and makes the folder.
@@ -155,7 +155,7 @@ func (a *app) dataDarkroom(cmd *cobra.Command, f *darkroomFlags) error {
 }
 
 // makeHistories opens a device of one core for every worker, and shows how far they are.
-func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.Data, workers int) (train.HistorySpeed, error) {
+func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, workers int) (train.HistorySpeed, error) {
 	devices := make([]kernel.Device, workers)
 	for i := range devices {
 		dev, err := device.Open("cpu", device.Options{Workers: 1})

@@ -86,9 +86,6 @@ func (f *trainFlags) validate(cmd *cobra.Command) error {
 	return f.agentFlags.validate(cmd)
 }
 
-// recipes are the settings' names for the models.
-var recipes = map[string]string{"": "", train.ModelName: config.RecipeGT, train.ADName: config.RecipeAD}
-
 // settings reads the run's settings and says which model they are for; nil leaves a resumed run its own.
 func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, string, error) {
 	name, model := f.config, f.model
@@ -107,13 +104,13 @@ func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, string, erro
 		}
 		name = filepath.Join(f.resume, "config.yaml")
 	}
-	c, err := config.LoadAny(recipes[model], name, f.sets)
+	c, err := config.LoadAny(model, name, f.sets)
 	if err == nil && cmd.Flags().Changed("seed") {
 		key := "experiment.random_seed"
 		if _, ok := c.(*config.AD); ok {
 			key = "seed"
 		}
-		c, err = config.LoadAny(recipes[model], name, append(f.sets, fmt.Sprintf("%s=%d", key, f.seed)))
+		c, err = config.LoadAny(model, name, append(f.sets, fmt.Sprintf("%s=%d", key, f.seed)))
 	}
 	if err != nil {
 		return nil, "", err

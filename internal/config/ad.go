@@ -93,6 +93,19 @@ func (c *AD) ShortestRegion() int {
 // YAML writes every key; ParseAD reads it back to an equal AD.
 func (c *AD) YAML() ([]byte, error) { return marshal(c) }
 
+// Recipe is RecipeAD.
+func (c *AD) Recipe() string { return RecipeAD }
+
+// Title is the settings' name.
+func (c *AD) Title() string { return c.Name }
+
+// Named is a copy under another name.
+func (c *AD) Named(name string) Settings {
+	own := *c
+	own.Name = name
+	return &own
+}
+
 // conflicts lists what is wrong between keys of an AD whose every key is lawful alone.
 func (c *AD) conflicts() []conflict {
 	var out []conflict

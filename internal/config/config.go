@@ -3,7 +3,7 @@
 // names the file and line, or the --set argument, where the fault can be mended.
 //
 // There are three recipes, told apart by a file's keys (recipe.go): routing runs (keys.go, Config),
-// the in-context agent (ad_keys.go, AD) and its learning histories (data_keys.go, Data). The
+// the in-context agent (ad_keys.go, AD) and its learning histories (ppo_keys.go, PPO). The
 // machinery (schema, layer, value, suggest, bind, include, load, explain) knows no key but include.
 package config
 
@@ -201,3 +201,16 @@ func (c *Config) Starts() int {
 
 // YAML writes every key; Parse reads it back to an equal Config.
 func (c *Config) YAML() ([]byte, error) { return marshal(c) }
+
+// Recipe is RecipeGT.
+func (c *Config) Recipe() string { return RecipeGT }
+
+// Title is the settings' name.
+func (c *Config) Title() string { return c.Name }
+
+// Named is a copy under another name.
+func (c *Config) Named(name string) Settings {
+	own := *c
+	own.Name = name
+	return &own
+}

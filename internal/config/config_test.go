@@ -39,7 +39,7 @@ func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 	}{
 		{gtRecipe, &Config{}, "default.yaml"},
 		{adRecipe, &AD{}, "ad_default.yaml"},
-		{dataRecipe, &Data{}, "data_default.yaml"},
+		{ppoRecipe, &PPO{}, "ppo_default.yaml"},
 	} {
 		t.Run(tc.recipe.name, func(t *testing.T) {
 			var fields, types []string
@@ -227,15 +227,7 @@ func checkRoundTrip(t tester, c Settings) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	var back Settings
-	switch c := c.(type) {
-	case *Config:
-		back, err = settings(Parse(c.Name+".yaml", text, nil))
-	case *AD:
-		back, err = settings(ParseAD(c.Name+".yaml", text, nil))
-	case *Data:
-		back, err = settings(ParseData(c.Name+".yaml", text, nil))
-	}
+	back, err := ParseAny(c.Recipe(), c.Title()+".yaml", text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

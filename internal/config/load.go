@@ -1,46 +1,40 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The shipped files that are taken when none is asked for.
 const (
 	DefaultName = "quick"
 	DefaultAD   = "ad_dr"
-	DefaultData = "darkroom"
+	DefaultPPO  = "darkroom"
 )
 
-// Settings is what all recipes' settings have in common: *Config, *AD or *Data.
+// Settings is what all recipes' settings have in common: *Config, *AD or *PPO.
 type Settings interface {
-	YAML() ([]byte, error)
+	YAML() ([]byte, error) // every key
+	Recipe() string        // whose they are: one of the Recipe constants
+	Title() string         // what run folders and reports call them
+	Named(string) Settings // a copy under another name
 }
 
 // Load reads a routing run's settings by a shipped name (`tiny_1`) or a path, with `key=value` sets
 // over them. A path that does not exist falls back to the shipped file of its base name, so that
 // `configs/tiny_1.yaml` works from any folder; "" is DefaultName.
 func Load(nameOrPath string, sets []string) (*Config, error) {
-	f, err := gtRecipe.find(nameOrPath)
-	if err != nil {
-		return nil, err
-	}
-	return parseGT(f, sets)
+	return load[*Config](gtRecipe, nameOrPath, sets)
 }
 
 // LoadAD is Load for the in-context agent; "" is DefaultAD.
 func LoadAD(nameOrPath string, sets []string) (*AD, error) {
-	f, err := adRecipe.find(nameOrPath)
-	if err != nil {
-		return nil, err
-	}
-	return parseAD(f, sets)
+	return load[*AD](adRecipe, nameOrPath, sets)
 }
 
-// LoadData is Load for learning histories; "" is DefaultData.
-func LoadData(nameOrPath string, sets []string) (*Data, error) {
-	f, err := dataRecipe.find(nameOrPath)
-	if err != nil {
-		return nil, err
-	}
-	return parseData(f, sets)
+// LoadPPO is Load for the learner of histories; "" is DefaultPPO.
+func LoadPPO(nameOrPath string, sets []string) (*PPO, error) {
+	return load[*PPO](ppoRecipe, nameOrPath, sets)
 }
 
 // LoadAny reads settings of the recipe named, or of the one that the file's keys tell when it is "".
@@ -60,59 +54,57 @@ func LoadAny(recipe, nameOrPath string, sets []string) (Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch r {
-	case adRecipe:
-		return settings(parseAD(f, sets))
-	case dataRecipe:
-		return settings(parseData(f, sets))
-	default:
-		return settings(parseGT(f, sets))
-	}
-}
-
-// settings keeps a nil pointer from becoming a Settings that is not nil.
-func settings[T Settings](c T, err error) (Settings, error) {
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return r.parse(f, sets)
 }
 
 // Parse reads a routing run's settings from YAML text; name is what errors call it, and its base is
 // Config.Name.
 func Parse(name string, data []byte, sets []string) (*Config, error) {
-	return parseGT(&file{name: name, text: data}, sets)
+	return as[*Config](gtRecipe.parse(&file{name: name, text: data}, sets))
 }
 
 // ParseAD is Parse for the in-context agent; what the text includes is looked for from name's folder.
 func ParseAD(name string, data []byte, sets []string) (*AD, error) {
-	return parseAD(&file{name: name, text: data}, sets)
+	return as[*AD](adRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParseData is Parse for learning histories; what the text includes is looked for from name's folder.
-func ParseData(name string, data []byte, sets []string) (*Data, error) {
-	return parseData(&file{name: name, text: data}, sets)
+// ParsePPO is Parse for the learner of histories; what the text includes is looked for from name's folder.
+func ParsePPO(name string, data []byte, sets []string) (*PPO, error) {
+	return as[*PPO](ppoRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-func parseGT(f *file, sets []string) (*Config, error) {
-	c := &Config{Name: baseName(f.name)}
-	if err := gtRecipe.read(c, f, sets); err != nil {
-		return nil, err
+// ParseAny is Parse for the recipe named.
+func ParseAny(recipe, name string, data []byte) (Settings, error) {
+	for _, r := range recipes {
+		if r.name == recipe {
+			return r.parse(&file{name: name, text: data}, nil)
+		}
 	}
-	return c, nil
+	return nil, fmt.Errorf("no settings are called %s; there are %s", shorten(recipe), strings.Join(Recipes(), ", "))
 }
 
-func parseAD(f *file, sets []string) (*AD, error) {
-	c := &AD{Name: baseName(f.name)}
-	if err := adRecipe.read(c, f, sets); err != nil {
-		return nil, err
+func load[T Settings](r *recipe, nameOrPath string, sets []string) (T, error) {
+	f, err := r.find(nameOrPath)
+	if err != nil {
+		var none T
+		return none, err
 	}
-	return c, nil
+	return as[T](r.parse(f, sets))
 }
 
-func parseData(f *file, sets []string) (*Data, error) {
-	c := &Data{Name: baseName(f.name)}
-	if err := dataRecipe.read(c, f, sets); err != nil {
+// as gives settings their own type back.
+func as[T Settings](s Settings, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return s.(T), nil
+}
+
+// parse reads a file as settings of this recipe.
+func (r *recipe) parse(f *file, sets []string) (Settings, error) {
+	c := r.empty(baseName(f.name))
+	if err := r.read(c, f, sets); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -137,7 +129,7 @@ func (r *recipe) find(nameOrPath string) (*file, error) {
 }
 
 // read fills dst, a settings struct, from the defaults, f with what it includes, and the sets.
-func (r *recipe) read(dst interface{ conflicts() []conflict }, f *file, sets []string) error {
+func (r *recipe) read(dst settable, f *file, sets []string) error {
 	base, err := r.defaults()
 	if err != nil {
 		return err

@@ -205,7 +205,7 @@ func FuzzParse(f *testing.F) {
 		if c, err := ParseAD("f.yaml", data, sets); oneLiner(t, err) {
 			checkRoundTrip(t, c)
 		}
-		if c, err := ParseData("f.yaml", data, sets); oneLiner(t, err) {
+		if c, err := ParsePPO("f.yaml", data, sets); oneLiner(t, err) {
 			checkRoundTrip(t, c)
 		}
 		_, err := (&file{name: "f.yaml", text: data}).recipe()

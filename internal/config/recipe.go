@@ -11,14 +11,15 @@ import (
 	"haul/configs"
 )
 
-// The recipes: families of settings files, each with keys of its own.
+// The recipes, by the names that --model, checkpoints and the registry of recipes use: families of settings files, each with
+// keys of its own.
 const (
-	RecipeGT   = "GT"   // routing with a graph transformer: Config
-	RecipeAD   = "AD"   // the in-context agent: AD
-	RecipeData = "data" // the learning histories that the agent is trained on: Data
+	RecipeGT  = "GT+RL" // routing with a graph transformer and reinforcement learning: Config
+	RecipeAD  = "AD"    // the in-context agent, by algorithm distillation: AD
+	RecipePPO = "PPO"   // the learner whose histories the agent reads: PPO
 )
 
-// recipe is what a family of files shares. What a reader could break: a file is told by its keys
+// recipe is what a family of files shares. What a settable could break: a file is told by its keys
 // alone, so a mark must stay a plain key of one recipe only.
 type recipe struct {
 	name, about string
@@ -26,11 +27,18 @@ type recipe struct {
 	mark        string // the key by which a file says that it is of this recipe; "" when it has none
 	standard    string // the shipped file that is taken when none is asked for
 	defaults    func() (layer, error)
+	empty       func(name string) settable
+}
+
+// settable is settings that can be filled.
+type settable interface {
+	Settings
+	conflicts() []conflict
 }
 
 // newRecipe makes a recipe; base is the shipped file that names every key, read once.
-func newRecipe(name, about string, keys *schema, mark, base, standard string) *recipe {
-	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard,
+func newRecipe(name, about string, keys *schema, mark, base, standard string, empty func(name string) settable) *recipe {
+	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard, empty: empty,
 		defaults: sync.OnceValues(func() (layer, error) {
 			text, err := configs.FS.ReadFile(base + ".yaml")
 			if err != nil {
@@ -41,12 +49,15 @@ func newRecipe(name, about string, keys *schema, mark, base, standard string) *r
 }
 
 var (
-	gtRecipe   = newRecipe(RecipeGT, "routing", gtKeys, "", "default", DefaultName)
-	adRecipe   = newRecipe(RecipeAD, "the in-context agent", adKeys, "model", "ad_default", DefaultAD)
-	dataRecipe = newRecipe(RecipeData, "learning histories", dataKeys, "env", "data_default", DefaultData)
+	gtRecipe = newRecipe(RecipeGT, "routing", gtKeys, "", "default", DefaultName,
+		func(name string) settable { return &Config{Name: name} })
+	adRecipe = newRecipe(RecipeAD, "the in-context agent", adKeys, "model", "ad_default", DefaultAD,
+		func(name string) settable { return &AD{Name: name} })
+	ppoRecipe = newRecipe(RecipePPO, "the source learner", ppoKeys, "env", "ppo_default", DefaultPPO,
+		func(name string) settable { return &PPO{Name: name} })
 
 	// recipes are all there are; the first takes a file that no key tells.
-	recipes = []*recipe{gtRecipe, adRecipe, dataRecipe}
+	recipes = []*recipe{gtRecipe, adRecipe, ppoRecipe}
 )
 
 func (r *recipe) String() string { return r.name + " (" + r.about + ")" }
@@ -114,7 +125,7 @@ func Recipe(nameOrPath string) (string, error) {
 }
 
 // recipe tells a file by its keys, or by what it includes when it has no others. A file that
-// cannot be told is the first recipe's, whose reader says what is wrong with it.
+// cannot be told is the first recipe's, whose settable says what is wrong with it.
 func (f *file) recipe() (*recipe, error) {
 	keys := rootKeys(f.text)
 	var best *recipe

@@ -146,17 +146,17 @@ func TestRecipeOfAFile(t *testing.T) {
 		"lr: 3\nbatch_size: 4\nn_transit: 3":  adRecipe,
 		"include: config/model/ad_base.yaml":  adRecipe,
 		"include: ad_dr\nlabel_smoothing: 0":  adRecipe,
-		"n_steps: 80\n":                       dataRecipe,
-		"lr: 3\nn_transit: 3\nenv: darkroom":  dataRecipe,
-		"include: config/ppo_darkroom.yaml\n": dataRecipe,
-		"include: [a, b]\nn_stream: 3\n":      dataRecipe,
+		"n_steps: 80\n":                       ppoRecipe,
+		"lr: 3\nn_transit: 3\nenv: darkroom":  ppoRecipe,
+		"include: config/ppo_darkroom.yaml\n": ppoRecipe,
+		"include: [a, b]\nn_stream: 3\n":      ppoRecipe,
 	} {
 		got, err := (&file{name: "testdata/f.yaml", text: []byte(text)}).recipe()
 		if err != nil || got != want {
 			t.Errorf("%q is of %v (%v), want %v", text, got, err, want)
 		}
 	}
-	for name, want := range map[string]string{"": RecipeGT, "tiny_1": RecipeGT, "no/such/ad_dr.yaml": RecipeAD, "testdata/original_agent/darkroom.yaml": RecipeData} {
+	for name, want := range map[string]string{"": RecipeGT, "tiny_1": RecipeGT, "no/such/ad_dr.yaml": RecipeAD, "testdata/original_agent/darkroom.yaml": RecipePPO} {
 		if got, err := Recipe(name); err != nil || got != want {
 			t.Errorf("Recipe(%q) = %q, %v; want %s", name, got, err, want)
 		}
@@ -169,9 +169,9 @@ func TestRecipeOfAFile(t *testing.T) {
 // Every shipped file is listed once, under the recipe it loads as, and includes what is shipped.
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
-		RecipeGT:   {"default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
-		RecipeAD:   {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed"},
-		RecipeData: {"darkroom", "data_default", "ppo_base", "ppo_darkroom"},
+		RecipeGT:  {"default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
+		RecipeAD:  {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed"},
+		RecipePPO: {"darkroom", "ppo_base", "ppo_darkroom", "ppo_default"},
 	}
 	for _, recipe := range Recipes() {
 		if diff := cmp.Diff(want[recipe], Names(recipe)); diff != "" {
@@ -195,12 +195,12 @@ func TestNamesAreSortedByRecipe(t *testing.T) {
 
 func TestSettingsOfAnotherRecipe(t *testing.T) {
 	for _, tc := range []struct{ recipe, name, want string }{
-		{RecipeGT, "ad_dr", "config configs/ad_dr.yaml: these are settings of AD (the in-context agent), not of GT (routing)"},
-		{RecipeAD, "quick", "config configs/quick.yaml: these are settings of GT (routing), not of AD (the in-context agent)"},
-		{RecipeAD, "darkroom", "config configs/darkroom.yaml: these are settings of data (learning histories), not of AD (the in-context agent)"},
-		{RecipeData, "ad_base", "config configs/ad_base.yaml: these are settings of AD (the in-context agent), not of data (learning histories)"},
-		{RecipeData, "ppo_drakroom", "config ppo_drakroom: no such file or shipped name; did you mean ppo_darkroom?"},
-		{"DQN", "quick", "no settings are called DQN; there are GT, AD, data"},
+		{RecipeGT, "ad_dr", "config configs/ad_dr.yaml: these are settings of AD (the in-context agent), not of GT+RL (routing)"},
+		{RecipeAD, "quick", "config configs/quick.yaml: these are settings of GT+RL (routing), not of AD (the in-context agent)"},
+		{RecipeAD, "darkroom", "config configs/darkroom.yaml: these are settings of PPO (the source learner), not of AD (the in-context agent)"},
+		{RecipePPO, "ad_base", "config configs/ad_base.yaml: these are settings of AD (the in-context agent), not of PPO (the source learner)"},
+		{RecipePPO, "ppo_drakroom", "config ppo_drakroom: no such file or shipped name; did you mean ppo_darkroom?"},
+		{"DQN", "quick", "no settings are called DQN; there are GT+RL, AD, PPO"},
 	} {
 		if _, err := LoadAny(tc.recipe, tc.name, nil); err == nil || err.Error() != tc.want {
 			t.Errorf("%s as %s\n got %v\nwant %s", tc.name, tc.recipe, err, tc.want)
@@ -214,10 +214,10 @@ func TestExplainRecipes(t *testing.T) {
 		want        []string // recipe, key and default of what comes back
 	}{
 		{"", "compress_min", []string{"AD compress_min 0"}},
-		{"", "source_lr", []string{"data source_lr 0.0003"}},
-		{"", "include", []string{"AD include none", "data include none"}},
+		{"", "source_lr", []string{"PPO source_lr 0.0003"}},
+		{"", "include", []string{"AD include none", "PPO include none"}},
 		{"ad", "model", []string{`AD model "AD"`}},
-		{RecipeData, "horizon", []string{"data horizon 20"}},
+		{RecipePPO, "horizon", []string{"PPO horizon 20"}},
 	} {
 		entries, err := Explain(tc.recipe, tc.key)
 		var got []string
@@ -231,7 +231,7 @@ func TestExplainRecipes(t *testing.T) {
 	for _, tc := range [][3]string{
 		{RecipeAD, "horizon", "unknown key horizon; `haul config explain` lists the known ones"},
 		{"", "compres_min", "unknown key compres_min; did you mean compress_min?"},
-		{"DQN", "lr", "no settings are called DQN; there are GT, AD, data"},
+		{"DQN", "lr", "no settings are called DQN; there are GT+RL, AD, PPO"},
 	} {
 		if _, err := Explain(tc[0], tc[1]); err == nil || err.Error() != tc[2] {
 			t.Errorf("Explain(%q, %q): %v, want %s", tc[0], tc[1], err, tc[2])

@@ -18,7 +18,7 @@ const (
 
 // Entry describes one key: the schema's row, and what `haul config explain` shows.
 type Entry struct {
-	Recipe  string `json:"recipe"` // RecipeGT, RecipeAD or RecipeData
+	Recipe  string `json:"recipe"` // RecipeGT, RecipeAD or RecipePPO
 	Key     string `json:"key"`
 	Type    string `json:"type"`
 	Default string `json:"default"`

@@ -14,7 +14,7 @@ import (
 
 // HistoryOptions say what learning histories to make, where, and on what.
 type HistoryOptions struct {
-	Config  *config.Data
+	Config  *config.PPO
 	Path    string
 	Devices []kernel.Device // each runs one learner at a time; the histories do not depend on how many there are
 	// Progress hears each learner that ends; it may be nil. Calls come one at a time.
@@ -64,7 +64,7 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 }
 
 // learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what lies between two updates.
-func learnerBytes(c *config.Data) int64 {
+func learnerBytes(c *config.PPO) int64 {
 	const step, gathered = 2 + 2, 16 + 4 // a sample, and its place in the order that it is learned in
 	return step*int64(c.TotalSourceTimesteps) + gathered*int64(c.NSteps)*int64(c.NStream)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // makeSmall makes a file with so many workers and returns its bytes.
-func makeSmall(t *testing.T, c *config.Data, workers int) (path string, data []byte) {
+func makeSmall(t *testing.T, c *config.PPO, workers int) (path string, data []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "small.hist")
 	var told []int
@@ -51,7 +51,7 @@ func TestHistoriesShowLearning(t *testing.T) {
 	if h.Streams != 10 || h.Steps != 810 || h.Room != (darkroom.Room{Size: 5, Horizon: 10}) {
 		t.Errorf("%+v", h.Header)
 	}
-	if again, err := config.ParseData("small", []byte(h.Settings), nil); err != nil || again.Hidden != c.Hidden {
+	if again, err := config.ParsePPO("small", []byte(h.Settings), nil); err != nil || again.Hidden != c.Hidden {
 		t.Errorf("the settings inside: %v, %v", again, err)
 	}
 	s := SummarizeHistories(h)

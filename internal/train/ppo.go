@@ -26,7 +26,7 @@ const adamEps = 1e-5
 
 // learner is a PPO actor-critic on a device of its own. It belongs to one goroutine.
 type learner struct {
-	c     *config.Data
+	c     *config.PPO
 	net   *model.MLP
 	store kernel.Store
 
@@ -49,7 +49,7 @@ type learner struct {
 }
 
 // newLearner compiles the two programs that learning takes.
-func newLearner(dev kernel.Device, c *config.Data) (l *learner, err error) {
+func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
 	l = &learner{c: c, net: model.NewMLP(2, c.Hidden, darkroom.NumActions), batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
 	if l.store, err = dev.NewStore(l.net.Layout(), true); err != nil {
 		return nil, err

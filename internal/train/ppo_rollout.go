@@ -42,7 +42,7 @@ type policyTable struct {
 	value   [256]float32
 }
 
-func newRollout(c *config.Data) rollout {
+func newRollout(c *config.PPO) rollout {
 	r := rollout{room: darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}, streams: c.NStream,
 		samples: make([]sample, c.NSteps*c.NStream), ends: make([]bool, c.NSteps),
 		actions: make([]uint8, c.NStream), rewards: make([]uint8, c.NStream), carried: make([]float64, c.NStream)}
@@ -133,7 +133,7 @@ const spreadFloor = 0.05
 // against the only action that was tried there, and the policy falls apart. For the same reason the critic should still be short of the truth when the
 // history ends: until then staying on the goal is better than it expects. It comes nearer by about (1-γ)/(1-γλ) of the way an update, so long histories want
 // a smaller λ or a larger γ.
-func (r *rollout) judge(c *config.Data) {
+func (r *rollout) judge(c *config.PPO) {
 	unit := rewardUnit(c)
 	clear(r.carried)
 	var sum, squares float64
@@ -161,4 +161,4 @@ func (r *rollout) judge(c *config.Data) {
 
 // rewardUnit is what a reward of 1 counts, so that values stay within 0 to 1 whatever the discount: the critic shares its layers with the
 // actor, and its errors must not outweigh the actor's.
-func rewardUnit(c *config.Data) float64 { return max(1-c.Gamma, 1/float64(c.Horizon)) }
+func rewardUnit(c *config.PPO) float64 { return max(1-c.Gamma, 1/float64(c.Horizon)) }

@@ -14,9 +14,9 @@ import (
 )
 
 // smallData is a room that learners master in a fraction of a second, with steps left over after the last update.
-func smallData(t testing.TB, sets ...string) *config.Data {
+func smallData(t testing.TB, sets ...string) *config.PPO {
 	t.Helper()
-	c, err := config.LoadData("", append([]string{"grid_size=5", "horizon=10", "n_stream=10", "n_steps=40", "n_epochs=10", "batch_size=40",
+	c, err := config.LoadPPO("", append([]string{"grid_size=5", "horizon=10", "n_stream=10", "n_steps=40", "n_epochs=10", "batch_size=40",
 		"total_source_timesteps=8100", "hidden=16", "source_lr=0.002"}, sets...))
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func smallData(t testing.TB, sets ...string) *config.Data {
 	return c
 }
 
-func openLearner(t testing.TB, c *config.Data) *learner {
+func openLearner(t testing.TB, c *config.PPO) *learner {
 	t.Helper()
 	l, err := newLearner(openCPU(t, 1), c)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestShuffleIsAPermutation(t *testing.T) {
 // TestAdvantages holds judge to the definition: A_t = Σ over k of (γλ)^k·δ_{t+k} within the episode and the rollout, then divided by the spread.
 func TestAdvantages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &config.Data{GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
+		c := &config.PPO{GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
 			Gamma: rapid.Float64Range(0.5, 1).Draw(t, "gamma"), GAELambda: rapid.Float64Range(0, 1).Draw(t, "lambda")}
 		r := newRollout(c)
 		outs := make([]float32, len(r.cells)*(darkroom.NumActions+1))
@@ -161,7 +161,7 @@ func TestAdvantages(t *testing.T) {
 	})
 }
 
-func checkAdvantages(t *rapid.T, r *rollout, c *config.Data, from int) {
+func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 	value := func(cell darkroom.Cell) float64 { return float64(r.policy.value[cell]) }
 	raw := make([]float64, len(r.samples))
 	var sum, squares float64

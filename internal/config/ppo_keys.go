@@ -2,12 +2,12 @@ package config
 
 import "math"
 
-// dataKeys is the schema of learning histories. As in keys.go, every key but include needs a field
-// in Data and a line in configs/data_default.yaml, in this order, and an explanation must be true of
+// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but include needs a field
+// in PPO and a line in configs/ppo_default.yaml, in this order, and an explanation must be true of
 // the program.
-var dataKeys = newSchema(
+var ppoKeys = newSchema(
 	include(),
-	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 on it. A file with this key is known as settings of histories.", "darkroom"),
+	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 on it. A file with this key is known as its settings.", "darkroom"),
 	integer("grid_size", between(2, 16), Honoured, "Cells along a side, at most what a history's byte for a cell holds. Every cell is one goal; an episode starts in the centre."),
 	integer("dim_states", between(2, 2), Differently, "Always 2: a state is a column and a row."),
 	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),

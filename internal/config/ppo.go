@@ -2,9 +2,9 @@ package config
 
 import "math"
 
-// Data is the whole of the settings that make learning histories: the room and the learner. The yaml
-// tags are the keys that data_keys.go describes; Name is the file's base name without its ending.
-type Data struct {
+// PPO is the whole of the settings that make learning histories: the room and the learner. The yaml
+// tags are the keys that ppo_keys.go describes; Name is the file's base name without its ending.
+type PPO struct {
 	Name string `yaml:"-"`
 
 	Env           string  `yaml:"env"`
@@ -38,24 +38,37 @@ type Data struct {
 }
 
 // Goals is the number of cells, each a task.
-func (c *Data) Goals() int { return c.GridSize * c.GridSize }
+func (c *PPO) Goals() int { return c.GridSize * c.GridSize }
 
 // TrainGoals is how many of them the agent is trained on; the others are held out.
-func (c *Data) TrainGoals() int { return int(math.Round(c.TrainEnvRatio * float64(c.Goals()))) }
+func (c *PPO) TrainGoals() int { return int(math.Round(c.TrainEnvRatio * float64(c.Goals()))) }
 
 // Workers is how many learners run at once on a machine with this many cores.
-func (c *Data) Workers(cores int) int {
+func (c *PPO) Workers(cores int) int {
 	if c.NProcess == 0 {
 		return cores
 	}
 	return min(c.NProcess, cores)
 }
 
-// YAML writes every key; ParseData reads it back to an equal Data.
-func (c *Data) YAML() ([]byte, error) { return marshal(c) }
+// YAML writes every key; ParsePPO reads it back to an equal PPO.
+func (c *PPO) YAML() ([]byte, error) { return marshal(c) }
 
-// conflicts lists what is wrong between keys of a Data whose every key is lawful alone.
-func (c *Data) conflicts() []conflict {
+// Recipe is RecipePPO.
+func (c *PPO) Recipe() string { return RecipePPO }
+
+// Title is the settings' name.
+func (c *PPO) Title() string { return c.Name }
+
+// Named is a copy under another name.
+func (c *PPO) Named(name string) Settings {
+	own := *c
+	own.Name = name
+	return &own
+}
+
+// conflicts lists what is wrong between keys of a PPO whose every key is lawful alone.
+func (c *PPO) conflicts() []conflict {
 	var out []conflict
 	if n := c.TrainGoals(); n < 1 || n >= c.Goals() {
 		out = append(out, clash([]string{"train_env_ratio", "grid_size"},

@@ -11,13 +11,13 @@ import (
 func TestOriginalHistoriesLoadUnchanged(t *testing.T) {
 	for _, path := range []string{
 		"testdata/original_agent/darkroom.yaml", "testdata/original_agent/ppo_darkroom.yaml", "testdata/original_agent/ppo_base.yaml",
-		"darkroom", "ppo_darkroom", "data_default",
+		"darkroom", "ppo_darkroom", "ppo_default",
 	} {
-		got, err := LoadData(path, nil)
+		got, err := LoadPPO(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := ParseData(path, nil, nil)
+		want, err := ParsePPO(path, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,8 +25,8 @@ func TestOriginalHistoriesLoadUnchanged(t *testing.T) {
 			t.Errorf("%s:\n%s", path, diff)
 		}
 	}
-	c, err := LoadData("", nil)
-	if err != nil || c.Name != DefaultData {
+	c, err := LoadPPO("", nil)
+	if err != nil || c.Name != DefaultPPO {
 		t.Fatalf("no name loads %+v, %v", c, err)
 	}
 	if c.Goals() != 81 || c.TrainGoals() != 73 {
@@ -36,7 +36,7 @@ func TestOriginalHistoriesLoadUnchanged(t *testing.T) {
 
 func TestWorkers(t *testing.T) {
 	for _, tc := range []struct{ processes, cores, want int }{{0, 4, 4}, {3, 4, 3}, {8, 2, 2}, {1, 1, 1}} {
-		if got := (&Data{NProcess: tc.processes}).Workers(tc.cores); got != tc.want {
+		if got := (&PPO{NProcess: tc.processes}).Workers(tc.cores); got != tc.want {
 			t.Errorf("n_process %d on %d cores: %d workers, want %d", tc.processes, tc.cores, got, tc.want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestBadHistories(t *testing.T) {
 		{"total_source_timesteps: 7999", "f.yaml:1: total_source_timesteps 7999 is less than the 8000 steps of n_steps 80 and n_stream 100: the learner would never learn"},
 		{"horizon: 1001", "f.yaml:1: total_source_timesteps 100000 gives each of n_stream 100 less than an episode of horizon 1001"},
 	} {
-		if _, err := ParseData("f.yaml", []byte(tc.yaml), nil); err == nil || err.Error() != tc.want {
+		if _, err := ParsePPO("f.yaml", []byte(tc.yaml), nil); err == nil || err.Error() != tc.want {
 			t.Errorf("%q\n got %v\nwant %s", tc.yaml, err, tc.want)
 		}
 	}
