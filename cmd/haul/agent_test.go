@@ -73,7 +73,7 @@ func TestTrainAgent(t *testing.T) {
 	if r.code != exitDone || strings.Contains(r.stdout+r.stderr, "\x1b") {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
-	if !strings.Contains(r.stdout, "haul eval --model AD --checkpoint "+dir) || !strings.Contains(r.stderr, "3×3, episodes of 8 steps") || !strings.Contains(r.stderr, ", fp32") {
+	if !strings.Contains(r.stdout, "haul eval --checkpoint "+dir) || !strings.Contains(r.stderr, "3×3, episodes of 8 steps") || !strings.Contains(r.stderr, ", fp32") {
 		t.Errorf("out:\n%s\nerr:\n%s", r.stdout, r.stderr)
 	}
 	for _, name := range []string{"config.yaml", "last.safetensors", "best.safetensors", "csv/history_ad.csv", "csv/test_ad.csv", "csv/in_context_ad.csv",
@@ -154,7 +154,7 @@ func TestAgentCtrlC(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	words := &stopAfter{line: "held-out", cancel: cancel}
-	if code := run(ctx, args, &bytes.Buffer{}, words); code != exitInterrupted {
+	if code := execute(ctx, args, &bytes.Buffer{}, words); code != exitInterrupted {
 		t.Errorf("exit %d: %s", code, words.String())
 	}
 	_, again, ok := strings.Cut(strings.TrimSpace(words.String()), "continue with haul ")
@@ -271,10 +271,10 @@ func TestBadAgent(t *testing.T) {
 		{"bf16 on a CPU", with("--precision", "bf16"), exitUsage, "bf16 is for GPUs"},
 		{"settings of the other model", []string{"train", "--model", "AD", "--config", "quick"}, exitFailed, "settings of GT+RL (routing), not of AD"},
 		{"an agent's settings for a policy", []string{"train", "--model", "GT+RL", "--config", "ad_dr"}, exitFailed, "settings of AD (the in-context agent), not of GT"},
-		{"settings of histories", []string{"train", "--config", "darkroom"}, exitUsage, "haul data"},
+		{"settings of histories", []string{"train", "--config", "darkroom"}, exitFailed, "unknown model"},
 		{"iterations of a policy", []string{"train", "--config", "tiny_1", "--iterations", "5"}, exitUsage, "--iterations is for AD"},
 		{"histories of a policy", []string{"train", "--history", history}, exitUsage, "--history is for AD"},
-		{"a step of histories", []string{"bench", "step", "--config", "darkroom"}, exitUsage, "no training step"},
+		{"a step of histories", []string{"bench", "step", "--config", "darkroom"}, exitUsage, "unknown model"},
 
 		{"zero streams", making("--streams", "0"), exitUsage, "--streams is 0"},
 		{"zero streams by a setting", making("--set", "n_stream=0"), exitFailed, "n_stream=0"},

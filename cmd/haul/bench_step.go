@@ -15,7 +15,8 @@ import (
 	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/kernel"
-	"haul/internal/train"
+	"haul/internal/recipe"
+	"haul/internal/run"
 )
 
 type stepFlags struct {
@@ -30,11 +31,8 @@ type stepReport struct {
 	Config    string   `json:"config"`
 	Device    string   `json:"device"`
 	Precision string   `json:"precision"`
-	Customers int      `json:"customers,omitempty"`
-	Tokens    int      `json:"tokens,omitempty"` // a row, of an agent
 	Batch     int      `json:"batch_size"`
 	Shard     int      `json:"shard_size"`
-	Baseline  string   `json:"baseline_type,omitempty"`
 	Rounds    int      `json:"rounds"`
 	MS        float64  `json:"ms_per_step"` // median
 	P10       float64  `json:"ms_p10"`
@@ -49,6 +47,8 @@ type stepReport struct {
 	Launches  float64  `json:"launches"`        // a step
 	Copies    float64  `json:"copies"`          // a step, both ways
 	Memory    int64    `json:"memory_bytes"`
+
+	step *run.Step
 }
 
 func (a *app) newBenchStep() *cobra.Command {
@@ -73,7 +73,7 @@ routes drawn: forward, twice that for gradients, and the baseline's forward.`,
 				return err
 			}
 			if f.json {
-				return a.emit(r)
+				return a.emitWith(r.step.Facts, r)
 			}
 			return a.table(func(w io.Writer) { r.print(w, a) })
 		},
@@ -103,40 +103,26 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 			return nil, err
 		}
 	}
-	r := &stepReport{Bench: "step", Device: dev.Name(), Precision: train.Precision(dev), Batch: s.Program.Batch, Shard: s.Program.Shard, Rounds: f.rounds, Memory: s.Runner.Memory()}
-	r.Config = nameOf(cfg)
-	switch c := cfg.(type) {
-	case *config.Config:
-		r.Customers, r.Baseline = c.Problem.NumCustomers, c.Baseline.Type
-	case *config.AD:
-		r.Tokens = c.Tokens()
-	}
+	r := &stepReport{Bench: "step", Config: cfg.Title(), Device: dev.Name(), Precision: run.Precision(dev), Batch: s.Program.Batch, Shard: s.Program.Shard, Rounds: f.rounds, Memory: s.Runner.Memory()}
+	r.step = s
 	return r, a.timeSteps(ctx, f, dev, s, r)
 }
 
-// compiled opens the device for settings of either model and compiles their training step. An agent's histories are stood in for.
-func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *train.Step, config.Settings, error) {
+// compiled opens the device for settings of any recipe and compiles their training step.
+func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *run.Step, config.Settings, error) {
 	cfg, err := config.LoadAny("", f.config, f.sets)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var dev kernel.Device
-	var compile func() (*train.Step, error)
-	switch c := cfg.(type) {
-	case *config.Config:
-		dev, err = a.open(d, func() (*config.Config, error) { return c, nil })
-		compile = func() (*train.Step, error) { return train.CompileStep(dev, c) }
-	case *config.AD:
-		agentPrecision(d, c)
-		dev, err = a.openBy(d, func(dev kernel.Device) (float64, error) { return train.ADStepTrial(dev, c) })
-		compile = func() (*train.Step, error) { return train.CompileADStep(dev, c, nil) }
-	default:
-		return nil, nil, nil, usagef("--config %s holds settings of learning histories, which have no training step", f.config)
+	r, err := recipe.Find(cfg.Recipe())
+	if err != nil {
+		return nil, nil, nil, usagef("--config %s: %s", f.config, err)
 	}
+	dev, err := a.openFor(d, r, cfg)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, err := compile()
+	s, err := r.Step(dev, cfg)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, dev.Close())
 	}
@@ -144,7 +130,7 @@ func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *train.St
 }
 
 // timeSteps alternates steps and slices of the peak loop.
-func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s *train.Step, r *stepReport) error {
+func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s *run.Step, r *stepReport) error {
 	peak := func() float64 { return 0 }
 	cpu := strings.HasPrefix(dev.Name(), "cpu")
 	if cpu {
@@ -220,7 +206,7 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 
 // heapPerStep counts Go's heap objects in steps alone, without the reading of results that closes a round. The runtime's own objects count
 // with them, now and then, so the least of a few tries is a step's.
-func heapPerStep(s *train.Step) (float64, error) {
+func heapPerStep(s *run.Step) (float64, error) {
 	const steps, tries = 10, 5
 	least := math.Inf(1)
 	for range tries {
@@ -244,21 +230,17 @@ func quantile(v []float64, q float64) float64 {
 }
 
 func (r *stepReport) print(w io.Writer, a *app) {
-	what := fmt.Sprintf("%d instances of %d customers a step, %s baseline", r.Batch, r.Customers, r.Baseline)
-	if r.Tokens > 0 {
-		what = fmt.Sprintf("%d rows of %d tokens a step", r.Batch, r.Tokens)
-	}
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s: %s, %s, %s", r.Config, what, r.Device, r.Precision)))
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s: %s, %s, %s", r.Config, r.step.Shape, r.Device, r.Precision)))
 	fmt.Fprintf(w, "step\t%.2f ms (%.2f to %.2f in eight of ten)\n", r.MS, r.P10, r.P90)
-	if r.Tokens > 0 {
-		fmt.Fprintf(w, "speed\t%.0f rows/s, %.0f tokens/s\n", r.PerSecond, r.PerSecond*float64(r.Tokens))
-	} else {
-		fmt.Fprintf(w, "speed\t%.0f instances/s\n", r.PerSecond)
+	speed := fmt.Sprintf("%.0f %s/s", r.PerSecond, r.step.Rows)
+	if n := r.step.Tokens; n > 0 {
+		speed += fmt.Sprintf(", %.0f tokens/s", r.PerSecond*float64(n))
 	}
-	fmt.Fprintf(w, "work\t%.2f GFLOP a step, %.1f GFLOP/s\n", r.FLOP/1e9, r.Rate)
+	fmt.Fprintf(w, "speed\t%s\n", speed)
+	fmt.Fprintf(w, "work\t%.2f GFLOP per step, %.1f GFLOP/s\n", r.FLOP/1e9, r.Rate)
 	if r.Share != nil {
 		fmt.Fprintf(w, "peak\t%.1f GFLOP/s beside it: a share of %.1f %%\n", *r.Peak, 100**r.Share)
 	}
-	fmt.Fprintf(w, "a step\t%g launches, %g copies, %g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
+	fmt.Fprintf(w, "per step\t%g launches, %g copies, %g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
 	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d\n", float64(r.Memory)/(1<<20), r.Shard)
 }

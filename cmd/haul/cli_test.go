@@ -19,7 +19,7 @@ type result struct {
 func haul(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(context.Background(), args, &out, &errs)
+	code := execute(context.Background(), args, &out, &errs)
 	return result{code, out.String(), errs.String()}
 }
 

@@ -17,7 +17,8 @@ import (
 	"haul/internal/draw"
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
-	"haul/internal/train"
+	"haul/internal/recipe/agent"
+	"haul/internal/recipe/ppo"
 )
 
 // newData holds the makers of training data.
@@ -50,8 +51,8 @@ type darkroomReport struct {
 	Pictures []string `json:"pictures"`
 	Seed     uint64   `json:"seed"`
 	Workers  int      `json:"workers"`
-	train.HistorySpeed
-	train.HistorySummary
+	ppo.HistorySpeed
+	ppo.HistorySummary
 }
 
 func (a *app) newDataDarkroom() *cobra.Command {
@@ -81,7 +82,7 @@ learners' curves are drawn, as .svg and .png. haul config explain --model PPO na
 	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners, in place of alg_seed")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time, in place of n_process; the file does not depend on it")
-	fs.StringVar(&f.out, "out", historyFile, "file to write; its folder is made when missing")
+	fs.StringVar(&f.out, "out", agent.HistoryFile, "file to write; its folder is made when missing")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
@@ -155,20 +156,20 @@ func (a *app) dataDarkroom(cmd *cobra.Command, f *darkroomFlags) error {
 }
 
 // makeHistories opens a device of one core for every worker, and shows how far they are.
-func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, workers int) (train.HistorySpeed, error) {
+func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, workers int) (ppo.HistorySpeed, error) {
 	devices := make([]kernel.Device, workers)
 	for i := range devices {
 		dev, err := device.Open("cpu", device.Options{Workers: 1})
 		if err != nil {
-			return train.HistorySpeed{}, err
+			return ppo.HistorySpeed{}, err
 		}
 		defer dev.Close()
 		devices[i] = dev
 	}
 	bar := a.newBar(c.Goals(), "learners")
 	defer bar.end()
-	return train.MakeHistories(cmd.Context(), train.HistoryOptions{Config: c, Path: path, Devices: devices,
-		Progress: func(p train.HistoryProgress) { bar.set(p.Goals) }})
+	return ppo.MakeHistories(cmd.Context(), ppo.HistoryOptions{Config: c, Path: path, Devices: devices,
+		Progress: func(p ppo.HistoryProgress) { bar.set(p.Goals) }})
 }
 
 // measure reads the file back, as training will, and draws what it shows.
@@ -182,7 +183,7 @@ func (r *darkroomReport) measure() error {
 	if err != nil {
 		return err
 	}
-	r.Bytes, r.HistorySummary = info.Size(), train.SummarizeHistories(h)
+	r.Bytes, r.HistorySummary = info.Size(), ppo.SummarizeHistories(h)
 	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
 		path := r.Out + "." + string(format)
 		if err := writeFile(path, func(w io.Writer) error { return r.Draw(w, format, h.Room) }); err != nil {

@@ -7,10 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/kernel"
-	"haul/internal/train"
 )
 
 // deviceFlags say where a verb computes.
@@ -27,19 +25,7 @@ func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
 }
 
-// open checks the flags and opens the device for a routing run. auto goes by the time of the settings' training step, and says so where there was a
-// choice; without one it never asks for the settings.
-func (a *app) open(f *deviceFlags, settings func() (*config.Config, error)) (kernel.Device, error) {
-	return a.openBy(f, func(dev kernel.Device) (float64, error) {
-		c, err := settings()
-		if err != nil {
-			return 0, err
-		}
-		return train.StepTrial(dev, c)
-	})
-}
-
-// openBy is open for any trial of a device.
+// openBy checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
 func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
 	if f.workers < 1 {
 		return nil, usagef("--workers is %d: at least 1 is needed", f.workers)

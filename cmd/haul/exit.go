@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"haul/internal/run"
 )
 
 // The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
@@ -41,7 +43,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))
-	if errors.As(err, new(usageError)) {
+	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) {
 		return exitUsage
 	}
 	return exitFailed

@@ -2,14 +2,12 @@ package main
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/config"
 	"haul/internal/kernel"
-	"haul/internal/train"
+	"haul/internal/recipe/routing"
 )
 
 // policyFlags name a trained policy and how it makes routes.
@@ -23,27 +21,21 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.decode, "decode", "greedy", "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries)")
 }
 
-// file is the checkpoint's; of a folder the best, or the last where validation has not picked one yet.
-func (f *policyFlags) file() string {
-	if st, err := os.Stat(f.checkpoint); err != nil || !st.IsDir() {
-		return f.checkpoint
-	}
-	best := filepath.Join(f.checkpoint, "best.safetensors")
-	if _, err := os.Stat(best); err != nil {
-		return filepath.Join(f.checkpoint, "last.safetensors")
-	}
-	return best
-}
-
-// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it.
-func (a *app) openPolicy(f *policyFlags, d *deviceFlags) (*train.Policy, kernel.Device, error) {
-	dev, err := a.open(d, func() (*config.Config, error) { return train.ReadConfig(f.file()) })
+// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it. The
+// path is that of the checkpoint that was taken.
+func (a *app) openPolicy(f *policyFlags, d *deviceFlags) (policy *routing.Policy, path string, dev kernel.Device, err error) {
+	path, ck, err := checkpointOf(f.checkpoint)
 	if err != nil {
-		return nil, nil, err
+		return nil, path, nil, err
 	}
-	policy, err := train.LoadPolicy(dev, f.file())
-	if err != nil {
-		return nil, nil, errors.Join(err, dev.Close())
+	if of := ck.Settings.Recipe(); of != routing.Name {
+		return nil, path, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, routing.Name)
 	}
-	return policy, dev, nil
+	if dev, err = a.openFor(d, routing.Recipe{}, ck.Settings); err != nil {
+		return nil, path, nil, err
+	}
+	if policy, err = routing.LoadPolicy(dev, path); err != nil {
+		return nil, path, nil, errors.Join(err, dev.Close())
+	}
+	return policy, path, dev, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/config"
 	"haul/internal/ledger"
 )
 
@@ -61,7 +60,7 @@ func (a *app) profile(f *profileFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	l.Program = nameOf(cfg)
+	l.Program = cfg.Title()
 	if f.trace != "" {
 		gpu := strings.HasPrefix(dev.Name(), "cuda")
 		if err := writeFile(f.trace, func(w io.Writer) error { return writeTrace(w, l, gpu, strings.HasSuffix(f.trace, ".gz")) }); err != nil {
@@ -84,17 +83,6 @@ func writeTrace(w io.Writer, l *ledger.Ledger, gpu, packed bool) error {
 		return err
 	}
 	return z.Close()
-}
-
-// nameOf is what run folders and reports call the settings.
-func nameOf(s config.Settings) string {
-	switch c := s.(type) {
-	case *config.Config:
-		return c.Name
-	case *config.AD:
-		return c.Name
-	}
-	return ""
 }
 
 // firstOf keeps the error that came first: closing after a failure often fails too.

@@ -23,8 +23,8 @@ const (
 	groupMeasure = "measure"
 )
 
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
 	root := a.newRoot()
 	root.SetArgs(args)

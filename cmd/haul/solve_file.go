@@ -11,7 +11,7 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
-	"haul/internal/train"
+	"haul/internal/recipe/routing"
 )
 
 type fileReport struct {
@@ -89,12 +89,12 @@ func (a *app) solver(ctx context.Context, f *solveFlags) (solve func(*cvrp.Probl
 
 // policySolver opens the device for a trained policy.
 func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Problem) (cvrp.Solution, error), func(), error) {
-	decode, err := train.ParseDecode(f.policy.decode)
+	decode, err := routing.ParseDecode(f.policy.decode)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
 	f.device.workers = f.workers
-	policy, dev, err := a.openPolicy(&f.policy, &f.device)
+	policy, _, dev, err := a.openPolicy(&f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -188,7 +188,7 @@ func TestInterruptExits130(t *testing.T) {
 		{"bench", "cost"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(ctx, args, &out, &errs); code != exitInterrupted || errs.String() != "haul: interrupted\n" || out.Len() > 0 {
+		if code := execute(ctx, args, &out, &errs); code != exitInterrupted || errs.String() != "haul: interrupted\n" || out.Len() > 0 {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errs.String())
 		}
 	}

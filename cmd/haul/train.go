@@ -6,13 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"haul/internal/config"
+	"haul/internal/recipe"
 	"haul/internal/report"
-	"haul/internal/train"
+	"haul/internal/run"
 )
 
 // runsDir is where run folders go when none is named.
@@ -21,9 +23,8 @@ const runsDir = "runs"
 type trainFlags struct {
 	configFlags
 	deviceFlags
-	agentFlags
+	recipeFlags
 	model  string
-	epochs int
 	seed   uint64
 	out    string
 	resume string
@@ -35,20 +36,16 @@ func (a *app) newTrain() *cobra.Command {
 	var f trainFlags
 	cmd := &cobra.Command{
 		Use:   "train",
-		Short: "Train a routing policy or an in-context agent",
-		Long: `Train a model. The settings say which (` + train.ModelName + ` or ` + train.ADName + `); --model says so where no settings are named.
+		Short: "Train " + trained(),
+		Long: `Train a model. The settings say which; --model says so where no settings are named.
 
-` + train.ModelName + `: a routing policy by policy gradient, tested against the optimum, or against savings past 12 customers. Without flags the
-shipped settings "quick" run: about a minute on two cores.
-
-` + train.ADName + `: an in-context agent, from learning histories that haul data darkroom makes (--history). It is tested on goals that
-were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.
+` + paragraphs(func(i *run.About) string { return i.Train }) + `
 
 A run folder (--out, else a new one under runs/) holds the settings, the last and the best checkpoint, the history as CSV
-and TensorBoard events, and pictures: curves, one instance routed by the policy and by the reference, or an agent's first and last walk.
+and TensorBoard events, and pictures: curves, and what the model does with its task.
 
-Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. With --json an object
-an epoch, or a report, goes to standard output.`,
+Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. With --json every record,
+and how the run ended, is an object on standard output.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
@@ -58,118 +55,123 @@ an epoch, or a report, goes to standard output.`,
 	}
 	flags := cmd.Flags()
 	f.configFlags.register(cmd)
-	flags.Lookup("config").Usage = "shipped settings by name, or a YAML file (default " + config.DefaultName + ", with --model " + train.ADName + " " + config.DefaultAD + ")"
+	flags.Lookup("config").Usage = "shipped settings by name, or a YAML file (default: " + defaults() + ")"
 	f.deviceFlags.register(cmd)
-	f.agentFlags.register(cmd)
-	flags.StringVar(&f.model, "model", "", "what to train: "+train.ModelName+" or "+train.ADName+" (default: what the settings are for)")
-	flags.IntVar(&f.epochs, "epochs", 0, train.ModelName+": epochs in all, in place of training.num_epochs")
+	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag {
+		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: i.Unit + "s in all, in place of " + i.Length}}, i.Flags...)
+	})
+	flags.StringVar(&f.model, "model", "", "what to train: "+strings.Join(recipe.Names(), ", ")+" (default: what the settings are for)")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
-	flags.BoolVar(&f.json, "json", false, "print one JSON object an epoch, or for each report, test and evaluation of an agent")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object per record")
 	return cmd
 }
 
+// trained is what there is to train, in a phrase.
+func trained() string {
+	var all []string
+	for _, r := range recipe.All {
+		all = append(all, r.About().Trains)
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " or " + all[last]
+}
+
+// defaults are the settings that run where none are named.
+func defaults() string {
+	all := []string{recipe.All[0].About().Config}
+	for _, r := range recipe.All[1:] {
+		all = append(all, fmt.Sprintf("%s with --model %s", r.About().Config, r.About().Name))
+	}
+	return strings.Join(all, ", ")
+}
+
 // validate refuses what contradicts itself, before anything is opened.
-func (f *trainFlags) validate(cmd *cobra.Command) error {
+func (f *trainFlags) validate() error {
 	switch {
-	case f.model != "" && f.model != train.ModelName && f.model != train.ADName:
-		return usagef("unknown model %q: known are %s and %s", f.model, train.ModelName, train.ADName)
-	case cmd.Flags().Changed("epochs") && f.epochs < 1:
-		return usagef("--epochs is %d: at least 1 is needed", f.epochs)
 	case f.resume != "" && (f.out != "" || f.force):
 		return usagef("--resume continues a folder, --out and --force start one: use one of them")
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
-	return f.agentFlags.validate(cmd)
+	return knownModel(f.model)
 }
 
-// settings reads the run's settings and says which model they are for; nil leaves a resumed run its own.
-func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, string, error) {
+// settings reads the run's settings, a resumed run's own where no others are named, and finds their recipe.
+func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
 	name, model := f.config, f.model
 	if f.resume != "" && name == "" {
-		var err error
-		if model, err = train.ModelOf(filepath.Join(f.resume, "last.safetensors")); errors.Is(err, fs.ErrNotExist) {
-			return nil, "", fmt.Errorf("nothing to resume: %s holds no last.safetensors", f.resume)
+		ck, err := run.Load(filepath.Join(f.resume, run.LastName), "")
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 		} else if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
-		if f.model != "" && f.model != model {
-			return nil, "", usagef("%s holds a run of %s, not of %s", f.resume, model, f.model)
+		if model = ck.Settings.Recipe(); f.model != "" && f.model != model {
+			return nil, nil, usagef("%s holds a run of %s, not of %s", f.resume, model, f.model)
 		}
+		name = filepath.Join(f.resume, run.ConfigName)
 		if len(f.sets) == 0 && !cmd.Flags().Changed("seed") {
-			return nil, model, nil
+			r, err := recipe.Find(model)
+			return ck.Settings, r, err
 		}
-		name = filepath.Join(f.resume, "config.yaml")
 	}
 	c, err := config.LoadAny(model, name, f.sets)
-	if err == nil && cmd.Flags().Changed("seed") {
-		key := "experiment.random_seed"
-		if _, ok := c.(*config.AD); ok {
-			key = "seed"
-		}
-		c, err = config.LoadAny(model, name, append(f.sets, fmt.Sprintf("%s=%d", key, f.seed)))
-	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	switch c.(type) {
-	case *config.Config:
-		return c, train.ModelName, nil
-	case *config.AD:
-		return c, train.ADName, nil
+	r, err := recipe.Find(c.Recipe())
+	if err != nil {
+		return nil, nil, fmt.Errorf("--config %s: %w", f.config, err)
 	}
-	return nil, "", usagef("--config %s holds settings of learning histories, which haul data makes", f.config)
+	if cmd.Flags().Changed("seed") {
+		c, err = config.LoadAny(model, name, append(f.sets, fmt.Sprintf("%s=%d", r.About().Seed, f.seed)))
+	}
+	return c, r, err
 }
 
-func (f *trainFlags) folder(name string) (*train.Dir, error) {
+func (f *trainFlags) folder(name string) (*run.Dir, error) {
 	switch {
 	case f.resume != "":
-		return train.OpenDir(filepath.Clean(f.resume), true, false)
+		return run.OpenDir(filepath.Clean(f.resume), true, false)
 	case f.out != "":
-		return train.OpenDir(filepath.Clean(f.out), false, f.force)
+		return run.OpenDir(filepath.Clean(f.out), false, f.force)
 	}
-	return train.NewDir(runsDir, name)
+	return run.NewDir(runsDir, name)
 }
 
-func (a *app) train(cmd *cobra.Command, f *trainFlags) error {
-	if err := f.validate(cmd); err != nil {
+func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
+	if err := f.validate(); err != nil {
 		return err
 	}
-	c, model, err := f.settings(cmd)
+	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err
 	}
-	if model == train.ADName {
-		cfg, _ := c.(*config.AD)
-		return a.trainAgent(cmd, f, cfg)
-	}
-	if err := f.agentFlags.unused(cmd); err != nil {
+	about := r.About()
+	if err := f.others(about.Name, "these settings are for"); err != nil {
 		return err
 	}
-	cfg, _ := c.(*config.Config)
-	return a.trainPolicy(cmd, f, cfg)
-}
-
-// trainPolicy runs GT+RL; cfg is nil where a resumed run keeps its own.
-func (a *app) trainPolicy(cmd *cobra.Command, f *trainFlags, cfg *config.Config) (err error) {
-	dev, err := a.open(&f.deviceFlags, func() (*config.Config, error) {
-		if cfg == nil {
-			return train.ReadConfig(filepath.Join(f.resume, "last.safetensors"))
+	if length := about.Unit + "s"; f.Changed(length) {
+		n := f.Int(length)
+		if n < 1 {
+			return usagef("--%s is %d: at least 1 is needed", length, n)
 		}
-		return cfg, nil
-	})
+		cfg = r.Lengthen(cfg, n)
+	}
+	task, err := r.Open(cfg, &f.recipeFlags)
+	if err != nil {
+		return err // before there is a folder
+	}
+	defer task.Close()
+	dev, err := a.openFor(&f.deviceFlags, r, cfg)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	name := ""
-	if cfg != nil {
-		name = cfg.Name
-	}
-	dir, err := f.folder(name)
+	dir, err := f.folder(cfg.Title())
 	if err != nil {
 		return err
 	}
@@ -178,26 +180,19 @@ func (a *app) trainPolicy(cmd *cobra.Command, f *trainFlags, cfg *config.Config)
 	screen := &report.Terminal{Screen: a.newScreen(f.json)}
 	folder := report.NewFolder(screen.Note)
 	objects := report.NewObjects(a.stdout)
-	// The folder goes first: the screen's curve starts with the epochs it has read.
-	listeners := []train.Listener{folder, past{screen, folder}}
+	// The folder goes first: the screen's curve starts with the records it has read.
+	listeners := []report.Listener{folder, screen}
 	if f.json {
 		listeners = append(listeners, objects)
 	}
-	err = train.Run(cmd.Context(), train.Options{Config: cfg, Device: dev, Dir: dir, Epochs: f.epochs, Resume: f.resume != "",
-		Workers: f.workers, Listener: report.All(listeners...)})
+	workers := 0
+	if cmd.Flags().Changed("workers") {
+		workers = f.workers
+	}
+	err = run.Run(cmd.Context(), run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+		Workers: workers, Again: f.again(about.Flags), Listener: report.All(listeners...)})
 	screen.Leave()
 	return errors.Join(err, folder.Close(), objects.Close())
-}
-
-// past shows the screen what a resumed run did before.
-type past struct {
-	*report.Terminal
-	folder *report.Folder
-}
-
-func (p past) Start(i train.Info) {
-	p.Terminal.Start(i)
-	p.Terminal.History(p.folder.Rows())
 }
 
 // newScreen is the listener for people. Results share standard output with nothing else, so with JSON there they
@@ -223,17 +218,8 @@ func (a *app) width() int {
 
 // interruption is what a user who pressed Ctrl-C reads.
 func interruption(err error) string {
-	i := new(train.Interrupted)
-	if !errors.As(err, &i) {
-		return "interrupted"
+	if i := new(run.Interrupted); errors.As(err, &i) {
+		return i.Error()
 	}
-	again := "haul train --resume " + i.Dir
-	if h := new(withHistory); errors.As(err, &h) {
-		again += " --history " + h.path
-	}
-	at := fmt.Sprintf("in epoch %d after step %d of %d", i.Epoch, i.Step, i.Steps)
-	if i.Epoch == 0 {
-		at = fmt.Sprintf("after iteration %d of %d", i.Step, i.Steps)
-	}
-	return fmt.Sprintf("interrupted %s; all is saved, continue with %s", at, again)
+	return "interrupted"
 }

@@ -70,10 +70,13 @@ func TestTrainJSON(t *testing.T) {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	if len(lines) != 3 {
-		t.Fatalf("%d lines, want one an epoch:\n%s", len(lines), r.stdout)
+	if len(lines) != 4 {
+		t.Fatalf("%d lines, want one per epoch and the end:\n%s", len(lines), r.stdout)
 	}
-	for i, line := range lines {
+	if end := lines[3]; !strings.Contains(end, `"event":"done"`) || !strings.Contains(end, `"test_gap":`) {
+		t.Errorf("the end is %s", end)
+	}
+	for i, line := range lines[:3] {
 		var v map[string]any
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatal(err)
@@ -106,7 +109,7 @@ func TestCtrlC(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	words := &stopAfter{line: "epoch 1/3", cancel: cancel}
-	if code := run(ctx, args, &bytes.Buffer{}, words); code != exitInterrupted {
+	if code := execute(ctx, args, &bytes.Buffer{}, words); code != exitInterrupted {
 		t.Errorf("exit %d: %s", code, words.String())
 	}
 	if !strings.HasSuffix(strings.TrimSpace(words.String()), "continue with haul train --resume "+dir) {
@@ -185,7 +188,7 @@ func TestBadTraining(t *testing.T) {
 		code int
 		want string
 	}{
-		{"unknown model", with("--model", "GAT+RL"), exitUsage, "known are GT+RL and AD"},
+		{"unknown model", with("--model", "GAT+RL"), exitUsage, "known are GT+RL, AD"},
 		{"unknown device", with("--device", "tpu"), exitUsage, `unknown device "tpu"`},
 		{"unknown precision", with("--precision", "int4"), exitUsage, `unknown precision "int4"`},
 		{"no workers", with("--workers", "0"), exitUsage, "--workers is 0"},

@@ -7,7 +7,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
-	"haul/internal/train"
+	incontext "haul/internal/recipe/agent"
 )
 
 // agentBatches are the sizes that an agent's step is timed at.
@@ -32,7 +32,7 @@ func (r *Result) batchOn(ctx context.Context, dev kernel.Device, name, file stri
 		if err != nil {
 			return err
 		}
-		step, err := train.CompileADStep(dev, c, nil)
+		step, err := incontext.CompileStep(dev, c, nil)
 		if err != nil {
 			return err
 		}

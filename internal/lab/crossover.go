@@ -10,7 +10,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/kernel"
-	"haul/internal/train"
+	"haul/internal/recipe/routing"
 )
 
 // The grids: costs are cheap to measure, whole steps are not.
@@ -229,7 +229,7 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	if err != nil {
 		return 0, err
 	}
-	step, err := train.CompileStep(dev, cfg)
+	step, err := routing.CompileStep(dev, cfg)
 	if err != nil {
 		return 0, err
 	}

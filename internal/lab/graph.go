@@ -9,7 +9,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/ledger"
-	"haul/internal/train"
+	"haul/internal/recipe/routing"
 )
 
 // links is how many kernels the chain has: about as many as a step of tiny_1 has ops.
@@ -72,7 +72,7 @@ func measureStep(dev kernel.Device, name string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	step, err := train.CompileStep(dev, cfg)
+	step, err := routing.CompileStep(dev, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -25,10 +25,15 @@ var house = []string{
 	"cmd/haul",
 	"internal/lint",
 	"internal/serve",
-	"internal/report",
 	"internal/lab",
 	"internal/doctor",
-	"internal/train",
+	"internal/recipe",
+	"internal/recipe/routing",
+	"internal/recipe/agent",
+	"internal/recipe/ppo",
+	"internal/run/runtest",
+	"internal/run",
+	"internal/report",
 	"internal/device",
 	"internal/loader",
 	"internal/kernel/kerneltest",
@@ -41,6 +46,7 @@ var house = []string{
 	"internal/kernel",
 	"internal/cu",
 	"internal/draw",
+	"internal/stats",
 	"internal/safetensors",
 	"internal/env/darkroom",
 	"internal/env/cvrp",
@@ -55,13 +61,19 @@ var apart = []struct {
 	importer func(string) bool
 	imported func(string) bool
 }{
-	{"the kernels know no routing", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), oneOf("internal/env/cvrp")},
+	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), under("internal/env/")},
+	{"recipes know each other only by the list of them", under("internal/recipe/"), under("internal/recipe/")},
+	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return under("internal/env/")(p) || under("internal/recipe")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }
 
 func oneOf(list ...string) func(string) bool {
 	return func(p string) bool { return slices.Contains(list, p) }
+}
+
+func under(prefix string) func(string) bool {
+	return func(p string) bool { return strings.HasPrefix(p, prefix) }
 }
 
 func not(f func(string) bool) func(string) bool { return func(p string) bool { return !f(p) } }
@@ -112,9 +124,15 @@ func TestViolationsAreFound(t *testing.T) {
 		{"up", "internal/env/cvrp", "internal/draw", []string{"internal/env/cvrp imports internal/draw, which stands above it"}},
 		{"self", "internal/rng", "internal/rng", []string{"internal/rng imports internal/rng, which stands above it"}},
 		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
-		{"kernel and routing", "internal/kernel/cpu", "internal/env/cvrp", []string{"internal/kernel/cpu imports internal/env/cvrp: the kernels know no routing"}},
+		{"kernel and routing", "internal/kernel/cpu", "internal/env/cvrp", []string{"internal/kernel/cpu imports internal/env/cvrp: the kernels know no problem"}},
 		{"the suite may compare", "internal/kernel/kerneltest", "internal/env/cvrp", nil},
-		{"backend past device", "internal/train", "internal/kernel/cpu", []string{"internal/train imports internal/kernel/cpu: only internal/device opens the backends"}},
+		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes know each other only by the list of them"}},
+		{"the list of recipes", "internal/recipe", "internal/recipe/ppo", nil},
+		{"a run and a problem", "internal/run", "internal/env/cvrp", []string{"internal/run imports internal/env/cvrp: a run knows no recipe, and reports tell of any"}},
+		{"a report and a recipe", "internal/report", "internal/recipe/agent", []string{
+			"internal/report imports internal/recipe/agent, which stands above it",
+			"internal/report imports internal/recipe/agent: a run knows no recipe, and reports tell of any"}},
+		{"backend past device", "internal/run", "internal/kernel/cpu", []string{"internal/run imports internal/kernel/cpu: only internal/device opens the backends"}},
 		{"backend from plan", "internal/plan", "internal/kernel/cuda", []string{"internal/plan imports internal/kernel/cuda: only internal/device opens the backends"}},
 		{"backend from device", "internal/device", "internal/kernel/cpu", nil},
 		{"driver and kernel", "internal/cu", "internal/kernel", []string{

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// point is a value of the curve at an epoch.
-type point struct{ x, y float64 }
-
 // dots is a canvas of braille cells, two dots wide and four high each.
 type dots struct {
 	w, h  int // in dots
@@ -50,17 +47,18 @@ func (d *dots) row(r int) string {
 	return strings.TrimRight(s.String(), "\u2800")
 }
 
-// chart draws the curve over epochs 1 to last, above a dotted level such as the optimum, with the
+// lines draws the curve from 1 to the run's end, beside a dotted level such as the optimum, with the
 // extremes written on the left. It takes rows lines of at most width columns.
-func chart(points []point, last int, level float64, name string, width, rows int) []string {
+func (c Chart) lines(width, rows int) []string {
 	const margin = 8
+	points, last, level, name := c.Points, c.Last, c.Level, c.Name
 	columns := width - margin - len(name) - 1
 	if len(points) == 0 || columns < 8 || rows < 2 {
 		return nil
 	}
 	lo, hi := level, level
 	for _, p := range points {
-		lo, hi = min(lo, p.y), max(hi, p.y)
+		lo, hi = min(lo, p.Y), max(hi, p.Y)
 	}
 	if !(hi > lo) || math.IsInf(hi-lo, 0) {
 		return nil
@@ -78,7 +76,7 @@ func chart(points []point, last int, level float64, name string, width, rows int
 	}
 	for i, p := range points {
 		from := points[max(0, i-1)]
-		d.line(atX(from.x), atY(from.y), atX(p.x), atY(p.y))
+		d.line(atX(from.X), atY(from.Y), atX(p.X), atY(p.Y))
 	}
 	levelRow := rows - 1 - atY(level)/4
 	out := make([]string, rows)

@@ -9,11 +9,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"haul/internal/train"
 )
 
 // TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed by its
@@ -28,29 +27,6 @@ const (
 	valueTag, valueSimple                                              = 1, 2
 	sessionStatus, sessionStart                                        = 1, 1
 )
-
-// scalar is a curve over what T reports: its tag, and its value where there is one.
-type scalar[T any] struct {
-	tag   string
-	value func(*T) *float64
-}
-
-var epochScalars = []scalar[train.EpochReport]{
-	{"train/cpc", func(r *train.EpochReport) *float64 { return &r.TrainCPC }},
-	{"train/loss", func(r *train.EpochReport) *float64 { return &r.TrainLoss }},
-	{"train/entropy", func(r *train.EpochReport) *float64 { return &r.Entropy }},
-	{"train/grad_norm", func(r *train.EpochReport) *float64 { return &r.GradNorm }},
-	{"val/cpc", func(r *train.EpochReport) *float64 { return r.ValCPC }},
-	{"val/gap", func(r *train.EpochReport) *float64 { return r.ValGap }},
-	{"baseline/cpc", func(r *train.EpochReport) *float64 { return &r.BaselineCPC }},
-	{"baseline/p_value", func(r *train.EpochReport) *float64 { return r.PValue }},
-	{"schedule/lr", func(r *train.EpochReport) *float64 { return &r.LR }},
-	{"schedule/temperature", func(r *train.EpochReport) *float64 { return &r.Temperature }},
-	{"schedule/entropy_coef", func(r *train.EpochReport) *float64 { return &r.EntropyCoef }},
-	{"speed/instances_per_second", func(r *train.EpochReport) *float64 { return &r.InstancesPerSecond }},
-	{"speed/flops_per_second", func(r *train.EpochReport) *float64 { return &r.FLOPsPerSecond }},
-	{"speed/epoch_seconds", func(r *train.EpochReport) *float64 { return &r.Seconds }},
-}
 
 // openEvents starts an event file in dir. A run that is not resumed removes those of the run that it overwrites; a resumed
 // one adds a file, whose session mark tells TensorBoard to drop points past `done`.
@@ -87,16 +63,20 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 	return f, f.add(start)
 }
 
-// scalarEvent is the record of a report's scalars.
-func scalarEvent[T any](scalars []scalar[T], r *T, step int, now time.Time) []byte {
+// scalars is the record of a row's curves.
+func (t *table) scalars(row any, step int, now time.Time) []byte {
 	var summary []byte
-	for _, s := range scalars {
-		v := s.value(r)
-		if v == nil {
+	v := reflect.ValueOf(row).Elem()
+	for i := range t.curves {
+		at, _ := t.curves[i].of(v).(*float64)
+		if p, ok := t.curves[i].of(v).(**float64); ok {
+			at = *p
+		}
+		if at == nil {
 			continue
 		}
-		value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), s.tag)
-		value = protowire.AppendFixed32(protowire.AppendTag(value, valueSimple, protowire.Fixed32Type), math.Float32bits(float32(*v)))
+		value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), t.curves[i].name)
+		value = protowire.AppendFixed32(protowire.AppendTag(value, valueSimple, protowire.Fixed32Type), math.Float32bits(float32(*at)))
 		summary = protowire.AppendBytes(protowire.AppendTag(summary, summaryValue, protowire.BytesType), value)
 	}
 	return record(nil, event(now, step, func(b []byte) []byte {

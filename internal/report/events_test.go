@@ -124,10 +124,9 @@ func TestEventsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reportOf(1)
-	blind := reportOf(2)
-	blind.ValCPC, blind.ValGap = nil, nil
-	if err := f.add(append(scalarEvent(epochScalars, &r, r.Epoch, at), scalarEvent(epochScalars, &blind, blind.Epoch, at)...)); err != nil {
+	r, blind := rowOf(1), rowOf(2)
+	blind.Val = nil
+	if err := f.add(append(samples.scalars(r, 1, at), samples.scalars(blind, 2, at)...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.close(); err != nil {
@@ -148,10 +147,10 @@ func TestEventsReadBack(t *testing.T) {
 	if len(first) != 3 || first[0].version != "brain.Event:2" || first[1].step != 1 || first[2].step != 2 {
 		t.Fatalf("events are %v", first)
 	}
-	if got := first[1].values["val/cpc"]; got != float32(*r.ValCPC) {
-		t.Errorf("val/cpc is %v", got)
+	if got := first[1].values["val/cost"]; got != float32(*r.Val) {
+		t.Errorf("val/cost is %v", got)
 	}
-	if _, ok := first[2].values["val/cpc"]; ok || len(first[2].values) >= len(first[1].values) {
+	if _, ok := first[2].values["val/cost"]; ok || len(first[2].values) >= len(first[1].values) {
 		t.Errorf("an epoch without validation has %v", first[2].values)
 	}
 	if second := readEvents(t, files[1]); len(second) != 2 || !second[1].start || second[1].step != 2 {

@@ -5,81 +5,86 @@ import (
 	"time"
 
 	"haul/internal/draw"
-	"haul/internal/train"
 )
 
-// The files of a run folder that this package writes, beside the event files.
-const (
-	historyName = "csv/history_gt_rl.csv"
-	curvesName  = "curves" // .svg and .png
-	routesName  = "routes" // .svg and .png
-)
-
-// Folder keeps the history of a run in its folder: CSV and TensorBoard events an epoch at a time, pictures at the end.
+// Folder keeps the history of a run in its folder: CSV and TensorBoard events as they come, pictures at the end.
 // The owner calls Close however the run ends.
 type Folder struct {
-	quiet
-	papers
+	Silent
+	files
 	now func() time.Time
 
-	info    train.Info
-	rows    []train.EpochReport
-	history *appendFile
-	events  *appendFile
-	example *train.Example
+	view   View
+	tables map[string]*kept // by kind of record
+	events *appendFile
 }
 
-// NewFolder notes failures to note, once a file.
+// kept is a table and its file, nil where it could not be opened.
+type kept struct {
+	*table
+	name string
+	file *appendFile
+}
+
+// NewFolder notes failures to note, once per file.
 func NewFolder(note func(string)) *Folder {
-	return &Folder{papers: newPapers(note), now: time.Now}
+	return &Folder{files: newFiles(note), now: time.Now, tables: map[string]*kept{}}
 }
 
-// Rows are the epochs of the run, those before a resume included. They are there once Start has been called.
-func (f *Folder) Rows() []train.EpochReport { return f.rows }
+const eventsName = eventPrefix + "*"
 
-// Start opens the files; of a resumed run it drops what lies past the checkpoint.
-func (f *Folder) Start(i train.Info) {
-	f.info, f.dir = i, i.Dir
+// Start opens the files; of a resumed run it drops what lies past the checkpoint and shows the view what stands.
+func (f *Folder) Start(i *Info) {
+	f.dir, f.view = i.Dir, i.View
+	for _, t := range i.Tables {
+		k := &kept{table: tableOf(t.Row), name: t.File}
+		f.tables[t.Kind] = k
+		file, rows, err := k.open(f.path(t.File), i.At)
+		if err != nil {
+			f.fail(t.File, err, true)
+			continue
+		}
+		k.file = file
+		for _, row := range rows {
+			i.View.Add(&Record{Kind: t.Kind, At: k.at(row), Row: row}, true)
+		}
+	}
 	var err error
-	if f.history, f.rows, err = epochs.open(f.path(historyName), i.EpochsDone); err != nil {
-		f.history = nil
-		f.fail(historyName, err, true)
-	}
-	if f.events, err = openEvents(i.Dir, i.Resumed, i.EpochsDone, f.now()); err != nil {
-		f.fail(eventPrefix+"*", err, f.events == nil)
-	}
+	f.events, err = openEvents(i.Dir, i.Resumed, i.At, f.now())
+	f.fail(eventsName, err, f.events == nil)
 }
 
-// Epoch adds a row and an event.
-func (f *Folder) Epoch(r train.EpochReport) {
-	f.rows = append(f.rows, r)
-	if f.history != nil {
-		f.fail(historyName, f.history.add(encode(epochs.cells(&r))), false)
+// Record adds a row and an event.
+func (f *Folder) Record(r *Record) {
+	k := f.tables[r.Kind]
+	if k == nil {
+		return // told, and not kept
 	}
-	if f.events != nil {
-		f.fail(eventPrefix+"*", f.events.add(scalarEvent(epochScalars, &r, r.Epoch, f.now())), false)
+	if k.file != nil {
+		f.fail(k.name, k.file.add(encode(k.cells(r.Row))), false)
+	}
+	if f.events != nil && len(k.curves) > 0 {
+		f.fail(eventsName, f.events.add(k.scalars(r.Row, r.At, f.now())), false)
 	}
 }
-
-// Done keeps the example for its picture.
-func (f *Folder) Done(s train.Summary) { f.example = &s.Example }
 
 // Close draws the pictures, closes the files and returns what is missing from them, in one error.
 func (f *Folder) Close() error {
-	if f.info.Dir == "" {
+	if f.dir == "" {
 		return nil // the run never started
 	}
-	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
-		f.picture(curvesName, format, len(f.rows) > 0, func(w io.Writer) error { return drawCurves(w, format, &f.info, f.rows) })
-		f.picture(routesName, format, f.example != nil, func(w io.Writer) error { return drawExample(w, format, &f.info, f.rows, f.example) })
-	}
-	for _, a := range []struct {
-		name string
-		file *appendFile
-	}{{historyName, f.history}, {eventPrefix + "*", f.events}} {
-		if a.file != nil {
-			f.fail(a.name, a.file.close(), true)
+	for _, p := range f.view.Pictures() {
+		for _, format := range []draw.Format{draw.SVG, draw.PNG} {
+			f.picture(p.Name, format, func(w io.Writer) error { return p.Draw(w, format) })
 		}
+	}
+	for _, k := range f.tables {
+		if k.file != nil {
+			f.fail(k.name, k.file.close(), true)
+		}
+	}
+	if f.events != nil {
+		f.fail(eventsName, f.events.close(), true)
 	}
 	return f.missing()
 }

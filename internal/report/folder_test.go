@@ -8,58 +8,40 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"haul/internal/env/cvrp"
-	"haul/internal/train"
 )
-
-func infoOf(dir string) train.Info {
-	return train.Info{Name: "quick", Model: "GT+RL", Parameters: 594700, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 27, Customers: 2,
-		Batch: 128, Shard: 16, Starts: 2, Baseline: "pomo", Steps: 100, Epochs: 10, StepFLOPs: 6.5e9, Dir: dir}
-}
-
-func summaryOf(dir string) train.Summary {
-	s := cvrp.Solution{Routes: [][]int32{{1, 2}}}
-	p := &cvrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
-	return train.Summary{Epochs: 10, Instances: 1000, Seconds: 33, BestEpoch: 9, BestCPC: 0.41, TestInstances: 10000, TestGap: 0.055, GapTo: "optimum",
-		Dir: dir, Best: filepath.Join(dir, "best.safetensors"), Last: filepath.Join(dir, "last.safetensors"),
-		Example: train.Example{Problem: p, Policy: s, Reference: s, PolicyCost: 3.4, ReferenceCost: 3.4}}
-}
 
 func TestFolderKeepsTheRecord(t *testing.T) {
 	dir := t.TempDir()
 	f := NewFolder(func(s string) { t.Errorf("noted %q", s) })
-	f.Start(infoOf(dir))
+	i, v := infoOf(dir)
+	f.Start(i)
 	for e := 1; e <= 3; e++ {
-		f.Epoch(reportOf(e))
+		tell(f, v, e)
 	}
-	f.Done(summaryOf(dir))
+	f.Record(&Record{Kind: "gossip", Row: 3}) // of no table: told, and not kept
+	f.Done(endingOf(dir))
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{historyName, "curves.svg", "curves.png", "routes.svg", "routes.png"} {
+	for _, name := range []string{sampleFile, "curves.svg", "curves.png"} {
 		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	routes, err := os.ReadFile(filepath.Join(dir, "routes.svg"))
-	if err != nil || !bytes.Contains(routes, []byte("optimum")) || !bytes.Contains(routes, []byte("GT+RL · gap +0.00 %")) {
-		t.Errorf("routes.svg names not both sides, %v", err)
-	}
 
 	// The run resumes after its second epoch: the third did not happen.
 	g := NewFolder(func(s string) { t.Errorf("noted %q", s) })
-	i := infoOf(dir)
-	i.Resumed, i.EpochsDone = true, 2
+	i, v = infoOf(dir)
+	i.Resumed, i.At = true, 2
 	g.Start(i)
-	if len(g.Rows()) != 2 {
-		t.Errorf("%d rows are left, want 2", len(g.Rows()))
+	if len(v.rows) != 2 || v.past != 2 || v.rows[1].Epoch != 2 {
+		t.Errorf("the view has heard of %d rows, %d of them past; want 2", len(v.rows), v.past)
 	}
-	g.Epoch(reportOf(3))
+	tell(g, v, 3)
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if rows, err := epochs.read(filepath.Join(dir, historyName), 100); err != nil || len(rows) != 3 {
+	if rows, err := samples.read(filepath.Join(dir, sampleFile), 100); err != nil || len(rows) != 3 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.tmp")); len(left) > 0 {
@@ -67,7 +49,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	}
 }
 
-// A disk that fails is noted once a file, training goes on, and the end tells.
+// A disk that fails is noted once per file, training goes on, and the end tells.
 func TestFolderThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"csv", "curves.png.tmp"} {
@@ -81,15 +63,16 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	}
 	var notes []string
 	f := NewFolder(func(s string) { notes = append(notes, s) })
-	f.Start(infoOf(dir))
-	f.Epoch(reportOf(1))
-	f.Epoch(reportOf(2))
+	i, v := infoOf(dir)
+	f.Start(i)
+	tell(f, v, 1)
+	tell(f, v, 2)
 	err := f.Close()
-	if err == nil || !strings.Contains(err.Error(), historyName) || !strings.Contains(err.Error(), "curves.png") || !strings.Contains(err.Error(), "checkpoints are whole") {
+	if err == nil || !strings.Contains(err.Error(), sampleFile) || !strings.Contains(err.Error(), "curves.png") || !strings.Contains(err.Error(), "checkpoints are whole") {
 		t.Errorf("error is %v", err)
 	}
 	if len(notes) != 2 {
-		t.Errorf("notes are %q; want one a file", notes)
+		t.Errorf("notes are %q; want one per file", notes)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "curves.svg")); err != nil {
 		t.Errorf("what could be written was not: %v", err)
@@ -136,37 +119,40 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe is gone") 
 func TestObjects(t *testing.T) {
 	var out bytes.Buffer
 	o := NewObjects(&out)
-	blind := reportOf(1)
-	blind.ValCPC = nil
-	for _, l := range []train.Listener{All(o)} {
-		l.Start(infoOf("x"))
-		l.Tick(train.Progress{})
-		l.Note("a word")
-		l.Epoch(blind)
-		l.Epoch(reportOf(2))
-		l.Done(summaryOf("x"))
-	}
+	l := All(o)
+	i, _ := infoOf("x")
+	blind := rowOf(1)
+	blind.Val = nil
+	l.Start(i)
+	l.Tick(Tick{})
+	l.Note("a word")
+	l.Record(&Record{Kind: "epoch", At: 1, Row: blind})
+	l.Record(&Record{Kind: "epoch", At: 2, Row: rowOf(2)})
+	l.Done(endingOf("x"))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || o.Close() != nil {
+	if len(lines) != 3 || o.Close() != nil {
 		t.Fatalf("%d lines, %v", len(lines), o.Close())
 	}
-	for _, line := range lines {
+	for k, keys := range [][]string{{"epoch", "cost", "val", "launches", "hidden"}, {"epoch", "cost", "val"}, {"test_gap"}} {
 		var v map[string]any
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
+		if err := json.Unmarshal([]byte(lines[k]), &v); err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"epoch", "seconds", "instances", "train_cpc", "val_cpc", "val_gap", "baseline_cpc", "lr", "val_seconds", "baseline_seconds"} {
+		for _, key := range keys {
 			if _, ok := v[key]; !ok {
-				t.Errorf("%s is missing in %s", key, line)
+				t.Errorf("%s is missing in %s", key, lines[k])
 			}
 		}
+		if want := map[bool]string{true: "done", false: "epoch"}[k == 2]; v["event"] != want {
+			t.Errorf("event %v, want %s", v["event"], want)
+		}
 	}
-	if !strings.Contains(lines[0], `"val_cpc":null`) {
+	if !strings.Contains(lines[0], `"val":null`) {
 		t.Errorf("an epoch without validation says %s", lines[0])
 	}
 	o = NewObjects(broken{})
-	o.Epoch(blind)
-	o.Epoch(blind)
+	o.Record(&Record{Kind: "epoch", Row: blind})
+	o.Record(&Record{Kind: "epoch", Row: blind})
 	if o.Close() == nil {
 		t.Error("a broken pipe went unnoticed")
 	}

@@ -7,8 +7,6 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
-
-	"haul/internal/train"
 )
 
 // screen plays the few control sequences that Terminal uses, and returns the rows a person would see.
@@ -55,15 +53,16 @@ func screen(t *testing.T, text string, width int) []string {
 	return rows
 }
 
-func play(l train.Listener, epochs int) {
-	l.Start(infoOf("runs/quick-001"))
+func play(l Listener, epochs int) {
+	i, v := infoOf("runs/quick-001")
+	l.Start(i)
 	l.Note("solving 10000 instances of 2 customers (optimum), once: 10%")
 	l.Note("solving 10000 instances of 2 customers (optimum), once: 60%")
 	for e := 1; e <= epochs; e++ {
-		l.Tick(train.Progress{Epoch: e, Epochs: 10, Step: 50, Steps: 100, InstancesPerSecond: 3500})
-		l.Epoch(reportOf(e))
+		l.Tick(Tick{Updates: 100*e - 50, Total: 1000, PerSecond: 27})
+		tell(l, v, e)
 	}
-	l.Tick(train.Progress{Epoch: epochs + 1, Epochs: 10, Step: 50, Steps: 100, InstancesPerSecond: 3500})
+	l.Tick(Tick{Updates: 100*epochs + 50, Total: 1000, PerSecond: 27})
 }
 
 func TestScreen(t *testing.T) {
@@ -79,11 +78,11 @@ func TestScreen(t *testing.T) {
 		if n := strings.Count(text, "solving"); n != 1 {
 			t.Errorf("width %d: the note stands %d times:\n%s", width, n, text)
 		}
-		term.Done(summaryOf("runs/quick-001"))
+		term.Done(endingOf("runs/quick-001"))
 		if end := strings.Join(screen(t, words.String(), 1000), "\n"); strings.Contains(end, "░") {
 			t.Errorf("the bar stays on the screen:\n%s", end)
 		}
-		for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "steps", "validation", "launches", "best.safetensors"} {
+		for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "tensorboard --logdir runs"} {
 			if !strings.Contains(result.String(), want) {
 				t.Errorf("the summary does not say %q:\n%s", want, result.String())
 			}
@@ -95,14 +94,14 @@ func TestPipe(t *testing.T) {
 	var words, result bytes.Buffer
 	term := &Terminal{Screen: Screen{Words: &words, Result: &result}}
 	play(term, 3)
-	term.Done(summaryOf("runs/quick-001"))
+	term.Done(endingOf("runs/quick-001"))
 	if strings.Contains(words.String()+result.String(), "\x1b") {
 		t.Error("a pipe was sent control sequences")
 	}
 	if n := strings.Count(words.String(), "\nepoch "); n != 3 {
 		t.Errorf("%d lines of epochs, want 3:\n%s", n, words.String())
 	}
-	for _, want := range []string{"GT+RL", "594,700 parameters", "avx512", "fp32", "128 MiB", "8 shards of 16", "2 starts", "runs/quick-001", "gap +50.00 %"} {
+	for _, want := range []string{"GT+RL", "594,700 parameters", "avx512", "fp32", "128 MiB", "8 shards of 16", "runs/quick-001", "cost 1.0000"} {
 		if !strings.Contains(words.String(), want) {
 			t.Errorf("the words do not say %q:\n%s", want, words.String())
 		}
@@ -114,11 +113,11 @@ func TestChart(t *testing.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "n")
 		last := n + rapid.IntRange(0, 50).Draw(t, "more")
 		width, rows := rapid.IntRange(0, 120).Draw(t, "width"), rapid.IntRange(0, 8).Draw(t, "rows")
-		var points []point
+		var points []Point
 		for i := range n {
-			points = append(points, point{float64(i + 1), rapid.Float64Range(0, 2).Draw(t, "y")})
+			points = append(points, Point{float64(i + 1), rapid.Float64Range(0, 2).Draw(t, "y")})
 		}
-		lines := chart(points, last, 0.4, "optimum", width, rows)
+		lines := Chart{points, last, 0.4, "optimum"}.lines(width, rows)
 		if len(lines) != 0 && len(lines) != rows {
 			t.Fatalf("%d lines, want %d", len(lines), rows)
 		}
@@ -129,7 +128,7 @@ func TestChart(t *testing.T) {
 		}
 	})
 	// A falling line: from the top left to the bottom right.
-	lines := chart([]point{{1, 2}, {5, 1}}, 5, 1, "", 30, 2)
+	lines := Chart{[]Point{{1, 2}, {5, 1}}, 5, 1, ""}.lines(30, 2)
 	if len(lines) != 2 || !strings.Contains(lines[0], "2.0000 ⠉⠑⠒") || !strings.Contains(lines[1], "⠤⡤⢄⣀") {
 		t.Errorf("the chart is\n%s", strings.Join(lines, "\n"))
 	}
@@ -137,11 +136,11 @@ func TestChart(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{thousands(0), "0"}, {thousands(-204800), "-204,800"}, {thousands(-100), "-100"}, {thousands(1234567), "1,234,567"},
-		{duration(4.23), "4.2 s"}, {duration(59.6), "1:00"}, {duration(3599.4), "59:59"}, {duration(7384), "2:03:04"}, {duration(-1), "?"},
-		{bytesText(512), "512 B"}, {bytesText(108 << 20), "108 MiB"}, {bytesText(3 << 29), "1.5 GiB"},
-		{operations(6.63e9), "6.63 GFLOP"}, {operations(2e12), "2 TFLOP"}, {operations(5e6), "5 MFLOP"},
-		{plural(1, "step"), "1 step"}, {plural(2000, "step"), "2,000 steps"}, {gapText(nil), "–"}, {costText(nil), "–"},
+		{Thousands(0), "0"}, {Thousands(-204800), "-204,800"}, {Thousands(-100), "-100"}, {Thousands(1234567), "1,234,567"},
+		{Duration(4.23), "4.2 s"}, {Duration(59.6), "1:00"}, {Duration(3599.4), "59:59"}, {Duration(7384), "2:03:04"}, {Duration(-1), "?"},
+		{Bytes(512), "512 B"}, {Bytes(108 << 20), "108 MiB"}, {Bytes(3 << 29), "1.5 GiB"},
+		{Operations(6.63e9), "6.63 GFLOP"}, {Operations(2e12), "2 TFLOP"}, {Operations(5e6), "5 MFLOP"},
+		{Plural(1, "step"), "1 step"}, {Plural(2000, "step"), "2,000 steps"}, {GapText(nil), "–"}, {CostText(nil), "–"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

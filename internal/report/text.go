@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// thousands groups a number's digits: 204,800.
-func thousands(n int64) string {
+// Thousands groups a number's digits: 204,800.
+func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -16,8 +16,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// bytesText is a size in the unit that gives it two to four digits.
-func bytesText(n int64) string {
+// Bytes is a size in the unit that gives it two to four digits.
+func Bytes(n int64) string {
 	const unit = 1 << 10
 	for _, u := range []struct {
 		size int64
@@ -30,8 +30,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// duration is a time as people say it: 4.2 s, 1:23, 2:03:04.
-func duration(seconds float64) string {
+// Duration is a time as people say it: 4.2 s, 1:23, 2:03:04.
+func Duration(seconds float64) string {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > 1e9 {
 		return "?"
 	}
@@ -48,15 +48,16 @@ func duration(seconds float64) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-func plural(n int64, noun string) string {
+// Plural is a number and its noun.
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return thousands(n) + " " + noun + "s"
+	return Thousands(n) + " " + noun + "s"
 }
 
-// operations is a rate or an amount of floating-point work: 158 GFLOP.
-func operations(n float64) string {
+// Operations is a rate or an amount of floating-point work: 158 GFLOP.
+func Operations(n float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
@@ -68,15 +69,16 @@ func operations(n float64) string {
 	return fmt.Sprintf("%.3g MFLOP", n/1e6)
 }
 
-// gapText is a gap in percent, or a dash where nothing was measured.
-func gapText(gap *float64) string {
+// GapText is a gap in percent, or a dash where nothing was measured.
+func GapText(gap *float64) string {
 	if gap == nil {
 		return "–"
 	}
 	return fmt.Sprintf("%+.2f %%", 100**gap)
 }
 
-func costText(c *float64) string {
+// CostText is a cost, or a dash where nothing was measured.
+func CostText(c *float64) string {
 	if c == nil {
 		return "–"
 	}

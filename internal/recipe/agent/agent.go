@@ -1,0 +1,155 @@
+// Package agent is the recipe AD, algorithm distillation with compressed context: a causal transformer that is supervised on the
+// learning histories of other agents, and then learns goals that it has never seen inside its own context, its weights fixed.
+//
+// What a reader could break: training sequences and the contexts of agents in use are built by the same rules (kernel.RegionSpec, context.go).
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/report"
+	"haul/internal/run"
+)
+
+// Name is the recipe's.
+const Name = config.RecipeAD
+
+// HistoryFile is where learning histories are looked for when no file is named.
+const HistoryFile = "data/darkroom.hist"
+
+// Where the learning histories live while an agent is trained.
+const (
+	DataAuto   = "auto"   // on the device if they fit there
+	DataDevice = "device" // the step draws its own rows: nothing is copied
+	DataHost   = "host"   // the loader makes rows ahead of the step
+)
+
+// Recipe trains in-context agents.
+type Recipe struct{}
+
+var about = run.About{
+	Name:   Name,
+	Trains: "an in-context agent",
+	Train: `an in-context agent, from learning histories that haul data darkroom makes (--history). It is tested on goals that
+were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.`,
+	Eval: `put agents on goals that were held out (--goals), many at once, and let them live for some episodes. Nothing is learned
+but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
+beside that of the source learner and the optimum. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
+	Config: config.DefaultAD,
+	Unit:   "iteration",
+	Length: "train_timesteps",
+	Seed:   "seed",
+	Use:    run.LastName,
+	Flags: []run.Flag{
+		{Name: "history", Default: HistoryFile, Again: true, Usage: "learning histories, as haul data darkroom makes them"},
+		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)"},
+	},
+	Judging: []run.Flag{
+		{Name: "history", Default: HistoryFile, Usage: "learning histories: their goals, split and learners' curves are taken"},
+		{Name: "goals", Default: "held-out", Usage: "held-out, train or all"},
+		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)"},
+		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)"},
+		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)"},
+	},
+}
+
+// About presents the recipe.
+func (Recipe) About() *run.About { return &about }
+
+// Length is the iterations.
+func (Recipe) Length(s config.Settings) int { return s.(*config.AD).TrainTimesteps }
+
+// Lengthen sets the iterations; the schedule ends with the last.
+func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
+	own := *s.(*config.AD)
+	own.TrainTimesteps = n
+	return &own
+}
+
+// Loosen lets those settings change that no weight depends on, and the number of iterations: the schedule then aims for its new end.
+func (Recipe) Loosen(file, now config.Settings) config.Settings {
+	a, b := *file.(*config.AD), now.(*config.AD)
+	a.TrainTimesteps = b.TrainTimesteps
+	a.NumWorkers, a.Prefetch = b.NumWorkers, b.Prefetch
+	a.SummaryInterval, a.EvalInterval, a.GenInterval, a.CkptInterval = b.SummaryInterval, b.EvalInterval, b.GenInterval, b.CkptInterval
+	a.TestBatchSize = b.TestBatchSize
+	a.EvalEpisodes, a.EvalAgents, a.EvalTemperature = b.EvalEpisodes, b.EvalAgents, b.EvalTemperature
+	return &a
+}
+
+// Precision is bf16 for mixed precision, else fp32.
+func (Recipe) Precision(s config.Settings) string {
+	if s.(*config.AD).MixedPrecision == config.PrecisionFull {
+		return "fp32"
+	}
+	return "bf16"
+}
+
+// Step compiles the training step over random walks, which stand in for learning histories.
+func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
+	return CompileStep(dev, s.(*config.AD), nil)
+}
+
+// Open maps the learning histories.
+func (Recipe) Open(s config.Settings, f run.Flags) (run.Task, error) {
+	data := f.String("data")
+	switch data {
+	case DataAuto, DataDevice, DataHost:
+	default:
+		return nil, run.Usagef("unknown --data %q: use %s, %s or %s", data, DataDevice, DataHost, DataAuto)
+	}
+	h, err := openHistory(f.String("history"))
+	if err != nil {
+		return nil, err
+	}
+	if err := Check(h, s.(*config.AD)); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	t := &Task{History: h, Data: data}
+	if f.Changed("history") {
+		t.Path = f.String("history")
+	}
+	return t, nil
+}
+
+// openHistory opens learning histories and says how to make them where there are none.
+func openHistory(path string) (*darkroom.History, error) {
+	h, err := darkroom.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no learning histories at %s: make them with haul data darkroom --out %s", path, path)
+	}
+	return h, err
+}
+
+// Task is a run with its histories open.
+type Task struct {
+	History *darkroom.History
+	Data    string // one of the Data constants; "" is DataAuto
+	Path    string // of the histories, where eval must be told it
+}
+
+// Trainer compiles the run.
+func (t *Task) Trainer(s *run.Setup) (run.Trainer, error) { return newTrainer(s, t) }
+
+// Close closes the histories.
+func (t *Task) Close() error { return t.History.Close() }
+
+// tables of a run.
+func tables() []report.Table {
+	return []report.Table{
+		{Kind: "train", File: "csv/history_ad.csv", Row: new(Report)},
+		{Kind: "test", File: "csv/test_ad.csv", Row: new(Test)},
+		{Kind: "in_context", File: "csv/in_context_ad.csv", Row: new(Evaluation)},
+	}
+}
+
+// Evaluate lets agents learn goals in their contexts.
+func (Recipe) Evaluate(ctx context.Context, e *run.Evaluation) (run.Result, error) {
+	return judge(ctx, e)
+}

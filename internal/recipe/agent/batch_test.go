@@ -1,0 +1,271 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+// script is a forwarder that knows the way: its policy sees the token a row is fed and says what to do.
+type script struct {
+	index, at []int32
+	logits    []float32
+	policy    func(row int, fields []int32) (action, kind int)
+	turns     int
+	fail      int // the turn that fails
+}
+
+func newScript(rows int, policy func(row int, fields []int32) (action, kind int)) *script {
+	return &script{index: make([]int32, rows*kernel.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(darkroom.NumActions+kernel.TokenTypes)), policy: policy}
+}
+
+func (s *script) buffers() (index, at []int32, logits []float32) { return s.index, s.at, s.logits }
+
+var errScript = errors.New("the script has a hole")
+
+func (s *script) forward() error {
+	if s.turns++; s.turns == s.fail {
+		return errScript
+	}
+	clear(s.logits)
+	width := darkroom.NumActions + kernel.TokenTypes
+	for r := range s.at {
+		action, kind := s.policy(r, s.index[r*kernel.TokenFields:][:kernel.TokenFields])
+		s.logits[r*width+action] = 1
+		s.logits[r*width+darkroom.NumActions+kind] = 1
+	}
+	return nil
+}
+
+var testRoom = darkroom.Room{Size: 5, Horizon: 6}
+
+// TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of each step's outcome in the next token.
+func TestCrewWalks(t *testing.T) {
+	goals := []darkroom.Goal{darkroom.At(0, 0), darkroom.At(2, 2), darkroom.At(4, 3)}
+	rules := contextRules{capacity: 2*7 + 3, compressed: true, longest: 7}
+	const each, episodes = 2, 9
+	type life struct {
+		last  uint8
+		begun bool
+		cell  darkroom.Cell
+		clock int
+	}
+	lives := make([]life, len(goals)*each)
+	fresh := make([]int32, len(lives)) // the highest step that a row was fed, by count of first readings
+	s := newScript(len(lives), func(r int, f []int32) (int, int) {
+		if f[kernel.FieldType] != kernel.TypeTransition {
+			return 0, kernel.TypeTransition
+		}
+		return int(darkroom.Towards(darkroom.At(int(f[kernel.FieldX]), int(f[kernel.FieldY])), goals[r/each])), kernel.TypeTransition
+	})
+	c := newEvalBatch(testRoom, goals, each, episodes, &rules, s)
+	c.reset(3, 0)
+	for c.live > 0 {
+		if err := c.turn(); err != nil {
+			t.Fatal(err)
+		}
+		for r := range lives {
+			f, l := s.index[r*kernel.TokenFields:][:kernel.TokenFields], &lives[r]
+			if !c.agents[r].acting {
+				continue
+			}
+			want := []int32{int32(testRoom.Start().X()), int32(testRoom.Start().Y()), -1, -1, kernel.TypeTransition}
+			if l.begun {
+				next := testRoom.Move(l.cell, l.last)
+				reward := int32(0)
+				if next == goals[r/each] {
+					reward = 1
+				}
+				if l.clock++; l.clock == testRoom.Horizon {
+					l.clock, next = 0, testRoom.Start()
+				}
+				l.cell = next
+				want = []int32{int32(next.X()), int32(next.Y()), int32(l.last), reward, kernel.TypeTransition}
+			} else {
+				l.begun, l.cell = true, testRoom.Start()
+			}
+			if diff := cmp.Diff(want, f[:kernel.FieldPosition]); diff != "" {
+				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
+			}
+			fresh[r]++
+			l.last = darkroom.Towards(l.cell, goals[r/each])
+		}
+	}
+	for r, n := range fresh {
+		if n != episodes*int32(testRoom.Horizon) {
+			t.Errorf("row %d acted %d times", r, n)
+		}
+		for e := range episodes {
+			if got, want := float64(c.returns[r*episodes+e]), testRoom.Optimal(goals[r/each]); got != want {
+				t.Errorf("row %d earned %g in episode %d, the optimum is %g", r, got, e, want)
+			}
+		}
+	}
+	// Regions of 7 are ended by force: 54 steps are 7 regions, the first of which prunes nothing.
+	life54 := episodes * testRoom.Horizon
+	regions := (life54 - 1) / rules.longest
+	want := regionSums{count: int64(6 * regions), forced: int64(6 * regions), sum: int64(6 * regions * 7), squares: int64(6 * regions * 49), shortest: 7, longest: 7}
+	if c.regions != want {
+		t.Errorf("regions %+v, want %+v", c.regions, want)
+	}
+	if got := c.agents[0].context.prunes; got != regions-1 {
+		t.Errorf("%d prunes, want %d", got, regions-1)
+	}
+	if first := c.first[0]; first.Cell() != testRoom.Start() || first.Action() != darkroom.Left {
+		t.Errorf("the first episode begins with %v, action %d", first.Cell(), first.Action())
+	}
+}
+
+// TestRegionsEndWhereAgentsSay: the type head ends regions, sooner than force does.
+func TestRegionsEndWhereAgentsSay(t *testing.T) {
+	rules := contextRules{capacity: 2*10 + 3, compressed: true, longest: 10}
+	s := newScript(1, func(_ int, f []int32) (int, int) {
+		if f[kernel.FieldType] == kernel.TypeTransition && f[kernel.FieldX] == 4 {
+			return int(darkroom.Left), kernel.TypeEnd // at the right wall
+		}
+		return int(darkroom.Right), kernel.TypeTransition
+	})
+	c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(0, 0)}, 1, 50, &rules, s)
+	c.reset(1, 0)
+	if err := c.run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if c.regions.forced != 0 || c.regions.shortest != 2 || c.regions.longest != 4 {
+		t.Errorf("regions %+v", c.regions)
+	}
+}
+
+// TestThousandEpisodes: a long life takes no more memory than a short one.
+func TestThousandEpisodes(t *testing.T) {
+	for _, rules := range []contextRules{{capacity: 2*9 + 3, compressed: true, longest: 9}, {capacity: 15, keep: 9}} {
+		t.Run(fmt.Sprint(rules.compressed), func(t *testing.T) {
+			s := newScript(4, func(r int, f []int32) (int, int) {
+				if at := int(f[kernel.FieldPosition]); at >= rules.capacity {
+					t.Fatalf("position %d of %d", at, rules.capacity)
+				}
+				return (r + int(max(0, f[kernel.FieldX]))) % darkroom.NumActions, int(max(0, f[kernel.FieldY])) % kernel.TokenTypes
+			})
+			c := newEvalBatch(testRoom, []darkroom.Goal{1, 2}, 2, 1000, &rules, s)
+			allocs := testing.AllocsPerRun(1, func() {
+				c.reset(7, 1)
+				for c.live > 0 {
+					if err := c.turn(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if allocs != 0 {
+				t.Errorf("%v allocations in 1,000 episodes", allocs)
+			}
+			if p := c.agents[3].context.prunes; p < 500 {
+				t.Errorf("only %d prunes", p)
+			}
+		})
+	}
+}
+
+// TestAgentsAreIndependent: an agent does the same whoever else lives beside it.
+func TestAgentsAreIndependent(t *testing.T) {
+	rules := contextRules{capacity: 2*9 + 3, compressed: true, longest: 9}
+	policy := func(_ int, f []int32) (int, int) {
+		return int(max(0, f[kernel.FieldX])) % darkroom.NumActions, int(max(0, f[kernel.FieldY])) % kernel.TokenTypes
+	}
+	lives := func(agents int) []int32 {
+		c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(1, 2)}, agents, 20, &rules, newScript(agents, policy))
+		c.reset(5, 1)
+		if err := c.run(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		return c.returns[:3*20]
+	}
+	few, many := lives(3), lives(11)
+	if diff := cmp.Diff(few, many); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(few[:20], few[20:40]) {
+		t.Error("two agents drew the same")
+	}
+}
+
+func TestCrewStops(t *testing.T) {
+	rules := contextRules{capacity: 8, keep: 2}
+	s := newScript(1, func(int, []int32) (int, int) { return 0, 0 })
+	c := newEvalBatch(testRoom, []darkroom.Goal{0}, 1, 5, &rules, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.reset(1, 0)
+	err := c.run(ctx, func(done, of int) {
+		if of != 30 {
+			t.Errorf("a life of %d steps", of)
+		}
+		if done == 3 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || c.agents[0].steps != 3 {
+		t.Errorf("%v after %d steps", err, c.agents[0].steps)
+	}
+	s.fail = s.turns + 2
+	if err := c.run(t.Context(), nil); !errors.Is(err, errScript) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestChoose compares frequencies with the softmax.
+func TestChoose(t *testing.T) {
+	logits := []float32{0.5, -1, 2, 2, -30}
+	if k := choose(logits, 0, 0xffffffff); k != 2 {
+		t.Errorf("greedy takes %d", k)
+	}
+	for _, temperature := range []float64{1, 0.3, 4} {
+		var want [5]float64
+		sum := 0.0
+		for k, v := range logits {
+			want[k] = math.Exp(float64(v) / temperature)
+			sum += want[k]
+		}
+		const n = 1 << 16
+		var got [5]float64
+		for i := range uint64(n) {
+			got[choose(logits, temperature, rng.At(9, i, 0, rng.Agent)[0])]++
+		}
+		for k := range got {
+			p := want[k] / sum
+			if d := math.Abs(got[k]/n - p); d > 5*math.Sqrt(p*(1-p)/n)+1e-9 {
+				t.Errorf("temperature %g: class %d came up %.4f of the time, its probability is %.4f", temperature, k, got[k]/n, p)
+			}
+		}
+	}
+	for _, word := range []uint32{0, 1 << 31, 0xffffffff} {
+		if k := choose([]float32{float32(math.Inf(-1)), 3}, 1, word); k != 1 {
+			t.Errorf("an impossible class was drawn by %x", word)
+		}
+	}
+}
+
+func TestTheMedianAgentIsShown(t *testing.T) {
+	goals := []darkroom.Goal{testRoom.Start(), darkroom.At(0, 0), darkroom.At(0, 0)}
+	c := &evalBatch{room: testRoom, agents: make([]agent, len(goals))}
+	for i, g := range goals {
+		c.agents[i].goal = g
+	}
+	far := testRoom.Optimal(goals[1])
+	// By return agent 0 would be first; by its share of what its goal offers it is last.
+	if got := c.median([]float64{0.5 * far, 0.9 * far, far}); got != 1 {
+		t.Errorf("agent %d is taken for the median, want 1", got)
+	}
+	c.first = make([]darkroom.Step, len(goals)*testRoom.Horizon)
+	for i := range c.first {
+		c.first[i] = darkroom.MakeStep(testRoom.Start(), darkroom.Stay, uint8(i/testRoom.Horizon%2))
+	}
+	if e := c.episode(c.first, 1); e.Goal != goals[1] || e.Return != testRoom.Horizon {
+		t.Errorf("episode of agent 1: goal %v, return %d", e.Goal, e.Return)
+	}
+}

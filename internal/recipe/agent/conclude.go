@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"haul/internal/kernel"
+	"haul/internal/report"
+	"haul/internal/run"
+)
+
+// Conclude tests, evaluates and reports, each at its own interval and at the end.
+func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, error) {
+	i, c := t.Progress.Updates, t.cfg
+	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
+	var err error
+	if due(c.EvalInterval) {
+		if t.lastTest, err = t.judge(); err != nil {
+			return nil, err
+		}
+	}
+	if due(c.GenInterval) {
+		if t.lastEval, err = t.evaluate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out := &run.Outcome{Save: due(c.CkptInterval)}
+	tell := func(kind string, row any) {
+		out.Records = append(out.Records, report.Record{Kind: kind, At: i, Row: row})
+	}
+	if due(c.SummaryInterval) && s.Updates > 0 {
+		out.Taken = true
+		tell("train", t.report(s))
+	}
+	if t.lastTest != nil {
+		t.lastTest.Best = t.Progress.Better(t.lastTest.LossAction)
+		tell("test", t.lastTest)
+	}
+	if t.lastEval != nil {
+		tell("in_context", t.lastEval)
+	}
+	return out, nil
+}
+
+// judge takes the loss on the held-out rows.
+func (t *trainer) judge() (*Test, error) {
+	began, i := time.Now(), t.Progress.Updates
+	if err := t.test.Run(); err != nil {
+		return nil, fmt.Errorf("test after iteration %d: %w", i, err)
+	}
+	m, err := t.test.TakeMetrics()
+	if err != nil {
+		return nil, err
+	}
+	row := &Test{Iteration: i, Seconds: time.Since(began).Seconds()}
+	row.LossAction, row.AccAction = headMeans(m.Heads[0])
+	row.LossTokenType, row.AccTokenType = headMeans(m.Heads[1])
+	return row, nil
+}
+
+// evaluate lets agents with the present weights live.
+func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
+	e, err := t.eval.run(ctx)
+	if err == nil {
+		e.Iteration = t.Progress.Updates
+	}
+	return e, err
+}
+
+// headMeans are a classifier's loss and hits per label; 0 where nothing was labelled.
+func headMeans(h kernel.HeadSums) (loss, acc float64) {
+	if h.Labels == 0 {
+		return 0, 0
+	}
+	return h.Loss / float64(h.Labels), float64(h.Hits) / float64(h.Labels)
+}
+
+// report is what the iterations since the last one came to.
+func (t *trainer) report(s *run.Stretch) *Report {
+	c, i := t.cfg, t.Progress.Updates
+	n, parts := float64(s.Updates), float64(c.GradientAccumulationSteps)
+	rows := n * parts * float64(c.TrainBatchSize)
+	r := &Report{Iteration: i, Iterations: c.TrainTimesteps, Since: s.Updates, Seconds: s.Seconds, LR: learningRate(c, i), Asked: s.Asked,
+		GradNorm: s.Sums.GradNorm / n / parts, PerSecond: n / s.Seconds, TokensPerSecond: rows * float64(t.dataset.trainSpec.Tokens) / s.Seconds,
+		FLOPsPerSecond: rows * float64(t.perRow) / s.Seconds, SecondsLeft: s.Seconds / n * float64(c.TrainTimesteps-i),
+		WaitShare: s.Waited / s.Seconds, BusyShare: s.Busy(t.step, s.Updates*c.GradientAccumulationSteps), Memory: t.Memory()}
+	r.LossAction, r.AccAction = headMeans(s.Sums.Heads[0])
+	r.LossTokenType, r.AccTokenType = headMeans(s.Sums.Heads[1])
+	return r
+}
+
+// Finish is how the run ended; what was not judged in this process is judged again.
+func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
+	at := t.Progress
+	sum := &Summary{Iterations: at.Updates, Sequences: uint64(at.Updates) * uint64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps), Seconds: at.Elapsed,
+		BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
+	if at.Best != nil {
+		sum.BestLoss = *at.Best
+	}
+	var err error
+	if t.lastTest == nil {
+		if t.lastTest, err = t.judge(); err != nil {
+			return nil, err
+		}
+	}
+	if t.lastEval == nil {
+		if t.lastEval, err = t.evaluate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	sum.Test, sum.Evaluation = *t.lastTest, t.lastEval
+	return t.view.ending(sum), nil
+}

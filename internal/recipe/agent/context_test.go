@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+)
+
+// read feeds a context to its end and returns what was read: < and > for markers, else the x of a transition.
+func read(t testing.TB, c *agentContext) string {
+	t.Helper()
+	var out strings.Builder
+	fields := make([]int32, kernel.TokenFields)
+	for {
+		at, acting := c.next(fields)
+		if fields[kernel.FieldPosition] != at {
+			t.Fatalf("position %d at place %d", fields[kernel.FieldPosition], at)
+		}
+		switch fields[kernel.FieldType] {
+		case kernel.TypeStart:
+			out.WriteByte('<')
+		case kernel.TypeEnd:
+			out.WriteByte('>')
+		default:
+			out.WriteByte('a' - 1 + byte(fields[kernel.FieldX]))
+		}
+		if acting {
+			return out.String()
+		}
+	}
+}
+
+func observed(x int) token { return token{x: int32(x), kind: kernel.TypeTransition} }
+
+// TestPruning follows contexts token by token: what is read before each action.
+func TestPruning(t *testing.T) {
+	compressed := contextRules{capacity: 2*3 + 3, compressed: true, longest: 3}
+	for _, c := range []struct {
+		name   string
+		rules  contextRules
+		ends   string // transitions after which the region ends
+		steps  int
+		want   []string
+		prunes int
+	}{
+		{"one region", compressed, "", 3, []string{"<a", "b", "c"}, 0},
+		{"second region", compressed, "b", 4, []string{"<a", "b", "><c", "d"}, 0},
+		{"older region goes", compressed, "bd", 6, []string{"<a", "b", "><c", "d", "<cd><e", "f"}, 1},
+		{"short regions", compressed, "abc", 4, []string{"<a", "><b", "<b><c", "<c><d"}, 2},
+		{"plain", contextRules{capacity: 4, keep: 2}, "", 7, []string{"a", "b", "c", "d", "cde", "f", "efg"}, 2},
+		{"plain, all goes", contextRules{capacity: 2, keep: 0}, "", 5, []string{"a", "b", "c", "d", "e"}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newAgentContext(&c.rules)
+			var got []string
+			for i := 1; i <= c.steps; i++ {
+				x.observe(observed(i))
+				got = append(got, read(t, &x))
+				if strings.ContainsRune(c.ends, rune('a'-1+i)) {
+					x.end()
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("read: %s", diff)
+			}
+			if x.prunes != c.prunes {
+				t.Errorf("%d prunes, want %d", x.prunes, c.prunes)
+			}
+			x.reset()
+			x.observe(observed(1))
+			if got := read(t, &x); got != c.want[0] {
+				t.Errorf("after a reset %q is read first, want %q", got, c.want[0])
+			}
+		})
+	}
+}
+
+// TestContextsStayWithinTheirRules: whatever an agent does, its context is a training sequence's beginning and never outgrows its buffer.
+func TestContextsStayWithinTheirRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &config.AD{UseCompressedContext: rapid.Bool().Draw(t, "compressed"), CompressInterval: rapid.IntRange(1, 6).Draw(t, "longest")}
+		c.NTransit = c.Tokens()
+		if !c.UseCompressedContext {
+			c.NTransit = rapid.IntRange(1, 12).Draw(t, "n_transit")
+		}
+		rules, err := newContextRules(c, rapid.IntRange(1, 5).Draw(t, "horizon"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newAgentContext(&rules)
+		buffer := &x.tokens[:1][0]
+		fields := make([]int32, kernel.TokenFields)
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			x.observe(observed(i))
+			for acting := false; !acting; {
+				_, acting = x.next(fields)
+			}
+			if fields[kernel.FieldX] != int32(i) || fields[kernel.FieldPosition] >= int32(c.NTransit) || fields[kernel.FieldType] != kernel.TypeTransition {
+				t.Fatalf("step %d acts on %v", i, fields)
+			}
+			if starts := checkShape(t, &x); starts > 2 {
+				t.Fatalf("%d regions in one context", starts)
+			}
+			if rules.compressed && (x.region() == rules.longest || rapid.Bool().Draw(t, "end")) {
+				x.end()
+			}
+		}
+		if buffer != &x.tokens[:1][0] || cap(x.tokens) != rules.capacity {
+			t.Fatal("the buffer has moved")
+		}
+	})
+}
+
+// checkShape wants markers in turn and transitions without a gap, and returns the number of regions.
+func checkShape(t *rapid.T, x *agentContext) (starts int) {
+	open := !x.rules.compressed
+	last := int32(-1)
+	for i, k := range x.tokens {
+		switch k.kind {
+		case kernel.TypeStart:
+			if open {
+				t.Fatalf("token %d opens a region in a region", i)
+			}
+			open = true
+			starts++
+		case kernel.TypeEnd:
+			if !open || x.tokens[i-1].kind != kernel.TypeTransition {
+				t.Fatalf("token %d ends nothing", i)
+			}
+			open = false
+		default:
+			if !open || last >= 0 && k.x != last+1 {
+				t.Fatalf("transition %d follows %d", k.x, last)
+			}
+			last = k.x
+		}
+	}
+	return starts
+}
+
+func TestContextLongerThanThePositions(t *testing.T) {
+	c := &config.AD{UseCompressedContext: true, CompressInterval: 80, NTransit: 163}
+	if _, err := newContextRules(c, 20); err == nil || !strings.Contains(err.Error(), "164 tokens is longer than the position table: raise n_transit from 163") {
+		t.Errorf("got %v", err)
+	}
+	c.NTransit = 164
+	if _, err := newContextRules(c, 20); err != nil {
+		t.Error(err)
+	}
+}

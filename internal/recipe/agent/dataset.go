@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/loader"
+	"haul/internal/rng"
+	"haul/internal/run"
+)
+
+// dataset are the parts of the learning histories that a run reads: those of the goals to learn from and, apart from them, of the goals
+// held out. The words are as kernel.RegionSpec reads them.
+type dataset struct {
+	room        darkroom.Room
+	train, test []int32
+	trainSpec   kernel.RegionSpec
+	testSpec    kernel.RegionSpec
+	learned     []darkroom.Goal // those to learn from
+	checksum    string          // of every word that is read, train-test
+}
+
+// newDataset takes what the settings ask for out of an open file.
+func newDataset(h *darkroom.History, c *config.AD) (*dataset, error) {
+	if err := Check(h, c); err != nil {
+		return nil, err
+	}
+	train, test := h.Split()
+	l := &dataset{room: h.Room}
+	for _, g := range train {
+		l.learned = append(l.learned, h.Goals[g])
+	}
+	var err error
+	if l.train, err = h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
+		return nil, err
+	}
+	if l.test, err = h.Pack(test, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
+		return nil, err
+	}
+	l.checksum = fmt.Sprintf("%08x-%08x", checksumOf(l.train), checksumOf(l.test))
+	return l, l.specify(c)
+}
+
+// Check says in one line why a run with these settings and histories cannot start.
+func Check(h *darkroom.History, c *config.AD) error {
+	if h == nil {
+		return errors.New("no learning histories: make them with `haul data darkroom`")
+	}
+	switch {
+	case c.TrainNStream > h.Streams:
+		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, h.Streams)
+	case c.TrainSourceTimesteps > h.Steps:
+		return fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, h.Steps)
+	}
+	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
+		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
+	}
+	if c.NumWarmupSteps > c.TrainTimesteps {
+		return fmt.Errorf("num_warmup_steps %d is over the %d iterations of the run, which would end before its warm-up: lower it", c.NumWarmupSteps, c.TrainTimesteps)
+	}
+	return checkTokens(c)
+}
+
+// specify says how sequences are drawn from the words.
+func (l *dataset) specify(c *config.AD) error {
+	l.trainSpec = kernel.RegionSpec{Streams: len(l.train) / c.TrainSourceTimesteps, Steps: c.TrainSourceTimesteps, Horizon: l.room.Horizon, Tokens: c.Tokens(),
+		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}
+	l.testSpec = l.trainSpec
+	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/c.TrainSourceTimesteps, rng.TestRegions
+	return l.trainSpec.Check()
+}
+
+// testRows makes the rows of the test, which are the same every time.
+func (l *dataset) testRows(rows int) *kernel.Slab {
+	t, s := l.testSpec.Tokens, loader.NewSlabs(&l.testSpec, rows, 1)[0]
+	for r := range rows {
+		l.testSpec.Row(s.Ints[0][r*t*kernel.TokenFields:][:t*kernel.TokenFields], s.Ints[1][r*t*2:][:t*2], s.Ints[2][r*t:][:t], l.test, uint64(r))
+	}
+	return s
+}
+
+// checksumOf is a CRC-32C over words, little endian.
+func checksumOf(words []int32) uint32 {
+	table, sum := crc32.MakeTable(crc32.Castagnoli), uint32(0)
+	buf := make([]byte, 0, 1<<16)
+	for chunk := range slices.Chunk(words, cap(buf)/4) {
+		buf = buf[:0]
+		for _, w := range chunk {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(w))
+		}
+		sum = crc32.Update(sum, table, buf)
+	}
+	return sum
+}
+
+// randomDataset are histories of agents that walk at random: for timing steps where no file is at hand.
+func randomDataset(c *config.AD) (*dataset, error) {
+	l := &dataset{room: darkroom.Room{Size: 9, Horizon: 20}}
+	steps, all := c.TrainSourceTimesteps, l.room.Goals()
+	if err := run.FitsHost("train_n_stream", "the host", "standing in for learning histories", c.TrainNStream, 4*int64(c.TrainNStream)*int64(steps)); err != nil {
+		return nil, err
+	}
+	l.train = make([]int32, c.TrainNStream*steps)
+	for s := range c.TrainNStream {
+		cell, goal := l.room.Start(), all[s%len(all)]
+		for t := range steps {
+			action := uint8(rng.Below(rng.At(c.Seed, uint64(s), uint32(t), rng.Learner)[0], darkroom.NumActions))
+			next := l.room.Move(cell, action)
+			reward := uint8(0)
+			if next == goal {
+				reward = 1
+			}
+			l.train[s*steps+t] = darkroom.MakeStep(cell, action, reward).Word()
+			if cell = next; (t+1)%l.room.Horizon == 0 {
+				cell = l.room.Start()
+			}
+		}
+	}
+	l.test = l.train
+	if err := checkTokens(c); err != nil {
+		return nil, err
+	}
+	return l, l.specify(c)
+}

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// EvalOptions say on which goals agents are put and for how long.
+type EvalOptions struct {
+	History     *darkroom.History // whose goals, split and learners' curves are taken
+	Goals       []int             // indices into the history's goals; nil: those held out
+	Agents      int               // on each goal; 0: eval_agents
+	Episodes    int               // 0: eval_episodes
+	Temperature *float64          // nil: eval_temperature; 0: the most likely action
+	Seed        *uint64           // nil: seed
+	Progress    func(done, of int)
+}
+
+// Evaluation is how agents fared in context.
+type Evaluation struct {
+	Iteration int     `json:"iteration" csv:"iteration"`                                // updates behind the weights
+	First     float64 `json:"first" csv:"first_episode" tb:"test/return_first_episode"` // mean return of the first episode
+	Last      float64 `json:"last" csv:"last_ten_episodes" tb:"test/return_last_ten"`   // mean over the last ten episodes, or all where there are fewer
+	LastSE    float64 `json:"last_se" csv:"last_ten_se"`
+	Optimal   float64 `json:"optimal" csv:"optimal"`                                              // mean over the goals
+	Share     float64 `json:"share_of_optimum" csv:"share_of_optimum" tb:"test/share_of_optimum"` // Last/Optimal
+	ShareSE   float64 `json:"share_of_optimum_se" csv:"share_of_optimum_se"`
+	Episodes  int     `json:"episodes" csv:"episodes"`
+	Prunes    int64   `json:"prunes" csv:"prunes"`
+	Regions   Regions `json:"regions"`
+	Seconds   float64 `json:"seconds" csv:"seconds"`
+
+	Agents      int     `json:"agents_per_goal"`
+	Size        int     `json:"size"` // of the room
+	Horizon     int     `json:"horizon"`
+	Temperature float64 `json:"temperature"`
+	Seed        uint64  `json:"seed"`
+
+	Goals   []GoalResult `json:"goals"`
+	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
+	Return  []float64    `json:"return"`   // by episode: mean over all agents
+	SE      []float64    `json:"return_se"`
+	// Source is the learners' mean return by episode on the same goals, as long as the histories are.
+	Source  []float64 `json:"source"`
+	Context int       `json:"context_tokens"` // that a context may hold
+
+	Runs           int64   `json:"runs"` // of the network, over all agents at once
+	Tokens         int64   `json:"tokens"`
+	StepsPerSecond float64 `json:"steps_per_second"` // of all environments
+	Memory         int64   `json:"memory_bytes"`
+
+	// FirstEpisode and LastEpisode are those of one agent: the median one by its share of the optimum in the end.
+	FirstEpisode Episode `json:"first_episode"`
+	LastEpisode  Episode `json:"last_episode"`
+}
+
+// GoalResult is one goal's part.
+type GoalResult struct {
+	Goal    darkroom.Goal `json:"goal"`
+	Optimal float64       `json:"optimal"`
+	Return  []float64     `json:"return"` // by episode: mean over its agents
+	SE      []float64     `json:"return_se"`
+	Source  []float64     `json:"source"` // its learner's curve
+	Last    float64       `json:"last"`
+	Share   float64       `json:"share_of_optimum"`
+}
+
+// Regions are the lengths of regions that ended, in transitions.
+type Regions struct {
+	Ended    int64   `json:"ended"`
+	Forced   int64   `json:"forced"` // at compress_interval, whatever the agent said
+	Mean     float64 `json:"mean_length" csv:"mean_region"`
+	SD       float64 `json:"sd_length"`
+	Shortest int     `json:"shortest"`
+	Longest  int     `json:"longest"`
+}
+
+// Episode is one walk: the cells before each action, the actions and their rewards.
+type Episode struct {
+	Goal   darkroom.Goal   `json:"goal"`
+	Steps  []darkroom.Step `json:"-"`
+	Return int             `json:"return"`
+}
+
+// lastEpisodes are those that a result is stated over.
+const lastEpisodes = 10
+
+// evaluator is a compiled evaluation, to be run again whenever the weights have changed.
+type evaluator struct {
+	o           EvalOptions
+	goals       []int
+	heldOut     bool
+	agents      int
+	seed        uint64
+	temperature float64
+	net         *network
+	batch       *evalBatch
+}
+
+func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, learned []darkroom.Goal, o EvalOptions) (*evaluator, error) {
+	if o.History == nil {
+		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
+	}
+	if err := o.History.Matches(room.Size, room.Horizon); err != nil {
+		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
+	}
+	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
+	if e.goals == nil {
+		_, e.goals = o.History.Split()
+	}
+	if e.agents == 0 {
+		e.agents = c.EvalAgents
+	}
+	if o.Episodes == 0 {
+		o.Episodes = c.EvalEpisodes
+	}
+	if o.Seed != nil {
+		e.seed = *o.Seed
+	}
+	if o.Temperature != nil {
+		e.temperature = *o.Temperature
+	}
+	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(e.temperature >= 0) {
+		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
+			len(e.goals), e.agents, o.Episodes, e.temperature)
+	}
+	goals := make([]darkroom.Goal, len(e.goals))
+	for i, g := range e.goals {
+		if g < 0 || g >= len(o.History.Goals) {
+			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(o.History.Goals))
+		}
+		goals[i] = o.History.Goals[g]
+		if slices.Contains(learned, goals[i]) {
+			e.heldOut = false
+		}
+	}
+	if o.Goals == nil && !e.heldOut {
+		return nil, errors.New("evaluate in context: these histories hold out goals that the agent has learned from: give it those that it was trained with, or ask for all goals")
+	}
+	rules, err := newContextRules(c, room.Horizon)
+	if err != nil {
+		return nil, err
+	}
+	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes) // bytes; what was asked for may be past any int
+	if err := run.FitsHost("eval_episodes", "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
+		return nil, err
+	}
+	if e.net, err = newNetwork(dev, m, store, len(goals), e.agents, rules.capacity); err != nil {
+		return nil, err
+	}
+	e.batch = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, e.net)
+	return e, nil
+}
+
+func (e *evaluator) close() error { return e.net.runner.Close() }
+
+// run lets the agents live from their beginning.
+func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
+	began := time.Now()
+	e.batch.reset(e.seed, e.temperature)
+	if err := e.batch.run(ctx, e.o.Progress); err != nil {
+		return nil, err
+	}
+	out := e.batch.results(e.o.History, e.goals, e.agents)
+	out.HeldOut = e.heldOut
+	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
+	out.Seconds = time.Since(began).Seconds()
+	out.StepsPerSecond = float64(len(e.batch.agents)*e.batch.life()) / out.Seconds
+	return out, nil
+}
+
+// results sums up what the agents did. Standard errors are over agents, each a sample of its own.
+func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluation {
+	out := &Evaluation{Agents: each, Episodes: c.episodes, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
+	out.Return, out.SE = c.curve(0, len(c.agents))
+	last := min(lastEpisodes, c.episodes)
+	ends := make([]float64, len(c.agents))
+	for g, index := range goals {
+		goal := GoalResult{Goal: h.Goals[index], Optimal: c.room.Optimal(h.Goals[index]), Source: h.Curve(index)}
+		goal.Return, goal.SE = c.curve(g*each, each)
+		goal.Last, _ = stats.MeanSE(goal.Return[c.episodes-last:])
+		goal.Share = stats.ShareOf(goal.Last, goal.Optimal)
+		out.Goals = append(out.Goals, goal)
+		out.Optimal += goal.Optimal / float64(len(goals))
+		if out.Source == nil {
+			out.Source = make([]float64, len(goal.Source))
+		}
+		for i, v := range goal.Source {
+			out.Source[i] += v / float64(len(goals))
+		}
+		for i := g * each; i < (g+1)*each; i++ {
+			sum := int32(0)
+			for _, v := range c.returns[(i+1)*c.episodes-last : (i+1)*c.episodes] {
+				sum += v
+			}
+			ends[i] = float64(sum) / float64(last)
+		}
+	}
+	out.First = out.Return[0]
+	out.Last, out.LastSE = stats.MeanSE(ends)
+	out.Share, out.ShareSE = stats.ShareOf(out.Last, out.Optimal), stats.ShareOf(out.LastSE, out.Optimal)
+	for i := range c.agents {
+		out.Prunes += int64(c.agents[i].context.prunes)
+	}
+	out.Context = c.agents[0].context.rules.capacity
+	if s := &c.regions; s.count > 0 {
+		mean := float64(s.sum) / float64(s.count)
+		out.Regions = Regions{Ended: s.count, Forced: s.forced, Mean: mean, SD: math.Sqrt(max(0, float64(s.squares)/float64(s.count)-mean*mean)),
+			Shortest: s.shortest, Longest: s.longest}
+	}
+	typical := c.median(ends)
+	out.FirstEpisode, out.LastEpisode = c.episode(c.first, typical), c.episode(c.last, typical)
+	return out
+}
+
+// curve is the mean return by episode over n agents from agent `first` on.
+func (c *evalBatch) curve(first, n int) (mean, se []float64) {
+	mean, se = make([]float64, c.episodes), make([]float64, c.episodes)
+	at := make([]float64, n)
+	for e := range mean {
+		for i := range at {
+			at[i] = float64(c.returns[(first+i)*c.episodes+e])
+		}
+		mean[e], se[e] = stats.MeanSE(at)
+	}
+	return mean, se
+}
+
+// median is the agent in the middle by its share of the optimum, given what each earned in the end.
+func (c *evalBatch) median(ends []float64) int {
+	order := make([]int, len(ends))
+	share := make([]float64, len(ends))
+	for i := range order {
+		order[i], share[i] = i, stats.ShareOf(ends[i], c.room.Optimal(c.agents[i].goal))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share[a], share[b]) })
+	return order[len(order)/2]
+}
+
+// episode is agent i's of those that were kept.
+func (c *evalBatch) episode(kept []darkroom.Step, i int) Episode {
+	h := c.room.Horizon
+	out := Episode{Goal: c.agents[i].goal, Steps: append([]darkroom.Step(nil), kept[i*h:][:h]...)}
+	for _, s := range out.Steps {
+		out.Return += int(s.Reward())
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/kernel"
+	"haul/internal/loader"
+	"haul/internal/run"
+)
+
+// feed drives a program whose rows come from the host. One batch is on its way to the device while the one before it is given back. All
+// of it belongs to the goroutine that drives the device.
+type feed struct {
+	feeder kernel.Feeder
+	source *loader.Loader
+	held   *kernel.Slab // fed, and not known to be read
+}
+
+// newFeed reserves slabs and starts filling them with the rows from index `first` on.
+func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahead int) (*feed, error) {
+	feeder, ok := r.(kernel.Feeder)
+	if !ok {
+		return nil, errors.New("this device takes no rows from the host: use --data device")
+	}
+	slabs := ahead + 2 // beside those ahead: one on its way, one that the device reads
+	if err := run.FitsHost(keyBatch, "the host", fmt.Sprintf("making rows %d batches ahead", ahead), p.plan.Batch(), int64(slabs)*slabBytes(p)); err != nil {
+		return nil, err
+	}
+	reserved, err := feeder.NewSlabs(p.fed(), slabs)
+	if err != nil {
+		return nil, err
+	}
+	source, err := loader.New(loader.Options{Spec: l.trainSpec, History: l.train, Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead, From: first})
+	if err != nil {
+		return nil, err
+	}
+	return &feed{feeder: feeder, source: source}, nil
+}
+
+// slabBytes is what one batch of rows takes.
+func slabBytes(p *program) (n int64) {
+	for _, t := range p.fed() {
+		n += 4 * int64(t.Len()) * int64(p.plan.Program().Shards())
+	}
+	return n
+}
+
+// run feeds one step.
+func (f *feed) run(ctx context.Context) error {
+	s, err := f.source.Next(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.feeder.Feed(s); err != nil {
+		return err
+	}
+	if f.held != nil {
+		if err := f.feeder.Taken(f.held); err != nil {
+			return err
+		}
+		f.source.Return(f.held)
+	}
+	f.held = s
+	return nil
+}

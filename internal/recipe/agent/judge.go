@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/env/darkroom"
+	"haul/internal/report"
+	"haul/internal/run"
+)
+
+// judged is an evaluation as a command tells of it.
+type judged struct {
+	*Evaluation
+	path, device, name string
+}
+
+// judge lets copies of a checkpoint's agent learn goals in their contexts.
+func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
+	o := EvalOptions{Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
+	goals, t := e.Flags.String("goals"), e.Flags.Float("temperature")
+	switch {
+	case goals != "held-out" && goals != "train" && goals != "all":
+		return nil, run.Usagef("unknown --goals %q: use held-out, train or all", goals)
+	case e.Flags.Changed("episodes") && o.Episodes < 1:
+		return nil, run.Usagef("--episodes is %d: at least 1 is needed", o.Episodes)
+	case e.Flags.Changed("agents") && o.Agents < 1:
+		return nil, run.Usagef("--agents is %d: at least 1 is needed", o.Agents)
+	case !(t >= 0):
+		return nil, run.Usagef("--temperature is %g: it must not be below 0", t)
+	}
+	if e.Flags.Changed("temperature") {
+		o.Temperature = &t
+	}
+	if o.History, err = openHistory(e.Flags.String("history")); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.History.Close()) }()
+	o.Goals = chosen(goals, o.History)
+	dev, err := e.Device()
+	if err != nil {
+		return nil, err
+	}
+	a, err := Load(dev, e.Path)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.Evaluate(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
+}
+
+// chosen are the indices of the goals that are asked for; nil is those held out.
+func chosen(which string, h *darkroom.History) []int {
+	learned, held := h.Split()
+	switch which {
+	case "train":
+		return learned
+	case "all":
+		return append(learned, held...)
+	}
+	return nil
+}
+
+// Object is the evaluation itself.
+func (j *judged) Object() any { return j.Evaluation }
+
+// Pictures are the curve and, under the same name with -episodes, the walks.
+func (j *judged) Pictures() []run.Drawing {
+	return []run.Drawing{
+		{Draw: func(w io.Writer, f draw.Format) error { return j.drawReturns(w, f, j.name) }},
+		{Suffix: "-episodes", Draw: func(w io.Writer, f draw.Format) error { return j.drawEpisodes(w, f, j.name) }},
+	}
+}
+
+// Text prints an evaluation for a person: the curve by tens of the episodes, then every goal.
+func (j *judged) Text(w io.Writer, bold func(string) string) error {
+	e, b := j.Evaluation, new(strings.Builder)
+	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))
+	fmt.Fprintf(b, "%s\n%s\n\n", inUse(e), contexts(e))
+	fmt.Fprintf(b, "%-14s  %-9s  %-9s\n", "episodes", "agent", "learner")
+	const most = 10
+	step := (len(e.Return) + most - 1) / most
+	for at := 0; at < len(e.Return); at += step {
+		end := min(at+step, len(e.Return))
+		source := "–"
+		if len(e.Source) >= end {
+			source = fmt.Sprintf("%.2f", mean(e.Source[at:end]))
+		}
+		fmt.Fprintf(b, "%-14s  %-9.2f  %-9s\n", fmt.Sprintf("%d to %d", at+1, end), mean(e.Return[at:end]), source)
+	}
+	fmt.Fprintf(b, "\n%-14s  %-9s  %-9s  %s\n", "goal", "last", "optimum", "share")
+	for _, g := range e.Goals {
+		fmt.Fprintf(b, "%-14s  %-9.2f  %-9.2f  %.1f %%\n", g.Goal, g.Last, g.Optimal, 100*g.Share)
+	}
+	fmt.Fprintf(b, "\n%s steps of all agents a second, %s runs of the network, %s\n", report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}

@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/run"
+	"haul/internal/run/runtest"
+)
+
+// card is a device with memory of its own, which compiling takes from.
+type card struct {
+	kernel.Device
+	free int64
+}
+
+func (c *card) AvailableMemory() (int64, bool) { return c.free, true }
+
+func (c *card) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+	r, err := c.Device.Compile(p, sets)
+	if err == nil {
+		c.free -= r.Memory()
+	}
+	return r, err
+}
+
+// TestRunMayFillACard: what a run has taken of a card is not asked for a second time, and what it cannot have is refused before it is taken.
+func TestRunMayFillACard(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	e, _ := trained(t, tinyAD(t), openReference(), h, DataDevice)
+	filled := &card{openReference(), e.Info.Memory + 1024}
+	trained(t, tinyAD(t), filled, h, DataDevice)
+	if filled.free != 1024 {
+		t.Errorf("a run of %d bytes left %d of a card with 1024 more", e.Info.Memory, filled.free)
+	}
+	small := &card{openReference(), e.Info.Memory / 3}
+	o := options(tinyAD(t), small, h, DataDevice)
+	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
+	err := run.Run(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "is available on reference") {
+		t.Errorf("a third of the memory: %v", err)
+	}
+}
+
+// crowded is a card with little free, whatever is compiled.
+type crowded struct {
+	kernel.Device
+	free int64
+}
+
+func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
+
+// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the host where the device has no room for them.
+func TestHistoriesGoWhereTheyFit(t *testing.T) {
+	h, cfg := writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=3", "train_source_timesteps=120")
+	l, err := newDataset(h, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(cfg, l.room.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := run.LeastMemory(recordStep(openReference(), m, cfg, l, true).plan.Program())
+	for free, want := range map[int64]bool{need: false, need - 1: true} {
+		if e, _ := trained(t, cfg, crowded{openReference(), free}, h, DataAuto); viewOf(e).host != want {
+			t.Errorf("%d bytes free of %d needed: the histories are on the host: %v", free, need, !want)
+		}
+	}
+}
+
+// TestHostMemoryIsAskedFor: what the host could never hold is refused in one line before it is reserved.
+func TestHostMemoryIsAskedFor(t *testing.T) {
+	if _, known := run.AvailableMemory(); !known {
+		t.Skip("this system does not tell what memory is free")
+	}
+	h := writeHistory(t, tinyHistory)
+	a, _ := trainedAgent(t, openReference(), h)
+	for _, episodes := range []int{1 << 45, math.MaxInt} {
+		if _, err := a.Evaluate(t.Context(), EvalOptions{History: h, Episodes: episodes}); err == nil || !strings.Contains(err.Error(), "keeping the return of every episode needs") {
+			t.Errorf("%d episodes: %v", episodes, err)
+		}
+	}
+	if _, err := CompileStep(openReference(), tinyAD(t, "train_n_stream=1000000000", "train_source_timesteps=1000000000"), nil); err == nil || !strings.Contains(err.Error(), "standing in for learning histories needs") {
+		t.Errorf("a step of 10^18 transitions: %v", err)
+	}
+	cfg := tinyAD(t)
+	l, err := newDataset(h, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(cfg, l.room.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := openReference()
+	store, err := dev.NewStore(m.Layout(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, r, err := compileStep(dev, m, cfg, l, store, DataHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := newFeed(r, p, l, 0, 1, 1<<40); err == nil || !strings.Contains(err.Error(), "batches ahead needs") {
+		t.Errorf("a depth of 2^40: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+
+	"haul/internal/draw"
+	"haul/internal/env/darkroom"
+	"haul/internal/report"
+)
+
+// The pictures of a run folder.
+const (
+	curvesName    = "curves"
+	inContextName = "in_context"
+	episodesName  = "episodes"
+)
+
+func (v *view) Pictures() []report.Picture {
+	var out []report.Picture
+	if len(v.reports) > 0 {
+		out = append(out, report.Picture{Name: curvesName, Draw: v.drawCurves})
+	}
+	if e := v.used; e != nil {
+		out = append(out, report.Picture{Name: inContextName, Draw: func(w io.Writer, f draw.Format) error { return e.drawReturns(w, f, v.info.Config) }},
+			report.Picture{Name: episodesName, Draw: func(w io.Writer, f draw.Format) error { return e.drawEpisodes(w, f, v.info.Config) }})
+	}
+	return out
+}
+
+// drawCurves draws the action head's loss and accuracy over iterations.
+func (v *view) drawCurves(w io.Writer, f draw.Format) error {
+	var loss, acc, heldLoss, heldAcc draw.Curve
+	loss.Name, heldLoss.Name = "training, with dropout", "held-out goals"
+	acc.Name, heldAcc.Name = loss.Name, heldLoss.Name
+	for _, r := range v.reports {
+		loss.Add(float64(r.Iteration), r.LossAction)
+		acc.Add(float64(r.Iteration), 100*r.AccAction)
+	}
+	for _, t := range v.tests {
+		heldLoss.Add(float64(t.Iteration), t.LossAction)
+		heldAcc.Add(float64(t.Iteration), 100*t.AccAction)
+	}
+	subtitle := fmt.Sprintf("%s tokens per row · batch %s · %s parameters · %s", report.Thousands(int64(v.dataset.trainSpec.Tokens)), report.Thousands(int64(v.cfg.TrainBatchSize)), report.Thousands(int64(v.info.Parameters)), v.info.Device)
+	return draw.Panels(w, f, v.info.Config, subtitle,
+		draw.Panel{Title: "Loss of the next action", X: "iteration", Curves: []draw.Curve{loss, heldLoss}},
+		draw.Panel{Title: "Actions predicted, %", X: "iteration", Curves: []draw.Curve{acc, heldAcc}})
+}
+
+// drawReturns draws the return of each episode in context beside the source learners' and the optimum.
+func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error {
+	var agent, source draw.Curve
+	agent.Name, source.Name = "agent, in its context", "source learner, by gradient"
+	for i, v := range e.Return {
+		agent.Add(float64(i+1), v)
+	}
+	for i, v := range e.Source[:min(len(e.Source), len(e.Return))] {
+		source.Add(float64(i+1), v)
+	}
+	title := fmt.Sprintf("%s · %.1f %% of the optimum in its last %d episodes", name, 100*e.Share, min(10, e.Episodes))
+	goals := "goals"
+	if e.HeldOut {
+		goals = "held-out goals"
+	}
+	subtitle := fmt.Sprintf("%d %s · %d agents on each · %s iterations · temperature %g", len(e.Goals), goals, e.Agents, report.Thousands(int64(e.Iteration)), e.Temperature)
+	return draw.Panels(w, f, title, subtitle, draw.Panel{Title: "Return of an episode", X: "episode in context", Curves: []draw.Curve{source, agent},
+		Level: e.Optimal, LevelName: "optimum", FromZero: true})
+}
+
+// drawEpisodes draws an agent's first and last walk side by side.
+func (e *Evaluation) drawEpisodes(w io.Writer, f draw.Format, name string) error {
+	room := darkroom.Room{Size: e.Size, Horizon: e.Horizon}
+	walk := func(caption string, x Episode) draw.Walk {
+		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d of %g", caption, x.Return, room.Optimal(x.Goal)), GoalX: x.Goal.X(), GoalY: x.Goal.Y()}
+		add := func(c darkroom.Cell) { out.Cells = append(out.Cells, [2]int{c.X(), c.Y()}) }
+		for i, s := range x.Steps {
+			add(s.Cell())
+			if i == len(x.Steps)-1 {
+				add(room.Move(s.Cell(), s.Action()))
+			}
+		}
+		return out
+	}
+	return draw.Rooms(w, f, name, e.Size, walk("first episode", e.FirstEpisode), walk(fmt.Sprintf("episode %d", e.Episodes), e.LastEpisode))
+}

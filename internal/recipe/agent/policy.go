@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/run"
+)
+
+// Agent is a trained in-context agent on a device.
+type Agent struct {
+	Config    *config.AD // what it was trained with
+	Room      darkroom.Room
+	Iteration int // updates done
+	learned   []darkroom.Goal
+	dev       kernel.Device
+	model     *model.AD
+	store     kernel.Store
+}
+
+// Load reads a checkpoint's agent onto a device.
+func Load(dev kernel.Device, path string) (*Agent, error) {
+	ck, err := run.Load(path, Name)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, dev: dev}
+	var at state
+	if err := ck.State(&at); err != nil {
+		return nil, err
+	}
+	if err := at.Room.Check(); err != nil {
+		return nil, fmt.Errorf("load checkpoint %s: its state is broken: %w", path, err)
+	}
+	a.Room, a.learned = at.Room, at.Learned
+	if a.model, err = newModel(a.Config, a.Room.Size); err != nil {
+		return nil, err
+	}
+	weights, err := ck.Weights(a.model.Layout(), "")
+	if err != nil {
+		return nil, err
+	}
+	if err := run.Fits(keyBatch, dev, "the agent", 0, 4*int64(len(weights))); err != nil {
+		return nil, err
+	}
+	if a.store, err = dev.NewStore(a.model.Layout(), false); err != nil {
+		return nil, err
+	}
+	return a, a.store.WriteWeights(weights)
+}
+
+// Parameters is the number of learned numbers.
+func (a *Agent) Parameters() int { return a.model.Layout().Count() }
+
+// Evaluate lets copies of the agent learn goals in their contexts.
+func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	e, err := newEvaluator(a.dev, a.Config, a.model, a.store, a.Room, a.learned, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.run(ctx)
+	if err == nil {
+		out.Iteration = a.Iteration
+	}
+	return out, errors.Join(err, e.close())
+}
+
+// network is a forwarder on a device: the model over one token a row, the past in caches.
+type network struct {
+	runner            kernel.Runner
+	index, at, logits *kernel.Tensor
+	hostIndex, hostAt []int32
+	hostLogits        []float32
+	// The same slices as the runner takes them: putting one into an interface anew would allocate at every token.
+	boxIndex, boxAt, boxLogits any
+}
+
+// stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token, and a past that is read but not computed.
+const stepNodes = 4
+
+// newNetwork compiles the model for agents on so many goals, `agents` on each, with contexts of that capacity.
+func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agents, capacity int) (*network, error) {
+	rows := goals * agents
+	p := plan.New("act", dev, rows, stepNodes, m.Layout())
+	n := &network{index: p.RowInts("index", p.B(), 1, kernel.TokenFields), at: p.RowInts("at", p.B(), 1)}
+	n.logits = m.Step(p, n.index, n.at, capacity)
+	n.logits.Space = kernel.Batch // the host reads them
+	if err := run.Fits("eval_agents", dev, "an evaluation in context", agents, run.LeastMemory(p.Program())); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.runner, err = p.Compile(dev, store); err != nil {
+		return nil, err
+	}
+	width := n.logits.Cols()
+	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*kernel.TokenFields), make([]int32, rows), make([]float32, rows*width)
+	n.boxIndex, n.boxAt, n.boxLogits = n.hostIndex, n.hostAt, n.hostLogits
+	return n, nil
+}
+
+func (n *network) buffers() (index, at []int32, logits []float32) {
+	return n.hostIndex, n.hostAt, n.hostLogits
+}
+
+func (n *network) forward() error {
+	if err := n.runner.WriteBatch(n.index, n.boxIndex); err != nil {
+		return fmt.Errorf("feed the agents: %w", err)
+	}
+	if err := n.runner.WriteBatch(n.at, n.boxAt); err != nil {
+		return fmt.Errorf("feed the agents: %w", err)
+	}
+	if err := n.runner.Run(); err != nil {
+		return err
+	}
+	return n.runner.ReadBatch(n.logits, n.boxLogits)
+}

@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/run/runtest"
+)
+
+// trainedAgent trains for a few iterations and loads the result.
+func trainedAgent(t *testing.T, dev kernel.Device, h *darkroom.History, sets ...string) (*Agent, *runtest.Heard) {
+	t.Helper()
+	e, _ := trained(t, tinyAD(t, sets...), dev, h, DataAuto)
+	a, err := Load(dev, e.Info.Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, e
+}
+
+// TestLoadedAgent: a checkpoint's agent does what the run's own did.
+func TestLoadedAgent(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	a, e := trainedAgent(t, openReference(), h)
+	clock := cmpopts.IgnoreFields(Evaluation{}, "Seconds", "StepsPerSecond")
+	got, err := a.Evaluate(t.Context(), EvalOptions{History: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(summaryOf(e).Evaluation, got, clock); diff != "" {
+		t.Errorf("the loaded agent does otherwise: %s", diff)
+	}
+	if got.Iteration != 12 || got.Agents != 2 || got.Episodes != 12 || got.Temperature != 1 || got.Seed != 42 || got.Context != 19 || !got.HeldOut {
+		t.Errorf("%+v", got)
+	}
+	cold, seed := 0.0, uint64(7)
+	greedy, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: []int{4, 0, 2}, Agents: 3, Episodes: 5, Temperature: &cold, Seed: &seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(greedy.Goals) != 3 || greedy.Goals[0].Goal != h.Goals[4] || len(greedy.Return) != 5 || greedy.Seed != 7 || greedy.HeldOut {
+		t.Errorf("%+v", greedy)
+	}
+	for _, g := range greedy.Goals {
+		if diff := cmp.Diff(make([]float64, 5), g.SE); diff != "" {
+			t.Errorf("greedy agents on one goal differ: %s", diff)
+		}
+		if diff := cmp.Diff(h.Curve(indexOf(h.Goals, g.Goal)), g.Source); diff != "" {
+			t.Errorf("the learner's curve: %s", diff)
+		}
+	}
+	if _, err := json.Marshal(greedy); err != nil {
+		t.Error(err)
+	}
+}
+
+func indexOf(goals []darkroom.Goal, g darkroom.Goal) int {
+	for i, x := range goals {
+		if x == g {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestEvaluationErrors(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	a, _ := trainedAgent(t, openReference(), h)
+	wide := tinyHistory
+	wide.room.Size = 4
+	hot := math.NaN()
+	for _, c := range []struct {
+		name string
+		o    EvalOptions
+		want string
+	}{
+		{"no file", EvalOptions{}, "no learning histories"},
+		{"room", EvalOptions{History: writeHistory(t, wide)}, "trained in another room"},
+		{"split", EvalOptions{History: writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.3})}, "hold out goals that the agent has learned from"},
+		{"goal", EvalOptions{History: h, Goals: []int{9}}, "no goal 9, the histories have 9"},
+		{"no goal", EvalOptions{History: h, Goals: []int{}}, "0 goals"},
+		{"agents", EvalOptions{History: h, Agents: -1}, "-1 agents"},
+		{"temperature", EvalOptions{History: h, Temperature: &hot}, "temperature NaN"},
+	} {
+		if _, err := a.Evaluate(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v; want one line with %q", c.name, err, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := a.Evaluate(ctx, EvalOptions{History: h, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestContextReadInTurnsEqualsOneReading: the logits that an agent acts on, its context read token by token and again after pruning, are those
+// of one pass over the same tokens as training makes it.
+func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
+	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}} {
+		cfg := tinyAD(t, sets...)
+		m, err := newModel(cfg, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev := openReference()
+		store, err := dev.NewStore(m.Layout(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.WriteWeights(model.Initial(m.Layout(), 5)); err != nil {
+			t.Fatal(err)
+		}
+		rules, err := newContextRules(cfg, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		net, err := newNetwork(dev, m, store, 1, 3, rules.capacity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once := newWholeReader(t, dev, cfg, m, store)
+		c := newEvalBatch(darkroom.Room{Size: 3, Horizon: 4}, []darkroom.Goal{darkroom.At(2, 0)}, 3, 12, &rules, net)
+		c.reset(1, 1)
+		for c.live > 0 {
+			was := make([][]token, len(c.agents))
+			for i := range c.agents {
+				was[i] = append([]token(nil), c.agents[i].context.tokens...)
+			}
+			if err := c.turn(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.agents {
+				if c.agents[i].acting {
+					want := once.read(t, was[i])
+					if diff := cmp.Diff(want, net.hostLogits[i*c.width:][:c.width], cmpopts.EquateApprox(1e-4, 1e-5)); diff != "" {
+						t.Fatalf("agent %d after %d steps with %d tokens: %s", i, c.agents[i].steps, len(was[i]), diff)
+					}
+				}
+			}
+		}
+		if c.agents[1].context.prunes < 3 {
+			t.Errorf("only %d prunes", c.agents[1].context.prunes)
+		}
+	}
+}
+
+// wholeReader runs the network over a whole row at once.
+type wholeReader struct {
+	runner kernel.Runner
+	in     model.Sequences
+	logits *kernel.Tensor
+	tokens int
+}
+
+func newWholeReader(t *testing.T, dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store) *wholeReader {
+	t.Helper()
+	p := plan.New("whole", dev, 1, c.Tokens(), m.Layout())
+	r := &wholeReader{in: hostRows(p, c.Tokens()), tokens: c.Tokens()}
+	r.logits = m.Encode(p, r.in, false)
+	r.logits.Space = kernel.Batch
+	var err error
+	if r.runner, err = p.Compile(dev, store); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *wholeReader) read(t *testing.T, tokens []token) []float32 {
+	t.Helper()
+	index := make([]int32, r.tokens*kernel.TokenFields)
+	for i := range index {
+		index[i] = -1
+	}
+	for i, k := range tokens {
+		copy(index[i*kernel.TokenFields:], []int32{k.x, k.y, k.action, k.reward, k.kind, int32(i)})
+	}
+	width := r.logits.Cols()
+	out := make([]float32, r.tokens*width)
+	if err := errors.Join(r.runner.WriteBatch(r.in.Index, index), r.runner.WriteBatch(r.in.First, make([]int32, r.tokens)), r.runner.Run(), r.runner.ReadBatch(r.logits, out)); err != nil {
+		t.Fatal(err)
+	}
+	return out[(len(tokens)-1)*width:][:width]
+}
+
+// TestThousandEpisodesOnADevice: an agent that prunes its own context lives 1,000 episodes without growth.
+func TestThousandEpisodesOnADevice(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	dev := openCPU(t, 1)
+	a, _ := trainedAgent(t, dev, h)
+	rules, err := newContextRules(a.Config, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := newNetwork(dev, a.model, a.store, 1, 2, rules.capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer net.runner.Close()
+	c := newEvalBatch(a.Room, []darkroom.Goal{0}, 2, 1000, &rules, net)
+	memory := net.runner.Memory()
+	allocated := dev.Counters().Allocations
+	allocs := testing.AllocsPerRun(1, func() {
+		c.reset(7, 1)
+		for c.live > 0 {
+			if err := c.turn(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.agents {
+				if len(c.agents[i].context.tokens) > rules.capacity {
+					t.Fatal("a context has grown")
+				}
+			}
+		}
+	})
+	if allocs != 0 || net.runner.Memory() != memory || dev.Counters().Allocations != allocated {
+		t.Errorf("%v allocations, memory %d to %d bytes", allocs, memory, net.runner.Memory())
+	}
+	if c.agents[0].context.prunes < 400 || c.regions.longest > a.Config.CompressInterval {
+		t.Errorf("%d prunes, regions %+v", c.agents[0].context.prunes, c.regions)
+	}
+}
+
+// TestCompiledADStep: what is measured is what is trained.
+func TestCompiledADStep(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	cfg := tinyAD(t)
+	_, want := trained(t, cfg, openReference(), h, DataAuto)
+	dev := openReference()
+	s, err := CompileStep(dev, cfg, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Runner.Close()
+	for range cfg.TrainTimesteps {
+		if err := s.Runner.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := s.Runner.State()
+	if err != nil || state != want.Progress.Device {
+		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
+	}
+	m, err := newModel(cfg, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flops, err := s.FLOPs(); err != nil || flops != 12*5*3*m.FLOPs(20) {
+		t.Errorf("%d operations, %v", flops, err)
+	}
+	if flops, err := s.FLOPs(); err != nil || flops != 0 {
+		t.Errorf("%d operations without a step, %v", flops, err)
+	}
+	if s, err = (Recipe{}).Step(openCPU(t, 1), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if seconds, err := s.Trial(); err != nil || seconds <= 0 {
+		t.Errorf("%g seconds, %v", seconds, err)
+	}
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+)
+
+// newModel is the network of the settings for rooms of that size.
+func newModel(c *config.AD, size int) (*model.AD, error) {
+	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Size: size,
+		Actions: darkroom.NumActions, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
+}
+
+// program is a recorded step over sequences. History is nil where the rows come from the host.
+type program struct {
+	plan    *plan.Plan
+	in      model.Sequences
+	history *kernel.Tensor
+}
+
+// fed lists what the host writes where it makes the rows, in a slab's order.
+func (p *program) fed() []*kernel.Tensor {
+	return []*kernel.Tensor{p.in.Index, p.in.Labels, p.in.First}
+}
+
+// hostRows records sequences that the host writes.
+func hostRows(p *plan.Plan, tokens int) model.Sequences {
+	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
+		First: p.RowInts("first", p.B(), tokens)}
+}
+
+// recordStep records a training step. With onDevice the histories live there and the step draws its own rows from them.
+func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevice bool) *program {
+	t := l.trainSpec.Tokens
+	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
+	out := &program{plan: p}
+	if onDevice {
+		out.history = p.Whole("history", len(l.train))
+		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
+		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, History: out.history, RegionSpec: l.trainSpec})
+	} else {
+		out.in = hostRows(p, t)
+	}
+	sums := p.CrossEntropy("loss", m.Encode(p, out.in, true), out.in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
+	p.Backward()
+	// An update takes the sum of its parts' gradients, the settings mean their average: with the clipping norm and eps as many times larger both give
+	// the same weights.
+	parts := float32(c.GradientAccumulationSteps)
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
+		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR), Every: c.GradientAccumulationSteps})
+	p.Once(&kernel.TallyTokens{Sums: sums})
+	return out
+}
+
+// recordTest records the loss on rows that the host writes, without dropout.
+func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int) *program {
+	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
+	in := hostRows(p, tokens)
+	p.Once(&kernel.TallyTokens{Sums: p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false)})
+	return &program{plan: p, in: in}
+}
+
+// learningRate is the rate of iteration i, from 1, as the device's schedule has it.
+func learningRate(c *config.AD, i int) float64 {
+	if i <= c.NumWarmupSteps {
+		return c.LR * float64(i) / float64(c.NumWarmupSteps)
+	}
+	share := float64(i-c.NumWarmupSteps) / float64(c.TrainTimesteps-c.NumWarmupSteps)
+	return c.MinLR + (c.LR-c.MinLR)*(1+math.Cos(math.Pi*share))/2
+}
+
+// stepFLOPs is the work of training on that many rows, by formula: forward, and twice that for the gradient.
+func stepFLOPs(m *model.AD, tokens int, rows int64) int64 { return 3 * rows * m.FLOPs(tokens) }

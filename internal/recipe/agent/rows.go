@@ -1,0 +1,53 @@
+package agent
+
+import "haul/internal/report"
+
+// Report is what the iterations since the last report came to, every summary_interval and at the end.
+type Report struct {
+	Iteration  int `json:"iteration" csv:"iteration"`
+	Iterations int `json:"iterations"`
+
+	LossAction    float64 `json:"loss_action" csv:"loss_action" tb:"train/loss_action"` // mean over labels
+	AccAction     float64 `json:"acc_action" csv:"acc_action" tb:"train/acc_action"`
+	LossTokenType float64 `json:"loss_token_type" csv:"loss_token_type" tb:"train/loss_token_type"` // 0 without compression, as is its accuracy
+	AccTokenType  float64 `json:"acc_token_type" csv:"acc_token_type" tb:"train/acc_token_type"`
+	LR            float64 `json:"lr" csv:"lr" tb:"train/lr"`                      // of the last iteration
+	GradNorm      float64 `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"` // mean, before clipping
+
+	Since           int     `json:"since" csv:"since"` // iterations reported on
+	Seconds         float64 `json:"seconds" csv:"seconds"`
+	PerSecond       float64 `json:"iterations_per_second" csv:"iterations_per_second" tb:"speed/iterations_per_second"`
+	TokensPerSecond float64 `json:"tokens_per_second" csv:"tokens_per_second" tb:"speed/tokens_per_second"`
+	FLOPsPerSecond  float64 `json:"flops_per_second" csv:"flops_per_second"`
+	SecondsLeft     float64 `json:"seconds_left"`                                             // of iterations, at this pace
+	BusyShare       float64 `json:"busy_share" csv:"busy_share" tb:"speed/busy_share"`        // of the time the device worked on steps, by its own clock on a card
+	WaitShare       float64 `json:"wait_share" csv:"wait_share" tb:"speed/loader_wait_share"` // of the time the trainer waited for rows from the host
+	Memory          int64   `json:"memory_bytes" csv:"memory_bytes"`
+
+	report.Asked // of the device, during this process's part of those iterations, reading the figures above included
+}
+
+// Test is the loss on held-out goals' histories, without dropout; the rows are the same at every test.
+type Test struct {
+	Iteration     int     `json:"iteration" csv:"iteration"`
+	LossAction    float64 `json:"loss_action" csv:"loss_action" tb:"test/loss_action"`
+	AccAction     float64 `json:"acc_action" csv:"acc_action" tb:"test/acc_action"`
+	LossTokenType float64 `json:"loss_token_type" csv:"loss_token_type" tb:"test/loss_token_type"`
+	AccTokenType  float64 `json:"acc_token_type" csv:"acc_token_type" tb:"test/acc_token_type"`
+	Seconds       float64 `json:"seconds" csv:"seconds"`
+	Best          bool    `json:"best" csv:"best"` // the lowest loss_action so far
+}
+
+// Summary is how a run ended.
+type Summary struct {
+	Iterations    int         `json:"iterations"`
+	Sequences     uint64      `json:"sequences"` // rows learned from
+	Seconds       float64     `json:"seconds"`   // of iterations, tests and evaluations, over all restarts
+	BestIteration int         `json:"best_iteration"`
+	BestLoss      float64     `json:"best_loss_action"`
+	Test          Test        `json:"test"`       // of the last weights
+	Evaluation    *Evaluation `json:"evaluation"` // likewise
+	Dir           string      `json:"dir"`
+	Last          string      `json:"last"`
+	Best          string      `json:"best"`
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/run"
+)
+
+// CompileStep records the step that an agent's run with these settings would replay, its histories on the device, and compiles it
+// with the initial weights. h may be nil: streams of random walks in a 9×9 room then stand in for the histories, at the same cost.
+func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*run.Step, error) {
+	var l *dataset
+	var err error
+	if h == nil {
+		l, err = randomDataset(c)
+	} else {
+		l, err = newDataset(h, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := newModel(c, l.room.Size)
+	if err != nil {
+		return nil, err
+	}
+	store, err := dev.NewStore(m.Layout(), true)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.WriteWeights(model.Initial(m.Layout(), c.Seed)); err != nil {
+		return nil, err
+	}
+	p, r, err := compileStep(dev, m, c, l, store, DataDevice)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.SetControl(control(c)); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	rows, seen := stepFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize)), dev.Counters().Steps
+	// The ops of this step count no steps of their own; the device counts the runs.
+	flops := func(kernel.Metrics) int64 {
+		now := dev.Counters().Steps
+		n := now - seen
+		seen = now
+		return n * rows
+	}
+	tokens := l.trainSpec.Tokens
+	return &run.Step{Runner: r, Program: p.plan.Program(), RateKey: "lr", Work: flops, Rows: "rows", Tokens: tokens,
+		Shape: fmt.Sprintf("%d rows of %d tokens per step", c.TrainBatchSize, tokens), Facts: map[string]any{"tokens": tokens}}, nil
+}
+
+// control is the block of an agent's run: the schedule moves on the device.
+func control(c *config.AD) kernel.Control {
+	return kernel.Control{LearningRate: float32(c.LR), Temperature: 1}
+}

@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/report"
+	"haul/internal/run"
+	"haul/internal/safetensors"
+)
+
+// keyBatch is the key that the training step grows with.
+const keyBatch = "train_batch_size"
+
+// state is what a run carries along beside what every run does.
+type state struct {
+	Room      darkroom.Room `json:"room"`
+	Histories string        `json:"histories"` // checksum of what is learned from
+	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
+	Learned []darkroom.Goal `json:"learned"`
+}
+
+// trainer is AD at work. An update is one iteration: as many steps as its gradient has parts.
+type trainer struct {
+	*run.Setup
+	*Task
+	cfg     *config.AD
+	dataset *dataset
+	model   *model.AD
+	store   kernel.Store
+	program *program
+	step    kernel.Runner
+	feed    *feed // nil with the histories on the device
+	test    kernel.Runner
+	eval    *evaluator
+	at      state
+	view    *view
+	perRow  int64 // operations of a row
+
+	// What is known of the present weights.
+	lastTest *Test
+	lastEval *Evaluation
+}
+
+func newTrainer(s *run.Setup, task *Task) (*trainer, error) {
+	t := &trainer{Setup: s, Task: task, cfg: s.Settings.(*config.AD)}
+	err := t.compile()
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// compile allocates weights and programs, after asking whether there is room.
+func (t *trainer) compile() error {
+	var err error
+	if t.dataset, err = newDataset(t.History, t.cfg); err != nil {
+		return err
+	}
+	t.at = state{Room: t.dataset.room, Histories: t.dataset.checksum, Learned: t.dataset.learned}
+	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
+		return err
+	}
+	l := t.model.Layout()
+	if err := run.Fits(keyBatch, t.Device, "the model", 0, 4*4*int64(l.Len)); err != nil { // weights, gradient, two moments
+		return err
+	}
+	if t.store, err = t.Device.NewStore(l, true); err != nil {
+		return err
+	}
+	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data); err != nil {
+		return err
+	}
+	t.perRow = stepFLOPs(t.model, t.dataset.trainSpec.Tokens, 1)
+	test := recordTest(t.Device, t.model, t.cfg, t.dataset.testSpec.Tokens)
+	if t.test, err = run.Compile("test_batch_size", test.plan, t.Device, t.store); err != nil {
+		return err
+	}
+	rows := t.dataset.testRows(t.cfg.TestBatchSize)
+	for i, tensor := range test.fed() {
+		if err := t.test.WriteBatch(tensor, rows.Ints[i]); err != nil {
+			return err
+		}
+	}
+	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History}); err != nil {
+		return err
+	}
+	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
+}
+
+// compileStep compiles the training step with its histories where they are asked for, and writes them there.
+func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string) (*program, kernel.Runner, error) {
+	p := recordStep(dev, m, c, d, data != DataHost)
+	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(p.plan.Program())) != nil {
+		p = recordStep(dev, m, c, d, false)
+	}
+	r, err := run.Compile(keyBatch, p.plan, dev, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.history != nil {
+		if err := r.WriteBatch(p.history, d.train); err != nil {
+			return nil, nil, errors.Join(err, r.Close())
+		}
+	}
+	return p, r, nil
+}
+
+func (t *trainer) Layout() *kernel.Layout      { return t.model.Layout() }
+func (t *trainer) Runner() kernel.Runner       { return t.step }
+func (t *trainer) State() any                  { return &t.at }
+func (t *trainer) Extra() []safetensors.Tensor { return nil }
+func (t *trainer) RateKey() string             { return "lr" }
+func (t *trainer) Sets() []run.Set             { return []run.Set{{Store: t.store, Trained: true}} }
+func (t *trainer) Initial() []float32          { return model.Initial(t.model.Layout(), t.cfg.Seed) }
+
+// Restore refuses to go on with other data, and starts the loader at the first row.
+func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
+	if ck != nil {
+		if err := t.History.Matches(t.at.Room.Size, t.at.Room.Horizon); err != nil {
+			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
+		}
+		if t.at.Histories != t.dataset.checksum {
+			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
+		}
+	}
+	if err := t.step.SetControl(control(t.cfg)); err != nil || t.program.history != nil {
+		return err
+	}
+	var err error
+	t.feed, err = newFeed(t.step, t.program, t.dataset, t.Progress.Device.Instances, t.workers(), t.cfg.Prefetch)
+	return err
+}
+
+// workers is how many goroutines make rows.
+func (t *trainer) workers() int {
+	if t.Workers > 0 {
+		return t.Workers
+	}
+	return t.cfg.NumWorkers
+}
+
+// Prepare has nothing left to do.
+func (t *trainer) Prepare(context.Context) error { return nil }
+
+func (t *trainer) Total() int { return t.cfg.TrainTimesteps }
+
+// Next is the first iteration after `done` that something follows.
+func (t *trainer) Next(done int) int {
+	c, next := t.cfg, t.cfg.TrainTimesteps
+	for _, every := range [...]int{c.SummaryInterval, c.EvalInterval, c.GenInterval, c.CkptInterval} {
+		next = min(next, (done/every+1)*every)
+	}
+	return next
+}
+
+func (t *trainer) Place(updates int) string {
+	return fmt.Sprintf("after iteration %d of %d", updates, t.cfg.TrainTimesteps)
+}
+
+// Begin forgets what was known of the weights.
+func (t *trainer) Begin() error {
+	t.lastTest, t.lastEval = nil, nil
+	return nil
+}
+
+// Update makes one update: as many steps as it has parts.
+func (t *trainer) Update(ctx context.Context) error {
+	for range t.cfg.GradientAccumulationSteps {
+		var err error
+		if t.feed == nil {
+			err = t.step.Run()
+		} else {
+			err = t.feed.run(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		ctx = context.Background() // an update that has begun is finished
+	}
+	return nil
+}
+
+// Waited is how long this process has waited for rows.
+func (t *trainer) Waited() float64 {
+	if t.feed == nil {
+		return 0
+	}
+	return t.feed.source.Waited().Seconds()
+}
+
+func (t *trainer) Memory() int64 {
+	return t.step.Memory() + t.test.Memory() + t.eval.net.runner.Memory()
+}
+
+func (t *trainer) Close() error {
+	var errs []error
+	if t.feed != nil {
+		errs = append(errs, t.feed.source.Close())
+	}
+	if t.step != nil {
+		errs = append(errs, t.step.Close())
+	}
+	if t.test != nil {
+		errs = append(errs, t.test.Close())
+	}
+	if t.eval != nil {
+		errs = append(errs, t.eval.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Describe fills in what the recipe knows of the run.
+func (t *trainer) Describe(i *report.Info) {
+	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, history: t.Path, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
+	if t.feed != nil {
+		t.view.host, t.view.workers = true, t.workers()
+	}
+	i.View, i.Tables, i.At = t.view, tables(), t.Progress.Updates
+	i.Done = report.Plural(int64(t.Progress.Updates), "iteration")
+}

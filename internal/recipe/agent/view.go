@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"haul/internal/config"
+	"haul/internal/report"
+)
+
+// view is an agent's run in words and pictures.
+type view struct {
+	info    *report.Info
+	cfg     *config.AD
+	dataset *dataset
+	history string // the histories' path where eval must be told it
+	host    bool   // rows come from the host
+	workers int    // that make them
+	flops   int64  // of an iteration
+
+	reports []*Report // of the whole run
+	tests   []*Test
+	used    *Evaluation // the last that this process made
+	total   totals
+}
+
+// totals are what this process has spent.
+type totals struct {
+	iterations                        int
+	seconds, busy, wait, flops, token float64
+	asked                             report.Asked
+	testing                           float64 // seconds of tests and evaluations
+}
+
+func (v *view) Banner(bool) (string, [][2]string) {
+	c, d := v.cfg, v.dataset
+	where := "on the device: the step draws its own rows, nothing is copied"
+	if v.host {
+		where = "on the host: the trainer fills its own batches"
+		if v.workers > 0 {
+			where = fmt.Sprintf("on the host: %s fill batches", report.Plural(int64(v.workers), "worker"))
+		}
+	}
+	return fmt.Sprintf("%s of %s rows of %s", report.Plural(int64(c.TrainTimesteps), "iteration"), report.Thousands(int64(c.TrainBatchSize*max(1, c.GradientAccumulationSteps))), report.Plural(int64(d.trainSpec.Tokens), "token")),
+		[][2]string{
+			{"room", fmt.Sprintf("%d×%d, episodes of %d steps", d.room.Size, d.room.Size, d.room.Horizon)},
+			{"histories", fmt.Sprintf("%s of %s, %s, %s", report.Plural(int64(d.trainSpec.Streams), "stream"), report.Plural(int64(len(d.learned)), "goal"), report.Bytes(4*int64(len(d.train))), where)},
+			{"step", fmt.Sprintf("recorded once and replayed: about %s per iteration", report.Operations(float64(v.flops)))},
+		}
+}
+
+// Heading is empty: every line names its figures.
+func (v *view) Heading() string { return "" }
+
+func (v *view) Add(r *report.Record, past bool) {
+	switch row := r.Row.(type) {
+	case *Report:
+		v.reports = append(v.reports, row)
+		if past {
+			return
+		}
+		s := &v.total
+		s.iterations += row.Since
+		s.seconds += row.Seconds
+		s.busy += row.BusyShare * row.Seconds
+		s.wait += row.WaitShare * row.Seconds
+		s.flops += row.FLOPsPerSecond * row.Seconds
+		s.token += row.TokensPerSecond * row.Seconds
+		s.asked.Add(row.Asked)
+	case *Test:
+		v.tests = append(v.tests, row)
+		if !past {
+			v.total.testing += row.Seconds
+		}
+	case *Evaluation:
+		if !past {
+			v.used = row
+			v.total.testing += row.Seconds
+		}
+	}
+}
+
+// last is the latest report; nil before the first.
+func (v *view) last() *Report {
+	if len(v.reports) == 0 {
+		return nil
+	}
+	return v.reports[len(v.reports)-1]
+}
+
+func (v *view) Line(r *report.Record, _ bool) string {
+	at := fmt.Sprintf("%9s", report.Thousands(int64(r.At)))
+	switch row := r.Row.(type) {
+	case *Test:
+		l := v.last()
+		if l != nil {
+			at += fmt.Sprintf("  train loss %.4f acc %.1f %%", l.LossAction, 100*l.AccAction)
+		}
+		at += fmt.Sprintf("  held-out loss %.4f acc %.1f %%", row.LossAction, 100*row.AccAction)
+		if row.LossTokenType > 0 {
+			at += fmt.Sprintf("  token type %.4f %.1f %%", row.LossTokenType, 100*row.AccTokenType)
+		}
+		if l != nil {
+			at += fmt.Sprintf("  lr %.2g  %.1f it/s", l.LR, l.PerSecond)
+		}
+		return at
+	case *Evaluation:
+		return at + fmt.Sprintf("  in context: return %.2f at first, %.2f ± %.2f in the last %d of %d episodes, %.1f %% of the optimum",
+			row.First, row.Last, row.LastSE, min(10, row.Episodes), row.Episodes, 100*row.Share)
+	}
+	return "" // figures of training are part of the next test's line
+}
+
+func (v *view) Status(t report.Tick) report.Status {
+	s := report.Status{Place: fmt.Sprintf("%s/%s", report.Thousands(int64(t.Updates)), report.Thousands(int64(t.Total))), Share: float64(t.Updates) / float64(max(1, t.Total)),
+		Speed: fmt.Sprintf("%.1f it/s", t.PerSecond), Left: float64(t.Total-t.Updates) / t.PerSecond}
+	if l := v.last(); l != nil {
+		s.Figures = fmt.Sprintf("  loss %.4f  acc %.1f %%  busy %.0f %%", l.LossAction, 100*l.AccAction, 100*l.BusyShare)
+	}
+	s.Figures += "  " + report.Bytes(v.info.Memory)
+	if v.host {
+		s.Figures += fmt.Sprintf("  loader wait %.1f %%", 100*t.WaitShare)
+	}
+	return s
+}
+
+// Chart is the loss above that on held-out goals.
+func (v *view) Chart() report.Chart {
+	c := report.Chart{Last: v.cfg.TrainTimesteps, Name: "held-out"}
+	if len(v.tests) == 0 {
+		return c
+	}
+	c.Level = v.tests[len(v.tests)-1].LossAction
+	for _, r := range v.reports {
+		c.Points = append(c.Points, report.Point{X: float64(r.Iteration), Y: r.LossAction})
+	}
+	return c
+}
+
+// ending is how the run ended, where its time went, and what to try next.
+func (v *view) ending(s *Summary) *report.Ending {
+	out := &report.Ending{Row: s, Title: fmt.Sprintf("done: %s, %s rows, %s", report.Plural(int64(s.Iterations), "iteration"), report.Thousands(int64(s.Sequences)), report.Duration(s.Seconds))}
+	out.Line("held-out", "loss %.4f, %.1f %% of actions; best loss %.4f at iteration %s", s.Test.LossAction, 100*s.Test.AccAction, s.BestLoss, report.Thousands(int64(s.BestIteration)))
+	if e := s.Evaluation; e != nil {
+		out.Line("in use", "%s", inUse(e))
+		out.Line("", "%s", contexts(e))
+	}
+	if u := &v.total; u.seconds > 0 {
+		n := float64(u.iterations)
+		out.Line("speed", "%.1f iterations/s (%.2f ms), %s tokens/s, %s/s", n/u.seconds, 1e3*u.seconds/n, report.Thousands(int64(u.token/u.seconds)), report.Operations(u.flops/u.seconds))
+		out.Line("time", "%5.1f %%  iterations  %s", 100*u.seconds/(u.seconds+u.testing), report.Duration(u.seconds))
+		out.Line("", "%5.1f %%  tests       %s", 100*u.testing/(u.seconds+u.testing), report.Duration(u.testing))
+		out.Line("device", "busy %.0f %% of the iterations' time, waited for rows %.2f %%", 100*u.busy/u.seconds, 100*u.wait/u.seconds)
+		out.Line("", "in %s: %s", report.Plural(int64(u.iterations), "iteration"), u.asked)
+	}
+	out.Line("written", "%s, %s", s.Last, filepath.Base(s.Best))
+	out.Line("", "%s, %s, %s and %s as .svg and .png", tables()[0].File, curvesName, inContextName, episodesName)
+	next := "haul eval --checkpoint " + s.Dir
+	if v.history != "" {
+		next += " --history " + v.history
+	}
+	out.Line("next", "%s", next)
+	return out
+}
+
+// inUse is how agents fared, in a line.
+func inUse(e *Evaluation) string {
+	return fmt.Sprintf("return %.2f in the first episode, %.2f ± %.2f in the last %d of %d: %.1f ± %.1f %% of the optimum %.2f, on %s with %s on each",
+		e.First, e.Last, e.LastSE, min(10, e.Episodes), e.Episodes, 100*e.Share, 100*e.ShareSE, e.Optimal, report.Plural(int64(len(e.Goals)), "goal"), report.Plural(int64(e.Agents), "agent"))
+}
+
+// contexts is what became of the agents' contexts.
+func contexts(e *Evaluation) string {
+	out := fmt.Sprintf("contexts of at most %d tokens, pruned %s", e.Context, report.Plural(e.Prunes, "time"))
+	if r := e.Regions; r.Ended > 0 {
+		out += fmt.Sprintf("; %s regions ended, %.1f ± %.1f steps long, %.1f %% of them by force", report.Thousands(r.Ended), r.Mean, r.SD, 100*float64(r.Forced)/float64(r.Ended))
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package ppo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// HistoryOptions say what learning histories to make, where, and on what.
+type HistoryOptions struct {
+	Config  *config.PPO
+	Path    string
+	Devices []kernel.Device // each runs one learner at a time; the histories do not depend on how many there are
+	// Progress hears each learner that ends; it may be nil. Calls come one at a time.
+	Progress func(HistoryProgress)
+}
+
+// HistoryProgress is where the work stands.
+type HistoryProgress struct {
+	Goals, Of int
+	Share     float64 // mean over the goals done of the last episodes' return, by the best possible
+}
+
+// HistorySpeed is what making histories took.
+type HistorySpeed struct {
+	Seconds        float64 `json:"seconds"`
+	StepsPerSecond float64 `json:"steps_per_second"` // of the rooms, all learners together
+}
+
+// MakeHistories lets one learner live through every goal of the room and writes what they did. The file appears when all is in it; an
+// error or a cancelled context leaves none.
+func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
+	c, began := o.Config, time.Now()
+	settings, err := c.YAML()
+	if err != nil {
+		return HistorySpeed{}, err
+	}
+	room := darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}
+	head := darkroom.Header{Room: room, Goals: room.Goals(), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
+		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
+	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, int64(len(o.Devices))*learnerBytes(c)); err != nil {
+		return HistorySpeed{}, err
+	}
+	w, err := darkroom.Create(o.Path, head)
+	if err != nil {
+		return HistorySpeed{}, err
+	}
+	defer w.Discard()
+	p := pool{o: &o, head: &head, writer: w}
+	if err := p.run(ctx); err != nil {
+		return HistorySpeed{}, err
+	}
+	if err := w.Close(); err != nil {
+		return HistorySpeed{}, err
+	}
+	seconds := time.Since(began).Seconds()
+	return HistorySpeed{seconds, float64(len(head.Goals)*head.Streams*head.Steps) / seconds}, nil
+}
+
+// learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what lies between two updates.
+func learnerBytes(c *config.PPO) int64 {
+	const step, gathered = 2 + 2, 16 + 4 // a sample, and its place in the order that it is learned in
+	return step*int64(c.TotalSourceTimesteps) + gathered*int64(c.NSteps)*int64(c.NStream)
+}
+
+// pool is the worker pool: it hands goals to learners.
+type pool struct {
+	o      *HistoryOptions
+	head   *darkroom.Header
+	writer *darkroom.Writer
+
+	mu     sync.Mutex // guards what follows, and calls of Progress
+	next   int
+	done   int
+	shares float64
+}
+
+// run ends when every goal is written, or with the first error.
+func (s *pool) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, dev := range s.o.Devices {
+		wg.Go(func() {
+			if err := s.work(ctx, dev); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// work teaches one learner goal after goal.
+func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
+	l, err := newLearner(dev, s.o.Config)
+	if err != nil {
+		return fmt.Errorf("compile a learner: %w", err)
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	history := make([]darkroom.Step, s.head.Streams*s.head.Steps)
+	for {
+		i, ok := s.take()
+		if !ok {
+			return nil
+		}
+		goal := s.head.Goals[i]
+		if err := l.learn(ctx, goal, history); err != nil {
+			return fmt.Errorf("the learner of goal %v: %w", goal, err)
+		}
+		if err := s.writer.WriteGoal(i, history); err != nil {
+			return err
+		}
+		s.tell(stats.ShareOf(finalReturn(s.head, history), s.head.Room.Optimal(goal)))
+	}
+}
+
+// take returns the next goal's index; false when none is left.
+func (s *pool) take() (int, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	return s.next - 1, s.next <= len(s.head.Goals)
+}
+
+func (s *pool) tell(share float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done++
+	s.shares += share
+	if s.o.Progress != nil {
+		s.o.Progress(HistoryProgress{s.done, len(s.head.Goals), s.shares / float64(s.done)})
+	}
+}
+
+// finalEpisodes is how many of a history count as its end: a tenth.
+func finalEpisodes(h *darkroom.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
+
+// finalReturn is the mean return of the last whole episodes over all streams.
+func finalReturn(h *darkroom.Header, history []darkroom.Step) float64 {
+	last := finalEpisodes(h)
+	end := h.Steps / h.Room.Horizon * h.Room.Horizon
+	sum := 0
+	for s := range h.Streams {
+		for _, step := range history[s*h.Steps+end-last*h.Room.Horizon : s*h.Steps+end] {
+			sum += int(step.Reward())
+		}
+	}
+	return float64(sum) / float64(h.Streams*last)
+}

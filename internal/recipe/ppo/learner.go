@@ -1,0 +1,221 @@
+package ppo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// What a reader could break: a learner is a function of the settings and its goal alone. It is compiled once and reused for goal after goal, so
+// begin must reset all that learning moves: weights, moments, the optimizer's state. Every random number is Philox by (the goal's key, index, draw): index s
+// is stream s, whose draws are its steps; index shuffleIndex+k is the k-th pass, whose draws are the places it shuffles.
+
+// shuffleIndex keeps passes apart from streams: a history has fewer streams.
+const shuffleIndex = 1 << 32
+
+// adamEps is PPO's customary one: with moments near zero a smaller one takes long steps on noise.
+const adamEps = 1e-5
+
+// learner is a PPO actor-critic on a device of its own. It belongs to one goroutine.
+type learner struct {
+	c     *config.PPO
+	net   *model.MLP
+	store kernel.Store
+
+	// One minibatch: features of the cells, and what kernel.PPO takes.
+	update          kernel.Runner
+	x, sample       *kernel.Tensor
+	features, taken []float32
+	xRows, takeRows any // the two slices, boxed once: a step allocates nothing
+
+	// The network over every cell of the room.
+	table kernel.Runner
+	out   *kernel.Tensor
+	outs  []float32
+
+	zeros []float32
+	key   uint64
+	pass  uint64 // passes done, over all updates of the goal
+	batch rollout
+	order []int32
+}
+
+// newLearner compiles the two programs that learning takes.
+func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
+	l = &learner{c: c, net: model.NewMLP(2, c.Hidden, darkroom.NumActions), batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
+	if l.store, err = dev.NewStore(l.net.Layout(), true); err != nil {
+		return nil, err
+	}
+	l.zeros = make([]float32, l.net.Layout().Len)
+	if err := l.compileUpdate(dev); err != nil {
+		return nil, err
+	}
+	if err := l.compileTable(dev); err != nil {
+		return nil, errors.Join(err, l.update.Close())
+	}
+	return l, nil
+}
+
+func (l *learner) close() error { return errors.Join(l.update.Close(), l.table.Close()) }
+
+func (l *learner) compileUpdate(dev kernel.Device) (err error) {
+	c := l.c
+	p := plan.New("ppo", dev, c.BatchSize, 1, l.net.Layout())
+	l.x, l.sample = p.Rows("cells", p.B(), 2), p.Rows("sample", p.B(), 4)
+	p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
+	p.Backward()
+	p.Once(&kernel.AdamW{Layout: l.net.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)})
+	l.features, l.taken = make([]float32, 2*c.BatchSize), make([]float32, 4*c.BatchSize)
+	l.xRows, l.takeRows = l.features, l.taken
+	if l.update, err = p.Compile(dev, l.store); err != nil {
+		return err
+	}
+	return l.update.SetControl(kernel.Control{LearningRate: float32(c.SourceLR)})
+}
+
+func (l *learner) compileTable(dev kernel.Device) (err error) {
+	cells := l.batch.cells
+	p := plan.New("ppo table", dev, len(cells), 1, l.net.Layout())
+	x := p.Rows("cells", p.B(), 2)
+	l.out = l.net.Record(p, x)
+	l.out.Space = kernel.Batch // kept, for the host to read
+	l.outs = make([]float32, len(cells)*l.out.Cols())
+	if l.table, err = p.Compile(dev, l.store); err != nil {
+		return err
+	}
+	rows := make([]float32, 0, 2*len(cells))
+	for _, cell := range cells {
+		rows = append(rows, l.batch.feature[cell][:]...)
+	}
+	return l.table.WriteBatch(x, rows)
+}
+
+// learn lives through one goal and fills history, stream after stream.
+func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkroom.Step) error {
+	if err := l.begin(goal); err != nil {
+		return err
+	}
+	for left := len(history) / l.c.NStream; left > 0; left -= l.c.NSteps {
+		if err := l.look(); err != nil {
+			return err
+		}
+		l.batch.collect(l.key, min(left, l.c.NSteps), history)
+		if left < l.c.NSteps {
+			break // too few to learn from, as the learner knows it: they are part of its history all the same
+		}
+		l.batch.judge(l.c)
+		if err := l.improve(ctx); err != nil {
+			return err
+		}
+	}
+	m, err := l.update.TakeMetrics()
+	if err == nil && m.BadStep != 0 {
+		err = fmt.Errorf("the gradient of step %d is not finite: try a lower source_lr", m.BadStep)
+	}
+	return err
+}
+
+// begin forgets the last goal.
+func (l *learner) begin(goal darkroom.Goal) error {
+	w := rng.At(l.c.AlgSeed, uint64(goal), 0, rng.Learner)
+	l.key, l.pass = uint64(w[0])|uint64(w[1])<<32, 0
+	l.batch.begin(goal)
+	return errors.Join(l.store.WriteWeights(model.Initial(l.net.Layout(), l.key)), l.store.WriteMoments(l.zeros, l.zeros),
+		l.update.SetState(kernel.State{}))
+}
+
+// look evaluates the network in every cell: until the next update, acting is a lookup.
+func (l *learner) look() error {
+	if err := l.table.Run(); err != nil {
+		return err
+	}
+	if err := l.table.ReadBatch(l.out, l.outs); err != nil {
+		return err
+	}
+	l.batch.policy.fill(l.batch.cells, l.outs)
+	return nil
+}
+
+// improve makes the passes over what was collected.
+func (l *learner) improve(ctx context.Context) error {
+	for range l.c.NEpochs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l.shuffle()
+		for at := 0; at+l.c.BatchSize <= len(l.order); at += l.c.BatchSize {
+			if err := l.step(l.order[at:][:l.c.BatchSize]); err != nil {
+				return err
+			}
+		}
+		if l.c.TargetKL > 0 {
+			moved, err := l.moved()
+			if err != nil || moved > 1.5*l.c.TargetKL {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shuffle deals the samples anew. What does not fill a minibatch at the end is left out of this pass.
+func (l *learner) shuffle() {
+	for i := range l.order {
+		l.order[i] = int32(i)
+	}
+	var w [4]uint32
+	for i := len(l.order) - 1; i > 0; i-- { // Fisher–Yates; word i of the pass picks the partner of place i
+		if i%4 == 3 || i == len(l.order)-1 {
+			w = rng.At(l.key, shuffleIndex+l.pass, uint32(i/4), rng.Learner)
+		}
+		j := rng.Below(w[i%4], uint32(i+1))
+		l.order[i], l.order[j] = l.order[j], l.order[i]
+	}
+	l.pass++
+}
+
+// step learns from one minibatch.
+func (l *learner) step(samples []int32) error {
+	b := &l.batch
+	for r, i := range samples {
+		s := &b.samples[i]
+		f := &b.feature[s.cell]
+		l.features[2*r], l.features[2*r+1] = f[0], f[1]
+		row := l.taken[4*r:][:4]
+		row[0], row[1], row[2], row[3] = float32(s.action), s.logProb, s.advantage, s.target
+	}
+	if err := l.update.WriteBatch(l.x, l.xRows); err != nil {
+		return err
+	}
+	if err := l.update.WriteBatch(l.sample, l.takeRows); err != nil {
+		return err
+	}
+	return l.update.Run()
+}
+
+// moved is the mean divergence, over the samples, of the policy as it stands from the one that collected them. That one stays in the table: every pass
+// is measured from it, not from the pass before.
+func (l *learner) moved() (float64, error) {
+	then := l.batch.policy
+	defer func() { l.batch.policy = then }()
+	if err := l.look(); err != nil {
+		return 0, err
+	}
+	now := &l.batch.policy
+	sum := 0.0
+	for i := range l.batch.samples {
+		cell := l.batch.samples[i].cell
+		for k, p := range then.logProb[cell] {
+			sum += math.Exp(float64(p)) * float64(p-now.logProb[cell][k])
+		}
+	}
+	return sum / float64(len(l.batch.samples)), nil
+}

@@ -1,0 +1,227 @@
+package ppo
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"haul/internal/config"
+	"haul/internal/device"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+)
+
+// smallData is a room that learners master in a fraction of a second, with steps left over after the last update.
+func smallData(t testing.TB, sets ...string) *config.PPO {
+	t.Helper()
+	c, err := config.LoadPPO("", append([]string{"grid_size=5", "horizon=10", "n_stream=10", "n_steps=40", "n_epochs=10", "batch_size=40",
+		"total_source_timesteps=8100", "hidden=16", "source_lr=0.002"}, sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func openLearner(t testing.TB, c *config.PPO) *learner {
+	t.Helper()
+	l, err := newLearner(openCPU(t, 1), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func live(t testing.TB, l *learner, goal darkroom.Goal) []darkroom.Step {
+	t.Helper()
+	out := make([]darkroom.Step, l.c.TotalSourceTimesteps/l.c.NStream*l.c.NStream)
+	if err := l.learn(context.Background(), goal, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLearnerForgetsTheLastGoal(t *testing.T) {
+	c := smallData(t, "total_source_timesteps=1300")
+	used := openLearner(t, c)
+	live(t, used, darkroom.At(1, 3))
+	again, fresh := live(t, used, darkroom.At(4, 0)), live(t, openLearner(t, c), darkroom.At(4, 0))
+	if diff := cmp.Diff(fresh, again); diff != "" {
+		t.Error(diff)
+	}
+	other := live(t, openLearner(t, smallData(t, "total_source_timesteps=1300", "alg_seed=43")), darkroom.At(4, 0))
+	if cmp.Equal(fresh, other) {
+		t.Error("another seed lives the same life")
+	}
+}
+
+func TestFirstPolicyIsUniform(t *testing.T) {
+	l := openLearner(t, smallData(t))
+	if err := l.begin(darkroom.At(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.look(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range l.batch.cells {
+		for k, lp := range l.batch.policy.logProb[cell] {
+			if math.Abs(float64(lp)+math.Log(darkroom.NumActions)) > 1e-6 {
+				t.Fatalf("action %d in %v has log-probability %v", k, cell, lp)
+			}
+		}
+		if v := l.batch.policy.value[cell]; v != 0 {
+			t.Fatalf("%v is valued %v before anything happened", cell, v)
+		}
+	}
+}
+
+func TestTargetKLEndsThePasses(t *testing.T) {
+	goal := darkroom.At(2, 2)
+	free, held := openLearner(t, smallData(t)), openLearner(t, smallData(t, "target_kl=1e-9"))
+	live(t, free, goal)
+	live(t, held, goal)
+	updates := uint64(8100 / 10 / 40)
+	if free.pass != 10*updates || held.pass != updates {
+		t.Errorf("%d passes free and %d held, want %d and %d", free.pass, held.pass, 10*updates, updates)
+	}
+}
+
+// TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples, however often it is asked for.
+func TestMovedCountsFromTheRollout(t *testing.T) {
+	l := openLearner(t, smallData(t))
+	if err := errors.Join(l.begin(darkroom.At(2, 2)), l.look()); err != nil {
+		t.Fatal(err)
+	}
+	l.batch.collect(l.key, l.c.NSteps, make([]darkroom.Step, l.c.NSteps*l.c.NStream))
+	l.batch.judge(l.c)
+	if err := l.improve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.moved()
+	again, err2 := l.moved()
+	if err := errors.Join(err, err2); err != nil || !(first > 0) || again != first {
+		t.Errorf("moved by %g, and asked again by %g, %v", first, again, err)
+	}
+}
+
+func TestGradientThatIsNotFinite(t *testing.T) {
+	l := openLearner(t, smallData(t, "source_lr=1e38"))
+	out := make([]darkroom.Step, 8100)
+	err := l.learn(context.Background(), darkroom.At(2, 2), out)
+	if err == nil || !strings.Contains(err.Error(), "is not finite: try a lower source_lr") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestShuffleIsAPermutation also sees that passes differ.
+func TestShuffleIsAPermutation(t *testing.T) {
+	l := openLearner(t, smallData(t))
+	last := make([]int32, len(l.order))
+	for range 3 {
+		l.shuffle()
+		seen := make([]bool, len(l.order))
+		for _, i := range l.order {
+			if seen[i] {
+				t.Fatalf("%d appears twice", i)
+			}
+			seen[i] = true
+		}
+		if cmp.Equal(last, l.order) {
+			t.Fatal("two passes take the same order")
+		}
+		copy(last, l.order)
+	}
+}
+
+// TestAdvantages holds judge to the definition: A_t = Σ over k of (γλ)^k·δ_{t+k} within the episode and the rollout, then divided by the spread.
+func TestAdvantages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &config.PPO{GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
+			Gamma: rapid.Float64Range(0.5, 1).Draw(t, "gamma"), GAELambda: rapid.Float64Range(0, 1).Draw(t, "lambda")}
+		r := newRollout(c)
+		outs := make([]float32, len(r.cells)*(darkroom.NumActions+1))
+		for i := range outs {
+			outs[i] = rapid.Float32Range(-1, 1).Draw(t, "out")
+		}
+		r.policy.fill(r.cells, outs)
+		r.begin(darkroom.At(0, 1))
+		history := make([]darkroom.Step, 2*c.NSteps*c.NStream)
+		for range 2 { // the second rollout may begin within an episode
+			from := r.done
+			r.collect(7, c.NSteps, history)
+			r.judge(c)
+			checkAdvantages(t, &r, c, from)
+		}
+	})
+}
+
+func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
+	value := func(cell darkroom.Cell) float64 { return float64(r.policy.value[cell]) }
+	raw := make([]float64, len(r.samples))
+	var sum, squares float64
+	for i, m := range r.samples {
+		step, stream := i/c.NStream, i%c.NStream
+		decay := 1.0
+		for k := step; k < c.NSteps; k++ {
+			at := r.samples[k*c.NStream+stream]
+			after := r.room.Move(at.cell, at.action)
+			raw[i] += decay * (rewardUnit(c)*float64(at.reward) + c.Gamma*value(after) - value(at.cell))
+			decay *= c.Gamma * c.GAELambda
+			if (from+k+1)%c.Horizon == 0 {
+				break
+			}
+		}
+		sum += raw[i]
+		squares += raw[i] * raw[i]
+		if want := raw[i] + value(m.cell); math.Abs(float64(m.target)-want) > 1e-5 {
+			t.Fatalf("step %d of stream %d aims at %v, want %v", step, stream, m.target, want)
+		}
+	}
+	n := float64(len(raw))
+	spread := math.Sqrt(max(0, squares/n-sum*sum/(n*n))) + spreadFloor
+	for i, m := range r.samples {
+		if want := raw[i] / spread; math.Abs(float64(m.advantage)-want) > 1e-4*(1+math.Abs(want)) {
+			t.Fatalf("sample %d has advantage %v, want %v", i, m.advantage, want)
+		}
+	}
+}
+
+// TestDrawFollowsThePolicy splits [0, 1) finely and counts.
+func TestDrawFollowsThePolicy(t *testing.T) {
+	var p policyTable
+	logits := []float32{0.3, -1, 2, 0, -40, 0.7}
+	cell := darkroom.At(0, 0)
+	p.fill([]darkroom.Cell{cell}, logits)
+	if p.value[cell] != 0.7 {
+		t.Errorf("value %v", p.value[cell])
+	}
+	const n = 10000
+	var count [darkroom.NumActions]float64
+	for i := range n {
+		count[p.draw(cell, float32(i)/n)]++
+	}
+	for k, lp := range p.logProb[cell] {
+		if want := math.Exp(float64(lp)); math.Abs(count[k]/n-want) > 2.0/n {
+			t.Errorf("action %d is drawn %v of the time, want %v", k, count[k]/n, want)
+		}
+	}
+}
+
+func openCPU(t testing.TB, workers int) kernel.Device {
+	t.Helper()
+	dev, err := device.Open("cpu", device.Options{Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}

@@ -1,0 +1,164 @@
+package ppo
+
+import (
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/rng"
+)
+
+// rollout is what a learner gathers between two updates, in streams that run in step. An episode may cross from one rollout to the next.
+//
+// What a reader could break: samples are ordered [step, stream], histories [stream, step].
+type rollout struct {
+	room    darkroom.Room
+	cells   []darkroom.Cell // of the room
+	feature [256][2]float32 // of each cell: where it lies, from -1 to 1
+	next    [darkroom.NumActions][256]darkroom.Cell
+	streams int
+
+	env              *darkroom.Batch
+	done             int // steps of each stream since the goal began
+	policy           policyTable
+	samples          []sample
+	ends             []bool // by step of the rollout: an episode ended with it
+	actions, rewards []uint8
+	carried          []float64 // by stream: the advantage of the step after, decayed
+}
+
+// sample is one transition and what it teaches.
+type sample struct {
+	cell              darkroom.Cell
+	action, reward    uint8
+	logProb           float32 // of the action, when it was taken
+	advantage, target float32
+}
+
+// policyTable is a policy and its critic, cell by cell.
+type policyTable struct {
+	logProb [256][darkroom.NumActions]float32
+	below   [256][darkroom.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
+	value   [256]float32
+}
+
+func newRollout(c *config.PPO) rollout {
+	r := rollout{room: darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}, streams: c.NStream,
+		samples: make([]sample, c.NSteps*c.NStream), ends: make([]bool, c.NSteps),
+		actions: make([]uint8, c.NStream), rewards: make([]uint8, c.NStream), carried: make([]float64, c.NStream)}
+	r.cells = r.room.Goals()
+	scale := func(v int) float32 { return 2*float32(v)/float32(c.GridSize-1) - 1 }
+	for _, cell := range r.cells {
+		r.feature[cell] = [2]float32{scale(cell.X()), scale(cell.Y())}
+		for a := range r.next {
+			r.next[a][cell] = r.room.Move(cell, uint8(a))
+		}
+	}
+	return r
+}
+
+// begin puts every stream at the start of a goal's history.
+func (r *rollout) begin(goal darkroom.Goal) {
+	goals := make([]darkroom.Goal, r.streams)
+	for i := range goals {
+		goals[i] = goal
+	}
+	r.env, r.done = darkroom.NewBatch(r.room, goals), 0
+}
+
+// fill takes the network's output over the cells: the actions' logits and a value, row by row.
+func (p *policyTable) fill(cells []darkroom.Cell, outs []float32) {
+	for i, cell := range cells {
+		row := outs[i*(darkroom.NumActions+1):][:darkroom.NumActions+1]
+		p.value[cell] = row[darkroom.NumActions]
+		row = row[:darkroom.NumActions]
+		most, sum := row[0], 0.0
+		for _, v := range row {
+			most = max(most, v)
+		}
+		for _, v := range row {
+			sum += math.Exp(float64(v - most))
+		}
+		shift, total := float64(most)+math.Log(sum), 0.0
+		for k, v := range row {
+			lp := float64(v) - shift
+			p.logProb[cell][k] = float32(lp)
+			if total += math.Exp(lp); k < len(p.below[cell]) {
+				p.below[cell][k] = float32(total)
+			}
+		}
+	}
+}
+
+// draw picks an action by a number in [0, 1).
+func (p *policyTable) draw(cell darkroom.Cell, u float32) uint8 {
+	for k, bound := range p.below[cell] {
+		if u < bound {
+			return uint8(k)
+		}
+	}
+	return darkroom.NumActions - 1
+}
+
+// collect acts for so many steps and appends them to the streams of history.
+func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
+	each := len(history) / r.streams
+	for t := range steps {
+		row := r.samples[t*r.streams:][:r.streams]
+		for s, cell := range r.env.Cells() {
+			u := rng.Float(rng.At(key, uint64(s), uint32(r.done), rng.Learner)[0])
+			a := r.policy.draw(cell, u)
+			r.actions[s] = a
+			row[s] = sample{cell: cell, action: a, logProb: r.policy.logProb[cell][a]}
+		}
+		r.ends[t] = r.env.Step(r.rewards, r.actions)
+		for s := range row {
+			row[s].reward = r.rewards[s]
+			history[s*each+r.done] = darkroom.MakeStep(row[s].cell, row[s].action, row[s].reward)
+		}
+		r.done++
+	}
+}
+
+// spreadFloor is added to the spread that advantages are divided by, as a share of the largest value. Where no stream is paid, or all walk the best way, what
+// is left of advantages is the critic's error. Kept small it loses to the entropy bonus, and a learner that has strayed from a far goal explores
+// again; blown up to the size of a lesson it holds the learner where it is.
+const spreadFloor = 0.05
+
+// judge fills in advantages (generalized advantage estimation) and the critic's targets.
+//
+// The end of an episode is a limit of time that the agent cannot see, so the critic's word for what would follow stands in for it: the value of a
+// cell is the same at every step. Advantages are divided by their spread over the rollout, not the minibatch, which may hold no reward
+// while they are rare. Their mean stays: once every stream walks the same way, taking it away turns the critic's error in one cell into a lesson
+// against the only action that was tried there, and the policy falls apart. For the same reason the critic should still be short of the truth when the
+// history ends: until then staying on the goal is better than it expects. It comes nearer by about (1-γ)/(1-γλ) of the way an update, so long histories want
+// a smaller λ or a larger γ.
+func (r *rollout) judge(c *config.PPO) {
+	unit := rewardUnit(c)
+	clear(r.carried)
+	var sum, squares float64
+	for t := len(r.ends) - 1; t >= 0; t-- {
+		row := r.samples[t*r.streams:][:r.streams]
+		for s := range row {
+			m := &row[s]
+			if r.ends[t] {
+				r.carried[s] = 0
+			}
+			v, after := float64(r.policy.value[m.cell]), float64(r.policy.value[r.next[m.action][m.cell]])
+			a := unit*float64(m.reward) + c.Gamma*after - v + c.Gamma*c.GAELambda*r.carried[s]
+			r.carried[s] = a
+			m.advantage, m.target = float32(a), float32(a+v)
+			sum += a
+			squares += a * a
+		}
+	}
+	n := float64(len(r.samples))
+	spread := math.Sqrt(max(0, squares/n-sum*sum/(n*n))) + spreadFloor
+	for i := range r.samples {
+		r.samples[i].advantage /= float32(spread)
+	}
+}
+
+// rewardUnit is what a reward of 1 counts, so that values stay within 0 to 1 whatever the discount: the critic shares its layers with the
+// actor, and its errors must not outweigh the actor's.
+func rewardUnit(c *config.PPO) float64 { return max(1-c.Gamma, 1/float64(c.Horizon)) }

@@ -1,0 +1,87 @@
+package ppo
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"haul/internal/draw"
+	"haul/internal/env/darkroom"
+	"haul/internal/stats"
+)
+
+// HistorySummary is what the learners of a file came to. A share is a return by the best possible on the same goal.
+type HistorySummary struct {
+	Goals    int          `json:"goals"`
+	Streams  int          `json:"streams"`
+	Steps    int          `json:"steps_per_stream"`
+	Episodes int          `json:"episodes"`
+	Last     int          `json:"last_episodes"` // how many the final figures are a mean over
+	Return   float64      `json:"final_return"`
+	Optimal  float64      `json:"optimal_return"`
+	Share    float64      `json:"final_share"` // mean over goals
+	First    float64      `json:"first_share"` // of the first episode
+	Third    float64      `json:"third_share"` // of the episode a third into the history
+	Worst    []GoalResult `json:"worst"`       // by share
+
+	Mean, Low, High []float64 `json:"-"` // share by episode: mean, and the tenth and ninetieth percentile of the goals
+}
+
+// GoalResult is how one learner ended.
+type GoalResult struct {
+	Goal    darkroom.Goal `json:"goal"`
+	Return  float64       `json:"final_return"`
+	Optimal float64       `json:"optimal_return"`
+	Share   float64       `json:"final_share"`
+}
+
+// worstGoals is how many a summary names.
+const worstGoals = 3
+
+// SummarizeHistories measures the learners of an open file.
+func SummarizeHistories(h *darkroom.History) HistorySummary {
+	n := float64(len(h.Goals))
+	s := HistorySummary{Goals: len(h.Goals), Streams: h.Streams, Steps: h.Steps, Episodes: h.Steps / h.Room.Horizon, Last: finalEpisodes(&h.Header)}
+	byEpisode := make([][]float64, s.Episodes)
+	for g, goal := range h.Goals {
+		best := h.Room.Optimal(goal)
+		r := GoalResult{Goal: goal, Optimal: best}
+		for e, v := range h.Curve(g) {
+			byEpisode[e] = append(byEpisode[e], stats.ShareOf(v, best))
+			if e >= s.Episodes-s.Last {
+				r.Return += v / float64(s.Last)
+			}
+		}
+		r.Share = stats.ShareOf(r.Return, best)
+		s.Return += r.Return / n
+		s.Optimal += best / n
+		s.Share += r.Share / n
+		s.Worst = append(s.Worst, r)
+	}
+	slices.SortStableFunc(s.Worst, func(a, b GoalResult) int { return cmp.Compare(a.Share, b.Share) })
+	s.Worst = s.Worst[:min(worstGoals, len(s.Worst))]
+	for _, shares := range byEpisode {
+		slices.Sort(shares)
+		mean := 0.0
+		for _, v := range shares {
+			mean += v / n
+		}
+		at := func(q float64) float64 { return shares[int(q*float64(len(shares)-1)+0.5)] }
+		s.Mean, s.Low, s.High = append(s.Mean, mean), append(s.Low, at(0.1)), append(s.High, at(0.9))
+	}
+	s.First, s.Third = s.Mean[0], s.Mean[s.Episodes/3]
+	return s
+}
+
+// Draw draws the learners' curves: the mean, and the band in which eight of ten goals lie.
+func (s *HistorySummary) Draw(w io.Writer, f draw.Format, room darkroom.Room) error {
+	mean, band := draw.Curve{Name: "mean"}, draw.Band{Name: "10 to 90 % of the goals"}
+	for e := range s.Mean {
+		mean.Add(float64(e+1), s.Mean[e])
+		band.Add(float64(e+1), s.Low[e], s.High[e])
+	}
+	return draw.Panels(w, f, fmt.Sprintf("Learning histories · %.1f %% of the optimum", 100*s.Share),
+		fmt.Sprintf("%v · %d goals · %d × %d episodes", room, s.Goals, s.Streams, s.Episodes),
+		draw.Panel{Title: "Return by the best possible", X: "episode", Curves: []draw.Curve{mean}, Band: band, Level: 1, LevelName: "optimum", FromZero: true})
+}

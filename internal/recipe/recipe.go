@@ -1,0 +1,36 @@
+// Package recipe is the list of what can be trained. A recipe is a folder here and a line below.
+package recipe
+
+import (
+	"fmt"
+	"strings"
+
+	"haul/internal/recipe/agent"
+	"haul/internal/recipe/routing"
+	"haul/internal/run"
+)
+
+// All are the recipes; the first is what runs where nothing is asked for.
+var All = []run.Recipe{
+	routing.Recipe{},
+	agent.Recipe{},
+}
+
+// Find is the recipe of a name.
+func Find(name string) (run.Recipe, error) {
+	for _, r := range All {
+		if r.About().Name == name {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown model %q: known are %s", name, strings.Join(Names(), ", "))
+}
+
+// Names lists them.
+func Names() []string {
+	var names []string
+	for _, r := range All {
+		names = append(names, r.About().Name)
+	}
+	return names
+}

@@ -1,0 +1,147 @@
+package routing
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/report"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// Conclude closes an epoch: test of the baseline, validation, schedules.
+func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, error) {
+	row := t.report(s)
+	var v verdict
+	began := time.Now()
+	if t.frozen != nil && due(&t.cfg.Baseline.Update, row.Epoch) {
+		var err error
+		if v, err = t.frozen.challenge(ctx, &t.cfg.Baseline.Update); err != nil {
+			return nil, err
+		}
+		row.BaselineUpdated, row.PValue = v.replace, v.p
+		row.BaselineSeconds = time.Since(began).Seconds()
+	}
+	began = time.Now()
+	if row.Epoch%t.cfg.Training.ValidationFrequency == 0 || row.Epoch == t.cfg.Training.NumEpochs {
+		if err := t.validate(ctx, row); err != nil {
+			return nil, err
+		}
+		row.ValSeconds = time.Since(began).Seconds()
+	}
+	// All is known: from here on the run changes.
+	if v.replace {
+		if err := t.frozen.adopt(t.policy, v.costs); err != nil {
+			return nil, err
+		}
+	}
+	stop := false
+	if row.ValCPC != nil {
+		row.Best = t.Progress.Better(*row.ValCPC)
+		t.at.adapt(&t.cfg.Advanced, *row.ValCPC)
+		stop = t.at.patience(&t.cfg.Advanced, *row.ValCPC)
+	}
+	t.epochs++
+	if !stop {
+		row.SecondsLeft = time.Since(t.began).Seconds() / float64(t.epochs) * float64(t.cfg.Training.NumEpochs-row.Epoch)
+	}
+	return &run.Outcome{Records: []report.Record{{Kind: "epoch", At: row.Epoch, Row: row}}, Taken: true, Save: true, Stop: stop}, nil
+}
+
+// report is what the steps of the epoch came to.
+func (t *trainer) report(s *run.Stretch) *Epoch {
+	m, c := &s.Sums, t.cfg
+	rows, steps, n := float64(m.Trajectory), float64(m.Steps), c.Problem.NumCustomers
+	instances := m.Steps * int64(c.Training.BatchSize)
+	control := t.at.control(c, t.epoch())
+	row := &Epoch{Epoch: t.epoch() + 1, Epochs: c.Training.NumEpochs, Seconds: s.Seconds, Instances: instances, Asked: s.Asked,
+		TrainCPC: cvrp.CPC(m.Cost/rows, n), TrainLoss: m.Loss / steps, Entropy: m.Entropy / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: cvrp.CPC(m.BaseCost/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
+		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Entropy),
+		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, m.Actions)) / s.Seconds}
+	if c.Training.UseGeometricMean {
+		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.LogCost/rows), n)
+	}
+	row.GapToCPC, _ = t.meanCPC(t.refs.Costs)
+	return row
+}
+
+// validate routes the validation set greedily.
+func (t *trainer) validate(ctx context.Context, row *Epoch) error {
+	e, err := t.val.run(ctx)
+	if err != nil {
+		return err
+	}
+	cpc, se := t.meanCPC(e.Lengths)
+	gap, gapSE := stats.Gap(e.Lengths, t.refs.Costs)
+	row.ValCPC, row.ValSE, row.ValGap, row.ValGapSE = &cpc, &se, &gap, &gapSE
+	return nil
+}
+
+// meanCPC is the mean cost per customer that the settings ask for, and its standard error.
+func (t *trainer) meanCPC(lengths []float64) (cpc, se float64) {
+	mean, se := stats.MeanSE(lengths)
+	if t.cfg.Training.UseGeometricMean {
+		mean, se = stats.Geometric(lengths)
+	}
+	n := t.cfg.Problem.NumCustomers
+	return cvrp.CPC(mean, n), cvrp.CPC(se, n)
+}
+
+// Finish judges the best checkpoint on instances of its own.
+func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
+	at := t.Progress
+	sum := &Summary{Epochs: t.epoch(), StoppedEarly: at.Stopped, Instances: at.Device.Instances, Seconds: at.Elapsed,
+		BestEpoch: at.BestAt / t.perEpoch(), Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best(), GapTo: t.refs.Method}
+	if at.Best != nil {
+		sum.BestCPC = *at.Best
+	}
+	best, err := LoadPolicy(t.Device, t.Dir.Best())
+	if err != nil {
+		return nil, err
+	}
+	src := SourceOf(t.cfg, rng.TestInstances)
+	sum.TestInstances = t.cfg.Training.ValidationInstances
+	refs, err := Reference(ctx, src, sum.TestInstances, t.Workers, t.Note)
+	if err != nil {
+		return nil, err
+	}
+	e, err := best.Evaluate(ctx, EvalOptions{Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
+	if err != nil {
+		return nil, err
+	}
+	sum.TestCPC, sum.TestSE = t.meanCPC(e.Lengths)
+	sum.TestGap, sum.TestGapSE = stats.Gap(e.Lengths, refs.Costs)
+	if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
+		return nil, err
+	}
+	return t.view.ending(sum), nil
+}
+
+// ending is how the run ended, where its time went, and what to try next.
+func (v *view) ending(s *Summary) *report.Ending {
+	end := "done"
+	if s.StoppedEarly {
+		end = "stopped early, validation no longer gained"
+	}
+	out := &report.Ending{Row: s, Title: fmt.Sprintf("%s: %s, %s, %s", end, report.Plural(int64(s.Epochs), "epoch"), report.Plural(int64(s.Instances), "instance"), report.Duration(s.Seconds))}
+	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
+	out.Line("test", "%.4f ± %.4f CPC, gap %+.2f ± %.2f %% to %s, %s, greedy", s.TestCPC, s.TestSE, 100*s.TestGap, 100*s.TestGapSE, s.GapTo, report.Plural(int64(s.TestInstances), "instance"))
+	if u := &v.total; u.epochs > 0 {
+		all := u.steps + u.validation + u.baseline
+		out.Line("speed", "%s instances/s, %s/s", report.Thousands(int64(float64(u.instances)/u.steps)), report.Operations(u.flops/u.steps))
+		out.Line("time", "%5.1f %%  steps       %s", 100*u.steps/all, report.Duration(u.steps))
+		out.Line("", "%5.1f %%  validation  %s", 100*u.validation/all, report.Duration(u.validation))
+		out.Line("", "%5.1f %%  baseline    %s", 100*u.baseline/all, report.Duration(u.baseline))
+		out.Line("device", "in %s: %s", report.Plural(int64(u.epochs*v.cfg.Training.NumBatchesPerEpoch-v.done), "step"), u.asked)
+	}
+	out.Line("written", "%s, %s", s.Best, filepath.Base(s.Last))
+	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
+	out.Line("next", "haul eval --checkpoint %s --decode pomo8", s.Dir)
+	return out
+}

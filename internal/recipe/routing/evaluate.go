@@ -1,0 +1,187 @@
+package routing
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+)
+
+// EvalOptions say which instances are routed and how.
+type EvalOptions struct {
+	Source      cvrp.Source // see SourceOf and Policy.Source
+	First       uint64      // index of the first instance
+	Count       int
+	Decode      Decode
+	Batch       int            // instances at a time, 0: chosen. Results do not depend on it
+	Temperature float64        // of sampling
+	Judge       bool           // the validator judges the chosen route of every instance
+	KeepTours   bool           // return them
+	Progress    func(done int) // may be nil
+}
+
+// Evaluation is the best route of every instance.
+type Evaluation struct {
+	Lengths []float64
+	Tours   [][]int32 // visits from depot to depot, with KeepTours
+}
+
+// Memory an evaluation's recorded actions may take, and the rows that keep a device busy.
+const (
+	evalActionBytes = 64 << 20
+	evalRows        = 1024
+)
+
+// evaluator is a compiled evaluation of one source: the program can be run again after the
+// weights have changed.
+type evaluator struct {
+	o       EvalOptions
+	rows    int // of a run: instances times symmetries
+	starts  int
+	steps   int
+	routes  *plan.Routes
+	runner  kernel.Runner
+	batch   *cvrp.Batch // the same instances, drawn on the host for the judge
+	lengths []float32
+	actions []int32
+	tour    []int32
+}
+
+// sampleSeed keeps evaluation's samples apart from training's, which spend the same purpose.
+func sampleSeed(seed uint64) uint64 { return seed ^ 0x9E3779B97F4A7C15 }
+
+func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOptions) (*evaluator, error) {
+	if err := o.Source.Check(); err != nil {
+		return nil, err
+	}
+	if o.Count < 1 {
+		return nil, fmt.Errorf("evaluate: count is %d: at least 1 is needed", o.Count)
+	}
+	n, sym := o.Source.N, o.Decode.symmetries()
+	e := &evaluator{o: o, starts: o.Decode.starts(n), steps: maxSteps(n)}
+	if o.Batch < 1 {
+		o.Batch = max(1, min(evalRows, evalActionBytes/(4*e.starts*e.steps))/sym)
+	}
+	e.rows = min(o.Batch, o.Count) * sym
+	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
+	in := recordInstances(p, o.Source, sym)
+	e.routes = recordRoutes(p, m, in, o.Decode, n, o.Source.Seed)
+	var err error
+	if e.runner, err = run.Compile(keyBatch, p, dev, store); err != nil {
+		return nil, err
+	}
+	if err := e.runner.SetControl(evalControl(o.Temperature)); err != nil {
+		return nil, err
+	}
+	e.batch = cvrp.NewBatch(e.rows/sym, n, o.Source.Capacity)
+	e.lengths = make([]float32, e.rows*e.starts)
+	e.actions = make([]int32, e.rows*e.starts*e.steps)
+	e.tour = make([]int32, 1+e.steps)
+	return e, nil
+}
+
+// recordRoutes records the policy without dropout and its decoding, actions kept for the host.
+func recordRoutes(p *plan.Plan, m *model.GT, in model.Instances, d Decode, n int, seed uint64) *plan.Routes {
+	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), Forced: d.Starts, MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
+	if d.Samples > 0 {
+		spec.Choice = kernel.Sample
+	}
+	return p.Rollout("routes", m.Encode(p, 0, in, false), spec, rng.Actions)
+}
+
+func evalControl(temperature float64) kernel.Control {
+	if temperature <= 0 {
+		temperature = 1
+	}
+	return kernel.Control{Temperature: float32(temperature)}
+}
+
+// run routes all instances. Between two batches it heeds ctx.
+func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
+	sym := e.o.Decode.symmetries()
+	out := &Evaluation{Lengths: make([]float64, e.o.Count)}
+	if e.o.KeepTours {
+		out.Tours = make([][]int32, e.o.Count)
+	}
+	for done := 0; done < e.o.Count; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		first := e.o.First + uint64(done)
+		// Rows are numbered from the first instance under its first symmetry.
+		if err := e.runner.SetState(kernel.State{Instances: first * uint64(sym)}); err != nil {
+			return nil, err
+		}
+		if err := e.runner.Run(); err != nil {
+			return nil, err
+		}
+		if err := e.take(out, done, first); err != nil {
+			return nil, err
+		}
+		done = min(done+e.rows/sym, e.o.Count)
+		if e.o.Progress != nil {
+			e.o.Progress(done)
+		}
+	}
+	return out, nil
+}
+
+// take reads a batch's routes and picks the best of each instance; those past the count are idle.
+func (e *evaluator) take(out *Evaluation, done int, first uint64) error {
+	if err := e.runner.ReadBatch(e.routes.Length, e.lengths); err != nil {
+		return err
+	}
+	if e.o.Judge || e.o.KeepTours {
+		if err := e.runner.ReadBatch(e.routes.Actions, e.actions); err != nil {
+			return err
+		}
+	}
+	if e.o.Judge {
+		e.o.Source.Fill(e.batch, first)
+	}
+	each := e.o.Decode.symmetries() * e.starts
+	for i := range min(e.batch.B, e.o.Count-done) {
+		best := i * each
+		for r := best + 1; r < (i+1)*each; r++ {
+			if e.lengths[r] < e.lengths[best] {
+				best = r
+			}
+		}
+		out.Lengths[done+i] = float64(e.lengths[best])
+		copy(e.tour[1:], e.actions[best*e.steps:][:e.steps])
+		if e.o.Judge {
+			if err := judge(e.batch, i, e.tour, e.lengths[best]); err != nil {
+				return fmt.Errorf("instance %d: the policy's route is invalid: %w", first+uint64(i), err)
+			}
+		}
+		if e.o.KeepTours {
+			out.Tours[done+i] = append([]int32(nil), e.tour...)
+		}
+	}
+	return nil
+}
+
+// lengthTolerance covers float32 sums of up to a few thousand legs in another order, and the
+// rounding of 1-x under a symmetry.
+const lengthTolerance = 1e-4
+
+// judge asks the validator about a route, and whether it is as long as the device says.
+func judge(b *cvrp.Batch, i int, tour []int32, length float32) error {
+	nodes := b.N + 1
+	if err := cvrp.ValidateTour(tour, b.Demand[i*nodes:][:nodes], b.Capacity); err != nil {
+		return err
+	}
+	host := cvrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)
+	if d := math.Abs(float64(host - length)); !(d <= lengthTolerance*(1+float64(host))) {
+		return fmt.Errorf("the device states length %g, its legs add up to %g", length, host)
+	}
+	return nil
+}
+
+func (e *evaluator) close() error { return e.runner.Close() }

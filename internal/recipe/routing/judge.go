@@ -1,0 +1,107 @@
+package routing
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"haul/internal/draw"
+	"haul/internal/env/cvrp"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// Judged is how a policy fared on test instances.
+type Judged struct {
+	Epoch     int     `json:"epoch"`
+	Decode    string  `json:"decode"`
+	Routes    int     `json:"routes_per_instance"`
+	Instances int     `json:"instances"`
+	Customers int     `json:"customers"`
+	Capacity  int32   `json:"capacity"`
+	Seed      uint64  `json:"seed"`
+	Valid     bool    `json:"valid"` // the validator has judged every route that counts
+	MeanCPC   float64 `json:"mean_cpc"`
+	SECPC     float64 `json:"se_cpc"`
+	MeanCost  float64 `json:"mean_cost"`
+	Gap       float64 `json:"gap"` // a fraction, paired
+	GapSE     float64 `json:"gap_se"`
+	GapTo     string  `json:"gap_to"`
+	GapToCPC  float64 `json:"gap_to_cpc"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"instances_per_second"`
+
+	path, device string
+	example      *Example
+}
+
+// evaluate routes test instances with a checkpoint's policy and fills in how well.
+func evaluate(ctx context.Context, e *run.Evaluation) (*Judged, error) {
+	decode, err := ParseDecode(e.Flags.String("decode"))
+	if err != nil {
+		return nil, &run.UsageError{Err: err}
+	}
+	count := e.Flags.Int("count")
+	if count < 1 {
+		return nil, run.Usagef("--count is %d: at least 1 instance is needed", count)
+	}
+	dev, err := e.Device()
+	if err != nil {
+		return nil, err
+	}
+	p, err := LoadPolicy(dev, e.Path)
+	if err != nil {
+		return nil, err
+	}
+	src := p.Source(rng.TestInstances)
+	if e.Seed != nil {
+		src.Seed = *e.Seed
+	}
+	refs, err := Reference(ctx, src, count, e.Workers, e.Note)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	o := EvalOptions{Source: src, Count: count, Decode: decode, Judge: true, KeepTours: e.Plot, Progress: func(done int) { e.Progress(done, count) }}
+	routed, err := p.Evaluate(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
+		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name()}
+	r.PerSecond = float64(count) / r.Seconds
+	mean, se := stats.MeanSE(routed.Lengths)
+	r.MeanCost, r.MeanCPC, r.SECPC = mean, cvrp.CPC(mean, src.N), cvrp.CPC(se, src.N)
+	reference, _ := stats.MeanSE(refs.Costs)
+	r.Gap, r.GapSE = stats.Gap(routed.Lengths, refs.Costs)
+	r.GapToCPC = cvrp.CPC(reference, src.N)
+	if e.Plot {
+		r.example, err = NewExample(ctx, src, routed.Tours[0])
+	}
+	return r, err
+}
+
+// Object is the result itself.
+func (r *Judged) Object() any { return r }
+
+// Text prints it for a person.
+func (r *Judged) Text(out io.Writer, bold func(string) string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %d instances, %d customers, capacity %d", r.path, r.Decode, r.Instances, r.Customers, r.Capacity)))
+	fmt.Fprintf(w, "mean CPC\t%.6f ± %.6f (standard error)\n", r.MeanCPC, r.SECPC)
+	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
+	fmt.Fprintf(w, "gap\t%+.3f ± %.3f %% to %s, CPC %.6f\n", 100*r.Gap, 100*r.GapSE, r.GapTo, r.GapToCPC)
+	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
+	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
+	return w.Flush()
+}
+
+// Pictures are the first instance by policy and reference.
+func (r *Judged) Pictures() []run.Drawing {
+	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
+		return r.example.draw(w, f, fmt.Sprintf("%s, %s", Name, r.Decode), r.GapTo)
+	}}}
+}

@@ -1,0 +1,58 @@
+package routing
+
+import (
+	"fmt"
+	"io"
+
+	"haul/internal/draw"
+	"haul/internal/report"
+)
+
+func (v *view) Pictures() []report.Picture {
+	var out []report.Picture
+	if len(v.rows) > 0 {
+		out = append(out, report.Picture{Name: curvesName, Draw: v.drawCurves})
+	}
+	if v.example != nil {
+		out = append(out, report.Picture{Name: routesName, Draw: func(w io.Writer, f draw.Format) error {
+			return v.example.draw(w, f, Name, v.last().GapTo)
+		}})
+	}
+	return out
+}
+
+// drawCurves draws cost and gap over epochs.
+func (v *view) drawCurves(w io.Writer, f draw.Format) error {
+	var sampled, greedy, gap draw.Curve
+	sampled.Name, greedy.Name = "training, sampled", "validation, greedy"
+	last := v.last()
+	gap.Name = "validation, greedy, to " + last.GapTo
+	var bestGap *float64
+	for _, r := range v.rows {
+		x := float64(r.Epoch)
+		sampled.Add(x, r.TrainCPC)
+		if r.ValCPC != nil {
+			greedy.Add(x, *r.ValCPC)
+			gap.Add(x, 100**r.ValGap)
+			if bestGap == nil || *r.ValGap < *bestGap {
+				bestGap = r.ValGap
+			}
+		}
+	}
+	subtitle := fmt.Sprintf("%s customers · %s baseline · %s parameters · %s", report.Thousands(int64(v.cfg.Problem.NumCustomers)), v.cfg.Baseline.Type, report.Thousands(int64(v.info.Parameters)), v.info.Device)
+	title := v.info.Config
+	if bestGap != nil {
+		title += fmt.Sprintf(" · best gap %.2f %%", 100**bestGap)
+	}
+	return draw.Panels(w, f, title, subtitle,
+		draw.Panel{Title: "Cost per customer", X: "epoch", Curves: []draw.Curve{sampled, greedy}, Level: last.GapToCPC, LevelName: last.GapTo},
+		draw.Panel{Title: "Gap, %", X: "epoch", Curves: []draw.Curve{gap}, FromZero: true})
+}
+
+// draw draws an example's two solutions side by side, under the names of who made them.
+func (x *Example) draw(w io.Writer, f draw.Format, policy, reference string) error {
+	if x.ReferenceCost > 0 {
+		policy += fmt.Sprintf(" · gap %+.2f %%", 100*(x.PolicyCost/x.ReferenceCost-1))
+	}
+	return draw.Beside(w, f, x.Problem, draw.Titled{Solution: x.Policy, Caption: policy}, draw.Titled{Solution: x.Reference, Caption: reference})
+}

@@ -1,0 +1,176 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+)
+
+// Policy is a trained model on a device, ready to route.
+type Policy struct {
+	Config *config.Config // what it was trained with
+	Epoch  int            // finished epochs
+	dev    kernel.Device
+	model  *model.GT
+	store  kernel.Store
+}
+
+// LoadPolicy reads a checkpoint's policy onto a device.
+func LoadPolicy(dev kernel.Device, path string) (*Policy, error) {
+	ck, err := run.Load(path, Name)
+	if err != nil {
+		return nil, err
+	}
+	c := ck.Settings.(*config.Config)
+	m, err := newModel(c)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := ck.Weights(m.Layout(), "")
+	if err != nil {
+		return nil, err
+	}
+	store, err := dev.NewStore(m.Layout(), false)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.WriteWeights(weights); err != nil {
+		return nil, err
+	}
+	return &Policy{Config: c, Epoch: ck.Progress.Concluded / c.Training.NumBatchesPerEpoch, dev: dev, model: m, store: store}, nil
+}
+
+// Parameters is the number of learned numbers.
+func (p *Policy) Parameters() int { return p.model.Layout().Count() }
+
+// Source is where instances like those it was trained on come from.
+func (p *Policy) Source(purpose rng.Purpose) cvrp.Source { return SourceOf(p.Config, purpose) }
+
+// Evaluate routes generated instances, of any size. Temperature 0 stands for inference.default_temperature.
+func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	if o.Temperature == 0 {
+		o.Temperature = p.Config.Inference.DefaultTemperature
+	}
+	e, err := newEvaluator(p.dev, p.model, p.store, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.run(ctx)
+	return out, errors.Join(err, e.close())
+}
+
+// Solve routes one problem and returns the best routes by the problem's own metric, judged by the validator. Coordinates
+// are scaled to the unit square by their larger side.
+func (p *Policy) Solve(ctx context.Context, prob *cvrp.Problem, d Decode) (cvrp.Solution, float64, error) {
+	s, err := p.newSolver(prob, d)
+	if err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	sol, cost, err := s.best(ctx)
+	if err = errors.Join(err, s.runner.Close()); err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	return sol, cost, nil
+}
+
+// solver is the program for one problem, a row for each symmetry.
+type solver struct {
+	prob   *cvrp.Problem
+	rows   int
+	starts int
+	routes *plan.Routes
+	runner kernel.Runner
+}
+
+func (p *Policy) newSolver(prob *cvrp.Problem, d Decode) (*solver, error) {
+	n := prob.N()
+	switch {
+	case n < 1:
+		return nil, errors.New("it has no customers")
+	case len(prob.X) == 0:
+		return nil, errors.New("it has no coordinates, and a policy reads nothing else")
+	}
+	for c, demand := range prob.Demand {
+		if demand > prob.Capacity {
+			return nil, fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
+		}
+	}
+	s := &solver{prob: prob, rows: d.symmetries(), starts: d.starts(n)}
+	pl := plan.New("solve", p.dev, s.rows, n+1, p.model.Layout())
+	in := model.Instances{Capacity: prob.Capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
+		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Shard("feature", pl.B(), n+1, 4)}
+	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
+	s.routes = recordRoutes(pl, p.model, in, d, n, p.Config.Experiment.RandomSeed)
+	var err error
+	if s.runner, err = run.Compile(keyBatch, pl, p.dev, p.store); err != nil {
+		return nil, err
+	}
+	x, y, demand := unitRows(prob, s.rows)
+	return s, errors.Join(s.runner.SetControl(evalControl(p.Config.Inference.DefaultTemperature)),
+		s.runner.WriteBatch(in.PosX, x), s.runner.WriteBatch(in.PosY, y), s.runner.WriteBatch(in.Demand, demand))
+}
+
+// best runs the program and picks by the problem's metric, which may round and need not be Euclidean.
+func (s *solver) best(ctx context.Context) (cvrp.Solution, float64, error) {
+	var best cvrp.Solution
+	if err := ctx.Err(); err != nil {
+		return best, 0, err
+	}
+	if err := s.runner.Run(); err != nil {
+		return best, 0, err
+	}
+	steps := maxSteps(s.prob.N())
+	actions := make([]int32, s.rows*s.starts*steps)
+	if err := s.runner.ReadBatch(s.routes.Actions, actions); err != nil {
+		return best, 0, err
+	}
+	cost := 0.0
+	for r := range s.rows * s.starts {
+		sol := cvrp.FromTour(actions[r*steps:][:steps])
+		if c := s.prob.Cost(sol); r == 0 || c < cost {
+			best, cost = sol, c
+		}
+	}
+	if err := cvrp.Validate(s.prob, best); err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("the policy's routes are invalid: %w", err)
+	}
+	return best, cost, nil
+}
+
+// unitRows writes the problem into the unit square, a row for each of the first `rows` symmetries.
+func unitRows(p *cvrp.Problem, rows int) (x, y []float32, demand []int32) {
+	minX, maxX, minY, maxY := p.X[0], p.X[0], p.Y[0], p.Y[0]
+	for j := range p.X {
+		minX, maxX = min(minX, p.X[j]), max(maxX, p.X[j])
+		minY, maxY = min(minY, p.Y[j]), max(maxY, p.Y[j])
+	}
+	side := max(maxX-minX, maxY-minY)
+	if side == 0 {
+		side = 1 // every node in one place
+	}
+	for k := range rows {
+		for j := range p.X {
+			u, v := (p.X[j]-minX)/side, (p.Y[j]-minY)/side
+			if k&1 != 0 {
+				u = 1 - u
+			}
+			if k&2 != 0 {
+				v = 1 - v
+			}
+			if k&4 != 0 {
+				u, v = v, u
+			}
+			x, y = append(x, float32(u)), append(y, float32(v))
+		}
+		demand = append(demand, p.Demand...)
+	}
+	return x, y, demand
+}

@@ -1,0 +1,230 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/config"
+	"haul/internal/env/cvrp"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/run/runtest"
+	"haul/internal/stats"
+)
+
+func TestParseDecode(t *testing.T) {
+	for _, s := range []string{"greedy", "pomo", "pomo8", "sample:16"} {
+		if d, err := ParseDecode(s); err != nil || d.String() != s {
+			t.Errorf("%s: %v, %v", s, d, err)
+		}
+	}
+	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999"} {
+		if _, err := ParseDecode(s); err == nil {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+}
+
+func loadSaved(t *testing.T) *Policy {
+	t.Helper()
+	path, _ := saved(t)
+	p, err := LoadPolicy(openCPU(t, 2), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestEvaluate: no batch size changes a route, more routes are never worse, none beats the optimum, and all please the judge.
+func TestEvaluate(t *testing.T) {
+	p := loadSaved(t)
+	const count = 37
+	for _, purpose := range []rng.Purpose{rng.ValidInstances, rng.TestInstances} {
+		src := p.Source(purpose)
+		optimum := make([]float64, count)
+		if err := cvrp.OptimalCosts(t.Context(), src, 5, count, 1, optimum, nil); err != nil {
+			t.Fatal(err)
+		}
+		mean := map[string]float64{}
+		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:1", "sample:8"} {
+			d, err := ParseDecode(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := EvalOptions{Source: src, First: 5, Count: count, Decode: d, Judge: true, KeepTours: true}
+			want, err := p.Evaluate(t.Context(), o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, o.Batch = range []int{1, 8, 64} {
+				got, err := p.Evaluate(t.Context(), o)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s in batches of %d: %.500s", name, o.Batch, diff)
+				}
+			}
+			for i, l := range want.Lengths {
+				if l < optimum[i]*(1-1e-5) {
+					t.Errorf("%s: instance %d costs %g, the optimum is %g", name, i, l, optimum[i])
+				}
+			}
+			mean[name], _ = stats.MeanSE(want.Lengths)
+		}
+		if !(mean["pomo8"] <= mean["pomo"] && mean["sample:8"] < mean["sample:1"]) {
+			t.Errorf("more routes are worse: %v", mean)
+		}
+	}
+}
+
+func TestEvaluateOtherSizes(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	src.N, src.Capacity = 23, 40
+	e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 9, Decode: Greedy, Judge: true})
+	if err != nil || len(e.Lengths) != 9 {
+		t.Fatal(err)
+	}
+	src.Capacity = 3
+	if _, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 9, Decode: Greedy}); err == nil {
+		t.Error("a source with demands over capacity was accepted")
+	}
+	if _, err := p.Evaluate(t.Context(), EvalOptions{Source: p.Source(rng.TestInstances), Decode: Greedy}); err == nil {
+		t.Error("no instances were evaluated")
+	}
+}
+
+func TestJudge(t *testing.T) {
+	b := &cvrp.Batch{B: 1, N: 2, Capacity: 3, X: []float32{0, 1, 0}, Y: []float32{0, 0, 1}, Demand: []int32{0, 2, 2}}
+	for _, c := range []struct {
+		name   string
+		tour   []int32
+		length float32
+		ok     bool
+	}{
+		{"right", []int32{0, 1, 0, 2, 0}, 4, true},
+		{"over capacity", []int32{0, 1, 2, 0, 0}, 2 + math.Sqrt2, false},
+		{"a customer left out", []int32{0, 1, 0, 0, 0}, 2, false},
+		{"another length", []int32{0, 1, 0, 2, 0}, 3.9, false},
+		{"no length", []int32{0, 1, 0, 2, 0}, float32(math.NaN()), false},
+	} {
+		if err := judge(b, 0, c.tour, c.length); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestSolve(t *testing.T) {
+	p := loadSaved(t)
+	for _, file := range []string{"E-n13-k4.vrp", "E-n22-k4.vrp", "X-n101-k25.vrp"} {
+		prob, err := cvrp.LoadProblem(filepath.Join("..", "..", "env", "cvrp", "testdata", file), cvrp.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prob.X == nil {
+			if _, _, err := p.Solve(t.Context(), prob, Greedy); err == nil || !strings.Contains(err.Error(), "no coordinates") {
+				t.Errorf("%s has no coordinates: %v", file, err)
+			}
+			continue
+		}
+		costs := map[string]float64{}
+		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:4"} {
+			d, err := ParseDecode(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sol, cost, err := p.Solve(t.Context(), prob, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cvrp.Validate(prob, sol); err != nil || cost != prob.Cost(sol) {
+				t.Errorf("%s by %s: cost %g, %v", file, name, cost, err)
+			}
+			costs[name] = cost
+		}
+		if costs["pomo8"] > costs["pomo"] {
+			t.Errorf("%s: symmetries made it worse: %v", file, costs)
+		}
+	}
+	odd := &cvrp.Problem{Name: "odd", Capacity: 5, Demand: []int32{0, 6}, X: []float64{1, 1}, Y: []float64{2, 2}}
+	if _, _, err := p.Solve(t.Context(), odd, Greedy); err == nil || !strings.Contains(err.Error(), "customer 1 demands 6") {
+		t.Errorf("a demand over capacity: %v", err)
+	}
+	odd.Demand[1] = 5
+	if sol, cost, err := p.Solve(t.Context(), odd, Greedy); err != nil || cost != 0 || len(sol.Routes) != 1 {
+		t.Errorf("all in one place: %v, %g, %v", sol, cost, err)
+	}
+}
+
+func TestReferencesAreCached(t *testing.T) {
+	runtest.Folder(t)
+	for _, n := range []int{6, 14} {
+		src := SourceOf(tiny(t), rng.ValidInstances)
+		src.N = n
+		want, err := Reference(t.Context(), src, 20, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		got, err := Reference(dead, src, 20, 2, nil) // nothing can be solved: it must come from the cache
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		other := src
+		other.Seed++
+		if _, err := Reference(dead, other, 20, 2, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("another seed's costs came from somewhere: %v", err)
+		}
+		path, _ := referencePath(src, 20, want.Method)
+		if err := os.WriteFile(path, []byte("junk"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err = Reference(t.Context(), src, 20, 1, nil); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("a broken cache was not mended: %v", err)
+		}
+	}
+	if ReferenceMethod(12) != Optimum || ReferenceMethod(13) != Savings {
+		t.Error("the limit of the exact method has moved")
+	}
+}
+
+// TestStepFLOPs holds the formula to the documented size of a tiny_1 step.
+func TestStepFLOPs(t *testing.T) {
+	cfg, err := config.Load("tiny_1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := float64(stepFLOPs(m, cfg, 128, 128*13)) / 1e9; g < 6 || g > 7 {
+		t.Errorf("a tiny_1 step takes %.2f GFLOP, about 6.5 is documented", g)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	if _, known := run.AvailableMemory(); !known {
+		t.Skip("this system does not tell its available memory")
+	}
+	for _, set := range []string{"training.batch_size=1000000000", "model.hidden_dim=65536", "problem.num_customers=100000000"} {
+		o := options(tiny(t, set), openCPU(t, 1))
+		o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
+		err := run.Run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), "of memory") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package routing
+
+import (
+	"haul/internal/config"
+	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// SourceOf is where the settings' instances of that purpose come from. The same source on the host
+// and in a device's generate op gives the same bits.
+func SourceOf(c *config.Config, purpose rng.Purpose) cvrp.Source {
+	p := &c.Problem
+	return cvrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: cvrp.Distribution(p.Distribution),
+		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
+		CoordRange: int32(p.CoordRange)}
+}
+
+func newModel(c *config.Config) (*model.GT, error) {
+	m := &c.Model
+	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier,
+		Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
+}
+
+// recordInstances records the drawing of a shard's instances.
+func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int) model.Instances {
+	nodes := src.N + 1
+	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
+		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, 4)}
+	grid := int32(0)
+	if src.Distribution == cvrp.Grid {
+		grid = src.CoordRange
+	}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,
+		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries})
+	return in
+}
+
+// maxSteps bounds the actions of a route through n customers: each customer, and a return after each. The rules
+// of a rollout allow no longer one, so inference.max_steps_multiplier, at least 2, never bites.
+func maxSteps(n int) int { return 2 * n }
+
+// recordStep records a training step: draw instances, route them, subtract the baseline, learn.
+func recordStep(dev kernel.Device, m *model.GT, c *config.Config) *plan.Plan {
+	src := SourceOf(c, rng.TrainInstances)
+	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
+	in := recordInstances(p, src, 1)
+	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}
+
+	// The frozen policy goes first: its activations are dead before the policy's, which the gradient keeps, are made.
+	mode, given := kernel.SharedMean, (*kernel.Tensor)(nil)
+	switch c.Baseline.Type {
+	case config.BaselineRollout:
+		frozen := plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: spec.MaxStep, Seed: src.Seed}
+		mode, given = kernel.Given, p.Rollout("baseline", m.Encode(p, 1, in, false), frozen, rng.Actions).Length
+	case config.BaselineEMA:
+		mode = kernel.Running
+	}
+	routes := p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
+	adv, base := p.Advantage(routes, mode, given)
+	p.PolicyGradient(routes, adv)
+	p.Backward()
+
+	a := &c.Advanced
+	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
+		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps})
+	tally := &kernel.Tally{Length: routes.Length, LogProb: routes.LogProb, Entropy: routes.Entropy, Steps: routes.Steps, Adv: adv, Base: base}
+	if c.Baseline.Type == config.BaselineEMA {
+		tally.EMADecay = c.Baseline.EMADecay
+	}
+	p.Once(tally)
+	return p
+}
+
+// stepFLOPs is the work of training on that many instances with that many decode steps in all, by
+// formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are taken to be
+// as long as the sampled ones.
+func stepFLOPs(m *model.GT, c *config.Config, instances, actions int64) int64 {
+	n := c.Problem.NumCustomers + 1
+	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))
+	if c.Baseline.Type == config.BaselineRollout {
+		flops += instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n)
+	}
+	return flops
+}

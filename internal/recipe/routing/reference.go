@@ -1,0 +1,187 @@
+package routing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/run"
+	"haul/internal/safetensors"
+)
+
+// What a reader could break: a cached cost is trusted as long as its key matches. The key holds everything the
+// costs depend on; a change to a solver's results must raise referenceVersion.
+
+const referenceVersion = 1
+
+// ExactLimit is the most customers whose optimum is solved for every instance of a set.
+const ExactLimit = 12
+
+// The methods that a gap may refer to.
+const (
+	Optimum = "optimum"
+	Savings = "savings"
+)
+
+// References are the costs that a set of instances is judged against.
+type References struct {
+	Costs  []float64
+	Method string // Optimum or Savings
+}
+
+// ReferenceMethod is what instances of n customers are judged against.
+func ReferenceMethod(n int) string {
+	if n <= ExactLimit {
+		return Optimum
+	}
+	return Savings
+}
+
+// Reference returns the costs of the source's first count instances: the optimum up to ExactLimit customers, else savings
+// with local search. They are solved once and kept in the user's cache folder; a cache that cannot be read, or written, is
+// only lost time. workers 0 stands for all cores. note, which may be nil, is told about long work.
+func Reference(ctx context.Context, src cvrp.Source, count, workers int, note func(string)) (*References, error) {
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	if note == nil {
+		note = func(string) {}
+	}
+	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src.N)}
+	path, key := referencePath(src, count, r.Method)
+	if path != "" && readReference(path, key, r.Costs) == nil {
+		return r, nil
+	}
+	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", count, src.N, r.Method), count)
+	var err error
+	if r.Method == Optimum {
+		err = cvrp.OptimalCosts(ctx, src, 0, count, workers, r.Costs, tell)
+	} else {
+		err = savingsCosts(ctx, src, count, workers, r.Costs, tell)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if path != "" {
+		if err := writeReference(path, key, r.Costs); err != nil {
+			note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
+		}
+	}
+	return r, nil
+}
+
+// Work that is done this soon needs no note; longer work is told about this often.
+const (
+	noteAfter = time.Second
+	noteEvery = 5 * time.Second
+)
+
+func progressNotes(note func(string), what string, count int) func(done int) {
+	next := time.Now().Add(noteAfter)
+	return func(done int) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(noteEvery)
+			note(fmt.Sprintf("%s: %d%%", what, 100*done/count))
+		}
+	}
+}
+
+// savingsCosts is OptimalCosts for the classical method, up to its first local optimum.
+func savingsCosts(ctx context.Context, src cvrp.Source, count, workers int, out []float64, progress func(int)) error {
+	const chunk = 16
+	var (
+		wg         sync.WaitGroup
+		mu         sync.Mutex // guards next, done and failed, and keeps progress to one call at a time
+		next, done int
+		failed     error
+	)
+	take := func(finished int, err error) (lo, hi int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil {
+			failed = err
+		}
+		if done += finished; finished > 0 {
+			progress(done)
+		}
+		if failed != nil {
+			return 0, 0
+		}
+		lo = next
+		next = min(next+chunk, count)
+		return lo, next
+	}
+	for range workers {
+		wg.Go(func() {
+			batch := cvrp.NewBatch(chunk, src.N, src.Capacity)
+			var err error
+			for lo, hi := take(0, nil); lo < hi; lo, hi = take(hi-lo, err) {
+				src.Fill(batch, uint64(lo))
+				for i := range hi - lo {
+					var s cvrp.Solution
+					p := batch.Problem(i)
+					if s, err = cvrp.SavingsWith(ctx, p, cvrp.SavingsOptions{}); err != nil {
+						break
+					}
+					out[lo+i] = p.Cost(s)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// referencePath is where the costs are cached, "" where the machine names no cache folder.
+func referencePath(src cvrp.Source, count int, method string) (path, key string) {
+	text, err := json.Marshal(struct {
+		Version int
+		Source  cvrp.Source
+		Count   int
+		Method  string
+	}{referenceVersion, src, count, method})
+	dir, dirErr := os.UserCacheDir()
+	if err != nil || dirErr != nil {
+		return "", ""
+	}
+	sum := sha256.Sum256(text)
+	return filepath.Join(dir, "haul", "references", fmt.Sprintf("%x.safetensors", sum[:12])), string(text)
+}
+
+const (
+	referenceKey   = "haul.reference"
+	referenceCosts = "costs"
+)
+
+func readReference(path, key string, costs []float64) error {
+	f, err := safetensors.Load(path)
+	if err != nil {
+		return err
+	}
+	t, ok := f.Tensor(referenceCosts)
+	if !ok || f.Metadata[referenceKey] != key {
+		return fmt.Errorf("%s holds other costs", path)
+	}
+	return t.ReadFloat64s(costs)
+}
+
+func writeReference(path, key string, costs []float64) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// Two runs may solve the same set at once: each writes its own file and the last rename wins.
+	own := fmt.Sprintf("%s.%d", path, os.Getpid())
+	f := &safetensors.File{Metadata: map[string]string{referenceKey: key}, Tensors: []safetensors.Tensor{safetensors.Float64s(referenceCosts, costs, len(costs))}}
+	if err := run.WriteAtomic(own, func(w io.Writer) error { return safetensors.Write(w, f) }); err != nil {
+		return err
+	}
+	return os.Rename(own, path)
+}

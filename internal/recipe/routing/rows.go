@@ -1,0 +1,96 @@
+package routing
+
+import (
+	"context"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/report"
+)
+
+// Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the original PyTorch program names
+// them. Pointers are nil (null) where nothing was measured. Costs are per customer (CPC), by the mean that MeanType names, except
+// BaselineCPC, which is always arithmetic. Seconds is generation and steps, without validation and baseline.
+type Epoch struct {
+	Epoch        int      `json:"epoch" csv:"epoch"` // from 1
+	Epochs       int      `json:"epochs"`
+	TrainLoss    float64  `json:"train_loss" csv:"train_loss" tb:"train/loss"`
+	TrainCPC     float64  `json:"train_cpc" csv:"train_cost_arithmetic" tb:"train/cpc"`
+	ValCPC       *float64 `json:"val_cpc" csv:"val_cost_arithmetic" tb:"val/cpc"`
+	LR           float64  `json:"lr" csv:"learning_rate" tb:"schedule/lr"`
+	Temperature  float64  `json:"temperature" csv:"temperature" tb:"schedule/temperature"`
+	Seconds      float64  `json:"seconds" csv:"time_per_epoch" tb:"speed/epoch_seconds"`
+	BaselineType string   `json:"baseline_type" csv:"baseline_type"`
+	BaselineCPC  float64  `json:"baseline_cpc" csv:"baseline_value" tb:"baseline/cpc"`
+	MeanType     string   `json:"mean_type" csv:"mean_type"` // arithmetic or geometric
+
+	ValSE              *float64 `json:"val_se" csv:"val_se"`
+	ValGap             *float64 `json:"val_gap" csv:"val_gap" tb:"val/gap"` // a fraction, paired
+	ValGapSE           *float64 `json:"val_gap_se" csv:"val_gap_se"`
+	GapTo              string   `json:"gap_to" csv:"gap_to"`         // optimum or savings
+	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"` // its cost on the validation set
+	Best               bool     `json:"best" csv:"best"`             // the lowest val_cpc so far
+	Entropy            float64  `json:"entropy" csv:"entropy" tb:"train/entropy"`
+	EntropyCoef        float64  `json:"entropy_coef" csv:"entropy_coef" tb:"schedule/entropy_coef"`
+	GradNorm           float64  `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"` // mean, before clipping
+	BaselineUpdated    bool     `json:"baseline_updated" csv:"baseline_updated"`
+	PValue             *float64 `json:"p_value" csv:"p_value" tb:"baseline/p_value"`
+	Instances          int64    `json:"instances" csv:"instances"`
+	ValSeconds         float64  `json:"val_seconds" csv:"val_seconds"`
+	BaselineSeconds    float64  `json:"baseline_seconds" csv:"baseline_seconds"`
+	InstancesPerSecond float64  `json:"instances_per_second" csv:"instances_per_second" tb:"speed/instances_per_second"`
+	FLOPsPerSecond     float64  `json:"flops_per_second" csv:"flops_per_second" tb:"speed/flops_per_second"`
+	SecondsLeft        float64  `json:"seconds_left"` // at the pace of this process so far
+
+	report.Asked // of the device, during the epoch's steps
+}
+
+// Summary is how a run ended. Test figures are of the best checkpoint, on instances that neither
+// trained nor picked it.
+type Summary struct {
+	Epochs       int     `json:"epochs"`
+	StoppedEarly bool    `json:"stopped_early"`
+	Instances    uint64  `json:"instances"`
+	Seconds      float64 `json:"seconds"` // of all epochs, validation included, over all restarts
+	BestEpoch    int     `json:"best_epoch"`
+	BestCPC      float64 `json:"best_val_cpc"`
+
+	TestInstances int     `json:"test_instances"`
+	TestCPC       float64 `json:"test_cpc"`
+	TestSE        float64 `json:"test_se"`
+	TestGap       float64 `json:"test_gap"`
+	TestGapSE     float64 `json:"test_gap_se"`
+	GapTo         string  `json:"gap_to"`
+
+	Dir  string `json:"dir"`
+	Last string `json:"last"`
+	Best string `json:"best"`
+}
+
+// Example is one test instance, routed by the best policy and by the reference's method.
+type Example struct {
+	Problem                   *cvrp.Problem
+	Policy, Reference         cvrp.Solution
+	PolicyCost, ReferenceCost float64
+}
+
+// NewExample solves the first instance of the source beside the policy's tour of it.
+func NewExample(ctx context.Context, src cvrp.Source, tour []int32) (*Example, error) {
+	b := cvrp.NewBatch(1, src.N, src.Capacity)
+	src.Fill(b, 0)
+	x := &Example{Problem: b.Problem(0), Policy: cvrp.FromTour(tour)}
+	x.Problem.Name = "test instance 0"
+	var err error
+	if ReferenceMethod(src.N) == Optimum {
+		var all []cvrp.Solution
+		if _, all, err = cvrp.OptimalSolutions(ctx, []*cvrp.Problem{x.Problem}, 1, nil); err == nil {
+			x.Reference = all[0]
+		}
+	} else {
+		x.Reference, err = cvrp.SavingsWith(ctx, x.Problem, cvrp.SavingsOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.PolicyCost, x.ReferenceCost = x.Problem.Cost(x.Policy), x.Problem.Cost(x.Reference)
+	return x, nil
+}

@@ -1,0 +1,145 @@
+package routing
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/config"
+	"haul/internal/device"
+	"haul/internal/kernel"
+	"haul/internal/run"
+	"haul/internal/run/runtest"
+)
+
+// tiny is the smallest run that exercises everything.
+func tiny(t testing.TB, sets ...string) *config.Config {
+	t.Helper()
+	sets = append([]string{"problem.num_customers=5", "training.num_batches_per_epoch=4", "training.batch_size=12", "training.num_epochs=3",
+		"training.validation_instances=30", "training.validation_frequency=1", "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1",
+		"baseline.eval_batches=2", "training.learning_rate=0.01", "training_advanced.use_adaptive_temperature=false"}, sets...)
+	c, err := config.Load("tiny_1", sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func openCPU(t testing.TB, workers int) kernel.Device {
+	t.Helper()
+	dev, err := device.Open("cpu", device.Options{Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// options are a run's.
+func options(c *config.Config, dev kernel.Device) run.Options {
+	return run.Options{Recipe: Recipe{}, Task: task{}, Settings: c, Device: dev}
+}
+
+// whole trains from start to end.
+func whole(t testing.TB, c *config.Config, dev kernel.Device) (*runtest.Heard, *runtest.State) {
+	t.Helper()
+	return runtest.Whole(t, options(c, dev))
+}
+
+func epochsOf(h *runtest.Heard) []*Epoch { return runtest.Rows[Epoch](h) }
+
+// TestSuite: what every recipe's runs must hold.
+func TestSuite(t *testing.T) {
+	for name, sets := range map[string][]string{
+		"rollout": {"training_advanced.use_adaptive_temperature=true", "model.transformer_dropout=0.1"},
+		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := 0
+			if name == "rollout" {
+				first = 1 // the baseline's first costs
+			}
+			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: openCPU, First: first,
+				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
+				Other: tiny(t, append(sets, "training.learning_rate=0.5")...), Differs: "learning_rate: 0.01"})
+		})
+	}
+}
+
+func TestRunsOfEveryBaseline(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sets []string
+	}{
+		{"rollout", nil},
+		{"pomo", []string{"baseline.type=pomo"}},
+		{"pomo starts", []string{"baseline.type=pomo", "baseline.starts=3"}},
+		{"ema", []string{"baseline.type=ema"}},
+		{"uniform dropout", []string{"problem.distribution=uniform", "model.transformer_dropout=0.1"}},
+		{"geometric", []string{"training.use_geometric_mean=true"}},
+		{"beyond exact", []string{"problem.num_customers=14"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := tiny(t, c.sets...)
+			e, ck := whole(t, cfg, openCPU(t, 2))
+			epochs := epochsOf(e)
+			if len(epochs) != 3 || e.Ending == nil || ck.Progress.Concluded != 12 {
+				t.Fatalf("%d epochs told, ending %v, checkpoint of update %d", len(epochs), e.Ending, ck.Progress.Concluded)
+			}
+			for _, r := range epochs {
+				if r.ValGap == nil || *r.ValGap < -1e-5 && r.GapTo == Optimum || r.TrainCPC <= 0 || r.Instances != 48 || r.BaselineCPC <= 0 || r.Launches != 4 {
+					t.Errorf("odd report: %+v", r)
+				}
+				if _, err := json.Marshal(r); err != nil {
+					t.Error(err)
+				}
+			}
+			x := e.Info.View.(*view).example
+			if s := e.Ending.Row.(*Summary); s.Instances != 144 || s.TestGap < -1e-5 && s.GapTo == Optimum || x.PolicyCost < x.ReferenceCost-1e-6 && s.GapTo == Optimum {
+				t.Errorf("odd summary: %+v", s)
+			}
+		})
+	}
+}
+
+func TestEarlyStopping(t *testing.T) {
+	cfg := tiny(t, "training.num_epochs=9", "training_advanced.use_early_stopping=true", "training_advanced.early_stopping_patience=2", "training_advanced.early_stopping_delta=100")
+	e, ck := whole(t, cfg, openCPU(t, 1))
+	if len(epochsOf(e)) != 3 || !e.Ending.Row.(*Summary).StoppedEarly || !ck.Progress.Stopped {
+		t.Errorf("no gain can be that large, yet %d epochs ran", len(epochsOf(e)))
+	}
+}
+
+func TestValidationFrequency(t *testing.T) {
+	e, _ := whole(t, tiny(t, "training.validation_frequency=2"), openCPU(t, 1))
+	var got []bool
+	for _, r := range epochsOf(e) {
+		got = append(got, r.ValCPC != nil)
+	}
+	if diff := cmp.Diff([]bool{false, true, true}, got); diff != "" {
+		t.Errorf("validated in the wrong epochs: %s", diff)
+	}
+	raw, _ := json.Marshal(epochsOf(e)[0])
+	if !bytes.Contains(raw, []byte(`"val_cpc":null`)) {
+		t.Errorf("val_cpc is not null: %s", raw)
+	}
+}
+
+func TestNonFinite(t *testing.T) {
+	d := runtest.OpenDir(t, runtest.Folder(t), false)
+	// Weights that a first step throws this far overflow in the second.
+	o := options(tiny(t, "training.learning_rate=1e30", "training_advanced.use_lr_scheduling=false", "training_advanced.warmup_steps=0", "training.num_epochs=2", "baseline.type=pomo"), openCPU(t, 2))
+	o.Dir = d
+	err := run.Run(t.Context(), o)
+	var bad *run.NonFinite
+	if !errors.As(err, &bad) || bad.Op == "" || !strings.Contains(err.Error(), "epoch 1") || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("got %v", err)
+	}
+	if ck := runtest.Load(t, d.Last()); ck.Progress.Updates != 0 {
+		t.Errorf("the last good checkpoint is lost: %+v", ck.Progress)
+	}
+}

@@ -1,0 +1,96 @@
+package routing
+
+import (
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/stats"
+)
+
+// Schedules move by epoch: within one, the device reads one Control block. Epochs count from 0 here.
+
+// cosine goes from `from` at share 0 to `to` at share 1 along half a cosine.
+func cosine(from, to, share float64) float64 {
+	return to + (from-to)*(1+math.Cos(math.Pi*share))/2
+}
+
+// learningRate reaches min_lr only where the epoch after the last would begin: an epoch spent at
+// min_lr would learn nothing. The warm-up is the optimizer's own, step by step.
+func learningRate(c *config.Config, epoch int) float64 {
+	a := &c.Advanced
+	if !a.UseLRScheduling || a.SchedulerType == config.SchedulerConstant {
+		return c.Training.LearningRate
+	}
+	return cosine(c.Training.LearningRate, a.MinLR, float64(epoch)/float64(c.Training.NumEpochs))
+}
+
+// share is how far epoch is between the first and the last, both reached.
+func share(c *config.Config, epoch int) float64 {
+	if c.Training.NumEpochs < 2 {
+		return 0
+	}
+	return float64(epoch) / float64(c.Training.NumEpochs-1)
+}
+
+// entropyCoef falls from entropy_coef in the first epoch to entropy_min in the last.
+func entropyCoef(c *config.Config, epoch int) float64 {
+	return cosine(c.Advanced.EntropyCoef, c.Advanced.EntropyMin, share(c, epoch))
+}
+
+// temperature is the cosine schedule's; the adaptive one is carried in the state.
+func (p *state) temperature(c *config.Config, epoch int) float64 {
+	if c.Advanced.UseAdaptiveTemperature {
+		return p.Temperature
+	}
+	return cosine(c.Advanced.TempStart, c.Advanced.TempMin, share(c, epoch))
+}
+
+// control is the block for an epoch, the first being 0.
+func (p *state) control(c *config.Config, epoch int) kernel.Control {
+	return kernel.Control{
+		LearningRate: float32(learningRate(c, epoch)),
+		Temperature:  float32(p.temperature(c, epoch)),
+		Entropy:      float32(entropyCoef(c, epoch)),
+	}
+}
+
+// The window of validations that the adaptive temperature looks at.
+const (
+	windowLen = 10
+	windowMin = 5
+)
+
+// adapt takes a validation into the window and moves the temperature: down while the newer half
+// of the window is better than the older, up when it is not.
+func (p *state) adapt(a *config.Advanced, cpc float64) {
+	if !a.UseAdaptiveTemperature {
+		return
+	}
+	p.Window = append(p.Window, cpc)
+	if len(p.Window) > windowLen {
+		p.Window = p.Window[len(p.Window)-windowLen:]
+	}
+	if len(p.Window) < windowMin {
+		return
+	}
+	cut := len(p.Window) - len(p.Window)/2
+	older, _ := stats.MeanSE(p.Window[:cut])
+	recent, _ := stats.MeanSE(p.Window[cut:])
+	factor := 1 + a.TempAdaptationRate
+	if recent < older {
+		factor = 1 - a.TempAdaptationRate
+	}
+	p.Temperature = min(max(p.Temperature*factor, a.TempMin), a.TempStart)
+}
+
+// patience counts validations since the last gain of more than the delta, and says when the run
+// should stop.
+func (p *state) patience(a *config.Advanced, cpc float64) (stop bool) {
+	if p.StopBest == nil || cpc < *p.StopBest-a.EarlyStoppingDelta {
+		p.StopBest, p.StopCount = &cpc, 0
+		return false
+	}
+	p.StopCount++
+	return a.UseEarlyStopping && p.StopCount >= a.EarlyStoppingPatience
+}

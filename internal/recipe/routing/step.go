@@ -1,0 +1,45 @@
+package routing
+
+import (
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/run"
+)
+
+// CompileStep records the step that a run with these settings would replay and compiles it, with the first epoch's schedules.
+// The baseline, where it is a frozen policy, is the initial one.
+func CompileStep(dev kernel.Device, c *config.Config) (*run.Step, error) {
+	m, err := newModel(c)
+	if err != nil {
+		return nil, err
+	}
+	weights := model.Initial(m.Layout(), c.Experiment.RandomSeed)
+	p := recordStep(dev, m, c)
+	prog := p.Program()
+	sets := make([]kernel.Store, prog.Sets)
+	for i := range sets {
+		if sets[i], err = dev.NewStore(m.Layout(), i == 0); err != nil {
+			return nil, err
+		}
+		if err := sets[i].WriteWeights(weights); err != nil {
+			return nil, err
+		}
+	}
+	r, err := run.Compile(keyBatch, p, dev, sets...)
+	if err != nil {
+		return nil, err
+	}
+	start := state{Temperature: c.Advanced.TempStart}
+	if err := r.SetControl(start.control(c, 0)); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	n := c.Problem.NumCustomers
+	return &run.Step{Runner: r, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
+		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline", c.Training.BatchSize, n, c.Baseline.Type),
+		Facts: map[string]any{"customers": n, "baseline_type": c.Baseline.Type},
+		Work:  func(k kernel.Metrics) int64 { return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), k.Actions) }}, nil
+}

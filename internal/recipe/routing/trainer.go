@@ -1,0 +1,213 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/report"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/safetensors"
+)
+
+// Names in a checkpoint: the frozen policy's parameters, and its costs on the evaluation set.
+const (
+	prefixBaseline = "baseline."
+	nameCosts      = "run.baseline_costs"
+)
+
+// keyBatch is the key that routing's programs grow with.
+const keyBatch = "training.batch_size"
+
+// state is what a run carries from epoch to epoch beside what every run does.
+type state struct {
+	Temperature float64   `json:"temperature"` // adaptive only
+	Window      []float64 `json:"window"`      // validations the temperature looks at
+	StopBest    *float64  `json:"stop_best"`   // early stopping's mark, and validations since
+	StopCount   int       `json:"stop_count"`
+}
+
+// trainer is GT+RL at work. An update is one step of one batch; an epoch is closed by a test of the baseline, validation and schedules.
+type trainer struct {
+	*run.Setup
+	cfg    *config.Config
+	model  *model.GT
+	shard  int
+	policy kernel.Store
+	step   kernel.Runner
+	frozen *frozen // rollout baseline only
+	val    *evaluator
+	refs   *References
+	at     state
+	view   *view
+	began  time.Time // of this process's first epoch
+	epochs int       // that this process has finished
+}
+
+func newTrainer(s *run.Setup) (*trainer, error) {
+	cfg := s.Settings.(*config.Config)
+	t := &trainer{Setup: s, cfg: cfg, at: state{Temperature: cfg.Advanced.TempStart}}
+	var err error
+	if t.model, err = newModel(cfg); err == nil {
+		err = t.compile()
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// compile allocates weights and programs, after asking whether there is room.
+func (t *trainer) compile() error {
+	l, rollout := t.model.Layout(), t.cfg.Baseline.Type == config.BaselineRollout
+	copies := int64(4) // weights, gradient, two moments
+	if rollout {
+		copies++
+	}
+	if err := run.Fits(keyBatch, t.Device, "the model", 0, copies*4*int64(l.Len)); err != nil {
+		return err
+	}
+	var err error
+	if t.policy, err = t.Device.NewStore(l, true); err != nil {
+		return err
+	}
+	sets := []kernel.Store{t.policy}
+	if rollout {
+		t.frozen = &frozen{}
+		if t.frozen.store, err = t.Device.NewStore(l, false); err != nil {
+			return err
+		}
+		sets = append(sets, t.frozen.store)
+	}
+	p := recordStep(t.Device, t.model, t.cfg)
+	t.shard = p.B()
+	if t.step, err = run.Compile(keyBatch, p, t.Device, sets...); err != nil {
+		return err
+	}
+	if rollout {
+		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg)); err != nil {
+			return err
+		}
+	}
+	t.val, err = newEvaluator(t.Device, t.model, t.policy, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
+		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation})
+	if err != nil {
+		return err
+	}
+	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.Training.BatchSize, t.Memory())
+}
+
+func (t *trainer) Layout() *kernel.Layout { return t.model.Layout() }
+func (t *trainer) Runner() kernel.Runner  { return t.step }
+func (t *trainer) State() any             { return &t.at }
+func (t *trainer) RateKey() string        { return "training.learning_rate" }
+func (t *trainer) Waited() float64        { return 0 }
+func (t *trainer) Initial() []float32 {
+	return model.Initial(t.model.Layout(), t.cfg.Experiment.RandomSeed)
+}
+
+func (t *trainer) Sets() []run.Set {
+	sets := []run.Set{{Store: t.policy, Trained: true}}
+	if t.frozen != nil {
+		sets = append(sets, run.Set{Prefix: prefixBaseline, Store: t.frozen.store})
+	}
+	return sets
+}
+
+func (t *trainer) Extra() []safetensors.Tensor {
+	if t.frozen == nil {
+		return nil
+	}
+	return []safetensors.Tensor{safetensors.Float64s(nameCosts, t.frozen.costs, len(t.frozen.costs))}
+}
+
+// Restore takes the baseline's costs over, or measures them: at the start the policy is the baseline.
+func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
+	if more {
+		t.at.StopCount = 0
+	}
+	if t.frozen == nil {
+		return nil
+	}
+	if ck == nil {
+		first, err := t.frozen.eval.run(ctx)
+		if err == nil {
+			t.frozen.costs = first.Lengths
+		}
+		return err
+	}
+	var err error
+	if t.frozen.costs, err = ck.Float64s(nameCosts); err != nil {
+		return err
+	}
+	if n := evalCount(t.cfg); len(t.frozen.costs) != n {
+		return fmt.Errorf("load checkpoint %s: %s has %d costs, the evaluation set has %d instances", ck.Path, nameCosts, len(t.frozen.costs), n)
+	}
+	return nil
+}
+
+// perEpoch is the updates of an epoch.
+func (t *trainer) perEpoch() int { return t.cfg.Training.NumBatchesPerEpoch }
+
+// epoch is how many epochs are finished: one that was interrupted while it was closed is not.
+func (t *trainer) epoch() int { return t.Progress.Concluded / t.perEpoch() }
+
+func (t *trainer) Total() int        { return t.perEpoch() * t.cfg.Training.NumEpochs }
+func (t *trainer) Next(done int) int { return min(t.Total(), (done/t.perEpoch()+1)*t.perEpoch()) }
+
+func (t *trainer) Place(updates int) string {
+	each := t.perEpoch()
+	return fmt.Sprintf("in epoch %d after step %d of %d", min(t.epoch()+1, t.cfg.Training.NumEpochs), updates-min(t.epoch(), t.cfg.Training.NumEpochs-1)*each, each)
+}
+
+// Prepare solves the validation set, once for all runs.
+func (t *trainer) Prepare(ctx context.Context) (err error) {
+	t.refs, err = Reference(ctx, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
+	t.began = time.Now()
+	return err
+}
+
+// Begin sets the schedules of the epoch under way.
+func (t *trainer) Begin() error {
+	return t.step.SetControl(t.at.control(t.cfg, t.epoch()))
+}
+
+// Update is one step.
+func (t *trainer) Update(context.Context) error { return t.step.Run() }
+
+func (t *trainer) Memory() int64 {
+	n := t.step.Memory() + t.val.runner.Memory()
+	if t.frozen != nil {
+		n += t.frozen.eval.runner.Memory()
+	}
+	return n
+}
+
+func (t *trainer) Close() error {
+	var errs []error
+	if t.step != nil {
+		errs = append(errs, t.step.Close())
+	}
+	if t.val != nil {
+		errs = append(errs, t.val.close())
+	}
+	if t.frozen != nil && t.frozen.eval != nil {
+		errs = append(errs, t.frozen.eval.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Describe fills in what routing knows of the run.
+func (t *trainer) Describe(i *report.Info) {
+	c := t.cfg
+	n, routes := int64(c.Problem.NumCustomers), int64(c.Training.BatchSize*c.Starts())
+	t.view = &view{info: i, cfg: c, shard: t.shard, done: t.Progress.Updates - t.epoch()*t.perEpoch(),
+		flops: stepFLOPs(t.model, c, int64(c.Training.BatchSize), routes*(n+(n+4)/5))}
+	i.View, i.Tables, i.At = t.view, tables(), t.epoch()
+	i.Done = fmt.Sprintf("%s and %s", report.Plural(int64(i.At), "epoch"), report.Plural(int64(t.view.done), "step"))
+}

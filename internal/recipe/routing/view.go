@@ -1,0 +1,130 @@
+package routing
+
+import (
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/report"
+)
+
+// The files of a run folder that routing names, beside the event files.
+const (
+	historyName = "csv/history_gt_rl.csv"
+	curvesName  = "curves" // .svg and .png
+	routesName  = "routes" // .svg and .png
+)
+
+// view is a routing run in words and pictures.
+type view struct {
+	info    *report.Info
+	cfg     *config.Config
+	shard   int
+	flops   int64    // of a step
+	done    int      // steps of the epoch under way that another process made
+	rows    []*Epoch // of the whole run
+	judged  *Epoch   // the last with a validation
+	total   totals
+	example *Example
+}
+
+// totals are what this process has spent.
+type totals struct {
+	epochs                             int
+	steps, validation, baseline, flops float64
+	instances                          int64
+	asked                              report.Asked
+}
+
+func (v *view) Banner(live bool) (string, [][2]string) {
+	c := v.cfg
+	batch := c.Training.BatchSize
+	shards := (batch + v.shard - 1) / max(1, v.shard)
+	baseline := c.Baseline.Type
+	if live && baseline == config.BaselineRollout {
+		baseline += ", * where the policy replaced it"
+	}
+	if n := c.Starts(); n > 1 {
+		baseline += fmt.Sprintf(", %d starts per instance", n)
+	}
+	return fmt.Sprintf("%s, %s of %s", report.Plural(int64(c.Problem.NumCustomers), "customer"), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")),
+		[][2]string{
+			{"step", fmt.Sprintf("recorded once and replayed: %s in %s of %d, about %s", report.Plural(int64(batch), "instance"), report.Plural(int64(shards), "shard"), v.shard, report.Operations(float64(v.flops)))},
+			{"baseline", baseline},
+		}
+}
+
+func (v *view) Heading() string {
+	return fmt.Sprintf("%9s  %7s  %7s  %9s  %8s  %8s  %8s  %7s", "epoch", "train", "val", "gap", "baseline", "lr", "inst/s", "time")
+}
+
+func (v *view) Add(r *report.Record, past bool) {
+	row := r.Row.(*Epoch)
+	v.rows = append(v.rows, row)
+	if row.ValCPC != nil {
+		v.judged = row
+	}
+	if past {
+		return
+	}
+	s := &v.total
+	s.epochs++
+	s.steps += row.Seconds
+	s.validation += row.ValSeconds
+	s.baseline += row.BaselineSeconds
+	s.flops += row.FLOPsPerSecond * row.Seconds
+	s.instances += row.Instances
+	s.asked.Add(row.Asked)
+}
+
+func (v *view) Line(r *report.Record, live bool) string {
+	row := r.Row.(*Epoch)
+	if !live {
+		return fmt.Sprintf("epoch %d/%d  train %.4f  val %s  gap %s  baseline %.4f  lr %.2g  %s inst/s  %s left",
+			row.Epoch, row.Epochs, row.TrainCPC, report.CostText(row.ValCPC), report.GapText(row.ValGap), row.BaselineCPC, row.LR, report.Thousands(int64(row.InstancesPerSecond)), report.Duration(row.SecondsLeft))
+	}
+	mark := ' '
+	if row.BaselineUpdated {
+		mark = '*'
+	}
+	return fmt.Sprintf("%9s  %7.4f  %7s  %9s  %8.4f%c %8.2g  %8s  %7s", fmt.Sprintf("%d/%d", row.Epoch, row.Epochs), row.TrainCPC,
+		report.CostText(row.ValCPC), report.GapText(row.ValGap), row.BaselineCPC, mark, row.LR, report.Thousands(int64(row.InstancesPerSecond)), report.Duration(row.Seconds+row.ValSeconds+row.BaselineSeconds))
+}
+
+// last is the latest epoch; nil before the first.
+func (v *view) last() *Epoch {
+	if len(v.rows) == 0 {
+		return nil
+	}
+	return v.rows[len(v.rows)-1]
+}
+
+func (v *view) Status(t report.Tick) report.Status {
+	steps := v.cfg.Training.NumBatchesPerEpoch
+	epoch, step := (t.Updates-1)/steps, (t.Updates-1)%steps+1 // an update belongs to the epoch that it ends
+	speed := t.PerSecond * float64(v.cfg.Training.BatchSize)
+	s := report.Status{Place: fmt.Sprintf("%d/%d", epoch+1, v.cfg.Training.NumEpochs), Share: float64(step) / float64(steps),
+		Speed: report.Thousands(int64(speed)) + " inst/s"}
+	each := float64(steps) / t.PerSecond // an epoch, at the pace of the steps under way or as the last was
+	if l := v.last(); l != nil {
+		each = l.Seconds + l.ValSeconds + l.BaselineSeconds
+		s.Figures = fmt.Sprintf("  train %.4f", l.TrainCPC)
+		if j := v.judged; j != nil {
+			s.Figures += fmt.Sprintf("  val %.4f  gap %s", *j.ValCPC, report.GapText(j.ValGap))
+		}
+		s.Figures += fmt.Sprintf("  baseline %.4f  lr %.2g", l.BaselineCPC, l.LR)
+	}
+	s.Left = float64(steps-step)/t.PerSecond + each*float64(v.cfg.Training.NumEpochs-epoch-1)
+	return s
+}
+
+// Chart is the validation curve above the reference.
+func (v *view) Chart() report.Chart {
+	c := report.Chart{Last: v.cfg.Training.NumEpochs}
+	for _, r := range v.rows {
+		c.Level, c.Name = r.GapToCPC, r.GapTo
+		if r.ValCPC != nil {
+			c.Points = append(c.Points, report.Point{X: float64(r.Epoch), Y: *r.ValCPC})
+		}
+	}
+	return c
+}

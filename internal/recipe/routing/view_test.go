@@ -1,0 +1,127 @@
+package routing
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/report"
+)
+
+// infoOf is a run as listeners are told of it.
+func infoOf(t *testing.T, dir string) (*report.Info, *view) {
+	c := tiny(t, "training.num_epochs=10", "training.num_batches_per_epoch=100", "training.batch_size=128", "problem.num_customers=2", "baseline.type=pomo")
+	v := &view{cfg: c, shard: 16, flops: 6.5e9}
+	v.info = &report.Info{Recipe: Name, Config: "quick", Parameters: 594700, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 27, Dir: dir, Tables: tables(), View: v}
+	return v.info, v
+}
+
+func rowOf(epoch int) *Epoch {
+	cost, gap := 0.4+1/float64(epoch+1), 1/float64(epoch+1)
+	return &Epoch{Epoch: epoch, Epochs: 10, TrainCPC: cost + 0.1, ValCPC: &cost, ValGap: &gap, GapTo: "optimum", GapToCPC: 0.39,
+		BaselineType: "pomo", MeanType: "arithmetic", Seconds: 2, ValSeconds: 1, Instances: 100, InstancesPerSecond: 50, LR: 1e-3, Asked: report.Asked{Launches: 25}}
+}
+
+func tell(l report.Listener, v *view, epoch int) {
+	r := &report.Record{Kind: "epoch", At: epoch, Row: rowOf(epoch)}
+	v.Add(r, false)
+	l.Record(r)
+}
+
+func summaryOf(dir string) *Summary {
+	return &Summary{Epochs: 10, Instances: 1000, Seconds: 33, BestEpoch: 9, BestCPC: 0.41, TestInstances: 10000, TestGap: 0.055, GapTo: "optimum",
+		Dir: dir, Best: filepath.Join(dir, "best.safetensors"), Last: filepath.Join(dir, "last.safetensors")}
+}
+
+// TestFolder: the history begins with the original program's columns, and the pictures name both sides.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	f := report.NewFolder(func(s string) { t.Errorf("noted %q", s) })
+	i, v := infoOf(t, dir)
+	f.Start(i)
+	for e := 1; e <= 3; e++ {
+		tell(f, v, e)
+	}
+	s := cvrp.Solution{Routes: [][]int32{{1, 2}}}
+	p := &cvrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
+	v.example = &Example{Problem: p, Policy: s, Reference: s, PolicyCost: 3.4, ReferenceCost: 3.4}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	want := "epoch,train_loss,train_cost_arithmetic,val_cost_arithmetic,learning_rate,temperature,time_per_epoch,baseline_type,baseline_value,mean_type,val_se,"
+	if got := read(historyName); !strings.HasPrefix(got, want) {
+		t.Errorf("the history is %s", got)
+	}
+	if got := read("routes.svg"); !strings.Contains(got, "optimum") || !strings.Contains(got, "GT+RL · gap +0.00 %") {
+		t.Error("routes.svg names not both sides")
+	}
+	if read("curves.svg") == "" || read("curves.png") == "" {
+		t.Error("no curves")
+	}
+}
+
+// TestWords: a pipe gets one line per epoch, and the end says what came of it.
+func TestWords(t *testing.T) {
+	var words, result bytes.Buffer
+	term := &report.Terminal{Screen: report.Screen{Words: &words, Result: &result}}
+	i, v := infoOf(t, "runs/quick-001")
+	term.Start(i)
+	for e := 1; e <= 3; e++ {
+		term.Tick(report.Tick{Updates: 50, Total: 1000, PerSecond: 20})
+		tell(term, v, e)
+	}
+	term.Done(v.ending(summaryOf("runs/quick-001")))
+	if n := strings.Count(words.String(), "\nepoch "); n != 3 {
+		t.Errorf("%d lines of epochs, want 3:\n%s", n, words.String())
+	}
+	for _, want := range []string{"GT+RL", "8 shards of 16", "2 starts", "gap +50.00 %"} {
+		if !strings.Contains(words.String(), want) {
+			t.Errorf("the words do not say %q:\n%s", want, words.String())
+		}
+	}
+	for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "steps", "validation", "75 launches", "best.safetensors"} {
+		if !strings.Contains(result.String(), want) {
+			t.Errorf("the summary does not say %q:\n%s", want, result.String())
+		}
+	}
+}
+
+// TestStatus: the bar is the epoch's, also when its last step is done, and what is left counts the epochs after it.
+func TestStatus(t *testing.T) {
+	_, v := infoOf(t, "x")
+	for _, c := range []struct {
+		updates int
+		place   string
+		share   float64
+		left    float64 // seconds at 20 steps per second
+	}{{50, "1/10", 0.5, 47.5}, {100, "1/10", 1, 45}, {101, "2/10", 0.01, 44.95}, {1000, "10/10", 1, 0}} {
+		s := v.Status(report.Tick{Updates: c.updates, Total: 1000, PerSecond: 20})
+		if s.Place != c.place || s.Share != c.share || s.Left < c.left-1e-9 || s.Left > c.left+1e-9 {
+			t.Errorf("after %d updates: %+v, want %+v", c.updates, s, c)
+		}
+	}
+}
+
+// TestEpochObjects: what scripts read of an epoch.
+func TestEpochObjects(t *testing.T) {
+	text, err := json.Marshal(rowOf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"epoch", "seconds", "instances", "train_cpc", "val_cpc", "val_gap", "baseline_cpc", "lr", "val_seconds", "baseline_seconds", "launches"} {
+		if !bytes.Contains(text, []byte(`"`+key+`":`)) {
+			t.Errorf("%s is missing in %s", key, text)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var samples = tableOf(new(row))
+
+func TestColumnsFollowTheTags(t *testing.T) {
+	want := "epoch,cost,val,name,best,deep,launches,waits,copies_in,copies_out,allocations"
+	if got := strings.Join(samples.header(), ","); got != want {
+		t.Errorf("columns are %s, want %s", got, want)
+	}
+}
+
+// A row that no table can hold is a mistake that shows at once.
+func TestRowsThatNoTableHolds(t *testing.T) {
+	for name, row := range map[string]any{
+		"a slice": new(struct {
+			At int   `csv:"at"`
+			V  []int `csv:"v"`
+		}),
+		"no place": new(struct {
+			V float64 `csv:"v"`
+		}),
+		"no column": new(struct{ V int }),
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was taken", name)
+				}
+			}()
+			tableOf(row)
+		}()
+	}
+}
+
+// anyRow draws a row with every column's field set.
+func anyRow(t *rapid.T) *row {
+	r := new(row)
+	number := rapid.Float64Range(-1e12, 1e12)
+	for _, c := range samples.columns {
+		switch v := c.of(reflect.ValueOf(r).Elem()).(type) {
+		case *int:
+			*v = rapid.IntRange(1, 1e6).Draw(t, c.name)
+		case *int64:
+			*v = rapid.Int64().Draw(t, c.name)
+		case *float64:
+			*v = number.Draw(t, c.name)
+		case **float64:
+			if rapid.Bool().Draw(t, c.name+" measured") {
+				x := number.Draw(t, c.name)
+				*v = &x
+			}
+		case *bool:
+			*v = rapid.Bool().Draw(t, c.name)
+		case *string:
+			*v = rapid.SampledFrom([]string{"", "optimum", "a \"quoted\", name"}).Draw(t, c.name)
+		}
+	}
+	return r
+}
+
+func TestCellsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRow(t)
+		got, err := samples.parse(samples.cells(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestResumeCutsTheHistory(t *testing.T) {
+	whole := encode(samples.header())
+	for e := 1; e <= 4; e++ {
+		whole = append(whole, encode(samples.cells(rowOf(e)))...)
+	}
+	third := len(whole) - 20 // inside the fourth row
+	for _, c := range []struct {
+		name, text string
+		done, want int
+	}{
+		{"fresh", string(whole), 0, 0},
+		{"all", string(whole), 4, 4},
+		{"past the checkpoint", string(whole), 2, 2},
+		{"a torn row", string(whole[:third]), 4, 3},
+		{"no file", "", 3, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "csv", "history.csv")
+			if c.text != "" {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, rows, err := samples.open(path, c.done)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.add(encode(samples.cells(rowOf(c.want + 1)))); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.close(); err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) != c.want {
+				t.Errorf("%d rows are kept, want %d", len(rows), c.want)
+			}
+			again, err := samples.read(path, 100)
+			if err != nil || len(again) != c.want+1 || samples.at(again[c.want]) != c.want+1 {
+				t.Errorf("%d rows in the file, %v", len(again), err)
+			}
+		})
+	}
+}
+
+func TestForeignHistoryIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.csv")
+	const text = "epoch,other\n1,2\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := samples.open(path, 3); err == nil || !strings.Contains(err.Error(), "columns differ") {
+		t.Errorf("error is %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != text {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+}

@@ -1,0 +1,266 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/safetensors"
+)
+
+// What a reader could break: a checkpoint is all that a run continues from. Whatever an update, a schedule
+// or a baseline reads must be in it. Numbers in the metadata are JSON, which Go writes with as many
+// digits as bring every finite float64 back bit for bit.
+
+// formatVersion is raised when a file of before can no longer be read as it stands.
+const formatVersion = "2"
+
+// Keys of the metadata.
+const (
+	keyFormat   = "haul.format" // the version
+	keyModel    = "haul.model"  // the recipe
+	keyName     = "haul.config_name"
+	keyConfig   = "haul.config"   // YAML, every key
+	keyProgress = "haul.progress" // JSON of Progress
+	keyState    = "haul.state"    // JSON of the recipe's own
+	keyWritten  = "haul.device"   // where it was written
+)
+
+// Prefixes of the trained set's moments.
+const (
+	prefixM = "adam_m."
+	prefixV = "adam_v."
+)
+
+// Progress is where a run stands, beside its weights and what its recipe adds.
+type Progress struct {
+	Updates   int          `json:"updates"`   // done
+	Concluded int          `json:"concluded"` // the update up to which everything that was due is done
+	Device    kernel.State `json:"device"`
+
+	// Since the last report.
+	Since   int            `json:"since"` // updates
+	Sums    kernel.Metrics `json:"sums"`
+	Seconds float64        `json:"seconds"`
+	Waited  float64        `json:"waited"` // of those, for data from the host
+
+	Best    *float64 `json:"best"`    // the lowest figure that weights were judged by
+	BestAt  int      `json:"best_at"` // updates behind those weights
+	Stopped bool     `json:"stopped"` // before its end
+	Elapsed float64  `json:"elapsed"` // seconds of updates and what followed them, over all restarts
+}
+
+// Better takes a figure that the present weights were judged by, lower being better, and says whether they are the best so far.
+func (p *Progress) Better(figure float64) bool {
+	if p.Best != nil && figure >= *p.Best {
+		return false
+	}
+	p.Best, p.BestAt = &figure, p.Updates
+	return true
+}
+
+// Checkpoint is a run at rest.
+type Checkpoint struct {
+	Path     string
+	Settings config.Settings
+	Device   string // where it was written
+	Progress Progress
+	file     *safetensors.File
+	read     map[string]bool // tensors that somebody asked for
+}
+
+// Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
+func Load(path, recipe string) (*Checkpoint, error) {
+	f, err := safetensors.Load(path)
+	if err != nil {
+		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+	}
+	c := &Checkpoint{Path: path, file: f, read: map[string]bool{}}
+	return c, c.wrap(c.decode(recipe))
+}
+
+func (c *Checkpoint) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("load checkpoint %s: %w", c.Path, err)
+}
+
+func (c *Checkpoint) decode(recipe string) error {
+	meta := c.file.Metadata
+	version, ok := meta[keyFormat]
+	switch {
+	case !ok:
+		return fmt.Errorf("a safetensors file, but no Haul checkpoint: its metadata has no %s", keyFormat)
+	case version != formatVersion:
+		return fmt.Errorf("format version %s, this build reads %s", version, formatVersion)
+	case recipe != "" && meta[keyModel] != recipe:
+		return fmt.Errorf("it holds model %q, not %s", meta[keyModel], recipe)
+	}
+	var err error
+	if c.Settings, err = config.ParseAny(meta[keyModel], meta[keyName], []byte(meta[keyConfig])); err != nil {
+		return fmt.Errorf("its settings: %w", err)
+	}
+	c.Device = meta[keyWritten]
+	p := &c.Progress
+	if err := json.Unmarshal([]byte(meta[keyProgress]), p); err != nil {
+		return fmt.Errorf("its progress is broken: %w", err)
+	}
+	if p.Updates < 0 || p.Concluded < 0 || p.Concluded > p.Updates || p.Since < 0 || p.Since > p.Updates {
+		return fmt.Errorf("its progress is broken: %d updates, %d of them concluded, %d not reported", p.Updates, p.Concluded, p.Since)
+	}
+	return nil
+}
+
+// State reads the recipe's own state.
+func (c *Checkpoint) State(dst any) error {
+	if err := json.Unmarshal([]byte(c.file.Metadata[keyState]), dst); err != nil {
+		return c.wrap(fmt.Errorf("its state is broken: %w", err))
+	}
+	return nil
+}
+
+// Weights reads a set's parameters into one flat buffer, as the layout places them.
+func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error) {
+	flat := make([]float32, l.Len)
+	for _, p := range l.Params {
+		name := prefix + p.Name
+		c.read[name] = true
+		t, ok := c.file.Tensor(name)
+		switch {
+		case !ok:
+			return nil, c.wrap(fmt.Errorf("%s is missing", name))
+		case !slices.Equal(t.Shape, p.Shape):
+			return nil, c.wrap(fmt.Errorf("%s is %s in the file, %s by its settings", name, shapeText(t.Shape), shapeText(p.Shape)))
+		}
+		if err := t.ReadFloat32s(flat[p.Offset:][:p.Len()]); err != nil {
+			return nil, c.wrap(err)
+		}
+	}
+	return flat, nil
+}
+
+// Float64s reads an extra tensor; nil where there is none.
+func (c *Checkpoint) Float64s(name string) ([]float64, error) {
+	c.read[name] = true
+	t, ok := c.file.Tensor(name)
+	if !ok {
+		return nil, nil
+	}
+	out := make([]float64, len(t.Data)/8)
+	return out, c.wrap(t.ReadFloat64s(out))
+}
+
+// noOthers refuses tensors that nobody asked for.
+func (c *Checkpoint) noOthers() error {
+	for _, t := range c.file.Tensors {
+		if !c.read[t.Name] {
+			return c.wrap(fmt.Errorf("unknown tensor %s", t.Name))
+		}
+	}
+	return nil
+}
+
+// restore puts a checkpoint's sets and the step's state onto the device.
+func (c *Checkpoint) restore(t Trainer) error {
+	l := t.Layout()
+	for _, s := range t.Sets() {
+		w, err := c.Weights(l, s.Prefix)
+		if err == nil {
+			err = s.Store.WriteWeights(w)
+		}
+		if err != nil {
+			return err
+		}
+		if !s.Trained {
+			continue
+		}
+		m, err := c.Weights(l, prefixM)
+		if err != nil {
+			return err
+		}
+		v, err := c.Weights(l, prefixV)
+		if err != nil {
+			return err
+		}
+		if err := s.Store.WriteMoments(m, v); err != nil {
+			return err
+		}
+	}
+	return t.Runner().SetState(c.Progress.Device)
+}
+
+// begin puts a run's first state onto the device.
+func begin(t Trainer) error {
+	w, zero := t.Initial(), make([]float32, t.Layout().Len)
+	for _, s := range t.Sets() {
+		if err := s.Store.WriteWeights(w); err != nil {
+			return err
+		}
+		if s.Trained {
+			if err := s.Store.WriteMoments(zero, zero); err != nil {
+				return err
+			}
+		}
+	}
+	return t.Runner().SetState(kernel.State{})
+}
+
+// save writes where a run stands to a file, whole or not at all.
+func save(path string, s config.Settings, device string, p *Progress, t Trainer) error {
+	f, err := encode(s, device, p, t)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return WriteAtomic(path, func(w io.Writer) error { return safetensors.Write(w, f) })
+}
+
+func encode(s config.Settings, device string, p *Progress, t Trainer) (*safetensors.File, error) {
+	var err error
+	if p.Device, err = t.Runner().State(); err != nil {
+		return nil, err
+	}
+	yaml, err := s.YAML()
+	if err != nil {
+		return nil, err
+	}
+	progress, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	state, err := json.Marshal(t.State())
+	if err != nil {
+		return nil, err
+	}
+	f := &safetensors.File{Metadata: map[string]string{keyFormat: formatVersion, keyModel: s.Recipe(), keyName: s.Title(), keyConfig: string(yaml),
+		keyProgress: string(progress), keyState: string(state), keyWritten: device}}
+	l := t.Layout()
+	for _, set := range t.Sets() {
+		flat := make([]float32, l.Len)
+		if err := set.Store.ReadWeights(flat); err != nil {
+			return nil, err
+		}
+		appendParams(f, l, set.Prefix, flat)
+		if !set.Trained {
+			continue
+		}
+		m, v := make([]float32, l.Len), make([]float32, l.Len)
+		if err := set.Store.ReadMoments(m, v); err != nil {
+			return nil, err
+		}
+		appendParams(f, l, prefixM, m)
+		appendParams(f, l, prefixV, v)
+	}
+	f.Tensors = append(f.Tensors, t.Extra()...)
+	return f, nil
+}
+
+// appendParams adds a flat buffer to a file, one tensor per parameter.
+func appendParams(f *safetensors.File, l *kernel.Layout, prefix string, flat []float32) {
+	for _, p := range l.Params {
+		f.Tensors = append(f.Tensors, safetensors.Float32s(prefix+p.Name, flat[p.Offset:][:p.Len()], p.Shape...))
+	}
+}

@@ -1,0 +1,38 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"haul/internal/config"
+)
+
+// sameText compares settings as they are written, line by line.
+func sameText(a, b config.Settings) error {
+	ya, err := a.YAML()
+	if err != nil {
+		return err
+	}
+	yb, err := b.YAML()
+	if err != nil {
+		return err
+	}
+	la, lb := strings.Split(string(ya), "\n"), strings.Split(string(yb), "\n")
+	for i := range min(len(la), len(lb)) {
+		if la[i] != lb[i] {
+			return fmt.Errorf("the run was started with %q, not %q: resume with its own settings", strings.TrimSpace(la[i]), strings.TrimSpace(lb[i]))
+		}
+	}
+	return nil
+}
+
+func shapeText(shape []int) string {
+	if len(shape) == 0 {
+		return "a scalar"
+	}
+	parts := make([]string, len(shape))
+	for i, s := range shape {
+		parts[i] = fmt.Sprint(s)
+	}
+	return strings.Join(parts, "×")
+}

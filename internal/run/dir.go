@@ -1,0 +1,157 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"haul/internal/config"
+)
+
+// Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's (flock), on a file that stays:
+// it ends with the process however that ends, and never has to be cleaned up.
+type Dir struct {
+	path string
+	lock *os.File
+	made bool // by this process
+}
+
+// The files of a run folder that this package writes.
+const (
+	LastName   = "last.safetensors"
+	BestName   = "best.safetensors"
+	ConfigName = "config.yaml"
+	lockName   = ".lock"
+)
+
+// OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or with force
+// any, whose checkpoints are then removed.
+func OpenDir(path string, resume, force bool) (*Dir, error) {
+	_, err := os.Stat(path)
+	exists := err == nil
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	case resume && !exists:
+		return nil, fmt.Errorf("run folder %s does not exist: there is nothing to resume", path)
+	case exists && !resume && !force:
+		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, path)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	}
+	d, err := lockDir(path, !exists)
+	if err != nil {
+		return nil, err
+	}
+	if resume || !force {
+		return d, nil
+	}
+	for _, name := range []string{LastName, BestName} {
+		if err := os.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(fmt.Errorf("run folder %s: remove the old %s: %w", path, name, bare(err)), d.Close())
+		}
+	}
+	return d, nil
+}
+
+// NewDir makes and opens the first free folder root/name-001, root/name-002, ...
+func NewDir(root, name string) (*Dir, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", root, bare(err))
+	}
+	for i := 1; ; i++ {
+		path := filepath.Join(root, fmt.Sprintf("%s-%03d", name, i))
+		switch err := os.Mkdir(path, 0o755); {
+		case err == nil:
+			return lockDir(path, true)
+		case !errors.Is(err, fs.ErrExist):
+			return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+		}
+	}
+}
+
+func lockDir(path string, made bool) (*Dir, error) {
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
+	}
+	switch taken, err := lockFile(f); {
+	case taken:
+		return nil, errors.Join(fmt.Errorf("run folder %s is in use by another run", path), f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("run folder %s: lock: %w", path, err), f.Close())
+	}
+	return &Dir{path: path, lock: f, made: made}, nil
+}
+
+// Path is the folder.
+func (d *Dir) Path() string { return d.path }
+
+// File is the path of a file in the folder.
+func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
+
+// Last is the path of the checkpoint that a resumed run starts from.
+func (d *Dir) Last() string { return d.File(LastName) }
+
+// Best is the path of the checkpoint with the lowest validation cost.
+func (d *Dir) Best() string { return d.File(BestName) }
+
+// Close gives the folder up. One that was made for a run that never began is taken away, so that the name is free for the next try; where
+// that fails it stays, which harms nobody.
+func (d *Dir) Close() error {
+	if entries, err := os.ReadDir(d.path); d.made && err == nil && len(entries) == 1 && entries[0].Name() == lockName {
+		_ = os.Remove(d.File(lockName))
+		_ = os.Remove(d.path)
+	}
+	return d.lock.Close()
+}
+
+// bare drops the path that the os package repeats.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// WriteAtomic replaces a file whole or not at all: content goes to a temporary file beside it, which is
+// synced and renamed over it. A write that fails leaves the old file as it was and no temporary behind. One process writes
+// a path at a time.
+func WriteAtomic(path string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, bare(err))
+		}
+	}()
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeConfig keeps the settings of the run beside its checkpoints.
+func (d *Dir) writeConfig(c config.Settings) error {
+	yaml, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	return WriteAtomic(d.File(ConfigName), func(w io.Writer) error { _, err := w.Write(yaml); return err })
+}

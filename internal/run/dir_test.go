@@ -1,0 +1,57 @@
+package run
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestAFolderOfNoRunGoesAway(t *testing.T) {
+	root := t.TempDir()
+	exists := func(path string) bool {
+		_, err := os.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	for _, c := range []struct {
+		name string
+		open func() (*Dir, error)
+		use  func(*Dir)
+		left bool
+	}{
+		{"named", func() (*Dir, error) { return OpenDir(filepath.Join(root, "a"), false, false) }, func(*Dir) {}, false},
+		{"numbered", func() (*Dir, error) { return NewDir(root, "b") }, func(*Dir) {}, false},
+		{"begun", func() (*Dir, error) { return NewDir(root, "c") }, func(d *Dir) { write(t, d.File(ConfigName)) }, true},
+		{"there before", func() (*Dir, error) {
+			if err := os.Mkdir(filepath.Join(root, "d"), 0o755); err != nil {
+				return nil, err
+			}
+			return OpenDir(filepath.Join(root, "d"), false, true)
+		}, func(*Dir) {}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := c.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.use(d)
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := exists(d.Path()); got != c.left {
+				t.Errorf("the folder is left: %v, want %v", got, c.left)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

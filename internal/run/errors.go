@@ -1,0 +1,59 @@
+package run
+
+import "fmt"
+
+// Interrupted is the end of a run whose context ended. Its state is saved to the update.
+type Interrupted struct {
+	Dir   string
+	Place string // "in epoch 3 after step 12 of 25"
+	Again string // flags that the run must be told again
+	Cause error
+}
+
+// Error says how to go on.
+func (e *Interrupted) Error() string {
+	return fmt.Sprintf("interrupted %s; all is saved, continue with haul train --resume %s%s", e.Place, e.Dir, e.Again)
+}
+
+// Unwrap is the context's error.
+func (e *Interrupted) Unwrap() error { return e.Cause }
+
+// NonFinite is the end of a run whose gradient was not finite. Checkpoints are of before.
+type NonFinite struct {
+	Dir   string
+	Step  int64 // optimizer steps of the whole run, from 1
+	Place string
+	Op    string // the first op whose result was not finite; "" if a replay found none
+	Key   string // of the learning rate
+}
+
+// Error names the op and what is left.
+func (e *NonFinite) Error() string {
+	op := e.Op
+	if op == "" {
+		op = "no op of a replay, so in their sum"
+	}
+	return fmt.Sprintf("the gradient of step %d (%s) is not finite, first in %s; %s holds the last state before it: try a lower %s",
+		e.Step, e.Place, op, e.Dir, e.Key)
+}
+
+// firstOf does one thing after another until one fails.
+func firstOf(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UsageError marks an error in what the user typed, found without reading a file.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap is what was wrong.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes one.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }

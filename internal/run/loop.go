@@ -1,0 +1,163 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"haul/internal/kernel"
+	"haul/internal/report"
+)
+
+// What a reader could break: updates run in stretches, and everything else (reports, tests, evaluations, checkpoints) happens between two
+// stretches. Where a run is cut into stretches must change no weight.
+
+// tickEvery is how often a listener may hear about updates.
+const tickEvery = 100 * time.Millisecond
+
+// loop runs until the updates are over.
+func (r *run) loop(ctx context.Context) error {
+	for {
+		if r.due() {
+			if err := r.conclude(ctx); err != nil {
+				return err
+			}
+		}
+		if r.at.Updates >= r.trainer.Total() || r.at.Stopped {
+			return nil
+		}
+		if err := r.stretch(ctx, r.trainer.Next(r.at.Updates)); err != nil {
+			return err
+		}
+	}
+}
+
+// due says that something follows the last update and has not been done yet.
+func (r *run) due() bool {
+	done := r.at.Updates
+	return done > r.at.Concluded && r.trainer.Next(done-1) == done
+}
+
+// stretch makes updates up to number `end`. The context is heeded between two of them.
+func (r *run) stretch(ctx context.Context, end int) error {
+	began, first := time.Now(), r.at.Updates
+	waited, tick := r.trainer.Waited(), began
+	before := *r.Device.Counters()
+	if err := r.trainer.Begin(); err != nil {
+		return err
+	}
+	for r.at.Updates < end && ctx.Err() == nil {
+		if err := r.trainer.Update(ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				break
+			}
+			return fmt.Errorf("%s: %w", r.trainer.Place(r.at.Updates), err)
+		}
+		r.at.Updates++
+		if now := time.Now(); now.Sub(tick) >= tickEvery {
+			tick = now
+			spent := now.Sub(began).Seconds()
+			r.Listener.Tick(report.Tick{Updates: r.at.Updates, Total: r.trainer.Total(), PerSecond: float64(r.at.Updates-first) / spent,
+				WaitShare: (r.trainer.Waited() - waited) / spent})
+		}
+	}
+	m, err := r.trainer.Runner().TakeMetrics()
+	if err != nil {
+		return err
+	}
+	spent := time.Since(began).Seconds()
+	r.count(before, *r.Device.Counters())
+	r.at.Seconds += spent
+	r.at.Elapsed += spent
+	r.at.Waited += r.trainer.Waited() - waited
+	if m.BadStep != 0 {
+		op, err := r.trainer.Runner().FirstBad()
+		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Place: r.trainer.Place(r.at.Updates), Op: op, Key: r.trainer.RateKey()}, err)
+	}
+	r.at.Sums = plus(r.at.Sums, m)
+	r.at.Since += r.at.Updates - first
+	if r.at.Updates < end {
+		return r.saveInterrupted(ctx.Err())
+	}
+	return nil
+}
+
+// count adds what the device was asked for between two readings.
+func (r *run) count(before, after kernel.Counters) {
+	r.asked.Add(report.Asked{Launches: after.Launches - before.Launches, Waits: after.Waits - before.Waits, CopiesIn: after.CopiesIn - before.CopiesIn,
+		CopiesOut: after.CopiesOut - before.CopiesOut, Allocations: after.Allocations - before.Allocations})
+}
+
+// plus adds the sums of two parts of a run, as of an epoch before and after an interruption.
+func plus(a, b kernel.Metrics) kernel.Metrics {
+	out := kernel.Metrics{Steps: a.Steps + b.Steps, Trajectory: a.Trajectory + b.Trajectory, Cost: a.Cost + b.Cost, LogCost: a.LogCost + b.LogCost,
+		BaseCost: a.BaseCost + b.BaseCost, Loss: a.Loss + b.Loss, Entropy: a.Entropy + b.Entropy, Actions: a.Actions + b.Actions, GradNorm: a.GradNorm + b.GradNorm}
+	for g := range out.Heads {
+		x, y := a.Heads[g], b.Heads[g]
+		out.Heads[g] = kernel.HeadSums{Loss: x.Loss + y.Loss, Labels: x.Labels + y.Labels, Hits: x.Hits + y.Hits}
+	}
+	return out
+}
+
+// conclude does what is due after the present update, saves, and tells.
+func (r *run) conclude(ctx context.Context) error {
+	began := time.Now()
+	s := &Stretch{Updates: r.at.Since, Seconds: r.at.Seconds, Waited: r.at.Waited, Sums: r.at.Sums, Asked: r.asked}
+	out, err := r.trainer.Conclude(ctx, s)
+	if err != nil {
+		return r.saveInterrupted(err)
+	}
+	r.at.Elapsed += time.Since(began).Seconds()
+	r.at.Concluded = r.at.Updates
+	r.at.Stopped = r.at.Stopped || out.Stop
+	if out.Taken {
+		r.at.Since, r.at.Sums, r.at.Seconds, r.at.Waited, r.asked = 0, kernel.Metrics{}, 0, 0, report.Asked{}
+	}
+	// The best goes first: a run killed between the two repeats the updates since the last and writes it again.
+	if r.at.Best != nil && r.at.BestAt == r.at.Updates {
+		if err := r.save(r.Dir.Best()); err != nil {
+			return err
+		}
+	}
+	if out.Save {
+		if err := r.save(r.Dir.Last()); err != nil {
+			return err
+		}
+	}
+	for i := range out.Records {
+		r.view.Add(&out.Records[i], false)
+		r.Listener.Record(&out.Records[i])
+	}
+	return nil
+}
+
+// saveInterrupted saves the run as it stands when the context has ended; other errors pass.
+func (r *run) saveInterrupted(err error) error {
+	if out := r.interrupted(err); out != err {
+		if failed := r.save(r.Dir.Last()); failed != nil {
+			return failed
+		}
+		return out
+	}
+	return err
+}
+
+// interrupted turns the end of the context, at a moment when all is saved, into the error that says how to go on.
+func (r *run) interrupted(err error) error {
+	if r.trainer == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &Interrupted{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Again: r.Again, Cause: err}
+}
+
+// Busy is the share of a stretch's time that a device worked on its steps: by its own clock where it has one. The cores are the host, so that
+// they are busy whenever it does not wait for data.
+func (s *Stretch) Busy(r kernel.Runner, steps int) float64 {
+	if t, ok := r.(kernel.Timer); ok {
+		if d, known, err := t.StepTime(); err == nil && known {
+			return min(1, float64(steps)*d.Seconds()/s.Seconds)
+		}
+	}
+	return 1 - s.Waited/s.Seconds
+}

@@ -1,0 +1,179 @@
+package run
+
+import (
+	"context"
+	"io"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/kernel"
+	"haul/internal/report"
+	"haul/internal/safetensors"
+)
+
+// Recipe is a kind of model and the way it is trained: all that differs between one run and another. internal/recipe lists them.
+type Recipe interface {
+	About() *About
+	// Length is how many units a run with these settings has, and Lengthen a copy of them for a run of n, as --epochs or --iterations
+	// asks for.
+	Length(s config.Settings) int
+	Lengthen(s config.Settings, n int) config.Settings
+	// Loosen is the settings of a run's checkpoint with those keys taken from `now` that a resumed run may change.
+	Loosen(file, now config.Settings) config.Settings
+	// Precision is what the settings prefer of a GPU; "" leaves it to the device.
+	Precision(s config.Settings) string
+	// Step compiles the training step alone, for whoever measures steps and trains nothing.
+	Step(dev kernel.Device, s config.Settings) (*Step, error)
+	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet.
+	Open(s config.Settings, f Flags) (Task, error)
+	// Evaluate puts a checkpoint to the test.
+	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
+}
+
+// About is how a recipe presents itself to the command line.
+type About struct {
+	Name    string // as --model, settings and checkpoints have it
+	Trains  string // what: "a routing policy"
+	Train   string // a paragraph for `haul train --help`
+	Eval    string // a paragraph for `haul eval --help`
+	Config  string // the settings that run where none are named
+	Unit    string // what a run counts: "epoch"; its flag is --epochs
+	Length  string // the key that the flag stands in for
+	Seed    string // the key of the seed
+	Use     string // the checkpoint of a folder that is put to use: BestName or LastName
+	Flags   []Flag // of train
+	Judging []Flag // of eval
+}
+
+// Flag is a flag of one recipe or of several. Default says its type: string, int or float64.
+type Flag struct {
+	Name    string
+	Default any
+	Usage   string
+	Again   bool // a resumed run, and an evaluation, must be told it again
+}
+
+// Flags are the values that were given on the command line.
+type Flags interface {
+	Changed(name string) bool
+	String(name string) string
+	Int(name string) int
+	Float(name string) float64
+}
+
+// Task is a run that may start: its data are open.
+type Task interface {
+	// Trainer compiles everything for a device.
+	Trainer(s *Setup) (Trainer, error)
+	Close() error
+}
+
+// Setup is what a run hands to its recipe.
+type Setup struct {
+	Settings config.Settings
+	Device   kernel.Device
+	Workers  int // cores for work on the host; 0: as the settings say
+	Resumed  bool
+	Dir      *Dir
+	Progress *Progress // the run's; the trainer reads it
+	Note     func(string)
+}
+
+// Trainer is a recipe at work. One goroutine owns it.
+type Trainer interface {
+	Layout() *kernel.Layout
+	// Initial is the weights before the first update, of every set.
+	Initial() []float32
+	// Sets are the weight sets that a checkpoint keeps; the first is trained.
+	Sets() []Set
+	// Runner is the training step, whose state a checkpoint keeps.
+	Runner() kernel.Runner
+	// State is a pointer to what else decides the next update, kept as JSON.
+	State() any
+	// Extra are tensors that a checkpoint keeps beside the sets.
+	Extra() []safetensors.Tensor
+	// Restore takes over a checkpoint's State, which is read already, and its Extra; nil begins a run.
+	// More says that the run was lengthened.
+	Restore(ctx context.Context, c *Checkpoint, more bool) error
+
+	// Prepare comes once, when listeners have heard what will run: long work before the first update.
+	Prepare(ctx context.Context) error
+	// Total is the updates of the whole run.
+	Total() int
+	// Next is the first update after `done` that something follows, at most Total.
+	Next(done int) int
+	// Begin comes before a stretch of updates.
+	Begin() error
+	// Update makes one update. The context is heeded before it has begun, never within: a checkpoint holds whole ones only.
+	Update(ctx context.Context) error
+	// Waited is how long this process has waited for data.
+	Waited() float64
+	// Conclude does what is due after the updates so far. It may change the run only once all of it is known, so that an interruption can
+	// be saved and taken up again.
+	Conclude(ctx context.Context, s *Stretch) (*Outcome, error)
+	// Finish is how the run ended.
+	Finish(ctx context.Context) (*report.Ending, error)
+
+	// Describe fills in what the recipe knows of the run: tables, view, the place of the last record.
+	Describe(i *report.Info)
+	// Place says where a number of updates lies in the run: "in epoch 3 after step 12 of 25".
+	Place(updates int) string
+	// RateKey is the key of the learning rate.
+	RateKey() string
+	Memory() int64
+	Close() error
+}
+
+// Set is a weight set in a checkpoint: its parameters' names begin with Prefix. Moments are kept of the set that is trained.
+type Set struct {
+	Prefix  string
+	Store   kernel.Store
+	Trained bool
+}
+
+// Stretch is what the updates since the last report came to.
+type Stretch struct {
+	Updates int
+	Seconds float64
+	Waited  float64 // of those, for data from the host
+	Sums    kernel.Metrics
+	Asked   report.Asked // by this process
+}
+
+// Outcome is what followed some updates.
+type Outcome struct {
+	Records []report.Record
+	Taken   bool // the stretch was reported on: the next begins anew
+	Save    bool // the last checkpoint is due
+	Stop    bool // the run ends here
+}
+
+// Evaluation is a checkpoint to be judged, and how.
+type Evaluation struct {
+	Path     string
+	Settings config.Settings // the checkpoint's
+	// Device opens the device, which whoever gave this closes: after the flags were found right, since choosing one takes time.
+	Device   func() (kernel.Device, error)
+	Workers  int
+	Seed     *uint64 // nil: the training run's
+	Flags    Flags
+	Plot     bool // keep what a picture needs
+	Progress func(done, of int)
+	Note     func(string)
+}
+
+// Result is how a checkpoint fared.
+type Result interface {
+	// Object is what JSON prints beside the checkpoint's path and the device.
+	Object() any
+	// Text prints it for a person; bold marks a headline.
+	Text(w io.Writer, bold func(string) string) error
+	// Pictures are drawn by --plot: the first under the name that was asked for, the others under it and their own.
+	Pictures() []Drawing
+}
+
+// Drawing is a picture of a result; Suffix goes between the name and the ending.
+type Drawing struct {
+	Suffix string
+	Draw   func(w io.Writer, f draw.Format) error
+}

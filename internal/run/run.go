@@ -1,0 +1,173 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/report"
+)
+
+// Options say what to train, where, and who listens.
+type Options struct {
+	Recipe   Recipe
+	Task     Task
+	Settings config.Settings
+	Device   kernel.Device
+	Dir      *Dir
+	Resume   bool // continue from Dir.Last
+	Workers  int  // cores for work on the host; 0: as the settings say
+	Again    string
+	Listener report.Listener
+}
+
+// Run trains until the updates are over or the recipe ends the run, then lets it judge what came of it. Its errors are one line each;
+// *Interrupted and *NonFinite are told apart by errors.As.
+func Run(ctx context.Context, o Options) (err error) {
+	if o.Listener == nil {
+		o.Listener = report.Silent{}
+	}
+	r := &run{Options: o}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.prepare(ctx); err != nil {
+		return r.interrupted(err)
+	}
+	info := r.info()
+	r.view = info.View
+	o.Listener.Start(info)
+	if err := r.trainer.Prepare(ctx); err != nil {
+		return r.interrupted(err)
+	}
+	if err := r.loop(ctx); err != nil {
+		return err
+	}
+	end, err := r.trainer.Finish(ctx)
+	if err != nil {
+		return r.interrupted(err)
+	}
+	o.Listener.Done(end)
+	return nil
+}
+
+// run is a training run in progress. One goroutine owns it.
+type run struct {
+	Options
+	trainer Trainer
+	view    report.View
+	at      Progress
+	asked   report.Asked // since the last report, by this process
+}
+
+// prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so that a run can be resumed
+// from any moment on and a folder that cannot be written is found out early.
+func (r *run) prepare(ctx context.Context) error {
+	ck, err := r.checkpoint()
+	if err != nil {
+		return err
+	}
+	if ck != nil {
+		r.at = ck.Progress
+	}
+	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note})
+	if err != nil {
+		return err
+	}
+	r.trainer = trainer
+	if err := r.place(ctx, ck); err != nil {
+		return err
+	}
+	if err := r.Dir.writeConfig(r.Settings); err != nil {
+		return err
+	}
+	if r.Resume {
+		return nil
+	}
+	return r.save(r.Dir.Last())
+}
+
+// place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes first: it says better than a shape what does
+// not fit.
+func (r *run) place(ctx context.Context, ck *Checkpoint) error {
+	t := r.trainer
+	if ck == nil {
+		if err := begin(t); err != nil {
+			return err
+		}
+		return t.Restore(ctx, nil, false)
+	}
+	if r.at.Updates > t.Total() {
+		return fmt.Errorf("resume %s: it stands %s, past the end of what is asked for", r.Dir.Path(), t.Place(r.at.Updates))
+	}
+	more := r.Recipe.Length(r.Settings) > r.Recipe.Length(ck.Settings)
+	if more {
+		r.at.Stopped = false
+	}
+	return firstOf(
+		func() error { return ck.State(t.State()) },
+		func() error { return t.Restore(ctx, ck, more) },
+		func() error { return ck.restore(t) },
+		ck.noOthers)
+}
+
+// checkpoint reads the checkpoint of a run that continues, and holds its settings to those asked for.
+func (r *run) checkpoint() (*Checkpoint, error) {
+	if !r.Resume {
+		return nil, nil
+	}
+	if _, err := os.Stat(r.Dir.Last()); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("run folder %s holds no %s: there is nothing to resume; start over with --force", r.Dir.Path(), LastName)
+	}
+	ck, err := Load(r.Dir.Last(), r.Recipe.About().Name)
+	if err != nil {
+		return nil, err
+	}
+	r.Settings = r.Settings.Named(ck.Settings.Title()) // the run's, whatever file its settings are read from this time
+	if err := sameText(r.Recipe.Loosen(ck.Settings, r.Settings), r.Settings); err != nil {
+		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
+	}
+	if kindOf(r.Device.Name()) != kindOf(ck.Device) {
+		r.Listener.Note(fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", ck.Device))
+	}
+	return ck, nil
+}
+
+// Precision is what a device makes matrix products in: fp32 unless it says otherwise.
+func Precision(dev kernel.Device) string {
+	if d, ok := dev.(interface{ Precision() string }); ok {
+		return d.Precision()
+	}
+	return "fp32"
+}
+
+// kindOf is a device's name without its number of workers, which changes no result.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, ",")
+	return kind
+}
+
+func (r *run) info() *report.Info {
+	i := &report.Info{Recipe: r.Recipe.About().Name, Config: r.Settings.Title(), Parameters: r.trainer.Layout().Count(), Device: r.Device.Name(),
+		Precision: Precision(r.Device), Memory: r.trainer.Memory(), Dir: r.Dir.Path(), Last: r.Dir.Last(), Best: r.Dir.Best(), Resumed: r.Resume}
+	if t, ok := r.trainer.Runner().(kernel.Teller); ok {
+		i.Paths = t.Paths()
+	}
+	r.trainer.Describe(i)
+	return i
+}
+
+// save writes where the run stands to a file.
+func (r *run) save(path string) error {
+	return save(path, r.Settings, r.Device.Name(), &r.at, r.trainer)
+}
+
+func (r *run) close() error {
+	if r.trainer == nil {
+		return nil
+	}
+	return r.trainer.Close()
+}
