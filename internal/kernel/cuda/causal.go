@@ -7,9 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-const causalThreads = 128 // threads of src/causal.cu
+const causalThreads = 128 // threads of src/attention/causal.cu
 
-// causalShape is what the kernels of src/causal.cu make of a head: sizes are theirs.
+// causalShape is what the kernels of src/attention/causal.cu make of a head: sizes are theirs.
 type causalShape struct {
 	lanes int // of a row, each with 16 columns
 	rows  int // of a block
@@ -78,7 +78,7 @@ func (b *binder) causalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
 	}, dense(o, o.DQKV, o.DY, o.Y, o.QKV)
 }
 
-const cachedWarps = 4 // warps of src/cached.cu
+const cachedWarps = 4 // warps of src/attention/cached.cu
 
 // cached reads queries, keys and values in bf16 where they are compact; the caches are always fp32.
 func (b *binder) cached(o *kernel.CacheAttention) ([]launch, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	embedTables = 8  // most tables of src/embed.cu
+	embedTables = 8  // most tables of src/sequence/embed.cu
 	embedStage  = 16 // its stage
 	embedRing   = 4  // its ring
 )

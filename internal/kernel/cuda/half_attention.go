@@ -6,7 +6,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// Limits of src/half_attention.cu.
+// Limits of src/attention/half_attention.cu.
 const (
 	halfHeadMost   = 64 // columns of a head
 	halfGroup      = 32 // keys taken at a time by the gradient
@@ -15,7 +15,7 @@ const (
 	halfMostShared = 64 << 10
 )
 
-// halfHead is what the kernels of src/half_attention*.cu make of a head: sizes are theirs.
+// halfHead is what the kernels of src/attention/half_attention*.cu make of a head: sizes are theirs.
 type halfHead struct {
 	t, heads, hd int
 	rows         int // tokens in whole tiles

@@ -85,8 +85,8 @@ func TestHalfBoundsMatchSource(t *testing.T) {
 		file, pattern string
 		want          int
 	}{
-		{"half_attention.cu", `maxWarps = (\d+)`, halfWarps}, {"half_attention_grad.cu", `group = (\d+)`, halfGroup}, {"half_rows.cu", `warps = (\d+)`, normWarps},
-		{"half_rows.cu", `norm_rows<1, (\d+)>\(`, halfNormRows}, {"half_rows.cu", `half_norm_grad_128, 1, 2, (\d+)`, halfNormBlocks},
+		{"attention/half_attention.cu", `maxWarps = (\d+)`, halfWarps}, {"attention/half_attention_grad.cu", `group = (\d+)`, halfGroup}, {"dense/half_rows.cu", `warps = (\d+)`, normWarps},
+		{"dense/half_rows.cu", `norm_rows<1, (\d+)>\(`, halfNormRows}, {"dense/half_rows.cu", `half_norm_grad_128, 1, 2, (\d+)`, halfNormBlocks},
 	} {
 		source, err := os.ReadFile("src/" + c.file)
 		if err != nil {

@@ -13,9 +13,9 @@ type halfWork struct {
 }
 
 var (
-	halfShort = halfWork{8, 32, 0}    // src/half_linear_short.cuh: at most halfTerms terms, results in bf16
-	halfPlain = halfWork{16, 16, 128} // src/half_linear_ring.cuh: likewise, results in fp32
-	halfLong  = halfWork{8, 32, 128}  // src/half_linear_ring.cuh: any number of terms
+	halfShort = halfWork{8, 32, 0}    // src/dense/half_linear_short.cuh: at most halfTerms terms, results in bf16
+	halfPlain = halfWork{16, 16, 128} // src/dense/half_linear_ring.cuh: likewise, results in fp32
+	halfLong  = halfWork{8, 32, 128}  // src/dense/half_linear_ring.cuh: any number of terms
 )
 
 const (
@@ -47,7 +47,7 @@ func (b *binder) halfMatrix(t *kernel.Tensor) (halfMatrix, []launch, bool) {
 		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
 }
 
-// halfProduct is a product of src/half_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose. It goes through the rows
+// halfProduct is a product of src/dense/half_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose. It goes through the rows
 // upward after an op that went through them downward, whose last rows are still in the card's cache; ops of other kinds go downward.
 type halfProduct struct {
 	op        string // linear or linear_dx
@@ -78,7 +78,7 @@ func (b *binder) end(p halfProduct) string {
 	return ""
 }
 
-// fast returns the launches of a product where the kernels of src/half_linear.cuh take it.
+// fast returns the launches of a product where the kernels of src/dense/half_linear.cuh take it.
 func (b *binder) fast(p halfProduct) ([]launch, bool) {
 	end := b.end(p)
 	if end == "" || p.w.Cols()%8 != 0 { // rows of the weight are read by vectors

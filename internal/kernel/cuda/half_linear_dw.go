@@ -2,7 +2,7 @@ package cuda
 
 import "haul/internal/kernel"
 
-// halfTile is a block's tile of DW that src/half_linear_dw.cu is built for.
+// halfTile is a block's tile of DW that src/dense/half_linear_dw.cu is built for.
 type halfTile struct {
 	kernel        string
 	rows, columns int

@@ -80,13 +80,13 @@ func TestHalfLinearLaunches(t *testing.T) {
 // TestHalfWorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
 func TestHalfWorkMatchesSource(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
-		{"half_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", halfShort.warps, halfShort.rows/16)},
-		{"half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms, halfTerms/32)},
-		{"half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms/2, halfTerms/64)},
-		{"half_linear_ring.cuh", fmt.Sprintf("plainWarps = %d, plainTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
+		{"dense/half_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", halfShort.warps, halfShort.rows/16)},
+		{"dense/half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms, halfTerms/32)},
+		{"dense/half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms/2, halfTerms/64)},
+		{"dense/half_linear_ring.cuh", fmt.Sprintf("plainWarps = %d, plainTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
 			halfPlain.warps, halfPlain.rows/16, halfLong.warps, halfLong.rows/16, halfLong.staged/32)},
-		{"half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms, halfPlain.staged/32)},
-		{"half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms/2, halfPlain.staged/64)},
+		{"dense/half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms, halfPlain.staged/32)},
+		{"dense/half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms/2, halfPlain.staged/64)},
 	} {
 		source, err := os.ReadFile("src/" + c.file)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestHalfPanelFits(t *testing.T) {
 
 // TestHalfTilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
 func TestHalfTilesMatchSource(t *testing.T) {
-	source, err := os.ReadFile("src/half_linear_dw.cu")
+	source, err := os.ReadFile("src/dense/half_linear_dw.cu")
 	if err != nil {
 		t.Fatal(err)
 	}

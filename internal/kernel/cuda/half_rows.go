@@ -6,7 +6,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// Limits of src/half_rows.cu.
+// Limits of src/dense/half_rows.cu.
 const (
 	halfRowMost    = 512 // columns of a row that a warp normalises
 	halfNormRows   = 4   // rows a warp has at once, where they are short

@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the sizes of shared memory here are the layouts in src/rollout.cu, src/starts.cuh and
-// src/grad.cuh, element by element.
+// What a reader could break: the sizes of shared memory here are the layouts in src/routing/rollout.cu, src/routing/starts.cu and
+// src/routing/grad.cu, element by element.
 
 // policy is a decoder's shape with what kernels derive from it.
 type policy struct {
