@@ -31,25 +31,25 @@ type binder struct {
 	maxShared int // bytes of shared memory a block may ask for
 	batch     int // instances in a step
 
-	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
-	half     func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
-	laneSize int                           // floats between a gradient's lanes
-	scratch  func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
-	weights  uint64                        // flat weights of set 0
-	halves   uint64                        // their bf16 copy; 0 in other precisions
-	moment1  uint64                        // AdamW's moments, where set 0 is trained
-	moment2  uint64
-	grads    uint64       // gradient lanes, lane 0 first
-	control  uint64       // struct Control of src/common/haul.cuh
-	state    uint64       // struct State
-	metrics  uint64       // struct Metrics
-	seen     map[int]bool // gradient offsets that an earlier op writes
+	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
+	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
+	laneSize    int                           // floats between a gradient's lanes
+	scratch     func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
+	weights     uint64                        // flat weights of set 0
+	bf16Weights uint64                        // their bf16 copy; 0 in other precisions
+	moment1     uint64                        // AdamW's moments, where set 0 is trained
+	moment2     uint64
+	grads       uint64       // gradient lanes, lane 0 first
+	control     uint64       // struct Control of src/common/haul.cuh
+	state       uint64       // struct State
+	metrics     uint64       // struct Metrics
+	seen        map[int]bool // gradient offsets that an earlier op writes
 }
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {
 	if b.anyCompact(op) {
-		return b.bindHalf(op)
+		return b.bindBF16(op)
 	}
 	switch o := op.(type) {
 	case *kernel.Linear:

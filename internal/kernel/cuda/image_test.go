@@ -36,7 +36,7 @@ func TestImagesNameTheirSource(t *testing.T) {
 			t.Errorf("%s begins with %q", name, lines[0])
 			continue
 		}
-		if _, err := os.Stat("src/" + strings.TrimSuffix(source, ";")); err != nil {
+		if _, err := os.Stat(strings.TrimSuffix(source, ";")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !strings.HasPrefix(lines[1], "// compiler: clang ") || !strings.HasPrefix(lines[2], "// source sha256: ") || !bytes.Contains(text, []byte(".entry")) {

@@ -125,7 +125,7 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 			}
 			return at
 		},
-		half:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
+		bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
 		scratch: func(int) uint64 { return far / 2 }, seen: map[int]bool{}}
 	var out []launch
 	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
@@ -261,7 +261,7 @@ func TestTilesFillTheCard(t *testing.T) {
 	}
 }
 
-// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++ halves.
+// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++ counterparts.
 func TestStructs(t *testing.T) {
 	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.part), unsafe.Offsetof(metrics{}.heads),
 		unsafe.Offsetof(metrics{}.badStep)}

@@ -52,7 +52,7 @@ type rowPlan struct {
 	shared   int
 }
 
-const maxNodes = 1024 // of one row's rollout: 32 a lane
+const maxNodes = 1024 // of one row's rollout: 32 per thread of a warp
 
 // rowPlan places as much of an instance in shared memory as fits.
 func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
@@ -60,7 +60,7 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU block decodes at most %d; use --device cpu", p.n, maxNodes)
 	}
 	r := rowPlan{warps: min(p.heads, 8)}
-	each := 32 // nodes a lane
+	each := 32 // nodes per thread of a warp
 	name := "1024"
 	switch {
 	case p.n <= 32:

@@ -69,10 +69,10 @@ KERNEL __launch_bounds__(32 * maxWarps) attention(float *y, float *p, const floa
 // With dp_j = dy_i·v_j and dz_j = p_j·(dp_j - Σ p·dp):
 // dq_i = scale·Σ_j dz_ij·k_j;  dk_j = scale·Σ_i dz_ij·q_i;  dv_j = Σ_i p_ij·dy_i;  dslope[h] -= Σ dz_ij·dist(i,j)
 // Shared: q, k, v, dy [n][ld] | s [n][wide], p and then scale·dz | entries [warps][n] f4 | x, y [n] | a sum a warp.
-// partial is a sum a block; the last block adds them up into the lanes.
+// partial is a sum a block; the last block adds them up into the gradient's lanes, gradLanes of them.
 KERNEL __launch_bounds__(32 * maxWarps) attention_grad(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX, const float *posY,
-                                               float *partial, u32 *turn, int n, int d, int heads, int pad, float scale, u32 vec, int instances, int lanes,
-                                               int laneSize, u32 add) {
+                                               float *partial, u32 *turn, int n, int d, int heads, int pad, float scale, u32 vec, int instances, int gradLanes,
+                                               int gradLaneSize, u32 add) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const Head h = head_of(n, d, heads, vec);
   const int b = blockIdx_x / heads, head = blockIdx_x % heads, columns = (n + 3) / 4, wide = 4 * (columns | 1);
@@ -136,5 +136,5 @@ KERNEL __launch_bounds__(32 * maxWarps) attention_grad(float *dqkv, float *dslop
     for (int w = 0; w < warps; w++) sum += slopes[w];
     partial[blockIdx_x] = sum;
   }
-  if (last_of(gridDim_x, turn)) slope_lanes(dslope, partial, instances, heads, 1, lanes, laneSize, add);
+  if (last_of(gridDim_x, turn)) slope_grad_lanes(dslope, partial, instances, heads, 1, gradLanes, gradLaneSize, add);
 }

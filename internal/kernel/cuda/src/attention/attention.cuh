@@ -109,16 +109,16 @@ __device__ __forceinline__ f4 distances(const float *x, const float *y, int i0, 
   return out;
 }
 
-// For lane l of the gradient, over its instances b: dslope_l[h] (+)= Σ_b Σ_i partial[(b·heads+h)·items + i]. One block.
-__device__ __forceinline__ void slope_lanes(float *dslope, const float *partial, int instances, int heads, int items, int lanes, int laneSize, u32 add) {
-  const int lane = threadIdx_x % 32, chunk = (instances + lanes - 1) / lanes;
-  for (int e = threadIdx_x / 32; e < lanes * heads; e += blockDim_x / 32) {
+// For gradient lane l, over its instances b: dslope_l[h] (+)= Σ_b Σ_i partial[(b·heads+h)·items + i]. One block.
+__device__ __forceinline__ void slope_grad_lanes(float *dslope, const float *partial, int instances, int heads, int items, int gradLanes, int gradLaneSize, u32 add) {
+  const int lane = threadIdx_x % 32, chunk = (instances + gradLanes - 1) / gradLanes;
+  for (int e = threadIdx_x / 32; e < gradLanes * heads; e += blockDim_x / 32) {
     int l = e / heads, h = e % heads;
     int from = l * chunk, to = from + chunk < instances ? from + chunk : instances;
     float sum = 0;
     for (int k = lane; k < (to - from) * items; k += 32) sum += fresh(partial + ((long)(from + k / items) * heads + h) * items + k % items);
     sum = warp_sum(sum);
-    float *out = dslope + (long)l * laneSize + h;
+    float *out = dslope + (long)l * gradLaneSize + h;
     if (lane == 0) *out = add ? *out + sum : sum;
   }
 }

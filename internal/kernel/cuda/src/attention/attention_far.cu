@@ -117,6 +117,6 @@ KERNEL attention_far_columns(float *dqkv, const float *mean, const float *dy, co
   }
 }
 
-KERNEL attention_far_slope(float *dslope, const float *partial, int instances, int heads, int items, int lanes, int laneSize, u32 add) {
-  slope_lanes(dslope, partial, instances, heads, items, lanes, laneSize, add);
+KERNEL attention_far_slope(float *dslope, const float *partial, int instances, int heads, int items, int gradLanes, int gradLaneSize, u32 add) {
+  slope_grad_lanes(dslope, partial, instances, heads, items, gradLanes, gradLaneSize, add);
 }

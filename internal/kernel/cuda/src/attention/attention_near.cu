@@ -115,14 +115,14 @@ __device__ __forceinline__ void near(float *y, float *p, const float *qkv, const
   if (row < n) store_row<Q>(y + ((long)b * n + i) * d + at + 4 * t, out, 1.0f);
 }
 
-// slopes_of is the work of one warp: it leaves the instance's sums in partial, and for the last instance of a lane of the
-// gradient adds them up: dslope_l[h] (+)= Σ_b partial[b·heads + h]. Lanes without instances are written by the first block.
-__device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, float *partial, u32 *turns, int heads, int instances, int lanes, int laneSize, u32 add) {
-  const int lane = threadIdx_x % 32, b = blockIdx_x, chunk = (instances + lanes - 1) / lanes, l = b / chunk;
+// slopes_of is the work of one warp: it leaves the instance's sums in partial, and for the last instance of a
+// gradient lane adds them up: dslope_l[h] (+)= Σ_b partial[b·heads + h]. Gradient lanes without instances are written by the first block.
+__device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, float *partial, u32 *turns, int heads, int instances, int gradLanes, int gradLaneSize, u32 add) {
+  const int lane = threadIdx_x % 32, b = blockIdx_x, chunk = (instances + gradLanes - 1) / gradLanes, l = b / chunk;
   const int count = (l + 1) * chunk < instances ? chunk : instances - l * chunk;
   if (lane < heads) partial[b * heads + lane] = slopes[2 * lane] + slopes[2 * lane + 1];
   if (b == 0 && lane < heads && !add)
-    for (int empty = (instances + chunk - 1) / chunk; empty < lanes; empty++) dslope[(long)empty * laneSize + lane] = 0;
+    for (int empty = (instances + chunk - 1) / chunk; empty < gradLanes; empty++) dslope[(long)empty * gradLaneSize + lane] = 0;
   syncwarp();
   int turn = 0;
   if (lane == 0) {
@@ -131,7 +131,7 @@ __device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, fl
     fence();
   }
   if (shfl(turn, 0) != count - 1 || lane >= heads) return;
-  float sum = fresh_sum<16>(partial + l * chunk * heads + lane, count, heads), *out = dslope + (long)l * laneSize + lane;
+  float sum = fresh_sum<16>(partial + l * chunk * heads + lane, count, heads), *out = dslope + (long)l * gradLaneSize + lane;
   *out = add ? *out + sum : sum;
 }
 
@@ -141,7 +141,7 @@ __device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, fl
 // heads is there where dslope is.
 template <int Q>
 __device__ __forceinline__ void near_grad(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX, const float *posY,
-                                          float *partial, u32 *turns, int n, int d, int heads, float scale, int instances, int lanes, int laneSize, u32 add) {
+                                          float *partial, u32 *turns, int n, int d, int heads, float scale, int instances, int gradLanes, int gradLaneSize, u32 add) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int b = blockIdx_x, lane = threadIdx_x % 32, warp = threadIdx_x / 32, head = warp / 2, t = lane % 4;
   const int row = warp % 2 * 8 + lane / 4, i = row < n ? row : n - 1, at = head * 16 * Q + 4 * t;
@@ -155,7 +155,7 @@ __device__ __forceinline__ void near_grad(float *dqkv, float *dslope, const floa
     wait_copies<0>();
     sync();
     sync();
-    slopes_of(dslope, slopes, partial, turns, heads, instances, lanes, laneSize, add);
+    slopes_of(dslope, slopes, partial, turns, heads, instances, gradLanes, gradLaneSize, add);
     return;
   }
   f4 g[Q];
@@ -215,11 +215,11 @@ KERNEL __launch_bounds__(64 * maxHeads) attention_near_32(float *y, float *p, co
 }
 KERNEL __launch_bounds__(64 * maxHeads + 32) attention_near_grad_16(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX,
                                                                    const float *posY, float *partial, u32 *turns, int n, int d, int heads, float scale, int instances,
-                                                                   int lanes, int laneSize, u32 add) {
-  near_grad<1>(dqkv, dslope, dy, p, qkv, posX, posY, partial, turns, n, d, heads, scale, instances, lanes, laneSize, add);
+                                                                   int gradLanes, int gradLaneSize, u32 add) {
+  near_grad<1>(dqkv, dslope, dy, p, qkv, posX, posY, partial, turns, n, d, heads, scale, instances, gradLanes, gradLaneSize, add);
 }
 KERNEL __launch_bounds__(64 * maxHeads + 32) attention_near_grad_32(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX,
                                                                    const float *posY, float *partial, u32 *turns, int n, int d, int heads, float scale, int instances,
-                                                                   int lanes, int laneSize, u32 add) {
-  near_grad<2>(dqkv, dslope, dy, p, qkv, posX, posY, partial, turns, n, d, heads, scale, instances, lanes, laneSize, add);
+                                                                   int gradLanes, int gradLaneSize, u32 add) {
+  near_grad<2>(dqkv, dslope, dy, p, qkv, posX, posY, partial, turns, n, d, heads, scale, instances, gradLanes, gradLaneSize, add);
 }

@@ -299,15 +299,15 @@ __device__ __forceinline__ void linear_dx(float *dx, const float *dy, const floa
   product<P, true, false, S, VEC>(Product{dx, dy, w, nullptr, add, nullptr, false, m, k, 0, n, lddx, lddy, k, lddx});
 }
 
-// For lane l of the gradient, with rows r in [l·chunk, (l+1)·chunk):
+// For gradient lane l, with rows r in [l·chunk, (l+1)·chunk):
 // DW_l[n,k] (+)= Σ_r DY[r,n]·X[r,k];  dbias_l[n] (+)= Σ_r DY[r,n]
 template <int P, class S, int VEC>
 __device__ __forceinline__ void linear_dw(float *dw, float *dbias, const float *dy, const float *x, int rows, int n, int k, int lddy, int ldx,
-                                          int chunk, int laneSize, u32 addW, u32 addBias) {
-  long lane = (long)blockIdx_y * laneSize;
+                                          int chunk, int gradLaneSize, u32 addW, u32 addBias) {
+  long gradLane = (long)blockIdx_y * gradLaneSize;
   int from = (int)blockIdx_y * chunk, to = from + chunk < rows ? from + chunk : rows;
-  dw += lane;
-  if (dbias) dbias += lane;
+  dw += gradLane;
+  if (dbias) dbias += gradLane;
   product<P, false, false, S, VEC>(
       Product{dw, dy, x, nullptr, addW ? dw : nullptr, dbias, addBias != 0, n, k, from < to ? from : to, to, k, lddy, ldx, k});
 }
@@ -322,8 +322,8 @@ __device__ __forceinline__ void linear_dw(float *dw, float *dbias, const float *
     linear_dx<P, S, VEC>(dx, dy, w, add, m, n, k, lddx, lddy);                                                                                     \
   }                                                                                                                                                \
   KERNEL __launch_bounds__(S::threads, BLOCKS) linear_dw_##NAME(float *dw, float *dbias, const float *dy, const float *x, int rows, int n, int k,  \
-                                                               int lddy, int ldx, int chunk, int laneSize, u32 addW, u32 addBias) {                \
-    linear_dw<P, S, VEC>(dw, dbias, dy, x, rows, n, k, lddy, ldx, chunk, laneSize, addW, addBias);                                                 \
+                                                               int lddy, int ldx, int chunk, int gradLaneSize, u32 addW, u32 addBias) {                \
+    linear_dw<P, S, VEC>(dw, dbias, dy, x, rows, n, k, lddy, ldx, chunk, gradLaneSize, addW, addBias);                                                 \
   }
 
 LINEAR_SET(PRECISION, large, Large, 4, 2)

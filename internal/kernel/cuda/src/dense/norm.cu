@@ -1,8 +1,8 @@
 // Layer normalisation and its gradient, a warp a row.
 //
 // What a reader could break: the gradients of gamma and beta are sums over all rows, made in a fixed order whatever block
-// runs first: a warp's rows in order, the warps of a block, the blocks of a lane. The last block of a lane adds its
-// blocks' sums, so rows of a lane must belong to consecutive blocks.
+// runs first: a warp's rows in order, the warps of a block, the blocks of a gradient lane. The last block of one adds its
+// blocks' sums, so rows of a gradient lane must belong to consecutive blocks.
 #include "ptx.cuh"
 
 constexpr int warps = 8;
@@ -65,11 +65,12 @@ KERNEL __launch_bounds__(32 * warps) norm_any(float *y, float *mean, float *rstd
 
 // With h = (x-mean)·rstd and e = dy·gamma, for each row:
 // dx (+)= rstd·(e - mean(e) - h·mean(e·h))
-// and for lane l of the gradient, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
-// Block b belongs to lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums a block; turns a counter a lane.
+// and for gradient lane l, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
+// Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums per block, turns a counter
+// per gradient lane.
 template <int V>
 __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd,
-                                          const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int laneSize,
+                                          const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int gradLaneSize,
                                           u32 addX, u32 addGamma, u32 addBeta) {
   __shared__ float sums[warps][2][128 * V] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, l = blockIdx_x / blocks, first = l * blocks;
@@ -126,7 +127,7 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
 #pragma unroll 1
   for (int e = threadIdx_x; e < 2 * d; e += 32 * warps) {
     float v = fresh_sum<16>(partial + (long)first * 2 * d + e, blocks, 2 * d);
-    float *out = e < d ? dgamma + (long)l * laneSize + e : dbeta + (long)l * laneSize + e - d;
+    float *out = e < d ? dgamma + (long)l * gradLaneSize + e : dbeta + (long)l * gradLaneSize + e - d;
     *out = (e < d ? addGamma : addBeta) ? *out + v : v;
   }
 }
@@ -134,8 +135,8 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
 #define NORM_GRAD(NAME, V)                                                                                                                     \
   KERNEL __launch_bounds__(32 * warps) NAME(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd,   \
                                            const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, \
-                                           int laneSize, u32 addX, u32 addGamma, u32 addBeta) {                                              \
-    norm_grad<V>(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, partial, turns, rows, d, chunk, each, blocks, laneSize, addX, addGamma, addBeta); \
+                                           int gradLaneSize, u32 addX, u32 addGamma, u32 addBeta) {                                              \
+    norm_grad<V>(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, partial, turns, rows, d, chunk, each, blocks, gradLaneSize, addX, addGamma, addBeta); \
   }
 NORM_GRAD(norm_grad_128, 1)
 NORM_GRAD(norm_grad_512, 4)
@@ -158,9 +159,9 @@ KERNEL __launch_bounds__(32 * warps) norm_grad_any(float *dx, const float *dy, c
   }
 }
 
-// dgamma and dbeta alone, for any d: block (tile, lane) has 32 columns, warp w every warps-th row of the lane.
+// dgamma and dbeta alone, for any d: block (tile, gradient lane) has 32 columns, warp w every warps-th of its rows.
 KERNEL __launch_bounds__(32 * warps) norm_grad_sums(float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd, int rows, int d, int chunk,
-                                          int laneSize, u32 addGamma, u32 addBeta) {
+                                          int gradLaneSize, u32 addGamma, u32 addBeta) {
   __shared__ float sums[2][warps][32];
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, c = blockIdx_x * 32 + lane, l = blockIdx_y;
   int end = (l + 1) * chunk < rows ? (l + 1) * chunk : rows;
@@ -177,6 +178,6 @@ KERNEL __launch_bounds__(32 * warps) norm_grad_sums(float *dgamma, float *dbeta,
   if (warp > 1 || c >= d) return;
   float v = 0;
   for (int w = 0; w < warps; w++) v += sums[warp][w][lane];
-  float *out = (warp == 0 ? dgamma : dbeta) + (long)l * laneSize + c;
+  float *out = (warp == 0 ? dgamma : dbeta) + (long)l * gradLaneSize + c;
   *out = (warp == 0 ? addGamma : addBeta) ? *out + v : v;
 }

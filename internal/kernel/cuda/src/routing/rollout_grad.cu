@@ -247,15 +247,15 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   }
 }
 
-// sum_loads: lane l of the gradient gets Σ over its instances, a contiguous share, of dloads[i][c], in order; all of
-// the lane is written, or added to where the gradient is not fresh. A thread a column, a block row a lane.
-KERNEL sum_loads(float *grad, const float *dloads, int instances, int lanes, int laneSize, int d, int fresh) {
-  int c = blockIdx_x * blockDim_x + threadIdx_x, lane = blockIdx_y;
+// sum_loads: gradient lane l gets Σ over its instances, a contiguous share, of dloads[i][c], in order; all of
+// it is written, or added to where the gradient is not fresh. A thread per column, a row of blocks per gradient lane.
+KERNEL sum_loads(float *grad, const float *dloads, int instances, int gradLanes, int gradLaneSize, int d, int fresh) {
+  int c = blockIdx_x * blockDim_x + threadIdx_x, l = blockIdx_y;
   if (c >= d) return;
-  int from = (int)((u64)instances * lane / lanes), to = (int)((u64)instances * (lane + 1) / lanes);
+  int from = (int)((u64)instances * l / gradLanes), to = (int)((u64)instances * (l + 1) / gradLanes);
   float sum = 0;
 #pragma unroll 8
   for (int i = from; i < to; i++) sum += dloads[(u64)i * d + c];
-  grad += (u64)lane * laneSize + c;
+  grad += (u64)l * gradLaneSize + c;
   *grad = fresh ? sum : *grad + sum;
 }

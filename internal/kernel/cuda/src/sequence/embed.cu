@@ -112,9 +112,9 @@ KERNEL __launch_bounds__(1024) embed_grad1(float *partial, const float *dy, cons
   embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks);
 }
 
-// For lane l = block y of the gradient: p_f[l·laneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c] over the lane's blocks, in order. Bit f of
+// For gradient lane l = block y: p_f[l·gradLaneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c] over its blocks, in order. Bit f of
 // `adds` says that there is a gradient of table f already; a table without a pointer wants none.
-KERNEL __launch_bounds__(256) embed_lanes(POINTERS(float), STARTS, const float *partial, int fields, int d, int all, int blocks, int laneSize, u32 adds) {
+KERNEL __launch_bounds__(256) embed_grad_lanes(POINTERS(float), STARTS, const float *partial, int fields, int d, int all, int blocks, int gradLaneSize, u32 adds) {
   const int e = blockIdx_x * 256 + threadIdx_x, l = blockIdx_y, row = e / d;
   if (row >= all) return;
   int f = 0;
@@ -123,7 +123,7 @@ KERNEL __launch_bounds__(256) embed_lanes(POINTERS(float), STARTS, const float *
   EACH_TABLE(PASSED)
   float *to = EACH_TABLE(PICK_POINTER) nullptr;
   if (!to) return;
-  to += (long)l * laneSize + e - (long)(EACH_TABLE(PICK_START) 0) * d;
+  to += (long)l * gradLaneSize + e - (long)(EACH_TABLE(PICK_START) 0) * d;
   const float *from = partial + (long)l * blocks * all * d + e;
   float sum = adds >> f & 1 ? *to : 0.0f;
 #pragma unroll 8

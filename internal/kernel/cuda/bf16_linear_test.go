@@ -10,17 +10,17 @@ import (
 	"haul/internal/kernel"
 )
 
-// halfBinder binds to made-up addresses, one tensor's far from another's.
-func halfBinder() *binder {
+// bf16Binder binds to made-up addresses, one tensor's far from another's.
+func bf16Binder() *binder {
 	const far = 1 << 40
 	return &binder{precision: BF16, lanes: 8, sms: 132, maxShared: 227 << 10, laneSize: 1 << 20, seen: map[int]bool{},
 		address: func(t *kernel.Tensor) uint64 { return uint64(t.ID+1) * far },
-		half:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
+		bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
 		scratch: func(int) uint64 { return far / 2 }}
 }
 
-// TestHalfLinearLaunches names the kernel that each shape takes, checks its launch against the PTX, and holds that nothing is refused.
-func TestHalfLinearLaunches(t *testing.T) {
+// TestBF16LinearLaunches names the kernel that each shape takes, checks its launch against the PTX, and holds that nothing is refused.
+func TestBF16LinearLaunches(t *testing.T) {
 	kernels := entries(t)
 	id := 0
 	tensor := func(space kernel.Space, compact bool, shape ...int) *kernel.Tensor {
@@ -61,7 +61,7 @@ func TestHalfLinearLaunches(t *testing.T) {
 		{&kernel.LinearGradW{DW: grad(8, 128), DBias: grad(8), DY: wide(m, 8), X: act(m, 128)}, "narrow linear_dw_128x128 linear_dw_sum"},
 		{&kernel.LinearGradW{DW: grad(12, 12), DBias: grad(12), DY: act(70, 12), X: act(70, 12)}, "any_product"},
 	} {
-		ls, err := halfBinder().bind(c.op)
+		ls, err := bf16Binder().bind(c.op)
 		if err != nil {
 			t.Errorf("%s: %v", c.op.Kind(), err)
 			continue
@@ -77,16 +77,16 @@ func TestHalfLinearLaunches(t *testing.T) {
 	}
 }
 
-// TestHalfWorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
-func TestHalfWorkMatchesSource(t *testing.T) {
+// TestBF16WorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
+func TestBF16WorkMatchesSource(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
-		{"dense/half_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", halfShort.warps, halfShort.rows/16)},
-		{"dense/half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms, halfTerms/32)},
-		{"dense/half_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", halfTerms/2, halfTerms/64)},
-		{"dense/half_linear_ring.cuh", fmt.Sprintf("plainWarps = %d, plainTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
-			halfPlain.warps, halfPlain.rows/16, halfLong.warps, halfLong.rows/16, halfLong.staged/32)},
-		{"dense/half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms, halfPlain.staged/32)},
-		{"dense/half_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", halfTerms/2, halfPlain.staged/64)},
+		{"dense/bf16_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", bf16Short.warps, bf16Short.rows/16)},
+		{"dense/bf16_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", bf16Terms, bf16Terms/32)},
+		{"dense/bf16_linear_short.cuh", fmt.Sprintf("_short_%d, shortWarps, (short_sums<END, TURNED, %d>)", bf16Terms/2, bf16Terms/64)},
+		{"dense/bf16_linear_ring.cuh", fmt.Sprintf("plainWarps = %d, plainTiles = %d, longWarps = %d, longTiles = %d, longStages = %d;",
+			bf16Plain.warps, bf16Plain.rows/16, bf16Long.warps, bf16Long.rows/16, bf16Long.staged/32)},
+		{"dense/bf16_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", bf16Terms, bf16Plain.staged/32)},
+		{"dense/bf16_linear_ring.cuh", fmt.Sprintf("_short_%d, plainWarps, (plain_sums<TURNED, %d>)", bf16Terms/2, bf16Plain.staged/64)},
 	} {
 		source, err := os.ReadFile("src/" + c.file)
 		if err != nil {
@@ -98,8 +98,8 @@ func TestHalfWorkMatchesSource(t *testing.T) {
 	}
 }
 
-// TestHalfPanelFits holds that a card with less shared memory takes narrower panels, not other kernels, and only where rows leave too little.
-func TestHalfPanelFits(t *testing.T) {
+// TestBF16PanelFits holds that a card with less shared memory takes narrower panels, not other kernels, and only where rows leave too little.
+func TestBF16PanelFits(t *testing.T) {
 	tensor := func(id int, compact bool, shape ...int) *kernel.Tensor {
 		return &kernel.Tensor{Name: "t", Space: kernel.Shard, Compact: compact, Shape: shape, Stride: shape[len(shape)-1], ID: id}
 	}
@@ -117,7 +117,7 @@ func TestHalfPanelFits(t *testing.T) {
 		{"linear_plain_short_128", false, 128, 163 << 10, 2, 256*260 + 64<<10},
 		{"linear_plain_short_64", false, 64, 99 << 10, 1, 512*132 + 32<<10},
 	} {
-		b := halfBinder()
+		b := bf16Binder()
 		b.maxShared = c.maxBytes
 		ls, err := b.bind(&kernel.Linear{Y: tensor(1, c.compact, 4096, 512), X: tensor(2, true, 4096, c.terms), W: tensor(3, false, 512, c.terms)})
 		if err != nil {
@@ -129,17 +129,17 @@ func TestHalfPanelFits(t *testing.T) {
 	}
 }
 
-// TestHalfTilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
-func TestHalfTilesMatchSource(t *testing.T) {
-	source, err := os.ReadFile("src/dense/half_linear_dw.cu")
+// TestBF16TilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
+func TestBF16TilesMatchSource(t *testing.T) {
+	source, err := os.ReadFile("src/dense/bf16_linear_dw.cu")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile(`GRADIENT\((\w+), (\d), (\d), (\d), (\d), (\d)\)`).FindAllStringSubmatch(string(source), -1)
-	if len(found) != len(halfTiles) {
-		t.Fatalf("%d shapes in the source, %d in the table", len(found), len(halfTiles))
+	if len(found) != len(bf16Tiles) {
+		t.Fatalf("%d shapes in the source, %d in the table", len(found), len(bf16Tiles))
 	}
-	for i, h := range halfTiles {
+	for i, h := range bf16Tiles {
 		name := fmt.Sprintf("%dx%d", h.rows, h.columns)
 		args := []int{h.rows / 16, h.columns / 64, h.warps, h.stages, h.resident}
 		var ok bool

@@ -1,5 +1,5 @@
 // Products Y[M,N] = X[M,K]·B of rows in bf16 with a weight that stays in shared memory: the job, the order of its columns, and what becomes of its
-// sums. Each row is read once and each result written once. How rows come is in half_linear_short.cuh and half_linear_ring.cuh.
+// sums. Each row is read once and each result written once. How rows come is in bf16_linear_short.cuh and bf16_linear_ring.cuh.
 //
 // What a reader could break: who holds which column. A warp takes 16·TILES rows; lane (g, t) = (l/4, l%4) ends up with columns 2t and 2t+1 of
 // each tile of eight columns, and four tiles are a block of 32. For results in fp32 tile j's column i is column
@@ -9,7 +9,7 @@
 // Rows and terms that X lacks are read from its nearest row and first terms: what they give is not written, or multiplied by zeros.
 #pragma once
 #include "drop.cuh"
-#include "half_linear_ptx.cuh"
+#include "bf16.cuh"
 
 // What becomes of a sum, plus its bias where there is one.
 enum End {
@@ -22,8 +22,8 @@ enum End {
 // Product is a launch's job. Strides are in elements.
 struct Product {
   void *y;
-  Half *pre;
-  const Half *x, *w; // w is [n,k], or turned [k,n]: its rows are the terms
+  Bf16 *pre;
+  const Bf16 *x, *w; // w is [n,k], or turned [k,n]: its rows are the terms
   const float *bias, *add;
   int m, n, k, ldy, ldpre, ldx, ldadd, panel; // panel: columns a block takes, a multiple of 32
   Drop drop;
@@ -132,13 +132,13 @@ template <int END> __device__ __forceinline__ void finish_row(float (&v)[4][2], 
     out[j] = bf16x2(v[j][0], v[j][1]);
   }
   if (row >= p.m || column + 8 * t >= p.n) return;
-  *(u4 *)((Half *)p.y + (long)row * p.ldy + column + 8 * t) = out;
+  *(u4 *)((Bf16 *)p.y + (long)row * p.ldy + column + 8 * t) = out;
   if constexpr (END == GELU) *(u4 *)(p.pre + (long)row * p.ldpre + column + 8 * t) = pre;
 }
 
 // PRODUCT_KERNEL is a kernel that does WORK with a block of WARPS warps, one a multiprocessor.
 #define PRODUCT_PARAMETERS                                                                                                                     \
-  void *y, Half *pre, const Half *x, const Half *w, const float *bias, const float *add, int m, int n, int k, int ldy, int ldpre, int ldx,    \
+  void *y, Bf16 *pre, const Bf16 *x, const Bf16 *w, const float *bias, const float *add, int m, int n, int k, int ldy, int ldpre, int ldx,    \
       int ldadd, int panel, const State *state, u64 seed, u32 site, u32 threshold, float scale, u32 nodes, u32 inverse, u32 upward
 #define PRODUCT                                                                                                                                \
   Product { y, pre, x, w, bias, add, m, n, k, ldy, ldpre, ldx, ldadd, panel, {seed, site, threshold, scale}, nodes, inverse, state, upward }

@@ -11,12 +11,12 @@ import (
 	"haul/internal/kernel"
 )
 
-func halfTensor(compact bool, shape ...int) *kernel.Tensor {
+func bf16Tensor(compact bool, shape ...int) *kernel.Tensor {
 	return &kernel.Tensor{Name: "t", Shape: shape, Stride: shape[len(shape)-1], Compact: compact}
 }
 
-// TestHalfLaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take what is passed and fit a multiprocessor.
-func TestHalfLaunchesMatchPTX(t *testing.T) {
+// TestBF16LaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take what is passed and fit a multiprocessor.
+func TestBF16LaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, s := range []struct {
 		b, t, heads, hd int
@@ -26,10 +26,10 @@ func TestHalfLaunchesMatchPTX(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("B=%d,T=%d,H=%d,hd=%d,drop=%g", s.b, s.t, s.heads, s.hd, s.rate), func(t *testing.T) {
 			d, rows := s.heads*s.hd, s.b*s.t
-			x, y, qkv, sums := halfTensor(false, s.b, s.t, d), halfTensor(true, s.b, s.t, d), halfTensor(true, s.b, s.t, 3*d), halfTensor(false, s.b, s.heads, s.t)
-			stats, first, weight := halfTensor(false, rows), halfTensor(false, s.b, s.t), halfTensor(false, d)
+			x, y, qkv, sums := bf16Tensor(false, s.b, s.t, d), bf16Tensor(true, s.b, s.t, d), bf16Tensor(true, s.b, s.t, 3*d), bf16Tensor(false, s.b, s.heads, s.t)
+			stats, first, weight := bf16Tensor(false, rows), bf16Tensor(false, s.b, s.t), bf16Tensor(false, d)
 			drop := kernel.Drop{Rate: s.rate, Site: 3, Nodes: s.t}
-			b := halfBinder()
+			b := bf16Binder()
 			for _, op := range []kernel.Op{
 				&kernel.CausalAttention{Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
 				&kernel.CausalAttentionGrad{DQKV: qkv, DY: y, Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
@@ -38,8 +38,8 @@ func TestHalfLaunchesMatchPTX(t *testing.T) {
 				&kernel.Dropout{Y: y, X: x, Drop: drop},
 				&kernel.Dropout{Y: x, X: y, Residual: x, Drop: drop},
 			} {
-				ls, err := b.bindHalf(op)
-				if d > halfRowMost && strings.HasPrefix(op.Kind(), "norm") {
+				ls, err := b.bindBF16(op)
+				if d > bf16RowMost && strings.HasPrefix(op.Kind(), "norm") {
 					if err == nil {
 						t.Errorf("%s: rows of %d columns bound", op.Kind(), d)
 					}
@@ -56,11 +56,11 @@ func TestHalfLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-// TestHalfRefuses: one line where a shape or a mixture of precisions has no kernel.
-func TestHalfRefuses(t *testing.T) {
+// TestBF16Refuses: one line where a shape or a mixture of precisions has no kernel.
+func TestBF16Refuses(t *testing.T) {
 	attention := func(d, heads, tokens int, compact bool) kernel.Op {
-		return &kernel.CausalAttention{Y: halfTensor(compact, 2, tokens, d), LogSum: halfTensor(false, 2, heads, tokens), QKV: halfTensor(true, 2, tokens, 3*d),
-			First: halfTensor(false, 2, tokens), Heads: heads}
+		return &kernel.CausalAttention{Y: bf16Tensor(compact, 2, tokens, d), LogSum: bf16Tensor(false, 2, heads, tokens), QKV: bf16Tensor(true, 2, tokens, 3*d),
+			First: bf16Tensor(false, 2, tokens), Heads: heads}
 	}
 	for _, c := range []struct {
 		op   kernel.Op
@@ -70,23 +70,23 @@ func TestHalfRefuses(t *testing.T) {
 		{attention(256, 2, 9, true), "heads of 128 columns"},
 		{attention(16, 1, 9, false), "is in fp32"},
 		{attention(64, 1, 4096, true), "too long for this card"},
-		{&kernel.Norm{Y: halfTensor(true, 4, 6), X: halfTensor(false, 4, 6)}, "rows of 6 columns"},
-		{&kernel.Norm{Y: halfTensor(true, 4, 8), X: halfTensor(true, 4, 8)}, "residual stream"},
+		{&kernel.Norm{Y: bf16Tensor(true, 4, 6), X: bf16Tensor(false, 4, 6)}, "rows of 6 columns"},
+		{&kernel.Norm{Y: bf16Tensor(true, 4, 8), X: bf16Tensor(true, 4, 8)}, "residual stream"},
 	} {
-		if _, err := halfBinder().bindHalf(c.op); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := bf16Binder().bindBF16(c.op); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.op.Kind(), err, c.want)
 		}
 	}
 }
 
-// TestHalfBoundsMatchSource compares the limits of the binders with those that the kernels are built for.
-func TestHalfBoundsMatchSource(t *testing.T) {
+// TestBF16BoundsMatchSource compares the limits of the binders with those that the kernels are built for.
+func TestBF16BoundsMatchSource(t *testing.T) {
 	for _, c := range []struct {
 		file, pattern string
 		want          int
 	}{
-		{"attention/half_attention.cu", `maxWarps = (\d+)`, halfWarps}, {"attention/half_attention_grad.cu", `group = (\d+)`, halfGroup}, {"dense/half_rows.cu", `warps = (\d+)`, normWarps},
-		{"dense/half_rows.cu", `norm_rows<1, (\d+)>\(`, halfNormRows}, {"dense/half_rows.cu", `half_norm_grad_128, 1, 2, (\d+)`, halfNormBlocks},
+		{"attention/bf16_attention.cu", `maxWarps = (\d+)`, bf16Warps}, {"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
+		{"dense/bf16_rows.cu", `norm_rows<1, (\d+)>\(`, bf16NormRows}, {"dense/bf16_rows.cu", `bf16_norm_grad_128, 1, 2, (\d+)`, bf16NormBlocks},
 	} {
 		source, err := os.ReadFile("src/" + c.file)
 		if err != nil {

@@ -7,7 +7,7 @@
 // `piece` puts a column of eight pieces into different banks, and is the same for every tile.
 #pragma once
 #include "drop.cuh"
-#include "half_attention_ptx.cuh"
+#include "bf16_attention_ptx.cuh"
 
 #define LOG2E 1.4426950408889634f
 #define LN2 0.6931471805599453f

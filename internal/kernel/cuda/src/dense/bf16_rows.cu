@@ -2,14 +2,14 @@
 // products read is bf16. A warp a row, and a few rows at a time, for these kernels only move data.
 //
 // What a reader could break: the gradients of gamma and beta are sums over all rows in the order of norm.cu: a warp's rows, the warps of a
-// block, the blocks of a lane, which are consecutive.
+// block, the blocks of a gradient lane, which are consecutive.
 #include "drop.cuh"
-#include "half_linear_ptx.cuh"
+#include "bf16.cuh"
 
 constexpr int warps = 8;
 
-__device__ __forceinline__ void store4(Half *p, f4 v) { *(u2 *)p = u2{bf16x2(v.x, v.y), bf16x2(v.z, v.w)}; }
-__device__ __forceinline__ f4 load4(const Half *p) {
+__device__ __forceinline__ void store4(Bf16 *p, f4 v) { *(u2 *)p = u2{bf16x2(v.x, v.y), bf16x2(v.z, v.w)}; }
+__device__ __forceinline__ f4 load4(const Bf16 *p) {
   u2 v = *(const u2 *)p;
   return f4{bf16_low(v.x), bf16_high(v.x), bf16_low(v.y), bf16_high(v.y)};
 }
@@ -37,7 +37,7 @@ __device__ __forceinline__ float own_sum(const float (&x)[4]) {
 // y[r,c] = (x[r,c]-mean[r])·rstd[r]·gamma[c] + beta[c]
 // d is a multiple of 4 and at most 128·V. A warp has R rows, all under way at once.
 template <int V, int R>
-__device__ __forceinline__ void norm_rows(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
+__device__ __forceinline__ void norm_rows(Bf16 *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
   const int lane = threadIdx_x % 32, r0 = (blockIdx_x * warps + threadIdx_x / 32) * R, own = r0 + lane * R / 32;
   const f4 zero = {0, 0, 0, 0};
   f4 v[R][V];
@@ -79,10 +79,10 @@ __device__ __forceinline__ void norm_rows(Half *y, float *mean, float *rstd, con
   if (lane % (32 / R) == 0 && own < rows) mean[own] = mu, rstd[own] = rs;
 }
 
-KERNEL __launch_bounds__(32 * warps, 5) half_norm_128(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
+KERNEL __launch_bounds__(32 * warps, 5) bf16_norm_128(Bf16 *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
   norm_rows<1, 4>(y, mean, rstd, x, gamma, beta, rows, d, eps);
 }
-KERNEL __launch_bounds__(32 * warps) half_norm_512(Half *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
+KERNEL __launch_bounds__(32 * warps) bf16_norm_512(Bf16 *y, float *mean, float *rstd, const float *x, const float *gamma, const float *beta, int rows, int d, float eps) {
   norm_rows<4, 1>(y, mean, rstd, x, gamma, beta, rows, d, eps);
 }
 
@@ -94,11 +94,12 @@ __device__ __forceinline__ u32 afresh(u32 v) {
 
 // With h = (x-mean)·rstd and e = dy·gamma, for each row:
 // dx (+)= rstd·(e - mean(e) - h·mean(e·h))
-// and for lane l of the gradient, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
-// Block b belongs to lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums a block; turns a counter a lane.
+// and for gradient lane l, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
+// Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums per block, turns a counter
+// per gradient lane.
 template <int V, int R>
-__device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta, const Half *dy, const float *x, const float *mean, const float *rstd,
-                                          const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int laneSize,
+__device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta, const Bf16 *dy, const float *x, const float *mean, const float *rstd,
+                                          const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int gradLaneSize,
                                           u32 addX, u32 addGamma, u32 addBeta) {
   __shared__ float sums[warps][2][128 * V] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, l = blockIdx_x / blocks, first = l * blocks;
@@ -170,23 +171,23 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
 #pragma unroll 1
   for (int e = threadIdx_x; e < 2 * d; e += 32 * warps) {
     float v = fresh_sum<16>(partial + (long)first * 2 * d + e, blocks, 2 * d);
-    float *out = e < d ? dgamma + (long)l * laneSize + e : dbeta + (long)l * laneSize + e - d;
+    float *out = e < d ? dgamma + (long)l * gradLaneSize + e : dbeta + (long)l * gradLaneSize + e - d;
     *out = (e < d ? addGamma : addBeta) ? *out + v : v;
   }
 }
 
 #define NORM_GRAD(NAME, V, R, LEAST)                                                                                                           \
-  KERNEL __launch_bounds__(32 * warps, LEAST) NAME(float *dx, float *dgamma, float *dbeta, const Half *dy, const float *x, const float *mean,  \
+  KERNEL __launch_bounds__(32 * warps, LEAST) NAME(float *dx, float *dgamma, float *dbeta, const Bf16 *dy, const float *x, const float *mean,  \
                                                    const float *rstd, const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, \
-                                                   int blocks, int laneSize, u32 addX, u32 addGamma, u32 addBeta) {                            \
-    norm_grad<V, R>(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, partial, turns, rows, d, chunk, each, blocks, laneSize, addX, addGamma, addBeta); \
+                                                   int blocks, int gradLaneSize, u32 addX, u32 addGamma, u32 addBeta) {                            \
+    norm_grad<V, R>(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, partial, turns, rows, d, chunk, each, blocks, gradLaneSize, addX, addGamma, addBeta); \
   }
-NORM_GRAD(half_norm_grad_128, 1, 2, 3)
-NORM_GRAD(half_norm_grad_512, 4, 1, 1)
+NORM_GRAD(bf16_norm_grad_128, 1, 2, 3)
+NORM_GRAD(bf16_norm_grad_512, 4, 1, 1)
 
 // y[r,c] = kept ? x[r,c]·scale : 0, by the mask of kernel.Drop: `nodes` rows an instance, d columns, a multiple of 8. Four threads make the
 // decisions for 32 columns of a row together and take eight columns each.
-KERNEL __launch_bounds__(256) half_dropout(Half *y, const float *x, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes, int d) {
+KERNEL __launch_bounds__(256) bf16_dropout(Bf16 *y, const float *x, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes, int d) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
   const u32 kept = drop_mask(Drop{seed, site, threshold, scale}, state->instances + r / nodes, r % nodes, blocks, block, t) >> 8 * t;
   const u32 c = 32 * block + 8 * t;
@@ -198,12 +199,12 @@ KERNEL __launch_bounds__(256) half_dropout(Half *y, const float *x, const State 
   *(u4 *)(y + (long)r * d + c) = u4{bf16x2(v[0].x, v[0].y), bf16x2(v[0].z, v[0].w), bf16x2(v[1].x, v[1].y), bf16x2(v[1].z, v[1].w)};
 }
 
-// The same in any mixture of types and for any width, with a residual: y = residual + drop(x). Bit 0 of halves: y is in bf16, bit 1: x, bit 2: residual.
-__device__ __forceinline__ float either(const void *p, long at, u32 half) {
-  return half ? __builtin_bit_cast(float, (u32)((const Half *)p)[at] << 16) : ((const float *)p)[at];
+// The same in any mixture of types and for any width, with a residual: y = residual + drop(x). Bit 0 of inBf16: y is in bf16, bit 1: x, bit 2: residual.
+__device__ __forceinline__ float either(const void *p, long at, u32 bf16) {
+  return bf16 ? __builtin_bit_cast(float, (u32)((const Bf16 *)p)[at] << 16) : ((const float *)p)[at];
 }
-KERNEL __launch_bounds__(256) half_dropout_any(void *y, const void *x, const void *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows,
-                                             int nodes, int d, u32 halves) {
+KERNEL __launch_bounds__(256) bf16_dropout_any(void *y, const void *x, const void *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows,
+                                             int nodes, int d, u32 inBf16) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
   if (r >= (u32)rows) return;
   const Drop drop{seed, site, threshold, scale};
@@ -212,10 +213,10 @@ KERNEL __launch_bounds__(256) half_dropout_any(void *y, const void *x, const voi
     const int c = 32 * block + 8 * (i / 2) + 2 * t + i % 2;
     if (c >= d) continue;
     const long at = (long)r * d + c;
-    float v = drop_keeps(drop, u, i / 2, i % 2) ? either(x, at, halves & 2) * scale : 0.0f;
-    if (residual) v += either(residual, at, halves & 4);
-    if (halves & 1)
-      ((Half *)y)[at] = (Half)bf16x2(v, 0.0f);
+    float v = drop_keeps(drop, u, i / 2, i % 2) ? either(x, at, inBf16 & 2) * scale : 0.0f;
+    if (residual) v += either(residual, at, inBf16 & 4);
+    if (inBf16 & 1)
+      ((Bf16 *)y)[at] = (Bf16)bf16x2(v, 0.0f);
     else
       ((float *)y)[at] = v;
   }

@@ -25,27 +25,27 @@ func (b *binder) anyCompact(op kernel.Op) bool {
 	return any
 }
 
-// bindHalf returns the launches of an op that reads or writes bf16.
-func (b *binder) bindHalf(op kernel.Op) ([]launch, error) {
+// bindBF16 returns the launches of an op that reads or writes bf16.
+func (b *binder) bindBF16(op kernel.Op) ([]launch, error) {
 	switch o := op.(type) {
 	case *kernel.Linear:
-		return b.halfLinear(o)
+		return b.bf16Linear(o)
 	case *kernel.LinearGradX:
-		return b.halfLinearGradX(o)
+		return b.bf16LinearGradX(o)
 	case *kernel.LinearGradW:
-		return b.halfLinearGradW(o)
+		return b.bf16LinearGradW(o)
 	case *kernel.CausalAttention:
-		return b.halfCausal(o)
+		return b.bf16Causal(o)
 	case *kernel.CausalAttentionGrad:
-		return b.halfCausalGrad(o)
+		return b.bf16CausalGrad(o)
 	case *kernel.CacheAttention:
 		return b.cached(o)
 	case *kernel.Norm:
-		return b.halfNorm(o)
+		return b.bf16Norm(o)
 	case *kernel.NormGrad:
-		return b.halfNormGrad(o)
+		return b.bf16NormGrad(o)
 	case *kernel.Dropout:
-		return b.halfDropout(o)
+		return b.bf16Dropout(o)
 	}
 	return nil, fmt.Errorf("the GPU has no op %s over tensors in bf16", op.Kind())
 }

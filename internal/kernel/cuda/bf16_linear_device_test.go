@@ -11,27 +11,27 @@ import (
 	"haul/internal/plan"
 )
 
-// halfCase is one product between tensors that may be compact: M = rows·nodes.
-type halfCase struct {
+// bf16Case is one product between tensors that may be compact: M = rows·nodes.
+type bf16Case struct {
 	name              string
 	rows, nodes, k, n int // of the linear layer
-	record            func(p *halfPlan)
+	record            func(p *bf16Plan)
 }
 
-// halfPlan records a product. Inputs come from the batch, and results go there, through copies that change the type.
-type halfPlan struct {
+// bf16Plan records a product. Inputs come from the batch, and results go there, through copies that change the type.
+type bf16Plan struct {
 	*plan.Plan
-	halfCase
+	bf16Case
 	layout  *kernel.Layout
 	inputs  []*kernel.Tensor
 	results []*kernel.Tensor
 }
 
-func (p *halfPlan) copyOf(to, from *kernel.Tensor) {
+func (p *bf16Plan) copyOf(to, from *kernel.Tensor) {
 	p.Append(&kernel.Dropout{Y: to, X: from, Drop: kernel.Drop{Nodes: p.nodes}})
 }
 
-func (p *halfPlan) in(name string, columns int, compact bool) *kernel.Tensor {
+func (p *bf16Plan) in(name string, columns int, compact bool) *kernel.Tensor {
 	given := p.Rows(name, p.B(), p.nodes, columns)
 	p.inputs = append(p.inputs, given)
 	t := p.Shard(name+".shard", p.B(), p.nodes, columns)
@@ -40,20 +40,20 @@ func (p *halfPlan) in(name string, columns int, compact bool) *kernel.Tensor {
 	return t
 }
 
-func (p *halfPlan) out(name string, columns int, compact bool) *kernel.Tensor {
+func (p *bf16Plan) out(name string, columns int, compact bool) *kernel.Tensor {
 	t := p.Shard(name+".shard", p.B(), p.nodes, columns)
 	t.Compact = compact
 	return t
 }
 
-func (p *halfPlan) show(t *kernel.Tensor) {
+func (p *bf16Plan) show(t *kernel.Tensor) {
 	r := p.Rows(t.Name+".read", t.Shape...)
 	p.results = append(p.results, r)
 	p.copyOf(r, t)
 }
 
 // do records an op and shows what it writes, gradients excepted.
-func (p *halfPlan) do(op kernel.Op) {
+func (p *bf16Plan) do(op kernel.Op) {
 	p.Append(op)
 	op.Args(func(t *kernel.Tensor, a kernel.Access) {
 		if a != kernel.Read && t.Space == kernel.Shard {
@@ -62,32 +62,32 @@ func (p *halfPlan) do(op kernel.Op) {
 	})
 }
 
-// halfCases are the products of the in-context agent at each of its kernels, more rows than one round of the card takes, and odd sizes.
-func halfCases() []halfCase {
-	var out []halfCase
-	drop := func(p *halfPlan) kernel.Drop { return kernel.Drop{Rate: 0.1, Site: 5, Nodes: p.nodes, Seed: 77} }
+// bf16Cases are the products of the in-context agent at each of its kernels, more rows than one round of the card takes, and odd sizes.
+func bf16Cases() []bf16Case {
+	var out []bf16Case
+	drop := func(p *bf16Plan) kernel.Drop { return kernel.Drop{Rate: 0.1, Site: 5, Nodes: p.nodes, Seed: 77} }
 	for _, s := range [][4]int{{300, 164, 128, 384}, {300, 164, 128, 128}, {300, 164, 128, 512}, {300, 164, 512, 128}, {300, 164, 128, 8}, {7, 80, 64, 192},
 		{7, 80, 256, 64}, {5, 37, 40, 72}, {5, 37, 136, 200}, {3, 11, 128, 9}, {3, 11, 12, 20}} {
 		name := func(what string) string { return fmt.Sprintf("%s/M=%d,K=%d,N=%d", what, s[0]*s[1], s[2], s[3]) }
-		add := func(what string, record func(*halfPlan)) {
-			out = append(out, halfCase{name(what), s[0], s[1], s[2], s[3], record})
+		add := func(what string, record func(*bf16Plan)) {
+			out = append(out, bf16Case{name(what), s[0], s[1], s[2], s[3], record})
 		}
-		add("linear compact", func(p *halfPlan) {
+		add("linear compact", func(p *bf16Plan) {
 			p.do(&kernel.Linear{Y: p.out("y", p.n, true), X: p.in("x", p.k, true), W: p.Weight(0, 0)})
 		})
-		add("linear dropped", func(p *halfPlan) {
+		add("linear dropped", func(p *bf16Plan) {
 			p.do(&kernel.Linear{Y: p.out("y", p.n, false), X: p.in("x", p.k, true), W: p.Weight(0, 0), Bias: p.Weight(0, 1), Residual: p.in("r", p.n, false), Drop: drop(p)})
 		})
-		add("linear GELU", func(p *halfPlan) {
+		add("linear GELU", func(p *bf16Plan) {
 			p.do(&kernel.Linear{Y: p.out("y", p.n, true), Pre: p.out("pre", p.n, true), X: p.in("x", p.k, true), W: p.Weight(0, 0), Bias: p.Weight(0, 1)})
 		})
-		add("linear.dx", func(p *halfPlan) {
+		add("linear.dx", func(p *bf16Plan) {
 			p.do(&kernel.LinearGradX{DX: p.out("dx", p.k, true), DY: p.in("dy", p.n, p.n != 8), W: p.Weight(0, 0)})
 		})
-		add("linear.dx GELU", func(p *halfPlan) {
+		add("linear.dx GELU", func(p *bf16Plan) {
 			p.do(&kernel.LinearGradX{DX: p.out("dx", p.k, true), DY: p.in("dy", p.n, true), W: p.Weight(0, 0), Pre: p.in("pre", p.k, true)})
 		})
-		add("linear.dw", func(p *halfPlan) {
+		add("linear.dw", func(p *bf16Plan) {
 			dw, db := *p.Weight(0, 0), *p.Weight(0, 1)
 			dw.Space, db.Space = kernel.Grad, kernel.Grad
 			p.do(&kernel.LinearGradW{DW: &dw, DBias: &db, DY: p.in("dy", p.n, p.n != 8), X: p.in("x", p.k, true)})
@@ -105,9 +105,9 @@ func must(t testing.TB, err error) {
 }
 
 // compile records the case for dev and fills weights and inputs with what depends on nothing but their order.
-func (c halfCase) compile(t testing.TB, dev kernel.Device) (*halfPlan, kernel.Runner) {
+func (c bf16Case) compile(t testing.TB, dev kernel.Device) (*bf16Plan, kernel.Runner) {
 	t.Helper()
-	p := &halfPlan{halfCase: c, layout: &kernel.Layout{}}
+	p := &bf16Plan{bf16Case: c, layout: &kernel.Layout{}}
 	p.layout.Add("w", kernel.InitUniform, c.k, c.n, c.k)
 	p.layout.Add("bias", kernel.InitUniform, c.k, c.n)
 	p.Plan = plan.New(c.name, dev, c.rows, c.nodes, p.layout)
@@ -132,7 +132,7 @@ func (c halfCase) compile(t testing.TB, dev kernel.Device) (*halfPlan, kernel.Ru
 }
 
 // run returns the results of one step, or the weights' gradient where there are none.
-func (c halfCase) run(t *testing.T, precision cuda.Precision) [][]float32 {
+func (c bf16Case) run(t *testing.T, precision cuda.Precision) [][]float32 {
 	t.Helper()
 	dev := open(t, precision)
 	defer dev.Close()
@@ -153,11 +153,11 @@ func (c halfCase) run(t *testing.T, precision cuda.Precision) [][]float32 {
 	return out
 }
 
-// TestHalfProducts compares products over compact tensors with those of the same card in fp32. Inputs are standard normals and weights keep their
+// TestBF16Products compares products over compact tensors with those of the same card in fp32. Inputs are standard normals and weights keep their
 // size, so each element is of order one, or of the root of M for a weight's gradient; rounding is 2⁻⁹ of that a few times over.
-func TestHalfProducts(t *testing.T) {
+func TestBF16Products(t *testing.T) {
 	open(t, cuda.BF16).Close()
-	for _, c := range halfCases() {
+	for _, c := range bf16Cases() {
 		t.Run(c.name, func(t *testing.T) {
 			got, want := c.run(t, cuda.BF16), c.run(t, cuda.FP32)
 			for i := range want {
@@ -176,10 +176,10 @@ func TestHalfProducts(t *testing.T) {
 	}
 }
 
-// BenchmarkHalfProducts times the in-context agent's products, 1,024 rows of 164 tokens, one after the other:
-// go test ./internal/kernel/cuda -bench HalfProducts -benchtime 1x
-func BenchmarkHalfProducts(b *testing.B) {
-	for _, c := range halfCases() {
+// BenchmarkBF16Products times the in-context agent's products, 1,024 rows of 164 tokens, one after the other:
+// go test ./internal/kernel/cuda -bench BF16Products -benchtime 1x
+func BenchmarkBF16Products(b *testing.B) {
+	for _, c := range bf16Cases() {
 		if c.nodes != 164 {
 			continue
 		}

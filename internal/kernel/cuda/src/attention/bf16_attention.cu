@@ -5,18 +5,18 @@
 // relative to its largest score in that first group, which is finite, for every query sees itself. Should a later group's sum become huge,
 // and only then, the row goes over to its largest score so far. Queries past the end repeat the last one and are not written. Keys past
 // the end of a head's rows are whatever follows them: finite numbers, whose probability is 0; hence the zeros after the last head.
-#include "half_attention.cuh"
+#include "bf16_attention.cuh"
 
 constexpr int maxWarps = 4;
 constexpr float huge = 0x1p60f;
 
 // Shared: for each head k and v [rows][HD] | 16 rows of zeros. rows is tokens in whole sixteens.
-template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Half *qkv, int tokens, int rows, int d, int hd, int each) {
+template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Bf16 *qkv, int tokens, int rows, int d, int hd, int each) {
   constexpr int across = HD / 8;
   const int pieces = 2 * each * across, p = threadIdx_x % pieces, step = blockDim_x / pieces;
   const int value = p / (each * across), h = p / across % each, c = p % across;
   const bool inside = 8 * c < hd;
-  const Half *from = qkv + (1 + value) * d + h * hd + 8 * c;
+  const Bf16 *from = qkv + (1 + value) * d + h * hd + 8 * c;
   const u32 to = at + 2 * (2 * h + value) * rows * HD;
 #pragma unroll 4
   for (int j = threadIdx_x / pieces; j < rows; j += step) {
@@ -39,7 +39,7 @@ template <int K> struct Queries {
   u32 q[K][4];
   int from[2];
 
-  __device__ __forceinline__ void read(const Half *head, const int *first, int tile, int tokens, int d, int hd) {
+  __device__ __forceinline__ void read(const Bf16 *head, const int *first, int tile, int tokens, int d, int hd) {
     const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
 #pragma unroll
     for (int x = 0; x < 2; x++) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const
 }
 
 template <int HD, bool DROP>
-__device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
+__device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
                                        int heads, int hd, int each, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
@@ -187,13 +187,13 @@ __device__ __forceinline__ void attend(Half *y, float *logSum, const Half *qkv, 
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Half *y, float *logSum, const Half *qkv, const int *first, const State *state, u32 site, u32 threshold, \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, u32 site, u32 threshold, \
                                                       float kept, ROUND_KEYS, int tokens, int heads, int hd, int each, float scale) {                \
     attend<HD, DROP>(y, logSum, qkv, first, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, each, scale);         \
   }
-ATTEND(half_attention_16, 16, false, 6)
-ATTEND(half_attention_32, 32, false, 4)
-ATTEND(half_attention_64, 64, false, 3)
-ATTEND(half_attention_drop_16, 16, true, 6)
-ATTEND(half_attention_drop_32, 32, true, 4)
-ATTEND(half_attention_drop_64, 64, true, 3)
+ATTEND(bf16_attention_16, 16, false, 6)
+ATTEND(bf16_attention_32, 32, false, 4)
+ATTEND(bf16_attention_64, 64, false, 3)
+ATTEND(bf16_attention_drop_16, 16, true, 6)
+ATTEND(bf16_attention_drop_32, 32, true, 4)
+ATTEND(bf16_attention_drop_64, 64, true, 3)

@@ -3,7 +3,7 @@
 //
 // What a reader could break: a stage holds rows of DY and of X as memory has them, except that vector q (eight columns) of row r is
 // at q ^ r%8, so that the eight rows of one column's vectors lie in different banks. Both operands are read turned.
-#include "half_linear_ptx.cuh"
+#include "bf16.cuh"
 
 constexpr int stageRows = 64;
 
@@ -16,7 +16,7 @@ template <int NW, int KW, int TILES, int STAGES> struct Shape {
 extern __shared__ u4 ring[] __attribute__((aligned(16)));
 
 // bring starts the copy of stageRows rows of WIDTH columns; what lies outside the matrix is zeros.
-template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, const Half *from, int ld, int row0, int rows, int column0, int columns) {
+template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, const Bf16 *from, int ld, int row0, int rows, int column0, int columns) {
   constexpr int across = WIDTH / 8, pieces = stageRows * across / THREADS;
   static_assert(stageRows * across % THREADS == 0 && across % 8 == 0, "whole pieces, whole groups of eight vectors");
 #pragma unroll
@@ -30,7 +30,7 @@ template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, 
 // Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are
 // near the same rows at any time, and those of one share read them from memory once.
 template <class S, int NW, int KW, int TILES>
-__device__ __forceinline__ void gradient(float *parts, const Half *dy, const Half *x, int m, int n, int k, int lddy, int ldx, int shares, u32 biased) {
+__device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int lddy, int ldx, int shares, u32 biased) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, wn = warp % NW, wk = warp / NW;
   const int across = (k + S::columns - 1) / S::columns, count = across * ((n + S::rows - 1) / S::rows);
   const int tile = blockIdx_x % count, share = blockIdx_x / count, n0 = tile / across * S::rows, k0 = tile % across * S::columns;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void gradient(float *parts, const Half *dy, const Hal
 }
 
 #define GRADIENT(NAME, NW, KW, TILES, STAGES, BLOCKS)                                                                                           \
-  KERNEL __launch_bounds__(32 * NW * KW, BLOCKS) linear_dw_##NAME(float *parts, const Half *dy, const Half *x, int m, int n, int k, int lddy,   \
+  KERNEL __launch_bounds__(32 * NW * KW, BLOCKS) linear_dw_##NAME(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int lddy,   \
                                                                  int ldx, int shares, u32 biased) {                                             \
     gradient<Shape<NW, KW, TILES, STAGES>, NW, KW, TILES>(parts, dy, x, m, n, k, lddy, ldx, shares, biased);                                    \
   }
@@ -128,13 +128,13 @@ GRADIENT(128x128, 2, 2, 4, 3, 2)
 
 constexpr int sumThreads = 256, batch = 8;
 
-// Lane l of the gradient (+)= parts [l·each, (l+1)·each), in order. A lane without parts is written too.
-KERNEL __launch_bounds__(sumThreads) linear_dw_sum(float *dw, float *dbias, const float *parts, int n, int k, int count, int each, int laneSize,
+// Gradient lane l (+)= parts [l·each, (l+1)·each), in order. One without parts is written too.
+KERNEL __launch_bounds__(sumThreads) linear_dw_sum(float *dw, float *dbias, const float *parts, int n, int k, int count, int each, int gradLaneSize,
                                                    u32 addW, u32 addBias) {
   const int size = n * k + n, at = blockIdx_x * sumThreads + threadIdx_x, from = blockIdx_y * each, to = from + each < count ? from + each : count;
   const bool bias = at >= n * k;
   if (at >= size || (bias && !dbias)) return;
-  float *out = (bias ? dbias + (at - n * k) : dw + at) + (long)blockIdx_y * laneSize;
+  float *out = (bias ? dbias + (at - n * k) : dw + at) + (long)blockIdx_y * gradLaneSize;
   float sum = (bias ? addBias : addW) ? *out : 0;
   for (int i = from; i < to; i += batch) {
     float v[batch];
@@ -147,7 +147,7 @@ KERNEL __launch_bounds__(sumThreads) linear_dw_sum(float *dw, float *dbias, cons
 }
 
 // narrow rounds an fp32 matrix to bf16, its rows padded with zeros to whole vectors.
-KERNEL __launch_bounds__(sumThreads) narrow(Half *to, const float *from, int m, int n, int ld) {
+KERNEL __launch_bounds__(sumThreads) narrow(Bf16 *to, const float *from, int m, int n, int ld) {
   const int octets = (n + 7) / 8;
   for (long at = blockIdx_x * sumThreads + threadIdx_x; at < (long)m * octets; at += gridDim_x * sumThreads) {
     const float *row = from + at / octets * ld;

@@ -1,6 +1,6 @@
 // Instructions that attention over bf16 adds to those of the products. Nothing here knows a tensor.
 #pragma once
-#include "half_linear_ptx.cuh"
+#include "bf16.cuh"
 
 // matrices reads four 8×8 matrices of bf16 numbers; lane l gives where row l%8 of matrix l/8 begins. With g = lane/4, t = lane%4, m[i] is
 // row g, columns 2t and 2t+1 of matrix i.

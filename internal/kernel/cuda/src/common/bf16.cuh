@@ -1,12 +1,12 @@
-// Instructions that the bf16 products use beside those of ptx.cuh. Nothing here knows a tensor.
+// Instructions that the kernels over bf16 tensors use beside those of ptx.cuh. Nothing here knows a tensor.
 #pragma once
 #include "ptx.cuh"
 
-typedef unsigned short Half; // a bf16 number
+typedef unsigned short Bf16; // a bf16 number
 typedef u32 u4 __attribute__((ext_vector_type(4)));
 
 // stream4 reads eight bf16 numbers that no one reads again, past this multiprocessor's cache.
-__device__ __forceinline__ u4 stream4(const Half *p) {
+__device__ __forceinline__ u4 stream4(const Bf16 *p) {
   u4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
@@ -29,7 +29,7 @@ __device__ __forceinline__ u32 shared_at(const void *p) {
   return at;
 }
 // copy16 brings 16 bytes from global to shared memory, or zeros; it is done when wait_copies says so.
-__device__ __forceinline__ void copy16(u32 to, const Half *from, bool real) {
+__device__ __forceinline__ void copy16(u32 to, const Bf16 *from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
 }
 // turned4 reads four 8×8 matrices of bf16, transposed: lane l gives the place of row l%8 of matrix l/8, and gets of each

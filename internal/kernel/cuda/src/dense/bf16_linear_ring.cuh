@@ -1,5 +1,5 @@
 // Long sums, and short ones with results in fp32: rows come through shared memory. Their ends and sums take the registers that
-// half_linear_short.cuh keeps rows in, and a copy under way takes none.
+// bf16_linear_short.cuh keeps rows in, and a copy under way takes none.
 //
 // What a reader could break: who holds which term. Each warp copies its rows into stages of its own and reads them there, so warps never wait
 // for each other. A stage holds chunks of 32 terms, a row's four vectors of a chunk side by side, vector q of row r at q ^ r/2%4: eight
@@ -7,7 +7,7 @@
 // the one for lane (g, t) is at 4g + (t ^ g/2) and holds terms 2t and 2t+1 of each of the chunk's four octets, of the column that g stands
 // for in tile j.
 #pragma once
-#include "half_linear.cuh"
+#include "bf16_linear.cuh"
 
 // A vector of B that a warp reads serves all its tiles of rows. Short sums are many warps, whose latencies overlap; long sums keep many sums.
 constexpr int plainWarps = 16, plainTiles = 1, longWarps = 8, longTiles = 2, longStages = 4;
@@ -39,7 +39,7 @@ template <bool WIDE, int THREADS> __device__ __forceinline__ void bring_panel(co
 // copy_rows starts the copy of one chunk of a tile of rows into its stage.
 template <int TILES> __device__ __forceinline__ void copy_rows(u32 to, const Product &p, int row0, int chunk) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4, term = 32 * chunk + 8 * t;
-  const Half *from = p.x + (term < p.k ? term : 0);
+  const Bf16 *from = p.x + (term < p.k ? term : 0);
   row0 = row0 < 0 ? 0 : row0;
 #pragma unroll
   for (int i = 0; i < 2 * TILES; i++) copy16(to + (8 * i + g) * 64 + (t ^ g / 2) * 16, from + (long)least(row0 + 8 * i + g, p.m - 1) * p.ldx, true);

@@ -1,12 +1,12 @@
 // Short sums with results in bf16: a row has at most 128 terms. Rows pass through registers only, read straight from memory while the tile before
 // is multiplied, so that shared memory carries nothing but the weight; results in bf16 leave registers enough for that.
-// Those in fp32, and longer sums, are half_linear_ring.cuh's.
+// Those in fp32, and longer sums, are bf16_linear_ring.cuh's.
 //
 // What a reader could break: who holds which term. Of each chunk of 32 terms lane (g, t) reads terms 8t..8t+7 of rows g and g+8 in one vector. A
 // tensor core numbers terms otherwise, but any order does as long as B keeps to it, so B lies in shared memory as the lanes read it:
 // of the 32 vectors for tile j and chunk c, vector l holds terms 32c+8t..32c+8t+7 of the column that lane g stands for in tile j.
 #pragma once
-#include "half_linear.cuh"
+#include "bf16_linear.cuh"
 
 constexpr int shortWarps = 8, shortTiles = 2;
 

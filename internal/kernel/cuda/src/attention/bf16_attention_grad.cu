@@ -7,7 +7,7 @@
 // its own, the last. So every sum has one order. Queries past the end are the last one with an infinite LogSum: their
 // probabilities are 0. Keys past the end lie after every query. Shared memory is what bounds the blocks on a multiprocessor, so a
 // warp hands its half over where nothing is read any more: in the sums of the tile it has just finished and in the group's keys and values.
-#include "half_attention.cuh"
+#include "bf16_attention.cuh"
 
 constexpr int group = 32; // keys
 
@@ -35,7 +35,7 @@ template <int HD> struct Room {
 };
 
 // bring_group starts the copy of group J's keys and values.
-template <int HD> __device__ __forceinline__ void bring_group(const Room<HD> &room, const Half *qkv, int J, int tokens, int d, int hd) {
+template <int HD> __device__ __forceinline__ void bring_group(const Room<HD> &room, const Bf16 *qkv, int J, int tokens, int d, int hd) {
   const int j0 = group * J;
 #pragma unroll
   for (int p = threadIdx_x; p < 2 * group * HD / 8; p += 64) {
@@ -50,7 +50,7 @@ __device__ __forceinline__ float dot2(u32 a, u32 b) { return bf16_low(a) * bf16_
 
 // bring_queries fills the rest: q, dy, D, logSum and first.
 template <int HD>
-__device__ __forceinline__ void bring_queries(const Room<HD> &room, Half *grads, const Half *qkv, const Half *dy, const Half *y, const float *logSum, const int *first,
+__device__ __forceinline__ void bring_queries(const Room<HD> &room, Bf16 *grads, const Bf16 *qkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const int *first,
                                               float keepScale, int tokens, int rows, int d, int hd) {
   constexpr int across = HD / 8, step = 64 / across, ahead = 6; // pieces of a row, rows at a time, reads under way
   const int c = threadIdx_x % across;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32
 }
 
 // write puts 16 rows from `row` on into dqkv, from which `to` is the head's first column.
-template <int N> __device__ __forceinline__ void write(Half *to, const float (&c)[N][4], float scale, int row, int tokens, int d, int hd) {
+template <int N> __device__ __forceinline__ void write(Bf16 *to, const float (&c)[N][4], float scale, int row, int tokens, int d, int hd) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
 #pragma unroll
   for (int x = 0; x < 2; x++)
@@ -121,7 +121,7 @@ template <int N> __device__ __forceinline__ void take(float (&c)[N][4], const fl
 }
 
 template <int HD, bool DROP>
-__device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Half *y, const float *logSum, const Half *qkv, const int *first, float *wide,
+__device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bf16 *qkv, const int *first, float *wide,
                                             const State *state, Masks masks, float keepScale, int tokens, int heads, int hd, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
@@ -131,7 +131,7 @@ __device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Ha
   qkv += (long)b * tokens * 3 * d + head * hd, dqkv += (long)b * tokens * 3 * d + head * hd;
   dy += (long)b * tokens * d + head * hd, y += (long)b * tokens * d + head * hd;
   bring_group<HD>(room, qkv, 0, tokens, d, hd);
-  bring_queries<HD>(room, (Half *)smem + tokens * HD, qkv, dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens, keepScale, tokens, rows, d, hd);
+  bring_queries<HD>(room, (Bf16 *)smem + tokens * HD, qkv, dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens, keepScale, tokens, rows, d, hd);
   if (DROP) masks.instance = state->instances + b;
   // Where this lane's lines of a tile of queries begin: of tile 0, and of the last, whose lines past the end repeat the last query.
   const int line = 16 * tiles - 16 + lane % 16;
@@ -249,13 +249,13 @@ __device__ __forceinline__ void attend_grad(Half *dqkv, const Half *dy, const Ha
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND_GRAD(NAME, HD, DROP, LEAST)                                                                                                       \
-  KERNEL __launch_bounds__(64, LEAST) NAME(Half *dqkv, const Half *dy, const Half *y, const float *logSum, const Half *qkv, const int *first, float *wide,  \
+  KERNEL __launch_bounds__(64, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bf16 *qkv, const int *first, float *wide,  \
                                            const State *state, u32 site, u32 threshold, float kept, ROUND_KEYS, int tokens, int heads, int hd, float scale) { \
     attend_grad<HD, DROP>(dqkv, dy, y, logSum, qkv, first, wide, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, scale); \
   }
-ATTEND_GRAD(half_attention_grad_16, 16, false, 8)
-ATTEND_GRAD(half_attention_grad_32, 32, false, 4)
-ATTEND_GRAD(half_attention_grad_64, 64, false, 2)
-ATTEND_GRAD(half_attention_grad_drop_16, 16, true, 8)
-ATTEND_GRAD(half_attention_grad_drop_32, 32, true, 4)
-ATTEND_GRAD(half_attention_grad_drop_64, 64, true, 2)
+ATTEND_GRAD(bf16_attention_grad_16, 16, false, 8)
+ATTEND_GRAD(bf16_attention_grad_32, 32, false, 4)
+ATTEND_GRAD(bf16_attention_grad_64, 64, false, 2)
+ATTEND_GRAD(bf16_attention_grad_drop_16, 16, true, 8)
+ATTEND_GRAD(bf16_attention_grad_drop_32, 32, true, 4)
+ATTEND_GRAD(bf16_attention_grad_drop_64, 64, true, 2)
