@@ -7,6 +7,8 @@
 #pragma once
 #include "warp.cuh"
 
+enum { SAMPLE, GREEDY, REPLAY }; // kernel.Choice
+
 // PASSES is 1 for tf32 products, or 3: the left-out bits of both operands are multiplied too, which
 // leaves an error of about 2^-21, close to fp32.
 #ifndef PASSES

@@ -4,8 +4,7 @@
 // same order, so that all hold the same state and take the same branches; one barrier a step is enough only
 // because the partial products alternate between two buffers.
 #include "decode.cuh"
-
-enum { SAMPLE, GREEDY, REPLAY };
+#include "rules.cuh"
 
 // dot is Σ a·b over `count` floats; VEC: both aligned to 16 bytes, count a multiple of four.
 template <bool VEC>
@@ -49,8 +48,8 @@ __device__ __forceinline__ void place(float *dst, int row, int hp, const float *
 // rollout_row builds the route of row r = blockIdx, start s of instance i:
 //
 //	for t until all are served and the vehicle is back:
-//	  a = the only node allowed, or the choice under the policy at (cur, left)
-//	  length += |a - cur|;  logProb += log p(a);  entropy += H(p);  go to a
+//	  a = the only node allowed, or the choice under the policy for the vehicle v
+//	  length += |a - v.at|;  logProb += log p(a);  entropy += H(p);  go to a
 //
 // K·32 nodes at most. Nodes are spread over lanes: with K = 1 lane j is node j; else the allowed nodes are listed in
 // order and position p belongs to lane p%32, so that steps cost what is left to choose from. SHARED: projections lie in
@@ -82,7 +81,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   float *uniform = p; p += (limit + 3) & ~3;
   float *x = p; p += (n + 3) & ~3;
   float *y = p; p += (n + 3) & ~3;
-  int *need = (int *)p; p += (n + 3) & ~3;
+  Customer *customers = (Customer *)p; p += (n + 3) & ~3;
   float *keys = p, *values = p + n * line, *pointers = p + 2 * n * line, *places = p + 3 * n * line;
 
   place(base, wide, hp, graph, d, 1, heads, hd, false);
@@ -96,7 +95,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     x[j] = posX[i * n + j];
     y[j] = posY[i * n + j];
-    need[j] = demand[i * n + j];
+    customers[j] = customer(demand + i * n, j, n);
   }
   for (int c = threadIdx_x; c < wide; c += blockDim_x) q[c] = glimpse[c] = 0;
   if (choice == SAMPLE)
@@ -109,11 +108,12 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   actions += (u64)row * limit;
   float mult = div_(10.0f, control->temperature);
   int split = hd < 32 && 32 % hd == 0 ? 32 / hd : 1; // groups of lanes that share a head's columns
-  int cur = 0, left = capacity, unserved = n - 1, t = 0, turn = 0;
-  u32 seen = 0; // bit k: node lane + 32k is served
+  int t = 0, turn = 0;
+  Vehicle v = depart(n, capacity);
+  u32 served = 0; // bit k: node lane + 32k
   float len = 0, lp = 0, ent = 0;
 #pragma unroll 1
-  for (; t < limit && !(t > 0 && unserved == 0 && cur == 0); t++) {
+  for (; t < limit && !(t > 0 && v.ended()); t++) {
     choice = opaque(choice);
     int a = s + 1;
     if (forced && t == 0) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
       for (int k = 0; k < K; k++) {
         if (k * 32 >= n) continue;
         int j = k * 32 + lane;
-        bool ok = j < n && (j == 0 ? unserved == 0 || cur != 0 : !(seen >> k & 1) && need[j] <= left);
+        bool ok = j < n && v.allows(j, served >> k & 1, customers);
         u32 votes = ballot(ok);
         if (ok) {
           mine |= 1u << k;
@@ -140,7 +140,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
       } else {
         if (K > 1) syncwarp();
         int span = K > 1 ? count : n; // positions in use
-        float cap = div_((float)left, (float)capacity);
+        float cap = v.load(capacity);
         // Two buffers by turns of the steps that compute: each of those has one barrier, so a buffer is written again only after all
         // have read it. Counting all steps would not do: one with a single node left has no barrier.
         float *part = parts + (turn & 1) * heads * np;
@@ -149,7 +149,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         for (int h = warp; h < heads; h += warps) {
           for (int c = lane; c < hd; c += 32) {
             int at = h * hp + c;
-            float node = SHARED && nodes ? places[cur * line + at] : proj[(u64)cur * stride + h * hd + c];
+            float node = SHARED && nodes ? places[v.at * line + at] : proj[(u64)v.at * stride + h * hd + c];
             q[at] = node + base[at] + cap * loads[at];
           }
           syncwarp();
@@ -273,26 +273,18 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (choice == REPLAY) a = actions[t];
       }
     }
-    float dx = x[a] - x[cur], dy = y[a] - y[cur];
-    len += sqrtf_(add_(mul_(dx, dx), mul_(dy, dy)));
+    len += leg(x, y, v.at, a);
     if (choice != REPLAY && threadIdx_x == 0) actions[t] = a;
-    cur = a;
-    if (a == 0) {
-      left = capacity;
-    } else {
-      left -= need[a];
-      unserved--;
-      if ((a & 31) == lane) seen |= 1u << (a >> 5);
-    }
+    v.move(a, customers[a], capacity);
+    if ((a & 31) == lane) served |= 1u << (a >> 5); // the depot's bit is never asked
   }
   if (choice != REPLAY)
     for (int k = t + threadIdx_x; k < limit; k += blockDim_x) actions[k] = 0;
   if (threadIdx_x == 0) {
-    int scored = forced ? t - 1 : t;
     steps[row] = t;
     length[row] = len;
     logProb[row] = lp;
-    entropy[row] = div_(ent, (float)(scored < 1 ? 1 : scored));
+    entropy[row] = div_(ent, scored(t, forced));
   }
 }
 

@@ -1,13 +1,12 @@
 // The rollout's gradient, but for the tensor cores' part (grad.cu): walking the recorded routes, any shape
 // without tensor cores, and the sum over instances.
-#include "warp.cuh"
 #include "decode.cuh"
 #include "decision.cuh"
+#include "rules.cuh"
 
 // weights are a row's in the loss: of its log-probability and of a decision's entropy.
 __device__ __forceinline__ float entropy_weight(const Control *control, float weight, int steps, int forced) {
-  int scored = forced ? steps - 1 : steps;
-  return div_(mul_(-control->entropy, weight), (float)(scored < 1 ? 1 : scored));
+  return div_(mul_(-control->entropy, weight), scored(steps, forced));
 }
 
 // walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a warp a start:
@@ -22,15 +21,16 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   int *found = (int *)smem; // [starts + 1]
   decisions += (u64)local * starts * limit;
   order += (u64)local * starts * limit;
-  int need[4];
+  Customer mine[4]; // nodes lane + 32k
 #pragma unroll
-  for (int k = 0; k < 4; k++) need[k] = k * 32 + lane < n ? demand[i * n + k * 32 + lane] : 0x7fffffff;
+  for (int k = 0; k < 4; k++) mine[k] = customer(demand + i * n, k * 32 + lane, n);
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
     const int *route = actions + ((u64)i * starts + s) * limit;
-    int total = steps[i * starts + s], cur = 0, left = capacity, unserved = n - 1, k = 0, batch = 0;
+    int total = steps[i * starts + s], k = 0, batch = 0;
     float wa = adv[i * starts + s], we = entropy_weight(control, weight, total, forced);
-    u32 seen[4] = {1, 0, 0, 0}; // the depot is judged apart
+    Vehicle v = depart(n, capacity);
+    u32 served[4] = {};
 #pragma unroll 1
     for (int t = 0; t < total; t++) {
       if ((t & 31) == 0) batch = t + lane < total ? route[t + lane] : 0;
@@ -39,18 +39,17 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
       int allowed = 0;
 #pragma unroll
       for (int w = 0; w < 4; w++) {
-        mask[w] = ballot(need[w] <= left) & ~seen[w];
-        if (w == 0 && cur != 0) mask[w] |= 1;
+        mask[w] = v.allowed(ballot(v.fits(mine[w])), served[w], w == 0);
         allowed += __builtin_popcount(mask[w]);
       }
-      if (unserved > 0 && allowed > 1 && !(forced && t == 0)) {
+      if (allowed > 1 && !(forced && t == 0)) {
         if (lane == 0) {
           Decision r;
 #pragma unroll
           for (int w = 0; w < 4; w++) r.mask[w] = mask[w];
-          r.cur = cur;
+          r.cur = v.at;
           r.action = a;
-          r.cap = div_((float)left, (float)capacity);
+          r.cap = v.load(capacity);
           r.wa = wa;
           r.we = we;
           r.pad[0] = r.pad[1] = r.pad[2] = 0;
@@ -58,20 +57,14 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
         }
         k++;
       }
-      cur = a;
-      if (a == 0) {
-        left = capacity;
-      } else {
-        int took = 0;
+      Customer next = {};
 #pragma unroll
-        for (int w = 0; w < 4; w++)
-          if (a >> 5 == w) {
-            took = shfl(need[w], a & 31);
-            seen[w] |= 1u << (a & 31);
-          }
-        left -= took;
-        unserved--;
-      }
+      for (int w = 0; w < 4; w++)
+        if (a >> 5 == w) {
+          next.demand = shfl(mine[w].demand, a & 31);
+          served[w] |= 1u << (a & 31); // the depot's bit is never asked
+        }
+      v.move(a, next, capacity);
     }
     if (lane == 0) found[s] = k;
   }
@@ -105,7 +98,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   dproj += (u64)i * n * dstride;
   dpointer += (u64)i * n * d;
   graph += (u64)i * d;
-  demand += i * n;
+  const Customer *customers = (const Customer *)(demand + i * n);
   float *p = smem;
   float *q = p; p += d;
   float *g = p; p += d;
@@ -118,28 +111,29 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   float *th = p; p += n;
   float *du = p; p += n;
   int *ok = (int *)p; p += n;
-  int *seen = (int *)p;
+  int *served = (int *)p;
   float mult = div_(10.0f, control->temperature);
   for (int k = tid; k < n * 3 * d; k += threads) dproj[(u64)(k / (3 * d)) * dstride + k % (3 * d)] = 0;
   for (int k = tid; k < n * d; k += threads) dpointer[k] = 0;
   for (int c = tid; c < d; c += threads) sumGraph[c] = sumLoad[c] = 0;
 #pragma unroll 1
   for (int s = 0; s < starts; s++) {
-    int row = i * starts + s, total = steps[row], cur = 0, left = capacity, unserved = n - 1;
+    int row = i * starts + s, total = steps[row];
+    Vehicle v = depart(n, capacity);
     float wa = adv[row], we = entropy_weight(control, weight, total, forced);
     sync();
-    for (int j = tid; j < n; j += threads) seen[j] = j == 0;
+    for (int j = tid; j < n; j += threads) served[j] = 0;
 #pragma unroll 1
     for (int t = 0; t < total; t++) {
       int a = actions[(u64)row * limit + t];
       sync();
-      for (int j = tid; j < n; j += threads) ok[j] = j == 0 ? cur != 0 : !seen[j] && demand[j] <= left;
+      for (int j = tid; j < n; j += threads) ok[j] = v.allows(j, served[j], customers);
       for (int c = tid; c < d; c += threads)
-        q[c] = proj[(u64)cur * stride + c] + graph[c] + div_((float)left, (float)capacity) * load[c];
+        q[c] = proj[(u64)v.at * stride + c] + graph[c] + v.load(capacity) * load[c];
       sync();
       int allowed = 0; // every warp counts for itself
       for (int j = 0; j < n; j += 32) allowed += __builtin_popcount(ballot(j + lane < n && ok[j + lane]));
-      if (unserved > 0 && allowed > 1 && !(forced && t == 0)) {
+      if (allowed > 1 && !(forced && t == 0)) {
         for (int k = tid; k < heads * n; k += threads) {
           int h = k / n, j = k - h * n;
           float x = 0;
@@ -226,18 +220,12 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           for (int j = 0; j < n; j++) x += ds[c / hd * n + j] * proj[(u64)j * stride + d + c];
           dq[c] = x;
           sumGraph[c] += x;
-          sumLoad[c] += div_((float)left, (float)capacity) * x;
-          dproj[(u64)cur * dstride + c] += x;
+          sumLoad[c] += v.load(capacity) * x;
+          dproj[(u64)v.at * dstride + c] += x;
         }
       }
-      cur = a;
-      if (a == 0) {
-        left = capacity;
-      } else {
-        left -= demand[a];
-        unserved--;
-        if (tid == a % threads) seen[a] = 1; // the thread that reads it
-      }
+      v.move(a, customers[a], capacity);
+      if (tid == a % threads) served[a] = 1; // the thread that reads it
     }
   }
   sync();

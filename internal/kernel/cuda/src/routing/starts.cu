@@ -5,14 +5,14 @@
 // the first; every shuffle needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's
 // last row has ended.
 #include "decode.cuh"
+#include "rules.cuh"
 
-enum { SAMPLE, GREEDY, REPLAY };
-
-// Vehicle is the state of one row, the same in all four lanes of its quad except seen.
-struct Vehicle {
-  int cur, left, unserved, steps, action;
+// Row is the state of one row, the same in all four lanes of its quad except served.
+struct Row {
+  Vehicle vehicle;
+  int steps, action;
   bool done;
-  u32 seen; // this lane's nodes that are served
+  u32 served; // of this lane's nodes
   float length, logProb, entropy;
 };
 
@@ -55,17 +55,17 @@ __device__ __forceinline__ int choose(const float (&th)[NT][4], const float (&e)
 
 // score adds the action's log-probability and the step's entropy to the row.
 template <int NT, int I>
-__device__ __forceinline__ void score(Vehicle &v, const float (&th)[NT][4], const Law &w, float mult) {
+__device__ __forceinline__ void score(Row &row, const float (&th)[NT][4], const Law &w, float mult) {
   int t = threadIdx_x & 3;
   float z = 0;
 #pragma unroll
   for (int T = 0; T < NT; T++)
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      if (8 * T + 2 * t + b == v.action) z = (th[T][2 * I + b] - w.top) * mult;
+      if (8 * T + 2 * t + b == row.action) z = (th[T][2 * I + b] - w.top) * mult;
   z = quad_sum(z);
-  v.logProb += z - w.logSum;
-  v.entropy += w.entropy;
+  row.logProb += z - w.logSum;
+  row.entropy += w.entropy;
 }
 
 // rollout_starts is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's starts, from
@@ -83,25 +83,28 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   float *p = lay<NT>(in, d);
   float *x = p; p += 8 * NT;
   float *y = p; p += 8 * NT;
-  int *need = (int *)p;
+  Customer *customers = (Customer *)p;
   fetch<NT>(in, proj, stride, pointer + (u64)i * n * d, graph + (u64)i * d, load, n, d);
   for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
     y[j] = j < n ? posY[i * n + j] : 0.0f;
-    need[j] = j < n ? demand[i * n + j] : 0x7fffffff; // padding fits no vehicle
+    customers[j] = customer(demand + i * n, j, n);
   }
   sync();
 
   float mult = div_(10.0f, control->temperature);
   u64 index = state->instances + i;
   u32 depot = t4 == 0 ? 1 : 0;
-  Vehicle v[2];
+  Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) v[r] = Vehicle{0, capacity, n - 1, 0, 0, start + 8 * r >= starts, 0, 0, 0, 0};
+  for (int r = 0; r < 2; r++) { // rows past the last have no customer and have ended
+    bool done = start + 8 * r >= starts;
+    row[r] = Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0};
+  }
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
 #pragma unroll 1
   for (int t = 0; t < limit; t++) {
-    if (ballot(!v[0].done || !v[1].done) == 0) break;
+    if (ballot(!row[0].done || !row[1].done) == 0) break;
     choice = opaque(choice);
     u32 mask[2] = {0, 0};
     bool ask[2];
@@ -109,21 +112,20 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
     for (int T = 0; T < NT; T++)
 #pragma unroll
       for (int b = 0; b < 2; b++) {
-        int w = need[8 * T + 2 * t4 + b];
-        if (w <= v[0].left) mask[0] |= 1u << (2 * T + b);
-        if (w <= v[1].left) mask[1] |= 1u << (2 * T + b);
+        Customer c = customers[8 * T + 2 * t4 + b];
+        if (row[0].vehicle.fits(c)) mask[0] |= 1u << (2 * T + b);
+        if (row[1].vehicle.fits(c)) mask[1] |= 1u << (2 * T + b);
       }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      if (v[r].done || v[r].unserved == 0) mask[r] = depot;
-      else mask[r] = (mask[r] & ~v[r].seen & ~depot) | (v[r].cur != 0 ? depot : 0);
+      mask[r] = row[r].vehicle.allowed(mask[r], row[r].served, depot);
       int count = quad_sum(__builtin_popcount(mask[r]));
       int bit = mask[r] ? __builtin_ctz(mask[r]) : 0;
-      v[r].action = quad_min(mask[r] ? 8 * (bit >> 1) + 2 * t4 + (bit & 1) : 1 << 20);
+      row[r].action = quad_min(mask[r] ? 8 * (bit >> 1) + 2 * t4 + (bit & 1) : 1 << 20);
       bool first = forced && t == 0;
-      ask[r] = !v[r].done && !first && count > 1;
-      if (first) v[r].action = start + 8 * r + 1;
-      if (choice == REPLAY && !v[r].done && (first || ask[r])) v[r].action = actions[at[r] + t];
+      ask[r] = !row[r].done && !first && count > 1;
+      if (first) row[r].action = start + 8 * r + 1;
+      if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
     }
     if (ballot(ask[0] || ask[1])) {
       float dots[NT][4], e[NT][4], mine = 0;
@@ -132,49 +134,43 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
         u32 low = t & 1 ? w.w[1] : w.w[0], high = t & 1 ? w.w[3] : w.w[2];
         mine = unit(t & 2 ? high : low);
       }
-      forward<NT, false>(dots, in, heads, hd, proj + (u64)v[0].cur * stride, proj + (u64)v[1].cur * stride,
-                             div_((float)v[0].left, (float)capacity), div_((float)v[1].left, (float)capacity), mask[0], mask[1], scale, 0, 0);
+      const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
+      forward<NT, false>(dots, in, heads, hd, proj + (u64)v0.at * stride, proj + (u64)v1.at * stride, v0.load(capacity), v1.load(capacity), mask[0],
+                         mask[1], scale, 0, 0);
       Law w0 = law<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = law<NT, 1>(dots, e, mask[1], pointerScale, mult);
-      int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), v[0].action);
-      int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), v[1].action);
-      Vehicle s0 = v[0], s1 = v[1];
+      int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), row[0].action);
+      int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), row[1].action);
+      Row s0 = row[0], s1 = row[1];
       s0.action = a0;
       s1.action = a1;
       score<NT, 0>(s0, dots, w0, mult);
       score<NT, 1>(s1, dots, w1, mult);
-      if (ask[0]) v[0] = s0;
-      if (ask[1]) v[1] = s1;
+      if (ask[0]) row[0] = s0;
+      if (ask[1]) row[1] = s1;
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      if (v[r].done) continue;
-      int a = v[r].action, cur = v[r].cur;
-      float dx = x[a] - x[cur], dy = y[a] - y[cur];
-      v[r].length += sqrtf_(add_(mul_(dx, dx), mul_(dy, dy)));
+      if (row[r].done) continue;
+      int a = row[r].action;
+      row[r].length += leg(x, y, row[r].vehicle.at, a);
       if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
-      v[r].steps++;
-      v[r].cur = a;
-      if (a == 0) {
-        v[r].left = capacity;
-        v[r].done = v[r].unserved == 0;
-      } else {
-        v[r].left -= need[a];
-        v[r].unserved--;
-        if ((a >> 1 & 3) == t4) v[r].seen |= 1u << (2 * (a >> 3) + (a & 1));
-      }
+      row[r].steps++;
+      row[r].vehicle.move(a, customers[a], capacity);
+      row[r].done = row[r].vehicle.ended();
+      if ((a >> 1 & 3) == t4) row[r].served |= 1u << (2 * (a >> 3) + (a & 1)); // the depot's bit is never asked
     }
   }
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     if (start + 8 * r >= starts) continue;
     if (choice != REPLAY)
-      for (int k = v[r].steps + t4; k < limit; k += 4) actions[at[r] + k] = 0;
+      for (int k = row[r].steps + t4; k < limit; k += 4) actions[at[r] + k] = 0;
     if (t4 == 0) {
-      int row = i * starts + start + 8 * r, scored = forced ? v[r].steps - 1 : v[r].steps;
-      steps[row] = v[r].steps;
-      length[row] = v[r].length;
-      logProb[row] = v[r].logProb;
-      entropy[row] = div_(v[r].entropy, (float)(scored < 1 ? 1 : scored));
+      int to = i * starts + start + 8 * r;
+      steps[to] = row[r].steps;
+      length[to] = row[r].length;
+      logProb[to] = row[r].logProb;
+      entropy[to] = div_(row[r].entropy, scored(row[r].steps, forced));
     }
   }
 }
