@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/plot/plotter"
 	"pgregory.net/rapid"
 )
 
@@ -61,7 +60,7 @@ func TestCurveLeavesOutWhatIsNotFinite(t *testing.T) {
 	b.Add(1, 0, math.NaN())
 	b.Add(2, 0, 1)
 	b.Add(3, 0.5, 1.5)
-	want := plotter.XYs{{X: 2, Y: 1}, {X: 3, Y: 1.5}, {X: 3, Y: 0.5}, {X: 2, Y: 0}}
+	want := []point{{X: 2, Y: 1}, {X: 3, Y: 1.5}, {X: 3, Y: 0.5}, {X: 2, Y: 0}}
 	if got := b.outline(); !slices.Equal(got, want) {
 		t.Errorf("the band runs along %v, want %v", got, want)
 	}
@@ -70,24 +69,24 @@ func TestCurveLeavesOutWhatIsNotFinite(t *testing.T) {
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.Float64Range(-100, 100).Draw(t, "lo")
-		span := math.Pow(10, rapid.Float64Range(-4, 5).Draw(t, "log span"))
+		width := math.Pow(10, rapid.Float64Range(-4, 5).Draw(t, "log width"))
 		whole := rapid.Bool().Draw(t, "whole")
-		got := ticks{whole}.Ticks(lo, lo+span)
+		got := ticks(span{lo, lo + width}, whole)
 		if len(got) > 11 || !whole && len(got) < 3 {
-			t.Fatalf("%d ticks from %g over %g", len(got), lo, span)
+			t.Fatalf("%d ticks from %g over %g", len(got), lo, width)
 		}
 		seen := map[string]bool{}
 		for _, k := range got {
-			if k.Value < lo-1e-6*span || k.Value > lo+span+1e-6*span {
-				t.Fatalf("tick %g is outside", k.Value)
+			if k.value < lo-1e-6*width || k.value > lo+width+1e-6*width {
+				t.Fatalf("tick %g is outside", k.value)
 			}
-			if seen[k.Label] || whole && k.Value != math.Trunc(k.Value) {
-				t.Fatalf("tick %q is repeated or not whole", k.Label)
+			if seen[k.label] || whole && k.value != math.Trunc(k.value) {
+				t.Fatalf("tick %q is repeated or not whole", k.label)
 			}
-			seen[k.Label] = true
+			seen[k.label] = true
 		}
 	})
-	if got := (ticks{}).Ticks(0, 14); got[0].Label != "0" {
-		t.Errorf("zero is labelled %q", got[0].Label)
+	if got := ticks(span{0, 14}, false); got[0].label != "0" {
+		t.Errorf("zero is labelled %q", got[0].label)
 	}
 }

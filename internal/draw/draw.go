@@ -13,10 +13,13 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
 	xfont "golang.org/x/image/font"
+	"golang.org/x/image/font/opentype"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/font/liberation"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -74,28 +77,49 @@ func encode(w io.Writer, f Format, c vg.CanvasWriterTo) error {
 	return err
 }
 
-var fonts = font.NewCache(liberation.Collection())
+// fonts are the two that pictures use, parsed when the first is drawn.
+var fonts = sync.OnceValue(func() *font.Cache {
+	var c font.Collection
+	for weight, ttf := range map[xfont.Weight][]byte{xfont.WeightNormal: liberationsansregular.TTF, xfont.WeightBold: liberationsansbold.TTF} {
+		parsed, err := opentype.Parse(ttf)
+		if err != nil {
+			panic("draw: an embedded font is broken: " + err.Error())
+		}
+		c = append(c, font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight}, Face: parsed})
+	}
+	return font.NewCache(c)
+})
 
 func face(size vg.Length, bold bool) font.Face {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	if bold {
 		f.Weight = xfont.WeightBold
 	}
-	return fonts.Lookup(f, size)
+	return fonts().Lookup(f, size)
 }
 
 // pen adds the handful of shapes the pictures use to a canvas.
 type pen struct{ vg.Canvas }
 
 func (p pen) rect(c color.Color, x, y, w, h vg.Length) {
-	var path vg.Path
-	path.Move(vg.Point{X: x, Y: y})
-	path.Line(vg.Point{X: x + w, Y: y})
-	path.Line(vg.Point{X: x + w, Y: y + h})
-	path.Line(vg.Point{X: x, Y: y + h})
+	p.polygon(c, vg.Point{X: x, Y: y}, vg.Point{X: x + w, Y: y}, vg.Point{X: x + w, Y: y + h}, vg.Point{X: x, Y: y + h})
+}
+
+func (p pen) polygon(c color.Color, pts ...vg.Point) {
+	path := through(pts)
 	path.Close()
 	p.SetColor(c)
 	p.Fill(path)
+}
+
+// through is the path along points.
+func through(pts []vg.Point) vg.Path {
+	var path vg.Path
+	path.Move(pts[0])
+	for _, pt := range pts[1:] {
+		path.Line(pt)
+	}
+	return path
 }
 
 func (p pen) disc(c color.Color, at vg.Point, r vg.Length) {
@@ -107,16 +131,14 @@ func (p pen) disc(c color.Color, at vg.Point, r vg.Length) {
 	p.Fill(path)
 }
 
-func (p pen) line(c color.Color, width vg.Length, pts ...vg.Point) {
-	var path vg.Path
-	path.Move(pts[0])
-	for _, pt := range pts[1:] {
-		path.Line(pt)
-	}
+func (p pen) line(c color.Color, width vg.Length, pts ...vg.Point) { p.dashed(c, width, nil, pts...) }
+
+// dashed is a line of dashes and gaps of those lengths.
+func (p pen) dashed(c color.Color, width vg.Length, dashes []vg.Length, pts ...vg.Point) {
 	p.SetColor(c)
 	p.SetLineWidth(width)
-	p.SetLineDash(nil, 0)
-	p.Stroke(path)
+	p.SetLineDash(dashes, 0)
+	p.Stroke(through(pts))
 }
 
 // text writes s with its baseline starting at the point and returns the width it took.

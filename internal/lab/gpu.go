@@ -9,8 +9,10 @@ import (
 	"haul/internal/cu"
 )
 
-//go:embed ptx/lab.ptx
-var image []byte
+// packed is the PTX of src/lab.cu, as scripts/ptx makes it.
+//
+//go:embed ptx/lab.ptx.gz
+var packed []byte
 
 // card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that a fault, which poisons
 // a context for good, ends with the experiment that caused it.
@@ -49,7 +51,11 @@ func (e *env) withCard(f func(c *card) error) (err error) {
 func (c *card) do(f func() error) error { return c.ctx.Do(func() error { return guard(f) }) }
 
 func (c *card) load() (err error) {
-	if c.module, err = c.ctx.Load("lab", image); err != nil {
+	ptx, err := cu.Inflate(packed)
+	if err != nil {
+		return err
+	}
+	if c.module, err = c.ctx.Load("lab", ptx); err != nil {
 		return err
 	}
 	c.stream, err = c.ctx.NewStream()

@@ -4,7 +4,7 @@ package stats
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // MeanSE is the mean and its standard error, 0 for fewer than two values.
@@ -65,7 +65,17 @@ func PairedTest(candidate, incumbent []float64) float64 {
 	case se == 0:
 		return 1
 	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(diff) - 1)}.CDF(mean / se)
+	return studentCDF(mean/se, float64(len(diff)-1))
+}
+
+// studentCDF is the distribution function of Student's t with nu degrees of freedom. gonum's distuv has it too, but comes with
+// all of its linear algebra, 2.7 MB of a binary that needs none.
+func studentCDF(t, nu float64) float64 {
+	tail := 0.5 * mathext.RegIncBeta(0.5*nu, 0.5, nu/(t*t+nu)) // beyond |t|, on one side
+	if t > 0 {
+		return 1 - tail
+	}
+	return tail
 }
 
 // ShareOf is got by best, and 0 where nothing can be had: a goal that no episode is long enough to reach.

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"math/bits"
 
 	"haul/internal/kernel"
 )
@@ -40,7 +39,7 @@ type block struct {
 	mask             []uint64  // [rows][words]
 	proj, ptr, graph []float32 // the instance's inputs
 	load, posX, posY []float32
-	demand           []int32
+	in               instance
 	stride           int // of proj
 }
 
@@ -75,15 +74,15 @@ func (d *decoder) open(w *worker, k *block, i int) {
 	k.ptr = d.pointer.of(w)[i*d.n*d.d:][:d.n*d.d]
 	k.graph = d.graph.of(w)[i*d.d:][:d.d]
 	k.posX, k.posY = d.posX.of(w)[i*d.n:][:d.n], d.posY.of(w)[i*d.n:][:d.n]
-	k.demand = ints(d.demand.of(w))[i*d.n:][:d.n]
+	k.in = instance{demand: ints(d.demand.of(w))[i*d.n:][:d.n], capacity: d.capacity}
 	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
 }
 
-// query sets row r's query for a vehicle at node cur with load left.
-func (d *decoder) query(w *worker, k *block, r int, cur, left int32) {
-	k.cap[r] = float32(left) / float32(d.capacity)
-	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(cur)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
+// query sets row r's query for a vehicle.
+func (d *decoder) query(w *worker, k *block, r int, v *vehicle) {
+	k.cap[r] = v.load(k.in)
+	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.at)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
 }
 
 // forward computes glimpse, logits and distribution of the block's first `rows` rows.
@@ -99,68 +98,4 @@ func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
 	w.product(gemmArgs{c: ptr(k.p), a: ptr(k.g), b: ptr(k.lt), m: rows, n: d.ld, k: d.d,
 		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
 	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)
-}
-
-// vehicle is the state of one row while its route is built or replayed.
-type vehicle struct {
-	cur, left int32
-	unserved  int32
-	visited   []uint64
-}
-
-func (v *vehicle) reset(n int, capacity int32) {
-	v.cur, v.left, v.unserved = 0, capacity, int32(n-1)
-	clear(v.visited)
-}
-
-// ended: all customers served and back at the depot.
-func (v *vehicle) ended() bool { return v.unserved == 0 && v.cur == 0 }
-
-// allow writes the nodes the vehicle may go to into mask and returns how many there are, and one of them.
-func (v *vehicle) allow(mask []uint64, demand []int32) (count int, last int32) {
-	if v.unserved == 0 {
-		clear(mask)
-		mask[0] = 1
-		return 1, 0
-	}
-	n := len(demand)
-	for i := range mask {
-		free := ^v.visited[i]
-		if rest := n - i*64; rest < 64 {
-			free &= 1<<rest - 1
-		}
-		if i == 0 {
-			free &^= 1
-		}
-		ok := uint64(0)
-		for ; free != 0; free &= free - 1 {
-			j := bits.TrailingZeros64(free)
-			if demand[i*64+j] <= v.left {
-				ok |= 1 << j
-				last = int32(i*64 + j)
-			}
-		}
-		mask[i] = ok
-		count += bits.OnesCount64(ok)
-	}
-	if v.cur != 0 {
-		mask[0] |= 1
-		count++
-		if count == 1 {
-			last = 0
-		}
-	}
-	return count, last
-}
-
-// move takes the vehicle to node a.
-func (v *vehicle) move(a int32, demand []int32, capacity int32) {
-	v.cur = a
-	if a == 0 {
-		v.left = capacity
-		return
-	}
-	v.left -= demand[a]
-	v.visited[a>>6] |= 1 << (a & 63)
-	v.unserved--
 }

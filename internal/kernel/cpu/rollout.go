@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )
@@ -39,11 +37,11 @@ func (r *roll) run(w *worker) {
 func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	var fleet [decodeRows]vehicle
 	var live, asked [decodeRows]int // rows still going; rows whose choice is computed, by block row
-	visited := w.words[r.blockWords():]
+	served := w.words[r.blockWords():]
 	for j := range count {
 		live[j] = j
-		fleet[j].visited = visited[j*r.words:][:r.words]
-		fleet[j].reset(r.n, r.capacity)
+		fleet[j].served = served[j*r.words:][:r.words]
+		fleet[j].depart(k.in)
 	}
 	at := i*r.starts + s0
 	actions := ints(r.actions.of(w))[at*r.limit:][:count*r.limit]
@@ -70,11 +68,11 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 				continue
 			}
 			mask := k.mask[rows*r.words:][:r.words]
-			if n, only := v.allow(mask, k.demand); n == 1 {
+			if n, only := v.allow(mask, k.in); n == 1 {
 				actions[j*r.limit+t] = only
 				continue
 			}
-			r.query(w, k, rows, v.cur, v.left)
+			r.query(w, k, rows, v)
 			asked[rows] = j
 			rows++
 		}
@@ -90,9 +88,8 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		left := 0
 		for _, j := range live[:going] {
 			v, a := &fleet[j], actions[j*r.limit+t]
-			dx, dy := k.posX[a]-k.posX[v.cur], k.posY[a]-k.posY[v.cur]
-			length[j] += float32(math.Sqrt(float64(dx*dx + dy*dy)))
-			v.move(a, k.demand, r.capacity)
+			length[j] += leg(k.posX, k.posY, v.at, a)
+			v.move(a, k.in)
 			steps[j]++
 			if !v.ended() {
 				live[left] = j
@@ -104,14 +101,6 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	for j := range count {
 		entropy[j] /= float32(scored(steps[j], r.o.Forced))
 	}
-}
-
-// scored is how many of a row's steps were decisions of the policy.
-func scored(steps int32, forced bool) int32 {
-	if forced {
-		steps--
-	}
-	return max(1, steps)
 }
 
 // choose picks the next node of a block row.

@@ -80,21 +80,21 @@ func (r *rollGrad) walk(w *worker, k *gradBlock, i, s int) {
 	if wa == 0 && we == 0 {
 		return
 	}
-	v := vehicle{visited: w.words[r.blockWords():][:r.words]}
-	v.reset(r.n, r.capacity)
+	v := vehicle{served: w.words[r.blockWords():][:r.words]}
+	v.depart(k.in)
 	for t, a := range actions[:steps] {
 		if !(r.o.Forced && t == 0) {
 			mask := k.mask[k.rows*r.words:][:r.words]
-			if n, _ := v.allow(mask, k.demand); n > 1 {
-				r.query(w, &k.block, k.rows, v.cur, v.left)
-				k.cur[k.rows], k.act[k.rows], k.wa[k.rows], k.we[k.rows] = v.cur, a, wa, we
+			if n, _ := v.allow(mask, k.in); n > 1 {
+				r.query(w, &k.block, k.rows, &v)
+				k.cur[k.rows], k.act[k.rows], k.wa[k.rows], k.we[k.rows] = v.at, a, wa, we
 				k.rows++
 				if k.rows == decodeRows {
 					r.flush(w, k)
 				}
 			}
 		}
-		v.move(a, k.demand, r.capacity)
+		v.move(a, k.in)
 	}
 }
 

@@ -23,6 +23,6 @@ func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 			args: []any{b.grads, squares, turn, plan, b.state, b.metrics, b.control, i32(b.lanes), i32(length), o.Beta1, o.Beta2, o.MaxNorm,
 				i32(o.Warmup), i32(o.Total), o.Floor, parts, uint32(o.Every)}},
 		{module: "adamw", kernel: "adamw_update", grid: dim3{max(1, ceil(quads, adamwThreads)), 1, 1}, block: block,
-			args: []any{b.weights, b.halves, b.moment1, b.moment2, b.grads, plan, i32(length), float32(o.Beta1), float32(o.Beta2), o.Eps, o.Decay}},
+			args: []any{b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads, plan, i32(length), float32(o.Beta1), float32(o.Beta2), o.Eps, o.Decay}},
 	}, nil
 }

@@ -7,9 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-const attentionWarps = 8 // maxWarps of src/attention.cu
+const attentionWarps = 8 // maxWarps of src/attention/attention.cu
 
-// headShape is what the kernels of src/attention.cuh make of one head: sizes are theirs.
+// headShape is what the kernels of src/attention/attention.cuh make of one head: sizes are theirs.
 type headShape struct {
 	n, d, heads, hd int
 	warps           int
@@ -35,7 +35,7 @@ func (s headShape) vectors(b *binder, ts ...*kernel.Tensor) uint32 {
 	return flag(s.hd%4 == 0 && b.vectors(ts...))
 }
 
-// far shapes a launch of src/attention_far.cu, a warp a row with `floats` floats in shared memory.
+// far shapes a launch of src/attention/attention_far.cu, a warp a row with `floats` floats in shared memory.
 func (s headShape) far(b *binder, op kernel.Op, name string, instances, floats int, args ...any) (launch, error) {
 	warps := min(4, b.maxShared/(4*floats))
 	if warps == 0 {

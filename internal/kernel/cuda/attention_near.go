@@ -6,7 +6,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// Limits of src/attention_near.cu.
+// Limits of src/attention/attention_near.cu.
 const (
 	nearNodes = 16
 	nearHeads = 8

@@ -1,5 +1,5 @@
 // Package cuda runs Haul's ops on NVIDIA GPUs through the driver alone: kernels are PTX made
-// from the .cu files in src/, embedded, and a whole step is one graph.
+// from the .cu files in src/ (a folder per family of ops), embedded, and a whole step is one graph.
 //
 // What a reader could break: a graph's nodes may run at the same time unless the tensors that
 // their ops name (kernel.Op.Args) say otherwise, so an op that touches memory it does not
@@ -12,18 +12,6 @@ import (
 
 	"haul/internal/kernel"
 )
-
-// dim3 is a grid or a block.
-type dim3 struct{ x, y, z int }
-
-// launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32, uint32, uint64,
-// float32. The kernel's parameter list must have the same widths in the same order.
-type launch struct {
-	module, kernel string
-	grid, block    dim3
-	shared         int // bytes of dynamic shared memory
-	args           []any
-}
 
 // Precision is what matrix products multiply in; sums are always fp32.
 type Precision string
@@ -43,25 +31,25 @@ type binder struct {
 	maxShared int // bytes of shared memory a block may ask for
 	batch     int // instances in a step
 
-	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
-	half     func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
-	laneSize int                           // floats between a gradient's lanes
-	scratch  func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
-	weights  uint64                        // flat weights of set 0
-	halves   uint64                        // their bf16 copy; 0 in other precisions
-	moment1  uint64                        // AdamW's moments, where set 0 is trained
-	moment2  uint64
-	grads    uint64       // gradient lanes, lane 0 first
-	control  uint64       // struct Control of src/haul.cuh
-	state    uint64       // struct State
-	metrics  uint64       // struct Metrics
-	seen     map[int]bool // gradient offsets that an earlier op writes
+	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
+	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
+	laneSize    int                           // floats between a gradient's lanes
+	scratch     func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
+	weights     uint64                        // flat weights of set 0
+	bf16Weights uint64                        // their bf16 copy; 0 in other precisions
+	moment1     uint64                        // AdamW's moments, where set 0 is trained
+	moment2     uint64
+	grads       uint64       // gradient lanes, lane 0 first
+	control     uint64       // struct Control of src/common/haul.cuh
+	state       uint64       // struct State
+	metrics     uint64       // struct Metrics
+	seen        map[int]bool // gradient offsets that an earlier op writes
 }
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {
 	if b.anyCompact(op) {
-		return b.bindHalf(op)
+		return b.bindBF16(op)
 	}
 	switch o := op.(type) {
 	case *kernel.Linear:
@@ -123,22 +111,3 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 	}
 	return nil, fmt.Errorf("the GPU has no op %s", op.Kind())
 }
-
-// fresh reports whether t's gradient is written here for the first time in the step, and marks it. Later writers add.
-func (b *binder) fresh(t *kernel.Tensor) bool {
-	first := !b.seen[t.Offset]
-	b.seen[t.Offset] = true
-	return first
-}
-
-// addr is address for tensors that may be absent: 0 then.
-func (b *binder) addr(t *kernel.Tensor) uint64 {
-	if t == nil {
-		return 0
-	}
-	return b.address(t)
-}
-
-func i32(n int) int32 { return int32(n) }
-
-func ceil(a, b int) int { return (a + b - 1) / b }

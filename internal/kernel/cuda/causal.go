@@ -7,29 +7,29 @@ import (
 	"haul/internal/kernel"
 )
 
-const causalThreads = 128 // threads of src/causal.cu
+const causalThreads = 128 // threads of src/attention/causal.cu
 
-// causalShape is what the kernels of src/causal.cu make of a head: sizes are theirs.
+// causalShape is what the kernels of src/attention/causal.cu make of a head: sizes are theirs.
 type causalShape struct {
-	lanes int // of a row, each with 16 columns
+	parts int // PARTS: threads of a row, each with 16 columns
 	rows  int // of a block
 	tile  int // rows brought at a time
 }
 
 func newCausalShape(op kernel.Op, d, heads int) (causalShape, error) {
-	s := causalShape{lanes: 1}
-	for 16*s.lanes < d/heads {
-		s.lanes *= 2
+	s := causalShape{parts: 1}
+	for 16*s.parts < d/heads {
+		s.parts *= 2
 	}
-	if s.lanes > 16 {
+	if s.parts > 16 {
 		return s, fmt.Errorf("%s: heads of %d columns, the GPU takes at most 256", op.Kind(), d/heads)
 	}
-	s.rows, s.tile = causalThreads/s.lanes, max(32, 128/s.lanes)
+	s.rows, s.tile = causalThreads/s.parts, max(32, 128/s.parts)
 	return s, nil
 }
 
 // slices are the bytes of two tiles.
-func (s causalShape) slices() int { return 4 * 2 * s.tile * 16 * s.lanes }
+func (s causalShape) slices() int { return 4 * 2 * s.tile * 16 * s.parts }
 
 // byQuery is the shared memory of the kernels whose blocks own queries, byKey of the one whose blocks own keys.
 func (s causalShape) byQuery() int { return s.slices() + 4*s.rows*s.tile/32 }
@@ -37,7 +37,7 @@ func (s causalShape) byKey() int   { return s.slices() + 4*s.tile*(3+max(1, s.ro
 
 // launch is one of the kernels, a block for each head of a row and each so many tokens of it.
 func (s causalShape) launch(name string, b, t, heads, shared int, args []any) launch {
-	return launch{module: "causal", kernel: fmt.Sprintf("%s_%d", name, s.lanes), grid: dim3{b * heads, ceil(t, s.rows), 1},
+	return launch{module: "causal", kernel: fmt.Sprintf("%s_%d", name, s.parts), grid: dim3{b * heads, ceil(t, s.rows), 1},
 		block: dim3{causalThreads, 1, 1}, shared: shared, args: args}
 }
 
@@ -78,7 +78,7 @@ func (b *binder) causalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
 	}, dense(o, o.DQKV, o.DY, o.Y, o.QKV)
 }
 
-const cachedWarps = 4 // warps of src/cached.cu
+const cachedWarps = 4 // warps of src/attention/cached.cu
 
 // cached reads queries, keys and values in bf16 where they are compact; the caches are always fp32.
 func (b *binder) cached(o *kernel.CacheAttention) ([]launch, error) {

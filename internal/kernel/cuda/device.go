@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"time"
@@ -10,9 +9,6 @@ import (
 	"haul/internal/cu"
 	"haul/internal/kernel"
 )
-
-//go:embed ptx/*.ptx
-var images embed.FS
 
 // The oldest compute capability that the kernels are built for.
 const minMajor, minMinor = 8, 0
@@ -139,25 +135,6 @@ func (d *Device) function(l launch) (cu.Function, error) {
 		d.functions[key] = function{f, l.shared}
 	}
 	return f, err
-}
-
-// module loads a set of kernels when a program first needs it: the driver compiles PTX for the card on a first
-// start, which takes seconds a module, and a run needs few of them. On the context's thread.
-func (d *Device) module(name string) (cu.Module, error) {
-	if m, ok := d.modules[name]; ok {
-		return m, nil
-	}
-	ptx, err := images.ReadFile("ptx/" + name + ".ptx")
-	if err != nil {
-		return 0, fmt.Errorf("no kernels named %s are embedded", name)
-	}
-	began := time.Now()
-	m, err := d.ctx.Load(name, ptx)
-	if err == nil {
-		d.modules[name] = m
-		d.loadTime += time.Since(began)
-	}
-	return m, err
 }
 
 // function is a kernel with the dynamic shared memory it may use.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	embedTables = 8  // most tables of src/embed.cu
+	embedTables = 8  // most tables of src/sequence/embed.cu
 	embedStage  = 16 // its stage
 	embedRing   = 4  // its ring
 )
@@ -102,7 +102,7 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	return []launch{
 		{module: "embed", kernel: fmt.Sprintf("embed_grad%d", s.vec), grid: dim3{b.lanes * s.blocks, s.tiles, s.parts}, block: dim3{fields * s.width / s.vec, 1, 1}, shared: s.shared,
 			args: append(tables, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)), i32(s.blocks))},
-		{module: "embed", kernel: "embed_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
+		{module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
 			args: append(lanes, i32(fields), i32(d), i32(all), i32(s.blocks), i32(b.laneSize), adds)},
 	}, dense(o, o.DY)
 }

@@ -2,7 +2,7 @@ package cuda
 
 import "haul/internal/kernel"
 
-// tile is one shape of block that src/linear.cuh is built for; the numbers are those of its Shape.
+// tile is one shape of block that src/dense/linear.cu is built for; the numbers are those of its Shape.
 type tile struct {
 	name         string
 	m, n         int // of C
@@ -51,17 +51,7 @@ func (b *binder) pick(m, n, copies int, vectors bool) tile {
 	panic("cuda: no tile serves")
 }
 
-// vectors reports whether every tensor's rows are made of 16-byte vectors at aligned places; absent tensors are.
-func (b *binder) vectors(ts ...*kernel.Tensor) bool {
-	for _, t := range ts {
-		if t != nil && (b.address(t)%16 != 0 || t.Stride%4 != 0 || t.Cols()%4 != 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// product is a launch of one of the kernels of src/linear.cuh. A block of the large tile takes as many tiles as it must for
+// product is a launch of one of the kernels of src/dense/linear.cu. A block of the large tile takes as many tiles as it must for
 // all blocks to run at once.
 func (b *binder) product(kind string, t tile, m, n, terms, copies int, args ...any) []launch {
 	blocks := t.blocks(m, n)
@@ -94,13 +84,6 @@ func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
 	return out, nil
 }
 
-func stride(t *kernel.Tensor) int {
-	if t == nil {
-		return 0
-	}
-	return t.Stride
-}
-
 func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	m, n, k := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
 	t := b.pick(m, k, 1, b.vectors(o.DX, o.DY, o.W))
@@ -123,19 +106,4 @@ func (b *binder) linearGradW(o *kernel.LinearGradW) ([]launch, error) {
 	addW, addBias := b.adds(o.DW), b.adds(o.DBias)
 	return b.product("linear_dw", t, n, k, ceil(rows, b.lanes), b.lanes, b.addr(o.DW), b.addr(o.DBias), b.addr(o.DY), b.addr(o.X),
 		i32(rows), i32(n), i32(k), i32(o.DY.Stride), i32(o.X.Stride), i32(ceil(rows, b.lanes)), i32(b.laneSize), addW, addBias), nil
-}
-
-// adds is a kernel's flag for a gradient that an earlier op of the step has written already.
-func (b *binder) adds(t *kernel.Tensor) uint32 {
-	if t == nil {
-		return 0
-	}
-	return flag(!b.fresh(t))
-}
-
-func flag(on bool) uint32 {
-	if on {
-		return 1
-	}
-	return 0
 }

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	lossThreads = 128 // threads of src/losses.cu
+	lossThreads = 128 // threads of src/sequence/losses.cu
 	lossHeads   = 4   // its mostHeads
-	regionWarps = 4   // warps of src/regions.cu
+	regionWarps = 4   // warps of src/sequence/regions.cu
 )
 
 func (b *binder) crossEntropy(o *kernel.CrossEntropy) ([]launch, error) {

@@ -1,22 +1,8 @@
 package cuda
 
-import (
-	"fmt"
+import "haul/internal/kernel"
 
-	"haul/internal/kernel"
-)
-
-const normWarps = 8 // warps of src/norm.cu
-
-// dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.
-func dense(op kernel.Op, ts ...*kernel.Tensor) error {
-	for _, t := range ts {
-		if t != nil && !t.Dense() {
-			return fmt.Errorf("%s: %v is a view of columns", op.Kind(), t)
-		}
-	}
-	return nil
-}
+const normWarps = 8 // warps of src/dense/norm.cu
 
 // normWidth is the suffix of the kernel that holds rows of d elements in registers, "any" where none does.
 func normWidth(d int, vectors bool) string {

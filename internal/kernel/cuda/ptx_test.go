@@ -2,11 +2,9 @@ package cuda
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -33,13 +31,9 @@ var (
 // entries are all embedded kernels, by "module.kernel".
 func entries(t *testing.T) map[string]entry {
 	t.Helper()
-	names, err := fs.Glob(images, "ptx/*.ptx")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no PTX is embedded: %v", err)
-	}
 	out := map[string]entry{}
-	for _, n := range names {
-		text, err := images.ReadFile(n)
+	for _, name := range modules(t) {
+		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +46,7 @@ func entries(t *testing.T) map[string]entry {
 			if b := boundPattern.FindStringSubmatch(m[3]); b != nil {
 				e.threads, _ = strconv.Atoi(b[1])
 			}
-			out[strings.TrimSuffix(strings.TrimPrefix(n, "ptx/"), ".ptx")+"."+m[1]] = e
+			out[name+"."+m[1]] = e
 		}
 	}
 	return out
@@ -131,7 +125,7 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 			}
 			return at
 		},
-		half:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
+		bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
 		scratch: func(int) uint64 { return far / 2 }, seen: map[int]bool{}}
 	var out []launch
 	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
@@ -223,7 +217,7 @@ func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
 
 // TestTilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
 func TestTilesMatchSource(t *testing.T) {
-	source, err := os.ReadFile("src/linear.cuh")
+	source, err := os.ReadFile("src/dense/linear.cu")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +228,7 @@ func TestTilesMatchSource(t *testing.T) {
 		}
 		m := regexp.MustCompile(`typedef Shape<(\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)> (?i:` + name + `);`).FindStringSubmatch(string(source))
 		if m == nil {
-			t.Errorf("src/linear.cuh has no shape %s", name)
+			t.Errorf("src/dense/linear.cu has no shape %s", name)
 			continue
 		}
 		var v [7]int
@@ -267,7 +261,7 @@ func TestTilesFillTheCard(t *testing.T) {
 	}
 }
 
-// TestStructs holds the blocks to the sizes that src/adamw.cu asserts of their C++ halves.
+// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++ counterparts.
 func TestStructs(t *testing.T) {
 	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.part), unsafe.Offsetof(metrics{}.heads),
 		unsafe.Offsetof(metrics{}.badStep)}

@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the sizes of shared memory here are the layouts in src/rollout.cu, src/starts.cuh and
-// src/grad.cuh, element by element.
+// What a reader could break: the sizes of shared memory here are the layouts in src/routing/rollout.cu, src/routing/starts.cu and
+// src/routing/grad.cu, element by element.
 
 // policy is a decoder's shape with what kernels derive from it.
 type policy struct {
@@ -52,7 +52,7 @@ type rowPlan struct {
 	shared   int
 }
 
-const maxNodes = 1024 // of one row's rollout: 32 a lane
+const maxNodes = 1024 // of one row's rollout: 32 per thread of a warp
 
 // rowPlan places as much of an instance in shared memory as fits.
 func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
@@ -60,7 +60,7 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU block decodes at most %d; use --device cpu", p.n, maxNodes)
 	}
 	r := rowPlan{warps: min(p.heads, 8)}
-	each := 32 // nodes a lane
+	each := 32 // nodes per thread of a warp
 	name := "1024"
 	switch {
 	case p.n <= 32:

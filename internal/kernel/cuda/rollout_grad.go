@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	decisionBytes = 48      // sizeof(Decision), src/decision.cuh
-	gradRows      = 64      // ROWS of src/grad.cuh
+	decisionBytes = 48      // sizeof(Decision), src/routing/decision.cuh
+	gradRows      = 64      // ROWS of src/routing/grad.cu
 	gradScratch   = 5 << 28 // bytes of glimpses and gradients of one chunk of instances
 )
 

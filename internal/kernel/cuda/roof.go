@@ -8,7 +8,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// The geometry of src/peak.cu: blocks of peakThreads, peakTurns products a thread and round.
+// The geometry of src/bench/peak.cu: blocks of peakThreads, peakTurns products a thread and round.
 const (
 	peakThreads = 256
 	peakTurns   = 8 * 8

@@ -155,9 +155,9 @@ func (r *runner) address(t *kernel.Tensor) uint64 {
 	}
 }
 
-// half is where the bf16 copy of a weight is.
-func (r *runner) half(w *kernel.Tensor) uint64 {
-	return r.sets[w.Set].half.at + 2*uint64(w.Offset)
+// bf16 is where the bf16 copy of a weight is.
+func (r *runner) bf16(w *kernel.Tensor) uint64 {
+	return r.sets[w.Set].bf16.at + 2*uint64(w.Offset)
 }
 
 // scratch reserves memory for the op being bound.
@@ -181,11 +181,11 @@ func (r *runner) bindAll() (err error) {
 		}
 	}()
 	b := &binder{precision: r.d.precision, lanes: gradLanes, sms: r.d.sms, maxShared: r.d.maxShared, batch: r.prog.Batch,
-		address: r.address, half: r.half, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
+		address: r.address, bf16: r.bf16, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
 		metrics: r.blocks.at + metricsAt, seen: map[int]bool{}}
 	if len(r.sets) > 0 {
 		s := r.sets[0]
-		b.laneSize, b.weights, b.halves, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.half.at, s.m.at, s.v.at, s.grads.at
+		b.laneSize, b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.bf16.at, s.m.at, s.v.at, s.grads.at
 	}
 	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
 	for _, op := range ops {

@@ -13,7 +13,7 @@ type store struct {
 	d       *Device
 	layout  *kernel.Layout
 	weights memory
-	half    memory // the weights in bf16, in that precision
+	bf16    memory // the weights in bf16, in that precision
 	m, v    memory
 	grads   memory
 }
@@ -30,7 +30,7 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 		want = append(want, struct {
 			m     *memory
 			bytes int
-		}{&s.half, size / 2})
+		}{&s.bf16, size / 2})
 	}
 	if train {
 		want = append(want, []struct {
@@ -81,12 +81,12 @@ func (s *store) WriteWeights(src []float32) error {
 
 // halve makes the bf16 copy of the weights. On the context's thread.
 func (s *store) halve() error {
-	if s.half.at == 0 || s.layout.Len == 0 { // a program may have no weights
+	if s.bf16.at == 0 || s.layout.Len == 0 { // a program may have no weights
 		return nil
 	}
 	pairs := s.layout.Len / 2
 	l := launch{module: "adamw", kernel: "halve", grid: dim3{ceil(pairs, adamwThreads), 1, 1}, block: dim3{adamwThreads, 1, 1},
-		args: []any{s.half.at, s.weights.at, i32(pairs)}}
+		args: []any{s.bf16.at, s.weights.at, i32(pairs)}}
 	r, err := s.d.ready(l)
 	if err != nil {
 		return err
@@ -125,5 +125,5 @@ func (s *store) CopyWeights(from kernel.Store) error {
 }
 
 func (s *store) memory() int64 {
-	return int64(s.weights.bytes + s.half.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
+	return int64(s.weights.bytes + s.bf16.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
 }

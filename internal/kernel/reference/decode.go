@@ -2,53 +2,6 @@ package reference
 
 import "haul/internal/kernel"
 
-// Tour is how far a vehicle has come: the rules of the problem and nothing else.
-type Tour struct {
-	demand   []int32
-	capacity int32
-	visited  []bool
-	unserved int
-	Current  int
-	Left     int32 // load left
-	Done     bool  // back at the depot with everyone served
-}
-
-// NewTour stands at the depot with a full load.
-func NewTour(demand []int32, capacity int32) *Tour {
-	return &Tour{demand: demand, capacity: capacity, visited: make([]bool, len(demand)),
-		unserved: len(demand) - 1, Left: capacity}
-}
-
-// Allowed lists the nodes that may come next, in order.
-func (t *Tour) Allowed() []int {
-	if t.unserved == 0 {
-		return []int{0}
-	}
-	var out []int
-	if t.Current != 0 {
-		out = append(out, 0)
-	}
-	for j := 1; j < len(t.demand); j++ {
-		if !t.visited[j] && t.demand[j] <= t.Left {
-			out = append(out, j)
-		}
-	}
-	return out
-}
-
-// Visit goes to node j.
-func (t *Tour) Visit(j int) {
-	t.Current = j
-	if j == 0 {
-		t.Left = t.capacity
-		t.Done = t.unserved == 0
-		return
-	}
-	t.visited[j] = true
-	t.unserved--
-	t.Left -= t.demand[j]
-}
-
 // Decoder is kernel.Decoder for one instance.
 type Decoder[F Float] struct {
 	Proj, Pointer Matrix[F] // [N,≥3D], [N,D]
@@ -92,9 +45,9 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
 	out.query = make([]F, width)
-	left := F(t.Left) / F(d.Capacity)
+	load := F(t.Left) / F(d.Capacity)
 	for c, v := range d.node(t.Current) {
-		out.query[c] = v + d.Graph[c] + left*d.Load[c]
+		out.query[c] = v + d.Graph[c] + load*d.Load[c]
 	}
 	out.glimpse = make([]F, width)
 	for h := range d.Heads {

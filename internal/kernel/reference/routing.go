@@ -19,14 +19,6 @@ func Uniform(seed, instance uint64, s, t int, purpose rng.Purpose) float32 {
 	return rng.Float(rng.At(seed, instance, uint32(s)<<16|uint32(t/4), purpose)[t%4])
 }
 
-// Scored is how many of a row's actions the policy answers for.
-func Scored(steps int32, forced bool) int {
-	if forced {
-		return int(steps) - 1
-	}
-	return int(steps)
-}
-
 // Rollout is kernel.Rollout for one instance of global index `instance`.
 func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance uint64) {
 	for s, actions := range r.Actions {

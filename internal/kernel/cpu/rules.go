@@ -1,0 +1,106 @@
+package cpu
+
+import (
+	"math"
+	"math/bits"
+)
+
+// The rules of a route: where a vehicle may go next, and what going there changes. The rollout and its gradient take them from here;
+// kernel.Rollout states them, reference/rules.go is the plain form and cuda/src/routing/rules.cuh the GPU's.
+//
+// What a reader could break: nothing here knows attention or sampling, and nothing outside decides what is allowed. A rule more, such as a
+// time window, is a field of instance and of vehicle and a line in fits and move.
+
+// instance is what the rules ask of a routing instance. It is passed by value: four words stay in registers.
+type instance struct {
+	demand   []int32 // of each node; the depot's is not asked
+	capacity int32
+}
+
+// vehicle is the state of one route while it is built or replayed.
+type vehicle struct {
+	at, left int32 // node and load
+	unserved int32
+	served   []uint64
+}
+
+// depart stands at the depot with a full load and nobody served.
+func (v *vehicle) depart(in instance) {
+	v.at, v.left, v.unserved = 0, in.capacity, int32(len(in.demand)-1)
+	clear(v.served)
+}
+
+// fits: customer j, whom nobody has served, may be next.
+func (v *vehicle) fits(in instance, j int) bool { return in.demand[j] <= v.left }
+
+// home: the depot may be next. At the depot it may not while customers remain.
+func (v *vehicle) home() bool { return v.unserved == 0 || v.at != 0 }
+
+// ended: all are served and the vehicle is back.
+func (v *vehicle) ended() bool { return v.unserved == 0 && v.at == 0 }
+
+// allow writes the nodes that may be next into mask and returns how many there are, and one of them.
+func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
+	if v.unserved == 0 {
+		clear(mask)
+		mask[0] = 1
+		return 1, 0
+	}
+	n := len(in.demand)
+	for i := range mask {
+		free := ^v.served[i]
+		if rest := n - i*64; rest < 64 {
+			free &= 1<<rest - 1
+		}
+		if i == 0 {
+			free &^= 1
+		}
+		ok := uint64(0)
+		for ; free != 0; free &= free - 1 {
+			j := bits.TrailingZeros64(free)
+			if v.fits(in, i*64+j) {
+				ok |= 1 << j
+				last = int32(i*64 + j)
+			}
+		}
+		mask[i] = ok
+		count += bits.OnesCount64(ok)
+	}
+	if v.home() {
+		mask[0] |= 1
+		count++
+		if count == 1 {
+			last = 0
+		}
+	}
+	return count, last
+}
+
+// move takes the vehicle to node a.
+func (v *vehicle) move(a int32, in instance) {
+	v.at = a
+	if a == 0 {
+		v.left = in.capacity
+		return
+	}
+	v.left -= in.demand[a]
+	v.served[a>>6] |= 1 << (a & 63)
+	v.unserved--
+}
+
+// load is what the policy sees of the vehicle beside its node.
+func (v *vehicle) load(in instance) float32 { return float32(v.left) / float32(in.capacity) }
+
+// leg is the length of the way between two nodes.
+func leg(x, y []float32, from, to int32) float32 {
+	dx, dy := x[to]-x[from], y[to]-y[from]
+	return float32(math.Sqrt(float64(dx*dx + dy*dy)))
+}
+
+// scored is how many of a route's steps the policy answers for, at least one.
+func scored(steps int32, forced bool) int32 {
+	if forced {
+		steps--
+	}
+	return max(1, steps)
+}

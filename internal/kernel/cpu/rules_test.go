@@ -1,0 +1,46 @@
+package cpu
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"haul/internal/kernel/reference"
+)
+
+// TestRules walks random allowed routes by the rules here and by the plain ones: both allow the same nodes at every step, see the same
+// load, and end together, within the 2(N-1) steps that a rollout has room for.
+func TestRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 200).Draw(t, "nodes")
+		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
+		in := instance{demand: rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand"), capacity: capacity}
+		in.demand[0] = 0
+		v, mask := vehicle{served: make([]uint64, words(n))}, make([]uint64, words(n))
+		v.depart(in)
+		plain := reference.NewTour(in.demand, capacity)
+		for step := 0; !v.ended(); step++ {
+			if step == 2*(n-1) {
+				t.Fatalf("%d steps for %d customers", step, n-1)
+			}
+			count, last := v.allow(mask, in)
+			var got []int
+			for j := range n {
+				if mask[j/64]>>(j%64)&1 == 1 {
+					got = append(got, j)
+				}
+			}
+			want := plain.Allowed()
+			if !slices.Equal(got, want) || count != len(want) || !slices.Contains(want, int(last)) {
+				t.Fatalf("at node %d with %d left: allowed %v, count %d, one of them %d; want %v", v.at, v.left, got, count, last, want)
+			}
+			next := rapid.SampledFrom(want).Draw(t, "next")
+			v.move(int32(next), in)
+			plain.Visit(next)
+			if v.left != plain.Left || v.ended() != plain.Done {
+				t.Fatalf("after node %d: %d left, ended %v; want %d, %v", next, v.left, v.ended(), plain.Left, plain.Done)
+			}
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// Limits of src/attention/bf16_attention.cu.
+const (
+	bf16HeadMost   = 64 // columns of a head
+	bf16Group      = 32 // keys taken at a time by the gradient
+	bf16Warps      = 4  // warps of a forward block
+	bf16Heads      = 2  // its heads: two warps a head end sooner, so that a card's last blocks idle less of it
+	bf16MostShared = 64 << 10
+)
+
+// bf16Head is what the kernels of src/attention/bf16_attention*.cu make of a head: sizes are theirs.
+type bf16Head struct {
+	t, heads, hd int
+	rows         int // tokens in whole tiles
+	wide         int // columns of a row in shared memory
+}
+
+func newBF16Head(op kernel.Op, t, d, heads int) (bf16Head, error) {
+	s := bf16Head{t: t, heads: heads, hd: d / heads, rows: 16 * ceil(t, 16), wide: 16}
+	if s.hd%8 != 0 || s.hd > bf16HeadMost {
+		return s, fmt.Errorf("%s: heads of %d columns; in bf16 the GPU takes multiples of 8 up to %d (train in tf32 or fp32)", op.Kind(), s.hd, bf16HeadMost)
+	}
+	for s.wide < s.hd {
+		s.wide *= 2
+	}
+	return s, nil
+}
+
+// name is the kernel for this width, with or without dropout.
+func (s bf16Head) name(kernel string, drop kernel.Drop) string {
+	if drop.Threshold() != 0 {
+		kernel += "_drop"
+	}
+	return fmt.Sprintf("%s_%d", kernel, s.wide)
+}
+
+// shared is what a forward block of so many heads needs, sharedGrad a backward one, in bytes.
+func (s bf16Head) shared(heads int) int { return 2 * s.wide * (2*heads*s.rows + 16) }
+
+func (s bf16Head) sharedGrad() int {
+	n := 4*s.t*s.wide + 8*bf16Group*s.wide + 12*s.rows
+	if s.wide < bf16HeadMost {
+		n += 4 * s.rows * s.wide
+	}
+	return n
+}
+
+// split says how many heads a forward block has: as many as leave room for a few blocks on a multiprocessor. Its warps share them out.
+func (s bf16Head) split() int {
+	each := bf16Heads
+	for each > 1 && (s.heads%each != 0 || s.shared(each) > bf16MostShared) {
+		each /= 2
+	}
+	return each
+}
+
+// roundArgs are dropArgs with the keys of Philox's rounds in the seed's place.
+func (b *binder) roundArgs(d kernel.Drop) []any {
+	args := []any{b.state, uint32(d.Site), d.Threshold(), d.Scale()}
+	for i := range uint32(10) {
+		args = append(args, uint32(d.Seed)+i*0x9E3779B9, uint32(d.Seed>>32)+i*0xBB67AE85)
+	}
+	return args
+}
+
+// compactAll fails unless an op's tensors are all held in bf16 and dense.
+func (b *binder) compactAll(op kernel.Op, ts ...*kernel.Tensor) error {
+	for _, t := range ts {
+		if !b.compact(t) {
+			return fmt.Errorf("%s: %v is in fp32, others in bf16", op.Kind(), t)
+		}
+	}
+	return dense(op, ts...)
+}
+
+// roomy fails where a block's shared memory is more than a card has.
+func (s bf16Head) roomy(op kernel.Op, shared, most int) error {
+	if shared > most {
+		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d", op.Kind(), s.t, shared, most)
+	}
+	return nil
+}
+
+func (b *binder) bf16Causal(o *kernel.CausalAttention) ([]launch, error) {
+	if err := b.compactAll(o, o.Y, o.QKV); err != nil {
+		return nil, err
+	}
+	batch, t, d := o.Dims()
+	s, err := newBF16Head(o, t, d, o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	each := s.split()
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
+	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
+		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.roomy(o, s.shared(each), b.maxShared)
+}
+
+func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
+	if err := b.compactAll(o, o.DQKV, o.DY, o.Y, o.QKV); err != nil {
+		return nil, err
+	}
+	batch, t, d := o.Dims()
+	s, err := newBF16Head(o, t, d, o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	var sums uint64 // of the queries' gradients, where they do not fit shared memory
+	if s.wide == bf16HeadMost {
+		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
+	}
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
+	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
+		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.roomy(o, s.sharedGrad(), b.maxShared)
+}

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+func bf16Tensor(compact bool, shape ...int) *kernel.Tensor {
+	return &kernel.Tensor{Name: "t", Shape: shape, Stride: shape[len(shape)-1], Compact: compact}
+}
+
+// TestBF16LaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take what is passed and fit a multiprocessor.
+func TestBF16LaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, s := range []struct {
+		b, t, heads, hd int
+		rate            float32
+	}{
+		{1024, 164, 8, 16, 0.1}, {1024, 164, 8, 16, 0}, {1, 1, 1, 8, 0.5}, {3, 80, 3, 24, 0.1}, {2, 512, 16, 32, 0.1}, {2, 512, 2, 64, 0}, {2, 512, 8, 64, 0.1}, {5, 33, 6, 40, 0.1},
+	} {
+		t.Run(fmt.Sprintf("B=%d,T=%d,H=%d,hd=%d,drop=%g", s.b, s.t, s.heads, s.hd, s.rate), func(t *testing.T) {
+			d, rows := s.heads*s.hd, s.b*s.t
+			x, y, qkv, sums := bf16Tensor(false, s.b, s.t, d), bf16Tensor(true, s.b, s.t, d), bf16Tensor(true, s.b, s.t, 3*d), bf16Tensor(false, s.b, s.heads, s.t)
+			stats, first, weight := bf16Tensor(false, rows), bf16Tensor(false, s.b, s.t), bf16Tensor(false, d)
+			drop := kernel.Drop{Rate: s.rate, Site: 3, Nodes: s.t}
+			b := bf16Binder()
+			for _, op := range []kernel.Op{
+				&kernel.CausalAttention{Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
+				&kernel.CausalAttentionGrad{DQKV: qkv, DY: y, Y: y, LogSum: sums, QKV: qkv, First: first, Heads: s.heads, Drop: drop},
+				&kernel.Norm{Y: y, Mean: stats, Rstd: stats, X: x, Gamma: weight, Beta: weight},
+				&kernel.NormGrad{DX: x, DGamma: weight, DBeta: weight, DY: y, X: x, Mean: stats, Rstd: stats, Gamma: weight, Accumulate: true},
+				&kernel.Dropout{Y: y, X: x, Drop: drop},
+				&kernel.Dropout{Y: x, X: y, Residual: x, Drop: drop},
+			} {
+				ls, err := b.bindBF16(op)
+				if d > bf16RowMost && strings.HasPrefix(op.Kind(), "norm") {
+					if err == nil {
+						t.Errorf("%s: rows of %d columns bound", op.Kind(), d)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", op.Kind(), err)
+				}
+				for _, l := range ls {
+					checkLaunch(t, kernels, l)
+				}
+			}
+		})
+	}
+}
+
+// TestBF16Refuses: one line where a shape or a mixture of precisions has no kernel.
+func TestBF16Refuses(t *testing.T) {
+	attention := func(d, heads, tokens int, compact bool) kernel.Op {
+		return &kernel.CausalAttention{Y: bf16Tensor(compact, 2, tokens, d), LogSum: bf16Tensor(false, 2, heads, tokens), QKV: bf16Tensor(true, 2, tokens, 3*d),
+			First: bf16Tensor(false, 2, tokens), Heads: heads}
+	}
+	for _, c := range []struct {
+		op   kernel.Op
+		want string
+	}{
+		{attention(24, 2, 9, true), "heads of 12 columns"},
+		{attention(256, 2, 9, true), "heads of 128 columns"},
+		{attention(16, 1, 9, false), "is in fp32"},
+		{attention(64, 1, 4096, true), "too long for this card"},
+		{&kernel.Norm{Y: bf16Tensor(true, 4, 6), X: bf16Tensor(false, 4, 6)}, "rows of 6 columns"},
+		{&kernel.Norm{Y: bf16Tensor(true, 4, 8), X: bf16Tensor(true, 4, 8)}, "residual stream"},
+	} {
+		if _, err := bf16Binder().bindBF16(c.op); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.op.Kind(), err, c.want)
+		}
+	}
+}
+
+// TestBF16BoundsMatchSource compares the limits of the binders with those that the kernels are built for.
+func TestBF16BoundsMatchSource(t *testing.T) {
+	for _, c := range []struct {
+		file, pattern string
+		want          int
+	}{
+		{"attention/bf16_attention.cu", `maxWarps = (\d+)`, bf16Warps}, {"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
+		{"dense/bf16_rows.cu", `norm_rows<1, (\d+)>\(`, bf16NormRows}, {"dense/bf16_rows.cu", `bf16_norm_grad_128, 1, 2, (\d+)`, bf16NormBlocks},
+	} {
+		source, err := os.ReadFile("src/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(c.pattern).FindSubmatch(source)
+		if m == nil {
+			t.Errorf("%s has no %s", c.file, c.pattern)
+			continue
+		}
+		if got, _ := strconv.Atoi(string(m[1])); got != c.want {
+			t.Errorf("%s: %s is %d, the binder has %d", c.file, c.pattern, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"haul/internal/kernel"
+)
+
+// bf16Work is a way of summing: a block's warps, each with so many rows at once and so many terms of them on the way through shared memory.
+type bf16Work struct {
+	warps, rows, staged int
+}
+
+var (
+	bf16Short = bf16Work{8, 32, 0}    // src/dense/bf16_linear_short.cuh: at most bf16Terms terms, results in bf16
+	bf16Plain = bf16Work{16, 16, 128} // src/dense/bf16_linear_ring.cuh: likewise, results in fp32
+	bf16Long  = bf16Work{8, 32, 128}  // src/dense/bf16_linear_ring.cuh: any number of terms
+)
+
+const (
+	bf16Terms = 128 // of short sums, or half as many: a row stays in registers
+	bf16Panel = 512 // most columns of a panel for short sums; of one for long sums: 128 or 64
+)
+
+// shared is the memory of a block: a panel of the weight with its bias, and the rows under way.
+func (w bf16Work) shared(panel, terms int) int {
+	return panel*(2*terms+4) + w.warps*w.rows*2*min(w.staged, terms)
+}
+
+// bf16Matrix is a matrix in bf16 whose rows are whole aligned vectors of eight.
+type bf16Matrix struct {
+	at     uint64
+	stride int
+}
+
+// bf16Matrix is where the elements of t are in bf16: t's own memory, or a copy that the launches make.
+func (b *binder) bf16Matrix(t *kernel.Tensor) (bf16Matrix, []launch, bool) {
+	if b.compact(t) {
+		m := bf16Matrix{b.address(t), t.Stride}
+		return m, nil, m.at%16 == 0 && m.stride%8 == 0
+	}
+	stride := 8 * ceil(t.Cols(), 8)
+	m := bf16Matrix{b.scratch(2 * t.Rows() * stride), stride}
+	const threads = 256
+	return m, []launch{{module: "bf16_linear_dw", kernel: "narrow", grid: dim3{min(ceil(t.Rows()*stride/8, threads), 8*b.sms), 1, 1},
+		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
+}
+
+// bf16Product is a product of src/dense/bf16_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose. It goes through the rows
+// upward after an op that went through them downward, whose last rows are still in the card's cache; ops of other kinds go downward.
+type bf16Product struct {
+	op        string // linear or linear_dx
+	y, x, pre *kernel.Tensor
+	w, bias   *kernel.Tensor
+	add       *kernel.Tensor
+	n, k      int
+	drop      kernel.Drop
+	upward    bool
+}
+
+// end names what becomes of the sums; "" where no kernel does it.
+func (b *binder) end(p bf16Product) string {
+	vector := func(t *kernel.Tensor) bool { return b.address(t)%16 == 0 && t.Stride%8 == 0 }
+	wide := func(t *kernel.Tensor) bool {
+		return t == nil || !b.compact(t) && b.address(t)%16 == 0 && t.Stride%4 == 0
+	}
+	switch {
+	case p.pre != nil && b.compact(p.pre) && b.compact(p.y) && p.add == nil && p.n%8 == 0 && vector(p.pre) && vector(p.y):
+		return "gelu"
+	case p.pre != nil:
+		return ""
+	case b.compact(p.y) && p.add == nil && p.drop.Rate == 0 && p.n%8 == 0 && vector(p.y):
+		return "compact"
+	case wide(p.y) && wide(p.add) && p.n%4 == 0:
+		return "plain"
+	}
+	return ""
+}
+
+// fast returns the launches of a product where the kernels of src/dense/bf16_linear.cuh take it.
+func (b *binder) fast(p bf16Product) ([]launch, bool) {
+	end := b.end(p)
+	if end == "" || p.w.Cols()%8 != 0 { // rows of the weight are read by vectors
+		return nil, false
+	}
+	kind, work, panel, terms := "", bf16Short, min(bf16Panel, 32*ceil(p.n, 32)), 128*ceil(p.k, 128)
+	switch {
+	case p.k <= bf16Terms/2:
+		kind, terms = "short_64", bf16Terms/2
+	case p.k <= bf16Terms:
+		kind = "short_128"
+	case p.n > 64 && bf16Long.shared(128, terms) <= b.maxShared:
+		kind, work, panel = "long_128", bf16Long, 128
+	default:
+		kind, work, panel = "long_64", bf16Long, 64
+	}
+	if work == bf16Short && end == "plain" {
+		work = bf16Plain
+	}
+	if work != bf16Long && work.shared(panel, terms) > b.maxShared {
+		panel = 32 * ceil(panel, 64)
+	}
+	shared := work.shared(panel, terms)
+	if shared > b.maxShared {
+		return nil, false
+	}
+	x, before, ok := b.bf16Matrix(p.x)
+	if !ok {
+		return nil, false
+	}
+	panels, rows := ceil(p.n, panel), p.x.Rows()
+	blocks := min(ceil(rows, work.warps*work.rows), max(1, b.sms/panels))
+	args := []any{b.addr(p.y), b.addr(p.pre), x.at, b.bf16(p.w), b.addr(p.bias), b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
+		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
+	nodes := uint32(max(p.drop.Nodes, 1))
+	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes, flag(p.upward))
+	module := "bf16_linear"
+	if p.op == "linear_dx" {
+		module = "bf16_linear_dx"
+	}
+	return append(before, launch{module: module, kernel: fmt.Sprintf("%s_%s_%s", p.op, end, kind), grid: dim3{blocks, panels, 1},
+		block: dim3{32 * work.warps, 1, 1}, shared: shared, args: args}), true
+}
+
+// bf16Linear binds Y = Residual + drop(X·Wᵀ + Bias), or Pre and its GELU.
+func (b *binder) bf16Linear(o *kernel.Linear) ([]launch, error) {
+	m, k, n := o.Dims()
+	if ls, ok := b.fast(bf16Product{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop,
+		upward: k <= bf16Terms}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
+		return ls, nil
+	}
+	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,
+		aRow: o.X.Stride, aTerm: 1, bTerm: 1, bColumn: k, chunk: k, drop: o.Drop}), nil
+}
+
+// bf16LinearGradX binds DX (+)= DY·W, or (DY·W)·GELU'(Pre).
+func (b *binder) bf16LinearGradX(o *kernel.LinearGradX) ([]launch, error) {
+	m, n, k := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
+	var add *kernel.Tensor
+	if o.Accumulate {
+		add = o.DX
+	}
+	if ls, ok := b.fast(bf16Product{op: "linear_dx", y: o.DX, x: o.DY, pre: o.Pre, w: o.W, add: add, n: k, k: n, upward: true}); ok {
+		return ls, nil
+	}
+	return b.anyProduct(anyProduct{c: o.DX, a: o.DY, b: o.W, add: add, pre: o.Pre, m: m, n: k, terms: n,
+		aRow: o.DY.Stride, aTerm: 1, bTerm: k, bColumn: 1, chunk: n}), nil
+}

@@ -1,0 +1,84 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// What the binders of all ops share: a launch, what a kernel asks of a tensor before it may read it by vectors or as one
+// piece, and arguments in the widths that kernels take.
+
+// dim3 is a grid or a block.
+type dim3 struct{ x, y, z int }
+
+// launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32, uint32, uint64,
+// float32. The kernel's parameter list must have the same widths in the same order.
+type launch struct {
+	module, kernel string
+	grid, block    dim3
+	shared         int // bytes of dynamic shared memory
+	args           []any
+}
+
+// dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.
+func dense(op kernel.Op, ts ...*kernel.Tensor) error {
+	for _, t := range ts {
+		if t != nil && !t.Dense() {
+			return fmt.Errorf("%s: %v is a view of columns", op.Kind(), t)
+		}
+	}
+	return nil
+}
+
+// vectors reports whether every tensor's rows are made of 16-byte vectors at aligned places; absent tensors are.
+func (b *binder) vectors(ts ...*kernel.Tensor) bool {
+	for _, t := range ts {
+		if t != nil && (b.address(t)%16 != 0 || t.Stride%4 != 0 || t.Cols()%4 != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// fresh reports whether t's gradient is written here for the first time in the step, and marks it. Later writers add.
+func (b *binder) fresh(t *kernel.Tensor) bool {
+	first := !b.seen[t.Offset]
+	b.seen[t.Offset] = true
+	return first
+}
+
+// adds is a kernel's flag for a gradient that an earlier op of the step has written already.
+func (b *binder) adds(t *kernel.Tensor) uint32 {
+	if t == nil {
+		return 0
+	}
+	return flag(!b.fresh(t))
+}
+
+// addr is address for tensors that may be absent: 0 then.
+func (b *binder) addr(t *kernel.Tensor) uint64 {
+	if t == nil {
+		return 0
+	}
+	return b.address(t)
+}
+
+// stride is a tensor's, 0 where it is absent.
+func stride(t *kernel.Tensor) int {
+	if t == nil {
+		return 0
+	}
+	return t.Stride
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func i32(n int) int32 { return int32(n) }
+
+func ceil(a, b int) int { return (a + b - 1) / b }

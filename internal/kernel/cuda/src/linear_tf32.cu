@@ -1,4 +1,0 @@
-// Matrix products by tensor cores, operands rounded to tf32. A module of its own, so that a run loads one precision.
-#include "linear.cuh"
-
-LINEAR(TF32)
