@@ -108,6 +108,9 @@ func decodeADMetadata(f *safetensors.File) (*adCheckpoint, error) {
 	if err := json.Unmarshal([]byte(f.Metadata[keyState]), p); err != nil {
 		return nil, fmt.Errorf("its run state is broken: %w", err)
 	}
+	if err := takeOld(f.Metadata[keyState], &p.Device, &p.Sums); err != nil {
+		return nil, fmt.Errorf("its run state is broken: %w", err)
+	}
 	if p.Iteration < 0 || p.Concluded > p.Iteration || p.Since < 0 || p.Since > p.Iteration {
 		return nil, fmt.Errorf("its run state is broken: iteration %d, %d of them not reported", p.Iteration, p.Since)
 	}

@@ -40,14 +40,8 @@ func CompileADStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*Step,
 	if err := r.SetControl(adControl(c)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	rows, seen := adFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize)), dev.Counters().Steps
-	// The ops of this step count no steps of their own; the device counts the runs.
-	flops := func(kernel.Metrics) int64 {
-		now := dev.Counters().Steps
-		n := now - seen
-		seen = now
-		return n * rows
-	}
+	rows := adFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize))
+	flops := func(k kernel.Metrics) int64 { return k.Steps * rows }
 	return &Step{Runner: r, Program: p.plan.Program(), rate: "lr", flops: flops}, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
 )
 
 // What a reader could break: iterations run in stretches, and everything else (reports, tests, evaluations, checkpoints) happens between two
@@ -72,7 +74,7 @@ func (r *adRun) stretch(ctx context.Context, end int) error {
 		op, err := r.step.FirstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Op: op}, err)
 	}
-	r.at.Sums = plus(r.at.Sums, m)
+	r.at.Sums = r.at.Sums.Plus(m)
 	r.at.Since += r.at.Iteration - first
 	if r.at.Iteration < end {
 		return r.saveInterrupted(ctx.Err())
@@ -195,8 +197,8 @@ func (r *adRun) judge() (*ADTest, error) {
 		return nil, err
 	}
 	t := &ADTest{Iteration: r.at.Iteration, Seconds: time.Since(began).Seconds()}
-	t.LossAction, t.AccAction = headMeans(m.Heads[0])
-	t.LossTokenType, t.AccTokenType = headMeans(m.Heads[1])
+	t.LossAction, t.AccAction = headMeans(plan.HeadOf(m, model.HeadAction))
+	t.LossTokenType, t.AccTokenType = headMeans(plan.HeadOf(m, model.HeadType))
 	return t, nil
 }
 
@@ -211,7 +213,7 @@ func (r *adRun) evaluate(ctx context.Context) (*ADEvaluation, error) {
 }
 
 // headMeans are a classifier's loss and hits a label; 0 where nothing was labelled.
-func headMeans(h kernel.HeadSums) (loss, acc float64) {
+func headMeans(h plan.HeadSums) (loss, acc float64) {
 	if h.Labels == 0 {
 		return 0, 0
 	}
@@ -229,8 +231,8 @@ func (r *adRun) report() *ADReport {
 		WaitShare: a.Waited / a.Seconds, Memory: r.memory(), Launches: r.asked.Launches, Waits: r.asked.Waits, CopiesIn: r.asked.CopiesIn,
 		CopiesOut: r.asked.CopiesOut, Allocations: r.asked.Allocations}
 	rep.BusyShare = r.busy(1 - rep.WaitShare)
-	rep.LossAction, rep.AccAction = headMeans(a.Sums.Heads[0])
-	rep.LossTokenType, rep.AccTokenType = headMeans(a.Sums.Heads[1])
+	rep.LossAction, rep.AccAction = headMeans(plan.HeadOf(a.Sums, model.HeadAction))
+	rep.LossTokenType, rep.AccTokenType = headMeans(plan.HeadOf(a.Sums, model.HeadType))
 	return rep
 }
 

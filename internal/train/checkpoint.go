@@ -168,6 +168,9 @@ func decodeMetadata(f *safetensors.File) (*checkpoint, error) {
 	if err := json.Unmarshal([]byte(f.Metadata[keyState]), &c.Progress); err != nil {
 		return nil, fmt.Errorf("its run state is broken: %w", err)
 	}
+	if err := takeOld(f.Metadata[keyState], &c.Progress.Device, &c.Progress.Sums); err != nil {
+		return nil, fmt.Errorf("its run state is broken: %w", err)
+	}
 	if p := &c.Progress; p.Epoch < 0 || p.Step < 0 || p.Step > cfg.Training.NumBatchesPerEpoch {
 		return nil, fmt.Errorf("its run state is broken: epoch %d, step %d", p.Epoch, p.Step)
 	}

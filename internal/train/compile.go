@@ -56,7 +56,9 @@ func CompileStep(dev kernel.Device, c *config.Config) (*Step, error) {
 	if err := r.SetControl(start.control(c)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	flops := func(k kernel.Metrics) int64 { return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), k.Actions) }
+	flops := func(k kernel.Metrics) int64 {
+		return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), int64(k.Sums[kernel.SumDecodes]))
+	}
 	return &Step{Runner: r, Program: prog, rate: "training.learning_rate", flops: flops}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
+	"haul/internal/plan"
 	"haul/internal/rng"
 )
 
@@ -80,22 +81,11 @@ func (r *run) steps(ctx context.Context) error {
 		op, err := r.step.FirstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Epoch: r.at.Epoch + 1, Step: m.BadStep, Op: op}, err)
 	}
-	r.at.Sums = plus(r.at.Sums, m)
+	r.at.Sums = r.at.Sums.Plus(m)
 	if r.at.Step < steps {
 		return r.saveInterrupted(ctx.Err())
 	}
 	return nil
-}
-
-// plus adds the sums of two parts of a run, as of an epoch, before and after an interruption.
-func plus(a, b kernel.Metrics) kernel.Metrics {
-	out := kernel.Metrics{Steps: a.Steps + b.Steps, Trajectory: a.Trajectory + b.Trajectory, Cost: a.Cost + b.Cost, LogCost: a.LogCost + b.LogCost,
-		BaseCost: a.BaseCost + b.BaseCost, Loss: a.Loss + b.Loss, Entropy: a.Entropy + b.Entropy, Actions: a.Actions + b.Actions, GradNorm: a.GradNorm + b.GradNorm}
-	for g := range out.Heads {
-		x, y := a.Heads[g], b.Heads[g]
-		out.Heads[g] = kernel.HeadSums{Loss: x.Loss + y.Loss, Labels: x.Labels + y.Labels, Hits: x.Hits + y.Hits}
-	}
-	return out
 }
 
 // saveInterrupted saves the run in the middle of its epoch when the context has ended; other errors pass.
@@ -112,15 +102,15 @@ func (r *run) saveInterrupted(err error) error {
 // report is what the steps of the epoch under way came to.
 func (r *run) report(control kernel.Control) EpochReport {
 	m, c := &r.at.Sums, r.cfg
-	rows, steps, n := float64(m.Trajectory), float64(m.Steps), c.Problem.NumCustomers
+	rows, steps, n := m.Sums[kernel.SumRows], float64(m.Steps), c.Problem.NumCustomers
 	instances := m.Steps * int64(c.Training.BatchSize)
 	rep := EpochReport{Epoch: r.at.Epoch + 1, Epochs: c.Training.NumEpochs, Seconds: r.at.Seconds, Instances: instances,
-		TrainCPC: cvrp.CPC(m.Cost/rows, n), TrainLoss: m.Loss / steps, Entropy: m.Entropy / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: cvrp.CPC(m.BaseCost/rows, n), BaselineType: c.Baseline.Type, GapTo: r.refs.Method,
-		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Entropy),
-		InstancesPerSecond: float64(instances) / r.at.Seconds, FLOPsPerSecond: float64(stepFLOPs(r.model, c, instances, m.Actions)) / r.at.Seconds}
+		TrainCPC: cvrp.CPC(m.Sums[plan.SumCost]/rows, n), TrainLoss: m.Sums[plan.SumLoss] / steps, Entropy: m.Sums[plan.SumEntropy] / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: cvrp.CPC(m.Sums[plan.SumBaseline]/rows, n), BaselineType: c.Baseline.Type, GapTo: r.refs.Method,
+		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
+		InstancesPerSecond: float64(instances) / r.at.Seconds, FLOPsPerSecond: float64(stepFLOPs(r.model, c, instances, int64(m.Sums[kernel.SumDecodes]))) / r.at.Seconds}
 	if c.Training.UseGeometricMean {
-		rep.MeanType, rep.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.LogCost/rows), n)
+		rep.MeanType, rep.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums[plan.SumLogCost]/rows), n)
 	}
 	rep.GapToCPC, _ = r.meanCPC(r.refs.Costs)
 	return rep

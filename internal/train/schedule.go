@@ -5,6 +5,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/plan"
 )
 
 // Schedules move by epoch: within one, the device reads one Control block. Epochs count from 0 here.
@@ -50,7 +51,7 @@ func (p *progress) control(c *config.Config) kernel.Control {
 	return kernel.Control{
 		LearningRate: float32(learningRate(c, p.Epoch)),
 		Temperature:  float32(p.temperature(c)),
-		Entropy:      float32(entropyCoef(c, p.Epoch)),
+		Coefficients: map[string]float32{plan.EntropyBonus: float32(entropyCoef(c, p.Epoch))},
 	}
 }
 
