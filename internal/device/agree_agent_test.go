@@ -50,8 +50,8 @@ func buildAgent(t *testing.T, dev kernel.Device) *agent {
 	p.Append(&kernel.Dropout{Y: a.logits, X: logits}) // a copy that the host may read
 	a.sums = p.CrossEntropy("loss", logits, a.in.Labels, m.Columns(), 0, true)
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 3, Total: 100})
-	p.Once(&kernel.TallyTokens{Sums: a.sums})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 3, Total: 100}, 1)
+	p.TallyHeads(a.sums, m.Heads()...)
 	a.store, err = dev.NewStore(m.Layout(), true)
 	must(t, err)
 	must(t, a.store.WriteWeights(model.Initial(m.Layout(), 9)))

@@ -137,6 +137,9 @@ type CrossEntropy struct {
 // Kind names the op.
 func (o *CrossEntropy) Kind() string { return "crossentropy" }
 
+// Stage: it compares with labels.
+func (o *CrossEntropy) Stage() Stage { return StageLoss }
+
 // Args visits the tensors. DLogits may be nil: the loss alone.
 func (o *CrossEntropy) Args(f func(*Tensor, Access)) {
 	visit(f, Read, o.Logits, o.Labels)
@@ -155,6 +158,9 @@ type Regions struct {
 
 // Kind names the op.
 func (o *Regions) Kind() string { return "regions" }
+
+// Stage: it draws sequences.
+func (o *Regions) Stage() Stage { return StageGenerate }
 
 // Args visits the tensors.
 func (o *Regions) Args(f func(*Tensor, Access)) {
@@ -181,6 +187,9 @@ type PPO struct {
 
 // Kind names the op.
 func (o *PPO) Kind() string { return "ppo" }
+
+// Stage: it compares with what was sampled.
+func (o *PPO) Stage() Stage { return StageLoss }
 
 // Args visits the tensors.
 func (o *PPO) Args(f func(*Tensor, Access)) {

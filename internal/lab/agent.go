@@ -78,9 +78,9 @@ func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, lear
 	sums := p.CrossEntropy("loss", a.model.Encode(p, in, learn), in.Labels, a.model.Columns(), 0, learn)
 	if learn {
 		p.Backward()
-		p.Once(&kernel.AdamW{Layout: a.model.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8})
+		p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, 1)
 	}
-	p.Once(&kernel.TallyTokens{Sums: sums})
+	p.TallyHeads(sums, a.model.Heads()...)
 	r, err := p.Compile(dev, store)
 	return &agentRun{r, in}, err
 }
@@ -96,7 +96,8 @@ func (r *agentRun) loss() (float64, error) {
 		return 0, err
 	}
 	m, err := r.runner.TakeMetrics()
-	return m.Heads[0].Loss / float64(max(1, m.Heads[0].Labels)), err
+	head := plan.HeadOf(m, model.HeadAction)
+	return head.Loss / float64(max(1, head.Labels)), err
 }
 
 // feed writes batches of rows and calls run after each.

@@ -89,6 +89,15 @@ func (m *AD) Config() ADConfig { return m.cfg }
 // Columns are the widths of the two heads side by side: actions, token types.
 func (m *AD) Columns() []int { return []int{m.cfg.Actions, kernel.TokenTypes} }
 
+// The names of the heads: what the agent does, and the type of the token that follows.
+const (
+	HeadAction = "action"
+	HeadType   = "type"
+)
+
+// Heads names the classifiers, in the order of Columns.
+func (m *AD) Heads() []string { return []string{HeadAction, HeadType} }
+
 // Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as kernel.Regions writes them.
 type Sequences struct {
 	Index, Labels, First *kernel.Tensor

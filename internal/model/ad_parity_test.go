@@ -37,9 +37,9 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 	p.Append(&kernel.Dropout{Y: r.logits, X: logits})
 	r.sums = p.CrossEntropy("loss", logits, in.Labels, m.Columns(), float32(f.number("smoothing")), true)
 	p.Backward()
-	p.Once(&kernel.TallyTokens{Sums: r.sums})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: f.number("beta1"), Beta2: f.number("beta2"), Eps: float32(f.number("eps")), Decay: float32(f.number("decay")),
-		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))})
+	p.TallyHeads(r.sums, m.Heads()...)
+	p.Optimize(&kernel.AdamW{Beta1: f.number("beta1"), Beta2: f.number("beta2"), Eps: float32(f.number("eps")), Decay: float32(f.number("decay")),
+		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))}, 1)
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
 	check(store.WriteWeights(f.weights(m.Layout())))
@@ -98,7 +98,7 @@ func TestADParityWithPyTorch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				losses = append(losses, float32((m.Heads[0].Loss+m.Heads[1].Loss)/(f.number("batch")*f.number("tokens"))))
+				losses = append(losses, float32((plan.HeadOf(m, model.HeadAction).Loss+plan.HeadOf(m, model.HeadType).Loss)/(f.number("batch")*f.number("tokens"))))
 				norms = append(norms, float32(m.GradNorm))
 			}
 			if d := apart(losses, f.floats("train.loss")); !(d <= trained) {

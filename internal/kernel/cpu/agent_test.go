@@ -26,8 +26,8 @@ func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: history, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
 	p.Backward()
-	p.Once(&kernel.TallyTokens{Sums: sums})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 10, Total: 50000, Every: every})
+	p.TallyHeads(sums, m.Heads()...)
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 10, Total: 50000}, every)
 	run, store := compiled(t, p, dev, m.Layout())
 	made := make([]int32, history.Len())
 	for i := range made {

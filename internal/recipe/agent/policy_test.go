@@ -248,7 +248,7 @@ func TestCompiledADStep(t *testing.T) {
 		}
 	}
 	state, err := s.Runner.State()
-	if err != nil || state != want.Progress.Device {
+	if err != nil || !cmp.Equal(state, want.Progress.Device) {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
 	m, err := newModel(cfg, 3)

@@ -72,7 +72,7 @@ func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	l.x, l.sample = p.Rows("cells", p.B(), 2), p.Rows("sample", p.B(), 4)
 	p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: l.net.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)}, 1)
 	l.features, l.taken = make([]float32, 2*c.BatchSize), make([]float32, 4*c.BatchSize)
 	l.xRows, l.takeRows = l.features, l.taken
 	if l.update, err = p.Compile(dev, l.store); err != nil {
