@@ -32,13 +32,14 @@ func takeOld(state string, device *kernel.State, sums *kernel.Metrics) error {
 	}
 	s := old.Sums
 	if s.Trajectory > 0 {
-		sums.Sums = map[string]float64{kernel.SumRows: float64(s.Trajectory), kernel.SumDecodes: float64(s.Actions), plan.SumCost: s.Cost,
-			plan.SumLogCost: s.LogCost, plan.SumBaseline: s.BaseCost, plan.SumLoss: s.Loss, plan.SumEntropy: s.Entropy}
+		sums.Sums = kernel.SumsOf(map[string]float64{kernel.SumRows: float64(s.Trajectory), kernel.SumDecodes: float64(s.Actions), plan.SumCost: s.Cost,
+			plan.SumLogCost: s.LogCost, plan.SumBaseline: s.BaseCost, plan.SumLoss: s.Loss, plan.SumEntropy: s.Entropy})
 	}
 	if len(s.Heads) == 2 && s.Heads[0].Labels > 0 {
-		sums.Sums = map[string]float64{}
-		s.Heads[0].Put(sums.Sums, model.HeadAction)
-		s.Heads[1].Put(sums.Sums, model.HeadType)
+		named := map[string]float64{}
+		s.Heads[0].Put(named, model.HeadAction)
+		s.Heads[1].Put(named, model.HeadType)
+		sums.Sums = kernel.SumsOf(named)
 	}
 	return nil
 }

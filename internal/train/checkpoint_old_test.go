@@ -11,8 +11,8 @@ import (
 
 // The state of checkpoints of before, and of now, is read with every sum and scalar under its name.
 func TestStateOfBeforeIsRead(t *testing.T) {
-	routes := kernel.Metrics{Steps: 3, GradNorm: 1.5, Sums: map[string]float64{"rows": 30, "cost": 4.25, "log_cost": 0.5, "baseline": 4, "loss": -2, "entropy": 9, "decode_steps": 77}}
-	heads := kernel.Metrics{GradNorm: 2, Sums: map[string]float64{"action.loss": 1.25, "action.labels": 8, "action.hits": 3, "type.loss": 0.5, "type.labels": 6, "type.hits": 5}}
+	routes := kernel.Metrics{Steps: 3, GradNorm: 1.5, Sums: kernel.SumsOf(map[string]float64{"rows": 30, "cost": 4.25, "log_cost": 0.5, "baseline": 4, "loss": -2, "entropy": 9, "decode_steps": 77})}
+	heads := kernel.Metrics{GradNorm: 2, Sums: kernel.SumsOf(map[string]float64{"action.loss": 1.25, "action.labels": 8, "action.hits": 3, "type.loss": 0.5, "type.labels": 6, "type.hits": 5})}
 	running := kernel.State{Step: 2, Instances: 64, Beta1T: 0.81, Beta2T: 0.998, Scalars: map[string]float64{"mean_cost": 5.24, "mean_cost_batches": 200}}
 	plain := running
 	plain.Scalars = nil

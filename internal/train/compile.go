@@ -57,7 +57,7 @@ func CompileStep(dev kernel.Device, c *config.Config) (*Step, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	flops := func(k kernel.Metrics) int64 {
-		return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), int64(k.Sums[kernel.SumDecodes]))
+		return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), int64(k.Sum(kernel.SumDecodes)))
 	}
 	return &Step{Runner: r, Program: prog, rate: "training.learning_rate", flops: flops}, nil
 }

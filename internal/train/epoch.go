@@ -102,15 +102,15 @@ func (r *run) saveInterrupted(err error) error {
 // report is what the steps of the epoch under way came to.
 func (r *run) report(control kernel.Control) EpochReport {
 	m, c := &r.at.Sums, r.cfg
-	rows, steps, n := m.Sums[kernel.SumRows], float64(m.Steps), c.Problem.NumCustomers
+	rows, steps, n := m.Sum(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers
 	instances := m.Steps * int64(c.Training.BatchSize)
 	rep := EpochReport{Epoch: r.at.Epoch + 1, Epochs: c.Training.NumEpochs, Seconds: r.at.Seconds, Instances: instances,
-		TrainCPC: cvrp.CPC(m.Sums[plan.SumCost]/rows, n), TrainLoss: m.Sums[plan.SumLoss] / steps, Entropy: m.Sums[plan.SumEntropy] / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: cvrp.CPC(m.Sums[plan.SumBaseline]/rows, n), BaselineType: c.Baseline.Type, GapTo: r.refs.Method,
+		TrainCPC: cvrp.CPC(m.Sum(plan.SumCost)/rows, n), TrainLoss: m.Sum(plan.SumLoss) / steps, Entropy: m.Sum(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: cvrp.CPC(m.Sum(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: r.refs.Method,
 		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
-		InstancesPerSecond: float64(instances) / r.at.Seconds, FLOPsPerSecond: float64(stepFLOPs(r.model, c, instances, int64(m.Sums[kernel.SumDecodes]))) / r.at.Seconds}
+		InstancesPerSecond: float64(instances) / r.at.Seconds, FLOPsPerSecond: float64(stepFLOPs(r.model, c, instances, int64(m.Sum(kernel.SumDecodes)))) / r.at.Seconds}
 	if c.Training.UseGeometricMean {
-		rep.MeanType, rep.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums[plan.SumLogCost]/rows), n)
+		rep.MeanType, rep.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sum(plan.SumLogCost)/rows), n)
 	}
 	rep.GapToCPC, _ = r.meanCPC(r.refs.Costs)
 	return rep

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -286,7 +287,7 @@ func (r *Runner[F]) once(op kernel.Op) error {
 	case *kernel.Tally:
 		for _, s := range o.Sums {
 			for _, t := range s.Terms {
-				r.metrics.Sums[s.Name] += r.term(t, o.Columns())
+				r.sums[slices.Index(r.prog.Sums(), s.Name)] += r.term(t, o.Columns())
 			}
 		}
 	case *kernel.RunningMean:
