@@ -183,7 +183,7 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		}
 		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
-		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.History], r.index(b))
+		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
 	case *kernel.PPO:
 		PPO(r.of(o.DOut, b), r.of(o.Out, b), r.of(o.Sample, b), r.of(o.Sums, b), o)
 	default:
