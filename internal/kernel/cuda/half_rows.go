@@ -68,7 +68,7 @@ func (b *binder) halfNormGrad(o *kernel.NormGrad) ([]launch, error) {
 			flag(o.Accumulate), addGamma, addBeta}}}, nil
 }
 
-// halfDropout is, in the agent's step, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
+// halfDropout is, behind a residual branch, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
 // types, and widths that are no multiple of 8, take a slower kernel.
 func (b *binder) halfDropout(o *kernel.Dropout) ([]launch, error) {
 	rows, d := o.X.Rows(), o.X.Cols()
