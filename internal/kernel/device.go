@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -46,25 +45,17 @@ type Metrics struct {
 	// BadStep is 1 + the first step whose gradient norm was not finite, 0 when none was. It stays for
 	// the runner's life: that step and every later one leave weights, moments, Step and β^t alone.
 	BadStep int64
-	Sums    map[string]float64 `json:",omitempty"` // by name
+	Sums    Sums
 }
 
-// MaxSums is how many sums a program may have.
-const MaxSums = 32
+// Sum is one of the program's sums by name; 0 where it has none of that name.
+func (m *Metrics) Sum(name string) float64 { return m.Sums.Of(name) }
 
 // Plus adds the sums of two stretches of a run. BadStep is the later one's.
 func (m Metrics) Plus(n Metrics) Metrics {
-	out := Metrics{Steps: m.Steps + n.Steps, GradNorm: m.GradNorm + n.GradNorm, BadStep: n.BadStep}
-	if len(m.Sums)+len(n.Sums) > 0 {
-		out.Sums = maps.Clone(m.Sums)
-		if out.Sums == nil {
-			out.Sums = map[string]float64{}
-		}
-		for name, v := range n.Sums {
-			out.Sums[name] += v
-		}
-	}
-	return out
+	m.Steps, m.GradNorm, m.BadStep = m.Steps+n.Steps, m.GradNorm+n.GradNorm, n.BadStep
+	m.Sums.add(&n.Sums)
+	return m
 }
 
 // Store is a device's copy of one weight set, with gradients and moments where it is trained.

@@ -41,8 +41,8 @@ type Varying interface {
 	Expected() int64 // the steps per row that Cost assumes
 }
 
-// SumOf adds up x, or products of x and y where y is not nil.
-func SumOf(name string, x, y *Tensor) Sum {
+// NewSum adds up x, or products of x and y where y is not nil.
+func NewSum(name string, x, y *Tensor) Sum {
 	return Sum{name, []Term{{X: x, Y: y, Weight: 1}}}
 }
 

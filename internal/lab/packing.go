@@ -23,7 +23,7 @@ const packedLongest = 3
 // lay writes sequences into rows of a slab, each row's end to end. What is left of a row counts as part of its last sequence and has neither
 // content nor labels.
 func lay(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
-	s := loader.NewSlabs(&kernel.RegionSpec{Tokens: tokens}, len(rows), 1)[0]
+	s := loader.NewSlabs([]int{tokens * fieldWords[0], tokens * fieldWords[1], tokens * fieldWords[2]}, len(rows), 1)[0]
 	for _, part := range s.Ints[:2] {
 		for i := range part {
 			part[i] = -1

@@ -31,7 +31,7 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 	check(err)
 	p := plan.New("parity", dev, batch, tokens, m.Layout())
 	b := p.B()
-	in := model.Sequences{Index: p.RowInts("index", b, tokens, kernel.TokenFields), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
+	in := model.Sequences{Index: p.RowInts("index", b, tokens, model.TokenFields), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
 	logits := m.Encode(p, in, true)
 	r := &taught{layout: m.Layout(), batch: batch, logits: p.Rows("kept", logits.Shape...)}
 	p.Append(&kernel.Dropout{Y: r.logits, X: logits})

@@ -90,8 +90,8 @@ func TestLearns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cost = append(cost, m.Sums[plan.SumCost]/m.Sums[kernel.SumRows]/10)
-		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Sums[plan.SumEntropy]/m.Sums[kernel.SumRows], m.GradNorm/float64(m.Steps), m.BadStep)
+		cost = append(cost, m.Sum(plan.SumCost)/m.Sum(kernel.SumRows)/10)
+		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Sum(plan.SumEntropy)/m.Sum(kernel.SumRows), m.GradNorm/float64(m.Steps), m.BadStep)
 	}
 	if !(cost[2] < 0.95*cost[0]) {
 		t.Errorf("cost per customer went from %.4f to %.4f in 150 steps; want a fall of 5 %%", cost[0], cost[2])

@@ -127,7 +127,7 @@ func (g *gtTape) loss(t *testing.T) float64 {
 	t.Helper()
 	step(t, g.forward)
 	m, _ := g.forward.TakeMetrics()
-	return m.Sums[plan.SumLoss]
+	return m.Sum(plan.SumLoss)
 }
 
 // A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h. Behind a dropout f‴ reaches 6e3

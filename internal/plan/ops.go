@@ -245,11 +245,11 @@ const (
 func (p *Plan) TallyRoutes(r *Routes, adv, base *kernel.Tensor) {
 	p.Once(&kernel.Tally{Sums: []kernel.Sum{
 		{Name: kernel.SumRows, Terms: []kernel.Term{{Weight: 1}}},
-		kernel.SumOf(SumCost, r.Length, nil),
+		kernel.NewSum(SumCost, r.Length, nil),
 		{Name: SumLogCost, Terms: []kernel.Term{{X: r.Length, Log: true, Weight: 1}}},
-		kernel.SumOf(SumBaseline, base, nil),
+		kernel.NewSum(SumBaseline, base, nil),
 		{Name: SumLoss, Terms: []kernel.Term{{X: adv, Y: r.LogProb, Weight: 1}, {X: r.Entropy, Weight: -1, Coefficient: EntropyBonus, Mean: true}}},
-		kernel.SumOf(SumEntropy, r.Entropy, nil),
-		kernel.SumOf(kernel.SumDecodes, r.Steps, nil),
+		kernel.NewSum(SumEntropy, r.Entropy, nil),
+		kernel.NewSum(kernel.SumDecodes, r.Steps, nil),
 	}})
 }

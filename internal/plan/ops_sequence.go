@@ -78,7 +78,7 @@ type HeadSums struct {
 
 // HeadOf is what TallyHeads has added up for a head.
 func HeadOf(m kernel.Metrics, head string) HeadSums {
-	return HeadSums{m.Sums[head+".loss"], int64(m.Sums[head+".labels"]), int64(m.Sums[head+".hits"])}
+	return HeadSums{m.Sum(head + ".loss"), int64(m.Sum(head + ".labels")), int64(m.Sum(head + ".hits"))}
 }
 
 // Put is the reverse of HeadOf.
@@ -91,7 +91,7 @@ func (p *Plan) TallyHeads(sums *kernel.Tensor, heads ...string) {
 	o := &kernel.Tally{}
 	for g, head := range heads {
 		for i, what := range []string{"loss", "labels", "hits"} {
-			o.Sums = append(o.Sums, kernel.SumOf(head+"."+what, p.Columns(sums, 3*g+i, 3*g+i+1), nil))
+			o.Sums = append(o.Sums, kernel.NewSum(head+"."+what, p.Columns(sums, 3*g+i, 3*g+i+1), nil))
 		}
 	}
 	p.Once(o)

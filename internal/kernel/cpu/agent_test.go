@@ -19,11 +19,11 @@ func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens
 	t.Helper()
 	m, err := model.NewAD(cfg)
 	check(t, err)
-	spec := kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions})
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
+	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
-	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: history, RegionSpec: spec})
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
 	p.Backward()
 	p.TallyHeads(sums, m.Heads()...)

@@ -217,7 +217,7 @@ func (r *runner) SetState(s kernel.State) error {
 // TakeMetrics returns the sums and clears them.
 func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	s := &r.sums
-	m := kernel.Metrics{Steps: s.steps, GradNorm: s.gradNorm, BadStep: s.badStep, Sums: kernel.Named(s.names, s.values)}
+	m := kernel.Metrics{Steps: s.steps, GradNorm: s.gradNorm, BadStep: s.badStep, Sums: kernel.NewSums(s.names, s.values)}
 	s.steps, s.gradNorm = 0, 0
 	clear(s.values)
 	return m, nil

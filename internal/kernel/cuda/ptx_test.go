@@ -87,10 +87,10 @@ func agentStep(t *testing.T, batch, tokens int, c model.ADConfig) *kernel.Progra
 		t.Fatal(err)
 	}
 	p := plan.New("agent", recorder{}, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, kernel.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
+	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
 		First: p.ShardInts("first", batch, tokens)}
-	spec := kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions}
-	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: p.Whole("history", 3000), RegionSpec: spec})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions})
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: p.Whole("history", 3000), RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0.1, true)
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1, Warmup: 10, Total: 100}, 2)
@@ -106,7 +106,7 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 		t.Fatal(err)
 	}
 	p := plan.New("use", recorder{}, batch, 1, m.Layout())
-	m.Step(p, p.RowInts("index", batch, 1, kernel.TokenFields), p.RowInts("at", batch, 1), c.Positions)
+	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields), p.RowInts("at", batch, 1), c.Positions)
 	return p.Program()
 }
 

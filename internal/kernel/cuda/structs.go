@@ -41,5 +41,5 @@ func (s *state) unpack(names []string) kernel.State {
 }
 
 func (m *metrics) unpack(names []string, steps int64) kernel.Metrics {
-	return kernel.Metrics{Steps: steps, GradNorm: m.gradNorm, BadStep: m.badStep, Sums: kernel.Named(names, m.sums[:len(names)])}
+	return kernel.Metrics{Steps: steps, GradNorm: m.gradNorm, BadStep: m.badStep, Sums: kernel.NewSums(names, m.sums[:])}
 }

@@ -62,7 +62,7 @@ func testTallyHeads(t *testing.T, dev kernel.Device) {
 			o := classify(r, n, columns, 0.1, true)
 			tally := &kernel.Tally{}
 			for i := range o.Sums.Cols() {
-				tally.Sums = append(tally.Sums, kernel.SumOf(fmt.Sprint(i), columnsOf(o.Sums, i, i+1), nil))
+				tally.Sums = append(tally.Sums, kernel.NewSum(fmt.Sprint(i), columnsOf(o.Sums, i, i+1), nil))
 			}
 			r.prog.Once = append(r.prog.Once, tally)
 		}
@@ -76,11 +76,11 @@ func testTallyHeads(t *testing.T, dev kernel.Device) {
 			return m
 		}
 		got, want := tally(dev), tally(judge())
-		if len(got.Sums) != 3*len(columns) {
+		if len(got.Sums.Names()) != 3*len(columns) {
 			t.Errorf("%s: sums %v", what, got.Sums)
 		}
 		for g := range columns {
-			at := func(m kernel.Metrics, i int) float64 { return m.Sums[fmt.Sprint(3*g+i)] }
+			at := func(m kernel.Metrics, i int) float64 { return m.Sum(fmt.Sprint(3*g + i)) }
 			loss := at(want, 0)
 			if at(want, 1) == 0 || at(got, 1) != at(want, 1) || at(got, 2) != at(want, 2) || math.Abs(at(got, 0)-loss) > bound(n, 4*loss) {
 				t.Errorf("%s: head %d: %v, want %v", what, g, got.Sums, want.Sums)

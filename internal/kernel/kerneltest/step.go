@@ -203,10 +203,10 @@ func (s step) compareMetrics(t *testing.T, what string, got, want *trainer) {
 		compare(t, what+" "+name, []float64{got}, []float64{want}, func(int) float64 { return bound(s.Width+2*s.nodes, size*s.amplification()) })
 	}
 	for name, size := range map[string]float64{plan.SumCost: n, plan.SumLogCost: n, plan.SumBaseline: n, plan.SumEntropy: n, plan.SumLoss: 1} {
-		near(name, g.Sums[name], w.Sums[name], size)
+		near(name, g.Sum(name), w.Sum(name), size)
 	}
 	near("gradient norm", g.GradNorm, w.GradNorm, 1)
-	if g.Steps != w.Steps || g.Steps != 1 || g.Sums[kernel.SumRows] != n || g.Sums[kernel.SumDecodes] != w.Sums[kernel.SumDecodes] || w.Sums[kernel.SumDecodes] == 0 || g.BadStep != w.BadStep {
+	if g.Steps != w.Steps || g.Steps != 1 || g.Sum(kernel.SumRows) != n || g.Sum(kernel.SumDecodes) != w.Sum(kernel.SumDecodes) || w.Sum(kernel.SumDecodes) == 0 || g.BadStep != w.BadStep {
 		t.Errorf("%s metrics %+v, want %+v", what, g, w)
 	}
 	gs, err := got.run.State()

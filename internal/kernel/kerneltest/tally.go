@@ -33,7 +33,7 @@ func tallied(r *recording, columns int) (*kernel.Tally, map[string]float64) {
 	middle := columnsOf(r.given("wide", wide, 3), 1, 2)
 	const a, b = 0.25, -3.5
 	o := &kernel.Tally{Sums: []kernel.Sum{
-		kernel.SumOf("x", tx, nil), kernel.SumOf("product", tx, ty), kernel.SumOf("whole", whole, nil), kernel.SumOf("broad", broad, nil), kernel.SumOf("middle", middle, nil),
+		kernel.NewSum("x", tx, nil), kernel.NewSum("product", tx, ty), kernel.NewSum("whole", whole, nil), kernel.NewSum("broad", broad, nil), kernel.NewSum("middle", middle, nil),
 		{Name: "rows", Terms: []kernel.Term{{Weight: 1}}},
 		{Name: "log", Terms: []kernel.Term{{X: tx, Log: true, Weight: 1}}},
 		{Name: "mixed", Terms: []kernel.Term{{X: tx, Y: ty, Weight: 2}, {X: whole, Weight: -1, Coefficient: "b", Mean: true}, {Weight: 0.5, Coefficient: "a"}}},
@@ -61,12 +61,12 @@ func testTally(t *testing.T, dev kernel.Device) {
 			}
 			m, err := run.TakeMetrics()
 			check(t, err)
-			if m.Steps != int64(steps) || len(m.Sums) != len(want) || m.GradNorm != 0 || m.BadStep != 0 {
+			if m.Steps != int64(steps) || len(m.Sums.Names()) != len(want) || m.GradNorm != 0 || m.BadStep != 0 {
 				t.Errorf("%s: %+v after %d steps", what, m, steps)
 			}
 			for name, v := range want {
 				// Sums of exact float64 products, and of logarithms: a few units of double precision per row.
-				if got, v := m.Sums[name], float64(steps)*v; math.Abs(got-v) > 1e-12*float64(c.batch*columns) {
+				if got, v := m.Sum(name), float64(steps)*v; math.Abs(got-v) > 1e-12*float64(c.batch*columns) {
 					t.Errorf("%s: %s is %v after %d steps, want %v", what, name, got, steps, v)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -182,7 +183,7 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		}
 		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
-		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.History], r.index(b))
+		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
 	case *kernel.PPO:
 		PPO(r.of(o.DOut, b), r.of(o.Out, b), r.of(o.Sample, b), r.of(o.Sums, b), o)
 	default:
@@ -286,7 +287,7 @@ func (r *Runner[F]) once(op kernel.Op) error {
 	case *kernel.Tally:
 		for _, s := range o.Sums {
 			for _, t := range s.Terms {
-				r.metrics.Sums[s.Name] += r.term(t, o.Columns())
+				r.sums[slices.Index(r.prog.Sums(), s.Name)] += r.term(t, o.Columns())
 			}
 		}
 	case *kernel.RunningMean:

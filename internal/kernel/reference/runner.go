@@ -20,8 +20,9 @@ type Runner[F Float] struct {
 	grad    []F
 	control kernel.Control
 	state   kernel.State
-	before  kernel.State // what the step to replay started from: the first bad one, else the last
-	metrics kernel.Metrics
+	before  kernel.State       // what the step to replay started from: the first bad one, else the last
+	metrics kernel.Metrics     // without Sums
+	sums    []float64          // by place
 	every   int                // steps of an update
 	shard   int                // the shard being run
 	fed     [][]*kernel.Tensor // what each slab feeds, by its ID
@@ -37,7 +38,7 @@ func (d *Device[F]) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runn
 	}
 	r := &Runner[F]{device: d, prog: p, floats: map[*kernel.Tensor][]F{}, ints: map[*kernel.Tensor][]int32{},
 		control: kernel.Control{Temperature: 1}, every: 1}
-	r.metrics = r.cleared()
+	r.sums = make([]float64, len(p.Sums()))
 	for _, s := range sets {
 		store, ok := s.(*Store[F])
 		if !ok {
@@ -157,14 +158,10 @@ func (r *Runner[F]) SetState(s kernel.State) error {
 // TakeMetrics returns the sums and clears them.
 func (r *Runner[F]) TakeMetrics() (kernel.Metrics, error) {
 	m := r.metrics
-	r.metrics = r.cleared()
-	r.metrics.BadStep = m.BadStep
+	m.Sums = kernel.NewSums(r.prog.Sums(), r.sums)
+	r.metrics = kernel.Metrics{BadStep: m.BadStep}
+	clear(r.sums)
 	return m, nil
-}
-
-func (r *Runner[F]) cleared() kernel.Metrics {
-	names := r.prog.Sums()
-	return kernel.Metrics{Sums: kernel.Named(names, make([]float64, len(names)))}
 }
 
 var errBatch = errors.New("reference: not a Batch or Data tensor of this program, or a slice of another type or length")

@@ -30,7 +30,7 @@ func (p *program) fed() []*kernel.Tensor {
 
 // hostRows records sequences that the host writes.
 func hostRows(p *plan.Plan, tokens int) model.Sequences {
-	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
+	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, model.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
@@ -41,8 +41,8 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	out := &program{plan: p}
 	if onDevice {
 		out.history = p.Whole("history", len(l.train))
-		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
-		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, History: out.history, RegionSpec: l.trainSpec})
+		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, model.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
+		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, Records: out.history, RegionSpec: l.trainSpec})
 	} else {
 		out.in = hostRows(p, t)
 	}

@@ -88,7 +88,7 @@ func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)}, 1)
 	tally := &kernel.Tally{}
 	for i, name := range []string{sumPolicy, sumValue, sumEntropy, sumClipped} {
-		tally.Sums = append(tally.Sums, kernel.SumOf(name, p.Columns(sums, i, i+1), nil))
+		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i, i+1), nil))
 	}
 	p.Once(tally)
 	l.program = p.Program()

@@ -138,7 +138,7 @@ func (t *trainer) Conclude(_ context.Context, s *run.Stretch) (*run.Outcome, err
 	row.Share = stats.ShareOf(row.Expected, row.Optimal)
 	if m := &s.Sums; m.Steps > 0 {
 		n := float64(m.Steps) * float64(c.BatchSize)
-		row.PolicyLoss, row.ValueLoss, row.Entropy, row.Clipped = m.Sums[sumPolicy]/n, m.Sums[sumValue]/n, m.Sums[sumEntropy]/n, m.Sums[sumClipped]/n
+		row.PolicyLoss, row.ValueLoss, row.Entropy, row.Clipped = m.Sums.Of(sumPolicy)/n, m.Sums.Of(sumValue)/n, m.Sums.Of(sumEntropy)/n, m.Sums.Of(sumClipped)/n
 		row.GradNorm = m.GradNorm / float64(m.Steps)
 	}
 	row.Best = t.Progress.Better(1 - row.Share)

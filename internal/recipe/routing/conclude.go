@@ -58,16 +58,16 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 // report is what the steps of the epoch came to.
 func (t *trainer) report(s *run.Stretch) *Epoch {
 	m, c := &s.Sums, t.cfg
-	rows, steps, n := m.Sums[kernel.SumRows], float64(m.Steps), c.Problem.NumCustomers
+	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers
 	instances := m.Steps * int64(c.Training.BatchSize)
 	control := t.at.control(c, t.epoch())
 	row := &Epoch{Epoch: t.epoch() + 1, Epochs: c.Training.NumEpochs, Seconds: s.Seconds, Instances: instances, Asked: s.Asked,
-		TrainCPC: cvrp.CPC(m.Sums[plan.SumCost]/rows, n), TrainLoss: m.Sums[plan.SumLoss] / steps, Entropy: m.Sums[plan.SumEntropy] / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: cvrp.CPC(m.Sums[plan.SumBaseline]/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
+		TrainCPC: cvrp.CPC(m.Sums.Of(plan.SumCost)/rows, n), TrainLoss: m.Sums.Of(plan.SumLoss) / steps, Entropy: m.Sums.Of(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: cvrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
 		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
-		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums[kernel.SumDecodes]))) / s.Seconds}
+		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))) / s.Seconds}
 	if c.Training.UseGeometricMean {
-		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums[plan.SumLogCost]/rows), n)
+		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}
 	row.GapToCPC, _ = t.meanCPC(t.refs.Costs)
 	return row
