@@ -192,3 +192,10 @@ func refused(t *testing.T, args []string, code int, want string) {
 		t.Errorf("%q does not say %q", r.stderr, want)
 	}
 }
+
+// TestControlCharactersAreShown: what a file holds must not command the terminal.
+func TestControlCharactersAreShown(t *testing.T) {
+	if got, want := oneLine("a\x1b[31m\nb\x00\tc"), `a\x1b[31m; b\x00\x09c`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

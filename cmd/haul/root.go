@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -105,7 +106,17 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// oneLine folds an error into the single line that a user sees.
+// oneLine folds an error into the single line that a user sees. What a file's names and metadata may carry must not command the
+// terminal: control characters are shown, not sent.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			fmt.Fprintf(&out, "\\x%02x", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }

@@ -53,7 +53,7 @@ var adKeys = newSchema(
 	integer("test_batch_size", atLeast(1), Honoured, "Sequences in a test."),
 	integer("eval_episodes", atLeast(1), Honoured, "Episodes that an agent lives through in an evaluation in context."),
 	integer("eval_agents", atLeast(1), Honoured, "Agents on each held-out goal in an evaluation in context."),
-	float("eval_temperature", moreThan(0), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
+	float("eval_temperature", between(1e-3, 1e3), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
 )
 
 const actionsOnly = "The agent learns actions and the ends of regions; it does not predict states or rewards."

@@ -36,8 +36,8 @@ var gtKeys = newSchema(
 	float("model_gat.gat_negative_slope", atLeast(0), NoEffect, unusedGAT),
 
 	boolean("training_advanced.use_adaptive_temperature", Honoured, "true: the temperature follows the validation results, within [temp_min, temp_start]; false: cosine from temp_start to temp_min."),
-	float("training_advanced.temp_start", moreThan(0), Honoured, "Temperature of the training samples at the start; the highest it takes."),
-	float("training_advanced.temp_min", moreThan(0), Honoured, "The lowest temperature; equal to temp_start, it is constant."),
+	float("training_advanced.temp_start", between(1e-3, 1e3), Honoured, "Temperature of the training samples at the start; the highest it takes."),
+	float("training_advanced.temp_min", between(1e-3, 1e3), Honoured, "The lowest temperature; equal to temp_start, it is constant."),
 	float("training_advanced.temp_adaptation_rate", fraction, Honoured, "r of the adaptive temperature: T(1-r) after a gain, T(1+r) otherwise."),
 	float("training_advanced.entropy_coef", atLeast(0), Honoured, "Weight of the entropy bonus at the start."),
 	float("training_advanced.entropy_min", atLeast(0), Honoured, "Weight of the entropy bonus at the end, reached by cosine."),
@@ -80,7 +80,7 @@ var gtKeys = newSchema(
 	boolean("experiment.use_advanced_features", NoEffect, "Each feature under training_advanced has its own switch or neutral value."),
 	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
 
-	float("inference.default_temperature", moreThan(0), Honoured, "Temperature of sampled decoding in eval and solve."),
+	float("inference.default_temperature", between(1e-3, 1e3), Honoured, "Temperature of sampled decoding in eval and solve."),
 	integer("inference.max_steps_multiplier", between(2, 1000), Honoured, "A rollout takes at most this times N, plus 1 steps; below 2 some routes could not end."),
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),

@@ -47,6 +47,8 @@ type Progress struct {
 	Seconds float64        `json:"seconds"`
 	Waited  float64        `json:"waited"` // of those, for data from the host
 
+	Told map[string]int `json:"told"` // records so far, by kind
+
 	Best    *float64 `json:"best"`    // the lowest figure that weights were judged by
 	BestAt  int      `json:"best_at"` // updates behind those weights
 	Stopped bool     `json:"stopped"` // before its end

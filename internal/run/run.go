@@ -43,6 +43,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := r.trainer.Prepare(ctx); err != nil {
 		return r.interrupted(err)
 	}
+	if r.Resume && r.over() {
+		o.Listener.Note(fmt.Sprintf("the run is complete, %s; what came of it is judged once more", r.trainer.Place(r.at.Updates)))
+	}
 	if err := r.loop(ctx); err != nil {
 		return err
 	}
@@ -81,13 +84,13 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.place(ctx, ck); err != nil {
 		return err
 	}
-	if err := r.Dir.writeConfig(r.Settings); err != nil {
-		return err
-	}
 	if r.Resume {
-		return nil
+		return r.Dir.writeConfig(r.Settings)
 	}
-	return r.save(r.Dir.Last())
+	return firstOf(
+		func() error { return r.save(r.Dir.Last()) }, // from here on the folder is this run's
+		r.Dir.cleared,
+		func() error { return r.Dir.writeConfig(r.Settings) })
 }
 
 // place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes first: it says better than a shape what does
@@ -157,6 +160,9 @@ func (r *run) info() *report.Info {
 		i.Paths = t.Paths()
 	}
 	r.trainer.Describe(i)
+	for k := range i.Tables {
+		i.Tables[k].Told = r.at.Told[i.Tables[k].Kind]
+	}
 	return i
 }
 

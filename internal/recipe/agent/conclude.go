@@ -111,5 +111,6 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 		}
 	}
 	sum.Test, sum.Evaluation = *t.lastTest, t.lastEval
+	t.view.used = t.lastEval // a run that ended in another process is drawn too
 	return t.view.ending(sum), nil
 }

@@ -316,3 +316,29 @@ func TestADKindsAreKeptApart(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAFinishedRunIsDrawn: a run that is resumed when all is done has its pictures drawn again.
+func TestAFinishedRunIsDrawn(t *testing.T) {
+	h, dev := writeHistory(t, tinyHistory), openReference()
+	o := options(tinyAD(t), dev, h, DataAuto)
+	path := runtest.Folder(t)
+	for _, resume := range []bool{false, true} {
+		heard := &runtest.Heard{}
+		o.Dir, o.Resume, o.Listener = runtest.OpenDir(t, path, resume), resume, heard
+		if err := run.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		o.Dir.Close()
+		var names []string
+		for _, p := range heard.Info.View.Pictures() {
+			names = append(names, p.Name)
+		}
+		want := "curves in_context episodes"
+		if resume {
+			want = "in_context episodes" // this listener reads no past reports
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("resumed %v: pictures are %q, want %q", resume, got, want)
+		}
+	}
+}

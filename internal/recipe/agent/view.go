@@ -146,6 +146,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("", "%s", contexts(e))
 	}
 	if u := &v.total; u.seconds > 0 {
+		if v.info.Resumed {
+			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
+		}
 		n := float64(u.iterations)
 		out.Line("speed", "%.1f iterations/s (%.2f ms), %s tokens/s, %s/s", n/u.seconds, 1e3*u.seconds/n, report.Thousands(int64(u.token/u.seconds)), report.Operations(u.flops/u.seconds))
 		out.Line("time", "%5.1f %%  iterations  %s", 100*u.seconds/(u.seconds+u.testing), report.Duration(u.seconds))

@@ -136,6 +136,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out.Line("test", "%.4f ± %.4f CPC, gap %+.2f ± %.2f %% to %s, %s, greedy", s.TestCPC, s.TestSE, 100*s.TestGap, 100*s.TestGapSE, s.GapTo, report.Plural(int64(s.TestInstances), "instance"))
 	if u := &v.total; u.epochs > 0 {
 		all := u.steps + u.validation + u.baseline
+		if v.info.Resumed {
+			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
+		}
 		out.Line("speed", "%s instances/s, %s/s", report.Thousands(int64(float64(u.instances)/u.steps)), report.Operations(u.flops/u.steps))
 		out.Line("time", "%5.1f %%  steps       %s", 100*u.steps/all, report.Duration(u.steps))
 		out.Line("", "%5.1f %%  validation  %s", 100*u.validation/all, report.Duration(u.validation))

@@ -73,7 +73,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	in := recordInstances(p, o.Source, sym)
 	e.routes = recordRoutes(p, m, in, o.Decode, n, o.Source.Seed)
 	var err error
-	if e.runner, err = run.Compile(keyBatch, p, dev, store); err != nil {
+	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {
 		return nil, err
 	}
 	if err := e.runner.SetControl(evalControl(o.Temperature)); err != nil {

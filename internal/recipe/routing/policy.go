@@ -81,6 +81,14 @@ func (p *Policy) Solve(ctx context.Context, prob *cvrp.Problem, d Decode) (cvrp.
 	return sol, cost, nil
 }
 
+// fewer is what a user changes where routes by this decoder do not fit.
+func (d Decode) fewer(n int) string {
+	if d.Routes(n) > 1 {
+		return "--decode greedy, which builds one route per instance"
+	}
+	return ""
+}
+
 // solver is the program for one problem, a row for each symmetry.
 type solver struct {
 	prob   *cvrp.Problem
@@ -110,7 +118,7 @@ func (p *Policy) newSolver(prob *cvrp.Problem, d Decode) (*solver, error) {
 	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
 	s.routes = recordRoutes(pl, p.model, in, d, n, p.Config.Experiment.RandomSeed)
 	var err error
-	if s.runner, err = run.Compile(keyBatch, pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	x, y, demand := unitRows(prob, s.rows)

@@ -52,12 +52,12 @@ type Summary struct {
 	Instances    uint64  `json:"instances"`
 	Seconds      float64 `json:"seconds"` // of all epochs, validation included, over all restarts
 	BestEpoch    int     `json:"best_epoch"`
-	BestCPC      float64 `json:"best_val_cpc"`
+	BestCPC      float64 `json:"best_val_cpc" tb:"val/best_cpc"`
 
 	TestInstances int     `json:"test_instances"`
-	TestCPC       float64 `json:"test_cpc"`
+	TestCPC       float64 `json:"test_cpc" tb:"test/cpc"`
 	TestSE        float64 `json:"test_se"`
-	TestGap       float64 `json:"test_gap"`
+	TestGap       float64 `json:"test_gap" tb:"test/gap"`
 	TestGapSE     float64 `json:"test_gap_se"`
 	GapTo         string  `json:"gap_to"`
 

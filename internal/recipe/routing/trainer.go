@@ -130,6 +130,7 @@ func (t *trainer) Extra() []safetensors.Tensor {
 func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
 	if more {
 		t.at.StopCount = 0
+		t.tellOfSchedule(ck.Settings.(*config.Config))
 	}
 	if t.frozen == nil {
 		return nil
@@ -149,6 +150,15 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 		return fmt.Errorf("load checkpoint %s: %s has %d costs, the evaluation set has %d instances", ck.Path, nameCosts, len(t.frozen.costs), n)
 	}
 	return nil
+}
+
+// tellOfSchedule says what a longer run does to the learning rate, which aims for the new end.
+func (t *trainer) tellOfSchedule(before *config.Config) {
+	was, is := learningRate(before, t.epoch()), learningRate(t.cfg, t.epoch())
+	if was != is {
+		t.Note(fmt.Sprintf("the schedule aims for epoch %d now: the learning rate goes on at %.3g, where the run of %d epochs had come down to %.3g",
+			t.cfg.Training.NumEpochs, is, before.Training.NumEpochs, was))
+	}
 }
 
 // perEpoch is the updates of an epoch.
