@@ -271,10 +271,8 @@ func TestBadAgent(t *testing.T) {
 		{"bf16 on a CPU", with("--precision", "bf16"), exitUsage, "bf16 is for GPUs"},
 		{"settings of the other model", []string{"train", "--model", "AD", "--config", "quick"}, exitFailed, "settings of GT+RL (routing), not of AD"},
 		{"an agent's settings for a policy", []string{"train", "--model", "GT+RL", "--config", "ad_dr"}, exitFailed, "settings of AD (the in-context agent), not of GT"},
-		{"settings of histories", []string{"train", "--config", "darkroom"}, exitFailed, "unknown model"},
 		{"iterations of a policy", []string{"train", "--config", "tiny_1", "--iterations", "5"}, exitUsage, "--iterations is for AD"},
 		{"histories of a policy", []string{"train", "--history", history}, exitUsage, "--history is for AD"},
-		{"a step of histories", []string{"bench", "step", "--config", "darkroom"}, exitUsage, "unknown model"},
 
 		{"zero streams", making("--streams", "0"), exitUsage, "--streams is 0"},
 		{"zero streams by a setting", making("--set", "n_stream=0"), exitFailed, "n_stream=0"},

@@ -13,6 +13,7 @@ type PPO struct {
 	DimActions    int     `yaml:"dim_actions"`
 	NumActions    int     `yaml:"num_actions"`
 	Horizon       int     `yaml:"horizon"`
+	Goal          int     `yaml:"goal"`
 	EnvSplitSeed  uint64  `yaml:"env_split_seed"`
 	TrainEnvRatio float64 `yaml:"train_env_ratio"`
 	MaxReward     float64 `yaml:"max_reward"` // accepted and unused
@@ -73,6 +74,9 @@ func (c *PPO) conflicts() []conflict {
 	if n := c.TrainGoals(); n < 1 || n >= c.Goals() {
 		out = append(out, clash([]string{"train_env_ratio", "grid_size"},
 			"train_env_ratio %g of grid_size %d leaves %d goals to train on and %d held out; both need one", c.TrainEnvRatio, c.GridSize, n, c.Goals()-n))
+	}
+	if c.Goal >= c.Goals() {
+		out = append(out, clash([]string{"goal", "grid_size"}, "goal %d is outside of the room: grid_size %d has cells 0 to %d", c.Goal, c.GridSize, c.Goals()-1))
 	}
 	rollout := c.NSteps * c.NStream
 	if c.BatchSize > rollout {

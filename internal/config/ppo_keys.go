@@ -13,6 +13,7 @@ var ppoKeys = newSchema(
 	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),
 	integer("num_actions", between(5, 5), Differently, "Always 5: the four neighbours, and to stay."),
 	integer("horizon", between(1, 1<<16), Honoured, "Steps of an episode."),
+	integer("goal", between(0, 255), Honoured, "The cell that pays in `haul train --model PPO`, counted row by row from 0 in the upper left corner, which no other cell lies further from the start than. `haul data` takes every cell in turn."),
 	integer("env_split_seed", between(0, math.MaxInt64), Honoured, "Seed that splits the goals into those trained on and those held out."),
 	float("train_env_ratio", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Share of the goals that are trained on, rounded to whole goals."),
 	float("max_reward", moreThan(0), NoEffect, "Returns are compared with each goal's own optimum, which its distance from the centre gives."),

@@ -22,7 +22,7 @@ type agent struct {
 
 const agentLayers, agentFeed, agentTokens, agentBatch = 3, 512, 164, 32
 
-var agentRows = kernel.RegionSpec{Streams: 20, Steps: 1000, Horizon: 20, Tokens: agentTokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 50, Seed: 42, Purpose: rng.Regions}
+var agentRows = model.Transitions(kernel.RegionSpec{Streams: 20, Steps: 1000, Horizon: 20, Tokens: agentTokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 50, Seed: 42, Purpose: rng.Regions})
 
 // agentHistory are transitions of any kind: what is compared does not depend on their sense.
 func agentHistory() []int32 {
@@ -41,17 +41,17 @@ func buildAgent(t *testing.T, dev kernel.Device) *agent {
 	must(t, err)
 	p := plan.New("agree", dev, agentBatch, agentTokens, m.Layout())
 	a := &agent{layout: m.Layout()}
-	a.in = model.Sequences{Index: p.RowInts("index", p.B(), agentTokens, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), agentTokens, 2),
+	a.in = model.Sequences{Index: p.RowInts("index", p.B(), agentTokens, model.TokenFields), Labels: p.RowInts("labels", p.B(), agentTokens, 2),
 		First: p.RowInts("first", p.B(), agentTokens)}
 	history := p.Whole("history", agentRows.Streams*agentRows.Steps)
-	p.Append(&kernel.Regions{Index: a.in.Index, Labels: a.in.Labels, First: a.in.First, History: history, RegionSpec: agentRows})
+	p.Append(&kernel.Regions{Index: a.in.Index, Labels: a.in.Labels, First: a.in.First, Records: history, RegionSpec: agentRows})
 	logits := m.Encode(p, a.in, true)
 	a.logits = p.Rows("kept", logits.Shape...)
 	p.Append(&kernel.Dropout{Y: a.logits, X: logits}) // a copy that the host may read
 	a.sums = p.CrossEntropy("loss", logits, a.in.Labels, m.Columns(), 0, true)
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 3, Total: 100})
-	p.Once(&kernel.TallyTokens{Sums: a.sums})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 3, Total: 100}, 1)
+	p.TallyHeads(a.sums, m.Heads()...)
 	a.store, err = dev.NewStore(m.Layout(), true)
 	must(t, err)
 	must(t, a.store.WriteWeights(model.Initial(m.Layout(), 9)))

@@ -42,19 +42,18 @@ func build(t *testing.T, dev kernel.Device, choice kernel.Choice, learn bool) *p
 	}
 	a.routes = p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
 	if learn {
-		adv, base := p.Advantage(a.routes, kernel.Running, nil)
+		adv, base := p.Advantage(a.routes, kernel.Running, nil, 0.9)
 		p.PolicyGradient(a.routes, adv)
 		p.Backward()
-		r := a.routes
-		p.Once(&kernel.Tally{Length: r.Length, LogProb: r.LogProb, Entropy: r.Entropy, Steps: r.Steps, Adv: adv, Base: base, EMADecay: 0.9})
-		p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-6, MaxNorm: 1})
+		p.TallyRoutes(a.routes, adv, base)
+		p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-6, MaxNorm: 1}, 1)
 	}
 	a.store, err = dev.NewStore(m.Layout(), learn)
 	must(t, err)
 	must(t, a.store.WriteWeights(model.Initial(m.Layout(), 9)))
 	a.run, err = p.Compile(dev, a.store)
 	must(t, err)
-	must(t, a.run.SetControl(kernel.Control{LearningRate: 1e-3, Temperature: 1, Entropy: 0.01}))
+	must(t, a.run.SetControl(kernel.Control{LearningRate: 1e-3, Temperature: 1, Coefficients: map[string]float32{plan.EntropyBonus: 0.01}}))
 	return a
 }
 

@@ -43,9 +43,9 @@ func (a *axes) widen(fromZero bool) {
 	if a.y.min > a.y.max { // another panel has points, this one none
 		a.y = span{0, 1}
 	}
-	room := 0.06 * (a.y.max - a.y.min)
-	if room == 0 {
-		room = max(1e-3, 0.05*math.Abs(a.y.max))
+	room := max(1e-3, 0.05*math.Abs(a.y.max))
+	if spread := a.y.max - a.y.min; spread > 0 { // values that differ by next to nothing would ask for figures wider than the picture
+		room = max(0.06*spread, 1e-7*max(1, math.Abs(a.y.max), math.Abs(a.y.min)))
 	}
 	low := a.y.min
 	a.y.max += room

@@ -5,24 +5,29 @@ import (
 	"time"
 )
 
-// Control is the block a host may change between steps: schedules that move by epoch.
+// Control is the block a host may change between steps: schedules that move by epoch. It is one upload of 64 bytes.
 type Control struct {
 	LearningRate float32
 	Temperature  float32
-	Entropy      float32 // coefficient of the entropy bonus
+	Coefficients map[string]float32 // by the names that the program's ops read; one that is not set is 0
 }
+
+// MaxCoefficients is how many coefficients a program may read.
+const MaxCoefficients = 14
 
 // State is what a training run carries from step to step beside weights and moments. It lives
 // with the device and is read and written only for checkpoints.
 type State struct {
-	Step      uint64  // optimizer steps done
-	Instances uint64  // instances drawn: the global index of the next one
-	Beta1T    float64 // β1^Step, 1 at step 0
-	Beta2T    float64 // β2^Step, likewise
-	EMA       float64 // running mean of batch costs
-	EMASteps  uint64  // batches in it
-	Part      uint64  // parts of the update under way that are done, where AdamW.Every > 1
+	Step      uint64             // optimizer steps done
+	Instances uint64             // instances drawn: the global index of the next one
+	Beta1T    float64            // β1^Step, 1 at step 0
+	Beta2T    float64            // β2^Step, likewise
+	Part      uint64             // parts of the update under way that are done, where Reduce.Every > 1
+	Scalars   map[string]float64 `json:",omitempty"` // the program's Scalar tensors by name; one that is not set is 0
 }
+
+// MaxScalars is how many Scalar tensors a program may have.
+const MaxScalars = 8
 
 // Normal is the state with β^t made 1 where no step has been taken, so that the zero State is a start.
 func (s State) Normal() State {
@@ -32,27 +37,25 @@ func (s State) Normal() State {
 	return s
 }
 
-// Metrics are sums over the steps since the last read, in float64, in a fixed order.
+// Metrics are sums over the steps since the last read, in float64, in a fixed order. Steps, GradNorm and BadStep are the
+// engine's own; the rest is what the program's Tally ops add up.
 type Metrics struct {
-	Steps      int64   // training steps
-	Trajectory int64   // instances times starts
-	Cost       float64 // Σ route length over trajectories
-	LogCost    float64 // Σ log of the route length, for the geometric mean
-	BaseCost   float64 // Σ baseline over trajectories
-	Loss       float64 // Σ over steps of Σ Adv·LogProb - entropy coefficient·mean of Entropy
-	Entropy    float64 // Σ over trajectories of the mean entropy of their decisions
-	Actions    int64   // decode steps taken
-	GradNorm   float64 // Σ over steps of the gradient norm before clipping
-	Heads      [2]HeadSums
+	Steps    int64   // runs of the program
+	GradNorm float64 // Σ over updates of the gradient norm before clipping
 	// BadStep is 1 + the first step whose gradient norm was not finite, 0 when none was. It stays for
 	// the runner's life: that step and every later one leave weights, moments, Step and β^t alone.
 	BadStep int64
+	Sums    Sums
 }
 
-// HeadSums are a classifier's: the sum of its losses, its labels and how many of them it hit.
-type HeadSums struct {
-	Loss         float64
-	Labels, Hits int64
+// Sum is one of the program's sums by name; 0 where it has none of that name.
+func (m *Metrics) Sum(name string) float64 { return m.Sums.Of(name) }
+
+// Plus adds the sums of two stretches of a run. BadStep is the later one's.
+func (m Metrics) Plus(n Metrics) Metrics {
+	m.Steps, m.GradNorm, m.BadStep = m.Steps+n.Steps, m.GradNorm+n.GradNorm, n.BadStep
+	m.Sums.add(&n.Sums)
+	return m
 }
 
 // Store is a device's copy of one weight set, with gradients and moments where it is trained.
@@ -79,12 +82,13 @@ type Device interface {
 
 // Runner replays one compiled program. It is not safe for concurrent use.
 type Runner interface {
-	// Run replays one step and advances State: Instances by Program.Batch, the rest by the ops AdamW
-	// and Tally. Row r of the step is the instance of global index Instances + r.
+	// Run replays one step and advances State: Instances by Program.Batch, the rest by the ops that run once per step. Row r of
+	// the step is the instance of global index Instances + r.
 	Run() error
-	// SetControl sets the block; a runner starts with Temperature 1 and the rest 0.
+	// SetControl sets the block; a runner starts with Temperature 1 and the rest 0. A coefficient that no op reads is an error.
 	SetControl(Control) error
 	State() (State, error)
+	// SetState puts the runner where State left one. A scalar that the program does not have is an error.
 	SetState(State) error
 	// TakeMetrics reads the sums and clears them, BadStep excepted.
 	TakeMetrics() (Metrics, error)
@@ -93,7 +97,7 @@ type Runner interface {
 	ReadBatch(t *Tensor, dst any) error
 	WriteBatch(t *Tensor, src any) error
 	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
-	// program must have an AdamW.
+	// program must have a Reduce.
 	ReadGrad(dst []float32) error
 	// FirstBad replays the step of BadStep, or else the last one, op by op and names the first op and
 	// tensor with a result that is not finite: "linear, result layers.0.gate"; "" when all are.

@@ -23,6 +23,12 @@ type Op interface {
 	Cost() Cost
 }
 
+// Tuned is an op that reads coefficients of the control block, by name.
+type Tuned interface {
+	Op
+	Coefficients() []string
+}
+
 // bytesOf adds up the four-byte elements of every tensor an op touches, an update counting twice.
 func bytesOf(op Op) int64 {
 	var n int64
@@ -47,40 +53,6 @@ func HalvedBytes(op Op) int64 {
 		}
 	})
 	return n
-}
-
-// Program is a recorded step: ops in order, run once a shard, then ops run once a step. It holds
-// shapes and places, no memory. Where the last shard is partly idle a device may compute the rows past
-// the batch's end or skip them; either way they add nothing to any gradient or metric.
-type Program struct {
-	Name     string
-	Batch    int // instances in a step
-	Shard    int // instances in a shard; a last shard may be partly idle
-	PerShard []Op
-	Once     []Op
-	Tensors  []*Tensor // every root tensor, by ID
-	ShardLen int       // elements of one shard's activations
-	Layout   *Layout
-	Sets     int // weight sets the program reads
-}
-
-// Shards is the number of shards in a step.
-func (p *Program) Shards() int { return (p.Batch + p.Shard - 1) / p.Shard }
-
-// Cost sums the ops over a whole batch.
-func (p *Program) Cost() Cost {
-	var sum Cost
-	for _, op := range p.PerShard {
-		c := op.Cost()
-		sum.FLOPs += c.FLOPs * int64(p.Shards())
-		sum.Bytes += c.Bytes * int64(p.Shards())
-	}
-	for _, op := range p.Once {
-		c := op.Cost()
-		sum.FLOPs += c.FLOPs
-		sum.Bytes += c.Bytes
-	}
-	return sum
 }
 
 // visit calls f for every tensor that is not nil.

@@ -1,8 +1,63 @@
 package kernel
 
-// AdamW sums the gradients of all shards in a fixed order, clips by the global norm and updates
-// weights and moments in one pass over flat buffers. A norm that is not finite skips the update and marks the
-// step in Metrics.BadStep. In order, with t = State.Step + 1, which the op then stores:
+// What a reader could break: the optimizer is three ops in this order, each with the whole flat gradient to itself. Reduce makes one
+// gradient of all shards', an Exchange may make one of all processes', AdamW takes the norm of what is there then. Between the first
+// and the last stands whoever needs the gradient of a step whole and unclipped.
+
+// Flat is an op over the flat buffers of gradients, weights and moments as a whole. It names none of them in Args and waits for
+// every op recorded before it.
+type Flat interface {
+	Op
+	Flat()
+}
+
+// Reduce sums the gradients of all shards in a fixed order into the flat gradient. With Every > 1 a step is one of Every parts of an
+// update: gradients are added up over the parts, and the last part, State.Part = Every-1, has their sum. What follows it and is Flat
+// runs with that part only.
+type Reduce struct {
+	Layout *Layout
+	Every  int // 0 and 1: every step updates
+}
+
+// Kind names the op.
+func (o *Reduce) Kind() string { return "reduce" }
+
+// Flat says that the op owns the flat gradient.
+func (o *Reduce) Flat() {}
+
+// Args visits nothing: the op owns the flat gradient as a whole.
+func (o *Reduce) Args(func(*Tensor, Access)) {}
+
+// Cost counts one addition per weight: into how many partial sums a device cuts the batch is its own choice.
+func (o *Reduce) Cost() Cost { return Cost{int64(o.Layout.Len), 8 * int64(o.Layout.Len)} }
+
+// Peer is whoever stands between the reduction of the gradient and its use: other processes that train the same weights.
+type Peer interface {
+	// Exchange replaces this process's gradient by everybody's, the same bits in each process. It is called once per update on the
+	// goroutine that drives the device; grad is the device's again when it returns. An error ends the step before the update.
+	Exchange(grad []float32) error
+}
+
+// Exchange lets a Peer replace the reduced gradient before it is clipped.
+type Exchange struct {
+	Layout *Layout
+	Peer   Peer
+}
+
+// Kind names the op.
+func (o *Exchange) Kind() string { return "exchange" }
+
+// Flat says that the op owns the flat gradient.
+func (o *Exchange) Flat() {}
+
+// Args visits nothing: the op owns the flat gradient as a whole.
+func (o *Exchange) Args(func(*Tensor, Access)) {}
+
+// Cost counts the gradient read and written once.
+func (o *Exchange) Cost() Cost { return Cost{0, 8 * int64(o.Layout.Len)} }
+
+// AdamW clips the reduced gradient by its global norm and updates weights and moments in one pass over flat buffers. A norm that is not
+// finite skips the update and marks the step in Metrics.BadStep. In order, with t = State.Step + 1, which the op then stores:
 //
 //	g = gradient · (MaxNorm/(norm+1e-6) where MaxNorm > 0 and norm > MaxNorm)
 //	m = Beta1·m + (1-Beta1)·g;  v = Beta2·v + (1-Beta2)·g²
@@ -10,58 +65,22 @@ package kernel
 //
 // lr is the control block's, times min(1, t/Warmup) where Warmup > 0. Where Total > 0 and t > Warmup it follows a cosine from there to
 // Floor times the control block's at step Total: c·(Floor + (1-Floor)·(1+cos(π·(t-Warmup)/(Total-Warmup)))/2), t at most Total.
-//
-// With Every > 1 a step is one of Every parts of an update: gradients are added up over the parts, and the last part, State.Part = Every-1,
-// clips and applies their sum.
 type AdamW struct {
 	Layout              *Layout
 	Beta1, Beta2        float64
 	Eps, Decay, MaxNorm float32 // MaxNorm 0: no clipping
 	Warmup, Total       int
 	Floor               float32
-	Every               int // 0 and 1: every step updates
 }
 
 // Kind names the op.
 func (o *AdamW) Kind() string { return "adamw" }
 
+// Flat says that the op owns the flat buffers.
+func (o *AdamW) Flat() {}
+
 // Args visits nothing: the op owns the flat buffers as a whole.
 func (o *AdamW) Args(func(*Tensor, Access)) {}
 
-// Cost counts sixteen operations and seven four-byte accesses a weight.
+// Cost counts sixteen operations and seven four-byte accesses per weight.
 func (o *AdamW) Cost() Cost { return Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)} }
-
-// Tally adds the step's results to the metrics and, where EMADecay is set, its mean length to State.EMA: the
-// first batch sets it, then EMA = EMADecay·EMA + (1-EMADecay)·mean. All tensors live in Batch space; rows past
-// the batch's end are not counted.
-type Tally struct {
-	Length, LogProb, Entropy, Steps *Tensor // [B,S]
-	Adv                             *Tensor // [B,S]
-	Base                            *Tensor // [B,1]
-	EMADecay                        float64
-}
-
-// Kind names the op.
-func (o *Tally) Kind() string { return "tally" }
-
-// Args visits the tensors.
-func (o *Tally) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Length, o.LogProb, o.Entropy, o.Steps, o.Adv, o.Base)
-}
-
-// Cost counts nothing worth the name.
-func (o *Tally) Cost() Cost { return Cost{0, bytesOf(o)} }
-
-// TallyTokens adds a classifier's sums to Metrics.Heads, row by row in order. Rows past the batch's end are not counted.
-type TallyTokens struct {
-	Sums *Tensor // [B,3G], as CrossEntropy leaves them; G at most len(Metrics.Heads)
-}
-
-// Kind names the op.
-func (o *TallyTokens) Kind() string { return "tally.tokens" }
-
-// Args visits the tensors.
-func (o *TallyTokens) Args(f func(*Tensor, Access)) { visit(f, Read, o.Sums) }
-
-// Cost counts nothing worth the name.
-func (o *TallyTokens) Cost() Cost { return Cost{0, bytesOf(o)} }

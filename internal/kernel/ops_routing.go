@@ -22,6 +22,9 @@ type Generate struct {
 // Kind names the op.
 func (o *Generate) Kind() string { return "generate" }
 
+// Stage: it makes instances.
+func (o *Generate) Stage() Stage { return StageGenerate }
+
 // Args visits the tensors.
 func (o *Generate) Args(f func(*Tensor, Access)) {
 	visit(f, Write, o.PosX, o.PosY, o.Demand, o.Feature)
@@ -38,6 +41,9 @@ type Feature struct {
 
 // Kind names the op.
 func (o *Feature) Kind() string { return "feature" }
+
+// Stage: it finishes instances that the host gave.
+func (o *Feature) Stage() Stage { return StageGenerate }
 
 // Args visits the tensors.
 func (o *Feature) Args(f func(*Tensor, Access)) {
@@ -109,6 +115,9 @@ func (o *Rollout) Kind() string {
 	return "rollout"
 }
 
+// Stage: it makes routes.
+func (o *Rollout) Stage() Stage { return StageDecode }
+
 func (d *Decoder) args(f func(*Tensor, Access)) {
 	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Load, d.PosX, d.PosY, d.Demand)
 }
@@ -144,8 +153,8 @@ func (o *Rollout) Dims() (b, s, t, n, d int) {
 }
 
 // RolloutGrad recomputes every scored decode step from the recorded actions, all at once, and
-// returns the gradient of Σ over rows of Adv·LogProb - (Control.Entropy·Weight)·Entropy. Since Entropy is a mean, a
-// step's entropy weighs -Control.Entropy·Weight/(scored steps of its row). Rows past the batch's end weigh 0 in both.
+// returns the gradient of Σ over rows of Adv·LogProb - (c·Weight)·Entropy, with c the control block's coefficient Bonus. Since Entropy is a
+// mean, a step's entropy weighs -c·Weight/(scored steps of its row). Rows past the batch's end weigh 0 in both.
 type RolloutGrad struct {
 	Decoder
 	DProj    *Tensor // [B,N,≥3D]: its first 3D columns are written
@@ -156,8 +165,12 @@ type RolloutGrad struct {
 	Steps    *Tensor
 	Adv      *Tensor // [B,S]: weight of each row's log-probability in the loss
 	Weight   float32 // 1/(instances·starts): weight of each row's entropy, times the coefficient
+	Bonus    string  // the entropy's coefficient in the control block
 	Forced   bool
 }
+
+// Coefficients names what the op reads of the control block.
+func (o *RolloutGrad) Coefficients() []string { return []string{o.Bonus} }
 
 // Kind names the op.
 func (o *RolloutGrad) Kind() string { return "rollout.grad" }
@@ -176,6 +189,9 @@ func (o *RolloutGrad) Cost() Cost {
 	return Cost{3 * int64(o.Adv.Len()) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}
 }
 
+// Expected is how many decode steps Cost assumes.
+func (d *Decoder) Expected() int64 { return ExpectedSteps(d.Pointer.Shape[1]) }
+
 // BaselineMode says what is subtracted from a route's length.
 type BaselineMode uint8
 
@@ -183,15 +199,16 @@ type BaselineMode uint8
 const (
 	SharedMean BaselineMode = iota // the mean over the instance's starts (POMO)
 	Given                          // Base[b], a greedy rollout of a frozen policy
-	Running                        // State.EMA as it stood before the step; the first batch only starts it
+	Running                        // a RunningMean as it stood before the step; the first batch only starts it
 )
 
 // Advantage: Adv[b,s] = (Length[b,s] - baseline)·Weight, and Base[b] where the op computes the baseline.
-// Running with State.EMASteps = 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
+// Running with a Count of 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
 // Rows past the batch's end get 0.
 type Advantage struct {
 	Adv, Length *Tensor // [B,S]
 	Base        *Tensor // [B,1]: read with Given, else written
+	Mean, Count *Tensor // with Running: the scalars of the RunningMean
 	Mode        BaselineMode
 	Weight      float32 // 1/(instances·starts)
 }
@@ -199,9 +216,12 @@ type Advantage struct {
 // Kind names the op.
 func (o *Advantage) Kind() string { return "advantage" }
 
+// Stage: it subtracts the baseline.
+func (o *Advantage) Stage() Stage { return StageBaseline }
+
 // Args visits the tensors.
 func (o *Advantage) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Length)
+	visit(f, Read, o.Length, o.Mean, o.Count)
 	visit(f, Write, o.Adv)
 	if o.Mode == Given {
 		visit(f, Read, o.Base)

@@ -120,73 +120,26 @@ func (o *CacheAttention) Args(f func(*Tensor, Access)) {
 // Cost assumes full caches.
 func (o *CacheAttention) Cost() Cost { return Cost{4 * int64(o.Keys.Len()), bytesOf(o)} }
 
-// CrossEntropy is the loss of one or more classifiers side by side and its gradient. Head g owns the next Columns[g] columns of Logits; row m
-// has label Labels[m,g], -1 for none. With p the softmax over a head's c columns and target q = (1-Smoothing)·[k = label] + Smoothing/c:
-//
-//	loss = -Σ_k q_k·log p_k;  DLogits = Weight·(p - q), 0 without a label
-//	Sums[b, 3g..3g+2] = Σ loss, labels, hits over the instance's rows; a hit has its label as the most likely class, the lowest on ties
-//
-// Rows past the batch's end get 0.
-type CrossEntropy struct {
-	DLogits, Logits, Labels *Tensor // [B,T,C], [B,T,C], I32 [B,T,G]
-	Sums                    *Tensor // [B,3G], Batch space
-	Columns                 []int
-	Smoothing, Weight       float32
-}
-
-// Kind names the op.
-func (o *CrossEntropy) Kind() string { return "crossentropy" }
-
-// Args visits the tensors. DLogits may be nil: the loss alone.
-func (o *CrossEntropy) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Logits, o.Labels)
-	visit(f, Write, o.DLogits, o.Sums)
-}
-
-// Cost counts ten operations an element.
-func (o *CrossEntropy) Cost() Cost { return Cost{10 * int64(o.Logits.Len()), bytesOf(o)} }
-
-// Regions draws the shard's rows from learning histories: see RegionSpec, whose Row is its meaning.
+// Regions draws the shard's rows from streams of records: see RegionSpec, whose Row is its meaning.
 type Regions struct {
-	Index, Labels, First *Tensor // I32 [B,T,TokenFields], [B,T,2], [B,T]
-	History              *Tensor // I32, Data space: Streams·Steps transitions
+	Index, Labels, First *Tensor // I32 [B,T,Width], [B,T,2], [B,T]
+	Records              *Tensor // I32, Data space: Streams·Steps records
 	RegionSpec
 }
 
 // Kind names the op.
 func (o *Regions) Kind() string { return "regions" }
 
+// Stage: it draws sequences.
+func (o *Regions) Stage() Stage { return StageGenerate }
+
 // Args visits the tensors.
 func (o *Regions) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.History)
+	visit(f, Read, o.Records)
 	visit(f, Write, o.Index, o.Labels, o.First)
 }
 
-// Cost counts what is written, and as much of the history.
+// Cost counts what is written, and as much of the records.
 func (o *Regions) Cost() Cost {
 	return Cost{0, 4 * int64(o.Index.Len()+o.Labels.Len()+2*o.First.Len())}
 }
-
-// PPO is the clipped policy loss of actor and critic, and its gradient. Out [B,A+1] holds the logits of A actions and a value; Sample [B,4] the
-// action taken, its log-probability then, its advantage and the return. With r = π(action)/π_then(action), v the value:
-//
-//	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy;  DOut = Weight·gradient
-//	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip
-//
-// Rows past the batch's end get 0.
-type PPO struct {
-	DOut, Out, Sample, Sums              *Tensor // Sample and Sums [B,4] in Batch space
-	Clip, ValueCoef, EntropyCoef, Weight float32
-}
-
-// Kind names the op.
-func (o *PPO) Kind() string { return "ppo" }
-
-// Args visits the tensors.
-func (o *PPO) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Out, o.Sample)
-	visit(f, Write, o.DOut, o.Sums)
-}
-
-// Cost counts twenty operations an element.
-func (o *PPO) Cost() Cost { return Cost{20 * int64(o.Out.Len()), bytesOf(o)} }

@@ -6,39 +6,41 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: Row is the one definition of a training sequence. Devices that keep the histories draw the
-// same rows bit for bit, so its draws, their order and the fields of a token are part of every stored result.
+// What a reader could break: Row is the one definition of a training sequence. Devices that keep the streams draw the
+// same rows bit for bit, so its draws, their order and the order of a token's fields are part of every stored result.
 
-// The fields of a token, by place in Index: the tables that are summed. A marker has type and position alone.
-const (
-	FieldX = iota
-	FieldY
-	FieldAction // the last action; -1 at a history's beginning
-	FieldReward // the last reward, 0 or 1; likewise
-	FieldType
-	FieldPosition
-	TokenFields
-)
+// Field is one of a record's four bytes, the lowest being 0: of the record that a token stands for or, with Last, of the one before it in its
+// stream; -1 where there is none. What it means is the recipe's.
+type Field struct {
+	Byte int
+	Last bool
+}
 
 // The types of a token.
 const (
-	TypeTransition = iota
-	TypeStart      // <compress>
-	TypeEnd        // </compress>
+	TypeRecord = iota
+	TypeStart  // of a region
+	TypeEnd    // likewise
 	TokenTypes
 )
 
-// RegionSpec says how sequences are drawn from learning histories of Streams streams, each of Steps transitions in episodes of Horizon. A transition is
-// x | y<<8 | action<<16 | reward<<24, its x and y those before the action.
+// MaxFields is how many fields of records a token may have.
+const MaxFields = 8
+
+// RegionSpec says how sequences of tokens are drawn from Streams streams, each of Steps records in episodes of Horizon. A record is
+// four bytes.
 //
-// Compressed, a sequence is <compress> previous region </compress> <compress> current region </compress>: two stretches of
-// one stream, each beginning with an episode and Shortest, Shortest+Horizon, ... or at most Longest transitions long, with 0 to Ahead whole episodes left out
-// between them. Otherwise it is Tokens transitions in a row. Sequences fill a row of Tokens tokens end to end; the last is cut off where the row ends.
+// A token has the record's Fields, then its type, then its position in its sequence. Compressed, a sequence is <start> previous region <end> <start> current
+// region <end>: two stretches of one stream, each beginning with an episode and Shortest, Shortest+Horizon, ... or at most Longest records long, with 0
+// to Ahead whole episodes left out between them; the tokens around them are markers, which have type and position alone. Otherwise it is
+// Tokens records in a row. Sequences fill a row of Tokens tokens end to end; the last is cut off where the row ends.
 //
-// A transition's labels are its action and the type of the token that follows it in the sequence; without compression the second is -1. Markers have none.
+// A record's labels are its Label and the type of the token that follows it in the sequence; without compression the second is -1. Markers have none.
 type RegionSpec struct {
 	Streams, Steps, Horizon int
 	Tokens                  int // T, a row's
+	Fields                  []Field
+	Label                   Field
 	Compressed              bool
 	Shortest, Longest       int
 	Ahead                   int
@@ -46,21 +48,34 @@ type RegionSpec struct {
 	Purpose                 rng.Purpose
 }
 
+// Width is how many words a token has: its fields, type and position.
+func (s *RegionSpec) Width() int { return len(s.Fields) + 2 }
+
+// Words are what a row takes: of tokens, labels, and where each token's sequence begins.
+func (s *RegionSpec) Words() []int { return []int{s.Tokens * s.Width(), s.Tokens * 2, s.Tokens} }
+
 // Check says in one line why no sequence can be drawn.
 func (s *RegionSpec) Check() error {
+	for _, f := range append([]Field{s.Label}, s.Fields...) {
+		if f.Byte < 0 || f.Byte > 3 {
+			return fmt.Errorf("field of byte %d; a record has bytes 0 to 3", f.Byte)
+		}
+	}
 	switch {
+	case len(s.Fields) > MaxFields:
+		return fmt.Errorf("%d fields per record; there is room for %d", len(s.Fields), MaxFields)
 	case s.Streams < 1:
-		return fmt.Errorf("learning histories: %d streams; at least one is needed", s.Streams)
+		return fmt.Errorf("%d streams; at least one is needed", s.Streams)
 	case s.Horizon < 1 || s.Tokens < 1:
-		return fmt.Errorf("learning histories: horizon %d and %d tokens a row must be at least 1", s.Horizon, s.Tokens)
+		return fmt.Errorf("horizon %d and %d tokens a row must be at least 1", s.Horizon, s.Tokens)
 	case !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
-		return fmt.Errorf("learning histories: a context of %d transitions is longer than a stream, which has %d", s.Tokens, s.Steps)
+		return fmt.Errorf("a context of %d transitions is longer than a stream, which has %d", s.Tokens, s.Steps)
 	case !s.Compressed:
 		return nil
 	case s.Shortest < 1 || s.Longest < s.Shortest || s.Ahead < 0:
-		return fmt.Errorf("learning histories: regions of %d to %d transitions, %d episodes ahead: want 1 <= shortest <= longest, and not less than 0 ahead", s.Shortest, s.Longest, s.Ahead)
+		return fmt.Errorf("regions of %d to %d transitions, %d episodes ahead: want 1 <= shortest <= longest, and not less than 0 ahead", s.Shortest, s.Longest, s.Ahead)
 	case 2*s.episodes(s.longest()) > s.Steps/s.Horizon:
-		return fmt.Errorf("learning histories: two regions of %d transitions do not fit into a stream of %d", s.longest(), s.Steps)
+		return fmt.Errorf("two regions of %d transitions do not fit into a stream of %d", s.longest(), s.Steps)
 	}
 	return nil
 }
@@ -73,13 +88,27 @@ func (s *RegionSpec) longest() int { return s.Shortest + (s.choices()-1)*s.Horiz
 // episodes that a region of n transitions touches.
 func (s *RegionSpec) episodes(n int) int { return (n + s.Horizon - 1) / s.Horizon }
 
-// Row writes the row of global index g: index [Tokens·TokenFields], labels [Tokens·2], first [Tokens]. Sequence q of the row spends
+// Fill makes rows of streams that lie in memory, for whoever fills slabs: parts as Words sizes them.
+func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if want := s.Streams * s.Steps; len(streams) != want {
+		return nil, fmt.Errorf("%d records of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
+	}
+	return func(g uint64, parts [][]int32) error {
+		s.Row(parts[0], parts[1], parts[2], streams, g)
+		return nil
+	}, nil
+}
+
+// Row writes the row of global index g: index [Tokens·Width], labels [Tokens·2], first [Tokens]. Sequence q of the row spends
 // the words w of Philox(Seed, g, q, Purpose): w0 picks the stream, w1 the previous region's first episode (or the only one's), w2 the episodes left out, w3 both lengths.
-func (s *RegionSpec) Row(index, labels, first, history []int32, g uint64) {
-	r := rowWriter{index: index, labels: labels, first: first, tokens: s.Tokens}
+func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
+	r := rowWriter{spec: s, index: index, labels: labels, first: first}
 	for q := uint32(0); r.at < s.Tokens; q++ {
 		w := rng.At(s.Seed, g, q, s.Purpose)
-		stream := history[int(rng.Below(w[0], uint32(s.Streams)))*s.Steps:][:s.Steps]
+		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*s.Steps:][:s.Steps]
 		r.begin = r.at
 		all := s.Steps / s.Horizon
 		if !s.Compressed {
@@ -100,40 +129,74 @@ func (s *RegionSpec) Row(index, labels, first, history []int32, g uint64) {
 
 // rowWriter fills a row and stops at its end.
 type rowWriter struct {
+	spec                 *RegionSpec
 	index, labels, first []int32
-	tokens, at           int
+	at                   int
 	begin                int // of the sequence
 }
 
+// region writes a stretch of a stream, field by field, as far as there is room.
 func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
+	s := r.spec
 	if marked {
-		r.token(-1, -1, -1, -1, TypeStart, -1, -1)
+		r.marker(TypeStart)
 	}
-	for t := from; t < from+n; t++ {
-		h, action, reward := stream[t], int32(-1), int32(-1)
-		if t > 0 {
-			action, reward = stream[t-1]>>16&0xff, stream[t-1]>>24
-		}
-		next := int32(-1)
-		if marked {
-			next = TypeTransition
-			if t == from+n-1 {
-				next = TypeEnd
-			}
-		}
-		r.token(h&0xff, h>>8&0xff, action, reward, TypeTransition, h>>16&0xff, next)
+	m := min(n, s.Tokens-r.at)
+	width, fields := s.Width(), len(s.Fields)
+	index, labels, first := r.index[r.at*width:][:m*width], r.labels[r.at*2:][:m*2], r.first[r.at:][:m]
+	for i, f := range s.Fields {
+		f.write(index, i, width, stream, from, m)
 	}
+	s.Label.write(labels, 0, 2, stream, from, m)
+	next := int32(-1)
 	if marked {
-		r.token(-1, -1, -1, -1, TypeEnd, -1, -1)
+		next = TypeRecord
+	}
+	for k := range first {
+		token := index[k*width+fields:][:2]
+		token[0], token[1] = TypeRecord, int32(r.at+k-r.begin)
+		labels[2*k+1] = next
+		first[k] = int32(r.begin)
+	}
+	if marked && m == n {
+		labels[2*n-1] = TypeEnd
+	}
+	r.at += m
+	if marked {
+		r.marker(TypeEnd)
 	}
 }
 
-func (r *rowWriter) token(x, y, action, reward, kind, act, next int32) {
-	if r.at == r.tokens {
+// write puts the field of m records from `from` on at every width-th word, the first at `at`.
+func (f Field) write(to []int32, at, width int, stream []int32, from, m int) {
+	if m == 0 {
 		return
 	}
-	copy(r.index[r.at*TokenFields:], []int32{x, y, action, reward, kind, int32(r.at - r.begin)})
-	r.labels[2*r.at], r.labels[2*r.at+1] = act, next
+	if f.Last && from == 0 {
+		to[at] = -1
+		at, from, m = at+width, 1, m-1
+	}
+	if f.Last {
+		from--
+	}
+	shift := uint(8*f.Byte) & 31
+	for _, record := range stream[from:][:m] {
+		to[at] = record >> shift & 0xff
+		at += width
+	}
+}
+
+func (r *rowWriter) marker(kind int32) {
+	s, n := r.spec, len(r.spec.Fields)
+	if r.at == s.Tokens {
+		return
+	}
+	token := r.index[r.at*(n+2):][:n+2]
+	for i := range n {
+		token[i] = -1
+	}
+	token[n], token[n+1] = kind, int32(r.at-r.begin)
+	r.labels[2*r.at], r.labels[2*r.at+1] = -1, -1
 	r.first[r.at] = int32(r.begin)
 	r.at++
 }

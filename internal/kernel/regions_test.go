@@ -11,13 +11,30 @@ import (
 	"haul/internal/rng"
 )
 
+// The fields of these tests' tokens, by place.
+const (
+	fieldX = iota
+	fieldY
+	fieldAction
+	fieldReward
+	fieldType
+	fieldPosition
+	tokenFields
+)
+
+// fields are of the records that traceable makes: two bytes of the record, two of the one before it.
+func fields(s kernel.RegionSpec) kernel.RegionSpec {
+	s.Fields, s.Label = []kernel.Field{{Byte: 0}, {Byte: 1}, {Byte: 2, Last: true}, {Byte: 3, Last: true}}, kernel.Field{Byte: 2}
+	return s
+}
+
 // drawSpec draws a spec that Check accepts.
 func drawSpec(t *rapid.T) kernel.RegionSpec {
-	s := kernel.RegionSpec{
+	s := fields(kernel.RegionSpec{
 		Streams: rapid.IntRange(1, 5).Draw(t, "streams"), Steps: rapid.IntRange(1, 120).Draw(t, "steps"), Horizon: rapid.IntRange(1, 9).Draw(t, "horizon"),
 		Tokens: rapid.IntRange(1, 90).Draw(t, "tokens"), Compressed: rapid.Bool().Draw(t, "compressed"), Shortest: rapid.IntRange(1, 12).Draw(t, "shortest"),
 		Ahead: rapid.IntRange(0, 6).Draw(t, "ahead"), Seed: rapid.Uint64().Draw(t, "seed"), Purpose: rng.Regions,
-	}
+	})
 	s.Longest = s.Shortest + rapid.IntRange(0, 30).Draw(t, "more")
 	if s.Check() != nil {
 		t.Skip("no sequence can be drawn")
@@ -38,10 +55,10 @@ func traceable(s *kernel.RegionSpec) []int32 {
 type row struct{ index, labels, first []int32 }
 
 func newRow(tokens int) row {
-	return row{make([]int32, tokens*kernel.TokenFields), make([]int32, tokens*2), make([]int32, tokens)}
+	return row{make([]int32, tokens*tokenFields), make([]int32, tokens*2), make([]int32, tokens)}
 }
 
-func (r row) token(i int) []int32 { return r.index[i*kernel.TokenFields:][:kernel.TokenFields] }
+func (r row) token(i int) []int32 { return r.index[i*tokenFields:][:tokenFields] }
 
 // TestRowIsWhatTheSpecSays reads every row back and compares it with the history it came from.
 func TestRowIsWhatTheSpecSays(t *testing.T) {
@@ -60,7 +77,7 @@ func TestRowIsWhatTheSpecSays(t *testing.T) {
 		for from := 0; from < s.Tokens; {
 			to := from
 			for to < s.Tokens && int(r.first[to]) == from {
-				if position := r.token(to)[kernel.FieldPosition]; int(position) != to-from {
+				if position := r.token(to)[fieldPosition]; int(position) != to-from {
 					t.Fatalf("token %d of the sequence from %d has position %d", to, from, position)
 				}
 				to++
@@ -85,11 +102,11 @@ func readSequence(t *rapid.T, s *kernel.RegionSpec, history []int32, r row, from
 	open := false
 	for i := from; i < to; i++ {
 		token, action, next := r.token(i), r.labels[2*i], r.labels[2*i+1]
-		if token[kernel.FieldType] != kernel.TypeTransition {
-			if !s.Compressed || slices.Max(token[:kernel.FieldType]) != -1 || action != -1 || next != -1 {
+		if token[fieldType] != kernel.TypeRecord {
+			if !s.Compressed || slices.Max(token[:fieldType]) != -1 || action != -1 || next != -1 {
 				t.Fatalf("marker %v with labels %d, %d", token, action, next)
 			}
-			if start := token[kernel.FieldType] == kernel.TypeStart; start == open {
+			if start := token[fieldType] == kernel.TypeStart; start == open {
 				t.Fatalf("token %d: a region within a region, or an end without one", i)
 			}
 			if open = !open; open {
@@ -105,7 +122,7 @@ func readSequence(t *rapid.T, s *kernel.RegionSpec, history []int32, r row, from
 			t.Fatalf("token %d: a transition outside of a region", i)
 		}
 		g := &regions[len(regions)-1]
-		stream, step := int(token[kernel.FieldY]), int(token[kernel.FieldX])
+		stream, step := int(token[fieldY]), int(token[fieldX])
 		if g.n == 0 {
 			g.stream, g.at = stream, step
 		}
@@ -124,8 +141,8 @@ func checkTransition(t *rapid.T, s *kernel.RegionSpec, history []int32, r row, i
 	if step > 0 {
 		lastAction, lastReward = history[at-1]>>16&0xff, history[at-1]>>24
 	}
-	if token[kernel.FieldAction] != lastAction || token[kernel.FieldReward] != lastReward {
-		t.Fatalf("token %d: last action %d and reward %d, the history has %d and %d", i, token[kernel.FieldAction], token[kernel.FieldReward], lastAction, lastReward)
+	if token[fieldAction] != lastAction || token[fieldReward] != lastReward {
+		t.Fatalf("token %d: last action %d and reward %d, the history has %d and %d", i, token[fieldAction], token[fieldReward], lastAction, lastReward)
 	}
 	if want := history[at] >> 16 & 0xff; r.labels[2*i] != want {
 		t.Fatalf("token %d: action label %d, the history has %d", i, r.labels[2*i], want)
@@ -134,9 +151,9 @@ func checkTransition(t *rapid.T, s *kernel.RegionSpec, history []int32, r row, i
 	switch {
 	case !s.Compressed && next != -1:
 		t.Fatalf("token %d: type label %d without compression", i, next)
-	case s.Compressed && i+1 < to && next != r.token(i + 1)[kernel.FieldType]:
-		t.Fatalf("token %d: type label %d, a %d follows", i, next, r.token(i + 1)[kernel.FieldType])
-	case s.Compressed && next != kernel.TypeTransition && next != kernel.TypeEnd:
+	case s.Compressed && i+1 < to && next != r.token(i + 1)[fieldType]:
+		t.Fatalf("token %d: type label %d, a %d follows", i, next, r.token(i + 1)[fieldType])
+	case s.Compressed && next != kernel.TypeRecord && next != kernel.TypeEnd:
 		t.Fatalf("token %d: type label %d", i, next)
 	}
 }
@@ -174,7 +191,7 @@ func checkRegions(t *rapid.T, s *kernel.RegionSpec, regions []stretch, last bool
 
 // TestEveryChoiceIsDrawn: all lengths, gaps, streams and first episodes come up.
 func TestEveryChoiceIsDrawn(t *testing.T) {
-	s := kernel.RegionSpec{Streams: 3, Steps: 12, Horizon: 2, Tokens: 40, Compressed: true, Shortest: 2, Longest: 5, Ahead: 2, Seed: 1, Purpose: rng.Regions}
+	s := fields(kernel.RegionSpec{Streams: 3, Steps: 12, Horizon: 2, Tokens: 40, Compressed: true, Shortest: 2, Longest: 5, Ahead: 2, Seed: 1, Purpose: rng.Regions})
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +203,12 @@ func TestEveryChoiceIsDrawn(t *testing.T) {
 		end := slices.IndexFunc(r.first, func(f int32) bool { return f > 0 })
 		var starts []int
 		for i := range end {
-			if r.token(i)[kernel.FieldType] == kernel.TypeStart {
+			if r.token(i)[fieldType] == kernel.TypeStart {
 				starts = append(starts, i)
 			}
 		}
 		a, b := r.token(starts[0]+1), r.token(starts[1]+1)
-		seen[choice{a[kernel.FieldY], a[kernel.FieldX], int32(starts[1] - 2), b[kernel.FieldX], int32(end - starts[1] - 2)}] = true
+		seen[choice{a[fieldY], a[fieldX], int32(starts[1] - 2), b[fieldX], int32(end - starts[1] - 2)}] = true
 	}
 	// Regions of 1 or 2 episodes among 6: for each pair of lengths, each first episode, each gap of at most 2.
 	want := 0
@@ -209,7 +226,7 @@ func TestEveryChoiceIsDrawn(t *testing.T) {
 
 // TestRowStandsAlone: a row is a function of its index, whatever was drawn before it, and takes no memory.
 func TestRowStandsAlone(t *testing.T) {
-	s := kernel.RegionSpec{Streams: 3, Steps: 200, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 80, Ahead: 1, Seed: 5, Purpose: rng.Regions}
+	s := fields(kernel.RegionSpec{Streams: 3, Steps: 200, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 80, Ahead: 1, Seed: 5, Purpose: rng.Regions})
 	history, a, b := traceable(&s), newRow(s.Tokens), newRow(s.Tokens)
 	var forward [][]int32
 	for g := range uint64(20) {
@@ -230,23 +247,75 @@ func TestRowStandsAlone(t *testing.T) {
 	}
 }
 
+// TestFieldsAreData: whichever bytes a spec names, in whatever order, are the words of its tokens.
+func TestFieldsAreData(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		field := rapid.Custom(func(t *rapid.T) kernel.Field {
+			return kernel.Field{Byte: rapid.IntRange(0, 3).Draw(t, "byte"), Last: rapid.Bool().Draw(t, "last")}
+		})
+		s.Fields, s.Label = rapid.SliceOfN(field, 0, kernel.MaxFields).Draw(t, "fields"), field.Draw(t, "label")
+		plain := fields(s)
+		history, g := traceable(&s), rapid.Uint64().Draw(t, "row")
+		want, width := newRow(s.Tokens), s.Width()
+		plain.Row(want.index, want.labels, want.first, history, g)
+		got := row{make([]int32, s.Tokens*width), make([]int32, s.Tokens*2), make([]int32, s.Tokens)}
+		s.Row(got.index, got.labels, got.first, history, g)
+		if !slices.Equal(got.first, want.first) {
+			t.Fatalf("the sequences begin at %v, with other fields at %v", got.first, want.first)
+		}
+		for i := range s.Tokens {
+			token, known := got.index[i*width:][:width], want.token(i)
+			if !slices.Equal(token[len(s.Fields):], known[fieldType:]) || got.labels[2*i+1] != want.labels[2*i+1] {
+				t.Fatalf("token %d: %v, with other fields %v", i, token, known)
+			}
+			of := func(f kernel.Field) int32 {
+				if known[fieldType] != kernel.TypeRecord {
+					return -1
+				}
+				stream, step := int(known[fieldY]), int(known[fieldX])
+				if f.Last {
+					step--
+				}
+				if step < 0 {
+					return -1
+				}
+				return history[stream*s.Steps+step] >> (8 * f.Byte) & 0xff
+			}
+			for k, f := range s.Fields {
+				if token[k] != of(f) {
+					t.Fatalf("token %d, field %+v is %d, want %d", i, f, token[k], of(f))
+				}
+			}
+			if got.labels[2*i] != of(s.Label) {
+				t.Fatalf("token %d, label %+v is %d, want %d", i, s.Label, got.labels[2*i], of(s.Label))
+			}
+		}
+	})
+}
+
 func TestRegionSpecCheck(t *testing.T) {
-	good := kernel.RegionSpec{Streams: 1, Steps: 100, Horizon: 10, Tokens: 50, Compressed: true, Shortest: 20, Longest: 50}
+	good := fields(kernel.RegionSpec{Streams: 1, Steps: 100, Horizon: 10, Tokens: 50, Compressed: true, Shortest: 20, Longest: 50})
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := good.Fill(make([]int32, 99)); err == nil || !strings.Contains(err.Error(), "99 records of streams; 1 streams of 100 have 100") {
+		t.Errorf("a stream that is too short: %v", err)
+	}
 	for want, spoil := range map[string]func(s *kernel.RegionSpec){
-		"0 streams":                             func(s *kernel.RegionSpec) { s.Streams = 0 },
-		"horizon 0 and 50 tokens":               func(s *kernel.RegionSpec) { s.Horizon = 0 },
-		"horizon 10 and 0 tokens":               func(s *kernel.RegionSpec) { s.Tokens = 0 },
-		"a context of 101 transitions":          func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 101 },
-		"regions of 0 to 50 transitions":        func(s *kernel.RegionSpec) { s.Shortest = 0 },
-		"regions of 20 to 19 transitions":       func(s *kernel.RegionSpec) { s.Longest = 19 },
-		"-1 episodes ahead":                     func(s *kernel.RegionSpec) { s.Ahead = -1 },
-		"two regions of 60 transitions":         func(s *kernel.RegionSpec) { s.Longest = 69 },
-		"do not fit into a stream of 99":        func(s *kernel.RegionSpec) { s.Steps = 99 },
-		"longer than a stream, which has 99":    func(s *kernel.RegionSpec) { s.Compressed, s.Tokens, s.Steps = false, 91, 99 },
-		"learning histories: a context of 1000": func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 1000 },
+		"byte 4":                             func(s *kernel.RegionSpec) { s.Label.Byte = 4 },
+		"9 fields":                           func(s *kernel.RegionSpec) { s.Fields = make([]kernel.Field, 9) },
+		"0 streams":                          func(s *kernel.RegionSpec) { s.Streams = 0 },
+		"horizon 0 and 50 tokens":            func(s *kernel.RegionSpec) { s.Horizon = 0 },
+		"horizon 10 and 0 tokens":            func(s *kernel.RegionSpec) { s.Tokens = 0 },
+		"a context of 101 transitions":       func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 101 },
+		"regions of 0 to 50 transitions":     func(s *kernel.RegionSpec) { s.Shortest = 0 },
+		"regions of 20 to 19 transitions":    func(s *kernel.RegionSpec) { s.Longest = 19 },
+		"-1 episodes ahead":                  func(s *kernel.RegionSpec) { s.Ahead = -1 },
+		"two regions of 60 transitions":      func(s *kernel.RegionSpec) { s.Longest = 69 },
+		"do not fit into a stream of 99":     func(s *kernel.RegionSpec) { s.Steps = 99 },
+		"longer than a stream, which has 99": func(s *kernel.RegionSpec) { s.Compressed, s.Tokens, s.Steps = false, 91, 99 },
+		"a context of 1000":                  func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 1000 },
 	} {
 		s := good
 		spoil(&s)

@@ -11,13 +11,14 @@ package kernel
 
 import "fmt"
 
-// Type is the element type of a tensor; both are four bytes wide.
+// Type is the element type of a tensor. Elements are four bytes wide, those of F64, which is for the Scalar space alone, eight.
 type Type uint8
 
 // The element types.
 const (
 	F32 Type = iota
 	I32
+	F64
 )
 
 // Space says where a tensor lives and for how long.
@@ -26,20 +27,21 @@ type Space uint8
 // The spaces.
 const (
 	Shard  Space = iota // activations of one shard: private to whoever runs it, reused by the next shard
-	Batch               // one row an instance of the whole batch: survives the step, readable by the host
+	Batch               // one row per instance of the whole batch: survives the step, readable by the host
 	Weight              // a parameter, in the flat buffer of weight set Set
 	Grad                // a parameter's gradient, laid out as the weights
 	Data                // whole, the same for every shard: the host writes it before the first step, no op does
+	Scalar              // one F64, carried from step to step in State.Scalars by its name; Offset is its place there
 )
 
 // Tensor is a handle: a shape and a place. Offset counts elements from the start of its space; for a column
 // view, from its parent's. The first dimension of a Shard or Batch tensor runs over the shard's instances, or over
-// their rows; of a Batch tensor always over instances, and its buffer holds one such block a shard.
+// their rows; of a Batch tensor always over instances, and its buffer holds one such block per shard.
 type Tensor struct {
 	Name   string
 	Type   Type
 	Space  Space
-	Set    int   // Weight only: which set, 0 the policy, 1 the frozen baseline
+	Set    int   // Weight only: which set: 0 is trained, the others are frozen
 	Shape  []int // [rows..., columns]
 	Offset int
 	Stride int     // elements between rows of the last dimension; Cols() when dense

@@ -22,7 +22,7 @@ type agent struct {
 // newAgent makes an agent of one layer for sequences of two regions of shortest to longest transitions, in a room of 5×5 with episodes of 10.
 func newAgent(shortest, longest int) (*agent, error) {
 	room := darkroom.Room{Size: 5, Horizon: 10}
-	spec := kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions})
 	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Size: room.Size, Actions: darkroom.NumActions})
 	if err != nil {
 		return nil, err
@@ -74,13 +74,13 @@ type agentRun struct {
 // compile records forward, backward and update over rows of t tokens, or with learn unset the loss alone.
 func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, learn bool) (*agentRun, error) {
 	p := plan.New("agent", dev, rows, t, a.model.Layout())
-	in := model.Sequences{Index: p.RowInts("index", p.B(), t, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
+	in := model.Sequences{Index: p.RowInts("index", p.B(), t, model.TokenFields), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
 	sums := p.CrossEntropy("loss", a.model.Encode(p, in, learn), in.Labels, a.model.Columns(), 0, learn)
 	if learn {
 		p.Backward()
-		p.Once(&kernel.AdamW{Layout: a.model.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8})
+		p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, 1)
 	}
-	p.Once(&kernel.TallyTokens{Sums: sums})
+	p.TallyHeads(sums, a.model.Heads()...)
 	r, err := p.Compile(dev, store)
 	return &agentRun{r, in}, err
 }
@@ -96,14 +96,19 @@ func (r *agentRun) loss() (float64, error) {
 		return 0, err
 	}
 	m, err := r.runner.TakeMetrics()
-	return m.Heads[0].Loss / float64(max(1, m.Heads[0].Labels)), err
+	head := plan.HeadOf(m, model.HeadAction)
+	return head.Loss / float64(max(1, head.Labels)), err
 }
 
 // feed writes batches of rows and calls run after each.
 func (a *agent) feed(ctx context.Context, r *agentRun, purpose rng.Purpose, rows, batches int, run func() error) (err error) {
 	spec := a.spec
 	spec.Purpose = purpose
-	source, err := loader.New(loader.Options{Spec: spec, History: a.history, Batch: rows, Slabs: loader.NewSlabs(&spec, rows, 1)})
+	fill, err := spec.Fill(a.history)
+	if err != nil {
+		return err
+	}
+	source, err := loader.New(loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, 1)})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/device"
-	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
 )
 
 func TestEveryWayOfCollatingGivesTheSame(t *testing.T) {
@@ -77,7 +78,7 @@ func TestPackedAndPaddedSequencesHaveTheSameLoss(t *testing.T) {
 	if packedLongest*len(packed) >= len(alone) {
 		t.Errorf("%d rows packed, %d padded", len(packed), len(alone))
 	}
-	var sums []kernel.HeadSums
+	var sums []plan.HeadSums
 	for i, rows := range [][][]int{alone, packed} {
 		tokens := []int{a.spec.Tokens, packedLongest * a.spec.Tokens}[i]
 		store, err := a.store(dev)
@@ -98,7 +99,7 @@ func TestPackedAndPaddedSequencesHaveTheSameLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums = append(sums, m.Heads[0])
+		sums = append(sums, plan.HeadOf(m, model.HeadAction))
 	}
 	if err := sameLoss(sums[0], sums[1]); err != nil {
 		t.Error(err)

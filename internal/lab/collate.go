@@ -7,6 +7,7 @@ import (
 
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
+	"haul/internal/model"
 	"haul/internal/rng"
 )
 
@@ -25,14 +26,14 @@ type samples struct {
 }
 
 // fieldWords is how many words a token has in each array of a sample.
-var fieldWords = [3]int{kernel.TokenFields, 2, 1}
+var fieldWords = [3]int{model.TokenFields, 2, 1}
 
 // newSamples draws sequences of two regions of 20 to 80 transitions.
 func newSamples(n int) *samples {
 	spec := loadedSpec()
 	spec.Streams, spec.Shortest = 100, 20
 	history := walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon})
-	s := &samples{tokens: spec.Tokens, pad: make([]int32, spec.Tokens*kernel.TokenFields)}
+	s := &samples{tokens: spec.Tokens, pad: make([]int32, spec.Tokens*model.TokenFields)}
 	for g := range n {
 		s.items = append(s.items, sequence(&spec, history, uint64(g)))
 	}
@@ -124,7 +125,7 @@ type embedding struct {
 }
 
 func newEmbedding(tokens int) *embedding {
-	e := &embedding{tokens: tokens, width: embedWidth, table: make([]float32, kernel.TokenTypes*embedWidth), input: make([]float32, tokens*embedWidth)}
+	e := &embedding{tokens: tokens, width: embedWidth, table: make([]float32, model.TokenTypes*embedWidth), input: make([]float32, tokens*embedWidth)}
 	for i := range e.input {
 		e.input[i] = float32(rng.Below(rng.At(42, uint64(i), 0, rng.Weights)[0], 1<<20)) / (1 << 20)
 	}

@@ -9,6 +9,7 @@ import (
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
+	"haul/internal/model"
 	"haul/internal/rng"
 )
 
@@ -22,15 +23,16 @@ const (
 
 // loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of 80.
 func loadedSpec() kernel.RegionSpec {
-	return kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions}
+	return model.Transitions(kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions})
 }
 
 // loading starts a loader for every measurement, so that none begins with what the last one left ready.
 type loading struct{ options loader.Options }
 
-func newLoading(rows, slabs int) *loading {
+func newLoading(rows, slabs int) (*loading, error) {
 	spec := loadedSpec()
-	return &loading{options: loader.Options{Spec: spec, History: walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon}), Batch: rows, Slabs: loader.NewSlabs(&spec, rows, slabs)}}
+	fill, err := spec.Fill(walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon}))
+	return &loading{options: loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, slabs)}}, err
 }
 
 // take has a trainer take batches and hold each for what step says.
@@ -66,7 +68,10 @@ func (l *loading) contend(ctx context.Context, workers, depth int, step func(i i
 }
 
 func workers(ctx context.Context, _ *env, r *Result) error {
-	l := newLoading(loadedRows, 3)
+	l, err := newLoading(loadedRows, 3)
+	if err != nil {
+		return err
+	}
 	counts := []int{0, 1, 2, 4, 8, 12, 16}
 	at := map[int]int{}
 	var ways []contender
@@ -98,7 +103,10 @@ func spend(d time.Duration) {
 // prefetch has the trainer spend as long on a step as a batch takes to make: where making ahead gains most.
 func prefetch(ctx context.Context, _ *env, r *Result) error {
 	const rows = loadedRows / 2
-	l := newLoading(rows, 6)
+	l, err := newLoading(rows, 6)
+	if err != nil {
+		return err
+	}
 	made, err := race(ctx, loaderRounds, l.contend(ctx, 0, 0, func(int) {}))
 	if err != nil {
 		return err

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"haul/internal/cu"
-	"haul/internal/kernel"
+	"haul/internal/model"
 )
 
 // batchWords is a batch of 1,024 rows of 164 tokens: index, labels and first.
-const batchWords = loadedRows * 164 * (kernel.TokenFields + 2 + 1)
+const batchWords = loadedRows * 164 * (model.TokenFields + 2 + 1)
 
 // pageLocked moves a batch to the card from both kinds of memory, alone and with a step of 12 ms.
 func pageLocked(ctx context.Context, e *env, r *Result) error {

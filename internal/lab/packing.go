@@ -10,6 +10,8 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/loader"
+	"haul/internal/model"
+	"haul/internal/plan"
 )
 
 // packedSequences is how many sequences a step learns from: enough to keep a device busy.
@@ -21,7 +23,7 @@ const packedLongest = 3
 // lay writes sequences into rows of a slab, each row's end to end. What is left of a row counts as part of its last sequence and has neither
 // content nor labels.
 func lay(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
-	s := loader.NewSlabs(&kernel.RegionSpec{Tokens: tokens}, len(rows), 1)[0]
+	s := loader.NewSlabs([]int{tokens * fieldWords[0], tokens * fieldWords[1], tokens * fieldWords[2]}, len(rows), 1)[0]
 	for _, part := range s.Ints[:2] {
 		for i := range part {
 			part[i] = -1
@@ -81,7 +83,7 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 	}
 	packed := pack(items, packedLongest*a.spec.Tokens)
 	var runs []*agentRun
-	var sums []kernel.HeadSums
+	var sums []plan.HeadSums
 	defer func() {
 		for _, run := range runs {
 			err = errors.Join(err, run.runner.Close())
@@ -109,7 +111,7 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 		if err != nil {
 			return err
 		}
-		sums = append(sums, m.Heads[0])
+		sums = append(sums, plan.HeadOf(m, model.HeadAction))
 	}
 	if err := sameLoss(sums[0], sums[1]); err != nil {
 		return err
@@ -129,7 +131,7 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 }
 
 // sameLoss compares sums over the same tokens in another order: float32 all the way on devices of unequal precision.
-func sameLoss(a, b kernel.HeadSums) error {
+func sameLoss(a, b plan.HeadSums) error {
 	if a.Labels != b.Labels || !(math.Abs(a.Loss-b.Loss) <= 1e-3*math.Abs(a.Loss)) {
 		return fmt.Errorf("padded, %d labels have a loss of %v; packed, %d have %v", a.Labels, a.Loss, b.Labels, b.Loss)
 	}

@@ -88,7 +88,7 @@ func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
 }
 
 func (s *stack) learn(p *plan.Plan) *plan.Plan {
-	p.Once(&kernel.AdamW{Layout: &s.layout, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, 1)
 	return p
 }
 

@@ -60,7 +60,7 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 			l.Ops = append(l.Ops, *line)
 		}
 	}
-	for _, s := range stages {
+	for _, s := range ordered(l.stageOf) {
 		if line, ok := byStage[s]; ok {
 			l.rate(line, total)
 			l.Stages = append(l.Stages, *line)
@@ -122,16 +122,10 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	return out
 }
 
-// drawn is how the routes' true length compares with the one that the op's formula expects.
+// drawn is how the true number of steps compares with the one that the op's formula expects.
 func drawn(op kernel.Op, actions float64) float64 {
-	if actions <= 0 {
-		return 1
-	}
-	switch o := op.(type) {
-	case *kernel.Rollout:
-		return actions / float64(kernel.ExpectedSteps(o.Pointer.Shape[1]))
-	case *kernel.RolloutGrad:
-		return actions / float64(kernel.ExpectedSteps(o.Pointer.Shape[1]))
+	if o, ok := op.(kernel.Varying); ok && actions > 0 {
+		return actions / float64(o.Expected())
 	}
 	return 1
 }

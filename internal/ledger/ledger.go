@@ -106,8 +106,8 @@ func Measure(dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int
 		return nil, err
 	}
 	actions := 0.0
-	if m.Trajectory > 0 {
-		actions = float64(m.Actions) / float64(m.Trajectory)
+	if rows := m.Sum(kernel.SumRows); rows > 0 {
+		actions = m.Sum(kernel.SumDecodes) / rows
 	}
 	l := New(p, roof, actions)
 	l.Device, l.PerStep, l.Memory, l.Copies = dev.Name(), counts, r.Memory(), dev.Counters().Tagged()

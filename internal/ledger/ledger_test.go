@@ -99,6 +99,64 @@ func TestOpsFindTheirStage(t *testing.T) {
 	}
 }
 
+// novel is an op that no package but this test has heard of.
+type novel struct {
+	in, out []*kernel.Tensor
+}
+
+func (o *novel) Kind() string      { return "novel" }
+func (o *novel) Cost() kernel.Cost { return kernel.Cost{} }
+func (o *novel) Args(f func(*kernel.Tensor, kernel.Access)) {
+	for _, t := range o.in {
+		f(t, kernel.Read)
+	}
+	for _, t := range o.out {
+		f(t, kernel.Write)
+	}
+}
+
+// simulated declares a stage of its own.
+type simulated struct{ novel }
+
+func (o *simulated) Stage() kernel.Stage { return "simulate" }
+
+// decided is part of a network's way forward, whoever's network it is.
+type decided struct{ novel }
+
+func (o *decided) Stage() kernel.Stage { return kernel.StageDecode }
+
+func TestUnknownOpsFindTheirStage(t *testing.T) {
+	made := func(space kernel.Space, set int) *kernel.Tensor {
+		return &kernel.Tensor{Space: space, Set: set, Shape: []int{1}, Stride: 1}
+	}
+	x, h, frozen, choice, dw := made(kernel.Shard, 0), made(kernel.Shard, 0), made(kernel.Shard, 0), made(kernel.Shard, 0), made(kernel.Grad, 0)
+	w, w1 := made(kernel.Weight, 0), made(kernel.Weight, 1)
+	ops := []kernel.Op{
+		&simulated{novel{out: []*kernel.Tensor{x}}},
+		&novel{in: []*kernel.Tensor{x, w}, out: []*kernel.Tensor{h}},
+		&novel{in: []*kernel.Tensor{x, w1}, out: []*kernel.Tensor{frozen}},
+		&decided{novel{in: []*kernel.Tensor{frozen}, out: []*kernel.Tensor{made(kernel.Shard, 0)}}},
+		&decided{novel{in: []*kernel.Tensor{h}, out: []*kernel.Tensor{choice}}},
+		&novel{in: []*kernel.Tensor{choice}, out: []*kernel.Tensor{dw}},
+	}
+	p := &kernel.Program{Batch: 1, Shard: 1, PerShard: ops, Once: []kernel.Op{&novel{}}}
+	want := []ledger.Stage{"simulate", ledger.Encode, ledger.Baseline, ledger.Baseline, ledger.Decode, ledger.Backward, ledger.Optimizer}
+	if diff := cmp.Diff(want, ledger.Stages(p)); diff != "" {
+		t.Error(diff)
+	}
+	profile := &kernel.Profile{Program: p, Workers: 1, Wall: 7}
+	for i := range 7 {
+		profile.Spans = append(profile.Spans, kernel.Span{Op: i, Start: time.Duration(i), End: time.Duration(i + 1)})
+	}
+	var booked []ledger.Stage
+	for _, s := range ledger.New(profile, kernel.Roof{}, 0).Stages {
+		booked = append(booked, s.Stage)
+	}
+	if diff := cmp.Diff([]ledger.Stage{ledger.Encode, ledger.Decode, ledger.Baseline, "simulate", ledger.Backward, ledger.Optimizer}, booked); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // made is a profile of a program of one op with known work: two workers, one of them idle half the time.
 func made() *kernel.Profile {
 	x := &kernel.Tensor{Name: "x", Space: kernel.Shard, Shape: []int{4, 8}, Stride: 8}

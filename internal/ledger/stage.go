@@ -1,34 +1,53 @@
 package ledger
 
-import "haul/internal/kernel"
+import (
+	"slices"
 
-// Stage is a part of a training step.
-type Stage string
+	"haul/internal/kernel"
+)
+
+// Stage is a part of a step.
+type Stage = kernel.Stage
 
 // The stages, in the order of a step.
 const (
-	Generate  Stage = "generate"  // making instances and their features, or drawing sequences
-	Encode    Stage = "encode"    // the policy's network, forward
-	Decode    Stage = "decode"    // the policy's routes
-	Baseline  Stage = "baseline"  // whatever a frozen policy computes, and subtracting the baseline
-	Loss      Stage = "loss"      // the loss of labelled data, and where its gradient starts
-	Backward  Stage = "backward"  // gradients
-	Optimizer Stage = "optimizer" // what runs once: sums, clipping, update, metrics
-	Idle      Stage = "idle"      // workers with nothing to run
+	Generate  = kernel.StageGenerate
+	Encode    = kernel.StageEncode
+	Decode    = kernel.StageDecode
+	Baseline  = kernel.StageBaseline
+	Loss      = kernel.StageLoss
+	Backward  = kernel.StageBackward
+	Optimizer = kernel.StageOptimizer
+
+	Idle Stage = "idle" // workers with nothing to run
 )
 
-var stages = []Stage{Generate, Encode, Decode, Baseline, Loss, Backward, Optimizer, Idle}
+// forward and after are the stages in the order of a step; what else ops declare comes between the two, in the order of the program.
+var (
+	forward = []Stage{Generate, Encode, Decode, Baseline, Loss}
+	after   = []Stage{Backward, Optimizer, Idle}
+)
 
-// Stages sorts a program's ops, PerShard then Once, by where their data comes from and not by their names, so that an op the
+// ordered lists the stages of a program and those of the lists, each once.
+func ordered(of []Stage) []Stage {
+	out := slices.Clone(forward)
+	for _, s := range of {
+		if !slices.Contains(out, s) && !slices.Contains(after, s) {
+			out = append(out, s)
+		}
+	}
+	return append(out, after...)
+}
+
+// Stages sorts a program's ops, PerShard then Once, by what they declare and by where their data comes from, so that an op the
 // ledger has never heard of finds its place:
 //
-//	loss       it compares with labels
-//	backward   it touches a weight's gradient, or reads what a backward op or the loss wrote
-//	baseline   it reads a frozen weight set, or what a baseline op wrote, or it subtracts the baseline
-//	generate   it makes instances or draws sequences
-//	decode     it makes routes
-//	encode     everything else that runs a shard at a time
-//	optimizer  everything that runs once
+//	the op's own   it declares a stage that is not of a network's way forward
+//	backward       it touches a weight's gradient, or reads what a backward op or the loss wrote
+//	baseline       it reads a frozen weight set, or what a baseline op wrote
+//	the op's own   it declares a stage of the way forward
+//	encode         everything else that runs a shard at a time
+//	optimizer      everything that runs once
 //
 // The first line that fits decides.
 func Stages(p *kernel.Program) []Stage {
@@ -50,28 +69,21 @@ func Stages(p *kernel.Program) []Stage {
 }
 
 func stageOf(op kernel.Op, writer map[*kernel.Tensor]Stage) Stage {
+	declared := kernel.StageOf(op)
+	if !declared.Forward() {
+		return declared
+	}
 	var backward, baseline bool
 	op.Args(func(t *kernel.Tensor, a kernel.Access) {
 		from := writer[t.Root()]
 		backward = backward || t.Root().Space == kernel.Grad || a != kernel.Write && (from == Backward || from == Loss)
 		baseline = baseline || t.Root().Space == kernel.Weight && t.Root().Set > 0 || a != kernel.Write && from == Baseline
 	})
-	switch op.(type) {
-	case *kernel.Advantage:
-		return Baseline
-	case *kernel.Generate, *kernel.Feature, *kernel.Regions:
-		return Generate
-	case *kernel.CrossEntropy, *kernel.PPO:
-		return Loss
-	}
 	switch {
 	case backward:
 		return Backward
 	case baseline:
 		return Baseline
 	}
-	if _, ok := op.(*kernel.Rollout); ok {
-		return Decode
-	}
-	return Encode
+	return declared
 }

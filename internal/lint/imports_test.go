@@ -64,6 +64,7 @@ var apart = []struct {
 	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), under("internal/env/")},
 	{"recipes know each other only by the list of them", under("internal/recipe/"), under("internal/recipe/")},
 	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return under("internal/env/")(p) || under("internal/recipe")(p) }},
+	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return under("internal/env/")(p) || oneOf("internal/model", "internal/plan")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }

@@ -1,7 +1,7 @@
 // Package loader makes training batches on the host, ahead of the trainer and in order.
 //
 // What a reader could break: batch k holds the rows From + k·Batch and on, whatever the number of workers, slabs and batches ahead. A row is a
-// function of its global index alone (kernel.RegionSpec.Row), ranges of rows are claimed in the order of their indices, and Next hands batches over in the order in
+// function of its global index alone, ranges of rows are claimed in the order of their indices, and Next hands batches over in the order in
 // which they were opened. Failures rest on the same order: when a range fails, everything before it has been claimed and will be finished, so
 // the row that Next names is the first bad one however many workers ran.
 //
@@ -23,10 +23,13 @@ import (
 
 // Options say what batches hold and who fills them.
 type Options struct {
-	Spec    kernel.RegionSpec
-	History []int32 // Spec.Streams × Spec.Steps transitions; read only
-	Batch   int     // rows of a batch
-	Slabs   []*kernel.Slab
+	// Fill writes the row of global index g: its part of each part of a slab, as long as Row says. Workers call it at the same
+	// time. It may fail, or panic, for a row that cannot be made.
+	Fill  func(g uint64, row [][]int32) error
+	Row   []int // words of a row, by part of a slab
+	Batch int   // rows of a batch
+	Slabs []*kernel.Slab
+
 	Workers int    // goroutines that collate; 0 leaves it to Next
 	Depth   int    // batches made ahead of Next; 0: none, workers start when Next is called
 	From    uint64 // global index of the first row
@@ -38,8 +41,8 @@ var ErrClosed = errors.New("loader: closed")
 // Loader fills slabs. Next and Return belong to one goroutine, the trainer's; Close and Stats may be called from any.
 type Loader struct {
 	options Options
-	row     func(index, labels, first, history []int32, g uint64)
-	span    int // rows of a range
+	span    int       // rows of a range
+	own     [][]int32 // what Next fills a row by
 
 	ready chan struct{} // has room for one; a token says that a batch was finished
 	done  chan struct{} // closed by Close
@@ -73,11 +76,11 @@ func New(o Options) (*Loader, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return start(o, o.Spec.Row), nil
+	return start(o), nil
 }
 
-func start(o Options, row func(index, labels, first, history []int32, g uint64)) *Loader {
-	l := &Loader{options: o, row: row, span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
+func start(o Options) *Loader {
+	l := &Loader{options: o, own: make([][]int32, len(o.Row)), span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
 		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), books: newBooks(o)}
 	l.work.L = &l.mu
 	for range o.Workers {
@@ -87,13 +90,9 @@ func start(o Options, row func(index, labels, first, history []int32, g uint64))
 }
 
 func (o *Options) check() error {
-	if err := o.Spec.Check(); err != nil {
-		return err
-	}
-	want := o.Spec.Streams * o.Spec.Steps
 	switch {
-	case len(o.History) != want:
-		return fmt.Errorf("loader: %d transitions of history; %d streams of %d have %d", len(o.History), o.Spec.Streams, o.Spec.Steps, want)
+	case o.Fill == nil || len(o.Row) == 0:
+		return errors.New("loader: nothing says what a row holds")
 	case o.Batch < 1:
 		return fmt.Errorf("loader: a batch of %d rows; at least one is needed", o.Batch)
 	case len(o.Slabs) == 0:
@@ -101,7 +100,7 @@ func (o *Options) check() error {
 	case o.Workers < 0 || o.Depth < 0:
 		return fmt.Errorf("loader: %d workers and %d batches ahead; neither can be less than 0", o.Workers, o.Depth)
 	}
-	return checkSlabs(&o.Spec, o.Batch, o.Slabs)
+	return checkSlabs(o.Row, o.Batch, o.Slabs)
 }
 
 // span cuts a batch so that each worker gets four ranges of it, which evens out workers that the system has stopped for a while, but not finer than what makes a
@@ -157,7 +156,7 @@ func (l *Loader) await(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			l.collateRange()
+			l.collateRange(l.own)
 			continue
 		}
 		l.mu.Unlock()

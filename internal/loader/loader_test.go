@@ -13,12 +13,13 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/kernel"
+	"haul/internal/model"
 	"haul/internal/rng"
 )
 
 // testSpec draws regions of unequal length from short histories.
 func testSpec() kernel.RegionSpec {
-	return kernel.RegionSpec{Streams: 3, Steps: 60, Horizon: 5, Tokens: 37, Compressed: true, Shortest: 5, Longest: 20, Ahead: 2, Seed: 7, Purpose: rng.Regions}
+	return model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 60, Horizon: 5, Tokens: 37, Compressed: true, Shortest: 5, Longest: 20, Ahead: 2, Seed: 7, Purpose: rng.Regions})
 }
 
 // testHistory holds transitions that tell their place.
@@ -32,14 +33,20 @@ func testHistory(s kernel.RegionSpec) []int32 {
 
 func testOptions(workers, depth, slabs, batch int, from uint64) Options {
 	s := testSpec()
-	return Options{Spec: s, History: testHistory(s), Batch: batch, Slabs: NewSlabs(&s, batch, slabs), Workers: workers, Depth: depth, From: from}
+	fill, err := s.Fill(testHistory(s))
+	if err != nil {
+		panic(err)
+	}
+	return Options{Fill: fill, Row: s.Words(), Batch: batch, Slabs: NewSlabs(s.Words(), batch, slabs), Workers: workers, Depth: depth, From: from}
 }
 
 // differs compares a slab with batch k, made row by row, and names the first word that is another.
 func differs(o Options, k int, got *kernel.Slab) error {
-	want := NewSlabs(&o.Spec, o.Batch, 1)[0]
+	s, t := testSpec(), testSpec().Tokens
+	history, width := testHistory(s), s.Width()
+	want := NewSlabs(o.Row, o.Batch, 1)[0]
 	for r := range o.Batch {
-		o.Spec.Row(part(want, index, o.Spec.Tokens, r), part(want, labels, o.Spec.Tokens, r), part(want, firsts, o.Spec.Tokens, r), o.History, o.From+uint64(k*o.Batch+r))
+		s.Row(want.Ints[0][r*t*width:][:t*width], want.Ints[1][r*t*2:][:t*2], want.Ints[2][r*t:][:t], history, o.From+uint64(k*o.Batch+r))
 	}
 	for p := range want.Ints {
 		for i, w := range want.Ints[p] {
@@ -53,10 +60,12 @@ func differs(o Options, k int, got *kernel.Slab) error {
 
 // watched is a loader that tells of every row before it is made, which a test may let panic or wait.
 func watched(o Options, before func(g uint64)) *Loader {
-	return start(o, func(index, labels, first, history []int32, g uint64) {
+	fill := o.Fill
+	o.Fill = func(g uint64, row [][]int32) error {
 		before(g)
-		o.Spec.Row(index, labels, first, history, g)
-	})
+		return fill(g, row)
+	}
+	return start(o)
 }
 
 func TestBatchesDependOnNothingButTheirNumber(t *testing.T) {
@@ -154,11 +163,17 @@ func TestTheFirstBadRowIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := testOptions(rapid.IntRange(0, 4).Draw(t, "workers"), rapid.IntRange(0, 4).Draw(t, "depth"), rapid.IntRange(1, 4).Draw(t, "slabs"), 70, 1000)
 		bad := rapid.Uint64Range(1000, 1000+70*4-1).Draw(t, "bad")
-		l := watched(o, func(g uint64) {
-			if g >= bad {
+		fill, panics := o.Fill, rapid.Bool().Draw(t, "panics")
+		o.Fill = func(g uint64, row [][]int32) error {
+			switch {
+			case g < bad:
+				return fill(g, row)
+			case panics:
 				panic("a bad row\nand its story")
 			}
-		})
+			return errors.New("a bad row")
+		}
+		l := start(o)
 		want := fmt.Sprintf("loader: batch %d, row %d (global index %d): a bad row", (bad-1000)/70, (bad-1000)%70, bad)
 		for k := 0; ; k++ {
 			s, err := l.Next(context.Background())
@@ -313,14 +328,13 @@ func TestMisuse(t *testing.T) {
 		spoil func(o *Options)
 		want  string
 	}{
-		"history":  {func(o *Options) { o.History = o.History[:100] }, "loader: 100 transitions of history; 3 streams of 60 have 180"},
-		"streams":  {func(o *Options) { o.Spec.Streams = 0 }, "learning histories: 0 streams; at least one is needed"},
+		"rows":     {func(o *Options) { o.Fill = nil }, "loader: nothing says what a row holds"},
 		"batch":    {func(o *Options) { o.Batch = 0 }, "loader: a batch of 0 rows; at least one is needed"},
 		"no slabs": {func(o *Options) { o.Slabs = nil }, "loader: no slab to fill; at least one is needed"},
 		"workers":  {func(o *Options) { o.Workers = -1 }, "loader: -1 workers and 1 batches ahead; neither can be less than 0"},
 		"twice":    {func(o *Options) { o.Slabs[1] = o.Slabs[0] }, "loader: slab 1 is nil or given twice"},
-		"parts":    {func(o *Options) { o.Slabs[1].Ints = o.Slabs[1].Ints[:2] }, "loader: slab 1 has 2 parts; index, labels and first are needed"},
-		"length":   {func(o *Options) { o.Batch = 5 }, "loader: part 0 of slab 0 has 888 words; 5 rows of 37 tokens need 1110"},
+		"parts":    {func(o *Options) { o.Slabs[1].Ints = o.Slabs[1].Ints[:2] }, "loader: slab 1 has 2 parts; a row has 3"},
+		"length":   {func(o *Options) { o.Batch = 5 }, "loader: part 0 of slab 0 has 888 words; 5 rows of 222 need 1110"},
 	} {
 		o := testOptions(1, 1, 2, 4, 0)
 		c.spoil(&o)
@@ -357,12 +371,15 @@ func TestMisuse(t *testing.T) {
 
 // The agent's own shape: 1,024 rows of 164 tokens.
 func BenchmarkLoader(b *testing.B) {
-	s := kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions}
-	history := testHistory(s)
+	s := model.Transitions(kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions})
+	fill, err := s.Fill(testHistory(s))
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, workers := range []int{0, 1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			const batch = 1024
-			l, err := New(Options{Spec: s, History: history, Batch: batch, Slabs: NewSlabs(&s, batch, 4), Workers: workers, Depth: 2})
+			l, err := New(Options{Fill: fill, Row: s.Words(), Batch: batch, Slabs: NewSlabs(s.Words(), batch, 4), Workers: workers, Depth: 2})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -17,6 +17,7 @@ func (l *Loader) collate() {
 	defer l.mu.Unlock()
 	l.books.turn(1, 0)
 	defer l.books.turn(-1, 0)
+	row := make([][]int32, len(l.options.Row))
 	for {
 		for !l.idle() && !l.mayClaim() {
 			l.books.turn(-1, 1)
@@ -26,7 +27,7 @@ func (l *Loader) collate() {
 		if l.idle() {
 			return
 		}
-		l.collateRange()
+		l.collateRange(row)
 	}
 }
 
@@ -45,8 +46,8 @@ func (l *Loader) mayClaim() bool {
 
 func (l *Loader) last() *batch { return &l.open[(l.opened-1)%uint64(len(l.open))] }
 
-// collateRange claims a range, fills it and books it. mayClaim must hold; the lock is held at the call and at the return, and open in between.
-func (l *Loader) collateRange() {
+// collateRange claims a range, fills it row by row, and books it. mayClaim must hold; the lock is held at the call and at the return, and open in between.
+func (l *Loader) collateRange(row [][]int32) {
 	if l.opened == l.handed || l.last().claimed == l.options.Batch {
 		n := len(l.free) - 1
 		l.open[l.opened%uint64(len(l.open))] = batch{slab: l.free[n], first: l.options.From + l.opened*uint64(l.options.Batch)}
@@ -57,7 +58,7 @@ func (l *Loader) collateRange() {
 	from, to := b.claimed, min(b.claimed+l.span, l.options.Batch)
 	b.claimed = to
 	l.mu.Unlock()
-	bad, err := l.fill(b.slab, b.first, from, to)
+	bad, err := l.fill(row, b.slab, b.first, from, to)
 	l.mu.Lock()
 	if err != nil {
 		l.failed = true
@@ -76,16 +77,20 @@ func (l *Loader) collateRange() {
 }
 
 // fill writes rows [from, to) of a batch. A panic becomes an error of one line, with the row.
-func (l *Loader) fill(s *kernel.Slab, first uint64, from, to int) (r int, err error) {
+func (l *Loader) fill(row [][]int32, s *kernel.Slab, first uint64, from, to int) (r int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			line, _, _ := strings.Cut(fmt.Sprint(p), "\n")
 			err = fmt.Errorf("%s", line)
 		}
 	}()
-	t := l.options.Spec.Tokens
 	for r = from; r < to; r++ {
-		l.row(part(s, index, t, r), part(s, labels, t, r), part(s, firsts, t, r), l.options.History, first+uint64(r))
+		for k, n := range l.options.Row {
+			row[k] = s.Ints[k][r*n : (r+1)*n : (r+1)*n]
+		}
+		if err := l.options.Fill(first+uint64(r), row); err != nil {
+			return r, err
+		}
 	}
 	return r, nil
 }

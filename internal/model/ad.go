@@ -24,7 +24,7 @@ type ADConfig struct {
 type AD struct {
 	cfg          ADConfig
 	layout       kernel.Layout
-	tables       [kernel.TokenFields]int
+	tables       [TokenFields]int
 	layers       []adLayer
 	normG, normB int
 	headW, headB int
@@ -61,7 +61,7 @@ func NewAD(cfg ADConfig) (*AD, error) {
 	for f, table := range []struct {
 		name string
 		rows int
-	}{{"x", cfg.Size}, {"y", cfg.Size}, {"action", cfg.Actions}, {"reward", 2}, {"type", kernel.TokenTypes}, {"position", cfg.Positions}} {
+	}{{"x", cfg.Size}, {"y", cfg.Size}, {"action", cfg.Actions}, {"reward", 2}, {"type", TokenTypes}, {"position", cfg.Positions}} {
 		m.tables[f] = add("embed."+table.name+".weight", kernel.InitUniform, d, table.rows, d)
 	}
 	for i := range cfg.Layers {
@@ -76,7 +76,7 @@ func NewAD(cfg ADConfig) (*AD, error) {
 		m.layers = append(m.layers, l)
 	}
 	m.normG, m.normB = norm("norm")
-	m.headW, m.headB = linear("head", d, cfg.Actions+kernel.TokenTypes)
+	m.headW, m.headB = linear("head", d, cfg.Actions+TokenTypes)
 	return m, nil
 }
 
@@ -87,7 +87,16 @@ func (m *AD) Layout() *kernel.Layout { return &m.layout }
 func (m *AD) Config() ADConfig { return m.cfg }
 
 // Columns are the widths of the two heads side by side: actions, token types.
-func (m *AD) Columns() []int { return []int{m.cfg.Actions, kernel.TokenTypes} }
+func (m *AD) Columns() []int { return []int{m.cfg.Actions, TokenTypes} }
+
+// The names of the heads: what the agent does, and the type of the token that follows.
+const (
+	HeadAction = "action"
+	HeadType   = "type"
+)
+
+// Heads names the classifiers, in the order of Columns.
+func (m *AD) Heads() []string { return []string{HeadAction, HeadType} }
 
 // Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as kernel.Regions writes them.
 type Sequences struct {
@@ -145,5 +154,5 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 func (m *AD) FLOPs(t int) int64 {
 	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
 	layer := 2*d*3*d + 2*d*d + 4*d*f
-	return n*(int64(m.cfg.Layers)*layer+2*d*int64(m.cfg.Actions+kernel.TokenTypes)) + int64(m.cfg.Layers)*4*d*n*(n+1)/2
+	return n*(int64(m.cfg.Layers)*layer+2*d*int64(m.cfg.Actions+TokenTypes)) + int64(m.cfg.Layers)*4*d*n*(n+1)/2
 }

@@ -31,15 +31,15 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 	check(err)
 	p := plan.New("parity", dev, batch, tokens, m.Layout())
 	b := p.B()
-	in := model.Sequences{Index: p.RowInts("index", b, tokens, kernel.TokenFields), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
+	in := model.Sequences{Index: p.RowInts("index", b, tokens, model.TokenFields), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
 	logits := m.Encode(p, in, true)
 	r := &taught{layout: m.Layout(), batch: batch, logits: p.Rows("kept", logits.Shape...)}
 	p.Append(&kernel.Dropout{Y: r.logits, X: logits})
 	r.sums = p.CrossEntropy("loss", logits, in.Labels, m.Columns(), float32(f.number("smoothing")), true)
 	p.Backward()
-	p.Once(&kernel.TallyTokens{Sums: r.sums})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: f.number("beta1"), Beta2: f.number("beta2"), Eps: float32(f.number("eps")), Decay: float32(f.number("decay")),
-		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))})
+	p.TallyHeads(r.sums, m.Heads()...)
+	p.Optimize(&kernel.AdamW{Beta1: f.number("beta1"), Beta2: f.number("beta2"), Eps: float32(f.number("eps")), Decay: float32(f.number("decay")),
+		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))}, 1)
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
 	check(store.WriteWeights(f.weights(m.Layout())))
@@ -98,7 +98,7 @@ func TestADParityWithPyTorch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				losses = append(losses, float32((m.Heads[0].Loss+m.Heads[1].Loss)/(f.number("batch")*f.number("tokens"))))
+				losses = append(losses, float32((plan.HeadOf(m, model.HeadAction).Loss+plan.HeadOf(m, model.HeadType).Loss)/(f.number("batch")*f.number("tokens"))))
 				norms = append(norms, float32(m.GradNorm))
 			}
 			if d := apart(losses, f.floats("train.loss")); !(d <= trained) {

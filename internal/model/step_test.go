@@ -31,11 +31,11 @@ func trainStep(tb testing.TB, dev kernel.Device, n, batch int, mode kernel.Basel
 	if mode == kernel.Given {
 		base = p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2*n + 1}, rng.Actions).Length
 	}
-	adv, base := p.Advantage(routes, mode, base)
+	adv, base := p.Advantage(routes, mode, base, 0)
 	p.PolicyGradient(routes, adv)
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 1e-4, MaxNorm: 1})
-	p.Once(&kernel.Tally{Length: routes.Length, LogProb: routes.LogProb, Entropy: routes.Entropy, Steps: routes.Steps, Adv: adv, Base: base})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 1e-4, MaxNorm: 1}, 1)
+	p.TallyRoutes(routes, adv, base)
 	policy, _ := dev.NewStore(m.Layout(), true)
 	frozen, _ := dev.NewStore(m.Layout(), false)
 	w := model.Initial(m.Layout(), 1)
@@ -90,8 +90,8 @@ func TestLearns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cost = append(cost, m.Cost/float64(m.Trajectory)/10)
-		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Entropy/float64(m.Trajectory), m.GradNorm/float64(m.Steps), m.BadStep)
+		cost = append(cost, m.Sum(plan.SumCost)/m.Sum(kernel.SumRows)/10)
+		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Sum(plan.SumEntropy)/m.Sum(kernel.SumRows), m.GradNorm/float64(m.Steps), m.BadStep)
 	}
 	if !(cost[2] < 0.95*cost[0]) {
 		t.Errorf("cost per customer went from %.4f to %.4f in 150 steps; want a fall of 5 %%", cost[0], cost[2])

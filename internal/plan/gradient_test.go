@@ -43,12 +43,12 @@ func newGTTape(t *testing.T, dropout float32, starts int, forced bool) *gtTape {
 		dec := m.Encode(p, 0, generate(p), true)
 		replay := p.RowInts("replayed", p.B(), starts, 2*gtNodes)
 		r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: replay}, rng.Actions)
-		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1))
+		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1), 0)
 		if gradient {
 			p.PolicyGradient(r, adv)
 			p.Backward()
 		}
-		p.Once(&kernel.Tally{Length: r.Length, LogProb: r.LogProb, Entropy: r.Entropy, Steps: r.Steps, Adv: adv, Base: base})
+		p.TallyRoutes(r, adv, base)
 		run := compile(t, p, dev, store)
 		if err := run.WriteBatch(replay, actions); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,11 @@ func compile(t *testing.T, p *plan.Plan, dev kernel.Device, store kernel.Store) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.SetControl(kernel.Control{Temperature: 1.3, Entropy: gtEntropy}); err != nil {
+	control := kernel.Control{Temperature: 1.3, Coefficients: map[string]float32{}}
+	for _, name := range p.Program().Coefficients() {
+		control.Coefficients[name] = gtEntropy
+	}
+	if err := run.SetControl(control); err != nil {
 		t.Fatal(err)
 	}
 	return run.(*reference.Runner[float64])
@@ -123,7 +127,7 @@ func (g *gtTape) loss(t *testing.T) float64 {
 	t.Helper()
 	step(t, g.forward)
 	m, _ := g.forward.TakeMetrics()
-	return m.Loss
+	return m.Sum(plan.SumLoss)
 }
 
 // A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h. Behind a dropout f‴ reaches 6e3

@@ -70,21 +70,8 @@ func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
 	p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Pre: p.gelu[x], Accumulate: acc})
 }
 
-// data reports whether x comes from instances alone, by an op without a gradient or from the host.
-func (p *Plan) data(x *kernel.Tensor) bool {
-	for _, o := range p.prog.PerShard {
-		made := false
-		o.Args(func(t *kernel.Tensor, a kernel.Access) { made = made || a == kernel.Write && t == x.Root() })
-		if made {
-			switch o.(type) {
-			case *kernel.Generate, *kernel.Feature:
-				return true
-			}
-			return false
-		}
-	}
-	return true
-}
+// data reports whether x has no gradient: it comes from the host, or from an op that was appended as having none.
+func (p *Plan) data(x *kernel.Tensor) bool { return !p.made[x.Root()] }
 
 // Norm records layer normalisation of x.
 func (p *Plan) Norm(name string, x, gamma, beta *kernel.Tensor) *kernel.Tensor {
@@ -209,7 +196,10 @@ func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose r
 	return r
 }
 
-// PolicyGradient records the gradient of mean(adv·log π) - coefficient·entropy into the decoder's inputs, where
+// EntropyBonus is the control block's coefficient of the entropy in PolicyGradient.
+const EntropyBonus = "entropy"
+
+// PolicyGradient records the gradient of mean(adv·log π) - EntropyBonus·entropy into the decoder's inputs, where
 // reversing the tape starts.
 func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	d := r.op.Decoder
@@ -217,15 +207,49 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
 	p.op(&kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
-		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.Batch()*r.Length.Cols()), Forced: r.op.Forced})
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.Batch()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced})
 }
 
-// Advantage records (length - baseline)/(instances·starts). base is read with Given and otherwise made here.
-func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor) (adv, used *kernel.Tensor) {
+// The scalars of a running baseline: the mean, and the batches in it.
+const (
+	MeanCost    = "mean_cost"
+	MeanBatches = "mean_cost_batches"
+)
+
+// Advantage records (length - baseline)/(instances·starts). base is read with Given and otherwise made here. With Running the
+// baseline is the mean length of the steps before, with that decay; otherwise decay means nothing.
+func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor, decay float64) (adv, used *kernel.Tensor) {
 	if base == nil {
 		base = p.Rows("baseline", p.B(), 1)
 	}
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
-	p.op(&kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.Batch()*r.Length.Cols())})
+	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.Batch()*r.Length.Cols())}
+	if mode == kernel.Running {
+		o.Mean, o.Count = p.Scalar(MeanCost), p.Scalar(MeanBatches)
+		p.Once(&kernel.RunningMean{Mean: o.Mean, Count: o.Count, X: r.Length, Decay: decay})
+	}
+	p.op(o)
 	return adv, base
+}
+
+// The sums that TallyRoutes makes beside kernel.SumRows and kernel.SumDecodes.
+const (
+	SumCost     = "cost"     // Σ route length
+	SumLogCost  = "log_cost" // Σ log of the route length, for the geometric mean
+	SumBaseline = "baseline" // Σ baseline
+	SumLoss     = "loss"     // Σ over steps of Σ adv·log π - EntropyBonus·mean of the entropy
+	SumEntropy  = "entropy"  // Σ of the mean entropy of a row's decisions
+)
+
+// TallyRoutes records the sums of a step of policy gradient.
+func (p *Plan) TallyRoutes(r *Routes, adv, base *kernel.Tensor) {
+	p.Once(&kernel.Tally{Sums: []kernel.Sum{
+		{Name: kernel.SumRows, Terms: []kernel.Term{{Weight: 1}}},
+		kernel.NewSum(SumCost, r.Length, nil),
+		{Name: SumLogCost, Terms: []kernel.Term{{X: r.Length, Log: true, Weight: 1}}},
+		kernel.NewSum(SumBaseline, base, nil),
+		{Name: SumLoss, Terms: []kernel.Term{{X: adv, Y: r.LogProb, Weight: 1}, {X: r.Entropy, Weight: -1, Coefficient: EntropyBonus, Mean: true}}},
+		kernel.NewSum(SumEntropy, r.Entropy, nil),
+		kernel.NewSum(kernel.SumDecodes, r.Steps, nil),
+	}})
 }

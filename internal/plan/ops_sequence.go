@@ -69,3 +69,30 @@ func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Te
 	p.op(&spec)
 	return spec.Sums
 }
+
+// HeadSums are a classifier's: the sum of its losses, its labels and how many of them it hit.
+type HeadSums struct {
+	Loss         float64
+	Labels, Hits int64
+}
+
+// HeadOf is what TallyHeads has added up for a head.
+func HeadOf(m kernel.Metrics, head string) HeadSums {
+	return HeadSums{m.Sum(head + ".loss"), int64(m.Sum(head + ".labels")), int64(m.Sum(head + ".hits"))}
+}
+
+// Put is the reverse of HeadOf.
+func (h HeadSums) Put(sums map[string]float64, head string) {
+	sums[head+".loss"], sums[head+".labels"], sums[head+".hits"] = h.Loss, float64(h.Labels), float64(h.Hits)
+}
+
+// TallyHeads records the sums of classifiers as CrossEntropy leaves them, by the heads' names.
+func (p *Plan) TallyHeads(sums *kernel.Tensor, heads ...string) {
+	o := &kernel.Tally{}
+	for g, head := range heads {
+		for i, what := range []string{"loss", "labels", "hits"} {
+			o.Sums = append(o.Sums, kernel.NewSum(head+"."+what, p.Columns(sums, 3*g+i, 3*g+i+1), nil))
+		}
+	}
+	p.Once(o)
+}

@@ -19,6 +19,8 @@ type Plan struct {
 	grads map[*kernel.Tensor]*kernel.Tensor
 	ready map[*kernel.Tensor]bool           // gradients that hold something already
 	gelu  map[*kernel.Tensor]*kernel.Tensor // results of a GELU: what it was applied to
+	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
+	peer  kernel.Peer
 	w, dw map[weightKey]*kernel.Tensor
 }
 
@@ -29,7 +31,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	shard := min(max(1, dev.ShardSize(nodes)), batch)
 	return &Plan{
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
-		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{},
+		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
 	}
 }
@@ -130,16 +132,45 @@ func (p *Plan) param(m map[weightKey]*kernel.Tensor, sp kernel.Space, set, param
 	return t
 }
 
-func (p *Plan) op(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o) }
+// op records an op whose results gradients may flow to.
+func (p *Plan) op(o kernel.Op) {
+	p.prog.PerShard = append(p.prog.PerShard, o)
+	o.Args(func(t *kernel.Tensor, a kernel.Access) {
+		if a == kernel.Write {
+			p.made[t.Root()] = true
+		}
+	})
+}
 
 // reverse puts an op's reversal on the tape.
 func (p *Plan) reverse(f func()) { p.tape = append(p.tape, f) }
 
-// Append records an op that has no gradient.
-func (p *Plan) Append(o kernel.Op) { p.op(o) }
+// Append records an op that has no gradient: its results are data, and reversing the tape ends there.
+func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o) }
 
-// Once records an op that runs once a step, after all shards.
+// Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
+
+// Join lets a peer stand between the reduction of the gradient and its use. Before Optimize.
+func (p *Plan) Join(peer kernel.Peer) { p.peer = peer }
+
+// Optimize records the optimizer: the gradient is reduced, over `every` steps where that is more than one, exchanged where the plan was
+// joined, then clipped and applied.
+func (p *Plan) Optimize(o *kernel.AdamW, every int) {
+	o.Layout = p.prog.Layout
+	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every})
+	if p.peer != nil {
+		p.Once(&kernel.Exchange{Layout: o.Layout, Peer: p.peer})
+	}
+	p.Once(o)
+}
+
+// Scalar makes a number that is carried from step to step.
+func (p *Plan) Scalar(name string) *kernel.Tensor {
+	t := p.newTensor(name, kernel.F64, kernel.Scalar, []int{1})
+	t.Offset = len(p.prog.Scalars()) - 1
+	return t
+}
 
 // Backward reverses the tape: every op recorded so far whose result has a gradient emits its own.
 func (p *Plan) Backward() {

@@ -47,7 +47,7 @@ func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], ke
 // The agent on drawn rows: several sequences in each, regions that end, a shard that is partly idle.
 func TestGradientOfAD(t *testing.T) {
 	const batch, tokens = 3, 11
-	spec := kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions})
 	history := make([]int32, spec.Streams*spec.Steps)
 	random := rand.New(rand.NewPCG(9, 9))
 	for i := range history {
@@ -69,9 +69,9 @@ func TestGradientOfAD(t *testing.T) {
 			record := func(learn bool) *reference.Runner[float64] {
 				p := plan.New("agent", dev, batch, tokens, m.Layout())
 				b := p.B()
-				in := model.Sequences{Index: p.ShardInts("index", b, tokens, kernel.TokenFields), Labels: p.ShardInts("labels", b, tokens, 2), First: p.ShardInts("first", b, tokens)}
+				in := model.Sequences{Index: p.ShardInts("index", b, tokens, model.TokenFields), Labels: p.ShardInts("labels", b, tokens, 2), First: p.ShardInts("first", b, tokens)}
 				whole := p.Whole("history", len(history))
-				p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: whole, RegionSpec: spec})
+				p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: whole, RegionSpec: spec})
 				sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), c.smoothing, learn)
 				if learn {
 					p.Backward()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"haul/internal/recipe/agent"
+	"haul/internal/recipe/ppo"
 	"haul/internal/recipe/routing"
 	"haul/internal/run"
 )
@@ -14,6 +15,7 @@ import (
 var All = []run.Recipe{
 	routing.Recipe{},
 	agent.Recipe{},
+	ppo.Recipe{},
 }
 
 // Find is the recipe of a name.

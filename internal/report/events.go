@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -32,12 +33,15 @@ const (
 // one adds a file, whose session mark tells TensorBoard to drop points past `done`.
 func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile, error) {
 	if !resumed {
-		old, err := filepath.Glob(filepath.Join(dir, eventPrefix+"*"))
+		old, err := os.ReadDir(dir) // and no pattern: a folder's name may hold brackets and stars
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range old {
-			if err := os.Remove(path); err != nil {
+		for _, entry := range old {
+			if !strings.HasPrefix(entry.Name(), eventPrefix) {
+				continue
+			}
+			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
 				return nil, err
 			}
 		}

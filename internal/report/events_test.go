@@ -157,3 +157,29 @@ func TestEventsReadBack(t *testing.T) {
 		t.Errorf("the restart is marked by %v; points from epoch 2 on are stale", fmt.Sprint(second))
 	}
 }
+
+// TestAFolderWithBracketsLeavesOthersAlone: x[1] is a folder's name and no pattern for x1.
+func TestAFolderWithBracketsLeavesOthersAlone(t *testing.T) {
+	root := t.TempDir()
+	other := filepath.Join(root, "x1", eventPrefix+"0000000001.haul.000")
+	own := filepath.Join(root, "x[1]", eventPrefix+"0000000001.haul.000")
+	for _, path := range []string{other, own} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("events"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := openEvents(filepath.Dir(own), false, 0, time.Unix(1_700_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.close()
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("the events of another run are gone: %v", err)
+	}
+	if _, err := os.Stat(own); err == nil {
+		t.Error("the events of the run that is overwritten are still there")
+	}
+}

@@ -75,7 +75,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 		op, err := r.trainer.Runner().FirstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Place: r.trainer.Place(r.at.Updates), Op: op, Key: r.trainer.RateKey()}, err)
 	}
-	r.at.Sums = plus(r.at.Sums, m)
+	r.at.Sums = r.at.Sums.Plus(m)
 	r.at.Since += r.at.Updates - first
 	if r.at.Updates < end {
 		return r.saveInterrupted(ctx.Err())
@@ -87,17 +87,6 @@ func (r *run) stretch(ctx context.Context, end int) error {
 func (r *run) count(before, after kernel.Counters) {
 	r.asked.Add(report.Asked{Launches: after.Launches - before.Launches, Waits: after.Waits - before.Waits, CopiesIn: after.CopiesIn - before.CopiesIn,
 		CopiesOut: after.CopiesOut - before.CopiesOut, Allocations: after.Allocations - before.Allocations})
-}
-
-// plus adds the sums of two parts of a run, as of an epoch before and after an interruption.
-func plus(a, b kernel.Metrics) kernel.Metrics {
-	out := kernel.Metrics{Steps: a.Steps + b.Steps, Trajectory: a.Trajectory + b.Trajectory, Cost: a.Cost + b.Cost, LogCost: a.LogCost + b.LogCost,
-		BaseCost: a.BaseCost + b.BaseCost, Loss: a.Loss + b.Loss, Entropy: a.Entropy + b.Entropy, Actions: a.Actions + b.Actions, GradNorm: a.GradNorm + b.GradNorm}
-	for g := range out.Heads {
-		x, y := a.Heads[g], b.Heads[g]
-		out.Heads[g] = kernel.HeadSums{Loss: x.Loss + y.Loss, Labels: x.Labels + y.Labels, Hits: x.Hits + y.Hits}
-	}
-	return out
 }
 
 // conclude does what is due after the present update, saves, and tells.

@@ -1,5 +1,7 @@
 package darkroom
 
+import "fmt"
+
 // Batch is many environments of one room that run in step: they share a clock, so all start and end
 // their episodes together. Environment i is element i of every slice. A batch belongs to one goroutine.
 type Batch struct {
@@ -36,6 +38,21 @@ func (b *Batch) Reset() {
 	for i := range b.cells {
 		b.cells[i] = start
 	}
+}
+
+// Place puts the environments where others of the same room stood: in these cells, so many steps into an episode. It says why it cannot be.
+func (b *Batch) Place(cells []Cell, clock int) error {
+	if len(cells) != len(b.cells) || clock < 0 || clock >= b.room.Horizon {
+		return fmt.Errorf("%d agents %d steps into an episode: want %d, in 0 to %d", len(cells), clock, len(b.cells), b.room.Horizon-1)
+	}
+	for _, c := range cells {
+		if !b.room.Contains(c) {
+			return fmt.Errorf("an agent at %v, outside of a %v", c, b.room)
+		}
+	}
+	copy(b.cells, cells)
+	b.clock = clock
+	return nil
 }
 
 // Len is the number of environments.

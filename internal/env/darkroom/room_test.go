@@ -176,3 +176,34 @@ func TestSplitDealsEveryCellOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestPlacedBatch: a batch that is put where another stood goes on as that one does, and refuses what cannot be.
+func TestPlacedBatch(t *testing.T) {
+	room := Room{Size: 4, Horizon: 5}
+	goals := []Goal{At(0, 0), At(3, 1), At(2, 2)}
+	a, b := NewBatch(room, goals), NewBatch(room, goals)
+	rewards, again := make([]uint8, 3), make([]uint8, 3)
+	step := func(b *Batch, rewards []uint8, i int) bool {
+		return b.Step(rewards, []uint8{uint8(i % 5), uint8((i + 2) % 5), Left})
+	}
+	for i := range 7 {
+		step(a, rewards, i)
+	}
+	if err := b.Place(a.Cells(), a.Clock()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 13 {
+		one, two := step(a, rewards, i), step(b, again, i)
+		if one != two || !slices.Equal(rewards, again) || !slices.Equal(a.Cells(), b.Cells()) {
+			t.Fatalf("step %d: %v %v %v, then %v %v %v", i, one, rewards, a.Cells(), two, again, b.Cells())
+		}
+	}
+	for _, c := range []struct {
+		cells []Cell
+		clock int
+	}{{a.Cells()[:2], 0}, {a.Cells(), 5}, {a.Cells(), -1}, {[]Cell{0, 0, At(4, 0)}, 0}} {
+		if err := b.Place(c.cells, c.clock); err == nil {
+			t.Errorf("%v after %d steps was accepted", c.cells, c.clock)
+		}
+	}
+}

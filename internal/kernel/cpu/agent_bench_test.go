@@ -89,7 +89,7 @@ func BenchmarkLearner(b *testing.B) {
 	x, sample := p.Rows("x", p.B(), 2), p.Rows("sample", p.B(), 4)
 	p.PPO(m.Record(p, x), sample, kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.01})
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-5, MaxNorm: 0.5})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-5, MaxNorm: 0.5}, 1)
 	run, _ := compiled(b, p, dev, m.Layout())
 	xs, samples := make([]float32, 80), make([]float32, 160)
 	for i := range xs {
@@ -119,7 +119,7 @@ func BenchmarkDecode(b *testing.B) {
 	m, err := model.NewAD(adDR)
 	check(b, err)
 	p := plan.New("decode", dev, agents, 1, m.Layout())
-	index, at := p.RowInts("index", p.B(), 1, kernel.TokenFields), p.RowInts("at", p.B(), 1)
+	index, at := p.RowInts("index", p.B(), 1, model.TokenFields), p.RowInts("at", p.B(), 1)
 	m.Step(p, index, at, tokens)
 	run, _ := compiled(b, p, dev, m.Layout())
 	where := make([]int32, agents)

@@ -19,15 +19,15 @@ func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens
 	t.Helper()
 	m, err := model.NewAD(cfg)
 	check(t, err)
-	spec := kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions})
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
+	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
-	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: history, RegionSpec: spec})
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
 	p.Backward()
-	p.Once(&kernel.TallyTokens{Sums: sums})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 10, Total: 50000, Every: every})
+	p.TallyHeads(sums, m.Heads()...)
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Warmup: 10, Total: 50000}, every)
 	run, store := compiled(t, p, dev, m.Layout())
 	made := make([]int32, history.Len())
 	for i := range made {

@@ -1,42 +1,92 @@
 package cpu
 
 import (
+	"errors"
 	"math"
 
 	"haul/internal/kernel"
 )
 
-// The phases after the shards. Work is handed out in fixed pieces and every sum runs in a fixed
-// order, so which worker takes a piece changes nothing.
+// The optimizer's phases. Work is handed out in fixed pieces and every sum runs in a fixed order, so which worker takes a piece
+// changes nothing.
 
-// sumLanes adds the lanes into lane 0, chunk by chunk, with each chunk's sum of squares; the
-// worker that takes the piece past the last chunk tallies the step's results.
-func (r *runner) sumLanes(w *worker) {
-	chunks := len(r.squares)
-	for i := int(r.nextTask[0].Add(1)) - 1; i <= chunks; i = int(r.nextTask[0].Add(1)) - 1 {
-		if i == chunks {
-			r.count()
-			return
-		}
-		lanes := r.sets[0].lanes
+// learns tells whether the program makes a gradient.
+func (r *runner) learns() bool { return len(r.squares) > 0 }
+
+// whole says that the step ends an update: always, unless updates have parts.
+func (r *runner) whole() bool { return r.every == 1 || r.state.Part == uint64(r.every)-1 }
+
+// reduce adds the lanes into lane 0, chunk by chunk; and the parts of the update so far, where it has several.
+func (b *binder) reduce(o *kernel.Reduce) ([]*phase, error) {
+	r := b.r
+	if err := b.covered(); err != nil {
+		return nil, err
+	}
+	if len(r.sets) == 0 || r.sets[0].lanes == nil {
+		return nil, errors.New("weight set 0 was not made for training")
+	}
+	r.squares = make([]float64, (r.prog.Layout.Len+chunk-1)/chunk)
+	reduce := &phase{run: r.sumLanes}
+	if o.Every > 1 {
+		r.every, reduce.memory = o.Every, aligned(r.prog.Layout.Len)
+		r.done = append(r.done, func() { r.state.Part = (r.state.Part + 1) % uint64(r.every) })
+	}
+	return []*phase{reduce}, nil
+}
+
+func (r *runner) sumLanes(w *worker, p *phase) {
+	lanes, norm := r.sets[0].lanes, r.whole() && !r.exchanges
+	for i := p.take(); i < len(r.squares); i = p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(lanes[0]))
 		sum := lanes[0][at:end]
 		for _, l := range lanes[1:r.lanes] {
 			w.p.add(sum, l[at:end])
 		}
 		if r.state.Part > 0 {
-			w.p.add(sum, r.parts[at:end])
+			w.p.add(sum, p.memory[at:end])
 		}
-		if !r.whole() {
-			copy(r.parts[at:end], sum)
-			continue
+		switch {
+		case !r.whole():
+			copy(p.memory[at:end], sum)
+		case norm: // nobody will change it: its squares are added up while it is in cache
+			r.squares[i] = w.p.sumSquares(sum)
 		}
-		r.squares[i] = w.p.sumSquares(sum)
 	}
 }
 
-// whole says that the step ends an update: always, unless updates have parts.
-func (r *runner) whole() bool { return r.parts == nil || r.state.Part == uint64(r.adam.Every)-1 }
+// exchange lets the peer replace the gradient, on the goroutine that drives the device, and then adds up the squares.
+func (b *binder) exchange(o *kernel.Exchange) []*phase {
+	r := b.r
+	r.exchanges = true
+	return []*phase{
+		{when: r.whole, run: func(w *worker, p *phase) {
+			if w.id == 0 {
+				p.err = o.Peer.Exchange(r.sets[0].lanes[0])
+			}
+		}},
+		{when: r.whole, run: func(w *worker, p *phase) {
+			sum := r.sets[0].lanes[0]
+			for i := p.take(); i < len(r.squares); i = p.take() {
+				r.squares[i] = w.p.sumSquares(sum[i*chunk : min((i+1)*chunk, len(sum))])
+			}
+		}},
+	}
+}
+
+// adamw clips and updates, then packs.
+func (b *binder) adamw(o *kernel.AdamW) []*phase {
+	r := b.r
+	u := &update{r: r, o: o}
+	r.done = append([]func(){u.finish}, r.done...) // before the parts are counted
+	return []*phase{{when: r.whole, run: u.apply}, {when: r.whole, run: r.packAll}}
+}
+
+// update is AdamW over a runner's first weight set.
+type update struct {
+	r      *runner
+	o      *kernel.AdamW
+	badNow bool // this step's gradient is not finite; set by one worker, read after the join
+}
 
 // rate is the learning rate of step t, counted from 1.
 func rate(o *kernel.AdamW, control float32, t uint64) float32 {
@@ -51,21 +101,21 @@ func rate(o *kernel.AdamW, control float32, t uint64) float32 {
 	return control
 }
 
-// update clips and applies AdamW. Every worker adds up the norm itself: a few dozen numbers, in order.
-func (r *runner) update(w *worker) {
+// apply is a worker's part. Every worker adds up the norm itself: a few dozen numbers, in order.
+func (u *update) apply(w *worker, p *phase) {
+	r, o := u.r, u.o
 	var total float64
 	for _, s := range r.squares {
 		total += s
 	}
 	norm := math.Sqrt(total)
 	bad := math.IsNaN(norm) || math.IsInf(norm, 0)
-	if bad || r.sums.BadStep != 0 {
-		if r.nextTask[1].Add(1) == 1 {
-			r.markBad(norm, bad)
+	if bad || r.sums.badStep != 0 {
+		if p.take() == 0 {
+			u.refuse(norm, bad)
 		}
 		return
 	}
-	o := r.adam
 	scale := 1.0
 	if o.MaxNorm > 0 && norm > float64(o.MaxNorm) {
 		scale = float64(o.MaxNorm) / (norm + 1e-6)
@@ -73,85 +123,42 @@ func (r *runner) update(w *worker) {
 	w.adam = adamArgs{lr: rate(o, r.ctl.LearningRate, r.state.Step+1), beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
 		correct1: float32(1 / (1 - r.state.Beta1T*o.Beta1)), correct2: float32(1 / (1 - r.state.Beta2T*o.Beta2)), scale: float32(scale)}
 	st := r.sets[0]
-	for i := int(r.nextTask[1].Add(1)) - 1; i < len(r.squares); i = int(r.nextTask[1].Add(1)) - 1 {
+	for i := p.take(); i < len(r.squares); i = p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(st.weights))
 		w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], st.lanes[0][at:end], &w.adam)
 		if i == 0 {
-			r.sums.GradNorm += norm
+			r.sums.gradNorm += norm
 		}
 	}
 }
 
-// markBad records the first step that went wrong; later ones change nothing, so it can be replayed. The
-// other workers may still be reading BadStep in update, which is why the mark waits for finish.
-func (r *runner) markBad(norm float64, bad bool) {
-	r.sums.GradNorm += norm
+// refuse records the first step that went wrong; later ones change nothing, so it can be replayed. The
+// other workers may still be reading badStep in apply, which is why the mark waits for finish.
+func (u *update) refuse(norm float64, bad bool) {
+	u.r.sums.gradNorm += norm
 	if bad {
-		r.badNow = true
+		u.badNow = true
+	}
+}
+
+// finish advances the state after all workers are done.
+func (u *update) finish() {
+	r := u.r
+	if u.badNow {
+		u.badNow, r.bad = false, r.state.Instances-r.state.Part*uint64(r.prog.Batch)
+		r.sums.badStep = int64(r.state.Step) + 1
+	}
+	if r.whole() && r.sums.badStep == 0 {
+		r.state.Step++
+		r.state.Beta1T *= u.o.Beta1
+		r.state.Beta2T *= u.o.Beta2
 	}
 }
 
 // packAll refreshes the packed forms of all matrices.
-func (r *runner) packAll() {
+func (r *runner) packAll(_ *worker, p *phase) {
 	st := r.sets[0]
-	for i := int(r.nextTask[2].Add(1)) - 1; i < len(st.packs); i = int(r.nextTask[2].Add(1)) - 1 {
+	for i := p.take(); i < len(st.packs); i = p.take() {
 		st.pack(i)
 	}
-}
-
-// count adds the step's results to the metrics.
-func (r *runner) count() {
-	if r.tally != nil {
-		r.countRoutes(r.tally)
-	}
-	if r.tokens != nil {
-		r.countTokens(r.tokens)
-	}
-}
-
-func (r *runner) countTokens(o *kernel.TallyTokens) {
-	heads := o.Sums.Cols() / 3
-	sums := r.batch[o.Sums]
-	for b := range r.prog.Batch {
-		for g := range heads {
-			row, head := sums[(b*heads+g)*3:][:3], &r.sums.Heads[g]
-			head.Loss += float64(row[0])
-			head.Labels += int64(row[1])
-			head.Hits += int64(row[2])
-		}
-	}
-}
-
-// countRoutes goes row by row.
-func (r *runner) countRoutes(o *kernel.Tally) {
-	starts := o.Length.Cols()
-	rows := r.prog.Batch * starts
-	length, logProb, entropy := r.batch[o.Length], r.batch[o.LogProb], r.batch[o.Entropy]
-	steps, adv, base := ints(r.batch[o.Steps]), r.batch[o.Adv], r.batch[o.Base]
-	var cost, ent, loss float64
-	for i := range rows {
-		c := float64(length[i])
-		cost += c
-		r.sums.LogCost += math.Log(c)
-		r.sums.BaseCost += float64(base[i/starts])
-		ent += float64(entropy[i])
-		loss += float64(adv[i]) * float64(logProb[i])
-		r.sums.Actions += int64(steps[i])
-	}
-	r.sums.Cost += cost
-	r.sums.Entropy += ent
-	r.sums.Loss += loss - float64(r.ctl.Entropy)*ent/float64(rows)
-	r.sums.Steps++
-	r.sums.Trajectory += int64(rows)
-	if o.EMADecay > 0 {
-		r.nextEMA = nextEMA(r.state, cost/float64(rows), o.EMADecay)
-	}
-}
-
-// nextEMA is the running mean after one more batch; the first batch starts it.
-func nextEMA(s kernel.State, mean, decay float64) float64 {
-	if s.EMASteps == 0 {
-		return mean
-	}
-	return decay*s.EMA + (1-decay)*mean
 }

@@ -6,7 +6,7 @@ import (
 	"haul/internal/rng"
 )
 
-// The plain-Go primitives of the in-context agent: dropout masks and causal attention.
+// The plain-Go primitives of sequences: dropout masks and causal attention.
 
 // roundWords is the length of a seed's round keys: ten rounds, two words each.
 const roundWords = 20

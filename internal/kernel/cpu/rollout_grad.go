@@ -1,6 +1,10 @@
 package cpu
 
-import "haul/internal/kernel"
+import (
+	"slices"
+
+	"haul/internal/kernel"
+)
 
 // rollGrad is the rollout's gradient bound to memory: the recorded routes are walked again, every
 // decision becomes a row of a block, and a full block is computed forward and backward in one go.
@@ -11,12 +15,13 @@ type rollGrad struct {
 	dload                    gradRef
 	actions, steps, adv      ref
 	instances, starts, limit int
+	bonus                    int // place of the entropy's coefficient
 }
 
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) func(*worker) {
 	r := &rollGrad{decoder: b.decoder(&o.Decoder), o: o, dproj: newRef(b.r, o.DProj), dpointer: newRef(b.r, o.DPointer),
 		dgraph: newRef(b.r, o.DGraph), dload: b.grad(o.DLoad), actions: newRef(b.r, o.Actions), steps: newRef(b.r, o.Steps),
-		adv: newRef(b.r, o.Adv)}
+		adv: newRef(b.r, o.Adv), bonus: slices.Index(b.r.coefs, o.Bonus)}
 	r.instances, r.starts, r.limit = o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	b.need(r.blockFloats()+r.d*r.ld+decodeRows*(2*r.d+r.ld+2), r.blockWords()+r.words)
 	return r.run
@@ -76,7 +81,7 @@ func (r *rollGrad) walk(w *worker, k *gradBlock, i, s int) {
 	actions := ints(r.actions.of(w))[at*r.limit:][:r.limit]
 	steps := ints(r.steps.of(w))[at]
 	wa := r.adv.of(w)[at]
-	we := -w.ctl.Entropy * r.o.Weight / float32(scored(steps, r.o.Forced))
+	we := -w.ctl.coefficients[r.bonus] * r.o.Weight / float32(scored(steps, r.o.Forced))
 	if wa == 0 && we == 0 {
 		return
 	}

@@ -72,6 +72,10 @@ func fillFeatures(f, x, y []float32, demand []int32, n int, capacity int32) {
 func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 	adv, length, base := newRef(b.r, o.Adv), newRef(b.r, o.Length), newRef(b.r, o.Base)
 	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
+	var mean, count *float64
+	if o.Mode == kernel.Running {
+		mean, count = &b.r.scalar[o.Mean.Offset], &b.r.scalar[o.Count.Offset]
+	}
 	return func(w *worker) {
 		ab, lb, bb := adv.of(w), length.of(w), base.of(w)
 		for i := range instances {
@@ -80,7 +84,7 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 				clear(a)
 				continue
 			}
-			starting := o.Mode == kernel.Running && w.state.EMASteps == 0
+			starting := o.Mode == kernel.Running && *count == 0
 			switch {
 			case o.Mode == kernel.SharedMean || starting:
 				var sum float32
@@ -89,7 +93,7 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 				}
 				bb[i] = sum / float32(starts)
 			case o.Mode == kernel.Running:
-				bb[i] = float32(w.state.EMA)
+				bb[i] = float32(*mean)
 			}
 			for s, v := range l {
 				a[s] = (v - bb[i]) * o.Weight

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// runner replays one program. A step is one fork: shards by lanes, then, when the program
-// learns, lane sums and norm, update, packing, each after a barrier.
+// runner replays one program. A step is one fork: shards by lanes, then the phases of the ops that run once, each after a
+// barrier.
 type runner struct {
 	dev     *Device
 	prog    *kernel.Program
@@ -20,25 +20,37 @@ type runner struct {
 	workers []*worker
 	step    func(id int)
 
-	adam   *kernel.AdamW
-	tally  *kernel.Tally
-	tokens *kernel.TallyTokens
-	onceOp int       // what the phases after the shards are booked on: AdamW, or a tally alone
-	parts  []float32 // the gradient of the update's parts so far, where it has several
-	ctl    kernel.Control
-	state  kernel.State
-	sums   kernel.Metrics
-	bad    uint64 // first instance of the update whose gradient was not finite
-
-	badNow  bool    // this step's gradient is not finite; set by one worker, read after the join
-	nextEMA float64 // this step's running mean, likewise
+	phases    []*phase  // of the ops that run once
+	done      []func()  // what those ops do after the join, on the goroutine that drives the device
+	every     int       // steps of an update
+	squares   []float64 // of the reduced gradient, by chunk
+	exchanges bool      // somebody stands between the gradient's reduction and its use
+	coefs     []string  // the control block's coefficients, by place
+	ctl       control
+	state     kernel.State // without Scalars
+	names     []string     // of scalars
+	scalar    []float64    // by place
+	sums      sums
+	bad       uint64 // first instance of the update whose gradient was not finite
 
 	feeds []feed // by slab
 
 	lanes    int
 	nextLane atomic.Int32
-	nextTask [3]atomic.Int32 // sum, update, pack
-	squares  []float64       // by chunk of the gradient
+}
+
+// control is the control block as the ops read it.
+type control struct {
+	LearningRate, Temperature float32
+	coefficients              [kernel.MaxCoefficients]float32
+}
+
+// sums are the metrics so far.
+type sums struct {
+	steps, badStep int64
+	gradNorm       float64
+	names          []string
+	values         []float64 // by name's place
 }
 
 // chunk is how many weights the optimizer's phases hand out at a time: they stay in L1.
@@ -57,8 +69,7 @@ type worker struct {
 	row     int       // the shard's first row in the batch
 	active  int       // rows of the shard that exist
 	first   uint64    // global index of row 0 of the batch
-	ctl     *kernel.Control
-	state   *kernel.State
+	ctl     *control
 	g       gemmArgs // arguments of calls through the table live here, so that none is allocated
 	adam    adamArgs
 	steps   gradBlock
@@ -67,7 +78,10 @@ type worker struct {
 
 // Compile places memory and binds every op to it.
 func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
-	r := &runner{dev: d, prog: p, batch: map[*kernel.Tensor][]float32{}, ctl: kernel.Control{Temperature: 1}}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	r := &runner{dev: d, prog: p, batch: map[*kernel.Tensor][]float32{}, every: 1, coefs: p.Coefficients(), ctl: control{Temperature: 1}, state: kernel.State{}.Normal()}
 	for _, s := range sets {
 		cs, ok := s.(*store)
 		if !ok {
@@ -81,8 +95,14 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 			r.batch[t] = aligned(p.Shards() * t.Len())
 		case kernel.Data:
 			r.batch[t] = aligned(t.Len())
+		case kernel.Scalar:
+			r.names = append(r.names, t.Name)
 		}
 	}
+	r.scalar = make([]float64, len(r.names))
+	r.sums.names = p.Sums()
+	r.sums.values = make([]float64, len(r.sums.names))
+	r.lanes = min(d.lanes, p.Shards())
 	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}}
 	for _, op := range p.PerShard {
 		f, err := b.bind(op)
@@ -91,37 +111,13 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.ops = append(r.ops, f)
 	}
-	for i, op := range p.Once {
-		switch o := op.(type) {
-		case *kernel.AdamW:
-			r.adam, r.onceOp = o, len(p.PerShard)+i
-			r.squares = make([]float64, (p.Layout.Len+chunk-1)/chunk)
-			r.state.Beta1T, r.state.Beta2T = 1, 1
-			if o.Every > 1 {
-				r.parts = aligned(p.Layout.Len)
-			}
-			if err := b.covered(); err != nil {
-				return nil, fmt.Errorf("compile %s: %w", p.Name, err)
-			}
-		case *kernel.Tally:
-			r.tally = o
-		case *kernel.TallyTokens:
-			if g := o.Sums.Cols() / 3; g > len(r.sums.Heads) {
-				return nil, fmt.Errorf("compile %s: %s of %d classifiers; the metrics have room for %d", p.Name, o.Kind(), g, len(r.sums.Heads))
-			}
-			r.tokens = o
-		default:
-			return nil, fmt.Errorf("compile %s: the CPU has no op %s", p.Name, op.Kind())
-		}
-		if r.adam == nil {
-			r.onceOp = len(p.PerShard) + i
-		}
+	if err := b.bindOnce(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
 	}
-	r.lanes = min(d.lanes, p.Shards())
 	for id := range d.workers {
 		mem := newSlab(p.ShardLen, b.scratch)
 		r.workers = append(r.workers, &worker{id: id, p: d.prims, bits: make([]uint32, b.bits), arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
-			words: make([]uint64, b.words), ctl: &r.ctl, state: &r.state})
+			words: make([]uint64, b.words), ctl: &r.ctl})
 	}
 	d.counters.Allocations++
 	r.step = r.work
@@ -136,13 +132,22 @@ func (r *runner) Paths() []string {
 // Run replays a step.
 func (r *runner) Run() error {
 	r.nextLane.Store(0)
-	for i := range r.nextTask {
-		r.nextTask[i].Store(0)
+	for _, p := range r.phases {
+		p.reset()
 	}
 	r.dev.pool.run(r.step)
 	r.dev.counters.Steps++
 	r.dev.counters.Launches++
-	r.finish()
+	for _, p := range r.phases {
+		if p.err != nil {
+			return p.err
+		}
+	}
+	for _, f := range r.done {
+		f()
+	}
+	r.sums.steps++
+	r.state.Instances += uint64(r.prog.Batch)
 	return nil
 }
 
@@ -160,21 +165,7 @@ func (r *runner) work(id int) {
 			}
 		}
 	}
-	if len(r.prog.Once) == 0 {
-		return
-	}
-	r.meet(w)
-	r.sumLanes(w)
-	w.clock.lap(r.onceOp, -1)
-	if r.adam == nil || !r.whole() {
-		return
-	}
-	r.meet(w)
-	r.update(w)
-	w.clock.lap(r.onceOp, -1)
-	r.meet(w)
-	r.packAll()
-	w.clock.lap(r.onceOp, -1)
+	r.runOnce(w)
 }
 
 // meet waits for the other workers between two phases.
@@ -188,58 +179,53 @@ func (r *runner) setShard(w *worker, s, lane int) {
 	w.row = s * r.prog.Shard
 	w.active = min(r.prog.Shard, r.prog.Batch-w.row)
 	w.fresh = s < r.dev.lanes
-	if r.adam != nil || r.sets != nil && r.sets[0].lanes != nil {
+	if len(r.sets) > 0 && r.sets[0].lanes != nil {
 		w.grads = r.sets[0].lanes[lane]
 	}
 }
 
-// finish advances the state after all workers are done.
-func (r *runner) finish() {
-	whole := r.adam != nil && r.whole()
-	if r.badNow {
-		r.badNow, r.bad = false, r.state.Instances-r.state.Part*uint64(r.prog.Batch)
-		r.sums.BadStep = int64(r.state.Step) + 1
-	}
-	if r.tally != nil && r.tally.EMADecay > 0 {
-		r.state.EMA = r.nextEMA
-		r.state.EMASteps++
-	}
-	if whole && r.sums.BadStep == 0 {
-		r.state.Step++
-		r.state.Beta1T *= r.adam.Beta1
-		r.state.Beta2T *= r.adam.Beta2
-	}
-	if r.parts != nil {
-		r.state.Part = (r.state.Part + 1) % uint64(r.adam.Every)
-	}
-	r.state.Instances += uint64(r.prog.Batch)
-}
-
 // SetControl changes the schedules' block.
 func (r *runner) SetControl(c kernel.Control) error {
-	r.ctl = c
+	values, err := kernel.Values("coefficient", r.coefs, c.Coefficients)
+	if err != nil {
+		return err
+	}
+	r.ctl = control{LearningRate: c.LearningRate, Temperature: c.Temperature}
+	copy(r.ctl.coefficients[:], values)
 	return nil
 }
 
 // State returns what the next step starts from.
-func (r *runner) State() (kernel.State, error) { return r.state, nil }
+func (r *runner) State() (kernel.State, error) {
+	s := r.state
+	s.Scalars = kernel.Named(r.names, r.scalar)
+	return s, nil
+}
 
 // SetState puts the runner where a checkpoint left it.
 func (r *runner) SetState(s kernel.State) error {
+	values, err := kernel.Values("scalar", r.names, s.Scalars)
+	if err != nil {
+		return err
+	}
+	copy(r.scalar, values)
 	r.state = s.Normal()
+	r.state.Scalars = nil
 	return nil
 }
 
 // TakeMetrics returns the sums and clears them.
 func (r *runner) TakeMetrics() (kernel.Metrics, error) {
-	m := r.sums
-	r.sums = kernel.Metrics{BadStep: m.BadStep}
+	s := &r.sums
+	m := kernel.Metrics{Steps: s.steps, GradNorm: s.gradNorm, BadStep: s.badStep, Sums: kernel.NewSums(s.names, s.values)}
+	s.steps, s.gradNorm = 0, 0
+	clear(s.values)
 	return m, nil
 }
 
 // ReadGrad copies the last step's summed gradient, before clipping.
 func (r *runner) ReadGrad(dst []float32) error {
-	if r.adam == nil {
+	if !r.learns() {
 		return fmt.Errorf("read gradient: %s does not learn", r.prog.Name)
 	}
 	return copyAll(dst, r.sets[0].lanes[0])
@@ -248,7 +234,7 @@ func (r *runner) ReadGrad(dst []float32) error {
 // FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
 func (r *runner) FirstBad() (string, error) {
 	w := r.workers[0]
-	for n := range r.prog.Shards() * r.partsOf() {
+	for n := range r.prog.Shards() * r.every {
 		s := n % r.prog.Shards()
 		w.first = r.bad + uint64(n/r.prog.Shards()*r.prog.Batch)
 		r.setShard(w, s, s%r.dev.lanes)
@@ -268,14 +254,6 @@ func (r *runner) FirstBad() (string, error) {
 	return "", nil
 }
 
-// partsOf is how many steps make an update.
-func (r *runner) partsOf() int {
-	if r.parts == nil {
-		return 1
-	}
-	return r.adam.Every
-}
-
 func (r *runner) finite(w *worker, t *kernel.Tensor) bool {
 	rf := newRef(r, t)
 	buf := rf.of(w)
@@ -291,7 +269,10 @@ func (r *runner) finite(w *worker, t *kernel.Tensor) bool {
 
 // Memory is what the runner and its stores hold.
 func (r *runner) Memory() int64 {
-	n := len(r.parts)
+	n := 0
+	for _, p := range r.phases {
+		n += len(p.memory)
+	}
 	for _, b := range r.batch {
 		n += len(b)
 	}

@@ -7,12 +7,12 @@ func (b *binder) regions(o *kernel.Regions) (func(*worker), error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	index, labels, first, history := newRef(b.r, o.Index), newRef(b.r, o.Labels), newRef(b.r, o.First), newRef(b.r, o.History)
-	rows, t := o.First.Shape[0], o.Tokens
+	index, labels, first, records := newRef(b.r, o.Index), newRef(b.r, o.Labels), newRef(b.r, o.First), newRef(b.r, o.Records)
+	rows, t, width := o.First.Shape[0], o.Tokens, o.Width()
 	return func(w *worker) {
-		ib, lb, fb, hb := ints(index.of(w)), ints(labels.of(w)), ints(first.of(w)), ints(history.of(w))
+		ib, lb, fb, hb := ints(index.of(w)), ints(labels.of(w)), ints(first.of(w)), ints(records.of(w))
 		for i := range rows {
-			o.Row(ib[i*t*kernel.TokenFields:][:t*kernel.TokenFields], lb[i*t*2:][:t*2], fb[i*t:][:t], hb, w.first+uint64(w.row+i))
+			o.Row(ib[i*t*width:][:t*width], lb[i*t*2:][:t*2], fb[i*t:][:t], hb, w.first+uint64(w.row+i))
 		}
 	}, nil
 }

@@ -1,28 +1,71 @@
 package cuda
 
-import "haul/internal/kernel"
+import (
+	"fmt"
+
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
 
 const (
 	adamwThreads = 256 // threads of src/adamw.cu
 	adamwPlan    = 20  // bytes of its struct Plan
 )
 
-// adamw sums the lanes and decides in one launch, and updates in a second.
+// GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of its kernels it has nodes of its own.
+type GraphPeer interface {
+	kernel.Peer
+	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns the last.
+	Record(g *cu.Graph, grads uint64, n int, wait []cu.Node) (cu.Node, error)
+}
+
+// reduction is how the gradient is summed: the binder's, from Reduce on.
+type reduction struct {
+	every int
+	parts uint64 // where the sum of an update's parts is kept; 0: it has one
+	apart bool   // the lanes are summed by a kernel of its own, because somebody wants the sum before it is used
+}
+
+func (b *binder) adamwBlocks() int {
+	return max(1, min(ceil(ceil(b.laneSize, 4), adamwThreads), 4*b.sms))
+}
+
+// reduce has a launch only where something stands between it and adamw, which otherwise sums the lanes on its way.
+func (b *binder) reduce(o *kernel.Reduce) ([]launch, error) {
+	b.reduced.every = o.Every
+	if o.Every > 1 {
+		b.reduced.parts = b.scratch(4 * b.laneSize)
+	}
+	if !b.reduced.apart {
+		return nil, nil
+	}
+	return []launch{{module: "adamw", kernel: "reduce", grid: dim3{b.adamwBlocks(), 1, 1}, block: dim3{adamwThreads, 1, 1},
+		args: []any{b.grads, b.state, i32(b.lanes), i32(b.laneSize), b.reduced.parts}}}, nil
+}
+
+// exchange has no launches: the peer records its own nodes.
+func (b *binder) exchange(o *kernel.Exchange) ([]launch, error) {
+	if _, ok := o.Peer.(GraphPeer); !ok {
+		return nil, fmt.Errorf("%s: a %T has no place in a graph of the GPU", o.Kind(), o.Peer)
+	}
+	return nil, nil
+}
+
+// adamw takes the norm and decides in one launch, and updates in a second.
 func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 	length := b.laneSize
-	quads := ceil(length, 4)
-	blocks := max(1, min(ceil(quads, adamwThreads), 4*b.sms))
+	blocks := b.adamwBlocks()
 	squares, turn, plan := b.scratch(8*blocks), b.scratch(4), b.scratch(adamwPlan)
-	var parts uint64
-	if o.Every > 1 {
-		parts = b.scratch(4 * length)
+	lanes, parts := b.lanes, b.reduced.parts
+	if b.reduced.apart {
+		lanes, parts = 1, 0
 	}
 	block := dim3{adamwThreads, 1, 1}
 	return []launch{
 		{module: "adamw", kernel: "adamw_sum", grid: dim3{blocks, 1, 1}, block: block,
-			args: []any{b.grads, squares, turn, plan, b.state, b.metrics, b.control, i32(b.lanes), i32(length), o.Beta1, o.Beta2, o.MaxNorm,
-				i32(o.Warmup), i32(o.Total), o.Floor, parts, uint32(o.Every)}},
-		{module: "adamw", kernel: "adamw_update", grid: dim3{max(1, ceil(quads, adamwThreads)), 1, 1}, block: block,
+			args: []any{b.grads, squares, turn, plan, b.state, b.metrics, b.control, i32(lanes), i32(length), o.Beta1, o.Beta2, o.MaxNorm,
+				i32(o.Warmup), i32(o.Total), o.Floor, parts, uint32(b.reduced.every)}},
+		{module: "adamw", kernel: "adamw_update", grid: dim3{max(1, ceil(ceil(length, 4), adamwThreads)), 1, 1}, block: block,
 			args: []any{b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads, plan, i32(length), float32(o.Beta1), float32(o.Beta2), o.Eps, o.Decay}},
 	}, nil
 }

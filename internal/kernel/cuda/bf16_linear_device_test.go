@@ -91,7 +91,7 @@ func bf16Cases() []bf16Case {
 			dw, db := *p.Weight(0, 0), *p.Weight(0, 1)
 			dw.Space, db.Space = kernel.Grad, kernel.Grad
 			p.do(&kernel.LinearGradW{DW: &dw, DBias: &db, DY: p.in("dy", p.n, p.n != 8), X: p.in("x", p.k, true)})
-			p.Once(&kernel.AdamW{Layout: p.layout, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+			p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, 1)
 		})
 	}
 	return out

@@ -68,7 +68,7 @@ func (b *binder) bf16NormGrad(o *kernel.NormGrad) ([]launch, error) {
 			flag(o.Accumulate), addGamma, addBeta}}}, nil
 }
 
-// bf16Dropout is, in the agent's step, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
+// bf16Dropout is, behind a residual branch, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
 // types, and widths that are no multiple of 8, take a slower kernel.
 func (b *binder) bf16Dropout(o *kernel.Dropout) ([]launch, error) {
 	rows, d := o.X.Rows(), o.X.Cols()

@@ -9,6 +9,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -44,7 +45,20 @@ type binder struct {
 	state       uint64       // struct State
 	metrics     uint64       // struct Metrics
 	seen        map[int]bool // gradient offsets that an earlier op writes
+
+	table        func(data []byte) uint64 // device memory with this in it, kept for the program's life
+	coefficients []string                 // the control block's, by place
+	sums         []string                 // the metrics', by place
+	reduced      reduction
 }
+
+// newBinder knows of the program what no op says.
+func newBinder(p *kernel.Program) *binder {
+	return &binder{lanes: gradLanes, batch: p.Batch, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
+}
+
+// coefficient is a coefficient's place in the control block; -1 for none.
+func (b *binder) coefficient(name string) int32 { return i32(slices.Index(b.coefficients, name)) }
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {
@@ -104,10 +118,14 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.advantage(o)
 	case *kernel.AdamW:
 		return b.adamw(o)
+	case *kernel.Reduce:
+		return b.reduce(o)
+	case *kernel.Exchange:
+		return b.exchange(o)
 	case *kernel.Tally:
 		return b.tally(o)
-	case *kernel.TallyTokens:
-		return b.tallyTokens(o)
+	case *kernel.RunningMean:
+		return b.runningMean(o)
 	}
 	return nil, fmt.Errorf("the GPU has no op %s", op.Kind())
 }

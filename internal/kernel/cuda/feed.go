@@ -110,6 +110,7 @@ func (r *runner) Feed(s *kernel.Slab) error {
 	}
 	r.fed.now = r.fed.slabs[s.ID]
 	r.d.counters.Copied("batch", false, r.fed.now.feed.bytes)
+	r.steps++
 	r.d.counters.Steps++
 	r.d.counters.Launches++
 	return r.d.ctx.Do(r.fed.queue)

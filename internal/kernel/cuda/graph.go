@@ -48,8 +48,8 @@ func (o *order) add(i int, op kernel.Op) []int {
 	return deps
 }
 
-// dependencies lists for each op of the program, PerShard then Once, what it waits for. AdamW waits for the whole
-// shard, since it rewrites the weights that every op reads; so does the closing advance, listed last.
+// dependencies lists for each op of the program, PerShard then Once, what it waits for. An op over the flat buffers waits for all before
+// it, since it reads what they leave there or rewrites the weights that they read; so does the closing advance, listed last.
 func dependencies(p *kernel.Program, serial bool) [][]int {
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
 	deps := make([][]int, len(ops)+1)
@@ -60,7 +60,7 @@ func dependencies(p *kernel.Program, serial bool) [][]int {
 		if serial && i > 0 {
 			deps[i] = []int{i - 1}
 		}
-		if _, ok := op.(*kernel.AdamW); ok {
+		if _, ok := op.(kernel.Flat); ok {
 			deps[i] = sinks(waited[:i])
 		}
 		for _, j := range deps[i] {
@@ -88,23 +88,40 @@ func (r *runner) record() error {
 	if err != nil {
 		return err
 	}
-	last := make([]cu.Node, len(r.launches))
+	ends := make([][]cu.Node, len(r.launches)) // what an op's followers wait for: its last node or, where it has none, what it would wait for
 	for i, deps := range dependencies(r.prog, r.serial) {
 		var wait []cu.Node
 		for _, j := range deps {
-			if last[j] != 0 {
-				wait = append(wait, last[j])
-			}
+			wait = append(wait, ends[j]...)
 		}
 		for _, l := range r.launches[i] {
 			n, err := g.Add(l.function, l.geometry, l.args, wait)
 			if err != nil {
 				return err
 			}
-			wait, last[i] = []cu.Node{n}, n
+			wait = []cu.Node{n}
 			r.nodes++
 		}
+		if o, ok := r.op(i).(*kernel.Exchange); ok {
+			n, err := o.Peer.(GraphPeer).Record(g, r.sets[0].grads.at, r.prog.Layout.Len, wait)
+			if err != nil {
+				return err
+			}
+			wait = []cu.Node{n}
+		}
+		ends[i] = wait
 	}
 	r.exec, err = g.Instantiate()
 	return err
+}
+
+// op is the one at place i of PerShard, then Once; nil for the closing advance.
+func (r *runner) op(i int) kernel.Op {
+	if i < len(r.prog.PerShard) {
+		return r.prog.PerShard[i]
+	}
+	if i -= len(r.prog.PerShard); i < len(r.prog.Once) {
+		return r.prog.Once[i]
+	}
+	return nil
 }

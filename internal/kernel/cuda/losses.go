@@ -39,7 +39,21 @@ func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 		return nil, err
 	}
 	rows, choices := o.First.Shape[0], (o.Longest-o.Shortest)/o.Horizon+1
+	var fields uint64
+	for i, f := range o.Fields {
+		fields |= uint64(fieldCode(f)) << (8 * i)
+	}
 	return []launch{{module: "regions", kernel: "regions", grid: dim3{ceil(rows, regionWarps), 1, 1}, block: dim3{32 * regionWarps, 1, 1},
-		args: []any{b.addr(o.Index), b.addr(o.Labels), b.addr(o.First), b.addr(o.History), b.state, o.Seed, uint32(o.Purpose), i32(rows),
-			uint32(o.Streams), i32(o.Steps), i32(o.Horizon), i32(o.Tokens), flag(o.Compressed), i32(o.Shortest), i32(choices), i32(o.Ahead)}}}, nil
+		args: []any{b.addr(o.Index), b.addr(o.Labels), b.addr(o.First), b.addr(o.Records), b.state, o.Seed, uint32(o.Purpose), i32(rows),
+			uint32(o.Streams), i32(o.Steps), i32(o.Horizon), i32(o.Tokens), flag(o.Compressed), i32(o.Shortest), i32(choices), i32(o.Ahead),
+			fields, i32(len(o.Fields)), fieldCode(o.Label)}}}, nil
+}
+
+// fieldCode is a field as src/regions.cu takes it.
+func fieldCode(f kernel.Field) uint32 {
+	code := uint32(8 * f.Byte)
+	if f.Last {
+		code |= 32
+	}
+	return code
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 // Profile times plain replays of the graph, then one step launched op by op with an event between
 // ops. The instrumented step runs its ops one after the other, so it also shows what the graph's overlap wins.
 func (r *runner) Profile(plain int) (*kernel.Profile, error) {
+	if r.prog.Exchanges() {
+		return nil, errors.New("a step that exchanges its gradient cannot be launched op by op")
+	}
 	times := make([]time.Duration, max(1, plain))
 	for i := range times {
 		began := time.Now()
@@ -23,6 +27,7 @@ func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 		times[i] = time.Since(began)
 	}
 	slices.Sort(times)
+	r.steps++
 	p := &kernel.Profile{Program: r.prog, Workers: 1, Plain: times[len(times)/2], Halved: r.d.precision == BF16}
 	return p, r.d.ctx.Do(func() error { return r.timeOps(p) })
 }

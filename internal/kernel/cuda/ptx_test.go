@@ -71,11 +71,11 @@ func step(t *testing.T, batch, n, width, heads, starts int, dropout float32) *ke
 		Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: starts, Forced: starts > 1, MaxStep: 2 * n}, rng.Actions)
 	base := p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * n}, rng.Actions).Length
-	adv, base := p.Advantage(routes, kernel.Given, base)
+	adv, base := p.Advantage(routes, kernel.Given, base, 0)
 	p.PolicyGradient(routes, adv)
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1})
-	p.Once(&kernel.Tally{Length: routes.Length, LogProb: routes.LogProb, Entropy: routes.Entropy, Steps: routes.Steps, Adv: adv, Base: base})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1}, 1)
+	p.TallyRoutes(routes, adv, base)
 	return p.Program()
 }
 
@@ -87,14 +87,14 @@ func agentStep(t *testing.T, batch, tokens int, c model.ADConfig) *kernel.Progra
 		t.Fatal(err)
 	}
 	p := plan.New("agent", recorder{}, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, kernel.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
+	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
 		First: p.ShardInts("first", batch, tokens)}
-	spec := kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions}
-	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, History: p.Whole("history", 3000), RegionSpec: spec})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions})
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: p.Whole("history", 3000), RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0.1, true)
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1, Warmup: 10, Total: 100, Every: 2})
-	p.Once(&kernel.TallyTokens{Sums: sums})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1, Warmup: 10, Total: 100}, 2)
+	p.TallyHeads(sums, m.Heads()...)
 	return p.Program()
 }
 
@@ -106,7 +106,7 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 		t.Fatal(err)
 	}
 	p := plan.New("use", recorder{}, batch, 1, m.Layout())
-	m.Step(p, p.RowInts("index", batch, 1, kernel.TokenFields), p.RowInts("at", batch, 1), c.Positions)
+	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields), p.RowInts("at", batch, 1), c.Positions)
 	return p.Program()
 }
 
@@ -114,19 +114,20 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	t.Helper()
 	const far = 1 << 40 // apart enough for any tensor
-	b := &binder{precision: precision, lanes: 8, sms: 132, maxShared: 227 << 10, batch: p.Batch, laneSize: p.Layout.Len,
-		address: func(t *kernel.Tensor) uint64 {
-			at := uint64(t.Root().ID+1) * far
-			switch {
-			case t.Parent != nil && precision.compact(t):
-				at += 2 * uint64(t.Offset)
-			case t.Parent != nil:
-				at += 4 * uint64(t.Offset)
-			}
-			return at
-		},
-		bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
-		scratch: func(int) uint64 { return far / 2 }, seen: map[int]bool{}}
+	b := newBinder(p)
+	b.precision, b.lanes, b.sms, b.maxShared, b.laneSize = precision, 8, 132, 227<<10, p.Layout.Len
+	b.address = func(t *kernel.Tensor) uint64 {
+		at := uint64(t.Root().ID+1) * far
+		switch {
+		case t.Parent != nil && precision.compact(t):
+			at += 2 * uint64(t.Offset)
+		case t.Parent != nil:
+			at += 4 * uint64(t.Offset)
+		}
+		return at
+	}
+	b.bf16 = func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 }
+	b.scratch, b.table = func(int) uint64 { return far / 2 }, func([]byte) uint64 { return far / 2 }
 	var out []launch
 	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
 		ls, err := b.bind(op)
@@ -263,14 +264,13 @@ func TestTilesFillTheCard(t *testing.T) {
 
 // TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++ counterparts.
 func TestStructs(t *testing.T) {
-	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.part), unsafe.Offsetof(metrics{}.heads),
-		unsafe.Offsetof(metrics{}.badStep)}
-	if diff := cmp.Diff([]uintptr{16, 56, 136, 48, 72, 120}, got); diff != "" {
+	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.scalars), unsafe.Offsetof(metrics{}.badStep)}
+	if diff := cmp.Diff([]uintptr{64, 104, 280, 40, 264}, got); diff != "" {
 		t.Error(diff)
 	}
-	s := kernel.State{Step: 1, Instances: 2, Beta1T: 3, Beta2T: 4, EMA: 5, EMASteps: 6, Part: 7}
-	packed := packState(s)
-	if diff := cmp.Diff(s, packed.unpack()); diff != "" {
+	s := kernel.State{Step: 1, Instances: 2, Beta1T: 3, Beta2T: 4, Part: 7, Scalars: map[string]float64{"a": 5, "b": 6}}
+	packed := packState(s, []float64{5, 6})
+	if diff := cmp.Diff(s, packed.unpack([]string{"a", "b"})); diff != "" {
 		t.Error(diff)
 	}
 }

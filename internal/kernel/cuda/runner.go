@@ -46,11 +46,20 @@ type runner struct {
 	watch    stopwatch
 	fed      *feeding // nil where no slabs were asked for
 	paths    []string // what each rollout and its gradient run on
+	steps    int64    // since the metrics were last taken
+
+	coefficients, scalars, sums []string // of the blocks, by place
 }
 
 // Compile places memory, binds every op and records the graph.
 func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
-	r := &runner{d: d, prog: p, batch: map[*kernel.Tensor]memory{}, offsets: map[*kernel.Tensor]int{}}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	r := &runner{d: d, prog: p, batch: map[*kernel.Tensor]memory{}, offsets: map[*kernel.Tensor]int{}, coefficients: p.Coefficients(), sums: p.Sums()}
+	for _, t := range p.Scalars() {
+		r.scalars = append(r.scalars, t.Name)
+	}
 	for _, s := range sets {
 		gs, ok := s.(*store)
 		if !ok || gs.d != d {
@@ -150,6 +159,8 @@ func (r *runner) address(t *kernel.Tensor) uint64 {
 		return r.batch[root].at + at
 	case kernel.Weight:
 		return r.sets[root.Set].weights.at + 4*uint64(root.Offset) + at
+	case kernel.Scalar:
+		return r.blocks.at + stateAt + uint64(unsafe.Offsetof(state{}.scalars)) + 8*uint64(root.Offset)
 	default:
 		return r.sets[0].grads.at + 4*uint64(root.Offset) + at
 	}
@@ -170,6 +181,15 @@ func (r *runner) scratch(bytes int) uint64 {
 	return m.at
 }
 
+// table reserves memory for the op being bound and fills it.
+func (r *runner) table(data []byte) uint64 {
+	at := r.scratch(len(data))
+	if err := r.d.copyIn("tables", at, unsafe.Pointer(unsafe.SliceData(data)), len(data)); err != nil {
+		panic(scratchError{err})
+	}
+	return at
+}
+
 // scratchError carries a failed reservation out of a binder.
 type scratchError struct{ error }
 
@@ -180,9 +200,10 @@ func (r *runner) bindAll() (err error) {
 			err = e.error
 		}
 	}()
-	b := &binder{precision: r.d.precision, lanes: gradLanes, sms: r.d.sms, maxShared: r.d.maxShared, batch: r.prog.Batch,
-		address: r.address, bf16: r.bf16, scratch: r.scratch, control: r.blocks.at + controlAt, state: r.blocks.at + stateAt,
-		metrics: r.blocks.at + metricsAt, seen: map[int]bool{}}
+	b := newBinder(r.prog)
+	b.precision, b.sms, b.maxShared = r.d.precision, r.d.sms, r.d.maxShared
+	b.address, b.bf16, b.scratch, b.table = r.address, r.bf16, r.scratch, r.table
+	b.control, b.state, b.metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
 	if len(r.sets) > 0 {
 		s := r.sets[0]
 		b.laneSize, b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.bf16.at, s.m.at, s.v.at, s.grads.at
@@ -229,6 +250,7 @@ func (r *runner) Paths() []string {
 
 // Run queues one replay of the graph.
 func (r *runner) Run() error {
+	r.steps++
 	r.d.counters.Steps++
 	r.d.counters.Launches++
 	return r.d.ctx.Do(r.run)
@@ -236,7 +258,11 @@ func (r *runner) Run() error {
 
 // SetControl changes the schedules' block.
 func (r *runner) SetControl(c kernel.Control) error {
-	b := packControl(c)
+	values, err := kernel.Values("coefficient", r.coefficients, c.Coefficients)
+	if err != nil {
+		return err
+	}
+	b := packControl(c, values)
 	return r.d.copyIn("control", r.blocks.at+controlAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
 }
 
@@ -244,12 +270,16 @@ func (r *runner) SetControl(c kernel.Control) error {
 func (r *runner) State() (kernel.State, error) {
 	var b state
 	err := r.d.copyOut("state", unsafe.Pointer(&b), r.blocks.at+stateAt, int(unsafe.Sizeof(b)))
-	return b.unpack(), err
+	return b.unpack(r.scalars), err
 }
 
 // SetState puts the runner where a checkpoint left it.
 func (r *runner) SetState(s kernel.State) error {
-	b := packState(s.Normal())
+	values, err := kernel.Values("scalar", r.scalars, s.Scalars)
+	if err != nil {
+		return err
+	}
+	b := packState(s.Normal(), values)
 	return r.d.copyIn("state", r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
 }
 
@@ -259,9 +289,11 @@ func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	if err := r.d.copyOut("metrics", unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
 		return kernel.Metrics{}, err
 	}
+	out := b.unpack(r.sums, r.steps)
+	r.steps = 0
 	sums := int(unsafe.Offsetof(b.badStep)) / 4
 	err := r.d.ctx.Do(func() error { return r.d.ctx.Fill(r.blocks.at+metricsAt, 0, sums, r.d.stream) })
-	return b.unpack(), err
+	return out, err
 }
 
 // ReadBatch copies a Batch or Data tensor out.

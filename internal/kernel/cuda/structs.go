@@ -6,47 +6,40 @@ import "haul/internal/kernel"
 // byte: a field added here must be added there at the same place, which the tests compare.
 
 type control struct {
-	learningRate, temperature, entropy, _ float32
+	learningRate, temperature float32
+	coefficients              [kernel.MaxCoefficients]float32
 }
 
 type state struct {
-	step, instances     uint64
-	beta1T, beta2T, ema float64
-	emaSteps, part      uint64
-}
-
-type headSums struct {
-	loss         float64
-	labels, hits int64
+	step, instances uint64
+	beta1T, beta2T  float64
+	part            uint64
+	scalars         [kernel.MaxScalars]float64
 }
 
 type metrics struct {
-	steps, trajectory                      int64
-	cost, logCost, baseCost, loss, entropy float64
-	actions                                int64
-	gradNorm                               float64
-	heads                                  [2]headSums
-	badStep                                int64  // what follows outlives a read of the sums
-	badFirst                               uint64 // first instance of the bad step
+	gradNorm float64
+	sums     [kernel.MaxSums]float64
+	badStep  int64  // what follows outlives a read of the sums
+	badFirst uint64 // first instance of the bad step
 }
 
-func packControl(c kernel.Control) control {
-	return control{learningRate: c.LearningRate, temperature: c.Temperature, entropy: c.Entropy}
-}
-
-func packState(s kernel.State) state {
-	return state{s.Step, s.Instances, s.Beta1T, s.Beta2T, s.EMA, s.EMASteps, s.Part}
-}
-
-func (s *state) unpack() kernel.State {
-	return kernel.State{Step: s.step, Instances: s.instances, Beta1T: s.beta1T, Beta2T: s.beta2T, EMA: s.ema, EMASteps: s.emaSteps, Part: s.part}
-}
-
-func (m *metrics) unpack() kernel.Metrics {
-	out := kernel.Metrics{Steps: m.steps, Trajectory: m.trajectory, Cost: m.cost, LogCost: m.logCost, BaseCost: m.baseCost, Loss: m.loss,
-		Entropy: m.entropy, Actions: m.actions, GradNorm: m.gradNorm, BadStep: m.badStep}
-	for i, h := range m.heads {
-		out.Heads[i] = kernel.HeadSums{Loss: h.loss, Labels: h.labels, Hits: h.hits}
-	}
+func packControl(c kernel.Control, coefficients []float32) control {
+	out := control{learningRate: c.LearningRate, temperature: c.Temperature}
+	copy(out.coefficients[:], coefficients)
 	return out
+}
+
+func packState(s kernel.State, scalars []float64) state {
+	out := state{step: s.Step, instances: s.Instances, beta1T: s.Beta1T, beta2T: s.Beta2T, part: s.Part}
+	copy(out.scalars[:], scalars)
+	return out
+}
+
+func (s *state) unpack(names []string) kernel.State {
+	return kernel.State{Step: s.step, Instances: s.instances, Beta1T: s.beta1T, Beta2T: s.beta2T, Part: s.part, Scalars: kernel.Named(names, s.scalars[:len(names)])}
+}
+
+func (m *metrics) unpack(names []string, steps int64) kernel.Metrics {
+	return kernel.Metrics{Steps: steps, GradNorm: m.gradNorm, BadStep: m.badStep, Sums: kernel.NewSums(names, m.sums[:])}
 }

@@ -1,31 +1,77 @@
 package cuda
 
 import (
-	"fmt"
+	"encoding/binary"
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
 
+// The flags of a term in src/tally.cu.
+const (
+	termLog = 1 << iota
+	termMean
+	termIntX
+	termIntY
+)
+
+const tallyThreads = 1024 // threads of src/tally.cu
+
 func (b *binder) advantage(o *kernel.Advantage) ([]launch, error) {
 	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
 	return []launch{{module: "tally", kernel: "advantage", grid: dim3{ceil(instances, 4), 1, 1}, block: dim3{128, 1, 1},
-		args: []any{b.addr(o.Adv), b.addr(o.Length), b.addr(o.Base), b.state, i32(instances), i32(starts), i32(int(o.Mode)), o.Weight}}}, nil
+		args: []any{b.addr(o.Adv), b.addr(o.Length), b.addr(o.Base), b.addr(o.Mean), b.addr(o.Count), i32(instances), i32(starts), i32(int(o.Mode)), o.Weight}}}, nil
 }
 
-// tally is one block: sums of a few ten thousand rows, in a fixed order, cost less than a second launch.
+// tally is one block per sum, which adds up a few ten thousand rows in a fixed order. What the sums are lies in a table on the card.
 func (b *binder) tally(o *kernel.Tally) ([]launch, error) {
-	starts := o.Length.Cols()
-	return []launch{{module: "tally", kernel: "tally", grid: dim3{1, 1, 1}, block: dim3{1024, 1, 1},
-		args: []any{b.metrics, b.state, b.control, b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Steps), b.addr(o.Adv),
-			b.addr(o.Base), math.Float64bits(o.EMADecay), i32(b.batch * starts), i32(starts)}}}, nil
+	if len(o.Sums) == 0 {
+		return nil, nil
+	}
+	var sums, terms []byte
+	count := 0
+	for _, s := range o.Sums {
+		sums = binary.NativeEndian.AppendUint32(sums, uint32(count))
+		count += len(s.Terms)
+		sums = binary.NativeEndian.AppendUint32(sums, uint32(count))
+		for _, t := range s.Terms {
+			terms = b.appendTerm(terms, t)
+		}
+	}
+	columns := o.Columns()
+	return []launch{{module: "tally", kernel: "tally", grid: dim3{len(o.Sums), 1, 1}, block: dim3{tallyThreads, 1, 1},
+		args: []any{b.metrics, b.control, b.table(sums), b.table(terms), i32(slices.Index(b.sums, o.Sums[0].Name)), i32(b.batch * columns), i32(columns)}}}, nil
 }
 
-func (b *binder) tallyTokens(o *kernel.TallyTokens) ([]launch, error) {
-	heads := o.Sums.Cols() / 3
-	if most := len(kernel.Metrics{}.Heads); heads > most {
-		return nil, fmt.Errorf("%s: %d classifiers, the metrics hold %d", o.Kind(), heads, most)
+// appendTerm is struct Term of src/tally.cu.
+func (b *binder) appendTerm(to []byte, t kernel.Term) []byte {
+	var flags uint32
+	for f, set := range map[uint32]bool{termLog: t.Log, termMean: t.Mean, termIntX: integers(t.X), termIntY: integers(t.Y)} {
+		if set {
+			flags |= f
+		}
 	}
-	return []launch{{module: "tally", kernel: "tally_tokens", grid: dim3{1, 1, 1}, block: dim3{256, 1, 1},
-		args: []any{b.metrics, b.addr(o.Sums), i32(b.batch), i32(heads)}}}, nil
+	for _, x := range []*kernel.Tensor{t.X, t.Y} {
+		row, step := 0, 0
+		if x != nil {
+			row = x.Stride
+			if x.Cols() > 1 {
+				step = 1
+			}
+		}
+		to = binary.NativeEndian.AppendUint64(to, b.addr(x))
+		to = binary.NativeEndian.AppendUint32(to, uint32(row))
+		to = binary.NativeEndian.AppendUint32(to, uint32(step))
+	}
+	to = binary.NativeEndian.AppendUint64(to, math.Float64bits(t.Weight))
+	to = binary.NativeEndian.AppendUint32(to, uint32(b.coefficient(t.Coefficient)))
+	return binary.NativeEndian.AppendUint32(to, flags)
+}
+
+func integers(t *kernel.Tensor) bool { return t != nil && t.Type == kernel.I32 }
+
+func (b *binder) runningMean(o *kernel.RunningMean) ([]launch, error) {
+	return []launch{{module: "tally", kernel: "running_mean", grid: dim3{1, 1, 1}, block: dim3{tallyThreads, 1, 1},
+		args: []any{b.addr(o.Mean), b.addr(o.Count), b.addr(o.X), math.Float64bits(o.Decay), i32(b.batch * o.X.Cols())}}}, dense(o, o.X)
 }

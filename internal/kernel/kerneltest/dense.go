@@ -44,7 +44,7 @@ func testLinear(t *testing.T, dev kernel.Device) {
 		}
 		c.try(t, dev)
 		c.what, c.record = name("linear of a view, bias, residual"), func(r *recording) {
-			r.do(&kernel.Linear{Y: r.out("y", k+2, nodes, n), X: columns(r.in("x", nodes, k+5), 3, 3+k), W: r.weight("w", n, k),
+			r.do(&kernel.Linear{Y: r.out("y", k+2, nodes, n), X: columnsOf(r.in("x", nodes, k+5), 3, 3+k), W: r.weight("w", n, k),
 				Bias: r.weight("bias", n), Residual: r.in("residual", nodes, n)})
 		}
 		c.try(t, dev)
@@ -54,7 +54,7 @@ func testLinear(t *testing.T, dev kernel.Device) {
 		c.try(t, dev)
 		c.what, c.record = name("linear.dx into a view"), func(r *recording) {
 			dx := r.out("dx", n, nodes, 4*k)
-			r.do(&kernel.LinearGradX{DX: columns(dx, 3*k, 4*k), DY: r.in("dy", nodes, n), W: r.weight("w", n, k)})
+			r.do(&kernel.LinearGradX{DX: columnsOf(dx, 3*k, 4*k), DY: r.in("dy", nodes, n), W: r.weight("w", n, k)})
 		}
 		c.try(t, dev)
 		c.what, c.record = name("linear.dx added"), func(r *recording) {
@@ -68,7 +68,7 @@ func testLinear(t *testing.T, dev kernel.Device) {
 		c.try(t, dev)
 		c.what, c.record = name("linear.dw of a view, twice"), func(r *recording) {
 			dw := r.grad(r.weight("w", n, k), 2*rows)
-			x := columns(r.in("x", nodes, k+3), 1, 1+k)
+			x := columnsOf(r.in("x", nodes, k+3), 1, 1+k)
 			r.do(&kernel.LinearGradW{DW: dw, DY: r.in("dy", nodes, n), X: x})
 			r.do(&kernel.LinearGradW{DW: dw, DY: r.in("dz", nodes, n), X: x})
 		}

@@ -52,15 +52,19 @@ func testCrossEntropy(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testTallyTokens adds up two steps of one and of two classifiers.
-func testTallyTokens(t *testing.T, dev kernel.Device) {
+// testTallyHeads adds up two steps of one and of two classifiers, by columns of what the loss leaves.
+func testTallyHeads(t *testing.T, dev kernel.Device) {
 	for _, columns := range [][]int{{4}, {5, 3}} {
 		const n = 6
-		what := fmt.Sprintf("tally.tokens C=%v", columns)
+		what := fmt.Sprintf("tally of heads C=%v", columns)
 		c := trial{what: what, nodes: n, batch: batchFor(dev, n)}
 		c.record = func(r *recording) {
 			o := classify(r, n, columns, 0.1, true)
-			r.prog.Once = append(r.prog.Once, &kernel.TallyTokens{Sums: o.Sums})
+			tally := &kernel.Tally{}
+			for i := range o.Sums.Cols() {
+				tally.Sums = append(tally.Sums, kernel.NewSum(fmt.Sprint(i), columnsOf(o.Sums, i, i+1), nil))
+			}
+			r.prog.Once = append(r.prog.Once, tally)
 		}
 		tally := func(dev kernel.Device) kernel.Metrics {
 			run := c.on(dev, false).start(t, dev)
@@ -72,10 +76,14 @@ func testTallyTokens(t *testing.T, dev kernel.Device) {
 			return m
 		}
 		got, want := tally(dev), tally(judge())
-		for g := range got.Heads {
-			a, b := got.Heads[g], want.Heads[g]
-			if a.Labels != b.Labels || a.Hits != b.Hits || math.Abs(a.Loss-b.Loss) > bound(n, 4*b.Loss) || (b.Labels == 0) != (g >= len(columns)) {
-				t.Errorf("%s: head %d: %+v, want %+v", what, g, a, b)
+		if len(got.Sums.Names()) != 3*len(columns) {
+			t.Errorf("%s: sums %v", what, got.Sums)
+		}
+		for g := range columns {
+			at := func(m kernel.Metrics, i int) float64 { return m.Sum(fmt.Sprint(3*g + i)) }
+			loss := at(want, 0)
+			if at(want, 1) == 0 || at(got, 1) != at(want, 1) || at(got, 2) != at(want, 2) || math.Abs(at(got, 0)-loss) > bound(n, 4*loss) {
+				t.Errorf("%s: head %d: %v, want %v", what, g, got.Sums, want.Sums)
 			}
 		}
 		if got.Steps != want.Steps {

@@ -12,15 +12,20 @@ import (
 func testAdvantage(t *testing.T, dev kernel.Device) {
 	for starts := 1; starts <= 20; starts++ {
 		for _, mode := range []kernel.BaselineMode{kernel.SharedMean, kernel.Given, kernel.Running} {
-			for _, seen := range []uint64{0, 3} {
-				c := trial{what: fmt.Sprintf("advantage mode=%d S=%d after %d batches", mode, starts, seen), nodes: 11,
-					state: kernel.State{EMA: 0.625, EMASteps: seen}}
+			for _, seen := range []int{0, 3} {
+				c := trial{what: fmt.Sprintf("advantage mode=%d S=%d after %d batches", mode, starts, seen), nodes: 11}
+				if mode == kernel.Running {
+					c.state.Scalars = map[string]float64{"mean": 0.625, "count": float64(seen)}
+				}
 				c.record = func(r *recording) {
 					o := &kernel.Advantage{Adv: r.out("adv", starts+1, starts), Length: r.in("length", starts), Mode: mode, Weight: 0.3}
 					if mode == kernel.Given {
 						o.Base = r.in("base", 1)
 					} else {
 						o.Base = r.out("base", starts, 1)
+					}
+					if mode == kernel.Running {
+						o.Mean, o.Count = r.scalar("mean"), r.scalar("count")
 					}
 					r.do(o)
 				}
@@ -58,7 +63,7 @@ func (d descent) run(t *testing.T, dev kernel.Device) descended {
 		r.do(&kernel.LinearGradW{DW: r.grad(r.weight("w", n, k), 0), DBias: r.grad(r.weight("bias", n), 0),
 			DY: r.given("dy", r.coarse("dy", r.prog.Batch*nodes*n), nodes, n), X: r.given("x", r.coarse("x", r.prog.Batch*nodes*k), nodes, k)})
 	}}).on(dev, false)
-	r.prog.Once = []kernel.Op{&kernel.AdamW{Layout: r.prog.Layout, Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup, Total: d.total, Floor: d.floor}}
+	r.prog.Once = optimizer(r.prog, kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup, Total: d.total, Floor: d.floor}, 1)
 	store, err := dev.NewStore(r.prog.Layout, true)
 	check(t, err)
 	check(t, store.WriteWeights(r.weights))
@@ -117,13 +122,12 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 func testParts(t *testing.T, dev kernel.Device) {
 	const every, nodes, k, n = 3, 2, 33, 20
 	batch := few(dev, nodes)
-	train := func(dev kernel.Device, batch int, o kernel.AdamW) (run kernel.Runner, store kernel.Store, dy, x *kernel.Tensor) {
+	train := func(dev kernel.Device, batch, every int) (run kernel.Runner, store kernel.Store, dy, x *kernel.Tensor) {
 		r := (&trial{what: "parts", nodes: nodes, batch: batch, record: func(r *recording) {
 			dy, x = r.in("dy", nodes, n), r.in("x", nodes, k)
 			r.do(&kernel.LinearGradW{DW: r.grad(r.weight("w", n, k), 0), DBias: r.grad(r.weight("bias", n), 0), DY: dy, X: x})
 		}}).on(dev, false)
-		o.Layout, o.Beta1, o.Beta2, o.Eps, o.MaxNorm, o.Warmup = r.prog.Layout, beta1, beta2, stepEps, 1, 2
-		r.prog.Once = []kernel.Op{&o}
+		r.prog.Once = optimizer(r.prog, kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: stepEps, MaxNorm: 1, Warmup: 2}, every)
 		store, err := dev.NewStore(r.prog.Layout, true)
 		check(t, err)
 		check(t, store.WriteWeights(r.weights))
@@ -132,8 +136,8 @@ func testParts(t *testing.T, dev kernel.Device) {
 		check(t, run.SetControl(kernel.Control{Temperature: 1, LearningRate: rate}))
 		return run, store, dy, x
 	}
-	parts, partStore, dy, x := train(dev, batch, kernel.AdamW{Every: every})
-	whole, wholeStore, allDY, allX := train(judge(), every*batch, kernel.AdamW{})
+	parts, partStore, dy, x := train(dev, batch, every)
+	whole, wholeStore, allDY, allX := train(judge(), every*batch, 1)
 	defer parts.Close()
 	values := &recording{what: "parts", prog: &kernel.Program{}}
 	length := kernel.Layout{}

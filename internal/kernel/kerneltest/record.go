@@ -129,8 +129,8 @@ func (r *recording) outInts(name string, dims ...int) *kernel.Tensor {
 	return t
 }
 
-// columns is a view of columns [from, to) of t.
-func columns(t *kernel.Tensor, from, to int) *kernel.Tensor {
+// columnsOf is a view of columns [from, to) of t.
+func columnsOf(t *kernel.Tensor, from, to int) *kernel.Tensor {
 	v := *t
 	v.Shape = append([]int(nil), t.Shape...)
 	v.Shape[len(v.Shape)-1] = to - from
@@ -168,9 +168,22 @@ func (c *trial) on(dev kernel.Device, absolute bool) *recording {
 	c.record(r)
 	if len(r.grads) > 0 {
 		// Without a learning rate the optimizer only sums the gradient.
-		r.prog.Once = append(r.prog.Once, &kernel.AdamW{Layout: r.prog.Layout, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+		r.prog.Once = append(r.prog.Once, optimizer(r.prog, kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, 1)...)
 	}
 	return r
+}
+
+// optimizer is a program's: a gradient over every steps, then o.
+func optimizer(p *kernel.Program, o kernel.AdamW, every int) []kernel.Op {
+	o.Layout = p.Layout
+	return []kernel.Op{&kernel.Reduce{Layout: p.Layout, Every: every}, &o}
+}
+
+// scalar is a number that State carries.
+func (r *recording) scalar(name string) *kernel.Tensor {
+	t := &kernel.Tensor{Name: name, Type: kernel.F64, Space: kernel.Scalar, Shape: []int{1}, Stride: 1, Offset: len(r.prog.Scalars()), ID: len(r.prog.Tensors)}
+	r.prog.Tensors = append(r.prog.Tensors, t)
+	return t
 }
 
 // start compiles the recording and writes its inputs.

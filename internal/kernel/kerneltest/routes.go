@@ -9,6 +9,7 @@ import (
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
+	"haul/internal/plan"
 	"haul/internal/rng"
 )
 
@@ -220,14 +221,14 @@ func testRolloutGrad(t *testing.T, dev kernel.Device) {
 		_, routes := drawn.run(t, judge(), false)
 		d := f.heads * f.width
 		c := drawn
-		c.control.Entropy = 0.5
+		c.control.Coefficients = bonus(0.5)
 		c.record = func(r *recording) {
 			dec := r.decoder(f)
 			k := f.starts*f.steps() + d
 			r.do(&kernel.RolloutGrad{Decoder: dec, DProj: r.out("dproj", k, f.nodes, 4*d), DPointer: r.out("dpointer", k, f.nodes, d),
 				DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch),
 				Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()), Steps: r.givenInts("steps", routes.ints["steps"], f.starts),
-				Adv: r.in("adv", f.starts), Weight: 0.25, Forced: f.forced})
+				Adv: r.in("adv", f.starts), Weight: 0.25, Bonus: plan.EntropyBonus, Forced: f.forced})
 		}
 		c.try(t, dev)
 	}

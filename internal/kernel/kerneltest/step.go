@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"haul/internal/kernel"
@@ -62,12 +63,12 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	}
 	tr := &trainer{layout: m.Layout()}
 	tr.routes = p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
-	tr.adv, base = p.Advantage(tr.routes, s.mode, base)
+	tr.adv, base = p.Advantage(tr.routes, s.mode, base, 0.8)
 	p.PolicyGradient(tr.routes, tr.adv)
 	p.Backward()
 	r := tr.routes
-	p.Once(&kernel.Tally{Length: r.Length, LogProb: r.LogProb, Entropy: r.Entropy, Steps: r.Steps, Adv: tr.adv, Base: base, EMADecay: 0.8})
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: beta1, Beta2: beta2, Eps: stepEps, Decay: 0.01, MaxNorm: 0.5, Warmup: 2})
+	p.TallyRoutes(r, tr.adv, base)
+	p.Optimize(&kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: stepEps, Decay: 0.01, MaxNorm: 0.5, Warmup: 2}, 1)
 	tr.store, err = dev.NewStore(m.Layout(), true)
 	check(t, err)
 	weights := model.Initial(m.Layout(), 2)
@@ -83,9 +84,12 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	check(t, frozen.CopyWeights(tr.store))
 	tr.run, err = p.Compile(dev, tr.store, frozen)
 	check(t, err)
-	check(t, tr.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: temperature, Entropy: 0.05}))
+	check(t, tr.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: temperature, Coefficients: bonus(0.05)}))
 	return tr
 }
+
+// bonus is the control block with a coefficient of the entropy.
+func bonus(v float32) map[string]float32 { return map[string]float32{plan.EntropyBonus: v} }
 
 func (s step) trajectories() int { return s.batch * s.starts }
 
@@ -198,22 +202,22 @@ func (s step) compareMetrics(t *testing.T, what string, got, want *trainer) {
 		t.Helper()
 		compare(t, what+" "+name, []float64{got}, []float64{want}, func(int) float64 { return bound(s.Width+2*s.nodes, size*s.amplification()) })
 	}
-	near("cost", g.Cost, w.Cost, n)
-	near("log cost", g.LogCost, w.LogCost, n)
-	near("base cost", g.BaseCost, w.BaseCost, n)
-	near("entropy", g.Entropy, w.Entropy, n)
-	near("loss", g.Loss, w.Loss, 1)
+	for name, size := range map[string]float64{plan.SumCost: n, plan.SumLogCost: n, plan.SumBaseline: n, plan.SumEntropy: n, plan.SumLoss: 1} {
+		near(name, g.Sum(name), w.Sum(name), size)
+	}
 	near("gradient norm", g.GradNorm, w.GradNorm, 1)
-	if g.Steps != w.Steps || g.Trajectory != w.Trajectory || g.Actions != w.Actions || g.BadStep != w.BadStep {
+	if g.Steps != w.Steps || g.Steps != 1 || g.Sum(kernel.SumRows) != n || g.Sum(kernel.SumDecodes) != w.Sum(kernel.SumDecodes) || w.Sum(kernel.SumDecodes) == 0 || g.BadStep != w.BadStep {
 		t.Errorf("%s metrics %+v, want %+v", what, g, w)
 	}
 	gs, err := got.run.State()
 	check(t, err)
 	ws, err := want.run.State()
 	check(t, err)
-	near("running baseline", gs.EMA, ws.EMA, 1)
-	gs.EMA = ws.EMA
-	if gs != ws {
+	if s.mode == kernel.Running {
+		near("running baseline", gs.Scalars[plan.MeanCost], ws.Scalars[plan.MeanCost], 1)
+		gs.Scalars[plan.MeanCost] = ws.Scalars[plan.MeanCost]
+	}
+	if !reflect.DeepEqual(gs, ws) {
 		t.Errorf("%s state %+v, want %+v", what, gs, ws)
 	}
 }

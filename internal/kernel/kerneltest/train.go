@@ -13,7 +13,7 @@ func Train(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()
 	tr := step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2}, nodes: 11, batch: 128,
 		mode: kernel.SharedMean, starts: 10, forced: true}.on(t, dev, kernel.Sample)
-	check(t, tr.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: 1, Entropy: 0.01}))
+	check(t, tr.run.SetControl(kernel.Control{LearningRate: stepRate, Temperature: 1, Coefficients: bonus(0.01)}))
 	for range steps {
 		check(t, tr.run.Run())
 	}

@@ -2,6 +2,9 @@ package reference
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -149,10 +152,10 @@ func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
 			r.decoder(&o.Decoder, b), o, index)
 	case *kernel.RolloutGrad:
 		RolloutGrad(r.decoderGrad(o, b), r.decoder(&o.Decoder, b), r.actions(o.Actions, b), r.intsOf(o.Steps, b), r.of(o.Adv, b),
-			o, F(r.control.Entropy))
+			o, F(r.control.Coefficients[o.Bonus]))
 	case *kernel.Advantage:
 		base := r.of(o.Base, b)
-		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), base[0], o.Mode, F(o.Weight), r.state)
+		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), base[0], o.Mode, F(o.Weight), r.scalar(o.Mean), r.scalar(o.Count))
 	default:
 		return r.ofSequence(op, b)
 	}
@@ -180,7 +183,7 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		}
 		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
-		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.History], r.index(b))
+		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
 	case *kernel.PPO:
 		PPO(r.of(o.DOut, b), r.of(o.Out, b), r.of(o.Sample, b), r.of(o.Sums, b), o)
 	default:
@@ -209,23 +212,92 @@ func (r *Runner[F]) decoderGrad(o *kernel.RolloutGrad, b int) DecoderGrad[F] {
 	return g
 }
 
+// whole says that the step ends an update.
+func (r *Runner[F]) whole() bool { return r.state.Part == uint64(r.every)-1 }
+
+// scalar is what State carries under the tensor's name; 0 for nil.
+func (r *Runner[F]) scalar(t *kernel.Tensor) float64 {
+	if t == nil {
+		return 0
+	}
+	return r.state.Scalars[t.Name]
+}
+
+// term is what a term adds in a step of instances with so many columns.
+func (r *Runner[F]) term(t kernel.Term, columns int) float64 {
+	sum := 0.0
+	for b := range r.prog.Batch {
+		for c := range columns {
+			v := r.element(t.X, b, c)
+			if t.Log {
+				v = math.Log(v)
+			}
+			sum += v * r.element(t.Y, b, c)
+		}
+	}
+	sum *= t.Weight
+	if t.Coefficient != "" {
+		sum *= float64(r.control.Coefficients[t.Coefficient])
+	}
+	if t.Mean {
+		sum /= float64(r.prog.Batch * columns)
+	}
+	return sum
+}
+
+// element is column c of instance b of a Batch tensor, or its only column; 1 for nil.
+func (r *Runner[F]) element(t *kernel.Tensor, b, c int) float64 {
+	if t == nil {
+		return 1
+	}
+	at := b*t.Stride + min(c, t.Cols()-1)
+	if t.Parent != nil {
+		at += t.Offset
+	}
+	if t.Type == kernel.I32 {
+		return float64(r.ints[t.Root()][at])
+	}
+	return float64(r.floats[t.Root()][at])
+}
+
 func (r *Runner[F]) once(op kernel.Op) error {
 	switch o := op.(type) {
-	case *kernel.AdamW:
-		s := r.sets[0]
-		if s.m == nil {
+	case *kernel.Reduce: // shards have added to one gradient; its parts are counted when the step is over
+		if r.sets[0].m == nil {
 			return fmt.Errorf("reference: %s: weight set 0 was not made for training", r.prog.Name)
 		}
-		AdamW(s.w, s.m, s.v, r.grad, o, r.control, &r.state, &r.metrics)
-	case *kernel.Tally:
-		all := func(t *kernel.Tensor) Matrix[F] {
-			return Matrix[F]{r.floats[t], r.prog.Batch, t.Cols(), t.Cols()}
+		r.every = max(1, o.Every)
+	case *kernel.Exchange:
+		if !r.whole() {
+			return nil
 		}
-		Tally(Batch[F]{all(o.Length), all(o.LogProb), all(o.Entropy), all(o.Adv), r.ints[o.Steps], r.floats[o.Base]},
-			o.EMADecay, r.control, &r.state, &r.metrics)
-	case *kernel.TallyTokens:
-		n := o.Sums.Cols()
-		TallyTokens(Matrix[F]{r.floats[o.Sums], r.prog.Batch, n, n}, &r.metrics)
+		flat := make([]float32, len(r.grad))
+		if err := convert(flat, r.grad); err != nil {
+			return err
+		}
+		if err := o.Peer.Exchange(flat); err != nil {
+			return err
+		}
+		return convert(r.grad, flat)
+	case *kernel.AdamW:
+		if r.whole() {
+			s := r.sets[0]
+			AdamW(s.w, s.m, s.v, r.grad, o, r.control, &r.state, &r.metrics)
+		}
+	case *kernel.Tally:
+		for _, s := range o.Sums {
+			for _, t := range s.Terms {
+				r.sums[slices.Index(r.prog.Sums(), s.Name)] += r.term(t, o.Columns())
+			}
+		}
+	case *kernel.RunningMean:
+		mean := r.term(kernel.Term{X: o.X, Weight: 1, Mean: true}, o.X.Cols())
+		scalars := maps.Clone(r.state.Scalars) // the step before may be replayed from its own
+		if scalars[o.Count.Name] > 0 {
+			mean = o.Decay*scalars[o.Mean.Name] + (1-o.Decay)*mean
+		}
+		scalars[o.Mean.Name], scalars[o.Count.Name] = mean, scalars[o.Count.Name]+1
+		r.state.Scalars = scalars
 	default:
 		return fmt.Errorf("reference: op %s is unknown", op.Kind())
 	}

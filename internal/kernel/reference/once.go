@@ -6,15 +6,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// AdamW updates weights w and moments m, v from the summed gradient, and the parts of state and metrics
-// that belong to the optimizer. Where the update has parts to come it counts this one and leaves the rest alone.
+// AdamW updates weights w and moments m, v from the reduced gradient, and the parts of state and metrics
+// that belong to the optimizer.
 func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state *kernel.State, metrics *kernel.Metrics) {
-	if o.Every > 1 {
-		state.Part = (state.Part + 1) % uint64(o.Every)
-		if state.Part != 0 {
-			return
-		}
-	}
 	var squares float64
 	for _, g := range grad {
 		squares += float64(g) * float64(g)
@@ -55,55 +49,5 @@ func schedule(o *kernel.AdamW, t float64) float64 {
 		return floor + (1-floor)*(1+math.Cos(math.Pi*(min(t, total)-warmup)/(total-warmup)))/2
 	default:
 		return 1
-	}
-}
-
-// Batch is what Tally reads: a row an instance, a column a start.
-type Batch[F Float] struct {
-	Length, LogProb, Entropy, Adv Matrix[F]
-	Steps                         []int32
-	Base                          []F
-}
-
-// Tally adds a step to the metrics and the running baseline.
-func Tally[F Float](r Batch[F], decay float64, c kernel.Control, state *kernel.State, metrics *kernel.Metrics) {
-	var cost, entropy float64
-	for b := range r.Length.Rows {
-		for s := range r.Length.Cols {
-			length := float64(r.Length.Row(b)[s])
-			cost += length
-			entropy += float64(r.Entropy.Row(b)[s])
-			metrics.LogCost += math.Log(length)
-			metrics.BaseCost += float64(r.Base[b])
-			metrics.Loss += float64(r.Adv.Row(b)[s]) * float64(r.LogProb.Row(b)[s])
-			metrics.Actions += int64(r.Steps[b*r.Length.Cols+s])
-		}
-	}
-	trajectories := r.Length.Rows * r.Length.Cols
-	mean := 1 / float64(trajectories)
-	metrics.Steps++
-	metrics.Trajectory += int64(trajectories)
-	metrics.Cost += cost
-	metrics.Entropy += entropy
-	metrics.Loss -= float64(c.Entropy) * entropy * mean
-	if decay > 0 {
-		if state.EMASteps == 0 {
-			state.EMA = cost * mean
-		} else {
-			state.EMA = decay*state.EMA + (1-decay)*cost*mean
-		}
-		state.EMASteps++
-	}
-}
-
-// TallyTokens adds classifiers' sums to the metrics: columns loss, labels, hits of each.
-func TallyTokens[F Float](sums Matrix[F], metrics *kernel.Metrics) {
-	for b := range sums.Rows {
-		for g := range sums.Cols / 3 {
-			row, head := sums.Row(b)[3*g:], &metrics.Heads[g]
-			head.Loss += float64(row[0])
-			head.Labels += int64(row[1])
-			head.Hits += int64(row[2])
-		}
 	}
 }

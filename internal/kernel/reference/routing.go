@@ -84,9 +84,9 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 	}
 }
 
-// Advantage: adv = (length - baseline)·weight for one instance; returns the baseline.
-func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, state kernel.State) F {
-	starting := mode == kernel.Running && state.EMASteps == 0
+// Advantage: adv = (length - baseline)·weight for one instance, with a running baseline of so many batches; returns the baseline.
+func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, running, count float64) F {
+	starting := mode == kernel.Running && count == 0
 	switch {
 	case mode == kernel.SharedMean || starting:
 		base = 0
@@ -94,7 +94,7 @@ func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weigh
 			base += v / F(len(length))
 		}
 	case mode == kernel.Running:
-		base = F(state.EMA)
+		base = F(running)
 	}
 	if starting {
 		clear(adv)

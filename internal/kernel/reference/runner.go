@@ -20,19 +20,25 @@ type Runner[F Float] struct {
 	grad    []F
 	control kernel.Control
 	state   kernel.State
-	before  kernel.State // what the step to replay started from: the first bad one, else the last
-	metrics kernel.Metrics
+	before  kernel.State       // what the step to replay started from: the first bad one, else the last
+	metrics kernel.Metrics     // without Sums
+	sums    []float64          // by place
+	every   int                // steps of an update
 	shard   int                // the shard being run
 	fed     [][]*kernel.Tensor // what each slab feeds, by its ID
 }
 
 // Compile allocates every root tensor.
 func (d *Device[F]) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
+	}
 	if len(sets) < p.Sets {
 		return nil, fmt.Errorf("reference: compile %s: %d weight sets given, %d needed", p.Name, len(sets), p.Sets)
 	}
 	r := &Runner[F]{device: d, prog: p, floats: map[*kernel.Tensor][]F{}, ints: map[*kernel.Tensor][]int32{},
-		control: kernel.Control{Temperature: 1}}
+		control: kernel.Control{Temperature: 1}, every: 1}
+	r.sums = make([]float64, len(p.Sums()))
 	for _, s := range sets {
 		store, ok := s.(*Store[F])
 		if !ok {
@@ -49,7 +55,7 @@ func (d *Device[F]) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runn
 			size *= p.Shards()
 		}
 		switch {
-		case t.Space == kernel.Weight || t.Space == kernel.Grad:
+		case t.Space == kernel.Weight || t.Space == kernel.Grad || t.Space == kernel.Scalar:
 		case t.Type == kernel.I32:
 			r.ints[t] = make([]int32, size)
 		default:
@@ -80,11 +86,13 @@ func (r *Runner[F]) Run() error {
 			return err
 		}
 	}
+	r.metrics.Steps++
+	r.state.Part = (r.state.Part + 1) % uint64(r.every)
 	r.state.Instances += uint64(r.prog.Batch)
 	return nil
 }
 
-// FirstBad replays a step from the state it started from, what runs once a step left out.
+// FirstBad replays a step from the state it started from, what runs once per step left out.
 func (r *Runner[F]) FirstBad() (string, error) {
 	after, sum := r.state, slices.Clone(r.grad)
 	defer func() { r.state = after; copy(r.grad, sum) }()
@@ -106,7 +114,7 @@ func (r *Runner[F]) FirstBad() (string, error) {
 // bad is the first tensor written by op that holds a value that is not finite.
 func (r *Runner[F]) bad(op kernel.Op) (bad *kernel.Tensor) {
 	op.Args(func(t *kernel.Tensor, a kernel.Access) {
-		if bad != nil || a == kernel.Read || t.Type == kernel.I32 {
+		if bad != nil || a == kernel.Read || t.Type != kernel.F32 {
 			return
 		}
 		m := r.matrix(t)
@@ -122,21 +130,37 @@ func (r *Runner[F]) bad(op kernel.Op) (bad *kernel.Tensor) {
 }
 
 // SetControl sets the control block.
-func (r *Runner[F]) SetControl(c kernel.Control) error { r.control = c; return nil }
+func (r *Runner[F]) SetControl(c kernel.Control) error {
+	_, err := kernel.Values("coefficient", r.prog.Coefficients(), c.Coefficients)
+	if err == nil {
+		r.control = c
+	}
+	return err
+}
 
 // State returns the state.
 func (r *Runner[F]) State() (kernel.State, error) { return r.state, nil }
 
 // SetState sets the state.
 func (r *Runner[F]) SetState(s kernel.State) error {
-	r.state = s.Normal()
-	return nil
+	var names []string
+	for _, t := range r.prog.Scalars() {
+		names = append(names, t.Name)
+	}
+	values, err := kernel.Values("scalar", names, s.Scalars)
+	if err == nil {
+		r.state = s.Normal()
+		r.state.Scalars = kernel.Named(names, values)
+	}
+	return err
 }
 
 // TakeMetrics returns the sums and clears them.
 func (r *Runner[F]) TakeMetrics() (kernel.Metrics, error) {
 	m := r.metrics
+	m.Sums = kernel.NewSums(r.prog.Sums(), r.sums)
 	r.metrics = kernel.Metrics{BadStep: m.BadStep}
+	clear(r.sums)
 	return m, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"haul/internal/env/darkroom"
-	"haul/internal/kernel"
+	"haul/internal/model"
 	"haul/internal/rng"
 )
 
@@ -66,7 +66,7 @@ func (s *regionSums) add(n int, forced bool) {
 
 // newEvalBatch puts `each` agents on every goal; agent i stands on goal i/each.
 func newEvalBatch(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
-	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, len(goals)*each), width: darkroom.NumActions + kernel.TokenTypes}
+	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, len(goals)*each), width: darkroom.NumActions + model.TokenTypes}
 	for i := range c.agents {
 		c.agents[i] = agent{context: newAgentContext(rules), goal: goals[i/each]}
 	}
@@ -89,7 +89,7 @@ func (c *evalBatch) reset(seed uint64, temperature float64) {
 }
 
 func observation(c darkroom.Cell, action, reward int32) token {
-	return token{int32(c.X()), int32(c.Y()), action, reward, kernel.TypeTransition}
+	return token{int32(c.X()), int32(c.Y()), action, reward, model.TypeTransition}
 }
 
 // run lets every agent live to its end. progress, which may be nil, hears how many steps the slowest agent has done.
@@ -124,7 +124,7 @@ func (c *evalBatch) turn() error {
 	index, at, logits := c.net.buffers()
 	for i := range c.agents {
 		a := &c.agents[i]
-		fields := index[i*kernel.TokenFields:][:kernel.TokenFields]
+		fields := index[i*model.TokenFields:][:model.TokenFields]
 		if a.steps == c.life() { // idle: a token of nothing, over the first position of a context that nobody reads
 			for f := range fields {
 				fields[f] = -1
@@ -175,7 +175,7 @@ func (c *evalBatch) act(i int, logits []float32) {
 	}
 	if x := &a.context; x.rules.compressed {
 		forced := x.region() >= x.rules.longest
-		ends := [2]float32{types[kernel.TypeTransition], types[kernel.TypeEnd]}
+		ends := [2]float32{types[model.TypeTransition], types[model.TypeEnd]}
 		if forced || choose(ends[:], c.temperature, w[1]) == 1 {
 			c.regions.add(x.region(), forced)
 			x.end()

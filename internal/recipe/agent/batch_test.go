@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/env/darkroom"
-	"haul/internal/kernel"
+	"haul/internal/model"
 	"haul/internal/rng"
 )
 
@@ -24,7 +24,7 @@ type script struct {
 }
 
 func newScript(rows int, policy func(row int, fields []int32) (action, kind int)) *script {
-	return &script{index: make([]int32, rows*kernel.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(darkroom.NumActions+kernel.TokenTypes)), policy: policy}
+	return &script{index: make([]int32, rows*model.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(darkroom.NumActions+model.TokenTypes)), policy: policy}
 }
 
 func (s *script) buffers() (index, at []int32, logits []float32) { return s.index, s.at, s.logits }
@@ -36,9 +36,9 @@ func (s *script) forward() error {
 		return errScript
 	}
 	clear(s.logits)
-	width := darkroom.NumActions + kernel.TokenTypes
+	width := darkroom.NumActions + model.TokenTypes
 	for r := range s.at {
-		action, kind := s.policy(r, s.index[r*kernel.TokenFields:][:kernel.TokenFields])
+		action, kind := s.policy(r, s.index[r*model.TokenFields:][:model.TokenFields])
 		s.logits[r*width+action] = 1
 		s.logits[r*width+darkroom.NumActions+kind] = 1
 	}
@@ -61,10 +61,10 @@ func TestCrewWalks(t *testing.T) {
 	lives := make([]life, len(goals)*each)
 	fresh := make([]int32, len(lives)) // the highest step that a row was fed, by count of first readings
 	s := newScript(len(lives), func(r int, f []int32) (int, int) {
-		if f[kernel.FieldType] != kernel.TypeTransition {
-			return 0, kernel.TypeTransition
+		if f[model.FieldType] != model.TypeTransition {
+			return 0, model.TypeTransition
 		}
-		return int(darkroom.Towards(darkroom.At(int(f[kernel.FieldX]), int(f[kernel.FieldY])), goals[r/each])), kernel.TypeTransition
+		return int(darkroom.Towards(darkroom.At(int(f[model.FieldX]), int(f[model.FieldY])), goals[r/each])), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, goals, each, episodes, &rules, s)
 	c.reset(3, 0)
@@ -73,11 +73,11 @@ func TestCrewWalks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for r := range lives {
-			f, l := s.index[r*kernel.TokenFields:][:kernel.TokenFields], &lives[r]
+			f, l := s.index[r*model.TokenFields:][:model.TokenFields], &lives[r]
 			if !c.agents[r].acting {
 				continue
 			}
-			want := []int32{int32(testRoom.Start().X()), int32(testRoom.Start().Y()), -1, -1, kernel.TypeTransition}
+			want := []int32{int32(testRoom.Start().X()), int32(testRoom.Start().Y()), -1, -1, model.TypeTransition}
 			if l.begun {
 				next := testRoom.Move(l.cell, l.last)
 				reward := int32(0)
@@ -88,11 +88,11 @@ func TestCrewWalks(t *testing.T) {
 					l.clock, next = 0, testRoom.Start()
 				}
 				l.cell = next
-				want = []int32{int32(next.X()), int32(next.Y()), int32(l.last), reward, kernel.TypeTransition}
+				want = []int32{int32(next.X()), int32(next.Y()), int32(l.last), reward, model.TypeTransition}
 			} else {
 				l.begun, l.cell = true, testRoom.Start()
 			}
-			if diff := cmp.Diff(want, f[:kernel.FieldPosition]); diff != "" {
+			if diff := cmp.Diff(want, f[:model.FieldPosition]); diff != "" {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
 			}
 			fresh[r]++
@@ -128,10 +128,10 @@ func TestCrewWalks(t *testing.T) {
 func TestRegionsEndWhereAgentsSay(t *testing.T) {
 	rules := contextRules{capacity: 2*10 + 3, compressed: true, longest: 10}
 	s := newScript(1, func(_ int, f []int32) (int, int) {
-		if f[kernel.FieldType] == kernel.TypeTransition && f[kernel.FieldX] == 4 {
-			return int(darkroom.Left), kernel.TypeEnd // at the right wall
+		if f[model.FieldType] == model.TypeTransition && f[model.FieldX] == 4 {
+			return int(darkroom.Left), model.TypeEnd // at the right wall
 		}
-		return int(darkroom.Right), kernel.TypeTransition
+		return int(darkroom.Right), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(0, 0)}, 1, 50, &rules, s)
 	c.reset(1, 0)
@@ -148,10 +148,10 @@ func TestThousandEpisodes(t *testing.T) {
 	for _, rules := range []contextRules{{capacity: 2*9 + 3, compressed: true, longest: 9}, {capacity: 15, keep: 9}} {
 		t.Run(fmt.Sprint(rules.compressed), func(t *testing.T) {
 			s := newScript(4, func(r int, f []int32) (int, int) {
-				if at := int(f[kernel.FieldPosition]); at >= rules.capacity {
+				if at := int(f[model.FieldPosition]); at >= rules.capacity {
 					t.Fatalf("position %d of %d", at, rules.capacity)
 				}
-				return (r + int(max(0, f[kernel.FieldX]))) % darkroom.NumActions, int(max(0, f[kernel.FieldY])) % kernel.TokenTypes
+				return (r + int(max(0, f[model.FieldX]))) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 			})
 			c := newEvalBatch(testRoom, []darkroom.Goal{1, 2}, 2, 1000, &rules, s)
 			allocs := testing.AllocsPerRun(1, func() {
@@ -176,7 +176,7 @@ func TestThousandEpisodes(t *testing.T) {
 func TestAgentsAreIndependent(t *testing.T) {
 	rules := contextRules{capacity: 2*9 + 3, compressed: true, longest: 9}
 	policy := func(_ int, f []int32) (int, int) {
-		return int(max(0, f[kernel.FieldX])) % darkroom.NumActions, int(max(0, f[kernel.FieldY])) % kernel.TokenTypes
+		return int(max(0, f[model.FieldX])) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 	}
 	lives := func(agents int) []int32 {
 		c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(1, 2)}, agents, 20, &rules, newScript(agents, policy))

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
 	"haul/internal/report"
 	"haul/internal/run"
 )
@@ -54,8 +55,8 @@ func (t *trainer) judge() (*Test, error) {
 		return nil, err
 	}
 	row := &Test{Iteration: i, Seconds: time.Since(began).Seconds()}
-	row.LossAction, row.AccAction = headMeans(m.Heads[0])
-	row.LossTokenType, row.AccTokenType = headMeans(m.Heads[1])
+	row.LossAction, row.AccAction = headMeans(plan.HeadOf(m, model.HeadAction))
+	row.LossTokenType, row.AccTokenType = headMeans(plan.HeadOf(m, model.HeadType))
 	return row, nil
 }
 
@@ -69,7 +70,7 @@ func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
 }
 
 // headMeans are a classifier's loss and hits per label; 0 where nothing was labelled.
-func headMeans(h kernel.HeadSums) (loss, acc float64) {
+func headMeans(h plan.HeadSums) (loss, acc float64) {
 	if h.Labels == 0 {
 		return 0, 0
 	}
@@ -85,8 +86,8 @@ func (t *trainer) report(s *run.Stretch) *Report {
 		GradNorm: s.Sums.GradNorm / n / parts, PerSecond: n / s.Seconds, TokensPerSecond: rows * float64(t.dataset.trainSpec.Tokens) / s.Seconds,
 		FLOPsPerSecond: rows * float64(t.perRow) / s.Seconds, SecondsLeft: s.Seconds / n * float64(c.TrainTimesteps-i),
 		WaitShare: s.Waited / s.Seconds, BusyShare: s.Busy(t.step, s.Updates*c.GradientAccumulationSteps), Memory: t.Memory()}
-	r.LossAction, r.AccAction = headMeans(s.Sums.Heads[0])
-	r.LossTokenType, r.AccTokenType = headMeans(s.Sums.Heads[1])
+	r.LossAction, r.AccAction = headMeans(plan.HeadOf(s.Sums, model.HeadAction))
+	r.LossTokenType, r.AccTokenType = headMeans(plan.HeadOf(s.Sums, model.HeadType))
 	return r
 }
 

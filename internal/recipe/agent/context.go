@@ -5,6 +5,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/model"
 )
 
 // What a reader could break: a context is built as kernel.RegionSpec builds training sequences: it begins with <compress> or with a
@@ -64,7 +65,7 @@ func newAgentContext(r *contextRules) agentContext {
 func (c *agentContext) reset() {
 	c.tokens, c.fed, c.open, c.prunes = c.tokens[:0], 0, 0, 0
 	if c.rules.compressed {
-		c.push(marker(kernel.TypeStart))
+		c.push(marker(model.TypeStart))
 	}
 }
 
@@ -93,9 +94,9 @@ func (c *agentContext) end() {
 		c.restart(c.open)
 		c.prunes++
 	}
-	c.push(marker(kernel.TypeEnd))
+	c.push(marker(model.TypeEnd))
 	c.open = len(c.tokens)
-	c.push(marker(kernel.TypeStart))
+	c.push(marker(model.TypeStart))
 }
 
 // restart drops the oldest n tokens; those that stay get positions from 0 on and are read again.
@@ -107,9 +108,9 @@ func (c *agentContext) restart(n int) {
 // next writes the fields of the token to be read next and returns its position. acting says that it is the one to act on.
 func (c *agentContext) next(fields []int32) (at int32, acting bool) {
 	t := c.tokens[c.fed]
-	fields[kernel.FieldX], fields[kernel.FieldY] = t.x, t.y
-	fields[kernel.FieldAction], fields[kernel.FieldReward] = t.action, t.reward
-	fields[kernel.FieldType], fields[kernel.FieldPosition] = t.kind, int32(c.fed)
+	fields[model.FieldX], fields[model.FieldY] = t.x, t.y
+	fields[model.FieldAction], fields[model.FieldReward] = t.action, t.reward
+	fields[model.FieldType], fields[model.FieldPosition] = t.kind, int32(c.fed)
 	at = int32(c.fed)
 	c.fed++
 	return at, c.fed == len(c.tokens)

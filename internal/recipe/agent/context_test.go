@@ -8,26 +8,26 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/config"
-	"haul/internal/kernel"
+	"haul/internal/model"
 )
 
 // read feeds a context to its end and returns what was read: < and > for markers, else the x of a transition.
 func read(t testing.TB, c *agentContext) string {
 	t.Helper()
 	var out strings.Builder
-	fields := make([]int32, kernel.TokenFields)
+	fields := make([]int32, model.TokenFields)
 	for {
 		at, acting := c.next(fields)
-		if fields[kernel.FieldPosition] != at {
-			t.Fatalf("position %d at place %d", fields[kernel.FieldPosition], at)
+		if fields[model.FieldPosition] != at {
+			t.Fatalf("position %d at place %d", fields[model.FieldPosition], at)
 		}
-		switch fields[kernel.FieldType] {
-		case kernel.TypeStart:
+		switch fields[model.FieldType] {
+		case model.TypeStart:
 			out.WriteByte('<')
-		case kernel.TypeEnd:
+		case model.TypeEnd:
 			out.WriteByte('>')
 		default:
-			out.WriteByte('a' - 1 + byte(fields[kernel.FieldX]))
+			out.WriteByte('a' - 1 + byte(fields[model.FieldX]))
 		}
 		if acting {
 			return out.String()
@@ -35,7 +35,7 @@ func read(t testing.TB, c *agentContext) string {
 	}
 }
 
-func observed(x int) token { return token{x: int32(x), kind: kernel.TypeTransition} }
+func observed(x int) token { return token{x: int32(x), kind: model.TypeTransition} }
 
 // TestPruning follows contexts token by token: what is read before each action.
 func TestPruning(t *testing.T) {
@@ -94,13 +94,13 @@ func TestContextsStayWithinTheirRules(t *testing.T) {
 		}
 		x := newAgentContext(&rules)
 		buffer := &x.tokens[:1][0]
-		fields := make([]int32, kernel.TokenFields)
+		fields := make([]int32, model.TokenFields)
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			x.observe(observed(i))
 			for acting := false; !acting; {
 				_, acting = x.next(fields)
 			}
-			if fields[kernel.FieldX] != int32(i) || fields[kernel.FieldPosition] >= int32(c.NTransit) || fields[kernel.FieldType] != kernel.TypeTransition {
+			if fields[model.FieldX] != int32(i) || fields[model.FieldPosition] >= int32(c.NTransit) || fields[model.FieldType] != model.TypeTransition {
 				t.Fatalf("step %d acts on %v", i, fields)
 			}
 			if starts := checkShape(t, &x); starts > 2 {
@@ -122,14 +122,14 @@ func checkShape(t *rapid.T, x *agentContext) (starts int) {
 	last := int32(-1)
 	for i, k := range x.tokens {
 		switch k.kind {
-		case kernel.TypeStart:
+		case model.TypeStart:
 			if open {
 				t.Fatalf("token %d opens a region in a region", i)
 			}
 			open = true
 			starts++
-		case kernel.TypeEnd:
-			if !open || x.tokens[i-1].kind != kernel.TypeTransition {
+		case model.TypeEnd:
+			if !open || x.tokens[i-1].kind != model.TypeTransition {
 				t.Fatalf("token %d ends nothing", i)
 			}
 			open = false

@@ -11,6 +11,7 @@ import (
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
+	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run"
 )
@@ -69,18 +70,21 @@ func Check(h *darkroom.History, c *config.AD) error {
 
 // specify says how sequences are drawn from the words.
 func (l *dataset) specify(c *config.AD) error {
-	l.trainSpec = kernel.RegionSpec{Streams: len(l.train) / c.TrainSourceTimesteps, Steps: c.TrainSourceTimesteps, Horizon: l.room.Horizon, Tokens: c.Tokens(),
-		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}
+	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / c.TrainSourceTimesteps, Steps: c.TrainSourceTimesteps, Horizon: l.room.Horizon, Tokens: c.Tokens(),
+		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions})
 	l.testSpec = l.trainSpec
 	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/c.TrainSourceTimesteps, rng.TestRegions
-	return l.trainSpec.Check()
+	if err := l.trainSpec.Check(); err != nil {
+		return fmt.Errorf("learning histories: %w", err)
+	}
+	return nil
 }
 
 // testRows makes the rows of the test, which are the same every time.
 func (l *dataset) testRows(rows int) *kernel.Slab {
-	t, s := l.testSpec.Tokens, loader.NewSlabs(&l.testSpec, rows, 1)[0]
+	t, s := l.testSpec.Tokens, loader.NewSlabs(l.testSpec.Words(), rows, 1)[0]
 	for r := range rows {
-		l.testSpec.Row(s.Ints[0][r*t*kernel.TokenFields:][:t*kernel.TokenFields], s.Ints[1][r*t*2:][:t*2], s.Ints[2][r*t:][:t], l.test, uint64(r))
+		l.testSpec.Row(s.Ints[0][r*t*model.TokenFields:][:t*model.TokenFields], s.Ints[1][r*t*2:][:t*2], s.Ints[2][r*t:][:t], l.test, uint64(r))
 	}
 	return s
 }

@@ -32,7 +32,11 @@ func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahe
 	if err != nil {
 		return nil, err
 	}
-	source, err := loader.New(loader.Options{Spec: l.trainSpec, History: l.train, Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead, From: first})
+	fill, err := l.trainSpec.Fill(l.train)
+	if err != nil {
+		return nil, err
+	}
+	source, err := loader.New(loader.Options{Fill: fill, Row: l.trainSpec.Words(), Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead, From: first})
 	if err != nil {
 		return nil, err
 	}

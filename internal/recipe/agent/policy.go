@@ -88,7 +88,7 @@ const stepNodes = 4
 func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agents, capacity int) (*network, error) {
 	rows := goals * agents
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
-	n := &network{index: p.RowInts("index", p.B(), 1, kernel.TokenFields), at: p.RowInts("at", p.B(), 1)}
+	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}
 	n.logits = m.Step(p, n.index, n.at, capacity)
 	n.logits.Space = kernel.Batch // the host reads them
 	if err := run.Fits("eval_agents", dev, "an evaluation in context", agents, run.LeastMemory(p.Program())); err != nil {
@@ -99,7 +99,7 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agent
 		return nil, err
 	}
 	width := n.logits.Cols()
-	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*kernel.TokenFields), make([]int32, rows), make([]float32, rows*width)
+	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*model.TokenFields), make([]int32, rows), make([]float32, rows*width)
 	n.boxIndex, n.boxAt, n.boxLogits = n.hostIndex, n.hostAt, n.hostLogits
 	return n, nil
 }

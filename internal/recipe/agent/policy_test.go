@@ -178,12 +178,12 @@ func newWholeReader(t *testing.T, dev kernel.Device, c *config.AD, m *model.AD, 
 
 func (r *wholeReader) read(t *testing.T, tokens []token) []float32 {
 	t.Helper()
-	index := make([]int32, r.tokens*kernel.TokenFields)
+	index := make([]int32, r.tokens*model.TokenFields)
 	for i := range index {
 		index[i] = -1
 	}
 	for i, k := range tokens {
-		copy(index[i*kernel.TokenFields:], []int32{k.x, k.y, k.action, k.reward, k.kind, int32(i)})
+		copy(index[i*model.TokenFields:], []int32{k.x, k.y, k.action, k.reward, k.kind, int32(i)})
 	}
 	width := r.logits.Cols()
 	out := make([]float32, r.tokens*width)
@@ -248,7 +248,7 @@ func TestCompiledADStep(t *testing.T) {
 		}
 	}
 	state, err := s.Runner.State()
-	if err != nil || state != want.Progress.Device {
+	if err != nil || !cmp.Equal(state, want.Progress.Device) {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
 	m, err := newModel(cfg, 3)

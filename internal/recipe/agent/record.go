@@ -30,7 +30,7 @@ func (p *program) fed() []*kernel.Tensor {
 
 // hostRows records sequences that the host writes.
 func hostRows(p *plan.Plan, tokens int) model.Sequences {
-	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, kernel.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
+	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, model.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
@@ -41,8 +41,8 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	out := &program{plan: p}
 	if onDevice {
 		out.history = p.Whole("history", len(l.train))
-		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, kernel.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
-		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, History: out.history, RegionSpec: l.trainSpec})
+		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, model.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
+		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, Records: out.history, RegionSpec: l.trainSpec})
 	} else {
 		out.in = hostRows(p, t)
 	}
@@ -51,9 +51,9 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	// An update takes the sum of its parts' gradients, the settings mean their average: with the clipping norm and eps as many times larger both give
 	// the same weights.
 	parts := float32(c.GradientAccumulationSteps)
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
-		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR), Every: c.GradientAccumulationSteps})
-	p.Once(&kernel.TallyTokens{Sums: sums})
+	p.Optimize(&kernel.AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
+		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR)}, c.GradientAccumulationSteps)
+	p.TallyHeads(sums, m.Heads()...)
 	return out
 }
 
@@ -61,7 +61,7 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int) *program {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
 	in := hostRows(p, tokens)
-	p.Once(&kernel.TallyTokens{Sums: p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false)})
+	p.TallyHeads(p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false), m.Heads()...)
 	return &program{plan: p, in: in}
 }
 

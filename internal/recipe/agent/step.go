@@ -42,14 +42,8 @@ func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*run.Ste
 	if err := r.SetControl(control(c)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	rows, seen := stepFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize)), dev.Counters().Steps
-	// The ops of this step count no steps of their own; the device counts the runs.
-	flops := func(kernel.Metrics) int64 {
-		now := dev.Counters().Steps
-		n := now - seen
-		seen = now
-		return n * rows
-	}
+	rows := stepFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize))
+	flops := func(k kernel.Metrics) int64 { return k.Steps * rows }
 	tokens := l.trainSpec.Tokens
 	return &run.Step{Runner: r, Program: p.plan.Program(), RateKey: "lr", Work: flops, Rows: "rows", Tokens: tokens,
 		Shape: fmt.Sprintf("%d rows of %d tokens per step", c.TrainBatchSize, tokens), Facts: map[string]any{"tokens": tokens}}, nil

@@ -24,6 +24,14 @@ const shuffleIndex = 1 << 32
 // adamEps is PPO's customary one: with moments near zero a smaller one takes long steps on noise.
 const adamEps = 1e-5
 
+// The sums of a step, over its samples.
+const (
+	sumPolicy  = "policy_loss"
+	sumValue   = "value_loss" // squared errors
+	sumEntropy = "entropy"
+	sumClipped = "clipped" // samples whose ratio left the range
+)
+
 // learner is a PPO actor-critic on a device of its own. It belongs to one goroutine.
 type learner struct {
 	c     *config.PPO
@@ -35,11 +43,13 @@ type learner struct {
 	x, sample       *kernel.Tensor
 	features, taken []float32
 	xRows, takeRows any // the two slices, boxed once: a step allocates nothing
+	program         *kernel.Program
 
 	// The network over every cell of the room.
-	table kernel.Runner
-	out   *kernel.Tensor
-	outs  []float32
+	table   kernel.Runner
+	out     *kernel.Tensor
+	outs    []float32
+	outRows any // boxed, likewise
 
 	zeros []float32
 	key   uint64
@@ -64,15 +74,24 @@ func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
 	return l, nil
 }
 
+// flops is the work of one sample, by formula: a product with every weight forward, two backward.
+func (l *learner) flops() int64 { return 6 * int64(l.net.Layout().Count()) }
+
 func (l *learner) close() error { return errors.Join(l.update.Close(), l.table.Close()) }
 
 func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	c := l.c
 	p := plan.New("ppo", dev, c.BatchSize, 1, l.net.Layout())
 	l.x, l.sample = p.Rows("cells", p.B(), 2), p.Rows("sample", p.B(), 4)
-	p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
+	sums := p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
 	p.Backward()
-	p.Once(&kernel.AdamW{Layout: l.net.Layout(), Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)})
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)}, 1)
+	tally := &kernel.Tally{}
+	for i, name := range []string{sumPolicy, sumValue, sumEntropy, sumClipped} {
+		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i, i+1), nil))
+	}
+	p.Once(tally)
+	l.program = p.Program()
 	l.features, l.taken = make([]float32, 2*c.BatchSize), make([]float32, 4*c.BatchSize)
 	l.xRows, l.takeRows = l.features, l.taken
 	if l.update, err = p.Compile(dev, l.store); err != nil {
@@ -88,6 +107,7 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 	l.out = l.net.Record(p, x)
 	l.out.Space = kernel.Batch // kept, for the host to read
 	l.outs = make([]float32, len(cells)*l.out.Cols())
+	l.outRows = l.outs
 	if l.table, err = p.Compile(dev, l.store); err != nil {
 		return err
 	}
@@ -123,11 +143,21 @@ func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkr
 	return err
 }
 
+// keyOf is the key of a goal's random numbers.
+func keyOf(c *config.PPO, goal darkroom.Goal) uint64 {
+	w := rng.At(c.AlgSeed, uint64(goal), 0, rng.Learner)
+	return uint64(w[0]) | uint64(w[1])<<32
+}
+
+// start puts the environments at the beginning of a goal's history.
+func (l *learner) start(goal darkroom.Goal) {
+	l.key, l.pass = keyOf(l.c, goal), 0
+	l.batch.begin(goal)
+}
+
 // begin forgets the last goal.
 func (l *learner) begin(goal darkroom.Goal) error {
-	w := rng.At(l.c.AlgSeed, uint64(goal), 0, rng.Learner)
-	l.key, l.pass = uint64(w[0])|uint64(w[1])<<32, 0
-	l.batch.begin(goal)
+	l.start(goal)
 	return errors.Join(l.store.WriteWeights(model.Initial(l.net.Layout(), l.key)), l.store.WriteMoments(l.zeros, l.zeros),
 		l.update.SetState(kernel.State{}))
 }
@@ -137,7 +167,7 @@ func (l *learner) look() error {
 	if err := l.table.Run(); err != nil {
 		return err
 	}
-	if err := l.table.ReadBatch(l.out, l.outs); err != nil {
+	if err := l.table.ReadBatch(l.out, l.outRows); err != nil {
 		return err
 	}
 	l.batch.policy.fill(l.batch.cells, l.outs)

@@ -100,7 +100,7 @@ func (p *policyTable) draw(cell darkroom.Cell, u float32) uint8 {
 	return darkroom.NumActions - 1
 }
 
-// collect acts for so many steps and appends them to the streams of history.
+// collect acts for so many steps and appends them to the streams of history, which may be nil.
 func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
 	each := len(history) / r.streams
 	for t := range steps {
@@ -114,7 +114,9 @@ func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
 		r.ends[t] = r.env.Step(r.rewards, r.actions)
 		for s := range row {
 			row[s].reward = r.rewards[s]
-			history[s*each+r.done] = darkroom.MakeStep(row[s].cell, row[s].action, row[s].reward)
+			if history != nil {
+				history[s*each+r.done] = darkroom.MakeStep(row[s].cell, row[s].action, row[s].reward)
+			}
 		}
 		r.done++
 	}

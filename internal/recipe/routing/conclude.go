@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/plan"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
@@ -56,16 +58,16 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 // report is what the steps of the epoch came to.
 func (t *trainer) report(s *run.Stretch) *Epoch {
 	m, c := &s.Sums, t.cfg
-	rows, steps, n := float64(m.Trajectory), float64(m.Steps), c.Problem.NumCustomers
+	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers
 	instances := m.Steps * int64(c.Training.BatchSize)
 	control := t.at.control(c, t.epoch())
 	row := &Epoch{Epoch: t.epoch() + 1, Epochs: c.Training.NumEpochs, Seconds: s.Seconds, Instances: instances, Asked: s.Asked,
-		TrainCPC: cvrp.CPC(m.Cost/rows, n), TrainLoss: m.Loss / steps, Entropy: m.Entropy / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: cvrp.CPC(m.BaseCost/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
-		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Entropy),
-		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, m.Actions)) / s.Seconds}
+		TrainCPC: cvrp.CPC(m.Sums.Of(plan.SumCost)/rows, n), TrainLoss: m.Sums.Of(plan.SumLoss) / steps, Entropy: m.Sums.Of(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: cvrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
+		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
+		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))) / s.Seconds}
 	if c.Training.UseGeometricMean {
-		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.LogCost/rows), n)
+		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}
 	row.GapToCPC, _ = t.meanCPC(t.refs.Costs)
 	return row

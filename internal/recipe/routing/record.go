@@ -59,18 +59,14 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config) *plan.Plan {
 		mode = kernel.Running
 	}
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
-	adv, base := p.Advantage(routes, mode, given)
+	adv, base := p.Advantage(routes, mode, given, c.Baseline.EMADecay)
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 
 	a := &c.Advanced
-	p.Once(&kernel.AdamW{Layout: m.Layout(), Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
-		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps})
-	tally := &kernel.Tally{Length: routes.Length, LogProb: routes.LogProb, Entropy: routes.Entropy, Steps: routes.Steps, Adv: adv, Base: base}
-	if c.Baseline.Type == config.BaselineEMA {
-		tally.EMADecay = c.Baseline.EMADecay
-	}
-	p.Once(tally)
+	p.Optimize(&kernel.AdamW{Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
+		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
+	p.TallyRoutes(routes, adv, base)
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/plan"
 	"haul/internal/stats"
 )
 
@@ -51,7 +52,7 @@ func (p *state) control(c *config.Config, epoch int) kernel.Control {
 	return kernel.Control{
 		LearningRate: float32(learningRate(c, epoch)),
 		Temperature:  float32(p.temperature(c, epoch)),
-		Entropy:      float32(entropyCoef(c, epoch)),
+		Coefficients: map[string]float32{plan.EntropyBonus: float32(entropyCoef(c, epoch))},
 	}
 }
 

@@ -41,5 +41,7 @@ func CompileStep(dev kernel.Device, c *config.Config) (*run.Step, error) {
 	return &run.Step{Runner: r, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
 		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline", c.Training.BatchSize, n, c.Baseline.Type),
 		Facts: map[string]any{"customers": n, "baseline_type": c.Baseline.Type},
-		Work:  func(k kernel.Metrics) int64 { return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), k.Actions) }}, nil
+		Work: func(k kernel.Metrics) int64 {
+			return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), int64(k.Sums.Of(kernel.SumDecodes)))
+		}}, nil
 }

@@ -1,6 +1,10 @@
 package routing
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 // What is measured is what is trained: the compiled step's first epoch leaves the state that a run's leaves.
 func TestCompiledStepIsTheRunsStep(t *testing.T) {
@@ -17,7 +21,7 @@ func TestCompiledStepIsTheRunsStep(t *testing.T) {
 		}
 	}
 	state, err := s.Runner.State()
-	if err != nil || state != want.Progress.Device {
+	if err != nil || !cmp.Equal(state, want.Progress.Device) {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
 	m, err := newModel(c)

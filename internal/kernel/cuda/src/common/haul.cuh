@@ -65,18 +65,13 @@ __device__ __forceinline__ float div_(float a, float b) { float r; asm("div.rn.f
 __device__ __forceinline__ float fma_(float a, float b, float c) { float r; asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c)); return r; }
 __device__ __forceinline__ float sigmoid_(float x) { return rcp(1.0f + expf_(-x)); }
 
-// Blocks of device memory that Go reads and writes (structs.go).
-struct Control { float learningRate, temperature, entropy, pad; };
-struct State { u64 step, instances; double beta1T, beta2T, ema; u64 emaSteps, part; };
-struct HeadSums { double loss; long long labels, hits; };
+// Blocks of device memory that Go reads and writes (structs.go). What coefficients, scalars and sums mean is the program's.
+struct Control { float learningRate, temperature, coefficients[14]; };
+struct State { u64 step, instances; double beta1T, beta2T; u64 part; double scalars[8]; };
 struct Metrics {
-  long long steps, trajectory;
-  double cost, logCost, baseCost, loss, entropy;
-  long long actions;
-  double gradNorm;
-  HeadSums heads[2];
-  long long badStep;
-  u64 badFirst; // first instance of the bad step
+  double gradNorm, sums[32];
+  long long badStep; // what follows outlives a read of the sums
+  u64 badFirst;      // first instance of the bad step
 };
 
 // Philox4x32-10, as internal/rng.

@@ -1,4 +1,5 @@
-// The optimizer over flat buffers: add up the gradient's lanes, clip by the norm, update; and the end of a step.
+// The optimizer over flat buffers: add up the gradient's lanes, clip by the norm, update; and the end of a step. Where something stands
+// between the reduced gradient and its use, `reduce` adds up the lanes and adamw_sum starts from its one; otherwise adamw_sum does both.
 //
 // What a reader could break: the norm is a sum in double precision in an order that the grid alone decides, and once a step is
 // bad nothing here changes weights, moments, step or β^t again, so that the host can replay that step.
@@ -8,8 +9,8 @@ constexpr int threads = 256;
 constexpr int batch = 8; // lanes read at once
 
 // structs.go has the same sizes and places.
-static_assert(sizeof(Control) == 16 && sizeof(State) == 56 && sizeof(Metrics) == 136, "structs.go");
-static_assert(__builtin_offsetof(State, part) == 48 && __builtin_offsetof(Metrics, heads) == 72 && __builtin_offsetof(Metrics, badStep) == 120, "structs.go");
+static_assert(sizeof(Control) == 64 && sizeof(State) == 104 && sizeof(Metrics) == 280, "structs.go");
+static_assert(__builtin_offsetof(State, scalars) == 40 && __builtin_offsetof(Metrics, badStep) == 264, "structs.go");
 
 // What the second kernel needs to know of the first.
 struct Plan {
@@ -51,26 +52,40 @@ __device__ double schedule(double t, double warmup, double total, double floor) 
   return floor + (1 - floor) * (1 + cos_pi(x)) / 2;
 }
 
-// grads[i] = Σ_lane grads[lane·laneSize + i], lanes in order; squares[block] = Σ_i grads[i]². The last block adds up the
-// norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an update: earlier parts' sums lie in
-// `parts` and are added, and only the last part's plan applies.
+// sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes in order; then, where an update has parts, what its earlier parts left
+// in `parts`, which gets the sum.
+__device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneSize, int i, float *parts, u64 part) {
+  f4 g = {0, 0, 0, 0};
+  for (int l = 0; l < lanes; l += batch) {
+    f4 v[batch];
+#pragma unroll
+    for (int j = 0; j < batch; j++) v[j] = load4(grads + (long)(l + j < lanes ? l + j : 0) * laneSize + i);
+#pragma unroll
+    for (int j = 0; j < batch; j++) g += l + j < lanes ? v[j] : f4{0, 0, 0, 0};
+  }
+  if (parts) {
+    if (part > 0) g += load4(parts + i);
+    store4(parts + i, g);
+  }
+  return g;
+}
+
+// grads = the sum of its lanes and of the update's earlier parts, in lane 0.
+KERNEL __launch_bounds__(threads, 4) reduce(float *grads, const State *state, int lanes, int laneSize, float *parts) {
+  const u64 part = parts ? state->part : 0;
+  for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x)
+    store4(grads + i, sum_lanes(grads, lanes, laneSize, i, parts, part));
+}
+
+// grads = the sum of its lanes, as `reduce`; squares[block] = Σ_i grads[i]². The last block adds up the
+// norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an update, and only the last part's
+// plan applies; parts is null where `reduce` has added them up.
 KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
                                           int laneSize, double beta1, double beta2, float maxNorm, int warmup, int total, float floor, float *parts, u32 every) {
   double sum = 0;
   const u64 part = every > 1 ? state->part : 0; // the last block changes it when every block has come that far
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x) {
-    f4 g = {0, 0, 0, 0};
-    for (int l = 0; l < lanes; l += batch) {
-      f4 v[batch];
-#pragma unroll
-      for (int j = 0; j < batch; j++) v[j] = load4(grads + (long)(l + j < lanes ? l + j : 0) * laneSize + i);
-#pragma unroll
-      for (int j = 0; j < batch; j++) g += l + j < lanes ? v[j] : f4{0, 0, 0, 0};
-    }
-    if (every > 1) {
-      if (part > 0) g += load4(parts + i);
-      store4(parts + i, g);
-    }
+    const f4 g = sum_lanes(grads, lanes, laneSize, i, parts, part);
     store4(grads + i, g);
     sum += (double)g.x * g.x + (double)g.y * g.y + ((double)g.z * g.z + (double)g.w * g.w);
   }

@@ -5,16 +5,16 @@ enum { SHARED_MEAN, GIVEN, RUNNING };
 
 // advantage, a warp an instance: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
 // mean; before the first running mean base is the mean over starts and adv 0.
-KERNEL advantage(float *adv, const float *length, float *base, const State *state, int instances, int starts, int mode, float weight) {
+KERNEL advantage(float *adv, const float *length, float *base, const double *mean, const double *count, int instances, int starts, int mode, float weight) {
   int i = (blockIdx_x * blockDim_x + threadIdx_x) >> 5, lane = threadIdx_x & 31;
   if (i >= instances) return;
-  bool unset = mode == RUNNING && state->emaSteps == 0;
+  bool unset = mode == RUNNING && *count == 0;
   float b = 0;
   if (mode == SHARED_MEAN || unset) {
     for (int s = lane; s < starts; s += 32) b += length[i * starts + s];
     b = div_(warp_sum(b), (float)starts);
   } else if (mode == RUNNING) {
-    b = (float)state->ema;
+    b = (float)*mean;
   } else {
     b = base[i];
   }
@@ -37,65 +37,70 @@ __device__ double log_(double x) {
   return e * 0.69314718055994530942 + 2 * s * sum;
 }
 
-// tally, one block of 1024: adds the step to the metrics, and its mean length to the running mean where decay > 0 (decay is
-// a double's bits). Thread k adds rows k, k+1024, ..., then sums meet in a tree.
-KERNEL __launch_bounds__(1024) tally(Metrics *metrics, State *state, const Control *control, const float *length, const float *logProb,
-                                     const float *entropy, const int *steps, const float *adv, const float *base, u64 decay, int rows,
-                                     int starts) {
-  __shared__ double sums[6][1024];
-  int tid = threadIdx_x;
-  double v[6] = {};
-  for (int i = tid; i < rows; i += 1024) {
-    double c = length[i];
-    v[0] += c;
-    v[1] += log_(c);
-    v[2] += base[i / starts];
-    v[3] += entropy[i];
-    v[4] += (double)adv[i] * logProb[i];
-    v[5] += steps[i];
-  }
-  for (int k = 0; k < 6; k++) sums[k][tid] = v[k];
+// block_tree adds v over a block of 1024, in a tree; thread 0 has the result.
+__device__ __forceinline__ double block_tree(double v) {
+  __shared__ double part[1024];
+  const int tid = threadIdx_x;
+  sync(); // the last sum has been read
+  part[tid] = v;
   for (int half = 512; half > 0; half >>= 1) {
     sync();
-    if (tid < half)
-      for (int k = 0; k < 6; k++) sums[k][tid] += sums[k][tid + half];
+    if (tid < half) part[tid] += part[tid + half];
   }
-  if (tid != 0) return;
-  metrics->steps++;
-  metrics->trajectory += rows;
-  metrics->cost += sums[0][0];
-  metrics->logCost += sums[1][0];
-  metrics->baseCost += sums[2][0];
-  metrics->entropy += sums[3][0];
-  metrics->loss += sums[4][0] - (double)control->entropy * sums[3][0] / rows;
-  metrics->actions += (long long)sums[5][0];
-  double keep = __builtin_bit_cast(double, decay);
-  if (keep > 0) {
-    double mean = sums[0][0] / rows;
-    state->ema = state->emaSteps == 0 ? mean : keep * state->ema + (1 - keep) * mean;
-    state->emaSteps++;
-  }
+  return part[0];
 }
 
-// tally_tokens, one block of 256: adds the classifiers' sums [rows, 3·heads] to metrics.heads. Thread k adds rows k, k+256, ..., then sums
-// meet in a tree.
-KERNEL __launch_bounds__(256) tally_tokens(Metrics *metrics, const float *sums, int rows, int heads) {
-  __shared__ double part[6][256];
-  const int tid = threadIdx_x, columns = 3 * heads;
-  for (int c = 0; c < columns; c++) {
+// What a program adds up, as tally.go lays it out.
+struct Column {
+  const void *at; // null: 1
+  int row, step;  // elements between instances, and between columns
+};
+struct Term {
+  Column x, y;
+  double weight;
+  int coefficient; // -1: none
+  u32 flags;
+};
+struct Sum { int first, last; }; // its terms
+static_assert(sizeof(Term) == 48 && sizeof(Sum) == 8, "tally.go");
+enum { LOG = 1, MEAN = 2, X_INT = 4, Y_INT = 8 };
+
+__device__ __forceinline__ double element(const Column &c, int row, int column, u32 isInt) {
+  const long at = (long)row * c.row + column * c.step;
+  return isInt ? (double)((const int *)c.at)[at] : (double)((const float *)c.at)[at];
+}
+
+// tally, a block of 1024 per sum: adds the step's to metrics->sums, from place `first` on. Thread k adds rows k, k+1024, ..., a row being one
+// column of an instance, then sums meet in a tree.
+KERNEL __launch_bounds__(1024) tally(Metrics *metrics, const Control *control, const Sum *sums, const Term *terms, int first, int rows, int columns) {
+  const Sum s = sums[blockIdx_x];
+  double total = 0;
+  for (int k = s.first; k < s.last; k++) {
+    const Term t = terms[k];
     double v = 0;
-    for (int r = tid; r < rows; r += 256) v += sums[(long)r * columns + c];
-    part[c][tid] = v;
+    for (int i = threadIdx_x; i < rows; i += 1024) {
+      const int row = i / columns, column = i - row * columns;
+      double x = t.x.at ? element(t.x, row, column, t.flags & X_INT) : 1;
+      if (t.flags & LOG) x = log_(x);
+      if (t.y.at) x *= element(t.y, row, column, t.flags & Y_INT);
+      v += x;
+    }
+    v = block_tree(v);
+    double weight = t.weight;
+    if (t.coefficient >= 0) weight *= control->coefficients[t.coefficient];
+    v *= weight;
+    total += t.flags & MEAN ? v / rows : v;
   }
-  for (int half = 128; half > 0; half >>= 1) {
-    sync();
-    if (tid < half)
-      for (int c = 0; c < columns; c++) part[c][tid] += part[c][tid + half];
-  }
-  sync();
-  if (tid >= heads) return;
-  HeadSums *h = metrics->heads + tid;
-  h->loss += part[3 * tid][0];
-  h->labels += (long long)part[3 * tid + 1][0];
-  h->hits += (long long)part[3 * tid + 2][0];
+  if (threadIdx_x == 0) metrics->sums[first + blockIdx_x] += total;
+}
+
+// running_mean, one block of 1024: moves the mean of x's rows on; decay is a double's bits. The first step sets it.
+KERNEL __launch_bounds__(1024) running_mean(double *mean, double *count, const float *x, u64 decay, int rows) {
+  double v = 0;
+  for (int i = threadIdx_x; i < rows; i += 1024) v += x[i];
+  const double sum = block_tree(v);
+  if (threadIdx_x != 0) return;
+  const double keep = __builtin_bit_cast(double, decay), now = sum / rows;
+  *mean = *count == 0 ? now : keep * *mean + (1 - keep) * now;
+  *count += 1;
 }

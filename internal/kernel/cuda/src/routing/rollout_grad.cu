@@ -5,8 +5,8 @@
 #include "rules.cuh"
 
 // weights are a row's in the loss: of its log-probability and of a decision's entropy.
-__device__ __forceinline__ float entropy_weight(const Control *control, float weight, int steps, int forced) {
-  return div_(mul_(-control->entropy, weight), scored(steps, forced));
+__device__ __forceinline__ float entropy_weight(const Control *control, int bonus, float weight, int steps, int forced) {
+  return div_(mul_(-control->coefficients[bonus], weight), scored(steps, forced));
 }
 
 // walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a warp a start:
@@ -16,7 +16,7 @@ __device__ __forceinline__ float entropy_weight(const Control *control, float we
 //	order = the places of all decisions, by start and step; counts = how many
 KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts, const int *actions, const int *steps, const float *adv,
                                    const int *demand, const Control *control, int first, int n, int starts, int limit, int capacity,
-                                   int forced, float weight) {
+                                   int forced, float weight, int bonus) {
   int local = blockIdx_x, i = first + local, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5;
   int *found = (int *)smem; // [starts + 1]
   decisions += (u64)local * starts * limit;
@@ -28,7 +28,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   for (int s = warp; s < starts; s += warps) {
     const int *route = actions + ((u64)i * starts + s) * limit;
     int total = steps[i * starts + s], k = 0, batch = 0;
-    float wa = adv[i * starts + s], we = entropy_weight(control, weight, total, forced);
+    float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, forced);
     Vehicle v = depart(n, capacity);
     u32 served[4] = {};
 #pragma unroll 1
@@ -91,7 +91,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
 KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions, const int *steps,
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
-                                         int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale) {
+                                         int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale, int bonus) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
@@ -120,7 +120,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   for (int s = 0; s < starts; s++) {
     int row = i * starts + s, total = steps[row];
     Vehicle v = depart(n, capacity);
-    float wa = adv[row], we = entropy_weight(control, weight, total, forced);
+    float wa = adv[row], we = entropy_weight(control, bonus, weight, total, forced);
     sync();
     for (int j = tid; j < n; j += threads) served[j] = 0;
 #pragma unroll 1

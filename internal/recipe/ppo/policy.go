@@ -1,0 +1,150 @@
+package ppo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/env/darkroom"
+	"haul/internal/report"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// expected is the policy's mean return of an episode, exactly: where it may stand is carried from step to step.
+func (p *policyTable) expected(room darkroom.Room, goal darkroom.Goal) float64 {
+	var at, next [256]float64
+	at[room.Start()] = 1
+	sum := 0.0
+	for range room.Horizon {
+		clear(next[:])
+		for _, cell := range room.Goals() {
+			if at[cell] == 0 {
+				continue
+			}
+			for a, lp := range p.logProb[cell] {
+				to := room.Move(cell, uint8(a))
+				mass := at[cell] * math.Exp(float64(lp))
+				if next[to] += mass; to == goal {
+					sum += mass
+				}
+			}
+		}
+		at = next
+	}
+	return sum
+}
+
+// walk is an episode's cells, the start included. draw picks an action by a number in [0, 1) for each step; nil takes the most likely one.
+func (p *policyTable) walk(room darkroom.Room, draw func(step int) float32) []darkroom.Cell {
+	out := []darkroom.Cell{room.Start()}
+	for i := range room.Horizon {
+		cell := out[i]
+		best := 0
+		for a, lp := range p.logProb[cell] {
+			if lp > p.logProb[cell][best] {
+				best = a
+			}
+		}
+		action := uint8(best)
+		if draw != nil {
+			action = p.draw(cell, draw(i))
+		}
+		out = append(out, room.Move(cell, action))
+	}
+	return out
+}
+
+// returnOf is what a walk earned.
+func returnOf(walk []darkroom.Cell, goal darkroom.Goal) float64 {
+	n := 0
+	for _, c := range walk[1:] {
+		if c == goal {
+			n++
+		}
+	}
+	return float64(n)
+}
+
+// walks are two episodes for a picture: by the most likely actions, and sampled.
+func walks(p *policyTable, room darkroom.Room, goal darkroom.Goal, seed uint64) []draw.Walk {
+	shown := func(caption string, cells []darkroom.Cell) draw.Walk {
+		w := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, returnOf(cells, goal), room.Optimal(goal)), GoalX: goal.X(), GoalY: goal.Y()}
+		for _, c := range cells {
+			w.Cells = append(w.Cells, [2]int{c.X(), c.Y()})
+		}
+		return w
+	}
+	sampled := func(step int) float32 { return rng.Float(rng.At(seed, 0, uint32(step), rng.Agent)[0]) }
+	return []draw.Walk{shown("most likely actions", p.walk(room, nil)), shown("sampled", p.walk(room, sampled))}
+}
+
+// judged is what a policy earns.
+type judged struct {
+	Iteration int           `json:"iteration"`
+	Goal      darkroom.Goal `json:"goal"`
+	Size      int           `json:"size"`
+	Horizon   int           `json:"horizon"`
+	Optimal   float64       `json:"optimal"`
+	Expected  float64       `json:"expected_return"` // exactly, by the policy's probabilities
+	Share     float64       `json:"share_of_optimum"`
+	Greedy    float64       `json:"greedy_return"` // by the most likely actions
+
+	path, device, name string
+	walks              []draw.Walk
+}
+
+// evaluate works out what a checkpoint's policy earns.
+func evaluate(_ context.Context, e *run.Evaluation) (*judged, error) {
+	dev, err := e.Device()
+	if err != nil {
+		return nil, err
+	}
+	ck, err := run.Load(e.Path, Name)
+	if err != nil {
+		return nil, err
+	}
+	c := ck.Settings.(*config.PPO)
+	l, err := newLearner(dev, c)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	w, err := ck.Weights(l.net.Layout(), "")
+	if err != nil {
+		return nil, err
+	}
+	if err := l.store.WriteWeights(w); err != nil {
+		return nil, err
+	}
+	if err := l.look(); err != nil {
+		return nil, err
+	}
+	room, goal, p, seed := roomOf(c), goalOf(c), &l.batch.policy, c.AlgSeed
+	if e.Seed != nil {
+		seed = *e.Seed
+	}
+	r := &judged{Iteration: ck.Progress.Updates, Goal: goal, Size: room.Size, Horizon: room.Horizon, Optimal: room.Optimal(goal), Expected: p.expected(room, goal),
+		Greedy: returnOf(p.walk(room, nil), goal), path: e.Path, device: dev.Name(), name: c.Name, walks: walks(p, room, goal, seed)}
+	r.Share = stats.ShareOf(r.Expected, r.Optimal)
+	return r, nil
+}
+
+// Object is the result itself.
+func (r *judged) Object() any { return r }
+
+// Text prints it for a person.
+func (r *judged) Text(w io.Writer, bold func(string) string) error {
+	_, err := fmt.Fprintf(w, "%s\nreturn  %.3f of %.3f per episode, worked out exactly: %.2f %% of the optimum\ngreedy  %g by the most likely actions\ngoal    %v of a %d×%d room, episodes of %d steps, after %s\n",
+		bold(r.path+", "+r.device), r.Expected, r.Optimal, 100*r.Share, r.Greedy, r.Goal, r.Size, r.Size, r.Horizon, report.Plural(int64(r.Iteration), "iteration"))
+	return err
+}
+
+// Pictures are two walks.
+func (r *judged) Pictures() []run.Drawing {
+	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error { return draw.Rooms(w, f, r.name, r.Size, r.walks...) }}}
+}

@@ -1,0 +1,106 @@
+// Package ppo is the recipe PPO, proximal policy optimization on one goal of Dark Room: an actor and a critic that share two
+// layers, recorded once and replayed. The same learner, on every goal at once, makes the learning histories that the in-context agent is
+// trained on (MakeHistories).
+//
+// What a reader could break: a run of one goal and that goal's part of the histories are the same learner, step for step. What either draws,
+// the other draws.
+package ppo
+
+import (
+	"context"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/report"
+	"haul/internal/run"
+)
+
+// Name is the recipe's.
+const Name = config.RecipePPO
+
+// Recipe trains learners of one goal.
+type Recipe struct{}
+
+var about = run.About{
+	Name:   Name,
+	Trains: "a learner of one goal",
+	Train: `an actor and a critic on one goal of Dark Room by proximal policy optimization: the learner whose histories the in-context
+agent reads, as a run of its own. The setting goal says which cell pays; an iteration is one round of acting and learning.`,
+	Eval: `what the policy earns per episode, worked out exactly from its probabilities in every cell, and by its most likely actions.
+--plot draws a walk by the most likely actions beside a sampled one.`,
+	Config: config.DefaultPPO,
+	Unit:   "iteration",
+	Length: "total_source_timesteps (of all environments together)",
+	Seed:   "alg_seed",
+	Use:    run.LastName,
+}
+
+// About presents the recipe.
+func (Recipe) About() *run.About { return &about }
+
+// round is the steps that are gathered between two rounds of learning, in all environments.
+func round(c *config.PPO) int { return c.NSteps * c.NStream }
+
+// Length is the rounds of acting and learning. Steps that are left over teach nothing and are not taken here.
+func (Recipe) Length(s config.Settings) int {
+	c := s.(*config.PPO)
+	return c.TotalSourceTimesteps / round(c)
+}
+
+// Lengthen sets the steps to those of n rounds.
+func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
+	own := *s.(*config.PPO)
+	own.TotalSourceTimesteps = n * round(&own)
+	return &own
+}
+
+// Loosen lets the number of steps change, and what only histories depend on.
+func (Recipe) Loosen(file, now config.Settings) config.Settings {
+	a, b := *file.(*config.PPO), now.(*config.PPO)
+	a.TotalSourceTimesteps, a.NProcess = b.TotalSourceTimesteps, b.NProcess
+	a.EnvSplitSeed, a.TrainEnvRatio = b.EnvSplitSeed, b.TrainEnvRatio
+	return &a
+}
+
+// Precision leaves it to the device.
+func (Recipe) Precision(config.Settings) string { return "" }
+
+// Step compiles one update on a minibatch of zeros.
+func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
+	c := s.(*config.PPO)
+	l, err := newLearner(dev, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.begin(goalOf(c)); err != nil {
+		return nil, err
+	}
+	rows := int64(c.BatchSize)
+	return &run.Step{Runner: l.update, Program: l.program, RateKey: "source_lr", Rows: "samples",
+		Shape: fmt.Sprintf("%d samples per step", rows), Facts: map[string]any{"samples": rows},
+		Work: func(m kernel.Metrics) int64 { return m.Steps * rows * l.flops() }}, l.table.Close()
+}
+
+// goalOf is the cell that pays in a run of its own.
+func goalOf(c *config.PPO) darkroom.Goal { return roomOf(c).Goals()[c.Goal] }
+
+func roomOf(c *config.PPO) darkroom.Room { return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon} }
+
+// Open has nothing to open.
+func (Recipe) Open(config.Settings, run.Flags) (run.Task, error) { return task{}, nil }
+
+type task struct{}
+
+func (task) Trainer(s *run.Setup) (run.Trainer, error) { return newTrainer(s) }
+func (task) Close() error                              { return nil }
+
+func tables() []report.Table {
+	return []report.Table{{Kind: "iteration", File: "csv/history_ppo.csv", Row: new(Iteration)}}
+}
+
+// Evaluate works out what a checkpoint's policy earns.
+func (Recipe) Evaluate(ctx context.Context, e *run.Evaluation) (run.Result, error) {
+	return evaluate(ctx, e)
+}

@@ -1,0 +1,166 @@
+package ppo
+
+import (
+	"context"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/report"
+	"haul/internal/run"
+	"haul/internal/safetensors"
+	"haul/internal/stats"
+)
+
+// state is where a learner stands between two rounds, beside its weights.
+type state struct {
+	Pass   uint64          `json:"pass"`   // over samples, in all rounds
+	Steps  int             `json:"steps"`  // of each environment
+	Clock  int             `json:"clock"`  // steps of the episode under way
+	Cells  []darkroom.Cell `json:"cells"`  // where the environments stand
+	Earned int             `json:"earned"` // by all of them in that episode
+}
+
+// trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it stands, judge them, learn from them in some
+// passes.
+type trainer struct {
+	*run.Setup
+	*learner
+	cfg  *config.PPO
+	goal darkroom.Goal
+	at   state
+	view *view
+
+	// Of the round under way.
+	returns  int // of the episodes that ended, all environments together
+	episodes int
+}
+
+func newTrainer(s *run.Setup) (*trainer, error) {
+	c := s.Settings.(*config.PPO)
+	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, learnerBytes(c)); err != nil {
+		return nil, err
+	}
+	l, err := newLearner(s.Device, c)
+	if err != nil {
+		return nil, err
+	}
+	return &trainer{Setup: s, learner: l, cfg: c, goal: goalOf(c)}, nil
+}
+
+func (t *trainer) Layout() *kernel.Layout      { return t.net.Layout() }
+func (t *trainer) Runner() kernel.Runner       { return t.update }
+func (t *trainer) Extra() []safetensors.Tensor { return nil }
+func (t *trainer) RateKey() string             { return "source_lr" }
+func (t *trainer) Waited() float64             { return 0 }
+func (t *trainer) Memory() int64               { return t.update.Memory() + t.table.Memory() }
+func (t *trainer) Close() error                { return t.close() }
+func (t *trainer) Sets() []run.Set             { return []run.Set{{Store: t.store, Trained: true}} }
+func (t *trainer) Initial() []float32 {
+	return model.Initial(t.net.Layout(), keyOf(t.cfg, t.goal))
+}
+
+// State is written from the learner, whose copy the checkpoint keeps.
+func (t *trainer) State() any {
+	if e := t.batch.env; e != nil {
+		t.at.Pass, t.at.Steps, t.at.Clock, t.at.Cells = t.pass, t.batch.done, e.Clock(), e.Cells()
+	}
+	return &t.at
+}
+
+// Restore puts the learner's environments where they stood.
+func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
+	at := t.at
+	t.start(t.goal)
+	if ck == nil {
+		return nil
+	}
+	t.pass, t.batch.done = at.Pass, at.Steps
+	if err := t.batch.env.Place(at.Cells, at.Clock); err != nil {
+		return fmt.Errorf("load checkpoint %s: its state is broken: %w", ck.Path, err)
+	}
+	return nil
+}
+
+// Prepare has nothing left to do.
+func (t *trainer) Prepare(context.Context) error { return nil }
+
+// Begin has nothing to set: the rate is the same throughout.
+func (t *trainer) Begin() error { return nil }
+
+func (t *trainer) Total() int        { return Recipe{}.Length(t.cfg) }
+func (t *trainer) Next(done int) int { return min(t.Total(), done+1) }
+func (t *trainer) Place(updates int) string {
+	return fmt.Sprintf("after iteration %d of %d", updates, t.Total())
+}
+
+// Update is one round.
+func (t *trainer) Update(context.Context) error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	t.batch.collect(t.key, t.cfg.NSteps, nil)
+	t.count()
+	t.batch.judge(t.cfg)
+	return t.improve(context.Background())
+}
+
+// count adds up the returns of the round.
+func (t *trainer) count() {
+	t.returns, t.episodes = 0, 0
+	for i := range t.batch.ends {
+		for _, s := range t.batch.samples[i*t.cfg.NStream:][:t.cfg.NStream] {
+			t.at.Earned += int(s.reward)
+		}
+		if t.batch.ends[i] {
+			t.returns += t.at.Earned
+			t.episodes += t.cfg.NStream
+			t.at.Earned = 0
+		}
+	}
+}
+
+// Conclude works out what the policy has come to.
+func (t *trainer) Conclude(_ context.Context, s *run.Stretch) (*run.Outcome, error) {
+	if err := t.look(); err != nil {
+		return nil, err
+	}
+	room, c := roomOf(t.cfg), t.cfg
+	row := &Iteration{Iteration: t.Progress.Updates, Iterations: t.Total(), LR: c.SourceLR, Optimal: room.Optimal(t.goal), Expected: t.batch.policy.expected(room, t.goal),
+		Greedy: returnOf(t.batch.policy.walk(room, nil), t.goal), Seconds: s.Seconds, Asked: s.Asked,
+		StepsPerSecond: float64(s.Updates*round(c)) / s.Seconds, SecondsLeft: s.Seconds / float64(s.Updates) * float64(t.Total()-t.Progress.Updates)}
+	if t.episodes > 0 {
+		mean := float64(t.returns) / float64(t.episodes)
+		row.Return = &mean
+	}
+	row.Share = stats.ShareOf(row.Expected, row.Optimal)
+	if m := &s.Sums; m.Steps > 0 {
+		n := float64(m.Steps) * float64(c.BatchSize)
+		row.PolicyLoss, row.ValueLoss, row.Entropy, row.Clipped = m.Sums.Of(sumPolicy)/n, m.Sums.Of(sumValue)/n, m.Sums.Of(sumEntropy)/n, m.Sums.Of(sumClipped)/n
+		row.GradNorm = m.GradNorm / float64(m.Steps)
+	}
+	row.Best = t.Progress.Better(1 - row.Share)
+	return &run.Outcome{Records: []report.Record{{Kind: "iteration", At: row.Iteration, Row: row}}, Taken: true, Save: true}, nil
+}
+
+// Finish says what the learner has come to.
+func (t *trainer) Finish(context.Context) (*report.Ending, error) {
+	if err := t.look(); err != nil {
+		return nil, err
+	}
+	room, at, p := roomOf(t.cfg), t.Progress, &t.batch.policy
+	sum := &Summary{Iterations: at.Updates, Steps: at.Updates * round(t.cfg), Seconds: at.Elapsed, Goal: t.goal, Optimal: room.Optimal(t.goal), Expected: p.expected(room, t.goal),
+		Greedy: returnOf(p.walk(room, nil), t.goal), BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
+	sum.Share = stats.ShareOf(sum.Expected, sum.Optimal)
+	t.view.walks = walks(p, room, t.goal, t.cfg.AlgSeed)
+	return t.view.ending(sum), nil
+}
+
+// Describe fills in what the recipe knows of the run.
+func (t *trainer) Describe(i *report.Info) {
+	t.view = &view{info: i, cfg: t.cfg, goal: t.goal}
+	i.View, i.Tables, i.At = t.view, tables(), t.Progress.Updates
+	i.Done = report.Plural(int64(t.Progress.Updates), "iteration")
+}
