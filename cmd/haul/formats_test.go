@@ -301,6 +301,21 @@ func TestFormatsPageOfTheAgent(t *testing.T) {
 	p.wantKeys(t, "AD: `haul eval`", r.stdout, slices.DeleteFunc(in, func(k string) bool { return k == "event" })...)
 }
 
+func TestFormatsPageOfTheLearner(t *testing.T) {
+	p, dir := readPage(t, "formats.md"), filepath.Join(t.TempDir(), "run")
+	r := haul(t, "train", "--model", "PPO", "--device", "cpu", "--out", dir, "--json", "--set", "grid_size=3", "--set", "horizon=8", "--set", "n_steps=8", "--set", "n_stream=5",
+		"--set", "n_epochs=2", "--iterations", "2")
+	if r.code != exitDone {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	said := events(t, r.stdout)
+	p.wantRecords(t, dir, "PPO", said)
+	p.wantKeys(t, "PPO: `done`", said["done"], "event")
+	p.wantCheckpoint(t, filepath.Join(dir, "last.safetensors"))
+	r = haul(t, "eval", "--checkpoint", dir, "--device", "cpu", "--json")
+	p.wantKeys(t, "PPO: `haul eval`", r.stdout)
+}
+
 func TestFormatsPageOfOtherVerbs(t *testing.T) {
 	p, vrp := readPage(t, "formats.md"), write(t, "square.vrp", squareVRP)
 	for _, c := range []struct {
