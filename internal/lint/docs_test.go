@@ -114,6 +114,46 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
+var (
+	testName = regexp.MustCompile("`[^`]*\\b((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)")
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)\(`)
+)
+
+// A page that says how something is tested names a test that is there.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipDir(root, file)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			text, err := os.ReadFile(file)
+			for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
+				there[m[1]] = true
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, page := range pages(t) {
+		for _, m := range testName.FindAllStringSubmatch(read(t, page), -1) {
+			if named++; !there[m[1]] {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if named == 0 || len(there) < 100 {
+		t.Errorf("%d tests named, %d found: the search is broken", named, len(there))
+	}
+}
+
 func TestWhatIsMissingIsFound(t *testing.T) {
 	exists := func(path string) bool { return path == "docs/a.md" || path == "internal/run" }
 	anchorsOf := func(string) map[string]bool { return anchors("# One, two: `three`\n## Four\n") }
