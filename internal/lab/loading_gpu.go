@@ -94,7 +94,7 @@ const (
 type tensors struct {
 	c     *card
 	n     int
-	host  []int32 // one index a token
+	host  []int32 // one index per token
 	index uint64
 	y     uint64
 	each  []*call

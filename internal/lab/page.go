@@ -11,7 +11,7 @@ import (
 // Page is what a generated page says of itself.
 type Page struct {
 	Command string   // that made it
-	Machine []string // a line each
+	Machine []string // one line per part
 }
 
 // reports are the five pages whose claims are tested, in a sentence each.
