@@ -53,7 +53,11 @@ func build(t *testing.T, dev kernel.Device, choice kernel.Choice, learn bool) *p
 	must(t, a.store.WriteWeights(model.Initial(m.Layout(), 9)))
 	a.run, err = p.Compile(dev, a.store)
 	must(t, err)
-	must(t, a.run.SetControl(kernel.Control{LearningRate: 1e-3, Temperature: 1, Coefficients: map[string]float32{plan.EntropyBonus: 0.01}}))
+	control := kernel.Control{LearningRate: 1e-3, Temperature: 1}
+	if learn {
+		control.Coefficients = map[string]float32{plan.EntropyBonus: 0.01}
+	}
+	must(t, a.run.SetControl(control))
 	return a
 }
 
