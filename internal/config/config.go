@@ -187,7 +187,7 @@ type Scaling struct {
 	DistanceScale int `yaml:"distance_scale"`
 }
 
-// Starts is the number of routes an instance is given in training: 1 unless the baseline is pomo.
+// Starts is the number of routes per instance in training: 1 unless the baseline is pomo.
 func (c *Config) Starts() int {
 	switch {
 	case c.Baseline.Type != BaselinePOMO:

@@ -47,8 +47,8 @@ var gtKeys = newSchema(
 	float("training_advanced.adam_beta2", fraction, Honoured, "Decay of AdamW's second moment."),
 	float("training_advanced.adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
 	boolean("training_advanced.use_lr_scheduling", Honoured, "false: the learning rate stays constant after warm-up, whatever scheduler_type says."),
-	text("training_advanced.scheduler_type", Honoured, "cosine (down to min_lr at the last step) or constant.", "cosine", "constant"),
-	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule ends."),
+	text("training_advanced.scheduler_type", Honoured, "cosine (epoch by epoch towards min_lr, which the epoch after the last would have) or constant.", "cosine", "constant"),
+	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule leads."),
 	integer("training_advanced.warmup_steps", atLeast(0), Honoured, "Steps over which the learning rate rises linearly to learning_rate."),
 	boolean("training_advanced.use_early_stopping", Honoured, "Stop when validation no longer gains."),
 	integer("training_advanced.early_stopping_patience", atLeast(1), Honoured, "Validations in a row without a gain before the run stops."),
@@ -69,7 +69,7 @@ var gtKeys = newSchema(
 	text("baseline.type", Honoured, "What is subtracted from a sampled cost: rollout (greedy route of a frozen policy), pomo (mean over the instance's starts) or ema (moving mean of batch means).", "rollout", "pomo", "ema"),
 	integer("baseline.eval_batches", atLeast(1), Honoured, "rollout: the fixed evaluation set has this many times batch_size instances."),
 	float("baseline.ema_decay", fraction, Honoured, "ema: weight of the past; the first batch initialises."),
-	integer("baseline.starts", atLeast(0), Honoured, "pomo: routes an instance, each forced to begin at another customer; 0 is one for every customer."),
+	integer("baseline.starts", atLeast(0), Honoured, "pomo: routes per instance, each forced to begin at another customer; 0 is one for every customer."),
 	boolean("baseline.update.enabled", Honoured, "rollout: false keeps the initial policy as the baseline for the whole run."),
 	integer("baseline.update.frequency", atLeast(1), Honoured, "rollout: epochs between the tests that may replace the frozen policy."),
 	boolean("baseline.update.significance_test", Honoured, "rollout: true asks for a lower mean and a one-sided paired t-test; false for a lower mean only."),
@@ -81,7 +81,7 @@ var gtKeys = newSchema(
 	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
 
 	float("inference.default_temperature", between(1e-3, 1e3), Honoured, "Temperature of sampled decoding in eval and solve."),
-	integer("inference.max_steps_multiplier", between(2, 1000), Honoured, "A rollout takes at most this times N, plus 1 steps; below 2 some routes could not end."),
+	integer("inference.max_steps_multiplier", between(2, 1000), NoEffect, "The rules of a route allow at most 2 times N steps, a return after every customer, so no value from 2 on changes anything."),
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
 	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),

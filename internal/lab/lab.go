@@ -56,7 +56,7 @@ var experiments = []Experiment{
 	{Name: "overlap", Title: "Copies beside the computation, or before it", Reports: "003", GPU: true, run: overlap},
 	{Name: "optimizer-gpu", Title: "The optimizer on the GPU: pass by pass, or all in one", Reports: "003", GPU: true, run: optimizerGPU},
 	{Name: "page-locked", Title: "A batch's way to the GPU: page-locked or pageable, before the step or beside it", Reports: "004", GPU: true, run: pageLocked},
-	{Name: "tensors-gpu", Title: "A tensor made for every token on the GPU, or one a batch", Reports: "004", GPU: true, run: tensorsGPU},
+	{Name: "tensors-gpu", Title: "A tensor made for every token on the GPU, or one per batch", Reports: "004", GPU: true, run: tensorsGPU},
 }
 
 // List returns every experiment.
