@@ -24,10 +24,10 @@ func TestVerdictsAreComputed(t *testing.T) {
 		shown    string
 	}{
 		{"just as claimed", faster("", "", 193, 193), 193, Holds, "193×"},
-		{"half", faster("", "", 193, 193), 96.6, Holds, "96.6×"},
-		{"less than half", faster("", "", 193, 193), 96.4, Overstated, "96.4×"},
-		{"twice", faster("", "", 2, 3), 6, Holds, "6×"},
-		{"more than twice", faster("", "", 2, 3), 6.1, Understated, "6.10×"},
+		{"half the effect", faster("", "", 193, 193), 97, Holds, "97×"},
+		{"less than half", faster("", "", 193, 193), 96.9, Overstated, "96.9×"},
+		{"twice the effect", faster("", "", 2, 3), 5, Holds, "5×"},
+		{"more than twice", faster("", "", 2, 3), 5.1, Understated, "5.10×"},
 		{"the same", faster("", "", 2, 3), 1.02, NoEffect, "1.02×"},
 		{"the other way round", faster("", "", 2, 3), 0.5, Contradicted, "0.5× (2× the other way round)"},
 		{"a direction", direction("", ""), 1.031, Holds, "1.03×"},
@@ -50,6 +50,24 @@ func TestVerdictsAreComputed(t *testing.T) {
 		r.finds(c.claim, c.measured)
 		if f := r.Claims[0]; f.Verdict != c.want || f.Shown != c.shown {
 			t.Errorf("%s: %v is %q, shown as %q; want %q, %q", c.name, c.measured, f.Verdict, f.Shown, c.want, c.shown)
+		}
+	}
+}
+
+// A claim of 9 % more held at 74 % more, and one of 1.5 to 2 times at 1.03, while the slack multiplied the ratio and not what it says beyond 1.
+func TestVerdictSlackIsOfTheEffect(t *testing.T) {
+	adds9 := faster("", "", 1.09, 1.09)
+	for _, c := range []struct {
+		claim    Claim
+		measured float64
+		want     Verdict
+	}{
+		{adds9, 1.74, Understated}, {adds9, 1.19, Understated}, {adds9, 1.17, Holds}, {adds9, 1.05, Holds}, {adds9, 1.04, Overstated},
+		{faster("", "", 1.5, 2), 1.031, Overstated}, {faster("", "", 1.5, 2), 1.24, Overstated}, {faster("", "", 1.5, 2), 1.26, Holds},
+		{faster("", "", 1.5, 2), 3.1, Understated},
+	} {
+		if got := c.claim.judge(c.measured); got != c.want {
+			t.Errorf("claimed %g to %g, measured %g: %s, want %s", c.claim.Lo, c.claim.Hi, c.measured, got, c.want)
 		}
 	}
 }
