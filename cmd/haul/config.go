@@ -70,7 +70,8 @@ func (a *app) newConfigShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in full, defaults merged in",
-		Long: "Print the settings in full: the named file over the defaults, --set over both.\n\nShipped settings:" +
+		Long: "Print the settings in full: the named file over the defaults, --set over both. Keys that are accepted without effect are left\n" +
+			"out, as they are of a run's config.yaml; haul config explain names them.\n\nShipped settings:" +
 			shippedSettings(),
 		Example: "  haul config show --config tiny_1 --set training.batch_size=256\n  haul config show --config ad_dr_compressed",
 		Args:    atMost(0),

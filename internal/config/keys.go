@@ -2,8 +2,9 @@ package config
 
 import "math"
 
-// gtKeys is the schema of a routing run. What a reader could break: every key here needs a field
-// in Config and a line in configs/default.yaml, in this order; a test holds the three together.
+// gtKeys is the schema of a routing run. What a reader could break: every key here needs a line in
+// configs/default.yaml and, unless it is without effect, a field in Config, in this order; a test
+// holds the three together.
 // An explanation must be true of the program: change both in one commit.
 var gtKeys = newSchema(
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
@@ -47,8 +48,8 @@ var gtKeys = newSchema(
 	float("training_advanced.adam_beta2", fraction, Honoured, "Decay of AdamW's second moment."),
 	float("training_advanced.adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
 	boolean("training_advanced.use_lr_scheduling", Honoured, "false: the learning rate stays constant after warm-up, whatever scheduler_type says."),
-	text("training_advanced.scheduler_type", Honoured, "cosine (down to min_lr at the last step) or constant.", "cosine", "constant"),
-	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule ends."),
+	text("training_advanced.scheduler_type", Honoured, "cosine, by epoch: learning_rate in the first, min_lr where the epoch after the last would begin; or constant.", "cosine", "constant"),
+	float("training_advanced.min_lr", atLeast(0), Honoured, "What the cosine schedule falls to: the epoch after the last would begin with it. No effect with scheduler_type constant."),
 	integer("training_advanced.warmup_steps", atLeast(0), Honoured, "Steps over which the learning rate rises linearly to learning_rate."),
 	boolean("training_advanced.use_early_stopping", Honoured, "Stop when validation no longer gains."),
 	integer("training_advanced.early_stopping_patience", atLeast(1), Honoured, "Validations in a row without a gain before the run stops."),
@@ -81,7 +82,7 @@ var gtKeys = newSchema(
 	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
 
 	float("inference.default_temperature", moreThan(0), Honoured, "Temperature of sampled decoding in eval and solve."),
-	integer("inference.max_steps_multiplier", between(2, 1000), Honoured, "A rollout takes at most this times N, plus 1 steps; below 2 some routes could not end."),
+	integer("inference.max_steps_multiplier", between(2, 1000), NoEffect, "Every vehicle serves a customer before it returns, so that routes end within 2N steps, which is the bound."),
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
 	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),
