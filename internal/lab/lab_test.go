@@ -229,6 +229,23 @@ func TestCrossoverIsDrawnWithAndWithoutGPU(t *testing.T) {
 	}
 }
 
+// The axes showed exponents, which a reader had to raise 2 and 10 to.
+func TestCrossoverAxesAreInUnits(t *testing.T) {
+	svg, err := plotCells([]cell{{32, 10, 1e-6, 2e-5}, {8192, 10, 1e-3, 3e-5}, {32, 100, 1e-5, 2e-5}, {8192, 100, 1e-2, 3e-5}},
+		[]cell{{16, 10, 1e-3, 2e-4}, {256, 10, 4e-3, 3e-4}, {16, 50, 1e-2, 3e-4}, {256, 50, 9e-2, 2e-3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">16<", ">8,192<", ">1 µs<", ">100 µs<", ">1 ms<", ">10 ms<", ">batch<"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the picture has no %s", want)
+		}
+	}
+	if strings.Contains(string(svg), "power of") {
+		t.Error("the picture speaks of powers")
+	}
+}
+
 func TestPage(t *testing.T) {
 	good := Result{Name: "good", Title: "It works | well", Seconds: 3, Notes: []string{"a note"}, Plot: []byte("<svg/>")}
 	good.row("s", 2e-6, "a time")
