@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/run"
 )
 
 // smallRoom is a room whose learners live a few milliseconds; they learn next to nothing.
@@ -358,6 +360,9 @@ func TestAgentRemembersItsHistories(t *testing.T) {
 
 // Where memory is short, eval named settings, which it has no flag to change.
 func TestEvalAgentAdvisesItsOwnFlags(t *testing.T) {
+	if _, known := run.AvailableMemory(); !known {
+		t.Skip("this system does not tell how much memory it has")
+	}
 	dir, args := smallAgent(t, histories(t))
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
