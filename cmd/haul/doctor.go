@@ -20,7 +20,7 @@ GPU was, what it waited for, and what that cost: the causes in order, each with 
 remedy and the most it would win back. Traces that Haul writes can be read too.
 
 Record with ProfilerActivity.CPU and CUDA, record_shapes=True and prof.step() after each step.`,
-		Example: "  haul doctor trace.json.gz\n  haul doctor trace.json --json\n  haul doctor trace.json.gz --html page.html",
+		Example: "  haul doctor docs/examples/trace.json.gz\n  haul doctor docs/examples/trace.json.gz --json\n  haul doctor docs/examples/trace.json.gz --html page.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("which trace? (see %s --help)", cmd.CommandPath())

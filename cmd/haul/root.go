@@ -46,10 +46,10 @@ Results go to standard output, words and progress to standard error; --json prin
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
-  haul solve X-n101-k25.vrp --out x.sol --plot routes.svg
+  haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
   haul data darkroom
   haul train --model AD --config ad_dr_compressed
-  haul doctor trace.json.gz
+  haul doctor docs/examples/trace.json.gz
   haul config explain problem`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -54,9 +54,9 @@ With --checkpoint a trained policy solves the file, whatever its N: coordinates 
 the routes that --decode asks for the best by the file's own distances counts.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
-  haul solve X-n101-k25.vrp --best-known 27591 --out x.sol --plot routes.svg
-  haul solve X-n101-k25.vrp --checkpoint runs/large-001 --decode pomo8
-  haul solve X-n101-k25.vrp --check x.sol`,
+  haul solve docs/examples/grid20.vrp --best-known 587 --out x.sol --plot routes.svg
+  haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode pomo8
+  haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {

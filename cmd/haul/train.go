@@ -28,6 +28,7 @@ type trainFlags struct {
 	seed   uint64
 	out    string
 	resume string
+	last   *run.Checkpoint // of the run that is resumed
 	force  bool
 	json   bool
 }
@@ -99,16 +100,21 @@ func (f *trainFlags) validate() error {
 	return knownModel(f.model)
 }
 
+// checkpoint reads the one that a resumed run starts from.
+func (f *trainFlags) checkpoint() (err error) {
+	if f.resume == "" {
+		return nil
+	}
+	if f.last, err = run.Load(filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
+	}
+	return err
+}
+
 // settings reads the run's settings, a resumed run's own where no others are named, and finds their recipe.
 func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
 	name, model := f.config, f.model
-	if f.resume != "" && name == "" {
-		ck, err := run.Load(filepath.Join(f.resume, run.LastName), "")
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
-		} else if err != nil {
-			return nil, nil, err
-		}
+	if ck := f.last; ck != nil && name == "" {
 		if model = ck.Settings.Recipe(); f.model != "" && f.model != model {
 			return nil, nil, usagef("%s holds a run of %s, not of %s", f.resume, model, f.model)
 		}
@@ -146,6 +152,9 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := f.validate(); err != nil {
 		return err
 	}
+	if err := f.checkpoint(); err != nil {
+		return err
+	}
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err
@@ -161,10 +170,11 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		}
 		cfg = r.Lengthen(cfg, n)
 	}
-	task, err := r.Open(cfg, &f.recipeFlags)
+	task, err := r.Open(cfg, &f.recipeFlags, f.last)
 	if err != nil {
 		return err // before there is a folder
 	}
+	f.last = nil // its weights are read again when the run has its folder
 	defer task.Close()
 	dev, err := a.openFor(&f.deviceFlags, r, cfg)
 	if err != nil {

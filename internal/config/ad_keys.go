@@ -3,7 +3,7 @@ package config
 import "math"
 
 // adKeys is the schema of an in-context agent's run. As in keys.go, every key but include needs a
-// field in AD and a line in configs/ad_default.yaml, in this order, and an explanation must be true
+// line in configs/ad_default.yaml and, unless it is without effect, a field in AD, in this order, and an explanation must be true
 // of the program.
 var adKeys = newSchema(
 	include(),

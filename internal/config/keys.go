@@ -2,8 +2,9 @@ package config
 
 import "math"
 
-// gtKeys is the schema of a routing run. What a reader could break: every key here needs a field
-// in Config and a line in configs/default.yaml, in this order; a test holds the three together.
+// gtKeys is the schema of a routing run. What a reader could break: every key here needs a line in
+// configs/default.yaml and, unless it is without effect, a field in Config, in this order; a test
+// holds the three together.
 // An explanation must be true of the program: change both in one commit.
 var gtKeys = newSchema(
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
@@ -81,7 +82,7 @@ var gtKeys = newSchema(
 	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
 
 	float("inference.default_temperature", between(1e-3, 1e3), Honoured, "Temperature of sampled decoding in eval and solve."),
-	integer("inference.max_steps_multiplier", between(2, 1000), NoEffect, "The rules of a route allow at most 2 times N steps, a return after every customer, so no value from 2 on changes anything."),
+	integer("inference.max_steps_multiplier", between(2, 1000), NoEffect, "The rules of a route allow at most 2N steps, a return after every customer: every rollout ends within 2N steps, so no value from 2 on changes anything."),
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
 	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),

@@ -62,8 +62,9 @@ func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption str
 	return encode(w, f, c)
 }
 
-// Titled is a solution with the words that follow its counts.
+// Titled is a solution with the word that stands over it and those that follow its counts.
 type Titled struct {
+	Title    string // in place of the instance's name
 	Solution cvrp.Solution
 	Caption  string
 }
@@ -79,7 +80,11 @@ func Beside(w io.Writer, f Format, p *cvrp.Problem, all ...Titled) error {
 		return err
 	}
 	for _, t := range all {
-		scene(pen{c}, p, t.Solution, t.Caption, place, size)
+		named := *p
+		if t.Title != "" {
+			named.Name = t.Title
+		}
+		scene(pen{c}, &named, t.Solution, t.Caption, place, size)
 		c.Translate(vg.Point{X: pageWidth})
 	}
 	return encode(w, f, c)

@@ -186,10 +186,10 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if err := Routes(&one, SVG, p, s, "left"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Beside(&two, SVG, p, Titled{s, "left"}, Titled{s, "right"}); err != nil {
+	if err := Beside(&two, SVG, p, Titled{Solution: s, Caption: "left"}, Titled{Title: "optimum", Solution: s, Caption: "right"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, caption := range []string{"left", "right"} {
+	for _, caption := range []string{"left", "right", "optimum"} {
 		if !strings.Contains(two.String(), caption) {
 			t.Errorf("the picture does not say %q", caption)
 		}
@@ -197,7 +197,7 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if got, want := strings.Count(two.String(), "<path"), 2*strings.Count(one.String(), "<path"); got != want {
 		t.Errorf("%d shapes, two of the single picture have %d", got, want)
 	}
-	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{s, ""}); err == nil {
+	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
 		t.Error("drew a problem without coordinates")
 	}
 }

@@ -26,8 +26,8 @@ var reports = []struct{ name, says string }{
 // rules is how verdicts are computed, in words; the numbers are verdict.go's.
 var rules = []string{
 	fmt.Sprintf("A claim that one way is faster than another is a ratio of their times. Within %.0f %% of 1 it has **no effect**; past that on the wrong side it is **contradicted**.", 100*(noEffect-1)),
-	fmt.Sprintf("A claim with a number **holds** within a factor of %d of it, since another machine, library and interpreter made it; a claim in percent of a step, within %.0f %% of the time. "+
-		"Outside it is **overstated** or **understated**.", slackOrder, 100*(slackPercent-1)),
+	fmt.Sprintf("A claim with a number **holds** where the effect is within a factor of %d of the claimed one, since another machine, library and interpreter made it: of a ratio, what it says beyond 1, "+
+		"so that 1.5–2× holds from 1.25× to 3×; of a time, the time. A claim in percent of a step holds within %.0f %% of the time. Outside it is **overstated** or **understated**.", slackOrder, 100*(slackPercent-1)),
 	fmt.Sprintf("A figure that follows from others in the same report **holds** within %.0f %%, which is more than its rounding; else it is **wrong**.", 100*slackRound),
 	"Contenders are checked to compute the same, then timed in turn, round after round; times are medians. Every GPU time includes the wait for the result.",
 }

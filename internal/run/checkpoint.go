@@ -23,7 +23,7 @@ const (
 	keyFormat   = "haul.format" // the version
 	keyModel    = "haul.model"  // the recipe
 	keyName     = "haul.config_name"
-	keyConfig   = "haul.config"   // YAML, every key
+	keyConfig   = "haul.config"   // YAML, every key that has an effect
 	keyProgress = "haul.progress" // JSON of Progress
 	keyState    = "haul.state"    // JSON of the recipe's own
 	keyWritten  = "haul.device"   // where it was written

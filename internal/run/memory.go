@@ -72,7 +72,7 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 	advice := "lower the model's size"
 	switch most := int64(float64(n) * 0.9 * float64(available) / float64(bytes)); {
 	case key == "":
-	case strings.HasPrefix(key, "--"):
+	case strings.Contains(key, " "): // a flag and its value
 		advice = "use " + key
 	case most > 0:
 		advice = fmt.Sprintf("%s %d would fit", key, most)

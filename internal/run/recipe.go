@@ -24,8 +24,9 @@ type Recipe interface {
 	Precision(s config.Settings) string
 	// Step compiles the training step alone, for whoever measures steps and trains nothing.
 	Step(dev kernel.Device, s config.Settings) (*Step, error)
-	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet.
-	Open(s config.Settings, f Flags) (Task, error)
+	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet. A run that
+	// continues hands over its last checkpoint, which may remember where its data lies; nil begins one.
+	Open(s config.Settings, f Flags, last *Checkpoint) (Task, error)
 	// Evaluate puts a checkpoint to the test.
 	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
 }

@@ -20,7 +20,8 @@ const keyBatch = "train_batch_size"
 // state is what a run carries along beside what every run does.
 type state struct {
 	Room      darkroom.Room `json:"room"`
-	Histories string        `json:"histories"` // checksum of what is learned from
+	Path      string        `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
+	Histories string        `json:"histories"`    // checksum of what is learned from
 	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
 	Learned []darkroom.Goal `json:"learned"`
 }
@@ -62,7 +63,7 @@ func (t *trainer) compile() error {
 	if t.dataset, err = newDataset(t.History, t.cfg); err != nil {
 		return err
 	}
-	t.at = state{Room: t.dataset.room, Histories: t.dataset.checksum, Learned: t.dataset.learned}
+	t.at = state{Room: t.dataset.room, Path: t.Path, Histories: t.dataset.checksum, Learned: t.dataset.learned}
 	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
 		return err
 	}
@@ -126,8 +127,9 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
 		}
 		if t.at.Histories != t.dataset.checksum {
-			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
+			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own with --history", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
 		}
+		t.at.Path = t.Path // where they lie this time
 	}
 	if err := t.step.SetControl(control(t.cfg)); err != nil || t.program.history != nil {
 		return err
@@ -217,7 +219,7 @@ func (t *trainer) Close() error {
 
 // Describe fills in what the recipe knows of the run.
 func (t *trainer) Describe(i *report.Info) {
-	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, history: t.Path, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
+	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
 	if t.feed != nil {
 		t.view.host, t.view.workers = true, t.workers()
 	}

@@ -271,7 +271,7 @@ func TestADErrors(t *testing.T) {
 
 // TestUnknownPlaceForHistories: the flag is wrong use, found before anything is opened.
 func TestUnknownPlaceForHistories(t *testing.T) {
-	_, err := Recipe{}.Open(tinyAD(t), flags{"data": "cloud"})
+	_, err := Recipe{}.Open(tinyAD(t), flags{"data": "cloud"}, nil)
 	if use := new(run.UsageError); !errors.As(err, &use) || !strings.Contains(err.Error(), `"cloud"`) {
 		t.Errorf("got %v", err)
 	}

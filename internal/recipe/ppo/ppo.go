@@ -89,7 +89,7 @@ func goalOf(c *config.PPO) darkroom.Goal { return roomOf(c).Goals()[c.Goal] }
 func roomOf(c *config.PPO) darkroom.Room { return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon} }
 
 // Open has nothing to open.
-func (Recipe) Open(config.Settings, run.Flags) (run.Task, error) { return task{}, nil }
+func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
 

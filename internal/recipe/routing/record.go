@@ -39,7 +39,7 @@ func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int) model.Instan
 }
 
 // maxSteps bounds the actions of a route through n customers: each customer, and a return after each. The rules
-// of a rollout allow no longer one, so inference.max_steps_multiplier, at least 2, never bites.
+// of a rollout allow no longer one, so that inference.max_steps_multiplier has nothing to bound.
 func maxSteps(n int) int { return 2 * n }
 
 // recordStep records a training step: draw instances, route them, subtract the baseline, learn.

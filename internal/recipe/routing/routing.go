@@ -66,7 +66,7 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 }
 
 // Open has nothing to open: instances are drawn.
-func (Recipe) Open(config.Settings, run.Flags) (run.Task, error) { return task{}, nil }
+func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
 
