@@ -47,7 +47,7 @@ Record with ProfilerActivity.CPU and CUDA, record_shapes=True and prof.step() af
 			if asJSON {
 				return a.emit(report)
 			}
-			return report.WriteText(a.stdout)
+			return report.WriteText(a.stdout, doctor.Text{})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

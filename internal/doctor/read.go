@@ -195,6 +195,8 @@ func (w *source) object() error {
 			err = w.events()
 		case key == "deviceProperties" && c == '[':
 			err = w.retry(w.build.devices)
+		case key == "distributedInfo" && c == '{':
+			err = w.retry(w.build.distributed)
 		default:
 			err = w.retry(skip)
 		}
@@ -289,6 +291,27 @@ func (t *builder) devices(b []byte, i int) (int, error) {
 		}
 		found, i = append(found, c), next
 	}
+}
+
+// distributed reads which rank of how many wrote the trace.
+func (t *builder) distributed(b []byte, i int) (int, error) {
+	var j job
+	next, err := eachKey(b, i, func(key []byte, i int) (int, error) {
+		w, i, err := scalar(b, i)
+		switch string(key) {
+		case "rank":
+			j.rank, j.known = int(count(w)), true
+		case "world_size":
+			j.world = int(count(w))
+		case "backend":
+			j.backend = string(w)
+		}
+		return i, err
+	})
+	if err == nil {
+		t.job = j
+	}
+	return next, err
 }
 
 // count1 writes a number with its noun: 1 event, 1,536 kernels.
