@@ -34,7 +34,10 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"no trace", []string{"doctor"}, exitUsage, "which trace?"},
-		{"two traces", []string{"doctor", "a", "b"}, exitUsage, `unexpected argument "b"`},
+		{"one trace to compare", []string{"doctor", "--diff", "a"}, exitUsage, "--diff compares two traces"},
+		{"two missing", []string{"doctor", "nowhere1.json", "nowhere2.json"}, exitFailed, "nowhere1.json"},
+		{"an empty folder", []string{"doctor", t.TempDir()}, exitFailed, "no trace in this folder"},
+		{"a report of nsys", []string{"doctor", write(t, "x.nsys-rep", "binary")}, exitFailed, "nsys export --type sqlite"},
 		{"missing file", []string{"doctor", "nowhere.json"}, exitFailed, "nowhere.json"},
 		{"not JSON", []string{"doctor", write(t, "a.json", "hello")}, exitFailed, "a.json: not a trace"},
 		{"empty", []string{"doctor", write(t, "b.json", `{"traceEvents":[]}`)}, exitFailed, "b.json: the trace holds no events"},

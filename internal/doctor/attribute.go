@@ -95,9 +95,11 @@ func (a *analysis) attribute() {
 		w.threads = append(w.threads, busiest(a.threads, func(th *thread) int { return th.ops.len() })...)
 	}
 	w.host = a.hostCollectives()
+	w.bare = a.main == nil
 	for _, d := range a.devices {
 		w.device(d)
 	}
+	slices.SortStableFunc(a.held, func(x, y piece) int { return cmp.Compare(x.start, y.start) })
 	slices.SortStableFunc(a.long, func(x, y heldCall) int { return cmp.Compare(y.idle, x.idle) })
 }
 
@@ -125,6 +127,7 @@ type walker struct {
 	weight  float64 // one over the devices
 	usual   int64   // the middle gap of the device
 	pieces  []piece // of the gap at hand
+	bare    bool    // no operators were recorded: between two calls is the way to a launch
 }
 
 func (w *walker) device(d *device) {
@@ -375,7 +378,7 @@ func (w *walker) book(g span) {
 		case p.kind == idleOp && p.op != nil && a.isFirstUse(p.op):
 			p.kind = idleCold
 		}
-		if p.kind == idleBetween && covered(a.regions, p.span) > (p.end-p.start)/2 {
+		if p.kind == idleBetween && (w.bare || covered(a.regions, p.span) > (p.end-p.start)/2) {
 			p.kind = idleOp
 		}
 		a.idle[p.kind] += ns

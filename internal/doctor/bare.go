@@ -80,6 +80,8 @@ func (t *builder) bareHost(b *bare, th *thread) {
 		if strings.HasSuffix(n.text, " block_until_ready") {
 			t.blocked = append(t.blocked, span{b.start, b.start + int64(b.dur)})
 		}
+	case strings.HasPrefix(n.text, "ThreadpoolListener::"), strings.HasPrefix(n.text, "BufferSequencingEvent::"):
+		// the runtime's bookkeeping around what it waits for
 	default:
 		th.ops.add(op{start: b.start, dur: b.dur, name: b.name})
 	}

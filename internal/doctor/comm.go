@@ -186,7 +186,7 @@ func (a *analysis) commOnHost() {
 			g := a.gpu.at(int(i))
 			beside = append(beside, span{g.start, g.end()})
 		}
-	} else if th := a.mainThread(); th != nil {
+	} else if th := a.main; th != nil {
 		for i := range th.ops.len() {
 			o := th.ops.at(i)
 			beside = append(beside, span{o.start, o.end()})

@@ -6,7 +6,7 @@ package doctor
 
 // attributeHost splits what the main thread of a job without a GPU does outside its operators.
 func (a *analysis) attributeHost() {
-	th := a.mainThread()
+	th := a.main
 	if th == nil {
 		for _, s := range clip(a.loader, a.steps) {
 			a.idle[idleLoader] += float64(s.end - s.start)

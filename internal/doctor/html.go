@@ -54,3 +54,7 @@ func (r *Report) bar() []segment {
 	}
 	return out
 }
+
+// WriteHTML of a comparison and of ranks.
+func (d *Diff) WriteHTML(w io.Writer) error  { return d.After.WriteHTML(w) }
+func (j *Ranks) WriteHTML(w io.Writer) error { return j.Ranks[0].WriteHTML(w) }

@@ -56,6 +56,7 @@ type analysis struct {
 	skipped                   int      // cold steps left out
 	wall                      int64
 	devices                   []*device
+	main                      *thread // the thread with most operators
 	busy                      float64 // ns, mean over the devices
 	idle                      [idleKinds]float64
 	idleNS                    float64
@@ -136,6 +137,7 @@ func analyse(t *Trace) (*analysis, error) {
 	for _, s := range a.steps {
 		a.wall += s.end - s.start
 	}
+	a.main = a.mainThread()
 	byCorrelation := a.indexGPU()
 	for _, th := range t.threads {
 		a.link(th, byCorrelation)

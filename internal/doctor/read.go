@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 )
 
@@ -21,22 +20,8 @@ const (
 	maxEvent = 64 << 20
 )
 
-// ReadFile reads a trace from a file, plain or gzip.
-func ReadFile(path string) (*Trace, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
-}
-
-// Read reads a Chrome trace as PyTorch's profiler writes it: an object with traceEvents, or the bare
-// array of events; plain or gzip.
+// Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents, or
+// the bare array of events; plain or gzip.
 func Read(r io.Reader) (*Trace, error) {
 	w := &source{r: r, buf: make([]byte, 0, windowSize), build: newBuilder()}
 	if err := w.fill(0); err != nil {
@@ -147,6 +132,14 @@ func (w *source) next() (byte, error) {
 
 // document reads the whole file. What stands behind its last bracket is not looked at.
 func (w *source) document() error {
+	if len(w.buf) == 0 && !w.eof {
+		if err := w.fill(0); err != nil {
+			return err
+		}
+	}
+	if bytes.HasPrefix(w.buf[w.pos:], []byte("\ufeff")) { // a byte order mark
+		w.pos += len("\ufeff")
+	}
 	c, err := w.next()
 	if err != nil {
 		return err

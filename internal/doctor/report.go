@@ -25,7 +25,8 @@ type Report struct {
 	File         string      `json:"file,omitempty"`
 	Rank         *int        `json:"rank,omitempty"`
 
-	a *analysis
+	a    *analysis
+	comm []rankCollective
 }
 
 // Counts is what one step holds on average.
@@ -102,6 +103,9 @@ func Diagnose(t *Trace) (*Report, error) {
 	var choices []string
 	r.Findings, choices = judge(a, len(r.Recorded) > 0)
 	r.Remarks = append(r.Remarks, choices...)
+	for _, c := range a.comm.list {
+		r.comm = append(r.comm, rankCollective{c.kind, a.names.list[c.group].text, c.start, c.end, c.step})
+	}
 	return r, nil
 }
 

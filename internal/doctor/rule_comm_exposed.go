@@ -59,7 +59,7 @@ func (a *analysis) familyLine(f *commFamily) string {
 	line += fmt.Sprintf("; %s each on average, %s the largest", size(float64(f.bytes)/float64(f.n)), size(float64(f.largest)))
 	if f.rateNS > 0 {
 		rate := f.rateBytes / f.rateNS * traffic(f.kind, f.members)
-		line += fmt.Sprintf("; %.3g GB/s of bus bandwidth", rate)
+		line += fmt.Sprintf("; %.3g GB/s of bus bandwidth, waiting for late ranks included", rate)
 		link, name := a.link2link()
 		switch {
 		case a.comm.host:

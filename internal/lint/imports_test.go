@@ -28,6 +28,8 @@ var house = []string{
 	"internal/report",
 	"internal/lab",
 	"internal/doctor",
+	"internal/doctor/nsys",
+	"internal/doctor/xplane",
 	"internal/train",
 	"internal/device",
 	"internal/loader",
