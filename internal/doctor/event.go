@@ -33,6 +33,7 @@ type arguments struct {
 	stream      uint32
 	members     uint32 // of the process group
 	hasDevice   bool
+	shapes      bool // wanted: the first shape and its type, which only collectives need
 	dtype       []byte
 	group       []byte
 	collective  []byte
@@ -122,6 +123,7 @@ func (e *event) parse(b []byte, i int) (int, error) {
 				(e.phase != 0 && e.phase != 'X' && e.phase != 'M' && e.phase != 'i') {
 				return skip(b, i)
 			}
+			e.args.shapes = !known || e.cat == catNote
 			return e.args.parse(b, i)
 		default:
 			return skip(b, i)
@@ -169,7 +171,7 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 			start := i
 			if i, err = skip(b, i); err == nil {
 				a.inputs = a.inputs*31 + maphash.Bytes(inputSeed, b[start:i])
-				if a.elements == 0 && key[0] == 'I' {
+				if a.shapes && a.elements == 0 && key[0] == 'I' {
 					a.elements = firstShape(b[start:i])
 				}
 			}
@@ -183,7 +185,7 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 			a.dtype, i, err = scalar(b, i)
 		case "Input type":
 			start := i
-			if i, err = skip(b, i); err == nil && len(a.dtype) == 0 {
+			if i, err = skip(b, i); err == nil && a.shapes && len(a.dtype) == 0 {
 				a.dtype = firstWord(b[start:i])
 			}
 		case "Process Group Name":
@@ -229,15 +231,18 @@ func (a *arguments) details(w []byte) {
 // product multiplies the whole numbers of a list.
 func product(b []byte) float32 {
 	p, n, in, any := float32(1), float32(0), false, false
-	for _, c := range append(b[:len(b):len(b)], ' ') {
+	for _, c := range b {
 		if d := c - '0'; d <= 9 {
 			n, in, any = n*10+float32(d), true, true
 		} else if in {
 			p, n, in = p*n, 0, false
 		}
 	}
-	if !any {
+	switch {
+	case !any:
 		return 0
+	case in:
+		return p * n
 	}
 	return p
 }

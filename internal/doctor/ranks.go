@@ -338,6 +338,7 @@ func (j *Ranks) straggler(list []*meeting, worst int, caused float64) Finding {
 	var most *meeting
 	var late int64
 	var own []span
+	var places []place
 	n := 0
 	for _, m := range list {
 		last, first := m.last()
@@ -350,6 +351,8 @@ func (j *Ranks) straggler(list []*meeting, worst int, caused float64) Finding {
 		}
 		starts := slices.Clone(m.starts)
 		slices.Sort(starts)
+		off := j.skew(worst)
+		places = append(places, place{span: span{first + off, m.starts[last] + off}})
 		own = append(own, span{starts[len(starts)-2], starts[len(starts)-1]})
 	}
 	why, where := j.why(list, worst)
@@ -365,7 +368,7 @@ func (j *Ranks) straggler(list []*meeting, worst int, caused float64) Finding {
 		fmt.Sprintf("the others wait %s ms per step for it on average, of %s ms for any rank; longest wait %s", figure(j.Waits[worst].CausedMS), figure(caused), strings.Join(longest, ", ")),
 		fmt.Sprintf("without it they would wait for the next one: %s ms per step are its alone", figure(float64(total(union(own)))/1e6/float64(max(1, j.Ranks[worst].Steps)))),
 		"why: "+why)
-	f.Rank, f.Where = &rank, where
+	f.Rank, f.Where, f.places = &rank, where, places
 	if where != "" {
 		f.Evidence = append(f.Evidence, "in the code: "+where)
 	}

@@ -21,7 +21,7 @@ var pageableCopy = rule{
 		}
 		c.take(who)
 		return &cost{ms: ms, places: c.placed(), evidence: []string{
-			fmt.Sprintf("%s copies past 1 MB per step through pageable memory, %s MB together", perStepCount(a.perStep(float64(a.large))), figure(a.perStep(a.largeMB))),
+			fmt.Sprintf("copies past 1 MB through pageable memory: %s per step, %s MB together", perStepCount(a.perStep(float64(a.large))), figure(a.perStep(a.largeMB))),
 			fmt.Sprintf("%.1f GB/s reached; the calling thread is held for %s ms, %s", a.largeMB*(1<<20)/max(1, a.largeNS), figure(a.ms(c.cpu)), c.heldBy()),
 			c.where(),
 		}}
