@@ -77,6 +77,8 @@ const (
 	longTimes = 20
 	// hugeShare is the part of a step from which an operator that launches nothing is the host's work.
 	hugeShare = 0.20
+	// leadShare is how much of a recording is its start.
+	leadShare = 0.05
 	// lateTimes is how many times its call a launch may take to reach the GPU.
 	lateTimes = 20
 	// pathThreads is how many launching threads are asked what they do.
@@ -210,11 +212,21 @@ func (w *walker) late(g span, next *work, th *thread, c *call) {
 		return
 	}
 	rest := span{issued, g.end}
-	if rest.end-rest.start > lateTimes*int64(c.dur) && w.isLong(rest.end-rest.start) || issued < min(c.end(), g.end) {
+	switch {
+	case issued < min(c.end(), g.end) && !w.leads(rest):
+		w.add(piece{span: rest, kind: idleWait, thread: th, call: c, op: opAt(th, c.start)}) // a copy that blocks
+	case rest.end-rest.start > lateTimes*int64(c.dur) && w.isLong(rest.end-rest.start) || issued < min(c.end(), g.end):
 		w.add(piece{span: rest, kind: idleUnrecorded, thread: th, call: c})
-	} else {
+	default:
 		w.add(piece{span: rest, kind: idleLaunch, thread: th, call: c, op: opAt(th, c.start)})
 	}
+}
+
+// leads tells a stretch at the very start of a recording without steps: what stands in line there stands
+// behind work from before the recording.
+func (w *walker) leads(g span) bool {
+	first := w.a.steps[0]
+	return !w.a.marked && float64(g.start-first.start) < leadShare*float64(first.end-first.start)
 }
 
 func (w *walker) queued(g span) {
@@ -375,6 +387,8 @@ func (w *walker) book(g span) {
 		switch {
 		case p.kind == idleBetween && long && w.isLong(p.end-p.start), p.kind == idleOp && p.op != nil && p.op.launches == 0 && p.op.holds == 0 && w.isHuge(p.end-p.start):
 			p.kind = idlePython
+		case p.kind == idleWait && w.leads(p.span) && w.isLong(p.end-p.start):
+			p.kind = idleUnrecorded
 		case p.kind == idleOp && p.op != nil && a.isFirstUse(p.op):
 			p.kind = idleCold
 		}

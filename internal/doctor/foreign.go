@@ -76,9 +76,9 @@ func (t *builder) hasDevices() bool {
 
 // readNsys reads what Nsight Systems exported. SQLite needs a file: one that comes out of an archive or
 // a pipe is put into a temporary one.
-func readNsys(name string, r io.Reader) (*Trace, error) {
+func readNsys(name string, packed bool, r io.Reader) (*Trace, error) {
 	path := name
-	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(name); packed || err != nil || !info.Mode().IsRegular() {
 		f, err := os.CreateTemp("", "haul-*.sqlite")
 		if err != nil {
 			return nil, err

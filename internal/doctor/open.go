@@ -115,7 +115,7 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	case len(head) > 262 && string(head[257:262]) == "ustar":
 		return l.tar(name, b, layer)
 	}
-	t, err := readKind(name, head, b)
+	t, err := readKind(name, layer > 0, head, b)
 	if err != nil {
 		return fail(err)
 	}
@@ -281,12 +281,12 @@ func digits(s string) int {
 }
 
 // readKind reads what is left when all packing is off.
-func readKind(name string, head []byte, r io.Reader) (*Trace, error) {
+func readKind(name string, packed bool, head []byte, r io.Reader) (*Trace, error) {
 	lower := strings.ToLower(name)
 	start := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
 	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return readNsys(name, r)
+		return readNsys(name, packed, r)
 	case len(start) == 0, start[0] == '{', start[0] == '[':
 		return Read(r)
 	case strings.HasSuffix(lower, ".nsys-rep"), strings.HasSuffix(lower, ".qdrep"):

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the GPU
@@ -137,7 +138,8 @@ func (a *analysis) markCold() {
 		}
 	}
 	visit(func(c *call) {
-		c.cold = c.dur >= 100*usual && c.dur > 0 && (c.kind == callLaunch || c.dur >= 20*own[c.name])
+		c.cold = c.dur >= 100*usual && c.dur > 0 && (c.kind == callLaunch || c.dur >= 20*own[c.name]) &&
+			!strings.Contains(a.names.list[c.name].text, "GraphLaunch") // which takes as long as its graph is large
 	})
 }
 

@@ -29,6 +29,7 @@ type Trace struct {
 	shapes    bool // operators carry their inputs' shapes
 	negative  int  // left out: they end before they start
 	undated   int  // left out: their time cannot be read
+	strays    int  // left out of the one step: far from all the others
 	unordered int  // came before an earlier event of their thread
 
 	collectives []collective
@@ -425,6 +426,7 @@ func (t *Trace) Remarks() []string {
 	}
 	say(t.negative, "with a negative duration left out")
 	say(t.undated, "without a readable time left out")
+	say(t.strays, "far from all the others in time left out")
 	say(t.unordered, "out of time order, sorted")
 	return out
 }

@@ -153,7 +153,9 @@ func (a *analysis) placeOf(t *codeTree) string {
 		case !ok && inner == "" && len(chain) == 0:
 			inner = name
 		case ok && (len(chain) == 0 || !isLibrary(file)):
-			chain = append(chain, fmt.Sprintf("%s:%s %s", file, line, function))
+			if at := fmt.Sprintf("%s:%s %s", file, line, function); len(chain) == 0 || chain[len(chain)-1] != at {
+				chain = append(chain, at)
+			}
 		}
 	}
 	if len(chain) == 0 {
