@@ -75,6 +75,8 @@ const (
 	// work, if it is also longTimes the usual gap: what lies between two ordinary operators is neither.
 	longShare = 0.01
 	longTimes = 20
+	// launchTimes is how many launch calls an ordinary gap may take.
+	launchTimes = 10
 	// hugeShare is the part of a step from which an operator that launches nothing is the host's work.
 	hugeShare = 0.20
 	// leadShare is how much of a recording is its start.
@@ -98,6 +100,7 @@ func (a *analysis) attribute() {
 	}
 	w.host = a.hostCollectives()
 	w.bare = a.main == nil
+	w.launch = int64(a.usualLaunch)
 	for _, d := range a.devices {
 		w.device(d)
 	}
@@ -128,6 +131,7 @@ type walker struct {
 	host    []span  // collectives on the host
 	weight  float64 // one over the devices
 	usual   int64   // the middle gap of the device
+	launch  int64   // the middle launch call
 	pieces  []piece // of the gap at hand
 	bare    bool    // no operators were recorded: between two calls is the way to a launch
 }
@@ -141,6 +145,9 @@ func (w *walker) device(d *device) {
 		return
 	}
 	w.usual = median(lengths)
+	if w.launch > 0 { // a GPU that is seldom idle has few gaps, and the middle one may be the long one
+		w.usual = min(w.usual, launchTimes*w.launch)
+	}
 	a := w.a
 	at := 0
 	for _, gap := range d.gaps {

@@ -85,6 +85,7 @@ type analysis struct {
 	calls                     []callRef // by correlation number
 	bus                       [5]busSum // by direction
 	launched                  int       // launches inside the steps
+	usualLaunch               float32   // the middle launch call, ns
 	looseWaits, looseLaunches float64   // idle time in calls outside any operator
 	lost                      int       // of those, the ones without GPU work in the recording
 }

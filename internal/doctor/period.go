@@ -131,6 +131,7 @@ func (a *analysis) markCold() {
 		return
 	}
 	usual := median(launches)
+	a.usualLaunch = usual
 	own := map[uint32]float32{}
 	for id, list := range byName {
 		if len(list) >= 8 {

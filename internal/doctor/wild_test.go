@@ -116,3 +116,84 @@ func TestWildTracesGiveTheTruth(t *testing.T) {
 		})
 	}
 }
+
+func wildRanks(t testing.TB, dir string) *Ranks {
+	t.Helper()
+	paths, err := Expand([]string{wild(t, dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*Report
+	for _, p := range paths {
+		r := diagnoseFile(t, p)
+		r.File = p
+		list = append(list, r)
+	}
+	return JoinRanks(list)
+}
+
+func TestWildRanks(t *testing.T) {
+	t.Run("dlrm", func(t *testing.T) {
+		j := wildRanks(t, filepath.Join("param", "dlrm_kineto"))
+		exposed := []float64{0.38, 0.56, 0.25, 0.49, 0.36, 0.35, 0.25, 0.13}
+		for i, r := range j.Ranks {
+			if k := slices.Index(ids(r), "comm-exposed"); k < 0 || r.Findings[k].Severity == Note || math.Abs(r.Findings[k].Share-exposed[i]) > 0.015 {
+				t.Errorf("rank %d: %v, want comm-exposed at %v of the step", i, costsOf(r), exposed[i])
+			}
+		}
+		f := j.Findings[0]
+		if f.ID != "straggler" || *f.Rank != 7 || j.Waits[7].Last != 5 || j.Matched != 8 {
+			t.Errorf("%+v, %+v", f, j.Waits)
+		}
+		if m := j.Meetings[0]; m.Kind != "all_to_all" || m.Last != 7 || math.Abs(m.LateMS-7.6) > 0.1 {
+			t.Errorf("%+v", m)
+		}
+		if math.Abs(j.Waits[1].WaitMS-11.1) > 0.1 || math.Abs(j.Waits[3].WaitMS-9.6) > 0.1 {
+			t.Errorf("%+v", j.Waits)
+		}
+		t.Logf("%s", j.Verdict())
+	})
+	t.Run("gloo, a loader", func(t *testing.T) {
+		j := wildRanks(t, "gloo_loader_straggler")
+		if f := j.Findings[0]; f.ID != "straggler" || *f.Rank != 1 || !slices.ContainsFunc(f.Evidence, func(s string) bool { return contains(s, "its data loader") }) {
+			t.Errorf("%+v", f)
+		}
+		t.Logf("%s", j.Verdict())
+	})
+	t.Run("gloo, Python", func(t *testing.T) {
+		j := wildRanks(t, "gloo_gpu_py_straggler")
+		if f := j.Findings[0]; f.ID != "straggler" || *f.Rank != 0 || !contains(f.Where, "slow_augment") || !near(f.SavesMS, 50) {
+			t.Errorf("%+v", f)
+		}
+		t.Logf("%s", j.Verdict())
+	})
+}
+
+func TestWildDiff(t *testing.T) {
+	d := Compare(diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw0.json.gz")), diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw4.json.gz")))
+	if !near(-d.DeltaMS, 26) || d.Parts[0].What != "idle in the data loader" || !slices.Contains(d.Gone, "loader-starved") {
+		t.Errorf("%v ms, %+v, gone %v", d.DeltaMS, d.Parts[0], d.Gone)
+	}
+	t.Logf("%s", d.Verdict())
+	d = Compare(diagnoseFile(t, wild(t, "hta/trace_diff_control_control.json.gz")), diagnoseFile(t, wild(t, "hta/trace_diff_test_test.json.gz")))
+	if d.Parts[0].What != "compute" || d.DeltaMS < 35 || !slices.Contains(d.Gone, "launch-bound") {
+		t.Errorf("%v ms, %+v, gone %v", d.DeltaMS, d.Parts[0], d.Gone)
+	}
+	t.Logf("%s", d.Verdict())
+}
+
+// The same run in both of JAX's forms.
+func TestWildJAX(t *testing.T) {
+	x := diagnoseFile(t, wild(t, "jax/jax_mi300_conv08.trace.json.gz"))
+	y := diagnoseFile(t, wild(t, "jax/mi300_jax_conv_minimal_08_tw003.xplane.pb"))
+	if len(x.Breakdown.GPUs) != 8 || len(y.Breakdown.GPUs) != 8 || x.PerStep.Kernels != y.PerStep.Kernels {
+		t.Fatalf("%d and %d GPUs, %v and %v kernels", len(x.Breakdown.GPUs), len(y.Breakdown.GPUs), x.PerStep.Kernels, y.PerStep.Kernels)
+	}
+	for i, g := range x.Breakdown.GPUs {
+		h := y.Breakdown.GPUs[i]
+		if g.Kernels != h.Kernels || g.Gaps != h.Gaps || math.Abs(g.BusyShare-h.BusyShare) > 1e-4 || math.Abs(g.WidestMS-h.WidestMS) > 1e-3 {
+			t.Errorf("%+v and %+v", g, h)
+		}
+	}
+	t.Logf("%d GPUs, %v kernels, busy %.4f and %.4f", len(x.Breakdown.GPUs), x.PerStep.Kernels, x.GPUBusyShare, y.GPUBusyShare)
+}
