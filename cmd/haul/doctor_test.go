@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // recording is a trace of a step that reads a value a route; see internal/doctor/testdata.
@@ -50,5 +54,47 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 				t.Errorf("exit %d, %q, stdout %q; want %d and %q", r.code, r.stderr, r.stdout, c.code, c.want)
 			}
 		})
+	}
+}
+
+// Ctrl-C ends the doctor whatever it is doing; here it waits for a pipe that nobody writes to.
+func TestDoctorEndsOnInterrupt(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "trace.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("no named pipes here: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var stdout, stderr bytes.Buffer
+	if code := run(ctx, []string{"doctor", pipe}, &stdout, &stderr); code != exitInterrupted || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit %d, %q, stdout %q", code, stderr.String(), stdout.String())
+	}
+}
+
+// Ranks, a comparison and the numbers on request, as a user asks for them.
+func TestDoctorOverSeveralTraces(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"rank0.json.gz", "rank1.json.gz"} {
+		data, err := os.ReadFile(recording)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := filepath.Join(dir, "page.html")
+	v := object(t, "doctor", dir, "--json", "--html", page)
+	if ranks := v["ranks"].([]any); len(ranks) != 2 || ranks[1].(map[string]any)["rank"] != 1.0 || v["findings"] == nil || v["recorded"] == nil {
+		t.Errorf("%v", v)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "haul doctor, 2 ranks") {
+		t.Errorf("the page: %v, %d bytes", err, len(text))
+	}
+	if r := haul(t, "doctor", "--diff", recording, recording); r.code != exitDone || !strings.Contains(r.stdout, "The step takes as long as before") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := haul(t, "doctor", "--breakdown", recording); r.code != exitDone || !strings.Contains(r.stdout, "Kernels by what they compute") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }

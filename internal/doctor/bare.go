@@ -6,6 +6,8 @@ import "strings"
 // belong to, the name of the thread which stream. A trace of any other tool that has no categories
 // is left alone, since nothing tells what its events are.
 
+const formatJAX = "JAX"
+
 // sortBare files the events without a category once all names are known.
 func (t *builder) sortBare() {
 	if t.bare.len() == 0 {
@@ -22,7 +24,7 @@ func (t *builder) sortBare() {
 	if len(devices) == 0 {
 		return
 	}
-	t.format = "JAX"
+	t.format = formatJAX
 	byStream := map[string]bool{} // devices whose work stands on threads named after streams
 	for _, th := range t.threads {
 		if _, ok := devices[th.pid]; ok && strings.HasPrefix(th.label, "Stream") {

@@ -30,7 +30,11 @@ var launchBound = rule{
 		if between := a.ms(a.idle[idleBetween]); a.share(between) > 0.05 {
 			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", figure(between)))
 		}
-		return &cost{ms: ms, places: c.placed(), evidence: append(evidence, c.where())}
+		out := &cost{ms: ms, places: c.placed(), evidence: append(evidence, c.where())}
+		if a.format == formatJAX {
+			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
+		}
+		return out
 	},
 }
 
