@@ -15,7 +15,7 @@ const (
 
 var transferStorm = rule{
 	id:     "transfer-storm",
-	remedy: "Keep data where it is used: make it on the GPU, or pack the samples and move them as one block a step; leave on the CPU what only the CPU reads.",
+	remedy: "Keep data where it is used: make it on the GPU, or pack the samples and move them as one block per step; leave on the CPU what only the CPU reads.",
 	find: func(a *analysis, who cause) *cost {
 		c := a.newCharge()
 		copies := 0
@@ -44,11 +44,12 @@ func (a *analysis) collectCopies(th *thread, c *charge) int {
 	for i := range th.ops.len() {
 		o := th.ops.at(i)
 		step, ok := within(a.cpuSteps, o.start)
-		if !ok || o.cause != 0 || o.launches > 0 {
+		small := o.holds&(holdsSmall|holdsSingle) != 0
+		if !ok || o.cause != 0 || !small && o.launches > 0 {
 			open = false
 			continue
 		}
-		if o.holds&(holdsSmall|holdsSingle) == 0 {
+		if !small {
 			continue
 		}
 		for k := since; open && k < i; k++ {
