@@ -129,13 +129,27 @@ func (a *app) tell(opt doctorOptions, result any, page, text func(io.Writer) err
 // readTraces reads and diagnoses the files, as many at a time as there are cores, and keeps their order.
 func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report, error) {
 	found := make([][]*doctor.Report, len(paths))
+	bar := &bar{}
+	defer func() { bar.end() }()
+	var tell func(done, size int64)
+	switch {
+	case len(paths) > 1:
+		bar = a.newBar(len(paths), "traces")
+	default: // one file: its megabytes, where it is large enough to wait for
+		tell = func(done, size int64) {
+			if bar.inner == nil && size > 100<<20 && done < size {
+				bar = a.newBar(int(size>>20), "MB")
+			}
+			bar.set(int(done >> 20))
+		}
+	}
 	errs := make([]error, len(paths))
 	next, finished := make(chan int), make(chan struct{}, len(paths))
 	var group sync.WaitGroup
 	for range min(len(paths), runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
 			for i := range next {
-				errs[i] = doctor.Load(ctx, paths[i], func(name string, t *doctor.Trace) error {
+				errs[i] = doctor.LoadWith(ctx, paths[i], tell, func(name string, t *doctor.Trace) error {
 					r, err := doctor.Diagnose(t)
 					if err != nil {
 						return doctor.InFile(name, err)
@@ -148,11 +162,6 @@ func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report,
 			}
 		})
 	}
-	bar := &bar{}
-	if len(paths) > 1 {
-		bar = a.newBar(len(paths), "traces")
-	}
-	defer bar.end()
 	go func() {
 		defer close(next)
 		for i := range paths {
@@ -161,7 +170,9 @@ func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report,
 	}()
 	for i := range paths {
 		<-finished
-		bar.set(i + 1)
+		if len(paths) > 1 {
+			bar.set(i + 1)
+		}
 	}
 	group.Wait()
 	return slices.Concat(found...), firstError(errs)

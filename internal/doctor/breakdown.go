@@ -114,14 +114,11 @@ func (a *analysis) breakdown() *Breakdown {
 
 func (b *Breakdown) splitGPU(a *analysis, wall float64) {
 	for _, d := range a.devices {
-		var compute, rest []span
+		var compute []span
 		for _, i := range d.works {
 			g := a.gpu.at(int(i))
-			switch {
-			case g.kind == catKernel && !g.comm:
+			if g.kind == catKernel && !g.comm {
 				compute = append(compute, span{g.start, g.end()})
-			case g.kind != catKernel:
-				rest = append(rest, span{g.start, g.end()})
 			}
 		}
 		compute = clip(union(compute), a.steps)

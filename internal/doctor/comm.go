@@ -27,12 +27,12 @@ type collective struct {
 
 // commSums is a trace's communication.
 type commSums struct {
-	list             []collective // inside the steps, in time order
-	total, exposed   float64      // ns, mean over the devices
-	host             bool
-	families         map[string]*commFamily
-	exposedSpans     []span // of the first device, or on the host
-	overlappedByComp float64
+	list           []collective // inside the steps, in time order
+	total, exposed float64      // ns, mean over the devices
+	host           bool
+	families       map[string]*commFamily
+	issued         []place // where the CPU issued them
+	exposedSpans   []span  // of the first device, or on the host
 }
 
 type commFamily struct {
@@ -120,6 +120,7 @@ func (a *analysis) commOnDevices() {
 				c.members = a.job.world
 			}
 			a.describe(&c, g)
+			s.issued = append(s.issued, a.issuedAt(g)...)
 			s.list = append(s.list, c)
 		}
 		if len(comm) == 0 {

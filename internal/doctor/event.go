@@ -17,6 +17,7 @@ type event struct {
 	dur      int64 // ns
 	hasStart bool
 	hasDur   bool
+	foreign  bool // a call of a runtime whose names are not known
 	args     arguments
 }
 
@@ -57,9 +58,6 @@ const (
 	catOverhead // the profiler's own work
 	catBare     // no category, as JAX writes: threads' names tell what it is
 )
-
-// deviceWork tells the categories that a GPU carries out.
-func (c category) deviceWork() bool { return c == catKernel || c == catCopy || c == catSet }
 
 // categoryOf knows the spelling of every PyTorch from 1.13 on, and the older one beside it.
 func categoryOf(s []byte) category {
@@ -106,6 +104,7 @@ func (e *event) parse(b []byte, i int) (int, error) {
 		case "cat":
 			w, i, err = scalar(b, i)
 			e.cat, known = categoryOf(w), true
+			e.foreign = e.cat == catCall && isForeignRuntime(w)
 		case "name":
 			e.name, i, err = scalar(b, i)
 		case "pid":

@@ -76,7 +76,6 @@ type analysis struct {
 	moved                     uint64
 	forward                   []*op // operators with a sequence number, in its order
 	orphans                   map[callKind][]orphan
-	issue                     float64 // CPU time of operators that launch, ns
 	largeNS                   float64 // GPU time of large pageable copies
 	large                     int
 	largeMB                   float64
@@ -284,6 +283,19 @@ func (a *analysis) copyKind(g *work) holds {
 		return holdsLargePaged
 	}
 	return 0
+}
+
+// issuedAt is where the CPU issued a piece of work: the call and the operator around it.
+func (a *analysis) issuedAt(g *work) []place {
+	th, i, ok := a.callOf(g)
+	if !ok {
+		return nil
+	}
+	c := th.calls.at(i)
+	if o := opAt(th, c.start); o != nil {
+		return []place{{span{o.start, o.end()}, th}}
+	}
+	return []place{{span{c.start, c.end()}, th}}
 }
 
 // smallDevice is the share of the busiest device's work under which a device is no part of the run:

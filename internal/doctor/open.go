@@ -43,34 +43,50 @@ const Stdin = "-"
 
 // Load reads every trace of a file and hands it over with its name. It stops when the context ends.
 func Load(ctx context.Context, path string, each func(name string, t *Trace) error) error {
+	return LoadWith(ctx, path, nil, each)
+}
+
+// LoadWith is Load that tells how many bytes of the file have been read, and how many there are, where
+// that is known.
+func LoadWith(ctx context.Context, path string, progress func(done, size int64), each func(name string, t *Trace) error) error {
 	var r io.Reader = os.Stdin
 	name := "standard input"
+	size := int64(0)
 	if path != Stdin {
 		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return fmt.Errorf("%s is a folder", path)
+		if info, err := f.Stat(); err == nil {
+			if info.IsDir() {
+				return fmt.Errorf("%s is a folder", path)
+			}
+			size = info.Size()
 		}
 		r, name = f, path
 	}
 	l := &loading{ctx: ctx, each: each}
-	return l.read(name, &stoppable{ctx, r}, 0)
+	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
 }
 
 // stoppable ends a reading when the context does.
 type stoppable struct {
-	ctx context.Context
-	r   io.Reader
+	ctx        context.Context
+	r          io.Reader
+	done, size int64
+	tell       func(done, size int64)
 }
 
 func (s *stoppable) Read(b []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return s.r.Read(b)
+	n, err := s.r.Read(b)
+	if s.done += int64(n); s.tell != nil {
+		s.tell(s.done, s.size)
+	}
+	return n, err
 }
 
 type loading struct {
@@ -182,7 +198,7 @@ func (l *loading) zip(name string, b *bufio.Reader, layer int) error {
 		if err != nil {
 			return fmt.Errorf("%s in %s: %w", f.Name, name, err)
 		}
-		err = l.read(name+":"+f.Name, &stoppable{l.ctx, r}, layer+1)
+		err = l.read(name+":"+f.Name, &stoppable{ctx: l.ctx, r: r}, layer+1)
 		r.Close()
 		if err != nil {
 			return err

@@ -62,6 +62,9 @@ func (a *analysis) setPeriod() {
 	windows := make([]window, len(by))
 	from := by[0].first
 	for i, b := range by {
+		if b.last <= from { // work of no length
+			return
+		}
 		windows[i] = window{from, b.last}
 		from = b.last
 	}

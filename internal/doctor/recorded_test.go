@@ -358,3 +358,38 @@ func TestMissingGPUEvents(t *testing.T) {
 		t.Errorf("remarks %s", m)
 	}
 }
+
+// Accelerators with runtimes of their own: device events by category, calls by what can be read of them.
+func TestOtherAccelerators(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		s.step(n, func() {
+			for range 300 {
+				s.kernelOp("aten::add", "", 2, 4)
+			}
+			s.wait()
+		})
+	}
+	want := diagnose(t, s.json())
+	for _, vendor := range []string{"mtia", "xpu"} {
+		device := map[string]string{"mtia": "mtia_ccp_events", "xpu": "kernel"}[vendor]
+		text := strings.NewReplacer(`"cat":"kernel"`, `"cat":"`+device+`"`, `"cat":"cuda_runtime"`, `"cat":"`+vendor+`_runtime"`,
+			"cudaLaunchKernel", "urEnqueueWork", "cudaStreamSynchronize", "urQueueWaitFinish").Replace(string(s.json()))
+		got := diagnose(t, []byte(text))
+		if got.PerStep != want.PerStep || !slices.Equal(ids(got), ids(want)) {
+			t.Errorf("%s: %+v %v, want %+v %v", vendor, got.PerStep, costsOf(got), want.PerStep, costsOf(want))
+		}
+	}
+}
+
+// A step whose only kernel has no length has no period on the GPU.
+func TestWorkOfNoLength(t *testing.T) {
+	r := diagnose(t, []byte(`[
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":10,"dur":10},
+{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":11,"dur":5},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":12,"dur":2,"args":{"correlation":1}},
+{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":50,"dur":0,"args":{"correlation":1}}]`))
+	if r.StepMS != 0.01 {
+		t.Errorf("step %v ms", r.StepMS)
+	}
+}

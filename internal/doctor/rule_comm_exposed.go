@@ -28,7 +28,7 @@ var commExposed = rule{
 		if a.share(ms) < commShare {
 			return nil
 		}
-		c := &cost{ms: ms, places: spansOf(s.exposedSpans), onGPU: !s.host}
+		c := &cost{ms: ms, places: spansOf(s.exposedSpans), issued: s.issued}
 		where := "no other kernel runs beside"
 		if s.host {
 			where = "nothing runs beside"

@@ -20,12 +20,14 @@ var fp32Matmul = rule{
 	remedy: "Let products use tensor cores: torch.set_float32_matmul_precision(\"high\") for tf32, or autocast to bf16 with fp32 weights.",
 	find: func(a *analysis, _ cause) *cost {
 		var ns float64
+		var issued []place
 		n := 0
 		for i := range a.gpu.len() {
 			g := a.gpu.at(i)
 			if _, ok := within(a.steps, g.start); ok && g.kind == catKernel && a.names.list[g.name].fp32 {
 				ns += float64(g.dur)
 				n++
+				issued = append(issued, a.issuedAt(g)...)
 			}
 		}
 		u := a.fasterUnits()
@@ -33,7 +35,7 @@ var fp32Matmul = rule{
 		if n == 0 || a.share(a.ms(ns)) < fp32Share || ms <= 0 {
 			return nil
 		}
-		return &cost{ms: ms, most: u.most, choice: u.most == Note, remedy: u.remedy, evidence: []string{
+		return &cost{ms: ms, most: u.most, choice: u.most == Note, places: issued, remedy: u.remedy, evidence: []string{
 			fmt.Sprintf("%s products and convolutions per step in full fp32, %s ms: %s of the kernels' time", perStepCount(a.perStep(float64(n))), figure(a.ms(ns)), percent(ns/a.kernel)),
 			fmt.Sprintf("%s multiplies up to %.3g times as fast %s", u.card, u.gain, u.how),
 		}}

@@ -42,7 +42,7 @@ type cost struct {
 	ms       float64
 	evidence []string
 	places   []place  // where it happens, for the place in the code and in the page
-	onGPU    bool     // the places are the GPU's: Python's frames at that time are beside the point
+	issued   []place  // where the CPU issued it, where the places are the GPU's
 	choice   bool     // a choice to be made rather than a fault
 	most     Severity // the highest severity it may have; empty for any
 	remedy   string   // in place of the rule's
@@ -109,8 +109,8 @@ func judge(a *analysis, withheld bool) (findings []Finding, choices []string) {
 		if c.remedy != "" {
 			f.Remedy = c.remedy
 		}
-		if !c.onGPU {
-			f.Where = a.where(c.places)
+		if f.Where = a.where(c.places); c.issued != nil {
+			f.Where = a.where(c.issued)
 		}
 		if f.Where != "" {
 			f.Evidence = append(f.Evidence, "in the code: "+f.Where)

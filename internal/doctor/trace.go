@@ -179,8 +179,7 @@ type builder struct {
 	prior    []byte
 	bare     log[bare]         // events without a category, until the threads' names are known
 	process  map[string]string // names of processes by pid
-	stack    []byte
-	raw      []collective // communication kernels with what their arguments tell
+	raw      []collective      // communication kernels with what their arguments tell
 	captures map[*thread]int64
 }
 
@@ -282,6 +281,9 @@ func (t *builder) add(e *event) {
 	case catCall:
 		id := t.names.of(e.name)
 		kind := t.names.list[id].call
+		if e.foreign && kind == callOther {
+			kind = foreignKind(e.name, e.args.correlation)
+		}
 		switch {
 		case kind == callCapture:
 			t.capture(e)

@@ -53,6 +53,28 @@ func callKindOf(s string) callKind {
 	return callOther
 }
 
+// isForeignRuntime tells the runtimes of accelerators whose calls are not spelled like CUDA's.
+func isForeignRuntime(cat []byte) bool {
+	return bytes.HasPrefix(cat, []byte("mtia")) || bytes.HasPrefix(cat, []byte("xpu")) || bytes.HasPrefix(cat, []byte("privateuse1"))
+}
+
+// foreignKind reads what it can out of a foreign call's name; one that has work to its number and says
+// nothing else is a launch.
+func foreignKind(name []byte, correlation uint32) callKind {
+	lower := bytes.ToLower(name)
+	switch {
+	case bytes.Contains(lower, []byte("sync")), bytes.Contains(lower, []byte("wait")):
+		return callWait
+	case bytes.Contains(lower, []byte("memcpy")), bytes.Contains(lower, []byte("copy")):
+		return callCopy
+	case bytes.Contains(lower, []byte("alloc")), bytes.Contains(lower, []byte("free")):
+		return callAlloc
+	case correlation != 0, bytes.Contains(lower, []byte("launch")):
+		return callLaunch
+	}
+	return callOther
+}
+
 // direction is where a copy goes and what kind of host memory it touches.
 type direction uint8
 

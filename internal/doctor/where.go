@@ -84,6 +84,9 @@ type codeKey struct {
 }
 
 func (t *codeTree) add(th *thread, list []span) {
+	if len(list) == 0 { // calls of no length hold nothing
+		return
+	}
 	before := make([]int64, len(list)+1)
 	for i, s := range list {
 		before[i+1] = before[i] + s.end - s.start
@@ -103,6 +106,12 @@ func (t *codeTree) add(th *thread, list []span) {
 	var stack []open
 	for i := range th.frames.len() {
 		f := th.frames.at(i)
+		if f.start >= list[len(list)-1].end {
+			break
+		}
+		if f.end() <= list[0].start { // over before it matters, and around nothing that does
+			continue
+		}
 		for len(stack) > 0 && stack[len(stack)-1].end <= f.start {
 			stack = stack[:len(stack)-1]
 		}

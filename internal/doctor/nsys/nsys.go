@@ -28,18 +28,17 @@ const (
 
 // Row is one record; fields that its kind has not are zero.
 type Row struct {
-	Kind          Kind
-	Start, End    int64 // ns
-	Name          string
-	Thread        int64
-	Correlation   int64
-	Device        int64
-	Stream        int64
-	Bytes         int64
-	Blocks        float64
-	Direction     string // HtoD, DtoH, DtoD or PtoP
-	HostPageable  bool
-	SharedByGraph bool
+	Kind         Kind
+	Start, End   int64 // ns
+	Name         string
+	Thread       int64
+	Correlation  int64
+	Device       int64
+	Stream       int64
+	Bytes        int64
+	Blocks       float64
+	Direction    string // HtoD, DtoH, DtoD or PtoP
+	HostPageable bool
 }
 
 // Card is a GPU of the machine.
