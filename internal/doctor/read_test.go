@@ -378,3 +378,26 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A hundred thousand threads with an operator and a call each: short lists must stay short.
+func TestManyThreadsAreCheap(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("[")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":%d,"ts":%d,"dur":5},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":%d,"ts":%d,"dur":2},`, i, 10*i, i, 10*i+1)
+	}
+	b.WriteString(oneOp + "]")
+	text := b.String()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	tr, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 100<<20 || len(tr.threads) != 100_000 {
+		t.Errorf("%d threads keep %d MB", len(tr.threads), kept>>20)
+	}
+}
