@@ -27,6 +27,8 @@ var house = []string{
 	"internal/serve",
 	"internal/lab",
 	"internal/doctor",
+	"internal/doctor/nsys",
+	"internal/doctor/xplane",
 	"internal/recipe",
 	"internal/recipe/routing",
 	"internal/recipe/agent",
