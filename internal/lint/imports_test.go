@@ -43,6 +43,7 @@ var house = []string{
 	"internal/draw",
 	"internal/safetensors",
 	"internal/env/darkroom",
+	"internal/env/cvrp/search",
 	"internal/env/cvrp",
 	"internal/config",
 	"internal/rng",

@@ -22,6 +22,12 @@ type Problem struct {
 	X, Y          []float64 // N+1, nil when the file gives no coordinates
 	Metric        Metric
 	Weights       []float64 // Explicit only: (N+1)×(N+1), row-major
+
+	// What further limits a route; the zero values limit nothing.
+	MaxDuration float64   // of a route's legs and services together; 0: none
+	Service     []float64 // N+1: time spent at each node, in units of distance; nil: none
+	Vehicles    int       // routes at most; 0: any number
+	Open        bool      // a route ends at its last customer: the leg back to the depot costs nothing
 }
 
 // N is the number of customers.
@@ -41,6 +47,15 @@ func (p *Problem) Dist(i, j int) float64 {
 	default:
 		return d
 	}
+}
+
+// Leg is what driving from node i to node j adds to a route's cost: the distance, but nothing for the
+// way back to the depot of an open route.
+func (p *Problem) Leg(i, j int) float64 {
+	if p.Open && j == 0 {
+		return 0
+	}
+	return p.Dist(i, j)
 }
 
 // Solution is a set of routes. A route lists customers 1..N in order; the depot at both ends is implied.
@@ -77,16 +92,23 @@ func FromTour(tour []int32) Solution {
 	return s
 }
 
-// Cost is the total distance of the routes under the problem's metric.
+// Cost is the total length of the routes under the problem's metric.
 func (p *Problem) Cost(s Solution) float64 {
 	var sum float64
 	for _, r := range s.Routes {
 		last := 0
 		for _, v := range r {
-			sum += p.Dist(last, int(v))
+			sum += p.Leg(last, int(v))
 			last = int(v)
 		}
-		sum += p.Dist(last, 0)
+		sum += p.Leg(last, 0)
 	}
 	return sum
+}
+
+func problemName(p *Problem) string {
+	if p.Name == "" {
+		return "this"
+	}
+	return p.Name
 }

@@ -1,0 +1,258 @@
+package search
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"haul/internal/env/cvrp"
+)
+
+// The course of a search: cycles of annealing, each ended by a cover over the routes seen. What a reader could
+// break: a round is the only place where workers meet. They share no chain, no pool and no stream; what a
+// part's chain does depends on its routes, its temperature and the number of the part.
+
+// Temperatures are in mean legs of the start.
+const (
+	hotFirst  = 1.0  // where the first cycle begins
+	hotAgain  = 0.25 // where later cycles begin, from the best routes
+	cold      = 0.02 // where a cycle ends
+	poolBelow = 0.15 // the temperature under which routes go to the pool
+)
+
+const (
+	rounds       = 100  // per cycle
+	partMost     = 1000 // customers a chain works on at once, where there are several parts
+	clockEach    = 32   // iterations between looks at the clock
+	roundShort   = 5 * time.Millisecond
+	partsRound   = 20 * time.Millisecond // what several workers' rounds last at least
+	coverShare   = 0.03                  // of the time, for the cover at a cycle's end
+	meltEach     = 400                   // iterations per customer under which a start at hotFirst does not come back
+	fleetShare   = 0.5                   // of the budget, at most, to reach the fleet's limit
+	coverTries   = 20_000                // with a budget of iterations
+	coverLongest = 5 * time.Second
+)
+
+// cycle is one annealing: the part of the budget up to which it runs, and where it begins.
+type cycle struct {
+	until float64
+	hot   float64
+}
+
+func (d *driver) cycles() []cycle {
+	return []cycle{{0.6, hotFirst}, {0.8, hotAgain}, {1, hotAgain}}
+}
+
+// spent is the part of the budget used, from 0 to 1.
+func (d *driver) spent() float64 {
+	if d.o.Iterations > 0 {
+		return float64(d.iterations) / float64(d.o.Iterations)
+	}
+	return time.Since(d.begun).Seconds() / d.o.Time.Seconds()
+}
+
+func (d *driver) over(ctx context.Context) bool { return d.met || ctx.Err() != nil || d.spent() >= 1 }
+
+func (d *driver) run(ctx context.Context) {
+	if d.p.N() < 2 {
+		return
+	}
+	number := uint64(0)
+	for i, cy := range d.cycles() {
+		if d.over(ctx) {
+			break
+		}
+		if i > 0 {
+			d.present = clone(d.best)
+			d.chain = nil
+		}
+		from := d.spent()
+		reserve := coverShare * (cy.until - from)
+		for x := from; x < cy.until-reserve && !d.over(ctx); x = d.spent() {
+			at := (x - from) / (cy.until - reserve - from)
+			number++
+			d.round(ctx, d.heat(cy.hot)*math.Pow(cold/d.heat(cy.hot), at), (cy.until-reserve-from)/rounds, number)
+		}
+		d.cover(ctx, cy.until)
+	}
+}
+
+// heat lowers the first temperature of a short budget: from a full melt it would not get back to its start.
+func (d *driver) heat(hot float64) float64 {
+	if d.o.Iterations > 0 {
+		hot *= min(1, float64(d.o.Iterations)/float64(meltEach*d.p.N()))
+	}
+	return max(hot, 2*cold)
+}
+
+// parts is how many pieces a round is cut into. With a budget of iterations it must not depend on the workers.
+func (d *driver) parts() int {
+	parts := 1
+	if n := d.p.N(); n > partMost {
+		parts = (n + partMost/2 - 1) / (partMost / 2)
+	}
+	if d.o.Iterations == 0 {
+		parts = max(parts, d.o.Workers)
+	}
+	return max(1, min(parts, len(d.present)/2))
+}
+
+// round anneals at one temperature for a share of the budget.
+func (d *driver) round(ctx context.Context, hot, share float64, number uint64) {
+	parts := d.parts()
+	var iterations int
+	var length time.Duration
+	if d.o.Iterations > 0 {
+		iterations = max(1, int(share*float64(d.o.Iterations)))
+		iterations = min(iterations, d.o.Iterations-d.iterations)
+		iterations = (iterations + parts - 1) / parts
+	} else {
+		length = max(roundShort, time.Duration(share*float64(d.o.Time)))
+		if parts > 1 {
+			length = max(length, partsRound*time.Duration((parts+d.o.Workers-1)/d.o.Workers))
+		}
+		length = min(length, d.o.Time-time.Since(d.begun))
+	}
+	if parts == 1 {
+		if d.chain == nil {
+			d.chain = newChain(d.all, d.most, newStream(d.o.Seed, number))
+			d.chain.pool = d.pools[0]
+			d.chain.set(d.present)
+		}
+		d.iterations += d.chain.anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(length))
+		routes, cost := d.chain.bestRoutes()
+		d.tell(d.offer(routes, cost))
+		return
+	}
+	d.chain = nil
+	d.roundOfParts(ctx, hot, iterations, length, parts, number)
+}
+
+func (d *driver) units(hot float64) float64 { return hot * d.leg }
+
+// roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as there are.
+func (d *driver) roundOfParts(ctx context.Context, hot float64, iterations int, length time.Duration, parts int, number uint64) {
+	s := newStream(d.o.Seed, number)
+	groups := d.split(&s, parts)
+	chains := make([]*chain, len(groups))
+	for i, routes := range groups {
+		chains[i] = d.part(routes, newStream(d.o.Seed, number|uint64(i+1)<<32))
+	}
+	workers := min(d.o.Workers, len(chains))
+	slice := length * time.Duration(workers) / time.Duration(len(chains))
+	counts := make([]int, len(chains))
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(chains); i += workers {
+				chains[i].pool = d.pools[w]
+				counts[i] = chains[i].anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(slice))
+			}
+		})
+	}
+	wg.Wait()
+	d.present = d.present[:0]
+	var best [][]int32
+	var cost int64
+	for i, c := range chains {
+		routes, sum := c.bestRoutes()
+		best = append(best, c.global(routes)...)
+		cost += sum
+		d.present = append(d.present, c.global(c.present())...)
+		d.iterations += counts[i]
+	}
+	d.tell(d.offer(best, cost))
+}
+
+// part is a chain over the customers of some routes.
+func (d *driver) part(routes [][]int32, s stream) *chain {
+	var customers []int32
+	for _, r := range routes {
+		customers = append(customers, r...)
+	}
+	g := d.all.part(d.m, customers, d.local)
+	at := int32(0)
+	local := make([][]int32, len(routes))
+	for i, r := range routes {
+		for range r {
+			at++
+			local[i] = append(local[i], at)
+		}
+	}
+	most := len(customers)
+	if d.p.Vehicles > 0 {
+		most = len(routes) // vehicles that this part does not use may be in use elsewhere
+	}
+	c := newChain(g, most, s)
+	c.set(local)
+	return c
+}
+
+// global gives routes of the region in the problem's numbers.
+func (g *region) global(routes [][]int32) [][]int32 {
+	out := make([][]int32, len(routes))
+	for i, r := range routes {
+		out[i] = make([]int32, len(r))
+		for j, v := range r {
+			out[i][j] = g.node[v]
+		}
+	}
+	return out
+}
+
+// anneal runs at one temperature for a number of iterations, or to the deadline where that is 0.
+func (c *chain) anneal(ctx context.Context, temperature float64, pool bool, iterations int, deadline time.Time) int {
+	if c.nodes < 3 {
+		return iterations // nothing to exchange; the budget is spent all the same
+	}
+	sample := 4 * c.nodes
+	done := 0
+	for ; iterations == 0 || done < iterations; done++ {
+		if done%clockEach == 0 && (ctx.Err() != nil || iterations == 0 && !time.Now().Before(deadline)) {
+			break
+		}
+		c.iterate(temperature)
+		if pool && c.pool != nil && done%sample == sample-1 {
+			c.scratch = c.scratch[:0]
+			for r := range c.load {
+				c.scratch = copyRoute(c.scratch, r, c.slots[c.slot[r]].stops)
+			}
+			c.pool.add(c.region, c.scratch)
+		}
+	}
+	return done
+}
+
+// cover looks for better routes among all that were seen, until a part of the budget is spent.
+func (d *driver) cover(ctx context.Context, until float64) {
+	if d.over(ctx) {
+		return
+	}
+	pool := d.pools[0]
+	for _, other := range d.pools[1:] {
+		pool.take(other)
+	}
+	stop := func() bool { return ctx.Err() != nil }
+	tries := coverTries
+	if d.o.Iterations == 0 {
+		tries = math.MaxInt
+		end := d.begun.Add(time.Duration(until * float64(d.o.Time)))
+		if latest := time.Now().Add(coverLongest); end.After(latest) {
+			end = latest
+		}
+		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
+	}
+	routes, cost := pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
+	if routes != nil && cvrp.Validate(d.p, cvrp.Solution{Routes: routes}) == nil {
+		d.tell(d.offer(routes, cost))
+	}
+}
+
+// fleetBudget bounds the work of keeping to the fleet's limit: iterations, or the time they may take.
+func (d *driver) fleetBudget() budget {
+	if d.o.Iterations > 0 {
+		return budget{iterations: max(1000, int(fleetShare*float64(d.o.Iterations)))}
+	}
+	return budget{deadline: d.begun.Add(time.Duration(fleetShare * float64(d.o.Time)))}
+}
