@@ -7,10 +7,11 @@ type Metric int
 
 // The metrics CVRPLIB files use, and Exact for unrounded Euclidean distances.
 const (
-	Exact    Metric = iota // sqrt(dx²+dy²)
-	Rounded                // EUC_2D: the nearest integer, floor(d + 0.5)
-	Ceil                   // CEIL_2D: the next integer up
-	Explicit               // EXPLICIT: read from Weights
+	Exact       Metric = iota // sqrt(dx²+dy²)
+	Rounded                   // EUC_2D: the nearest integer, floor(d + 0.5)
+	Ceil                      // CEIL_2D: the next integer up
+	Explicit                  // EXPLICIT: read from Weights
+	GreatCircle               // metres on the globe; X is the longitude and Y the latitude, in degrees
 )
 
 // Problem is one instance with its metric: what solvers, files and the validator work on.
@@ -20,6 +21,7 @@ type Problem struct {
 	Capacity      int32
 	Demand        []int32   // N+1
 	X, Y          []float64 // N+1, nil when the file gives no coordinates
+	IDs           []string  // N+1: what the file calls each node; nil: its number
 	Metric        Metric
 	Weights       []float64 // Explicit only: (N+1)×(N+1), row-major
 
@@ -38,6 +40,9 @@ func (p *Problem) Dist(i, j int) float64 {
 	if p.Metric == Explicit {
 		return p.Weights[i*len(p.Demand)+j]
 	}
+	if p.Metric == GreatCircle {
+		return greatCircle(p.X[i], p.Y[i], p.X[j], p.Y[j])
+	}
 	d := math.Hypot(p.X[i]-p.X[j], p.Y[i]-p.Y[j])
 	switch p.Metric {
 	case Rounded:
@@ -47,6 +52,17 @@ func (p *Problem) Dist(i, j int) float64 {
 	default:
 		return d
 	}
+}
+
+// earthRadius is the mean one, in metres.
+const earthRadius = 6_371_008.8
+
+// greatCircle is the haversine distance between two points given in degrees.
+func greatCircle(lon1, lat1, lon2, lat2 float64) float64 {
+	const rad = math.Pi / 180
+	s, t := math.Sin((lat2-lat1)*rad/2), math.Sin((lon2-lon1)*rad/2)
+	h := float64(s*s) + float64(math.Cos(lat1*rad)*math.Cos(lat2*rad))*float64(t*t)
+	return 2 * earthRadius * math.Asin(math.Sqrt(min(h, 1)))
 }
 
 // Leg is what driving from node i to node j adds to a route's cost: the distance, but nothing for the

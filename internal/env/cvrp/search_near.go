@@ -42,7 +42,7 @@ func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, err
 		return nb, nil
 	}
 	var tree *kdTree
-	if t.p.Metric != Explicit && t.n > bruteNodes {
+	if t.p.Metric != Explicit && t.p.Metric != GreatCircle && t.n > bruteNodes {
 		tree = newKDTree(t.p)
 	}
 	best := nearest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}

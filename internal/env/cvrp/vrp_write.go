@@ -22,6 +22,9 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	if strings.Contains(p.Name+p.Comment, "\n") {
 		return fmt.Errorf("write problem: the name or the comment holds a line break")
 	}
+	if p.Metric == GreatCircle {
+		return fmt.Errorf("write problem: the format has no word for great-circle distances")
+	}
 	if p.Open {
 		return fmt.Errorf("write problem: the format has no word for open routes")
 	}

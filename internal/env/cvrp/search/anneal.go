@@ -16,7 +16,7 @@ import (
 // Temperatures are in mean legs of the start.
 const (
 	hotFirst  = 1.0  // where the first cycle begins
-	hotAgain  = 0.25 // where later cycles begin, from the best routes
+	hotAgain  = 0.2  // where later cycles begin, from the best routes
 	cold      = 0.02 // where a cycle ends
 	poolBelow = 0.15 // the temperature under which routes go to the pool
 )
@@ -26,11 +26,14 @@ const (
 	partMost     = 1000 // customers a chain works on at once, where there are several parts
 	clockEach    = 32   // iterations between looks at the clock
 	roundShort   = 5 * time.Millisecond
+	roundLong    = 50 * time.Millisecond // a target met is seen, and the line moves, this often at least
+	roundMost    = 20_000                // the same, in iterations
 	partsRound   = 20 * time.Millisecond // what several workers' rounds last at least
+	partsEach    = 10                    // iterations per customer in a round of parts, at least
 	coverShare   = 0.03                  // of the time, for the cover at a cycle's end
 	meltEach     = 400                   // iterations per customer under which a start at hotFirst does not come back
 	fleetShare   = 0.5                   // of the budget, at most, to reach the fleet's limit
-	coverTries   = 20_000                // with a budget of iterations
+	coverWork    = 2_000_000             // tries times nodes of a cover, with a budget of iterations
 	coverLongest = 5 * time.Second
 )
 
@@ -41,7 +44,7 @@ type cycle struct {
 }
 
 func (d *driver) cycles() []cycle {
-	return []cycle{{0.6, hotFirst}, {0.8, hotAgain}, {1, hotAgain}}
+	return []cycle{{0.4, hotFirst}, {0.6, hotAgain}, {0.8, hotAgain}, {1, hotAgain}}
 }
 
 // spent is the part of the budget used, from 0 to 1.
@@ -104,11 +107,14 @@ func (d *driver) round(ctx context.Context, hot, share float64, number uint64) {
 	var iterations int
 	var length time.Duration
 	if d.o.Iterations > 0 {
-		iterations = max(1, int(share*float64(d.o.Iterations)))
-		iterations = min(iterations, d.o.Iterations-d.iterations)
+		iterations = max(100, int(share*float64(d.o.Iterations)))
+		if parts > 1 {
+			iterations = max(iterations, partsEach*d.p.N()) // making the parts takes as long as some iterations for each customer
+		}
+		iterations = min(iterations, max(roundMost, partsEach*d.p.N()), d.o.Iterations-d.iterations)
 		iterations = (iterations + parts - 1) / parts
 	} else {
-		length = max(roundShort, time.Duration(share*float64(d.o.Time)))
+		length = max(roundShort, min(roundLong, time.Duration(share*float64(d.o.Time))))
 		if parts > 1 {
 			length = max(length, partsRound*time.Duration((parts+d.o.Workers-1)/d.o.Workers))
 		}
@@ -117,7 +123,7 @@ func (d *driver) round(ctx context.Context, hot, share float64, number uint64) {
 	if parts == 1 {
 		if d.chain == nil {
 			d.chain = newChain(d.all, d.most, newStream(d.o.Seed, number))
-			d.chain.pool = d.pools[0]
+			d.chain.pool = d.pool
 			d.chain.set(d.present)
 		}
 		d.iterations += d.chain.anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(length))
@@ -146,7 +152,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot float64, iterations int, 
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(chains); i += workers {
-				chains[i].pool = d.pools[w]
+				chains[i].pool = newPool()
 				counts[i] = chains[i].anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(slice))
 			}
 		})
@@ -161,6 +167,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot float64, iterations int, 
 		cost += sum
 		d.present = append(d.present, c.global(c.present())...)
 		d.iterations += counts[i]
+		d.pool.take(c.pool) // in the order of the parts, whoever made them
 	}
 	d.tell(d.offer(best, cost))
 }
@@ -229,12 +236,8 @@ func (d *driver) cover(ctx context.Context, until float64) {
 	if d.over(ctx) {
 		return
 	}
-	pool := d.pools[0]
-	for _, other := range d.pools[1:] {
-		pool.take(other)
-	}
 	stop := func() bool { return ctx.Err() != nil }
-	tries := coverTries
+	tries := max(100, coverWork/d.m.nodes)
 	if d.o.Iterations == 0 {
 		tries = math.MaxInt
 		end := d.begun.Add(time.Duration(until * float64(d.o.Time)))
@@ -243,7 +246,7 @@ func (d *driver) cover(ctx context.Context, until float64) {
 		}
 		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
 	}
-	routes, cost := pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
+	routes, cost := d.pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
 	if routes != nil && cvrp.Validate(d.p, cvrp.Solution{Routes: routes}) == nil {
 		d.tell(d.offer(routes, cost))
 	}

@@ -37,9 +37,9 @@ func (c *chain) rebuild() {
 }
 
 // reduce brings the routes down to most: it gives up the route with the fewest customers and searches until all of them
-// have a place in the others, weighing a customer by how often it was left out (the fleet minimisation of
+// have a place in the others (the result is how many are left without one), weighing a customer by how often it was left out (the fleet minimisation of
 // Christiaens and Vanden Berghe, 2020).
-func (c *chain) reduce(ctx context.Context, most int, b budget) bool {
+func (c *chain) reduce(ctx context.Context, most int, b budget) int {
 	left := make([]int64, c.nodes) // how often each was left out
 	var absent []int32
 	done := 0
@@ -50,14 +50,13 @@ func (c *chain) reduce(ctx context.Context, most int, b budget) bool {
 		c.most = len(c.load)
 		for ; len(absent) > 0; done++ {
 			if done%clockEach == 0 && (ctx.Err() != nil || b.iterations == 0 && !time.Now().Before(b.deadline)) || b.iterations > 0 && done >= b.iterations {
-				return false
+				return len(absent)
 			}
 			absent = c.squeeze(absent, left)
 		}
 	}
-	c.most = max(most, len(c.load))
 	c.set(c.present())
-	return true
+	return 0
 }
 
 // giveUp closes the route with the fewest customers and returns them.

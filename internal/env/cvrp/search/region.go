@@ -37,13 +37,23 @@ type metric struct {
 func newMetric(p *cvrp.Problem) *metric {
 	m := &metric{p: p, nodes: len(p.Demand)}
 	longest, whole := m.survey()
+	if p.MaxDuration > 0 {
+		// A limit is kept in these units too: none of the legs it allows, and no service, may be cut short.
+		longest = min(longest, 1.01*p.MaxDuration)
+		for _, s := range p.Service {
+			longest, whole = max(longest, s), whole && s == math.Trunc(s)
+		}
+	}
 	switch {
 	case whole && longest <= longestLeg:
 		m.unit, m.exact = 1, true
 	case longest == 0:
 		m.unit, m.exact = 1, true
 	default:
-		_, exp := math.Frexp(min(longest, spread*m.median()))
+		if p.MaxDuration == 0 {
+			longest = min(longest, spread*m.median())
+		}
+		_, exp := math.Frexp(longest)
 		m.unit = math.Ldexp(longestLeg/2, -exp+1)
 	}
 	if m.nodes <= tableNodes {
@@ -156,7 +166,7 @@ func (g *region) limits(m *metric) {
 	if p.MaxDuration > 0 {
 		g.limit = int64(p.MaxDuration * m.unit)
 		if !m.exact {
-			g.limit -= int64(g.nodes) // every leg was rounded by half a unit at most
+			g.limit = max(1, g.limit-int64(g.nodes)-1) // every leg and service was rounded by half a unit at most
 		}
 	}
 	if p.Service != nil {

@@ -19,7 +19,9 @@ func (c *chain) ruin() {
 	longest := min(stringMax, float64(n)/float64(len(c.load)))
 	strings := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
 	seed := int32(1 + c.below(n))
-	c.removeString(seed, longest)
+	if c.route[seed] >= 0 { // one that waits for a place has none to be taken from
+		c.removeString(seed, longest)
+	}
 	for _, v := range c.near[c.nearAt[seed]:c.nearAt[seed+1]] {
 		if strings == 1 {
 			return

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"haul/internal/env/cvrp"
@@ -83,7 +82,7 @@ type driver struct {
 	bestCost int64
 	leg      float64 // the mean leg at the start, the unit of temperature
 	chain    *chain  // of the whole region, while one chain does it all
-	pools    []*pool // by worker
+	pool     *pool   // routes seen
 	local    []int32 // scratch of region.part
 
 	iterations int
@@ -103,9 +102,7 @@ func (d *driver) prepare(ctx context.Context) error {
 		d.most = min(d.most, d.p.Vehicles)
 	}
 	d.local = make([]int32, d.m.nodes)
-	for range d.o.Workers {
-		d.pools = append(d.pools, newPool())
-	}
+	d.pool = newPool()
 	return nil
 }
 
@@ -163,8 +160,9 @@ func (d *driver) build(ctx context.Context) (cvrp.Solution, error) {
 	c := newChain(d.all, d.p.N(), newStream(d.o.Seed, 1<<62))
 	c.set(routes)
 	c.rebuild()
-	if !c.reduce(ctx, d.most, d.fleetBudget()) {
-		return cvrp.Solution{}, fmt.Errorf("no routes for %d vehicles were found; %d were reached: give it more time, or more vehicles", d.most, len(c.load))
+	if without := c.reduce(ctx, d.most, d.fleetBudget()); without > 0 {
+		return cvrp.Solution{}, fmt.Errorf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
+			d.most, len(c.load), without)
 	}
 	return cvrp.Solution{Routes: c.present()}, nil
 }
@@ -225,9 +223,12 @@ func (d *driver) result(ctx context.Context) (*Result, error) {
 	r := &Result{Solution: cvrp.Solution{Routes: d.best}, Start: d.p.Cost(d.start), Iterations: d.iterations,
 		Interrupted: ctx.Err() != nil && !d.met}
 	r.Cost = d.p.Cost(r.Solution)
-	if !(r.Cost <= r.Start) || cvrp.Validate(d.p, r.Solution) != nil && math.Abs(d.m.unit) != 1 {
-		// Fixed point may call two routes equal that the problem tells apart, or a limit kept that is passed by a hair.
+	if !(r.Cost <= r.Start) {
+		// Fixed point may call two routes equal that the problem tells apart.
 		r.Solution, r.Cost = d.start, r.Start
+	}
+	if err := cvrp.Validate(d.p, r.Solution); err != nil {
+		return nil, fmt.Errorf("search: the routes found are invalid: %w", err)
 	}
 	r.Seconds = time.Since(d.begun).Seconds()
 	return r, nil
