@@ -93,6 +93,9 @@ an interrupted run goes on where it stopped.`,
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {
 				return err
 			}
+			if err := f.kool(cmd.Flags()); err != nil {
+				return err
+			}
 			switch {
 			case len(args) == 0:
 				return a.solveGenerated(cmd.Context(), &f)
@@ -160,6 +163,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--vehicles is %d: at least 1 is needed, or 0 for any number", f.vehicles)
 		case flag.Name == "vehicles":
 			f.fleetGiven = true
+		case !file && f.method == "" && (flag.Name == "time-per-instance" || flag.Name == "iterations"):
+			f.method = methodSearch
 		case file && f.method == "" && f.policy.checkpoint == "" && slices.Contains(searchFlagNames, flag.Name):
 			f.method = methodSearch
 		case file && f.policy.checkpoint != "" && slices.Contains(searchFlagNames, flag.Name):

@@ -256,6 +256,9 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if p.X == nil && (f.plot != "" || strings.EqualFold(filepath.Ext(f.out), ".geojson")) {
+		return nil, "", fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", p.Name)
+	}
 	if f.fleetGiven {
 		p.Vehicles = f.vehicles
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -144,10 +145,17 @@ func (f *solveFlags) drawCurve(p *cvrp.Problem, o *outcome) error {
 	return writeFile(f.search.curve, func(w io.Writer) error { return draw.Panels(w, format, p.Name, words, panel) })
 }
 
-// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so.
+// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and tells of a folder that is
+// missing before the work and not after it.
 func refuseOverwrite(force bool, paths ...string) error {
 	for _, path := range paths {
-		if path == "" || force {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+		if force {
 			continue
 		}
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
