@@ -23,6 +23,7 @@ const (
 
 const (
 	rounds       = 100  // per cycle
+	chainMost    = 400  // customers up to which workers anneal chains of their own, not parts of one
 	partMost     = 1000 // customers a chain works on at once, where there are several parts
 	clockEach    = 32   // iterations between looks at the clock
 	roundShort   = 5 * time.Millisecond
@@ -68,18 +69,32 @@ func (d *driver) run(ctx context.Context) {
 		}
 		if i > 0 {
 			d.present = clone(d.best)
-			d.chain = nil
 		}
 		from := d.spent()
-		reserve := coverShare * (cy.until - from)
-		for x := from; x < cy.until-reserve && !d.over(ctx); x = d.spent() {
-			at := (x - from) / (cy.until - reserve - from)
+		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot)}
+		if d.parts() == 1 {
 			number++
-			d.round(ctx, d.heat(cy.hot)*math.Pow(cold/d.heat(cy.hot), at), (cy.until-reserve-from)/rounds, number)
+			d.cycleOfChains(ctx, t, number)
+		} else {
+			for x := from; x < t.until && !d.over(ctx); x = d.spent() {
+				number++
+				d.roundOfParts(ctx, t.at(x), t.share(), number)
+			}
 		}
 		d.cover(ctx, cy.until)
 	}
 }
+
+// stretch is one annealing between two parts of the budget.
+type stretch struct{ from, until, hot float64 }
+
+// at is the temperature when x of the budget is spent.
+func (t stretch) at(x float64) float64 {
+	return t.hot * math.Pow(cold/t.hot, min(1, (x-t.from)/(t.until-t.from)))
+}
+
+// share is the part of the budget that a round takes.
+func (t stretch) share() float64 { return (t.until - t.from) / rounds }
 
 // heat lowers the first temperature of a short budget: from a full melt it would not get back to its start.
 func (d *driver) heat(hot float64) float64 {
@@ -95,50 +110,73 @@ func (d *driver) parts() int {
 	if n := d.p.N(); n > partMost {
 		parts = (n + partMost/2 - 1) / (partMost / 2)
 	}
-	if d.o.Iterations == 0 {
+	if d.o.Iterations == 0 && d.p.N() > chainMost {
 		parts = max(parts, d.o.Workers)
 	}
 	return max(1, min(parts, len(d.present)/2))
 }
 
-// round anneals at one temperature for a share of the budget.
-func (d *driver) round(ctx context.Context, hot, share float64, number uint64) {
-	parts := d.parts()
-	var iterations int
-	var length time.Duration
+// round is how far a chain goes at one temperature: iterations, or a time where those are 0.
+func (d *driver) round(share float64, parts int) (iterations int, length time.Duration) {
 	if d.o.Iterations > 0 {
-		iterations = max(100, int(share*float64(d.o.Iterations)))
-		if parts > 1 {
-			iterations = max(iterations, partsEach*d.p.N()) // making the parts takes as long as some iterations for each customer
+		iterations, most := max(100, int(share*float64(d.o.Iterations))), roundMost
+		if parts > 1 { // making the parts takes as long as some iterations for each customer
+			iterations, most = max(iterations, partsEach*d.p.N()), max(most, partsEach*d.p.N())
 		}
-		iterations = min(iterations, max(roundMost, partsEach*d.p.N()), d.o.Iterations-d.iterations)
-		iterations = (iterations + parts - 1) / parts
-	} else {
-		length = max(roundShort, min(roundLong, time.Duration(share*float64(d.o.Time))))
-		if parts > 1 {
-			length = max(length, partsRound*time.Duration((parts+d.o.Workers-1)/d.o.Workers))
-		}
-		length = min(length, d.o.Time-time.Since(d.begun))
+		iterations = min(iterations, most, d.o.Iterations-d.iterations)
+		return (iterations + parts - 1) / parts, 0
 	}
-	if parts == 1 {
-		if d.chain == nil {
-			d.chain = newChain(d.all, d.most, newStream(d.o.Seed, number))
-			d.chain.pool = d.pool
-			d.chain.set(d.present)
-		}
-		d.iterations += d.chain.anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(length))
-		routes, cost := d.chain.bestRoutes()
-		d.tell(d.offer(routes, cost))
-		return
+	length = max(roundShort, min(roundLong, time.Duration(share*float64(d.o.Time))))
+	if parts > 1 {
+		length = max(length, partsRound*time.Duration((parts+d.o.Workers-1)/d.o.Workers))
 	}
-	d.chain = nil
-	d.roundOfParts(ctx, hot, iterations, length, parts, number)
+	return 0, min(length, d.o.Time-time.Since(d.begun))
+}
+
+// cycleOfChains anneals the whole problem, each worker a chain of its own. They meet at a cycle's end: in the cover over
+// what all of them saw, and in the best routes, from which all go on.
+func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
+	workers := d.o.Workers
+	if d.o.Iterations > 0 {
+		workers = 1 // more would be more iterations, or others
+	}
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex // guards the driver
+	)
+	pools := make([]*pool, workers)
+	for w := range workers {
+		pools[w] = newPool()
+		wg.Go(func() {
+			c := newChain(d.all, d.most, newStream(d.o.Seed, number|uint64(w)<<32))
+			c.pool = pools[w]
+			c.set(d.present)
+			mu.Lock()
+			defer mu.Unlock()
+			for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
+				hot := t.at(x)
+				iterations, length := d.round(t.share(), 1)
+				mu.Unlock()
+				done := c.anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(length))
+				routes, cost := c.bestRoutes()
+				mu.Lock()
+				d.iterations += done
+				d.tell(d.offer(routes, cost))
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range pools {
+		d.pool.take(p)
+	}
 }
 
 func (d *driver) units(hot float64) float64 { return hot * d.leg }
 
 // roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as there are.
-func (d *driver) roundOfParts(ctx context.Context, hot float64, iterations int, length time.Duration, parts int, number uint64) {
+func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) {
+	parts := d.parts()
+	iterations, length := d.round(share, parts)
 	s := newStream(d.o.Seed, number)
 	groups := d.split(&s, parts)
 	chains := make([]*chain, len(groups))

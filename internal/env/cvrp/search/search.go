@@ -81,7 +81,6 @@ type driver struct {
 	best     [][]int32
 	bestCost int64
 	leg      float64 // the mean leg at the start, the unit of temperature
-	chain    *chain  // of the whole region, while one chain does it all
 	pool     *pool   // routes seen
 	local    []int32 // scratch of region.part
 
