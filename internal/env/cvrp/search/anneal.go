@@ -23,6 +23,8 @@ const (
 
 const (
 	rounds       = 100  // per cycle
+	meltMost     = 100  // customers up to which every cycle begins at hotFirst
+	speed        = 4e5  // iterations per second, about
 	chainMost    = 400  // customers up to which workers anneal chains of their own, not parts of one
 	partMost     = 1000 // customers a chain works on at once, where there are several parts
 	clockEach    = 32   // iterations between looks at the clock
@@ -44,7 +46,21 @@ type cycle struct {
 	hot   float64
 }
 
+// cycles cuts the budget. A small problem is melted and annealed again and again, as often as the budget holds n³/10
+// iterations, and the cover joins what the annealings found; a larger one is melted once, and its best routes are reheated.
 func (d *driver) cycles() []cycle {
+	if n := d.p.N(); n <= meltMost {
+		iterations := float64(d.o.Iterations)
+		if d.o.Iterations == 0 {
+			iterations = speed * d.o.Time.Seconds()
+		}
+		count := int(max(1, min(8, iterations*10/math.Pow(float64(n), 3))))
+		var out []cycle
+		for i := range count {
+			out = append(out, cycle{float64(i+1) / float64(count), hotFirst})
+		}
+		return out
+	}
 	return []cycle{{0.4, hotFirst}, {0.6, hotAgain}, {0.8, hotAgain}, {1, hotAgain}}
 }
 
