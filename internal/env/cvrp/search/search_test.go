@@ -314,3 +314,13 @@ func BenchmarkIterate(b *testing.B) {
 		})
 	}
 }
+
+// By the clock, with several workers: chains of their own, parts, and parts of parts.
+func TestSolveByTheClockWithWorkers(t *testing.T) {
+	for _, n := range []int{3, 60, chainMost + 50, partMost + 200} {
+		r := solve(t, uniform(n, 2), Options{Time: 120 * time.Millisecond, Workers: 3, Progress: func(Progress) {}})
+		if r.Interrupted {
+			t.Errorf("%d customers: interrupted", n)
+		}
+	}
+}
