@@ -51,6 +51,7 @@ var house = []string{
 	"internal/stats",
 	"internal/safetensors",
 	"internal/env/darkroom",
+	"internal/env/cvrp/search",
 	"internal/env/cvrp",
 	"internal/config",
 	"internal/rng",
