@@ -97,7 +97,7 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 		return nil, err
 	}
 	defer dev.Close()
-	defer s.Runner.Close()
+	defer s.Close()
 	for range warmSteps {
 		if err := s.Runner.Run(); err != nil {
 			return nil, err

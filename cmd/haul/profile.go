@@ -55,7 +55,7 @@ func (a *app) profile(f *profileFlags) (err error) {
 		return err
 	}
 	defer func() { err = firstOf(err, dev.Close()) }()
-	defer func() { err = firstOf(err, step.Runner.Close()) }()
+	defer func() { err = firstOf(err, step.Close()) }()
 	l, err := ledger.Measure(dev, step.Runner, step.Program, f.steps)
 	if err != nil {
 		return err

@@ -65,6 +65,16 @@ type Store interface {
 	ReadMoments(m, v []float32) error
 	WriteMoments(m, v []float32) error
 	CopyWeights(from Store) error // from a store of the same device and layout
+	// Close gives the memory back, after every runner that uses it was closed. Closing twice is harmless.
+	Close() error
+}
+
+// Sizer is a device that tells what it will take before it takes it.
+type Sizer interface {
+	// StoreMemory is the bytes of a weight set.
+	StoreMemory(l *Layout, train bool) int64
+	// Arenas is how many shards' activations are kept at once.
+	Arenas() int
 }
 
 // Device is a place where programs run.

@@ -77,7 +77,7 @@ func measureStep(dev kernel.Device, name string) (*ledger.Ledger, error) {
 		return nil, err
 	}
 	l, err := ledger.Measure(dev, step.Runner, step.Program, 20)
-	return l, errors.Join(err, step.Runner.Close())
+	return l, errors.Join(err, step.Close())
 }
 
 // products is the time that the ledger books on matrix products.

@@ -66,11 +66,7 @@ func (t *trainer) compile() error {
 	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
 		return err
 	}
-	l := t.model.Layout()
-	if err := run.Fits(keyBatch, t.Device, "the model", 0, 4*4*int64(l.Len)); err != nil { // weights, gradient, two moments
-		return err
-	}
-	if t.store, err = t.Device.NewStore(l, true); err != nil {
+	if t.store, err = run.NewStore(t.Device, t.model.Layout(), true); err != nil {
 		return err
 	}
 	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data); err != nil {
@@ -96,10 +92,13 @@ func (t *trainer) compile() error {
 // compileStep compiles the training step with its histories where they are asked for, and writes them there.
 func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string) (*program, kernel.Runner, error) {
 	p := recordStep(dev, m, c, d, data != DataHost)
-	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(p.plan.Program())) != nil {
+	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, p.plan.Program())) != nil {
 		p = recordStep(dev, m, c, d, false)
 	}
 	r, err := run.Compile(keyBatch, p.plan, dev, store)
+	if err != nil && p.history != nil && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, recordStep(dev, m, c, d, false).plan.Program())) == nil {
+		return nil, nil, fmt.Errorf("the histories take %s of it: leave them on the host with --data host (%w)", report.Bytes(run.Product(4, int64(len(d.train)))), err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +211,7 @@ func (t *trainer) Close() error {
 	if t.eval != nil {
 		errs = append(errs, t.eval.close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, run.CloseStores(t.store))...)
 }
 
 // Describe fills in what the recipe knows of the run.
