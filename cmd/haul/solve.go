@@ -62,6 +62,10 @@ the routes that --decode asks for the best by the file's own distances counts.`,
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {
 				return err
 			}
+			var err error
+			if f.workers, err = a.cores(f.workers); err != nil {
+				return err
+			}
 			switch {
 			case len(args) == 0:
 				return a.solveGenerated(cmd.Context(), &f)
@@ -114,8 +118,6 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		return usagef("unknown method %q: use exact or savings", f.method)
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
-	case f.workers < 1:
-		return usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ import (
 // runsDir is where run folders go when none is named.
 const runsDir = "runs"
 
+// maxLength is that of the keys which the flags stand in for: products of two stay within 64 bits.
+const maxLength = 1_000_000_000
+
 type trainFlags struct {
 	configFlags
 	deviceFlags
@@ -96,6 +99,16 @@ func (f *trainFlags) validate() error {
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
+	for _, r := range recipe.All {
+		if length := r.About().Unit + "s"; f.Changed(length) {
+			switch n := f.Int(length); {
+			case n < 1:
+				return usagef("--%s is %d: at least 1 is needed", length, n)
+			case n > maxLength:
+				return usagef("--%s is %d: at most %d can be counted", length, n, maxLength)
+			}
+		}
+	}
 	return knownModel(f.model)
 }
 
@@ -143,7 +156,7 @@ func (f *trainFlags) folder(name string) (*run.Dir, error) {
 }
 
 func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
-	if err := f.validate(); err != nil {
+	if err := firstOf(f.validate(), f.check(a)); err != nil {
 		return err
 	}
 	cfg, r, err := f.settings(cmd)
@@ -155,11 +168,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	if length := about.Unit + "s"; f.Changed(length) {
-		n := f.Int(length)
-		if n < 1 {
-			return usagef("--%s is %d: at least 1 is needed", length, n)
-		}
-		cfg = r.Lengthen(cfg, n)
+		cfg = r.Lengthen(cfg, f.Int(length))
 	}
 	task, err := r.Open(cfg, &f.recipeFlags)
 	if err != nil {

@@ -25,7 +25,7 @@ var ppoKeys = newSchema(
 	integer("n_epochs", atLeast(1), Honoured, "Passes over the steps gathered."),
 	integer("alg_seed", between(0, math.MaxInt64), Honoured, "Seed of the learners' weights, actions and batches."),
 	integer("total_source_timesteps", atLeast(1), Honoured, "Steps of a goal's learner, all its streams together."),
-	integer("n_stream", upTo(1, mostRows), Honoured, "Environments in which a goal's one learner acts at once; each leaves a stream."),
+	integer("n_stream", upTo(1, 1<<16), Honoured, "Environments in which a goal's one learner acts at once; each leaves a stream."),
 	float("source_lr", moreThan(0), Honoured, "The learner's rate."),
 	integer("n_process", between(0, 1<<16), Differently, "Learners that run at once, as threads; 0, or more than there are cores, is one for each core. The histories do not depend on it."),
 	float("gamma", bounds{lo: 0, hi: 1, above: true}, Honoured, "Discount of later rewards."),

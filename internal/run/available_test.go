@@ -58,3 +58,17 @@ func TestSizesSaturate(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatNoDiskHolds: to be told before hours of work go into it.
+func TestAFileThatNoDiskHolds(t *testing.T) {
+	path := t.TempDir() + "/x"
+	if _, known := freeDisk(t.TempDir()); !known {
+		t.Skip("this system does not tell what is free on a disk")
+	}
+	if err := FitsDisk(path, math.MaxInt64); err == nil {
+		t.Error("a file of 2^63 bytes has room")
+	}
+	if err := FitsDisk(path, 1); err != nil {
+		t.Error(err)
+	}
+}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"haul/internal/kernel"
 	"haul/internal/plan"
@@ -123,6 +124,14 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 func room(what string, bytes int64) error {
 	if available, known := AvailableMemory(); known && bytes > available {
 		return fmt.Errorf("%s take %s of memory, %s is available", what, mebibytes(bytes), mebibytes(available))
+	}
+	return nil
+}
+
+// FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does not tell passes.
+func FitsDisk(path string, bytes int64) error {
+	if free, known := freeDisk(filepath.Dir(path)); known && bytes > free {
+		return fmt.Errorf("%s takes %s, its disk has %s free", path, mebibytes(bytes), mebibytes(free))
 	}
 	return nil
 }

@@ -49,6 +49,9 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, run.Product(int64(len(o.Devices)), learnerBytes(c))); err != nil {
 		return HistorySpeed{}, err
 	}
+	if err := run.FitsDisk(o.Path, run.Product(2, int64(len(head.Goals)), int64(c.TotalSourceTimesteps))); err != nil {
+		return HistorySpeed{}, err
+	}
 	w, err := darkroom.Create(o.Path, head)
 	if err != nil {
 		return HistorySpeed{}, err
