@@ -97,7 +97,9 @@ func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	opt := lab.Options{Device: f.device, Workers: f.workers}
+	opt := lab.Options{Device: f.device, Workers: f.workers, Begin: func(x lab.Experiment, number, of int) {
+		a.remark(fmt.Sprintf("running %s (%d of %d): %s", x.Name, number, of, x.Title))
+	}}
 	if err := opt.Check(); err != nil {
 		return asUsage(err)
 	}

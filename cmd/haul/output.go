@@ -74,6 +74,14 @@ func (b *bar) set(done int) {
 	}
 }
 
+// of moves the bar to done of a total that is known only now.
+func (b *bar) of(done, total int) {
+	if b.inner != nil {
+		b.inner.ChangeMax(total)
+	}
+	b.set(done)
+}
+
 // end takes the bar off the screen, so that what follows starts on a clean line. Ending twice is
 // harmless: verbs defer it for their errors and call it before their results.
 func (b *bar) end() {

@@ -25,7 +25,7 @@ func TestAFolderOfNoRunGoesAway(t *testing.T) {
 	}{
 		{"named", func() (*Dir, error) { return OpenDir(filepath.Join(root, "a"), false, false) }, func(*Dir) {}, false},
 		{"numbered", func() (*Dir, error) { return NewDir(root, "b") }, func(*Dir) {}, false},
-		{"begun", func() (*Dir, error) { return NewDir(root, "c") }, func(d *Dir) { write(t, d.File(ConfigName)) }, true},
+		{"begun", func() (*Dir, error) { return NewDir(root, "c") }, func(d *Dir) { write(t, d.File(LastName)) }, true},
 		{"there before", func() (*Dir, error) {
 			if err := os.Mkdir(filepath.Join(root, "d"), 0o755); err != nil {
 				return nil, err

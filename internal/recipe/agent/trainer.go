@@ -42,6 +42,8 @@ type trainer struct {
 	view    *view
 	perRow  int64 // operations of a row
 
+	progress func(done, of int) // of the evaluation under way
+
 	// What is known of the present weights.
 	lastTest *Test
 	lastEval *Evaluation
@@ -83,7 +85,7 @@ func (t *trainer) compile() error {
 			return err
 		}
 	}
-	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History}); err != nil {
+	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
 		return err
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())

@@ -115,7 +115,8 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := best.Evaluate(ctx, EvalOptions{Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
+	progress := run.ProgressNotes(t.Note, "testing the best policy")
+	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
 	if err != nil {
 		return nil, err
 	}
