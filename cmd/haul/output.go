@@ -55,6 +55,10 @@ func (a *app) newBar(total int, what string) *bar {
 	if !isTerminal(a.stderr) {
 		return &bar{}
 	}
+	theme := progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}
+	if !unicodeLocale() {
+		theme.Saucer, theme.SaucerPadding = "#", "-"
+	}
 	return &bar{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetDescription(what),
@@ -64,7 +68,7 @@ func (a *app) newBar(total int, what string) *bar {
 		progressbar.OptionThrottle(50*time.Millisecond),
 		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}))}
+		progressbar.OptionSetTheme(theme))}
 }
 
 // set moves the bar to done. A failure to draw it is no reason to fail the work.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -208,7 +209,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 // join the words.
 func (a *app) newScreen(asJSON bool) report.Screen {
 	live := isTerminal(a.stderr) && os.Getenv("TERM") != "dumb"
-	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width}
+	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width, ASCII: !unicodeLocale()}
 	if asJSON {
 		t.Result = a.stderr
 	}
@@ -216,8 +217,10 @@ func (a *app) newScreen(asJSON bool) report.Screen {
 }
 
 // width is the screen's, 80 where it does not tell.
-func (a *app) width() int {
-	if f, ok := a.stderr.(*os.File); ok {
+func (a *app) width() int { return widthOf(a.stderr) }
+
+func widthOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
 		}
