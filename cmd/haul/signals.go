@@ -22,16 +22,12 @@ func (s *signalled) code() int { return 128 + int(s.signal) }
 
 // heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a scheduler or a container, SIGHUP of a
 // terminal that closes, SIGPIPE of a reader that has left. Verbs that heed the context then save what they have. A second signal ends the
-// process at once, but for SIGPIPE, which comes with every further write. Signals that whoever started the process wants ignored (nohup, a
-// shell's background jobs) stay ignored.
+// process at once, but for SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
 func heed(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	asked, pipe := make(chan os.Signal, 1), make(chan os.Signal, 1)
-	asks := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-	for _, s := range asks {
-		if !signal.Ignored(s) {
-			signal.Notify(asked, s)
-		}
+	if signal.Notify(asked, os.Interrupt, syscall.SIGTERM); !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(asked, syscall.SIGHUP)
 	}
 	signal.Notify(pipe, syscall.SIGPIPE)
 	go func() {

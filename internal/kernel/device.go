@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -114,6 +115,16 @@ type Runner interface {
 	FirstBad() (string, error)
 	Memory() int64 // bytes the runner holds
 	Close() error
+}
+
+// ErrStopped is how a Run ends that was abandoned.
+var ErrStopped = errors.New("the step was abandoned")
+
+// Stopper is a runner whose steps may take longer than somebody wants to wait.
+type Stopper interface {
+	// Stop, from any goroutine, abandons the update under way: its Run returns ErrStopped, and weights, moments, State and metrics are those from
+	// before the update's first part. Every later Run ends likewise.
+	Stop()
 }
 
 // Slab is host memory for what one step is fed: a slice for each tensor, whole, as WriteBatch takes it. Page-locked where a

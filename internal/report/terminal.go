@@ -79,9 +79,27 @@ func (t *Terminal) Record(r *Record) {
 	if t.Live && t.info.View.Heading() != "" {
 		line = fit(line, t.Width()-1) // columns under a heading
 	}
-	for _, l := range t.wrapped(line, 11) {
-		t.write(l)
+	for _, l := range t.wrapped(tied(line, t), 11) {
+		t.write(strings.ReplaceAll(l, tie, " "))
 	}
+}
+
+// tie is a blank at which no line is broken.
+const tie = "\u00a0"
+
+// tied holds a record's figures, which two blanks part, to their names, where they fit a line.
+func tied(line string, t *Terminal) string {
+	if !t.Live {
+		return line
+	}
+	figures := strings.Split(line, "  ")
+	for i, f := range figures {
+		if runes(f) < t.Width()-12 {
+			lead := len(f) - len(strings.TrimLeft(f, " "))
+			figures[i] = f[:lead] + strings.ReplaceAll(f[lead:], " ", tie)
+		}
+	}
+	return strings.Join(figures, "  ")
 }
 
 // Done prints how the run ended, where its time went, and what to try next.

@@ -50,6 +50,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	if r.pace.updates == 0 { // the first update may take long
 		r.Listener.Tick(report.Tick{Updates: first, Total: r.trainer.Total()})
 	}
+	defer r.abandonAfter(ctx)()
 	for r.at.Updates < end && ctx.Err() == nil {
 		last := time.Now()
 		if err := r.trainer.Update(ctx); err != nil {

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"haul/internal/kernel"
 	"haul/internal/report"
 )
 
@@ -41,6 +43,38 @@ func (p *pace) add(updates int, spent time.Duration, left int, unit string) stri
 func (r *run) tellPace(updates int, spent time.Duration) {
 	if note := r.pace.add(updates, spent, r.trainer.Total()-r.at.Updates, r.Recipe.About().Unit); note != "" {
 		r.Listener.Note(note)
+	}
+}
+
+// Abandoner is a trainer that can give up the update under way, as if it had never begun. Its Update then returns the context's error.
+type Abandoner interface {
+	Abandon() // from any goroutine
+}
+
+// patience is how long an update under way may take when somebody wants the run to end.
+const patience = 2 * time.Second
+
+// abandonAfter lets the trainer give up an update that takes longer than patience after the end of the context. What it returns ends that.
+func (r *run) abandonAfter(ctx context.Context) func() {
+	a, ok := r.trainer.(Abandoner)
+	if !ok {
+		return func() {}
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-done:
+		case <-time.After(patience):
+			a.Abandon()
+		}
+	})
+	return func() { stop(); close(done) }
+}
+
+// Stop asks a runner to give up, where it can.
+func Stop(r kernel.Runner) {
+	if s, ok := r.(kernel.Stopper); ok {
+		s.Stop()
 	}
 }
 

@@ -172,6 +172,7 @@ func (t *trainer) Begin() error {
 
 // Update makes one update: as many steps as it has parts.
 func (t *trainer) Update(ctx context.Context) error {
+	ended := ctx.Err
 	for range t.cfg.GradientAccumulationSteps {
 		var err error
 		if t.feed == nil {
@@ -179,13 +180,19 @@ func (t *trainer) Update(ctx context.Context) error {
 		} else {
 			err = t.feed.run(ctx)
 		}
+		if errors.Is(err, kernel.ErrStopped) {
+			return ended()
+		}
 		if err != nil {
 			return err
 		}
-		ctx = context.Background() // an update that has begun is finished
+		ctx = context.Background() // an update that has begun is finished, or abandoned with all its parts
 	}
 	return nil
 }
+
+// Abandon gives the update under way up.
+func (t *trainer) Abandon() { run.Stop(t.step) }
 
 // Waited is how long this process has waited for rows.
 func (t *trainer) Waited() float64 {

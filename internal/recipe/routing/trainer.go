@@ -171,7 +171,16 @@ func (t *trainer) Begin() error {
 }
 
 // Update is one step.
-func (t *trainer) Update(context.Context) error { return t.step.Run() }
+func (t *trainer) Update(ctx context.Context) error {
+	err := t.step.Run()
+	if errors.Is(err, kernel.ErrStopped) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Abandon gives the step under way up.
+func (t *trainer) Abandon() { run.Stop(t.step) }
 
 func (t *trainer) Memory() int64 {
 	n := t.step.Memory() + t.val.runner.Memory()
