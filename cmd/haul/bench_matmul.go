@@ -37,10 +37,12 @@ a millisecond; the share is the product's rate over that loop's beside it, the m
 			switch {
 			case rounds < 1:
 				return usagef("--rounds is %d: at least 1 is needed", rounds)
-			case opt.Workers < 1:
-				return usagef("--workers is %d: at least 1 is needed", opt.Workers)
 			case opt.Set != "" && !slices.Contains(device.Sets(), opt.Set):
 				return usagef("--set-name is %q: this processor has %v", opt.Set, device.Sets())
+			}
+			var err error
+			if opt.Workers, err = a.cores(opt.Workers); err != nil {
+				return err
 			}
 			bar := a.newBar(100, "percent")
 			products, err := device.BenchProducts(cmd.Context(), opt, rounds, func(done, total int) { bar.set(100 * done / total) })

@@ -97,7 +97,7 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 		return nil, err
 	}
 	defer dev.Close()
-	defer s.Runner.Close()
+	defer s.Close()
 	for range warmSteps {
 		if err := s.Runner.Run(); err != nil {
 			return nil, err
@@ -110,6 +110,9 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 
 // compiled opens the device for settings of any recipe and compiles their training step.
 func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *run.Step, config.Settings, error) {
+	if err := d.check(a); err != nil {
+		return nil, nil, nil, err
+	}
 	cfg, err := config.LoadAny("", f.config, f.sets)
 	if err != nil {
 		return nil, nil, nil, err
@@ -241,6 +244,6 @@ func (r *stepReport) print(w io.Writer, a *app) {
 	if r.Share != nil {
 		fmt.Fprintf(w, "peak\t%.1f GFLOP/s beside it: a share of %.1f %%\n", *r.Peak, 100**r.Share)
 	}
-	fmt.Fprintf(w, "per step\t%g launches, %g copies, %g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
+	fmt.Fprintf(w, "per step\t%.3g launches, %.3g copies, %.3g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
 	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d\n", float64(r.Memory)/(1<<20), r.Shard)
 }

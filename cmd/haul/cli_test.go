@@ -18,8 +18,12 @@ type result struct {
 
 func haul(t *testing.T, args ...string) result {
 	t.Helper()
+	return haulIn(context.Background(), args...)
+}
+
+func haulIn(ctx context.Context, args ...string) result {
 	var out, errs bytes.Buffer
-	code := execute(context.Background(), args, &out, &errs)
+	code := execute(ctx, args, &out, &errs)
 	return result{code, out.String(), errs.String()}
 }
 
@@ -188,7 +192,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown key", []string{"config", "check", write(t, "key.yaml", "training:\n  bach_size: 3\n")}, exitFailed, "batch_size"},
 		{"a tab in YAML", []string{"config", "check", write(t, "tab.yaml", "training:\n\tbatch_size: 3\n")}, exitFailed, "tab"},
 		{"no such config", []string{"config", "check", "nosuch/tiny_1.yaml"}, exitFailed, "nosuch/tiny_1.yaml"},
-		{"unknown set", []string{"config", "show", "--set", "training.bach_size=3"}, exitFailed, "batch_size"},
+		{"unknown set", []string{"config", "show", "--set", "training.bach_size=3"}, exitUsage, "batch_size"},
 		{"nothing to check", []string{"config", "check"}, exitUsage, "FILE"},
 		{"unknown key to explain", []string{"config", "explain", "training.bach_size"}, exitUsage, "batch_size"},
 	} {

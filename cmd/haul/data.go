@@ -137,9 +137,11 @@ func (a *app) dataDarkroom(cmd *cobra.Command, f *darkroomFlags) error {
 	if err := f.free(); err != nil {
 		return err
 	}
-	workers := f.workers
-	if workers == 0 {
-		workers = c.Workers(runtime.GOMAXPROCS(0))
+	workers := c.Workers(runtime.GOMAXPROCS(0))
+	if f.workers > 0 {
+		if workers, err = a.cores(f.workers); err != nil {
+			return err
+		}
 	}
 	workers = min(workers, c.Goals())
 	r := darkroomReport{Out: f.out, Seed: c.AlgSeed, Workers: workers}

@@ -25,15 +25,26 @@ func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
 }
 
-// openBy checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
-func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
-	if f.workers < 1 {
-		return nil, usagef("--workers is %d: at least 1 is needed", f.workers)
+// check refuses what can be told from the flags alone, before any file is read.
+func (f *deviceFlags) check(a *app) (err error) {
+	if f.workers, err = a.cores(f.workers); err != nil {
+		return err
 	}
 	switch f.precision {
 	case "", "fp32", "tf32", "bf16":
 	default:
-		return nil, usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
+		return usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
+	}
+	if kind, _, _ := strings.Cut(f.name, ":"); f.name != "auto" && f.name != "cpu" && kind != "cuda" {
+		return usagef("unknown device %q: use cpu, cuda:K or auto", f.name)
+	}
+	return nil
+}
+
+// openBy checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
+func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
+	if err := f.check(a); err != nil {
+		return nil, err
 	}
 	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer}
 	if f.name == "auto" {

@@ -47,7 +47,8 @@ func (a *app) newDevices() *cobra.Command {
 		Short: "List the processors and graphics cards found here",
 		Long: `List the processor with its instruction sets, and the graphics cards that the CUDA driver shows.
 
-Every verb of this version computes on the processor; a card is found and named, not used.`,
+train, eval, solve --checkpoint, profile, bench step and lab run compute on either: --device cpu or --device cuda:K, as named here.
+--device auto, which is the default, times the job itself on each and takes the fastest.`,
 		Example: "  haul devices\n  haul devices --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {

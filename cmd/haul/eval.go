@@ -62,7 +62,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if f.checkpoint == "" {
 		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
 	}
-	if err := knownModel(f.model); err != nil {
+	if err := firstOf(knownModel(f.model), f.check(a)); err != nil {
 		return err
 	}
 	var format draw.Format

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
+	"haul/internal/config"
 	"haul/internal/run"
 )
 
 // The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
-// can be told without reading a file; everything else that goes wrong is 1.
+// can be told without reading a file; everything else that goes wrong is 1. A signal that ended the work is 128 and its number.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -40,10 +42,13 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
-		return exitInterrupted
+		return interruptedCode(ctx)
+	}
+	if errors.Is(err, syscall.EPIPE) { // whoever read the results has left, and knows
+		return (&signalled{syscall.SIGPIPE}).code()
 	}
 	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))
-	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) {
+	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) || errors.As(err, new(*config.SetError)) {
 		return exitUsage
 	}
 	return exitFailed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,22 +89,28 @@ With --page the results are also written as a page of Markdown, pictures in the 
 }
 
 func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
-	if f.workers < 1 {
-		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	var err error
+	if f.workers, err = a.cores(f.workers); err != nil {
+		return err
 	}
 	list, err := lab.Find(name)
 	if err != nil {
 		return asUsage(err)
 	}
-	opt := lab.Options{Device: f.device, Workers: f.workers}
+	opt := lab.Options{Device: f.device, Workers: f.workers, Begin: func(x lab.Experiment, number, of int) {
+		a.remark(fmt.Sprintf("running %s (%d of %d): %s", x.Name, number, of, x.Title))
+	}}
 	if err := opt.Check(); err != nil {
 		return asUsage(err)
 	}
-	var failed []string
+	var failed, needs []string
 	var told error
 	results, err := lab.Run(cmd.Context(), list, opt, func(r lab.Result) {
 		if r.Error != "" {
 			failed = append(failed, r.Name)
+		}
+		if r.Needs != "" {
+			needs = append(needs, r.Name+": "+r.Needs)
 		}
 		if f.json {
 			told = firstOf(told, a.emit(r))
@@ -121,6 +128,9 @@ func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	if len(needs) == len(list) { // of all some run anywhere; one that was asked for by name did not
+		return errors.New(strings.Join(needs, "; "))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ func TestLab(t *testing.T) {
 	if r := haul(t, "lab", "list"); r.code != exitDone || !strings.Contains(r.stdout, "transfers") || !strings.Contains(r.stdout, "GPU") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
-	if r := haul(t, "lab", "run", "transfers", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, "needs a GPU") {
+	if r := haul(t, "lab", "run", "transfers", "--device", "cpu"); r.code != exitFailed || !strings.Contains(r.stdout, "needs a GPU") || !strings.Contains(r.stderr, "haul: transfers: needs a GPU") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
 	page := filepath.Join(t.TempDir(), "lab.md")

@@ -5,12 +5,11 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	// The first Ctrl-C asks; restoring the default lets a second one end the process.
-	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, stop := heed(context.Background())
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }

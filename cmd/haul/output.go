@@ -57,6 +57,10 @@ func (a *app) newBar(total int, what string) *bar {
 	if !isTerminal(a.stderr) {
 		return &bar{}
 	}
+	theme := progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}
+	if !unicodeLocale() {
+		theme.Saucer, theme.SaucerPadding = "#", "-"
+	}
 	return &bar{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetDescription(what),
@@ -66,7 +70,7 @@ func (a *app) newBar(total int, what string) *bar {
 		progressbar.OptionThrottle(50*time.Millisecond),
 		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}))}
+		progressbar.OptionSetTheme(theme))}
 }
 
 // set moves the bar to done. A failure to draw it is no reason to fail the work.
@@ -74,6 +78,14 @@ func (b *bar) set(done int) {
 	if b.inner != nil {
 		_ = b.inner.Set(done)
 	}
+}
+
+// of moves the bar to done of a total that is known only now.
+func (b *bar) of(done, total int) {
+	if b.inner != nil {
+		b.inner.ChangeMax(total)
+	}
+	b.set(done)
 }
 
 // end takes the bar off the screen, so that what follows starts on a clean line. Ending twice is

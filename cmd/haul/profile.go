@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -33,7 +34,7 @@ instrumented step is compared with plain ones, and the difference stated. --trac
 Perfetto (ui.perfetto.dev) and haul doctor open.`,
 		Example: "  haul profile --config tiny_1\n  haul profile --config ad_dr\n  haul profile --config small --device cpu --trace step.json.gz",
 		Args:    atMost(0),
-		RunE:    func(*cobra.Command, []string) error { return a.profile(&f) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.profile(cmd.Context(), &f) },
 	}
 	f.configFlags.register(cmd)
 	f.deviceFlags.register(cmd)
@@ -43,7 +44,7 @@ Perfetto (ui.perfetto.dev) and haul doctor open.`,
 	return cmd
 }
 
-func (a *app) profile(f *profileFlags) (err error) {
+func (a *app) profile(ctx context.Context, f *profileFlags) (err error) {
 	switch {
 	case f.steps < 1:
 		return usagef("--steps is %d: at least 1 is needed", f.steps)
@@ -55,8 +56,11 @@ func (a *app) profile(f *profileFlags) (err error) {
 		return err
 	}
 	defer func() { err = firstOf(err, dev.Close()) }()
-	defer func() { err = firstOf(err, step.Runner.Close()) }()
-	l, err := ledger.Measure(dev, step.Runner, step.Program, f.steps)
+	defer func() { err = firstOf(err, step.Close()) }()
+	bar := a.newBar(1, "steps")
+	defer bar.end()
+	l, err := ledger.Measure(ctx, dev, step.Runner, step.Program, f.steps, bar.of)
+	bar.end()
 	if err != nil {
 		return err
 	}

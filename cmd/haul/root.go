@@ -43,7 +43,7 @@ learn a task inside their context. It makes and solves the problems, judges the 
 own and that of any PyTorch run that left a trace.
 
 Results go to standard output, words and progress to standard error; --json prints one object.
-Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SIGTERM.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
@@ -51,6 +51,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
   haul train --model AD --config ad_dr_compressed
   haul doctor docs/examples/trace.json.gz
   haul config explain problem`,
+		Version:           readVersion().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -66,9 +67,10 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.`,
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newDevices(), a.newVersion())
 	a.parent(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s (see %s --help)", err, cmd.CommandPath())
-	})
+	a.layHelp(root)
+	root.SetHelpCommand(a.newHelp())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(badFlag)
 	return root
 }
 
@@ -87,12 +89,7 @@ func (a *app) parent(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		cmd.SuggestionsMinimumDistance = 2
-		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = fmt.Sprintf(", did you mean %q?", near[0])
-		}
-		return usagef("%s has no command %q%s (see %s --help)", cmd.CommandPath(), args[0], hint, cmd.CommandPath())
+		return unknownVerb(cmd, args[0])
 	}
 }
 

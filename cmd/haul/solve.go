@@ -81,7 +81,7 @@ FILE.npz reads instances (depot, locs, demand, capacity) and, where it has an ar
 an interrupted run goes on where it stopped.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
-  haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg --curve cost.svg
+  haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg
   haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
   haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
   haul solve --testset kool --customers 100 --method search --time-per-instance 0.5s
@@ -94,6 +94,10 @@ an interrupted run goes on where it stopped.`,
 				return err
 			}
 			if err := f.kool(cmd.Flags()); err != nil {
+				return err
+			}
+			var err error
+			if f.workers, err = a.cores(f.workers); err != nil {
 				return err
 			}
 			switch {
@@ -182,8 +186,6 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		return usagef("unknown method %q: use search, exact or savings", f.method)
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
-	case f.workers < 1:
-		return usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
 	return nil
 }

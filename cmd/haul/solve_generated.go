@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/report"
 )
 
 type generatedReport struct {
@@ -91,8 +92,8 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 }
 
 func (r generatedReport) print(w io.Writer, a *app) {
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%d %s instances, %d customers, capacity %d, demands %d to %d, %s",
-		r.Instances, r.Distribution, r.Customers, r.Capacity, r.DemandRange[0], r.DemandRange[1], r.Method)))
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d customers, capacity %d, demands %d to %d, %s",
+		report.Plural(int64(r.Instances), r.Distribution+" instance"), r.Customers, r.Capacity, r.DemandRange[0], r.DemandRange[1], r.Method)))
 	if r.SECPC != nil {
 		fmt.Fprintf(w, "mean CPC\t%.6f ± %.6f (standard error)\n", r.MeanCPC, *r.SECPC)
 	} else {

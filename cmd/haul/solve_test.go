@@ -49,7 +49,7 @@ func TestSolveGenerated(t *testing.T) {
 	if math.Abs(mean-0.466568) > 4*se {
 		t.Errorf("mean CPC %v ± %v lies far from 0.466568", mean, se)
 	}
-	if again := with("--workers", "3"); again["mean_cpc"] != exact["mean_cpc"] || again["method"] != "exact" {
+	if again := with("--workers", "2"); again["mean_cpc"] != exact["mean_cpc"] || again["method"] != "exact" {
 		t.Errorf("the number of workers or the default method shows: %v and %v", again, exact)
 	}
 	savings := with("--method", "savings", "--best-known", fmt.Sprint(mean))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,9 @@ import (
 
 // runsDir is where run folders go when none is named.
 const runsDir = "runs"
+
+// maxLength is that of the keys which the flags stand in for: products of two stay within 64 bits.
+const maxLength = 1_000_000_000
 
 type trainFlags struct {
 	configFlags
@@ -97,6 +101,16 @@ func (f *trainFlags) validate() error {
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
+	for _, r := range recipe.All {
+		if length := r.About().Unit + "s"; f.Changed(length) {
+			switch n := f.Int(length); {
+			case n < 1:
+				return usagef("--%s is %d: at least 1 is needed", length, n)
+			case n > maxLength:
+				return usagef("--%s is %d: at most %d can be counted", length, n, maxLength)
+			}
+		}
+	}
 	return knownModel(f.model)
 }
 
@@ -149,7 +163,7 @@ func (f *trainFlags) folder(name string) (*run.Dir, error) {
 }
 
 func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
-	if err := f.validate(); err != nil {
+	if err := firstOf(f.validate(), f.check(a)); err != nil {
 		return err
 	}
 	if err := f.checkpoint(); err != nil {
@@ -164,11 +178,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	if length := about.Unit + "s"; f.Changed(length) {
-		n := f.Int(length)
-		if n < 1 {
-			return usagef("--%s is %d: at least 1 is needed", length, n)
-		}
-		cfg = r.Lengthen(cfg, n)
+		cfg = r.Lengthen(cfg, f.Int(length))
 	}
 	task, err := r.Open(cfg, &f.recipeFlags, f.last)
 	if err != nil {
@@ -209,7 +219,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 // join the words.
 func (a *app) newScreen(asJSON bool) report.Screen {
 	live := isTerminal(a.stderr) && os.Getenv("TERM") != "dumb"
-	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width}
+	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width, ASCII: !unicodeLocale()}
 	if asJSON {
 		t.Result = a.stderr
 	}
@@ -217,8 +227,10 @@ func (a *app) newScreen(asJSON bool) report.Screen {
 }
 
 // width is the screen's, 80 where it does not tell.
-func (a *app) width() int {
-	if f, ok := a.stderr.(*os.File); ok {
+func (a *app) width() int { return widthOf(a.stderr) }
+
+func widthOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
 		}

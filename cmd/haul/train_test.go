@@ -193,7 +193,7 @@ func TestBadTraining(t *testing.T) {
 		{"unknown precision", with("--precision", "int4"), exitUsage, `unknown precision "int4"`},
 		{"no workers", with("--workers", "0"), exitUsage, "--workers is 0"},
 		{"no epochs", with("--epochs", "0"), exitUsage, "--epochs is 0"},
-		{"batch 0", with("--set", "training.batch_size=0"), exitFailed, "batch_size"},
+		{"batch 0", with("--set", "training.batch_size=0"), exitUsage, "batch_size"},
 		{"heads that do not divide", with("--set", "model.num_heads=5"), exitFailed, "num_heads"},
 		{"no such config", []string{"train", "--config", "tiny_2"}, exitFailed, "did you mean tiny_1"},
 		{"resume and out", with("--resume", "x"), exitUsage, "use one of them"},

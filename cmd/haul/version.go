@@ -33,19 +33,23 @@ func (a *app) newVersion() *cobra.Command {
 			if asJSON {
 				return a.emit(v)
 			}
-			revision := ""
-			if v.Revision != "" {
-				revision = " " + v.Revision[:min(12, len(v.Revision))]
-				if v.Modified {
-					revision += " with local changes"
-				}
-			}
-			_, err := fmt.Fprintf(a.stdout, "haul %s%s, %s, %s/%s\n", v.Version, revision, v.Go, v.OS, v.Arch)
+			_, err := fmt.Fprintln(a.stdout, v)
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+func (v versionReport) String() string {
+	revision := ""
+	if v.Revision != "" {
+		revision = " " + v.Revision[:min(12, len(v.Revision))]
+		if v.Modified {
+			revision += " with local changes"
+		}
+	}
+	return fmt.Sprintf("haul %s%s, %s, %s/%s", v.Version, revision, v.Go, v.OS, v.Arch)
 }
 
 func readVersion() versionReport {

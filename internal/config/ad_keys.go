@@ -9,11 +9,11 @@ var adKeys = newSchema(
 	include(),
 	text("model", Honoured, "AD: the agent that learns from learning histories. A file with this key is known as its settings.", RecipeAD),
 
-	integer("tf_n_embd", between(1, 1<<16), Honoured, "D, the width of a token's embedding; a multiple of tf_n_head."),
+	integer("tf_n_embd", upTo(1, mostWidth), Honoured, "D, the width of a token's embedding; a multiple of tf_n_head."),
 	integer("tf_n_layer", between(1, 1000), Honoured, "Layers of the transformer."),
-	integer("tf_n_head", between(1, 1<<16), Honoured, "Heads of the attention."),
+	integer("tf_n_head", upTo(1, mostWidth), Honoured, "Heads of the attention."),
 	integer("tf_n_inner", atLeast(0), NoEffect, "The feed-forward layers are 4 times tf_n_embd wide; tf_dim_feedforward sets another width."),
-	integer("tf_dim_feedforward", between(0, 1<<18), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
+	integer("tf_dim_feedforward", upTo(0, 4*mostWidth), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
 	float("tf_dropout", fraction, Honoured, "Dropout of the attention and feed-forward outputs while training; off in tests and in use."),
 	float("tf_attn_dropout", fraction, Honoured, "Dropout of the attention's weights while training; off in tests and in use."),
 	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
@@ -24,13 +24,13 @@ var adKeys = newSchema(
 	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),
 	integer("region_ahead", between(0, 1<<16), Honoured, "The most episodes left out between the previous and the current region; 0 makes them adjacent."),
 
-	integer("train_n_stream", atLeast(1), Honoured, "Streams of each goal that are trained on, from the first."),
+	integer("train_n_stream", upTo(1, mostRows), Honoured, "Streams of each goal that are trained on, from the first."),
 	integer("train_source_timesteps", atLeast(1), Honoured, "Transitions of each stream that are trained on, from the first."),
 	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches, --workers in its place; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
 	integer("prefetch", between(0, 1024), Honoured, "With --data host: batches that are collated ahead of the trainer."),
 
 	integer("train_timesteps", atLeast(1), Honoured, "Iterations of the run, an update each; the schedule ends with the last."),
-	integer("train_batch_size", atLeast(1), Honoured, "Sequences in a batch."),
+	integer("train_batch_size", upTo(1, mostRows), Honoured, "Sequences in a batch."),
 	integer("gradient_accumulation_steps", between(1, 1<<16), Honoured, "Batches whose gradients are averaged for one update."),
 	text("mixed_precision", Differently, "On a GPU: no computes in fp32; bf16 in bf16 with fp32 sums and weights; fp16 runs as bf16, which has fp32's range and needs no loss scaling. The CPU computes in fp32.", PrecisionFull, PrecisionFP16, PrecisionBF16),
 	float("lr", moreThan(0), Honoured, "AdamW's rate after warm-up, before the cosine lowers it."),
@@ -50,9 +50,9 @@ var adKeys = newSchema(
 	integer("eval_interval", atLeast(1), Honoured, "Iterations between tests of loss and accuracy on held-out goals' histories."),
 	integer("gen_interval", atLeast(1), Honoured, "Iterations between evaluations in context: agents that act on held-out goals."),
 	integer("ckpt_interval", atLeast(1), Honoured, "Iterations between checkpoints."),
-	integer("test_batch_size", atLeast(1), Honoured, "Sequences in a test."),
-	integer("eval_episodes", atLeast(1), Honoured, "Episodes that an agent lives through in an evaluation in context."),
-	integer("eval_agents", atLeast(1), Honoured, "Agents on each held-out goal in an evaluation in context."),
+	integer("test_batch_size", upTo(1, mostRows), Honoured, "Sequences in a test."),
+	integer("eval_episodes", upTo(1, mostRows), Honoured, "Episodes that an agent lives through in an evaluation in context."),
+	integer("eval_agents", upTo(1, mostRows), Honoured, "Agents on each held-out goal in an evaluation in context."),
 	float("eval_temperature", between(1e-3, 1e3), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
 )
 

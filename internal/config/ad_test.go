@@ -90,7 +90,7 @@ func TestBadAgents(t *testing.T) {
 		{"train_source_timesteps: 79\n", "f.yaml:1: n_transit 80 is over train_source_timesteps 79: no stream holds such a context"},
 		{"train_timesteps: 999\n", "f.yaml:1: num_warmup_steps 1000 is over train_timesteps 999: the run would end before its warm-up"},
 		{"min_lr: 1\n", "f.yaml:1: min_lr 1 is over lr 0.0003, which it is reached from"},
-		{"train_timesteps: 1e9\ntrain_batch_size: 1e9\ngradient_accumulation_steps: 5", "f.yaml:1: training asks for 5e+18 samples in all, more than can be numbered"},
+		{"train_timesteps: 1e9\ntrain_batch_size: 1e6\ngradient_accumulation_steps: 5000", "f.yaml:1: training asks for 5e+18 samples in all, more than can be numbered"},
 	} {
 		if _, err := ParseAD("f.yaml", []byte(tc.yaml), nil); err == nil || err.Error() != tc.want {
 			t.Errorf("%q\n got %v\nwant %s", tc.yaml, err, tc.want)

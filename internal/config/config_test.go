@@ -309,7 +309,7 @@ func TestYAMLNumbersHaveAPoint(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	one, err := Explain(RecipeGT, "training.batch_size")
-	if err != nil || len(one) != 1 || one[0].Default != "512" || one[0].Type != "whole number" || one[0].Allowed != "at least 1" {
+	if err != nil || len(one) != 1 || one[0].Default != "512" || one[0].Type != "whole number" || one[0].Allowed != "at least 1 and at most 1048576" {
 		t.Errorf("training.batch_size: %+v, %v", one, err)
 	}
 	gpu, err := Explain(RecipeGT, "gpu")

@@ -20,6 +20,14 @@ type Settings interface {
 	Named(string) Settings // a copy under another name
 }
 
+// SetError is a fault of `key=value` sets by themselves: no settings that they are laid over would take them.
+type SetError struct{ err error }
+
+func (e *SetError) Error() string { return e.err.Error() }
+
+// Unwrap is the fault.
+func (e *SetError) Unwrap() error { return e.err }
+
 // Load reads a routing run's settings by a shipped name (`tiny_1`) or a path, with `key=value` sets
 // over them. A path that does not exist falls back to the shipped file of its base name, so that
 // `configs/tiny_1.yaml` works from any folder; "" is DefaultName.
@@ -140,7 +148,7 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 	}
 	flags, err := r.keys.readSets(sets)
 	if err != nil {
-		return err
+		return &SetError{err}
 	}
 	all := merged(base, said, flags)
 	fill(dst, all)

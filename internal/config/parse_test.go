@@ -95,7 +95,7 @@ func TestBadFiles(t *testing.T) {
 		{"gpu: {enabled: 1}", "f.yaml:1: gpu.enabled must be true or false, got 1"},
 		// Ranges.
 		{"training:\n  batch_size: 0\n", "f.yaml:2: training.batch_size must be at least 1, got 0"},
-		{"training:\n  batch_size: 2000000000\n", "f.yaml:2: training.batch_size must be at most 1000000000, got 2000000000"},
+		{"training:\n  batch_size: 2000000000\n", "f.yaml:2: training.batch_size must be at most 1048576, got 2000000000"},
 		{"training: {learning_rate: 0}", "f.yaml:1: training.learning_rate must be more than 0, got 0"},
 		{"training: {learning_rate: 1e-999}", "f.yaml:1: training.learning_rate must be more than 0, got 1e-999"},
 		{"training_advanced: {adam_beta1: 1}", "f.yaml:1: training_advanced.adam_beta1 must be at least 0 and below 1, got 1"},
@@ -120,7 +120,7 @@ func TestBadFiles(t *testing.T) {
 		{"training: {learning_rate: 1e-7}", "f.yaml:1: training_advanced.min_lr 1e-06 is over training.learning_rate 1e-07, which it is reached from"},
 		{"baseline: {type: pomo, starts: 21}", "f.yaml:1: baseline.starts 21 is over problem.num_customers 20: each start is another customer"},
 		{"baseline:\n  type: pomo\n  starts: 1\n", "f.yaml:3: baseline.type pomo needs at least 2 starts to compare, got 1"},
-		{"training: {num_epochs: 1e9, num_batches_per_epoch: 1e9, batch_size: 1e9}", "f.yaml:1: training asks for 1e+27 instances in all, more than can be numbered"},
+		{"training: {num_epochs: 1e9, num_batches_per_epoch: 1e9, batch_size: 1e6}", "f.yaml:1: training asks for 1e+24 instances in all, more than can be numbered"},
 		// YAML itself.
 		{"training:\n\tbatch_size: 3\n", "f.yaml:2: a tab in the indentation; YAML allows only spaces there"},
 		{"training: {batch_size: 3\n", "f.yaml:1: not valid YAML: did not find expected ',' or '}'"},

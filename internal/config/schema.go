@@ -46,10 +46,20 @@ const (
 // products of two never overflow 64 bits.
 const maxCount = 1_000_000_000
 
+// What memory grows with is bounded more tightly, far past any use: a slip of the finger is refused as such, and a product of
+// three still fits 64 bits. Whether there is memory for it is the trainer's to say.
+const (
+	mostRows      = 1 << 20 // of a batch, and what is counted in batches
+	mostWidth     = 1 << 14 // of a layer
+	mostCustomers = 100_000
+	mostInstances = 100_000_000 // of a validation set
+)
+
 // bounds is an interval; above and below exclude its ends.
 type bounds struct {
 	lo, hi       float64
 	above, below bool
+	far          bool // hi is past any use: it is no news to whoever is below lo
 }
 
 var anything = bounds{lo: math.Inf(-1), hi: math.Inf(1)}
@@ -57,12 +67,24 @@ var anything = bounds{lo: math.Inf(-1), hi: math.Inf(1)}
 func atLeast(lo float64) bounds     { return bounds{lo: lo, hi: math.Inf(1)} }
 func moreThan(lo float64) bounds    { return bounds{lo: lo, hi: math.Inf(1), above: true} }
 func between(lo, hi float64) bounds { return bounds{lo: lo, hi: hi} }
+func upTo(lo, hi float64) bounds    { return bounds{lo: lo, hi: hi, far: true} }
 
 // fraction is [0, 1): what a decay or a dropout may be.
 var fraction = bounds{lo: 0, hi: 1, below: true}
 
 func (b bounds) holds(v float64) bool {
 	return (v > b.lo || v == b.lo && !b.above) && (v < b.hi || v == b.hi && !b.below)
+}
+
+// refuses says what v must be instead.
+func (b bounds) refuses(v float64) string {
+	switch {
+	case b.far && v < b.lo:
+		return "at least " + number(b.lo)
+	case b.far:
+		return "at most " + number(b.hi)
+	}
+	return b.words()
 }
 
 // words reads after "must be".

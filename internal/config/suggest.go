@@ -2,6 +2,9 @@ package config
 
 import "strings"
 
+// Nearest is the candidate that a mistyped word most likely meant, or "".
+func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
+
 // nearest returns the candidate that a mistyped key most likely meant, or "". A key is compared
 // whole, and by its last word alone so that a key in the wrong section finds its home; the
 // candidates' order breaks ties.

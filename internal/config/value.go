@@ -155,7 +155,7 @@ func (e *Entry) readInt(s source) (any, complaint) {
 		v = int64(f)
 	}
 	if !e.bounds.holds(float64(v)) {
-		return nil, mustBe(e.bounds.words())
+		return nil, mustBe(e.bounds.refuses(float64(v)))
 	}
 	if math.IsInf(e.bounds.hi, 1) && v > maxCount {
 		return nil, mustBe("at most " + strconv.Itoa(maxCount))

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -65,6 +66,16 @@ type Store interface {
 	ReadMoments(m, v []float32) error
 	WriteMoments(m, v []float32) error
 	CopyWeights(from Store) error // from a store of the same device and layout
+	// Close gives the memory back, after every runner that uses it was closed. Closing twice is harmless.
+	Close() error
+}
+
+// Sizer is a device that tells what it will take before it takes it.
+type Sizer interface {
+	// StoreMemory is the bytes of a weight set.
+	StoreMemory(l *Layout, train bool) int64
+	// Arenas is how many shards' activations are kept at once.
+	Arenas() int
 }
 
 // Device is a place where programs run.
@@ -104,6 +115,16 @@ type Runner interface {
 	FirstBad() (string, error)
 	Memory() int64 // bytes the runner holds
 	Close() error
+}
+
+// ErrStopped is how a Run ends that was abandoned.
+var ErrStopped = errors.New("the step was abandoned")
+
+// Stopper is a runner whose steps may take longer than somebody wants to wait.
+type Stopper interface {
+	// Stop, from any goroutine, abandons the update under way: its Run returns ErrStopped, and weights, moments, State and metrics are those from
+	// before the update's first part. Every later Run ends likewise.
+	Stop()
 }
 
 // Slab is host memory for what one step is fed: a slice for each tensor, whole, as WriteBatch takes it. Page-locked where a

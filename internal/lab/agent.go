@@ -69,6 +69,16 @@ func (a *agent) store(dev kernel.Device) (kernel.Store, error) {
 type agentRun struct {
 	runner kernel.Runner
 	in     model.Sequences
+	store  kernel.Store // where the run owns it
+}
+
+// close gives back what the run owns.
+func (r *agentRun) close() error {
+	err := r.runner.Close()
+	if r.store != nil {
+		err = errors.Join(err, r.store.Close())
+	}
+	return err
 }
 
 // compile records forward, backward and update over rows of t tokens, or with learn unset the loss alone.
@@ -82,7 +92,7 @@ func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, lear
 	}
 	p.TallyHeads(sums, a.model.Heads()...)
 	r, err := p.Compile(dev, store)
-	return &agentRun{r, in}, err
+	return &agentRun{runner: r, in: in}, err
 }
 
 // write gives the step its rows.

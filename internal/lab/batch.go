@@ -37,7 +37,7 @@ func (r *Result) batchOn(ctx context.Context, dev kernel.Device, name, file stri
 			return err
 		}
 		took, err := race(ctx, stepRounds, replay(step.Runner))
-		if err := errors.Join(err, step.Runner.Close()); err != nil {
+		if err := errors.Join(err, step.Close()); err != nil {
 			return err
 		}
 		t[n] = took[0]

@@ -233,7 +233,7 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, step.Runner.Close()) }()
+	defer func() { err = errors.Join(err, step.Close()) }()
 	t, err := race(ctx, stepRounds, replay(step.Runner))
 	if err != nil {
 		return 0, err

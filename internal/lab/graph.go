@@ -55,7 +55,7 @@ func graph(ctx context.Context, e *env, r *Result) error {
 	if err != nil {
 		return err
 	}
-	l, err := measureStep(dev, "tiny_1")
+	l, err := measureStep(ctx, dev, "tiny_1")
 	if err = errors.Join(err, dev.Close()); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func graph(ctx context.Context, e *env, r *Result) error {
 }
 
 // measureStep compiles a step of shipped settings and takes its ledger.
-func measureStep(dev kernel.Device, name string) (*ledger.Ledger, error) {
+func measureStep(ctx context.Context, dev kernel.Device, name string) (*ledger.Ledger, error) {
 	cfg, err := config.Load(name, nil)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func measureStep(dev kernel.Device, name string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Measure(dev, step.Runner, step.Program, 20)
-	return l, errors.Join(err, step.Runner.Close())
+	l, err := ledger.Measure(ctx, dev, step.Runner, step.Program, 20, nil)
+	return l, errors.Join(err, step.Close())
 }
 
 // products is the time that the ledger books on matrix products.
@@ -93,7 +93,7 @@ func products(l *ledger.Ledger) float64 {
 }
 
 // tf32 runs the same steps with products in fp32 and on tensor cores.
-func tf32(_ context.Context, e *env, r *Result) error {
+func tf32(ctx context.Context, e *env, r *Result) error {
 	names := []string{"tiny_1", "medium"}
 	var steps, parts [2][2]float64 // by precision, by settings
 	for i, precision := range []string{"fp32", "tf32"} {
@@ -102,7 +102,7 @@ func tf32(_ context.Context, e *env, r *Result) error {
 			return err
 		}
 		for j, name := range names {
-			l, err := measureStep(dev, name)
+			l, err := measureStep(ctx, dev, name)
 			if err != nil {
 				return errors.Join(err, dev.Close())
 			}

@@ -117,6 +117,8 @@ func (r *Result) note(format string, args ...any) {
 type Options struct {
 	Device  string // cpu, cuda:K, or auto: a GPU where there is one
 	Workers int    // cores; 0: all
+	// Begin hears of each experiment before it runs; it may be nil.
+	Begin func(x Experiment, number, of int)
 }
 
 // env is what experiments are given: a way to open devices.
@@ -221,7 +223,10 @@ func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) (
 		return nil, err
 	}
 	var out []Result
-	for _, x := range list {
+	for i, x := range list {
+		if o.Begin != nil {
+			o.Begin(x, i+1, len(list))
+		}
 		r := Result{Name: x.Name, Title: x.Title}
 		began := time.Now()
 		switch {

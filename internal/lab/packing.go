@@ -86,7 +86,7 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 	var sums []plan.HeadSums
 	defer func() {
 		for _, run := range runs {
-			err = errors.Join(err, run.runner.Close())
+			err = errors.Join(err, run.close())
 		}
 	}()
 	layouts := []struct {
@@ -101,8 +101,9 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 		}
 		run, err := a.compile(dev, store, len(l.rows), l.tokens, true)
 		if err != nil {
-			return err
+			return errors.Join(err, store.Close())
 		}
+		run.store = store
 		runs = append(runs, run)
 		if err := errors.Join(run.write(lay(items, l.rows, l.tokens)), run.runner.Run()); err != nil {
 			return err

@@ -91,6 +91,7 @@ func (a *agent) learn(ctx context.Context, dev kernel.Device, n int, rate float6
 	if err != nil {
 		return 0, err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
 	run, err := a.compile(dev, store, n, a.spec.Tokens, true)
 	if err != nil {
 		return 0, err
@@ -117,6 +118,7 @@ func (a *agent) noise(ctx context.Context, dev kernel.Device, n int) (deviation 
 	if err != nil {
 		return 0, err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
 	run, err := a.compile(dev, store, n, a.spec.Tokens, true) // its learning rate is 0: all gradients are at the same weights
 	if err != nil {
 		return 0, err

@@ -95,9 +95,12 @@ func (s *stack) learn(p *plan.Plan) *plan.Plan {
 // stackRun is one way of training the stack, compiled and run once.
 type stackRun struct {
 	runner kernel.Runner
+	store  kernel.Store
 	bytes  int64     // of activations, for the whole batch
 	grad   []float32 // of the first step
 }
+
+func (r *stackRun) close() error { return errors.Join(r.runner.Close(), r.store.Close()) }
 
 func (s *stack) compile(dev kernel.Device, recompute bool) (*stackRun, error) {
 	store, err := dev.NewStore(&s.layout, true)
@@ -105,19 +108,19 @@ func (s *stack) compile(dev kernel.Device, recompute bool) (*stackRun, error) {
 		return nil, err
 	}
 	if err := store.WriteWeights(model.Initial(&s.layout, 42)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, store.Close())
 	}
 	p := s.record(dev, recompute)
 	prog := p.Program()
-	out := &stackRun{bytes: 4 * int64(prog.ShardLen) * int64(prog.Shards()), grad: make([]float32, s.layout.Len)}
+	out := &stackRun{store: store, bytes: 4 * int64(prog.ShardLen) * int64(prog.Shards()), grad: make([]float32, s.layout.Len)}
 	if out.runner, err = p.Compile(dev, store); err != nil {
-		return nil, err
+		return nil, errors.Join(err, store.Close())
 	}
 	if err = out.runner.Run(); err == nil {
 		err = out.runner.ReadGrad(out.grad)
 	}
 	if err != nil {
-		return nil, errors.Join(err, out.runner.Close())
+		return nil, errors.Join(err, out.close())
 	}
 	return out, nil
 }
@@ -147,12 +150,12 @@ func (r *Result) recomputeOn(ctx context.Context, dev kernel.Device, name string
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stored.runner.Close()) }()
+	defer func() { err = errors.Join(err, stored.close()) }()
 	again, err := s.compile(dev, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, again.runner.Close()) }()
+	defer func() { err = errors.Join(err, again.close()) }()
 	if err := sameGradient(stored.grad, again.grad); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ package ledger
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -70,23 +71,39 @@ type Counts struct {
 // which the machine was busy elsewhere does not become the account.
 const rounds = 5
 
+// warm is how many steps go before.
+const warm = 2
+
+// each is how many plain steps a round takes beside the one that it takes apart.
+func each(steps int) int { return (steps + rounds - 1) / rounds }
+
 // Measure replays the step about 2·steps times: first counting, then between instrumented steps. The runner must be a
-// kernel.Profiler.
-func Measure(dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int) (*Ledger, error) {
+// kernel.Profiler. The context is heeded between steps; progress, which may be nil, hears how far it is.
+func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int, progress func(done, of int)) (*Ledger, error) {
 	profiler, ok := r.(kernel.Profiler)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot time its ops", dev.Name())
 	}
 	steps = max(steps, 1)
-	for range 2 { // caches, branch predictors, a GPU's clock
+	done := 0
+	beat := func(n int) error { // n more steps are done
+		if done += n; progress != nil {
+			progress(done, warm+steps+rounds*each(steps))
+		}
+		return ctx.Err()
+	}
+	for range warm { // caches, branch predictors, a GPU's clock
 		if err := r.Run(); err != nil {
+			return nil, err
+		}
+		if err := beat(1); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := r.TakeMetrics(); err != nil {
 		return nil, err
 	}
-	counts, err := count(dev, r, steps)
+	counts, err := count(dev, r, steps, beat)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +118,7 @@ func Measure(dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int
 	if err != nil {
 		return nil, err
 	}
-	p, err := median(profiler, steps)
+	p, err := median(profiler, steps, beat)
 	if err != nil {
 		return nil, err
 	}
@@ -115,23 +132,28 @@ func Measure(dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int
 }
 
 // count runs plain steps and divides what they asked for.
-func count(dev kernel.Device, r kernel.Runner, steps int) (Counts, error) {
+func count(dev kernel.Device, r kernel.Runner, steps int, beat func(int) error) (Counts, error) {
 	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	var objects, bytes uint64 // of steps alone: who hears of progress may allocate too
 	was := *dev.Counters()
 	for range steps {
+		runtime.ReadMemStats(&before)
 		if err := r.Run(); err != nil {
+			return Counts{}, err
+		}
+		runtime.ReadMemStats(&after)
+		objects, bytes = objects+after.Mallocs-before.Mallocs, bytes+after.TotalAlloc-before.TotalAlloc
+		if err := beat(1); err != nil {
 			return Counts{}, err
 		}
 	}
 	is := *dev.Counters()
-	runtime.ReadMemStats(&after)
 	per := func(n int64) float64 { return float64(n) / float64(steps) }
 	return Counts{Launches: per(is.Launches - was.Launches), Waits: per(is.Waits - was.Waits),
 		CopiesIn: per(is.CopiesIn - was.CopiesIn), CopiesOut: per(is.CopiesOut - was.CopiesOut),
 		BytesIn: per(is.BytesIn - was.BytesIn), BytesOut: per(is.BytesOut - was.BytesOut),
 		Allocations: per(is.Allocations - was.Allocations),
-		HeapObjects: per(int64(after.Mallocs - before.Mallocs)), HeapBytes: per(int64(after.TotalAlloc - before.TotalAlloc))}, nil
+		HeapObjects: per(int64(objects)), HeapBytes: per(int64(bytes))}, nil
 }
 
 // roofOf measures the device's roof in a working set as large as one shard's activations.
@@ -143,11 +165,14 @@ func roofOf(dev kernel.Device, prog *kernel.Program) (kernel.Roof, error) {
 }
 
 // median profiles several times and keeps the step in the middle, with the middle of the plain medians.
-func median(r kernel.Profiler, steps int) (*kernel.Profile, error) {
+func median(r kernel.Profiler, steps int, beat func(int) error) (*kernel.Profile, error) {
 	all := make([]*kernel.Profile, rounds)
 	for i := range all {
 		var err error
-		if all[i], err = r.Profile((steps + rounds - 1) / rounds); err != nil {
+		if all[i], err = r.Profile(each(steps)); err != nil {
+			return nil, err
+		}
+		if err := beat(each(steps)); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,7 @@ func measure(t *testing.T, baseline string, workers int) (*ledger.Ledger, *kerne
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Measure(dev, step.Runner, step.Program, 3)
+	l, err := ledger.Measure(t.Context(), dev, step.Runner, step.Program, 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

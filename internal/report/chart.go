@@ -47,9 +47,33 @@ func (d *dots) row(r int) string {
 	return strings.TrimRight(s.String(), "\u2800")
 }
 
+// The upper and the lower half of a cell.
+const (
+	upperHalf = 0x01 | 0x08 | 0x02 | 0x10
+	lowerHalf = 0x04 | 0x20 | 0x40 | 0x80
+)
+
+// plain is row in ASCII: which half of a cell has dots.
+func (d *dots) plain(r int) string {
+	var s strings.Builder
+	for _, c := range d.cells[r*d.w/2 : (r+1)*d.w/2] {
+		switch {
+		case c&upperHalf != 0 && c&lowerHalf != 0:
+			s.WriteByte(':')
+		case c&upperHalf != 0:
+			s.WriteByte('\'')
+		case c != 0:
+			s.WriteByte('.')
+		default:
+			s.WriteByte(' ')
+		}
+	}
+	return strings.TrimRight(s.String(), " ")
+}
+
 // lines draws the curve from 1 to the run's end, beside a dotted level such as the optimum, with the
 // extremes written on the left. It takes rows lines of at most width columns.
-func (c Chart) lines(width, rows int) []string {
+func (c Chart) lines(width, rows int, ascii bool) []string {
 	const margin = 8
 	points, last, level, name := c.Points, c.Last, c.Level, c.Name
 	columns := width - margin - len(name) - 1
@@ -89,6 +113,9 @@ func (c Chart) lines(width, rows int) []string {
 			label = fmt.Sprintf("%.4f", lo)
 		}
 		cells := d.row(r)
+		if ascii {
+			cells = d.plain(r)
+		}
 		if r == levelRow {
 			cells += strings.Repeat(" ", columns-len([]rune(cells))) + " " + name
 		}

@@ -15,8 +15,10 @@ type Screen struct {
 	Live   bool       // Words is a screen
 	Colour bool       // Words takes colour
 	Width  func() int // of the screen
+	ASCII  bool       // it shows no other characters than these
 
 	note  string // the note that ends the words, "" if something else does
+	lines int    // rows of that note
 	block int    // rows of the live block on the screen
 }
 
@@ -25,10 +27,21 @@ func (t *Screen) Note(text string) {
 	t.clear()
 	what, _, _ := strings.Cut(text, ": ")
 	if t.Live && t.note != "" && t.note == what {
-		fmt.Fprint(t.Words, "\x1b[A\x1b[2K")
+		fmt.Fprintf(t.Words, "\x1b[%dA\x1b[J", t.lines)
 	}
-	t.write(t.paint(dim, text))
-	t.note = what
+	lines := t.wrapped(text, 2)
+	for _, line := range lines {
+		t.write(t.paint(dim, line))
+	}
+	t.note, t.lines = what, len(lines)
+}
+
+// wrapped breaks a line at words where somebody watches; a pipe takes it whole.
+func (t *Screen) wrapped(line string, indent int) []string {
+	if !t.Live {
+		return []string{line}
+	}
+	return Wrap(line, t.Width()-1, indent)
 }
 
 // Leave takes the block off the screen: something else is about to be printed.
@@ -49,7 +62,9 @@ func (t *Screen) banner(rows [][2]string, paths []string) {
 		rows = append(rows, [2]string{name, path})
 	}
 	for _, r := range rows {
-		t.write(fmt.Sprintf("  %-9s %s", r[0], r[1]))
+		for _, line := range t.wrapped(fmt.Sprintf("  %-9s %s", r[0], r[1]), 12) {
+			t.write(line)
+		}
 	}
 }
 

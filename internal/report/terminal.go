@@ -25,14 +25,16 @@ func (t *Terminal) Start(i *Info) {
 		{"device", fmt.Sprintf("%s, %s", i.Device, i.Precision)},
 	}
 	rows = append(append(rows, own...), [2]string{"memory", Bytes(i.Memory)}, [2]string{"results", i.Dir})
-	t.write(t.paint(bold, fmt.Sprintf("%s: %s", i.Config, title)))
+	for _, line := range t.wrapped(fmt.Sprintf("%s: %s", i.Config, title), 2) {
+		t.write(t.paint(bold, line))
+	}
 	t.banner(rows, i.Paths)
 	if i.Resumed {
 		t.write(fmt.Sprintf("  %-9s after %s", "resumed", i.Done))
 	}
 	if heading := i.View.Heading(); t.Live && heading != "" {
 		t.write("")
-		t.write(t.paint(dim, heading))
+		t.write(t.paint(dim, fit(heading, t.Width()-1)))
 	}
 }
 
@@ -41,18 +43,30 @@ func (t *Terminal) Tick(at Tick) {
 	if !t.Live {
 		return
 	}
-	const bar = 12
 	s := t.info.View.Status(at)
-	full := min(bar, int(s.Share*bar))
-	line := fmt.Sprintf("%9s  %s%s %3.0f %%  %s", s.Place, strings.Repeat("█", full), strings.Repeat("░", bar-full), 100*s.Share, s.Speed)
+	line := []piece{{fmt.Sprintf("%9s", s.Place), 0}, {t.bar(s.Share), 6}, {fmt.Sprintf("%3.0f %%", 100*s.Share), 1}}
 	if at.PerSecond > 0 {
-		line += fmt.Sprintf("  %s left", Duration(s.Left))
+		line = append(line, piece{s.Speed, 5}, piece{Duration(s.Left) + " left", 2})
 	}
-	t.show(append([]string{line + s.Figures}, t.chart()...))
+	for _, f := range strings.Split(strings.TrimSpace(s.Figures), "  ") { // the recipe names the most telling first
+		line = append(line, piece{f, 4})
+	}
+	t.show(append([]string{assemble(line, t.Width()-1)}, t.chart()...))
+}
+
+// bar is a share as a bar.
+func (t *Terminal) bar(share float64) string {
+	const cells = 12
+	full, empty := "█", "░"
+	if t.ASCII {
+		full, empty = "#", "-"
+	}
+	n := max(0, min(cells, int(share*cells)))
+	return strings.Repeat(full, n) + strings.Repeat(empty, cells-n)
 }
 
 func (t *Terminal) chart() []string {
-	return t.info.View.Chart().lines(min(t.Width()-1, 76), chartRows)
+	return t.info.View.Chart().lines(min(t.Width()-1, 76), chartRows, t.ASCII)
 }
 
 // Record prints a line.
@@ -62,10 +76,30 @@ func (t *Terminal) Record(r *Record) {
 		return
 	}
 	t.clear()
-	if t.Live {
-		line = fit(line, t.Width()-1) // a pipe takes it whole
+	if t.Live && t.info.View.Heading() != "" {
+		line = fit(line, t.Width()-1) // columns under a heading
 	}
-	t.write(line)
+	for _, l := range t.wrapped(tied(line, t), 11) {
+		t.write(strings.ReplaceAll(l, tie, " "))
+	}
+}
+
+// tie is a blank at which no line is broken.
+const tie = "\u00a0"
+
+// tied holds a record's figures, which two blanks part, to their names, where they fit a line.
+func tied(line string, t *Terminal) string {
+	if !t.Live {
+		return line
+	}
+	figures := strings.Split(line, "  ")
+	for i, f := range figures {
+		if runes(f) < t.Width()-12 {
+			lead := len(f) - len(strings.TrimLeft(f, " "))
+			figures[i] = f[:lead] + strings.ReplaceAll(f[lead:], " ", tie)
+		}
+	}
+	return strings.Join(figures, "  ")
 }
 
 // Done prints how the run ended, where its time went, and what to try next.

@@ -117,7 +117,7 @@ func TestChart(t *testing.T) {
 		for i := range n {
 			points = append(points, Point{float64(i + 1), rapid.Float64Range(0, 2).Draw(t, "y")})
 		}
-		lines := Chart{points, last, 0.4, "optimum"}.lines(width, rows)
+		lines := Chart{points, last, 0.4, "optimum"}.lines(width, rows, rapid.Bool().Draw(t, "ascii"))
 		if len(lines) != 0 && len(lines) != rows {
 			t.Fatalf("%d lines, want %d", len(lines), rows)
 		}
@@ -128,7 +128,7 @@ func TestChart(t *testing.T) {
 		}
 	})
 	// A falling line: from the top left to the bottom right.
-	lines := Chart{[]Point{{1, 2}, {5, 1}}, 5, 1, ""}.lines(30, 2)
+	lines := Chart{[]Point{{1, 2}, {5, 1}}, 5, 1, ""}.lines(30, 2, false)
 	if len(lines) != 2 || !strings.Contains(lines[0], "2.0000 ⠉⠑⠒") || !strings.Contains(lines[1], "⠤⡤⢄⣀") {
 		t.Errorf("the chart is\n%s", strings.Join(lines, "\n"))
 	}

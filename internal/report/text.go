@@ -48,6 +48,23 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
+// Long is a time of hours and more in the unit that people would plan it by: "31 hours", "5 days", "3 weeks".
+func Long(seconds float64) string {
+	for _, u := range []struct {
+		seconds float64
+		least   float64
+		name    string
+	}{{365.25 * 86400, 2, "years"}, {7 * 86400, 3, "weeks"}, {86400, 2, "days"}} {
+		if n := math.Round(seconds / u.seconds); n >= u.least {
+			if n > 1e9 {
+				return "ages"
+			}
+			return "about " + Thousands(int64(n)) + " " + u.name
+		}
+	}
+	return "about " + Plural(int64(max(1, math.Round(seconds/3600))), "hour")
+}
+
 // Plural is a number and its noun.
 func Plural(n int64, noun string) string {
 	if n == 1 {

@@ -76,12 +76,19 @@ type Checkpoint struct {
 
 // Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
 func Load(path, recipe string) (*Checkpoint, error) {
-	f, err := safetensors.Load(path)
+	c := &Checkpoint{Path: path, read: map[string]bool{}}
+	f, err := safetensors.LoadChecked(path, func(f *safetensors.File, bytes int64) error {
+		c.file = f
+		if err := c.decode(recipe); err != nil {
+			return err
+		}
+		return room("its tensors", bytes)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+		return nil, c.wrap(err)
 	}
-	c := &Checkpoint{Path: path, file: f, read: map[string]bool{}}
-	return c, c.wrap(c.decode(recipe))
+	c.file = f
+	return c, nil
 }
 
 func (c *Checkpoint) wrap(err error) error {
@@ -126,9 +133,10 @@ func (c *Checkpoint) State(dst any) error {
 }
 
 // Weights reads a set's parameters into one flat buffer, as the layout places them.
+// Shapes come first: what the settings say they are is allocated only where the file is as large.
 func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error) {
-	flat := make([]float32, l.Len)
-	for _, p := range l.Params {
+	tensors := make([]safetensors.Tensor, len(l.Params))
+	for i, p := range l.Params {
 		name := prefix + p.Name
 		c.read[name] = true
 		t, ok := c.file.Tensor(name)
@@ -138,7 +146,11 @@ func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error)
 		case !slices.Equal(t.Shape, p.Shape):
 			return nil, c.wrap(fmt.Errorf("%s is %s in the file, %s by its settings", name, shapeText(t.Shape), shapeText(p.Shape)))
 		}
-		if err := t.ReadFloat32s(flat[p.Offset:][:p.Len()]); err != nil {
+		tensors[i] = t
+	}
+	flat := make([]float32, l.Len)
+	for i, p := range l.Params {
+		if err := tensors[i].ReadFloat32s(flat[p.Offset:][:p.Len()]); err != nil {
 			return nil, c.wrap(err)
 		}
 	}

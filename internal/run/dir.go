@@ -134,11 +134,14 @@ func (d *Dir) Last() string { return d.File(LastName) }
 // Best is the path of the checkpoint with the lowest validation cost.
 func (d *Dir) Best() string { return d.File(BestName) }
 
-// Close gives the folder up. One that was made for a run that never began is taken away, so that the name is free for the next try; where
-// that fails it stays, which harms nobody.
+// Close gives the folder up. One that was made for a run that never began, because its first checkpoint could not be written, is taken
+// away, so that the name is free for the next try; where that fails, or somebody has put another file there, it stays.
 func (d *Dir) Close() error {
-	if entries, err := os.ReadDir(d.path); d.made && err == nil && len(entries) == 1 && entries[0].Name() == lockName {
-		_ = os.Remove(d.File(lockName))
+	if _, err := os.Stat(d.Last()); d.made && errors.Is(err, fs.ErrNotExist) {
+		d.made = false
+		for _, name := range []string{ConfigName, ConfigName + ".tmp", LastName + ".tmp", lockName} {
+			_ = os.Remove(d.File(name))
+		}
 		_ = os.Remove(d.path)
 	}
 	return d.lock.Close()

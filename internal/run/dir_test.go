@@ -25,7 +25,7 @@ func TestAFolderOfNoRunGoesAway(t *testing.T) {
 	}{
 		{"named", func() (*Dir, error) { return OpenDir(filepath.Join(root, "a"), false, false) }, func(*Dir) {}, false},
 		{"numbered", func() (*Dir, error) { return NewDir(root, "b") }, func(*Dir) {}, false},
-		{"begun", func() (*Dir, error) { return NewDir(root, "c") }, func(d *Dir) { write(t, d.File(ConfigName)) }, true},
+		{"begun", func() (*Dir, error) { return NewDir(root, "c") }, func(d *Dir) { write(t, d.File(LastName)) }, true},
 		{"there before", func() (*Dir, error) {
 			if err := os.Mkdir(filepath.Join(root, "d"), 0o755); err != nil {
 				return nil, err
@@ -53,5 +53,36 @@ func write(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestADiskThatFillsAsARunStartsLeavesNoFolder: the settings had room, the first checkpoint had not; the next try must find the name free.
+func TestADiskThatFillsAsARunStartsLeavesNoFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		stays bool
+	}{
+		"nothing written":     {nil, false},
+		"settings alone":      {[]string{ConfigName}, false},
+		"half a checkpoint":   {[]string{ConfigName, LastName + ".tmp"}, false},
+		"a checkpoint":        {[]string{ConfigName, LastName}, true},
+		"somebody else's too": {[]string{ConfigName, "notes.txt"}, true},
+	} {
+		path := filepath.Join(t.TempDir(), "run")
+		d, err := OpenDir(path, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.files {
+			if err := os.WriteFile(d.File(f), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); (err == nil) != c.stays {
+			t.Errorf("%s: the folder stays: %v", name, err == nil)
+		}
 	}
 }

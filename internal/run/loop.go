@@ -51,7 +51,12 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	if err := r.trainer.Begin(); err != nil {
 		return err
 	}
+	if r.pace.updates == 0 { // the first update may take long
+		r.Listener.Tick(report.Tick{Updates: first, Total: r.trainer.Total()})
+	}
+	defer r.abandonAfter(ctx)()
 	for r.at.Updates < end && ctx.Err() == nil {
+		last := time.Now()
 		if err := r.trainer.Update(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				break
@@ -59,6 +64,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 			return fmt.Errorf("%s: %w", r.trainer.Place(r.at.Updates), err)
 		}
 		r.at.Updates++
+		r.tellPace(1, time.Since(last))
 		if now := time.Now(); now.Sub(tick) >= tickEvery {
 			tick = now
 			spent := now.Sub(began).Seconds()

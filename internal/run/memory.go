@@ -1,10 +1,9 @@
 package run
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"strconv"
+	"math"
+	"path/filepath"
 	"strings"
 
 	"haul/internal/kernel"
@@ -20,24 +19,68 @@ type bounded interface {
 // and its value that make it smaller, or "" where only the model's size does.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
-	if err := Fits(key, dev, prog.Name, prog.Batch, LeastMemory(prog)); err != nil {
+	if err := Fits(key, dev, prog.Name, prog.Batch, LeastMemory(dev, prog)); err != nil {
 		return nil, err
 	}
 	return p.Compile(dev, sets...)
 }
 
-// LeastMemory is what any device needs for a program: its batch and data tensors and one shard's activations.
-func LeastMemory(prog *kernel.Program) int64 {
-	n := int64(prog.ShardLen)
+// NewStore allocates a weight set, after asking whether there is room.
+func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, error) {
+	copies := 1
+	if train {
+		copies = 4 // weights, gradient, two moments
+	}
+	bytes := Product(4, int64(copies), int64(l.Len))
+	if d, ok := dev.(kernel.Sizer); ok {
+		bytes = d.StoreMemory(l, train)
+	}
+	if err := Fits("", dev, "the model", 0, bytes); err != nil {
+		return nil, err
+	}
+	return dev.NewStore(l, train)
+}
+
+// LeastMemory is what a device needs for a program: its batch and data tensors, and the activations of the shards that it keeps at once.
+func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
+	arenas := 1
+	if d, ok := dev.(kernel.Sizer); ok {
+		arenas = min(d.Arenas(), prog.Shards())
+	}
+	n := Product(4, int64(prog.ShardLen), int64(arenas))
 	for _, t := range prog.Tensors {
 		switch t.Space {
 		case kernel.Batch:
-			n += int64(t.Len()) * int64(prog.Shards())
+			n = Sum(n, Product(4, int64(t.Len()), int64(prog.Shards())))
 		case kernel.Data:
-			n += int64(t.Len())
+			n = Sum(n, Product(4, int64(t.Len())))
 		}
 	}
-	return 4 * n
+	return n
+}
+
+// Product and Sum of sizes stop at the largest number: a size past it is as far out of reach.
+func Product(factors ...int64) int64 {
+	n := int64(1)
+	for _, f := range factors {
+		if f != 0 && n > math.MaxInt64/f {
+			return math.MaxInt64
+		}
+		n *= f
+	}
+	return n
+}
+
+// Sum adds sizes; see Product.
+func Sum(sizes ...int64) int64 {
+	n := int64(0)
+	for _, s := range sizes {
+		if n > math.MaxInt64-s {
+			return math.MaxInt64
+		}
+		n += s
+	}
+	return n
 }
 
 // Fits says in one line that the bytes are not to be had, and what value of the key would fit where now it is n. A machine that does not
@@ -82,20 +125,20 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), where, advice)
 }
 
-func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
-
-// AvailableMemory is Linux's estimate of what can be taken without swapping.
-func AvailableMemory() (int64, bool) {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0, false
+// room says in one line that the host has no memory for bytes of something that no setting makes smaller.
+func room(what string, bytes int64) error {
+	if available, known := AvailableMemory(); known && bytes > available {
+		return fmt.Errorf("%s take %s of memory, %s is available", what, mebibytes(bytes), mebibytes(available))
 	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10, err == nil
-		}
-	}
-	return 0, false
+	return nil
 }
+
+// FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does not tell passes.
+func FitsDisk(path string, bytes int64) error {
+	if free, known := freeDisk(filepath.Dir(path)); known && bytes > free {
+		return fmt.Errorf("%s takes %s, its disk has %s free", path, mebibytes(bytes), mebibytes(free))
+	}
+	return nil
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }

@@ -105,7 +105,8 @@ type Trainer interface {
 	Next(done int) int
 	// Begin comes before a stretch of updates.
 	Begin() error
-	// Update makes one update. The context is heeded before it has begun, never within: a checkpoint holds whole ones only.
+	// Update makes one update. The context is heeded before it has begun, never within, but for a trainer that is an Abandoner: a checkpoint
+	// holds whole ones only.
 	Update(ctx context.Context) error
 	// Waited is how long this process has waited for data.
 	Waited() float64

@@ -64,6 +64,7 @@ type run struct {
 	view    report.View
 	at      Progress
 	asked   report.Asked // since the last report, by this process
+	pace    pace
 }
 
 // prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so that a run can be resumed

@@ -12,6 +12,7 @@ import (
 // steps and trains nothing.
 type Step struct {
 	Runner  kernel.Runner
+	Stores  []kernel.Store // of the step alone
 	Program *kernel.Program
 	RateKey string // of the learning rate
 	// Work is the operations of the steps that the metrics are of, by formula.
@@ -33,9 +34,23 @@ func (s *Step) FLOPs() (int64, error) {
 	return s.Work(m), err
 }
 
+// Close gives back all that the step holds.
+func (s *Step) Close() error { return errors.Join(s.Runner.Close(), CloseStores(s.Stores...)) }
+
+// CloseStores closes stores, of which some may be nil.
+func CloseStores(stores ...kernel.Store) error {
+	var errs []error
+	for _, s := range stores {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Trial times a few steps, and closes them: what choosing between devices goes by.
 func (s *Step) Trial() (seconds float64, err error) {
-	defer func() { err = errors.Join(err, s.Runner.Close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	steps := func(most int, enough time.Duration) (n int, began time.Time, err error) {
 		for began = time.Now(); n < most && time.Since(began) < enough; n++ {
 			if err := s.Runner.Run(); err != nil {

@@ -94,8 +94,8 @@ type packed struct {
 	readForward, readTransposed bool
 }
 
-// NewStore allocates a weight set.
-func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
+// storeSizes are the pieces of a weight set, in floats.
+func (d *Device) storeSizes(l *kernel.Layout, train bool) []int {
 	sizes := []int{l.Len}
 	for _, p := range l.Params {
 		if len(p.Shape) == 2 {
@@ -108,7 +108,24 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 			sizes = append(sizes, l.Len)
 		}
 	}
-	mem := newSlab(sizes...)
+	return sizes
+}
+
+// StoreMemory is what NewStore will take.
+func (d *Device) StoreMemory(l *kernel.Layout, train bool) int64 {
+	n := int64(0)
+	for _, s := range d.storeSizes(l, train) {
+		n += int64(line(s))
+	}
+	return 4 * n
+}
+
+// Arenas is one for each worker.
+func (d *Device) Arenas() int { return d.workers }
+
+// NewStore allocates a weight set.
+func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
+	mem := newSlab(d.storeSizes(l, train)...)
 	d.counters.Allocations++
 	s := &store{layout: l, prims: d.prims, weights: mem.take(l.Len), packs: make([]packed, len(l.Params))}
 	for i, p := range l.Params {
@@ -202,6 +219,12 @@ func (s *store) CopyWeights(from kernel.Store) error {
 		return fmt.Errorf("copy weights: the other store is not on the CPU")
 	}
 	return s.WriteWeights(f.weights)
+}
+
+// Close leaves the memory to the collector.
+func (s *store) Close() error {
+	s.weights, s.packs, s.m, s.v, s.lanes = nil, nil, nil, nil, nil
+	return nil
 }
 
 func (s *store) memory() int64 {

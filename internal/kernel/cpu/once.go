@@ -89,6 +89,9 @@ func (r *runner) runOnce(w *worker) {
 			continue
 		}
 		r.meet(w)
+		if r.left.Load() {
+			return
+		}
 		if before != nil && before.err != nil {
 			return
 		}

@@ -37,7 +37,36 @@ type runner struct {
 
 	lanes    int
 	nextLane atomic.Int32
+
+	stop   atomic.Bool // somebody does not want to wait for the step under way
+	left   atomic.Bool // a worker has left shards of it out; settled behind the first barrier
+	before rewind
 }
+
+// rewind is where an update began, beside weights and moments, which only its last phase changes.
+type rewind struct {
+	state  kernel.State
+	scalar []float64
+	sums   sums
+}
+
+// keep notes where the update begins.
+func (r *runner) keep() {
+	b := &r.before
+	b.state, b.sums.steps, b.sums.gradNorm = r.state, r.sums.steps, r.sums.gradNorm
+	b.scalar, b.sums.values = append(b.scalar[:0], r.scalar...), append(b.sums.values[:0], r.sums.values...)
+}
+
+// undo goes back to there.
+func (r *runner) undo() {
+	b := &r.before
+	r.state, r.sums.steps, r.sums.gradNorm = b.state, b.sums.steps, b.sums.gradNorm
+	copy(r.scalar, b.scalar)
+	copy(r.sums.values, b.sums.values)
+}
+
+// Stop abandons the update under way.
+func (r *runner) Stop() { r.stop.Store(true) }
 
 // control is the control block as the ops read it.
 type control struct {
@@ -132,10 +161,18 @@ func (r *runner) Paths() []string {
 // Run replays a step.
 func (r *runner) Run() error {
 	r.nextLane.Store(0)
+	r.left.Store(false)
+	if r.state.Part == 0 {
+		r.keep()
+	}
 	for _, p := range r.phases {
 		p.reset()
 	}
 	r.dev.pool.run(r.step)
+	if r.left.Load() {
+		r.undo()
+		return kernel.ErrStopped
+	}
 	r.dev.counters.Steps++
 	r.dev.counters.Launches++
 	for _, p := range r.phases {
@@ -158,6 +195,10 @@ func (r *runner) work(id int) {
 	w.clock.lap(kernel.Idle, -1)
 	for lane := int(r.nextLane.Add(1)) - 1; lane < r.lanes; lane = int(r.nextLane.Add(1)) - 1 {
 		for s := lane; s < r.prog.Shards(); s += r.dev.lanes {
+			if r.stop.Load() {
+				r.left.Store(true)
+				break
+			}
 			r.setShard(w, s, lane)
 			for i, f := range r.ops {
 				f(w)
@@ -211,6 +252,7 @@ func (r *runner) SetState(s kernel.State) error {
 	copy(r.scalar, values)
 	r.state = s.Normal()
 	r.state.Scalars = nil
+	r.keep()
 	return nil
 }
 

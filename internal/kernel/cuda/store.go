@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -41,7 +42,7 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	for _, w := range want {
 		var err error
 		if *w.m, err = d.alloc(w.bytes); err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.Close())
 		}
 	}
 	return s, nil
@@ -123,6 +124,31 @@ func (s *store) CopyWeights(from kernel.Store) error {
 		return s.halve()
 	})
 }
+
+// Close gives the memory back to the card.
+func (s *store) Close() error {
+	var errs []error
+	for _, m := range []*memory{&s.weights, &s.bf16, &s.m, &s.v, &s.grads} {
+		errs = append(errs, m.free())
+		*m = memory{}
+	}
+	return errors.Join(errs...)
+}
+
+// StoreMemory is what NewStore will take.
+func (d *Device) StoreMemory(l *kernel.Layout, train bool) int64 {
+	n := 4 * int64(l.Len)
+	if d.precision == BF16 {
+		n += 2 * int64(l.Len)
+	}
+	if train {
+		n += (2 + gradLanes) * 4 * int64(l.Len)
+	}
+	return n
+}
+
+// Arenas is one: the whole batch is a shard.
+func (d *Device) Arenas() int { return 1 }
 
 func (s *store) memory() int64 {
 	return int64(s.weights.bytes + s.bf16.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)

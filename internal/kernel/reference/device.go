@@ -85,5 +85,11 @@ func (s *Store[F]) CopyWeights(from kernel.Store) error {
 	return convert(s.w, o.w)
 }
 
+// Close drops the numbers.
+func (s *Store[F]) Close() error {
+	s.w, s.m, s.v = nil, nil, nil
+	return nil
+}
+
 // Weights are the store's own numbers, in full precision: what a check by differences moves.
 func (s *Store[F]) Weights() []F { return s.w }

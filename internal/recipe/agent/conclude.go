@@ -62,6 +62,7 @@ func (t *trainer) judge() (*Test, error) {
 
 // evaluate lets agents with the present weights live.
 func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
+	t.progress = run.ProgressNotes(t.Note, "evaluating in context")
 	e, err := t.eval.run(ctx)
 	if err == nil {
 		e.Iteration = t.Progress.Updates

@@ -60,6 +60,7 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, a.Close()) }()
 	out, err := a.Evaluate(ctx, o)
 	if err != nil {
 		return nil, err

@@ -63,10 +63,39 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := run.LeastMemory(recordStep(openReference(), m, cfg, l, true).plan.Program())
+	need := run.LeastMemory(openReference(), recordStep(openReference(), m, cfg, l, true).plan.Program())
 	for free, want := range map[int64]bool{need: false, need - 1: true} {
 		if e, _ := trained(t, cfg, crowded{openReference(), free}, h, DataAuto); viewOf(e).host != want {
 			t.Errorf("%d bytes free of %d needed: the histories are on the host: %v", free, need, !want)
+		}
+	}
+}
+
+// TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost: a smaller batch would not help them.
+func TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost(t *testing.T) {
+	h, cfg := writeHistory(t, tinyHistory), tinyAD(t)
+	l, err := newDataset(h, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(cfg, l.room.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := openReference()
+	store, err := dev.NewStore(m.Layout(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := run.LeastMemory(dev, recordStep(dev, m, cfg, l, true).plan.Program())
+	without := run.LeastMemory(dev, recordStep(dev, m, cfg, l, false).plan.Program())
+	if with <= without {
+		t.Fatalf("%d bytes with the histories, %d without", with, without)
+	}
+	for free, advised := range map[int64]bool{with - 1: true, without: true, without - 1: false} {
+		_, _, err := compileStep(crowded{dev, free}, m, cfg, l, store, DataDevice)
+		if err == nil || strings.Contains(err.Error(), "--data host") != advised || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d bytes free, advised %v: %v", free, advised, err)
 		}
 	}
 }
@@ -83,8 +112,8 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 			t.Errorf("%d episodes: %v", episodes, err)
 		}
 	}
-	if _, err := CompileStep(openReference(), tinyAD(t, "train_n_stream=1000000000", "train_source_timesteps=1000000000"), nil); err == nil || !strings.Contains(err.Error(), "standing in for learning histories needs") {
-		t.Errorf("a step of 10^18 transitions: %v", err)
+	if _, err := CompileStep(openReference(), tinyAD(t, "train_n_stream=1000000", "train_source_timesteps=1000000000"), nil); err == nil || !strings.Contains(err.Error(), "standing in for learning histories needs") {
+		t.Errorf("a step of 10^15 transitions: %v", err)
 	}
 	cfg := tinyAD(t)
 	l, err := newDataset(h, cfg)

@@ -58,14 +58,17 @@ func load(dev kernel.Device, ck *run.Checkpoint, at *state) (a *Agent, err error
 	if err != nil {
 		return nil, err
 	}
-	if err := run.Fits(keyBatch, dev, "the agent", 0, 4*int64(len(weights))); err != nil {
+	if a.store, err = run.NewStore(dev, a.model.Layout(), false); err != nil {
 		return nil, err
 	}
-	if a.store, err = dev.NewStore(a.model.Layout(), false); err != nil {
-		return nil, err
+	if err := a.store.WriteWeights(weights); err != nil {
+		return nil, errors.Join(err, a.store.Close())
 	}
-	return a, a.store.WriteWeights(weights)
+	return a, nil
 }
+
+// Close takes the agent off its device.
+func (a *Agent) Close() error { return a.store.Close() }
 
 // Parameters is the number of learned numbers.
 func (a *Agent) Parameters() int { return a.model.Layout().Count() }
@@ -104,7 +107,7 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agent
 	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}
 	n.logits = m.Step(p, n.index, n.at, capacity)
 	n.logits.Space = kernel.Batch // the host reads them
-	if err := run.Fits(key, dev, "an evaluation in context", agents, run.LeastMemory(p.Program())); err != nil {
+	if err := run.Fits(key, dev, "an evaluation in context", agents, run.LeastMemory(dev, p.Program())); err != nil {
 		return nil, err
 	}
 	var err error

@@ -13,9 +13,8 @@ import (
 
 // CompileStep records the step that an agent's run with these settings would replay, its histories on the device, and compiles it
 // with the initial weights. h may be nil: streams of random walks in a 9×9 room then stand in for the histories, at the same cost.
-func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*run.Step, error) {
+func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (step *run.Step, err error) {
 	var l *dataset
-	var err error
 	if h == nil {
 		l, err = randomDataset(c)
 	} else {
@@ -28,10 +27,15 @@ func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*run.Ste
 	if err != nil {
 		return nil, err
 	}
-	store, err := dev.NewStore(m.Layout(), true)
+	store, err := run.NewStore(dev, m.Layout(), true)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	}()
 	if err := store.WriteWeights(model.Initial(m.Layout(), c.Seed)); err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (*run.Ste
 	rows := stepFLOPs(m, l.trainSpec.Tokens, int64(c.TrainBatchSize))
 	flops := func(k kernel.Metrics) int64 { return k.Steps * rows }
 	tokens := l.trainSpec.Tokens
-	return &run.Step{Runner: r, Program: p.plan.Program(), RateKey: "lr", Work: flops, Rows: "rows", Tokens: tokens,
+	return &run.Step{Runner: r, Stores: []kernel.Store{store}, Program: p.plan.Program(), RateKey: "lr", Work: flops, Rows: "rows", Tokens: tokens,
 		Shape: fmt.Sprintf("%d rows of %d tokens per step", c.TrainBatchSize, tokens), Facts: map[string]any{"tokens": tokens}}, nil
 }
 

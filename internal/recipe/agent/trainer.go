@@ -43,6 +43,8 @@ type trainer struct {
 	view    *view
 	perRow  int64 // operations of a row
 
+	progress func(done, of int) // of the evaluation under way
+
 	// What is known of the present weights.
 	lastTest *Test
 	lastEval *Evaluation
@@ -67,11 +69,7 @@ func (t *trainer) compile() error {
 	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
 		return err
 	}
-	l := t.model.Layout()
-	if err := run.Fits(keyBatch, t.Device, "the model", 0, 4*4*int64(l.Len)); err != nil { // weights, gradient, two moments
-		return err
-	}
-	if t.store, err = t.Device.NewStore(l, true); err != nil {
+	if t.store, err = run.NewStore(t.Device, t.model.Layout(), true); err != nil {
 		return err
 	}
 	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data); err != nil {
@@ -88,7 +86,7 @@ func (t *trainer) compile() error {
 			return err
 		}
 	}
-	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History}); err != nil {
+	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
 		return err
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
@@ -97,10 +95,13 @@ func (t *trainer) compile() error {
 // compileStep compiles the training step with its histories where they are asked for, and writes them there.
 func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string) (*program, kernel.Runner, error) {
 	p := recordStep(dev, m, c, d, data != DataHost)
-	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(p.plan.Program())) != nil {
+	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, p.plan.Program())) != nil {
 		p = recordStep(dev, m, c, d, false)
 	}
 	r, err := run.Compile(keyBatch, p.plan, dev, store)
+	if err != nil && p.history != nil && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, recordStep(dev, m, c, d, false).plan.Program())) == nil {
+		return nil, nil, fmt.Errorf("the histories take %s of it: leave them on the host with --data host (%w)", report.Bytes(run.Product(4, int64(len(d.train)))), err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,6 +174,7 @@ func (t *trainer) Begin() error {
 
 // Update makes one update: as many steps as it has parts.
 func (t *trainer) Update(ctx context.Context) error {
+	ended := ctx.Err
 	for range t.cfg.GradientAccumulationSteps {
 		var err error
 		if t.feed == nil {
@@ -180,13 +182,19 @@ func (t *trainer) Update(ctx context.Context) error {
 		} else {
 			err = t.feed.run(ctx)
 		}
+		if errors.Is(err, kernel.ErrStopped) {
+			return ended()
+		}
 		if err != nil {
 			return err
 		}
-		ctx = context.Background() // an update that has begun is finished
+		ctx = context.Background() // an update that has begun is finished, or abandoned with all its parts
 	}
 	return nil
 }
+
+// Abandon gives the update under way up.
+func (t *trainer) Abandon() { run.Stop(t.step) }
 
 // Waited is how long this process has waited for rows.
 func (t *trainer) Waited() float64 {
@@ -214,7 +222,7 @@ func (t *trainer) Close() error {
 	if t.eval != nil {
 		errs = append(errs, t.eval.close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, run.CloseStores(t.store))...)
 }
 
 // Describe fills in what the recipe knows of the run.

@@ -46,7 +46,10 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	room := darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}
 	head := darkroom.Header{Room: room, Goals: room.Goals(), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
 		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
-	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, int64(len(o.Devices))*learnerBytes(c)); err != nil {
+	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, run.Product(int64(len(o.Devices)), learnerBytes(c))); err != nil {
+		return HistorySpeed{}, err
+	}
+	if err := run.FitsDisk(o.Path, run.Product(2, int64(len(head.Goals)), int64(c.TotalSourceTimesteps))); err != nil {
 		return HistorySpeed{}, err
 	}
 	w, err := darkroom.Create(o.Path, head)
@@ -67,9 +70,12 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 
 // learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what lies between two updates.
 func learnerBytes(c *config.PPO) int64 {
-	const step, gathered = 2 + 2, 16 + 4 // a sample, and its place in the order that it is learned in
-	return step*int64(c.TotalSourceTimesteps) + gathered*int64(c.NSteps)*int64(c.NStream)
+	const step = 2 + 2
+	return run.Sum(run.Product(step, int64(c.TotalSourceTimesteps)), roundBytes(c))
 }
+
+// roundBytes is what lies between two updates: every sample, and its place in the order that it is learned in.
+func roundBytes(c *config.PPO) int64 { return run.Product(16+4, int64(c.NSteps), int64(c.NStream)) }
 
 // pool is the worker pool: it hands goals to learners.
 type pool struct {

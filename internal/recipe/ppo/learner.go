@@ -12,6 +12,7 @@ import (
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
+	"haul/internal/run"
 )
 
 // What a reader could break: a learner is a function of the settings and its goal alone. It is compiled once and reused for goal after goal, so
@@ -60,16 +61,19 @@ type learner struct {
 
 // newLearner compiles the two programs that learning takes.
 func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
+	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, roundBytes(c)); err != nil {
+		return nil, err
+	}
 	l = &learner{c: c, net: model.NewMLP(2, c.Hidden, darkroom.NumActions), batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
-	if l.store, err = dev.NewStore(l.net.Layout(), true); err != nil {
+	if l.store, err = run.NewStore(dev, l.net.Layout(), true); err != nil {
 		return nil, err
 	}
 	l.zeros = make([]float32, l.net.Layout().Len)
 	if err := l.compileUpdate(dev); err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.store.Close())
 	}
 	if err := l.compileTable(dev); err != nil {
-		return nil, errors.Join(err, l.update.Close())
+		return nil, errors.Join(err, l.update.Close(), l.store.Close())
 	}
 	return l, nil
 }
@@ -77,7 +81,9 @@ func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
 // flops is the work of one sample, by formula: a product with every weight forward, two backward.
 func (l *learner) flops() int64 { return 6 * int64(l.net.Layout().Count()) }
 
-func (l *learner) close() error { return errors.Join(l.update.Close(), l.table.Close()) }
+func (l *learner) close() error {
+	return errors.Join(l.update.Close(), l.table.Close(), l.store.Close())
+}
 
 func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	c := l.c
@@ -94,7 +100,7 @@ func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	l.program = p.Program()
 	l.features, l.taken = make([]float32, 2*c.BatchSize), make([]float32, 4*c.BatchSize)
 	l.xRows, l.takeRows = l.features, l.taken
-	if l.update, err = p.Compile(dev, l.store); err != nil {
+	if l.update, err = run.Compile("batch_size", p, dev, l.store); err != nil {
 		return err
 	}
 	return l.update.SetControl(kernel.Control{LearningRate: float32(c.SourceLR)})

@@ -8,6 +8,7 @@ package ppo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"haul/internal/config"
@@ -75,10 +76,10 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 		return nil, err
 	}
 	if err := l.begin(goalOf(c)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.close())
 	}
 	rows := int64(c.BatchSize)
-	return &run.Step{Runner: l.update, Program: l.program, RateKey: "source_lr", Rows: "samples",
+	return &run.Step{Runner: l.update, Stores: []kernel.Store{l.store}, Program: l.program, RateKey: "source_lr", Rows: "samples",
 		Shape: fmt.Sprintf("%d samples per step", rows), Facts: map[string]any{"samples": rows},
 		Work: func(m kernel.Metrics) int64 { return m.Steps * rows * l.flops() }}, l.table.Close()
 }

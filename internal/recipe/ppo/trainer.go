@@ -40,9 +40,6 @@ type trainer struct {
 
 func newTrainer(s *run.Setup) (*trainer, error) {
 	c := s.Settings.(*config.PPO)
-	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, learnerBytes(c)); err != nil {
-		return nil, err
-	}
 	l, err := newLearner(s.Device, c)
 	if err != nil {
 		return nil, err

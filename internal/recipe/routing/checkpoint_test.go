@@ -101,6 +101,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 		{"no progress", edit(set("haul.progress", "")), "its progress is broken", nil},
 		{"progress", edit(replace("haul.progress", `"updates":4`, `"updates":-1`)), "its progress is broken", nil},
 		{"width", edit(replace("haul.config", "hidden_dim: 16", "hidden_dim: 32")), "embed.weight is 16×4 in the file, 32×4 by its settings", []string{"model.hidden_dim=32"}},
+		{"a width past any memory", edit(replace("haul.config", "hidden_dim: 16", "hidden_dim: 65536")), "its settings", nil},
 		{"missing weight", edit(drop("norm.weight")), "norm.weight is missing", nil},
 		{"missing moment", edit(drop("adam_v.norm.weight")), "adam_v.norm.weight is missing", nil},
 		{"missing baseline", edit(drop("baseline.norm.weight")), "baseline.norm.weight is missing", nil},

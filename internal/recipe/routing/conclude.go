@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -96,7 +97,7 @@ func (t *trainer) meanCPC(lengths []float64) (cpc, se float64) {
 }
 
 // Finish judges the best checkpoint on instances of its own.
-func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
+func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	at := t.Progress
 	sum := &Summary{Epochs: t.epoch(), StoppedEarly: at.Stopped, Instances: at.Device.Instances, Seconds: at.Elapsed,
 		BestEpoch: at.BestAt / t.perEpoch(), Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best(), GapTo: t.refs.Method}
@@ -107,13 +108,15 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, best.Close()) }()
 	src := SourceOf(t.cfg, rng.TestInstances)
 	sum.TestInstances = t.cfg.Training.ValidationInstances
 	refs, err := Reference(ctx, src, sum.TestInstances, t.Workers, t.Note)
 	if err != nil {
 		return nil, err
 	}
-	e, err := best.Evaluate(ctx, EvalOptions{Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
+	progress := run.ProgressNotes(t.Note, "testing the best policy")
+	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
 	if err != nil {
 		return nil, err
 	}

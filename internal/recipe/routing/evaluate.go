@@ -64,6 +64,9 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 		return nil, fmt.Errorf("evaluate: count is %d: at least 1 is needed", o.Count)
 	}
 	n, sym := o.Source.N, o.Decode.symmetries()
+	if err := fitsInstances(o); err != nil {
+		return nil, err
+	}
 	e := &evaluator{o: o, starts: o.Decode.starts(n), steps: maxSteps(n)}
 	if o.Batch < 1 {
 		o.Batch = max(1, min(evalRows, evalActionBytes/(4*e.starts*e.steps))/sym)
@@ -84,6 +87,15 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	e.actions = make([]int32, e.rows*e.starts*e.steps)
 	e.tour = make([]int32, 1+e.steps)
 	return e, nil
+}
+
+// fitsInstances asks whether the host can keep what an evaluation returns.
+func fitsInstances(o EvalOptions) error {
+	each := int64(8 + 8) // a length, and its reference
+	if o.KeepTours {
+		each += 24 + 4*int64(1+maxSteps(o.Source.N))
+	}
+	return run.FitsHost("a count of", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }
 
 // recordRoutes records the policy without dropout and its decoding, actions kept for the host.

@@ -2,11 +2,13 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
+	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
 	"haul/internal/rng"
@@ -39,7 +41,7 @@ type Judged struct {
 }
 
 // evaluate routes test instances with a checkpoint's policy and fills in how well.
-func evaluate(ctx context.Context, e *run.Evaluation) (*Judged, error) {
+func evaluate(ctx context.Context, e *run.Evaluation) (r *Judged, err error) {
 	decode, err := ParseDecode(e.Flags.String("decode"))
 	if err != nil {
 		return nil, &run.UsageError{Err: err}
@@ -47,6 +49,10 @@ func evaluate(ctx context.Context, e *run.Evaluation) (*Judged, error) {
 	count := e.Flags.Int("count")
 	if count < 1 {
 		return nil, run.Usagef("--count is %d: at least 1 instance is needed", count)
+	}
+	n := e.Settings.(*config.Config).Problem.NumCustomers
+	if err := fitsInstances(EvalOptions{Source: cvrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {
+		return nil, err
 	}
 	dev, err := e.Device()
 	if err != nil {
@@ -56,6 +62,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, p.Close()) }()
 	src := p.Source(rng.TestInstances)
 	if e.Seed != nil {
 		src.Seed = *e.Seed
@@ -70,7 +77,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
+	r = &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
 		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name()}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)

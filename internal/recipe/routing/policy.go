@@ -38,15 +38,18 @@ func LoadPolicy(dev kernel.Device, path string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := dev.NewStore(m.Layout(), false)
+	store, err := run.NewStore(dev, m.Layout(), false)
 	if err != nil {
 		return nil, err
 	}
 	if err := store.WriteWeights(weights); err != nil {
-		return nil, err
+		return nil, errors.Join(err, store.Close())
 	}
 	return &Policy{Config: c, Epoch: ck.Progress.Concluded / c.Training.NumBatchesPerEpoch, dev: dev, model: m, store: store}, nil
 }
+
+// Close takes the policy off its device.
+func (p *Policy) Close() error { return p.store.Close() }
 
 // Parameters is the number of learned numbers.
 func (p *Policy) Parameters() int { return p.model.Layout().Count() }

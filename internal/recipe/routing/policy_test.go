@@ -219,12 +219,18 @@ func TestTooLarge(t *testing.T) {
 	if _, known := run.AvailableMemory(); !known {
 		t.Skip("this system does not tell its available memory")
 	}
-	for _, set := range []string{"training.batch_size=1000000000", "model.hidden_dim=65536", "problem.num_customers=100000000"} {
-		o := options(tiny(t, set), openCPU(t, 1))
+	for _, set := range [][]string{{"training.batch_size=1048576", "problem.num_customers=100000"}, {"model.hidden_dim=16384", "model.num_layers=60"}, {"problem.num_customers=100000", "baseline.type=pomo"}} {
+		o := options(tiny(t, set...), openCPU(t, 1))
 		o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
 		err := run.Run(t.Context(), o)
 		if err == nil || !strings.Contains(err.Error(), "of memory") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", set, err)
 		}
+		if _, err := CompileStep(openCPU(t, 1), tiny(t, set...)); err == nil || !strings.Contains(err.Error(), "of memory") {
+			t.Errorf("a step with %s: %v", set, err)
+		}
+	}
+	if err := fitsInstances(EvalOptions{Source: cvrp.Source{N: 10}, Count: math.MaxInt}); err == nil || !strings.Contains(err.Error(), "keeping the results of") {
+		t.Errorf("%v", err)
 	}
 }

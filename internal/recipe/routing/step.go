@@ -12,20 +12,27 @@ import (
 
 // CompileStep records the step that a run with these settings would replay and compiles it, with the first epoch's schedules.
 // The baseline, where it is a frozen policy, is the initial one.
-func CompileStep(dev kernel.Device, c *config.Config) (*run.Step, error) {
+func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
 	m, err := newModel(c)
 	if err != nil {
 		return nil, err
 	}
-	weights := model.Initial(m.Layout(), c.Experiment.RandomSeed)
 	p := recordStep(dev, m, c)
 	prog := p.Program()
 	sets := make([]kernel.Store, prog.Sets)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, run.CloseStores(sets...))
+		}
+	}()
 	for i := range sets {
-		if sets[i], err = dev.NewStore(m.Layout(), i == 0); err != nil {
+		if sets[i], err = run.NewStore(dev, m.Layout(), i == 0); err != nil {
 			return nil, err
 		}
-		if err := sets[i].WriteWeights(weights); err != nil {
+	}
+	weights := model.Initial(m.Layout(), c.Experiment.RandomSeed)
+	for _, s := range sets {
+		if err := s.WriteWeights(weights); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +45,7 @@ func CompileStep(dev kernel.Device, c *config.Config) (*run.Step, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	n := c.Problem.NumCustomers
-	return &run.Step{Runner: r, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
+	return &run.Step{Runner: r, Stores: sets, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
 		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline", c.Training.BatchSize, n, c.Baseline.Type),
 		Facts: map[string]any{"customers": n, "baseline_type": c.Baseline.Type},
 		Work: func(k kernel.Metrics) int64 {

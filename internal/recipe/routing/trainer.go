@@ -65,21 +65,14 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 // compile allocates weights and programs, after asking whether there is room.
 func (t *trainer) compile() error {
 	l, rollout := t.model.Layout(), t.cfg.Baseline.Type == config.BaselineRollout
-	copies := int64(4) // weights, gradient, two moments
-	if rollout {
-		copies++
-	}
-	if err := run.Fits(keyBatch, t.Device, "the model", 0, copies*4*int64(l.Len)); err != nil {
-		return err
-	}
 	var err error
-	if t.policy, err = t.Device.NewStore(l, true); err != nil {
+	if t.policy, err = run.NewStore(t.Device, l, true); err != nil {
 		return err
 	}
 	sets := []kernel.Store{t.policy}
 	if rollout {
 		t.frozen = &frozen{}
-		if t.frozen.store, err = t.Device.NewStore(l, false); err != nil {
+		if t.frozen.store, err = run.NewStore(t.Device, l, false); err != nil {
 			return err
 		}
 		sets = append(sets, t.frozen.store)
@@ -188,7 +181,16 @@ func (t *trainer) Begin() error {
 }
 
 // Update is one step.
-func (t *trainer) Update(context.Context) error { return t.step.Run() }
+func (t *trainer) Update(ctx context.Context) error {
+	err := t.step.Run()
+	if errors.Is(err, kernel.ErrStopped) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Abandon gives the step under way up.
+func (t *trainer) Abandon() { run.Stop(t.step) }
 
 func (t *trainer) Memory() int64 {
 	n := t.step.Memory() + t.val.runner.Memory()
@@ -206,10 +208,13 @@ func (t *trainer) Close() error {
 	if t.val != nil {
 		errs = append(errs, t.val.close())
 	}
-	if t.frozen != nil && t.frozen.eval != nil {
-		errs = append(errs, t.frozen.eval.close())
+	if t.frozen != nil {
+		if t.frozen.eval != nil {
+			errs = append(errs, t.frozen.eval.close())
+		}
+		errs = append(errs, run.CloseStores(t.frozen.store))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, run.CloseStores(t.policy))...)
 }
 
 // Describe fills in what routing knows of the run.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"haul/internal/config"
+)
+
+// badFlag words what is wrong with a flag for whoever typed it: the nearest flag for a name that does not exist, and for a value what it must
+// be, without the words of the library that tried to read it.
+func badFlag(cmd *cobra.Command, err error) error {
+	see := fmt.Sprintf("(see %s --help)", cmd.CommandPath())
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		name := unknown.GetSpecifiedName()
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := config.Nearest(name, names); near != "" {
+			return usagef("unknown flag --%s, did you mean --%s? %s", name, near, see)
+		}
+		return usagef("unknown flag --%s %s", name, see)
+	}
+	if bad := new(pflag.InvalidValueError); errors.As(err, &bad) {
+		return usagef("--%s is %q: %s is needed %s", bad.GetFlag().Name, bad.GetValue(), kindOf(bad.GetFlag().Value.Type()), see)
+	}
+	return usagef("%s %s", err, see)
+}
+
+// kindOf is a flag's type in words.
+func kindOf(flag string) string {
+	switch {
+	case strings.HasPrefix(flag, "uint"):
+		return "a whole number from 0 on"
+	case strings.HasPrefix(flag, "int"):
+		return "a whole number"
+	case strings.HasPrefix(flag, "float"):
+		return "a number"
+	case flag == "bool":
+		return "true or false"
+	}
+	return "another value"
+}
+
+// cores bounds --workers by what the machine has: more of them only wait for each other, and each keeps memory of its own.
+func (a *app) cores(workers int) (int, error) {
+	if workers < 1 {
+		return 0, usagef("--workers is %d: at least 1 is needed", workers)
+	}
+	if most := max(runtime.NumCPU(), runtime.GOMAXPROCS(0)); workers > most {
+		s := "s"
+		if most == 1 {
+			s = ""
+		}
+		fmt.Fprintf(a.stderr, "--workers is %d, this machine has %d core%s: %d used\n", workers, most, s, most)
+		return most, nil
+	}
+	return workers, nil
+}
+
+// newHelp is cobra's help verb, but for a topic that does not exist: that is wrong use.
+func (a *app) newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [VERB]",
+		Short:   "Show the help of a verb",
+		Example: "  haul help train",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, name := range args {
+				next, rest, err := at.Find([]string{name})
+				if err != nil || next == at || len(rest) > 0 {
+					return unknownVerb(at, name)
+				}
+				at = next
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}
+
+// unknownVerb says that there is no such verb, and names the nearest.
+func unknownVerb(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf(", did you mean %q?", near[0])
+	}
+	return usagef("%s has no command %q%s (see %s --help)", cmd.CommandPath(), name, hint, cmd.CommandPath())
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signalled is why a context ended: somebody asked the process to end.
+type signalled struct{ signal syscall.Signal }
+
+func (s *signalled) Error() string { return fmt.Sprintf("ended by signal: %v", s.signal) }
+
+// Unwrap makes it an end of the context like any other.
+func (s *signalled) Unwrap() error { return context.Canceled }
+
+// code is what a shell reports of a process that the signal ended.
+func (s *signalled) code() int { return 128 + int(s.signal) }
+
+// heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a scheduler or a container, SIGHUP of a
+// terminal that closes, SIGPIPE of a reader that has left. Verbs that heed the context then save what they have. A second signal ends the
+// process at once, but for SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
+func heed(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	asked, pipe := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	if signal.Notify(asked, os.Interrupt, syscall.SIGTERM); !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(asked, syscall.SIGHUP)
+	}
+	signal.Notify(pipe, syscall.SIGPIPE)
+	go func() {
+		var s os.Signal
+		select {
+		case s = <-asked:
+		case s = <-pipe:
+		case <-ctx.Done():
+			return
+		}
+		signal.Stop(asked)
+		cancel(&signalled{s.(syscall.Signal)})
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// interruptedCode is the exit code of a context that has ended.
+func interruptedCode(ctx context.Context) int {
+	if s := new(signalled); errors.As(context.Cause(ctx), &s) {
+		return s.code()
+	}
+	return exitInterrupted
+}

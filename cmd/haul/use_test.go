@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"haul/internal/run"
+)
+
+// asProgram makes the test's own binary the program.
+const asProgram = "HAUL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestWrongUseIsTwo: what the command line alone tells is wrong use, whether or not the files it names exist.
+func TestWrongUseIsTwo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"train", "--set", "training.batch_size=abc"}, exitUsage, "must be a whole number"},
+		{[]string{"train", "--config", "nosuch.yaml", "--epochs", "-3"}, exitUsage, "--epochs is -3"},
+		{[]string{"train", "--config", "nosuch.yaml", "--precision", "int4"}, exitUsage, "int4"},
+		{[]string{"train", "--config", "nosuch.yaml", "--device", "tpu"}, exitUsage, "tpu"},
+		{[]string{"train", "--config", "nosuch.yaml"}, exitFailed, "nosuch"},
+		{[]string{"train", "--set", "model.num_heads=5"}, exitFailed, "not divisible"}, // by the settings that it is laid over
+		{[]string{"train", "--epochs", "9000000000000000000"}, exitUsage, "at most 1000000000"},
+		{[]string{"train", "--confg", "quick"}, exitUsage, "did you mean --config?"},
+		{[]string{"bench", "step", "--workrs=2"}, exitUsage, "did you mean --workers?"},
+		{[]string{"train", "--zzzzzz"}, exitUsage, "unknown flag --zzzzzz (see haul train --help)"},
+		{[]string{"train", "--seed", "-1"}, exitUsage, `--seed is "-1": a whole number from 0 on is needed`},
+		{[]string{"solve", "--best-known", "x"}, exitUsage, `--best-known is "x": a number is needed`},
+		{[]string{"help", "solv"}, exitUsage, `did you mean "solve"?`},
+		{[]string{"help", "bench", "stp"}, exitUsage, `did you mean "step"?`},
+		{[]string{"lab", "run", "cost-gpu", "--device", "cpu"}, exitFailed, "needs a GPU"},
+	} {
+		r := haul(t, c.args...)
+		line := strings.TrimSuffix(r.stderr, "\n")
+		if r.code != c.code || !strings.Contains(line, c.want) || strings.Contains(line, "strconv") || strings.Contains(line, "\n") {
+			t.Errorf("%v: exit %d, want %d and %q: %q", c.args, r.code, c.code, c.want, r.stderr)
+		}
+	}
+}
+
+// TestVersionByFlag: where people look first.
+func TestVersionByFlag(t *testing.T) {
+	if r := haul(t, "--version"); r.code != exitDone || r.stdout != haul(t, "version").stdout {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}
+
+// TestSizesPastAnyMachine: a slip of the finger gets a line that says what is too large, not a stack trace, and soon.
+func TestSizesPastAnyMachine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"bench", "step", "--set", "model.hidden_dim=65536"}, exitUsage, "at most 16384"},
+		{[]string{"bench", "step", "--device", "cpu", "--set", "model.hidden_dim=16384", "--set", "model.num_layers=60"}, exitFailed, "the model needs"},
+		{[]string{"train", "--set", "problem.num_customers=500000000"}, exitUsage, "at most 100000"},
+		{[]string{"train", "--set", "training.batch_size=100000000"}, exitUsage, "at most 1048576"},
+		{[]string{"train", "--set", "baseline.eval_batches=100000000"}, exitUsage, "at most 1048576"},
+		{[]string{"data", "darkroom", "--out", filepath.Join(t.TempDir(), "x"), "--streams", "1000000", "--steps", "1000000000"}, exitUsage, "at most 65536"},
+		{[]string{"data", "darkroom", "--out", filepath.Join(t.TempDir(), "x"), "--streams", "100", "--steps", "1000000000000"}, exitUsage, "at most 1000000000"},
+		{[]string{"bench", "step", "--config", "ad_dr", "--set", "tf_n_embd=65536"}, exitUsage, "at most 16384"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		r := haulIn(ctx, c.args...)
+		cancel()
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) || !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d, want %d and %q: %q", c.args, r.code, c.code, c.want, r.stderr)
+		}
+	}
+}
+
+// TestMoreWorkersThanCores: they would only wait for each other, each with memory of its own.
+func TestMoreWorkersThanCores(t *testing.T) {
+	r := haul(t, "bench", "step", "--device", "cpu", "--workers", "100000", "--rounds", "1", "--set", "model.hidden_dim=16", "--set", "training.batch_size=4")
+	want := fmt.Sprintf("--workers is 100000, this machine has %d core", max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	if r.code != exitDone || strings.Count(r.stderr, want) != 1 || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("exit %d, %q; want one line with %q", r.code, r.stderr, want)
+	}
+}
+
+// TestBenchStepIsReadable: a mean over rounds is no reason for seventeen digits.
+func TestBenchStepIsReadable(t *testing.T) {
+	var b strings.Builder
+	r := &stepReport{Copies: 0.04019900497512438, Launches: 1, step: new(run.Step)}
+	r.print(&b, &app{stdout: io.Discard})
+	if !strings.Contains(b.String(), "1 launches, 0.0402 copies") {
+		t.Errorf("%s", b.String())
+	}
+}
+
+// TestOneInstanceIsOne: "1 grid instances".
+func TestOneInstanceIsOne(t *testing.T) {
+	if r := haul(t, "solve", "--count", "1", "--customers", "4"); r.code != exitDone || !strings.HasPrefix(r.stdout, "1 grid instance, ") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}
+
+// TestDevicesHelpNamesWhatACardServes: it used to say that no verb uses one.
+func TestDevicesHelpNamesWhatACardServes(t *testing.T) {
+	if r := haul(t, "devices", "--help"); strings.Contains(r.stdout, "not used") || !strings.Contains(r.stdout, "--device cuda:K") {
+		t.Errorf("%s", r.stdout)
+	}
+}
+
+// longRun is a run of hours in a folder, as a process of its own.
+func longRun(t *testing.T, more ...string) (*exec.Cmd, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	args := append([]string{"train", "--config", "tiny_1", "--device", "cpu", "--workers", "1", "--out", dir, "--epochs", "1000000", "--set", "model.hidden_dim=16", "--set", "model.num_layers=1",
+		"--set", "training.batch_size=8", "--set", "training.validation_instances=10", "--set", "problem.num_customers=4", "--set", "training.num_batches_per_epoch=20"}, more...)
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "XDG_CACHE_HOME="+t.TempDir())
+	return cmd, dir
+}
+
+// TestASignalSavesTheRun: a scheduler's SIGTERM, a terminal that closes and Ctrl-C all leave a checkpoint of the last update, and say so.
+func TestASignalSavesTheRun(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			cmd, dir := longRun(t)
+			var words strings.Builder
+			cmd.Stderr = &words
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Process.Kill()
+			waitFor(t, filepath.Join(dir, "csv", "history_gt_rl.csv"), filepath.Join(dir, "last.safetensors"))
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			err := cmd.Wait()
+			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 128+int(s) {
+				t.Errorf("%v, want exit %d", err, 128+int(s))
+			}
+			if !strings.Contains(words.String(), "all is saved, continue with haul train --resume "+dir) {
+				t.Errorf("it says %q", words.String())
+			}
+		})
+	}
+}
+
+// TestAReaderWhoLeavesSavesTheRun: `haul train --json | head -1` loses no update.
+func TestAReaderWhoLeavesSavesTheRun(t *testing.T) {
+	cmd, dir := longRun(t, "--json")
+	var words strings.Builder
+	cmd.Stderr = &words
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	if _, err := io.ReadFull(out, make([]byte, 20)); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	err = cmd.Wait()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGPIPE) {
+		t.Errorf("%v, want exit %d", err, 128+int(syscall.SIGPIPE))
+	}
+	if !strings.Contains(words.String(), "all is saved, continue with haul train --resume "+dir) {
+		t.Errorf("it says %q", words.String())
+	}
+}
+
+// TestASignalLeavesNoHalfHistories: the temporary file of haul data goes with the work.
+func TestASignalLeavesNoHalfHistories(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "data", "darkroom", "--out", filepath.Join(dir, "x.hist"), "--workers", "1")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	temp := filepath.Join(dir, fmt.Sprintf("x.hist.%d.tmp", cmd.Process.Pid))
+	waitFor(t, temp)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 143 {
+		t.Errorf("%v, want exit 143", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+// waitFor waits until the files are there.
+func waitFor(t *testing.T, paths ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, path := range paths {
+		for {
+			if _, err := os.Stat(path); err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s never came", path)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// TestProfileHeedsCtrlC: it used to measure on for up to a minute.
+func TestProfileHeedsCtrlC(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	args := append([]string{"profile", "--config", "tiny_1"}, small...)
+	if r := haulIn(ctx, append(args, "--steps", "1000000")...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
+		t.Errorf("exit %d, %q", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"slices"
+	"strings"
+)
+
+// What a reader could break: widths count characters, not bytes, and a word is never cut where a line can end before it.
+
+// Wrap breaks a line at words so that none is longer than width, the lines after the first indented. A word longer than that stays whole.
+func Wrap(line string, width, indent int) []string {
+	line = strings.TrimRight(line, " ")
+	if runes(line) <= width {
+		return []string{line}
+	}
+	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	var out []string
+	at := lead
+	empty := true
+	for rest := line[len(lead):]; rest != ""; {
+		// A word with the blanks before it, so that columns stay as they are within a line.
+		blanks := len(rest) - len(strings.TrimLeft(rest, " "))
+		end := blanks + strings.IndexByte(rest[blanks:]+" ", ' ')
+		word := rest[:end]
+		rest = rest[end:]
+		if !empty && runes(at)+runes(word) > width {
+			out = append(out, at)
+			at, word = strings.Repeat(" ", indent), strings.TrimLeft(word, " ")
+		}
+		at += word
+		empty = false
+	}
+	return append(out, at)
+}
+
+func runes(s string) int { return len([]rune(s)) }
+
+// piece is a part of a line; those with the lowest rank are kept where not all fit.
+type piece struct {
+	text string
+	rank int
+}
+
+// assemble joins as many pieces as fit into width, two blanks between them, in their order; the first always stays.
+func assemble(pieces []piece, width int) string {
+	order := make([]int, len(pieces))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return pieces[a].rank - pieces[b].rank })
+	keep, used := make([]bool, len(pieces)), 0
+	for _, i := range order {
+		n := runes(pieces[i].text)
+		if n == 0 {
+			continue
+		}
+		if used > 0 {
+			n += 2
+		}
+		if used+n > width && used > 0 {
+			break // what matters less does not take the place of what matters more
+		}
+		keep[i], used = true, used+n
+	}
+	var out []string
+	for i, p := range pieces {
+		if keep[i] {
+			out = append(out, p.text)
+		}
+	}
+	return fit(strings.Join(out, "  "), width)
+}

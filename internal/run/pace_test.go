@@ -1,0 +1,30 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestARunOfWeeksSaysSoOnce: as soon as its first updates tell, and only then.
+func TestARunOfWeeksSaysSoOnce(t *testing.T) {
+	var p pace
+	if note := p.add(1, time.Second, 100_000, "iteration"); note != "" {
+		t.Errorf("after a second it says %q", note)
+	}
+	note := p.add(1, 39*time.Second, 100_000, "iteration") // 20 s each: 23 days
+	if !strings.Contains(note, "3 weeks") || !strings.Contains(note, "--iterations") {
+		t.Errorf("it says %q", note)
+	}
+	if again := p.add(1, 20*time.Second, 99_999, "iteration"); again != "" {
+		t.Errorf("it says again %q", again)
+	}
+	short := pace{}
+	if note := short.add(100, 10*time.Second, 10_000, "epoch"); note != "" {
+		t.Errorf("a run of a quarter of an hour says %q", note)
+	}
+	long := pace{}
+	if note := long.add(1, time.Hour, 1_000_000_000, "epoch"); !strings.Contains(note, "years") {
+		t.Errorf("it says %q", note)
+	}
+}

@@ -1,0 +1,77 @@
+package runtest
+
+import (
+	"errors"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/run"
+)
+
+// Stores is a device that counts the weight sets which nobody has closed yet.
+type Stores struct {
+	kernel.Device
+	Open, Made int
+}
+
+type countedStore struct {
+	kernel.Store
+	c      *Stores
+	closed bool
+}
+
+// NewStore counts a store.
+func (c *Stores) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
+	s, err := c.Device.NewStore(l, train)
+	if err != nil {
+		return nil, err
+	}
+	c.Open++
+	c.Made++
+	return &countedStore{Store: s, c: c}, nil
+}
+
+// Compile hands the device its own stores.
+func (c *Stores) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+	own := make([]kernel.Store, len(sets))
+	for i, s := range sets {
+		own[i] = s.(*countedStore).Store
+	}
+	return c.Device.Compile(p, own)
+}
+
+func (s *countedStore) CopyWeights(from kernel.Store) error {
+	return s.Store.CopyWeights(from.(*countedStore).Store)
+}
+
+func (s *countedStore) Close() error {
+	if s.closed {
+		return errors.New("a store is closed twice")
+	}
+	s.closed = true
+	s.c.Open--
+	return s.Store.Close()
+}
+
+// stores: what stays open stays on a card until the process ends, and a trial of `auto` then leaves no room for the run.
+func (c Case) stores(t *testing.T) {
+	dev := &Stores{Device: c.Device(t, 1)}
+	step, err := c.Recipe.Step(dev, c.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := step.Trial(); err != nil {
+		t.Fatal(err)
+	}
+	if dev.Made == 0 || dev.Open != 0 {
+		t.Errorf("a trial leaves %d of %d stores open", dev.Open, dev.Made)
+	}
+	o := c.options(t, c.Settings, dev)
+	o.Dir = OpenDir(t, Folder(t), false)
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if dev.Open != 0 {
+		t.Errorf("a run leaves %d of %d stores open", dev.Open, dev.Made)
+	}
+}
