@@ -48,9 +48,10 @@ Recording with PyTorch needs schedule= for the steps to be marked:
 docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 		Example: `  haul doctor docs/examples/trace.json.gz
   haul doctor docs/examples/trace.json.gz --html page.html --breakdown
-  haul doctor traces/            # the ranks of one job
-  haul doctor rank*.json.gz --json
-  haul doctor --diff before.json.gz after.json.gz`,
+  haul doctor docs/examples/ranks                      # a folder: the ranks of one job
+  haul doctor docs/examples/ranks/rank0.json.gz docs/examples/ranks/rank1.json.gz --json
+  haul doctor docs/examples/report.sqlite              # an export of Nsight Systems
+  haul doctor --diff docs/examples/before.json.gz docs/examples/after.json.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("which trace? (see %s --help)", cmd.CommandPath())

@@ -74,29 +74,37 @@ func (t *builder) hasDevices() bool {
 	return false
 }
 
-// readNsys reads what Nsight Systems exported. SQLite needs a file: one that comes out of an archive or
-// a pipe is put into a temporary one.
-func readNsys(name string, packed bool, r io.Reader) (*Trace, error) {
-	path := name
-	if info, err := os.Stat(name); packed || err != nil || !info.Mode().IsRegular() {
-		f, err := os.CreateTemp("", "haul-*.sqlite")
-		if err != nil {
+// readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a file:
+// what comes out of an archive or a pipe is put into a temporary one.
+func readNsys(name string, packed bool, r io.Reader, tell func(done, size int64)) (*Trace, error) {
+	var f *os.File
+	info, err := os.Stat(name)
+	if packed || err != nil || !info.Mode().IsRegular() {
+		if f, err = os.CreateTemp("", "haul-*.sqlite"); err != nil {
 			return nil, err
 		}
 		defer os.Remove(f.Name())
+		tell = nil // it is told of what comes in
 		_, err = io.Copy(f, r)
-		if closed := f.Close(); err == nil {
-			err = closed
+	} else {
+		f, err = os.Open(name)
+		if wal, err := os.Stat(name + "-wal"); err == nil && wal.Size() > 0 {
+			return nil, fmt.Errorf("%s-wal holds changes that are not in the file yet: close what writes it, or export the report again", name)
 		}
-		if err != nil {
-			return nil, err
-		}
-		path = f.Name()
+	}
+	if f != nil {
+		defer f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, err
 	}
 	b := newBuilder()
 	b.format = "Nsight Systems"
 	n := 0
-	cards, err := nsys.Read(path, func(row nsys.Row) {
+	cards, err := nsys.Read(&told{f, 0, info.Size(), tell}, info.Size(), func(row nsys.Row) {
 		n++
 		b.add(nsysEvent(row))
 	})
@@ -110,6 +118,21 @@ func readNsys(name string, packed bool, r io.Reader) (*Trace, error) {
 		return nil, errors.New("the export holds no GPU work and no driver calls: record with --trace=cuda,nvtx")
 	}
 	return b.settle(), nil
+}
+
+// told is a file that tells how much of it has been read.
+type told struct {
+	io.ReaderAt
+	done, size int64
+	tell       func(done, size int64)
+}
+
+func (t *told) ReadAt(b []byte, at int64) (int, error) {
+	n, err := t.ReaderAt.ReadAt(b, at)
+	if t.done += int64(n); t.tell != nil {
+		t.tell(min(t.done, t.size), t.size)
+	}
+	return n, err
 }
 
 func nsysEvent(row nsys.Row) *event {

@@ -5,7 +5,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,8 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"haul/internal/doctor/nsys"
+	"haul/internal/sqlite/sqlitetest"
 )
 
 // jaxEvents is a small run as JAX's profiler writes it: no categories, devices and streams by name.
@@ -183,68 +186,132 @@ func TestXplane(t *testing.T) {
 	}
 }
 
-// nsysFile builds an export by the published schema: kernels, calls, copies, a card.
-func nsysFile(t testing.TB, statements ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "report.sqlite")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
+// nsysTables are an export by the published schema: kernels, calls, copies, a card. scripts/nsys_fixture.py
+// writes the same with SQLite itself.
+func nsysTables() []sqlitetest.Table {
+	var ranges, calls, kernels [][]any
+	for i := range 50 {
+		at := 100_000 * i
+		ranges = append(ranges, []any{at, at + 60_000, 59, nil, 77, 4})
+		calls = append(calls, []any{at + 30_000, at + 36_000, 0, 77, 2*i + 1, 1, 0})
+		kernels = append(kernels, []any{at + 40_000, at + 60_000, 0, 1, 7, 2*i + 1, 0, 2, 2, 33, 1, 1})
 	}
-	defer db.Close()
-	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+	calls = append(calls, []any{5_000_000, 5_006_000, 0, 77, 900, 3, 0}, []any{5_006_000, 5_021_000, 0, 77, 0, 5, 0})
+	slices.Reverse(calls) // threads are written one after another, and each sorts its own
+	var names [][]any
+	for i, name := range []string{"cudaLaunchKernel_v7000", "void at::native::add<float>", "cudaMemcpyAsync_v3020", "aten::add, op_id = 7", "cudaStreamSynchronize_v3020"} {
+		names = append(names, []any{sqlitetest.RowID(i + 1), name})
 	}
-	return path
+	return []sqlitetest.Table{
+		{SQL: `CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)`, Rows: names},
+		{SQL: `CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER)`, Rows: calls},
+		{SQL: `CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL, shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER)`, Rows: kernels},
+		{SQL: `CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER, correlationId INTEGER, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER)`,
+			Rows: [][]any{{5_010_000, 5_020_000, 0, 7, 900, 4096, 2, 2, 0}}},
+		{SQL: `CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, smCount INTEGER, computeMajor INTEGER, computeMinor INTEGER)`, Rows: [][]any{{0, "NVIDIA H200", 132, 9, 0}}},
+		{SQL: `CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER, textId INTEGER)`, Rows: ranges},
+	}
 }
 
 func TestNsys(t *testing.T) {
-	statements := []string{
-		`CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)`,
-		`INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'), (2,'void at::native::add<float>'), (3,'cudaMemcpyAsync_v3020'), (4,'aten::add, op_id = 7'), (5,'cudaStreamSynchronize_v3020')`,
-		`CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER)`,
-		`CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL, shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER)`,
-		`CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER, correlationId INTEGER, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER)`,
-		`CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, smCount INTEGER, computeMajor INTEGER, computeMinor INTEGER)`,
-		`INSERT INTO TARGET_INFO_GPU VALUES (0,'NVIDIA H200',132,9,0)`,
-		`CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER, textId INTEGER)`,
-	}
-	for i := range 50 {
-		at := 100_000 * i
-		statements = append(statements,
-			fmt.Sprintf(`INSERT INTO NVTX_EVENTS VALUES (%d,%d,59,NULL,77,4)`, at, at+60_000),
-			fmt.Sprintf(`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,0,77,%d,1,0)`, at+30_000, at+36_000, 2*i+1),
-			fmt.Sprintf(`INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d,%d,0,1,7,%d,0,2,2,33,1,1)`, at+40_000, at+60_000, 2*i+1))
-	}
-	statements = append(statements,
-		`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5000000,5006000,0,77,900,3,0)`, `INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5010000,5020000,0,7,900,4096,2,2,0)`,
-		`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5006000,5021000,0,77,0,5,0)`)
-	path := nsysFile(t, statements...)
-	r := loadOne(t, path)
-	if r.PerStep.Kernels != 50 || r.PerStep.Copies != 1 || r.PerStep.Waits != 1 || r.GPU != "NVIDIA H200" || r.GPUBusyShare < 0.19 || r.GPUBusyShare > 0.21 {
-		t.Errorf("%+v, busy %v on %s", r.PerStep, r.GPUBusyShare, r.GPU)
-	}
-	if got := ids(r); len(got) == 0 || got[0] != "launch-bound" && got[0] != "small-batch" {
-		t.Errorf("findings %v", costsOf(r))
-	}
-	if len(r.Breakdown.Copies) != 1 || r.Breakdown.Copies[0].Direction != "to the host, pageable" {
-		t.Errorf("%+v", r.Breakdown.Copies)
-	}
-	data, err := os.ReadFile(path)
+	written := sqlitetest.File(4096, nsysTables()...)
+	real, err := os.ReadFile(filepath.Join("testdata", "nsys.sqlite"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := loadOne(t, writeTemp(t, "report.sqlite.gz", pack(t, data))) // a file must be made of it
-	if packed.PerStep != r.PerStep {
-		t.Errorf("packed %+v, want %+v", packed.PerStep, r.PerStep)
+	for name, data := range map[string][]byte{"written": written, "by SQLite": real} {
+		t.Run(name, func(t *testing.T) {
+			r := loadOne(t, writeTemp(t, "report.sqlite", data))
+			if r.PerStep.Kernels != 50 || r.PerStep.Copies != 1 || r.PerStep.Waits != 1 || r.GPU != "NVIDIA H200" || r.GPUBusyShare < 0.19 || r.GPUBusyShare > 0.21 {
+				t.Errorf("%+v, busy %v on %s", r.PerStep, r.GPUBusyShare, r.GPU)
+			}
+			if got := ids(r); len(got) == 0 || got[0] != "launch-bound" && got[0] != "small-batch" {
+				t.Errorf("findings %v", costsOf(r))
+			}
+			if len(r.Breakdown.Copies) != 1 || r.Breakdown.Copies[0].Direction != "to the host, pageable" {
+				t.Errorf("%+v", r.Breakdown.Copies)
+			}
+			packed := loadOne(t, writeTemp(t, "report.sqlite.gz", pack(t, data))) // a file must be made of it
+			if packed.PerStep != r.PerStep {
+				t.Errorf("packed %+v, want %+v", packed.PerStep, r.PerStep)
+			}
+			for _, n := range []int{2048, 4096, len(data) - 1} {
+				if _, err := load(t, writeTemp(t, "cut.sqlite", data[:n])); err == nil || !strings.Contains(err.Error(), "cut.sqlite") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("a SQLite file cut at %d: %v", n, err)
+				}
+			}
+		})
 	}
-	if _, err := load(t, nsysFile(t, `CREATE TABLE a (b INTEGER)`)); err == nil || !strings.Contains(err.Error(), "nsys export --type sqlite") {
+	other := sqlitetest.File(4096, sqlitetest.Table{SQL: `CREATE TABLE a (b INTEGER)`})
+	if _, err := load(t, writeTemp(t, "report.sqlite", other)); err == nil || !strings.Contains(err.Error(), "nsys export --type sqlite") {
 		t.Errorf("another SQLite file: %v", err)
 	}
-	if _, err := load(t, writeTemp(t, "cut.sqlite", data[:2048])); err == nil || !strings.Contains(err.Error(), "cut.sqlite") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a cut SQLite file: %v", err)
+	path := writeTemp(t, "open.sqlite", written)
+	if err := os.WriteFile(path+"-wal", []byte("changes"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := load(t, path); err == nil || !strings.Contains(err.Error(), "changes that are not in the file yet") {
+		t.Errorf("a file that is being written: %v", err)
+	}
+}
+
+// SQLite's own file gives, row for row, what the written one gives.
+func TestNsysRows(t *testing.T) {
+	real, err := os.ReadFile(filepath.Join("testdata", "nsys.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [2][]nsys.Row
+	var cards [2][]nsys.Card
+	for i, data := range [][]byte{sqlitetest.File(512, nsysTables()...), real} {
+		cards[i], err = nsys.Read(bytes.NewReader(data), int64(len(data)), func(r nsys.Row) { rows[i] = append(rows[i], r) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(rows[0], rows[1]); diff != "" || !slices.Equal(cards[0], cards[1]) {
+		t.Errorf("%s%v, %v", diff, cards[0], cards[1])
+	}
+	for _, kind := range []nsys.Kind{nsys.Call, nsys.Range} {
+		last := int64(-1)
+		for _, r := range rows[0] {
+			if r.Kind == kind {
+				if r.Start < last || r.Name == "" {
+					t.Errorf("%+v comes after one that starts at %d", r, last)
+				}
+				last = r.Start
+			}
+		}
+	}
+}
+
+// What versions of the export leave out stands for itself; what no export is without is asked for.
+func TestNsysVersions(t *testing.T) {
+	read := func(tables ...sqlitetest.Table) (out []nsys.Row, err error) {
+		data := sqlitetest.File(1024, tables...)
+		_, err = nsys.Read(bytes.NewReader(data), int64(len(data)), func(r nsys.Row) { out = append(out, r) })
+		return out, err
+	}
+	got, err := read(
+		sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, gridX INTEGER)", Rows: [][]any{{5, 9, 3}, {7, nil, 3}, {8.0, 12, nil}}},
+		sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, copyKind INTEGER, srcKind INTEGER)", Rows: [][]any{{1, 2, 1, 0}, {3, 4, 2, 0}}},
+		sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, bytes INTEGER)", Rows: [][]any{{1, 2, 64}}},
+		sqlitetest.Table{SQL: "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, text TEXT)", Rows: [][]any{{20, 30, "b"}, {10, 15, "c"}, {10, 19, "a"}, {1, nil, "open"}, {1, 1, "mark"}}})
+	want := []nsys.Row{
+		{Kind: nsys.Kernel, Start: 5, End: 9, Blocks: 3}, {Kind: nsys.Kernel, Start: 8, End: 12},
+		{Kind: nsys.Copy, Start: 1, End: 2, Direction: "HtoD", HostPageable: true}, {Kind: nsys.Copy, Start: 3, End: 4, Direction: "DtoH"},
+		{Kind: nsys.Set, Start: 1, End: 2, Bytes: 64},
+		{Kind: nsys.Range, Start: 10, End: 19, Name: "a"}, {Kind: nsys.Range, Start: 10, End: 15, Name: "c"}, {Kind: nsys.Range, Start: 20, End: 30, Name: "b"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	for sql, want := range map[string]string{
+		"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, finish INTEGER)": "CUPTI_ACTIVITY_KIND_KERNEL has no column end",
+		"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start TEXT, end INTEGER)":       "start is no whole number",
+	} {
+		if _, err := read(sqlitetest.Table{SQL: sql, Rows: [][]any{{"noon", 1}}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", sql, err, want)
+		}
 	}
 }
 

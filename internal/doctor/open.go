@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"haul/internal/sqlite"
 )
 
 // What a file is, its first bytes decide, not its name: traces are renamed, and archives hold several.
@@ -66,7 +68,7 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 		}
 		r, name = f, path
 	}
-	l := &loading{ctx: ctx, each: each}
+	l := &loading{ctx: ctx, each: each, tell: progress}
 	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
 }
 
@@ -92,6 +94,7 @@ func (s *stoppable) Read(b []byte) (int, error) {
 type loading struct {
 	ctx  context.Context
 	each func(name string, t *Trace) error
+	tell func(done, size int64)
 	got  int
 }
 
@@ -131,7 +134,7 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	case len(head) > 262 && string(head[257:262]) == "ustar":
 		return l.tar(name, b, layer)
 	}
-	t, err := readKind(name, layer > 0, head, b)
+	t, err := readKind(name, layer > 0, head, b, l.tell)
 	if err != nil {
 		return fail(err)
 	}
@@ -297,12 +300,12 @@ func digits(s string) int {
 }
 
 // readKind reads what is left when all packing is off.
-func readKind(name string, packed bool, head []byte, r io.Reader) (*Trace, error) {
+func readKind(name string, packed bool, head []byte, r io.Reader, tell func(done, size int64)) (*Trace, error) {
 	lower := strings.ToLower(name)
 	start := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
-	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return readNsys(name, packed, r)
+	case bytes.HasPrefix(head, []byte(sqlite.Magic)):
+		return readNsys(name, packed, r, tell)
 	case len(start) == 0, start[0] == '{', start[0] == '[':
 		return Read(r)
 	case strings.HasSuffix(lower, ".nsys-rep"), strings.HasSuffix(lower, ".qdrep"):

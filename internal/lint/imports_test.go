@@ -50,6 +50,8 @@ var house = []string{
 	"internal/draw",
 	"internal/stats",
 	"internal/safetensors",
+	"internal/sqlite/sqlitetest",
+	"internal/sqlite",
 	"internal/env/darkroom",
 	"internal/env/cvrp/search",
 	"internal/env/cvrp",

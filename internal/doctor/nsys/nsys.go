@@ -4,14 +4,14 @@
 package nsys
 
 import (
-	"database/sql"
+	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
+	"io"
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver, in Go alone
+	"haul/internal/sqlite"
 )
 
 // Kind is what a row becomes.
@@ -50,22 +50,17 @@ type Card struct {
 
 var errNoTables = errors.New("this SQLite file holds no GPU work and no driver calls of Nsight Systems: export the report with `nsys export --type sqlite`, recorded with --trace=cuda,nvtx")
 
-// Read hands over every row of the file at path, and the cards.
-func Read(path string, each func(Row)) ([]Card, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&immutable=1")
+// Read hands over every row of a file of so many bytes, and the cards.
+func Read(r io.ReaderAt, size int64, each func(Row)) ([]Card, error) {
+	db, err := sqlite.Open(r, size)
 	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	f := &file{db: db, tables: map[string][]string{}, each: each}
-	if err := f.schema(); err != nil {
 		return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 	}
-	if f.tables["CUPTI_ACTIVITY_KIND_KERNEL"] == nil && f.tables["CUPTI_ACTIVITY_KIND_RUNTIME"] == nil {
+	if db.Table(kernelTable) == nil && db.Table(callTable) == nil {
 		return nil, errNoTables
 	}
-	for _, read := range []func() error{f.kernels, f.copies, f.sets, f.calls, f.ranges} {
+	f := &file{db: db, names: map[int64]string{}, each: each}
+	for _, read := range []func() error{f.strings, f.kernels, f.copies, f.sets, f.calls, f.ranges} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 		}
@@ -73,126 +68,136 @@ func Read(path string, each func(Row)) ([]Card, error) {
 	return f.cards(), nil
 }
 
+const (
+	stringTable = "StringIds"
+	kernelTable = "CUPTI_ACTIVITY_KIND_KERNEL"
+	copyTable   = "CUPTI_ACTIVITY_KIND_MEMCPY"
+	setTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
+	callTable   = "CUPTI_ACTIVITY_KIND_RUNTIME"
+	rangeTable  = "NVTX_EVENTS"
+	cardTable   = "TARGET_INFO_GPU"
+)
+
 type file struct {
-	db     *sql.DB
-	tables map[string][]string // columns by table
-	each   func(Row)
+	db    *sqlite.File
+	names map[int64]string // what the numbers of names stand for
+	each  func(Row)
 }
 
-func (f *file) schema() error {
-	rows, err := f.db.Query(`SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table'`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var table, column string
-		if err := rows.Scan(&table, &column); err != nil {
-			return err
-		}
-		f.tables[table] = append(f.tables[table], column)
-	}
-	return rows.Err()
-}
+// fields are those of a row that were asked for, in this order.
+type fields []sqlite.Value
 
-// column is a column's name where the table has it, or a constant in its place.
-func (f *file) column(table, name, otherwise string) string {
-	if slices.Contains(f.tables[table], name) {
-		return "t." + name
+// int is a number, or what stands in for one that the version of the export does not write.
+func (f fields) int(i int, otherwise int64) int64 {
+	if n, ok := f[i].Int(); ok {
+		return n
 	}
 	return otherwise
 }
 
-// query runs over a table, where it exists, with the columns that it has.
-func (f *file) query(table string, columns []string, join string, scan func(*sql.Rows) error) error {
-	if f.tables[table] == nil {
+// scan goes over a table where there is one. Its first columns, as many as needed, must exist: a row in
+// which one of them is null, such as work that never ended, is left out.
+func (f *file) scan(table string, needed int, columns []string, each func(fields)) error {
+	t := f.db.Table(table)
+	if t == nil {
 		return nil
 	}
-	rows, err := f.db.Query("SELECT " + strings.Join(columns, ", ") + " FROM " + table + " t " + join)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
+	for _, c := range columns[:needed] {
+		if !t.Has(c) {
+			return fmt.Errorf("table %s has no column %s", table, c)
 		}
 	}
-	return rows.Err()
+	return t.Scan(columns, func(row []sqlite.Value) error {
+		for i, v := range row[:needed] {
+			if v.Null() {
+				return nil
+			}
+			if _, ok := v.Int(); !ok {
+				return fmt.Errorf("table %s: %s is no whole number in one of its rows", table, columns[i])
+			}
+		}
+		each(row)
+		return nil
+	})
 }
 
-// name joins a column of numbers with the strings they stand for.
-func (f *file) name(table, column string) (expression, join string) {
-	if f.tables["StringIds"] == nil || !slices.Contains(f.tables[table], column) {
-		return "''", ""
+func (f *file) strings() error {
+	return f.scan(stringTable, 1, []string{"id", "value"}, func(row fields) {
+		f.names[row.int(0, 0)] = string(row[1].Bytes())
+	})
+}
+
+// name is what a column of numbers stands for.
+func (f *file) name(v sqlite.Value) string {
+	id, ok := v.Int()
+	if !ok {
+		return ""
 	}
-	return "COALESCE(s.value, '')", "LEFT JOIN StringIds s ON s.id = t." + column
+	return f.names[id]
 }
 
 func (f *file) kernels() error {
-	const t = "CUPTI_ACTIVITY_KIND_KERNEL"
-	name, join := f.name(t, "demangledName")
-	columns := []string{"t.start", "t.end", name, f.column(t, "deviceId", "0"), f.column(t, "streamId", "0"), f.column(t, "correlationId", "0"),
-		fmt.Sprintf("1.0*%s*%s*%s", f.column(t, "gridX", "0"), f.column(t, "gridY", "1"), f.column(t, "gridZ", "1"))}
-	return f.query(t, columns, join, func(rows *sql.Rows) error {
-		r := Row{Kind: Kernel}
-		if err := rows.Scan(&r.Start, &r.End, &r.Name, &r.Device, &r.Stream, &r.Correlation, &r.Blocks); err != nil {
-			return err
-		}
-		f.each(r)
-		return nil
+	columns := []string{"start", "end", "demangledName", "deviceId", "streamId", "correlationId", "gridX", "gridY", "gridZ"}
+	return f.scan(kernelTable, 2, columns, func(row fields) {
+		f.each(Row{Kind: Kernel, Start: row.int(0, 0), End: row.int(1, 0), Name: f.name(row[2]),
+			Device: row.int(3, 0), Stream: row.int(4, 0), Correlation: row.int(5, 0),
+			Blocks: float64(row.int(6, 0)) * float64(row.int(7, 1)) * float64(row.int(8, 1))})
 	})
 }
 
 // The numbers of CUPTI's kinds of copies and of memory.
-var (
-	copyKinds    = map[int64]string{1: "HtoD", 2: "DtoH", 3: "HtoD", 4: "DtoH", 8: "DtoD", 10: "PtoP"}
-	pageableKind = int64(0)
+var copyKinds = map[int64]string{1: "HtoD", 2: "DtoH", 3: "HtoD", 4: "DtoH", 8: "DtoD", 10: "PtoP"}
+
+const (
+	pageableKind = 0
+	deviceKind   = 2
 )
 
 func (f *file) copies() error {
-	const t = "CUPTI_ACTIVITY_KIND_MEMCPY"
-	columns := []string{"t.start", "t.end", f.column(t, "deviceId", "0"), f.column(t, "streamId", "0"), f.column(t, "correlationId", "0"),
-		f.column(t, "bytes", "0"), f.column(t, "copyKind", "0"), f.column(t, "srcKind", "2"), f.column(t, "dstKind", "2")}
-	return f.query(t, columns, "", func(rows *sql.Rows) error {
-		r := Row{Kind: Copy}
-		var kind, src, dst int64
-		if err := rows.Scan(&r.Start, &r.End, &r.Device, &r.Stream, &r.Correlation, &r.Bytes, &kind, &src, &dst); err != nil {
-			return err
-		}
-		r.Direction = copyKinds[kind]
-		r.HostPageable = r.Direction == "HtoD" && src == pageableKind || r.Direction == "DtoH" && dst == pageableKind
-		f.each(r)
-		return nil
+	columns := []string{"start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind"}
+	return f.scan(copyTable, 2, columns, func(row fields) {
+		direction := copyKinds[row.int(6, 0)]
+		f.each(Row{Kind: Copy, Start: row.int(0, 0), End: row.int(1, 0), Device: row.int(2, 0), Stream: row.int(3, 0),
+			Correlation: row.int(4, 0), Bytes: row.int(5, 0), Direction: direction,
+			HostPageable: direction == "HtoD" && row.int(7, deviceKind) == pageableKind || direction == "DtoH" && row.int(8, deviceKind) == pageableKind})
 	})
 }
 
 func (f *file) sets() error {
-	const t = "CUPTI_ACTIVITY_KIND_MEMSET"
-	columns := []string{"t.start", "t.end", f.column(t, "deviceId", "0"), f.column(t, "streamId", "0"), f.column(t, "correlationId", "0"), f.column(t, "bytes", "0")}
-	return f.query(t, columns, "", func(rows *sql.Rows) error {
-		r := Row{Kind: Set}
-		if err := rows.Scan(&r.Start, &r.End, &r.Device, &r.Stream, &r.Correlation, &r.Bytes); err != nil {
-			return err
-		}
-		f.each(r)
-		return nil
+	return f.scan(setTable, 2, []string{"start", "end", "deviceId", "streamId", "correlationId", "bytes"}, func(row fields) {
+		f.each(Row{Kind: Set, Start: row.int(0, 0), End: row.int(1, 0), Device: row.int(2, 0), Stream: row.int(3, 0),
+			Correlation: row.int(4, 0), Bytes: row.int(5, 0)})
 	})
 }
 
+// span is a row of a thread, which waits for its turn: a thread's come in the order of their starts, and
+// what holds others before them.
+type span struct {
+	start, end, thread, correlation int64
+	name                            string
+}
+
+func (f *file) inOrder(kind Kind, list []span) {
+	slices.SortStableFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
+	for _, s := range list {
+		f.each(Row{Kind: kind, Start: s.start, End: s.end, Name: s.name, Thread: s.thread, Correlation: s.correlation})
+	}
+}
+
 func (f *file) calls() error {
-	const t = "CUPTI_ACTIVITY_KIND_RUNTIME"
-	name, join := f.name(t, "nameId")
-	columns := []string{"t.start", "t.end", name, f.column(t, "globalTid", "0"), f.column(t, "correlationId", "0")}
-	return f.query(t, columns, join+" ORDER BY t.start", func(rows *sql.Rows) error {
-		r := Row{Kind: Call}
-		if err := rows.Scan(&r.Start, &r.End, &r.Name, &r.Thread, &r.Correlation); err != nil {
-			return err
+	var list []span
+	plainName := map[int64]string{}
+	err := f.scan(callTable, 2, []string{"start", "end", "nameId", "globalTid", "correlationId"}, func(row fields) {
+		id := row.int(2, -1)
+		name, ok := plainName[id]
+		if !ok {
+			name = plain(f.name(row[2]))
+			plainName[id] = name
 		}
-		r.Name = plain(r.Name)
-		f.each(r)
-		return nil
+		list = append(list, span{row.int(0, 0), row.int(1, 0), row.int(3, 0), row.int(4, 0), name})
 	})
+	f.inOrder(Call, list)
+	return err
 }
 
 // plain takes the version off a call's name: cudaLaunchKernel_v7000, cuMemcpyAsync_ptsz.
@@ -211,38 +216,33 @@ func plain(s string) string {
 }
 
 func (f *file) ranges() error {
-	const t = "NVTX_EVENTS"
-	name, join := f.name(t, "textId")
-	text := f.column(t, "text", "''")
-	columns := []string{"t.start", "COALESCE(t.end, t.start)", fmt.Sprintf("COALESCE(NULLIF(%s, ''), %s)", text, name), f.column(t, "globalTid", "0")}
-	return f.query(t, columns, join+" ORDER BY t.start, t.end DESC", func(rows *sql.Rows) error {
-		r := Row{Kind: Range}
-		var label sql.NullString
-		var start, end, thread sql.NullInt64
-		if err := rows.Scan(&start, &end, &label, &thread); err != nil {
-			return err
+	var list []span
+	labels := map[string]string{} // one string for all ranges of a name
+	err := f.scan(rangeTable, 1, []string{"start", "end", "textId", "globalTid", "text"}, func(row fields) {
+		s := span{start: row.int(0, 0), end: row.int(1, 0), thread: row.int(3, 0)}
+		if row[1].Null() || s.end <= s.start {
+			return // a mark, or a range that was left open
 		}
-		if !start.Valid || end.Int64 <= start.Int64 {
-			return nil
+		label, known := labels[string(row[4].Bytes())]
+		switch {
+		case len(row[4].Bytes()) == 0:
+			label = f.name(row[2])
+		case !known:
+			label = string(row[4].Bytes())
+			labels[label] = label
 		}
-		r.Start, r.End, r.Thread, r.Name = start.Int64, end.Int64, thread.Int64, label.String
-		f.each(r)
-		return nil
+		s.name = label
+		list = append(list, s)
 	})
+	f.inOrder(Range, list)
+	return err
 }
 
 func (f *file) cards() []Card {
-	const t = "TARGET_INFO_GPU"
 	var out []Card
-	columns := []string{f.column(t, "name", "''"), f.column(t, "computeMajor", "0"), f.column(t, "computeMinor", "0"), f.column(t, "smCount", "0")}
 	// A file without cards is read all the same: they only sharpen the advice.
-	_ = f.query(t, columns, "", func(rows *sql.Rows) error {
-		var c Card
-		if err := rows.Scan(&c.Name, &c.Major, &c.Minor, &c.Processors); err != nil {
-			return err
-		}
-		out = append(out, c)
-		return nil
+	_ = f.scan(cardTable, 0, []string{"name", "computeMajor", "computeMinor", "smCount"}, func(row fields) {
+		out = append(out, Card{string(row[0].Bytes()), int(row.int(1, 0)), int(row.int(2, 0)), int(row.int(3, 0))})
 	})
 	return out
 }
