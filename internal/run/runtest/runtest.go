@@ -221,6 +221,7 @@ type Case struct {
 	Other    config.Settings // differs in what a resumed run may not change
 	Differs  string          // what the refusal must say
 	First    int             // replays before there is anything to save
+	State    any             // a pointer to the recipe's own state with something in every field
 }
 
 func (c *Case) options(t testing.TB, s config.Settings, dev kernel.Device) run.Options {
@@ -232,6 +233,7 @@ func Suite(t *testing.T, c Case) {
 	t.Run("workers change nothing", c.workers)
 	t.Run("interrupted anywhere", c.interrupted)
 	t.Run("killed", c.killed)
+	t.Run("every field is resumed", c.everyField)
 	t.Run("more and fewer on resume", c.lengthened)
 	t.Run("other settings", c.others)
 	t.Run("updates allocate nothing", c.allocations)
