@@ -237,6 +237,7 @@ func Suite(t *testing.T, c Case) {
 	t.Run("more and fewer on resume", c.lengthened)
 	t.Run("other settings", c.others)
 	t.Run("updates allocate nothing", c.allocations)
+	t.Run("runs leave nothing behind", c.nothingLeft)
 }
 
 func (c Case) workers(t *testing.T) {
