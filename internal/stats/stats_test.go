@@ -38,8 +38,9 @@ func TestMeans(t *testing.T) {
 	if mean != 2.5 || math.Abs(se-math.Sqrt(5.0/3/4)) > 1e-15 {
 		t.Errorf("mean %v, se %v", mean, se)
 	}
-	if g, _ := Geometric([]float64{1, 4}); math.Abs(g-2) > 1e-15 {
-		t.Errorf("geometric mean %v", g)
+	// Logarithms 0 and log 4: their standard error is log 2, and that of the mean is as large a share of it.
+	if g, se := Geometric([]float64{1, 4}); math.Abs(g-2) > 1e-15 || math.Abs(se-2*math.Ln2) > 1e-15 {
+		t.Errorf("geometric mean %v ± %v", g, se)
 	}
 	gap, gapSE := Gap([]float64{1.1, 2, 0}, []float64{1, 2, 0})
 	if math.Abs(gap-0.1/3) > 1e-12 || math.Abs(gapSE-0.1/3) > 1e-12 {

@@ -1,7 +1,7 @@
 // Command mutate plants faults in copies of the tree and tells which of them no test notices.
 //
-// What a reader could break: a fault counts as noticed only when the package's tests ran and failed. One that does not compile, whose text
-// is not in its file exactly once, or whose package is red without it, is an error of the table and ends the run.
+// What a reader could break: a fault counts as noticed only when the package's tests ran and failed. One whose text is not in its file exactly
+// once is stale and counts as not noticed; one that does not compile, or whose package is red without it, ends the run.
 package main
 
 import (
@@ -31,6 +31,7 @@ type fault struct {
 	after   string
 	line    int // of the table
 
+	Stale   string  `json:"stale,omitempty"` // why it cannot be planted
 	Killed  bool    `json:"killed"`
 	By      string  `json:"by,omitempty"` // the first test that failed
 	Seconds float64 `json:"seconds"`
@@ -74,10 +75,10 @@ func run(ctx context.Context, table, only string, workers int, timeout time.Dura
 	}
 	for _, f := range faults {
 		if err := f.check("."); err != nil {
-			return false, fmt.Errorf("%s, line %d: %w", table, f.line, err)
+			f.Stale = fmt.Sprintf("%s, line %d: %v", table, f.line, err)
 		}
 		if list {
-			fmt.Printf("%-28s %s\n", f.Package, f.What)
+			fmt.Printf("%-28s %s%s\n", f.Package, f.What, strings.Repeat("  (stale)", min(1, len(f.Stale))))
 		}
 	}
 	if list {
@@ -198,7 +199,7 @@ func test(ctx context.Context, dir, pkg string, timeout time.Duration) (string, 
 func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
 	var packages []string
 	for _, f := range faults {
-		if !slices.Contains(packages, f.Package) {
+		if f.Stale == "" && !slices.Contains(packages, f.Package) {
 			packages = append(packages, f.Package)
 		}
 	}
@@ -230,6 +231,9 @@ func plantAll(ctx context.Context, copies []string, faults []*fault, timeout tim
 	for _, dir := range copies {
 		wg.Go(func() {
 			for f := take(); f != nil; f = take() {
+				if f.Stale != "" {
+					continue
+				}
 				if err := f.plant(ctx, dir, timeout); err != nil {
 					cancel(err)
 					return
@@ -327,7 +331,10 @@ func report(faults []*fault, asJSON bool) (bool, error) {
 		return ok, e.Encode(map[string]any{"faults": faults, "named": named, "named_killed": deadNamed, "others": other, "others_killed": deadOther, "enough": ok})
 	}
 	for _, f := range faults {
-		if !f.Killed {
+		switch {
+		case f.Stale != "":
+			fmt.Printf("stale:    %s: %s: %s\n", f.Package, f.What, f.Stale)
+		case !f.Killed:
 			fmt.Printf("survived: %s, %s: %s\n", f.Package, f.File, f.What)
 		}
 	}

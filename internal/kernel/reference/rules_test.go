@@ -110,3 +110,25 @@ func TestDecisionByHand(t *testing.T) {
 		t.Errorf("probabilities %v, entropy %v; want %v and %v", got.Prob, got.Entropy, p1, entropy)
 	}
 }
+
+// TestAdvantageByHand: three routes of one instance against each baseline; a running one that has seen nothing yet teaches nothing.
+func TestAdvantageByHand(t *testing.T) {
+	length := []float64{3, 5, 10}
+	for _, c := range []struct {
+		mode           kernel.BaselineMode
+		running, count float64
+		base           float64
+		want           []float64
+	}{
+		{kernel.SharedMean, 0, 0, 6, []float64{-1.5, -0.5, 2}},
+		{kernel.Given, 0, 0, 4, []float64{-0.5, 0.5, 3}},
+		{kernel.Running, 7, 3, 7, []float64{-2, -1, 1.5}},
+		{kernel.Running, 7, 0, 6, []float64{0, 0, 0}},
+	} {
+		adv := []float64{9, 9, 9}
+		base := Advantage(adv, length, 4, c.mode, 0.5, c.running, c.count)
+		if base != c.base || !slices.Equal(adv, c.want) {
+			t.Errorf("mode %d after %v steps: baseline %v, advantages %v; want %v, %v", c.mode, c.count, base, adv, c.base, c.want)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 	}
 	c := newEvalBatch(h.Room, at, 1, 12, &rules, nil)
 	for i := range c.returns {
-		c.returns[i] = int32(7 * i % 5)
+		c.returns[i] = int32(i * i % 7 * (1 + i/12))
 	}
 	out := c.results(h, goals, 1)
 	se := func(v []float64) (mean, se float64) {
@@ -143,6 +143,9 @@ func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 		near("a goal's share", out.Goals[i].Share, sum/h.Room.Optimal(h.Goals[g]))
 	}
 	mean, off := se(ends)
+	if off == 0 {
+		t.Fatal("all agents earn the same: nothing could be seen")
+	}
 	near("last", out.Last, mean)
 	near("last_se", out.LastSE, off)
 	near("optimal", out.Optimal, optimal)
