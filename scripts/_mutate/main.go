@@ -1,7 +1,7 @@
 // Command mutate plants faults in copies of the tree and tells which of them no test notices.
 //
 // What a reader could break: a fault counts as noticed only when the package's tests ran and failed. One whose text is not in its file exactly
-// once is stale and counts as not noticed; one that does not compile, or whose package is red without it, ends the run.
+// once, or that does not compile, is stale and counts as not noticed; a package that is red without any fault ends the run.
 package main
 
 import (
@@ -239,7 +239,10 @@ func plantAll(ctx context.Context, copies []string, faults []*fault, timeout tim
 					return
 				}
 				word := "killed  " + f.By
-				if !f.Killed {
+				switch {
+				case f.Stale != "":
+					word = "STALE  " + f.Stale
+				case !f.Killed:
 					word = "SURVIVED"
 				}
 				mu.Lock()
@@ -274,7 +277,8 @@ func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (e
 		return ctx.Err()
 	}
 	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
-		return fmt.Errorf("the table's line %d, %q, does not compile:\n%s", f.line, f.What, tail(out))
+		f.Stale = fmt.Sprintf("line %d: does not compile: %s", f.line, compilerSays(out))
+		return nil
 	}
 	f.Killed = failed != nil
 	f.By = firstFailure(out)
@@ -301,6 +305,16 @@ func firstFailure(out string) string {
 		return "panic"
 	}
 	return ""
+}
+
+// compilerSays is the first line of a failed build that names a place.
+func compilerSays(out string) string {
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return line
+		}
+	}
+	return "no word why"
 }
 
 func tail(text string) string {
