@@ -44,9 +44,9 @@ type Loader struct {
 	span    int       // rows of a range
 	own     [][]int32 // what Next fills a row by
 
-	ready chan struct{} // has room for one; a token says that a batch was finished
-	done  chan struct{} // closed by Close
-	crew  sync.WaitGroup
+	ready chan struct{}  // has room for one; a token says that a batch was finished
+	done  chan struct{}  // closed by Close
+	pool  sync.WaitGroup // the workers
 
 	mu      sync.Mutex // guards all below
 	work    sync.Cond  // there may be a range to claim, or nothing more to do
@@ -84,7 +84,7 @@ func start(o Options) *Loader {
 		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), books: newBooks(o)}
 	l.work.L = &l.mu
 	for range o.Workers {
-		l.crew.Go(l.collate)
+		l.pool.Go(l.collate)
 	}
 	return l
 }
@@ -215,7 +215,7 @@ func (l *Loader) Close() error {
 		l.work.Broadcast()
 	}
 	l.mu.Unlock()
-	l.crew.Wait()
+	l.pool.Wait()
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,6 +43,9 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 		return nil, fmt.Errorf("run folder %s does not exist: there is nothing to resume", path)
 	case exists && !resume && !force:
 		if _, err := os.Stat(filepath.Join(path, LastName)); err != nil {
+			if inUse(path) { // its run is about to begin
+				return nil, fmt.Errorf("run folder %s is in use by another run", path)
+			}
 			return nil, fmt.Errorf("folder %s exists and holds no run: start one there with --force, or name another folder", path)
 		}
 		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, path)
@@ -106,6 +109,17 @@ func NewDir(root, name string) (*Dir, error) {
 			return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 		}
 	}
+}
+
+// inUse says that somebody holds the folder's lock.
+func inUse(path string) bool {
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // which gives the lock back where it was free
+	taken, _ := lockFile(f)
+	return taken
 }
 
 func lockDir(path string, made bool) (*Dir, error) {

@@ -210,7 +210,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	c := newEvalBatch(a.Room, []darkroom.Goal{0}, 2, 1000, &rules, net)
 	memory := net.runner.Memory()
 	allocated := dev.Counters().Allocations
-	allocs := testing.AllocsPerRun(1, func() {
+	allocs := runtest.Allocations(1, func() {
 		c.reset(7, 1)
 		for c.live > 0 {
 			if err := c.turn(); err != nil {

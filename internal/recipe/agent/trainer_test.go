@@ -116,11 +116,18 @@ func testsOf(h *runtest.Heard) []*Test     { return runtest.Rows[Test](h) }
 func TestSuite(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	sets := []string{"eval_episodes=2", "gen_interval=6", "gradient_accumulation_steps=2"}
+	d, err := newDataset(h, tinyAD(t, sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, data := range []string{DataDevice, DataHost} {
 		t.Run(data, func(t *testing.T) {
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: openCPU,
-				Open:  func(testing.TB, config.Settings) run.Task { return &Task{History: h, Data: data} },
-				Other: tinyAD(t, append(sets, "lr=0.5")...), Differs: "lr: 0.01"})
+				Open: func(testing.TB, config.Settings) run.Task {
+					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
+				},
+				Other: tinyAD(t, append(sets, "lr=0.5")...), Differs: "lr: 0.01",
+				State: &state{Room: d.room, Path: "/where/they/lie.hist", Histories: d.checksum, Learned: d.learned}})
 		})
 	}
 }
