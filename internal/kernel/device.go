@@ -67,6 +67,9 @@ type Store interface {
 	CopyWeights(from Store) error // from a store of the same device and layout
 }
 
+// WholeBatch is the ShardSize of a device that runs a step as one shard.
+const WholeBatch = 1 << 30
+
 // Device is a place where programs run.
 type Device interface {
 	Name() string
