@@ -6,11 +6,23 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
+	"time"
+
+	"haul/internal/comm"
 )
 
+const grace = 5 * time.Second
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	// The first Ctrl-C asks; restoring the default lets a second one end the process.
-	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first Ctrl-C asks; restoring the default lets a second one end the process. A launcher of several ranks repeats itself: what comes
+	// within its grace is the same request.
+	context.AfterFunc(ctx, func() {
+		if place, err := comm.Detect(os.Getenv); err == nil && place.Size > 1 {
+			time.Sleep(grace)
+		}
+		stop()
+	})
+	comm.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

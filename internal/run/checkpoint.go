@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -75,6 +76,16 @@ type Checkpoint struct {
 // Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
 func Load(path, recipe string) (*Checkpoint, error) {
 	f, err := safetensors.Load(path)
+	return newCheckpoint(path, recipe, f, err)
+}
+
+// Decode is Load for a file that was read already.
+func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
+	f, err := safetensors.Read(bytes.NewReader(text), int64(len(text)))
+	return newCheckpoint(path, recipe, f, err)
+}
+
+func newCheckpoint(path, recipe string, f *safetensors.File, err error) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
 	}

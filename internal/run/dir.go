@@ -88,6 +88,9 @@ func lockDir(path string, made bool) (*Dir, error) {
 	return &Dir{path: path, lock: f, made: made}, nil
 }
 
+// JoinDir is a folder that another process holds: for ranks that write nothing themselves.
+func JoinDir(path string) *Dir { return &Dir{path: path} }
+
 // Path is the folder.
 func (d *Dir) Path() string { return d.path }
 
@@ -106,6 +109,9 @@ func (d *Dir) Close() error {
 	if entries, err := os.ReadDir(d.path); d.made && err == nil && len(entries) == 1 && entries[0].Name() == lockName {
 		_ = os.Remove(d.File(lockName))
 		_ = os.Remove(d.path)
+	}
+	if d.lock == nil {
+		return nil
 	}
 	return d.lock.Close()
 }

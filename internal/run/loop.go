@@ -47,7 +47,13 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	if err := r.trainer.Begin(); err != nil {
 		return err
 	}
-	for r.at.Updates < end && ctx.Err() == nil {
+	for r.at.Updates < end {
+		if stop, err := r.World.Stop(ctx, r.at.Updates); err != nil || stop {
+			if err != nil {
+				return err
+			}
+			break
+		}
 		if err := r.trainer.Update(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				break
@@ -62,7 +68,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 				WaitShare: (r.trainer.Waited() - waited) / spent})
 		}
 	}
-	m, err := r.trainer.Runner().TakeMetrics()
+	m, err := TakeMetrics(r.World, r.trainer.Runner())
 	if err != nil {
 		return err
 	}
@@ -72,7 +78,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	r.at.Elapsed += spent
 	r.at.Waited += r.trainer.Waited() - waited
 	if m.BadStep != 0 {
-		op, err := r.trainer.Runner().FirstBad()
+		op, err := r.firstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Place: r.trainer.Place(r.at.Updates), Op: op, Key: r.trainer.RateKey()}, err)
 	}
 	r.at.Sums = r.at.Sums.Plus(m)

@@ -63,7 +63,11 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := run.LeastMemory(recordStep(openReference(), m, cfg, l, true).plan.Program())
+	step, err := recordStep(openReference(), m, cfg, l, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := run.LeastMemory(step.plan.Program())
 	for free, want := range map[int64]bool{need: false, need - 1: true} {
 		if e, _ := trained(t, cfg, crowded{openReference(), free}, h, DataAuto); viewOf(e).host != want {
 			t.Errorf("%d bytes free of %d needed: the histories are on the host: %v", free, need, !want)
@@ -100,7 +104,7 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, r, err := compileStep(dev, m, cfg, l, store, DataHost)
+	p, r, err := compileStep(dev, m, cfg, l, store, DataHost, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, learnerBytes(c)); err != nil {
 		return nil, err
 	}
-	l, err := newLearner(s.Device, c)
+	l, err := newLearner(s.Device, c, s.World.Peer())
 	if err != nil {
 		return nil, err
 	}

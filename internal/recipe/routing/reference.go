@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
+	"haul/internal/comm"
 	"haul/internal/env/cvrp"
 	"haul/internal/run"
 	"haul/internal/safetensors"
@@ -60,22 +62,64 @@ func Reference(ctx context.Context, src cvrp.Source, count, workers int, note fu
 	if path != "" && readReference(path, key, r.Costs) == nil {
 		return r, nil
 	}
-	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", count, src.N, r.Method), count)
-	var err error
-	if r.Method == Optimum {
-		err = cvrp.OptimalCosts(ctx, src, 0, count, workers, r.Costs, tell)
-	} else {
-		err = savingsCosts(ctx, src, count, workers, r.Costs, tell)
+	if err := solveReferences(ctx, src, 0, r.Costs, r.Method, workers, note); err != nil {
+		return nil, err
 	}
+	keepReference(path, key, r.Costs, note)
+	return r, nil
+}
+
+// SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not there is shared out.
+func SharedReference(ctx context.Context, w *comm.World, src cvrp.Source, count, workers int, note func(string)) (*References, error) {
+	if w == nil {
+		return Reference(ctx, src, count, workers, note)
+	}
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src.N)}
+	path, key := referencePath(src, count, r.Method)
+	var found []byte
+	if w.Number() == 0 && path != "" && readReference(path, key, r.Costs) == nil {
+		found = []byte{1}
+	}
+	found, err := w.Broadcast(found)
 	if err != nil {
 		return nil, err
 	}
-	if path != "" {
-		if err := writeReference(path, key, r.Costs); err != nil {
-			note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
+	from, to := w.Cut(count)
+	if len(found) == 0 {
+		err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, note)
+		if err != nil && !w.Asked() {
+			return nil, err
 		}
 	}
+	if err := w.Collect(r.Costs, slices.Clone(r.Costs[from:to]), err != nil); err != nil {
+		return nil, err
+	}
+	if w.Number() == 0 && len(found) == 0 {
+		keepReference(path, key, r.Costs, note)
+	}
 	return r, nil
+}
+
+// solveReferences solves the instances from `first` on.
+func solveReferences(ctx context.Context, src cvrp.Source, first int, out []float64, method string, workers int, note func(string)) error {
+	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
+	if method == Optimum {
+		return cvrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
+	}
+	return savingsCosts(ctx, src, first, len(out), workers, out, tell)
+}
+
+// keepReference writes the cache, where there is one.
+func keepReference(path, key string, costs []float64, note func(string)) {
+	if path == "" {
+		return
+	}
+	if err := writeReference(path, key, costs); err != nil {
+		note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
+	}
 }
 
 // Work that is done this soon needs no note; longer work is told about this often.
@@ -95,7 +139,7 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 }
 
 // savingsCosts is OptimalCosts for the classical method, up to its first local optimum.
-func savingsCosts(ctx context.Context, src cvrp.Source, count, workers int, out []float64, progress func(int)) error {
+func savingsCosts(ctx context.Context, src cvrp.Source, first, count, workers int, out []float64, progress func(int)) error {
 	const chunk = 16
 	var (
 		wg         sync.WaitGroup
@@ -124,7 +168,7 @@ func savingsCosts(ctx context.Context, src cvrp.Source, count, workers int, out 
 			batch := cvrp.NewBatch(chunk, src.N, src.Capacity)
 			var err error
 			for lo, hi := take(0, nil); lo < hi; lo, hi = take(hi-lo, err) {
-				src.Fill(batch, uint64(lo))
+				src.Fill(batch, uint64(first+lo))
 				for i := range hi - lo {
 					var s cvrp.Solution
 					p := batch.Problem(i)

@@ -18,7 +18,10 @@ func CompileStep(dev kernel.Device, c *config.Config) (*run.Step, error) {
 		return nil, err
 	}
 	weights := model.Initial(m.Layout(), c.Experiment.RandomSeed)
-	p := recordStep(dev, m, c)
+	p, err := recordStep(dev, m, c, nil)
+	if err != nil {
+		return nil, err
+	}
 	prog := p.Program()
 	sets := make([]kernel.Store, prog.Sets)
 	for i := range sets {
