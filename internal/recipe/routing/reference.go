@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -81,23 +82,25 @@ func SharedReference(ctx context.Context, w *comm.World, src cvrp.Source, count,
 	path, key := referencePath(src, count, r.Method)
 	var found []byte
 	if w.Number() == 0 && path != "" && readReference(path, key, r.Costs) == nil {
-		found = []byte{1}
+		found, _ = binary.Append(nil, binary.LittleEndian, r.Costs)
 	}
 	found, err := w.Broadcast(found)
 	if err != nil {
 		return nil, err
 	}
+	if len(found) > 0 {
+		_, err := binary.Decode(found, binary.LittleEndian, r.Costs)
+		return r, err
+	}
 	from, to := w.Cut(count)
-	if len(found) == 0 {
-		err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, note)
-		if err != nil && !w.Asked() {
-			return nil, err
-		}
+	err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, note)
+	if err != nil && !w.Asked() {
+		return nil, err
 	}
 	if err := w.Collect(r.Costs, slices.Clone(r.Costs[from:to]), err != nil); err != nil {
 		return nil, err
 	}
-	if w.Number() == 0 && len(found) == 0 {
+	if w.Number() == 0 {
 		keepReference(path, key, r.Costs, note)
 	}
 	return r, nil
