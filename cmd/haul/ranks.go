@@ -61,7 +61,7 @@ func (f *rankFlags) validate() error {
 // place is who this process is: by flags, else by its launcher's variables.
 func (f *rankFlags) place() (comm.Place, error) {
 	if f.ranks > 0 {
-		return comm.Place{Launcher: "hand", Rank: f.rank, Size: f.ranks, LocalRank: f.rank, LocalSize: f.ranks, Address: f.rendezvous}, nil
+		return comm.Place{Launcher: comm.Hand, Rank: f.rank, Size: f.ranks, LocalRank: f.rank, LocalSize: f.ranks, Address: f.rendezvous}, nil
 	}
 	return comm.Detect(os.Getenv)
 }
@@ -70,7 +70,7 @@ func (f *rankFlags) place() (comm.Place, error) {
 func (a *app) join(f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World, error) {
 	f.began = time.Now()
 	place, err := f.place()
-	if err != nil || place.Size <= 1 {
+	if err != nil || place.Size <= 1 && place.Launcher != comm.Hand {
 		return nil, err
 	}
 	cards := 0

@@ -191,6 +191,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	defer dev.Close()
+	defer func() { err = errors.Join(err, f.world.CloseCards()) }()
 	dir, err := f.sharedFolder(cfg.Title())
 	if err != nil {
 		return err

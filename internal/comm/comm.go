@@ -38,7 +38,8 @@ type links interface {
 type World struct {
 	Place
 	links links
-	watch *watch // nil in tests of one process
+	cards carrier // what carries gradients between GPUs; nil on CPUs
+	watch *watch  // nil in tests of one process
 
 	asked  atomic.Bool // somebody wants the run to stop
 	cancel context.CancelCauseFunc
@@ -104,7 +105,22 @@ func (w *World) Peer() kernel.Peer {
 
 // String says who carries what: "4 ranks, started by mpirun, over Open MPI 4.1.4".
 func (w *World) String() string {
-	return fmt.Sprintf("%d ranks, started by %s, over %s", w.Size, w.Launcher, w.links.name())
+	over := w.links.name()
+	if w.cards != nil {
+		over = fmt.Sprintf("%s inside the graph, in the library's order: bits depend on the number of ranks; words over %s", w.cards.name(), over)
+	}
+	return fmt.Sprintf("%d ranks, started by %s, over %s", w.Size, w.Launcher, over)
+}
+
+// carrier is what carries gradients from card to card.
+type carrier interface{ name() string }
+
+// CloseCards ends what cards share. After the run's programs are closed and before the card is.
+func (w *World) CloseCards() error {
+	if w == nil {
+		return nil
+	}
+	return w.closeCards()
 }
 
 // Stats are the exchanges so far.

@@ -12,9 +12,21 @@ import (
 // Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards, which
 // needs no MPI.
 func Open(p Place, gpu bool) (*World, error) {
-	if p.Size <= 1 {
+	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil
 	}
+	w, err := p.open(gpu)
+	if err != nil || !gpu {
+		return w, err
+	}
+	w.cards, err = openNCCL()
+	return w, err
+}
+
+// Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then has NCCL in its graph, to be measured.
+const Hand = "hand"
+
+func (p Place) open(gpu bool) (*World, error) {
 	if p.MPI == "" {
 		return p.openApart(gpu)
 	}
@@ -79,8 +91,11 @@ func (p Place) openApart(gpu bool) (*World, error) {
 	token := "apart" // the address is what tells runs apart
 	var m *meeting
 	if p.Rank == 0 {
-		var err error
-		if m, err = listen(p.Address, token); err != nil {
+		at, err := p.Address, error(nil)
+		if p.Size == 1 {
+			at = ":0" // nobody will call
+		}
+		if m, err = listen(at, token); err != nil {
 			return nil, err
 		}
 		defer m.ln.Close()
