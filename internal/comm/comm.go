@@ -49,11 +49,12 @@ type World struct {
 	every  int
 	last   time.Time
 
-	grad []float32 // of the exchange under way
-	meet func() error
-	recv []float32
-	tail []float32
-	sums []float64
+	grad   []float32 // of the exchange under way
+	meet   func() error
+	length int // of a gradient
+	recv   []float32
+	tail   []float32
+	sums   []float64
 
 	stats Stats
 }
@@ -131,8 +132,8 @@ func (w *World) Stats() Stats { return w.stats }
 func (w *World) Exchange(grad []float32) error {
 	began := time.Now()
 	w.grad = grad
-	if piece := len(grad) / w.Size; len(w.recv) != piece*w.Size {
-		w.recv = mapped(piece * w.Size)
+	if len(grad) != w.length {
+		w.length, w.recv = len(grad), mapped(len(grad)/w.Size*w.Size)
 		w.tail = mapped((len(grad) % w.Size) * w.Size)
 	}
 	err := w.links.do(w.meet)
