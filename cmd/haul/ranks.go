@@ -53,9 +53,17 @@ func (f *rankFlags) validate() error {
 	}
 	place, err := f.place()
 	if err == nil && f.processes > 1 && place.Size > 1 {
-		err = usagef("--processes starts ranks by itself, and %s has started %d already: use one of them", place.Launcher, place.Size)
+		err = oncePerMachine(place, usagef("--processes starts ranks by itself, and %s has started %d already: use one of them", place.Launcher, place.Size))
 	}
 	return err
+}
+
+// oncePerMachine lets one rank of each machine tell of an error that all of them have.
+func oncePerMachine(p comm.Place, err error) error {
+	if err == nil || p.LocalRank == 0 {
+		return err
+	}
+	return silent{err}
 }
 
 // place is who this process is: by flags, else by its launcher's variables.
@@ -86,15 +94,14 @@ func (a *app) join(f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World
 			d.name = "cuda"
 		}
 	}
-	world, err := comm.Open(place, strings.HasPrefix(d.name, "cuda"))
-	if err != nil {
-		return nil, err
-	}
 	if d.name == "cuda" {
 		if d.name, err = card(place, cards); err != nil {
-			world.Fail(err)
-			return nil, a.quiet(world, err)
+			return nil, err
 		}
+	}
+	world, err := comm.Open(place, strings.HasPrefix(d.name, "cuda"))
+	if err != nil {
+		return nil, oncePerMachine(place, err)
 	}
 	if !workersGiven {
 		d.workers = min(d.workers, max(1, runtime.NumCPU()/max(1, place.LocalSize)))
@@ -106,7 +113,11 @@ func (a *app) join(f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World
 func card(p comm.Place, cards int) (string, error) {
 	shared := os.Getenv("NCCL_MULTI_RANK_GPU_ENABLE") == "1"
 	if p.LocalRank >= cards && !(shared && cards > 0) {
-		return "", fmt.Errorf("rank %d has no card: this machine shows %d and has %d ranks; start as many ranks as cards", p.Rank, cards, p.LocalSize)
+		err := fmt.Errorf("rank %d has no card: this machine shows %d and has %d ranks; start as many ranks as cards", p.Rank, cards, p.LocalSize)
+		if p.LocalRank > cards { // the first without one tells of it
+			err = silent{err}
+		}
+		return "", err
 	}
 	return fmt.Sprintf("cuda:%d", p.LocalRank%cards), nil
 }
