@@ -167,6 +167,17 @@ func (w *World) exchange() error {
 	return nil
 }
 
+// AllReduce is the sum over all ranks in the library's own order, which changes with their number: for comparison.
+func (w *World) AllReduce(grad []float32) error {
+	r, ok := w.links.(interface {
+		allreduce(p unsafe.Pointer, floats int) error
+	})
+	if !ok {
+		return fmt.Errorf("%s has no all-reduce", w.links.name())
+	}
+	return w.wrap("all-reduce", w.links.do(func() error { return r.allreduce(ptr(grad), len(grad)) }))
+}
+
 // treeAdd adds n blocks up into the first.
 func treeAdd(v []float32, block, n int) {
 	kernel.Tree(n, nil, func(into, from int) {

@@ -17,6 +17,8 @@ type abi struct {
 	world, byte   uintptr
 	errorsReturn  uintptr
 	threadFunnels uintptr
+	float, sum    uintptr
+	inPlace       uintptr
 }
 
 // mpi is an MPI library. Every call comes from one locked thread.
@@ -80,11 +82,11 @@ func (m *mpi) handles() error {
 	}
 	switch world := at("ompi_mpi_comm_world"); {
 	case world != 0:
-		m.abi = abi{OpenMPI, world, at("ompi_mpi_byte"), at("ompi_mpi_errors_return"), 1}
+		m.abi = abi{OpenMPI, world, at("ompi_mpi_byte"), at("ompi_mpi_errors_return"), 1, at("ompi_mpi_float"), at("ompi_mpi_op_sum"), 1}
 	case strings.Contains(m.file, "libmpi_abi"):
-		m.abi = abi{"the MPI ABI", 0x101, 0x247, 0x143, 1024}
+		m.abi = abi{"the MPI ABI", 0x101, 0x247, 0x143, 1024, 0x210, 0x21, 1}
 	default:
-		m.abi = abi{MPICH, 0x44000000, 0x4c00010d, 0x54000001, 1}
+		m.abi = abi{MPICH, 0x44000000, 0x4c00010d, 0x54000001, 1, 0x4c00040a, 0x58000003, ^uintptr(0)}
 	}
 	for _, f := range []struct {
 		into *uintptr
@@ -173,6 +175,14 @@ func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
 	err := m.collective("MPI_Allgather", m.allgatherFn, 7)
 	runtime.KeepAlive(recv)
 	runtime.KeepAlive(send)
+	return err
+}
+
+// allreduce sums floats in place.
+func (m *mpi) allreduce(p unsafe.Pointer, n int) error {
+	m.words = [7]uintptr{m.inPlace, uintptr(p), uintptr(n), m.float, m.sum, m.world}
+	err := m.collective("MPI_Allreduce", m.symbol("MPI_Allreduce"), 6)
+	runtime.KeepAlive(p)
 	return err
 }
 
