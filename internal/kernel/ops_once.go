@@ -51,6 +51,9 @@ type Exchange struct {
 // Kind names the op.
 func (o *Exchange) Kind() string { return "exchange" }
 
+// Stage says that its time is spent on other processes.
+func (o *Exchange) Stage() Stage { return StageExchange }
+
 // Flat says that the op owns the flat gradient.
 func (o *Exchange) Flat() {}
 
