@@ -19,6 +19,5 @@ func openMPI(Place) (*mpi, error) {
 	return nil, fmt.Errorf("MPI is looked for on Linux only, this is %s", runtime.GOOS)
 }
 func (m *mpi) rankAndSize() (int, int) { return 0, 1 }
-func (m *mpi) family() string          { return "" }
 
 func pmiEnvironment(fd int, p Place) {}

@@ -20,7 +20,6 @@ type meeting struct {
 	came  chan struct{}               // a token per arrival
 	lock  chan struct{}
 	ln    net.Listener
-	at    []string // where the others call
 }
 
 // meetWithin is how long ranks wait for each other at the start.

@@ -141,7 +141,6 @@ func (m *mpi) name() string {
 	}
 	return m.abi.name + " " + m.version
 }
-func (m *mpi) family() string          { return m.abi.name }
 func (m *mpi) rankAndSize() (int, int) { return m.rank, m.n }
 
 func (m *mpi) loop() {

@@ -135,7 +135,7 @@ func (v *watch) read(from int) {
 // lost ends all ranks because of one.
 func (v *watch) lost(rank int, why string) {
 	text := fmt.Sprintf("%d\n%s", rank, why)
-	v.tell(rank, text)
+	v.tell(-1, text) // also the one that is lost: if it only slept, it wakes to the news and leaves in silence
 	v.end(fmt.Sprint(rank), why, 0)
 }
 
