@@ -5,11 +5,16 @@ package main
 import (
 	"context"
 	"os"
+	"time"
+
+	"haul/internal/comm"
 )
+
+const grace = 5 * time.Second
 
 func main() {
 	ctx, stop := heed(context.Background())
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code)
+	comm.Exit(code)
 }

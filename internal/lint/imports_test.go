@@ -36,6 +36,7 @@ var house = []string{
 	"internal/run/runtest",
 	"internal/run",
 	"internal/report",
+	"internal/comm",
 	"internal/device",
 	"internal/loader",
 	"internal/kernel/kerneltest",

@@ -50,6 +50,10 @@ type peer struct{}
 
 func (peer) Exchange([]float32) error { return nil }
 
+func (peer) Share() kernel.Share { return kernel.Share{Size: 1} }
+
+func (peer) Sum([]float64) error { return nil }
+
 // The optimizer is reduce, the peer where there is one, then the update.
 func TestOptimizeLeavesASeam(t *testing.T) {
 	for _, joined := range []bool{false, true} {
@@ -57,7 +61,9 @@ func TestOptimizeLeavesASeam(t *testing.T) {
 		p := plan.New("seam", reference.New[float64](2), 2, 1, &l)
 		want := "reduce adamw"
 		if joined {
-			p.Join(peer{})
+			if err := p.Join(peer{}); err != nil {
+				t.Fatal(err)
+			}
 			want = "reduce exchange adamw"
 		}
 		p.Optimize(&kernel.AdamW{}, 3)

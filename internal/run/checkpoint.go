@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,6 +85,21 @@ func Load(path, recipe string) (*Checkpoint, error) {
 		}
 		return room("its tensors", bytes)
 	})
+	if err != nil {
+		return nil, c.wrap(err)
+	}
+	c.file = f
+	return c, nil
+}
+
+// Decode is Load for a file that was read already.
+func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
+	c := &Checkpoint{Path: path, read: map[string]bool{}}
+	f, err := safetensors.Read(bytes.NewReader(text), int64(len(text)))
+	if err == nil {
+		c.file = f
+		err = c.decode(recipe)
+	}
 	if err != nil {
 		return nil, c.wrap(err)
 	}

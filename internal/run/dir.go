@@ -136,6 +136,9 @@ func lockDir(path string, made bool) (*Dir, error) {
 	return &Dir{path: path, lock: f, made: made}, nil
 }
 
+// JoinDir is a folder that another process holds: for ranks that write nothing themselves.
+func JoinDir(path string) *Dir { return &Dir{path: path} }
+
 // Path is the folder.
 func (d *Dir) Path() string { return d.path }
 
@@ -157,6 +160,9 @@ func (d *Dir) Close() error {
 			_ = os.Remove(d.File(name))
 		}
 		_ = os.Remove(d.path)
+	}
+	if d.lock == nil {
+		return nil
 	}
 	return d.lock.Close()
 }

@@ -54,8 +54,16 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	if r.pace.updates == 0 { // the first update may take long
 		r.Listener.Tick(report.Tick{Updates: first, Total: r.trainer.Total()})
 	}
-	defer r.abandonAfter(ctx)()
-	for r.at.Updates < end && ctx.Err() == nil {
+	if r.World == nil { // ranks stop together, between two updates
+		defer r.abandonAfter(ctx)()
+	}
+	for r.at.Updates < end {
+		if stop, err := r.World.Stop(ctx, r.at.Updates); err != nil || stop {
+			if err != nil {
+				return err
+			}
+			break
+		}
 		last := time.Now()
 		if err := r.trainer.Update(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -72,7 +80,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 				WaitShare: (r.trainer.Waited() - waited) / spent})
 		}
 	}
-	m, err := r.trainer.Runner().TakeMetrics()
+	m, err := TakeMetrics(r.World, r.trainer.Runner())
 	if err != nil {
 		return err
 	}
@@ -82,7 +90,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	r.at.Elapsed += spent
 	r.at.Waited += r.trainer.Waited() - waited
 	if m.BadStep != 0 {
-		op, err := r.trainer.Runner().FirstBad()
+		op, err := r.firstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Place: r.trainer.Place(r.at.Updates), Op: op, Key: r.trainer.RateKey()}, err)
 	}
 	if name, value := notANumber(&m); name != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/kernel"
@@ -73,7 +74,8 @@ type Task interface {
 type Setup struct {
 	Settings config.Settings
 	Device   kernel.Device
-	Workers  int // cores for work on the host; 0: as the settings say
+	Workers  int         // cores for work on the host; 0: as the settings say
+	World    *comm.World // the ranks that share every step; nil: this process is alone
 	Resumed  bool
 	Dir      *Dir
 	Progress *Progress // the run's; the trainer reads it

@@ -22,6 +22,10 @@ type hostPeer struct{}
 
 func (hostPeer) Exchange([]float32) error { return nil }
 
+func (hostPeer) Share() kernel.Share { return kernel.Share{Size: 1} }
+
+func (hostPeer) Sum([]float64) error { return nil }
+
 // seamStep is a step of policy gradient with a running baseline, its gradient exchanged with a peer where there is one.
 func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
 	t.Helper()
@@ -31,7 +35,11 @@ func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
 		t.Fatal(err)
 	}
 	p := plan.New("seam", recorder{}, batch, n, m.Layout())
-	p.Join(peer)
+	if peer != nil {
+		if err := p.Join(peer); err != nil {
+			t.Fatal(err)
+		}
+	}
 	in := model.Instances{PosX: p.Shard("x", batch, n), PosY: p.Shard("y", batch, n), Demand: p.ShardInts("demand", batch, n), Feature: p.Shard("feature", batch, n, 4), Capacity: 30}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: 2, MaxStep: 2 * n}, rng.Actions)

@@ -50,7 +50,7 @@ func (t *trainer) judge() (*Test, error) {
 	if err := t.test.Run(); err != nil {
 		return nil, fmt.Errorf("test after iteration %d: %w", i, err)
 	}
-	m, err := t.test.TakeMetrics()
+	m, err := run.TakeMetrics(t.testWorld, t.test)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
@@ -26,7 +27,8 @@ type EvalOptions struct {
 	Temperature *float64          // nil: eval_temperature; 0: the most likely action
 	Seed        *uint64           // nil: seed
 	Progress    func(done, of int)
-	Flags       bool // advice names the flags of haul eval, not the settings of a run
+	Flags       bool        // advice names the flags of haul eval, not the settings of a run
+	World       *comm.World // ranks that share the agents out; nil: this process has them all
 }
 
 // name is what a user changes: the setting of a run, or the flag of haul eval.
@@ -118,6 +120,8 @@ type evaluator struct {
 	temperature float64
 	net         *network
 	batch       *evalBatch
+	world       *comm.World // nil where agents are not shared out
+	all         *evalBatch  // with ranks, where all agents' lives are put together
 }
 
 func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, learned []darkroom.Goal, o EvalOptions) (*evaluator, error) {
@@ -168,10 +172,16 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
-	if e.net, err = newNetwork(dev, m, store, len(goals), e.agents, rules.capacity, o.name("agents")); err != nil {
+	from, to := 0, len(goals)*e.agents
+	if o.World != nil && to >= o.World.Ranks() {
+		e.world = o.World
+		from, to = o.World.Cut(to)
+		e.all = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, nil)
+	}
+	if e.net, err = newNetwork(dev, m, store, to-from, e.agents, rules.capacity, o.name("agents")); err != nil {
 		return nil, err
 	}
-	e.batch = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, e.net)
+	e.batch = newEvalShare(room, goals, e.agents, o.Episodes, &rules, e.net, from, to)
 	return e, nil
 }
 
@@ -181,14 +191,24 @@ func (e *evaluator) close() error { return e.net.runner.Close() }
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	began := time.Now()
 	e.batch.reset(e.seed, e.temperature)
-	if err := e.batch.run(ctx, e.o.Progress); err != nil {
+	err := e.batch.run(e.world.Soon(ctx), e.o.Progress)
+	if err != nil && !e.world.Asked() {
 		return nil, err
 	}
-	out := e.batch.results(e.o.History, e.goals, e.agents)
+	batch := e.batch
+	if e.world != nil {
+		if err := e.gather(err != nil); err != nil {
+			return nil, err
+		}
+		batch = e.all
+	} else if err != nil {
+		return nil, err
+	}
+	out := batch.results(e.o.History, e.goals, e.agents)
 	out.HeldOut = e.heldOut
 	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
-	out.StepsPerSecond = float64(len(e.batch.agents)*e.batch.life()) / out.Seconds
+	out.StepsPerSecond = float64(len(batch.agents)*batch.life()) / out.Seconds
 	return out, nil
 }
 

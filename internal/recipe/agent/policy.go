@@ -99,10 +99,9 @@ type network struct {
 // stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token, and a past that is read but not computed.
 const stepNodes = 4
 
-// newNetwork compiles the model for agents on so many goals, `agents` on each, with contexts of that capacity; key is what a user changes
+// newNetwork compiles the model for that many agents, `agents` on each goal, with contexts of that capacity; key is what a user changes
 // where so many do not fit.
-func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agents, capacity int, key string) (*network, error) {
-	rows := goals * agents
+func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
 	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}
 	n.logits = m.Step(p, n.index, n.at, capacity)

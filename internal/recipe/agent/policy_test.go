@@ -125,7 +125,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		net, err := newNetwork(dev, m, store, 1, 3, rules.capacity, "eval_agents")
+		net, err := newNetwork(dev, m, store, 3, 3, rules.capacity, "eval_agents")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net, err := newNetwork(dev, a.model, a.store, 1, 2, rules.capacity, "eval_agents")
+	net, err := newNetwork(dev, a.model, a.store, 2, 2, rules.capacity, "eval_agents")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,11 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prog := recordStep(openReference(), m, c, d, true).plan.Program()
+	step, err := recordStep(openReference(), m, c, d, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog := step.plan.Program()
 	// The optimizer sees the sum of four parts, the settings mean their average: clipping and eps are four times as large.
 	adam := &kernel.AdamW{Beta1: 0.81, Beta2: 0.92, Eps: 0.012, Decay: 0.04, MaxNorm: 2, Warmup: 5, Total: 40, Floor: 0.25}
 	if diff := cmp.Diff(adam, runtest.Op[*kernel.AdamW](t, prog.Once), cmpopts.IgnoreFields(kernel.AdamW{}, "Layout"), cmpopts.EquateApprox(1e-6, 0)); diff != "" {
@@ -65,7 +69,8 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	if outputs == 0 || weights == 0 || prog.Batch != 7 {
 		t.Errorf("%d outputs and %d attentions, batches of %d", outputs, weights, prog.Batch)
 	}
-	test := recordTest(openReference(), m, c, 20).plan.Program()
+	judged, _ := recordTest(openReference(), m, c, 20, nil)
+	test := judged.plan.Program()
 	if l := runtest.Op[*kernel.CrossEntropy](t, test.PerShard); l.Smoothing != 0.125 || l.DLogits != nil || test.Batch != 6 {
 		t.Errorf("the test's loss is %+v in batches of %d", l, test.Batch)
 	}

@@ -29,7 +29,7 @@ func smallData(t testing.TB, sets ...string) *config.PPO {
 
 func openLearner(t testing.TB, c *config.PPO) *learner {
 	t.Helper()
-	l, err := newLearner(openCPU(t, 1), c)
+	l, err := newLearner(openCPU(t, 1), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (Recipe) Precision(config.Settings) string { return "" }
 // Step compiles one update on a minibatch of zeros.
 func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	c := s.(*config.PPO)
-	l, err := newLearner(dev, c)
+	l, err := newLearner(dev, c, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // TestStepIsRecordedFromTheSettings: each setting of the loss and the optimizer reaches the recorded ops, none of them the default.
 func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	dev := runtest.Watch(openCPU(t, 1))
-	l, err := newLearner(dev, smallData(t, "clip_range=0.15", "vf_coef=0.4", "ent_coef=0.03", "max_grad_norm=0.7", "source_lr=0.004", "batch_size=50"))
+	l, err := newLearner(dev, smallData(t, "clip_range=0.15", "vf_coef=0.4", "ent_coef=0.03", "max_grad_norm=0.7", "source_lr=0.004", "batch_size=50"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

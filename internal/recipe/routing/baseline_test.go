@@ -149,7 +149,7 @@ func TestFrozenCostsAreGreedyCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.Evaluate(t.Context(), evalSet(c))
+	again, err := p.Evaluate(t.Context(), evalSet(c, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

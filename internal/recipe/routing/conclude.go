@@ -104,24 +104,27 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if at.Best != nil {
 		sum.BestCPC = *at.Best
 	}
-	best, err := LoadPolicy(t.Device, t.Dir.Best())
+	best, err := loadShared(t.World, t.Device, t.Dir.Best())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
 	src := SourceOf(t.cfg, rng.TestInstances)
 	sum.TestInstances = t.cfg.Training.ValidationInstances
-	refs, err := Reference(ctx, src, sum.TestInstances, t.Workers, t.Note)
+	refs, err := SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.Note)
 	if err != nil {
 		return nil, err
 	}
 	progress := run.ProgressNotes(t.Note, "testing the best policy")
-	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
+	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World})
 	if err != nil {
 		return nil, err
 	}
 	sum.TestCPC, sum.TestSE = t.meanCPC(e.Lengths)
 	sum.TestGap, sum.TestGapSE = stats.Gap(e.Lengths, refs.Costs)
+	if t.World.Number() > 0 { // rank 0 has the first tour, and somebody to show it to
+		return t.view.ending(sum), nil
+	}
 	if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
 		return nil, err
 	}

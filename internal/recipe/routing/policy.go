@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
@@ -25,7 +26,12 @@ type Policy struct {
 
 // LoadPolicy reads a checkpoint's policy onto a device.
 func LoadPolicy(dev kernel.Device, path string) (*Policy, error) {
-	ck, err := run.Load(path, Name)
+	return loadShared(nil, dev, path)
+}
+
+// loadShared is LoadPolicy for all ranks at once.
+func loadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) {
+	ck, err := run.LoadShared(w, path, Name)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,11 @@ func recorded(t *testing.T, sets ...string) *kernel.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return recordStep(openCPU(t, 1), m, c).Program()
+	p, err := recordStep(openCPU(t, 1), m, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Program()
 }
 
 // setsOf are the weight sets that an op's inputs come from, however far back.

@@ -3,14 +3,17 @@ package routing
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
+	"haul/internal/comm"
 	"haul/internal/env/cvrp"
 	"haul/internal/env/cvrp/search"
 	"haul/internal/run"
@@ -60,22 +63,66 @@ func Reference(ctx context.Context, src cvrp.Source, count, workers int, note fu
 	if path != "" && readReference(path, key, r.Costs) == nil {
 		return r, nil
 	}
-	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", count, src.N, r.Method), count)
-	var err error
-	if r.Method == Optimum {
-		err = cvrp.OptimalCosts(ctx, src, 0, count, workers, r.Costs, tell)
-	} else {
-		err = searchCosts(ctx, src, workers, r.Costs, tell, note)
+	if err := solveReferences(ctx, src, 0, r.Costs, r.Method, workers, note); err != nil {
+		return nil, err
 	}
+	keepReference(path, key, r.Costs, note)
+	return r, nil
+}
+
+// SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not there is shared out.
+func SharedReference(ctx context.Context, w *comm.World, src cvrp.Source, count, workers int, note func(string)) (*References, error) {
+	if w == nil {
+		return Reference(ctx, src, count, workers, note)
+	}
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src.N)}
+	path, key := referencePath(src, count, r.Method)
+	var found []byte
+	if w.Number() == 0 && path != "" && readReference(path, key, r.Costs) == nil {
+		found, _ = binary.Append(nil, binary.LittleEndian, r.Costs)
+	}
+	found, err := w.Broadcast(found)
 	if err != nil {
 		return nil, err
 	}
-	if path != "" {
-		if err := writeReference(path, key, r.Costs); err != nil {
-			note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
-		}
+	if len(found) > 0 {
+		_, err := binary.Decode(found, binary.LittleEndian, r.Costs)
+		return r, err
+	}
+	from, to := w.Cut(count)
+	err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, note)
+	if err != nil && !w.Asked() {
+		return nil, err
+	}
+	if err := w.Collect(r.Costs, slices.Clone(r.Costs[from:to]), err != nil); err != nil {
+		return nil, err
+	}
+	if w.Number() == 0 {
+		keepReference(path, key, r.Costs, note)
 	}
 	return r, nil
+}
+
+// solveReferences solves the instances from `first` on.
+func solveReferences(ctx context.Context, src cvrp.Source, first int, out []float64, method string, workers int, note func(string)) error {
+	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
+	if method == Optimum {
+		return cvrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
+	}
+	return searchCosts(ctx, src, first, workers, out, tell, note)
+}
+
+// keepReference writes the cache, where there is one.
+func keepReference(path, key string, costs []float64, note func(string)) {
+	if path == "" {
+		return
+	}
+	if err := writeReference(path, key, costs); err != nil {
+		note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
+	}
 }
 
 // Work that is done this soon needs no note; longer work is told about this often.
@@ -99,12 +146,12 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 func searchIterations(n int) int { return 200 * n }
 
 // searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an interrupted run goes on where it stopped.
-func searchCosts(ctx context.Context, src cvrp.Source, workers int, out []float64, progress func(int), note func(string)) error {
+func searchCosts(ctx context.Context, src cvrp.Source, first, workers int, out []float64, progress func(int), note func(string)) error {
 	problems := make([]*cvrp.Problem, len(out))
 	const chunk = 256
 	batch := cvrp.NewBatch(chunk, src.N, src.Capacity)
 	for at := 0; at < len(out); at += chunk {
-		src.Fill(batch, uint64(at))
+		src.Fill(batch, uint64(first+at))
 		for i := range min(chunk, len(out)-at) {
 			problems[at+i] = batch.Problem(i)
 		}

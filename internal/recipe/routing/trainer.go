@@ -77,18 +77,21 @@ func (t *trainer) compile() error {
 		}
 		sets = append(sets, t.frozen.store)
 	}
-	p := recordStep(t.Device, t.model, t.cfg)
+	p, err := recordStep(t.Device, t.model, t.cfg, t.World.Peer())
+	if err != nil {
+		return err
+	}
 	t.shard = p.B()
 	if t.step, err = run.Compile(keyBatch, p, t.Device, sets...); err != nil {
 		return err
 	}
 	if rollout {
-		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg)); err != nil {
+		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg, t.World)); err != nil {
 			return err
 		}
 	}
 	t.val, err = newEvaluator(t.Device, t.model, t.policy, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation})
+		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, World: t.World})
 	if err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (t *trainer) Place(updates int) string {
 
 // Prepare solves the validation set, once for all runs.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
-	t.refs, err = Reference(ctx, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
+	t.refs, err = SharedReference(ctx, t.World, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
 	t.began = time.Now()
 	return err
 }
