@@ -44,6 +44,7 @@ type World struct {
 	asked  atomic.Bool // somebody wants the run to stop
 	cancel context.CancelCauseFunc
 	soon   context.Context // ends when this rank hears that somebody wants the run to stop
+	mu     sync.Mutex      // guards hurry, which the watch calls
 	hurry  context.CancelFunc
 	next   int // the update after which ranks ask each other next
 	every  int
@@ -315,10 +316,17 @@ func (w *World) Agree(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
 	}
-	context.AfterFunc(ctx, w.ask)
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	w.cancel = cancel
-	w.soon, w.hurry = context.WithCancel(own)
+	soon, hurry := context.WithCancel(own)
+	w.soon = soon
+	w.mu.Lock()
+	w.hurry = hurry
+	w.mu.Unlock()
+	if w.Asked() { // before there was anything to end
+		hurry()
+	}
+	context.AfterFunc(ctx, w.ask)
 	return own
 }
 
@@ -327,9 +335,11 @@ func (w *World) ask() {
 	if w.asked.Swap(true) {
 		return
 	}
+	w.mu.Lock()
 	if w.hurry != nil {
 		w.hurry()
 	}
+	w.mu.Unlock()
 	if w.watch != nil {
 		w.watch.stop()
 	}

@@ -229,9 +229,8 @@ func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	}
 	ended, words = make(chan int, 2), new(bytes.Buffer)
 	worlds := Local(2)
-	a, b = newWatch(worlds[0], conns), newWatch(worlds[1], []net.Conn{c})
-	a.out, b.out, a.exit, b.exit = words, io.Discard, func(code int) { ended <- code }, func(int) {}
-	worlds[0].watch, worlds[1].watch = a, b
+	a = newWatch(worlds[0], conns, words, func(code int) { ended <- code })
+	b = newWatch(worlds[1], []net.Conn{c}, io.Discard, func(int) {})
 	t.Cleanup(func() { a.bye(); b.bye() })
 	return a, b, words, ended
 }

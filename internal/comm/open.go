@@ -73,7 +73,7 @@ func (w *World) startWatch(how string) error {
 	if w.Rank == 0 {
 		conns, err := m.gather("watch", w.Size)
 		if err == nil {
-			w.watch = newWatch(w, conns)
+			newWatch(w, conns, os.Stderr, os.Exit)
 		}
 		return errors.Join(err, m.ln.Close())
 	}
@@ -81,7 +81,7 @@ func (w *World) startWatch(how string) error {
 	if err != nil {
 		return fmt.Errorf("%w (ranks watch each other over TCP; HAUL_WATCH=off goes without)", err)
 	}
-	w.watch = newWatch(w, []net.Conn{c})
+	newWatch(w, []net.Conn{c}, os.Stderr, os.Exit)
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (p Place) openApart(gpu bool) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(p, l)
-	w.watch = newWatch(w, watched)
+	newWatch(w, watched, os.Stderr, os.Exit)
 	return w, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,15 +60,20 @@ func (l *line) send(kind byte, text string) {
 	_, _ = l.Write(b) // a connection that is broken is found by whoever reads it
 }
 
-// newWatch watches over connections to all ranks, or to rank 0.
-func newWatch(w *World, conns []net.Conn) *watch {
-	v := &watch{rank: w.Rank, n: w.Size, world: w, out: os.Stderr, exit: os.Exit, conns: make([]*line, len(conns))}
+// newWatch watches over connections to all ranks, or to rank 0, for a world that it joins. It speaks to out and leaves by exit.
+func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch {
+	v := &watch{rank: w.Rank, n: w.Size, world: w, out: out, exit: exit, conns: make([]*line, len(conns))}
+	w.watch = v
 	now := time.Now().UnixNano()
 	v.awake.Store(now)
 	for i, c := range conns {
 		if c != nil {
 			v.conns[i] = &line{Conn: c}
 			v.conns[i].last.Store(now)
+		}
+	}
+	for i, c := range conns {
+		if c != nil {
 			go v.read(i)
 		}
 	}
