@@ -14,8 +14,8 @@ import (
 // graphPeer has a place in a graph, and a hostPeer none.
 type graphPeer struct{ hostPeer }
 
-func (graphPeer) Record(_ *cu.Graph, _ uint64, _ int, wait []cu.Node) (cu.Node, error) {
-	return wait[0], nil
+func (graphPeer) Record(_ *cu.Graph, _ cu.Stream, _ uint64, _ int, wait []cu.Node) ([]cu.Node, error) {
+	return wait, nil
 }
 
 type hostPeer struct{}
