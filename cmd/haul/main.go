@@ -1,16 +1,13 @@
-// Command haul is the command line: one file a verb, wiring only. What a verb does lives in
+// Command haul is the command line: one file per verb, wiring only. What a verb does lives in
 // internal/; here flags become arguments, results become words or JSON, and errors exit codes.
 package main
 
 import (
 	"context"
 	"os"
-	"time"
 
 	"haul/internal/comm"
 )
-
-const grace = 5 * time.Second
 
 func main() {
 	ctx, stop := heed(context.Background())

@@ -129,7 +129,7 @@ func (f *trainFlags) checkpoint() (err error) {
 	if f.resume == "" {
 		return nil
 	}
-	if f.last, err = run.Load(filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
+	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 	}
 	return err
@@ -179,9 +179,6 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := firstOf(f.validate(), f.check(a)); err != nil {
 		return err
 	}
-	if err := f.checkpoint(); err != nil {
-		return err
-	}
 	if f.processes > 1 {
 		return a.spawn(cmd.Context(), f.processes)
 	}
@@ -189,6 +186,9 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	defer func() { err = a.leave(f.world, err) }()
+	if err := f.checkpoint(); err != nil {
+		return err
+	}
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err
