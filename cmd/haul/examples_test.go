@@ -90,6 +90,9 @@ func (w *workshop) run(e example) {
 	if d := cmd.Flags().Lookup("device"); d != nil && strings.HasPrefix(d.Value.String(), "cuda") {
 		return // needs a card
 	}
+	if cmd.Flags().Changed("processes") || cmd.Flags().Changed("ranks") {
+		return // needs processes of its own: TestRanks has them
+	}
 	args := slices.Clone(e.words)
 	if rule, ok := shortenings[cmd.CommandPath()]; ok {
 		if args, err = rule(w, cmd, args); err != nil {

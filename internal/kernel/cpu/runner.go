@@ -56,6 +56,12 @@ func (r *runner) keep() {
 	b := &r.before
 	b.state, b.sums.steps, b.sums.gradNorm = r.state, r.sums.steps, r.sums.gradNorm
 	b.scalar, b.sums.values = append(b.scalar[:0], r.scalar...), append(b.sums.values[:0], r.sums.values...)
+	if b.sums.lanes == nil {
+		b.sums.lanes = make([][]float64, len(r.sums.lanes))
+	}
+	for i, lane := range r.sums.lanes {
+		b.sums.lanes[i] = append(b.sums.lanes[i][:0], lane...)
+	}
 }
 
 // undo goes back to there.
@@ -64,6 +70,9 @@ func (r *runner) undo() {
 	r.state, r.sums.steps, r.sums.gradNorm = b.state, b.sums.steps, b.sums.gradNorm
 	copy(r.scalar, b.scalar)
 	copy(r.sums.values, b.sums.values)
+	for i, lane := range b.sums.lanes {
+		copy(r.sums.lanes[i], lane)
+	}
 }
 
 // Stop abandons the update under way.
