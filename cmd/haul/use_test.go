@@ -232,7 +232,7 @@ func TestProfileHeedsCtrlC(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	args := append([]string{"profile", "--config", "tiny_1"}, small...)
-	if r := haulIn(ctx, append(args, "--steps", "1000000")...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
+	if r := haulIn(ctx, append(args, "--steps", "3000")...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
 }
