@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"haul/internal/config"
+	"haul/internal/kernel"
 	"haul/internal/run"
 )
 
@@ -40,7 +41,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)) {
 		fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
 		return interruptedCode(ctx)
 	}
