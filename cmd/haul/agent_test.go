@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/run"
 )
 
 // smallRoom is a room whose learners live a few milliseconds; they learn next to nothing.
@@ -311,4 +313,60 @@ func TestMeasuredAgent(t *testing.T) {
 			t.Errorf("stages %v lack %s", stages, want)
 		}
 	}
+}
+
+// An evaluation, and a resumed run, asked for histories whose place the run knew.
+func TestAgentRemembersItsHistories(t *testing.T) {
+	home := t.TempDir()
+	t.Chdir(home) // a relative path is remembered whole
+	history := histories(t)
+	if err := os.Rename(history, "mine.hist"); err != nil {
+		t.Fatal(err)
+	}
+	dir, args := smallAgent(t, "mine.hist")
+	r := haul(t, args...)
+	if r.code != exitDone || strings.Contains(r.stdout, "--history") {
+		t.Fatalf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	t.Chdir(t.TempDir())
+	eval := []string{"eval", "--checkpoint", dir, "--device", "cpu"}
+	if r := haul(t, eval...); r.code != exitDone || !strings.Contains(r.stdout, "on 1 goal with 2 agents") {
+		t.Errorf("eval: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := haul(t, "train", "--resume", dir, "--device", "cpu", "--iterations", "7"); r.code != exitDone {
+		t.Errorf("resume: exit %d, %s", r.code, r.stderr)
+	}
+
+	kept, other := filepath.Join(home, "mine.hist"), histories(t, "--seed", "7")
+	moved := filepath.Join(t.TempDir(), "moved.hist")
+	if err := os.Rename(kept, moved); err != nil {
+		t.Fatal(err)
+	}
+	resume := []string{"train", "--resume", dir, "--device", "cpu", "--iterations", "8"}
+	refused(t, eval, exitFailed, "gone from "+kept+": say with --history")
+	refused(t, resume, exitFailed, "gone from "+kept+": say with --history")
+	if err := os.Rename(other, kept); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, eval, exitFailed, kept+" holds other learning histories")
+	refused(t, resume, exitFailed, "other learning histories")
+	if r := haul(t, append(resume, "--history", moved)...); r.code != exitDone {
+		t.Errorf("resume with --history: exit %d, %s", r.code, r.stderr)
+	}
+	if r := haul(t, eval...); r.code != exitDone { // the run has learned where they are
+		t.Errorf("eval after that: exit %d, %s", r.code, r.stderr)
+	}
+}
+
+// Where memory is short, eval named settings, which it has no flag to change.
+func TestEvalAgentAdvisesItsOwnFlags(t *testing.T) {
+	if _, known := run.AvailableMemory(); !known {
+		t.Skip("this system does not tell how much memory it has")
+	}
+	dir, args := smallAgent(t, histories(t))
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	refused(t, []string{"eval", "--checkpoint", dir, "--device", "cpu", "--agents", "100000000"}, exitFailed, ": --agents ")
+	refused(t, []string{"eval", "--checkpoint", dir, "--device", "cpu", "--episodes", "1000000000000"}, exitFailed, ": --episodes ")
 }

@@ -126,7 +126,20 @@ func TestBadInput(t *testing.T) {
 		{"a dimension that disagrees", []string{"solve", edit("DIMENSION : 5", "DIMENSION : 7")}, exitFailed, "7"},
 		{"a demand over capacity", []string{"solve", edit("3 5", "3 11")}, exitFailed, "11"},
 		{"a NaN coordinate", []string{"solve", edit("2 10 0", "2 NaN 0")}, exitFailed, "NaN"},
-		{"an unsupported key", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 99")}, exitFailed, "DISTANCE"},
+		{"an unsupported key", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nBACKHAULS : 99")}, exitFailed, "BACKHAULS"},
+		{"a route limit too short", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 9")}, exitFailed, "customer 1 alone takes 20"},
+		{"a fleet too small", []string{"solve", square, "--vehicles", "1"}, exitFailed, "at least 2 vehicles are needed"},
+		{"a solution for a problem", []string{"solve", sol(squareSOL)}, exitFailed, "this is a solution (.sol)"},
+		{"Solomon's file", []string{"solve", write(t, "c101.txt", "C101\n\nVEHICLE\nNUMBER CAPACITY\n25 200\n")}, exitFailed, "Solomon's format"},
+		{"a start of another instance", []string{"solve", square, "--start", sol("Route #1: 1 2\nRoute #2: 3 4\nRoute #3: 5\n")}, exitFailed, "not a solution of square to start from"},
+		{"an existing solution", []string{"solve", square, "--out", sol(squareSOL)}, exitFailed, "--force"},
+		{"an existing picture", []string{"solve", square, "--plot", write(t, "r.svg", "mine")}, exitFailed, "--force"},
+		{"a limit for the exact method", []string{"solve", square, "--vehicles", "3", "--method", "exact"}, exitFailed, "knows no limit but the capacity"},
+		{"a limit for savings", []string{"solve", square, "--open", "--method", "savings"}, exitFailed, "its routes are open"},
+		{"a table without a column", []string{"solve", write(t, "a.csv", "id,x,y\n0,1,2\n"), "--capacity", "5"}, exitFailed, `no column "demand"`},
+		{"a table with a NaN", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,NaN,2,1\n"), "--capacity", "5"}, exitFailed, "a.csv:3"},
+		{"a table over capacity", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,3,2,9\n"), "--capacity", "5"}, exitFailed, "over the capacity 5"},
+		{"a test set that is none", []string{"solve", "--testset", write(t, "a.npz", "x")}, exitFailed, "not an .npz file"},
 		{"a folder for a file", []string{"solve", t.TempDir()}, exitFailed, "directory"},
 		{"a file too large for exact", []string{"solve", write(t, "many.vrp", manyVRP(30)), "--method", "exact"}, exitFailed, "savings"},
 		{"no coordinates to draw", []string{"solve", write(t, "tri.vrp", explicitVRP), "--plot", filepath.Join(t.TempDir(), "r.svg")}, exitFailed, "no coordinates"},
@@ -149,6 +162,14 @@ func TestBadInput(t *testing.T) {
 		{"demands past capacity", []string{"solve", "--capacity", "5"}, exitUsage, "capacity 5"},
 		{"demands reversed", []string{"solve", "--demand-range", "9,1"}, exitUsage, "reversed"},
 		{"demands unreadable", []string{"solve", "--demand-range", "1-9"}, exitUsage, `"1-9"`},
+		{"time 0", []string{"solve", square, "--time", "0"}, exitUsage, "--time is 0s"},
+		{"time below 0", []string{"solve", square, "--time", "-1s"}, exitUsage, "--time is -1s"},
+		{"iterations 0", []string{"solve", square, "--iterations", "0"}, exitUsage, "--iterations is 0"},
+		{"time and iterations", []string{"solve", square, "--time", "1s", "--iterations", "5"}, exitUsage, "both say how long"},
+		{"target NaN", []string{"solve", square, "--target", "NaN"}, exitUsage, "--target"},
+		{"vehicles below 0", []string{"solve", square, "--vehicles", "-2"}, exitUsage, "--vehicles is -2"},
+		{"time for the exact method", []string{"solve", square, "--time", "1s", "--method", "exact"}, exitUsage, "about the search"},
+		{"no such test set", []string{"solve", "--testset", "kool", "--customers", "33"}, exitUsage, "10, 20, 50 or 100"},
 		{"unknown method", []string{"solve", "--method", "magic"}, exitUsage, `unknown method "magic"`},
 		{"unknown distribution", []string{"solve", "--distribution", "gauss"}, exitUsage, `unknown distribution "gauss"`},
 		{"unknown distance", []string{"solve", square, "--distance", "taxi"}, exitUsage, `unknown distance "taxi"`},
@@ -194,5 +215,12 @@ func refused(t *testing.T, args []string, code int, want string) {
 	}
 	if !strings.Contains(r.stderr, want) {
 		t.Errorf("%q does not say %q", r.stderr, want)
+	}
+}
+
+// TestControlCharactersAreShown: what a file holds must not command the terminal.
+func TestControlCharactersAreShown(t *testing.T) {
+	if got, want := oneLine("a\x1b[31m\nb\x00\tc"), `a\x1b[31m; b\x00\x09c`; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

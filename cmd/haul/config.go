@@ -20,7 +20,7 @@ func (a *app) newConfig() *cobra.Command {
 		Use:   "config",
 		Short: "Show, check and explain settings",
 		Example: `  haul config show --config tiny_1 --set training.batch_size=256
-  haul config check my.yaml
+  haul config check docs/examples/my.yaml
   haul config explain training_advanced
   haul config explain --model AD`,
 	}
@@ -70,7 +70,8 @@ func (a *app) newConfigShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in full, defaults merged in",
-		Long: "Print the settings in full: the named file over the defaults, --set over both.\n\nShipped settings:" +
+		Long: "Print the settings in full: the named file over the defaults, --set over both. Keys that are accepted without effect are left\n" +
+			"out, as they are of a run's config.yaml; haul config explain names them.\n\nShipped settings:" +
 			shippedSettings(),
 		Example: "  haul config show --config tiny_1 --set training.batch_size=256\n  haul config show --config ad_dr_compressed",
 		Args:    atMost(0),
@@ -118,7 +119,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Check a settings file: keys, types, ranges, and what must fit together",
-		Example: "  haul config check my.yaml",
+		Example: "  haul config check docs/examples/my.yaml",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,4 +53,25 @@ func TestConfigRefusals(t *testing.T) {
 			t.Errorf("%v: exit %d\n got %s%s\nwant %s", tc.args, r.code, r.stdout, r.stderr, tc.want)
 		}
 	}
+}
+
+// A resumed run was refused for another working_dir_path, which nothing reads; and its folder's settings listed every such key.
+func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
+	dir, args := tiny(t, "--set", "working_dir_path=here", "--epochs", "1")
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"working_dir_path", "gat_", "gpu", "logging", "max_steps_multiplier"} {
+		if strings.Contains(string(text), key) {
+			t.Errorf("the run's settings have %s, which has no effect:\n%s", key, text)
+		}
+	}
+	if r := haul(t, "train", "--resume", dir, "--epochs", "2", "--set", "working_dir_path=elsewhere", "--set", "gpu.device=cuda:7"); r.code != exitDone {
+		t.Errorf("other settings without effect: exit %d, %s", r.code, r.stderr)
+	}
+	refused(t, []string{"train", "--resume", dir, "--epochs", "3", "--set", "training.learning_rate=0.5"}, exitFailed, "learning_rate")
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // recording is a trace of a step that reads a value a route; see internal/doctor/testdata.
@@ -34,7 +38,10 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"no trace", []string{"doctor"}, exitUsage, "which trace?"},
-		{"two traces", []string{"doctor", "a", "b"}, exitUsage, `unexpected argument "b"`},
+		{"one trace to compare", []string{"doctor", "--diff", "a"}, exitUsage, "--diff compares two traces"},
+		{"two missing", []string{"doctor", "nowhere1.json", "nowhere2.json"}, exitFailed, "nowhere1.json"},
+		{"an empty folder", []string{"doctor", t.TempDir()}, exitFailed, "no trace in this folder"},
+		{"a report of nsys", []string{"doctor", write(t, "x.nsys-rep", "binary")}, exitFailed, "nsys export --type sqlite"},
 		{"missing file", []string{"doctor", "nowhere.json"}, exitFailed, "nowhere.json"},
 		{"not JSON", []string{"doctor", write(t, "a.json", "hello")}, exitFailed, "a.json: not a trace"},
 		{"empty", []string{"doctor", write(t, "b.json", `{"traceEvents":[]}`)}, exitFailed, "b.json: the trace holds no events"},
@@ -47,5 +54,47 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 				t.Errorf("exit %d, %q, stdout %q; want %d and %q", r.code, r.stderr, r.stdout, c.code, c.want)
 			}
 		})
+	}
+}
+
+// Ctrl-C ends the doctor whatever it is doing; here it waits for a pipe that nobody writes to.
+func TestDoctorEndsOnInterrupt(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "trace.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("no named pipes here: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var stdout, stderr bytes.Buffer
+	if code := execute(ctx, []string{"doctor", pipe}, &stdout, &stderr); code != exitInterrupted || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit %d, %q, stdout %q", code, stderr.String(), stdout.String())
+	}
+}
+
+// Ranks, a comparison and the numbers on request, as a user asks for them.
+func TestDoctorOverSeveralTraces(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"rank0.json.gz", "rank1.json.gz"} {
+		data, err := os.ReadFile(recording)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := filepath.Join(dir, "page.html")
+	v := object(t, "doctor", dir, "--json", "--html", page)
+	if ranks := v["ranks"].([]any); len(ranks) != 2 || ranks[1].(map[string]any)["rank"] != 1.0 || v["findings"] == nil || v["recorded"] == nil {
+		t.Errorf("%v", v)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "haul doctor, 2 ranks") {
+		t.Errorf("the page: %v, %d bytes", err, len(text))
+	}
+	if r := haul(t, "doctor", "--diff", recording, recording); r.code != exitDone || !strings.Contains(r.stdout, "The step takes as long as before") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := haul(t, "doctor", "--breakdown", recording); r.code != exitDone || !strings.Contains(r.stdout, "Kernels by what they compute") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -41,12 +41,22 @@ func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)) {
-		fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
+	if code := exitCode(0); errors.As(err, &code) {
+		return int(code)
+	}
+	quiet := errors.As(err, new(silent)) // a rank whose error another one prints
+	stopped := errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)
+	if i := new(run.Interrupted); (ctx.Err() != nil || errors.As(err, &i)) && stopped {
+		if !quiet {
+			fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
+		}
 		return interruptedCode(ctx)
 	}
 	if errors.Is(err, syscall.EPIPE) { // whoever read the results has left, and knows
 		return (&signalled{syscall.SIGPIPE}).code()
+	}
+	if quiet {
+		return exitFailed
 	}
 	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))
 	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) || errors.As(err, new(*config.SetError)) {

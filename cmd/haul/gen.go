@@ -26,6 +26,7 @@ func (a *app) newGen() *cobra.Command {
 	var (
 		src    sourceFlags
 		dir    string
+		force  bool
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -61,6 +62,9 @@ own distances, times the scale.`,
 				}
 				p := source.FileProblem(src.first + uint64(i))
 				name := p.Name + ".vrp"
+				if err := refuseOverwrite(force, filepath.Join(dir, name)); err != nil {
+					return err
+				}
 				err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return cvrp.WriteProblem(w, p) })
 				if err != nil {
 					return err
@@ -82,6 +86,7 @@ own distances, times the scale.`,
 	}
 	src.register(cmd, 1)
 	cmd.Flags().StringVar(&dir, "out", "", "folder to write to (made when missing)")
+	cmd.Flags().BoolVar(&force, "force", false, "replace files that are there already")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -95,16 +97,64 @@ func (b *bar) end() {
 	}
 }
 
-// writeFile writes a result, or leaves nothing behind.
+// writeFile writes a result whole, or leaves what was there before: through a file beside it that takes its name when
+// all of it is on the disk. What is no regular file (/dev/stdout, a pipe) is written to as it is.
 func writeFile(path string, write func(w io.Writer) error) error {
 	var buf bytes.Buffer
 	if err := write(&buf); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("cannot write: %w", err)
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("cannot write: %w", err)
+		}
+		return nil
+	}
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to // a link stays one
+	}
+	if err := replaceFile(path, buf.Bytes()); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, bareError(err))
 	}
 	return nil
+}
+
+func replaceFile(path string, data []byte) (err error) {
+	mode := os.FileMode(0o644)
+	if st, err := os.Stat(path); err == nil {
+		mode = st.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// bareError drops the temporary file's name, which a user never gave.
+func bareError(err error) error {
+	if p := new(os.PathError); errors.As(err, &p) {
+		return p.Err
+	}
+	if l := new(os.LinkError); errors.As(err, &l) {
+		return l.Err
+	}
+	return err
 }
 
 // percent formats a fraction with its sign, as gaps are read.

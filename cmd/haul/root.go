@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -44,10 +46,10 @@ Results go to standard output, words and progress to standard error; --json prin
 Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SIGTERM.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
-  haul solve X-n101-k25.vrp --out x.sol --plot routes.svg
+  haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
   haul data darkroom
   haul train --model AD --config ad_dr_compressed
-  haul doctor trace.json.gz
+  haul doctor docs/examples/trace.json.gz
   haul config explain problem`,
 		Version:           readVersion().String(),
 		SilenceErrors:     true,
@@ -101,7 +103,17 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// oneLine folds an error into the single line that a user sees.
+// oneLine folds an error into the single line that a user sees. What a file's names and metadata may carry must not command the
+// terminal: control characters are shown, not sent.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			fmt.Fprintf(&out, "\\x%02x", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"haul/internal/comm"
 )
 
 // signalled is why a context ended: somebody asked the process to end.
@@ -19,6 +22,9 @@ func (s *signalled) Unwrap() error { return context.Canceled }
 
 // code is what a shell reports of a process that the signal ended.
 func (s *signalled) code() int { return 128 + int(s.signal) }
+
+// grace is how long ranks take a launcher's further signals for the first one.
+const grace = 5 * time.Second
 
 // heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a scheduler or a container, SIGHUP of a
 // terminal that closes, SIGPIPE of a reader that has left. Verbs that heed the context then save what they have. A second signal ends the
@@ -38,8 +44,11 @@ func heed(parent context.Context) (context.Context, func()) {
 		case <-ctx.Done():
 			return
 		}
-		signal.Stop(asked)
 		cancel(&signalled{s.(syscall.Signal)})
+		if place, err := comm.Detect(os.Getenv); err == nil && place.Size > 1 {
+			time.Sleep(grace) // a launcher of several ranks repeats itself: what comes meanwhile is the same request
+		}
+		signal.Stop(asked)
 	}()
 	return ctx, func() { cancel(nil) }
 }

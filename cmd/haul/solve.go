@@ -1,8 +1,10 @@
 package main
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,31 +16,42 @@ import (
 const (
 	methodExact   = "exact"
 	methodSavings = "savings"
+	methodSearch  = "search"
 	methodPolicy  = "policy" // what --checkpoint asks for
 )
 
 // solveFlags are the flags of haul solve beside those of generated instances.
 type solveFlags struct {
-	src       sourceFlags
-	policy    policyFlags
-	device    deviceFlags
-	method    string
-	workers   int
-	bestKnown float64
-	distance  string
-	out       string
-	plot      string
-	check     string
-	json      bool
+	src      sourceFlags
+	policy   policyFlags
+	device   deviceFlags
+	search   searchFlags
+	vehicles int
+	open     bool
+	force    bool
+	testset  string
+
+	// What validate finds in the command line.
+	csv        bool // the file is a .csv
+	fleetGiven bool
+	improve    bool // the search goes on from a policy's routes
+	method     string
+	workers    int
+	bestKnown  float64
+	distance   string
+	out        string
+	plot       string
+	check      string
+	json       bool
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "checkpoint", "decode", "device"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "checkpoint", "decode", "device", "time", "target", "start", "curve", "vehicles", "open", "force"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
 	cmd := &cobra.Command{
-		Use:   "solve [FILE.vrp]",
+		Use:   "solve [FILE]",
 		Short: "Solve generated instances or a CVRPLIB file, or check a solution",
 		Long: `Solve generated instances, or one CVRPLIB file, and report what the routes cost.
 
@@ -46,20 +59,41 @@ Without a file, instances are generated and the mean cost per customer (CPC) is 
 standard error. With a file, its routes are found, and written and drawn where asked; with --check, a
 .sol file is judged instead. Every route is judged by the validator before it is reported.
 
-Methods: exact is dynamic programming over sets of customers, optimal and for small N only; savings
-is Clarke-Wright with local search, for any N. Generated instances default to exact where it fits,
-files to savings. CVRPLIB's rounding of distances applies to files unless --distance exact.
+Methods: search improves routes for as long as --time (default 1s) or --iterations allow: ruin and recreate
+under annealing, then the best choice among all routes seen. exact is dynamic programming over sets of customers,
+optimal and for small N only. savings is Clarke-Wright with local search and a fixed budget. Files default
+to exact up to 12 customers and to search beyond, generated instances to exact where it fits and to savings
+beyond. With --iterations equal seeds give equal routes, for any number of workers; with --time the clock decides. Ctrl-C
+ends a search early: the best routes so far are reported and written, with exit code 130.
+
+A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a .csv with a
+header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
+is needed. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension.
+CVRPLIB's rounding of distances applies to files unless --distance exact.
 
 With --checkpoint a trained policy solves the file, whatever its N: coordinates are scaled to the unit square, and of
-the routes that --decode asks for the best by the file's own distances counts.`,
+the routes that --decode asks for the best by the file's own distances counts. With --time or --iterations as well, the
+search starts from those routes.
+
+--testset kool generates the test distribution of Kool et al. (2019) with its capacity for --customers 10, 20, 50 or 100; --testset
+FILE.npz reads instances (depot, locs, demand, capacity) and, where it has an array hgs, reports the gap to those costs. With
+--method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
+an interrupted run goes on where it stopped.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
-  haul solve X-n101-k25.vrp --best-known 27591 --out x.sol --plot routes.svg
-  haul solve X-n101-k25.vrp --checkpoint runs/large-001 --decode pomo8
-  haul solve X-n101-k25.vrp --check x.sol`,
+  haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg
+  haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
+  haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
+  haul solve --testset kool --customers 100 --method search --time-per-instance 0.5s
+  haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode pomo8
+  haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.csv = len(args) == 1 && isCSV(args[0])
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {
+				return err
+			}
+			if err := f.kool(cmd.Flags()); err != nil {
 				return err
 			}
 			var err error
@@ -80,11 +114,21 @@ the routes that --decode asks for the best by the file's own distances counts.`,
 	f.src.register(cmd, 1000)
 	f.policy.register(cmd)
 	fs.StringVar(&f.device.name, "device", "auto", "where a policy computes: cpu, cuda:K, or auto: the fastest here")
-	fs.StringVar(&f.method, "method", "", "exact or savings (default: see above)")
-	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "instances solved at the same time")
+	fs.StringVar(&f.method, "method", "", "search, exact or savings (default: see above)")
+	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores: instances solved at the same time, or parts of a file's problem")
+	fs.DurationVar(&f.search.time, "time", searchTime, "wall time of the search on a file")
+	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search on a generated instance, on one core")
+	fs.IntVar(&f.search.iterations, "iterations", 0, "budget of the search in iterations instead of time")
+	fs.Float64Var(&f.search.target, "target", 0, "stop the search at this cost")
+	fs.StringVar(&f.search.start, "start", "", "improve the routes of this .sol file")
+	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
+	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
+	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
+	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
+	fs.StringVar(&f.testset, "testset", "", "kool, or an .npz file of instances")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "rounded", "distances of a file: rounded as CVRPLIB does, or exact")
-	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol")
+	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .csv or .geojson")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
 	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -97,14 +141,38 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	fs.Visit(func(flag *pflag.Flag) {
 		switch {
 		case err != nil:
-		case file && slices.Contains(sourceFlagNames, flag.Name):
+		case file && flag.Name == "capacity" && f.csv:
+		case file && flag.Name == "seed":
+		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "time-per-instance"):
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
-		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "checkpoint"}, flag.Name):
+		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "checkpoint", "time", "iterations", "target", "start", "curve", "seed"}, flag.Name):
 			err = usagef("--%s solves, --check judges: use one of them", flag.Name)
 		case f.policy.checkpoint != "" && flag.Name == "method":
 			err = usagef("--method and --checkpoint both say how to solve: use one of them")
+		case f.policy.checkpoint != "" && flag.Name == "start":
+			err = usagef("--start and --checkpoint both say where to start: use one of them")
+		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != methodSearch:
+			err = usagef("--%s is about the search: leave --method %s out", flag.Name, f.method)
+		case flag.Name == "time" && f.search.time <= 0, flag.Name == "time-per-instance" && f.search.each <= 0:
+			err = usagef("--%s is %s: a time above 0 is needed, 10s for one", flag.Name, flag.Value)
+		case flag.Name == "time" && f.search.iterations > 0, flag.Name == "time-per-instance" && f.search.iterations > 0:
+			err = usagef("--%s and --iterations both say how long: use one of them", flag.Name)
+		case flag.Name == "iterations" && f.search.iterations < 1:
+			err = usagef("--iterations is %d: at least 1 is needed", f.search.iterations)
+		case flag.Name == "target" && !(f.search.target > 0):
+			err = usagef("--target is %v: a cost above 0 is needed", f.search.target)
+		case flag.Name == "vehicles" && f.vehicles < 0:
+			err = usagef("--vehicles is %d: at least 1 is needed, or 0 for any number", f.vehicles)
+		case flag.Name == "vehicles":
+			f.fleetGiven = true
+		case !file && f.method == "" && (flag.Name == "time-per-instance" || flag.Name == "iterations"):
+			f.method = methodSearch
+		case file && f.method == "" && f.policy.checkpoint == "" && slices.Contains(searchFlagNames, flag.Name):
+			f.method = methodSearch
+		case file && f.policy.checkpoint != "" && slices.Contains(searchFlagNames, flag.Name):
+			f.improve = true
 		case f.policy.checkpoint == "" && slices.Contains([]string{"decode", "device"}, flag.Name):
 			err = usagef("--%s is about a policy: name one with --checkpoint", flag.Name)
 		case flag.Name == "best-known" && !(f.bestKnown > 0):
@@ -114,8 +182,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	switch {
 	case err != nil:
 		return err
-	case f.method != "" && f.method != methodExact && f.method != methodSavings:
-		return usagef("unknown method %q: use exact or savings", f.method)
+	case f.method != "" && f.method != methodExact && f.method != methodSavings && f.method != methodSearch:
+		return usagef("unknown method %q: use search, exact or savings", f.method)
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
 	}
@@ -134,3 +202,5 @@ func (f *solveFlags) gap(value float64) *float64 {
 func (f *solveFlags) readOptions() cvrp.ReadOptions {
 	return cvrp.ReadOptions{ExactDistance: f.distance == "exact"}
 }
+
+func isCSV(path string) bool { return strings.EqualFold(filepath.Ext(path), ".csv") }

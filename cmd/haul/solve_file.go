@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,80 +17,160 @@ import (
 )
 
 type fileReport struct {
-	File      string   `json:"file"`
-	Name      string   `json:"name"`
-	Customers int      `json:"customers"`
-	Capacity  int32    `json:"capacity"`
-	Method    string   `json:"method,omitempty"`
-	Checked   string   `json:"checked,omitempty"`
-	Valid     bool     `json:"valid"`
-	Violation string   `json:"violation,omitempty"`
-	Cost      float64  `json:"cost"`
-	Routes    int      `json:"routes"`
-	Seconds   float64  `json:"seconds"`
-	BestKnown float64  `json:"best_known,omitempty"`
-	Gap       *float64 `json:"gap,omitempty"`
-	Out       string   `json:"out,omitempty"`
-	Plot      string   `json:"plot,omitempty"`
+	File        string    `json:"file"`
+	Name        string    `json:"name"`
+	Customers   int       `json:"customers"`
+	Capacity    int32     `json:"capacity"`
+	Method      string    `json:"method,omitempty"`
+	Checked     string    `json:"checked,omitempty"`
+	Valid       bool      `json:"valid"`
+	Violation   string    `json:"violation,omitempty"`
+	Cost        float64   `json:"cost"`
+	RouteCount  int       `json:"route_count"`
+	Routes      [][]int32 `json:"routes,omitempty"`
+	Vehicles    int       `json:"vehicles,omitempty"`
+	Start       *float64  `json:"start_cost,omitempty"`
+	Iterations  int       `json:"iterations"`
+	Interrupted bool      `json:"interrupted,omitempty"`
+	Seconds     float64   `json:"seconds"`
+	BestKnown   float64   `json:"best_known,omitempty"`
+	Gap         *float64  `json:"gap,omitempty"`
+	Out         string    `json:"out,omitempty"`
+	scaled      string    // what the cost is in the units of the instance that the file was made from
+	Plot        string    `json:"plot,omitempty"`
+	Curve       string    `json:"curve,omitempty"`
 }
 
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
-	solve, done, err := a.solver(ctx, f)
-	if err != nil {
+	if err := refuseOverwrite(f.force, f.out, f.plot, f.search.curve); err != nil {
 		return err
 	}
-	defer done()
+	if f.search.curve != "" {
+		if _, err := draw.FormatOf(f.search.curve); err != nil {
+			return asUsage(err)
+		}
+	}
 	p, format, err := f.load(path)
 	if err != nil {
 		return err
 	}
+	a.noteTrucks(path, p)
+	solve, done, err := a.solver(ctx, p, f)
+	if err != nil {
+		return err
+	}
+	defer done()
 	start := time.Now()
-	s, err := solve(p)
+	o, err := solve(p)
 	if err != nil {
 		return err
 	}
 	seconds := time.Since(start).Seconds()
+	s := o.solution
 	if err := cvrp.Validate(p, s); err != nil {
 		return fmt.Errorf("%s made invalid routes for %s: %w", f.method, path, err)
 	}
 	r := f.report(path, p, s)
-	r.Method, r.Seconds, r.Out = f.method, seconds, f.out
-	if f.out != "" {
-		err := writeFile(f.out, func(w io.Writer) error { return cvrp.WriteSolution(w, s, r.Cost) })
-		if err != nil {
-			return err
-		}
+	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = f.method, seconds, f.out, o.iterations, o.interrupted, f.search.curve
+	if o.start > 0 {
+		r.Start = &o.start
 	}
-	if err := f.draw(format, p, s, f.method); err != nil {
+	// Routes that cannot be written are printed: they may have taken hours.
+	var failed error
+	if f.out != "" {
+		failed = f.write(p, s, r.Cost)
+	}
+	if failed == nil {
+		failed = f.draw(format, p, s, f.method)
+	}
+	if failed == nil && o.trace != nil {
+		failed = f.drawCurve(p, o)
+	}
+	if failed != nil {
+		r.Out, r.Plot, r.Curve = "", "", ""
+		if err := a.reportFile(r, f.json); err != nil {
+			return errors.Join(failed, err)
+		}
+		if !f.json {
+			if err := cvrp.WriteSolution(a.stdout, s, r.Cost); err != nil {
+				return errors.Join(failed, err)
+			}
+		}
+		return failed
+	}
+	if err := a.reportFile(r, f.json); err != nil {
 		return err
 	}
-	return a.reportFile(r, f.json)
+	if o.interrupted {
+		return ctx.Err()
+	}
+	return nil
 }
 
-// solver is the way to solve one problem that the flags ask for, and what to call after the last.
-func (a *app) solver(ctx context.Context, f *solveFlags) (solve func(*cvrp.Problem) (cvrp.Solution, error), done func(), err error) {
-	classical := func(method func(context.Context, []*cvrp.Problem, int, func(int)) ([]cvrp.Solution, error)) func(*cvrp.Problem) (cvrp.Solution, error) {
-		return func(p *cvrp.Problem) (cvrp.Solution, error) {
+// noteTrucks says that a number of trucks in the comment limits nothing.
+func (a *app) noteTrucks(path string, p *cvrp.Problem) {
+	if k := p.Trucks(); k > 0 && p.Vehicles == 0 {
+		fmt.Fprintf(a.stderr, "%s: its comment names %d trucks, which limits nothing here: --vehicles %d would\n", path, k, k)
+	}
+}
+
+// write writes the routes in the format of the file's extension.
+func (f *solveFlags) write(p *cvrp.Problem, s cvrp.Solution, cost float64) error {
+	return writeFile(f.out, func(w io.Writer) error {
+		switch strings.ToLower(filepath.Ext(f.out)) {
+		case ".csv":
+			return cvrp.WriteSolutionCSV(w, p, s)
+		case ".geojson":
+			return cvrp.WriteSolutionGeoJSON(w, p, s)
+		}
+		return cvrp.WriteSolution(w, s, cost)
+	})
+}
+
+// solver is the way to solve the problem that the flags ask for, and what to call after the last.
+func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve func(*cvrp.Problem) (*outcome, error), done func(), err error) {
+	classical := func(method func(context.Context, []*cvrp.Problem, int, func(int)) ([]cvrp.Solution, error)) func(*cvrp.Problem) (*outcome, error) {
+		return func(p *cvrp.Problem) (*outcome, error) {
 			all, err := method(ctx, []*cvrp.Problem{p}, 1, func(int) {})
 			if err != nil {
-				return cvrp.Solution{}, err
+				return nil, err
 			}
-			return all[0], nil
+			return &outcome{solution: all[0]}, nil
 		}
 	}
-	switch {
-	case f.policy.checkpoint != "":
+	if f.policy.checkpoint != "" {
 		f.method = methodPolicy
+		if err := p.Plain(); err != nil {
+			return nil, nil, fmt.Errorf("a policy knows no limit but the capacity, and %s is not such a problem: %w; leave --checkpoint out", p.Name, err)
+		}
 		return a.policySolver(ctx, f)
-	case f.method == methodExact:
-		return classical(optimal), func() {}, nil
 	}
-	f.method = methodSavings
-	return classical(savings), func() {}, nil
+	if f.method == "" {
+		f.method = methodSearch
+		if p.N() <= exactFileLimit && p.Plain() == nil {
+			f.method = methodExact
+		}
+	}
+	switch f.method {
+	case methodExact:
+		return classical(optimal), func() {}, nil
+	case methodSavings:
+		return classical(savings), func() {}, nil
+	}
+	return func(p *cvrp.Problem) (*outcome, error) {
+		var start *cvrp.Solution
+		if f.search.start != "" {
+			var err error
+			if start, err = loadStart(f.search.start, p); err != nil {
+				return nil, err
+			}
+		}
+		return a.searchFile(ctx, p, f, start)
+	}, func() {}, nil
 }
 
 // policySolver opens the device for a trained policy.
-func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Problem) (cvrp.Solution, error), func(), error) {
+func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Problem) (*outcome, error), func(), error) {
 	decode, err := routing.ParseDecode(f.policy.decode)
 	if err != nil {
 		return nil, nil, asUsage(err)
@@ -98,14 +180,21 @@ func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Probl
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(p *cvrp.Problem) (cvrp.Solution, error) {
+	return func(p *cvrp.Problem) (*outcome, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
-		return s, err
+		if err != nil || !f.improve {
+			return &outcome{solution: s}, err
+		}
+		f.method = methodPolicy + " and " + methodSearch
+		return a.searchFile(ctx, p, f, &s)
 	}, func() { dev.Close() }, nil
 }
 
 // checkSolution judges a .sol file: the routes by the referee, the stated cost by the true one.
 func (a *app) checkSolution(path string, f *solveFlags) error {
+	if err := refuseOverwrite(f.force, f.plot); err != nil {
+		return err
+	}
 	p, format, err := f.load(path)
 	if err != nil {
 		return err
@@ -157,14 +246,42 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 			return nil, "", asUsage(err)
 		}
 	}
-	p, err := cvrp.LoadProblem(path, f.readOptions())
-	return p, format, err
+	var p *cvrp.Problem
+	var err error
+	if f.csv {
+		p, err = cvrp.LoadCSV(path, f.src.capacity)
+	} else {
+		p, err = cvrp.LoadProblem(path, f.readOptions())
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if p.X == nil && (f.plot != "" || strings.EqualFold(filepath.Ext(f.out), ".geojson")) {
+		return nil, "", fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", p.Name)
+	}
+	if f.fleetGiven {
+		p.Vehicles = f.vehicles
+	}
+	p.Open = f.open
+	if err := p.Check(); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return p, format, nil
 }
 
 func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileReport {
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
-		Cost: cost, Routes: len(s.Routes), BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot}
+		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
+}
+
+// unscaled explains a cost in the scaled units of a file that haul gen wrote: what it is on the unit square.
+func unscaled(p *cvrp.Problem, cost float64) string {
+	scale, ok := p.Scale()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" in the file's units, %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
 }
 
 func (f *solveFlags) draw(format draw.Format, p *cvrp.Problem, s cvrp.Solution, caption string) error {
@@ -184,19 +301,36 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 			how = r.Checked + " is valid"
 		}
 		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d customers, capacity %d, %s", r.Name, r.Customers, r.Capacity, how)))
-		fmt.Fprintf(w, "cost\t%s\n", draw.Cost(r.Cost))
-		fmt.Fprintf(w, "routes\t%d\n", r.Routes)
+		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.scaled)
+		if r.Start != nil {
+			fmt.Fprintf(w, "start\t%s\n", draw.Cost(*r.Start))
+		}
+		if r.Vehicles > 0 {
+			fmt.Fprintf(w, "routes\t%d of %d vehicles\n", r.RouteCount, r.Vehicles)
+		} else {
+			fmt.Fprintf(w, "routes\t%d\n", r.RouteCount)
+		}
 		if r.Gap != nil {
 			fmt.Fprintf(w, "gap\t%s to %s\n", percent(*r.Gap), draw.Cost(r.BestKnown))
 		}
 		if r.Method != "" {
-			fmt.Fprintf(w, "time\t%.3f s\n", r.Seconds)
+			took := fmt.Sprintf("%.3f s", r.Seconds)
+			if r.Iterations > 0 {
+				took += fmt.Sprintf(", %d iterations, %.0f/s", r.Iterations, float64(r.Iterations)/r.Seconds)
+			}
+			if r.Interrupted {
+				took += ", interrupted: these are the best routes so far"
+			}
+			fmt.Fprintf(w, "time\t%s\n", took)
 		}
 		if r.Out != "" {
 			fmt.Fprintf(w, "written\t%s\n", r.Out)
 		}
 		if r.Plot != "" {
 			fmt.Fprintf(w, "drawn\t%s\n", r.Plot)
+		}
+		if r.Curve != "" {
+			fmt.Fprintf(w, "curve\t%s\n", r.Curve)
 		}
 	})
 }

@@ -37,9 +37,15 @@ type generatedReport struct {
 func blockSize(n int) int { return min(4096, max(1, 1<<22/(n+1))) }
 
 func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
+	if f.testset != "" && f.testset != testsetKool {
+		return a.solveTestSet(ctx, f)
+	}
 	src, err := f.src.source()
 	if err != nil {
 		return err
+	}
+	if f.method == methodSearch {
+		return a.searchGenerated(ctx, src, f)
 	}
 	solve := optimal
 	switch {

@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // manyVRP is n customers on a circle.
@@ -101,11 +105,11 @@ func TestSolveFileThenCheck(t *testing.T) {
 	square := write(t, "square.vrp", squareVRP)
 	out, svg, pic := filepath.Join(dir, "x.sol"), filepath.Join(dir, "r.svg"), filepath.Join(dir, "r.png")
 	for _, method := range []string{"exact", "savings"} {
-		r := object(t, "solve", square, "--method", method, "--out", out, "--plot", svg, "--best-known", "68", "--json")
-		if r["cost"] != 68.0 || r["routes"] != 2.0 || r["gap"] != 0.0 || r["method"] != method || r["valid"] != true {
+		r := object(t, "solve", square, "--method", method, "--out", out, "--plot", svg, "--best-known", "68", "--force", "--json")
+		if r["cost"] != 68.0 || r["route_count"] != 2.0 || r["gap"] != 0.0 || r["method"] != method || r["valid"] != true {
 			t.Errorf("%s: %v", method, r)
 		}
-		c := object(t, "solve", square, "--check", out, "--plot", pic, "--json")
+		c := object(t, "solve", square, "--check", out, "--plot", pic, "--force", "--json")
 		if c["valid"] != true || c["cost"] != 68.0 {
 			t.Errorf("the written solution is judged %v", c)
 		}
@@ -191,5 +195,178 @@ func TestInterruptExits130(t *testing.T) {
 		if code := execute(ctx, args, &out, &errs); code != exitInterrupted || errs.String() != "haul: interrupted\n" || out.Len() > 0 {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errs.String())
 		}
+	}
+}
+
+// The routes themselves are in the object; once there was only their number.
+func TestSolveJSONHasRoutes(t *testing.T) {
+	square := write(t, "square.vrp", squareVRP)
+	for _, more := range [][]string{nil, {"--iterations", "50", "--workers", "1"}} {
+		r := haul(t, append([]string{"solve", square, "--json"}, more...)...)
+		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+		var v struct {
+			Cost, Seconds float64
+			Iterations    int
+			Routes        [][]int32
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil || r.code != exitDone {
+			t.Fatalf("%v, %s", err, r.stderr)
+		}
+		count := 0
+		for _, route := range v.Routes {
+			count += len(route)
+		}
+		if v.Cost != 68 || count != 4 || more != nil && v.Iterations != 50 {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// A search is a function of seed and iterations, and improves the start it is given.
+func TestSolveSearchFile(t *testing.T) {
+	file := "../../internal/env/cvrp/testdata/X-n101-k25.vrp"
+	dir := t.TempDir()
+	out, curve := filepath.Join(dir, "x.sol"), filepath.Join(dir, "c.svg")
+	run := func(more ...string) map[string]any {
+		r := haul(t, append([]string{"solve", file, "--iterations", "3000", "--json"}, more...)...)
+		if r.code != exitDone {
+			t.Fatal(r.stderr)
+		}
+		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+		var v map[string]any
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first := run("--workers", "1", "--out", out, "--curve", curve)
+	if again := run("--workers", "2"); fmt.Sprint(again["routes"]) != fmt.Sprint(first["routes"]) {
+		t.Error("the number of workers shows")
+	}
+	on := run("--start", out, "--seed", "9")
+	if on["cost"].(float64) > first["cost"].(float64) || on["start_cost"] != first["cost"] {
+		t.Errorf("from %v to %v, start %v", first["cost"], on["cost"], on["start_cost"])
+	}
+	if text, err := os.ReadFile(curve); err != nil || !bytes.Contains(text, []byte("<svg")) {
+		t.Errorf("no curve: %v", err)
+	}
+	if c := object(t, "solve", file, "--check", out, "--json"); c["valid"] != true {
+		t.Errorf("%v", c)
+	}
+}
+
+// Ctrl-C gives the best routes so far, and writes them.
+func TestSolveInterruptedWritesTheBest(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	canceled, stop := context.WithCancel(context.Background())
+	context.AfterFunc(ctx, stop)
+	out := filepath.Join(t.TempDir(), "x.sol")
+	var stdout, stderr bytes.Buffer
+	file := "../../internal/env/cvrp/testdata/X-n101-k25.vrp"
+	code := execute(canceled, []string{"solve", file, "--time", "1h", "--out", out}, &stdout, &stderr)
+	if code != exitInterrupted || !strings.Contains(stdout.String(), "best routes so far") {
+		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
+	}
+	if c := object(t, "solve", file, "--check", out, "--json"); c["valid"] != true {
+		t.Errorf("%v", c)
+	}
+}
+
+// A full disk at the end must not cost the routes: they are printed.
+func TestSolveFullDiskPrintsTheRoutes(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	r := haul(t, "solve", write(t, "square.vrp", squareVRP), "--out", "/dev/full")
+	if r.code != exitFailed || !strings.Contains(r.stdout, "Route #1:") || !strings.Contains(r.stderr, "no space left") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A write that fails leaves the file that was there: a full disk once left 4,096 bytes of a longer one.
+func TestWriteFileIsWholeOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.sol")
+	if err := os.WriteFile(path, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(path, func(w io.Writer) error { fmt.Fprint(w, "half"); return errors.New("torn") }); err == nil {
+		t.Error("no error")
+	}
+	// A folder that takes no files is as good as a full disk where root may write anywhere.
+	if err := writeFile(filepath.Join(path, "below"), func(w io.Writer) error { return nil }); err == nil {
+		t.Error("a file below a file was written")
+	}
+	if text, _ := os.ReadFile(path); string(text) != "before" {
+		t.Errorf("%q", text)
+	}
+	if err := writeFile(path, func(w io.Writer) error { fmt.Fprint(w, "after"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(path)
+	st, err := os.Stat(path)
+	if string(text) != "after" || err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%q, %v, %v", text, st.Mode(), err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("%d files are left", len(left))
+	}
+}
+
+func TestGenAsksBeforeItOverwrites(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"gen", "--customers", "5", "--out", dir}
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	refused(t, args, exitFailed, "--force")
+	if r := haul(t, append(args, "--force")...); r.code != exitDone {
+		t.Error(r.stderr)
+	}
+}
+
+// A scaled file's cost was a number of eight digits without a word.
+func TestScaledCostIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	haul(t, "gen", "--distribution", "uniform", "--customers", "6", "--out", dir)
+	r := haul(t, "solve", filepath.Join(dir, "haul-uniform-n6-s42-i0.vrp"))
+	if !strings.Contains(r.stdout, "on the unit square (the file is scaled by 1000000)") {
+		t.Error(r.stdout)
+	}
+}
+
+func TestTrucksInACommentAreTold(t *testing.T) {
+	r := haul(t, "solve", write(t, "a.vrp", strings.Replace(squareVRP, `"four corners"`, "(No of trucks: 3, Optimal value: 68)", 1)))
+	if r.code != exitDone || !strings.Contains(r.stderr, "names 3 trucks") {
+		t.Errorf("exit %d, %q", r.code, r.stderr)
+	}
+}
+
+func TestSolveTable(t *testing.T) {
+	table := write(t, "stops.csv", "id,lat,lon,demand\ndepot,51.5,-0.12,\na,51.6,-0.1,3\nb,51.4,-0.2,4\nc,51.55,0.1,2\n")
+	for _, ext := range []string{".sol", ".csv", ".geojson"} {
+		out := filepath.Join(t.TempDir(), "r"+ext)
+		r := object(t, "solve", table, "--capacity", "6", "--out", out, "--json")
+		if r["route_count"] != 2.0 || r["cost"].(float64) < 60_000 || r["cost"].(float64) > 90_000 {
+			t.Errorf("%v", r)
+		}
+		text, err := os.ReadFile(out)
+		want := map[string]string{".sol": "Route #1:", ".csv": "route,stop,customer,id,demand,lon,lat\n1,1,", ".geojson": `"LineString"`}[ext]
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestSearchManyInstances(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	args := []string{"solve", "--testset", "kool", "--customers", "10", "--count", "20", "--iterations", "500", "--json"}
+	first := object(t, args...)
+	if first["method"] != "search" || first["compared_with_optimum"] != 20.0 || first["optimum_gap"].(float64) < -1e-9 || first["optimum_gap"].(float64) > 0.01 {
+		t.Errorf("%v", first)
+	}
+	if again := object(t, args...); again["mean_cpc"] != first["mean_cpc"] {
+		t.Errorf("%v, then %v", first["mean_cpc"], again["mean_cpc"])
 	}
 }

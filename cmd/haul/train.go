@@ -28,10 +28,12 @@ type trainFlags struct {
 	configFlags
 	deviceFlags
 	recipeFlags
+	rankFlags
 	model  string
 	seed   uint64
 	out    string
 	resume string
+	last   *run.Checkpoint // of the run that is resumed
 	force  bool
 	json   bool
 }
@@ -49,11 +51,16 @@ A run folder (--out, else a new one under runs/) holds the settings, the last an
 and TensorBoard events, and pictures: curves, and what the model does with its task.
 
 Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. With --json every record,
-and how the run ended, is an object on standard output.`,
+and how the run ended, is an object on standard output.
+
+Several processes may share every step, on one machine or many (docs/distributed.md): started by mpirun, srun or torchrun, or by
+--processes. Ranks on CPUs give the same weights, bit for bit, as one process.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
-  haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000`,
+  haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
+  haul train --config tiny_1 --device cpu --processes 2
+  mpirun -n 4 --bind-to none haul train --config large --device cpu`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.train(cmd, &f) },
 	}
@@ -61,6 +68,7 @@ and how the run ended, is an object on standard output.`,
 	f.configFlags.register(cmd)
 	flags.Lookup("config").Usage = "shipped settings by name, or a YAML file (default: " + defaults() + ")"
 	f.deviceFlags.register(cmd)
+	f.rankFlags.register(cmd)
 	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag {
 		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: i.Unit + "s in all, in place of " + i.Length}}, i.Flags...)
 	})
@@ -100,6 +108,9 @@ func (f *trainFlags) validate() error {
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
+	if err := f.rankFlags.validate(); err != nil {
+		return err
+	}
 	for _, r := range recipe.All {
 		if length := r.About().Unit + "s"; f.Changed(length) {
 			switch n := f.Int(length); {
@@ -113,20 +124,28 @@ func (f *trainFlags) validate() error {
 	return knownModel(f.model)
 }
 
+// checkpoint reads the one that a resumed run starts from.
+func (f *trainFlags) checkpoint() (err error) {
+	if f.resume == "" {
+		return nil
+	}
+	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
+	}
+	return err
+}
+
 // settings reads the run's settings, a resumed run's own where no others are named, and finds their recipe.
 func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
 	name, model := f.config, f.model
-	if f.resume != "" && name == "" {
-		ck, err := run.Load(filepath.Join(f.resume, run.LastName), "")
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
-		} else if err != nil {
-			return nil, nil, err
-		}
+	if ck := f.last; ck != nil && name == "" {
 		if model = ck.Settings.Recipe(); f.model != "" && f.model != model {
 			return nil, nil, usagef("%s holds a run of %s, not of %s", f.resume, model, f.model)
 		}
 		name = filepath.Join(f.resume, run.ConfigName)
+		if f.world != nil && len(f.sets) > 0 {
+			return nil, nil, usagef("--set with --resume is for one process: ranks take the run's own settings")
+		}
 		if len(f.sets) == 0 && !cmd.Flags().Changed("seed") {
 			r, err := recipe.Find(model)
 			return ck.Settings, r, err
@@ -160,6 +179,16 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := firstOf(f.validate(), f.check(a)); err != nil {
 		return err
 	}
+	if f.processes > 1 {
+		return a.spawn(cmd.Context(), f.processes)
+	}
+	if f.world, err = a.join(&f.rankFlags, &f.deviceFlags, cmd.Flags().Changed("workers")); err != nil {
+		return err
+	}
+	defer func() { err = a.leave(f.world, err) }()
+	if err := f.checkpoint(); err != nil {
+		return err
+	}
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err
@@ -171,21 +200,30 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if length := about.Unit + "s"; f.Changed(length) {
 		cfg = r.Lengthen(cfg, f.Int(length))
 	}
-	task, err := r.Open(cfg, &f.recipeFlags)
+	task, err := r.Open(cfg, &f.recipeFlags, f.last)
 	if err != nil {
 		return err // before there is a folder
 	}
+	f.last = nil // its weights are read again when the run has its folder
 	defer task.Close()
 	dev, err := a.openFor(&f.deviceFlags, r, cfg)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	dir, err := f.folder(cfg.Title())
+	defer func() { err = errors.Join(err, f.world.CloseCards()) }()
+	dir, err := f.sharedFolder(cfg.Title())
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	if f.world.Number() > 0 {
+		if err := run.Run(cmd.Context(), run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+			Workers: f.workers, World: f.world}); err != nil {
+			return err
+		}
+		return a.tellRanks(&f.rankFlags, f.json)
+	}
 
 	screen := &report.Terminal{Screen: a.newScreen(f.json)}
 	folder := report.NewFolder(screen.Note)
@@ -200,9 +238,13 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		workers = f.workers
 	}
 	err = run.Run(cmd.Context(), run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
-		Workers: workers, Again: f.again(about.Flags), Listener: report.All(listeners...)})
+		Workers: workers, Again: f.again(about.Flags), Listener: report.All(listeners...), World: f.world})
 	screen.Leave()
-	return errors.Join(err, folder.Close(), objects.Close())
+	err = errors.Join(err, folder.Close(), objects.Close())
+	if err == nil && f.world != nil {
+		err = a.tellRanks(&f.rankFlags, f.json)
+	}
+	return err
 }
 
 // newScreen is the listener for people. Results share standard output with nothing else, so with JSON there they

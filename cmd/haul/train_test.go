@@ -145,7 +145,7 @@ func TestEvalAndSolve(t *testing.T) {
 	}
 
 	square, sol := write(t, "square.vrp", squareVRP), filepath.Join(t.TempDir(), "x.sol")
-	solved := object(t, "solve", square, "--checkpoint", dir, "--decode", "pomo8", "--out", sol, "--plot", picture, "--json")
+	solved := object(t, "solve", square, "--checkpoint", dir, "--decode", "pomo8", "--force", "--out", sol, "--plot", picture, "--json")
 	if solved["method"] != "policy" || solved["valid"] != true || solved["cost"].(float64) < 68 {
 		t.Errorf("%v", solved)
 	}

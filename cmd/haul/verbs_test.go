@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -17,7 +21,9 @@ func TestHelpTeaches(t *testing.T) {
 			t.Errorf("%s: its help has no purpose or no example", cmd.CommandPath())
 		}
 		for line := range strings.Lines(cmd.Example) {
-			found, rest, err := root.Find(strings.Fields(line)[1:])
+			words := strings.Fields(line)
+			words = words[slices.Index(words, "haul")+1:] // past a launcher and its flags
+			found, rest, err := root.Find(words)
 			if err != nil || found == root {
 				t.Errorf("%s: example %q calls no verb", cmd.CommandPath(), line)
 				continue
@@ -102,5 +108,26 @@ func TestConfig(t *testing.T) {
 	}
 	if r := haul(t, "config", "explain"); r.code != exitDone || !strings.Contains(r.stdout, "problem.num_customers") {
 		t.Errorf("exit %d, %s", r.code, r.stdout)
+	}
+}
+
+// haul version printed a pseudo-version that no list of changes has.
+func TestVersionAgreesWithChangelog(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) - (\d{4}-\d{2}-\d{2})$`).FindStringSubmatch(string(text))
+	if released == nil {
+		t.Fatal("CHANGELOG.md names no release as \"## 1.2.3 - 2006-01-02\"")
+	}
+	if _, err := time.Parse(time.DateOnly, released[2]); err != nil {
+		t.Error(err)
+	}
+	if got := object(t, "version", "--json")["version"]; got != released[1] {
+		t.Errorf("haul version is %v, the newest release %s", got, released[1])
+	}
+	if r := haul(t, "version"); !strings.HasPrefix(r.stdout, "haul "+released[1]) {
+		t.Errorf("haul version prints %s", r.stdout)
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// version is that of the newest release in CHANGELOG.md; a test holds the two together. A build between two releases tells itself apart by its revision.
+const version = "0.1.0"
+
 type versionReport struct {
 	Version  string `json:"version"`
+	Module   string `json:"module_version,omitempty"` // as the Go tool recorded it
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`
@@ -49,13 +53,13 @@ func (v versionReport) String() string {
 }
 
 func readVersion() versionReport {
-	v := versionReport{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := versionReport{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
+	if info.Main.Version != "(devel)" {
+		v.Module = info.Main.Version
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

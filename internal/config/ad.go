@@ -10,11 +10,9 @@ type AD struct {
 	NEmbd          int     `yaml:"tf_n_embd"`
 	NLayer         int     `yaml:"tf_n_layer"`
 	NHead          int     `yaml:"tf_n_head"`
-	NInner         int     `yaml:"tf_n_inner"`         // accepted and unused
 	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward resolves 0
 	Dropout        float64 `yaml:"tf_dropout"`
 	AttnDropout    float64 `yaml:"tf_attn_dropout"`
-	FlashAttn      bool    `yaml:"flash_attn"` // accepted and unused
 
 	NTransit             int  `yaml:"n_transit"`
 	UseCompressedContext bool `yaml:"use_compressed_context"`
@@ -40,8 +38,6 @@ type AD struct {
 	WeightDecay               float64 `yaml:"weight_decay"`
 	GradientClipNorm          float64 `yaml:"gradient_clip_norm"`
 	LabelSmoothing            float64 `yaml:"label_smoothing"`
-	Dynamics                  bool    `yaml:"dynamics"`          // accepted and unused
-	DynamicsStrength          float64 `yaml:"dynamics_strength"` // accepted and unused
 	Seed                      uint64  `yaml:"seed"`
 
 	SummaryInterval int     `yaml:"summary_interval"`
@@ -90,7 +86,7 @@ func (c *AD) ShortestRegion() int {
 	return c.CompressMin
 }
 
-// YAML writes every key; ParseAD reads it back to an equal AD.
+// YAML writes every key that has an effect; ParseAD reads it back to an equal AD.
 func (c *AD) YAML() ([]byte, error) { return marshal(c) }
 
 // Recipe is RecipeAD.

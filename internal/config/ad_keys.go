@@ -3,7 +3,7 @@ package config
 import "math"
 
 // adKeys is the schema of an in-context agent's run. As in keys.go, every key but include needs a
-// field in AD and a line in configs/ad_default.yaml, in this order, and an explanation must be true
+// line in configs/ad_default.yaml and, unless it is without effect, a field in AD, in this order, and an explanation must be true
 // of the program.
 var adKeys = newSchema(
 	include(),
@@ -53,7 +53,7 @@ var adKeys = newSchema(
 	integer("test_batch_size", upTo(1, mostRows), Honoured, "Sequences in a test."),
 	integer("eval_episodes", upTo(1, mostRows), Honoured, "Episodes that an agent lives through in an evaluation in context."),
 	integer("eval_agents", upTo(1, mostRows), Honoured, "Agents on each held-out goal in an evaluation in context."),
-	float("eval_temperature", moreThan(0), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
+	float("eval_temperature", between(1e-3, 1e3), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
 )
 
 const actionsOnly = "The agent learns actions and the ends of regions; it does not predict states or rewards."

@@ -76,7 +76,7 @@ func TestBadAgents(t *testing.T) {
 		{"train_n_stream: 0", "f.yaml:1: train_n_stream must be at least 1, got 0"},
 		{"mixed_precision: fp8", "f.yaml:1: mixed_precision must be one of no, fp16, bf16, got fp8"},
 		{"tf_dropout: 1", "f.yaml:1: tf_dropout must be at least 0 and below 1, got 1"},
-		{"eval_temperature: 0", "f.yaml:1: eval_temperature must be more than 0, got 0"},
+		{"eval_temperature: 0", "f.yaml:1: eval_temperature must be at least 0.001 and at most 1000, got 0"},
 		{"model: {hidden_dim: 3}", "f.yaml:1: model must be text, got a section"},
 		// Between keys.
 		{"tf_n_embd: 130\n", "f.yaml:1: tf_n_embd 130 is not divisible by tf_n_head 4"},

@@ -8,23 +8,19 @@
 package config
 
 // Config is the whole of a routing run's settings. The yaml tags are the keys that keys.go
-// describes; Name is the settings file's base name without its ending, which run folders use.
+// describes; Name is the settings file's base name without its ending, which run folders use. Keys
+// without effect are read and forgotten: no field holds them, no written settings name them, and no
+// two runs differ by them.
 type Config struct {
 	Name string `yaml:"-"`
 
-	WorkingDirPath string      `yaml:"working_dir_path"`
-	Problem        Problem     `yaml:"problem"`
-	Training       Training    `yaml:"training"`
-	Model          Model       `yaml:"model"`
-	ModelGAT       ModelGAT    `yaml:"model_gat"`
-	Advanced       Advanced    `yaml:"training_advanced"`
-	GATTraining    GATTraining `yaml:"gat_training"`
-	Baseline       Baseline    `yaml:"baseline"`
-	Experiment     Experiment  `yaml:"experiment"`
-	Inference      Inference   `yaml:"inference"`
-	GPU            GPU         `yaml:"gpu"`
-	Logging        Logging     `yaml:"logging"`
-	Benchmark      Benchmark   `yaml:"benchmark"`
+	Problem    Problem    `yaml:"problem"`
+	Training   Training   `yaml:"training"`
+	Model      Model      `yaml:"model"`
+	Advanced   Advanced   `yaml:"training_advanced"`
+	Baseline   Baseline   `yaml:"baseline"`
+	Experiment Experiment `yaml:"experiment"`
+	Inference  Inference  `yaml:"inference"`
 }
 
 // Problem says which instances are drawn.
@@ -57,15 +53,6 @@ type Model struct {
 	FeedforwardMultiplier int     `yaml:"feedforward_multiplier"`
 }
 
-// ModelGAT is accepted and unused.
-type ModelGAT struct {
-	HiddenDim     int     `yaml:"gat_hidden_dim"`
-	EdgeDim       int     `yaml:"gat_edge_dim"`
-	Layers        int     `yaml:"gat_layers"`
-	Dropout       float64 `yaml:"gat_dropout"`
-	NegativeSlope float64 `yaml:"gat_negative_slope"`
-}
-
 // Advanced is training_advanced: optimizer, schedules, stopping.
 type Advanced struct {
 	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
@@ -86,26 +73,6 @@ type Advanced struct {
 	UseEarlyStopping       bool    `yaml:"use_early_stopping"`
 	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
 	EarlyStoppingDelta     float64 `yaml:"early_stopping_delta"`
-	Compile                Compile `yaml:"compile"`
-}
-
-// Compile is accepted and unused: every step is recorded and replayed.
-type Compile struct {
-	Enabled bool   `yaml:"enabled"`
-	Mode    string `yaml:"mode"`
-}
-
-// GATTraining is accepted and unused.
-type GATTraining struct {
-	LearningRate           float64 `yaml:"learning_rate"`
-	TempStart              float64 `yaml:"temp_start"`
-	TempMin                float64 `yaml:"temp_min"`
-	TempAdaptationRate     float64 `yaml:"temp_adaptation_rate"`
-	EntropyCoef            float64 `yaml:"entropy_coef"`
-	EntropyMin             float64 `yaml:"entropy_min"`
-	GradientClipNorm       float64 `yaml:"gradient_clip_norm"`
-	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
-	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
 }
 
 // Baseline is what REINFORCE subtracts. Type is one of the Baseline* constants.
@@ -147,47 +114,16 @@ type BaselineUpdate struct {
 
 // Experiment holds the seed and the referee's switch.
 type Experiment struct {
-	RandomSeed          uint64 `yaml:"random_seed"`
-	UseAdvancedFeatures bool   `yaml:"use_advanced_features"`
-	StrictValidation    bool   `yaml:"strict_validation"`
+	RandomSeed       uint64 `yaml:"random_seed"`
+	StrictValidation bool   `yaml:"strict_validation"`
 }
 
-// Inference bounds rollouts and tempers sampled decoding.
+// Inference tempers sampled decoding.
 type Inference struct {
 	DefaultTemperature float64 `yaml:"default_temperature"`
-	MaxStepsMultiplier int     `yaml:"max_steps_multiplier"`
 }
 
-// GPU is accepted and unused: --device chooses.
-type GPU struct {
-	Enabled                   bool    `yaml:"enabled"`
-	Device                    string  `yaml:"device"`
-	MixedPrecision            bool    `yaml:"mixed_precision"`
-	MemoryFraction            float64 `yaml:"memory_fraction"`
-	PinMemory                 bool    `yaml:"pin_memory"`
-	NonBlocking               bool    `yaml:"non_blocking"`
-	GradientAccumulationSteps int     `yaml:"gradient_accumulation_steps"`
-	NumWorkers                int     `yaml:"num_workers"`
-	PrefetchFactor            int     `yaml:"prefetch_factor"`
-}
-
-// Logging is accepted and unused.
-type Logging struct {
-	Level  string `yaml:"level"`
-	Format string `yaml:"format"`
-}
-
-// Benchmark is accepted and unused.
-type Benchmark struct {
-	Scaling Scaling `yaml:"scaling"`
-}
-
-// Scaling is accepted and unused.
-type Scaling struct {
-	DistanceScale int `yaml:"distance_scale"`
-}
-
-// Starts is the number of routes an instance is given in training: 1 unless the baseline is pomo.
+// Starts is the number of routes per instance in training: 1 unless the baseline is pomo.
 func (c *Config) Starts() int {
 	switch {
 	case c.Baseline.Type != BaselinePOMO:
@@ -199,7 +135,7 @@ func (c *Config) Starts() int {
 	}
 }
 
-// YAML writes every key; Parse reads it back to an equal Config.
+// YAML writes every key that has an effect; Parse reads it back to an equal Config.
 func (c *Config) YAML() ([]byte, error) { return marshal(c) }
 
 // Recipe is RecipeGT.

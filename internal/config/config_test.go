@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -49,26 +50,85 @@ func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 			})
 			entries := slices.Clone(tc.recipe.keys.entries)
 			entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.kind == kindFile })
-			var keys []string
-			for _, e := range entries {
-				keys = append(keys, e.Key)
-			}
-			if diff := cmp.Diff(keys, fields); diff != "" {
-				t.Fatalf("the table (-) against the struct (+):\n%s", diff)
-			}
-			if diff := cmp.Diff(keys, keysInFile(t, tc.defaults)); diff != "" {
+			if diff := cmp.Diff(keysOf(entries), keysInFile(t, tc.defaults)); diff != "" {
 				t.Errorf("the table (-) against %s (+):\n%s", tc.defaults, diff)
+			}
+			for _, e := range entries {
+				if e.Effect == "" || !strings.HasSuffix(e.About, ".") {
+					t.Errorf("%s: effect %q, about %q", e.Key, e.Effect, e.About)
+				}
+			}
+			entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.Effect == NoEffect })
+			if diff := cmp.Diff(keysOf(entries), fields); diff != "" {
+				t.Fatalf("the table's keys with an effect (-) against the struct (+):\n%s", diff)
 			}
 			fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}}
 			for i, e := range entries {
 				if !slices.Contains(fits[e.kind], types[i]) {
 					t.Errorf("%s is a %s in the table and a %s in the struct", e.Key, e.kind, types[i])
 				}
-				if e.Effect == "" || !strings.HasSuffix(e.About, ".") {
-					t.Errorf("%s: effect %q, about %q", e.Key, e.Effect, e.About)
-				}
 			}
 		})
+	}
+}
+
+func keysOf(entries []Entry) []string {
+	var keys []string
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+// Two dozen keys without effect filled the settings that a run keeps, and a resumed run was refused for a change of one.
+func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
+	for _, r := range recipes {
+		standard, err := ParseAny(r.name, "f.yaml", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := standard.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := r.keys.readLayer("f.yaml", text, rankFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unused := 0
+		for _, e := range r.keys.entries {
+			if _, ok := written[e.Key]; ok != (e.Effect != NoEffect && e.kind != kindFile) {
+				t.Errorf("%s (%s): written is %v", e.Key, e.Effect, ok)
+			}
+			if e.Effect == NoEffect {
+				unused++
+			}
+		}
+		if unused == 0 {
+			t.Errorf("%s has no key without effect to try", r.name)
+		}
+	}
+	changed := mustParse(t, "working_dir_path: elsewhere\ngpu: {device: \"cuda:7\", num_workers: 3}\ninference: {max_steps_multiplier: 9}\n")
+	if diff := cmp.Diff(mustParse(t, ""), changed); diff != "" {
+		t.Errorf("keys without effect have one:\n%s", diff)
+	}
+	for yaml, want := range map[string]string{"gpu: {num_workers: many}": "whole number", "gpu: {num_wokers: 1}": "did you mean gpu.num_workers"} {
+		if _, err := Parse("f.yaml", []byte(yaml), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want a word on %q: a key without effect is checked all the same", yaml, err, want)
+		}
+	}
+}
+
+// The cosine was said to reach min_lr at the last step, and a bound on routes was said to be taken from its key, which nothing reads.
+func TestExplanationsOfSchedulerAndStepsAreTrue(t *testing.T) {
+	for key, want := range map[string]string{"training_advanced.scheduler_type": "by epoch", "inference.max_steps_multiplier": "within 2N steps"} {
+		es, err := Explain(RecipeGT, key)
+		if err != nil || len(es) != 1 || !strings.Contains(es[0].About, want) {
+			t.Errorf("%s: %+v, %v: want a word on %q", key, es, err, want)
+		}
+	}
+	if e := gtKeys.entry("inference.max_steps_multiplier"); e.Effect != NoEffect {
+		t.Errorf("max_steps_multiplier is said to be %s", e.Effect)
 	}
 }
 
@@ -132,11 +192,9 @@ func TestOriginalTinyLoadsUnchanged(t *testing.T) {
 	}
 	want := mustParse(t, "")
 	want.Name = "original_tiny_1"
-	want.WorkingDirPath = "../results/tiny_1"
 	want.Problem.NumCustomers = 10
 	want.Training.NumBatchesPerEpoch, want.Training.BatchSize, want.Training.NumEpochs = 25, 128, 10
 	want.Model.HiddenDim, want.Model.NumLayers = 128, 3
-	want.ModelGAT.HiddenDim, want.ModelGAT.Layers = 128, 3
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -215,8 +273,8 @@ func TestRoundTrip(t *testing.T) {
 		c := mustParse(t, "",
 			"training.learning_rate="+formatFloat(rapid.Float64Range(1e-6, 1e6).Draw(t, "lr")),
 			"training_advanced.min_lr="+formatFloat(rapid.Float64Range(0, 1e-6).Draw(t, "min_lr")))
-		c.Logging.Format = rapid.String().Draw(t, "format")
-		c.WorkingDirPath = rapid.SampledFrom([]string{"", "no", "1", "~", "a: b", "- x", "#c", "\t", "\x00", "\u2028"}).Draw(t, "dir")
+		c.Baseline.Type = rapid.SampledFrom([]string{BaselineRollout, BaselineEMA}).Draw(t, "baseline")
+		c.Experiment.RandomSeed = rapid.Uint64Range(0, math.MaxInt64).Draw(t, "seed")
 		checkRoundTrip(t, c)
 	})
 }

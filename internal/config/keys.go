@@ -2,8 +2,9 @@ package config
 
 import "math"
 
-// gtKeys is the schema of a routing run. What a reader could break: every key here needs a field
-// in Config and a line in configs/default.yaml, in this order; a test holds the three together.
+// gtKeys is the schema of a routing run. What a reader could break: every key here needs a line in
+// configs/default.yaml and, unless it is without effect, a field in Config, in this order; a test
+// holds the three together.
 // An explanation must be true of the program: change both in one commit.
 var gtKeys = newSchema(
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
@@ -36,8 +37,8 @@ var gtKeys = newSchema(
 	float("model_gat.gat_negative_slope", atLeast(0), NoEffect, unusedGAT),
 
 	boolean("training_advanced.use_adaptive_temperature", Honoured, "true: the temperature follows the validation results, within [temp_min, temp_start]; false: cosine from temp_start to temp_min."),
-	float("training_advanced.temp_start", moreThan(0), Honoured, "Temperature of the training samples at the start; the highest it takes."),
-	float("training_advanced.temp_min", moreThan(0), Honoured, "The lowest temperature; equal to temp_start, it is constant."),
+	float("training_advanced.temp_start", between(1e-3, 1e3), Honoured, "Temperature of the training samples at the start; the highest it takes."),
+	float("training_advanced.temp_min", between(1e-3, 1e3), Honoured, "The lowest temperature; equal to temp_start, it is constant."),
 	float("training_advanced.temp_adaptation_rate", fraction, Honoured, "r of the adaptive temperature: T(1-r) after a gain, T(1+r) otherwise."),
 	float("training_advanced.entropy_coef", atLeast(0), Honoured, "Weight of the entropy bonus at the start."),
 	float("training_advanced.entropy_min", atLeast(0), Honoured, "Weight of the entropy bonus at the end, reached by cosine."),
@@ -47,8 +48,8 @@ var gtKeys = newSchema(
 	float("training_advanced.adam_beta2", fraction, Honoured, "Decay of AdamW's second moment."),
 	float("training_advanced.adam_eps", moreThan(0), Honoured, "Added to the root of AdamW's second moment."),
 	boolean("training_advanced.use_lr_scheduling", Honoured, "false: the learning rate stays constant after warm-up, whatever scheduler_type says."),
-	text("training_advanced.scheduler_type", Honoured, "cosine (down to min_lr at the last step) or constant.", "cosine", "constant"),
-	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule ends."),
+	text("training_advanced.scheduler_type", Honoured, "cosine (epoch by epoch towards min_lr, which the epoch after the last would have) or constant.", "cosine", "constant"),
+	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine schedule leads."),
 	integer("training_advanced.warmup_steps", atLeast(0), Honoured, "Steps over which the learning rate rises linearly to learning_rate."),
 	boolean("training_advanced.use_early_stopping", Honoured, "Stop when validation no longer gains."),
 	integer("training_advanced.early_stopping_patience", atLeast(1), Honoured, "Validations in a row without a gain before the run stops."),
@@ -69,7 +70,7 @@ var gtKeys = newSchema(
 	text("baseline.type", Honoured, "What is subtracted from a sampled cost: rollout (greedy route of a frozen policy), pomo (mean over the instance's starts) or ema (moving mean of batch means).", "rollout", "pomo", "ema"),
 	integer("baseline.eval_batches", upTo(1, mostRows), Honoured, "rollout: the fixed evaluation set has this many times batch_size instances."),
 	float("baseline.ema_decay", fraction, Honoured, "ema: weight of the past; the first batch initialises."),
-	integer("baseline.starts", upTo(0, mostCustomers), Honoured, "pomo: routes an instance, each forced to begin at another customer; 0 is one for every customer."),
+	integer("baseline.starts", upTo(0, mostCustomers), Honoured, "pomo: routes per instance, each forced to begin at another customer; 0 is one for every customer."),
 	boolean("baseline.update.enabled", Honoured, "rollout: false keeps the initial policy as the baseline for the whole run."),
 	integer("baseline.update.frequency", atLeast(1), Honoured, "rollout: epochs between the tests that may replace the frozen policy."),
 	boolean("baseline.update.significance_test", Honoured, "rollout: true asks for a lower mean and a one-sided paired t-test; false for a lower mean only."),
@@ -80,8 +81,8 @@ var gtKeys = newSchema(
 	boolean("experiment.use_advanced_features", NoEffect, "Each feature under training_advanced has its own switch or neutral value."),
 	boolean("experiment.strict_validation", Honoured, "true: the validator judges every validation route on the host; false skips it."),
 
-	float("inference.default_temperature", moreThan(0), Honoured, "Temperature of sampled decoding in eval and solve."),
-	integer("inference.max_steps_multiplier", between(2, 1000), Honoured, "A rollout takes at most this times N, plus 1 steps; below 2 some routes could not end."),
+	float("inference.default_temperature", between(1e-3, 1e3), Honoured, "Temperature of sampled decoding in eval and solve."),
+	integer("inference.max_steps_multiplier", between(2, 1000), NoEffect, "The rules of a route allow at most 2N steps, a return after every customer: every rollout ends within 2N steps, so no value from 2 on changes anything."),
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
 	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),

@@ -14,7 +14,7 @@ const (
 
 // Settings is what all recipes' settings have in common: *Config, *AD or *PPO.
 type Settings interface {
-	YAML() ([]byte, error) // every key
+	YAML() ([]byte, error) // every key that has an effect
 	Recipe() string        // whose they are: one of the Recipe constants
 	Title() string         // what run folders and reports call them
 	Named(string) Settings // a copy under another name

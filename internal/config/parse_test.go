@@ -23,8 +23,7 @@ func TestWaysToWriteValues(t *testing.T) {
 		{"training: {batch_size: 128.0}", func(c *Config) any { return c.Training.BatchSize }, 128},
 		{"training: {use_geometric_mean: True}", func(c *Config) any { return c.Training.UseGeometricMean }, true},
 		{"training: {use_geometric_mean: yes}", func(c *Config) any { return c.Training.UseGeometricMean }, true},
-		{"gpu: {enabled: off}", func(c *Config) any { return c.GPU.Enabled }, false},
-		{"gpu: {device: 0}", func(c *Config) any { return c.GPU.Device }, "0"},
+		{"baseline: {update: {enabled: off}}", func(c *Config) any { return c.Baseline.Update.Enabled }, false},
 		{"problem: {demand_range: [2, 9]}", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 9}},
 		{"problem:\n  demand_range:\n  - 2\n  - 2\n", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 2}},
 		{"experiment: {random_seed: 9223372036854775807}", func(c *Config) any { return c.Experiment.RandomSeed }, uint64(1<<63 - 1)},
@@ -32,8 +31,9 @@ func TestWaysToWriteValues(t *testing.T) {
 		{"training.batch_size: 3", func(c *Config) any { return c.Training.BatchSize }, 3},
 		{"\ufefftraining: {batch_size: 3}", func(c *Config) any { return c.Training.BatchSize }, 3},
 		// Anchors and merge keys: own keys win, then earlier sources.
-		{"training_advanced: &t {temp_start: 3}\ngat_training: {<<: *t, temp_min: 1}", func(c *Config) any { return c.GATTraining.TempStart }, 3.0},
-		{"training_advanced: &t {temp_start: 3}\ngat_training: {<<: *t, temp_start: 2}", func(c *Config) any { return c.GATTraining.TempStart }, 2.0},
+		{"training_advanced: &t {temp_start: 3}\ngat_training: {<<: *t, temp_min: 1}", func(c *Config) any { return c.Advanced.TempStart }, 3.0},
+		{"gat_training: &t {temp_start: 3}\ntraining_advanced: {<<: *t, temp_min: 1}", func(c *Config) any { return c.Advanced.TempStart }, 3.0},
+		{"gat_training: &t {temp_start: 3}\ntraining_advanced: {<<: *t, temp_start: 2}", func(c *Config) any { return c.Advanced.TempStart }, 2.0},
 		{"training_advanced: &a {temp_start: 3}\ngat_training: &b {temp_start: 2}\n<<: [*a, *b]", nil, "f.yaml:1: unknown key temp_start; did you mean training_advanced.temp_start?"},
 		{"training: {batch_size: &n 7, num_epochs: *n}", func(c *Config) any { return c.Training.NumEpochs }, 7},
 		// Nothing said: all defaults.
@@ -159,7 +159,7 @@ func TestSets(t *testing.T) {
 	want := mustParse(t, "")
 	want.Training.BatchSize, want.Training.LearningRate = 32, 1e-3
 	want.Problem.DemandRange = [2]int{1, 9}
-	want.Logging.Format, want.GPU.Device, want.Baseline.Type = "%(message)s = x", "cuda:1", BaselineEMA
+	want.Baseline.Type = BaselineEMA
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

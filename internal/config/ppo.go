@@ -16,7 +16,6 @@ type PPO struct {
 	Goal          int     `yaml:"goal"`
 	EnvSplitSeed  uint64  `yaml:"env_split_seed"`
 	TrainEnvRatio float64 `yaml:"train_env_ratio"`
-	MaxReward     float64 `yaml:"max_reward"` // accepted and unused
 
 	Alg                  string  `yaml:"alg"`
 	Policy               string  `yaml:"policy"`
@@ -52,7 +51,7 @@ func (c *PPO) Workers(cores int) int {
 	return min(c.NProcess, cores)
 }
 
-// YAML writes every key; ParsePPO reads it back to an equal PPO.
+// YAML writes every key that has an effect; ParsePPO reads it back to an equal PPO.
 func (c *PPO) YAML() ([]byte, error) { return marshal(c) }
 
 // Recipe is RecipePPO.

@@ -2,8 +2,8 @@ package config
 
 import "math"
 
-// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but include needs a field
-// in PPO and a line in configs/ppo_default.yaml, in this order, and an explanation must be true of
+// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but include needs a line
+// in configs/ppo_default.yaml and, unless it is without effect, a field in PPO, in this order, and an explanation must be true of
 // the program.
 var ppoKeys = newSchema(
 	include(),
@@ -28,7 +28,7 @@ var ppoKeys = newSchema(
 	integer("n_stream", upTo(1, 1<<16), Honoured, "Environments in which a goal's one learner acts at once; each leaves a stream."),
 	float("source_lr", moreThan(0), Honoured, "The learner's rate."),
 	integer("n_process", between(0, 1<<16), Differently, "Learners that run at once, as threads; 0, or more than there are cores, is one for each core. The histories do not depend on it."),
-	float("gamma", bounds{lo: 0, hi: 1, above: true}, Honoured, "Discount of later rewards."),
+	float("gamma", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Discount of later rewards. An episode's end is not seen, so values are sums without an end: at 1 they would have no limit."),
 	float("gae_lambda", between(0, 1), Honoured, "Decay of generalized advantage estimation."),
 	float("clip_range", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "How far the ratio of probabilities may leave 1."),
 	float("ent_coef", atLeast(0), Honoured, "Weight of the entropy bonus."),

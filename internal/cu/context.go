@@ -116,7 +116,7 @@ func (c *Context) Attribute(number int) (int, error) {
 // Attributes that backends plan by (CUdevice_attribute).
 const (
 	AttrMultiprocessors = 16
-	AttrMaxSharedOptin  = 97 // bytes of shared memory a block may opt in to
+	AttrMaxSharedOptin  = 97 // bytes of shared memory that a block may opt in to
 	AttrClockKHz        = 13
 )
 

@@ -29,7 +29,7 @@ type Driver struct {
 	cuGetErrorString   func(code Result, text *uintptr) Result
 }
 
-// Open loads and initialises the driver once a process; later calls return the same outcome.
+// Open loads and initialises the driver once per process; later calls return the same outcome.
 // The error says in one line why there is none: no library, or the driver's own refusal.
 var Open = sync.OnceValues(open)
 

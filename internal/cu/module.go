@@ -64,7 +64,7 @@ func (c *Context) Function(m Module, name string, shared int) (Function, error) 
 	return f, nil
 }
 
-// Resources are the registers and the bytes of local memory (spills) a thread of the kernel takes. Inside Do.
+// Resources are the registers and the bytes of local memory (spills) per thread of the kernel. Inside Do.
 func (c *Context) Resources(f Function) (registers, local int, err error) {
 	var r, l int32
 	if err := c.check("cuFuncGetAttribute", c.c.FuncGetAttr(&r, attrRegisters, f.handle)); err != nil {

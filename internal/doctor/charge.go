@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// A moment of CPU time is charged to one cause at most: operators carry the cause that took them, and
-// a rule that comes later finds only what is left. So the costs of all findings never add up to more
-// than the step, and a general cause (too many launches) does not hide a particular one (the same
-// work nine times over) by counting it too.
+// An operator is charged with the idle time of the GPU that it holds (see attribute.go), not with its
+// own length, and to one cause at most: operators carry the cause that took them, and a rule that comes
+// later finds only what is left. So the costs of all findings never add up to more than the idle time
+// and the GPU time they waste, and a general cause (too many launches) does not hide a particular one
+// (the same work nine times over) by counting it too.
 
 // cause is a rule's position in the table, counted from 1; 0 is no cause yet.
 type cause uint8
@@ -21,7 +22,9 @@ type cause uint8
 type charge struct {
 	a      *analysis
 	ops    []*op
-	ns     float64
+	ns     float64 // idle time charged, Python on the way to its operators included
+	own    float64 // of that, inside the operators
+	cpu    float64 // the operators' own time
 	n      int
 	byName map[uint32]*named
 	places [100]float64 // ns by percent of the step
@@ -42,7 +45,9 @@ func (a *analysis) newCharge() *charge {
 func (c *charge) add(o *op, step int) {
 	c.ops = append(c.ops, o)
 	c.n++
-	c.ns += float64(o.dur)
+	c.ns += float64(o.idle) + float64(o.lead)
+	c.own += float64(o.idle)
+	c.cpu += float64(o.dur)
 	c.place(o.start, step, float64(o.dur))
 	c.steps[step]++
 	c.count(o)
@@ -62,17 +67,17 @@ func (c *charge) count(o *op) {
 // addCalls charges calls that no operator holds.
 func (c *charge) addCalls(list []orphan) {
 	for _, o := range list {
-		step, _ := within(c.a.steps, o.start)
+		step, _ := within(c.a.cpuSteps, o.start)
 		c.n++
-		c.ns += o.ns
+		c.cpu += o.ns
 		c.steps[step]++
 		c.place(o.start, step, o.ns)
 	}
 }
 
 func (c *charge) place(at int64, step int, ns float64) {
-	w := c.a.steps[step]
-	c.places[min(99, int(100*(at-w.start)/(w.end-w.start)))] += ns
+	w := c.a.cpuSteps[step]
+	c.places[max(0, min(99, int(100*(float64(at)-float64(w.start))/(float64(w.end)-float64(w.start)))))] += ns
 }
 
 // collect charges every free operator that holds any of the calls.
@@ -102,18 +107,6 @@ func (c *charge) take(who cause) {
 			c.add(o, step)
 		}
 	})
-}
-
-// steady tells whether more than half of the steps hold at least n charged operators or calls: what
-// happens in the first step alone is warm-up.
-func (c *charge) steady(n float64) bool {
-	enough := 0
-	for _, k := range c.steps {
-		if float64(k) >= n {
-			enough++
-		}
-	}
-	return 2*enough > len(c.a.steps)
 }
 
 // where says which part of the step holds nine tenths of the cost.
@@ -148,6 +141,15 @@ func (c *charge) top(n int) string {
 			figure(c.a.ms(v.ns)), perStepCount(c.a.perStep(float64(v.n)))))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// placed is where the charged operators ran.
+func (c *charge) placed() []place {
+	var out []place
+	for _, o := range c.ops[:min(len(c.ops), 20000)] {
+		out = append(out, place{span: span{o.start, o.end()}})
+	}
+	return out
 }
 
 // backwardPrefix starts the operators of autograd's engine.

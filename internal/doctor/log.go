@@ -22,10 +22,17 @@ func (l *log[T]) len() int { return l.n }
 func (l *log[T]) at(i int) *T { return &l.chunks[i>>logShift][i&(logChunk-1)] }
 
 func (l *log[T]) add(v T) {
-	if l.n == len(l.chunks)<<logShift {
-		l.chunks = append(l.chunks, make([]T, logChunk))
+	switch {
+	case l.n == 0 && len(l.chunks) == 0:
+		l.chunks = [][]T{{v}}
+	case l.n < logChunk && l.n == len(l.chunks[0]): // a short list stays short: threads may be many
+		l.chunks[0] = append(l.chunks[0], v)
+	default:
+		if l.n == len(l.chunks)<<logShift {
+			l.chunks = append(l.chunks, make([]T, logChunk))
+		}
+		*l.at(l.n) = v
 	}
-	*l.at(l.n) = v
 	l.n++
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 )
 
@@ -21,22 +20,8 @@ const (
 	maxEvent = 64 << 20
 )
 
-// ReadFile reads a trace from a file, plain or gzip.
-func ReadFile(path string) (*Trace, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
-}
-
-// Read reads a Chrome trace as PyTorch's profiler writes it: an object with traceEvents, or the bare
-// array of events; plain or gzip.
+// Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents, or
+// the bare array of events; plain or gzip.
 func Read(r io.Reader) (*Trace, error) {
 	w := &source{r: r, buf: make([]byte, 0, windowSize), build: newBuilder()}
 	if err := w.fill(0); err != nil {
@@ -147,6 +132,14 @@ func (w *source) next() (byte, error) {
 
 // document reads the whole file. What stands behind its last bracket is not looked at.
 func (w *source) document() error {
+	if len(w.buf) == 0 && !w.eof {
+		if err := w.fill(0); err != nil {
+			return err
+		}
+	}
+	if bytes.HasPrefix(w.buf[w.pos:], []byte("\ufeff")) { // a byte order mark
+		w.pos += len("\ufeff")
+	}
 	c, err := w.next()
 	if err != nil {
 		return err
@@ -195,6 +188,8 @@ func (w *source) object() error {
 			err = w.events()
 		case key == "deviceProperties" && c == '[':
 			err = w.retry(w.build.devices)
+		case key == "distributedInfo" && c == '{':
+			err = w.retry(w.build.distributed)
 		default:
 			err = w.retry(skip)
 		}
@@ -289,6 +284,27 @@ func (t *builder) devices(b []byte, i int) (int, error) {
 		}
 		found, i = append(found, c), next
 	}
+}
+
+// distributed reads which rank of how many wrote the trace.
+func (t *builder) distributed(b []byte, i int) (int, error) {
+	var j job
+	next, err := eachKey(b, i, func(key []byte, i int) (int, error) {
+		w, i, err := scalar(b, i)
+		switch string(key) {
+		case "rank":
+			j.rank, j.known = int(count(w)), true
+		case "world_size":
+			j.world = int(count(w))
+		case "backend":
+			j.backend = string(w)
+		}
+		return i, err
+	})
+	if err == nil {
+		t.job = j
+	}
+	return next, err
 }
 
 // count1 writes a number with its noun: 1 event, 1,536 kernels.

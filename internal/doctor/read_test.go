@@ -167,8 +167,8 @@ func TestEventsPastTheWindow(t *testing.T) {
 	if tr.events != n+2 || tr.threads[0].ops.len() != n+1 {
 		t.Errorf("%d events, %d operators, want %d and %d", tr.events, tr.threads[0].ops.len(), n+2, n+1)
 	}
-	if len(tr.names.list[0].text) != len(wide) {
-		t.Errorf("the wide name has %d bytes, want %d", len(tr.names.list[0].text), len(wide))
+	if len(tr.names.list[1].text) != len(wide) {
+		t.Errorf("the wide name has %d bytes, want %d", len(tr.names.list[1].text), len(wide))
 	}
 }
 
@@ -186,7 +186,7 @@ func TestFaultyEventsAreLeftOutAndNamed(t *testing.T) {
 		"2 events with a negative duration left out",
 		"3 events without a readable time left out",
 		"1 event out of time order, sorted",
-		"no ProfilerStep in the trace: the whole recording counts as one step (call prof.step() each step)",
+		"no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)",
 		"no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)",
 	}
 	if diff := cmp.Diff(want, r.Remarks); diff != "" {
@@ -370,11 +370,34 @@ func FuzzRead(f *testing.F) {
 		if r.GPUBusyShare < 0 || r.GPUBusyShare > 1.0001 {
 			t.Errorf("busy share %v", r.GPUBusyShare)
 		}
-		if err := r.WriteText(io.Discard); err != nil {
+		if err := r.WriteText(io.Discard, Text{Breakdown: true}); err != nil {
 			t.Error(err)
 		}
 		if err := r.WriteHTML(io.Discard); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// A hundred thousand threads with an operator and a call each: short lists must stay short.
+func TestManyThreadsAreCheap(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("[")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":%d,"ts":%d,"dur":5},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":%d,"ts":%d,"dur":2},`, i, 10*i, i, 10*i+1)
+	}
+	b.WriteString(oneOp + "]")
+	text := b.String()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	tr, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 100<<20 || len(tr.threads) != 100_000 {
+		t.Errorf("%d threads keep %d MB", len(tr.threads), kept>>20)
+	}
 }

@@ -18,9 +18,15 @@ type Report struct {
 	Gaps         []Gap       `json:"widest_gaps"`
 	Operators    []Operator  `json:"operators"` // the costliest on the CPU
 	GPU          string      `json:"gpu,omitempty"`
+	Recorded     []string    `json:"recorded"`       // what was recorded, where that allows no verdict
+	Recordings   []Recording `json:"recorded_words"` // the same, in words
 	Remarks      []string    `json:"remarks"`
+	Breakdown    *Breakdown  `json:"breakdown"`
+	File         string      `json:"file,omitempty"`
+	Rank         *int        `json:"rank,omitempty"`
 
-	a *analysis
+	a    *analysis
+	comm []rankCollective
 }
 
 // Counts is what one step holds on average.
@@ -33,6 +39,7 @@ type Counts struct {
 	Waits       float64 `json:"waits"`
 	WaitMS      float64 `json:"wait_ms"`
 	Allocations float64 `json:"allocations"`
+	Launches    float64 `json:"launches"`
 }
 
 // Gap is one of the widest stretches without GPU work.
@@ -41,12 +48,13 @@ type Gap struct {
 	Step  int     `json:"step"`  // counted from 1
 	At    float64 `json:"at"`    // where it starts, as a share of its step
 	Doing string  `json:"doing"` // what the CPU did for most of it
+	Where string  `json:"where,omitempty"`
 }
 
 // Operator is the outermost operators of one name, on all threads together.
 type Operator struct {
 	Name  string  `json:"name"`
-	Count float64 `json:"count"` // a step
+	Count float64 `json:"count"` // per step
 	MS    float64 `json:"ms"`
 }
 
@@ -60,36 +68,44 @@ func Diagnose(t *Trace) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		GPUBusyShare: float64(a.busy) / float64(a.wall),
+		GPUBusyShare: a.busy / float64(a.wall),
 		StepMS:       a.ms(float64(a.wall)),
 		Steps:        len(a.steps),
 		PerStep: Counts{
 			Kernels: a.perStep(float64(a.kernels)), KernelMS: a.ms(a.kernel),
 			Copies: a.perStep(float64(a.copies)), CopyMS: a.ms(a.copied), CopiedBytes: a.perStep(float64(a.moved)),
 			Waits: a.perStep(float64(a.waits)), WaitMS: a.ms(a.waited), Allocations: a.perStep(float64(a.allocs)),
+			Launches: a.perStep(float64(a.launched)),
 		},
-		Idle:    a.idle,
-		Remarks: append([]string{}, t.Remarks()...),
-		a:       a,
+		Idle:       a.idleList(),
+		Recordings: a.recordedList(),
+		Recorded:   []string{},
+		Remarks:    a.remarks(),
+		a:          a,
+	}
+	for _, x := range r.Recordings {
+		r.Recorded = append(r.Recorded, x.ID)
 	}
 	if len(a.cards) > 0 {
-		r.GPU = a.cards[0].name
+		r.GPU = printable(a.cards[0].name)
 	}
-	if !a.marked {
-		r.Remarks = append(r.Remarks, "no ProfilerStep in the trace: the whole recording counts as one step (call prof.step() each step)")
-	}
-	if a.gpu.len() == 0 {
-		r.Remarks = append(r.Remarks, "no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)")
-	} else if !a.shapes {
-		r.Remarks = append(r.Remarks, "no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)")
+	if a.job.known {
+		rank := a.job.rank
+		r.Rank = &rank
 	}
 	for _, g := range a.widest {
 		w := a.steps[g.step]
 		r.Gaps = append(r.Gaps, Gap{MS: float64(g.end-g.start) / 1e6, Step: g.step + 1,
-			At: float64(g.start-w.start) / float64(w.end-w.start), Doing: g.doing})
+			At: float64(g.start-w.start) / float64(w.end-w.start), Doing: g.doing, Where: g.where})
 	}
 	r.Operators = a.costliest()
-	r.Findings = judge(a)
+	r.Breakdown = a.breakdown()
+	var choices []string
+	r.Findings, choices = judge(a, len(r.Recorded) > 0)
+	r.Remarks = append(r.Remarks, choices...)
+	for _, c := range a.comm.list {
+		r.comm = append(r.comm, rankCollective{c.kind, a.names.list[c.group].text, c.start, c.end, c.step})
+	}
 	return r, nil
 }
 
@@ -110,72 +126,84 @@ const healthyBusy = 0.7
 
 // Verdict is the report in a sentence or two.
 func (r *Report) Verdict() string {
-	worst := Note
-	for _, f := range r.Findings {
-		if f.Severity != Note {
-			worst = f.Severity
-			break
-		}
-	}
-	switch {
-	case r.a.gpu.len() == 0 && worst == Note:
-		return "There is no GPU work to judge; nothing on the CPU side stands out."
-	case worst == Note && r.GPUBusyShare >= healthyBusy:
-		return "This run is healthy: the GPU is kept busy and no known cause holds it back."
-	case worst == Note:
-		return fmt.Sprintf("No known cause stands out, yet the GPU is idle for %s of the step; the list below says what the CPU did meanwhile.", percent(1-r.GPUBusyShare))
-	}
 	var parts []string
 	for _, f := range r.Findings {
 		if f.Severity != Note {
 			parts = append(parts, fmt.Sprintf("%s (%s ms)", f.ID, figure(f.SavesMS)))
 		}
 	}
-	if len(parts) == 1 {
+	switch {
+	case len(r.Recorded) > 0:
+		return "No verdict: what was recorded does not show how the run behaves. Costs below are notes."
+	case len(parts) == 0 && r.a.gpu.len() == 0:
+		return "There is no GPU work to judge; nothing on the CPU side stands out."
+	case len(parts) == 0 && r.GPUBusyShare >= healthyBusy:
+		return "This run is healthy: the GPU is kept busy and no known cause holds it back."
+	case len(parts) == 0:
+		return fmt.Sprintf("No known cause stands out, yet the GPU is idle for %s of the step; the list below says what the CPU did meanwhile.", percent(1-r.GPUBusyShare))
+	case len(parts) == 1:
 		return "What holds this run back: " + parts[0] + "."
 	}
 	return "What holds this run back, most costly first: " + strings.Join(parts, ", ") + "."
 }
 
+// costNote says what a cost is.
+const costNote = "A cost is the time in which the GPU waited for that cause and no other, or the GPU time it wastes, under the profiler."
+
+// Text is how much of a report is printed.
+type Text struct {
+	Breakdown bool // the numbers beside the verdict too
+}
+
 // WriteText prints the page for a person.
-func (r *Report) WriteText(w io.Writer) error {
+func (r *Report) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	head := fmt.Sprintf("%s of %s ms on average", count1(r.Steps, "step"), figure(r.StepMS))
 	if r.GPU != "" {
 		head += " on " + r.GPU
 	}
+	if len(r.a.devices) > 1 {
+		head += fmt.Sprintf(", %d GPUs", len(r.a.devices))
+	}
 	if r.a.gpu.len() == 0 {
 		p("%s; the recording holds no GPU work.", head)
-		p("%s", r.Verdict())
-		r.writeOperators(p)
 	} else {
 		p("%s; the GPU works %s of the time.", head, percent(r.GPUBusyShare))
-		p("%s", r.Verdict())
+	}
+	for _, x := range r.Recordings {
+		p("This is %s.", x.Words)
+	}
+	p("%s", r.Verdict())
+	if r.a.gpu.len() == 0 {
+		r.writeOperators(p)
+	} else {
 		r.writeCounts(p)
 	}
-	if len(r.Idle) > 0 {
-		p("\nThe GPU is idle for %s ms a step, while the CPU is", figure(r.StepMS*(1-r.GPUBusyShare)))
-		for _, s := range r.Idle {
-			p("  %8s ms  %s", figure(s.MS), s.What)
-		}
-	}
+	r.writeIdle(p)
 	for i, f := range r.Findings {
-		p("\n%d. %s: %s, costs %s ms a step (%s)", i+1, f.ID, f.Severity, figure(f.SavesMS), percent(f.Share))
+		p("\n%d. %s: %s, costs %s ms per step (%s)", i+1, f.ID, f.Severity, figure(f.SavesMS), percent(f.Share))
 		for _, e := range f.Evidence {
 			p("   - %s", e)
 		}
 		p("   Remedy: %s", f.Remedy)
-		p("   Wins back up to %s ms: %s ms a step would be left.", figure(f.SavesMS), figure(r.StepMS-f.SavesMS))
+		p("   Wins back up to %s ms: %s ms per step would be left.", figure(f.SavesMS), figure(r.StepMS-f.SavesMS))
 	}
 	if len(r.Findings) > 0 {
-		p("\nCosts are the time of the causes' own operators under the profiler; Python between them is not counted.")
+		p("\n%s", costNote)
 	}
 	if len(r.Gaps) > 0 {
 		p("\nWidest gaps without GPU work")
 		for _, g := range r.Gaps {
-			p("  %8s ms  at %3.0f %% of step %d, the CPU in %s", figure(g.MS), 100*g.At, g.Step, g.Doing)
+			where := ""
+			if g.Where != "" {
+				where = ", " + g.Where
+			}
+			p("  %8s ms  at %3.0f %% of step %d, the CPU in %s%s", figure(g.MS), 100*g.At, g.Step, g.Doing, where)
 		}
+	}
+	if opt.Breakdown {
+		r.Breakdown.write(p)
 	}
 	for i, m := range r.Remarks {
 		if i == 0 {
@@ -185,6 +213,20 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r *Report) writeIdle(p func(format string, args ...any)) {
+	switch {
+	case len(r.Idle) == 0:
+		return
+	case r.a.gpu.len() == 0:
+		p("\nOutside its operators the main thread is, per step,")
+	default:
+		p("\nThe GPU is idle for %s ms per step, while the CPU is", figure(r.StepMS*(1-r.GPUBusyShare)))
+	}
+	for _, s := range r.Idle {
+		p("  %8s ms  %s", figure(s.MS), s.What)
+	}
 }
 
 func (r *Report) writeCounts(p func(format string, args ...any)) {
@@ -204,6 +246,6 @@ func (r *Report) writeOperators(p func(format string, args ...any)) {
 	}
 	p("\nOperators that take most of the CPU's time, all threads together")
 	for _, o := range r.Operators {
-		p("  %8s ms  %s, %s a step", figure(o.MS), o.Name, perStepCount(o.Count))
+		p("  %8s ms  %s, %s per step", figure(o.MS), o.Name, perStepCount(o.Count))
 	}
 }

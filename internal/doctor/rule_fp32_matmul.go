@@ -1,59 +1,134 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // fp32Matmul looks for matrix products and convolutions on the plain fp32 units of a card that has
-// tensor cores. It reads the vendor's kernel families; a tf32 or bf16 kernel has another name.
+// faster ones. It reads the vendor's kernel families; a tf32 or bf16 kernel has another name.
 //
 // What goes away is bounded by the card's rates: at best the products run as much faster as tensor
-// cores outrun the fp32 units. Threshold: 10 % of the step, in products of at least 20 µs. Shorter ones
-// are bound by their launch, not by arithmetic.
+// cores outrun the fp32 units. Where tf32 exists a switch wins it; where only fp16 does (Volta, Turing)
+// the model must train in mixed precision, which is a choice and no fault: a note, where nothing else
+// holds the run back. Threshold: 10 % of the
+// step's time in such products.
+const fp32Share = 0.10
+
 var fp32Matmul = rule{
 	id:     "fp32-matmul",
 	remedy: "Let products use tensor cores: torch.set_float32_matmul_precision(\"high\") for tf32, or autocast to bf16 with fp32 weights.",
 	find: func(a *analysis, _ cause) *cost {
 		var ns float64
+		var issued []place
 		n := 0
 		for i := range a.gpu.len() {
 			g := a.gpu.at(i)
-			if _, ok := within(a.steps, g.start); ok && g.kind == catKernel && g.dur >= 20_000 && a.names.list[g.name].fp32 {
+			if _, ok := within(a.steps, g.start); ok && g.kind == catKernel && a.names.list[g.name].fp32 {
 				ns += float64(g.dur)
 				n++
+				issued = append(issued, a.issuedAt(g)...)
 			}
 		}
-		gain, card := a.tensorCores()
-		ms := a.ms(min(ns, float64(a.busy))) * (1 - 1/gain)
-		if n == 0 || a.share(a.ms(ns)) < 0.10 || ms <= 0 {
+		u := a.fasterUnits()
+		ms := a.ms(min(ns, a.busy)) * (1 - 1/u.gain)
+		if n == 0 || a.share(a.ms(ns)) < fp32Share || ms <= 0 {
 			return nil
 		}
-		return &cost{ms, []string{
-			fmt.Sprintf("%s products a step in full fp32, %s ms: %s of the kernels' time", perStepCount(a.perStep(float64(n))), figure(a.ms(ns)), percent(ns/a.kernel)),
-			fmt.Sprintf("%s multiplies up to %.3g times as fast on tensor cores", card, gain),
+		return &cost{ms: ms, most: u.most, choice: u.most == Note, places: issued, remedy: u.remedy, evidence: []string{
+			fmt.Sprintf("%s products and convolutions per step in full fp32, %s ms: %s of the kernels' time", perStepCount(a.perStep(float64(n))), figure(a.ms(ns)), percent(ns/a.kernel)),
+			fmt.Sprintf("%s multiplies up to %.3g times as fast %s", u.card, u.gain, u.how),
 		}}
 	},
 }
 
-// tensorCores is how many times the tf32 rate (bf16 where tf32 is no faster) exceeds the fp32 rate,
-// from the makers' data sheets. A card without tensor cores for either gains nothing.
-func (a *analysis) tensorCores() (gain float64, name string) {
-	if len(a.cards) == 0 {
-		return 8, "a card with tensor cores"
+// vendor is who made a card.
+type vendor uint8
+
+const (
+	nvidia vendor = iota
+	amd
+)
+
+func (c card) vendor() vendor {
+	if strings.Contains(c.name, "AMD") || strings.Contains(c.name, "Instinct") || strings.Contains(c.name, "Radeon") {
+		return amd
 	}
-	c := a.cards[0]
-	if c.name == "" {
-		c.name = "the card"
+	return nvidia
+}
+
+// units is what a card has beside its plain fp32 units.
+type units struct {
+	gain      float64
+	card, how string
+	most      Severity
+	remedy    string
+}
+
+const (
+	halfRemedy = "This card has no tf32: run products in fp16 on its tensor cores, with torch.autocast(\"cuda\", torch.float16) and a GradScaler."
+	bf16Remedy = "Run products in bf16: torch.autocast(\"cuda\", torch.bfloat16) with fp32 weights."
+)
+
+// fasterUnits is how many times the rate of tf32 (fp16 where tf32 does not exist) exceeds that of fp32,
+// from the makers' data sheets. A card that the trace does not name is known by the architecture its
+// kernels' names tell, which is a lower bound.
+func (a *analysis) fasterUnits() units {
+	u := units{card: "the card", how: "in tf32 on tensor cores"}
+	c, named := card{}, len(a.cards) > 0
+	if named {
+		c = a.cards[0]
+		if c.name != "" {
+			u.card = printable(c.name)
+		}
+	}
+	chip := 10*c.major + c.minor
+	if chip == 0 {
+		chip = a.highestChip()
+		named = false
+	}
+	half := func(gain float64) units {
+		u.gain, u.how, u.most, u.remedy = gain, "in fp16 on tensor cores (it has no tf32)", Note, halfRemedy
+		return u
 	}
 	switch {
-	case c.major == 0:
-		return 8, c.name
-	case c.major < 8:
-		return 1, c.name
-	case c.major == 8 && c.minor == 0: // A100: 156 against 19.5 TFLOP/s
-		return 8, c.name
-	case c.major == 8 || c.major == 12: // RTX and L40: 2 to 1
-		return 2, c.name
-	case c.major == 9: // H100, H200: 495 against 67
-		return 7.4, c.name
+	case named && c.vendor() == amd:
+		u.gain, u.how, u.most, u.remedy = 4, "in bf16 on matrix cores", Warning, bf16Remedy
+		if c.processors >= 300 {
+			u.gain = 8
+		}
+		return u
+	case chip == 0:
+		u.gain, u.card, u.how, u.most = 8, "a card with tensor cores", "on them (the trace does not name the card: tf32 exists from Ampere on, fp16 from Volta on)", Warning
+		return u
+	case !named && chip < 80:
+		u = half(8)
+		u.card, u.how = "a card of this kind", "in fp16 on tensor cores (the trace does not name the card; its kernels are Volta's or Turing's, which have no tf32)"
+		return u
+	case chip < 70:
+		u.gain = 1
+		return u
+	case chip == 70: // V100: 125 against 15.7 TFLOP/s
+		return half(8)
+	case chip < 80: // Turing: 108 against 13.5
+		return half(8)
+	case chip == 80: // A100: 156 against 19.5
+		u.gain = 8
+	case chip < 90 || chip >= 120: // RTX and L40: 2 to 1
+		u.gain = 2
+	case chip < 100: // H100, H200: 495 against 67
+		u.gain = 7.4
+	default: // B200: 1,125 against 80
+		u.gain = 14
 	}
-	return 14, c.name // B200: 1,125 against 80
+	return u
+}
+
+// highestChip is the newest architecture that a kernel which ran is named after.
+func (a *analysis) highestChip() int {
+	chip := 0
+	for i := range a.gpu.len() {
+		chip = max(chip, a.names.list[a.gpu.at(i).name].chip)
+	}
+	return chip
 }

@@ -2,39 +2,50 @@ package doctor
 
 import "fmt"
 
-// launchBound looks for a step that is mostly the issuing of kernels which each do next to nothing:
-// the CPU cannot hand them over as fast as the GPU finishes them.
+// launchBound looks for a GPU that waits for the CPU to issue its work: idle time while the CPU is inside
+// operators or launch calls, past what other findings hold.
 //
-// Threshold: 600 kernels a step under 10 µs, in operators that hold 10 % of the time. Below 10 µs a kernel
-// runs shorter than its operator takes to issue it. A few transformer layers, forward, backward and
-// optimizer, need 200 to 500 launches; a step with more has a loop in it. A GPU that is busy all the
-// same bounds the cost by its idle time, and the finding goes away.
-//
-// A replayed graph still takes about 1 µs a kernel, which is not counted as won.
+// Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
+// next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
+const launchShare = 0.10
+
 var launchBound = rule{
 	id:     "launch-bound",
 	remedy: "Fewer, larger kernels: batch the loop into tensor operations, fuse with torch.compile, or replay the step as a CUDA graph (mode=\"reduce-overhead\").",
 	find: func(a *analysis, who cause) *cost {
-		if a.perStep(float64(a.tiny)) < 600 {
-			return nil
-		}
-		c := a.collect(holdsLaunch)
-		c.addCalls(a.orphans[callLaunch])
-		launches := 0
-		for _, o := range c.ops {
-			launches += int(o.launches)
-		}
-		ms := a.bounded(c.ns-1000*float64(launches), 0)
-		if a.share(ms) < 0.10 {
+		c, ns := a.issuing()
+		ms := a.ms(ns)
+		if a.kernels == 0 || a.share(ms) < launchShare {
 			return nil
 		}
 		c.take(who)
-		return &cost{ms, []string{
-			fmt.Sprintf("%s kernels a step, %s of them under 10 µs, %.1f µs each on average", perStepCount(a.perStep(float64(a.kernels))),
+		evidence := []string{
+			fmt.Sprintf("%s kernels per step, %s of them under 10 µs, %.1f µs each on average", perStepCount(a.perStep(float64(a.kernels))),
 				percent(float64(a.tiny)/float64(a.kernels)), a.kernel/float64(a.kernels)/1000),
-			fmt.Sprintf("issuing takes the CPU %s ms (beside what other findings hold), running takes the GPU %s ms", figure(a.ms(c.ns)), figure(a.ms(a.kernel))),
-			"most in " + c.top(4),
-			c.where(),
-		}}
+			fmt.Sprintf("the GPU waits %s ms per step while the CPU is inside operators or launch calls (beside what other findings hold); its kernels run %s ms", figure(ms), figure(a.ms(a.kernel))),
+		}
+		if len(c.byName) > 0 {
+			evidence = append(evidence, "most in "+c.top(4))
+		}
+		if between := a.ms(a.idle[idleBetween]); a.share(between) > 0.05 {
+			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", figure(between)))
+		}
+		out := &cost{ms: ms, places: c.placed(), evidence: append(evidence, c.where())}
+		if a.format == formatJAX {
+			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
+		}
+		return out
 	},
+}
+
+// issuing charges the free operators with the idle time inside them, and returns it with that of the
+// launches outside any operator.
+func (a *analysis) issuing() (*charge, float64) {
+	c := a.newCharge()
+	a.eachOp(func(_ *thread, _, step int, o *op) {
+		if o.cause == 0 && o.idle > 0 {
+			c.add(o, step)
+		}
+	})
+	return c, c.own + a.looseLaunches
 }

@@ -7,29 +7,29 @@ import "fmt"
 //
 // Threshold: 5 % of the step. A loader that keeps up costs the microseconds of taking a batch off a
 // queue; anything a person could measure is already starvation.
+const loaderShare = 0.05
+
 var loaderStarved = rule{
 	id:     "loader-starved",
 	remedy: "Prepare batches beside the training loop: num_workers > 0 with persistent workers and a prefetch, a collate that fills preallocated arrays, or the data kept on the GPU.",
 	find: func(a *analysis, _ cause) *cost {
 		in := clip(a.loader, a.steps)
-		var ns int64
-		if a.gpu.len() == 0 {
-			ns = total(in)
-		} else {
-			_, ns = without(a.gaps, in)
-		}
-		ms := a.ms(float64(ns))
-		if a.share(ms) < 0.05 {
+		ms := a.ms(a.idle[idleLoader])
+		if a.share(ms) < loaderShare {
 			return nil
 		}
 		var longest int64
 		for _, s := range in {
 			longest = max(longest, s.end-s.start)
 		}
-		return &cost{ms, []string{
-			fmt.Sprintf("%s ms a step in the data loader's next batch, %s fetches a step, the longest %s ms",
+		idle := "the GPU stands"
+		if len(a.devices) == 0 {
+			idle = "the main thread stands"
+		}
+		return &cost{ms: ms, places: spansOf(in), evidence: []string{
+			fmt.Sprintf("%s ms per step in the data loader's next batch, %s fetches per step, the longest %s ms",
 				figure(a.ms(float64(total(in)))), perStepCount(a.perStep(float64(len(in)))), figure(float64(longest)/1e6)),
-			fmt.Sprintf("the GPU stands idle for %s ms of that", figure(ms)),
+			fmt.Sprintf("%s idle for %s ms of that", idle, figure(ms)),
 		}}
 	},
 }

@@ -8,6 +8,8 @@ import "fmt"
 //
 // Threshold: 10 % of the step in padding and masking operators, with at least one that pads, and no
 // kernel worth its launch. Masks alone are what attention models do.
+const paddingShare = 0.10
+
 var paddingOverhead = rule{
 	id:     "padding-overhead",
 	remedy: "Pack unequal samples end to end with offsets instead of padding them, build index and mask tensors once, or do so small a problem in one fused kernel or on the CPU.",
@@ -32,16 +34,16 @@ var paddingOverhead = rule{
 			}
 			c.add(o, step)
 		})
-		ms := a.bounded(c.ns, 0)
-		if pads == 0 || masks == 0 || a.share(ms) < 0.10 {
+		ms := a.ms(c.ns)
+		if pads == 0 || masks == 0 || a.share(ms) < paddingShare {
 			return nil
 		}
 		c.take(who)
-		ms = a.bounded(c.ns, 0)
-		return &cost{ms, []string{
-			fmt.Sprintf("%s padding and %s masking operators a step around kernels of %.1f µs on average", perStepCount(a.perStep(float64(pads))),
+		ms = a.ms(c.ns)
+		return &cost{ms: ms, places: c.placed(), evidence: []string{
+			fmt.Sprintf("%s padding and %s masking operators per step around kernels of %.1f µs on average", perStepCount(a.perStep(float64(pads))),
 				perStepCount(a.perStep(float64(masks))), a.kernel/float64(a.kernels)/1000),
-			fmt.Sprintf("with their backward they take %s ms: %s", figure(a.ms(c.ns)), c.top(4)),
+			fmt.Sprintf("the GPU waits %s ms for them and their backward: %s", figure(ms), c.top(4)),
 			c.where(),
 		}}
 	},

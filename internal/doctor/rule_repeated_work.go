@@ -26,7 +26,7 @@ var repeatedWork = rule{
 		c := a.newCharge()
 		var best repetition
 		for _, th := range a.threads {
-			for step := range a.steps {
+			for step := range a.cpuSteps {
 				for _, r := range a.repetitions(th, step) {
 					for _, o := range r.ops[r.period:] {
 						c.add(o, step)
@@ -37,16 +37,16 @@ var repeatedWork = rule{
 				}
 			}
 		}
-		ms := a.bounded(c.ns, 0)
-		if a.share(ms) < 0.05 {
+		ms := a.ms(c.ns)
+		if a.share(ms) < repeatShare {
 			return nil
 		}
 		c.take(who)
-		ms = a.bounded(c.ns, 0)
-		return &cost{ms, []string{
+		ms = a.ms(c.ns)
+		return &cost{ms: ms, places: c.placed(), evidence: []string{
 			fmt.Sprintf("a run of %s (%s, …) comes %d times in a row, with the same shapes and arguments",
 				count1(best.period, "operator"), a.names.list[best.ops[0].name].text, len(best.ops)/best.period),
-			fmt.Sprintf("all runs but the first take %s ms: %s", figure(a.ms(c.ns)), c.top(4)),
+			fmt.Sprintf("the GPU waits %s ms for all runs but the first: %s", figure(ms), c.top(4)),
 			c.where(),
 		}}
 	},
@@ -59,6 +59,7 @@ type repetition struct {
 }
 
 const (
+	repeatShare  = 0.05
 	minRepeats   = 3
 	minKernels   = 4
 	periodsTried = 8
@@ -69,8 +70,8 @@ const (
 // a large repetition is not taken for the small loops inside it.
 func (a *analysis) repetitions(th *thread, step int) []repetition {
 	var ops []*op
-	from := sort.Search(th.ops.len(), func(i int) bool { return th.ops.at(i).start >= a.steps[step].start })
-	for i := from; i < th.ops.len() && th.ops.at(i).start < a.steps[step].end; i++ {
+	from := sort.Search(th.ops.len(), func(i int) bool { return th.ops.at(i).start >= a.cpuSteps[step].start })
+	for i := from; i < th.ops.len() && th.ops.at(i).start < a.cpuSteps[step].end; i++ {
 		if o := th.ops.at(i); o.cause == 0 {
 			ops = append(ops, o)
 		}

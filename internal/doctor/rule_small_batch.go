@@ -6,33 +6,32 @@ import "fmt"
 // thread blocks than the card has multiprocessors. The step then costs the same for a batch several
 // times as large.
 //
-// Threshold: half of the operators that launch (past what other causes took) launch such kernels, these
-// kernels hold half of the kernels' time, the GPU is idle for half the step, and issuing takes 20 %
-// of it. It looks at what launchBound leaves.
+// Threshold: such kernels hold half of the compute kernels' time, the GPU is idle for half the step, the
+// CPU issues fewer than 256 kernels per step (with more, their number is the cause and launch-bound says
+// so), and the wait for them takes 10 % of the step.
+const (
+	batchKernels = 256
+	batchShare   = 0.10
+)
+
 var smallBatch = rule{
 	id:     "small-batch",
-	remedy: "Give the card more to do a step: a larger batch costs about the same time until the kernels fill it; accumulate less, or run several instances side by side.",
+	remedy: "Give the card more to do per step: a larger batch costs about the same time until the kernels fill it; accumulate less, or run several instances side by side.",
 	find: func(a *analysis, who cause) *cost {
-		if 2*a.busy >= a.wall {
+		if 2*a.busy >= float64(a.wall) || a.perStep(float64(a.kernels)) >= batchKernels {
 			return nil
 		}
-		c := a.collect(holdsLaunch)
-		empty := 0
-		for _, o := range c.ops {
-			if o.holds&holdsUnderfilled != 0 {
-				empty++
-			}
-		}
+		c, ns := a.issuing()
 		short, fill := a.underfilled()
-		ms := a.bounded(c.ns, 0)
-		if 2*empty < len(c.ops) || short < 0.5 || a.share(ms) < 0.20 {
+		ms := a.ms(ns)
+		if short < 0.5 || a.share(ms) < batchShare {
 			return nil
 		}
 		c.take(who)
-		return &cost{ms, []string{
+		return &cost{ms: ms, places: c.placed(), evidence: []string{
 			fmt.Sprintf("%s of the kernels' time runs with fewer blocks than the card has processors; those fill %s of it", percent(short), percent(fill)),
-			fmt.Sprintf("%s kernels a step, %s ms of GPU time; issuing them takes %s ms whatever the batch", perStepCount(a.perStep(float64(a.kernels))),
-				figure(a.ms(a.kernel)), figure(a.ms(c.ns))),
+			fmt.Sprintf("%s kernels per step, %s ms of GPU time; the GPU waits %s ms for them to be issued, whatever the batch", perStepCount(a.perStep(float64(a.kernels))),
+				figure(a.ms(a.kernel)), figure(ms)),
 			c.where(),
 		}}
 	},
@@ -43,7 +42,7 @@ func (a *analysis) underfilled() (share, fill float64) {
 	var short, weighted, all float64
 	for i := range a.gpu.len() {
 		g := a.gpu.at(i)
-		if _, ok := within(a.steps, g.start); !ok || g.kind != catKernel {
+		if _, ok := within(a.steps, g.start); !ok || g.kind != catKernel || g.comm {
 			continue
 		}
 		all += float64(g.dur)

@@ -6,11 +6,12 @@ import "fmt"
 // a count the host must know. Each read waits until the GPU has nothing left to do, so the CPU can
 // never run ahead again. Waits outside any operator count with them.
 //
-// The few operators between the wait before and the read made the value that is read (a comparison, a
-// reduction, the read); they exist for the read and are charged with it. Where more than chainLaunches
+// The few operators between the wait before and the read made the value that is read (a view, a
+// comparison, a reduction); they exist for the read and are charged with it, and so is the Python between
+// them: it is the loop over the values. Where more than chainLaunches
 // kernels lie between, the work has other uses, and the read is charged alone.
 //
-// Threshold: 32 a step and 2 % of its time. Reading the loss and a few metrics is normal; one read a
+// Threshold: 32 per step and 2 % of its time. Reading the loss and a few metrics is normal; one read per
 // sample is not.
 var syncStorm = rule{
 	id:     "sync-storm",
@@ -24,28 +25,33 @@ var syncStorm = rule{
 		waits := a.orphans[callWait]
 		c.addCalls(waits)
 		n := a.perStep(float64(reads + len(waits)))
-		ms := a.bounded(c.ns, 0)
-		if n < 32 || a.share(ms) < 0.02 {
+		loose := a.looseWaits
+		ms := a.ms(c.ns + loose)
+		if n < syncReads || a.share(ms) < syncShare {
 			return nil
 		}
 		c.take(who)
-		ms = a.bounded(c.ns, 0)
-		return &cost{ms, []string{
-			fmt.Sprintf("%s single values read back a step, of %s waits for the GPU a step", perStepCount(a.perStep(float64(reads))), perStepCount(a.perStep(float64(a.waits)))),
-			fmt.Sprintf("the reads and the operators that only feed them take %s ms: %s", figure(a.ms(c.ns)), c.top(4)),
+		ms = a.ms(c.ns + loose)
+		return &cost{ms: ms, places: c.placed(), evidence: []string{
+			fmt.Sprintf("%s single values read back per step, of %s waits for the GPU per step", perStepCount(a.perStep(float64(reads))), perStepCount(a.perStep(float64(a.waits)))),
+			fmt.Sprintf("the GPU waits %s ms for the reads and the operators that only feed them: %s", figure(ms), c.top(4)),
 			c.where(),
 		}}
 	},
 }
 
-const chainLaunches = 4
+const (
+	syncReads     = 32
+	syncShare     = 0.02
+	chainLaunches = 4
+)
 
 // collectReads charges one thread's reads with their chains and returns how many reads there are.
 func (a *analysis) collectReads(th *thread, c *charge) int {
 	reads, since, launches := 0, 0, 0
 	for i := range th.ops.len() {
 		o := th.ops.at(i)
-		step, ok := within(a.steps, o.start)
+		step, ok := within(a.cpuSteps, o.start)
 		if !ok {
 			since, launches = i+1, 0
 			continue
@@ -59,7 +65,7 @@ func (a *analysis) collectReads(th *thread, c *charge) int {
 		}
 		if launches > 0 && launches <= chainLaunches {
 			for k := since; k < i; k++ {
-				if fed := th.ops.at(k); fed.cause == 0 && fed.launches > 0 {
+				if fed := th.ops.at(k); fed.cause == 0 {
 					c.add(fed, step)
 				}
 			}

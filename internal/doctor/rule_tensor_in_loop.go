@@ -9,7 +9,7 @@ import "fmt"
 // The loop around the tensor exists because the tensor is made one at a time: what runs from one to
 // the next, where that is at most bodyLaunches kernels, and its backward, is charged with it.
 //
-// Threshold: 64 a step and 2 % of the time. A model makes a few such tensors a forward pass.
+// Threshold: 64 per step and 2 % of the time. A model makes a few such tensors per forward pass.
 var tensorInLoop = rule{
 	id:     "tensor-in-loop",
 	remedy: "Make the tensor once, before the loop, and apply it to all tokens or samples in one operation; a loop body that creates nothing can be a tensor operation.",
@@ -20,21 +20,25 @@ var tensorInLoop = rule{
 			n, own := a.collectMade(th, c)
 			made, ns = made+n, ns+own
 		}
-		ms := a.bounded(c.ns, 0)
-		if a.perStep(float64(made)) < 64 || a.share(ms) < 0.02 {
+		ms := a.ms(c.ns)
+		if a.perStep(float64(made)) < tensorsMade || a.share(ms) < tensorShare {
 			return nil
 		}
 		c.take(who)
-		ms = a.bounded(c.ns, 0)
-		return &cost{ms, []string{
-			fmt.Sprintf("%s tensors of a value or two made on the device a step, %s ms for the making alone", perStepCount(a.perStep(float64(made))), figure(a.ms(ns))),
-			fmt.Sprintf("with the loop around them and its backward %s ms: %s", figure(a.ms(c.ns)), c.top(4)),
+		ms = a.ms(c.ns)
+		return &cost{ms: ms, places: c.placed(), evidence: []string{
+			fmt.Sprintf("%s tensors of a value or two made on the device per step, %s ms for the making alone", perStepCount(a.perStep(float64(made))), figure(a.ms(ns))),
+			fmt.Sprintf("the GPU waits %s ms for them, the loop around them and its backward: %s", figure(ms), c.top(4)),
 			c.where(),
 		}}
 	},
 }
 
-const bodyLaunches = 4
+const (
+	tensorsMade  = 64
+	tensorShare  = 0.02
+	bodyLaunches = 4
+)
 
 // makers are the operators that bring a tensor into being: by upload and by a kernel.
 var (
@@ -50,7 +54,7 @@ func (a *analysis) collectMade(th *thread, c *charge) (made int, ns float64) {
 	launches, open := 0, false
 	for i := range th.ops.len() {
 		o := th.ops.at(i)
-		step, ok := within(a.steps, o.start)
+		step, ok := within(a.cpuSteps, o.start)
 		if !ok || o.cause != 0 {
 			open = false
 			continue

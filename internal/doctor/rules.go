@@ -3,14 +3,18 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // rules in the order in which they take operators: the particular before the general. The order of
 // the findings does not follow from it; that is cost.
 var rules = []rule{
 	loaderStarved,
+	commExposed,
 	allocThrash,
 	pageableCopy,
 	repeatedWork,
@@ -18,8 +22,10 @@ var rules = []rule{
 	tensorInLoop,
 	transferStorm,
 	paddingOverhead,
-	launchBound,
+	longWait,
 	smallBatch,
+	launchBound,
+	pythonBound,
 	fp32Matmul,
 }
 
@@ -35,6 +41,11 @@ type rule struct {
 type cost struct {
 	ms       float64
 	evidence []string
+	places   []place  // where it happens, for the place in the code and in the page
+	issued   []place  // where the CPU issued it, where the places are the GPU's
+	choice   bool     // a choice to be made rather than a fault
+	most     Severity // the highest severity it may have; empty for any
+	remedy   string   // in place of the rule's
 }
 
 // Finding is one cause, as a report tells it.
@@ -44,7 +55,12 @@ type Finding struct {
 	Share    float64  `json:"share"` // of the step's time
 	Evidence []string `json:"evidence"`
 	Remedy   string   `json:"remedy"`
-	SavesMS  float64  `json:"saves_ms"` // a step, at most
+	SavesMS  float64  `json:"saves_ms"`        // per step, at most
+	Where    string   `json:"where,omitempty"` // file:line and function, where Python's frames were recorded
+	Rank     *int     `json:"rank,omitempty"`  // over ranks: whose it is
+
+	places []place
+	choice bool
 }
 
 // Severity is how much a finding matters.
@@ -71,45 +87,73 @@ func severityOf(share float64) Severity {
 	return Note
 }
 
-// judge asks every rule and orders the findings, most costly first.
-func judge(a *analysis) []Finding {
-	findings := []Finding{}
+// judge asks every rule and orders the findings, most costly first. Where what was recorded allows no
+// verdict, nothing is more than a note. A choice, such as the precision on a card whose faster units need
+// another one, is a finding only where no fault stands before it, and a remark otherwise.
+func judge(a *analysis, withheld bool) (findings []Finding, choices []string) {
+	findings = []Finding{}
 	step := a.ms(float64(a.wall))
 	for i, r := range rules {
 		c := r.find(a, cause(i+1))
-		if c == nil {
+		if c == nil || !(c.ms > 0) {
 			continue
 		}
 		share := c.ms / step
-		findings = append(findings, Finding{ID: r.id, Severity: severityOf(share), Share: share,
-			Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms})
+		f := Finding{ID: r.id, Severity: severityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, places: c.places, choice: c.choice}
+		if c.most != "" && order(f.Severity) > order(c.most) {
+			f.Severity = c.most
+		}
+		if withheld {
+			f.Severity = Note
+		}
+		if c.remedy != "" {
+			f.Remedy = c.remedy
+		}
+		if f.Where = a.where(c.places); c.issued != nil {
+			f.Where = a.where(c.issued)
+		}
+		if f.Where != "" {
+			f.Evidence = append(f.Evidence, "in the code: "+f.Where)
+		}
+		findings = append(findings, f)
 	}
-	slices.SortStableFunc(findings, func(x, y Finding) int { return cmp.Compare(y.SavesMS, x.SavesMS) })
-	return findings
+	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity != Note }) {
+		findings = slices.DeleteFunc(findings, func(f Finding) bool {
+			if f.choice {
+				choices = append(choices, fmt.Sprintf("%s, past the findings above: %s. %s", f.ID, strings.Join(f.Evidence, "; "), f.Remedy))
+			}
+			return f.choice
+		})
+	}
+	sortFindings(findings)
+	return findings, choices
 }
 
-// bounded is a cause's CPU time a step, cut to what the GPU could have worked meanwhile: time of the
-// CPU that hides behind a busy GPU costs nothing. own is GPU time that goes away with the cause.
-func (a *analysis) bounded(ns, own float64) float64 {
-	idle := float64(a.wall-a.busy) + own
-	return a.ms(min(ns, idle))
+// sortFindings puts the most costly first.
+func sortFindings(list []Finding) {
+	slices.SortStableFunc(list, func(x, y Finding) int { return cmp.Compare(y.SavesMS, x.SavesMS) })
 }
+
+func order(s Severity) int { return slices.Index([]Severity{Note, Warning, Critical}, s) }
 
 // share of the step.
 func (a *analysis) share(ms float64) float64 { return ms / a.ms(float64(a.wall)) }
 
-// figure writes milliseconds with the digits that mean something.
+// figure writes milliseconds with the digits that mean something, down to the nanosecond.
 func figure(ms float64) string {
 	switch {
-	case ms >= 100:
+	case ms >= 100 || ms <= -100:
 		return fmt.Sprintf("%.0f", ms)
-	case ms >= 10:
+	case ms >= 10 || ms <= -10:
 		return fmt.Sprintf("%.1f", ms)
+	case math.Abs(ms) >= 0.1 || ms == 0:
+		return fmt.Sprintf("%.2f", ms)
 	}
-	return fmt.Sprintf("%.2f", ms)
+	digits := min(7, 1-int(math.Floor(math.Log10(math.Abs(ms)))))
+	return strconv.FormatFloat(ms, 'f', digits, 64)
 }
 
-// perStepCount writes how often something happens a step.
+// perStepCount writes how often something happens per step.
 func perStepCount(n float64) string {
 	if n < 10 && n != float64(int(n)) {
 		return fmt.Sprintf("%.1f", n)
@@ -125,8 +169,38 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
+// printable makes a name out of a trace fit to be shown: control characters become spaces, so that none
+// reaches a terminal.
+func printable(s string) string {
+	clean := true
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f || s[i] >= 0x80 {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Cf) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// countFew writes how often something happens per step, with its noun.
+func countFew(n float64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return perStepCount(n) + " " + noun + "s"
+}
+
 // shortName cuts a name to what fits a line: template arguments and parameters go first.
 func shortName(s string) string {
+	s = printable(s)
 	s = strings.Replace(s, backwardPrefix+": ", "backward of ", 1)
 	s = strings.TrimPrefix(s, "void ")
 	const limit = 60

@@ -257,10 +257,10 @@ func TestWithoutStepsAndWithoutGPU(t *testing.T) {
 		t.Errorf("findings %v, want the loader", got)
 	}
 	var b strings.Builder
-	if err := r.WriteText(&b); err != nil {
+	if err := r.WriteText(&b, Text{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"holds no GPU work", "1.00 ms  aten::addmm, 10 a step", "no GPU events in the trace"} {
+	for _, part := range []string{"holds no GPU work", "1.00 ms  aten::addmm, 10 per step", "no GPU events in the trace"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("%q is not in\n%s", part, b.String())
 		}

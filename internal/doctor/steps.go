@@ -87,31 +87,55 @@ func within(steps []window, at int64) (int, bool) {
 	return i, i < len(steps) && steps[i].start <= at
 }
 
-// extent is the stretch from the first to the last event: the one step of a trace that marks none.
+// extent is the stretch from the first to the last event: the one step of a trace that marks none. An
+// event that stands far from all the others, as one with a clock of its own does, is not part of it.
 func (t *Trace) extent() (window, bool) {
-	w, any := window{}, false
-	grow := func(start, end int64) {
-		if !any {
-			w, any = window{start, end}, true
-		}
-		w.start, w.end = min(w.start, start), max(w.end, end)
-	}
+	var all []span
 	for _, th := range t.threads {
 		for i := range th.ops.len() {
 			o := th.ops.at(i)
-			grow(o.start, o.end())
+			all = append(all, span{o.start, o.end()})
 		}
 		for i := range th.calls.len() {
 			c := th.calls.at(i)
-			grow(c.start, c.end())
+			all = append(all, span{c.start, c.end()})
 		}
 	}
 	for i := range t.gpu.len() {
 		g := t.gpu.at(i)
-		grow(g.start, g.end())
+		all = append(all, span{g.start, g.end()})
 	}
-	for _, s := range t.loader {
-		grow(s.start, s.end)
+	all = append(all, t.loader...)
+	if len(all) == 0 {
+		return window{}, false
 	}
-	return w, any && w.end > w.start
+	slices.SortFunc(all, func(x, y span) int { return cmp.Compare(x.start, y.start) })
+	// A stray is told by the distance to its neighbour: a hundred times what all the others span.
+	stray := func(gap, rest float64) bool { return len(all) > 2 && gap > strayTimes*max(1, rest) }
+	for range min(maxStrays, len(all)/3) {
+		first, next, last := all[0], all[1], all[len(all)-1]
+		if !stray(float64(next.start)-float64(first.end), float64(last.start)-float64(next.start)) {
+			break
+		}
+		all = all[1:]
+		t.strays++
+	}
+	for range min(maxStrays, len(all)/3) {
+		first, before, last := all[0], all[len(all)-2], all[len(all)-1]
+		if !stray(float64(last.start)-float64(before.end), float64(before.start)-float64(first.start)) {
+			break
+		}
+		all = all[:len(all)-1]
+		t.strays++
+	}
+	w := window(all[0])
+	for _, s := range all {
+		w.end = max(w.end, s.end)
+	}
+	return w, w.end > w.start
 }
+
+const (
+	strayTimes = 100
+	maxStrays  = 8
+)

@@ -2,108 +2,248 @@ package doctor
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
-	"html"
-	"maps"
-	"math"
 	"slices"
 	"sort"
 	"strings"
 )
 
-// A timeline is drawn from marks in lanes. A step holds far more marks than a screen has points, so
-// the picture of a whole step shows each column in the colour that covers most of it, as strong as it
-// covers; only the close-up draws marks one by one. Either way the size of the picture is bounded by
-// its width, not by the trace.
+// The page's timeline is lanes of marks. A trace holds far more marks than a page may carry, so a lane is
+// bounded: marks that stand closer than a screen could show are merged, more coarsely outside the step
+// that is shown first. Times are nanoseconds since the timeline's origin; each mark is written as the
+// distance from the end of the one before, its length, its class and its label.
 
-const (
-	drawWidth  = 1120
-	labelWidth = 118
-	laneHeight = 34
-	laneGap    = 10
-	axisHeight = 26
-)
+// lane is one row of the timeline.
+type lane struct {
+	Label string  `json:"label"`
+	Group string  `json:"group,omitempty"` // lanes of one GPU or rank stand together
+	Kind  string  `json:"kind"`
+	Marks []int64 `json:"marks"` // four numbers a mark
 
-// The names of the CPU's lanes; the main thread's sorts last and is shown first.
-const mainLane, backwardLane = "operators", "autograd"
+	list []mark
+}
 
-// mark is one stretch of a lane. Its class is a style of the page.
+// mark is one stretch of a lane. Its class is a colour of the page.
 type mark struct {
 	span
-	class, label string
+	class int
+	label int
 }
 
-type lane struct {
-	label string
-	marks []mark
+// timeline is what the page's script draws.
+type timeline struct {
+	Span    int64      `json:"span"`
+	From    int64      `json:"from"` // what is shown first
+	To      int64      `json:"to"`
+	Steps   [][2]int64 `json:"steps"`
+	Lanes   []*lane    `json:"lanes"`
+	Labels  []string   `json:"labels"`
+	Classes []string   `json:"classes"`
+	Places  []where    `json:"places"` // where findings and gaps happen
+
+	origin  int64
+	byLabel map[string]int
+	byClass map[string]int
 }
 
-var callClass = map[callKind]string{callLaunch: "launch", callCopy: "copy", callSet: "set", callWait: "wait", callAlloc: "alloc"}
+// where is a stretch to jump to.
+type where struct {
+	ID    string `json:"id"`
+	Start int64  `json:"start"`
+	End   int64  `json:"end"`
+	Lane  string `json:"group,omitempty"`
+}
 
-// lanes collects what a window shows: the CPU's busiest threads, the driver's calls, the GPU.
-func (r *Report) lanes(w span) []lane {
-	a := r.a
-	var cpu []lane
-	var calls, gpu lane
-	weight := map[*thread]int64{}
-	threads := slices.Clone(a.threads)
-	for _, th := range threads {
-		for i := range inWindow(&th.ops, w, (*op).end, func(o *op) int64 { return o.start }) {
-			o := th.ops.at(i)
-			weight[th] += overlap(w, span{o.start, o.end()})
-		}
+func newTimeline(origin, end int64) *timeline {
+	return &timeline{Span: max(1, end-origin), origin: origin, Steps: [][2]int64{}, Places: []where{}, byLabel: map[string]int{}, byClass: map[string]int{}}
+}
+
+func intern(list *[]string, index map[string]int, s string) int {
+	id, ok := index[s]
+	if !ok {
+		id = len(*list)
+		index[s] = id
+		*list = append(*list, s)
 	}
-	slices.SortStableFunc(threads, func(x, y *thread) int { return cmp.Compare(weight[y], weight[x]) })
-	class := r.causeClasses()
-	for _, th := range threads {
-		if weight[th] > 0 && len(cpu) < 2 {
-			l := lane{label: mainLane}
-			for i := range inWindow(&th.ops, w, (*op).end, func(o *op) int64 { return o.start }) {
-				o := th.ops.at(i)
-				name := shortName(a.names.list[o.name].text)
-				if strings.HasPrefix(name, "backward") {
-					l.label = backwardLane
+	return id
+}
+
+func (t *timeline) class(s string) int { return intern(&t.Classes, t.byClass, s) }
+func (t *timeline) label(s string) int { return intern(&t.Labels, t.byLabel, s) }
+
+const (
+	laneMarks   = 5000 // of a lane, inside the step that is shown first
+	outerMarks  = 1500 // and outside it
+	shownLanes  = 6    // CPU threads
+	shownGPUs   = 16
+	rankMarks   = 900
+	shownPlaces = 40
+)
+
+var callClass = map[callKind]string{callLaunch: "launch", callCopy: "copy", callSet: "set", callWait: "wait", callAlloc: "alloc", callOther: "launch"}
+
+// add merges a lane's marks into at most a number of them and files the lane.
+func (t *timeline) add(l *lane, inner span, most, outer int) {
+	if len(l.list) == 0 {
+		return
+	}
+	slices.SortStableFunc(l.list, func(x, y mark) int { return cmp.Compare(x.start, y.start) })
+	fine := (inner.end - inner.start) / int64(most)
+	coarse := t.Span / int64(outer)
+	if len(l.list) <= most {
+		fine, coarse = 0, 0
+	}
+	several := t.label("several")
+	var out []mark
+	for _, m := range l.list {
+		near := coarse
+		if m.end > inner.start && m.start < inner.end {
+			near = fine
+		}
+		if n := len(out); n > 0 && near > 0 {
+			p := &out[n-1]
+			if m.start-p.end < near && p.end-p.start < near*4 && m.end-m.start < near {
+				if m.class != p.class && m.end-m.start > p.end-p.start {
+					p.class = m.class
 				}
-				l.marks = append(l.marks, mark{span{o.start, o.end()}, class[o.cause], name})
+				p.end, p.label = max(p.end, m.end), several
+				continue
 			}
-			cpu = append(cpu, l)
 		}
-		for i := range inWindow(&th.calls, w, (*call).end, func(c *call) int64 { return c.start }) {
-			c := th.calls.at(i)
-			calls.marks = append(calls.marks, mark{span{c.start, c.end()}, callClass[c.kind], callClass[c.kind]})
-		}
+		out = append(out, m)
 	}
-	if len(cpu) == 0 {
-		cpu = []lane{{label: mainLane}}
+	at := t.origin
+	for _, m := range out {
+		l.Marks = append(l.Marks, m.start-at, m.end-m.start, int64(m.class), int64(m.label))
+		at = m.end
 	}
-	slices.SortStableFunc(cpu, func(x, y lane) int { return -cmp.Compare(x.label, y.label) })
-	for _, s := range a.loader {
-		if overlap(w, s) > 0 {
-			cpu[0].marks = append(cpu[0].marks, mark{s, class[causeOf("loader-starved")], "data loader"})
-		}
-	}
-	for i := range inWindow(&a.gpu, w, (*work).end, func(g *work) int64 { return g.start }) {
-		g := a.gpu.at(i)
-		kind := map[category]string{catKernel: "kernel", catCopy: "copy", catSet: "set"}[g.kind]
-		gpu.marks = append(gpu.marks, mark{span{g.start, g.end()}, kind, shortName(a.names.list[g.name].text)})
-	}
-	if a.gpu.len() == 0 {
-		return cpu
-	}
-	calls.label, gpu.label = "CUDA calls", "GPU"
-	return append(cpu, calls, gpu)
+	t.Lanes = append(t.Lanes, l)
 }
 
-// inWindow yields the positions of a log that overlap a window. Ends are nearly in order; one that
-// starts long before the window and still runs in it may be missed, which costs a mark.
-func inWindow[T any](l *log[T], w span, end, start func(*T) int64) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for i := sort.Search(l.len(), func(i int) bool { return end(l.at(i)) > w.start }); i < l.len() && start(l.at(i)) < w.end; i++ {
-			if !yield(i) {
-				return
-			}
+// lanesOf files the lanes of one trace: its GPUs, what they waited for, its calls and its threads.
+func (t *timeline) lanesOf(r *Report, findings []Finding, group string, inner span, most, outer, threads int) {
+	a := r.a
+	put := func(l *lane, s span, class, label string) {
+		s = span{max(s.start, t.origin), min(s.end, t.origin+t.Span)}
+		if s.end > s.start {
+			l.list = append(l.list, mark{s, t.class(class), t.label(label)})
 		}
 	}
+	for _, d := range a.devices[:min(len(a.devices), shownGPUs)] {
+		name := "GPU"
+		if len(a.devices) > 1 {
+			name = fmt.Sprintf("GPU %d", d.id)
+		}
+		compute, comm, copies := &lane{Label: name, Group: group, Kind: "gpu"}, &lane{Label: name + " communication", Group: group, Kind: "gpu"}, &lane{Label: name + " copies", Group: group, Kind: "gpu"}
+		for _, i := range d.works {
+			g := a.gpu.at(int(i))
+			s, label := span{g.start, g.end()}, shortName(a.names.list[g.name].text)
+			switch {
+			case g.comm:
+				put(comm, s, "comm", label)
+			case g.kind == catKernel:
+				put(compute, s, "kernel", label)
+			case g.kind == catCopy:
+				put(copies, s, "copy", fmt.Sprintf("%s, %s", label, size(float64(g.bytes))))
+			default:
+				put(copies, s, "set", label)
+			}
+		}
+		t.add(compute, inner, most, outer)
+		t.add(comm, inner, most, outer)
+		t.add(copies, inner, most, outer)
+	}
+	idle := &lane{Label: "GPU waits for", Group: group, Kind: "idle"}
+	if len(a.devices) == 0 {
+		idle.Label = "outside operators"
+	}
+	at := int64(0)
+	for _, p := range a.held {
+		if p.start >= at { // of several devices, the first one's
+			put(idle, p.span, "idle-"+idleIDs[p.kind], "waits: "+idleWords[p.kind])
+			at = p.end
+		}
+	}
+	t.add(idle, inner, most, outer)
+	classes := causeClasses(findings)
+	shown := busiestIn(a.threads, inner)
+	calls := &lane{Label: "driver calls", Group: group, Kind: "cpu"}
+	mainShown := false
+	for k, th := range shown[:min(len(shown), threads)] {
+		l := &lane{Label: "thread " + cutTo(printable(th.tid), 12), Group: group, Kind: "cpu"}
+		switch {
+		case a.isAutograd(th):
+			l.Label = "autograd"
+		case !mainShown:
+			l.Label, mainShown = "operators", true
+		}
+		for i := range th.ops.len() {
+			o := th.ops.at(i)
+			put(l, span{o.start, o.end()}, classes[o.cause], shortName(a.names.list[o.name].text))
+		}
+		if k == 0 {
+			for _, s := range a.loader {
+				put(l, s, "idle-loader", "data loader")
+			}
+		}
+		t.add(l, inner, most, outer)
+	}
+	for _, th := range shown {
+		for i := range th.calls.len() {
+			c := th.calls.at(i)
+			put(calls, span{c.start, c.end()}, callClass[c.kind], printable(a.names.list[c.name].text))
+		}
+	}
+	t.add(calls, inner, most, outer)
+	host := &lane{Label: "collectives on the host", Group: group, Kind: "cpu"}
+	for _, n := range a.notes {
+		if text := a.names.list[n.name].text; onHost(text) {
+			put(host, n.span, "comm", printable(text))
+		}
+	}
+	t.add(host, inner, most, outer)
+}
+
+// busiestIn are the threads with most operators or calls in a window, most first.
+func busiestIn(threads []*thread, w span) []*thread {
+	type weighed struct {
+		th *thread
+		ns int64
+	}
+	var list []weighed
+	for _, th := range threads {
+		if th.ops.len() == 0 && th.calls.len() == 0 {
+			continue
+		}
+		x := weighed{th: th}
+		for i := sort.Search(th.ops.len(), func(i int) bool { return th.ops.at(i).end() > w.start }); i < th.ops.len() && th.ops.at(i).start < w.end; i++ {
+			x.ns += overlap(w, span{th.ops.at(i).start, th.ops.at(i).end()})
+		}
+		for i := sort.Search(th.calls.len(), func(i int) bool { return th.calls.at(i).end() > w.start }); i < th.calls.len() && th.calls.at(i).start < w.end; i++ {
+			x.ns += overlap(w, span{th.calls.at(i).start, th.calls.at(i).end()}) / 16
+		}
+		if x.ns > 0 {
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y weighed) int { return cmp.Compare(y.ns, x.ns) })
+	var out []*thread
+	for _, x := range list[:min(len(list), shownLanes)] {
+		out = append(out, x.th)
+	}
+	return out
+}
+
+// isAutograd tells autograd's thread: most of its operators are autograd's.
+func (a *analysis) isAutograd(th *thread) bool {
+	backward := 0
+	for i := range th.ops.len() {
+		if name := a.names.list[th.ops.at(i).name].text; strings.HasPrefix(name, backwardPrefix) || strings.Contains(name, "Backward") || strings.Contains(name, "AccumulateGrad") {
+			backward++
+		}
+	}
+	return 2*backward > th.ops.len()
 }
 
 func causeOf(id string) cause {
@@ -111,146 +251,16 @@ func causeOf(id string) cause {
 }
 
 // causeClasses gives the operators of each finding the colour of its card.
-func (r *Report) causeClasses() map[cause]string {
+func causeClasses(findings []Finding) map[cause]string {
 	out := map[cause]string{}
 	for i := range rules {
 		out[cause(i+1)] = "op"
 	}
 	out[0] = "op"
-	for i, f := range r.Findings {
+	for i, f := range findings {
 		out[causeOf(f.ID)] = fmt.Sprintf("f%d", min(i, 5))
 	}
 	return out
-}
-
-// picture draws lanes over a window as SVG.
-func (r *Report) picture(w span, closeUp bool) string {
-	lanes := r.lanes(w)
-	height := axisHeight + len(lanes)*(laneHeight+laneGap) + 6
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" xmlns="http://www.w3.org/2000/svg">`, drawWidth, height)
-	scale := float64(drawWidth-labelWidth) / float64(w.end-w.start)
-	x := func(t int64) float64 { return labelWidth + float64(min(max(t, w.start), w.end)-w.start)*scale }
-	top := func(i int) int { return axisHeight + i*(laneHeight+laneGap) }
-	drawAxis(&b, w, r.originOf(w), x, height)
-	for i, l := range lanes {
-		fmt.Fprintf(&b, `<text class="lane" x="%d" y="%d">%s</text>`, labelWidth-12, top(i)+laneHeight/2+4, l.label)
-		fmt.Fprintf(&b, `<rect class="track" x="%d" y="%d" width="%d" height="%d" rx="3"/>`, labelWidth, top(i), drawWidth-labelWidth, laneHeight)
-	}
-	if r.a.gpu.len() > 0 {
-		r.drawGaps(&b, w, x, height)
-	}
-	for i, l := range lanes {
-		if closeUp {
-			drawMarks(&b, l.marks, top(i), x)
-		} else {
-			drawColumns(&b, l.marks, w, top(i))
-		}
-	}
-	b.WriteString(`</svg>`)
-	return b.String()
-}
-
-func (r *Report) originOf(w span) int64 {
-	step, _ := within(r.a.steps, w.start)
-	return r.a.steps[min(step, len(r.a.steps)-1)].start
-}
-
-func drawMarks(b *strings.Builder, marks []mark, y int, x func(int64) float64) {
-	for _, m := range marks {
-		left, width := x(m.start), max(1, x(m.end)-x(m.start)-0.6)
-		fmt.Fprintf(b, `<g><title>%s, %s µs</title><rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d" rx="2"/>`,
-			html.EscapeString(m.label), figure(float64(m.end-m.start)/1000), m.class, left, y, width, laneHeight)
-		if room := int(width / 6.6); room >= 4 {
-			label := strings.TrimPrefix(strings.TrimPrefix(m.label, "aten::"), "backward of ")
-			if len(label) > room {
-				label = strings.ToValidUTF8(label[:room-1], "") + "…"
-			}
-			fmt.Fprintf(b, `<text class="name" x="%.1f" y="%d">%s</text>`, left+4, y+laneHeight/2+4, html.EscapeString(label))
-		}
-		b.WriteString(`</g>`)
-	}
-}
-
-// drawColumns shows each point's column in the class that covers most of it.
-func drawColumns(b *strings.Builder, marks []mark, w span, y int) {
-	const columns = drawWidth - labelWidth
-	cover := map[string]*[columns]float64{}
-	per := float64(w.end-w.start) / columns
-	for _, m := range marks {
-		c := cover[m.class]
-		if c == nil {
-			c = new([columns]float64)
-			cover[m.class] = c
-		}
-		from := max(0, float64(m.start-w.start)/per)
-		to := min(columns, float64(m.end-w.start)/per)
-		for i := int(from); i < columns && float64(i) < to; i++ {
-			c[i] += min(to, float64(i+1)) - max(from, float64(i))
-		}
-	}
-	classes := slices.Sorted(maps.Keys(cover))
-	const shades = 16
-	shade := func(i int) (class string, level int) {
-		best, sum := 0.0, 0.0
-		for _, k := range classes {
-			sum += cover[k][i]
-			if cover[k][i] > best {
-				best, class = cover[k][i], k
-			}
-		}
-		return class, int(math.Ceil(min(1, sum) * shades))
-	}
-	for i := 0; i < columns; {
-		class, level := shade(i)
-		n := 1
-		for i+n < columns {
-			if c, l := shade(i + n); c != class || l != level {
-				break
-			}
-			n++
-		}
-		if level > 0 {
-			fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" opacity="%.2f"/>`,
-				class, labelWidth+i, y, n, laneHeight, 0.1+0.9*float64(level)/shades)
-		}
-		i += n
-	}
-}
-
-// drawGaps shades the stretches without GPU work that are wide enough to see, and labels the wide ones.
-func (r *Report) drawGaps(b *strings.Builder, w span, x func(int64) float64, height int) {
-	for i := sort.Search(len(r.a.gaps), func(i int) bool { return r.a.gaps[i].end > w.start }); i < len(r.a.gaps) && r.a.gaps[i].start < w.end; i++ {
-		g := r.a.gaps[i]
-		left, right := x(g.start), x(g.end)
-		if right-left < 2 {
-			continue
-		}
-		fmt.Fprintf(b, `<rect class="gap" x="%.1f" y="%d" width="%.1f" height="%d"/>`, left, axisHeight-4, right-left, height-axisHeight)
-		if right-left > 56 {
-			fmt.Fprintf(b, `<text class="gaplabel" x="%.1f" y="%d">%s ms</text>`, (left+right)/2, height-laneHeight/2-12, figure(float64(g.end-g.start)/1e6))
-		}
-	}
-}
-
-func drawAxis(b *strings.Builder, w span, origin int64, x func(int64) float64, height int) {
-	tick := niceTick(w.end - w.start)
-	first := (w.start - origin + tick - 1) / tick * tick
-	for t := origin + first; t <= w.end && x(t) < drawWidth-16; t += tick {
-		fmt.Fprintf(b, `<line class="tick" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, x(t), x(t), axisHeight-6, height-4)
-		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="14">%s ms</text>`, x(t), strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", float64(t-origin)/1e6), "0"), "."))
-	}
-}
-
-// niceTick is a round number of nanoseconds, some eight to the window.
-func niceTick(width int64) int64 {
-	for unit := int64(1); ; unit *= 10 {
-		for _, m := range []int64{1, 2, 5} {
-			if width/(unit*m) <= 9 {
-				return unit * m
-			}
-		}
-	}
 }
 
 // typicalStep is the step of middle length.
@@ -260,43 +270,101 @@ func (r *Report) typicalStep() span {
 	return span(steps[(len(steps)-1)/2])
 }
 
-// closeUpOps is how many operators the close-up shows.
-const closeUpOps = 26
-
-// closeUp picks a stretch in the middle of what the first finding charges; without one, the middle of
-// the step.
-func (r *Report) closeUp(step span) (span, bool) {
-	who := cause(0)
-	if len(r.Findings) > 0 {
-		who = causeOf(r.Findings[0].ID)
+// timeline is one trace's.
+func (r *Report) timeline() *timeline {
+	a := r.a
+	first, last := a.steps[0], a.steps[len(a.steps)-1]
+	inner := r.typicalStep()
+	t := newTimeline(min(first.start, a.cpuSteps[0].start), max(last.end, a.cpuSteps[len(a.cpuSteps)-1].end))
+	t.From, t.To = inner.start-t.origin, inner.end-t.origin
+	for _, s := range a.steps {
+		t.Steps = append(t.Steps, [2]int64{s.start - t.origin, s.end - t.origin})
 	}
-	var best *thread
-	var at []int
-	for _, th := range r.a.threads {
-		var own, all []int
-		for i := range inWindow(&th.ops, step, (*op).end, func(o *op) int64 { return o.start }) {
-			all = append(all, i)
-			if o := th.ops.at(i); o.cause == who && o.holds != 0 {
-				own = append(own, i)
+	t.lanesOf(r, r.Findings, "", inner, laneMarks, outerMarks, shownLanes)
+	for i, f := range r.Findings {
+		t.place(fmt.Sprintf("f%d", i), f.places, "")
+	}
+	for i, g := range a.widest {
+		t.place(fmt.Sprintf("gap%d", i), []place{{span: g.span}}, "")
+	}
+	return t
+}
+
+// place files the stretches of a finding, the longest first, each with some room around it.
+func (t *timeline) place(id string, places []place, group string) {
+	list := slices.Clone(places)
+	slices.SortStableFunc(list, func(x, y place) int { return cmp.Compare(y.end-y.start, x.end-x.start) })
+	n := 0
+	for _, p := range list {
+		s := span{max(p.start-t.origin, 0), min(p.end-t.origin, t.Span)}
+		if s.end <= s.start {
+			continue
+		}
+		t.Places = append(t.Places, where{id, s.start, s.end, group})
+		if n++; n == shownPlaces {
+			return
+		}
+	}
+}
+
+// timeline of a job: every rank's GPU and main thread, on the common clock.
+func (j *Ranks) timeline() *timeline {
+	origin := j.origin()
+	end := origin + 1
+	for i, r := range j.Ranks {
+		end = max(end, r.a.steps[len(r.a.steps)-1].end-j.skew(i))
+	}
+	t := newTimeline(origin, end)
+	t.To = t.Span
+	for i, r := range j.Ranks {
+		skew := j.skew(i)
+		n := len(t.Lanes)
+		t.origin = origin + skew // the rank's own clock
+		inner := span{t.origin, t.origin + t.Span}
+		t.lanesOf(r, j.Findings, fmt.Sprintf("rank %d", *r.Rank), inner, rankMarks, rankMarks, 1)
+		t.Lanes = slices.DeleteFunc(t.Lanes, func(l *lane) bool { return l.Label == "driver calls" || strings.HasSuffix(l.Label, " copies") })
+		for _, l := range t.Lanes[min(n, len(t.Lanes)):] {
+			l.Label = fmt.Sprintf("%d  %s", *r.Rank, l.Label)
+		}
+		for k, f := range j.Findings {
+			if f.Rank != nil && *f.Rank == *r.Rank {
+				t.place(fmt.Sprintf("f%d", k), f.places, "")
 			}
 		}
-		if len(own) == 0 {
-			own = all
+	}
+	t.origin = origin
+	for i, m := range j.Meetings {
+		at := int64(m.AtMS * 1e6)
+		t.Places = append(t.Places, where{ID: fmt.Sprintf("gap%d", i), Start: max(0, at), End: min(t.Span, at+int64(m.LateMS*1e6)+1)})
+	}
+	return t
+}
+
+func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
+
+// timeline of a comparison: a typical step of each, from the same moment.
+func (d *Diff) timeline() *timeline {
+	x, y := d.Before.typicalStep(), d.After.typicalStep()
+	t := newTimeline(x.start, x.start+max(x.end-x.start, y.end-y.start))
+	t.To = t.Span
+	for _, side := range []struct {
+		r    *Report
+		step span
+		name string
+	}{{d.Before, x, "before"}, {d.After, y, "after"}} {
+		n := len(t.Lanes)
+		t.origin = side.step.start
+		t.lanesOf(side.r, d.After.Findings, side.name, span{t.origin, t.origin + t.Span}, laneMarks/2, laneMarks/2, 2)
+		for _, l := range t.Lanes[n:] {
+			l.Label = side.name + " " + l.Label
 		}
-		if len(own) > len(at) {
-			best, at = th, own
-		}
+		t.Steps = append(t.Steps, [2]int64{0, side.step.end - side.step.start})
 	}
-	if len(at) == 0 {
-		return span{}, false
-	}
-	first := at[len(at)/2]
-	last := min(first+closeUpOps, best.ops.len()-1)
-	w := span{best.ops.at(first).start - 2000, best.ops.at(last).end() + 2000}
-	var inside int64
-	for i := first; i <= last; i++ {
-		inside += int64(best.ops.at(i).dur)
-	}
-	w.end = min(w.end, step.end, w.start+3*inside) // a long pause between two operators is not close
-	return w, w.end > w.start
+	return t
+}
+
+// script is the timeline as the page's script reads it. JSON escapes what HTML would take for a tag.
+func (t *timeline) script() (string, error) {
+	b, err := json.Marshal(t)
+	return string(b), err
 }

@@ -19,13 +19,14 @@ const (
 	callSet
 	callWait
 	callAlloc
+	callCapture // begins or ends the capture of a graph
 )
 
 // callKindOf drops the maker's prefix and reads the verb, so that the runtime, the driver and HIP
 // count alike.
 func callKindOf(s string) callKind {
 	verb := s
-	for _, prefix := range []string{"cuda", "cu", "hip"} {
+	for _, prefix := range []string{"cuda", "cu", "hip", "mtia", "xpu"} {
 		if rest, ok := strings.CutPrefix(s, prefix); ok {
 			verb = rest
 			break
@@ -34,6 +35,8 @@ func callKindOf(s string) callKind {
 	switch {
 	case verb == s:
 		return callOther
+	case verb == "StreamBeginCapture", verb == "StreamEndCapture", verb == "StreamBeginCaptureToGraph":
+		return callCapture
 	case strings.Contains(verb, "Launch") && !strings.Contains(verb, "HostFunc"):
 		return callLaunch
 	case strings.HasPrefix(verb, "Memcpy"):
@@ -46,6 +49,28 @@ func callKindOf(s string) callKind {
 		strings.HasPrefix(verb, "MemAlloc") && !strings.HasSuffix(verb, "Async"), strings.HasPrefix(verb, "MemFree") && !strings.HasSuffix(verb, "Async"),
 		verb == "MemCreate", verb == "MemRelease", verb == "MemMap", verb == "MemUnmap":
 		return callAlloc
+	}
+	return callOther
+}
+
+// isForeignRuntime tells the runtimes of accelerators whose calls are not spelled like CUDA's.
+func isForeignRuntime(cat []byte) bool {
+	return bytes.HasPrefix(cat, []byte("mtia")) || bytes.HasPrefix(cat, []byte("xpu")) || bytes.HasPrefix(cat, []byte("privateuse1"))
+}
+
+// foreignKind reads what it can out of a foreign call's name; one that has work to its number and says
+// nothing else is a launch.
+func foreignKind(name []byte, correlation uint32) callKind {
+	lower := bytes.ToLower(name)
+	switch {
+	case bytes.Contains(lower, []byte("sync")), bytes.Contains(lower, []byte("wait")):
+		return callWait
+	case bytes.Contains(lower, []byte("memcpy")), bytes.Contains(lower, []byte("copy")):
+		return callCopy
+	case bytes.Contains(lower, []byte("alloc")), bytes.Contains(lower, []byte("free")):
+		return callAlloc
+	case correlation != 0, bytes.Contains(lower, []byte("launch")):
+		return callLaunch
 	}
 	return callOther
 }
@@ -86,6 +111,16 @@ var stepPrefix, loaderPrefix = []byte("ProfilerStep#"), []byte("enumerate(DataLo
 func isStep(s []byte) bool   { return bytes.HasPrefix(s, stepPrefix) }
 func isLoader(s []byte) bool { return bytes.HasPrefix(s, loaderPrefix) }
 
+// isRegion tells the loops of the framework itself around many operators.
+func isRegion(s []byte) bool {
+	for _, prefix := range []string{"Optimizer.", "Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction"} {
+		if bytes.HasPrefix(s, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
+}
+
 // isWrapper names what PyTorch records as operators around whole regions. Charging a cause with the
 // region that holds it would charge it with everything else there.
 func isWrapper(s string) bool {
@@ -98,12 +133,73 @@ func isWrapper(s string) bool {
 	return false
 }
 
-// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN and CUTLASS that run on
-// the plain fp32 units: sgemm, and xmma kernels that multiply by ffma. tf32 kernels of the same
-// families say so in their names.
+// isBackend tells the annotations that PyTorch puts around a collective: nccl:all_reduce.
+func isBackend(s []byte) bool {
+	for _, prefix := range []string{"nccl:", "gloo:", "rccl:", "mpi:", "ucc:", "xccl:", "hccl:"} {
+		if len(s) > len(prefix) && string(s[:len(prefix)]) == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// onHost tells whether a backend's collective runs where its annotation stands: on a thread of the CPU.
+func onHost(s string) bool { return strings.HasPrefix(s, "gloo:") || strings.HasPrefix(s, "mpi:") }
+
+// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile that
+// run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's engines
+// with float as their type. tf32 kernels of the same families say so in their names.
 func isFP32Product(s string) bool {
-	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") {
+	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") {
 		return false
 	}
-	return strings.Contains(s, "sgemm") || strings.Contains(s, "gemm") && strings.Contains(s, "_ffma_")
+	switch {
+	case strings.Contains(s, "sgemm"), strings.Contains(s, "scudnn"), strings.Contains(s, "gemm") && strings.Contains(s, "_ffma_"):
+		return true
+	case strings.Contains(s, "dgrad") || strings.Contains(s, "wgrad") || strings.Contains(s, "implicit_convolve") || strings.Contains(s, "convolve_common") ||
+		strings.Contains(s, "implicit_con") || strings.Contains(s, "conv2d_grouped") || strings.Contains(s, "cudnn::winograd"):
+		return strings.Contains(s, "<float") || strings.Contains(s, "sgemm")
+	case strings.HasPrefix(s, "Cijk_"):
+		return strings.Contains(s, "_SB_") || strings.Contains(s, "_S_B_")
+	}
+	return false
+}
+
+// chipOf reads the architecture out of a kernel's name: sm80_xmma, volta_sgemm. Libraries carry
+// kernels of older architectures too, so the highest that a trace names is a lower bound.
+func chipOf(s string) int {
+	chip := 0
+	for _, c := range []struct {
+		name string
+		chip int
+	}{{"volta_", 70}, {"turing_", 75}, {"ampere_", 80}, {"sm70_", 70}, {"sm75_", 75}, {"sm80_", 80}, {"sm86_", 86}, {"sm89_", 89}, {"sm90_", 90}, {"sm100_", 100}, {"nvjet", 90}} {
+		if strings.HasPrefix(s, c.name) || strings.Contains(s, "_"+c.name) {
+			chip = max(chip, c.chip)
+		}
+	}
+	return chip
+}
+
+// widthOf is the bytes of an element of the type that PyTorch names.
+func widthOf(b []byte) int {
+	s := strings.ToLower(string(b))
+	switch {
+	case s == "":
+		return 0
+	case strings.Contains(s, "float8"), strings.Contains(s, "char"), strings.Contains(s, "byte"), strings.Contains(s, "bool"), s == "int8", s == "uint8":
+		return 1
+	case strings.Contains(s, "bfloat16"), strings.Contains(s, "half"), strings.Contains(s, "float16"), strings.Contains(s, "short"):
+		return 2
+	case strings.Contains(s, "double"), strings.Contains(s, "long"), strings.Contains(s, "int64"), strings.Contains(s, "float64"):
+		return 8
+	}
+	return 4
+}
+
+// innermostOf is the first frame of a call stack written as one string, innermost first.
+func innermostOf(b []byte) []byte {
+	if i := bytes.IndexByte(b, ';'); i >= 0 {
+		return bytes.TrimSpace(b[:i])
+	}
+	return b
 }

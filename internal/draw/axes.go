@@ -16,6 +16,8 @@ type axes struct {
 	pen
 	x, y     span
 	min, max vg.Point // the corners that data is drawn between
+
+	xFigure, yFigure func(v float64) string // how values are written; nil: as they are
 }
 
 // span is a range of values; the empty one is ordered the wrong way round.
@@ -59,7 +61,7 @@ func (a *axes) widen(fromZero bool) {
 // and the last figure of the x axis stay inside.
 func (a *axes) frame(from, to vg.Point, name string) {
 	f := face(10, false)
-	xs, ys := ticks(a.x, true), ticks(a.y, false)
+	xs, ys := written(ticks(a.x, true), a.xFigure), written(ticks(a.y, a.yFigure != nil), a.yFigure)
 	e := f.Extents()
 	line, widest := e.Ascent+e.Descent, vg.Length(0)
 	for _, t := range ys {
@@ -100,6 +102,17 @@ func (a *axes) all(points []point) []vg.Point {
 type tick struct {
 	value float64
 	label string
+}
+
+// written gives ticks the figures of their axis.
+func written(ticks []tick, figure func(v float64) string) []tick {
+	if figure == nil {
+		return ticks
+	}
+	for i := range ticks {
+		ticks[i].label = figure(ticks[i].value)
+	}
+	return ticks
 }
 
 // ticks labels four to nine multiples of 1, 2 or 5 times a power of ten; whole: no fractions, for there is no epoch 2.5.

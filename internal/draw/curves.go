@@ -56,6 +56,10 @@ type Panel struct {
 	Level     float64 // a dashed line, such as the optimum, where LevelName is given
 	LevelName string
 	FromZero  bool // the axis starts at 0
+
+	// XFigure and YFigure write the figures of an axis whose values are not what a reader is shown, such as logarithms. Figures then stand at
+	// whole values alone.
+	XFigure, YFigure func(v float64) string
 }
 
 // The page of panels, in points.
@@ -103,7 +107,7 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 
 // drawPanel draws a panel at the canvas's origin, over the range of x that all panels share.
 func drawPanel(d pen, p Panel, width vg.Length, x span) {
-	a := axes{pen: d, x: x, y: nothing}
+	a := axes{pen: d, x: x, y: nothing, xFigure: p.XFigure, yFigure: p.YFigure}
 	for _, c := range p.Curves {
 		for _, at := range c.points {
 			a.y.include(at.Y)
@@ -117,7 +121,7 @@ func drawPanel(d pen, p Panel, width vg.Length, x span) {
 		a.y.include(p.Level)
 	}
 	a.widen(p.FromZero)
-	a.frame(vg.Point{X: margin / 2, Y: margin / 2}, vg.Point{X: width - margin, Y: panelHeight - 4}, p.X)
+	a.frame(vg.Point{X: margin, Y: margin / 2}, vg.Point{X: width - margin, Y: panelHeight - 4}, p.X)
 
 	at := vg.Point{X: margin, Y: panelHeight + 8}
 	d.text(ink, face(12, true), vg.Point{X: margin, Y: panelHeight + 26}, p.Title)

@@ -48,6 +48,29 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// The figures of the y axis reached half way into the margin of the page.
+func TestFiguresStayInsideTheMargin(t *testing.T) {
+	var b bytes.Buffer
+	if err := Panels(&b, PNG, "quick", "10 customers", panels(16)...); err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pixel, blur = pngDPI / 72, 1
+	box := img.Bounds()
+	for _, edge := range [][2]int{{0, pixel*int(margin) - blur}, {box.Dx() - pixel*int(margin) + pixel*blur, box.Dx()}} {
+		for x := edge[0]; x < edge[1]; x++ {
+			for y := box.Min.Y; y < box.Max.Y; y++ {
+				if r, g, b, _ := img.At(x, y).RGBA(); r != 0xffff || g != 0xffff || b != 0xffff {
+					t.Fatalf("pixel %d, %d of %v is not paper", x, y, box.Max)
+				}
+			}
+		}
+	}
+}
+
 func TestCurveLeavesOutWhatIsNotFinite(t *testing.T) {
 	var c Curve
 	c.Add(1, math.NaN())

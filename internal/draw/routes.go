@@ -62,8 +62,9 @@ func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption str
 	return encode(w, f, c)
 }
 
-// Titled is a solution with the words that follow its counts.
+// Titled is a solution with the word that stands over it and those that follow its counts.
 type Titled struct {
+	Title    string // in place of the instance's name
 	Solution cvrp.Solution
 	Caption  string
 }
@@ -79,7 +80,11 @@ func Beside(w io.Writer, f Format, p *cvrp.Problem, all ...Titled) error {
 		return err
 	}
 	for _, t := range all {
-		scene(pen{c}, p, t.Solution, t.Caption, place, size)
+		named := *p
+		if t.Title != "" {
+			named.Name = t.Title
+		}
+		scene(pen{c}, &named, t.Solution, t.Caption, place, size)
 		c.Translate(vg.Point{X: pageWidth})
 	}
 	return encode(w, f, c)
@@ -94,10 +99,11 @@ func scene(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, place func(i
 	depot := place(0)
 	colours := coloursByAngle(depot, s, place)
 	for i, route := range s.Routes {
-		drawRoute(d, colours[i], depot, route, place)
+		drawRoute(d, colours[i], depot, route, place, p.Open)
 	}
 	radius := radiusOf(p, size)
 	drawCustomers(d, p, s, colours, place, radius)
+	drawNumbers(d, p, place, radius)
 	drawDepot(d, depot)
 	drawKey(d, p, radius)
 }
@@ -157,18 +163,53 @@ func coloursByAngle(depot vg.Point, s cvrp.Solution, place func(int) vg.Point) [
 	})
 	out := make([]color.NRGBA, len(s.Routes))
 	for rank, i := range order {
-		out[i] = palette[rank%len(palette)]
+		out[i] = shade(palette[rank%len(palette)], rank/len(palette))
 	}
 	// The circle closes: the last route lies beside the first.
 	if n := len(order); n > 1 && n%len(palette) == 1 {
-		out[order[n-1]] = palette[len(palette)/2]
+		out[order[n-1]] = shade(palette[len(palette)/2], (n-1)/len(palette))
 	}
 	return out
 }
 
+// shade is a colour's next tint each time the palette has been used up: darker, lighter, and then as it was. Three times
+// eight colours are what an eye tells apart; routes that share one lie on different sides of the depot.
+func shade(c color.NRGBA, turn int) color.NRGBA {
+	mixWith := func(to uint8, part float64) color.NRGBA {
+		m := func(x uint8) uint8 { return uint8(math.Round(float64(x)*(1-part) + float64(to)*part)) }
+		return color.NRGBA{R: m(c.R), G: m(c.G), B: m(c.B), A: c.A}
+	}
+	switch turn % 3 {
+	case 1:
+		return mixWith(0, 0.4)
+	case 2:
+		return mixWith(0xff, 0.4)
+	}
+	return c
+}
+
+// numbered is the number of customers up to which their numbers fit beside them.
+const numbered = 250
+
+// drawNumbers writes each customer's number, as the .sol file has it, beside its disc.
+func drawNumbers(d pen, p *cvrp.Problem, place func(int) vg.Point, radius func(int32) vg.Length) {
+	if p.N() > numbered {
+		return
+	}
+	size := vg.Length(7)
+	if p.N() > 120 {
+		size = 5
+	}
+	for v := 1; v <= p.N(); v++ {
+		at := place(v)
+		r := radius(p.Demand[v])
+		d.text(faded, face(size, false), vg.Point{X: at.X + r + 1, Y: at.Y + r*0.4}, strconv.Itoa(v))
+	}
+}
+
 // drawRoute draws the legs between customers in full and the two legs to the depot thin and pale:
 // around the depot of a large instance they would otherwise hide everything else.
-func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(int) vg.Point) {
+func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(int) vg.Point, open bool) {
 	if len(route) == 0 {
 		return
 	}
@@ -179,7 +220,9 @@ func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(i
 	pale := c
 	pale.A = 0x99
 	d.line(pale, depotWidth, depot, pts[0])
-	d.line(pale, depotWidth, pts[len(pts)-1], depot)
+	if !open {
+		d.line(pale, depotWidth, pts[len(pts)-1], depot)
+	}
 	if len(pts) > 1 {
 		d.line(c, lineWidth, pts...)
 	}
@@ -223,7 +266,11 @@ func radiusOf(p *cvrp.Problem, size vg.Point) func(int32) vg.Length {
 }
 
 func drawTitle(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, top vg.Length) {
-	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, nameOf(p))
+	heading := nameOf(p)
+	if p.Name == "" && caption != "" {
+		heading, caption = caption, "" // an instance without a name is told apart by who solved it
+	}
+	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, heading)
 	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s)))
 	line := fmt.Sprintf("%s · %s · capacity %s", count(len(s.Routes), "route"), count(p.N(), "customer"), group(int64(p.Capacity)))
 	if caption != "" {

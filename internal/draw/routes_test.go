@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"image/color"
 	"image/png"
 	"io"
 	"math"
@@ -186,10 +187,10 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if err := Routes(&one, SVG, p, s, "left"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Beside(&two, SVG, p, Titled{s, "left"}, Titled{s, "right"}); err != nil {
+	if err := Beside(&two, SVG, p, Titled{Solution: s, Caption: "left"}, Titled{Title: "optimum", Solution: s, Caption: "right"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, caption := range []string{"left", "right"} {
+	for _, caption := range []string{"left", "right", "optimum"} {
 		if !strings.Contains(two.String(), caption) {
 			t.Errorf("the picture does not say %q", caption)
 		}
@@ -197,7 +198,52 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if got, want := strings.Count(two.String(), "<path"), 2*strings.Count(one.String(), "<path"); got != want {
 		t.Errorf("%d shapes, two of the single picture have %d", got, want)
 	}
-	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{s, ""}); err == nil {
+	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
 		t.Error("drew a problem without coordinates")
+	}
+}
+
+// A picture of 25 routes had eight colours, and no customer could be found by its number.
+func TestManyRoutesHaveColoursAndNumbers(t *testing.T) {
+	p := &cvrp.Problem{Name: "many", Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
+	var s cvrp.Solution
+	for i := range 24 {
+		angle := float64(i) / 24 * 2 * math.Pi
+		p.X, p.Y, p.Demand = append(p.X, math.Cos(angle)), append(p.Y, math.Sin(angle)), append(p.Demand, 1)
+		s.Routes = append(s.Routes, []int32{int32(i + 1)})
+	}
+	place, _, err := project(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[color.NRGBA]bool{}
+	for _, c := range coloursByAngle(place(0), s, place) {
+		seen[c] = true
+	}
+	if len(seen) != 24 {
+		t.Errorf("24 routes have %d colours", len(seen))
+	}
+	var svg bytes.Buffer
+	if err := Routes(&svg, SVG, p, s, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []string{">1</text>", ">24</text>"} {
+		if !strings.Contains(svg.String(), number) {
+			t.Errorf("no customer is called %s", number)
+		}
+	}
+}
+
+// Panels beside each other are headed by who made them, where the instance has no name.
+func TestPanelsSayWhoMadeThem(t *testing.T) {
+	p := &cvrp.Problem{Capacity: 1, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
+	s := cvrp.Solution{Routes: [][]int32{{1}}}
+	var svg bytes.Buffer
+	if err := Beside(&svg, SVG, p, Titled{Solution: s, Caption: "policy"}, Titled{Solution: s, Caption: "optimum"}); err != nil {
+		t.Fatal(err)
+	}
+	text := svg.String()
+	if strings.Contains(text, "unnamed") || !strings.Contains(text, ">policy</text>") || !strings.Contains(text, ">optimum</text>") {
+		t.Errorf("%s", text)
 	}
 }

@@ -78,6 +78,9 @@ type Sizer interface {
 	Arenas() int
 }
 
+// WholeBatch is the ShardSize of a device that runs a step as one shard.
+const WholeBatch = 1 << 30
+
 // Device is a place where programs run.
 type Device interface {
 	Name() string

@@ -11,7 +11,7 @@ type Flat interface {
 	Flat()
 }
 
-// Reduce sums the gradients of all shards in a fixed order into the flat gradient. With Every > 1 a step is one of Every parts of an
+// Reduce sums the gradients of all shards in a fixed order, the tree's over lanes, into the flat gradient. With Every > 1 a step is one of Every parts of an
 // update: gradients are added up over the parts, and the last part, State.Part = Every-1, has their sum. What follows it and is Flat
 // runs with that part only.
 type Reduce struct {
@@ -33,9 +33,13 @@ func (o *Reduce) Cost() Cost { return Cost{int64(o.Layout.Len), 8 * int64(o.Layo
 
 // Peer is whoever stands between the reduction of the gradient and its use: other processes that train the same weights.
 type Peer interface {
+	// Share is the part of every step that this process runs.
+	Share() Share
 	// Exchange replaces this process's gradient by everybody's, the same bits in each process. It is called once per update on the
 	// goroutine that drives the device; grad is the device's again when it returns. An error ends the step before the update.
 	Exchange(grad []float32) error
+	// Sum replaces this process's numbers by everybody's sum, by the tree; on the same goroutine.
+	Sum(v []float64) error
 }
 
 // Exchange lets a Peer replace the reduced gradient before it is clipped.
@@ -46,6 +50,9 @@ type Exchange struct {
 
 // Kind names the op.
 func (o *Exchange) Kind() string { return "exchange" }
+
+// Stage says that its time is spent on other processes.
+func (o *Exchange) Stage() Stage { return StageExchange }
 
 // Flat says that the op owns the flat gradient.
 func (o *Exchange) Flat() {}

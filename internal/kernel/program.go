@@ -10,7 +10,7 @@ import (
 // the batch's end or skip them; either way they add nothing to any gradient or metric.
 type Program struct {
 	Name     string
-	Batch    int // instances per step
+	Batch    int // instances per step, of this process where several share it
 	Shard    int // instances per shard; a last shard may be partly idle
 	PerShard []Op
 	Once     []Op
@@ -18,7 +18,21 @@ type Program struct {
 	ShardLen int       // elements of one shard's activations
 	Layout   *Layout
 	Sets     int // weight sets the program reads
+	Share    Share
 }
+
+// Share says which part of every step a process runs: part Rank of Size equal ones, each a run of Program.Batch instances. The zero Share is
+// the whole step.
+type Share struct{ Rank, Size int }
+
+// Parts is in how many the step is cut, at least 1.
+func (s Share) Parts() int { return max(1, s.Size) }
+
+// Total is the instances of a step over all processes that share it.
+func (p *Program) Total() int { return p.Batch * p.Share.Parts() }
+
+// First is the place of this process's first instance within the step.
+func (p *Program) First() int { return p.Batch * p.Share.Rank }
 
 // Shards is the number of shards in a step.
 func (p *Program) Shards() int { return (p.Batch + p.Shard - 1) / p.Shard }

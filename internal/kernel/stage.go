@@ -5,13 +5,14 @@ type Stage string
 
 // The stages. An op may declare one that is not in this list.
 const (
-	StageGenerate  Stage = "generate"  // making instances and their features, or drawing sequences
-	StageEncode    Stage = "encode"    // the trained network, forward
-	StageDecode    Stage = "decode"    // what it decides, step by step
-	StageBaseline  Stage = "baseline"  // whatever frozen weights compute, and subtracting a baseline
-	StageLoss      Stage = "loss"      // the loss of labelled data, and where its gradient starts
-	StageBackward  Stage = "backward"  // gradients
-	StageOptimizer Stage = "optimizer" // what runs once: sums, clipping, update, metrics
+	StageGenerate  Stage = "generate"    // making instances and their features, or drawing sequences
+	StageEncode    Stage = "encode"      // the trained network, forward
+	StageDecode    Stage = "decode"      // what it decides, step by step
+	StageBaseline  Stage = "baseline"    // whatever frozen weights compute, and subtracting a baseline
+	StageLoss      Stage = "loss"        // the loss of labelled data, and where its gradient starts
+	StageBackward  Stage = "backward"    // gradients
+	StageExchange  Stage = "communicate" // gradients of other processes
+	StageOptimizer Stage = "optimizer"   // what runs once: sums, clipping, update, metrics
 )
 
 // Staged is an op that says which stage it belongs to. One that does not is sorted by its data: see StageOf.

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // MaxSums is how many sums a program may have.
@@ -69,20 +72,46 @@ func (s Sums) Equal(n Sums) bool {
 	})
 }
 
+// number is a float64 that JSON can hold whatever it is: a sum of logarithms may be minus infinity.
+type number float64
+
+// MarshalJSON writes what is no number in quotes.
+func (n number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON reads it back.
+func (n *number) UnmarshalJSON(text []byte) error {
+	v, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
+	*n = number(v)
+	return err
+}
+
 // MarshalJSON writes an object, a member per name.
 func (s Sums) MarshalJSON() ([]byte, error) {
-	return json.Marshal(Named(s.names, s.values[:len(s.names)]))
+	out := map[string]number{}
+	for name, v := range Named(s.names, s.values[:len(s.names)]) {
+		out[name] = number(v)
+	}
+	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads it back.
 func (s *Sums) UnmarshalJSON(text []byte) error {
-	var values map[string]float64
+	var values map[string]number
 	if err := json.Unmarshal(text, &values); err != nil {
 		return err
 	}
 	if len(values) > MaxSums {
 		return fmt.Errorf("%d sums, there is room for %d", len(values), MaxSums)
 	}
-	*s = SumsOf(values)
+	plain := map[string]float64{}
+	for name, v := range values {
+		plain[name] = float64(v)
+	}
+	*s = SumsOf(plain)
 	return nil
 }

@@ -32,12 +32,12 @@ func arithmetic002(_ context.Context, _ *env, r *Result) error {
 	const slow, slowest = 48.0, 70.0
 	r.row("s", to, "report: moving 128 matrices to the GPU")
 	r.row("s", back, "report: moving them back")
-	r.finds(figure("002", "128 a batch, 25 batches: 3,200 transfers an epoch", "transfers", 3200, 3200), routesPerBatch*batchesPerEpoch)
+	r.finds(figure("002", "128 per batch, 25 batches: 3,200 transfers per epoch", "transfers", 3200, 3200), routesPerBatch*batchesPerEpoch)
 	r.finds(figure("002", "3,200 transfers, where each matrix goes to the GPU and back", "transfers", 3200, 3200), 2*routesPerBatch*batchesPerEpoch)
 	batch := to + back
-	r.finds(figure("002", "238 ms and 2.4 ms are 240 ms a batch", "ms", 240, 240), 1e3*batch)
+	r.finds(figure("002", "238 ms and 2.4 ms are 240 ms per batch", "ms", 240, 240), 1e3*batch)
 	epoch := batch * batchesPerEpoch
-	r.finds(figure("002", "240 ms in 25 batches are 6 s an epoch", "s", 6, 6), epoch)
+	r.finds(figure("002", "240 ms in 25 batches are 6 s per epoch", "s", 6, 6), epoch)
 	r.row("s", to/routesPerBatch, "that is, for each matrix of 484 bytes")
 	r.finds(figure("002", "these 6 s are the real issue: of the step from 22 s to 48 s they explain all", "%", 100, 100), 100*epoch/(slow-fastEpoch))
 	r.finds(figure("002", "these 6 s are the real issue: of the step from 22 s to 70 s they explain all", "%", 100, 100), 100*epoch/(slowest-fastEpoch))
@@ -98,8 +98,8 @@ var parts004 = []struct{ lo, hi float64 }{{2, 3}, {1.5, 2}, {5, 10}, {1.5, 1.5}}
 
 func arithmetic004(_ context.Context, _ *env, r *Result) error {
 	const tokens, samples = 80.0, 512 / gpus004
-	r.finds(figure("004", "3 tensors a batch instead of 240 are 80 times fewer", "×", 80, 80), 240.0/3)
-	r.finds(figure("004", "160–240 tensors a batch, made by a loop over 80 tokens in a loop over 128 samples a GPU", "tensors", 160, 240), tokens*samples)
+	r.finds(figure("004", "3 tensors per batch instead of 240 are 80 times fewer", "×", 80, 80), 240.0/3)
+	r.finds(figure("004", "160–240 tensors per batch, made by a loop over 80 tokens in a loop over 128 samples per GPU", "tensors", 160, 240), tokens*samples)
 	low, high := 1.0, 1.0
 	for _, p := range parts004 {
 		low, high = low*p.lo, high*p.hi
@@ -108,7 +108,7 @@ func arithmetic004(_ context.Context, _ *env, r *Result) error {
 	r.finds(figure("004", "the parts make 25–70×: multiplied, at the most", "×", 25, 70), high)
 	// Loading, collating and the forward pass are stretches of one iteration. Shortening each by its own factor shortens their sum by no more than the largest of them.
 	r.finds(figure("004", "the parts make 25–70×: loading, collating and the forward pass are parts of one iteration, so at the most 10×, times the batch's 1.5×", "×", 25, 70), 10*1.5)
-	r.finds(figure("004", "the batch of 256 a GPU instead of 128 makes an iteration 1.5× as fast: twice the samples, each in 1/1.5 of the time", "×", 1.5, 1.5), 1.5/2)
+	r.finds(figure("004", "the batch of 256 per GPU instead of 128 makes an iteration 1.5× as fast: twice the samples, each in 1/1.5 of the time", "×", 1.5, 1.5), 1.5/2)
 	r.finds(figure("004", "25× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/25)
 	r.finds(figure("004", "70× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/70)
 	r.finds(figure("004", "0.5 s instead of 7 s is 15–35×", "×", 15, 35), slowIteration/0.5)
@@ -116,6 +116,6 @@ func arithmetic004(_ context.Context, _ *env, r *Result) error {
 	r.finds(figure("004", "100,000 iterations of 7 s take 194 hours", "h", 194, 194), iterations004*slowIteration/3600)
 	r.finds(figure("004", "100,000 iterations of 0.2–0.5 s take 5.5–13 hours: at 0.2 s", "h", 5.5, 13), iterations004*0.2/3600)
 	r.finds(figure("004", "100,000 iterations of 0.2–0.5 s take 5.5–13 hours: at 0.5 s", "h", 5.5, 13), iterations004*0.5/3600)
-	r.note("the batch's share also counts twice in the hours: with twice the samples an iteration, 100,000 iterations are twice the training")
+	r.note("the batch's share also counts twice in the hours: with twice the samples per iteration, 100,000 iterations are twice the training")
 	return nil
 }

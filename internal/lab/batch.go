@@ -41,12 +41,12 @@ func (r *Result) batchOn(ctx context.Context, dev kernel.Device, name, file stri
 			return err
 		}
 		t[n] = took[0]
-		r.row("s", t[n], "%s, an iteration, B=%s", name, thousands(int64(n)))
-		r.row("s", t[n]/float64(n), "%s, a sample, B=%s", name, thousands(int64(n)))
+		r.row("s", t[n], "%s, per iteration, B=%s", name, thousands(int64(n)))
+		r.row("s", t[n]/float64(n), "%s, per sample, B=%s", name, thousands(int64(n)))
 	}
 	sample := func(n int) float64 { return t[n] / float64(n) }
-	r.finds(saves("004", "256 samples a GPU instead of 128 are worth 1.5×, a third of a sample's time ("+name+")", 1.0/3, 1.0/3), sample(128)/sample(256))
-	r.finds(direction("004", "256 samples a GPU instead of 128 shorten an iteration ("+name+")"), t[128]/t[256])
-	r.finds(direction("004", "if still slow, 2,048 instead of 1,024: time a sample ("+name+")"), sample(1024)/sample(2048))
+	r.finds(saves("004", "256 samples per GPU instead of 128 are worth 1.5×, a third of a sample's time ("+name+")", 1.0/3, 1.0/3), sample(128)/sample(256))
+	r.finds(direction("004", "256 samples per GPU instead of 128 shorten an iteration ("+name+")"), t[128]/t[256])
+	r.finds(direction("004", "if still slow, 2,048 instead of 1,024: time per sample ("+name+")"), sample(1024)/sample(2048))
 	return nil
 }

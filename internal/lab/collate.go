@@ -107,12 +107,12 @@ func collate(ctx context.Context, _ *env, r *Result) error {
 		return err
 	}
 	_ = kept
-	for i, way := range []string{"padded one by one, listed, stacked", "laid out once a batch", "laid out once for all batches"} {
+	for i, way := range []string{"padded one by one, listed, stacked", "laid out once per batch", "laid out once for all batches"} {
 		r.row("s", t[i], "128 samples of 44 to 164 tokens, three arrays: %s", way)
 	}
 	r.finds(faster("004", "a batch laid out beforehand collates 1.5–2× as fast as lists", 1.5, 2), t[0]/t[1])
-	r.finds(direction("004", "fewer allocations are faster: one layout for all batches against one a batch"), t[1]/t[2])
-	r.finds(takes("004", "collating was a root cause of 7 s an iteration", slowIteration), t[0])
+	r.finds(direction("004", "fewer allocations are faster: one layout for all batches against one per batch"), t[1]/t[2])
+	r.finds(takes("004", "collating was a root cause of 7 s per iteration", slowIteration), t[0])
 	r.note("compiled code on one core both ways; an interpreter adds its own time to every call of the lists")
 	return nil
 }
@@ -179,10 +179,10 @@ func tensorsCPU(ctx context.Context, _ *env, r *Result) error {
 		return err
 	}
 	_ = kept
-	r.row("s", t[0], "128 × 80 tokens of width 128: three tensors a token, then stacked")
+	r.row("s", t[0], "128 × 80 tokens of width 128: three tensors per token, then stacked")
 	r.row("s", t[1], "the same into memory that is there")
 	r.finds(faster("004", "tensors made once instead of for every token make the forward pass 5–10× as fast (its embedding, CPU)", 5, 10), t[0]/t[1])
-	r.finds(takes("004", "making them was the primary bottleneck of 7 s an iteration (CPU, compiled)", slowIteration), t[0])
+	r.finds(takes("004", "making them was the primary bottleneck of 7 s per iteration (CPU, compiled)", slowIteration), t[0])
 	r.note("compiled code on one core both ways; an interpreter adds its own time to every tensor")
 	return nil
 }

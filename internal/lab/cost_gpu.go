@@ -181,7 +181,7 @@ func costGPU(ctx context.Context, e *env, r *Result) error {
 			r.row("s", t[w.name], "128 routes, N=10, GPU: %s", w.name)
 		}
 		r.finds(faster("001", "a route at a time on the GPU is 193× slower than the CPU's loop", 193, 193), t[wayRoute]/cpu[wayLoop])
-		r.finds(faster("001", "with a read-back a route it is 213× slower", 213, 213), t[wayBack]/cpu[wayLoop])
+		r.finds(faster("001", "with a read-back per route it is 213× slower", 213, 213), t[wayBack]/cpu[wayLoop])
 		r.finds(faster("001", "reading each cost back adds 9 % (77.92 against 71.42 ms)", 77.92/71.42, 77.92/71.42), t[wayBack]/t[wayRoute])
 		r.finds(direction("001", "costing on the GPU does not pay at N=10: the CPU's batch beats the best of the GPU"), t[wayResident]/cpu[wayFused])
 		r.finds(direction("000", "on the GPU a loop over routes beats the vectorised version"), t[wayOps]/t[wayRoute])

@@ -241,10 +241,12 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	return t[0], nil
 }
 
-// plotCells draws times over the batch, both as logarithms: where a GPU's curve goes below a CPU's of the same N, it starts to win.
+// plotCells draws times over the batch on logarithmic axes: where a GPU's curve goes below a CPU's of the same N, it starts to win.
 func plotCells(costs, steps []cell) ([]byte, error) {
 	panel := func(title string, cells []cell, small, large int) draw.Panel {
-		p := draw.Panel{Title: title, X: "batch, as a power of 2"}
+		p := draw.Panel{Title: title, X: "batch",
+			XFigure: func(v float64) string { return thousands(int64(math.Round(math.Exp2(v)))) },
+			YFigure: func(v float64) string { return Row{Value: math.Pow(10, v), Unit: "s"}.String() }}
 		gpu := false
 		for _, c := range cells {
 			gpu = gpu || c.gpu > 0
@@ -258,7 +260,7 @@ func plotCells(costs, steps []cell) ([]byte, error) {
 		return p
 	}
 	var b bytes.Buffer
-	err := draw.Panels(&b, draw.SVG, "Where a GPU starts to win", "Time by size of the batch, as a power of ten of microseconds: 0 is 1 µs, 3 is 1 ms. Lower is faster.",
+	err := draw.Panels(&b, draw.SVG, "Where a GPU starts to win", "Time by size of the batch. Each line across is ten times the one below it; lower is faster.",
 		panel("The costs of a batch of routes", costs, 10, 100), panel("A training step like tiny_1's", steps, 10, 50))
 	return b.Bytes(), err
 }
@@ -267,7 +269,7 @@ func curve(name string, cells []cell, n int, time func(cell) float64) draw.Curve
 	c := draw.Curve{Name: name}
 	for _, at := range cells {
 		if at.customers == n {
-			c.Add(math.Log2(float64(at.batch)), math.Log10(1e6*time(at)))
+			c.Add(math.Log2(float64(at.batch)), math.Log10(time(at)))
 		}
 	}
 	return c

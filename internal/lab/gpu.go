@@ -247,7 +247,7 @@ func (s *setup) alloc(n int) uint64 {
 	return p
 }
 
-// flat prepares a kernel that gives each of n elements a thread.
+// flat prepares a kernel with one thread for each of n elements.
 func (s *setup) flat(kernel string, n int, args ...any) *call {
 	return s.prepare(kernel, (n+blockSize-1)/blockSize, blockSize, args...)
 }

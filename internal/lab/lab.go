@@ -46,6 +46,7 @@ var experiments = []Experiment{
 	{Name: "tensors-cpu", Title: "A tensor made for every token on the CPU, or none", Reports: "004", run: tensorsCPU},
 	{Name: "packing", Title: "Sequences of unequal length: packed end to end, or padded to the longest", Reports: "004", run: packing},
 	{Name: "batch", Title: "An agent's step by size of the batch: 128 to 2,048", Reports: "004", run: batchTime},
+	{Name: "ranks", Title: "Four that share an iteration: a quarter of the rows each, and the exchange of gradients", Reports: "004", run: ranks},
 	{Name: "batch-rate", Title: "Larger batches from the same samples, and whether the learning rate must follow", Reports: "004", run: batchRate},
 	{Name: "crossover", Title: "Where a GPU starts to win: batch by N", Reports: "000, 001, 002", run: crossover},
 	{Name: "cost-gpu", Title: "The cost of 128 routes on the GPU: a route at a time, read back, padded and masked, fused", Reports: "000, 001, 003", GPU: true, run: costGPU},
@@ -56,7 +57,7 @@ var experiments = []Experiment{
 	{Name: "overlap", Title: "Copies beside the computation, or before it", Reports: "003", GPU: true, run: overlap},
 	{Name: "optimizer-gpu", Title: "The optimizer on the GPU: pass by pass, or all in one", Reports: "003", GPU: true, run: optimizerGPU},
 	{Name: "page-locked", Title: "A batch's way to the GPU: page-locked or pageable, before the step or beside it", Reports: "004", GPU: true, run: pageLocked},
-	{Name: "tensors-gpu", Title: "A tensor made for every token on the GPU, or one a batch", Reports: "004", GPU: true, run: tensorsGPU},
+	{Name: "tensors-gpu", Title: "A tensor made for every token on the GPU, or one per batch", Reports: "004", GPU: true, run: tensorsGPU},
 }
 
 // List returns every experiment.

@@ -24,10 +24,10 @@ func TestVerdictsAreComputed(t *testing.T) {
 		shown    string
 	}{
 		{"just as claimed", faster("", "", 193, 193), 193, Holds, "193×"},
-		{"half", faster("", "", 193, 193), 96.6, Holds, "96.6×"},
-		{"less than half", faster("", "", 193, 193), 96.4, Overstated, "96.4×"},
-		{"twice", faster("", "", 2, 3), 6, Holds, "6×"},
-		{"more than twice", faster("", "", 2, 3), 6.1, Understated, "6.10×"},
+		{"half the effect", faster("", "", 193, 193), 97, Holds, "97×"},
+		{"less than half", faster("", "", 193, 193), 96.9, Overstated, "96.9×"},
+		{"twice the effect", faster("", "", 2, 3), 5, Holds, "5×"},
+		{"more than twice", faster("", "", 2, 3), 5.1, Understated, "5.10×"},
 		{"the same", faster("", "", 2, 3), 1.02, NoEffect, "1.02×"},
 		{"the other way round", faster("", "", 2, 3), 0.5, Contradicted, "0.5× (2× the other way round)"},
 		{"a direction", direction("", ""), 1.031, Holds, "1.03×"},
@@ -50,6 +50,24 @@ func TestVerdictsAreComputed(t *testing.T) {
 		r.finds(c.claim, c.measured)
 		if f := r.Claims[0]; f.Verdict != c.want || f.Shown != c.shown {
 			t.Errorf("%s: %v is %q, shown as %q; want %q, %q", c.name, c.measured, f.Verdict, f.Shown, c.want, c.shown)
+		}
+	}
+}
+
+// A claim of 9 % more held at 74 % more, and one of 1.5 to 2 times at 1.03, while the slack multiplied the ratio and not what it says beyond 1.
+func TestVerdictSlackIsOfTheEffect(t *testing.T) {
+	adds9 := faster("", "", 1.09, 1.09)
+	for _, c := range []struct {
+		claim    Claim
+		measured float64
+		want     Verdict
+	}{
+		{adds9, 1.74, Understated}, {adds9, 1.19, Understated}, {adds9, 1.17, Holds}, {adds9, 1.05, Holds}, {adds9, 1.04, Overstated},
+		{faster("", "", 1.5, 2), 1.031, Overstated}, {faster("", "", 1.5, 2), 1.24, Overstated}, {faster("", "", 1.5, 2), 1.26, Holds},
+		{faster("", "", 1.5, 2), 3.1, Understated},
+	} {
+		if got := c.claim.judge(c.measured); got != c.want {
+			t.Errorf("claimed %g to %g, measured %g: %s, want %s", c.claim.Lo, c.claim.Hi, c.measured, got, c.want)
 		}
 	}
 }
@@ -208,6 +226,23 @@ func TestCrossoverIsDrawnWithAndWithoutGPU(t *testing.T) {
 		if got := strings.Contains(string(svg), "GPU, N=10"); got != (gpu > 0) || !strings.Contains(string(svg), "CPU, N=100") {
 			t.Errorf("with GPU times %v the picture has a GPU curve: %v", gpu, got)
 		}
+	}
+}
+
+// The axes showed exponents, which a reader had to raise 2 and 10 to.
+func TestCrossoverAxesAreInUnits(t *testing.T) {
+	svg, err := plotCells([]cell{{32, 10, 1e-6, 2e-5}, {8192, 10, 1e-3, 3e-5}, {32, 100, 1e-5, 2e-5}, {8192, 100, 1e-2, 3e-5}},
+		[]cell{{16, 10, 1e-3, 2e-4}, {256, 10, 4e-3, 3e-4}, {16, 50, 1e-2, 3e-4}, {256, 50, 9e-2, 2e-3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">16<", ">8,192<", ">1 µs<", ">100 µs<", ">1 ms<", ">10 ms<", ">batch<"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the picture has no %s", want)
+		}
+	}
+	if strings.Contains(string(svg), "power of") {
+		t.Error("the picture speaks of powers")
 	}
 }
 

@@ -86,7 +86,7 @@ func workers(ctx context.Context, _ *env, r *Result) error {
 	for i, n := range counts {
 		r.row("s", t[i]/loadedTaken, "a batch of 1,024 rows of 164 tokens, %d workers", n)
 	}
-	r.row("GPUs", agentStepFor*loadedTaken/t[at[1]], "that one worker feeds, at 12 ms a step")
+	r.row("GPUs", agentStepFor*loadedTaken/t[at[1]], "that one worker feeds, at 12 ms per step")
 	r.finds(direction("004", "16 workers instead of 12 load faster"), t[at[12]]/t[at[16]])
 	r.finds(direction("004", "workers load faster than the trainer alone (16 against none)"), t[at[0]]/t[at[16]])
 	r.note("workers are goroutines that share memory; they help as far as there are cores, and a row costs %s", Row{Value: t[at[0]] / loadedTaken / loadedRows, Unit: "s"})

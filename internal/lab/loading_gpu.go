@@ -94,7 +94,7 @@ const (
 type tensors struct {
 	c     *card
 	n     int
-	host  []int32 // one index a token
+	host  []int32 // one index per token
 	index uint64
 	y     uint64
 	each  []*call
@@ -203,8 +203,8 @@ func tensorsGPU(ctx context.Context, e *env, r *Result) error {
 		counted, looped := times[countedTensors], times[loopedTensors]
 		r.finds(faster("004", "tensors made once instead of for every token make the forward pass 5–10× as fast (its embedding, 240 tensors)", 5, 10), counted[0]/counted[1])
 		r.finds(faster("004", "the same for the 10,240 tokens that its loops have", 5, 10), looped[0]/looped[1])
-		r.finds(takes("004", "making tensors in the loop was the primary bottleneck of 7 s an iteration: 240 tensors", slowIteration), counted[0])
-		r.finds(takes("004", "making tensors in the loop was the primary bottleneck of 7 s an iteration: 10,240 tensors", slowIteration), looped[0])
+		r.finds(takes("004", "making tensors in the loop was the primary bottleneck of 7 s per iteration: 240 tensors", slowIteration), counted[0])
+		r.finds(takes("004", "making tensors in the loop was the primary bottleneck of 7 s per iteration: 10,240 tensors", slowIteration), looped[0])
 		r.note("an interpreter's time for each of these calls comes on top in the original program")
 		return nil
 	})

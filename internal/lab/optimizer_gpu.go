@@ -2,7 +2,7 @@ package lab
 
 import "context"
 
-// optimizerGPU runs the optimizer over tiny_1's weights: five launches a parameter, five over the flat buffer, one in all.
+// optimizerGPU runs the optimizer over tiny_1's weights: five launches per parameter, five over the flat buffer, one in all.
 func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	layout, err := tinyLayout()
 	if err != nil {
@@ -35,7 +35,7 @@ func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 		if err != nil {
 			return err
 		}
-		r.row("s", t[0], "tiny_1, %d parameters: five launches a parameter", len(layout.Params))
+		r.row("s", t[0], "tiny_1, %d parameters: five launches per parameter", len(layout.Params))
 		r.row("s", t[1], "tiny_1: five launches over the flat buffer")
 		r.row("s", t[2], "tiny_1: one launch")
 		r.finds(direction("003", "a fused optimizer is faster than a loop over parameters"), t[0]/t[2])

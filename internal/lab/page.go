@@ -5,19 +5,29 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // Page is what a generated page says of itself.
 type Page struct {
 	Command string   // that made it
-	Machine []string // a line each
+	Machine []string // one line per part
+}
+
+// reports are the five pages whose claims are tested, in a sentence each.
+var reports = []struct{ name, says string }{
+	{"000", "An epoch took 48 s with nine-fold duplicates of a computation and 64 s without them; the vectorised cost of routes is blamed."},
+	{"001", "Costs computed on the GPU instead of the CPU are blamed."},
+	{"002", "Distance matrices copied to the GPU and back are blamed."},
+	{"003", "Remedies, from compiled functions to copies beside the work, most with the share of the time they should save."},
+	{"004", "Of the in-context agent's program on four GPUs, at 7 s per iteration: data loading, collating, tensors made in loops and small batches are blamed."},
 }
 
 // rules is how verdicts are computed, in words; the numbers are verdict.go's.
 var rules = []string{
-	fmt.Sprintf("A claim that one way is faster than another is a ratio of their times. Within %.0f %% of 1 it has **no effect**, past that on the wrong side it is **contradicted**.", 100*(noEffect-1)),
-	fmt.Sprintf("A claim with a number **holds** within a factor of %d of it, since another machine, library and interpreter made it; a claim in percent of a step, within %.0f %% of the time. "+
-		"Outside it is **overstated** or **understated**.", slackOrder, 100*(slackPercent-1)),
+	fmt.Sprintf("A claim that one way is faster than another is a ratio of their times. Within %.0f %% of 1 it has **no effect**; past that on the wrong side it is **contradicted**.", 100*(noEffect-1)),
+	fmt.Sprintf("A claim with a number **holds** where the effect is within a factor of %d of the claimed one, since another machine, library and interpreter made it: of a ratio, what it says beyond 1, "+
+		"so that 1.5–2× holds from 1.25× to 3×; of a time, the time. A claim in percent of a step holds within %.0f %% of the time. Outside it is **overstated** or **understated**.", slackOrder, 100*(slackPercent-1)),
 	fmt.Sprintf("A figure that follows from others in the same report **holds** within %.0f %%, which is more than its rounding; else it is **wrong**.", 100*slackRound),
 	"Contenders are checked to compute the same, then timed in turn, round after round; times are medians. Every GPU time includes the wait for the result.",
 }
@@ -26,16 +36,19 @@ var rules = []string{
 func (p Page) Write(w io.Writer, results []Result, picture func(name string) string) error {
 	var b strings.Builder
 	b.WriteString("# Lab: the claims of the five reports, measured\n\n")
-	fmt.Fprintf(&b, "The original PyTorch program came with five reports (000 to 004) on why it was slow. This page is made by\n`%s`\n"+
-		"and by nothing else: every verdict below is computed from the numbers of that run.\n\n", p.Command)
-	for _, m := range p.Machine {
-		fmt.Fprintf(&b, "- %s\n", m)
+	paragraph(&b, "", "The original program, the PyTorch program that Haul replaces, was slow, and five reports, numbered 000 to 004, "+
+		"each named another reason. This page puts every claim of theirs that a machine can test to the test.")
+	b.WriteString("\n")
+	for _, r := range reports {
+		text := fmt.Sprintf("**Report %s.** %s", r.name, r.says)
+		if said := tally(results, r.name); said != "" {
+			text += " " + said
+		}
+		paragraph(&b, "- ", text)
 	}
-	b.WriteString("\n## How a verdict is computed\n\n")
-	for _, r := range rules {
-		fmt.Fprintf(&b, "- %s\n", r)
-	}
-	fmt.Fprintf(&b, "\n## Verdicts\n\n%s\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n", tally(results))
+	paragraph(&b, "\n", tally(results, ""))
+	fmt.Fprintf(&b, "\nThe page is made by\n`%s`\nand by nothing else: every verdict is computed from the numbers of that run.\n", p.Command)
+	b.WriteString("\n## Verdicts\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n")
 	for _, r := range results {
 		link := fmt.Sprintf("[%s](#%s)", r.Name, anchor(r))
 		switch {
@@ -47,6 +60,14 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 		for _, f := range r.Claims {
 			fmt.Fprintf(&b, "| %s | %s | %s | **%s** | %s |\n", f.Report, cellText(f.Says), f.Shown, f.Verdict, link)
 		}
+	}
+	b.WriteString("\n## How a verdict is computed\n\n")
+	for _, r := range rules {
+		paragraph(&b, "- ", r)
+	}
+	b.WriteString("\n## The machine\n\n")
+	for _, m := range p.Machine {
+		paragraph(&b, "- ", m)
 	}
 	for _, r := range results {
 		fmt.Fprintf(&b, "\n## %s: %s\n\n", r.Name, r.Title)
@@ -62,17 +83,44 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 			fmt.Fprintf(&b, "\n![%s](%s)\n", r.Title, picture(r.Name))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
 	return err
 }
 
-// tally counts the verdicts.
-func tally(results []Result) string {
+// pageWidth is where prose of a page is wrapped.
+const pageWidth = 100
+
+// paragraph writes a text behind a mark, its further lines indented as far as the mark is wide.
+func paragraph(b *strings.Builder, mark, text string) {
+	b.WriteString(mark)
+	indent := strings.Repeat(" ", len(strings.TrimLeft(mark, "\n")))
+	at := len(indent)
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+1+n > pageWidth:
+			b.WriteString("\n" + indent)
+			at = len(indent)
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	b.WriteByte('\n')
+}
+
+// tally counts the verdicts on a report's claims, or on all for ""; "" where nothing was said about that report.
+func tally(results []Result, report string) string {
 	counts, claims, silent := map[Verdict]int{}, 0, 0
 	for _, r := range results {
 		for _, f := range r.Claims {
-			counts[f.Verdict]++
-			claims++
+			if report == "" || f.Report == report {
+				counts[f.Verdict]++
+				claims++
+			}
 		}
 		if r.Needs != "" || r.Error != "" {
 			silent++
@@ -83,6 +131,12 @@ func tally(results []Result) string {
 		if counts[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", v, counts[v]))
 		}
+	}
+	if report != "" {
+		if claims == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d claims: %s.", claims, strings.Join(parts, ", "))
 	}
 	text := fmt.Sprintf("Claims put to the test: %d. %s.", claims, sentence(strings.Join(parts, ", ")))
 	if silent > 0 {
@@ -103,7 +157,7 @@ func (r *Result) markdown(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(b, "- %s\n", sentence(n))
+		paragraph(b, "- ", sentence(n))
 	}
 }
 

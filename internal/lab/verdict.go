@@ -34,7 +34,8 @@ const (
 )
 
 // Claim is a statement of a report as a number: Lo to Hi times, where more than 1 is what the report says; or a time, or a figure. A bare
-// direction has no upper bound. Slack is the factor by which an honest machine may differ; a Figure has to agree to a relative Slack.
+// direction has no upper bound. Slack is the factor by which an honest machine may differ: in the effect, which is the ratio less 1, for Times; in the
+// whole time for Saved and Takes. A Figure has to agree to a relative Slack.
 type Claim struct {
 	Report string  `json:"report"`
 	Says   string  `json:"claim"`
@@ -45,7 +46,7 @@ type Claim struct {
 	Unit   string  `json:"unit,omitempty"`
 }
 
-// The slacks. Order: a report's machine, library and interpreter may differ from these by a factor of two and its claim still be right. Percent:
+// The slacks. Order: a report's machine, library and interpreter may make an effect twice or half as large and its claim still be right. Percent:
 // a share of a step is claimed to the percent, so two percent of the time are allowed. Rounding: figures are printed to two or three digits.
 const (
 	slackOrder   = 2
@@ -86,6 +87,15 @@ func figure(report, says, unit string, lo, hi float64) Claim {
 	return Claim{Report: report, Says: says, Lo: lo, Hi: hi, Slack: slackRound, Form: Figure, Unit: unit}
 }
 
+// limits are the ratios or times between which the claim holds. A ratio's slack goes to what it says beyond 1: half of "adds 9 %" is 4.5 %,
+// not nine percent less than nothing, and twice that is 18 %.
+func (c Claim) limits() (lo, hi float64) {
+	if c.Form == Times {
+		return 1 + (c.Lo-1)/c.Slack, 1 + (c.Hi-1)*c.Slack
+	}
+	return c.Lo / c.Slack, c.Hi * c.Slack
+}
+
 // judge computes the verdict.
 func (c Claim) judge(measured float64) Verdict {
 	if c.Form == Figure {
@@ -94,6 +104,7 @@ func (c Claim) judge(measured float64) Verdict {
 		}
 		return Wrong
 	}
+	lo, hi := c.limits()
 	switch {
 	case math.IsNaN(measured):
 		return Contradicted
@@ -101,9 +112,9 @@ func (c Claim) judge(measured float64) Verdict {
 		return Contradicted
 	case c.Form != Takes && measured < noEffect:
 		return NoEffect
-	case measured < c.Lo/c.Slack:
+	case measured < lo:
 		return Overstated
-	case measured > c.Hi*c.Slack:
+	case measured > hi:
 		return Understated
 	}
 	return Holds

@@ -138,14 +138,15 @@ func TestUnknownOpsFindTheirStage(t *testing.T) {
 		&decided{novel{in: []*kernel.Tensor{frozen}, out: []*kernel.Tensor{made(kernel.Shard, 0)}}},
 		&decided{novel{in: []*kernel.Tensor{h}, out: []*kernel.Tensor{choice}}},
 		&novel{in: []*kernel.Tensor{choice}, out: []*kernel.Tensor{dw}},
+		&simulated{novel{in: []*kernel.Tensor{frozen, dw}}},
 	}
 	p := &kernel.Program{Batch: 1, Shard: 1, PerShard: ops, Once: []kernel.Op{&novel{}}}
-	want := []ledger.Stage{"simulate", ledger.Encode, ledger.Baseline, ledger.Baseline, ledger.Decode, ledger.Backward, ledger.Optimizer}
+	want := []ledger.Stage{"simulate", ledger.Encode, ledger.Baseline, ledger.Baseline, ledger.Decode, ledger.Backward, "simulate", ledger.Optimizer}
 	if diff := cmp.Diff(want, ledger.Stages(p)); diff != "" {
 		t.Error(diff)
 	}
-	profile := &kernel.Profile{Program: p, Workers: 1, Wall: 7}
-	for i := range 7 {
+	profile := &kernel.Profile{Program: p, Workers: 1, Wall: 8}
+	for i := range 8 {
 		profile.Spans = append(profile.Spans, kernel.Span{Op: i, Start: time.Duration(i), End: time.Duration(i + 1)})
 	}
 	var booked []ledger.Stage

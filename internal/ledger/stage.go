@@ -19,6 +19,8 @@ const (
 	Backward  = kernel.StageBackward
 	Optimizer = kernel.StageOptimizer
 
+	Communicate = kernel.StageExchange
+
 	Idle Stage = "idle" // workers with nothing to run
 )
 
@@ -32,9 +34,12 @@ var (
 func ordered(of []Stage) []Stage {
 	out := slices.Clone(forward)
 	for _, s := range of {
-		if !slices.Contains(out, s) && !slices.Contains(after, s) {
+		if !slices.Contains(out, s) && !slices.Contains(after, s) && s != Communicate {
 			out = append(out, s)
 		}
+	}
+	if slices.Contains(of, Communicate) { // between the gradient and its use
+		return append(out, Backward, Communicate, Optimizer, Idle)
 	}
 	return append(out, after...)
 }
@@ -47,7 +52,7 @@ func ordered(of []Stage) []Stage {
 //	baseline       it reads a frozen weight set, or what a baseline op wrote
 //	the op's own   it declares a stage of the way forward
 //	encode         everything else that runs a shard at a time
-//	optimizer      everything that runs once
+//	optimizer      everything that runs once and declares nothing
 //
 // The first line that fits decides.
 func Stages(p *kernel.Program) []Stage {
@@ -62,8 +67,12 @@ func Stages(p *kernel.Program) []Stage {
 		})
 		out = append(out, s)
 	}
-	for range p.Once {
-		out = append(out, Optimizer)
+	for _, op := range p.Once {
+		s := Optimizer
+		if declared, ok := op.(kernel.Staged); ok {
+			s = declared.Stage()
+		}
+		out = append(out, s)
 	}
 	return out
 }

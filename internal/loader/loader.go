@@ -1,6 +1,6 @@
 // Package loader makes training batches on the host, ahead of the trainer and in order.
 //
-// What a reader could break: batch k holds the rows From + k·Batch and on, whatever the number of workers, slabs and batches ahead. A row is a
+// What a reader could break: batch k holds the rows From + k·Stride and on, whatever the number of workers, slabs and batches ahead. A row is a
 // function of its global index alone, ranges of rows are claimed in the order of their indices, and Next hands batches over in the order in
 // which they were opened. Failures rest on the same order: when a range fails, everything before it has been claimed and will be finished, so
 // the row that Next names is the first bad one however many workers ran.
@@ -33,6 +33,7 @@ type Options struct {
 	Workers int    // goroutines that collate; 0 leaves it to Next
 	Depth   int    // batches made ahead of Next; 0: none, workers start when Next is called
 	From    uint64 // global index of the first row
+	Stride  int    // rows from a batch's first to the next one's; 0: Batch. More where others make the rows in between
 }
 
 // ErrClosed is Next's answer after Close.
@@ -44,9 +45,9 @@ type Loader struct {
 	span    int       // rows of a range
 	own     [][]int32 // what Next fills a row by
 
-	ready chan struct{} // has room for one; a token says that a batch was finished
-	done  chan struct{} // closed by Close
-	crew  sync.WaitGroup
+	ready chan struct{}  // has room for one; a token says that a batch was finished
+	done  chan struct{}  // closed by Close
+	pool  sync.WaitGroup // the workers
 
 	mu      sync.Mutex // guards all below
 	work    sync.Cond  // there may be a range to claim, or nothing more to do
@@ -80,11 +81,14 @@ func New(o Options) (*Loader, error) {
 }
 
 func start(o Options) *Loader {
+	if o.Stride == 0 {
+		o.Stride = o.Batch
+	}
 	l := &Loader{options: o, own: make([][]int32, len(o.Row)), span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
 		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), books: newBooks(o)}
 	l.work.L = &l.mu
 	for range o.Workers {
-		l.crew.Go(l.collate)
+		l.pool.Go(l.collate)
 	}
 	return l
 }
@@ -215,7 +219,7 @@ func (l *Loader) Close() error {
 		l.work.Broadcast()
 	}
 	l.mu.Unlock()
-	l.crew.Wait()
+	l.pool.Wait()
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func (l *Loader) last() *batch { return &l.open[(l.opened-1)%uint64(len(l.open))
 func (l *Loader) collateRange(row [][]int32) {
 	if l.opened == l.handed || l.last().claimed == l.options.Batch {
 		n := len(l.free) - 1
-		l.open[l.opened%uint64(len(l.open))] = batch{slab: l.free[n], first: l.options.From + l.opened*uint64(l.options.Batch)}
+		l.open[l.opened%uint64(len(l.open))] = batch{slab: l.free[n], first: l.options.From + l.opened*uint64(l.options.Stride)}
 		l.free = l.free[:n]
 		l.opened++
 	}

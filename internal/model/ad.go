@@ -19,7 +19,7 @@ type ADConfig struct {
 	DropoutKey           uint64
 }
 
-// AD is the in-context agent: a pre-norm causal transformer over transitions and markers. Every token is the sum of its
+// AD is the in-context agent of Algorithm Distillation (Laskin et al. 2023): a pre-norm causal transformer over transitions and markers. Every token is the sum of its
 // fields' embeddings; one head names the next action, another the next token's type.
 type AD struct {
 	cfg          ADConfig
@@ -117,7 +117,7 @@ func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	})
 }
 
-// Step records the network over one token a row, index [B,1,TokenFields], with the past in caches of `tokens` positions; at [B,1] says
+// Step records the network over one token per row, index [B,1,TokenFields], with the past in caches of `tokens` positions; at [B,1] says
 // where in them the token stands.
 func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }

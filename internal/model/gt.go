@@ -23,8 +23,9 @@ type GTConfig struct {
 	DropoutKey uint64 // seed of the dropout masks
 }
 
-// GT is the routing policy: a pre-norm transformer over the nodes with a learned distance bias a
-// head, and a pointer decoder whose projections are applied once a node.
+// GT is the routing policy, a graph transformer: a pre-norm transformer over the nodes with one learned
+// distance bias per head, and a pointer decoder (Kool et al. 2019) whose projections are applied once
+// per node. docs/models.md has the formulas.
 type GT struct {
 	cfg                        GTConfig
 	layout                     kernel.Layout

@@ -12,7 +12,7 @@ type MLP struct {
 	w1, b1, w2, b2, wo, bo int
 }
 
-// NewMLP lays out the parameters for `inputs` numbers, `hidden` units a layer and so many actions.
+// NewMLP lays out the parameters for `inputs` numbers, `hidden` units per layer and so many actions.
 func NewMLP(inputs, hidden, actions int) *MLP {
 	m := &MLP{}
 	add := m.layout.Add

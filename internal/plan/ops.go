@@ -207,7 +207,7 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
 	p.op(&kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
-		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.Batch()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced})
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced})
 }
 
 // The scalars of a running baseline: the mean, and the batches in it.
@@ -223,7 +223,7 @@ func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tenso
 		base = p.Rows("baseline", p.B(), 1)
 	}
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
-	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.Batch()*r.Length.Cols())}
+	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
 	if mode == kernel.Running {
 		o.Mean, o.Count = p.Scalar(MeanCost), p.Scalar(MeanBatches)
 		p.Once(&kernel.RunningMean{Mean: o.Mean, Count: o.Count, X: r.Length, Decay: decay})

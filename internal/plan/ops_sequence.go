@@ -53,7 +53,7 @@ func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads
 func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
 	sums = p.Rows(name+".sums", p.B(), 3*len(columns))
 	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Sums: sums, Columns: columns, Smoothing: smoothing,
-		Weight: 1 / float32(p.Batch()*logits.Shape[1])}
+		Weight: 1 / float32(p.prog.Total()*logits.Shape[1])}
 	if learn {
 		o.DLogits, _ = p.contribute(logits)
 	}
@@ -65,7 +65,7 @@ func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns 
 func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
 	spec.Out, spec.Sample, spec.Sums = out, sample, p.Rows("ppo.sums", p.B(), 4)
 	spec.DOut, _ = p.contribute(out)
-	spec.Weight = 1 / float32(p.Batch())
+	spec.Weight = 1 / float32(p.prog.Total())
 	p.op(&spec)
 	return spec.Sums
 }

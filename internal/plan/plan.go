@@ -21,6 +21,7 @@ type Plan struct {
 	gelu  map[*kernel.Tensor]*kernel.Tensor // results of a GELU: what it was applied to
 	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
 	peer  kernel.Peer
+	whole bool // the device takes the whole batch as one shard
 	w, dw map[weightKey]*kernel.Tensor
 }
 
@@ -28,8 +29,10 @@ type weightKey struct{ set, param int }
 
 // New starts a recording for steps of `batch` instances of `nodes` nodes on dev.
 func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout) *Plan {
-	shard := min(max(1, dev.ShardSize(nodes)), batch)
+	size := dev.ShardSize(nodes)
+	shard := min(max(1, size), batch)
 	return &Plan{
+		whole: size == kernel.WholeBatch,
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
 		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
@@ -39,7 +42,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 // B is the number of instances in a shard: the leading dimension of everything recorded.
 func (p *Plan) B() int { return p.prog.Shard }
 
-// Batch is the number of instances in a step.
+// Batch is the number of instances in a step, or in this process's share of it.
 func (p *Plan) Batch() int { return p.prog.Batch }
 
 // Program returns the recording, with its memory placed.
@@ -151,8 +154,32 @@ func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o
 // Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
-// Join lets a peer stand between the reduction of the gradient and its use. Before Optimize.
-func (p *Plan) Join(peer kernel.Peer) { p.peer = peer }
+// Cut leaves this process its share of every step. Before anything is recorded. What is recorded then weighs an instance as one of the
+// whole step's.
+func (p *Plan) Cut(s kernel.Share) error {
+	n, unit := s.Parts(), p.prog.Shard
+	if p.whole {
+		unit = 1
+	}
+	if p.prog.Batch%(n*unit) != 0 {
+		in := ""
+		if unit > 1 {
+			in = fmt.Sprintf(" in shards of %d", unit)
+		}
+		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: use a multiple of %d, or fewer ranks", p.prog.Batch, in, n, n*unit)
+	}
+	p.prog.Share, p.prog.Batch = s, p.prog.Batch/n
+	if p.whole {
+		p.prog.Shard = p.prog.Batch
+	}
+	return nil
+}
+
+// Join cuts the step and lets a peer stand between the reduction of the gradient and its use. Before anything is recorded.
+func (p *Plan) Join(peer kernel.Peer) error {
+	p.peer = peer
+	return p.Cut(peer.Share())
+}
 
 // Optimize records the optimizer: the gradient is reduced, over `every` steps where that is more than one, exchanged where the plan was
 // joined, then clipped and applied.

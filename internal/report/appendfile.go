@@ -41,6 +41,9 @@ func (a *appendFile) add(piece []byte) error {
 	return nil
 }
 
+// sync brings what was added to the disk.
+func (a *appendFile) sync() error { return a.f.Sync() }
+
 // close tries once more, cuts off what is not whole, and says what is missing.
 func (a *appendFile) close() error {
 	err := a.add(nil)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,11 +47,13 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 			}
 		}
 	}
-	// Readers take a folder's files in the order of their names: seconds first, then a counter for a restart within one.
+	// Readers take a folder's files in the order of their names: seconds first, then a counter for a restart within one. A clock that was set
+	// back must not put this file before those that are there.
+	seconds := max(now.Unix(), newest(dir))
 	var f *appendFile
 	for i := 0; f == nil; i++ {
 		var err error
-		f, err = openAppend(filepath.Join(dir, fmt.Sprintf("%s%010d.haul.%03d", eventPrefix, now.Unix(), i)), os.O_EXCL)
+		f, err = openAppend(filepath.Join(dir, fmt.Sprintf("%s%010d.haul.%03d", eventPrefix, seconds, i)), os.O_EXCL)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -65,6 +68,23 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 		}))
 	}
 	return f, f.add(start)
+}
+
+// newest is the latest second that an event file in dir is named after; 0 where there is none.
+func newest(dir string) (seconds int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), eventPrefix); ok {
+			text, _, _ := strings.Cut(rest, ".")
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+				seconds = max(seconds, n)
+			}
+		}
+	}
+	return seconds
 }
 
 // scalars is the record of a row's curves.

@@ -183,3 +183,20 @@ func TestAFolderWithBracketsLeavesOthersAlone(t *testing.T) {
 		t.Error("the events of the run that is overwritten are still there")
 	}
 }
+
+// TestAClockSetBackKeepsTheOrder: readers take event files by name, so a restart's comes after those that are there whatever the clock says.
+func TestAClockSetBackKeepsTheOrder(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for _, at := range []int64{1_700_000_000, 1_600_000_000, 1_700_000_001} {
+		f, err := openEvents(dir, len(names) > 0, 1, time.Unix(at, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, f.f.Name())
+		f.close()
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("files in the order of their making are %v", names)
+	}
+}

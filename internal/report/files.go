@@ -14,6 +14,8 @@ import (
 // is one error.
 type files struct {
 	dir    string
+	last   string           // the checkpoint
+	ended  bool             // the run has
 	note   func(string)     // told once about each file that fails
 	broken map[string]error // by file: what could not be written at all
 	noted  map[string]bool
@@ -35,7 +37,11 @@ func (p *files) fail(name string, err error, final bool) {
 	}
 	if !p.noted[name] {
 		p.noted[name] = true
-		p.note(fmt.Sprintf("%s: %v; training goes on", p.path(name), err))
+		what := "; training goes on"
+		if p.ended {
+			what = ""
+		}
+		p.note(fmt.Sprintf("%s: %v%s", p.path(name), err, what))
 	}
 }
 
@@ -46,7 +52,11 @@ func (p *files) missing() error {
 		errs = append(errs, fmt.Errorf("%s: %w", p.path(name), err))
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("the run's checkpoints are whole, its record is not: %w", errors.Join(errs...))
+		state := "the run's checkpoints are whole, its record is not"
+		if _, err := os.Stat(p.last); err != nil {
+			state = "the run's folder was changed while it ran: neither its record nor its checkpoints are whole"
+		}
+		return fmt.Errorf("%s: %w", state, errors.Join(errs...))
 	}
 	return nil
 }
@@ -54,15 +64,20 @@ func (p *files) missing() error {
 // picture writes one whole or not at all.
 func (p *files) picture(base string, format draw.Format, paint func(io.Writer) error) {
 	name := base + "." + string(format)
+	p.fail(name, p.whole(name, paint), true)
+}
+
+// whole writes a file whole or not at all.
+func (p *files) whole(name string, write func(io.Writer) error) error {
 	temp := p.path(name) + ".tmp"
-	err := writeTo(temp, paint)
+	err := writeTo(temp, write)
 	if err == nil {
 		err = os.Rename(temp, p.path(name))
 	}
 	if err != nil {
 		_ = os.Remove(temp)
 	}
-	p.fail(name, err, true)
+	return err
 }
 
 func writeTo(path string, write func(io.Writer) error) error {

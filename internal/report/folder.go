@@ -1,6 +1,8 @@
 package report
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 
@@ -17,6 +19,7 @@ type Folder struct {
 	view   View
 	tables map[string]*kept // by kind of record
 	events *appendFile
+	at     int // the place of the last record
 }
 
 // kept is a table and its file, nil where it could not be opened.
@@ -35,7 +38,7 @@ const eventsName = eventPrefix + "*"
 
 // Start opens the files; of a resumed run it drops what lies past the checkpoint and shows the view what stands.
 func (f *Folder) Start(i *Info) {
-	f.dir, f.view = i.Dir, i.View
+	f.dir, f.last, f.view, f.at = i.Dir, i.Last, i.View, i.At
 	for _, t := range i.Tables {
 		k := &kept{table: tableOf(t.Row), name: t.File}
 		f.tables[t.Kind] = k
@@ -45,6 +48,9 @@ func (f *Folder) Start(i *Info) {
 			continue
 		}
 		k.file = file
+		if missing := t.Told - len(rows); missing > 0 {
+			f.note(fmt.Sprintf("%s: %s are missing of %d that the run has written: the file was cut short; it goes on from here", f.path(t.File), Plural(int64(missing), "row"), t.Told))
+		}
 		for _, row := range rows {
 			i.View.Add(&Record{Kind: t.Kind, At: k.at(row), Row: row}, true)
 		}
@@ -61,10 +67,31 @@ func (f *Folder) Record(r *Record) {
 		return // told, and not kept
 	}
 	if k.file != nil {
-		f.fail(k.name, k.file.add(encode(k.cells(r.Row))), false)
+		err := k.file.add(encode(k.cells(r.Row)))
+		if err == nil {
+			err = k.file.sync() // the checkpoint that follows counts on it
+		}
+		f.fail(k.name, err, false)
 	}
+	f.at = r.At
 	if f.events != nil && len(k.curves) > 0 {
 		f.fail(eventsName, f.events.add(k.scalars(r.Row, r.At, f.now())), false)
+	}
+}
+
+// resultName is the file with how a run ended.
+const resultName = "result.json"
+
+// Done keeps how the run ended: as result.json, and as curves of one point where the ending has any.
+func (f *Folder) Done(e *Ending) {
+	f.ended = true
+	text, err := json.MarshalIndent(e.Row, "", "  ")
+	if err == nil {
+		err = f.whole(resultName, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
+	}
+	f.fail(resultName, err, true)
+	if t := curvesOf(e.Row); f.events != nil && len(t.curves) > 0 {
+		f.fail(eventsName, f.events.add(t.scalars(e.Row, f.at, f.now())), false)
 	}
 }
 

@@ -157,3 +157,99 @@ func TestObjects(t *testing.T) {
 		t.Error("a broken pipe went unnoticed")
 	}
 }
+
+// TestRowsThatAreMissingAreSaid: a history that was cut short, or emptied, goes on, and the gap is no secret.
+func TestRowsThatAreMissingAreSaid(t *testing.T) {
+	for _, left := range []int{0, 1, 3} {
+		dir := t.TempDir()
+		f := NewFolder(func(s string) { t.Errorf("noted %q", s) })
+		i, v := infoOf(dir)
+		f.Start(i)
+		for e := 1; e <= 3; e++ {
+			tell(f, v, e)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, sampleFile)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep := strings.Join(strings.SplitAfter(string(whole), "\n")[:left+1], "")
+		if left == 0 {
+			keep = ""
+		}
+		if err := os.WriteFile(path, []byte(keep), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		g := NewFolder(func(s string) { notes = append(notes, s) })
+		i, v = infoOf(dir)
+		i.Resumed, i.At, i.Tables[0].Told = true, 3, 3
+		g.Start(i)
+		tell(g, v, 4)
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if said := len(notes) == 1 && strings.Contains(notes[0], "missing of 3"); said != (left < 3) {
+			t.Errorf("%d rows left: notes are %q", left, notes)
+		}
+		if rows, err := samples.read(path, 100); err != nil || len(rows) != left+1 {
+			t.Errorf("%d rows left: %d in the end, %v", left, len(rows), err)
+		}
+	}
+}
+
+// TestResultIsKept: how a run ended is in its folder and among its curves.
+func TestResultIsKept(t *testing.T) {
+	dir := t.TempDir()
+	f := NewFolder(func(s string) { t.Errorf("noted %q", s) })
+	i, v := infoOf(dir)
+	f.Start(i)
+	tell(f, v, 1)
+	f.Done(&Ending{Row: &struct {
+		Gap float64 `json:"test_gap" tb:"test/gap"`
+	}{0.055}})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, resultName)); err != nil || !strings.Contains(string(text), `"test_gap": 0.055`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, eventPrefix+"*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	events := readEvents(t, files[0])
+	if last := events[len(events)-1]; last.values["test/gap"] != 0.055 || last.step != 1 {
+		t.Errorf("the last event is %+v", last)
+	}
+}
+
+// TestWordsAfterTheEnd: nobody says that training goes on when it is over, nor that checkpoints are whole where the folder is gone.
+func TestWordsAfterTheEnd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	f := NewFolder(func(s string) { notes = append(notes, s) })
+	i, v := infoOf(dir)
+	i.Last = filepath.Join(dir, "last.safetensors")
+	f.Start(i)
+	tell(f, v, 1)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	f.Done(endingOf(dir))
+	err := f.Close()
+	if err == nil || strings.Contains(err.Error(), "checkpoints are whole,") || !strings.Contains(err.Error(), "the run's folder was changed") {
+		t.Errorf("the error is %v", err)
+	}
+	for _, n := range notes {
+		if strings.Contains(n, "training goes on") {
+			t.Errorf("noted %q after the end", n)
+		}
+	}
+}

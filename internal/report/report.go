@@ -20,7 +20,7 @@ type Listener interface {
 	Start(*Info)
 	// Tick comes at most ten times per second while updates run.
 	Tick(Tick)
-	// Record comes with everything that was measured.
+	// Record comes with everything that was measured, before the checkpoint that counts it is written.
 	Record(*Record)
 	// Note is something worth a line: long preparations, a resumed run on another device.
 	Note(text string)
@@ -51,6 +51,7 @@ type Table struct {
 	Kind string
 	File string // under the run folder
 	Row  any    // a pointer to an empty row; its tags csv and tb name columns and curves, in order
+	Told int    // of a resumed run: how many of its records were told before
 }
 
 // Tick is where the run stands.

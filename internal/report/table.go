@@ -38,6 +38,17 @@ func tableOf(row any) *table {
 	return t
 }
 
+// curvesOf is the curves of a row that is kept in no table.
+func curvesOf(row any) *table {
+	v := reflect.TypeOf(row)
+	if v == nil || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return &table{}
+	}
+	t := &table{row: v.Elem()}
+	t.walk(t.row, nil)
+	return t
+}
+
 func (t *table) walk(s reflect.Type, at []int) {
 	for i := range s.NumField() {
 		f, place := s.Field(i), append(slices.Clone(at), i)
@@ -175,7 +186,11 @@ func (t *table) read(path string, done int) ([]any, error) {
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.FieldsPerRecord = -1
-	if names, err := r.Read(); err != nil || !slices.Equal(names, t.header()) {
+	names, err := r.Read()
+	if err == io.EOF {
+		return nil, nil // an empty file is a history without rows
+	}
+	if err != nil || !slices.Equal(names, t.header()) {
 		return nil, fmt.Errorf("%s is no history of this version: its columns differ; move it away", path)
 	}
 	var rows []any

@@ -1,4 +1,4 @@
-// Package rng is Haul's one source of randomness: Philox4x32-10, a counter-based
+// Package rng is Haul's one source of randomness: Philox4x32-10 (Salmon et al. 2011), a counter-based
 // generator. A number is a pure function of (seed, index, draw, purpose), so the same seed gives
 // the same numbers on one core, on eight, or on a GPU, in any order.
 //

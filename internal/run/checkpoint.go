@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ const (
 	keyFormat   = "haul.format" // the version
 	keyModel    = "haul.model"  // the recipe
 	keyName     = "haul.config_name"
-	keyConfig   = "haul.config"   // YAML, every key
+	keyConfig   = "haul.config"   // YAML, every key that has an effect
 	keyProgress = "haul.progress" // JSON of Progress
 	keyState    = "haul.state"    // JSON of the recipe's own
 	keyWritten  = "haul.device"   // where it was written
@@ -46,6 +47,8 @@ type Progress struct {
 	Sums    kernel.Metrics `json:"sums"`
 	Seconds float64        `json:"seconds"`
 	Waited  float64        `json:"waited"` // of those, for data from the host
+
+	Told map[string]int `json:"told"` // records so far, by kind
 
 	Best    *float64 `json:"best"`    // the lowest figure that weights were judged by
 	BestAt  int      `json:"best_at"` // updates behind those weights
@@ -82,6 +85,21 @@ func Load(path, recipe string) (*Checkpoint, error) {
 		}
 		return room("its tensors", bytes)
 	})
+	if err != nil {
+		return nil, c.wrap(err)
+	}
+	c.file = f
+	return c, nil
+}
+
+// Decode is Load for a file that was read already.
+func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
+	c := &Checkpoint{Path: path, read: map[string]bool{}}
+	f, err := safetensors.Read(bytes.NewReader(text), int64(len(text)))
+	if err == nil {
+		c.file = f
+		err = c.decode(recipe)
+	}
 	if err != nil {
 		return nil, c.wrap(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"haul/internal/config"
 )
 
-// sameText compares settings as they are written, line by line.
+// sameText compares settings as they are written, line by line: what has no effect is not written, and may differ.
 func sameText(a, b config.Settings) error {
 	ya, err := a.YAML()
 	if err != nil {

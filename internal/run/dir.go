@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"haul/internal/config"
 )
@@ -19,16 +20,19 @@ type Dir struct {
 	made bool // by this process
 }
 
-// The files of a run folder that this package writes.
+// The files of a run folder.
 const (
 	LastName   = "last.safetensors"
 	BestName   = "best.safetensors"
 	ConfigName = "config.yaml"
+	ResultName = "result.json"
 	lockName   = ".lock"
+	tablesName = "csv"
+	tempSuffix = ".tmp"
 )
 
 // OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or with force
-// any, whose checkpoints are then removed.
+// any. What a forced folder holds stays until the first save of the new run has replaced it (see cleared).
 func OpenDir(path string, resume, force bool) (*Dir, error) {
 	_, err := os.Stat(path)
 	exists := err == nil
@@ -38,6 +42,12 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 	case resume && !exists:
 		return nil, fmt.Errorf("run folder %s does not exist: there is nothing to resume", path)
 	case exists && !resume && !force:
+		if _, err := os.Stat(filepath.Join(path, LastName)); err != nil {
+			if inUse(path) { // its run is about to begin
+				return nil, fmt.Errorf("run folder %s is in use by another run", path)
+			}
+			return nil, fmt.Errorf("folder %s exists and holds no run: start one there with --force, or name another folder", path)
+		}
 		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, path)
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -47,15 +57,42 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resume || !force {
-		return d, nil
-	}
-	for _, name := range []string{LastName, BestName} {
-		if err := os.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.Join(fmt.Errorf("run folder %s: remove the old %s: %w", path, name, bare(err)), d.Close())
+	d.sweep()
+	return d, nil
+}
+
+// sweep takes away what a process that was killed left half written. The lock is held, so nobody is writing.
+func (d *Dir) sweep() {
+	for _, dir := range []string{d.path, d.File(tablesName)} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), tempSuffix) && e.Type().IsRegular() {
+				_ = os.Remove(filepath.Join(dir, e.Name())) // what cannot be removed harms nobody
+			}
 		}
 	}
-	return d, nil
+}
+
+// cleared removes what is left of the run that was overwritten, whatever its recipe was: a new run has put its own state in the place of
+// the old one's last.
+func (d *Dir) cleared() error {
+	stale := []string{BestName, ResultName}
+	if entries, err := os.ReadDir(d.File(tablesName)); err == nil {
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".csv") {
+				stale = append(stale, filepath.Join(tablesName, e.Name()))
+			}
+		}
+	}
+	for _, name := range stale {
+		if err := os.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("run folder %s: remove the old %s: %w", d.path, name, bare(err))
+		}
+	}
+	return nil
 }
 
 // NewDir makes and opens the first free folder root/name-001, root/name-002, ...
@@ -74,6 +111,17 @@ func NewDir(root, name string) (*Dir, error) {
 	}
 }
 
+// inUse says that somebody holds the folder's lock.
+func inUse(path string) bool {
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // which gives the lock back where it was free
+	taken, _ := lockFile(f)
+	return taken
+}
+
 func lockDir(path string, made bool) (*Dir, error) {
 	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -87,6 +135,9 @@ func lockDir(path string, made bool) (*Dir, error) {
 	}
 	return &Dir{path: path, lock: f, made: made}, nil
 }
+
+// JoinDir is a folder that another process holds: for ranks that write nothing themselves.
+func JoinDir(path string) *Dir { return &Dir{path: path} }
 
 // Path is the folder.
 func (d *Dir) Path() string { return d.path }
@@ -110,6 +161,9 @@ func (d *Dir) Close() error {
 		}
 		_ = os.Remove(d.path)
 	}
+	if d.lock == nil {
+		return nil
+	}
 	return d.lock.Close()
 }
 
@@ -131,7 +185,7 @@ func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 			err = fmt.Errorf("write %s: %w", path, bare(err))
 		}
 	}()
-	temp := path + ".tmp"
+	temp := path + tempSuffix
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err

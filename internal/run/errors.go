@@ -18,17 +18,23 @@ func (e *Interrupted) Error() string {
 // Unwrap is the context's error.
 func (e *Interrupted) Unwrap() error { return e.Cause }
 
-// NonFinite is the end of a run whose gradient was not finite. Checkpoints are of before.
+// NonFinite is the end of a run whose gradient, or whose loss, was not finite. Checkpoints are of before.
 type NonFinite struct {
 	Dir   string
-	Step  int64 // optimizer steps of the whole run, from 1
+	Step  int64 // optimizer steps of the whole run, from 1; 0 where a sum went wrong and no gradient
 	Place string
-	Op    string // the first op whose result was not finite; "" if a replay found none
-	Key   string // of the learning rate
+	Op    string  // the first op whose result was not finite; "" if a replay found none
+	Sum   string  // the sum that is no number, where no gradient went wrong
+	Value float64 // its value
+	Key   string  // of the learning rate
 }
 
-// Error names the op and what is left.
+// Error names what went wrong and what is left.
 func (e *NonFinite) Error() string {
+	if e.Sum != "" {
+		return fmt.Sprintf("the %s is %v (%s), though every gradient was finite: a temperature or a coefficient is out of range, or the learning rate (%s) too high; %s holds the last state before it",
+			e.Sum, e.Value, e.Place, e.Key, e.Dir)
+	}
 	op := e.Op
 	if op == "" {
 		op = "no op of a replay, so in their sum"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"haul/internal/kernel"
@@ -24,7 +25,7 @@ func (r *run) loop(ctx context.Context) error {
 				return err
 			}
 		}
-		if r.at.Updates >= r.trainer.Total() || r.at.Stopped {
+		if r.over() {
 			return nil
 		}
 		if err := r.stretch(ctx, r.trainer.Next(r.at.Updates)); err != nil {
@@ -32,6 +33,9 @@ func (r *run) loop(ctx context.Context) error {
 		}
 	}
 }
+
+// over says that no update is left.
+func (r *run) over() bool { return r.at.Updates >= r.trainer.Total() || r.at.Stopped }
 
 // due says that something follows the last update and has not been done yet.
 func (r *run) due() bool {
@@ -50,8 +54,16 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	if r.pace.updates == 0 { // the first update may take long
 		r.Listener.Tick(report.Tick{Updates: first, Total: r.trainer.Total()})
 	}
-	defer r.abandonAfter(ctx)()
-	for r.at.Updates < end && ctx.Err() == nil {
+	if r.World == nil { // ranks stop together, between two updates
+		defer r.abandonAfter(ctx)()
+	}
+	for r.at.Updates < end {
+		if stop, err := r.World.Stop(ctx, r.at.Updates); err != nil || stop {
+			if err != nil {
+				return err
+			}
+			break
+		}
 		last := time.Now()
 		if err := r.trainer.Update(ctx); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -68,7 +80,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 				WaitShare: (r.trainer.Waited() - waited) / spent})
 		}
 	}
-	m, err := r.trainer.Runner().TakeMetrics()
+	m, err := TakeMetrics(r.World, r.trainer.Runner())
 	if err != nil {
 		return err
 	}
@@ -78,8 +90,11 @@ func (r *run) stretch(ctx context.Context, end int) error {
 	r.at.Elapsed += spent
 	r.at.Waited += r.trainer.Waited() - waited
 	if m.BadStep != 0 {
-		op, err := r.trainer.Runner().FirstBad()
+		op, err := r.firstBad()
 		return errors.Join(&NonFinite{Dir: r.Dir.Path(), Step: m.BadStep, Place: r.trainer.Place(r.at.Updates), Op: op, Key: r.trainer.RateKey()}, err)
+	}
+	if name, value := notANumber(&m); name != "" {
+		return &NonFinite{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Sum: name, Value: value, Key: r.trainer.RateKey()}
 	}
 	r.at.Sums = r.at.Sums.Plus(m)
 	r.at.Since += r.at.Updates - first
@@ -109,22 +124,39 @@ func (r *run) conclude(ctx context.Context) error {
 	if out.Taken {
 		r.at.Since, r.at.Sums, r.at.Seconds, r.at.Waited, r.asked = 0, kernel.Metrics{}, 0, 0, report.Asked{}
 	}
-	// The best goes first: a run killed between the two repeats the updates since the last and writes it again.
+	// Records go first: a row past the checkpoint is cut when the run is resumed, a row that was never written would be missed for good.
+	for i := range out.Records {
+		rec := &out.Records[i]
+		if r.at.Told == nil {
+			r.at.Told = map[string]int{}
+		}
+		r.at.Told[rec.Kind]++
+		r.view.Add(rec, false)
+		r.Listener.Record(rec)
+	}
+	// The best goes before the last: a run killed between the two repeats the updates since the last and writes it again.
 	if r.at.Best != nil && r.at.BestAt == r.at.Updates {
 		if err := r.save(r.Dir.Best()); err != nil {
 			return err
 		}
 	}
 	if out.Save {
-		if err := r.save(r.Dir.Last()); err != nil {
-			return err
-		}
-	}
-	for i := range out.Records {
-		r.view.Add(&out.Records[i], false)
-		r.Listener.Record(&out.Records[i])
+		return r.save(r.Dir.Last())
 	}
 	return nil
+}
+
+// notANumber finds a sum that training cannot have meant. Minus infinity is the logarithm of a cost of 0.
+func notANumber(m *kernel.Metrics) (name string, value float64) {
+	for _, n := range m.Sums.Names() {
+		if v := m.Sum(n); math.IsNaN(v) || math.IsInf(v, 1) {
+			return n, v
+		}
+	}
+	if math.IsNaN(m.GradNorm) {
+		return "gradient norm", m.GradNorm
+	}
+	return "", 0
 }
 
 // saveInterrupted saves the run as it stands when the context has ended; other errors pass.

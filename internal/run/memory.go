@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"haul/internal/kernel"
 	"haul/internal/plan"
@@ -14,7 +15,8 @@ type bounded interface {
 	AvailableMemory() (bytes int64, known bool)
 }
 
-// Compile refuses a program that cannot fit before anything is allocated for it. key is the setting that the program grows with.
+// Compile refuses a program that cannot fit before anything is allocated for it. key is the setting that the program grows with, or a flag
+// and its value that make it smaller, or "" where only the model's size does.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
 	if err := Fits(key, dev, prog.Name, prog.Batch, LeastMemory(dev, prog)); err != nil {
@@ -111,11 +113,14 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 		return nil
 	}
 	advice := "lower the model's size"
-	if n > 1 {
-		advice = "lower " + key
-	}
-	if most := int64(float64(n) * 0.9 * float64(available) / float64(bytes)); most > 0 {
+	switch most := int64(float64(n) * 0.9 * float64(available) / float64(bytes)); {
+	case key == "":
+	case strings.Contains(key, " "): // a flag and its value
+		advice = "use " + key
+	case most > 0:
 		advice = fmt.Sprintf("%s %d would fit", key, most)
+	case n > 1:
+		advice = "lower " + key
 	}
 	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), where, advice)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/kernel"
@@ -24,8 +25,9 @@ type Recipe interface {
 	Precision(s config.Settings) string
 	// Step compiles the training step alone, for whoever measures steps and trains nothing.
 	Step(dev kernel.Device, s config.Settings) (*Step, error)
-	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet.
-	Open(s config.Settings, f Flags) (Task, error)
+	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet. A run that
+	// continues hands over its last checkpoint, which may remember where its data lies; nil begins one.
+	Open(s config.Settings, f Flags, last *Checkpoint) (Task, error)
 	// Evaluate puts a checkpoint to the test.
 	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
 }
@@ -72,7 +74,8 @@ type Task interface {
 type Setup struct {
 	Settings config.Settings
 	Device   kernel.Device
-	Workers  int // cores for work on the host; 0: as the settings say
+	Workers  int         // cores for work on the host; 0: as the settings say
+	World    *comm.World // the ranks that share every step; nil: this process is alone
 	Resumed  bool
 	Dir      *Dir
 	Progress *Progress // the run's; the trainer reads it

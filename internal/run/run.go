@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/report"
@@ -23,6 +23,7 @@ type Options struct {
 	Resume   bool // continue from Dir.Last
 	Workers  int  // cores for work on the host; 0: as the settings say
 	Again    string
+	World    *comm.World // the ranks of the run; nil: this process is alone
 	Listener report.Listener
 }
 
@@ -33,6 +34,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.Listener = report.Silent{}
 	}
 	r := &run{Options: o}
+	ctx = o.World.Agree(ctx)
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.prepare(ctx); err != nil {
 		return r.interrupted(err)
@@ -42,6 +44,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.Listener.Start(info)
 	if err := r.trainer.Prepare(ctx); err != nil {
 		return r.interrupted(err)
+	}
+	if r.Resume && r.over() {
+		o.Listener.Note(fmt.Sprintf("the run is complete, %s; what came of it is judged once more", r.trainer.Place(r.at.Updates)))
 	}
 	if err := r.loop(ctx); err != nil {
 		return err
@@ -71,24 +76,37 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.sameEverywhere(); err != nil {
+		return err
+	}
 	if ck != nil {
 		r.at = ck.Progress
 	}
-	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note})
+	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World})
 	if err != nil {
 		return err
 	}
 	r.trainer = trainer
+	if err := r.sameEverywhere(); err != nil {
+		return err
+	}
 	if err := r.place(ctx, ck); err != nil {
 		return err
 	}
-	if err := r.Dir.writeConfig(r.Settings); err != nil {
-		return err
+	if !r.Resume {
+		if err := r.save(r.Dir.Last()); err != nil { // from here on the folder is this run's
+			return err
+		}
 	}
-	if r.Resume {
-		return nil
+	if r.World.Number() != 0 {
+		return nil // rank 0 alone writes
 	}
-	return r.save(r.Dir.Last())
+	if !r.Resume {
+		if err := r.Dir.cleared(); err != nil {
+			return err
+		}
+	}
+	return r.Dir.writeConfig(r.Settings)
 }
 
 // place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes first: it says better than a shape what does
@@ -120,10 +138,10 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	if !r.Resume {
 		return nil, nil
 	}
-	if _, err := os.Stat(r.Dir.Last()); errors.Is(err, fs.ErrNotExist) {
+	ck, err := LoadShared(r.World, r.Dir.Last(), r.Recipe.About().Name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run folder %s holds no %s: there is nothing to resume; start over with --force", r.Dir.Path(), LastName)
 	}
-	ck, err := Load(r.Dir.Last(), r.Recipe.About().Name)
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +175,21 @@ func (r *run) info() *report.Info {
 	if t, ok := r.trainer.Runner().(kernel.Teller); ok {
 		i.Paths = t.Paths()
 	}
+	if r.World != nil {
+		i.Paths = append(i.Paths, r.World.String())
+	}
 	r.trainer.Describe(i)
+	for k := range i.Tables {
+		i.Tables[k].Told = r.at.Told[i.Tables[k].Kind]
+	}
 	return i
 }
 
-// save writes where the run stands to a file.
+// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same place.
 func (r *run) save(path string) error {
+	if r.World.Number() > 0 {
+		return nil
+	}
 	return save(path, r.Settings, r.Device.Name(), &r.at, r.trainer)
 }
 

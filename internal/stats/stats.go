@@ -39,10 +39,14 @@ func Gap(costs, references []float64) (mean, se float64) {
 	return MeanSE(gaps)
 }
 
-// Geometric is the geometric mean and its standard error by the first-order expansion.
+// Geometric is the geometric mean and its standard error by the first-order expansion. A value of 0 makes both 0: the mean is, and its
+// error cannot be told from logarithms.
 func Geometric(v []float64) (mean, se float64) {
 	logs := make([]float64, len(v))
 	for i, x := range v {
+		if x == 0 {
+			return 0, 0
+		}
 		logs[i] = math.Log(x)
 	}
 	m, s := MeanSE(logs)

@@ -38,11 +38,24 @@ func TestMeans(t *testing.T) {
 	if mean != 2.5 || math.Abs(se-math.Sqrt(5.0/3/4)) > 1e-15 {
 		t.Errorf("mean %v, se %v", mean, se)
 	}
-	if g, _ := Geometric([]float64{1, 4}); math.Abs(g-2) > 1e-15 {
-		t.Errorf("geometric mean %v", g)
+	// Logarithms 0 and log 4: their standard error is log 2, and that of the mean is as large a share of it.
+	if g, se := Geometric([]float64{1, 4}); math.Abs(g-2) > 1e-15 || math.Abs(se-2*math.Ln2) > 1e-15 {
+		t.Errorf("geometric mean %v ± %v", g, se)
 	}
-	gap, gapSE := Gap([]float64{1.1, 2, 0}, []float64{1, 2, 0})
-	if math.Abs(gap-0.1/3) > 1e-12 || math.Abs(gapSE-0.1/3) > 1e-12 {
+	// Gaps of 1/10, 0 and 0: an instance that costs nothing either way has none.
+	gap, gapSE := Gap([]float64{2.2, 4, 0}, []float64{2, 4, 0})
+	if !(math.Abs(gap-0.1/3) <= 1e-12) || !(math.Abs(gapSE-0.1/3) <= 1e-12) {
 		t.Errorf("gap %v ± %v", gap, gapSE)
+	}
+	for _, c := range []struct {
+		v        []float64
+		mean, se float64
+	}{{nil, 0, 0}, {[]float64{7}, 7, 0}, {[]float64{3, 5}, 4, 1}} {
+		if mean, se := MeanSE(c.v); mean != c.mean || se != c.se {
+			t.Errorf("%v: %v ± %v, want %v ± %v", c.v, mean, se, c.mean, c.se)
+		}
+	}
+	if ShareOf(3, 4) != 0.75 || ShareOf(3, 0) != 0 {
+		t.Errorf("shares %v and %v", ShareOf(3, 4), ShareOf(3, 0))
 	}
 }

@@ -52,6 +52,9 @@ func OptimalSolutions(ctx context.Context, problems []*Problem, workers int, pro
 	n := 0
 	for _, p := range problems {
 		n = max(n, p.N())
+		if err := p.Plain(); err != nil {
+			return nil, nil, fmt.Errorf("the exact method knows no limit but the capacity, and %s is not such a problem: %w; use the search", problemName(p), err)
+		}
 		for c, d := range p.Demand {
 			if d > p.Capacity {
 				return nil, nil, fmt.Errorf("exact method: %s: customer %d demands %d, capacity is %d: no vehicle can serve it", p.Name, c, d, p.Capacity)

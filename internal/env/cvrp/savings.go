@@ -43,6 +43,9 @@ func SavingsWith(ctx context.Context, p *Problem, o SavingsOptions) (Solution, e
 	if err := checkProblem(p); err != nil {
 		return Solution{}, fmt.Errorf("savings: %w", err)
 	}
+	if err := p.Plain(); err != nil {
+		return Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", problemName(p), err)
+	}
 	t := newMetricTable(p)
 	k := searchNear
 	if p.N() > allPairs {

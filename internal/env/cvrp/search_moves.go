@@ -44,6 +44,11 @@ func newDescent(s *tours) *descent {
 	for v := 1; v < s.n; v++ {
 		l.eps = max(l.eps, s.d(0, int32(v)))
 	}
+	if s.p.Metric == Explicit { // long legs between customers make rounding that short ones to the depot do not show
+		for _, d := range s.m {
+			l.eps = max(l.eps, d)
+		}
+	}
 	l.eps *= 1e-9
 	return l
 }

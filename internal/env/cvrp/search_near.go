@@ -18,6 +18,17 @@ type neighbours struct {
 
 func (nb *neighbours) of(v int32) []int32 { return nb.list[(int(v)-1)*nb.k : int(v)*nb.k] }
 
+// Nearest lists the k nearest customers of every customer, nearest first: those of customer v are
+// list[(v-1)*k : v*k]. k comes back as the length of a list, N-1 at most.
+func Nearest(ctx context.Context, p *Problem, k int) (list []int32, length int, err error) {
+	// Without a table: a list needs each distance once.
+	nb, err := newNeighbours(ctx, &metricTable{p: p, n: len(p.Demand)}, k)
+	if err != nil {
+		return nil, 0, err
+	}
+	return nb.list, nb.k, nil
+}
+
 // bruteNodes is the size up to which scanning every pair is quicker than a tree.
 const bruteNodes = 500
 
@@ -31,7 +42,7 @@ func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, err
 		return nb, nil
 	}
 	var tree *kdTree
-	if t.p.Metric != Explicit && t.n > bruteNodes {
+	if t.p.Metric != Explicit && t.p.Metric != GreatCircle && t.n > bruteNodes {
 		tree = newKDTree(t.p)
 	}
 	best := nearest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}

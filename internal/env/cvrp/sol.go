@@ -70,6 +70,10 @@ func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
 				return fail("cost %s is not a number", quoteShort(value))
 			}
 			cost, costLine = x, line
+		case key == "TIME" || key == "RUNTIME" || key == "COMMENT":
+			// What other programs add: how long they took, and notes.
+		case key == "NAME" || key == "DIMENSION" || key == "TYPE":
+			return fail("this is a problem (.vrp), not a solution: found %s", quoteShort(text))
 		default:
 			return fail("expected a Route or Cost line, found %s", quoteShort(text))
 		}

@@ -21,6 +21,7 @@ func TestReadSolutionForms(t *testing.T) {
 		"spaces":      {"\n  Route  # 1 :\t1  2 3 \r\nRoute 2:5 4\r\n\r\n Cost : 7\r\n", 7},
 		"cost first":  {"Cost 1\nRoute #1: 1 2 3\nRoute #2: 5 4\n", 1},
 		"no cost":     {"Route #1: 1 2 3\nRoute #2: 5 4", math.NaN()},
+		"times":       {"Route #1: 1 2 3\nRoute #2: 5 4\nCost: 7\nTime: 1.5\n", 7},
 		"empty route": {"Route #1: 1 2 3\nRoute #2:\nRoute #3: 5 4", math.NaN()},
 	} {
 		s, cost, err := ReadSolution(strings.NewReader(c.text), "s.sol")
@@ -45,6 +46,7 @@ func TestReadSolutionErrors(t *testing.T) {
 		{"Route #a: 1\n", `s.sol:1: route number "#a" is not a number`},
 		{"Route #1: 1\nCost inf\n", `s.sol:2: cost "inf" is not a number`},
 		{"Route #1: 1\nCost 1\nCost 1\n", "s.sol:3: Cost is given twice, first on line 2"},
+		{"NAME : x\n", `s.sol:1: this is a problem (.vrp), not a solution: found "NAME : x"`},
 		{"Tour 1 2\n", `s.sol:1: expected a Route or Cost line, found "Tour 1 2"`},
 	} {
 		if _, _, err := ReadSolution(strings.NewReader(c.text), "s.sol"); err == nil || err.Error() != c.want {

@@ -136,3 +136,11 @@ func (s Source) FileProblem(index uint64) *Problem {
 	p.Comment = fmt.Sprintf("haul seed=%d index=%d scale=%d", s.Seed, index, scale)
 	return p
 }
+
+// Scale is the factor by which FileProblem scaled the unit square, read back from the comment.
+func (p *Problem) Scale() (int, bool) {
+	var seed, index uint64
+	var scale int
+	n, err := fmt.Sscanf(p.Comment, "haul seed=%d index=%d scale=%d", &seed, &index, &scale)
+	return scale, err == nil && n == 3 && scale > 0
+}

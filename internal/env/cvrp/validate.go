@@ -26,6 +26,8 @@ const (
 	WithinCapacity
 	VisitedAtAll
 	RouteOfCustomers // a route of a Solution lists customers only
+	WithinDuration
+	WithinFleet
 )
 
 // Error names the violation in words.
@@ -77,8 +79,46 @@ func Validate(p *Problem, s Solution) error {
 	if v := r.visit(0); v != nil {
 		return v
 	}
-	return r.finish()
+	if err := r.finish(); err != nil {
+		return err
+	}
+	return judgeLimits(p, s)
 }
+
+// judgeLimits judges what limits routes beside the capacity: how long one may take, and how many there may be.
+func judgeLimits(p *Problem, s Solution) error {
+	used := 0
+	for _, route := range s.Routes {
+		if len(route) == 0 {
+			continue
+		}
+		used++
+		if p.Vehicles > 0 && used > p.Vehicles {
+			return violation(WithinFleet, route[0], 0, "there are more routes than vehicles: route %d, %d vehicles", used, p.Vehicles)
+		}
+		if p.MaxDuration == 0 {
+			continue
+		}
+		took, last := 0.0, int32(0)
+		for _, v := range route {
+			took += p.Dist(int(last), int(v))
+			if p.Service != nil {
+				took += p.Service[v]
+			}
+			last = v
+		}
+		if !p.Open {
+			took += p.Dist(int(last), 0)
+		}
+		if took > p.MaxDuration*(1+durationSlack) {
+			return violation(WithinDuration, last, 0, "route %d takes %.6g, the limit is %.6g", used, took, p.MaxDuration)
+		}
+	}
+	return nil
+}
+
+// durationSlack forgives the rounding of a sum of float64 legs.
+const durationSlack = 1e-9
 
 // referee follows a vehicle from visit to visit.
 type referee struct {

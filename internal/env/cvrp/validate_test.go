@@ -129,3 +129,39 @@ func TestValidatorAcceptsFeasibleAndRefusesSpoiled(t *testing.T) {
 		t.Fatalf("spoiled tour %v: %v (rule %d), want one of %v", spoiled, v, v.Rule, rules)
 	})
 }
+
+// One unit over the capacity is over it: a comparison off by one passed every other test.
+func TestValidatorKnowsCapacityPlusOne(t *testing.T) {
+	demand := []int32{0, 10, 10, 1}
+	checkViolation(t, "full to the brim", ValidateTour([]int32{0, 1, 2, 0, 3, 0}, demand, 20), 0, "")
+	checkViolation(t, "one over", ValidateTour([]int32{0, 1, 2, 3, 0}, demand, 20), WithinCapacity, "carries 21, capacity 20")
+	p := &Problem{Capacity: 20, Demand: demand}
+	checkViolation(t, "one over, as routes", Validate(p, Solution{Routes: [][]int32{{1, 3, 2}}}), WithinCapacity, "carries 21, capacity 20")
+}
+
+func TestValidatorJudgesDurations(t *testing.T) {
+	p := &Problem{Capacity: 20, Demand: []int32{0, 1, 1}, X: []float64{0, 3, 6}, Y: []float64{0, 4, 8}, Metric: Exact}
+	both := Solution{Routes: [][]int32{{1, 2}}} // 5 + 5 + 10
+	for _, c := range []struct {
+		name    string
+		limit   float64
+		service []float64
+		open    bool
+		rule    Rule
+	}{
+		{"none", 0, nil, false, 0},
+		{"just kept", 20, nil, false, 0},
+		{"passed", 19.99, nil, false, WithinDuration},
+		{"with services", 22, []float64{0, 1, 2}, false, WithinDuration},
+		{"kept with services", 23, []float64{0, 1, 2}, false, 0},
+		{"open", 10, nil, true, 0},
+		{"open and passed", 9.99, nil, true, WithinDuration},
+	} {
+		p.MaxDuration, p.Service, p.Open = c.limit, c.service, c.open
+		checkViolation(t, c.name, Validate(p, both), c.rule, "route 1 takes")
+	}
+	p.Open = true
+	if got := p.Cost(both); got != 10 {
+		t.Errorf("open routes cost %g", got)
+	}
+}

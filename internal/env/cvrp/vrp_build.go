@@ -1,5 +1,7 @@
 package cvrp
 
+import "fmt"
+
 // From a file's parts to a Problem. What a reader could break: the depot moves to node 0 in every
 // part by the same order (see order), and the weights' format decides which cell a number fills.
 
@@ -12,8 +14,9 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
+	vehicles := 0
 	if _, ok := v.keys["VEHICLES"]; ok {
-		if _, err := v.positive("VEHICLES"); err != nil {
+		if vehicles, err = v.positive("VEHICLES"); err != nil {
 			return nil, err
 		}
 	}
@@ -29,7 +32,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 	}
 	order := v.order(dim)
 	p := &Problem{Name: v.keys["NAME"].value, Comment: v.keys["COMMENT"].value,
-		Capacity: int32(capacity), Metric: metric}
+		Capacity: int32(capacity), Metric: metric, Vehicles: vehicles}
 	if err := v.fillDemand(p, order); err != nil {
 		return nil, err
 	}
@@ -49,7 +52,50 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 			return nil, err
 		}
 	}
+	if err := v.fillDurations(p, order); err != nil {
+		return nil, err
+	}
+	if err := checkLimits(p); err != nil {
+		return nil, v.errorf(v.line, "%v", err)
+	}
 	return p, nil
+}
+
+// fillDurations reads the limit of a route's duration and the service times, which are one number for all customers or a section.
+func (v *vrpFile) fillDurations(p *Problem, order []int) error {
+	if f, ok := v.keys["DISTANCE"]; ok {
+		x, err := parseFloat(f.value)
+		if err == nil && x <= 0 {
+			err = fmt.Errorf("is not above 0")
+		}
+		if err != nil {
+			return v.errorf(f.line, "DISTANCE %s %v", quoteShort(f.value), err)
+		}
+		p.MaxDuration = x
+	}
+	f, all := v.keys["SERVICE_TIME"]
+	line, each := v.seen["SERVICE_TIME_SECTION"]
+	if !all && !each {
+		return nil
+	}
+	p.Service = make([]float64, len(p.Demand))
+	if all {
+		if each {
+			return v.errorf(line, "SERVICE_TIME_SECTION contradicts SERVICE_TIME on line %d", f.line)
+		}
+		x, err := parseFloat(f.value)
+		if err == nil && x < 0 {
+			err = fmt.Errorf("is negative")
+		}
+		if err != nil {
+			return v.errorf(f.line, "SERVICE_TIME %s %v", quoteShort(f.value), err)
+		}
+		for c := 1; c < len(p.Service); c++ {
+			p.Service[c] = x
+		}
+		return nil
+	}
+	return v.place("SERVICE_TIME_SECTION", v.service, order, func(node int, r record) { p.Service[node] = r.x })
 }
 
 // positive is the value of a key that holds an integer of at least 1.
@@ -111,7 +157,7 @@ func (v *vrpFile) sections(metric Metric, dim int) error {
 	for _, s := range []struct {
 		key  string
 		list []record
-	}{{"NODE_COORD_SECTION", v.coords}, {"DISPLAY_DATA_SECTION", v.display}, {"DEMAND_SECTION", v.demands}} {
+	}{{"NODE_COORD_SECTION", v.coords}, {"DISPLAY_DATA_SECTION", v.display}, {"DEMAND_SECTION", v.demands}, {"SERVICE_TIME_SECTION", v.service}} {
 		line, ok := v.seen[s.key]
 		switch {
 		case !ok || len(s.list) == dim:

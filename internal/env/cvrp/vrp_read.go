@@ -6,8 +6,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Reading CVRPLIB's .vrp files. What a reader could break: nothing is allocated from DIMENSION
@@ -19,8 +21,9 @@ import (
 // 1..N, which is also how .sol files number customers: with the depot at node 1, customer i is
 // the file's node i+1.
 //
-// VEHICLES is read and ignored: CVRPLIB's best known costs are for a free number of routes, and
-// the fleet here is unbounded.
+// VEHICLES is the number of routes at most, DISTANCE what a route's legs and services may take together,
+// SERVICE_TIME what each customer takes. "No of trucks" in a comment limits nothing: CVRPLIB's best known
+// costs are for a free number of routes. Trucks reads it, so that a user can be told.
 
 // ReadOptions says how a file's distances are to be understood.
 type ReadOptions struct {
@@ -84,6 +87,7 @@ type vrpFile struct {
 	coords  []record
 	display []record
 	demands []record
+	service []record
 	depots  []record
 	weights []float64
 }
@@ -107,12 +111,6 @@ func (v *vrpFile) next() bool {
 	return false
 }
 
-// refused names what would change which routes are feasible or what they cost.
-var refused = map[string]string{
-	"DISTANCE":     "a route duration limit",
-	"SERVICE_TIME": "time spent at customers",
-}
-
 func (v *vrpFile) parse() error {
 	if !v.next() {
 		return v.errorf(1, "the file is empty")
@@ -129,6 +127,10 @@ func (v *vrpFile) parse() error {
 			continue // a section stops on the line after it
 		case key == "":
 			return v.errorf(v.line, "%s: expected a keyword", quoteShort(v.text))
+		case key == "ROUTE" || key == "COST":
+			return v.errorf(v.line, "this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start")
+		case v.solomon():
+			return v.errorf(v.line, "not supported: Solomon's format, a problem with time windows (only CVRPLIB's .vrp files with capacities)")
 		}
 		if err := v.header(key, value); err != nil {
 			return err
@@ -140,15 +142,12 @@ func (v *vrpFile) parse() error {
 
 func (v *vrpFile) header(key, value string) error {
 	switch key {
-	case "NAME", "COMMENT", "TYPE", "DIMENSION", "CAPACITY", "VEHICLES", "EDGE_WEIGHT_TYPE",
+	case "NAME", "COMMENT", "TYPE", "DIMENSION", "CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "EDGE_WEIGHT_TYPE",
 		"EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE":
 	default:
-		if why, ok := refused[key]; ok {
-			return v.errorf(v.line, "not supported: %s (%s)", key, why)
-		}
 		return v.errorf(v.line, "not supported: %s", quoteShort(key))
 	}
-	value = unquote(value)
+	value = printable(unquote(value))
 	if old, ok := v.keys[key]; ok {
 		if key != "COMMENT" {
 			return v.errorf(v.line, "%s is given twice, first on line %d", key, old.line)
@@ -175,6 +174,8 @@ func (v *vrpFile) section(key, value string) error {
 		v.display, err = v.records(key, "node x y")
 	case "DEMAND_SECTION":
 		v.demands, err = v.records(key, "node demand")
+	case "SERVICE_TIME_SECTION":
+		v.service, err = v.records(key, "node service")
 	case "DEPOT_SECTION":
 		err = v.depotSection()
 	case "EDGE_WEIGHT_SECTION":
@@ -202,7 +203,14 @@ func (v *vrpFile) records(key, form string) ([]record, error) {
 		if r.id, err = parseInt(f[0]); err != nil {
 			return nil, v.errorf(v.line, "%s: node %s %v", key, quoteShort(f[0]), err)
 		}
-		if want == 2 {
+		if form == "node service" {
+			if r.x, err = parseFloat(f[1]); err == nil && r.x < 0 {
+				err = fmt.Errorf("is negative")
+			}
+			if err != nil {
+				return nil, v.errorf(v.line, "service time %s of node %d %v", quoteShort(f[1]), r.id, err)
+			}
+		} else if want == 2 {
 			d, err := parseInt(f[1])
 			if err != nil {
 				return nil, v.errorf(v.line, "demand %s of node %d %v", quoteShort(f[1]), r.id, err)
@@ -280,6 +288,16 @@ func splitKey(s string) (key, value string) {
 	return strings.ToUpper(s[:i]), value
 }
 
+// printable replaces what would move a terminal's cursor, change its colours or turn the direction of text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
 // unquote drops one pair of quotes around a value.
 func unquote(s string) string {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
@@ -335,4 +353,37 @@ func quoteShort(s string) string {
 		return strconv.Quote(s[:40]) + "..."
 	}
 	return strconv.Quote(s)
+}
+
+// solomon tells the files of Solomon's time window problems: a line with the name, then VEHICLE, then NUMBER and CAPACITY.
+func (v *vrpFile) solomon() bool {
+	word := func(text string) string { return strings.ToUpper(strings.TrimSpace(text)) }
+	if word(v.text) == "VEHICLE" {
+		return true
+	}
+	rest := v.data
+	for len(rest) > 0 {
+		line, more, _ := bytes.Cut(rest, []byte("\n"))
+		if text := word(string(line)); text != "" {
+			return text == "VEHICLE"
+		}
+		rest = more
+	}
+	return false
+}
+
+// trucks finds "No of trucks: 5", as the comments of CVRPLIB's older sets have it.
+var trucks = regexp.MustCompile(`(?i)\bno\.? of trucks:?\s*([0-9]+)`)
+
+// Trucks is the number of trucks that the comment names, 0 if it names none. It limits nothing by itself.
+func (p *Problem) Trucks() int {
+	m := trucks.FindStringSubmatch(p.Comment)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,8 +1,8 @@
 package cvrp
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -61,7 +61,6 @@ func TestReadProblemForms(t *testing.T) {
 		"no EOF":          strings.Replace(small, "EOF\n", "", 1),
 		"no last newline": strings.TrimSpace(small),
 		"BOM":             "\ufeff" + small,
-		"VEHICLES":        "VEHICLES : 3\n" + small,
 		"after EOF":       small + "anything",
 		"decimals":        strings.Replace(strings.Replace(small, "4 7\n", "4 7.000\n", 1), ": 10\n", ": 10.0\n", 1),
 		"sections first":  strings.Replace(sections[1], "EOF\n", "", 1) + sections[0],
@@ -188,7 +187,13 @@ func TestReadProblemErrors(t *testing.T) {
 		{"no depot", swap(" 1\n -1", " -1"), "f.vrp:17: DEPOT_SECTION names no depot"},
 		{"type", swap("CVRP", "VRPTW"), `f.vrp:3: not supported: TYPE "VRPTW" (only CVRP)`},
 		{"weight type", swap("EUC_2D", "GEO"), `f.vrp:5: not supported: EDGE_WEIGHT_TYPE "GEO" (only EUC_2D, CEIL_2D, EXPLICIT)`},
-		{"service time", swap("CAPACITY", "SERVICE_TIME : 10\nCAPACITY"), "f.vrp:6: not supported: SERVICE_TIME (time spent at customers)"},
+		{"negative service", swap("CAPACITY", "SERVICE_TIME : -1\nCAPACITY"), `f.vrp:6: SERVICE_TIME "-1" is negative`},
+		{"limit 0", swap("CAPACITY", "DISTANCE : 0\nCAPACITY"), `f.vrp:6: DISTANCE "0" is not above 0`},
+		{"limit too short", swap("CAPACITY", "DISTANCE : 19\nCAPACITY"), "f.vrp:21: customer 2 alone takes 20 there and back, the limit of a route is 19"},
+		{"service twice", swap("DEMAND_SECTION", "SERVICE_TIME : 1\nSERVICE_TIME_SECTION\n1 0\n2 1\n3 1\n4 1\nDEMAND_SECTION"), "f.vrp:13: SERVICE_TIME_SECTION contradicts SERVICE_TIME on line 12"},
+		{"fleet too small", swap("CAPACITY", "VEHICLES : 1\nCAPACITY"), "f.vrp:21: 1 vehicles of capacity 10 carry 10, the customers demand 18: at least 2 vehicles are needed"},
+		{"a solution for a problem", "Route #1: 1 2\nCost 5\n", "f.vrp:1: this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start"},
+		{"Solomon's file", "C101\n\nVEHICLE\nNUMBER     CAPACITY\n  25         200\n", "f.vrp:1: not supported: Solomon's format, a problem with time windows (only CVRPLIB's .vrp files with capacities)"},
 		{"section", swap("DEMAND_SECTION", "TIME_WINDOW_SECTION\n1 2 3\nDEMAND_SECTION"), `f.vrp:12: not supported: "TIME_WINDOW_SECTION"`},
 		{"key", swap("CAPACITY", "BACKHAULS : 1\nCAPACITY"), `f.vrp:6: not supported: "BACKHAULS"`},
 		{"key twice", swap("CAPACITY", "CAPACITY : 5\nCAPACITY"), "f.vrp:7: CAPACITY is given twice, first on line 6"},
@@ -210,9 +215,9 @@ func TestReadProblemErrors(t *testing.T) {
 }
 
 func TestLoadProblemRealFiles(t *testing.T) {
-	_, err := LoadProblem("testdata/CMT6.vrp", ReadOptions{})
-	if want := "testdata/CMT6.vrp:7: not supported: DISTANCE (a route duration limit)"; fmt.Sprint(err) != want {
-		t.Errorf("got %v, want %s", err, want)
+	cmt, err := LoadProblem("testdata/CMT6.vrp", ReadOptions{ExactDistance: true})
+	if err != nil || cmt.MaxDuration != 200 || cmt.Service[0] != 0 || cmt.Service[50] != 10 {
+		t.Errorf("CMT6 has the limit %v and services %v (%v)", cmt.MaxDuration, cmt.Service, err)
 	}
 	if _, err := LoadProblem("testdata/none.vrp", ReadOptions{}); !os.IsNotExist(err) {
 		t.Errorf("a missing file: %v", err)
@@ -235,5 +240,50 @@ func TestExplicitTriangleHasPublishedOptimum(t *testing.T) {
 	costs, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil)
 	if err != nil || costs[0] != 247 {
 		t.Errorf("optimum %v, want 247 (%v)", costs, err)
+	}
+}
+
+// A file's number of vehicles limits the routes; it was read and forgotten once.
+func TestVehiclesOfAFileLimitTheFleet(t *testing.T) {
+	p := read(t, "VEHICLES : 3\n"+small, ReadOptions{})
+	if p.Vehicles != 3 {
+		t.Fatalf("%d vehicles", p.Vehicles)
+	}
+	p.Vehicles = 2
+	checkViolation(t, "a route too many", Validate(p, oneEach(3)), WithinFleet, "route 3, 2 vehicles")
+	if err := Validate(p, Solution{Routes: [][]int32{{1}, nil, {2}, nil, {3}}}); err == nil {
+		t.Error("empty routes hide one")
+	}
+	for comment, want := range map[string]int{
+		"(Augerat et al, No of trucks: 5, Optimal value: 784)": 5, "no. of trucks 12": 12, "four nodes": 0, "No of trucks: 99999999999999999999": 0,
+	} {
+		if got := (&Problem{Comment: comment}).Trucks(); got != want {
+			t.Errorf("%q: %d trucks, want %d", comment, got, want)
+		}
+	}
+}
+
+// Control characters of a name reached the terminal.
+func TestNamesHoldNoControlCharacters(t *testing.T) {
+	p := read(t, strings.Replace(small, ": small", ": a\x1b[31mb\u202ec\x07", 1), ReadOptions{})
+	if p.Name != "a\ufffd[31mb\ufffdc\ufffd" {
+		t.Errorf("%q", p.Name)
+	}
+}
+
+// Limits that are written are the limits that are read.
+func TestLimitsReadBack(t *testing.T) {
+	p := smallProblem()
+	p.MaxDuration, p.Service, p.Vehicles = 60.5, []float64{0, 1, 2.25, 3}, 3
+	var b bytes.Buffer
+	if err := WriteProblem(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, read(t, b.String(), ReadOptions{})); diff != "" {
+		t.Error(diff)
+	}
+	p.Open = true
+	if err := WriteProblem(&b, p); err == nil {
+		t.Error("open routes were written as closed ones")
 	}
 }

@@ -22,6 +22,12 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	if strings.Contains(p.Name+p.Comment, "\n") {
 		return fmt.Errorf("write problem: the name or the comment holds a line break")
 	}
+	if p.Metric == GreatCircle {
+		return fmt.Errorf("write problem: the format has no word for great-circle distances")
+	}
+	if p.Open {
+		return fmt.Errorf("write problem: the format has no word for open routes")
+	}
 	b := bufio.NewWriter(w)
 	n := len(p.Demand)
 	fmt.Fprintf(b, "NAME : %s\nCOMMENT : %s\nTYPE : CVRP\nDIMENSION : %d\n", quoteIfNeeded(p.Name), quoteIfNeeded(p.Comment), n)
@@ -36,6 +42,12 @@ func WriteProblem(w io.Writer, p *Problem) error {
 		b.WriteString("EDGE_WEIGHT_TYPE : EUC_2D\n")
 	}
 	fmt.Fprintf(b, "CAPACITY : %d\n", p.Capacity)
+	if p.Vehicles > 0 {
+		fmt.Fprintf(b, "VEHICLES : %d\n", p.Vehicles)
+	}
+	if p.MaxDuration > 0 {
+		fmt.Fprintf(b, "DISTANCE : %s\n", strconv.FormatFloat(p.MaxDuration, 'f', -1, 64))
+	}
 	if p.Metric == Explicit {
 		writeWeights(b, p)
 	}
@@ -52,6 +64,12 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	for i, d := range p.Demand {
 		num = append(strconv.AppendInt(num[:0], int64(i+1), 10), '\t')
 		b.Write(append(strconv.AppendInt(num, int64(d), 10), '\n'))
+	}
+	if p.Service != nil {
+		b.WriteString("SERVICE_TIME_SECTION\n")
+		for i, s := range p.Service {
+			fmt.Fprintf(b, "%d\t%s\n", i+1, strconv.FormatFloat(s, 'f', -1, 64))
+		}
 	}
 	b.WriteString("DEPOT_SECTION\n\t1\n\t-1\nEOF\n")
 	return b.Flush()
@@ -109,6 +127,22 @@ func quoteIfNeeded(s string) string {
 	return s
 }
 
+// Check says in one line what makes the problem impossible to solve, or nil.
+func (p *Problem) Check() error { return checkProblem(p) }
+
+// Plain says in one line which limit the problem has beside the capacity, for methods that know no other; nil if none.
+func (p *Problem) Plain() error {
+	switch {
+	case p.MaxDuration > 0:
+		return fmt.Errorf("it limits a route's duration to %g", p.MaxDuration)
+	case p.Vehicles > 0:
+		return fmt.Errorf("it has %d vehicles", p.Vehicles)
+	case p.Open:
+		return fmt.Errorf("its routes are open")
+	}
+	return nil
+}
+
 // checkProblem says what makes a problem impossible to solve or to write, in one line.
 func checkProblem(p *Problem) error {
 	n := len(p.Demand)
@@ -137,9 +171,52 @@ func checkProblem(p *Problem) error {
 			return fmt.Errorf("node %d has the coordinates (%g, %g)", v, p.X[v], p.Y[v])
 		}
 	}
+	if err := checkLimits(p); err != nil {
+		return err
+	}
 	for i, w := range p.Weights {
 		if !(w >= 0 && w <= math.MaxFloat64) {
 			return fmt.Errorf("the distance from node %d to node %d is %g", i/n, i%n, w)
+		}
+	}
+	return nil
+}
+
+// checkLimits judges what limits a route beside the capacity.
+func checkLimits(p *Problem) error {
+	if p.Service != nil && len(p.Service) != len(p.Demand) {
+		return fmt.Errorf("%d service times for %d nodes", len(p.Service), len(p.Demand))
+	}
+	for v, s := range p.Service {
+		if !(s >= 0 && s <= math.MaxFloat64) {
+			return fmt.Errorf("the service time of node %d is %g", v, s)
+		}
+	}
+	if !(p.MaxDuration >= 0 && p.MaxDuration <= math.MaxFloat64) {
+		return fmt.Errorf("the limit of a route's duration is %g", p.MaxDuration)
+	}
+	if p.MaxDuration > 0 {
+		for v := 1; v < len(p.Demand); v++ {
+			need := p.Dist(0, v) + p.Leg(v, 0)
+			if p.Service != nil {
+				need += p.Service[v]
+			}
+			if need > p.MaxDuration {
+				return fmt.Errorf("customer %d alone takes %g there and back, the limit of a route is %g", v, need, p.MaxDuration)
+			}
+		}
+	}
+	if p.Vehicles < 0 {
+		return fmt.Errorf("the fleet is %d vehicles: expected at least 1", p.Vehicles)
+	}
+	if p.Vehicles > 0 {
+		var total int64
+		for _, d := range p.Demand {
+			total += int64(d)
+		}
+		if total > int64(p.Vehicles)*int64(p.Capacity) {
+			return fmt.Errorf("%d vehicles of capacity %d carry %d, the customers demand %d: at least %d vehicles are needed",
+				p.Vehicles, p.Capacity, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
 		}
 	}
 	return nil

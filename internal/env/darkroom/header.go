@@ -9,7 +9,7 @@ package darkroom
 //	 8  u32 format version
 //	16  u64 bytes of transitions
 //	24  u64 bytes of JSON
-//	32  u32 CRC-32C of the JSON, which holds one CRC-32C a goal
+//	32  u32 CRC-32C of the JSON, which holds one CRC-32C per goal
 //	60  u32 CRC-32C of the 60 bytes before
 
 import (
@@ -42,8 +42,8 @@ type Header struct {
 	Goals      []Goal  `json:"goals"` // in the file's order: a goal's index is its place here
 	SplitSeed  uint64  `json:"split_seed"`
 	TrainRatio float64 `json:"train_ratio"`
-	Streams    int     `json:"streams"`  // environments a goal
-	Steps      int     `json:"steps"`    // transitions a stream
+	Streams    int     `json:"streams"`  // environments per goal
+	Steps      int     `json:"steps"`    // transitions per stream
 	Settings   string  `json:"settings"` // the settings the data was made with, as YAML
 }
 
@@ -66,7 +66,7 @@ func (h *Header) Check() error {
 	case h.Streams < 0 || h.Streams > maxStreams:
 		return fmt.Errorf("%d streams: want 1 to %d", h.Streams, maxStreams)
 	case h.Steps < 1 || h.Steps > maxSteps:
-		return fmt.Errorf("%d steps a stream: want 1 to %d", h.Steps, maxSteps)
+		return fmt.Errorf("%d steps per stream: want 1 to %d", h.Steps, maxSteps)
 	case len(h.Goals) == 0:
 		return errors.New("no goals")
 	case !(h.TrainRatio >= 0 && h.TrainRatio <= 1):

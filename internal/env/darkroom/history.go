@@ -106,7 +106,7 @@ func (h *History) Pack(goals []int, streams, steps int) ([]int32, error) {
 	case streams < 1 || streams > h.Streams:
 		return nil, fmt.Errorf("pack histories: %d streams asked for, the file has %d", streams, h.Streams)
 	case steps < 1 || steps > h.Steps:
-		return nil, fmt.Errorf("pack histories: %d steps a stream asked for, the file has %d", steps, h.Steps)
+		return nil, fmt.Errorf("pack histories: %d steps per stream asked for, the file has %d", steps, h.Steps)
 	}
 	out := make([]int32, 0, len(goals)*streams*steps)
 	for _, g := range goals {

@@ -172,8 +172,8 @@ func TestPack(t *testing.T) {
 		{[]int{-1}, 1, 1, "pack histories: goal -1 asked for, the file has 9"},
 		{[]int{0}, 3, 1, "pack histories: 3 streams asked for, the file has 2"},
 		{[]int{0}, 0, 1, "pack histories: 0 streams asked for, the file has 2"},
-		{[]int{0}, 1, 11, "pack histories: 11 steps a stream asked for, the file has 10"},
-		{[]int{0}, 1, 0, "pack histories: 0 steps a stream asked for, the file has 10"},
+		{[]int{0}, 1, 11, "pack histories: 11 steps per stream asked for, the file has 10"},
+		{[]int{0}, 1, 0, "pack histories: 0 steps per stream asked for, the file has 10"},
 	} {
 		_, err := h.Pack(c.goals, c.streams, c.steps)
 		if diff := cmp.Diff(c.want, text(err)); diff != "" {
@@ -297,7 +297,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"no JSON", func() []byte { return seal(nil, []byte("{")) }, "header: unexpected end of JSON input"},
 		{"zero streams", header(func(b *block) { b.Streams = 0 }), "zero streams: a learner needs at least one environment"},
 		{"too many streams", header(func(b *block) { b.Streams = 1<<20 + 1 }), "1048577 streams: want 1 to 1048576"},
-		{"zero steps", header(func(b *block) { b.Steps = 0 }), "0 steps a stream: want 1 to 1073741824"},
+		{"zero steps", header(func(b *block) { b.Steps = 0 }), "0 steps per stream: want 1 to 1073741824"},
 		{"no goals", header(func(b *block) { b.Goals = nil }), "no goals"},
 		{"a ratio over one", header(func(b *block) { b.TrainRatio = 1.5 }), "a train ratio of 1.5: want 0 to 1"},
 		{"no room", header(func(b *block) { b.Room.Size = 0 }), "a room of size 0: want 2 to 16"},

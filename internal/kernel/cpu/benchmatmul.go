@@ -65,13 +65,13 @@ func BenchProducts(ctx context.Context, set string, workers, rounds int, p Produ
 		return ProductReport{}, fmt.Errorf("bench products: workers %d, rounds %d, batch %d, shard %d: each must be positive, the batch no smaller than the workers",
 			workers, rounds, p.Batch, p.Shard)
 	}
-	crew := newCrew(workers)
-	defer crew.close()
+	pool := newBenchPool(workers)
+	defer pool.close()
 	out := ProductReport{Set: prims.name, Workers: workers}
 	var peaks []float64
 	jobs := p.jobs(workers)
 	for i, j := range jobs {
-		row, around, err := j.measure(ctx, crew, prims, rounds)
+		row, around, err := j.measure(ctx, pool, prims, rounds)
 		if err != nil {
 			return ProductReport{}, err
 		}
@@ -154,7 +154,7 @@ func matrix(n int) unsafe.Pointer {
 func (g *gemmArgs) flop() float64 { return 2 * float64(g.m) * float64(g.n) * float64(g.k) }
 
 // measure runs rounds of peak, product, peak, and returns the row with the peak rates beside it.
-func (j benchJob) measure(ctx context.Context, crew *crew, prims *primitives, rounds int) (ProductTime, []float64, error) {
+func (j benchJob) measure(ctx context.Context, pool *benchPool, prims *primitives, rounds int) (ProductTime, []float64, error) {
 	var flop float64 // of one product on every worker
 	for _, g := range j.calls {
 		flop += g.flop()
@@ -166,16 +166,16 @@ func (j benchJob) measure(ctx context.Context, crew *crew, prims *primitives, ro
 		return float64(n) * j.calls[w].flop()
 	}
 	peak := func(_, n int) float64 { return prims.peak(n) }
-	repeats, spins := crew.fill(product), crew.fill(peak)
+	repeats, spins := pool.fill(product), pool.fill(peak)
 
 	var shares, rates, peaks []float64
 	for range rounds {
 		if err := ctx.Err(); err != nil {
 			return ProductTime{}, nil, err
 		}
-		before := crew.rate(peak, spins)
-		rate := crew.rate(product, repeats)
-		after := crew.rate(peak, spins)
+		before := pool.rate(peak, spins)
+		rate := pool.rate(product, repeats)
+		after := pool.rate(peak, spins)
 		around := (before + after) / 2
 		peaks = append(peaks, around)
 		rates = append(rates, rate)
@@ -188,8 +188,8 @@ func (j benchJob) measure(ctx context.Context, crew *crew, prims *primitives, ro
 	return row, peaks, nil
 }
 
-// A crew is one goroutine a worker, each on a thread of its own, that start a slice together.
-type crew struct {
+// A benchPool is the benchmark's worker pool: one goroutine per worker, each on a thread of its own, that start a slice together.
+type benchPool struct {
 	work []chan slice
 	done chan outcome
 }
@@ -204,8 +204,8 @@ type outcome struct {
 	took time.Duration
 }
 
-func newCrew(workers int) *crew {
-	c := &crew{done: make(chan outcome, workers)}
+func newBenchPool(workers int) *benchPool {
+	c := &benchPool{done: make(chan outcome, workers)}
 	for w := range workers {
 		work := make(chan slice)
 		c.work = append(c.work, work)
@@ -221,14 +221,14 @@ func newCrew(workers int) *crew {
 	return c
 }
 
-func (c *crew) close() {
+func (c *benchPool) close() {
 	for _, work := range c.work {
 		close(work)
 	}
 }
 
 // slice runs n repeats on every worker; it lasts as long as the slowest.
-func (c *crew) slice(run func(w, n int) float64, n int) (flop float64, took time.Duration) {
+func (c *benchPool) slice(run func(w, n int) float64, n int) (flop float64, took time.Duration) {
 	for _, work := range c.work {
 		work <- slice{run, n}
 	}
@@ -239,13 +239,13 @@ func (c *crew) slice(run func(w, n int) float64, n int) (flop float64, took time
 	return flop, took
 }
 
-func (c *crew) rate(run func(w, n int) float64, n int) float64 {
+func (c *benchPool) rate(run func(w, n int) float64, n int) float64 {
 	flop, took := c.slice(run, n)
 	return flop / took.Seconds()
 }
 
 // fill finds how many repeats make a slice.
-func (c *crew) fill(run func(w, n int) float64) int {
+func (c *benchPool) fill(run func(w, n int) float64) int {
 	n := 1
 	for _, took := c.slice(run, n); took < benchSlice; _, took = c.slice(run, n) {
 		n *= 2

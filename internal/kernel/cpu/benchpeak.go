@@ -3,7 +3,7 @@ package cpu
 // PeakMeter measures the multiply-add peak of a number of workers, a short slice at a time, so that whatever
 // is measured beside it meets the same machine. Its threads sleep between slices.
 type PeakMeter struct {
-	crew  *crew
+	pool  *benchPool
 	spin  func(w, n int) float64
 	spins int
 }
@@ -14,13 +14,13 @@ func NewPeakMeter(set string, workers int) (*PeakMeter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &PeakMeter{crew: newCrew(workers), spin: func(_, n int) float64 { return prims.peak(n) }}
-	m.spins = m.crew.fill(m.spin)
+	m := &PeakMeter{pool: newBenchPool(workers), spin: func(_, n int) float64 { return prims.peak(n) }}
+	m.spins = m.pool.fill(m.spin)
 	return m, nil
 }
 
 // Rate is the peak of all workers together over one slice, in operations a second.
-func (m *PeakMeter) Rate() float64 { return m.crew.rate(m.spin, m.spins) }
+func (m *PeakMeter) Rate() float64 { return m.pool.rate(m.spin, m.spins) }
 
 // Close ends the workers.
-func (m *PeakMeter) Close() { m.crew.close() }
+func (m *PeakMeter) Close() { m.pool.close() }

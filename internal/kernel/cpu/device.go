@@ -12,9 +12,12 @@ import (
 type Options struct {
 	Set       string // instruction set: "avx512", "avx2", "go"; "" picks the fastest
 	Workers   int    // cores to use; 0: all
-	Lanes     int    // gradient sums kept apart and added in order; 0: 8. Part of a run's identity
+	Lanes     int    // gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
 	ShardRows int    // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
 }
+
+// maxLanes is how many lanes a gradient may be summed in.
+const maxLanes = 64
 
 // Device is the CPU. Its workers persist; runners share them, one run at a time.
 type Device struct {
@@ -31,6 +34,9 @@ func Open(o Options) (*Device, error) {
 	prims, err := pick(o.Set)
 	if err != nil {
 		return nil, err
+	}
+	if o.Lanes > maxLanes {
+		return nil, fmt.Errorf("open cpu: %d lanes, there is room for %d", o.Lanes, maxLanes)
 	}
 	if o.Workers < 0 || o.Lanes < 0 || o.ShardRows < 0 {
 		return nil, fmt.Errorf("open cpu: workers %d, lanes %d and shard rows %d must not be negative", o.Workers, o.Lanes, o.ShardRows)

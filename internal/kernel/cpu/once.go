@@ -16,7 +16,6 @@ type phase struct {
 	run    func(w *worker, p *phase)
 	when   func() bool // nil: in every step
 	beside []piece     // whole ops that need no barrier of their own, by whoever has nothing left to do
-	memory []float32   // kept from step to step
 	err    error       // of this step: set by one worker, read behind the next barrier
 	next   atomic.Int32
 	spare  atomic.Int32 // of beside
@@ -37,8 +36,8 @@ func (p *phase) reset() {
 	p.spare.Store(0)
 }
 
-// bindOnce makes phases of the ops that run once. One that is Flat has phases to itself, in order; any other reads only what
-// the shards left and runs beside the first phase.
+// bindOnce makes phases of the ops that run once. One that is Flat, or asks other processes, has phases to itself, in order; any other
+// reads only what the shards left and runs beside the first phase.
 func (b *binder) bindOnce() error {
 	r := b.r
 	var beside []piece
@@ -57,7 +56,7 @@ func (b *binder) bindOnce() error {
 		case *kernel.Tally:
 			run = b.tally(o)
 		case *kernel.RunningMean:
-			run = b.runningMean(o)
+			phases, run = b.runningMean(o)
 		default:
 			err = fmt.Errorf("the CPU has no op %s that runs once", op.Kind())
 		}
@@ -72,8 +71,8 @@ func (b *binder) bindOnce() error {
 			beside = append(beside, piece{at, run})
 		}
 	}
-	if len(beside) > 0 && len(r.phases) == 0 {
-		r.phases = []*phase{{op: beside[0].op, run: func(*worker, *phase) {}}}
+	if len(beside) > 0 && (len(r.phases) == 0 || r.phases[0].when != nil) { // they run in every step
+		r.phases = append([]*phase{{op: beside[0].op, run: func(*worker, *phase) {}}}, r.phases...)
 	}
 	if len(beside) > 0 {
 		r.phases[0].beside = beside

@@ -16,7 +16,8 @@ func (r *runner) learns() bool { return len(r.squares) > 0 }
 // whole says that the step ends an update: always, unless updates have parts.
 func (r *runner) whole() bool { return r.every == 1 || r.state.Part == uint64(r.every)-1 }
 
-// reduce adds the lanes into lane 0, chunk by chunk; and the parts of the update so far, where it has several.
+// reduce adds the lanes into lane 0 by the tree, chunk by chunk. Where an update has parts, lanes gather them all and are added up with the
+// last.
 func (b *binder) reduce(o *kernel.Reduce) ([]*phase, error) {
 	r := b.r
 	if err := b.covered(); err != nil {
@@ -28,28 +29,21 @@ func (b *binder) reduce(o *kernel.Reduce) ([]*phase, error) {
 	r.squares = make([]float64, (r.prog.Layout.Len+chunk-1)/chunk)
 	reduce := &phase{run: r.sumLanes}
 	if o.Every > 1 {
-		r.every, reduce.memory = o.Every, aligned(r.prog.Layout.Len)
+		r.every, reduce.when = o.Every, r.whole
 		r.done = append(r.done, func() { r.state.Part = (r.state.Part + 1) % uint64(r.every) })
 	}
 	return []*phase{reduce}, nil
 }
 
 func (r *runner) sumLanes(w *worker, p *phase) {
-	lanes, norm := r.sets[0].lanes, r.whole() && !r.exchanges
+	lanes := r.sets[0].lanes
 	for i := p.take(); i < len(r.squares); i = p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(lanes[0]))
-		sum := lanes[0][at:end]
-		for _, l := range lanes[1:r.lanes] {
-			w.p.add(sum, l[at:end])
+		for _, a := range r.adds {
+			w.p.add(lanes[a[0]][at:end], lanes[a[1]][at:end])
 		}
-		if r.state.Part > 0 {
-			w.p.add(sum, p.memory[at:end])
-		}
-		switch {
-		case !r.whole():
-			copy(p.memory[at:end], sum)
-		case norm: // nobody will change it: its squares are added up while it is in cache
-			r.squares[i] = w.p.sumSquares(sum)
+		if !r.exchanges { // nobody will change it: its squares are added up while it is in cache
+			r.squares[i] = w.p.sumSquares(lanes[0][at:end])
 		}
 	}
 }
@@ -145,7 +139,7 @@ func (u *update) refuse(norm float64, bad bool) {
 func (u *update) finish() {
 	r := u.r
 	if u.badNow {
-		u.badNow, r.bad = false, r.state.Instances-r.state.Part*uint64(r.prog.Batch)
+		u.badNow, r.bad = false, r.state.Instances-r.state.Part*uint64(r.prog.Total())
 		r.sums.badStep = int64(r.state.Step) + 1
 	}
 	if r.whole() && r.sums.badStep == 0 {

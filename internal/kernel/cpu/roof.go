@@ -8,8 +8,8 @@ const roofRounds = 24
 
 // Roof alternates the multiply-add loop with sums of vectors that together fill the working set, on every worker at once.
 func (d *Device) Roof(workingSet int) (kernel.Roof, error) {
-	crew := newCrew(d.workers)
-	defer crew.close()
+	pool := newBenchPool(d.workers)
+	defer pool.close()
 	n := max(1024, workingSet/8)
 	x, y := make([][]float32, d.workers), make([][]float32, d.workers)
 	for w := range x {
@@ -22,11 +22,11 @@ func (d *Device) Roof(workingSet int) (kernel.Roof, error) {
 		}
 		return 12 * float64(n) * float64(rounds) // two reads and a write an element
 	}
-	spins, passes := crew.fill(peak), crew.fill(move)
+	spins, passes := pool.fill(peak), pool.fill(move)
 	var roof kernel.Roof
 	for range roofRounds {
-		roof.FLOPs = max(roof.FLOPs, crew.rate(peak, spins))
-		roof.Bytes = max(roof.Bytes, crew.rate(move, passes))
+		roof.FLOPs = max(roof.FLOPs, pool.rate(peak, spins))
+		roof.Bytes = max(roof.Bytes, pool.rate(move, passes))
 	}
 	return roof, nil
 }

@@ -35,7 +35,8 @@ type runner struct {
 
 	feeds []feed // by slab
 
-	lanes    int
+	lanes    int      // of this process's share of the step
+	adds     [][2]int // lanes to add up, into and from, in order
 	nextLane atomic.Int32
 
 	stop   atomic.Bool // somebody does not want to wait for the step under way
@@ -79,7 +80,8 @@ type sums struct {
 	steps, badStep int64
 	gradNorm       float64
 	names          []string
-	values         []float64 // by name's place
+	lanes          [][]float64 // by lane, then by name's place
+	values         []float64   // what they come to
 }
 
 // chunk is how many weights the optimizer's phases hand out at a time: they stay in L1.
@@ -131,7 +133,9 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	r.scalar = make([]float64, len(r.names))
 	r.sums.names = p.Sums()
 	r.sums.values = make([]float64, len(r.sums.names))
-	r.lanes = min(d.lanes, p.Shards())
+	if err := r.cut(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
+	}
 	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}}
 	for _, op := range p.PerShard {
 		f, err := b.bind(op)
@@ -155,7 +159,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 
 // Paths says what a step is made of.
 func (r *runner) Paths() []string {
-	return []string{fmt.Sprintf("%s kernels, one fork a step, %d ops a shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), r.lanes)}
+	return []string{fmt.Sprintf("%s kernels, one fork a step, %d ops a shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), len(r.adds)+1)}
 }
 
 // Run replays a step.
@@ -184,22 +188,23 @@ func (r *runner) Run() error {
 		f()
 	}
 	r.sums.steps++
-	r.state.Instances += uint64(r.prog.Batch)
+	r.state.Instances += uint64(r.prog.Total())
 	return nil
 }
 
 // work is what each worker does in a step.
 func (r *runner) work(id int) {
 	w := r.workers[id]
-	w.first = r.state.Instances
+	w.first = r.state.Instances + uint64(r.prog.First())
 	w.clock.lap(kernel.Idle, -1)
 	for lane := int(r.nextLane.Add(1)) - 1; lane < r.lanes; lane = int(r.nextLane.Add(1)) - 1 {
-		for s := lane; s < r.prog.Shards(); s += r.dev.lanes {
+		from, to := r.laneShards(lane)
+		for s := from; s < to; s++ {
 			if r.stop.Load() {
 				r.left.Store(true)
 				break
 			}
-			r.setShard(w, s, lane)
+			r.setShard(w, s, lane, s == from && r.state.Part == 0)
 			for i, f := range r.ops {
 				f(w)
 				w.clock.lap(i, s)
@@ -215,11 +220,11 @@ func (r *runner) meet(w *worker) {
 	w.clock.lap(kernel.Idle, -1)
 }
 
-// setShard points the worker at shard s.
-func (r *runner) setShard(w *worker, s, lane int) {
+// setShard points the worker at shard s. The first of a lane in an update is fresh.
+func (r *runner) setShard(w *worker, s, lane int, fresh bool) {
 	w.row = s * r.prog.Shard
 	w.active = min(r.prog.Shard, r.prog.Batch-w.row)
-	w.fresh = s < r.dev.lanes
+	w.fresh = fresh
 	if len(r.sets) > 0 && r.sets[0].lanes != nil {
 		w.grads = r.sets[0].lanes[lane]
 	}
@@ -259,9 +264,12 @@ func (r *runner) SetState(s kernel.State) error {
 // TakeMetrics returns the sums and clears them.
 func (r *runner) TakeMetrics() (kernel.Metrics, error) {
 	s := &r.sums
+	s.add(r.adds)
 	m := kernel.Metrics{Steps: s.steps, GradNorm: s.gradNorm, BadStep: s.badStep, Sums: kernel.NewSums(s.names, s.values)}
 	s.steps, s.gradNorm = 0, 0
-	clear(s.values)
+	for _, l := range s.lanes {
+		clear(l)
+	}
 	return m, nil
 }
 
@@ -278,8 +286,10 @@ func (r *runner) FirstBad() (string, error) {
 	w := r.workers[0]
 	for n := range r.prog.Shards() * r.every {
 		s := n % r.prog.Shards()
-		w.first = r.bad + uint64(n/r.prog.Shards()*r.prog.Batch)
-		r.setShard(w, s, s%r.dev.lanes)
+		w.first = r.bad + uint64(n/r.prog.Shards()*r.prog.Total()+r.prog.First())
+		lane := r.laneOf(s)
+		from, _ := r.laneShards(lane)
+		r.setShard(w, s, lane, s == from && n < r.prog.Shards())
 		for i, f := range r.ops {
 			f(w)
 			var name string
@@ -312,9 +322,6 @@ func (r *runner) finite(w *worker, t *kernel.Tensor) bool {
 // Memory is what the runner and its stores hold.
 func (r *runner) Memory() int64 {
 	n := 0
-	for _, p := range r.phases {
-		n += len(p.memory)
-	}
 	for _, b := range r.batch {
 		n += len(b)
 	}

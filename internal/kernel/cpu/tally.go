@@ -36,11 +36,11 @@ func (b *binder) column(t *kernel.Tensor) column {
 	return c
 }
 
-// tally adds the batch's rows to the sums, term by term, each in the order of the rows. A sum of plain terms runs on from step to step;
-// any other is made for the step first.
+// tally adds the rows to the sums of their lanes, term by term, each in the order of the rows. A sum of plain terms runs on from step to step;
+// any other is made for the step first. Lanes are added up when somebody asks for the sums.
 func (b *binder) tally(o *kernel.Tally) func() {
 	r := b.r
-	rows, columns := r.prog.Batch, o.Columns()
+	columns := o.Columns()
 	places, all := make([]int, len(o.Sums)), make([][]term, len(o.Sums))
 	for i, s := range o.Sums {
 		places[i] = slices.Index(r.sums.names, s.Name)
@@ -49,33 +49,35 @@ func (b *binder) tally(o *kernel.Tally) func() {
 		}
 	}
 	return func() {
-		for i, terms := range all {
-			if sum := &r.sums.values[places[i]]; len(terms) == 1 && terms[0].plain() {
-				*sum = terms[0].sum(*sum, rows, columns)
-				continue
+		for lane, sums := range r.sums.lanes {
+			from, to := r.laneRows(lane)
+			for i, terms := range all {
+				if sum := &sums[places[i]]; len(terms) == 1 && terms[0].plain() {
+					*sum = terms[0].sum(*sum, from, to, columns)
+					continue
+				}
+				var sum float64
+				for k := range terms {
+					sum += terms[k].of(r, from, to, columns)
+				}
+				sums[places[i]] += sum
 			}
-			var sum float64
-			for k := range terms {
-				sum += terms[k].of(r, rows, columns)
-			}
-			r.sums.values[places[i]] += sum
 		}
 	}
 }
 
-// of is what the term adds in a step.
-func (t *term) of(r *runner, rows, columns int) float64 {
-	n := float64(rows * columns)
-	weight, sum := t.Weight, n
+// of is what the term's rows [from, to) add in a step.
+func (t *term) of(r *runner, from, to, columns int) float64 {
+	weight, sum := t.Weight, float64((to-from)*columns)
 	if t.X != nil {
-		sum = t.sum(0, rows, columns)
+		sum = t.sum(0, from, to, columns)
 	}
 	if t.coefficient >= 0 {
 		weight *= float64(r.ctl.coefficients[t.coefficient])
 	}
 	sum *= weight
 	if t.Mean {
-		sum /= n
+		sum /= float64(r.prog.Total() * columns)
 	}
 	return sum
 }
@@ -85,10 +87,10 @@ func (t *term) plain() bool {
 	return t.X != nil && t.Weight == 1 && t.coefficient < 0 && !t.Mean
 }
 
-// sum adds the rows to what is there.
-func (t *term) sum(sum float64, rows, columns int) float64 {
+// sum adds the rows [from, to) to what is there.
+func (t *term) sum(sum float64, from, to, columns int) float64 {
 	x, y := &t.x, &t.y
-	for b := range rows {
+	for b := from; b < to; b++ {
 		for c := range columns {
 			v := x.at(b, c)
 			if t.Log {
@@ -111,18 +113,28 @@ func (c *column) at(row, column int) float64 {
 	return float64(v)
 }
 
-// runningMean moves the scalars, which the shards of the step have read by now.
-func (b *binder) runningMean(o *kernel.RunningMean) func() {
+// runningMean moves the scalars, which the shards of the step have read by now. The mean is of all processes that share the step.
+func (b *binder) runningMean(o *kernel.RunningMean) ([]*phase, func()) {
 	r := b.r
-	x, rows, columns := b.column(o.X), r.prog.Batch, o.X.Cols()
-	return func() {
-		var sum float64
-		for b := range rows {
-			for c := range columns {
-				sum += x.at(b, c)
+	x, columns, peer := b.column(o.X), o.X.Cols(), b.peer()
+	sums := make([]float64, r.lanes)
+	sum := func() float64 {
+		for lane := range sums {
+			sums[lane] = 0
+			from, to := r.laneRows(lane)
+			for b := from; b < to; b++ {
+				for c := range columns {
+					sums[lane] += x.at(b, c)
+				}
 			}
 		}
-		mean, carried, count := sum/float64(rows*columns), &r.scalar[o.Mean.Offset], &r.scalar[o.Count.Offset]
+		for _, a := range r.adds {
+			sums[a[0]] += sums[a[1]]
+		}
+		return sums[0]
+	}
+	move := func(sum float64) {
+		mean, carried, count := sum/float64(r.prog.Total()*columns), &r.scalar[o.Mean.Offset], &r.scalar[o.Count.Offset]
 		if *count == 0 {
 			*carried = mean
 		} else {
@@ -130,4 +142,27 @@ func (b *binder) runningMean(o *kernel.RunningMean) func() {
 		}
 		*count++
 	}
+	if peer == nil {
+		return nil, func() { move(sum()) }
+	}
+	own := make([]float64, 1)
+	return []*phase{{run: func(w *worker, p *phase) {
+		if w.id != 0 {
+			return
+		}
+		own[0] = sum()
+		if p.err = peer.Sum(own); p.err == nil {
+			move(own[0])
+		}
+	}}}, nil
+}
+
+// peer is whom the program's gradient is exchanged with; nil for nobody.
+func (b *binder) peer() kernel.Peer {
+	for _, op := range b.r.prog.Once {
+		if o, ok := op.(*kernel.Exchange); ok {
+			return o.Peer
+		}
+	}
+	return nil
 }

@@ -15,8 +15,9 @@ const (
 // GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of its kernels it has nodes of its own.
 type GraphPeer interface {
 	kernel.Peer
-	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns the last.
-	Record(g *cu.Graph, grads uint64, n int, wait []cu.Node) (cu.Node, error)
+	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns those that what follows waits for. It may
+	// use the stream, on which nothing is queued.
+	Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error)
 }
 
 // reduction is how the gradient is summed: the binder's, from Reduce on.

@@ -80,8 +80,8 @@ func (b *binder) compactAll(op kernel.Op, ts ...*kernel.Tensor) error {
 	return dense(op, ts...)
 }
 
-// roomy fails where a block's shared memory is more than a card has.
-func (s bf16Head) roomy(op kernel.Op, shared, most int) error {
+// fits fails where a block's shared memory is more than a card has.
+func (s bf16Head) fits(op kernel.Op, shared, most int) error {
 	if shared > most {
 		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d", op.Kind(), s.t, shared, most)
 	}
@@ -100,7 +100,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention) ([]launch, error) {
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
-		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.roomy(o, s.shared(each), b.maxShared)
+		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.fits(o, s.shared(each), b.maxShared)
 }
 
 func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
@@ -118,5 +118,5 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad) ([]launch, error)
 	}
 	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
-		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.roomy(o, s.sharedGrad(), b.maxShared)
+		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.sharedGrad(), b.maxShared)
 }

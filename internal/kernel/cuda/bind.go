@@ -30,7 +30,8 @@ type binder struct {
 	lanes     int // gradient partial sums kept apart
 	sms       int // multiprocessors of the card
 	maxShared int // bytes of shared memory a block may ask for
-	batch     int // instances in a step
+	batch     int // instances in a step, of this process
+	parts     int // processes that share the step
 
 	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
 	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
@@ -54,7 +55,7 @@ type binder struct {
 
 // newBinder knows of the program what no op says.
 func newBinder(p *kernel.Program) *binder {
-	return &binder{lanes: gradLanes, batch: p.Batch, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
+	return &binder{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts(), seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
 }
 
 // coefficient is a coefficient's place in the control block; -1 for none.

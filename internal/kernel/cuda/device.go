@@ -102,7 +102,7 @@ func (d *Device) AvailableMemory() (int64, bool) {
 }
 
 // ShardSize: the whole batch is one shard.
-func (d *Device) ShardSize(int) int { return 1 << 30 }
+func (d *Device) ShardSize(int) int { return kernel.WholeBatch }
 
 // Counters counts what the device was asked to do.
 func (d *Device) Counters() *kernel.Counters { return &d.counters }

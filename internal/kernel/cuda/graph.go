@@ -103,11 +103,12 @@ func (r *runner) record() error {
 			r.nodes++
 		}
 		if o, ok := r.op(i).(*kernel.Exchange); ok {
-			n, err := o.Peer.(GraphPeer).Record(g, r.sets[0].grads.at, r.prog.Layout.Len, wait)
-			if err != nil {
+			if err := r.d.ctx.Wait(r.d.stream); err != nil {
 				return err
 			}
-			wait = []cu.Node{n}
+			if wait, err = o.Peer.(GraphPeer).Record(g, r.d.stream, r.sets[0].grads.at, r.prog.Layout.Len, wait); err != nil {
+				return err
+			}
 		}
 		ends[i] = wait
 	}

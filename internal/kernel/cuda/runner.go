@@ -225,7 +225,7 @@ func (r *runner) bindAll() (err error) {
 		}
 	}
 	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
-		args: []any{b.state, uint32(r.prog.Batch)}}})
+		args: []any{b.state, uint32(r.prog.Total())}}})
 }
 
 func (r *runner) prepare(ls []launch) error {
@@ -270,6 +270,7 @@ func (r *runner) SetControl(c kernel.Control) error {
 func (r *runner) State() (kernel.State, error) {
 	var b state
 	err := r.d.copyOut("state", unsafe.Pointer(&b), r.blocks.at+stateAt, int(unsafe.Sizeof(b)))
+	b.instances -= uint64(r.prog.First())
 	return b.unpack(r.scalars), err
 }
 
@@ -279,6 +280,7 @@ func (r *runner) SetState(s kernel.State) error {
 	if err != nil {
 		return err
 	}
+	s.Instances += uint64(r.prog.First()) // of this process's share
 	b := packState(s.Normal(), values)
 	return r.d.copyIn("state", r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))
 }
@@ -352,7 +354,7 @@ func (r *runner) FirstBad() (string, error) {
 	}
 	if b.badStep != 0 {
 		again := saved
-		again.Instances = b.badFirst
+		again.Instances = b.badFirst - uint64(r.prog.First())
 		if err := r.SetState(again); err != nil {
 			return "", err
 		}

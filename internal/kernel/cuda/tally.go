@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -64,7 +65,11 @@ func (b *binder) appendTerm(to []byte, t kernel.Term) []byte {
 		to = binary.NativeEndian.AppendUint32(to, uint32(row))
 		to = binary.NativeEndian.AppendUint32(to, uint32(step))
 	}
-	to = binary.NativeEndian.AppendUint64(to, math.Float64bits(t.Weight))
+	weight := t.Weight
+	if t.Mean {
+		weight /= float64(b.parts) // of the rows of all processes
+	}
+	to = binary.NativeEndian.AppendUint64(to, math.Float64bits(weight))
 	to = binary.NativeEndian.AppendUint32(to, uint32(b.coefficient(t.Coefficient)))
 	return binary.NativeEndian.AppendUint32(to, flags)
 }
@@ -72,6 +77,9 @@ func (b *binder) appendTerm(to []byte, t kernel.Term) []byte {
 func integers(t *kernel.Tensor) bool { return t != nil && t.Type == kernel.I32 }
 
 func (b *binder) runningMean(o *kernel.RunningMean) ([]launch, error) {
+	if b.parts > 1 {
+		return nil, fmt.Errorf("%s: several GPUs share this step, and the mean of all their rows is not exchanged: use another baseline", o.Kind())
+	}
 	return []launch{{module: "tally", kernel: "running_mean", grid: dim3{1, 1, 1}, block: dim3{tallyThreads, 1, 1},
 		args: []any{b.addr(o.Mean), b.addr(o.Count), b.addr(o.X), math.Float64bits(o.Decay), i32(b.batch * o.X.Cols())}}}, dense(o, o.X)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"haul/internal/config"
 	"haul/internal/env/darkroom"
@@ -47,11 +48,11 @@ beside that of the source learner and the optimum. --plot draws that curve, and 
 	Seed:   "seed",
 	Use:    run.LastName,
 	Flags: []run.Flag{
-		{Name: "history", Default: HistoryFile, Again: true, Usage: "learning histories, as haul data darkroom makes them"},
+		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data darkroom makes them; a resumed run remembers its own"},
 		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)"},
 	},
 	Judging: []run.Flag{
-		{Name: "history", Default: HistoryFile, Usage: "learning histories: their goals, split and learners' curves are taken"},
+		{Name: "history", Default: "", Usage: "learning histories whose goals, split and learners' curves are taken (default: those that the run remembers)"},
 		{Name: "goals", Default: "held-out", Usage: "held-out, train or all"},
 		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)"},
 		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)"},
@@ -97,41 +98,61 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 }
 
 // Open maps the learning histories.
-func (Recipe) Open(s config.Settings, f run.Flags) (run.Task, error) {
+func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Task, error) {
 	data := f.String("data")
 	switch data {
 	case DataAuto, DataDevice, DataHost:
 	default:
 		return nil, run.Usagef("unknown --data %q: use %s, %s or %s", data, DataDevice, DataHost, DataAuto)
 	}
-	h, err := openHistory(f.String("history"))
+	var at state
+	if last != nil {
+		if err := last.State(&at); err != nil {
+			return nil, err
+		}
+	}
+	h, path, err := at.history(f)
 	if err != nil {
 		return nil, err
 	}
 	if err := Check(h, s.(*config.AD)); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	t := &Task{History: h, Data: data}
-	if f.Changed("history") {
-		t.Path = f.String("history")
-	}
-	return t, nil
+	return &Task{History: h, Data: data, Path: path}, nil
 }
 
-// openHistory opens learning histories and says how to make them where there are none.
-func openHistory(path string) (*darkroom.History, error) {
-	h, err := darkroom.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no learning histories at %s: make them with haul data darkroom --out %s", path, path)
+// history opens the learning histories that are asked for, else those that the run remembers, else those of the usual place. The path is
+// absolute.
+func (at *state) history(f run.Flags) (*darkroom.History, string, error) {
+	path, remembered := f.String("history"), false
+	switch {
+	case f.Changed("history"):
+	case at.Path != "":
+		path, remembered = at.Path, true
+	default:
+		path = HistoryFile
 	}
-	return h, err
+	h, err := darkroom.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && remembered:
+		err = fmt.Errorf("the learning histories of this run are gone from %s: say with --history where they are (checksum %s)", path, at.Histories)
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("no learning histories at %s: make them with haul data darkroom --out %s", path, path)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if whole, err := filepath.Abs(path); err == nil { // else as it was given: no reason to stop
+		path = whole
+	}
+	return h, path, nil
 }
 
 // Task is a run with its histories open.
 type Task struct {
 	History *darkroom.History
 	Data    string // one of the Data constants; "" is DataAuto
-	Path    string // of the histories, where eval must be told it
+	Path    string // of the histories, absolute; the run remembers it
 }
 
 // Trainer compiles the run.

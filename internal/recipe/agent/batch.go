@@ -35,6 +35,7 @@ type evalBatch struct {
 	returns     []int32         // [agent, episode]
 	first, last []darkroom.Step // the first and the latest episode of each agent
 	width       int             // of a row of logits
+	from        int             // the number of the first agent: others live elsewhere
 }
 
 type agent struct {
@@ -66,9 +67,14 @@ func (s *regionSums) add(n int, forced bool) {
 
 // newEvalBatch puts `each` agents on every goal; agent i stands on goal i/each.
 func newEvalBatch(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
-	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, len(goals)*each), width: darkroom.NumActions + model.TokenTypes}
+	return newEvalShare(room, goals, each, episodes, rules, net, 0, len(goals)*each)
+}
+
+// newEvalShare has agents [from, to) of an evaluation batch alone.
+func newEvalShare(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
+	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, to-from), width: darkroom.NumActions + model.TokenTypes, from: from}
 	for i := range c.agents {
-		c.agents[i] = agent{context: newAgentContext(rules), goal: goals[i/each]}
+		c.agents[i] = agent{context: newAgentContext(rules), goal: goals[(from+i)/each]}
 	}
 	c.returns = make([]int32, len(c.agents)*episodes)
 	c.first, c.last = make([]darkroom.Step, len(c.agents)*room.Horizon), make([]darkroom.Step, len(c.agents)*room.Horizon)
@@ -150,7 +156,7 @@ func (c *evalBatch) turn() error {
 // act takes one step in agent i's room. The words of its draw: 0 the action, 1 whether the region ends.
 func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
-	w := rng.At(c.seed, uint64(i), uint32(a.steps), rng.Agent)
+	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
 	actions, types := logits[:darkroom.NumActions], logits[darkroom.NumActions:]
 	action := uint8(choose(actions, c.temperature, w[0]))
 	was := a.cell

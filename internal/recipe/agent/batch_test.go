@@ -12,6 +12,7 @@ import (
 	"haul/internal/env/darkroom"
 	"haul/internal/model"
 	"haul/internal/rng"
+	"haul/internal/run/runtest"
 )
 
 // script is a forwarder that knows the way: its policy sees the token a row is fed and says what to do.
@@ -154,7 +155,7 @@ func TestThousandEpisodes(t *testing.T) {
 				return (r + int(max(0, f[model.FieldX]))) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 			})
 			c := newEvalBatch(testRoom, []darkroom.Goal{1, 2}, 2, 1000, &rules, s)
-			allocs := testing.AllocsPerRun(1, func() {
+			allocs := runtest.Allocations(1, func() {
 				c.reset(7, 1)
 				for c.live > 0 {
 					if err := c.turn(); err != nil {

@@ -50,7 +50,7 @@ func (t *trainer) judge() (*Test, error) {
 	if err := t.test.Run(); err != nil {
 		return nil, fmt.Errorf("test after iteration %d: %w", i, err)
 	}
-	m, err := t.test.TakeMetrics()
+	m, err := run.TakeMetrics(t.testWorld, t.test)
 	if err != nil {
 		return nil, err
 	}
@@ -112,5 +112,6 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 		}
 	}
 	sum.Test, sum.Evaluation = *t.lastTest, t.lastEval
+	t.view.used = t.lastEval // a run that ended in another process is drawn too
 	return t.view.ending(sum), nil
 }

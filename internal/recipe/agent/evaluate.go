@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
@@ -26,9 +27,20 @@ type EvalOptions struct {
 	Temperature *float64          // nil: eval_temperature; 0: the most likely action
 	Seed        *uint64           // nil: seed
 	Progress    func(done, of int)
+	Flags       bool        // advice names the flags of haul eval, not the settings of a run
+	World       *comm.World // ranks that share the agents out; nil: this process has them all
 }
 
-// Evaluation is how agents fared in context.
+// name is what a user changes: the setting of a run, or the flag of haul eval.
+func (o *EvalOptions) name(flag string) string {
+	if o.Flags {
+		return "--" + flag
+	}
+	return "eval_" + flag
+}
+
+// Evaluation is how agents fared in context. Agents on one goal share its luck, so that standard errors of figures over all goals are over the goals,
+// each by the mean of its agents; 0 where there is one goal, which tells nothing of others.
 type Evaluation struct {
 	Iteration int     `json:"iteration" csv:"iteration"`                                // updates behind the weights
 	First     float64 `json:"first" csv:"first_episode" tb:"test/return_first_episode"` // mean return of the first episode
@@ -52,6 +64,7 @@ type Evaluation struct {
 	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
 	Return  []float64    `json:"return"`   // by episode: mean over all agents
 	SE      []float64    `json:"return_se"`
+	SEOver  string       `json:"se_over"` // what standard errors are over: "goals"
 	// Source is the learners' mean return by episode on the same goals, as long as the histories are.
 	Source  []float64 `json:"source"`
 	Context int       `json:"context_tokens"` // that a context may hold
@@ -70,9 +83,9 @@ type Evaluation struct {
 type GoalResult struct {
 	Goal    darkroom.Goal `json:"goal"`
 	Optimal float64       `json:"optimal"`
-	Return  []float64     `json:"return"` // by episode: mean over its agents
-	SE      []float64     `json:"return_se"`
-	Source  []float64     `json:"source"` // its learner's curve
+	Return  []float64     `json:"return"`    // by episode: mean over its agents
+	SE      []float64     `json:"return_se"` // over its agents
+	Source  []float64     `json:"source"`    // its learner's curve
 	Last    float64       `json:"last"`
 	Share   float64       `json:"share_of_optimum"`
 }
@@ -107,6 +120,8 @@ type evaluator struct {
 	temperature float64
 	net         *network
 	batch       *evalBatch
+	world       *comm.World // nil where agents are not shared out
+	all         *evalBatch  // with ranks, where all agents' lives are put together
 }
 
 func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, learned []darkroom.Goal, o EvalOptions) (*evaluator, error) {
@@ -147,20 +162,26 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		}
 	}
 	if o.Goals == nil && !e.heldOut {
-		return nil, errors.New("evaluate in context: these histories hold out goals that the agent has learned from: give it those that it was trained with, or ask for all goals")
+		return nil, errors.New("evaluate in context: these histories hold out goals that the agent has learned from: give it those that it was trained with, or ask for all goals (--goals all)")
 	}
 	rules, err := newContextRules(c, room.Horizon)
 	if err != nil {
 		return nil, err
 	}
 	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes) // bytes; what was asked for may be past any int
-	if err := run.FitsHost("eval_episodes", "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
+	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
-	if e.net, err = newNetwork(dev, m, store, len(goals), e.agents, rules.capacity); err != nil {
+	from, to := 0, len(goals)*e.agents
+	if o.World != nil && to >= o.World.Ranks() {
+		e.world = o.World
+		from, to = o.World.Cut(to)
+		e.all = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, nil)
+	}
+	if e.net, err = newNetwork(dev, m, store, to-from, e.agents, rules.capacity, o.name("agents")); err != nil {
 		return nil, err
 	}
-	e.batch = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, e.net)
+	e.batch = newEvalShare(room, goals, e.agents, o.Episodes, &rules, e.net, from, to)
 	return e, nil
 }
 
@@ -170,21 +191,31 @@ func (e *evaluator) close() error { return e.net.runner.Close() }
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	began := time.Now()
 	e.batch.reset(e.seed, e.temperature)
-	if err := e.batch.run(ctx, e.o.Progress); err != nil {
+	err := e.batch.run(e.world.Soon(ctx), e.o.Progress)
+	if err != nil && !e.world.Asked() {
 		return nil, err
 	}
-	out := e.batch.results(e.o.History, e.goals, e.agents)
+	batch := e.batch
+	if e.world != nil {
+		if err := e.gather(err != nil); err != nil {
+			return nil, err
+		}
+		batch = e.all
+	} else if err != nil {
+		return nil, err
+	}
+	out := batch.results(e.o.History, e.goals, e.agents)
 	out.HeldOut = e.heldOut
 	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
-	out.StepsPerSecond = float64(len(e.batch.agents)*e.batch.life()) / out.Seconds
+	out.StepsPerSecond = float64(len(batch.agents)*batch.life()) / out.Seconds
 	return out, nil
 }
 
-// results sums up what the agents did. Standard errors are over agents, each a sample of its own.
+// results sums up what the agents did.
 func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluation {
 	out := &Evaluation{Agents: each, Episodes: c.episodes, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
-	out.Return, out.SE = c.curve(0, len(c.agents))
+	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))
 	for g, index := range goals {
@@ -193,7 +224,6 @@ func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluat
 		goal.Last, _ = stats.MeanSE(goal.Return[c.episodes-last:])
 		goal.Share = stats.ShareOf(goal.Last, goal.Optimal)
 		out.Goals = append(out.Goals, goal)
-		out.Optimal += goal.Optimal / float64(len(goals))
 		if out.Source == nil {
 			out.Source = make([]float64, len(goal.Source))
 		}
@@ -208,9 +238,7 @@ func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluat
 			ends[i] = float64(sum) / float64(last)
 		}
 	}
-	out.First = out.Return[0]
-	out.Last, out.LastSE = stats.MeanSE(ends)
-	out.Share, out.ShareSE = stats.ShareOf(out.Last, out.Optimal), stats.ShareOf(out.LastSE, out.Optimal)
+	out.overGoals()
 	for i := range c.agents {
 		out.Prunes += int64(c.agents[i].context.prunes)
 	}
@@ -223,6 +251,28 @@ func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluat
 	typical := c.median(ends)
 	out.FirstEpisode, out.LastEpisode = c.episode(c.first, typical), c.episode(c.last, typical)
 	return out
+}
+
+// overGoals puts the goals together. The share is one mean by another, over the same goals: its standard error is that of what the goals earned
+// beyond the share of their own optimum, so that near and far goals, whose optima differ, do not count as noise.
+func (e *Evaluation) overGoals() {
+	e.Return, e.SE = make([]float64, e.Episodes), make([]float64, e.Episodes)
+	at := make([]float64, len(e.Goals))
+	over := func(figure func(g *GoalResult) float64) (mean, se float64) {
+		for i := range e.Goals {
+			at[i] = figure(&e.Goals[i])
+		}
+		return stats.MeanSE(at)
+	}
+	for i := range e.Return {
+		e.Return[i], e.SE[i] = over(func(g *GoalResult) float64 { return g.Return[i] })
+	}
+	e.First = e.Return[0]
+	e.Optimal, _ = over(func(g *GoalResult) float64 { return g.Optimal })
+	e.Last, e.LastSE = over(func(g *GoalResult) float64 { return g.Last })
+	e.Share = stats.ShareOf(e.Last, e.Optimal)
+	_, beyond := over(func(g *GoalResult) float64 { return g.Last - e.Share*g.Optimal })
+	e.ShareSE = stats.ShareOf(beyond, e.Optimal)
 }
 
 // curve is the mean return by episode over n agents from agent `first` on.

@@ -36,7 +36,9 @@ func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahe
 	if err != nil {
 		return nil, err
 	}
-	source, err := loader.New(loader.Options{Fill: fill, Row: l.trainSpec.Words(), Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead, From: first})
+	prog := p.plan.Program()
+	source, err := loader.New(loader.Options{Fill: fill, Row: l.trainSpec.Words(), Batch: p.plan.Batch(), Slabs: reserved, Workers: workers, Depth: ahead,
+		From: first + uint64(prog.First()), Stride: prog.Total()})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ type judged struct {
 
 // judge lets copies of a checkpoint's agent learn goals in their contexts.
 func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
-	o := EvalOptions{Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
+	o := EvalOptions{Flags: true, Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
 	goals, t := e.Flags.String("goals"), e.Flags.Float("temperature")
 	switch {
 	case goals != "held-out" && goals != "train" && goals != "all":
@@ -37,16 +37,26 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	if e.Flags.Changed("temperature") {
 		o.Temperature = &t
 	}
-	if o.History, err = openHistory(e.Flags.String("history")); err != nil {
+	ck, at, err := readCheckpoint(e.Path)
+	if err != nil {
+		return nil, err
+	}
+	var path string
+	if o.History, path, err = at.history(e.Flags); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.History.Close()) }()
+	if !e.Flags.Changed("history") {
+		if err := at.same(o.History, path, ck.Settings.(*config.AD)); err != nil {
+			return nil, err
+		}
+	}
 	o.Goals = chosen(goals, o.History)
 	dev, err := e.Device()
 	if err != nil {
 		return nil, err
 	}
-	a, err := Load(dev, e.Path)
+	a, err := load(dev, ck, at)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +66,22 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 		return nil, err
 	}
 	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
+}
+
+// same refuses histories that took the place of those that the run learned from: they may hold out what it knows. Whoever names a file has
+// looked.
+func (at *state) same(h *darkroom.History, path string, c *config.AD) error {
+	if err := h.Matches(at.Room.Size, at.Room.Horizon); err != nil {
+		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)
+	}
+	d, err := newDataset(h, c)
+	if err != nil {
+		return fmt.Errorf("%s: %w: say with --history where the run's own histories are", path, err)
+	}
+	if d.checksum != at.Histories {
+		return fmt.Errorf("%s holds other learning histories than the run learned from (checksum %s, these have %s): say with --history where its own are, or which to take", path, at.Histories, d.checksum)
+	}
+	return nil
 }
 
 // chosen are the indices of the goals that are asked for; nil is those held out.

@@ -63,7 +63,11 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := run.LeastMemory(openReference(), recordStep(openReference(), m, cfg, l, true).plan.Program())
+	step, err := recordStep(openReference(), m, cfg, l, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := run.LeastMemory(openReference(), step.plan.Program())
 	for free, want := range map[int64]bool{need: false, need - 1: true} {
 		if e, _ := trained(t, cfg, crowded{openReference(), free}, h, DataAuto); viewOf(e).host != want {
 			t.Errorf("%d bytes free of %d needed: the histories are on the host: %v", free, need, !want)
@@ -87,13 +91,19 @@ func TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := run.LeastMemory(dev, recordStep(dev, m, cfg, l, true).plan.Program())
-	without := run.LeastMemory(dev, recordStep(dev, m, cfg, l, false).plan.Program())
+	least := func(onDevice bool) int64 {
+		p, err := recordStep(dev, m, cfg, l, onDevice, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.LeastMemory(dev, p.plan.Program())
+	}
+	with, without := least(true), least(false)
 	if with <= without {
 		t.Fatalf("%d bytes with the histories, %d without", with, without)
 	}
 	for free, advised := range map[int64]bool{with - 1: true, without: true, without - 1: false} {
-		_, _, err := compileStep(crowded{dev, free}, m, cfg, l, store, DataDevice)
+		_, _, err := compileStep(crowded{dev, free}, m, cfg, l, store, DataDevice, nil)
 		if err == nil || strings.Contains(err.Error(), "--data host") != advised || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d bytes free, advised %v: %v", free, advised, err)
 		}
@@ -129,7 +139,7 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, r, err := compileStep(dev, m, cfg, l, store, DataHost)
+	p, r, err := compileStep(dev, m, cfg, l, store, DataHost, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

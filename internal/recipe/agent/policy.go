@@ -26,19 +26,31 @@ type Agent struct {
 
 // Load reads a checkpoint's agent onto a device.
 func Load(dev kernel.Device, path string) (*Agent, error) {
-	ck, err := run.Load(path, Name)
+	ck, at, err := readCheckpoint(path)
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, dev: dev}
-	var at state
-	if err := ck.State(&at); err != nil {
-		return nil, err
+	return load(dev, ck, at)
+}
+
+// readCheckpoint is a checkpoint with its state, as far as they go without a device.
+func readCheckpoint(path string) (*run.Checkpoint, *state, error) {
+	ck, err := run.Load(path, Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := new(state)
+	if err := ck.State(at); err != nil {
+		return nil, nil, err
 	}
 	if err := at.Room.Check(); err != nil {
-		return nil, fmt.Errorf("load checkpoint %s: its state is broken: %w", path, err)
+		return nil, nil, fmt.Errorf("load checkpoint %s: its state is broken: %w", path, err)
 	}
-	a.Room, a.learned = at.Room, at.Learned
+	return ck, at, nil
+}
+
+func load(dev kernel.Device, ck *run.Checkpoint, at *state) (a *Agent, err error) {
+	a = &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, Room: at.Room, learned: at.Learned, dev: dev}
 	if a.model, err = newModel(a.Config, a.Room.Size); err != nil {
 		return nil, err
 	}
@@ -87,14 +99,14 @@ type network struct {
 // stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token, and a past that is read but not computed.
 const stepNodes = 4
 
-// newNetwork compiles the model for agents on so many goals, `agents` on each, with contexts of that capacity.
-func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, goals, agents, capacity int) (*network, error) {
-	rows := goals * agents
+// newNetwork compiles the model for that many agents, `agents` on each goal, with contexts of that capacity; key is what a user changes
+// where so many do not fit.
+func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
 	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}
 	n.logits = m.Step(p, n.index, n.at, capacity)
 	n.logits.Space = kernel.Batch // the host reads them
-	if err := run.Fits("eval_agents", dev, "an evaluation in context", agents, run.LeastMemory(dev, p.Program())); err != nil {
+	if err := run.Fits(key, dev, "an evaluation in context", agents, run.LeastMemory(dev, p.Program())); err != nil {
 		return nil, err
 	}
 	var err error

@@ -125,7 +125,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		net, err := newNetwork(dev, m, store, 1, 3, rules.capacity)
+		net, err := newNetwork(dev, m, store, 3, 3, rules.capacity, "eval_agents")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net, err := newNetwork(dev, a.model, a.store, 1, 2, rules.capacity)
+	net, err := newNetwork(dev, a.model, a.store, 2, 2, rules.capacity, "eval_agents")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	c := newEvalBatch(a.Room, []darkroom.Goal{0}, 2, 1000, &rules, net)
 	memory := net.runner.Memory()
 	allocated := dev.Counters().Allocations
-	allocs := testing.AllocsPerRun(1, func() {
+	allocs := runtest.Allocations(1, func() {
 		c.reset(7, 1)
 		for c.live > 0 {
 			if err := c.turn(); err != nil {
@@ -266,5 +266,43 @@ func TestCompiledADStep(t *testing.T) {
 	}
 	if seconds, err := s.Trial(); err != nil || seconds <= 0 {
 		t.Errorf("%g seconds, %v", seconds, err)
+	}
+}
+
+// Agents on the same goal counted as independent: a hundred times as many that do the same made the standard error ten times smaller.
+func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	rules, err := newContextRules(tinyAD(t), h.Room.Horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goals := []int{0, 4, 7}
+	evaluate := func(each int) *Evaluation {
+		c := newEvalBatch(h.Room, []darkroom.Goal{h.Goals[0], h.Goals[4], h.Goals[7]}, each, 1, &rules, nil)
+		for i := range c.returns {
+			c.returns[i] = []int32{1, 4, 1}[i/each]
+		}
+		return c.results(h, goals, each)
+	}
+	few, many := evaluate(2), evaluate(200)
+	if few.LastSE != many.LastSE || few.SE[0] != many.SE[0] || few.ShareSE != many.ShareSE {
+		t.Errorf("more agents that do the same move the error from %g to %g", few.LastSE, many.LastSE)
+	}
+	// Returns 1, 4 and 1: mean 2, variance 3, standard error 1.
+	if few.Last != 2 || math.Abs(few.LastSE-1) > 1e-12 || few.SEOver != "goals" || !strings.Contains(inUse(few), "2.00 ± 1.00") || !strings.Contains(inUse(few), "± is over goals") {
+		t.Errorf("%g ± %g over %s: %s", few.Last, few.LastSE, few.SEOver, inUse(few))
+	}
+
+	// Goals that all end at the same share of their optimum leave no doubt about it, however far apart they are.
+	even := &Evaluation{Episodes: 1}
+	for _, best := range []float64{4, 8, 15} {
+		even.Goals = append(even.Goals, GoalResult{Optimal: best, Return: []float64{best / 2}, Last: best / 2})
+	}
+	if even.overGoals(); even.Share != 0.5 || even.ShareSE > 1e-12 || even.LastSE == 0 {
+		t.Errorf("share %g ± %g, return ± %g", even.Share, even.ShareSE, even.LastSE)
+	}
+	one := &Evaluation{Episodes: 1, Agents: 9, Goals: even.Goals[:1]}
+	if one.overGoals(); one.LastSE != 0 || strings.Contains(inUse(one), "±") {
+		t.Errorf("one goal speaks for others: %s", inUse(one))
 	}
 }

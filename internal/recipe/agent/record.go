@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"fmt"
 	"math"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
@@ -34,11 +36,16 @@ func hostRows(p *plan.Plan, tokens int) model.Sequences {
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
-// recordStep records a training step. With onDevice the histories live there and the step draws its own rows from them.
-func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevice bool) *program {
+// recordStep records a training step, with a peer this process's share of it. With onDevice the histories live there and the step draws its own rows from them.
+func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevice bool, peer kernel.Peer) (*program, error) {
 	t := l.trainSpec.Tokens
 	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
 	out := &program{plan: p}
+	if peer != nil {
+		if err := p.Join(peer); err != nil {
+			return nil, fmt.Errorf("%s: %w", keyBatch, err)
+		}
+	}
 	if onDevice {
 		out.history = p.Whole("history", len(l.train))
 		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, model.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
@@ -54,15 +61,16 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	p.Optimize(&kernel.AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
 		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR)}, c.GradientAccumulationSteps)
 	p.TallyHeads(sums, m.Heads()...)
-	return out
+	return out, nil
 }
 
-// recordTest records the loss on rows that the host writes, without dropout.
-func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int) *program {
+// recordTest records the loss on rows that the host writes, without dropout; of ranks, each takes its share of the rows where they divide.
+func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *comm.World) (*program, bool) {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
+	shared := w != nil && p.Cut(w.Share()) == nil
 	in := hostRows(p, tokens)
 	p.TallyHeads(p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false), m.Heads()...)
-	return &program{plan: p, in: in}
+	return &program{plan: p, in: in}, shared
 }
 
 // learningRate is the rate of iteration i, from 1, as the device's schedule has it.

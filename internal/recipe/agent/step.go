@@ -39,7 +39,7 @@ func CompileStep(dev kernel.Device, c *config.AD, h *darkroom.History) (step *ru
 	if err := store.WriteWeights(model.Initial(m.Layout(), c.Seed)); err != nil {
 		return nil, err
 	}
-	p, r, err := compileStep(dev, m, c, l, store, DataDevice)
+	p, r, err := compileStep(dev, m, c, l, store, DataDevice, nil)
 	if err != nil {
 		return nil, err
 	}

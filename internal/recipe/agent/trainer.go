@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
@@ -20,7 +21,8 @@ const keyBatch = "train_batch_size"
 // state is what a run carries along beside what every run does.
 type state struct {
 	Room      darkroom.Room `json:"room"`
-	Histories string        `json:"histories"` // checksum of what is learned from
+	Path      string        `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
+	Histories string        `json:"histories"`    // checksum of what is learned from
 	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
 	Learned []darkroom.Goal `json:"learned"`
 }
@@ -29,18 +31,19 @@ type state struct {
 type trainer struct {
 	*run.Setup
 	*Task
-	cfg     *config.AD
-	dataset *dataset
-	model   *model.AD
-	store   kernel.Store
-	program *program
-	step    kernel.Runner
-	feed    *feed // nil with the histories on the device
-	test    kernel.Runner
-	eval    *evaluator
-	at      state
-	view    *view
-	perRow  int64 // operations of a row
+	cfg       *config.AD
+	dataset   *dataset
+	model     *model.AD
+	store     kernel.Store
+	program   *program
+	step      kernel.Runner
+	feed      *feed // nil with the histories on the device
+	test      kernel.Runner
+	testWorld *comm.World // ranks that share the test's rows; nil: each rank has them all
+	eval      *evaluator
+	at        state
+	view      *view
+	perRow    int64 // operations of a row
 
 	progress func(done, of int) // of the evaluation under way
 
@@ -64,41 +67,51 @@ func (t *trainer) compile() error {
 	if t.dataset, err = newDataset(t.History, t.cfg); err != nil {
 		return err
 	}
-	t.at = state{Room: t.dataset.room, Histories: t.dataset.checksum, Learned: t.dataset.learned}
+	t.at = state{Room: t.dataset.room, Path: t.Path, Histories: t.dataset.checksum, Learned: t.dataset.learned}
 	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
 		return err
 	}
 	if t.store, err = run.NewStore(t.Device, t.model.Layout(), true); err != nil {
 		return err
 	}
-	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data); err != nil {
+	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data, t.World.Peer()); err != nil {
 		return err
 	}
 	t.perRow = stepFLOPs(t.model, t.dataset.trainSpec.Tokens, 1)
-	test := recordTest(t.Device, t.model, t.cfg, t.dataset.testSpec.Tokens)
+	test, shared := recordTest(t.Device, t.model, t.cfg, t.dataset.testSpec.Tokens, t.World)
+	if shared {
+		t.testWorld = t.World
+	}
 	if t.test, err = run.Compile("test_batch_size", test.plan, t.Device, t.store); err != nil {
 		return err
 	}
 	rows := t.dataset.testRows(t.cfg.TestBatchSize)
+	prog := test.plan.Program()
 	for i, tensor := range test.fed() {
-		if err := t.test.WriteBatch(tensor, rows.Ints[i]); err != nil {
+		words := len(rows.Ints[i]) / t.cfg.TestBatchSize
+		if err := t.test.WriteBatch(tensor, rows.Ints[i][prog.First()*words:][:prog.Batch*words]); err != nil {
 			return err
 		}
 	}
-	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
+	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
 		return err
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
 }
 
 // compileStep compiles the training step with its histories where they are asked for, and writes them there.
-func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string) (*program, kernel.Runner, error) {
-	p := recordStep(dev, m, c, d, data != DataHost)
+func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string, peer kernel.Peer) (*program, kernel.Runner, error) {
+	p, err := recordStep(dev, m, c, d, data != DataHost, peer)
+	if err != nil {
+		return nil, nil, err
+	}
 	if data != DataDevice && data != DataHost && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, p.plan.Program())) != nil {
-		p = recordStep(dev, m, c, d, false)
+		if p, err = recordStep(dev, m, c, d, false, peer); err != nil {
+			return nil, nil, err
+		}
 	}
 	r, err := run.Compile(keyBatch, p.plan, dev, store)
-	if err != nil && p.history != nil && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, recordStep(dev, m, c, d, false).plan.Program())) == nil {
+	if err != nil && p.history != nil && fitsWithout(dev, m, c, d, peer) {
 		return nil, nil, fmt.Errorf("the histories take %s of it: leave them on the host with --data host (%w)", report.Bytes(run.Product(4, int64(len(d.train)))), err)
 	}
 	if err != nil {
@@ -110,6 +123,12 @@ func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store
 		}
 	}
 	return p, r, nil
+}
+
+// fitsWithout says that the step would fit with its histories on the host.
+func fitsWithout(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, peer kernel.Peer) bool {
+	p, err := recordStep(dev, m, c, d, false, peer)
+	return err == nil && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, p.plan.Program())) == nil
 }
 
 func (t *trainer) Layout() *kernel.Layout      { return t.model.Layout() }
@@ -127,8 +146,9 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
 		}
 		if t.at.Histories != t.dataset.checksum {
-			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
+			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own with --history", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
 		}
+		t.at.Path = t.Path // where they lie this time
 	}
 	if err := t.step.SetControl(control(t.cfg)); err != nil || t.program.history != nil {
 		return err
@@ -225,7 +245,7 @@ func (t *trainer) Close() error {
 
 // Describe fills in what the recipe knows of the run.
 func (t *trainer) Describe(i *report.Info) {
-	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, history: t.Path, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
+	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
 	if t.feed != nil {
 		t.view.host, t.view.workers = true, t.workers()
 	}

@@ -116,11 +116,18 @@ func testsOf(h *runtest.Heard) []*Test     { return runtest.Rows[Test](h) }
 func TestSuite(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	sets := []string{"eval_episodes=2", "gen_interval=6", "gradient_accumulation_steps=2"}
+	d, err := newDataset(h, tinyAD(t, sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, data := range []string{DataDevice, DataHost} {
 		t.Run(data, func(t *testing.T) {
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: openCPU,
-				Open:  func(testing.TB, config.Settings) run.Task { return &Task{History: h, Data: data} },
-				Other: tinyAD(t, append(sets, "lr=0.5")...), Differs: "lr: 0.01"})
+				Open: func(testing.TB, config.Settings) run.Task {
+					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
+				},
+				Other: tinyAD(t, append(sets, "lr=0.5")...), Differs: "lr: 0.01",
+				State: &state{Room: d.room, Path: "/where/they/lie.hist", Histories: d.checksum, Learned: d.learned}})
 		})
 	}
 }
@@ -271,7 +278,7 @@ func TestADErrors(t *testing.T) {
 
 // TestUnknownPlaceForHistories: the flag is wrong use, found before anything is opened.
 func TestUnknownPlaceForHistories(t *testing.T) {
-	_, err := Recipe{}.Open(tinyAD(t), flags{"data": "cloud"})
+	_, err := Recipe{}.Open(tinyAD(t), flags{"data": "cloud"}, nil)
 	if use := new(run.UsageError); !errors.As(err, &use) || !strings.Contains(err.Error(), `"cloud"`) {
 		t.Errorf("got %v", err)
 	}
@@ -314,5 +321,31 @@ func TestADKindsAreKeptApart(t *testing.T) {
 	}
 	if _, err := Load(openReference(), cut); err == nil || !strings.Contains(err.Error(), "truncated") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAFinishedRunIsDrawn: a run that is resumed when all is done has its pictures drawn again.
+func TestAFinishedRunIsDrawn(t *testing.T) {
+	h, dev := writeHistory(t, tinyHistory), openReference()
+	o := options(tinyAD(t), dev, h, DataAuto)
+	path := runtest.Folder(t)
+	for _, resume := range []bool{false, true} {
+		heard := &runtest.Heard{}
+		o.Dir, o.Resume, o.Listener = runtest.OpenDir(t, path, resume), resume, heard
+		if err := run.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		o.Dir.Close()
+		var names []string
+		for _, p := range heard.Info.View.Pictures() {
+			names = append(names, p.Name)
+		}
+		want := "curves in_context episodes"
+		if resume {
+			want = "in_context episodes" // this listener reads no past reports
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("resumed %v: pictures are %q, want %q", resume, got, want)
+		}
 	}
 }

@@ -13,10 +13,9 @@ type view struct {
 	info    *report.Info
 	cfg     *config.AD
 	dataset *dataset
-	history string // the histories' path where eval must be told it
-	host    bool   // rows come from the host
-	workers int    // that make them
-	flops   int64  // of an iteration
+	host    bool  // rows come from the host
+	workers int   // that make them
+	flops   int64 // of an iteration
 
 	reports []*Report // of the whole run
 	tests   []*Test
@@ -105,8 +104,8 @@ func (v *view) Line(r *report.Record, _ bool) string {
 		}
 		return at
 	case *Evaluation:
-		return at + fmt.Sprintf("  in context: return %.2f at first, %.2f ± %.2f in the last %d of %d episodes, %.1f %% of the optimum",
-			row.First, row.Last, row.LastSE, min(10, row.Episodes), row.Episodes, 100*row.Share)
+		return at + fmt.Sprintf("  in context: return %.2f at first, %s in the last %d of %d episodes, %.1f %% of the optimum",
+			row.First, row.withSE(row.Last, row.LastSE, "%.2f"), min(10, row.Episodes), row.Episodes, 100*row.Share)
 	}
 	return "" // figures of training are part of the next test's line
 }
@@ -146,6 +145,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("", "%s", contexts(e))
 	}
 	if u := &v.total; u.seconds > 0 {
+		if v.info.Resumed {
+			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
+		}
 		n := float64(u.iterations)
 		out.Line("speed", "%.1f iterations/s (%.2f ms), %s tokens/s, %s/s", n/u.seconds, 1e3*u.seconds/n, report.Thousands(int64(u.token/u.seconds)), report.Operations(u.flops/u.seconds))
 		out.Line("time", "%5.1f %%  iterations  %s", 100*u.seconds/(u.seconds+u.testing), report.Duration(u.seconds))
@@ -155,18 +157,27 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s", s.Last, filepath.Base(s.Best))
 	out.Line("", "%s, %s, %s and %s as .svg and .png", tables()[0].File, curvesName, inContextName, episodesName)
-	next := "haul eval --checkpoint " + s.Dir
-	if v.history != "" {
-		next += " --history " + v.history
-	}
-	out.Line("next", "%s", next)
+	out.Line("next", "haul eval --checkpoint %s", s.Dir)
 	return out
 }
 
 // inUse is how agents fared, in a line.
 func inUse(e *Evaluation) string {
-	return fmt.Sprintf("return %.2f in the first episode, %.2f ± %.2f in the last %d of %d: %.1f ± %.1f %% of the optimum %.2f, on %s with %s on each",
-		e.First, e.Last, e.LastSE, min(10, e.Episodes), e.Episodes, 100*e.Share, 100*e.ShareSE, e.Optimal, report.Plural(int64(len(e.Goals)), "goal"), report.Plural(int64(e.Agents), "agent"))
+	over := "; ± is over goals"
+	if len(e.Goals) < 2 {
+		over = ""
+	}
+	return fmt.Sprintf("return %.2f in the first episode, %s in the last %d of %d: %s %% of the optimum %.2f, on %s with %s on each%s",
+		e.First, e.withSE(e.Last, e.LastSE, "%.2f"), min(10, e.Episodes), e.Episodes, e.withSE(100*e.Share, 100*e.ShareSE, "%.1f"), e.Optimal,
+		report.Plural(int64(len(e.Goals)), "goal"), report.Plural(int64(e.Agents), "agent"), over)
+}
+
+// withSE writes a figure and its standard error; one goal has none.
+func (e *Evaluation) withSE(v, se float64, format string) string {
+	if len(e.Goals) < 2 {
+		return fmt.Sprintf(format, v)
+	}
+	return fmt.Sprintf(format+" ± "+format, v, se)
 }
 
 // contexts is what became of the agents' contexts.

@@ -15,7 +15,7 @@ import (
 
 // infoOf is a run as listeners are told of it.
 func infoOf(t *testing.T, dir string) (*report.Info, *view) {
-	v := &view{cfg: tinyAD(t, "train_timesteps=40", "train_batch_size=64"), history: "x.hist", flops: 1e9,
+	v := &view{cfg: tinyAD(t, "train_timesteps=40", "train_batch_size=64"), flops: 1e9,
 		dataset: &dataset{room: darkroom.Room{Size: 3, Horizon: 2}, train: make([]int32, 100), trainSpec: kernel.RegionSpec{Tokens: 80, Streams: 80}}}
 	v.info = &report.Info{Recipe: Name, Config: "ad_dr", Parameters: 122504, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 26, Dir: dir, Tables: tables(), View: v}
 	return v.info, v
@@ -123,7 +123,7 @@ func TestTerminal(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(banner), " "), "the trainer fills its own batches") {
 			t.Errorf("without workers the banner says\n%s", banner)
 		}
-		if !strings.Contains(result.String(), "--checkpoint runs/x --history x.hist") || !strings.Contains(result.String(), "12.5 iterations/s") {
+		if !strings.Contains(result.String(), "haul eval --checkpoint runs/x\n") || !strings.Contains(result.String(), "12.5 iterations/s") {
 			t.Errorf("the summary is\n%s", result.String())
 		}
 		if !live && (strings.Contains(words.String(), "\x1b") || strings.Contains(words.String(), "█")) {

@@ -107,7 +107,7 @@ func (s *pool) run(ctx context.Context) error {
 
 // work teaches one learner goal after goal.
 func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
-	l, err := newLearner(dev, s.o.Config)
+	l, err := newLearner(dev, s.o.Config, nil)
 	if err != nil {
 		return fmt.Errorf("compile a learner: %w", err)
 	}

@@ -59,8 +59,8 @@ type learner struct {
 	order []int32
 }
 
-// newLearner compiles the two programs that learning takes.
-func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
+// newLearner compiles the two programs that learning takes. With a peer a minibatch's rows are shared out; everything else each process does.
+func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner, err error) {
 	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, roundBytes(c)); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func newLearner(dev kernel.Device, c *config.PPO) (l *learner, err error) {
 		return nil, err
 	}
 	l.zeros = make([]float32, l.net.Layout().Len)
-	if err := l.compileUpdate(dev); err != nil {
+	if err := l.compileUpdate(dev, peer); err != nil {
 		return nil, errors.Join(err, l.store.Close())
 	}
 	if err := l.compileTable(dev); err != nil {
@@ -85,9 +85,14 @@ func (l *learner) close() error {
 	return errors.Join(l.update.Close(), l.table.Close(), l.store.Close())
 }
 
-func (l *learner) compileUpdate(dev kernel.Device) (err error) {
+func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error) {
 	c := l.c
 	p := plan.New("ppo", dev, c.BatchSize, 1, l.net.Layout())
+	if peer != nil {
+		if err := p.Join(peer); err != nil {
+			return fmt.Errorf("batch_size: %w", err)
+		}
+	}
 	l.x, l.sample = p.Rows("cells", p.B(), 2), p.Rows("sample", p.B(), 4)
 	sums := p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
 	p.Backward()
@@ -98,7 +103,7 @@ func (l *learner) compileUpdate(dev kernel.Device) (err error) {
 	}
 	p.Once(tally)
 	l.program = p.Program()
-	l.features, l.taken = make([]float32, 2*c.BatchSize), make([]float32, 4*c.BatchSize)
+	l.features, l.taken = make([]float32, 2*p.Batch()), make([]float32, 4*p.Batch())
 	l.xRows, l.takeRows = l.features, l.taken
 	if l.update, err = run.Compile("batch_size", p, dev, l.store); err != nil {
 		return err
@@ -221,7 +226,7 @@ func (l *learner) shuffle() {
 // step learns from one minibatch.
 func (l *learner) step(samples []int32) error {
 	b := &l.batch
-	for r, i := range samples {
+	for r, i := range samples[l.program.First():][:l.program.Batch] {
 		s := &b.samples[i]
 		f := &b.feature[s.cell]
 		l.features[2*r], l.features[2*r+1] = f[0], f[1]

@@ -29,7 +29,7 @@ func smallData(t testing.TB, sets ...string) *config.PPO {
 
 func openLearner(t testing.TB, c *config.PPO) *learner {
 	t.Helper()
-	l, err := newLearner(openCPU(t, 1), c)
+	l, err := newLearner(openCPU(t, 1), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,4 +224,17 @@ func openCPU(t testing.TB, workers int) kernel.Device {
 	}
 	t.Cleanup(func() { dev.Close() })
 	return dev
+}
+
+// The goal's value was said to stay within 0 to 1 whatever the discount.
+func TestGoalValueByDiscount(t *testing.T) {
+	for _, c := range []struct {
+		gamma   float64
+		horizon int
+		want    float64
+	}{{0.5, 20, 1}, {0.9, 20, 1}, {0.95, 20, 1}, {0.99, 20, 5}, {0.99, 200, 1}} {
+		if got := rewardUnit(&config.PPO{Gamma: c.gamma, Horizon: c.horizon}) / (1 - c.gamma); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("γ %g, horizon %d: staying on the goal is worth %g, want %g", c.gamma, c.horizon, got, c.want)
+		}
+	}
 }

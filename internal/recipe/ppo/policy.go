@@ -109,7 +109,7 @@ func evaluate(_ context.Context, e *run.Evaluation) (*judged, error) {
 		return nil, err
 	}
 	c := ck.Settings.(*config.PPO)
-	l, err := newLearner(dev, c)
+	l, err := newLearner(dev, c, nil)
 	if err != nil {
 		return nil, err
 	}

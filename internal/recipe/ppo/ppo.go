@@ -71,7 +71,7 @@ func (Recipe) Precision(config.Settings) string { return "" }
 // Step compiles one update on a minibatch of zeros.
 func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	c := s.(*config.PPO)
-	l, err := newLearner(dev, c)
+	l, err := newLearner(dev, c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func goalOf(c *config.PPO) darkroom.Goal { return roomOf(c).Goals()[c.Goal] }
 func roomOf(c *config.PPO) darkroom.Room { return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon} }
 
 // Open has nothing to open.
-func (Recipe) Open(config.Settings, run.Flags) (run.Task, error) { return task{}, nil }
+func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
 

@@ -161,6 +161,8 @@ func (r *rollout) judge(c *config.PPO) {
 	}
 }
 
-// rewardUnit is what a reward of 1 counts, so that values stay within 0 to 1 whatever the discount: the critic shares its layers with the
-// actor, and its errors must not outweigh the actor's.
+// rewardUnit is what a reward of 1 counts. The critic shares its layers with the actor, and its errors must not outweigh the actor's: up to a
+// discount of 1-1/horizon the unit is 1-γ and values stay within 0 to 1. Past that it would shrink a single reward to nothing, so it stays
+// 1/horizon, and the goal's value goes towards 1/(horizon·(1-γ)): 5 at horizon 20 and γ 0.99. At γ 1 there would be no such value to go
+// towards; the settings refuse it.
 func rewardUnit(c *config.PPO) float64 { return max(1-c.Gamma, 1/float64(c.Horizon)) }

@@ -40,7 +40,7 @@ type trainer struct {
 
 func newTrainer(s *run.Setup) (*trainer, error) {
 	c := s.Settings.(*config.PPO)
-	l, err := newLearner(s.Device, c)
+	l, err := newLearner(s.Device, c, s.World.Peer())
 	if err != nil {
 		return nil, err
 	}

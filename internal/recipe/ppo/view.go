@@ -166,6 +166,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("done: %s, %s steps, %s", report.Plural(int64(s.Iterations), "iteration"), report.Thousands(int64(s.Steps)), report.Duration(s.Seconds))}
 	out.Line("return", "%.3f of %.3f per episode, worked out exactly: %.2f %% of the optimum; %g by the most likely actions", s.Expected, s.Optimal, 100*s.Share, s.Greedy)
 	if v.spent > 0 {
+		if v.info.Resumed {
+			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
+		}
 		out.Line("speed", "%s steps of environments/s, learning included", report.Thousands(int64(v.steps/v.spent)))
 		out.Line("device", "%s", v.asked)
 	}

@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/rng"
@@ -65,6 +66,6 @@ func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 }
 
 // evalSet are the options that route the baseline's evaluation set.
-func evalSet(c *config.Config) EvalOptions {
-	return EvalOptions{Source: SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: Greedy}
+func evalSet(c *config.Config, w *comm.World) EvalOptions {
+	return EvalOptions{Source: SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: Greedy, World: w}
 }

@@ -104,24 +104,27 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if at.Best != nil {
 		sum.BestCPC = *at.Best
 	}
-	best, err := LoadPolicy(t.Device, t.Dir.Best())
+	best, err := loadShared(t.World, t.Device, t.Dir.Best())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
 	src := SourceOf(t.cfg, rng.TestInstances)
 	sum.TestInstances = t.cfg.Training.ValidationInstances
-	refs, err := Reference(ctx, src, sum.TestInstances, t.Workers, t.Note)
+	refs, err := SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.Note)
 	if err != nil {
 		return nil, err
 	}
 	progress := run.ProgressNotes(t.Note, "testing the best policy")
-	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true})
+	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World})
 	if err != nil {
 		return nil, err
 	}
 	sum.TestCPC, sum.TestSE = t.meanCPC(e.Lengths)
 	sum.TestGap, sum.TestGapSE = stats.Gap(e.Lengths, refs.Costs)
+	if t.World.Number() > 0 { // rank 0 has the first tour, and somebody to show it to
+		return t.view.ending(sum), nil
+	}
 	if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out.Line("test", "%.4f ± %.4f CPC, gap %+.2f ± %.2f %% to %s, %s, greedy", s.TestCPC, s.TestSE, 100*s.TestGap, 100*s.TestGapSE, s.GapTo, report.Plural(int64(s.TestInstances), "instance"))
 	if u := &v.total; u.epochs > 0 {
 		all := u.steps + u.validation + u.baseline
+		if v.info.Resumed {
+			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
+		}
 		out.Line("speed", "%s instances/s, %s/s", report.Thousands(int64(float64(u.instances)/u.steps)), report.Operations(u.flops/u.steps))
 		out.Line("time", "%5.1f %%  steps       %s", 100*u.steps/all, report.Duration(u.steps))
 		out.Line("", "%5.1f %%  validation  %s", 100*u.validation/all, report.Duration(u.validation))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
+	"haul/internal/comm"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
@@ -24,12 +26,13 @@ type EvalOptions struct {
 	Judge       bool           // the validator judges the chosen route of every instance
 	KeepTours   bool           // return them
 	Progress    func(done int) // may be nil
+	World       *comm.World    // ranks that share the instances out; nil: this process is alone
 }
 
 // Evaluation is the best route of every instance.
 type Evaluation struct {
 	Lengths []float64
-	Tours   [][]int32 // visits from depot to depot, with KeepTours
+	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
 }
 
 // Memory an evaluation's recorded actions may take, and the rows that keep a device busy.
@@ -71,12 +74,13 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	if o.Batch < 1 {
 		o.Batch = max(1, min(evalRows, evalActionBytes/(4*e.starts*e.steps))/sym)
 	}
-	e.rows = min(o.Batch, o.Count) * sym
+	from, to := o.World.Cut(o.Count)
+	e.rows = max(1, min(o.Batch, to-from)) * sym
 	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
 	in := recordInstances(p, o.Source, sym)
 	e.routes = recordRoutes(p, m, in, o.Decode, n, o.Source.Seed)
 	var err error
-	if e.runner, err = run.Compile(keyBatch, p, dev, store); err != nil {
+	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {
 		return nil, err
 	}
 	if err := e.runner.SetControl(evalControl(o.Temperature)); err != nil {
@@ -121,9 +125,11 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	if e.o.KeepTours {
 		out.Tours = make([][]int32, e.o.Count)
 	}
-	for done := 0; done < e.o.Count; {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	from, to := e.o.World.Cut(e.o.Count)
+	stopped := false
+	for done := from; done < to; {
+		if stopped = ctx.Err() != nil || e.o.World.Asked(); stopped {
+			break
 		}
 		first := e.o.First + uint64(done)
 		// Rows are numbered from the first instance under its first symmetry.
@@ -133,19 +139,22 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 		if err := e.runner.Run(); err != nil {
 			return nil, err
 		}
-		if err := e.take(out, done, first); err != nil {
+		if err := e.take(out, done, to, first); err != nil {
 			return nil, err
 		}
-		done = min(done+e.rows/sym, e.o.Count)
+		done = min(done+e.rows/sym, to)
 		if e.o.Progress != nil {
-			e.o.Progress(done)
+			e.o.Progress((done - from) * e.o.World.Ranks())
 		}
 	}
-	return out, nil
+	if e.o.World == nil && stopped {
+		return nil, ctx.Err()
+	}
+	return out, e.o.World.Collect(out.Lengths, slices.Clone(out.Lengths[from:to]), stopped)
 }
 
-// take reads a batch's routes and picks the best of each instance; those past the count are idle.
-func (e *evaluator) take(out *Evaluation, done int, first uint64) error {
+// take reads a batch's routes and picks the best of each instance; those from `to` on are idle.
+func (e *evaluator) take(out *Evaluation, done, to int, first uint64) error {
 	if err := e.runner.ReadBatch(e.routes.Length, e.lengths); err != nil {
 		return err
 	}
@@ -158,7 +167,7 @@ func (e *evaluator) take(out *Evaluation, done int, first uint64) error {
 		e.o.Source.Fill(e.batch, first)
 	}
 	each := e.o.Decode.symmetries() * e.starts
-	for i := range min(e.batch.B, e.o.Count-done) {
+	for i := range min(e.batch.B, to-done) {
 		best := i * each
 		for r := best + 1; r < (i+1)*each; r++ {
 			if e.lengths[r] < e.lengths[best] {

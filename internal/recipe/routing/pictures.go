@@ -49,10 +49,12 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Gap, %", X: "epoch", Curves: []draw.Curve{gap}, FromZero: true})
 }
 
-// draw draws an example's two solutions side by side, under the names of who made them.
-func (x *Example) draw(w io.Writer, f draw.Format, policy, reference string) error {
+// draw draws an example's two solutions side by side: "policy" over the one, what it is compared with over the other. How says which
+// policy, and how it was asked.
+func (x *Example) draw(w io.Writer, f draw.Format, how, reference string) error {
 	if x.ReferenceCost > 0 {
-		policy += fmt.Sprintf(" · gap %+.2f %%", 100*(x.PolicyCost/x.ReferenceCost-1))
+		how += fmt.Sprintf(" · gap %+.2f %%", 100*(x.PolicyCost/x.ReferenceCost-1))
 	}
-	return draw.Beside(w, f, x.Problem, draw.Titled{Solution: x.Policy, Caption: policy}, draw.Titled{Solution: x.Reference, Caption: reference})
+	return draw.Beside(w, f, x.Problem, draw.Titled{Title: "policy", Solution: x.Policy, Caption: how},
+		draw.Titled{Title: reference, Solution: x.Reference, Caption: x.Problem.Name})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
@@ -25,7 +26,12 @@ type Policy struct {
 
 // LoadPolicy reads a checkpoint's policy onto a device.
 func LoadPolicy(dev kernel.Device, path string) (*Policy, error) {
-	ck, err := run.Load(path, Name)
+	return loadShared(nil, dev, path)
+}
+
+// loadShared is LoadPolicy for all ranks at once.
+func loadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) {
+	ck, err := run.LoadShared(w, path, Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +90,14 @@ func (p *Policy) Solve(ctx context.Context, prob *cvrp.Problem, d Decode) (cvrp.
 	return sol, cost, nil
 }
 
+// fewer is what a user changes where routes by this decoder do not fit.
+func (d Decode) fewer(n int) string {
+	if d.Routes(n) > 1 {
+		return "--decode greedy, which builds one route per instance"
+	}
+	return ""
+}
+
 // solver is the program for one problem, a row for each symmetry.
 type solver struct {
 	prob   *cvrp.Problem
@@ -113,7 +127,7 @@ func (p *Policy) newSolver(prob *cvrp.Problem, d Decode) (*solver, error) {
 	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
 	s.routes = recordRoutes(pl, p.model, in, d, n, p.Config.Experiment.RandomSeed)
 	var err error
-	if s.runner, err = run.Compile(keyBatch, pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	x, y, demand := unitRows(prob, s.rows)

@@ -195,7 +195,7 @@ func TestReferencesAreCached(t *testing.T) {
 			t.Errorf("a broken cache was not mended: %v", err)
 		}
 	}
-	if ReferenceMethod(12) != Optimum || ReferenceMethod(13) != Savings {
+	if ReferenceMethod(12) != Optimum || ReferenceMethod(13) != Search {
 		t.Error("the limit of the exact method has moved")
 	}
 }

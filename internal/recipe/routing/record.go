@@ -1,6 +1,8 @@
 package routing
 
 import (
+	"fmt"
+
 	"haul/internal/config"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
@@ -39,13 +41,18 @@ func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int) model.Instan
 }
 
 // maxSteps bounds the actions of a route through n customers: each customer, and a return after each. The rules
-// of a rollout allow no longer one, so inference.max_steps_multiplier, at least 2, never bites.
+// of a rollout allow no longer one, so that inference.max_steps_multiplier has nothing to bound.
 func maxSteps(n int) int { return 2 * n }
 
-// recordStep records a training step: draw instances, route them, subtract the baseline, learn.
-func recordStep(dev kernel.Device, m *model.GT, c *config.Config) *plan.Plan {
+// recordStep records a training step: draw instances, route them, subtract the baseline, learn. With a peer it is this process's share of it.
+func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
+	if peer != nil {
+		if err := p.Join(peer); err != nil {
+			return nil, fmt.Errorf("%s: %w", keyBatch, err)
+		}
+	}
 	in := recordInstances(p, src, 1)
 	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}
 
@@ -67,7 +74,7 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config) *plan.Plan {
 	p.Optimize(&kernel.AdamW{Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
 		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
 	p.TallyRoutes(routes, adv, base)
-	return p
+	return p, nil
 }
 
 // stepFLOPs is the work of training on that many instances with that many decode steps in all, by

@@ -22,10 +22,10 @@ type Recipe struct{}
 var about = run.About{
 	Name:   Name,
 	Trains: "a routing policy",
-	Train: `a routing policy by policy gradient, tested against the optimum, or against savings past 12 customers. Without flags the
+	Train: `a routing policy by policy gradient, tested against the optimum, or against a search past 12 customers. Without flags the
 shipped settings "quick" run: about a minute on two cores.`,
 	Eval: `route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
-instance's optimum, or against savings past 12 customers. The validator judges every route that counts.
+instance's optimum, or against a search past 12 customers. The validator judges every route that counts.
 The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
 --seed draws others. References are solved once and cached. --plot draws the first instance by policy and reference.`,
 	Config: config.DefaultName,
@@ -66,7 +66,7 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 }
 
 // Open has nothing to open: instances are drawn.
-func (Recipe) Open(config.Settings, run.Flags) (run.Task, error) { return task{}, nil }
+func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
 

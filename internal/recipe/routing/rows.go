@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/search"
 	"haul/internal/report"
 )
 
@@ -26,7 +27,7 @@ type Epoch struct {
 	ValSE              *float64 `json:"val_se" csv:"val_se"`
 	ValGap             *float64 `json:"val_gap" csv:"val_gap" tb:"val/gap"` // a fraction, paired
 	ValGapSE           *float64 `json:"val_gap_se" csv:"val_gap_se"`
-	GapTo              string   `json:"gap_to" csv:"gap_to"`         // optimum or savings
+	GapTo              string   `json:"gap_to" csv:"gap_to"`         // optimum or search
 	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"` // its cost on the validation set
 	Best               bool     `json:"best" csv:"best"`             // the lowest val_cpc so far
 	Entropy            float64  `json:"entropy" csv:"entropy" tb:"train/entropy"`
@@ -52,12 +53,12 @@ type Summary struct {
 	Instances    uint64  `json:"instances"`
 	Seconds      float64 `json:"seconds"` // of all epochs, validation included, over all restarts
 	BestEpoch    int     `json:"best_epoch"`
-	BestCPC      float64 `json:"best_val_cpc"`
+	BestCPC      float64 `json:"best_val_cpc" tb:"val/best_cpc"`
 
 	TestInstances int     `json:"test_instances"`
-	TestCPC       float64 `json:"test_cpc"`
+	TestCPC       float64 `json:"test_cpc" tb:"test/cpc"`
 	TestSE        float64 `json:"test_se"`
-	TestGap       float64 `json:"test_gap"`
+	TestGap       float64 `json:"test_gap" tb:"test/gap"`
 	TestGapSE     float64 `json:"test_gap_se"`
 	GapTo         string  `json:"gap_to"`
 
@@ -86,7 +87,10 @@ func NewExample(ctx context.Context, src cvrp.Source, tour []int32) (*Example, e
 			x.Reference = all[0]
 		}
 	} else {
-		x.Reference, err = cvrp.SavingsWith(ctx, x.Problem, cvrp.SavingsOptions{})
+		var found *search.Result
+		if found, err = search.Solve(ctx, x.Problem, search.Options{Iterations: searchIterations(src.N)}); err == nil {
+			x.Reference = found.Solution
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -59,13 +59,14 @@ func TestSuite(t *testing.T) {
 		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := 0
+			first, mark := 0, 0.6
 			if name == "rollout" {
 				first = 1 // the baseline's first costs
 			}
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: openCPU, First: first,
 				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
-				Other: tiny(t, append(sets, "training.learning_rate=0.5")...), Differs: "learning_rate: 0.01"})
+				Other: tiny(t, append(sets, "training.learning_rate=0.5")...), Differs: "learning_rate: 0.01",
+				State: &state{Temperature: 1.25, Window: []float64{0.7, 0.65}, StopBest: &mark, StopCount: 2}})
 		})
 	}
 }
@@ -108,9 +109,20 @@ func TestRunsOfEveryBaseline(t *testing.T) {
 
 func TestEarlyStopping(t *testing.T) {
 	cfg := tiny(t, "training.num_epochs=9", "training_advanced.use_early_stopping=true", "training_advanced.early_stopping_patience=2", "training_advanced.early_stopping_delta=100")
-	e, ck := whole(t, cfg, openCPU(t, 1))
+	e, o := &runtest.Heard{}, options(cfg, openCPU(t, 1))
+	o.Dir, o.Listener = runtest.OpenDir(t, runtest.Folder(t), false), e
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	ck := runtest.Load(t, o.Dir.Last())
+	o.Dir.Close()
 	if len(epochsOf(e)) != 3 || !e.Ending.Row.(*Summary).StoppedEarly || !ck.Progress.Stopped {
 		t.Errorf("no gain can be that large, yet %d epochs ran", len(epochsOf(e)))
+	}
+	told := &runtest.Heard{}
+	o.Dir, o.Resume, o.Listener = runtest.OpenDir(t, o.Dir.Path(), true), true, told
+	if err := run.Run(t.Context(), o); err != nil || len(told.Records) != 0 || told.Ending == nil {
+		t.Errorf("a run that has stopped early went on for %d epochs, %v", len(told.Records), err)
 	}
 }
 

@@ -17,7 +17,10 @@ func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error
 	if err != nil {
 		return nil, err
 	}
-	p := recordStep(dev, m, c)
+	p, err := recordStep(dev, m, c, nil)
+	if err != nil {
+		return nil, err
+	}
 	prog := p.Program()
 	sets := make([]kernel.Store, prog.Sets)
 	defer func() {

@@ -77,18 +77,21 @@ func (t *trainer) compile() error {
 		}
 		sets = append(sets, t.frozen.store)
 	}
-	p := recordStep(t.Device, t.model, t.cfg)
+	p, err := recordStep(t.Device, t.model, t.cfg, t.World.Peer())
+	if err != nil {
+		return err
+	}
 	t.shard = p.B()
 	if t.step, err = run.Compile(keyBatch, p, t.Device, sets...); err != nil {
 		return err
 	}
 	if rollout {
-		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg)); err != nil {
+		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg, t.World)); err != nil {
 			return err
 		}
 	}
 	t.val, err = newEvaluator(t.Device, t.model, t.policy, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation})
+		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, World: t.World})
 	if err != nil {
 		return err
 	}
@@ -123,6 +126,7 @@ func (t *trainer) Extra() []safetensors.Tensor {
 func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
 	if more {
 		t.at.StopCount = 0
+		t.tellOfSchedule(ck.Settings.(*config.Config))
 	}
 	if t.frozen == nil {
 		return nil
@@ -144,6 +148,15 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 	return nil
 }
 
+// tellOfSchedule says what a longer run does to the learning rate, which aims for the new end.
+func (t *trainer) tellOfSchedule(before *config.Config) {
+	was, is := learningRate(before, t.epoch()), learningRate(t.cfg, t.epoch())
+	if was != is {
+		t.Note(fmt.Sprintf("the schedule aims for epoch %d now: the learning rate goes on at %.3g, where the run of %d epochs had come down to %.3g",
+			t.cfg.Training.NumEpochs, is, before.Training.NumEpochs, was))
+	}
+}
+
 // perEpoch is the updates of an epoch.
 func (t *trainer) perEpoch() int { return t.cfg.Training.NumBatchesPerEpoch }
 
@@ -160,7 +173,7 @@ func (t *trainer) Place(updates int) string {
 
 // Prepare solves the validation set, once for all runs.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
-	t.refs, err = Reference(ctx, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
+	t.refs, err = SharedReference(ctx, t.World, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
 	t.began = time.Now()
 	return err
 }

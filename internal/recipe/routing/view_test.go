@@ -63,7 +63,7 @@ func TestFolder(t *testing.T) {
 	if got := read(historyName); !strings.HasPrefix(got, want) {
 		t.Errorf("the history is %s", got)
 	}
-	if got := read("routes.svg"); !strings.Contains(got, "optimum") || !strings.Contains(got, "GT+RL · gap +0.00 %") {
+	if got := read("routes.svg"); !strings.Contains(got, ">policy<") || !strings.Contains(got, ">optimum<") || !strings.Contains(got, "GT+RL · gap +0.00 %") {
 		t.Error("routes.svg names not both sides")
 	}
 	if read("curves.svg") == "" || read("curves.png") == "" {

@@ -57,6 +57,9 @@ func (s *countedStore) Close() error {
 func (c Case) stores(t *testing.T) {
 	dev := &Stores{Device: c.Device(t, 1)}
 	step, err := c.Recipe.Step(dev, c.Settings)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("the recipe has no step of its own to time")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

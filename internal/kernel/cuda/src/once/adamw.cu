@@ -52,8 +52,8 @@ __device__ double schedule(double t, double warmup, double total, double floor) 
   return floor + (1 - floor) * (1 + cos_pi(x)) / 2;
 }
 
-// sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes in order; then, where an update has parts, what its earlier parts left
-// in `parts`, which gets the sum.
+// sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes by the tree of kernel/tree.go: ((0+1)+(2+3))+((4+5)+(6+7)), groups of
+// eight one after another. Then, where an update has parts, what its earlier parts left in `parts` is added, and `parts` gets the sum.
 __device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneSize, int i, float *parts, u64 part) {
   f4 g = {0, 0, 0, 0};
   for (int l = 0; l < lanes; l += batch) {
@@ -61,7 +61,11 @@ __device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneS
 #pragma unroll
     for (int j = 0; j < batch; j++) v[j] = load4(grads + (long)(l + j < lanes ? l + j : 0) * laneSize + i);
 #pragma unroll
-    for (int j = 0; j < batch; j++) g += l + j < lanes ? v[j] : f4{0, 0, 0, 0};
+    for (int step = 1; step < batch; step *= 2)
+#pragma unroll
+      for (int j = 0; j < batch; j += 2 * step)
+        if (l + j + step < lanes) v[j] += v[j + step];
+    g = l == 0 ? v[0] : g + v[0];
   }
   if (parts) {
     if (part > 0) g += load4(parts + i);

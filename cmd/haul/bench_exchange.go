@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/comm"
+	"haul/internal/kernel"
+)
+
+// exchangeLanes is in how many lanes a gradient is summed.
+const exchangeLanes = 8
+
+// exchangeRow is the exchange of one size of gradient between ranks.
+type exchangeRow struct {
+	MB        float64 `json:"megabytes"`
+	LanesMS   float64 `json:"own_lanes_ms"`    // a rank's lanes added up, which both ways need
+	TreeMS    float64 `json:"tree_ms"`         // and then the sum over ranks by the tree
+	LibraryMS float64 `json:"all_reduce_ms"`   // or by the library's all-reduce
+	Ratio     float64 `json:"tree_to_library"` // with the lanes on both sides
+}
+
+func (a *app) newBenchExchange() *cobra.Command {
+	var (
+		rounds int
+		sizes  []float64
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "exchange",
+		Short: "The exchange of gradients between ranks, against the library's all-reduce",
+		Long: `Time what ranks on CPUs do with their gradients after a step: each adds up its own lanes, then all ranks are summed in the fixed order of a
+tree, whose bits do not depend on the number of ranks. Beside it MPI_Allreduce of the same sums, whose bits do. Start it with mpirun.`,
+		Example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
+		Args:    atMost(0),
+		RunE: func(*cobra.Command, []string) (err error) {
+			if rounds < 1 {
+				return usagef("--rounds is %d: at least 1 is needed", rounds)
+			}
+			place, err := comm.Detect(os.Getenv)
+			if err != nil {
+				return err
+			}
+			if place.Size < 2 {
+				return usagef("one process exchanges nothing: start it with mpirun -n 2 or more")
+			}
+			w, err := comm.Open(place, false)
+			if err != nil {
+				return oncePerMachine(place, err)
+			}
+			defer func() { err = a.leave(w, err) }()
+			var rows []exchangeRow
+			for _, mb := range sizes {
+				row, err := benchExchange(w, int(mb*1e6/4), rounds)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, row)
+			}
+			if w.Number() > 0 {
+				return nil
+			}
+			if asJSON {
+				return json.NewEncoder(a.stdout).Encode(map[string]any{"bench": "exchange", "over": w.String(), "rounds": rounds, "sizes": rows})
+			}
+			fmt.Fprintf(a.stdout, "%s; median of %d rounds, ms\n%-8s %10s %14s %18s %8s\n", w, rounds, "MB", "own lanes", "lanes + tree", "lanes + all-reduce", "ratio")
+			for _, r := range rows {
+				fmt.Fprintf(a.stdout, "%-8.3g %10.2f %14.2f %18.2f %8.2f\n", r.MB, r.LanesMS, r.LanesMS+r.TreeMS, r.LanesMS+r.LibraryMS, r.Ratio)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&rounds, "rounds", 41, "rounds; medians are reported")
+	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "sizes of the gradient")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func benchExchange(w *comm.World, n, rounds int) (exchangeRow, error) {
+	from, to := w.Cut(exchangeLanes)
+	lanes := make([][]float32, max(1, to-from))
+	for l := range lanes {
+		lanes[l] = make([]float32, n)
+		for i := range lanes[l] {
+			lanes[l][i] = 1 / float32(1+i%1000)
+		}
+	}
+	add := func() error {
+		kernel.Tree(len(lanes), nil, func(into, from int) {
+			a, b := lanes[into], lanes[from]
+			for i := range a {
+				a[i] += b[i]
+			}
+		})
+		return nil
+	}
+	ways := []func() error{add, func() error { return w.Exchange(lanes[0]) }, func() error { return w.AllReduce(lanes[0]) }}
+	times := make([][]float64, len(ways))
+	for round := -3; round < rounds; round++ { // the first three warm up
+		for i, way := range ways {
+			clear(lanes[0])
+			if err := w.Barrier(); err != nil {
+				return exchangeRow{}, err
+			}
+			began := time.Now()
+			if err := way(); err != nil {
+				return exchangeRow{}, err
+			}
+			if round >= 0 {
+				times[i] = append(times[i], 1e3*time.Since(began).Seconds())
+			}
+		}
+	}
+	median := func(i int) float64 {
+		slices.Sort(times[i])
+		return times[i][rounds/2]
+	}
+	r := exchangeRow{MB: 4 * float64(n) / 1e6, LanesMS: median(0), TreeMS: median(1), LibraryMS: median(2)}
+	r.Ratio = (r.LanesMS + r.TreeMS) / (r.LanesMS + r.LibraryMS)
+	return r, nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/recipe"
+)
+
+// What a reader could break: the model has three parts and no more, so that each can be looked up. A step of B rows takes fixed + B·row on one
+// device, which is measured here; n ranks run B/n rows each; an exchange of M bytes takes latency·(1 + log2 n) + 2·(n-1)/n·M/bandwidth,
+// nothing of it hidden. Links are assumptions, printed beside the table.
+
+// link is a way between ranks: what a rank can send at a time, and what starting costs.
+type link struct {
+	Name      string  `json:"link"`
+	Bandwidth float64 `json:"bytes_per_second"`
+	Latency   float64 `json:"latency_seconds"`
+}
+
+var scaleLinks = []link{{"NVLink", 350e9, 10e-6}, {"InfiniBand 400", 45e9, 15e-6}, {"Ethernet 100", 11e9, 40e-6}, {"Ethernet 10", 1.1e9, 60e-6}}
+
+var scaleRanks = []int{1, 2, 4, 8, 64}
+
+// scaleModel is what was measured, and what follows.
+type scaleModel struct {
+	Bench  string    `json:"bench"`
+	Config string    `json:"config"`
+	Device string    `json:"device"`
+	Batch  int       `json:"batch"`
+	Bytes  float64   `json:"gradient_bytes"`
+	Sizes  []int     `json:"measured_batches"`
+	Times  []float64 `json:"measured_seconds"`
+	Fixed  float64   `json:"fixed_seconds"`
+	Row    float64   `json:"seconds_per_row"`
+	Rows   []scaled  `json:"model"`
+}
+
+// scaled is one line: n ranks over one link.
+type scaled struct {
+	link
+	Ranks  int     `json:"ranks"`
+	Strong float64 `json:"strong_efficiency"` // the same batch, cut
+	Weak   float64 `json:"weak_efficiency"`   // the batch for each
+	Batch  float64 `json:"batch_for_90"`      // for each rank, that keeps efficiency at 0.9 against one with the same rows; +Inf never
+}
+
+func (m *scaleModel) step(rows float64) float64 { return m.Fixed + rows*m.Row }
+
+func (m *scaleModel) exchange(l link, n int) float64 {
+	if n == 1 {
+		return 0
+	}
+	return l.Latency*(1+math.Log2(float64(n))) + 2*float64(n-1)/float64(n)*m.Bytes/l.Bandwidth
+}
+
+// fit is least squares of times against sizes, relative to the times: small steps count as much as long ones.
+func (m *scaleModel) fit() {
+	var s, sx, sxx, sy, sxy float64
+	for i, n := range m.Sizes {
+		w := 1 / (m.Times[i] * m.Times[i])
+		x, y := float64(n), m.Times[i]
+		s, sx, sxx, sy, sxy = s+w, sx+w*x, sxx+w*x*x, sy+w*y, sxy+w*x*y
+	}
+	m.Row = (s*sxy - sx*sy) / (s*sxx - sx*sx)
+	m.Fixed = (sy - m.Row*sx) / s
+}
+
+func (m *scaleModel) predict() {
+	one := m.step(float64(m.Batch))
+	for _, l := range scaleLinks {
+		for _, n := range scaleRanks {
+			c := m.exchange(l, n)
+			// step(b)/(step(b)+c) = 0.9
+			batch := max(0, (9*c-m.Fixed)/m.Row)
+			m.Rows = append(m.Rows, scaled{l, n, one / float64(n) / (m.step(float64(m.Batch)/float64(n)) + c), one / (one + c), batch})
+		}
+	}
+}
+
+func (a *app) newBenchScale() *cobra.Command {
+	var (
+		configs configFlags
+		devices deviceFlags
+		asJSON  bool
+		plot    string
+	)
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "What more ranks would bring, on paper: measured steps and a model of links",
+		Long: `Time training steps of several batch sizes on this device, fit a fixed part and a part per row, and work out what 2 to 64 such devices would do that
+share a step: over NVLink, InfiniBand or Ethernet, with the same batch cut (strong scaling) or a batch for each (weak). The last column is the
+batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is taken to be hidden; links are assumptions, printed beside the table.`,
+		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.benchScale(cmd.Context(), &configs, &devices)
+			if err != nil {
+				return err
+			}
+			if plot != "" {
+				if err := m.draw(plot); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return a.emit(m)
+			}
+			return a.table(m.print)
+		},
+	}
+	configs.register(cmd)
+	configs.config = "tiny_1"
+	cmd.Flags().Lookup("config").DefValue = configs.config
+	devices.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks: a name that ends in .svg or .png")
+	return cmd
+}
+
+// scaleCuts are the batches that are timed: the settings' own, and parts of it.
+var scaleCuts = []int{1, 2, 4, 8}
+
+func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags) (*scaleModel, error) {
+	cfg, err := config.LoadAny("", f.config, f.sets)
+	if err != nil {
+		return nil, err
+	}
+	r, err := recipe.Find(cfg.Recipe())
+	if err != nil {
+		return nil, usagef("--config %s: %s", f.config, err)
+	}
+	key := map[string]string{config.RecipeGT: "training.batch_size", config.RecipeAD: "train_batch_size"}[cfg.Recipe()]
+	if key == "" {
+		return nil, usagef("--config %s: steps of %s are not shared out", f.config, cfg.Recipe())
+	}
+	dev, err := a.openFor(d, r, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	m := &scaleModel{Bench: "scale", Config: cfg.Title(), Device: dev.Name()}
+	for _, cut := range scaleCuts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		size := m.Batch / cut
+		if cut > 1 {
+			if size < 1 {
+				break
+			}
+			if cfg, err = config.LoadAny("", f.config, append(f.sets, fmt.Sprintf("%s=%d", key, size))); err != nil {
+				return nil, err
+			}
+		}
+		step, err := r.Step(dev, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if cut == 1 {
+			size = step.Program.Batch
+			m.Batch, m.Bytes = size, 4*float64(step.Program.Layout.Len)
+		}
+		took, err := step.Trial()
+		if err != nil {
+			return nil, err
+		}
+		m.Sizes, m.Times = append(m.Sizes, size), append(m.Times, took)
+	}
+	if len(m.Sizes) < 2 {
+		return nil, errors.New("a batch of 1 does not show how a step grows: use a larger one")
+	}
+	m.fit()
+	m.predict()
+	return m, nil
+}
+
+func (m *scaleModel) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s\nstep\t%.3f ms + %.3f µs per row, gradient %.2f MB\n", m.Config, m.Device, 1e3*m.Fixed, 1e6*m.Row, m.Bytes/1e6)
+	for i, n := range m.Sizes {
+		fmt.Fprintf(w, "\tbatch %d: %.3f ms measured, %.3f ms by the fit\n", n, 1e3*m.Times[i], 1e3*m.step(float64(n)))
+	}
+	fmt.Fprintf(w, "\nlink\tranks\tbatch %d cut\tbatch %d each\tbatch each for 90 %%\n", m.Batch, m.Batch)
+	for _, r := range m.Rows {
+		if r.Ranks > 1 {
+			fmt.Fprintf(w, "%s (%.0f GB/s, %.0f µs)\t%d\t%.1f %%\t%.1f %%\t%.0f\n", r.Name, r.Bandwidth/1e9, 1e6*r.Latency, r.Ranks, 100*r.Strong, 100*r.Weak, math.Ceil(r.Batch))
+		}
+	}
+}
+
+// draw shows efficiency against ranks, a line per link.
+func (m *scaleModel) draw(path string) error {
+	f, err := draw.FormatOf(path)
+	if err != nil {
+		return asUsage(err)
+	}
+	strong, weak := draw.Panel{Title: fmt.Sprintf("batch %d cut", m.Batch), X: "log2 of ranks", FromZero: true, Level: 90, LevelName: "90 %"}, draw.Panel{Title: fmt.Sprintf("batch %d each", m.Batch), X: "log2 of ranks", FromZero: true, Level: 90, LevelName: "90 %"}
+	for i := len(scaleLinks) - 1; i >= 0; i-- {
+		s, k := draw.Curve{Name: scaleLinks[i].Name}, draw.Curve{Name: scaleLinks[i].Name}
+		for _, r := range m.Rows {
+			if r.Name == scaleLinks[i].Name {
+				s.Add(math.Log2(float64(r.Ranks)), 100*r.Strong)
+				k.Add(math.Log2(float64(r.Ranks)), 100*r.Weak)
+			}
+		}
+		strong.Curves, weak.Curves = append(strong.Curves, s), append(weak.Curves, k)
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(draw.Panels(out, f, "Efficiency against ranks, by the model", m.Config+", "+m.Device, strong, weak), out.Close())
+}

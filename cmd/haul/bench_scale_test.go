@@ -1,0 +1,41 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestScaleModel: the fit finds the line that times lie on, and the batch for 90 % is where the model has 90 %.
+func TestScaleModel(t *testing.T) {
+	m := &scaleModel{Batch: 512, Bytes: 2.4e6, Sizes: []int{512, 256, 128}}
+	for _, n := range m.Sizes {
+		m.Times = append(m.Times, 1e-3+float64(n)*2e-5)
+	}
+	m.fit()
+	m.predict()
+	if math.Abs(m.Fixed-1e-3) > 1e-9 || math.Abs(m.Row-2e-5) > 1e-12 {
+		t.Fatalf("fixed %v, per row %v", m.Fixed, m.Row)
+	}
+	for _, r := range m.Rows {
+		if c := m.exchange(r.link, r.Ranks); r.Batch > 0 && math.Abs(m.step(r.Batch)/(m.step(r.Batch)+c)-0.9) > 1e-9 {
+			t.Errorf("%s, %d ranks: batch %v does not give 90 %%", r.Name, r.Ranks, r.Batch)
+		}
+		if r.Ranks == 1 && (r.Strong != 1 || r.Weak != 1) || r.Strong > r.Weak+1e-12 {
+			t.Errorf("odd line %+v", r)
+		}
+	}
+}
+
+func TestBenchScale(t *testing.T) {
+	picture := filepath.Join(t.TempDir(), "s.svg")
+	out := object(t, "bench", "scale", "--device", "cpu", "--workers", "1", "--set", "training.batch_size=32", "--set", "model.hidden_dim=16", "--set", "model.num_layers=1", "--plot", picture, "--json")
+	if out["seconds_per_row"].(float64) <= 0 || len(out["model"].([]any)) != len(scaleLinks)*len(scaleRanks) {
+		t.Errorf("%v", out)
+	}
+	if _, err := os.Stat(picture); err != nil {
+		t.Error(err)
+	}
+	refused(t, []string{"bench", "scale", "--config", "ppo_darkroom"}, exitUsage, "are not shared out")
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/lab"
+	"haul/internal/run"
+)
+
+// flagOf is a flag's value in an example that was checked; "" where it has none.
+func flagOf(cmd *cobra.Command, name string) string {
+	if f := cmd.Flags().Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// shortenings make examples quick, by the command's path: they append flags, of which the last counts, and make what a run before would have
+// left. What has none runs as it stands.
+var shortenings map[string]func(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
+
+func init() { // the rules of runs call each other
+	shortenings = map[string]func(w *workshop, cmd *cobra.Command, args []string) ([]string, error){
+		"haul train":         shortTrain,
+		"haul eval":          shortEval,
+		"haul data darkroom": shortHistories,
+		"haul profile":       shortStep("--steps", "2"),
+		"haul bench step":    shortStep("--rounds", "2"),
+		"haul bench cost":    appended("--rounds", "3"),
+		"haul bench matmul":  appended("--rounds", "1"),
+		"haul gen":           appended("--count", "2"),
+		"haul solve":         shortSolve,
+		"haul lab run":       shortLab,
+	}
+}
+
+// appended adds a flag, where the command has it.
+func appended(name, value string) func(*workshop, *cobra.Command, []string) ([]string, error) {
+	return func(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+		if cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
+			return args, nil
+		}
+		return append(args, name, value), nil
+	}
+}
+
+// smallSettings are those of a run that takes a fraction of a second.
+func smallSettings(recipe string) (args []string) {
+	sets := map[string][]string{
+		config.RecipeGT: {"problem.num_customers=5", "training.num_batches_per_epoch=2", "training.batch_size=8", "training.validation_instances=20",
+			"training.validation_frequency=1", "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1", "baseline.starts=0", "baseline.eval_batches=1"},
+		config.RecipeAD: {"compress_interval=16", "compress_min=8", "n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=8",
+			"num_warmup_steps=1", "train_n_stream=4", "train_source_timesteps=240", "test_batch_size=8", "eval_agents=2", "eval_episodes=3", "num_workers=1"},
+		config.RecipePPO: {"grid_size=3", "goal=0", "horizon=8", "n_stream=4", "n_steps=40", "n_epochs=1", "batch_size=40"},
+	}
+	for _, set := range sets[recipe] {
+		args = append(args, "--set", set)
+	}
+	return args
+}
+
+// recipeOf is whose settings an example names.
+func recipeOf(cmd *cobra.Command) (string, error) {
+	if m := flagOf(cmd, "model"); m != "" {
+		return m, nil
+	}
+	return config.Recipe(flagOf(cmd, "config"))
+}
+
+func shortTrain(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	if dir := flagOf(cmd, "resume"); dir != "" {
+		return append(args, "--device", "cpu", "--epochs", "2"), w.trained(dir)
+	}
+	recipe, err := recipeOf(cmd)
+	if err != nil {
+		return nil, err
+	}
+	args = append(append(args, "--device", "cpu"), smallSettings(recipe)...)
+	switch recipe {
+	case config.RecipeGT:
+		return append(args, "--epochs", "1"), nil
+	case config.RecipeAD:
+		args = append(args, "--iterations", "2")
+		if !cmd.Flags().Changed("history") {
+			return args, w.histories()
+		}
+		return args, nil
+	}
+	return append(args, "--iterations", "1"), nil
+}
+
+func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	path := flagOf(cmd, "checkpoint")
+	if err := w.trained(path); err != nil {
+		return nil, err
+	}
+	_, ck, err := checkpointOf(path)
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, "--device", "cpu")
+	switch ck.Settings.Recipe() {
+	case config.RecipeGT:
+		return append(args, "--count", "10"), nil
+	case config.RecipeAD:
+		return append(args, "--episodes", "2", "--agents", "2"), nil
+	}
+	return args, nil
+}
+
+func shortHistories(_ *workshop, _ *cobra.Command, args []string) ([]string, error) {
+	for _, set := range []string{"grid_size=3", "horizon=8", "n_steps=40", "n_epochs=1"} {
+		args = append(args, "--set", set)
+	}
+	return append(args, "--streams", "4", "--steps", "960", "--force"), nil
+}
+
+// shortStep is for verbs that measure a step.
+func shortStep(name, value string) func(*workshop, *cobra.Command, []string) ([]string, error) {
+	return func(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+		recipe, err := recipeOf(cmd)
+		return append(append(args, name, value), smallSettings(recipe)...), err
+	}
+}
+
+func shortSolve(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	if path := flagOf(cmd, "checkpoint"); path != "" {
+		if err := w.trained(path); err != nil {
+			return nil, err
+		}
+	}
+	if len(cmd.Flags().Args()) > 0 {
+		return args, nil
+	}
+	return append(args, "--count", "3"), nil
+}
+
+// shortLab runs an experiment that only computes: the one that is named takes its time on purpose.
+func shortLab(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	name := cmd.Flags().Arg(0)
+	if name != "all" {
+		if _, err := lab.Find(name); err != nil {
+			return nil, err
+		}
+	}
+	args[slices.Index(args, name)] = "arithmetic-001"
+	return args, nil
+}
+
+var numberedRun = regexp.MustCompile(`^(.+)-\d{3}$`)
+
+// trained makes a run folder that an example takes for granted: runs/NAME-001 is what haul train --config NAME leaves.
+func (w *workshop) trained(path string) error {
+	if filepath.Ext(path) == ".safetensors" {
+		path = filepath.Dir(path)
+	}
+	if _, err := os.Stat(filepath.Join(path, run.LastName)); err == nil {
+		return nil
+	}
+	name := numberedRun.FindStringSubmatch(filepath.Base(path))
+	if name == nil || !slices.Contains(config.Names(""), name[1]) {
+		return fmt.Errorf("nothing makes %s: an example before it must, or it must be called as a run of shipped settings is", path)
+	}
+	recipe, err := config.Recipe(name[1])
+	if err != nil {
+		return err
+	}
+	w.t.Logf("making %s", path)
+	w.run(example{where: "what is taken for granted", line: path, words: []string{"train", "--model", recipe, "--config", name[1], "--out", path}})
+	return nil
+}
+
+// histories makes those that are looked for where none are named.
+func (w *workshop) histories() error {
+	if _, err := os.Stat("data/darkroom.hist"); err == nil {
+		return nil
+	}
+	w.run(example{where: "what is taken for granted", line: "data/darkroom.hist", words: []string{"data", "darkroom"}})
+	return nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"haul/internal/draw"
+	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/search"
+)
+
+// searchFlags are the flags of the search: how long, from where, how far.
+type searchFlags struct {
+	time       time.Duration
+	each       time.Duration
+	iterations int
+	target     float64
+	start      string
+	curve      string
+}
+
+// searchFlagNames are the flags that ask for the search.
+var searchFlagNames = []string{"time", "iterations", "target", "start", "curve"}
+
+// What a search gets when the command line names no budget.
+const (
+	searchTime     = time.Second
+	searchEach     = 100 * time.Millisecond // per generated instance
+	exactFileLimit = 12                     // customers up to which a file is solved exactly by default
+)
+
+// outcome is what a method made of a file.
+type outcome struct {
+	solution    cvrp.Solution
+	iterations  int
+	interrupted bool
+	trace       *draw.Curve // cost over time
+	start       float64     // what a search began with
+}
+
+// searchFile improves routes while it shows how it goes.
+func (a *app) searchFile(ctx context.Context, p *cvrp.Problem, f *solveFlags, start *cvrp.Solution) (*outcome, error) {
+	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed,
+		Start: start, Target: f.search.target}
+	if o.Iterations > 0 {
+		o.Time = 0
+	}
+	out := &outcome{trace: &draw.Curve{Name: "best routes so far"}}
+	live := a.newLive(f)
+	o.Progress = func(s search.Progress) {
+		if s.Improved {
+			out.trace.Add(s.Seconds, s.Cost)
+		}
+		live.show(s)
+	}
+	r, err := search.Solve(ctx, p, o)
+	live.end()
+	if err != nil {
+		return nil, err
+	}
+	out.trace.Add(r.Seconds, r.Cost)
+	out.solution, out.iterations, out.interrupted, out.start = r.Solution, r.Iterations, r.Interrupted, r.Start
+	return out, nil
+}
+
+// loadStart reads the routes to improve. It must be a solution of this very problem.
+func loadStart(path string, p *cvrp.Problem) (*cvrp.Solution, error) {
+	s, _, err := cvrp.LoadSolution(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := cvrp.Validate(p, s); err != nil {
+		return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", path, p.Name, err)
+	}
+	return &s, nil
+}
+
+// live tells how a search goes: a line that changes on a terminal, events as JSON, nothing in a pipe.
+type live struct {
+	a        *app
+	f        *solveFlags
+	terminal bool
+	event    float64 // when the last event was told, in seconds
+	width    int
+}
+
+func (a *app) newLive(f *solveFlags) *live {
+	return &live{a: a, f: f, terminal: isTerminal(a.stderr), event: -1}
+}
+
+// progressEvent is one line of a search's --json.
+type progressEvent struct {
+	Event      string   `json:"event"`
+	Seconds    float64  `json:"seconds"`
+	Iterations int      `json:"iterations"`
+	Cost       float64  `json:"cost"`
+	RouteCount int      `json:"route_count"`
+	Gap        *float64 `json:"gap,omitempty"`
+}
+
+func (l *live) show(s search.Progress) {
+	gap := l.f.gap(s.Cost)
+	if l.f.json && s.Improved && (l.event < 0 || s.Seconds-l.event >= 0.1) {
+		l.event = s.Seconds
+		// A reader that went away shows when the result is written.
+		_ = l.a.emit(progressEvent{"progress", s.Seconds, s.Iterations, s.Cost, s.Routes, gap})
+	}
+	if !l.terminal {
+		return
+	}
+	line := fmt.Sprintf("%5.1f s  best %s", s.Seconds, draw.Cost(s.Cost))
+	if gap != nil {
+		line += "  gap " + percent(*gap)
+	}
+	line += fmt.Sprintf("  %d routes  %.0f iterations/s", s.Routes, float64(s.Iterations)/max(s.Seconds, 1e-3))
+	fmt.Fprintf(l.a.stderr, "\r%s%s", line, strings.Repeat(" ", max(0, l.width-len(line))))
+	l.width = len(line)
+}
+
+func (l *live) end() {
+	if l.terminal && l.width > 0 {
+		fmt.Fprintf(l.a.stderr, "\r%s\r", strings.Repeat(" ", l.width))
+	}
+}
+
+// drawCurve draws cost over time.
+func (f *solveFlags) drawCurve(p *cvrp.Problem, o *outcome) error {
+	if f.search.curve == "" {
+		return nil
+	}
+	format, err := draw.FormatOf(f.search.curve)
+	if err != nil {
+		return asUsage(err)
+	}
+	panel := draw.Panel{Title: "cost", X: "seconds", Curves: []draw.Curve{*o.trace}}
+	if f.bestKnown > 0 {
+		panel.Level, panel.LevelName = f.bestKnown, "best known"
+	}
+	words := fmt.Sprintf("%d customers, %d routes, %s after %d iterations", p.N(), len(o.solution.Routes), draw.Cost(p.Cost(o.solution)), o.iterations)
+	return writeFile(f.search.curve, func(w io.Writer) error { return draw.Panels(w, format, p.Name, words, panel) })
+}
+
+// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and tells of a folder that is
+// missing before the work and not after it.
+func refuseOverwrite(force bool, paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+		if force {
+			continue
+		}
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+			return fmt.Errorf("%s is there already: give another name, or --force to replace it", path)
+		}
+	}
+	return nil
+}

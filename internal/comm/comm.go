@@ -1,0 +1,518 @@
+// Package comm is the ranks of a run: processes that train the same weights, each on its share of every step. It finds out who it is from
+// the launcher's variables, opens MPI or NCCL at run time, and sums gradients in a fixed order.
+//
+// What a reader could break: collectives are called by all ranks in the same order, from the goroutine that drives the run. Whatever decides
+// that order (settings, an interruption, an error) must be agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree
+// from where a rank's own lanes left it, so any number of ranks gives the bits of one process.
+//
+// A nil World is one process alone: it opens no library, waits for nobody and costs nothing.
+package comm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"haul/internal/kernel"
+)
+
+// links carry bytes between ranks. All ranks call the same method with the same sizes at the same time.
+type links interface {
+	name() string
+	// alltoall sends block j of send to rank j; block i of recv is rank i's. A block has that many bytes.
+	alltoall(recv, send unsafe.Pointer, block int) error
+	// allgather sends one block to everybody.
+	allgather(recv, send unsafe.Pointer, block int) error
+	broadcast(p unsafe.Pointer, bytes int) error // from rank 0
+	// do runs f on the thread that the calls above must come from.
+	do(f func() error) error
+	close() error
+}
+
+// World is the ranks of a run as one of them sees it.
+type World struct {
+	Place
+	links links
+	cards carrier // what carries gradients between GPUs; nil on CPUs
+	watch *watch  // nil in tests of one process
+
+	asked  atomic.Bool // somebody wants the run to stop
+	cancel context.CancelCauseFunc
+	soon   context.Context // ends when this rank hears that somebody wants the run to stop
+	mu     sync.Mutex      // guards hurry, which the watch calls
+	hurry  context.CancelFunc
+	next   int // the update after which ranks ask each other next
+	every  int
+	last   time.Time
+
+	grad   []float32 // of the exchange under way
+	meet   func() error
+	length int // of a gradient
+	recv   []float32
+	tail   []float32
+	sums   []float64
+
+	stats Stats
+}
+
+// Stats are what the exchanges of gradients have cost this rank.
+type Stats struct {
+	Exchanges int64         `json:"exchanges"`
+	Bytes     int64         `json:"bytes"` // that left this rank
+	Time      time.Duration `json:"-"`     // of the driving goroutine: nothing else ran on it meanwhile
+}
+
+func newWorld(p Place, l links) *World {
+	w := &World{Place: p, links: l, every: 1}
+	w.meet = w.exchange
+	return w
+}
+
+// Number is this process's rank, 0 where it is alone.
+func (w *World) Number() int {
+	if w == nil {
+		return 0
+	}
+	return w.Rank
+}
+
+// Ranks is how many processes there are.
+func (w *World) Ranks() int {
+	if w == nil {
+		return 1
+	}
+	return w.Size
+}
+
+// Share is the part of every step that this process runs.
+func (w *World) Share() kernel.Share {
+	if w == nil {
+		return kernel.Share{}
+	}
+	return kernel.Share{Rank: w.Rank, Size: w.Size}
+}
+
+// Peer is the world as a plan's peer; nil where the process is alone.
+func (w *World) Peer() kernel.Peer {
+	if w == nil {
+		return nil
+	}
+	return w
+}
+
+// String says who carries what: "4 ranks, started by mpirun, over Open MPI 4.1.4".
+func (w *World) String() string {
+	over := w.links.name()
+	if w.cards != nil {
+		over = fmt.Sprintf("%s inside the graph, in the library's order: bits depend on the number of ranks; words over %s", w.cards.name(), over)
+	}
+	return fmt.Sprintf("%d ranks, started by %s, over %s", w.Size, w.Launcher, over)
+}
+
+// carrier is what carries gradients from card to card.
+type carrier interface{ name() string }
+
+// CloseCards ends what cards share. After the run's programs are closed and before the card is.
+func (w *World) CloseCards() error {
+	if w == nil {
+		return nil
+	}
+	return w.closeCards()
+}
+
+// Stats are the exchanges so far.
+func (w *World) Stats() Stats { return w.stats }
+
+// Exchange replaces grad by the sum over all ranks, by the tree: each rank gets its piece of everybody's gradient, adds the pieces up, and sends
+// the sum to all.
+func (w *World) Exchange(grad []float32) error {
+	began := time.Now()
+	w.grad = grad
+	if len(grad) != w.length {
+		w.length, w.recv = len(grad), mapped(len(grad)/w.Size*w.Size)
+		w.tail = mapped((len(grad) % w.Size) * w.Size)
+	}
+	err := w.links.do(w.meet)
+	w.grad = nil
+	w.stats.Exchanges++
+	w.stats.Bytes += int64(8 * len(w.recv) / w.Size * (w.Size - 1))
+	w.stats.Time += time.Since(began)
+	return w.wrap("exchange gradients", err)
+}
+
+// exchange runs on the links' thread.
+func (w *World) exchange() error {
+	n, piece := w.Size, len(w.recv)/w.Size
+	if piece > 0 {
+		if err := w.links.alltoall(ptr(w.recv), ptr(w.grad), 4*piece); err != nil {
+			return err
+		}
+		treeAdd(w.recv, piece, n)
+		if err := w.links.allgather(ptr(w.grad), ptr(w.recv), 4*piece); err != nil {
+			return err
+		}
+	}
+	if left := len(w.grad) - n*piece; left > 0 { // too few to cut
+		rest := w.grad[n*piece:]
+		if err := w.links.allgather(ptr(w.tail), ptr(rest), 4*left); err != nil {
+			return err
+		}
+		treeAdd(w.tail, left, n)
+		copy(rest, w.tail[:left])
+	}
+	return nil
+}
+
+// AllReduce is the sum over all ranks in the library's own order, which changes with their number: for comparison.
+func (w *World) AllReduce(grad []float32) error {
+	r, ok := w.links.(interface {
+		allreduce(p unsafe.Pointer, floats int) error
+	})
+	if !ok {
+		return fmt.Errorf("%s has no all-reduce", w.links.name())
+	}
+	return w.wrap("all-reduce", w.links.do(func() error { return r.allreduce(ptr(grad), len(grad)) }))
+}
+
+// treeAdd adds n blocks up into the first.
+func treeAdd(v []float32, block, n int) {
+	kernel.Tree(n, nil, func(into, from int) {
+		a, b := v[into*block:][:block], v[from*block:][:block]
+		for len(a) >= 4 && len(b) >= 4 {
+			a[0] += b[0]
+			a[1] += b[1]
+			a[2] += b[2]
+			a[3] += b[3]
+			a, b = a[4:], b[4:]
+		}
+		for i := range a {
+			a[i] += b[i]
+		}
+	})
+}
+
+// Sum replaces v by everybody's sum, by the tree.
+func (w *World) Sum(v []float64) error {
+	if w == nil {
+		return nil
+	}
+	if len(w.sums) < len(v)*w.Size {
+		w.sums = make([]float64, len(v)*w.Size)
+	}
+	all := w.sums[:len(v)*w.Size]
+	err := w.links.do(func() error {
+		return w.links.allgather(unsafe.Pointer(unsafe.SliceData(all)), unsafe.Pointer(unsafe.SliceData(v)), 8*len(v))
+	})
+	kernel.Tree(w.Size, nil, func(into, from int) {
+		for i := range v {
+			all[into*len(v)+i] += all[from*len(v)+i]
+		}
+	})
+	copy(v, all)
+	return w.wrap("add numbers up", err)
+}
+
+// Broadcast gives everybody rank 0's bytes; what the others pass is not looked at.
+func (w *World) Broadcast(own []byte) ([]byte, error) {
+	if w == nil {
+		return own, nil
+	}
+	var size [8]byte
+	binary.LittleEndian.PutUint64(size[:], uint64(len(own)))
+	err := w.links.do(func() error {
+		if err := w.links.broadcast(unsafe.Pointer(&size), 8); err != nil {
+			return err
+		}
+		if n := int(binary.LittleEndian.Uint64(size[:])); w.Rank > 0 {
+			own = make([]byte, n)
+		}
+		const most = 1 << 30 // counts are 32 bits wide
+		for at := 0; at < len(own); at += most {
+			if err := w.links.broadcast(unsafe.Pointer(&own[at]), min(most, len(own)-at)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return own, w.wrap("broadcast", err)
+}
+
+// Gather gives everybody everybody's bytes, by rank.
+func (w *World) Gather(own []byte) ([][]byte, error) {
+	if w == nil {
+		return [][]byte{own}, nil
+	}
+	size, sizes := []int64{int64(len(own))}, make([]int64, w.Size)
+	var all []byte
+	longest := 0
+	err := w.links.do(func() error {
+		if err := w.links.allgather(unsafe.Pointer(&sizes[0]), unsafe.Pointer(&size[0]), 8); err != nil {
+			return err
+		}
+		for _, s := range sizes {
+			longest = max(longest, int(s))
+		}
+		if longest == 0 {
+			return nil
+		}
+		padded := make([]byte, longest)
+		copy(padded, own)
+		all = make([]byte, longest*w.Size)
+		return w.links.allgather(unsafe.Pointer(&all[0]), unsafe.Pointer(&padded[0]), longest)
+	})
+	if err != nil {
+		return nil, w.wrap("gather", err)
+	}
+	out := make([][]byte, w.Size)
+	for r := range out {
+		out[r] = all[r*longest:][:sizes[r]]
+	}
+	return out, nil
+}
+
+// Barrier waits for everybody.
+func (w *World) Barrier() error {
+	_, err := w.Gather(nil)
+	return err
+}
+
+func (w *World) wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("rank %d of %d: %s: %w", w.Rank, w.Size, what, err)
+}
+
+// Close leaves together with the others. A run that failed calls Fail instead.
+func (w *World) Close() error {
+	if w == nil {
+		return nil
+	}
+	err := w.Barrier()
+	if w.watch != nil {
+		w.watch.bye()
+	}
+	return errors.Join(err, w.links.close())
+}
+
+// Fail tells the others that this rank ends with an error, so that none waits for it. The process must exit after it.
+func (w *World) Fail(err error) {
+	if w != nil && w.watch != nil {
+		w.watch.fail(err)
+	}
+}
+
+func ptr(f []float32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(f)) }
+
+var errStop = errors.New("a rank was asked to stop")
+
+// Agree is a context that ends on all ranks at the same place of the run. It is heeded where ranks ask each other: Stop and Cut.
+func (w *World) Agree(ctx context.Context) context.Context {
+	if w == nil {
+		return ctx
+	}
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	w.cancel = cancel
+	soon, hurry := context.WithCancel(own)
+	w.soon = soon
+	w.mu.Lock()
+	w.hurry = hurry
+	w.mu.Unlock()
+	if w.Asked() { // before there was anything to end
+		hurry()
+	}
+	context.AfterFunc(ctx, w.ask)
+	return own
+}
+
+// ask asks all ranks to stop.
+func (w *World) ask() {
+	if w.asked.Swap(true) {
+		return
+	}
+	w.mu.Lock()
+	if w.hurry != nil {
+		w.hurry()
+	}
+	w.mu.Unlock()
+	if w.watch != nil {
+		w.watch.stop()
+	}
+}
+
+// Soon is ctx for long work that a rank does alone: it ends as soon as this rank is asked to stop. What it leaves undone is told to Collect.
+func (w *World) Soon(ctx context.Context) context.Context {
+	if w == nil || w.soon == nil {
+		return ctx
+	}
+	return w.soon
+}
+
+// Asked says that somebody wants this rank to stop; the others may not know yet.
+func (w *World) Asked() bool { return w != nil && w.asked.Load() }
+
+// askEvery is how often ranks ask each other whether to go on.
+const askEvery = 10 * time.Millisecond
+
+// Stop tells, after `done` updates, whether all ranks end here, and then ends the context of Agree. Rank 0 decides, and says after how many
+// updates it will be asked again.
+func (w *World) Stop(ctx context.Context, done int) (bool, error) {
+	if w == nil {
+		return ctx.Err() != nil, nil
+	}
+	if ctx.Err() != nil || done < w.next {
+		return ctx.Err() != nil, nil
+	}
+	now := time.Now()
+	if since := now.Sub(w.last); w.Rank == 0 {
+		switch {
+		case since > 2*askEvery:
+			w.every = max(1, w.every/2)
+		case since < askEvery:
+			w.every = min(1024, w.every*2)
+		}
+	}
+	w.last = now
+	word := [2]int64{int64(w.every), 0}
+	if w.asked.Load() {
+		word[1] = 1
+	}
+	err := w.links.do(func() error { return w.links.broadcast(unsafe.Pointer(&word), 16) })
+	if err != nil {
+		return false, w.wrap("ask whether to go on", err)
+	}
+	w.next = done + int(word[0])
+	if word[1] != 0 {
+		w.cancel(errStop)
+	}
+	return ctx.Err() != nil, nil
+}
+
+// Cut shares n pieces of work out: this rank's are [from, to).
+func (w *World) Cut(n int) (from, to int) {
+	return w.Number() * n / w.Ranks(), (w.Number() + 1) * n / w.Ranks()
+}
+
+// Collect puts together what ranks made of their shares of Cut: own has this rank's numbers, all gets everybody's, by rank. A rank that has stopped early says so with stopped, and then all ranks end together with the context's error.
+func (w *World) Collect(all, own []float64, stopped bool) error {
+	if w == nil {
+		copy(all, own)
+		if stopped {
+			return context.Canceled
+		}
+		return nil
+	}
+	text := make([]byte, 1, 1+8*len(own))
+	if stopped {
+		text[0] = 1
+		own = nil
+	}
+	for _, v := range own {
+		text, _ = binary.Append(text, binary.LittleEndian, v)
+	}
+	parts, err := w.Gather(text)
+	if err != nil {
+		return err
+	}
+	at := 0
+	for _, p := range parts {
+		if p[0] != 0 {
+			w.cancel(errStop)
+			return context.Canceled
+		}
+		end := at + (len(p)-1)/8
+		if end > len(all) {
+			return errors.New("ranks made more than was shared out")
+		}
+		if _, err := binary.Decode(p[1:], binary.LittleEndian, all[at:end]); err != nil {
+			return err
+		}
+		at = end
+	}
+	if at != len(all) {
+		return fmt.Errorf("ranks made %d numbers of %d", at, len(all))
+	}
+	return nil
+}
+
+// local is links within a process: ranks are goroutines. For tests.
+type local struct {
+	rank int
+	hub  *hub
+}
+
+type hub struct {
+	mu    sync.Mutex
+	all   sync.Cond
+	n     int
+	here  int
+	round int
+	sends []unsafe.Pointer
+}
+
+// Local makes n ranks that are goroutines of one process, for tests.
+func Local(n int) []*World {
+	h := &hub{n: n, sends: make([]unsafe.Pointer, n)}
+	h.all.L = &h.mu
+	out := make([]*World, n)
+	for r := range out {
+		out[r] = newWorld(Place{Launcher: "a test", Rank: r, Size: n, LocalRank: r, LocalSize: n}, &local{r, h})
+	}
+	return out
+}
+
+// meet shows everybody's pointer while f runs, and returns when all have run it.
+func (l *local) meet(p unsafe.Pointer, f func(all []unsafe.Pointer)) {
+	h := l.hub
+	wait := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		round := h.round
+		if h.here++; h.here == h.n {
+			h.here, h.round = 0, h.round+1
+			h.all.Broadcast()
+		}
+		for h.round == round {
+			h.all.Wait()
+		}
+	}
+	h.sends[l.rank] = p
+	wait()
+	f(h.sends)
+	wait()
+}
+
+func bytesAt(p unsafe.Pointer, at, n int) []byte { return unsafe.Slice((*byte)(unsafe.Add(p, at)), n) }
+
+func (l *local) name() string            { return "memory" }
+func (l *local) do(f func() error) error { return f() }
+func (l *local) close() error            { return nil }
+func (l *local) alltoall(recv, send unsafe.Pointer, block int) error {
+	l.meet(send, func(all []unsafe.Pointer) {
+		for i, p := range all {
+			copy(bytesAt(recv, i*block, block), bytesAt(p, l.rank*block, block))
+		}
+	})
+	return nil
+}
+func (l *local) allgather(recv, send unsafe.Pointer, block int) error {
+	l.meet(send, func(all []unsafe.Pointer) {
+		for i, p := range all {
+			copy(bytesAt(recv, i*block, block), bytesAt(p, 0, block))
+		}
+	})
+	return nil
+}
+func (l *local) broadcast(p unsafe.Pointer, n int) error {
+	l.meet(p, func(all []unsafe.Pointer) {
+		if l.rank > 0 {
+			copy(bytesAt(p, 0, n), bytesAt(all[0], 0, n))
+		}
+	})
+	return nil
+}

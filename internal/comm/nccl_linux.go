@@ -1,0 +1,133 @@
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"haul/internal/cu"
+)
+
+// nccl is NVIDIA's library for cards that exchange by themselves. One communicator serves a run; it is made, used and ended on the thread of the
+// card's context.
+//
+// What a reader could break: a graph that holds the library's nodes must be destroyed before the communicator goes, and ncclCommDestroy was
+// seen to wait for ever where one lives; so a run leaves by ncclCommAbort, after its graphs are gone.
+type nccl struct {
+	file    string
+	version int32
+	comm    uintptr
+	ctx     *cu.Context
+
+	getUniqueID   func(id unsafe.Pointer) int32
+	commInitRank  func(comm *uintptr, n int32, id uniqueID, rank int32) int32
+	commAbort     func(comm uintptr) int32
+	allReduce     func(send, recv uint64, count uintptr, kind, op int32, comm, stream uintptr) int32
+	getError      func(code int32) string
+	getVersion    func(v *int32) int32
+	getAsyncError func(comm uintptr, code *int32) int32
+}
+
+type uniqueID struct{ b [128]byte }
+
+const (
+	ncclFloat32 = 7
+	ncclSum     = 0
+)
+
+// openNCCL opens the library alone: no card is needed yet.
+func openNCCL() (*nccl, error) {
+	names := []string{"libnccl.so.2"}
+	if path := os.Getenv("HAUL_NCCL"); path != "" {
+		names = []string{path}
+	}
+	before := readSignals()
+	defer before.restore()
+	lib, file, err := dlopen(purego.RTLD_LOCAL, names...)
+	if err != nil {
+		return nil, fmt.Errorf("no NCCL for ranks on GPUs: %s does not open (Debian and NVIDIA: libnccl2; PyPI: nvidia-nccl-cu12 or -cu13; HAUL_NCCL=path names the file): %w", strings.Join(names, ", "), err)
+	}
+	c := &nccl{file: file}
+	for _, f := range []struct {
+		name string
+		fn   any
+	}{{"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRank", &c.commInitRank}, {"ncclCommAbort", &c.commAbort}, {"ncclAllReduce", &c.allReduce},
+		{"ncclGetErrorString", &c.getError}, {"ncclGetVersion", &c.getVersion}, {"ncclCommGetAsyncError", &c.getAsyncError}} {
+		symbol, err := purego.Dlsym(lib, f.name)
+		if err != nil {
+			return nil, fmt.Errorf("%s has no %s", file, f.name)
+		}
+		purego.RegisterFunc(f.fn, symbol)
+	}
+	return c, c.check("ncclGetVersion", c.getVersion(&c.version))
+}
+
+func (c *nccl) check(call string, code int32) error {
+	if code == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s (NCCL_DEBUG=WARN says more)", call, c.getError(code))
+}
+
+func (c *nccl) name() string {
+	return fmt.Sprintf("NCCL %d.%d.%d", c.version/10000, c.version/100%100, c.version%100)
+}
+
+// start makes the communicator: rank 0 draws its name, all join. Inside Do.
+func (c *nccl) start(w *World, ctx *cu.Context) error {
+	var id uniqueID
+	if w.Rank == 0 {
+		if err := c.check("ncclGetUniqueId", c.getUniqueID(unsafe.Pointer(&id))); err != nil {
+			return err
+		}
+	}
+	b, err := w.Broadcast(id.b[:])
+	if err != nil {
+		return err
+	}
+	copy(id.b[:], b)
+	before := readSignals()
+	defer before.restore()
+	c.ctx = ctx
+	return c.check("ncclCommInitRank", c.commInitRank(&c.comm, int32(w.Size), id, int32(w.Rank)))
+}
+
+// Record puts the sum over all cards into a step's graph: a step with communication is still one launch. NCCL decides the order of the sum, so that
+// bits depend on the number of cards.
+func (w *World) Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error) {
+	c, ok := w.cards.(*nccl)
+	if !ok {
+		return nil, errors.New("this run was not opened for GPUs")
+	}
+	if c.comm == 0 {
+		if err := c.start(w, g.Context()); err != nil {
+			return nil, err
+		}
+	}
+	sum := func() error {
+		return c.check("ncclAllReduce", c.allReduce(grads, grads, uintptr(n), ncclFloat32, ncclSum, c.comm, uintptr(s)))
+	}
+	// Once outside of the graph: connections are made at first use, which a recording cannot do.
+	if err := sum(); err != nil {
+		return nil, err
+	}
+	if err := g.Context().Wait(s); err != nil {
+		return nil, err
+	}
+	return g.Capture(s, wait, sum)
+}
+
+// closeCards ends the communicator, once the graphs that used it are gone.
+func (w *World) closeCards() error {
+	c, ok := w.cards.(*nccl)
+	if !ok || c.comm == 0 {
+		return nil
+	}
+	comm := c.comm
+	c.comm = 0
+	return c.ctx.Do(func() error { return c.check("ncclCommAbort", c.commAbort(comm)) })
+}

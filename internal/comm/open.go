@@ -1,0 +1,173 @@
+package comm
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards, which
+// needs no MPI.
+func Open(p Place, gpu bool) (*World, error) {
+	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
+		return nil, nil
+	}
+	w, err := p.open(gpu)
+	if err != nil || !gpu {
+		return w, err
+	}
+	w.cards, err = openNCCL()
+	return w, err
+}
+
+// Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then has NCCL in its graph, to be measured.
+const Hand = "hand"
+
+func (p Place) open(gpu bool) (*World, error) {
+	if p.MPI == "" {
+		return p.openApart(gpu)
+	}
+	m, err := openMPI(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.sameWorld(m); err != nil {
+		return nil, err
+	}
+	w := newWorld(p, m)
+	return w, w.startWatch(os.Getenv("HAUL_WATCH"))
+}
+
+// sameWorld holds the library to the launcher's word: one that is not the launcher's own starts as a world of one, N times, without a word.
+func (p Place) sameWorld(m *mpi) error {
+	if rank, n := m.rankAndSize(); n != p.Size || rank != p.Rank {
+		return fmt.Errorf("%s says rank %d of %d, %s says rank %d of %d: the library is not the launcher's own (HAUL_MPI=path names another)", p.Launcher, p.Rank, p.Size, m.name(), rank, n)
+	}
+	return nil
+}
+
+// startWatch lets rank 0 say by MPI where it is met.
+func (w *World) startWatch(how string) error {
+	if how == "off" {
+		return nil
+	}
+	var m *meeting
+	var text string
+	if w.Rank == 0 {
+		var err error
+		if m, err = listen(":0", rand.Text()); err != nil {
+			return err
+		}
+		_, port, _ := net.SplitHostPort(m.ln.Addr().String())
+		text = strings.Join(append(addresses(port), m.token), " ")
+	}
+	b, err := w.Broadcast([]byte(text))
+	if err != nil {
+		return err
+	}
+	all := strings.Fields(string(b))
+	at, token := all[:len(all)-1], all[len(all)-1]
+	if w.Rank == 0 {
+		conns, err := m.gather("watch", w.Size)
+		if err == nil {
+			newWatch(w, conns, os.Stderr, os.Exit)
+		}
+		return errors.Join(err, m.ln.Close())
+	}
+	c, err := call(at, token, "watch", w.Rank)
+	if err != nil {
+		return fmt.Errorf("%w (ranks watch each other over TCP; HAUL_WATCH=off goes without)", err)
+	}
+	newWatch(w, []net.Conn{c}, os.Stderr, os.Exit)
+	return nil
+}
+
+// openApart joins ranks that no launcher of MPI has started: they meet at an address that all know. On a CPU rank 0 then serves MPICH what it
+// would ask its launcher for.
+func (p Place) openApart(gpu bool) (*World, error) {
+	token := "apart" // the address is what tells runs apart
+	var m *meeting
+	if p.Rank == 0 {
+		at, err := p.Address, error(nil)
+		if p.Size == 1 {
+			at = ":0" // nobody will call
+		}
+		if m, err = listen(at, token); err != nil {
+			return nil, err
+		}
+		defer m.ln.Close()
+	}
+	meet := func(purpose string) ([]net.Conn, error) {
+		if p.Rank == 0 {
+			return m.gather(purpose, p.Size)
+		}
+		c, err := call([]string{p.Address}, token, purpose, p.Rank)
+		return []net.Conn{c}, err
+	}
+	watched, err := meet("watch")
+	if err != nil {
+		return nil, err
+	}
+	var l links
+	if gpu {
+		conns, err := meet("words")
+		if err != nil {
+			return nil, err
+		}
+		l = newTCP(p.Rank, p.Size, conns)
+	} else if l, err = p.serveMPI(meet); err != nil {
+		return nil, err
+	}
+	w := newWorld(p, l)
+	newWatch(w, watched, os.Stderr, os.Exit)
+	return w, nil
+}
+
+// serveMPI starts MPICH with rank 0 as its launcher.
+func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
+	conns, err := meet("pmi")
+	if err != nil {
+		return nil, err
+	}
+	var own net.Conn
+	if p.Rank > 0 {
+		own = conns[0]
+	} else {
+		s := newPMI(p.Size, p.LocalSize)
+		for _, c := range conns[1:] {
+			go s.serve(c)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer ln.Close()
+		if own, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+			return nil, err
+		}
+		c, err := ln.Accept()
+		if err != nil {
+			return nil, err
+		}
+		go s.serve(c)
+	}
+	f, err := own.(*net.TCPConn).File() // a copy, which blocks, as C expects
+	if err != nil {
+		return nil, err
+	}
+	pmiEnvironment(int(f.Fd()), p)
+	kept = append(kept, f, own)
+	q := p
+	q.MPI = MPICH
+	mp, err := openMPI(q)
+	if err != nil {
+		return nil, err
+	}
+	return mp, p.sameWorld(mp)
+}
+
+// kept are connections that C uses: collecting them would close them.
+var kept []any

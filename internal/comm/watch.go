@@ -1,0 +1,196 @@
+package comm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// watch tells every rank of one that has died, hangs or has failed: a survivor inside MPI or NCCL would wait for ever. Each rank holds a
+// connection to rank 0, which passes news on. A connection that ends without a goodbye is a death; one that is silent for too long is a rank
+// that was stopped.
+//
+// What a reader could break: news must end the process without asking MPI, which is what hangs; and whoever was itself stopped for a while
+// must not take the others' silence for their death.
+type watch struct {
+	rank, n int
+	conns   []*line // rank 0's by rank; of the others [0] alone
+	world   *World
+	leaving atomic.Bool
+	ending  sync.Once
+	awake   atomic.Int64 // when this process last ran, in nanoseconds
+	out     io.Writer
+	exit    func(code int)
+}
+
+type line struct {
+	net.Conn
+	mu   sync.Mutex // of writing
+	last atomic.Int64
+	bye  atomic.Bool
+}
+
+const (
+	beat    = time.Second
+	silence = 6 * time.Second // after which a rank is taken for stopped
+)
+
+// The kinds of news.
+const (
+	newsBeat = 'h'
+	newsBye  = 'b'
+	newsStop = 's'
+	newsFail = 'f' // rank, text
+)
+
+func (l *line) send(kind byte, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(text) > 1<<14 {
+		text = text[:1<<14]
+	}
+	b := append([]byte{kind, 0, 0}, text...)
+	binary.LittleEndian.PutUint16(b[1:], uint16(len(text)))
+	l.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	_, _ = l.Write(b) // a connection that is broken is found by whoever reads it
+}
+
+// newWatch watches over connections to all ranks, or to rank 0, for a world that it joins. It speaks to out and leaves by exit.
+func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch {
+	v := &watch{rank: w.Rank, n: w.Size, world: w, out: out, exit: exit, conns: make([]*line, len(conns))}
+	w.watch = v
+	now := time.Now().UnixNano()
+	v.awake.Store(now)
+	for i, c := range conns {
+		if c != nil {
+			v.conns[i] = &line{Conn: c}
+			v.conns[i].last.Store(now)
+		}
+	}
+	for i, c := range conns {
+		if c != nil {
+			go v.read(i)
+		}
+	}
+	go v.beats()
+	return v
+}
+
+// beats says that this rank is alive, and looks whether the others are.
+func (v *watch) beats() {
+	for range time.Tick(beat) {
+		if v.leaving.Load() {
+			return
+		}
+		now := time.Now()
+		slept := now.UnixNano() - v.awake.Swap(now.UnixNano())
+		for i, l := range v.conns {
+			if l == nil || l.bye.Load() {
+				continue
+			}
+			l.send(newsBeat, "")
+			if slept > int64(2*beat) {
+				l.last.Store(now.UnixNano()) // it is this process that was stopped
+			}
+			if quiet := now.Sub(time.Unix(0, l.last.Load())); quiet > silence {
+				v.lost(i, fmt.Sprintf("has not answered for %.0f s: it hangs or its machine does", quiet.Seconds()))
+				return
+			}
+		}
+	}
+}
+
+// read takes the news of one connection.
+func (v *watch) read(from int) {
+	l := v.conns[from]
+	head := make([]byte, 3)
+	for {
+		_, err := io.ReadFull(l, head)
+		text := make([]byte, binary.LittleEndian.Uint16(head[1:]))
+		if err == nil {
+			_, err = io.ReadFull(l, text)
+		}
+		if err != nil {
+			if !l.bye.Load() && !v.leaving.Load() {
+				v.lost(from, "is gone: it was killed or has crashed")
+			}
+			return
+		}
+		l.last.Store(time.Now().UnixNano())
+		switch head[0] {
+		case newsBye:
+			l.bye.Store(true)
+		case newsStop:
+			v.world.ask()
+		case newsFail:
+			rank, why, _ := strings.Cut(string(text), "\n")
+			v.tell(from, string(text))
+			v.end(rank, why, 200*time.Millisecond) // its own error, if it has one, goes first
+			return
+		}
+	}
+}
+
+// lost ends all ranks because of one.
+func (v *watch) lost(rank int, why string) {
+	text := fmt.Sprintf("%d\n%s", rank, why)
+	v.tell(-1, text) // also the one that is lost: if it only slept, it wakes to the news and leaves in silence
+	v.end(fmt.Sprint(rank), why, 0)
+}
+
+// tell passes news on to all but one.
+func (v *watch) tell(but int, text string) {
+	for i, l := range v.conns {
+		if l != nil && i != but && !l.bye.Load() {
+			l.send(newsFail, text)
+		}
+	}
+}
+
+// end leaves the process. One rank speaks: 0, or 1 where it is rank 0 that is lost.
+func (v *watch) end(rank, why string, after time.Duration) {
+	time.Sleep(after)
+	v.ending.Do(func() {
+		if speaker := v.rank == 0 || rank == "0" && v.rank == 1; speaker {
+			fmt.Fprintf(v.out, "haul: rank %s of %d %s; what was saved is whole, continue with --resume\n", rank, v.n, why)
+		}
+		v.exit(1)
+	})
+}
+
+// bye says that this rank leaves in peace.
+func (v *watch) bye() {
+	v.leaving.Store(true)
+	for _, l := range v.conns {
+		if l != nil {
+			l.send(newsBye, "")
+		}
+	}
+}
+
+// stop passes on that the run is to end.
+func (v *watch) stop() {
+	for _, l := range v.conns {
+		if l != nil {
+			l.send(newsStop, "")
+		}
+	}
+}
+
+// fail tells everybody that this rank ends. Who has been told of another's end already says nothing.
+func (v *watch) fail(err error) {
+	mine := false
+	v.ending.Do(func() { mine = true })
+	if !mine {
+		select {} // the goroutine that speaks ends the process
+	}
+	v.leaving.Store(true)
+	text := fmt.Sprintf("%d\nfailed: %s", v.rank, strings.ReplaceAll(err.Error(), "\n", "; "))
+	v.tell(-1, text)
+	time.Sleep(100 * time.Millisecond) // let the words leave before the connection does
+}

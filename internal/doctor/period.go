@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the GPU
+// does meanwhile belongs to an earlier step, so the GPU's own windows are used instead: from the end
+// of one step's last kernel to the end of the next one's. Both lists have one entry a step, in order,
+// and entry i of both is the same step.
+
+const (
+	// aheadShare is how far the GPU's end of a step must lie behind the CPU's, as a share of the step,
+	// for the CPU to count as ahead in it. A step that ends with a wait has none; one that ends with
+	// its last launches trails by what is in the queue.
+	aheadShare = 0.30
+	// aheadSteps is the part of the steps in which that must be so.
+	aheadSteps = 0.33
+)
+
+// setPeriod picks the windows that the figures are measured in.
+func (a *analysis) setPeriod() {
+	if !a.marked || a.gpu.len() == 0 {
+		return
+	}
+	type issued struct {
+		first, last int64
+		n           int
+	}
+	by := make([]issued, len(a.cpuSteps))
+	for i := range a.gpu.len() {
+		g := a.gpu.at(i)
+		th, at, ok := a.callOf(g)
+		if !ok || g.kind != catKernel {
+			continue
+		}
+		s, ok := within(a.cpuSteps, th.calls.at(at).start)
+		if !ok {
+			continue
+		}
+		if by[s].n == 0 || g.start < by[s].first {
+			by[s].first = g.start
+		}
+		by[s].last = max(by[s].last, g.end())
+		by[s].n++
+	}
+	behind := 0
+	for i, b := range by {
+		w := a.cpuSteps[i]
+		if b.n == 0 || i > 0 && b.last <= by[i-1].last {
+			return
+		}
+		if float64(b.last-w.end) > aheadShare*float64(w.end-w.start) {
+			behind++
+		}
+	}
+	if float64(behind) < aheadSteps*float64(len(by)) {
+		return
+	}
+	windows := make([]window, len(by))
+	from := by[0].first
+	for i, b := range by {
+		if b.last <= from { // work of no length
+			return
+		}
+		windows[i] = window{from, b.last}
+		from = b.last
+	}
+	a.steps, a.ahead = windows, true
+}
+
+// leaveColdStepsOut takes the steps of a first use out of the measurement where enough warm ones
+// are left, and returns how many it took. Only leading steps can be cold.
+func (a *analysis) leaveColdStepsOut() int {
+	if !a.marked || len(a.cpuSteps) < 3 {
+		return 0
+	}
+	length := func(w window) int64 { return w.end - w.start }
+	lengths := make([]int64, len(a.cpuSteps))
+	for i, w := range a.cpuSteps {
+		lengths[i] = length(w)
+	}
+	slices.Sort(lengths)
+	middle := lengths[len(lengths)/2]
+	n := 0
+	for n < len(a.cpuSteps)/2 && length(a.cpuSteps[n]) > coldStep*middle && a.coldIn(a.cpuSteps[n]) > length(a.cpuSteps[n])/2 {
+		n++
+	}
+	a.cpuSteps, a.steps = a.cpuSteps[n:], a.steps[n:]
+	return n
+}
+
+// coldStep is how many times the middle step a cold one takes.
+const coldStep = 3
+
+// coldIn is the time of first uses inside a window.
+func (a *analysis) coldIn(w window) int64 {
+	var ns int64
+	for _, th := range a.threads {
+		for i := range th.calls.len() {
+			if c := th.calls.at(i); c.cold {
+				ns += overlap(span(w), span{c.start, c.end()})
+			}
+		}
+	}
+	return ns
+}
+
+// markCold finds the calls that a first use of the driver, a library or a kernel makes long: a hundred
+// times the usual launch, and out of line with the other calls of their name. Calls that wait or copy
+// are long for other reasons.
+func (a *analysis) markCold() {
+	var launches []float32
+	byName := map[uint32][]float32{}
+	visit := func(f func(c *call)) {
+		for _, th := range a.threads {
+			for i := range th.calls.len() {
+				if c := th.calls.at(i); c.kind != callWait && c.kind != callCopy {
+					f(c)
+				}
+			}
+		}
+	}
+	visit(func(c *call) {
+		if c.kind == callLaunch {
+			launches = append(launches, c.dur)
+		} else {
+			byName[c.name] = append(byName[c.name], c.dur)
+		}
+	})
+	if len(launches) == 0 {
+		return
+	}
+	usual := median(launches)
+	a.usualLaunch = usual
+	own := map[uint32]float32{}
+	for id, list := range byName {
+		if len(list) >= 8 {
+			own[id] = median(list)
+		}
+	}
+	visit(func(c *call) {
+		c.cold = c.dur >= 100*usual && c.dur > 0 && (c.kind == callLaunch || c.dur >= 20*own[c.name]) &&
+			!strings.Contains(a.names.list[c.name].text, "GraphLaunch") // which takes as long as its graph is large
+	})
+}
+
+func median[T cmp.Ordered](list []T) T {
+	slices.Sort(list)
+	return list[len(list)/2]
+}

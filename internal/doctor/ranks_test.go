@@ -1,0 +1,252 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last rank
+// has come. late is what this rank does more than the others before it.
+func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
+	const done = 13_000.0
+	s := newSynth()
+	s.base += clock
+	for n := range 3 {
+		from := float64(n) * 15_000
+		s.now, s.gpu = from, from
+		s.step(n, func() {
+			if late != nil {
+				late(s)
+			}
+			s.dense(30, 100)
+			s.exchange(s.gpu, from+done-s.gpu, 1<<20)
+			s.gpu = from + done
+		})
+		if s.now > from+15_000 {
+			panic("the step is too long")
+		}
+	}
+	info := fmt.Sprintf(`{"distributedInfo":{"backend":"nccl","rank":%d,"world_size":4},"schemaVersion"`, rank)
+	return []byte(strings.Replace(string(s.json()), `{"schemaVersion"`, info, 1))
+}
+
+func rankReports(t testing.TB, clock func(rank int) float64, late map[int]func(s *synth)) []*Report {
+	t.Helper()
+	var out []*Report
+	for _, rank := range []int{2, 0, 3, 1} { // in any order
+		r := diagnose(t, rankTrace(rank, clock(rank), late[rank]))
+		r.File = fmt.Sprintf("trace_%d.json", rank)
+		out = append(out, r)
+	}
+	return out
+}
+
+func loaderFor(us float64) func(s *synth) {
+	return func(s *synth) {
+		s.emit("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", s.now, us, "")
+		s.now += us
+	}
+}
+
+func TestStraggler(t *testing.T) {
+	skew := []float64{0, 7e6, -3e6, 123}
+	for name, clock := range map[string]func(int) float64{"one clock": func(int) float64 { return 0 }, "a clock each": func(r int) float64 { return skew[r] }} {
+		t.Run(name, func(t *testing.T) {
+			j := JoinRanks(rankReports(t, clock, map[int]func(s *synth){2: loaderFor(6000)}))
+			if j.Matched != 3 || len(j.Ranks) != 4 || *j.Ranks[1].Rank != 1 {
+				t.Fatalf("%d matched, ranks %v", j.Matched, len(j.Ranks))
+			}
+			f := j.Findings[0]
+			if f.ID != "straggler" || f.Rank == nil || *f.Rank != 2 || !near(f.SavesMS, 6) {
+				t.Fatalf("%+v", j.Findings)
+			}
+			text := strings.Join(f.Evidence, "; ")
+			for _, part := range []string{"rank 2 comes last at 3 of 3 collectives, at most 6.00 ms behind the first (all_reduce", "its data loader: 6.00 ms per step more"} {
+				if !strings.Contains(text, part) {
+					t.Errorf("%q is not in %s", part, text)
+				}
+			}
+			for _, w := range j.Waits {
+				if want := map[bool]float64{true: 0, false: 6}[w.Rank == 2]; math.Abs(w.WaitMS-want) > 0.1 {
+					t.Errorf("rank %d waits %v ms, want %v", w.Rank, w.WaitMS, want)
+				}
+			}
+			var b bytes.Buffer
+			if err := j.WriteText(&b, Text{Breakdown: true}); err != nil || !strings.Contains(b.String(), "1. straggler rank 2: critical") {
+				t.Errorf("%v\n%s", err, b.String())
+			}
+			d := dataOf(t, pageOfRanks(t, j))
+			for rank := range 4 {
+				if len(d.lane(fmt.Sprintf("%d  GPU", rank))) == 0 || len(d.lane(fmt.Sprintf("%d  GPU communication", rank))) == 0 {
+					t.Errorf("rank %d has no lanes", rank)
+				}
+			}
+		})
+	}
+}
+
+func pageOfRanks(t testing.TB, j *Ranks) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := j.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	if found := outside.FindString(b.String()); found != "" {
+		t.Errorf("the page reaches out: %s", found)
+	}
+	return b.String()
+}
+
+// A rank that computes longer is told from one whose host is late.
+func TestStragglerByCompute(t *testing.T) {
+	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){1: func(s *synth) { s.dense(50, 100) }}))
+	if f := j.Findings[0]; f.ID != "straggler" || *f.Rank != 1 || !strings.Contains(strings.Join(f.Evidence, ";"), "its GPU computes longer: 5.00 ms") {
+		t.Errorf("%+v", j.Findings)
+	}
+}
+
+// Ranks that take turns in being late are out of balance, and none is to blame.
+func TestImbalance(t *testing.T) {
+	turns := map[int]func(s *synth){}
+	for rank := range 4 {
+		n := 0
+		turns[rank] = func(s *synth) {
+			if n%4 == rank {
+				s.dense(50, 100)
+			}
+			n++
+		}
+	}
+	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, turns))
+	if f := j.Findings[0]; f.ID != "imbalance" || f.Rank != nil {
+		t.Errorf("%+v", j.Findings)
+	}
+}
+
+// Equal ranks have no straggler; traces without collectives are judged one by one.
+func TestEqualRanks(t *testing.T) {
+	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, nil))
+	for _, f := range j.Findings {
+		if f.ID == "straggler" || f.ID == "imbalance" {
+			t.Errorf("%+v", f)
+		}
+	}
+	var list []*Report
+	for range 2 {
+		s := newSynth()
+		s.step(1, func() { s.dense(40, 100) })
+		list = append(list, diagnose(t, s.json()))
+	}
+	if j := JoinRanks(list); j.Matched != 0 || len(j.Remarks) != 1 || *j.Ranks[1].Rank != 1 {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestJSONOverRanks(t *testing.T) {
+	data, err := json.Marshal(JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: loaderFor(6000)})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Ranks []struct {
+			Rank     *int
+			Busy     *float64 `json:"gpu_busy_share"`
+			Findings []Finding
+			Recorded []string
+		}
+		Findings []struct {
+			ID   string
+			Rank *int
+		}
+		Recorded []string
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Ranks) != 4 || v.Ranks[3].Rank == nil || *v.Ranks[3].Rank != 3 || v.Ranks[0].Busy == nil || v.Recorded == nil || v.Findings[0].ID != "straggler" || *v.Findings[0].Rank != 2 {
+		t.Errorf("%s", data)
+	}
+}
+
+func TestRankNumbers(t *testing.T) {
+	for _, c := range []struct {
+		files []string
+		ranks []int // as the traces tell, -1 for none
+		want  []int
+	}{
+		{[]string{"rank3.json", "rank10.json"}, []int{-1, -1}, []int{3, 10}},
+		{[]string{"worker1_step_12.json", "worker0_step_12.json"}, []int{0, 0}, []int{1, 0}},
+		{[]string{"a.json", "b.json"}, []int{5, 4}, []int{5, 4}},
+		{[]string{"a.json", "b.json"}, []int{-1, -1}, []int{0, 1}},
+	} {
+		var list []*Report
+		for i, f := range c.files {
+			r := &Report{File: f}
+			if c.ranks[i] >= 0 {
+				r.Rank = &c.ranks[i]
+			}
+			list = append(list, r)
+		}
+		numberRanks(list)
+		for i, r := range list {
+			if *r.Rank != c.want[i] {
+				t.Errorf("%v: rank %d, want %d", c.files, *r.Rank, c.want[i])
+			}
+		}
+	}
+}
+
+// The parts of a difference sum to it.
+func TestDiff(t *testing.T) {
+	build := func(loader float64, reads int) *Report {
+		s := newSynth()
+		for n := range 3 {
+			s.gpu = s.now
+			s.step(n, func() {
+				loaderFor(loader)(s)
+				s.dense(40, 100)
+				for range reads {
+					s.kernelOp("aten::sum", "", 2, 0.01)
+					s.item()
+				}
+			})
+		}
+		return diagnose(t, s.json())
+	}
+	d := Compare(build(5000, 40), build(20, 0))
+	var sum float64
+	for _, p := range d.Parts {
+		sum += p.Delta
+	}
+	if math.Abs(sum-d.DeltaMS) > 1e-9 || d.DeltaMS > -5 {
+		t.Errorf("parts sum to %v of %v ms", sum, d.DeltaMS)
+	}
+	if d.Parts[0].What != "idle in the data loader" || !near(-d.Parts[0].Delta, 4.98) {
+		t.Errorf("%+v", d.Parts)
+	}
+	if !slices.Equal(d.Gone, []string{"loader-starved", "sync-storm"}) || len(d.Come) > 0 {
+		t.Errorf("gone %v, come %v", d.Gone, d.Come)
+	}
+	if i := slices.IndexFunc(d.Counts, func(c Change) bool { return c.What == "waits" }); d.Counts[i].Before != 40 || d.Counts[i].After != 0 {
+		t.Errorf("%+v", d.Counts)
+	}
+	var b bytes.Buffer
+	if err := d.WriteText(&b); err != nil || !strings.Contains(b.String(), "Most of it: idle in the data loader, 4.98 ms less.") || !strings.Contains(b.String(), "Findings that went: loader-starved, sync-storm") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	b.Reset()
+	if err := d.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	if len(dataOf(t, b.String()).lane("before GPU")) == 0 || !strings.Contains(b.String(), "What changed") {
+		t.Error("the page has no lanes of before, or no table")
+	}
+	if same := Compare(build(20, 0), build(20, 0)); !strings.Contains(same.Verdict(), "as long as before") {
+		t.Errorf("%s", same.Verdict())
+	}
+}

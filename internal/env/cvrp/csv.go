@@ -1,0 +1,209 @@
+package cvrp
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id is kept beside the
+// number it gets here, and every output names customers by both, because a table's ids need not count from 1.
+
+// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes
+// distances great circles in metres. The first row is the depot; its demand may be 0 or empty.
+func LoadCSV(path string, capacity int32) (*Problem, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := ReadCSV(f, path, capacity)
+	if err != nil {
+		return nil, err
+	}
+	p.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return p, nil
+}
+
+// ReadCSV is LoadCSV from a reader. Errors begin with name and line.
+func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
+	in := csv.NewReader(io.LimitReader(r, maxFile))
+	in.TrimLeadingSpace = true
+	in.Comment = '#'
+	head, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
+	}
+	p := &Problem{Capacity: capacity, Metric: Exact}
+	at := map[string]int{}
+	for i, h := range head {
+		key := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\ufeff")))
+		if short, ok := map[string]string{"latitude": "lat", "longitude": "lon", "lng": "lon"}[key]; ok {
+			key = short
+		}
+		if _, twice := at[key]; twice {
+			return nil, fmt.Errorf("%s:1: column %s is given twice", name, quoteShort(key))
+		}
+		at[key] = i
+	}
+	column := func(key string) (int, bool) { i, ok := at[key]; return i, ok }
+	xKey, yKey := "x", "y"
+	if _, ok := column("lat"); ok {
+		p.Metric, xKey, yKey = GreatCircle, "lon", "lat"
+	}
+	for _, key := range []string{"id", xKey, yKey, "demand"} {
+		if _, ok := column(key); !ok {
+			return nil, fmt.Errorf("%s:1: no column %q: expected id,x,y,demand or id,lat,lon,demand", name, key)
+		}
+	}
+	ids := map[string]bool{}
+	for {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		line, _ := in.FieldPos(0)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: not a row like the header: %v", name, line, errors.Unwrap(err))
+		}
+		fail := func(format string, args ...any) (*Problem, error) {
+			return nil, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
+		}
+		id := printable(strings.TrimSpace(row[at["id"]]))
+		if ids[id] {
+			return fail("id %s is given twice", quoteShort(id))
+		}
+		ids[id] = true
+		x, errX := parseFloat(strings.TrimSpace(row[at[xKey]]))
+		y, errY := parseFloat(strings.TrimSpace(row[at[yKey]]))
+		if err := errors.Join(errX, errY); err != nil {
+			return fail("coordinates %s, %s of %s: a number %v", quoteShort(row[at[xKey]]), quoteShort(row[at[yKey]]), quoteShort(id), firstOf(errX, errY))
+		}
+		if p.Metric == GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
+			return fail("lat %g, lon %g of %s lie outside ±90, ±180", y, x, quoteShort(id))
+		}
+		text := strings.TrimSpace(row[at["demand"]])
+		demand := 0
+		if text != "" || len(p.Demand) > 0 {
+			if demand, err = parseInt(text); err != nil {
+				return fail("demand %s of %s %v", quoteShort(text), quoteShort(id), err)
+			}
+		}
+		if len(p.Demand) == 0 && demand != 0 {
+			return fail("the first row is the depot, and it has demand %d: expected 0", demand)
+		}
+		if demand < 0 {
+			return fail("demand %d of %s is negative", demand, quoteShort(id))
+		}
+		if demand > int(capacity) {
+			return fail("demand %d of %s is over the capacity %d", demand, quoteShort(id), capacity)
+		}
+		p.IDs = append(p.IDs, id)
+		p.X, p.Y, p.Demand = append(p.X, x), append(p.Y, y), append(p.Demand, int32(demand))
+	}
+	if len(p.Demand) < 2 {
+		return nil, fmt.Errorf("%s: %d rows: expected a depot and at least one customer", name, len(p.Demand))
+	}
+	return p, nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ID is what the problem's own file calls a node.
+func (p *Problem) ID(node int) string {
+	if p.IDs != nil {
+		return p.IDs[node]
+	}
+	return strconv.Itoa(node)
+}
+
+// WriteSolutionCSV writes a row per stop: route, stop, customer, id, and the coordinates where there are any.
+func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
+	out := csv.NewWriter(w)
+	head := []string{"route", "stop", "customer", "id", "demand"}
+	switch {
+	case p.X != nil && p.Metric == GreatCircle:
+		head = append(head, "lon", "lat")
+	case p.X != nil:
+		head = append(head, "x", "y")
+	}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	number := 0
+	for _, r := range s.Routes {
+		if len(r) == 0 {
+			continue
+		}
+		number++
+		for i, v := range r {
+			row := []string{strconv.Itoa(number), strconv.Itoa(i + 1), strconv.Itoa(int(v)), p.ID(int(v)), strconv.Itoa(int(p.Demand[v]))}
+			if p.X != nil {
+				row = append(row, strconv.FormatFloat(p.X[v], 'f', -1, 64), strconv.FormatFloat(p.Y[v], 'f', -1, 64))
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point. Coordinates are
+// the problem's own, which is a map where they are degrees.
+func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
+	if p.X == nil {
+		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")
+	}
+	type geometry struct {
+		Type        string `json:"type"`
+		Coordinates any    `json:"coordinates"`
+	}
+	type feature struct {
+		Type       string         `json:"type"`
+		Geometry   geometry       `json:"geometry"`
+		Properties map[string]any `json:"properties"`
+	}
+	point := func(v int) []float64 { return []float64{p.X[v], p.Y[v]} }
+	all := []feature{{"Feature", geometry{"Point", point(0)}, map[string]any{"kind": "depot", "id": p.ID(0)}}}
+	for i, r := range s.Routes {
+		if len(r) == 0 {
+			continue
+		}
+		line := [][]float64{point(0)}
+		var ids []string
+		load := 0
+		for _, v := range r {
+			line = append(line, point(int(v)))
+			ids = append(ids, p.ID(int(v)))
+			load += int(p.Demand[v])
+		}
+		if !p.Open {
+			line = append(line, point(0))
+		}
+		all = append(all, feature{"Feature", geometry{"LineString", line}, map[string]any{"kind": "route", "route": i + 1, "customers": r,
+			"ids": ids, "load": load, "cost": p.Cost(Solution{Routes: [][]int32{r}})}})
+	}
+	b := bufio.NewWriter(w)
+	e := json.NewEncoder(b)
+	if err := e.Encode(map[string]any{"type": "FeatureCollection", "features": all}); err != nil {
+		return err
+	}
+	return b.Flush()
+}

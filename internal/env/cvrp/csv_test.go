@@ -1,0 +1,117 @@
+package cvrp
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadCSVForms(t *testing.T) {
+	want := &Problem{Capacity: 10, Metric: Exact, X: []float64{1, 3, 5}, Y: []float64{2, 4, 6}, Demand: []int32{0, 7, 8}, IDs: []string{"d", "a", "b"}}
+	for name, text := range map[string]string{
+		"plain":        "id,x,y,demand\nd,1,2,0\na,3,4,7\nb,5,6,8\n",
+		"other order":  "demand,Y,X,ID,note\n,2,1,d,\n7,4,3,a,x\n8,6,5,b,\"y,z\"\n",
+		"CRLF and BOM": "\ufeffid, x, y, demand\r\nd, 1, 2,\r\n# a comment\r\na, 3, 4, 7\r\nb, 5, 6, 8",
+	} {
+		got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	globe, err := ReadCSV(strings.NewReader("id,latitude,longitude,demand\nParis,48.8566,2.3522,\nLondon,51.5074,-0.1278,1\n"), "a.csv", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := globe.Dist(0, 1); math.Abs(d-343_560) > 100 || d != globe.Dist(1, 0) {
+		t.Errorf("Paris to London: %g m", d)
+	}
+}
+
+func TestReadCSVErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "a.csv:1: no header: expected id,x,y,demand or id,lat,lon,demand"},
+		{"id,x,y\n", `a.csv:1: no column "demand": expected id,x,y,demand or id,lat,lon,demand`},
+		{"id,lat,y,demand\n", `a.csv:1: no column "lon": expected id,x,y,demand or id,lat,lon,demand`},
+		{"id,x,x,demand\n", `a.csv:1: column "x" is given twice`},
+		{"id,x,y,demand\nd,1,2,0\n", "a.csv: 1 rows: expected a depot and at least one customer"},
+		{"id,x,y,demand\nd,1,2,3\n", "a.csv:2: the first row is the depot, and it has demand 3: expected 0"},
+		{"id,x,y,demand\nd,1,2,\na,1,2,\n", `a.csv:3: demand "" of "a" is not a number`},
+		{"id,x,y,demand\nd,1,2,\na,1,2,1.5\n", `a.csv:3: demand "1.5" of "a" is not an integer`},
+		{"id,x,y,demand\nd,1,2,\na,1,2,11\n", `a.csv:3: demand 11 of "a" is over the capacity 10`},
+		{"id,x,y,demand\nd,1,2,\na,inf,2,1\n", `a.csv:3: coordinates "inf", "2" of "a": a number is not finite`},
+		{"id,x,y,demand\nd,1,2,\nd,1,2,1\n", `a.csv:3: id "d" is given twice`},
+		{"id,lat,lon,demand\nd,91,2,\n", `a.csv:2: lat 91, lon 2 of "d" lie outside ±90, ±180`},
+		{"id,x,y,demand\nd,1,2\n", "a.csv:2: not a row like the header: wrong number of fields"},
+	} {
+		if _, err := ReadCSV(strings.NewReader(c.text), "a.csv", 10); err == nil || err.Error() != c.want {
+			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestWriteRoutesAsTableAndMap(t *testing.T) {
+	p, err := ReadCSV(strings.NewReader("id,lat,lon,demand\ndepot,0,0,\na,1,2,3\nb,3,4,5\n"), "a.csv", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Solution{Routes: [][]int32{nil, {2, 1}}}
+	var table, geo bytes.Buffer
+	if err := WriteSolutionCSV(&table, p, s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("route,stop,customer,id,demand,lon,lat\n1,1,2,b,5,4,3\n1,2,1,a,3,2,1\n", table.String()); diff != "" {
+		t.Error(diff)
+	}
+	for open, want := range map[bool]int{false: 4, true: 3} {
+		p.Open = open
+		geo.Reset()
+		if err := WriteSolutionGeoJSON(&geo, p, s); err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Type     string
+			Features []struct {
+				Geometry struct {
+					Type        string
+					Coordinates json.RawMessage
+				}
+				Properties map[string]any
+			}
+		}
+		var line [][2]float64
+		if err := json.Unmarshal(geo.Bytes(), &v); err != nil || len(v.Features) != 2 || json.Unmarshal(v.Features[1].Geometry.Coordinates, &line) != nil {
+			t.Fatalf("%s: %v", geo.String(), err)
+		}
+		if len(line) != want || line[1] != [2]float64{4, 3} || v.Features[1].Properties["load"] != 8.0 {
+			t.Errorf("%s", geo.String())
+		}
+	}
+	if err := WriteSolutionGeoJSON(&geo, &Problem{}, s); err == nil {
+		t.Error("a map without coordinates")
+	}
+}
+
+func FuzzReadCSV(f *testing.F) {
+	f.Add([]byte("id,x,y,demand\nd,1,2,0\na,3,4,7\n"))
+	f.Add([]byte("id,lat,lon,demand\nd,1,2,0\na,3,\"4\",7\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "a.csv:") || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("not one line with its place: %q", err)
+			}
+			return
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

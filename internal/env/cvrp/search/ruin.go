@@ -1,0 +1,244 @@
+package search
+
+// Slack induction by string removals (Christiaens and Vanden Berghe, 2020): take strings of
+// customers out of neighbouring routes, put each back where it is cheapest. What a reader could break:
+// ruin and recreate work on touched routes alone, and change is the exact difference of cost they make.
+
+// The method's own constants.
+const (
+	removedMean = 10   // customers that an iteration removes, on average
+	stringMax   = 10   // the longest string removed
+	splitChance = 0.5  // of keeping a few customers inside a removed string
+	splitDeeper = 0.01 // of keeping one more
+	blinkChance = 0.01 // of overlooking a position while inserting
+)
+
+// ruin takes one string from each of a few routes near a random customer.
+func (c *chain) ruin() {
+	n := c.nodes - 1
+	longest := min(stringMax, float64(n)/float64(len(c.load)))
+	strings := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
+	seed := int32(1 + c.below(n))
+	if c.route[seed] >= 0 { // one that waits for a place has none to be taken from
+		c.removeString(seed, longest)
+	}
+	for _, v := range c.near[c.nearAt[seed]:c.nearAt[seed+1]] {
+		if strings == 1 {
+			return
+		}
+		if r := c.route[v]; r >= 0 && c.cut[r] != c.tick {
+			c.removeString(v, longest)
+			strings--
+		}
+	}
+}
+
+// removeString takes a run of customers around v out of its route; sometimes a longer run from
+// which a few in the middle stay.
+func (c *chain) removeString(v int32, longest float64) {
+	r := c.route[v]
+	s := c.touch(r)
+	c.cut[r] = c.tick
+	stops := s.stops
+	count := len(stops) - 2
+	at := 1
+	for stops[at].node != v {
+		at++
+	}
+	size := 1 + int(c.unit()*min(longest, float64(count)))
+	kept := 0
+	if size > 1 && size < count && c.unit() < splitChance {
+		for kept = 1; size+kept < count && c.unit() < splitDeeper; kept++ {
+		}
+	}
+	span := size + kept
+	lo := max(1, at-span+1)
+	lo += c.below(min(at, count-span+1) - lo + 1)
+	hi := lo + span // the first stop after the string
+	hole := hi
+	if kept > 0 {
+		hole = lo + 1 + c.below(size-1)
+	}
+	var gone, load int32
+	last, end := stops[lo-1].node, lo
+	var came int32
+	for i := lo; i < hi; i++ {
+		gone += stops[i].leg
+		w := stops[i].node
+		if i >= hole && i < hole+kept {
+			leg := c.leg(last, w)
+			came += leg
+			stops[end] = stop{w, leg}
+			end++
+			last = w
+			continue
+		}
+		c.route[w], c.home[w] = -1, r
+		load += c.demand[w]
+		c.removed = append(c.removed, w)
+		if c.service != nil {
+			s.length -= int64(c.service[w])
+		}
+	}
+	gone += stops[hi].leg
+	leg := c.leg(last, stops[hi].node)
+	came += leg
+	stops[hi].leg = leg
+	s.stops = append(stops[:end], stops[hi:]...)
+	c.load[r] -= load
+	c.change += int64(came) - int64(gone)
+	s.length += int64(came) - int64(gone)
+	if len(s.stops) == 2 {
+		c.emptied = true
+	}
+}
+
+// recreate puts every removed customer back at its cheapest position. It gives up, with false, as soon as the
+// change passes the limit: an insertion that makes routes shorter is too rare to wait for.
+func (c *chain) recreate(limit int64) bool {
+	c.order()
+	for _, v := range c.removed {
+		if !c.insert(v, limit) {
+			return false
+		}
+	}
+	return c.change < limit
+}
+
+// insert puts v where it costs least.
+func (c *chain) insert(v int32, limit int64) bool {
+	in := c.in[int(v)*c.nodes:][:c.nodes]
+	out := c.out[int(v)*c.nodes:][:c.nodes]
+	best, at, to := int32(1<<31-1), 0, int32(-1)
+	room := c.capacity - c.demand[v]
+	same := &in[0] == &out[0]
+	for r, load := range c.load {
+		if load > room {
+			continue
+		}
+		s := &c.slots[c.slot[r]]
+		bound := best
+		if c.limit > 0 {
+			bound = c.within(s, v, best)
+		}
+		var k int
+		var d int32
+		if stops := s.stops; len(stops)-1 <= c.wait && same {
+			c.wait -= len(stops) - 1
+			d, k = cheapest(stops, out, bound)
+		} else {
+			d, k = c.blinking(stops, in, out, bound)
+		}
+		if k > 0 {
+			best, at, to = d, k, int32(r)
+		}
+	}
+	if alone := out[0] + in[0]; (to < 0 || alone < best) && len(c.load) < c.most {
+		best, at, to = alone, 1, c.open()
+	}
+	if to < 0 {
+		return false
+	}
+	c.change += int64(best)
+	if c.change >= limit {
+		return false
+	}
+	s := c.touch(to)
+	stops := append(s.stops, stop{})
+	copy(stops[at+1:], stops[at:])
+	stops[at] = stop{v, in[stops[at-1].node]}
+	stops[at+1].leg = out[stops[at+1].node]
+	s.stops = stops
+	s.length += int64(best)
+	if c.service != nil {
+		s.length += int64(c.service[v])
+	}
+	c.load[to] += c.demand[v]
+	c.route[v] = to
+	return true
+}
+
+// within is the bound under which an insertion of v keeps the route's limit.
+func (c *chain) within(s *slot, v, best int32) int32 {
+	left := c.limit - s.length + 1
+	if c.service != nil {
+		left -= int64(c.service[v])
+	}
+	return int32(max(min(left, int64(best)), -1<<31+1))
+}
+
+// cheapest finds the cheapest position for a customer in a route, where distances are the same both ways:
+// the least d below best, and the index it would take; index 0 for none.
+//
+//	for i := 1..: d = row[stops[i-1]] + row[stops[i]] - stops[i].leg
+func cheapest(stops []stop, row []int32, best int32) (int32, int) {
+	at := 0
+	last := row[0]
+	for i := 1; i < len(stops); i++ {
+		s := stops[i]
+		d := row[s.node]
+		if cost := last + d - s.leg; cost < best {
+			best, at = cost, i
+		}
+		last = d
+	}
+	return best, at
+}
+
+// blinking is cheapest for distances that may differ by direction, overlooking a position now and then.
+func (c *chain) blinking(stops []stop, in, out []int32, best int32) (int32, int) {
+	at := 0
+	for i := 1; i < len(stops); i++ {
+		if c.wait == 0 {
+			c.wait = c.blink()
+			continue
+		}
+		c.wait--
+		s := stops[i]
+		if cost := in[stops[i-1].node] + out[s.node] - s.leg; cost < best {
+			best, at = cost, i
+		}
+	}
+	return best, at
+}
+
+// order sorts the removed customers: at random, by demand, far first or near first, with the
+// weights 4, 4, 2, 1. The random half of the key also settles ties.
+func (c *chain) order() {
+	rule := c.below(11)
+	for _, v := range c.removed {
+		key := c.next() >> 32
+		switch {
+		case rule < 4:
+		case rule < 8:
+			key |= uint64(1<<31-1-c.demand[v]) << 32
+		case rule < 10:
+			key |= uint64(longestLeg-c.out[v]) << 32
+		default:
+			key |= uint64(c.out[v]) << 32
+		}
+		c.keys[v] = key
+	}
+	list := c.removed
+	for i := 1; i < len(list); i++ {
+		v := list[i]
+		k := c.keys[v]
+		j := i
+		for ; j > 0 && c.keys[list[j-1]] > k; j-- {
+			list[j] = list[j-1]
+		}
+		list[j] = v
+	}
+}
+
+// iterate is one iteration at a temperature.
+func (c *chain) iterate(temperature float64) {
+	c.begin()
+	c.ruin()
+	limit := int64(temperature*c.exponential()) + 1
+	if c.recreate(limit) {
+		c.keep()
+	} else {
+		c.undo()
+	}
+}

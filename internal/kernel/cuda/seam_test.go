@@ -1,0 +1,116 @@
+package cuda
+
+import (
+	"slices"
+	"testing"
+
+	"haul/internal/cu"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// graphPeer has a place in a graph, and a hostPeer none.
+type graphPeer struct{ hostPeer }
+
+func (graphPeer) Record(_ *cu.Graph, _ cu.Stream, _ uint64, _ int, wait []cu.Node) ([]cu.Node, error) {
+	return wait, nil
+}
+
+type hostPeer struct{}
+
+func (hostPeer) Exchange([]float32) error { return nil }
+
+func (hostPeer) Share() kernel.Share { return kernel.Share{Size: 1} }
+
+func (hostPeer) Sum([]float64) error { return nil }
+
+// seamStep is a step of policy gradient with a running baseline, its gradient exchanged with a peer where there is one.
+func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
+	t.Helper()
+	const batch, n = 6, 7
+	m, err := model.NewGT(model.GTConfig{Width: 16, Heads: 2, Layers: 1, FeedMul: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.New("seam", recorder{}, batch, n, m.Layout())
+	if peer != nil {
+		if err := p.Join(peer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := model.Instances{PosX: p.Shard("x", batch, n), PosY: p.Shard("y", batch, n), Demand: p.ShardInts("demand", batch, n), Feature: p.Shard("feature", batch, n, 4), Capacity: 30}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: 2, MaxStep: 2 * n}, rng.Actions)
+	adv, base := p.Advantage(routes, kernel.Running, nil, 0.9)
+	p.PolicyGradient(routes, adv)
+	p.Backward()
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, every)
+	p.TallyRoutes(routes, adv, base)
+	return p.Program()
+}
+
+// TestSeamLaunchesMatchPTX: alone, AdamW sums the lanes on its way; with a peer a kernel does it before.
+func TestSeamLaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, c := range []struct {
+		peer  kernel.Peer
+		every int
+		want  []string
+	}{
+		{nil, 1, []string{"adamw_sum", "adamw_update"}},
+		{nil, 2, []string{"adamw_sum", "adamw_update"}},
+		{graphPeer{}, 1, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{graphPeer{}, 2, []string{"reduce", "adamw_sum", "adamw_update"}},
+	} {
+		var got []string
+		lanes := int32(0)
+		for _, l := range bindStep(t, seamStep(t, c.peer, c.every), FP32) {
+			checkLaunch(t, kernels, l)
+			if l.module == "adamw" {
+				got = append(got, l.kernel)
+			}
+			if l.kernel == "adamw_sum" {
+				lanes = l.args[7].(int32)
+			}
+		}
+		if joined := c.peer != nil; !slices.Equal(got, c.want) || (lanes == 1) != joined {
+			t.Errorf("peer %T, every %d: launches %v over %d lanes, want %v", c.peer, c.every, got, lanes, c.want)
+		}
+	}
+	b := newBinder(seamStep(t, hostPeer{}, 1))
+	if _, err := b.bind(&kernel.Exchange{Layout: &kernel.Layout{}, Peer: hostPeer{}}); err == nil {
+		t.Error("a peer of the host was given a place in the graph")
+	}
+}
+
+// TestScalarsAndFlatBuffersOrderOps: what moves a running mean waits for its readers, and the optimizer's ops for all before them and each other.
+func TestScalarsAndFlatBuffersOrderOps(t *testing.T) {
+	p := seamStep(t, graphPeer{}, 1)
+	at := map[string]int{}
+	for i, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
+		at[op.Kind()] = i
+	}
+	deps := dependencies(p, false)
+	for op, before := range map[string]string{"mean.running": "advantage", "exchange": "reduce", "adamw": "exchange", "tally": "advantage"} {
+		if !slices.Contains(deps[at[op]], at[before]) {
+			t.Errorf("%s waits for %v, not for %s, which is op %d", op, deps[at[op]], before, at[before])
+		}
+	}
+	// Through what it waits for, the reduction waits for every op before it.
+	reached := map[int]bool{}
+	var walk func(i int)
+	walk = func(i int) {
+		for _, j := range deps[i] {
+			if !reached[j] {
+				reached[j] = true
+				walk(j)
+			}
+		}
+	}
+	walk(at["reduce"])
+	if len(reached) != at["reduce"] {
+		t.Errorf("the reduction waits for %d of the %d ops before it", len(reached), at["reduce"])
+	}
+}

@@ -1,0 +1,80 @@
+package reference
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// Everything else is compared with this package, so what it means is held here to numbers worked out by hand.
+
+// TestAdamWByHand: two steps of one weight by the formula, clipped, decayed and warmed up.
+func TestAdamWByHand(t *testing.T) {
+	o := &kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-3, Decay: 0.1, MaxNorm: 2, Warmup: 4, Total: 10, Floor: 0.2}
+	w, m, v := []float64{1}, []float64{0}, []float64{0}
+	state, metrics := kernel.State{}.Normal(), kernel.Metrics{}
+	want, wm, wv := 1.0, 0.0, 0.0
+	for step := 1; step <= 12; step++ {
+		g := []float64{3, 0.5}[step%2]
+		AdamW(w, m, v, []float64{g}, o, kernel.Control{LearningRate: 0.5}, &state, &metrics)
+		if g > 2 {
+			g *= 2 / (g + 1e-6)
+		}
+		wm, wv = 0.9*wm+0.1*g, 0.99*wv+0.01*g*g
+		lr := 0.5 * float64(step) / 4
+		if step > 4 {
+			lr = 0.5 * (0.2 + 0.8*(1+math.Cos(math.Pi*float64(min(step, 10)-4)/6))/2)
+		}
+		n := float64(step)
+		want -= lr * (wm/(1-math.Pow(0.9, n))/(math.Sqrt(wv/(1-math.Pow(0.99, n)))+1e-3) + 0.1*want)
+		if math.Abs(w[0]-want) > 1e-6 { // the settings are float32
+			t.Fatalf("step %d: weight %v, want %v", step, w[0], want)
+		}
+	}
+	if math.Abs(metrics.GradNorm-6*3.5) > 1e-12 || state.Step != 12 {
+		t.Errorf("norms add up to %v over %d steps", metrics.GradNorm, state.Step)
+	}
+	was := w[0]
+	AdamW(w, m, v, []float64{math.NaN()}, o, kernel.Control{LearningRate: 0.5}, &state, &metrics)
+	if w[0] != was || metrics.BadStep != 13 || state.Step != 12 {
+		t.Errorf("a gradient of NaN moved the weight to %v, bad step %d", w[0], metrics.BadStep)
+	}
+}
+
+// TestDenseOpsByHand: a product, a norm, a gated unit and attention on numbers small enough for paper.
+func TestDenseOpsByHand(t *testing.T) {
+	row := func(v ...float64) Matrix[float64] { return Matrix[float64]{v, 1, len(v), len(v)} }
+	y := zeros(1, 2)
+	Linear(y, Matrix[float64]{}, row(2, 3), Matrix[float64]{[]float64{1, 10, 100, 1000}, 2, 2, 2}, []float64{0.5, 0.25}, row(7, 8), kernel.Drop{}, 0)
+	if !slices.Equal(y.Data, []float64{2 + 30 + 0.5 + 7, 200 + 3000 + 0.25 + 8}) {
+		t.Errorf("linear gives %v", y.Data)
+	}
+	mean, rstd := make([]float64, 1), make([]float64, 1)
+	Norm(y, mean, rstd, row(1, 5), []float64{2, 3}, []float64{0.5, -0.5}, 0)
+	if !slices.Equal(y.Data, []float64{-2 + 0.5, 3 - 0.5}) || mean[0] != 3 || rstd[0] != 0.5 {
+		t.Errorf("norm gives %v, mean %v, 1/deviation %v", y.Data, mean, rstd)
+	}
+	one := zeros(1, 1)
+	GLU(one, row(3, math.Log(4)))
+	if math.Abs(one.Data[0]-3*0.8) > 1e-12 {
+		t.Errorf("the gated unit gives %v", one.Data)
+	}
+	MeanNodes(y, Matrix[float64]{[]float64{1, 2, 5, 10}, 2, 2, 2})
+	if !slices.Equal(y.Data, []float64{3, 6}) {
+		t.Errorf("the mean is %v", y.Data)
+	}
+	if g := gelu(1.0); math.Abs(g-0.841192) > 1e-6 {
+		t.Errorf("gelu(1) = %v", g)
+	}
+	// Query, key and value of three tokens of one column; the third sequence begins at token 1.
+	qkv, out, sum := Matrix[float64]{[]float64{1, 1, 10, 1, 2, 20, 1, 3, 30}, 3, 3, 3}, zeros(3, 1), zeros(1, 3)
+	CausalAttention(out, sum, qkv, []int32{0, 0, 1}, kernel.Drop{}, 0)
+	e := math.E
+	for i, want := range []float64{10, (10*e + 20*e*e) / (e + e*e), (20*e*e + 30*e*e*e) / (e*e + e*e*e)} {
+		if math.Abs(out.Data[i]-want) > 1e-12 {
+			t.Errorf("token %d attends to %v, want %v", i, out.Data[i], want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package reference
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// TestRulesOfARoute walks by hand. Demands 3, 5, 2 with a capacity of 5: nobody stays at the depot while customers wait.
+func TestRulesOfARoute(t *testing.T) {
+	tour := NewTour([]int32{0, 3, 5, 2}, 5)
+	for step, c := range []struct {
+		allowed []int
+		visit   int
+		left    int32 // after the visit
+	}{
+		{[]int{1, 2, 3}, 1, 2}, // at the depot: not the depot again
+		{[]int{0, 3}, 3, 0},    // 5 is too much
+		{[]int{0}, 0, 5},
+		{[]int{2}, 2, 0}, // at the depot with a customer left
+		{[]int{0}, 0, 5}, // all served: home
+	} {
+		if tour.Done {
+			t.Fatalf("done before step %d", step)
+		}
+		if got := tour.Allowed(); !slices.Equal(got, c.allowed) {
+			t.Errorf("step %d: allowed %v, want %v", step, got, c.allowed)
+		}
+		tour.Visit(c.visit)
+		if tour.Left != c.left || tour.Current != c.visit {
+			t.Errorf("step %d: at %d with %d left, want %d", step, tour.Current, tour.Left, c.left)
+		}
+	}
+	if !tour.Done {
+		t.Error("everyone is served and the vehicle is home, yet it is not done")
+	}
+	if Scored(5, false) != 5 || Scored(5, true) != 4 {
+		t.Error("a forced start is not the policy's")
+	}
+}
+
+// TestSampledRoutesKeepTheRules: a rollout never stays at the depot, serves everyone once, and is as long as its legs.
+func TestSampledRoutesKeepTheRules(t *testing.T) {
+	const n, width, starts = 7, 4, 6
+	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
+		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1, 5}, Heads: 2, Capacity: 8, Temperature: 2}
+	for _, forced := range []bool{false, true} {
+		for instance := range uint64(40) {
+			r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
+			for range starts {
+				r.Actions = append(r.Actions, make([]int32, 2*n))
+			}
+			Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Forced: forced, Seed: 3, Purpose: 6}, instance)
+			for s, actions := range r.Actions {
+				at, load, seen, length := int32(0), int32(0), map[int32]bool{}, 0.0
+				for _, a := range actions[:r.Steps[s]] {
+					if a == at || seen[a] && a != 0 {
+						t.Fatalf("forced %v, start %d: %v goes from %d to %d", forced, s, actions, at, a)
+					}
+					length += math.Hypot(d.PosX[a]-d.PosX[at], d.PosY[a]-d.PosY[at])
+					if load += d.Demand[a]; a == 0 {
+						load = 0
+					}
+					if load > d.Capacity {
+						t.Fatalf("forced %v, start %d: %v carries %d", forced, s, actions, load)
+					}
+					at, seen[a] = a, true
+				}
+				if len(seen) != n || at != 0 || math.Abs(length-r.Length[s]) > 1e-12 || forced && actions[0] != int32(s+1) {
+					t.Fatalf("forced %v, start %d: %v of length %v, its legs add up to %v", forced, s, actions[:r.Steps[s]], r.Length[s], length)
+				}
+			}
+		}
+	}
+}
+
+// TestSamplingFollowsTheProbabilities: the share of the unit interval that picks a node is its probability; the most likely is the greedy one.
+func TestSamplingFollowsTheProbabilities(t *testing.T) {
+	s := &Decision[float64]{Allowed: []int{0, 2, 5, 6}, Prob: []float64{0.1, 0.4, 0.2, 0.3}, tanh: []float64{-1, 0.9, 0.9, 0.1}}
+	counts := make([]float64, 4)
+	const n = 1000
+	for i := range n {
+		counts[s.sample((float64(i)+0.5)/n)]++
+	}
+	for i, p := range s.Prob {
+		if math.Abs(counts[i]/n-p) > 1e-9 {
+			t.Errorf("node %d is drawn %v of the time, its probability is %v", s.Allowed[i], counts[i]/n, p)
+		}
+	}
+	if s.greedy() != 1 {
+		t.Errorf("greedy takes place %d", s.greedy())
+	}
+}
+
+// TestDecisionByHand: one head of one column, so that every step of the formula is a number on paper.
+func TestDecisionByHand(t *testing.T) {
+	// Node | Key | Value of three nodes; at the depot with a full load customers 1 and 2 are allowed.
+	d := &Decoder[float64]{Proj: Matrix[float64]{[]float64{0.5, 9, 9, 9, 0.2, 1, 9, -0.4, 3}, 3, 3, 3}, Pointer: Matrix[float64]{[]float64{9, 0.3, -0.2}, 3, 1, 1},
+		Graph: []float64{0.1}, Load: []float64{0.4}, Demand: []int32{0, 1, 1}, Heads: 1, Capacity: 4, Temperature: 2}
+	query := 0.5 + 0.1 + 0.4
+	e1, e2 := math.Exp(query*0.2), math.Exp(query*-0.4)
+	glimpse := (e1*1 + e2*3) / (e1 + e2)
+	l1, l2 := kernel.Clip/2*math.Tanh(glimpse*0.3), kernel.Clip/2*math.Tanh(glimpse*-0.2)
+	p1 := math.Exp(l1) / (math.Exp(l1) + math.Exp(l2))
+	entropy := -p1*math.Log(p1) - (1-p1)*math.Log(1-p1)
+	got := d.Decide(NewTour(d.Demand, d.Capacity))
+	if math.Abs(got.Prob[0]-p1) > 1e-12 || math.Abs(got.LogProb[0]-math.Log(p1)) > 1e-12 || math.Abs(got.Entropy-entropy) > 1e-12 {
+		t.Errorf("probabilities %v, entropy %v; want %v and %v", got.Prob, got.Entropy, p1, entropy)
+	}
+}
+
+// TestAdvantageByHand: three routes of one instance against each baseline; a running one that has seen nothing yet teaches nothing.
+func TestAdvantageByHand(t *testing.T) {
+	length := []float64{3, 5, 10}
+	for _, c := range []struct {
+		mode           kernel.BaselineMode
+		running, count float64
+		base           float64
+		want           []float64
+	}{
+		{kernel.SharedMean, 0, 0, 6, []float64{-1.5, -0.5, 2}},
+		{kernel.Given, 0, 0, 4, []float64{-0.5, 0.5, 3}},
+		{kernel.Running, 7, 3, 7, []float64{-2, -1, 1.5}},
+		{kernel.Running, 7, 0, 6, []float64{0, 0, 0}},
+	} {
+		adv := []float64{9, 9, 9}
+		base := Advantage(adv, length, 4, c.mode, 0.5, c.running, c.count)
+		if base != c.base || !slices.Equal(adv, c.want) {
+			t.Errorf("mode %d after %v steps: baseline %v, advantages %v; want %v, %v", c.mode, c.count, base, adv, c.base, c.want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package model_test
+
+import (
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/model"
+	"haul/internal/plan"
+)
+
+// rates are the dropouts of a recording, and the work of its products by the ops' own account.
+func rates(prog *kernel.Program) (drops []float32, products int64) {
+	for _, op := range prog.PerShard {
+		var d kernel.Drop
+		switch o := op.(type) {
+		case *kernel.Linear:
+			d = o.Drop
+			products += o.Cost().FLOPs
+		case *kernel.Dropout:
+			d = o.Drop
+		case *kernel.CausalAttention:
+			d = o.Drop
+		}
+		if d.Rate > 0 {
+			drops = append(drops, d.Rate)
+		}
+	}
+	return drops, products
+}
+
+// TestDropoutIsForTrainingAlone: a network in use records none, one that learns records its rates at every site; and the work that a model
+// states by formula is that of the products it records, attention by its own formula.
+func TestDropoutIsForTrainingAlone(t *testing.T) {
+	const nodes, width, layers = 6, 8, 3
+	dev := reference.New[float32](1)
+	gt, err := model.NewGT(model.GTConfig{Width: width, Heads: 2, Layers: layers, FeedMul: 2, Dropout: 0.25})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ad, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: layers, Feed: 12, Positions: nodes, Size: 3, Actions: 5, Dropout: 0.25, AttentionDropout: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, train := range []bool{true, false} {
+		p := plan.New("gt", dev, 1, nodes, gt.Layout())
+		in := model.Instances{Capacity: 9, PosX: p.Rows("x", 1, nodes), PosY: p.Rows("y", 1, nodes), Demand: p.RowInts("demand", 1, nodes), Feature: p.Rows("feature", 1, nodes, 4)}
+		gt.Encode(p, 0, in, train)
+		drops, products := rates(p.Program())
+		if want := 2 * layers; train && len(drops) != want || !train && len(drops) != 0 {
+			t.Errorf("GT, training %v: dropouts %v", train, drops)
+		}
+		if want := products + layers*4*nodes*nodes*width; gt.EncodeFLOPs(nodes) != want {
+			t.Errorf("GT states %d operations, it records %d", gt.EncodeFLOPs(nodes), want)
+		}
+		p = plan.New("ad", dev, 1, nodes, ad.Layout())
+		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
+		drops, products = rates(p.Program())
+		halves := 0
+		for _, r := range drops {
+			if r == 0.5 {
+				halves++
+			}
+		}
+		if train && (len(drops) != 3*layers || halves != layers) || !train && len(drops) != 0 {
+			t.Errorf("AD, training %v: dropouts %v", train, drops)
+		}
+		if want := products + layers*4*width*nodes*(nodes+1)/2; ad.FLOPs(nodes) != want {
+			t.Errorf("AD states %d operations, it records %d", ad.FLOPs(nodes), want)
+		}
+	}
+}

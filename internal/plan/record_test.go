@@ -1,0 +1,49 @@
+package plan_test
+
+import (
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/plan"
+)
+
+// find is the one op of a kind in a program.
+func find[O kernel.Op](t *testing.T, ops []kernel.Op) O {
+	t.Helper()
+	var found []O
+	for _, op := range ops {
+		if o, ok := op.(O); ok {
+			found = append(found, o)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d ops of type %T, want one", len(found), *new(O))
+	}
+	return found[0]
+}
+
+// TestLossesAreRecordedAsAsked: what a caller says of a loss reaches the op; a gradient and a loss that are made by the same op agree whatever it was told.
+func TestLossesAreRecordedAsAsked(t *testing.T) {
+	l := &kernel.Layout{}
+	l.Add("w", kernel.InitUniform, 4, 5, 4)
+	p := plan.New("losses", reference.New[float32](2), 6, 3, l)
+	logits := p.Linear("logits", p.Rows("x", p.B(), 3, 4), p.Weight(0, 0), nil, nil)
+	p.CrossEntropy("loss", logits, p.RowInts("labels", p.B(), 3, 2), []int{2, 3}, 0.125, true)
+	p.PPO(p.Rows("out", p.B(), 5), p.Rows("sample", p.B(), 4), kernel.PPO{Clip: 0.3, ValueCoef: 0.7, EntropyCoef: 0.02})
+	p.Backward()
+	p.Optimize(&kernel.AdamW{Warmup: 7}, 3)
+	prog := p.Program()
+	if o := find[*kernel.CrossEntropy](t, prog.PerShard); o.Smoothing != 0.125 || o.Weight != 1/float32(18) || len(o.Columns) != 2 || o.DLogits == nil {
+		t.Errorf("recorded %+v", o)
+	}
+	if o := find[*kernel.PPO](t, prog.PerShard); o.Clip != 0.3 || o.ValueCoef != 0.7 || o.EntropyCoef != 0.02 || o.Weight != 1/float32(6) {
+		t.Errorf("recorded %+v", o)
+	}
+	if o := find[*kernel.Reduce](t, prog.Once); o.Every != 3 || o.Layout != l {
+		t.Errorf("recorded %+v", o)
+	}
+	if o := find[*kernel.AdamW](t, prog.Once); o.Warmup != 7 || o.Layout != l {
+		t.Errorf("recorded %+v", o)
+	}
+}

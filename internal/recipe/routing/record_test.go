@@ -1,0 +1,220 @@
+package routing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run/runtest"
+)
+
+// recorded is the training step of some settings as data.
+func recorded(t *testing.T, sets ...string) *kernel.Program {
+	t.Helper()
+	c := tiny(t, sets...)
+	m, err := newModel(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := recordStep(openCPU(t, 1), m, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Program()
+}
+
+// setsOf are the weight sets that an op's inputs come from, however far back.
+func setsOf(prog *kernel.Program, op kernel.Op) []int {
+	writers := map[*kernel.Tensor][]kernel.Op{}
+	for _, o := range prog.PerShard {
+		o.Args(func(t *kernel.Tensor, a kernel.Access) {
+			if a != kernel.Read {
+				writers[t.Root()] = append(writers[t.Root()], o)
+			}
+		})
+	}
+	var sets []int
+	seen := map[kernel.Op]bool{}
+	var walk func(o kernel.Op)
+	walk = func(o kernel.Op) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		o.Args(func(t *kernel.Tensor, a kernel.Access) {
+			switch {
+			case a == kernel.Write:
+			case t.Root().Space == kernel.Weight:
+				sets = append(sets, t.Root().Set)
+			default:
+				for _, w := range writers[t.Root()] {
+					walk(w)
+				}
+			}
+		})
+	}
+	walk(op)
+	slices.Sort(sets)
+	return slices.Compact(sets)
+}
+
+// TestOptimizerIsToldTheSettings: each setting of AdamW reaches the recorded op, none of them the default.
+func TestOptimizerIsToldTheSettings(t *testing.T) {
+	prog := recorded(t, "training_advanced.adam_beta1=0.81", "training_advanced.adam_beta2=0.92", "training_advanced.adam_eps=0.003", "training_advanced.weight_decay=0.04",
+		"training_advanced.gradient_clip_norm=0.5", "training_advanced.warmup_steps=6")
+	got := runtest.Op[*kernel.AdamW](t, prog.Once)
+	want := &kernel.AdamW{Beta1: 0.81, Beta2: 0.92, Eps: 0.003, Decay: 0.04, MaxNorm: 0.5, Warmup: 6}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kernel.AdamW{}, "Layout")); diff != "" {
+		t.Error(diff)
+	}
+	if r := runtest.Op[*kernel.Reduce](t, prog.Once); r.Every > 1 {
+		t.Errorf("an update of %d parts", r.Every)
+	}
+}
+
+// TestInstancesAreTheSettings: what is drawn is what problem.* says, from the stream of training instances.
+func TestInstancesAreTheSettings(t *testing.T) {
+	sets := []string{"problem.num_customers=7", "problem.vehicle_capacity=23", "problem.demand_range=[2, 8]", "problem.coord_range=55", "experiment.random_seed=99", "training.batch_size=31"}
+	for distribution, grid := range map[string]int32{"grid": 55, "uniform": 0} {
+		prog := recorded(t, append(sets, "problem.distribution="+distribution)...)
+		got := runtest.Op[*kernel.Generate](t, prog.PerShard)
+		want := &kernel.Generate{Seed: 99, Purpose: rng.TrainInstances, Grid: grid, Capacity: 23, DemandMin: 2, DemandMax: 8, Symmetries: 1}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kernel.Generate{}, "PosX", "PosY", "Demand", "Feature")); diff != "" {
+			t.Errorf("%s: %s", distribution, diff)
+		}
+		if got.PosX.Shape[1] != 8 || prog.Batch != 31 {
+			t.Errorf("%d nodes in batches of %d", got.PosX.Shape[1], prog.Batch)
+		}
+	}
+}
+
+// TestBaselinesAreRecorded: who routes, how, with which weights, and what is subtracted, for every baseline.
+func TestBaselinesAreRecorded(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sets    []string
+		starts  int
+		forced  bool
+		mode    kernel.BaselineMode
+		frozen  bool
+		running bool
+	}{
+		{"rollout", nil, 1, false, kernel.Given, true, false},
+		{"pomo", []string{"baseline.type=pomo"}, 5, true, kernel.SharedMean, false, false},
+		{"pomo with three starts", []string{"baseline.type=pomo", "baseline.starts=3"}, 3, true, kernel.SharedMean, false, false},
+		{"ema", []string{"baseline.type=ema", "baseline.ema_decay=0.625"}, 1, false, kernel.Running, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			prog := recorded(t, append(c.sets, "experiment.random_seed=5", "model.transformer_dropout=0.2")...)
+			routes := runtest.Ops[*kernel.Rollout](prog.PerShard)
+			policy := routes[len(routes)-1]
+			if policy.Choice != kernel.Sample || policy.Forced != c.forced || policy.Length.Cols() != c.starts || policy.Purpose != rng.Actions || policy.Seed != 5 || policy.Actions.Shape[2] != 10 {
+				t.Errorf("the policy routes by choice %d, forced %v, %d starts, at most %d steps", policy.Choice, policy.Forced, policy.Length.Cols(), policy.Actions.Shape[2])
+			}
+			if got := setsOf(prog, policy); !slices.Equal(got, []int{0}) {
+				t.Errorf("the policy reads weight sets %v", got)
+			}
+			gradient := runtest.Op[*kernel.RolloutGrad](t, prog.PerShard)
+			if gradient.Actions != policy.Actions || gradient.Forced != c.forced || gradient.Bonus != plan.EntropyBonus {
+				t.Error("the gradient is not of the policy's routes")
+			}
+			adv := runtest.Op[*kernel.Advantage](t, prog.PerShard)
+			if adv.Mode != c.mode || adv.Length != policy.Length || gradient.Adv != adv.Adv {
+				t.Errorf("the advantage is of mode %d", adv.Mode)
+			}
+			if len(routes) == 2 != c.frozen {
+				t.Fatalf("%d rollouts", len(routes))
+			}
+			if c.frozen {
+				frozen := routes[0]
+				if frozen.Choice != kernel.Greedy || frozen.Forced || frozen.Length.Cols() != 1 || adv.Base != frozen.Length {
+					t.Errorf("the frozen policy routes by choice %d, %d starts; its lengths are subtracted: %v", frozen.Choice, frozen.Length.Cols(), adv.Base == frozen.Length)
+				}
+				if got := setsOf(prog, frozen); !slices.Equal(got, []int{1}) {
+					t.Errorf("the frozen policy reads weight sets %v, want its own", got)
+				}
+			}
+			means := runtest.Ops[*kernel.RunningMean](prog.Once)
+			if len(means) == 1 != c.running {
+				t.Fatalf("%d running means", len(means))
+			}
+			if c.running && (means[0].Decay != 0.625 || means[0].X != policy.Length || means[0].Mean != adv.Mean) {
+				t.Errorf("the running mean decays by %v", means[0].Decay)
+			}
+			drops := 0
+			for _, op := range runtest.Ops[*kernel.Dropout](prog.PerShard) {
+				if op.Rate != 0.2 {
+					t.Errorf("dropout of %v", op.Rate)
+				}
+				if got := setsOf(prog, op); slices.Equal(got, []int{1}) {
+					t.Error("the frozen policy drops out")
+				}
+				drops++
+			}
+			if drops == 0 {
+				t.Error("nothing drops out")
+			}
+		})
+	}
+}
+
+// TestEpochsSetTheControlBlock: the device hears each epoch's rate, temperature and entropy bonus, by formula, and reports name the same.
+func TestEpochsSetTheControlBlock(t *testing.T) {
+	dev := runtest.Watch(openCPU(t, 1))
+	c := tiny(t, "training.num_epochs=3", "training.learning_rate=0.008", "training_advanced.min_lr=0.002", "training_advanced.temp_start=3", "training_advanced.temp_min=1", "training_advanced.entropy_coef=0.05",
+		"training_advanced.entropy_min=0.01", "inference.default_temperature=0.7")
+	e, _ := whole(t, c, dev)
+	rows := epochsOf(e)
+	got := dev.Controls["train"]
+	if len(got) != 3 {
+		t.Fatalf("the block was set %d times in 3 epochs", len(got))
+	}
+	for i, want := range []struct{ lr, temperature, entropy float64 }{
+		{0.008, 3, 0.05}, {0.002 + 0.006*(1+math.Cos(math.Pi/3))/2, 2, 0.03}, {0.002 + 0.006*(1+math.Cos(2*math.Pi/3))/2, 1, 0.01},
+	} {
+		near := func(what string, got float32, want float64) {
+			if math.Abs(float64(got)-want) > 1e-6*want {
+				t.Errorf("epoch %d: %s is %v, want %v", i+1, what, got, want)
+			}
+		}
+		near("the rate", got[i].LearningRate, want.lr)
+		near("the temperature", got[i].Temperature, want.temperature)
+		near("the entropy bonus", got[i].Coefficients[plan.EntropyBonus], want.entropy)
+		near("the reported rate", float32(rows[i].LR), want.lr)
+		near("the reported temperature", float32(rows[i].Temperature), want.temperature)
+		near("the reported entropy bonus", float32(rows[i].EntropyCoef), want.entropy)
+	}
+	// Validation and the baseline's test decode greedily, which knows no temperature; the policy in use has its own.
+	last := dev.Controls["evaluate"]
+	if v := last[len(last)-1]; v.Temperature != 0.7 {
+		t.Errorf("the best policy is tested at temperature %v", v.Temperature)
+	}
+}
+
+// TestEachPurposeHasItsOwnInstances: training, the baseline's test, validation and the final test draw from four streams.
+func TestEachPurposeHasItsOwnInstances(t *testing.T) {
+	dev := runtest.Watch(openCPU(t, 1))
+	whole(t, tiny(t, "training.num_epochs=1", "training.validation_instances=7"), dev)
+	var got []string
+	for _, p := range dev.Programs {
+		g := runtest.Op[*kernel.Generate](t, p.PerShard)
+		got = append(got, fmt.Sprint(p.Name, " ", p.Batch, " of purpose ", g.Purpose))
+	}
+	want := []string{fmt.Sprint("train 12 of purpose ", rng.TrainInstances), fmt.Sprint("evaluate 24 of purpose ", rng.EvalInstances),
+		fmt.Sprint("evaluate 7 of purpose ", rng.ValidInstances), fmt.Sprint("evaluate 7 of purpose ", rng.TestInstances)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	purposes := []rng.Purpose{rng.TrainInstances, rng.EvalInstances, rng.ValidInstances, rng.TestInstances}
+	slices.Sort(purposes)
+	if len(slices.Compact(purposes)) != 4 {
+		t.Error("two purposes are one stream")
+	}
+}

@@ -1,0 +1,70 @@
+package runtest
+
+import (
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// Watched is a device that keeps what it was given to compile and to heed, and lets a test falsify what the host reads.
+type Watched struct {
+	kernel.Device
+	Programs []*kernel.Program
+	Controls map[string][]kernel.Control // by program's name, in the order in which they were set
+	// Tamper, where it is set, changes what the host reads of a batch.
+	Tamper func(p *kernel.Program, t *kernel.Tensor, values any)
+}
+
+// Watch watches a device.
+func Watch(dev kernel.Device) *Watched {
+	return &Watched{Device: dev, Controls: map[string][]kernel.Control{}}
+}
+
+// Compile keeps the program.
+func (w *Watched) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+	w.Programs = append(w.Programs, p)
+	r, err := w.Device.Compile(p, sets)
+	if err != nil {
+		return nil, err
+	}
+	return watchedRunner{r, w, p}, nil
+}
+
+type watchedRunner struct {
+	kernel.Runner
+	w *Watched
+	p *kernel.Program
+}
+
+func (r watchedRunner) SetControl(c kernel.Control) error {
+	r.w.Controls[r.p.Name] = append(r.w.Controls[r.p.Name], c)
+	return r.Runner.SetControl(c)
+}
+
+func (r watchedRunner) ReadBatch(t *kernel.Tensor, dst any) error {
+	err := r.Runner.ReadBatch(t, dst)
+	if err == nil && r.w.Tamper != nil {
+		r.w.Tamper(r.p, t, dst)
+	}
+	return err
+}
+
+// Op is the one op of a type in a list.
+func Op[O kernel.Op](t testing.TB, ops []kernel.Op) O {
+	t.Helper()
+	found := Ops[O](ops)
+	if len(found) != 1 {
+		t.Fatalf("%d ops of type %T, want one", len(found), *new(O))
+	}
+	return found[0]
+}
+
+// Ops are those of a type.
+func Ops[O kernel.Op](ops []kernel.Op) (found []O) {
+	for _, op := range ops {
+		if o, ok := op.(O); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}

@@ -1,0 +1,360 @@
+// Command mutate plants faults in copies of the tree and tells which of them no test notices.
+//
+// What a reader could break: a fault counts as noticed only when the package's tests ran and failed. One whose text is not in its file exactly
+// once, or that does not compile, is stale and counts as not noticed; a package that is red without any fault ends the run.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// fault is one entry of the table.
+type fault struct {
+	What    string `json:"what"`
+	Named   bool   `json:"named"` // survived once, and never may again
+	Package string `json:"package"`
+	File    string `json:"file"`
+	before  string
+	after   string
+	line    int // of the table
+
+	Stale   string  `json:"stale,omitempty"` // why it cannot be planted
+	Killed  bool    `json:"killed"`
+	By      string  `json:"by,omitempty"` // the first test that failed
+	Seconds float64 `json:"seconds"`
+}
+
+// share is the least of faults that must be noticed.
+const share = 0.9
+
+func main() {
+	table := flag.String("table", "scripts/mutations.txt", "the `file` of faults")
+	only := flag.String("only", "", "plant only faults whose description, file or package has this `text`")
+	workers := flag.Int("workers", 2, "copies of the tree that are tested at a time")
+	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
+	asJSON := flag.Bool("json", false, "print the result as JSON")
+	list := flag.Bool("list", false, "list the faults and plant none")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := run(ctx, *table, *only, *workers, *timeout, *asJSON, *list)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, table, only string, workers int, timeout time.Duration, asJSON, list bool) (ok bool, err error) {
+	text, err := os.ReadFile(table)
+	if err != nil {
+		return false, err
+	}
+	faults, err := parse(string(text))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", table, err)
+	}
+	faults = slices.DeleteFunc(faults, func(f *fault) bool { return !strings.Contains(f.What+" "+f.File+" "+f.Package, only) })
+	if len(faults) == 0 {
+		return false, fmt.Errorf("%s has no fault with %q", table, only)
+	}
+	for _, f := range faults {
+		if err := f.check("."); err != nil {
+			f.Stale = fmt.Sprintf("%s, line %d: %v", table, f.line, err)
+		}
+		if list {
+			fmt.Printf("%-28s %s%s\n", f.Package, f.What, strings.Repeat("  (stale)", min(1, len(f.Stale))))
+		}
+	}
+	if list {
+		return true, nil
+	}
+	copies, err := copyTree(workers)
+	defer func() {
+		for _, dir := range copies {
+			os.RemoveAll(dir)
+		}
+	}()
+	if err != nil {
+		return false, err
+	}
+	if err := clean(ctx, copies[0], faults, timeout); err != nil {
+		return false, err
+	}
+	if err := plantAll(ctx, copies, faults, timeout); err != nil {
+		return false, err
+	}
+	return report(faults, asJSON)
+}
+
+// parse reads the table: a line "@ package file: what", or "@! " for a named fault, then the text before as lines that begin with "-" and the text
+// after as lines that begin with "+". Everything after that one character is taken as it stands. "#" begins a comment.
+func parse(text string) (out []*fault, err error) {
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '@':
+			head, what, found := strings.Cut(strings.TrimLeft(line, "@! "), ": ")
+			place := strings.Fields(head)
+			if !found || len(place) != 2 {
+				return nil, fmt.Errorf("line %d: %q is not \"@ package file: what\"", i+1, line)
+			}
+			out = append(out, &fault{What: what, Named: strings.HasPrefix(line, "@!"), Package: place[0], File: filepath.Join(place[0], place[1]), line: i + 1})
+		case len(out) == 0:
+			return nil, fmt.Errorf("line %d: text before any fault", i+1)
+		case line[0] == '-':
+			out[len(out)-1].before += line[1:] + "\n"
+		case line[0] == '+':
+			out[len(out)-1].after += line[1:] + "\n"
+		default:
+			return nil, fmt.Errorf("line %d: %q begins with none of @ - + #", i+1, line)
+		}
+	}
+	for _, f := range out {
+		f.before, f.after = strings.TrimSuffix(f.before, "\n"), strings.TrimSuffix(f.after, "\n")
+		if f.before == f.after {
+			return nil, fmt.Errorf("line %d: nothing changes", f.line)
+		}
+	}
+	return out, nil
+}
+
+// check wants the text in its file once.
+func (f *fault) check(root string) error {
+	text, err := os.ReadFile(filepath.Join(root, f.File))
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(string(text), f.before); n != 1 {
+		return fmt.Errorf("%s has %q %d times, want once", f.File, f.before, n)
+	}
+	return nil
+}
+
+// copyTree copies what git knows and what it does not ignore, n times.
+func copyTree(n int) (dirs []string, err error) {
+	names, err := exec.Command("git", "ls-files", "-coz", "--exclude-standard").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tree: %w", err)
+	}
+	for range n {
+		dir, err := os.MkdirTemp("", "haul-mutate-")
+		if err != nil {
+			return dirs, err
+		}
+		dirs = append(dirs, dir)
+		for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
+			data, err := os.ReadFile(name)
+			if os.IsNotExist(err) {
+				continue // removed, and not yet committed
+			}
+			if err != nil {
+				return dirs, err
+			}
+			info, err := os.Stat(name)
+			if err != nil {
+				return dirs, err
+			}
+			to := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				return dirs, err
+			}
+			if err := os.WriteFile(to, data, info.Mode()); err != nil {
+				return dirs, err
+			}
+		}
+	}
+	return dirs, nil
+}
+
+// test runs a package's tests and returns what they said.
+func test(ctx context.Context, dir, pkg string, timeout time.Duration) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout", timeout.String(), "./"+pkg)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	// Children of the tests go with them.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// clean wants every package green before anything is planted.
+func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
+	var packages []string
+	for _, f := range faults {
+		if f.Stale == "" && !slices.Contains(packages, f.Package) {
+			packages = append(packages, f.Package)
+		}
+	}
+	for i, pkg := range packages {
+		fmt.Fprintf(os.Stderr, "clean  %d/%d  %s\n", i+1, len(packages), pkg)
+		if out, err := test(ctx, dir, pkg, timeout); err != nil {
+			return fmt.Errorf("%s is red without any fault: %w\n%s", pkg, err, tail(out))
+		}
+	}
+	return nil
+}
+
+// plantAll shares the faults out to the copies.
+func plantAll(ctx context.Context, copies []string, faults []*fault, timeout time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // guards next and standard error
+	next := 0
+	take := func() *fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(faults) || ctx.Err() != nil {
+			return nil
+		}
+		next++
+		return faults[next-1]
+	}
+	var wg sync.WaitGroup
+	for _, dir := range copies {
+		wg.Go(func() {
+			for f := take(); f != nil; f = take() {
+				if f.Stale != "" {
+					continue
+				}
+				if err := f.plant(ctx, dir, timeout); err != nil {
+					cancel(err)
+					return
+				}
+				word := "killed  " + f.By
+				switch {
+				case f.Stale != "":
+					word = "STALE  " + f.Stale
+				case !f.Killed:
+					word = "SURVIVED"
+				}
+				mu.Lock()
+				fmt.Fprintf(os.Stderr, "%5.1f s  %s: %s  %s\n", f.Seconds, f.Package, f.What, word)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// plant puts the fault into a copy, runs the tests, and takes it out again.
+func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (err error) {
+	path := filepath.Join(dir, f.File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := os.WriteFile(path, text, 0o644); err == nil {
+			err = failed
+		}
+	}()
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), f.before, f.after, 1)), 0o644); err != nil {
+		return err
+	}
+	began := time.Now()
+	out, failed := test(ctx, dir, f.Package, timeout)
+	f.Seconds = time.Since(began).Seconds()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
+		f.Stale = fmt.Sprintf("line %d: does not compile: %s", f.line, compilerSays(out))
+		return nil
+	}
+	f.Killed = failed != nil
+	f.By = firstFailure(out)
+	return nil
+}
+
+// firstFailure names the test that noticed; "panic" and "timeout" where none could say so.
+func firstFailure(out string) string {
+	name := ""
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
+			full, _, _ := strings.Cut(rest, " ")
+			if len(full) > len(name) && strings.HasPrefix(full, name) { // a subtest follows its test
+				name = full
+			}
+		}
+	}
+	switch {
+	case name != "":
+		return name
+	case strings.Contains(out, "panic: test timed out"):
+		return "timeout"
+	case strings.Contains(out, "panic:"):
+		return "panic"
+	}
+	return ""
+}
+
+// compilerSays is the first line of a failed build that names a place.
+func compilerSays(out string) string {
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return line
+		}
+	}
+	return "no word why"
+}
+
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+// report prints the survivors and the shares, and says whether they are enough.
+func report(faults []*fault, asJSON bool) (bool, error) {
+	var named, other, deadNamed, deadOther int
+	for _, f := range faults {
+		kill := 0
+		if f.Killed {
+			kill = 1
+		}
+		if f.Named {
+			named++
+			deadNamed += kill
+		} else {
+			other++
+			deadOther += kill
+		}
+	}
+	ok := deadNamed == named && float64(deadOther) >= share*float64(other)
+	if asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return ok, e.Encode(map[string]any{"faults": faults, "named": named, "named_killed": deadNamed, "others": other, "others_killed": deadOther, "enough": ok})
+	}
+	for _, f := range faults {
+		switch {
+		case f.Stale != "":
+			fmt.Printf("stale:    %s: %s: %s\n", f.Package, f.What, f.Stale)
+		case !f.Killed:
+			fmt.Printf("survived: %s, %s: %s\n", f.Package, f.File, f.What)
+		}
+	}
+	fmt.Printf("named faults: %d of %d killed\n", deadNamed, named)
+	if other > 0 {
+		fmt.Printf("others:       %d of %d killed, %.1f %%\n", deadOther, other, 100*float64(deadOther)/float64(other))
+	}
+	return ok, nil
+}
