@@ -92,7 +92,7 @@ routes drawn: forward, twice that for gradients, and the baseline's forward.`,
 const warmSteps = 20
 
 func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) {
-	dev, s, cfg, err := a.compiled(&f.configFlags, &f.deviceFlags)
+	dev, s, cfg, err := a.compiled(ctx, &f.configFlags, &f.deviceFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 	return r, a.timeSteps(ctx, f, dev, s, r)
 }
 
-// compiled opens the device for settings of any recipe and compiles their training step.
-func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *run.Step, config.Settings, error) {
+// compiled opens the device for settings of any recipe and compiles their training step, which the end of the context stops wherever it is.
+func (a *app) compiled(ctx context.Context, f *configFlags, d *deviceFlags) (kernel.Device, *run.Step, config.Settings, error) {
 	if err := d.check(a); err != nil {
 		return nil, nil, nil, err
 	}
@@ -129,6 +129,7 @@ func (a *app) compiled(f *configFlags, d *deviceFlags) (kernel.Device, *run.Step
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, dev.Close())
 	}
+	context.AfterFunc(ctx, func() { run.Stop(s.Runner) })
 	return dev, s, cfg, nil
 }
 

@@ -55,7 +55,7 @@ func appended(name, value string) func(*workshop, *cobra.Command, []string) ([]s
 // smallSettings are those of a run that takes a fraction of a second.
 func smallSettings(recipe string) (args []string) {
 	sets := map[string][]string{
-		config.RecipeGT: {"problem.num_customers=5", "training.num_batches_per_epoch=2", "training.batch_size=8", "training.validation_instances=20",
+		config.RecipeGT: {"problem.num_customers=5", "training.num_batches_per_epoch=2", "training.batch_size=240", "training.validation_instances=20",
 			"training.validation_frequency=1", "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1", "baseline.starts=0", "baseline.eval_batches=1"},
 		config.RecipeAD: {"compress_interval=16", "compress_min=8", "n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=8",
 			"num_warmup_steps=1", "train_n_stream=4", "train_source_timesteps=240", "test_batch_size=8", "eval_agents=2", "eval_episodes=3", "num_workers=1"},

@@ -90,8 +90,8 @@ func (w *workshop) run(e example) {
 	if d := cmd.Flags().Lookup("device"); d != nil && strings.HasPrefix(d.Value.String(), "cuda") {
 		return // needs a card
 	}
-	if cmd.Flags().Changed("processes") || cmd.Flags().Changed("ranks") {
-		return // needs processes of its own: TestRanks has them
+	if cmd.Flags().Changed("rendezvous") || slices.Contains(e.words, "--rendezvous") {
+		return // needs a second machine
 	}
 	args := slices.Clone(e.words)
 	if rule, ok := shortenings[cmd.CommandPath()]; ok {
@@ -103,7 +103,11 @@ func (w *workshop) run(e example) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	if code := execute(ctx, args, &stdout, &stderr); code != exitDone {
+	start := execute
+	if slices.Contains(args, "--processes") { // a program that starts itself again: here that must be the program, not its tests
+		start = executeApart
+	}
+	if code := start(ctx, args, &stdout, &stderr); code != exitDone {
 		w.t.Errorf("%s: %s\nas haul %s: exit %d, %s", e.where, e.line, strings.Join(args, " "), code, stderr.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"haul/internal/config"
+	"haul/internal/kernel"
 	"haul/internal/run"
 )
 
@@ -44,7 +45,8 @@ func (a *app) exit(ctx context.Context, err error) int {
 		return int(code)
 	}
 	quiet := errors.As(err, new(silent)) // a rank whose error another one prints
-	if i := new(run.Interrupted); (ctx.Err() != nil || errors.As(err, &i)) && errors.Is(err, context.Canceled) {
+	stopped := errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)
+	if i := new(run.Interrupted); (ctx.Err() != nil || errors.As(err, &i)) && stopped {
 		if !quiet {
 			fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
 		}

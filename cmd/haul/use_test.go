@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// executeApart is execute in a process of its own.
+func executeApart(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asProgram+"=1"), stdout, stderr
+	_ = cmd.Run() // its code says all
+	return cmd.ProcessState.ExitCode()
+}
+
 // TestWrongUseIsTwo: what the command line alone tells is wrong use, whether or not the files it names exist.
 func TestWrongUseIsTwo(t *testing.T) {
 	for _, c := range []struct {
@@ -232,7 +240,7 @@ func TestProfileHeedsCtrlC(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	args := append([]string{"profile", "--config", "tiny_1"}, small...)
-	if r := haulIn(ctx, append(args, "--steps", "1000000")...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
+	if r := haulIn(ctx, append(args, "--steps", "3000")...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
 }

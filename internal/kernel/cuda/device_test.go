@@ -94,3 +94,35 @@ func TestTwoRunsAreBitEqual(t *testing.T) {
 		})
 	}
 }
+
+// TestStoresGiveTheirMemoryBack: a weight set takes what the device says it will, and closing it, even twice, frees that.
+func TestStoresGiveTheirMemoryBack(t *testing.T) {
+	dev := open(t, cuda.BF16)
+	defer dev.Close()
+	var layout kernel.Layout
+	layout.Add("w", kernel.InitZero, 4096, 4096, 4096)
+	free := func() int64 {
+		n, known := dev.AvailableMemory()
+		if !known {
+			t.Skip("the card does not tell")
+		}
+		return n
+	}
+	before := free()
+	store, err := dev.NewStore(&layout, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A card gives whole pages of two megabytes to each of five buffers.
+	if took, said := before-free(), dev.StoreMemory(&layout, true); took < said || took > said+5<<21 {
+		t.Errorf("it takes %d bytes, %d were said", took, said)
+	}
+	for range 2 {
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := before - free(); left != 0 {
+		t.Errorf("%d bytes stay on the card", left)
+	}
+}

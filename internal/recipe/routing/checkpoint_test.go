@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -228,5 +229,26 @@ func TestRunFolders(t *testing.T) {
 	o.Dir, o.Resume = runtest.OpenDir(t, b.Path(), true), true
 	if err := run.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "nothing to resume") {
 		t.Errorf("a folder without a checkpoint: %v", err)
+	}
+}
+
+// TestACheckpointsSizesAreNotBelieved: settings that ask for far more than the file holds are refused by its shapes, before memory is taken.
+func TestACheckpointsSizesAreNotBelieved(t *testing.T) {
+	path, f := saved(t)
+	config := strings.Replace(f.Metadata["haul.config"], "hidden_dim: 16", "hidden_dim: 16384", 1)
+	f.Metadata["haul.config"] = strings.Replace(config, "num_layers: 1", "num_layers: 60", 1)
+	err := run.WriteAtomic(path, func(w io.Writer) error { return safetensors.Write(w, f) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = LoadPolicy(openCPU(t, 1), path)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "embed.weight is 16×4 in the file, 16384×4 by its settings") {
+		t.Errorf("%v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<28 {
+		t.Errorf("%d bytes were taken for it", took)
 	}
 }
