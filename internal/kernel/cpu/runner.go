@@ -168,7 +168,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 
 // Paths says what a step is made of.
 func (r *runner) Paths() []string {
-	return []string{fmt.Sprintf("%s kernels, one fork a step, %d ops a shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), len(r.adds)+1)}
+	return []string{fmt.Sprintf("%s kernels, one fork per step, %d ops per shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), len(r.adds)+1)}
 }
 
 // Run replays a step.

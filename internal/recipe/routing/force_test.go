@@ -145,3 +145,14 @@ func TestLongerRunTellsOfItsRate(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 }
+
+// TestPlacePastTheEnd: a run that is asked for less than it has done is told how far it is, in epochs.
+func TestPlacePastTheEnd(t *testing.T) {
+	tr := &trainer{Setup: &run.Setup{Progress: &run.Progress{Updates: 12, Concluded: 12}}, cfg: tiny(t, "training.num_epochs=2")}
+	if got := tr.Place(12); got != "after 3 epochs" {
+		t.Errorf("it stands %s", got)
+	}
+	if got := tr.Place(8); got != "in epoch 2 after step 4 of 4" {
+		t.Errorf("it stands %s", got)
+	}
+}

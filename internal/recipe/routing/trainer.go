@@ -168,6 +168,9 @@ func (t *trainer) Next(done int) int { return min(t.Total(), (done/t.perEpoch()+
 
 func (t *trainer) Place(updates int) string {
 	each := t.perEpoch()
+	if updates > t.Total() { // of a run that was longer than is asked for
+		return "after " + report.Plural(int64(updates/each), "epoch")
+	}
 	return fmt.Sprintf("in epoch %d after step %d of %d", min(t.epoch()+1, t.cfg.Training.NumEpochs), updates-min(t.epoch(), t.cfg.Training.NumEpochs-1)*each, each)
 }
 
