@@ -357,6 +357,9 @@ func (c Case) others(t *testing.T) {
 
 // allocations: the loop around the device's replay makes no garbage.
 func (c Case) allocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector, whose run is the short one, allocates too")
+	}
 	s := &run.Setup{Settings: c.Settings, Device: c.Device(t, 2), Dir: OpenDir(t, Folder(t), false), Progress: &run.Progress{}, Note: func(string) {}}
 	trainer, err := c.Open(t, c.Settings).Trainer(s)
 	if err != nil {
