@@ -68,8 +68,32 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 		}
 		r, name = f, path
 	}
-	l := &loading{ctx: ctx, each: each, tell: progress}
+	l := &loading{ctx: ctx, each: each, tell: progress, file: path != Stdin}
 	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
+}
+
+// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
+var ErrTooLarge = errors.New("it unpacks to more than may be read")
+
+// LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told, never opened. Unpacked, all layers
+// together may hold `most` bytes.
+func LoadReader(ctx context.Context, name string, r io.Reader, most int64, each func(name string, t *Trace) error) error {
+	l := &loading{ctx: ctx, each: each, left: &most}
+	return l.read(name, &stoppable{ctx: ctx, r: r}, 0)
+}
+
+// metered counts what all layers of packing give, and ends a reading past the limit.
+type metered struct {
+	r    io.Reader
+	left *int64
+}
+
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if *m.left -= int64(n); *m.left < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, err
 }
 
 // stoppable ends a reading when the context does.
@@ -96,6 +120,8 @@ type loading struct {
 	each func(name string, t *Trace) error
 	tell func(done, size int64)
 	got  int
+	file bool   // names are paths
+	left *int64 // bytes that may still be unpacked; nil: any number
 }
 
 // maxLayers bounds packing inside packing.
@@ -110,6 +136,9 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	}
 	if layer > maxLayers {
 		return fail(errors.New("packed more than four times over"))
+	}
+	if l.left != nil {
+		r = &metered{r, l.left}
 	}
 	b := bufio.NewReaderSize(r, 1<<16)
 	head, err := b.Peek(512)
@@ -134,7 +163,7 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	case len(head) > 262 && string(head[257:262]) == "ustar":
 		return l.tar(name, b, layer)
 	}
-	t, err := readKind(name, layer > 0, head, b, l.tell)
+	t, err := readKind(name, layer > 0 || !l.file, head, b, l.tell)
 	if err != nil {
 		return fail(err)
 	}
@@ -152,7 +181,7 @@ func (l *loading) gzip(name string, b *bufio.Reader, layer int) error {
 	}
 	inner = inner[:n]
 	if start := bytes.TrimLeft(inner, " \t\r\n\ufeff"); n == 0 || len(start) > 0 && (start[0] == '{' || start[0] == '[') && !isTar(inner) {
-		t, err := Read(b)
+		t, err := readWithin(b, l.left)
 		if err != nil {
 			if ctx := l.ctx.Err(); ctx != nil {
 				return ctx

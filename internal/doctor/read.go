@@ -22,7 +22,10 @@ const (
 
 // Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents, or
 // the bare array of events; plain or gzip.
-func Read(r io.Reader) (*Trace, error) {
+func Read(r io.Reader) (*Trace, error) { return readWithin(r, nil) }
+
+// readWithin is Read of a trace that unpacks to at most the bytes that are left; nil: any number.
+func readWithin(r io.Reader, left *int64) (*Trace, error) {
 	w := &source{r: r, buf: make([]byte, 0, windowSize), build: newBuilder()}
 	if err := w.fill(0); err != nil {
 		return nil, err
@@ -32,7 +35,11 @@ func Read(r io.Reader) (*Trace, error) {
 		if err != nil {
 			return nil, errors.New("the gzip header is damaged or cut off: copy or record it again")
 		}
-		w.r, w.buf, w.eof, w.packed = z, w.buf[:0], false, true
+		w.r = z
+		if left != nil {
+			w.r = &metered{z, left}
+		}
+		w.buf, w.eof, w.packed = w.buf[:0], false, true
 	}
 	if err := w.document(); err != nil {
 		return nil, err
@@ -81,6 +88,9 @@ func (w *source) fill(keep int) error {
 }
 
 func (w *source) readError(err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
 	if !w.packed {
 		return fmt.Errorf("cannot read on after %d events: %w", w.build.events, err)
 	}

@@ -266,6 +266,9 @@ func TestTheMedianAgentIsShown(t *testing.T) {
 	for i := range c.first {
 		c.first[i] = darkroom.MakeStep(testRoom.Start(), darkroom.Stay, uint8(i/testRoom.Horizon%2))
 	}
+	if e := c.episode(c.first, 1); len(e.Cells) != testRoom.Horizon+1 {
+		t.Errorf("an episode of %d steps was on %d cells", testRoom.Horizon, len(e.Cells))
+	}
 	if e := c.episode(c.first, 1); e.Goal != goals[1] || e.Return != testRoom.Horizon {
 		t.Errorf("episode of agent 1: goal %v, return %d", e.Goal, e.Return)
 	}

@@ -104,6 +104,7 @@ type Regions struct {
 type Episode struct {
 	Goal   darkroom.Goal   `json:"goal"`
 	Steps  []darkroom.Step `json:"-"`
+	Cells  [][2]int        `json:"cells"` // column and row from the top, before each action and after the last
 	Return int             `json:"return"`
 }
 
@@ -303,8 +304,13 @@ func (c *evalBatch) median(ends []float64) int {
 func (c *evalBatch) episode(kept []darkroom.Step, i int) Episode {
 	h := c.room.Horizon
 	out := Episode{Goal: c.agents[i].goal, Steps: append([]darkroom.Step(nil), kept[i*h:][:h]...)}
-	for _, s := range out.Steps {
+	for i, s := range out.Steps {
 		out.Return += int(s.Reward())
+		out.Cells = append(out.Cells, [2]int{s.Cell().X(), s.Cell().Y()})
+		if i == h-1 {
+			end := c.room.Move(s.Cell(), s.Action())
+			out.Cells = append(out.Cells, [2]int{end.X(), end.Y()})
+		}
 	}
 	return out
 }

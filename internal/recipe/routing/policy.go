@@ -35,7 +35,15 @@ func loadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := ck.Settings.(*config.Config)
+	return NewPolicy(dev, ck)
+}
+
+// NewPolicy puts the policy of a routing checkpoint onto a device.
+func NewPolicy(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
+	c, ok := ck.Settings.(*config.Config)
+	if !ok {
+		return nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", ck.Path, ck.Settings.Recipe(), Name)
+	}
 	m, err := newModel(c)
 	if err != nil {
 		return nil, err
@@ -79,13 +87,16 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 // Solve routes one problem and returns the best routes by the problem's own metric, judged by the validator. Coordinates
 // are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *cvrp.Problem, d Decode) (cvrp.Solution, float64, error) {
-	s, err := p.newSolver(prob, d)
+	if err := routable(prob); err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	s, err := p.Prepare(prob.N(), prob.Capacity, d)
 	if err != nil {
 		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	sol, cost, err := s.best(ctx)
-	if err = errors.Join(err, s.runner.Close()); err != nil {
-		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	sol, cost, err := s.Solve(ctx, prob)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return cvrp.Solution{}, 0, err
 	}
 	return sol, cost, nil
 }
@@ -98,65 +109,96 @@ func (d Decode) fewer(n int) string {
 	return ""
 }
 
-// solver is the program for one problem, a row for each symmetry.
-type solver struct {
-	prob   *cvrp.Problem
-	rows   int
-	starts int
-	routes *plan.Routes
-	runner kernel.Runner
+// Stepper is the program that routes problems of one size and capacity, a row for each symmetry. It serves one caller at a time,
+// again and again: equal problems get equal routes, whatever came before.
+type Stepper struct {
+	n        int
+	capacity int32
+	rows     int
+	starts   int
+	in       model.Instances
+	routes   *plan.Routes
+	runner   kernel.Runner
+	actions  []int32
 }
 
-func (p *Policy) newSolver(prob *cvrp.Problem, d Decode) (*solver, error) {
-	n := prob.N()
-	switch {
-	case n < 1:
+// Prepare compiles the program for problems of n customers with one capacity.
+func (p *Policy) Prepare(n int, capacity int32, d Decode) (*Stepper, error) {
+	if n < 1 {
 		return nil, errors.New("it has no customers")
-	case len(prob.X) == 0:
-		return nil, errors.New("it has no coordinates, and a policy reads nothing else")
 	}
-	for c, demand := range prob.Demand {
-		if demand > prob.Capacity {
-			return nil, fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
-		}
-	}
-	s := &solver{prob: prob, rows: d.symmetries(), starts: d.starts(n)}
+	s := &Stepper{n: n, capacity: capacity, rows: d.symmetries(), starts: d.starts(n)}
 	pl := plan.New("solve", p.dev, s.rows, n+1, p.model.Layout())
-	in := model.Instances{Capacity: prob.Capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
+	s.in = model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
 		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Shard("feature", pl.B(), n+1, 4)}
-	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
-	s.routes = recordRoutes(pl, p.model, in, d, n, p.Config.Experiment.RandomSeed)
+	pl.Append(&kernel.Feature{Feature: s.in.Feature, PosX: s.in.PosX, PosY: s.in.PosY, Demand: s.in.Demand, Capacity: s.in.Capacity})
+	s.routes = recordRoutes(pl, p.model, s.in, d, n, p.Config.Experiment.RandomSeed)
 	var err error
 	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
-	x, y, demand := unitRows(prob, s.rows)
-	return s, errors.Join(s.runner.SetControl(evalControl(p.Config.Inference.DefaultTemperature)),
-		s.runner.WriteBatch(in.PosX, x), s.runner.WriteBatch(in.PosY, y), s.runner.WriteBatch(in.Demand, demand))
+	if err := s.runner.SetControl(evalControl(p.Config.Inference.DefaultTemperature)); err != nil {
+		return nil, errors.Join(err, s.runner.Close())
+	}
+	s.actions = make([]int32, s.rows*s.starts*maxSteps(n))
+	return s, nil
+}
+
+// Close gives back what the program holds.
+func (s *Stepper) Close() error { return s.runner.Close() }
+
+// Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
+func (s *Stepper) Solve(ctx context.Context, prob *cvrp.Problem) (cvrp.Solution, float64, error) {
+	if err := routable(prob); err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	if prob.N() != s.n || prob.Capacity != s.capacity {
+		panic("routing: Stepper.Solve: the problem is of another size or capacity")
+	}
+	sol, cost, err := s.best(ctx, prob)
+	if err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	return sol, cost, nil
+}
+
+// routable says what keeps a policy from a problem.
+func routable(prob *cvrp.Problem) error {
+	switch {
+	case prob.N() < 1:
+		return errors.New("it has no customers")
+	case len(prob.X) == 0:
+		return errors.New("it has no coordinates, and a policy reads nothing else")
+	}
+	for c, demand := range prob.Demand {
+		if demand > prob.Capacity {
+			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
+		}
+	}
+	return nil
 }
 
 // best runs the program and picks by the problem's metric, which may round and need not be Euclidean.
-func (s *solver) best(ctx context.Context) (cvrp.Solution, float64, error) {
-	var best cvrp.Solution
-	if err := ctx.Err(); err != nil {
+func (s *Stepper) best(ctx context.Context, prob *cvrp.Problem) (best cvrp.Solution, cost float64, err error) {
+	x, y, demand := unitRows(prob, s.rows)
+	if err := errors.Join(ctx.Err(), s.runner.WriteBatch(s.in.PosX, x), s.runner.WriteBatch(s.in.PosY, y), s.runner.WriteBatch(s.in.Demand, demand),
+		s.runner.SetState(kernel.State{})); err != nil {
 		return best, 0, err
 	}
 	if err := s.runner.Run(); err != nil {
 		return best, 0, err
 	}
-	steps := maxSteps(s.prob.N())
-	actions := make([]int32, s.rows*s.starts*steps)
-	if err := s.runner.ReadBatch(s.routes.Actions, actions); err != nil {
+	steps := maxSteps(s.n)
+	if err := s.runner.ReadBatch(s.routes.Actions, s.actions); err != nil {
 		return best, 0, err
 	}
-	cost := 0.0
 	for r := range s.rows * s.starts {
-		sol := cvrp.FromTour(actions[r*steps:][:steps])
-		if c := s.prob.Cost(sol); r == 0 || c < cost {
+		sol := cvrp.FromTour(s.actions[r*steps:][:steps])
+		if c := prob.Cost(sol); r == 0 || c < cost {
 			best, cost = sol, c
 		}
 	}
-	if err := cvrp.Validate(s.prob, best); err != nil {
+	if err := cvrp.Validate(prob, best); err != nil {
 		return cvrp.Solution{}, 0, fmt.Errorf("the policy's routes are invalid: %w", err)
 	}
 	return best, cost, nil

@@ -33,7 +33,8 @@ type Progress struct {
 	Iterations int
 	Cost       float64 // of the best routes so far
 	Routes     int
-	Improved   bool // the cost is a new one
+	Improved   bool          // the cost is a new one
+	Best       cvrp.Solution // the routes themselves, not to be changed
 }
 
 // Result is the best routes found.
@@ -212,7 +213,7 @@ func (d *driver) tell(improved bool) {
 	}
 	if d.o.Progress != nil {
 		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
-			Routes: len(d.best), Improved: cost != d.toldCost})
+			Routes: len(d.best), Improved: cost != d.toldCost, Best: cvrp.Solution{Routes: d.best}})
 	}
 	d.toldCost = cost
 }

@@ -208,6 +208,9 @@ func TestSolveStopsAndTells(t *testing.T) {
 			t.Errorf("the best rose from %v to %v", last, s.Cost)
 		}
 		last = s.Cost
+		if err := cvrp.Validate(p, s.Best); err != nil || p.Cost(s.Best) != s.Cost {
+			t.Errorf("the routes told cost %v, stated %v: %v", p.Cost(s.Best), s.Cost, err)
+		}
 	}})
 	for _, o := range []Options{{}, {Time: -time.Second}, {Iterations: 5, Start: &cvrp.Solution{Routes: [][]int32{{1}}}}} {
 		if _, err := Solve(context.Background(), p, o); err == nil {
