@@ -24,6 +24,9 @@ const module = "haul"
 var house = []string{
 	"cmd/haul",
 	"internal/lint",
+	"vrp/policy",
+	"vrp",
+	"diagnosis",
 	"internal/serve",
 	"internal/lab",
 	"internal/doctor",

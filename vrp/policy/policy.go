@@ -1,0 +1,103 @@
+// Package policy puts a trained routing policy to work in a Go program: load a checkpoint of haul train, hand it problems, get
+// routes.
+//
+//	pi, err := policy.Load("runs/quick-001/best.safetensors", policy.Options{})
+//	defer pi.Close()
+//	s, err := pi.Solve(ctx, problem, "pomo8")
+//
+// A policy solves problems of any number of customers, best near those it was trained on. Every solution was judged by the
+// validator of package vrp.
+//
+// The package is stable: see docs/go.md for what that means.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"haul/internal/device"
+	"haul/internal/kernel"
+	"haul/internal/recipe/routing"
+	"haul/vrp"
+)
+
+// Options say where a policy computes. The zero value is the CPU with all its cores.
+type Options struct {
+	Device  string // cpu or cuda:K; "": cpu
+	Workers int    // cores of the CPU; 0: all. Routes do not depend on it
+}
+
+// Policy is a trained model on a device. Its methods may be called by many goroutines; it solves one problem at a time.
+type Policy struct {
+	mu    sync.Mutex
+	inner *routing.Policy
+	dev   kernel.Device
+}
+
+// Load puts a policy onto a device: a .safetensors file, or a run folder, of which the best checkpoint is taken.
+func Load(path string, o Options) (*Policy, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		path = filepath.Join(path, "best.safetensors")
+	}
+	name := o.Device
+	if name == "" {
+		name = "cpu"
+	}
+	dev, err := device.Open(name, device.Options{Workers: o.Workers})
+	if err != nil {
+		return nil, err
+	}
+	inner, err := routing.LoadPolicy(dev, path)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &Policy{inner: inner, dev: dev}, nil
+}
+
+// Customers is the number of customers of the problems that it was trained on.
+func (p *Policy) Customers() int { return p.inner.Config.Problem.NumCustomers }
+
+// Parameters is the number of learned numbers.
+func (p *Policy) Parameters() int { return p.inner.Parameters() }
+
+// Solve makes routes for a problem. decode says how: greedy (one route, the likeliest node at every step), sample:K (the best of K drawn
+// at random), pomo (the best of one from every customer as the first), pomo8 (the same under the eight symmetries of the square);
+// "" is greedy. It refuses problems with limits beside the capacity, which a policy does not know.
+func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string) (*vrp.Solution, error) {
+	d := routing.Greedy
+	if decode != "" {
+		var err error
+		if d, err = routing.ParseDecode(decode); err != nil {
+			return nil, err
+		}
+	}
+	if err := problem.Engine().Plain(); err != nil {
+		return nil, fmt.Errorf("a policy knows no limit but the capacity: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inner == nil {
+		return nil, errors.New("the policy is closed")
+	}
+	s, _, err := p.inner.Solve(ctx, problem.Engine(), d)
+	if err != nil {
+		return nil, err
+	}
+	return problem.FromEngine(s)
+}
+
+// Close takes the policy off its device. Calling it twice does no harm.
+func (p *Policy) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inner == nil {
+		return nil
+	}
+	err := errors.Join(p.inner.Close(), p.dev.Close())
+	p.inner, p.dev = nil, nil
+	return err
+}

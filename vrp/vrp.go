@@ -1,0 +1,248 @@
+// Package vrp is the capacitated vehicle routing problem for Go programs: problems from files or from numbers, three ways to
+// solve them, and the referee that judges routes.
+//
+//	p, err := vrp.New(coords, demands, capacity)
+//	s, err := vrp.Search(ctx, p, vrp.SearchOptions{Time: time.Second})
+//
+// Node 0 is the depot, nodes 1 to N are customers. Every solution that this package returns was judged by [Problem.Validate].
+//
+// The package is stable: see docs/go.md for what that means.
+package vrp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/search"
+)
+
+// MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two to the power of it.
+const MaxExact = cvrp.MaxExactN
+
+// Problem is one instance. Its fields are read-only once it is made: a changed problem is a new one.
+type Problem struct {
+	inner *cvrp.Problem
+}
+
+// Limits are what may further limit a route beside the capacity; the zero value limits nothing.
+type Limits struct {
+	Vehicles    int       // routes at most; 0: any number
+	MaxDuration float64   // of a route's legs and services together, in units of distance; 0: none
+	Service     []float64 // time spent at each node, the depot first; nil: none
+	Open        bool      // a route ends at its last customer: the way back to the depot costs nothing
+}
+
+// Solution is a set of routes. A route lists customers 1 to N in their order; the depot at both ends is implied.
+type Solution struct {
+	Cost   float64
+	Routes [][]int
+}
+
+// New makes a problem of points in the plane, the depot first, with Euclidean distances. The depot's demand is 0.
+func New(coords [][2]float64, demands []int, capacity int) (*Problem, error) {
+	return NewLimited(coords, demands, capacity, Limits{})
+}
+
+// NewLimited is New with further limits on routes.
+func NewLimited(coords [][2]float64, demands []int, capacity int, l Limits) (*Problem, error) {
+	switch {
+	case len(coords) < 2:
+		return nil, fmt.Errorf("vrp: %d points: the depot and at least one customer are needed", len(coords))
+	case len(demands) != len(coords):
+		return nil, fmt.Errorf("vrp: %d demands for %d points: one per point is needed, 0 for the depot", len(demands), len(coords))
+	case capacity < 1 || capacity > math.MaxInt32:
+		return nil, fmt.Errorf("vrp: capacity is %d: from 1 to %d is possible", capacity, math.MaxInt32)
+	case l.Vehicles < 0:
+		return nil, fmt.Errorf("vrp: %d vehicles: at least 1 is needed, or 0 for any number", l.Vehicles)
+	case math.IsNaN(l.MaxDuration) || l.MaxDuration < 0:
+		return nil, fmt.Errorf("vrp: a route's duration is limited to %v: above 0 is needed, or 0 for no limit", l.MaxDuration)
+	case l.Service != nil && len(l.Service) != len(coords):
+		return nil, fmt.Errorf("vrp: %d service times for %d points: one per point is needed", len(l.Service), len(coords))
+	}
+	p := &cvrp.Problem{Name: "problem", Capacity: int32(capacity), Metric: cvrp.Exact, Vehicles: l.Vehicles, MaxDuration: l.MaxDuration, Open: l.Open}
+	for i, c := range coords {
+		if math.IsNaN(c[0]+c[1]) || math.IsInf(c[0], 0) || math.IsInf(c[1], 0) {
+			return nil, fmt.Errorf("vrp: point %d is (%v, %v): finite coordinates are needed", i, c[0], c[1])
+		}
+		if demands[i] < 0 || demands[i] > math.MaxInt32 {
+			return nil, fmt.Errorf("vrp: demand %d is %d: from 0 to %d is possible", i, demands[i], math.MaxInt32)
+		}
+		p.X, p.Y, p.Demand = append(p.X, c[0]), append(p.Y, c[1]), append(p.Demand, int32(demands[i]))
+		if l.Service != nil {
+			if s := l.Service[i]; math.IsNaN(s) || s < 0 {
+				return nil, fmt.Errorf("vrp: service time %d is %v: 0 or more is needed", i, s)
+			}
+			p.Service = append(p.Service, l.Service[i])
+		}
+	}
+	if demands[0] != 0 {
+		return nil, fmt.Errorf("vrp: the depot, point 0, has demand %d: 0 is needed", demands[0])
+	}
+	return wrap(p)
+}
+
+// Load reads CVRPLIB's .vrp. Distances are rounded as the file's type says, as published costs are.
+func Load(path string) (*Problem, error) {
+	p, err := cvrp.LoadProblem(path, cvrp.ReadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return wrap(p)
+}
+
+// Read is Load from a reader; name stands in errors.
+func Read(r io.Reader, name string) (*Problem, error) {
+	p, err := cvrp.ReadProblem(r, name, cvrp.ReadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return wrap(p)
+}
+
+func wrap(p *cvrp.Problem) (*Problem, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("vrp: %w", err)
+	}
+	return &Problem{inner: p}, nil
+}
+
+// Name is what the problem's file calls it.
+func (p *Problem) Name() string { return p.inner.Name }
+
+// N is the number of customers.
+func (p *Problem) N() int { return p.inner.N() }
+
+// Capacity is what a vehicle carries.
+func (p *Problem) Capacity() int { return int(p.inner.Capacity) }
+
+// Distance is the length of the way from node i to node j.
+func (p *Problem) Distance(i, j int) float64 { return p.inner.Dist(i, j) }
+
+// Validate says in one line what is wrong with routes: a customer missing or visited twice, a load above the capacity, a limit
+// that is not kept. It returns nil where nothing is.
+func (p *Problem) Validate(routes [][]int) error {
+	s, err := p.inward(routes)
+	if err != nil {
+		return err
+	}
+	return cvrp.Validate(p.inner, s)
+}
+
+// Cost is the length of all routes together. It judges nothing: see Validate.
+func (p *Problem) Cost(routes [][]int) (float64, error) {
+	s, err := p.inward(routes)
+	if err != nil {
+		return 0, err
+	}
+	return p.inner.Cost(s), nil
+}
+
+func (p *Problem) inward(routes [][]int) (cvrp.Solution, error) {
+	s := cvrp.Solution{Routes: make([][]int32, len(routes))}
+	for i, route := range routes {
+		for _, c := range route {
+			if c < 1 || c > p.N() {
+				return s, fmt.Errorf("vrp: route %d visits %d: customers are 1 to %d", i+1, c, p.N())
+			}
+			s.Routes[i] = append(s.Routes[i], int32(c))
+		}
+	}
+	return s, nil
+}
+
+// Engine is the problem as the solvers know it, for Haul's own packages: its type is internal.
+func (p *Problem) Engine() *cvrp.Problem { return p.inner }
+
+// FromEngine turns what a solver made into a solution, once the referee has seen it; for Haul's own packages, as Engine is.
+func (p *Problem) FromEngine(s cvrp.Solution) (*Solution, error) {
+	if err := cvrp.Validate(p.inner, s); err != nil {
+		return nil, fmt.Errorf("vrp: a solver made invalid routes: %w", err)
+	}
+	out := &Solution{Cost: p.inner.Cost(s), Routes: make([][]int, len(s.Routes))}
+	for i, route := range s.Routes {
+		for _, c := range route {
+			out.Routes[i] = append(out.Routes[i], int(c))
+		}
+	}
+	return out, nil
+}
+
+// String is the solution as CVRPLIB's .sol file has it.
+func (s *Solution) String() string {
+	inner := cvrp.Solution{Routes: make([][]int32, len(s.Routes))}
+	for i, route := range s.Routes {
+		for _, c := range route {
+			inner.Routes[i] = append(inner.Routes[i], int32(c))
+		}
+	}
+	var b strings.Builder
+	_ = cvrp.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
+	return b.String()
+}
+
+// Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of them and no limit but the capacity.
+func Exact(ctx context.Context, p *Problem) (*Solution, error) {
+	if p.N() > MaxExact {
+		return nil, fmt.Errorf("vrp: %d customers: the optimum is found for %d at most; Search has no such limit", p.N(), MaxExact)
+	}
+	if err := p.inner.Plain(); err != nil {
+		return nil, fmt.Errorf("vrp: the exact method knows no limit but the capacity: %w", err)
+	}
+	_, all, err := cvrp.OptimalSolutions(ctx, []*cvrp.Problem{p.inner}, 1, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.FromEngine(all[0])
+}
+
+// SearchOptions say how long to search. One of Time and Iterations is needed.
+type SearchOptions struct {
+	Time       time.Duration // wall time
+	Iterations int           // in place of Time: the same seed then gives the same routes
+	Seed       uint64
+	Workers    int                // cores; below 1 counts as 1
+	Target     float64            // stop at this cost; 0: none
+	Progress   func(cost float64) // told of every better cost, one call at a time; may be nil
+}
+
+// Search improves routes until the time or the iterations are spent, the target is met, or ctx ends: the best routes so far are
+// returned in each case. It knows every limit that a Problem has.
+func Search(ctx context.Context, p *Problem, o SearchOptions) (*Solution, error) {
+	switch {
+	case o.Time < 0 || o.Iterations < 0:
+		return nil, fmt.Errorf("vrp: a search of %v and %d iterations: neither may be below 0", o.Time, o.Iterations)
+	case (o.Time > 0) == (o.Iterations > 0):
+		return nil, fmt.Errorf("vrp: a search of %v and %d iterations: give it one of the two", o.Time, o.Iterations)
+	}
+	inner := search.Options{Time: o.Time, Iterations: o.Iterations, Workers: o.Workers, Seed: o.Seed, Target: o.Target}
+	if o.Progress != nil {
+		inner.Progress = func(s search.Progress) {
+			if s.Improved {
+				o.Progress(s.Cost)
+			}
+		}
+	}
+	r, err := search.Solve(ctx, p.inner, inner)
+	if err != nil {
+		return nil, err
+	}
+	return p.FromEngine(r.Solution)
+}
+
+// Savings builds routes by the savings of Clarke and Wright and improves them by local search and a fixed budget of ruin and
+// recreate: milliseconds, and the same routes for the same problem. It knows no limit but the capacity.
+func Savings(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := p.inner.Plain(); err != nil {
+		return nil, fmt.Errorf("vrp: the savings method knows no limit but the capacity: %w", err)
+	}
+	s, err := cvrp.Savings(ctx, p.inner)
+	if err != nil {
+		return nil, err
+	}
+	return p.FromEngine(s)
+}
