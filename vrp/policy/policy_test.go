@@ -12,8 +12,8 @@ import (
 	"haul/internal/device"
 	"haul/internal/recipe/routing"
 	"haul/internal/run"
-	"haul/vrp/policy"
 	"haul/vrp"
+	"haul/vrp/policy"
 )
 
 // trained is the folder of a run that was over in a blink.
