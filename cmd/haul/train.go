@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -34,6 +36,7 @@ type trainFlags struct {
 	out    string
 	resume string
 	last   *run.Checkpoint // of the run that is resumed
+	time   time.Duration   // 0: no limit
 	force  bool
 	json   bool
 }
@@ -50,14 +53,16 @@ func (a *app) newTrain() *cobra.Command {
 A run folder (--out, else a new one under runs/) holds the settings, the last and the best checkpoint, the history as CSV
 and TensorBoard events, and pictures: curves, and what the model does with its task.
 
-Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. With --json every record,
-and how the run ended, is an object on standard output.
+Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. --time 9m does the same by
+itself after nine minutes and exits with 0, so that a long run fits many short leases of a machine; its schedules follow the
+steps that the settings plan, wherever it is cut. With --json every record, and how the run ended, is an object on standard output.
 
 Several processes may share every step, on one machine or many (docs/distributed.md): started by mpirun, srun or torchrun, or by
 --processes. Ranks on CPUs give the same weights, bit for bit, as one process.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
+  haul train --resume runs/mine --time 9m
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
   haul train --config tiny_1 --device cpu --processes 2
   mpirun -n 4 --bind-to none haul train --config large --device cpu`,
@@ -76,6 +81,7 @@ Several processes may share every step, on one machine or many (docs/distributed
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
+	flags.DurationVar(&f.time, "time", 0, "stop after this long (9m, 90s): save, say how to go on, exit with 0")
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object per record")
 	return cmd
@@ -101,8 +107,10 @@ func defaults() string {
 }
 
 // validate refuses what contradicts itself, before anything is opened.
-func (f *trainFlags) validate() error {
+func (f *trainFlags) validate(cmd *cobra.Command) error {
 	switch {
+	case cmd.Flags().Changed("time") && f.time <= 0:
+		return usagef("--time is %s: a time above 0 is needed, 9m for one", f.time)
 	case f.resume != "" && (f.out != "" || f.force):
 		return usagef("--resume continues a folder, --out and --force start one: use one of them")
 	case f.force && f.out == "":
@@ -176,12 +184,13 @@ func (f *trainFlags) folder(name string) (*run.Dir, error) {
 }
 
 func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
-	if err := firstOf(f.validate(), f.check(a)); err != nil {
+	if err := firstOf(f.validate(cmd), f.check(a)); err != nil {
 		return err
 	}
 	if f.processes > 1 {
 		return a.spawn(cmd.Context(), f.processes)
 	}
+	began := time.Now()
 	if f.world, err = a.join(&f.rankFlags, &f.deviceFlags, cmd.Flags().Changed("workers")); err != nil {
 		return err
 	}
@@ -217,9 +226,14 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	defer dir.Close()
+	ctx, cancel := f.limited(cmd.Context(), began)
+	defer cancel()
 	if f.world.Number() > 0 {
-		if err := run.Run(cmd.Context(), run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
-			Workers: f.workers, World: f.world}); err != nil {
+		err := run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+			Workers: f.workers, World: f.world})
+		if stopped := new(run.Interrupted); err != nil && f.time > 0 && ctx.Err() == nil && errors.As(err, &stopped) {
+			return nil // nobody stopped this rank: rank 0 has, whose clock it is
+		} else if err != nil {
 			return err
 		}
 		return a.tellRanks(&f.rankFlags, f.json)
@@ -237,14 +251,49 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if cmd.Flags().Changed("workers") {
 		workers = f.workers
 	}
-	err = run.Run(cmd.Context(), run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
-		Workers: workers, Again: f.again(about.Flags), Listener: report.All(listeners...), World: f.world})
+	again := f.again(about.Flags)
+	if f.time > 0 {
+		again += " --time " + f.time.String()
+	}
+	err = run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+		Workers: workers, Again: again, Listener: report.All(listeners...), World: f.world})
 	screen.Leave()
+	stopped, err := f.timeUp(ctx, err)
+	if stopped != nil && f.json {
+		objects.Stopped(stopped)
+	} else if stopped != nil {
+		fmt.Fprintln(a.stdout, stopped.Text)
+	}
 	err = errors.Join(err, folder.Close(), objects.Close())
+	if stopped != nil {
+		return err
+	}
 	if err == nil && f.world != nil {
 		err = a.tellRanks(&f.rankFlags, f.json)
 	}
 	return err
+}
+
+// limited is the context of a run that --time ends. Of several ranks the first has the clock, and stops all.
+func (f *trainFlags) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
+	if f.time == 0 || f.world.Number() > 0 {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, began.Add(f.time), run.ErrTimeUp)
+}
+
+// timeUp tells the end that --time planned from an error.
+func (f *trainFlags) timeUp(ctx context.Context, err error) (*report.Stopped, error) {
+	if err == nil || !errors.Is(context.Cause(ctx), run.ErrTimeUp) {
+		return nil, err
+	}
+	if i := new(run.Interrupted); errors.As(err, &i) {
+		return &report.Stopped{Updates: i.Updates, Total: i.Total, Dir: i.Dir, Text: oneLine(i.Error())}, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("--time %s was over before the run had begun: it needs more", f.time)
+	}
+	return nil, err
 }
 
 // newScreen is the listener for people. Results share standard output with nothing else, so with JSON there they

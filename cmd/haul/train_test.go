@@ -123,6 +123,38 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
+// TestTimeIsUp: a run that is given less time than it needs saves, says how to go on and is no failure.
+func TestTimeIsUp(t *testing.T) {
+	dir, args := tiny(t, "--time", "2s", "--set", "training.num_epochs=1000000", "--set", "training_advanced.use_early_stopping=false")
+	r := haul(t, args...)
+	if r.code != exitDone || !strings.HasPrefix(r.stdout, "time is up in epoch ") || !strings.HasSuffix(r.stdout, "continue with haul train --resume "+dir+" --time 2s\n") {
+		t.Fatalf("exit %d, %s\n%s", r.code, r.stdout, r.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "result.json")); err == nil {
+		t.Error("a run that goes on another time has a result")
+	}
+	r = haul(t, "train", "--resume", dir, "--time", "1s", "--json")
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	var last map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || r.code != exitDone {
+		t.Fatalf("exit %d, %v, %s", r.code, err, r.stderr)
+	}
+	if last["event"] != "stopped" || last["total"] != 4e6 || !(last["updates"].(float64) >= 1) || last["dir"] != dir {
+		t.Errorf("the last object is %v", last)
+	}
+	readPage(t, "formats.md").wantKeys(t, "All recipes: `stopped`", lines[len(lines)-1], "event")
+
+	_, args = tiny(t, "--time", "1ns")
+	if r := haul(t, args...); r.code != exitDone || !strings.HasPrefix(r.stdout, "time is up in epoch 1 after step 0 of 4; all is saved") {
+		t.Errorf("no time at all: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, bad := range []string{"0", "-1m", "9"} {
+		if r := haul(t, "train", "--time", bad); r.code != exitUsage || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("--time %s: exit %d, %s", bad, r.code, r.stderr)
+		}
+	}
+}
+
 func TestEvalAndSolve(t *testing.T) {
 	dir, args := tiny(t)
 	if r := haul(t, args...); r.code != exitDone {

@@ -69,6 +69,7 @@ type Advanced struct {
 	UseLRScheduling        bool    `yaml:"use_lr_scheduling"`
 	SchedulerType          string  `yaml:"scheduler_type"`
 	MinLR                  float64 `yaml:"min_lr"`
+	DecayShare             float64 `yaml:"decay_share"`
 	WarmupSteps            int     `yaml:"warmup_steps"`
 	UseEarlyStopping       bool    `yaml:"use_early_stopping"`
 	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
@@ -94,6 +95,7 @@ const (
 // The values of training_advanced.scheduler_type.
 const (
 	SchedulerCosine   = "cosine"
+	SchedulerLinear   = "linear"
 	SchedulerConstant = "constant"
 )
 

@@ -169,7 +169,7 @@ func TestRecipeOfAFile(t *testing.T) {
 // Every shipped file is listed once, under the recipe it loads as, and includes what is shipped.
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
-		RecipeGT:  {"default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
+		RecipeGT:  {"cvrp100", "cvrp20", "cvrp50", "default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
 		RecipeAD:  {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed"},
 		RecipePPO: {"darkroom", "ppo_base", "ppo_darkroom", "ppo_default"},
 	}

@@ -45,7 +45,7 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"training_advanced.entropy_min", "training_advanced.entropy_coef"},
 			"training_advanced.entropy_min %g is over training_advanced.entropy_coef %g, which it is reached from", a.EntropyMin, a.EntropyCoef))
 	}
-	if a.UseLRScheduling && a.SchedulerType == SchedulerCosine && a.MinLR > t.LearningRate {
+	if a.UseLRScheduling && a.SchedulerType != SchedulerConstant && a.MinLR > t.LearningRate {
 		out = append(out, clash([]string{"training_advanced.min_lr", "training.learning_rate"},
 			"training_advanced.min_lr %g is over training.learning_rate %g, which it is reached from", a.MinLR, t.LearningRate))
 	}

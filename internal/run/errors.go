@@ -1,18 +1,31 @@
 package run
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTimeUp is the cause of a context whose end was planned: the run has used the time it was given.
+var ErrTimeUp = errors.New("time is up")
 
 // Interrupted is the end of a run whose context ended. Its state is saved to the update.
 type Interrupted struct {
-	Dir   string
-	Place string // "in epoch 3 after step 12 of 25"
-	Again string // flags that the run must be told again
-	Cause error
+	Dir     string
+	Place   string // "in epoch 3 after step 12 of 25"
+	Again   string // flags that the run must be told again
+	Updates int    // made by the whole run so far
+	Total   int    // of the whole run
+	TimeUp  bool   // the context ended by ErrTimeUp, as planned
+	Cause   error
 }
 
 // Error says how to go on.
 func (e *Interrupted) Error() string {
-	return fmt.Sprintf("interrupted %s; all is saved, continue with haul train --resume %s%s", e.Place, e.Dir, e.Again)
+	why := "interrupted"
+	if e.TimeUp {
+		why = ErrTimeUp.Error()
+	}
+	return fmt.Sprintf("%s %s; all is saved, continue with haul train --resume %s%s", why, e.Place, e.Dir, e.Again)
 }
 
 // Unwrap is the context's error.

@@ -28,7 +28,7 @@ func (r *run) loop(ctx context.Context) error {
 		if r.over() {
 			return nil
 		}
-		if err := r.stretch(ctx, r.trainer.Next(r.at.Updates)); err != nil {
+		if err := r.stretch(ctx, r.limit.cut(r.at.Updates, r.trainer.Next(r.at.Updates))); err != nil {
 			return err
 		}
 	}
@@ -85,6 +85,7 @@ func (r *run) stretch(ctx context.Context, end int) error {
 		return err
 	}
 	spent := time.Since(began).Seconds()
+	r.limit.took(r.at.Updates-first, spent)
 	r.count(before, *r.Device.Counters())
 	r.at.Seconds += spent
 	r.at.Elapsed += spent
@@ -175,7 +176,8 @@ func (r *run) interrupted(err error) error {
 	if r.trainer == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Interrupted{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Again: r.Again, Cause: err}
+	return &Interrupted{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Again: r.Again, Updates: r.at.Updates, Total: r.trainer.Total(),
+		TimeUp: r.limit.up(), Cause: err}
 }
 
 // Busy is the share of a stretch's time that a device worked on its steps: by its own clock where it has one. The cores are the host, so that

@@ -28,12 +28,12 @@ type Options struct {
 }
 
 // Run trains until the updates are over or the recipe ends the run, then lets it judge what came of it. Its errors are one line each;
-// *Interrupted and *NonFinite are told apart by errors.As.
+// *Interrupted and *NonFinite are told apart by errors.As. A context with a deadline and the cause ErrTimeUp limits the run's time.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Listener == nil {
 		o.Listener = report.Silent{}
 	}
-	r := &run{Options: o}
+	r := &run{Options: o, limit: newLimit(ctx, o.World != nil)}
 	ctx = o.World.Agree(ctx)
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.prepare(ctx); err != nil {
@@ -67,6 +67,7 @@ type run struct {
 	at      Progress
 	asked   report.Asked // since the last report, by this process
 	pace    pace
+	limit   limit
 }
 
 // prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so that a run can be resumed

@@ -17,13 +17,18 @@ func cosine(from, to, share float64) float64 {
 }
 
 // learningRate reaches min_lr only where the epoch after the last would begin: an epoch spent at
-// min_lr would learn nothing. The warm-up is the optimizer's own, step by step.
+// min_lr would learn nothing. The warm-up is the optimizer's own, step by step. It depends on the planned epochs alone, so that a run may be
+// cut into any pieces.
 func learningRate(c *config.Config, epoch int) float64 {
-	a := &c.Advanced
-	if !a.UseLRScheduling || a.SchedulerType == config.SchedulerConstant {
-		return c.Training.LearningRate
+	a, rate, epochs := &c.Advanced, c.Training.LearningRate, float64(c.Training.NumEpochs)
+	switch {
+	case !a.UseLRScheduling || a.SchedulerType == config.SchedulerConstant:
+		return rate
+	case a.SchedulerType == config.SchedulerLinear:
+		left := (epochs - float64(epoch)) / (a.DecayShare * epochs)
+		return a.MinLR + (rate-a.MinLR)*min(1, left)
 	}
-	return cosine(c.Training.LearningRate, a.MinLR, float64(epoch)/float64(c.Training.NumEpochs))
+	return cosine(rate, a.MinLR, float64(epoch)/epochs)
 }
 
 // share is how far epoch is between the first and the last, both reached.

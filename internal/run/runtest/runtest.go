@@ -232,6 +232,7 @@ func (c *Case) options(t testing.TB, s config.Settings, dev kernel.Device) run.O
 func Suite(t *testing.T, c Case) {
 	t.Run("workers change nothing", c.workers)
 	t.Run("interrupted anywhere", c.interrupted)
+	t.Run("in pieces", c.pieces)
 	t.Run("killed", c.killed)
 	t.Run("every field is resumed", c.everyField)
 	t.Run("more and fewer on resume", c.lengthened)
