@@ -56,7 +56,12 @@ func validModel(model string) error {
 func shippedSettings() string {
 	var text strings.Builder
 	for _, recipe := range config.Recipes() {
-		fmt.Fprintf(&text, "\n  %-5s %s", recipe, strings.Join(config.Names(recipe), ", "))
+		for i, line := range fold(config.Names(recipe), 88) {
+			if i > 0 {
+				recipe = ""
+			}
+			fmt.Fprintf(&text, "\n  %-5s %s", recipe, line)
+		}
 	}
 	return text.String()
 }
@@ -200,4 +205,19 @@ func (a *app) newConfigExplain() *cobra.Command {
 	registerModel(cmd, &model, "whose settings; all without it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// fold lists names in lines of at most that many letters.
+func fold(names []string, width int) (lines []string) {
+	line := ""
+	for i, n := range names {
+		if i < len(names)-1 {
+			n += ","
+		}
+		if line != "" && len(line)+1+len(n) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+n, " ")
+	}
+	return append(lines, line)
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// What a reader could break: a GPU takes updates faster than it makes them, and the host learns of the time they took only when it waits for
-// them. So a run whose time is limited waits about once per second: else it would still have a queue of many seconds when its time is up.
+// What a reader could break: a GPU takes updates faster than it makes them, and the host learns of the time they took only when it
+// waits for them. So a run whose time is limited waits about once per second: else it would still have a queue of many seconds when
+// its time is up.
 
 // Updates between two waits take about this long.
 const (

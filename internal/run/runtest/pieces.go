@@ -9,8 +9,8 @@ import (
 	"haul/internal/run"
 )
 
-// pieces cuts a run into many, each ended by its time, and wants the state, the records and the end of the run that was never cut: schedules
-// follow the updates that are planned and not those of a process.
+// pieces cuts a run into many, each ended by its time, and wants the state, the records and the end of the run that was never cut:
+// schedules follow the updates that are planned and not those of a process.
 func (c Case) pieces(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
