@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/testset"
 )
 
 type genReport struct {
@@ -23,70 +25,127 @@ type genReport struct {
 }
 
 func (a *app) newGen() *cobra.Command {
-	var (
-		src    sourceFlags
-		dir    string
-		force  bool
-		asJSON bool
-	)
+	var f genFlags
 	cmd := &cobra.Command{
 		Use:   "gen",
-		Short: "Write generated instances as CVRPLIB .vrp files",
-		Long: `Write generated instances as CVRPLIB .vrp files.
+		Short: "Write generated instances, or a public test set, as .vrp, .npz or .pkl",
+		Long: `Write generated instances, or a public test set, as CVRPLIB .vrp files or as one file of all.
 
 An instance is a function of seed and index alone: --first 500 --count 1 writes the same file as
-number 500 of a longer run. grid keeps its integers, uniform is scaled by 1,000,000; the COMMENT
-holds seed, index and scale. Solve the files with --distance exact to get the generated problem's
-own distances, times the scale.`,
+number 500 of a longer run. --out names a folder for .vrp files, or one file: .npz with the arrays
+depot, locs, demand and capacity as RL4CO and others read them, or .pkl as Kool's code reads it.
+
+In .vrp files grid keeps its integers, uniform is scaled by 1,000,000; the COMMENT holds the scale.
+Solve them with --distance exact to get the generated problem's own distances, times the scale.
+
+--testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000
+instances of 10, 20, 50 or 100 customers, as NumPy draws them from seed 1234 (--split validation:
+from 4321).`,
 		Example: `  haul gen --customers 20 --capacity 30 --count 3 --out instances
-  haul gen --distribution uniform --customers 100 --capacity 50 --demand-range 1,9 --out kool100`,
+  haul gen --distribution uniform --customers 100 --capacity 50 --count 1000 --out mine.npz
+  haul gen --testset kool --customers 100 --out kool100.npz
+  haul gen --testset kool --customers 50 --split validation --count 100 --out kool50.pkl`,
 		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, err := src.source()
-			if err != nil {
-				return err
-			}
-			if dir == "" {
-				return usagef("--out is missing: name the folder to write to")
-			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return fmt.Errorf("cannot write: %w", err)
-			}
-			r := genReport{Dir: dir, Instances: src.count, Customers: source.N, Capacity: source.Capacity,
-				Distribution: string(source.Distribution), Seed: source.Seed, First: src.first}
-			bar := a.newBar(src.count, "writing")
-			defer bar.end()
-			for i := range src.count {
-				if err := cmd.Context().Err(); err != nil {
-					return err
-				}
-				p := source.FileProblem(src.first + uint64(i))
-				name := p.Name + ".vrp"
-				if err := refuseOverwrite(force, filepath.Join(dir, name)); err != nil {
-					return err
-				}
-				err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return cvrp.WriteProblem(w, p) })
-				if err != nil {
-					return err
-				}
-				r.Files = append(r.Files, name)
-				bar.set(i + 1)
-			}
-			bar.end()
-			if asJSON {
-				return a.emit(r)
-			}
-			if len(r.Files) == 1 {
-				_, err = fmt.Fprintln(a.stdout, filepath.Join(dir, r.Files[0]))
-				return err
-			}
-			_, err = fmt.Fprintf(a.stdout, "%d files in %s, %s to %s\n", len(r.Files), dir, r.Files[0], r.Files[len(r.Files)-1])
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.gen(cmd, &f) },
 	}
-	src.register(cmd, 1)
-	cmd.Flags().StringVar(&dir, "out", "", "folder to write to (made when missing)")
-	cmd.Flags().BoolVar(&force, "force", false, "replace files that are there already")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.src.register(cmd, 1)
+	f.testset.register(cmd, "")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder to write .vrp files to (made when missing), or one file: .npz or .pkl")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that are there already")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
+}
+
+type genFlags struct {
+	src     sourceFlags
+	testset testsetFlags
+	out     string
+	force   bool
+	json    bool
+}
+
+func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
+	if f.out == "" {
+		return usagef("--out is missing: name the folder to write to, or a .npz or .pkl file")
+	}
+	r := &genReport{First: f.src.first}
+	var problem func(i int) *cvrp.Problem // on the unit square, or a grid
+	var file func(i int) *cvrp.Problem    // as a .vrp file states it
+	if err := f.testset.check(cmd.Flags()); err != nil {
+		return err
+	}
+	switch f.testset.name {
+	case "":
+		source, err := f.src.source()
+		if err != nil {
+			return err
+		}
+		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = f.src.count, source.N, source.Capacity, string(source.Distribution), source.Seed
+		problem = func(i int) *cvrp.Problem { return generate(source, f.src.first+uint64(i), 1)[0] }
+		file = func(i int) *cvrp.Problem { return source.FileProblem(f.src.first + uint64(i)) }
+	case testsetKool:
+		set, err := f.testset.load(cmd.Flags(), &f.src)
+		if err != nil {
+			return err
+		}
+		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.customers, set.Capacity(), set.Name, testset.KoolSeed(f.testset.split)
+		problem = func(i int) *cvrp.Problem { return set.Problems[i] }
+		file = func(i int) *cvrp.Problem { return testset.FileProblem(set.Problems[i]) }
+	default:
+		return usagef("--testset %s is not one that can be made: kool is", f.testset.name)
+	}
+	if err := a.genWrite(cmd.Context(), f, r, problem, file); err != nil {
+		return err
+	}
+	if f.json {
+		return a.emit(r)
+	}
+	var err error
+	if len(r.Files) == 1 {
+		_, err = fmt.Fprintln(a.stdout, filepath.Join(r.Dir, r.Files[0]))
+	} else {
+		_, err = fmt.Fprintf(a.stdout, "%d files in %s, %s to %s\n", len(r.Files), r.Dir, r.Files[0], r.Files[len(r.Files)-1])
+	}
+	return err
+}
+
+// genWrite writes the instances as the name of --out asks.
+func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, file func(int) *cvrp.Problem) error {
+	bar := a.newBar(r.Instances, "writing")
+	defer bar.end()
+	if ext := filepath.Ext(f.out); ext == ".npz" || ext == ".pkl" {
+		if err := refuseOverwrite(f.force, f.out); err != nil {
+			return err
+		}
+		all := make([]*cvrp.Problem, r.Instances)
+		for i := range all {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			all[i] = problem(i)
+			bar.set(i + 1)
+		}
+		r.Dir, r.Files = filepath.Dir(f.out), []string{filepath.Base(f.out)}
+		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
+	}
+	r.Dir = f.out
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return fmt.Errorf("cannot write: %w", err)
+	}
+	for i := range r.Instances {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := file(i)
+		name := p.Name + ".vrp"
+		if err := refuseOverwrite(f.force, filepath.Join(f.out, name)); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return cvrp.WriteProblem(w, p) }); err != nil {
+			return err
+		}
+		r.Files = append(r.Files, name)
+		bar.set(i + 1)
+	}
+	return nil
 }

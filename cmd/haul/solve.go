@@ -29,7 +29,7 @@ type solveFlags struct {
 	vehicles int
 	open     bool
 	force    bool
-	testset  string
+	testset  testsetFlags
 
 	// What validate finds in the command line.
 	csv        bool // the file is a .csv
@@ -75,16 +75,16 @@ With --checkpoint a trained policy solves the file, whatever its N: coordinates 
 the routes that --decode asks for the best by the file's own distances counts. With --time or --iterations as well, the
 search starts from those routes.
 
---testset kool generates the test distribution of Kool et al. (2019) with its capacity for --customers 10, 20, 50 or 100; --testset
-FILE.npz reads instances (depot, locs, demand, capacity) and, where it has an array hgs, reports the gap to those costs. With
---method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
+--testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
+instances or --count of them; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
+array reference or hgs, reports the gap to those costs. With --method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
 an interrupted run goes on where it stopped.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
   haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg
   haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
   haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
-  haul solve --testset kool --customers 100 --method search --time-per-instance 0.5s
+  haul solve --testset kool --customers 100 --count 100 --method search --time-per-instance 0.5s
   haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode pomo8
   haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),
@@ -93,7 +93,7 @@ an interrupted run goes on where it stopped.`,
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {
 				return err
 			}
-			if err := f.kool(cmd.Flags()); err != nil {
+			if err := f.testset.check(cmd.Flags()); err != nil {
 				return err
 			}
 			var err error
@@ -101,6 +101,12 @@ an interrupted run goes on where it stopped.`,
 				return err
 			}
 			switch {
+			case f.testset.name != "":
+				set, err := f.testset.load(cmd.Flags(), &f.src)
+				if err != nil {
+					return err
+				}
+				return a.solveSet(cmd.Context(), set, &f)
 			case len(args) == 0:
 				return a.solveGenerated(cmd.Context(), &f)
 			case f.check != "":
@@ -125,7 +131,7 @@ an interrupted run goes on where it stopped.`,
 	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
 	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
 	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
-	fs.StringVar(&f.testset, "testset", "", "kool, or an .npz file of instances")
+	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "rounded", "distances of a file: rounded as CVRPLIB does, or exact")
 	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .csv or .geojson")
@@ -143,7 +149,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		case err != nil:
 		case file && flag.Name == "capacity" && f.csv:
 		case file && flag.Name == "seed":
-		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "time-per-instance"):
+		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "split" || flag.Name == "time-per-instance"):
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/testset"
 	"haul/internal/report"
 )
 
@@ -36,10 +37,21 @@ type generatedReport struct {
 // rarely wait for a block's last, few enough that a block of large ones stays small.
 func blockSize(n int) int { return min(4096, max(1, 1<<22/(n+1))) }
 
-func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
-	if f.testset != "" && f.testset != testsetKool {
-		return a.solveTestSet(ctx, f)
+// solveSet solves the instances of a public test set, or of a file, which is searched unless a method is named.
+func (a *app) solveSet(ctx context.Context, set *testset.Set, f *solveFlags) error {
+	if f.method == "" && f.testset.name != testsetKool || f.method == methodSearch {
+		return a.searchMany(ctx, set, f)
 	}
+	n := set.Customers()
+	if n == 0 || f.testset.name != testsetKool {
+		return usagef("--testset %s is solved by the search: leave --method %s out", f.testset.name, f.method)
+	}
+	r := generatedReport{Instances: len(set.Problems), Customers: n, Capacity: set.Capacity(), Distribution: set.Name, DemandRange: [2]int32{1, 9},
+		Seed: testset.KoolSeed(f.testset.split), First: f.src.first}
+	return a.solveMany(ctx, r, func(done, count int) []*cvrp.Problem { return set.Problems[done : done+count] }, f)
+}
+
+func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	src, err := f.src.source()
 	if err != nil {
 		return err
@@ -47,26 +59,33 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	if f.method == methodSearch {
 		return a.searchGenerated(ctx, src, f)
 	}
+	r := generatedReport{Instances: f.src.count, Customers: src.N, Capacity: src.Capacity, Distribution: string(src.Distribution),
+		DemandRange: [2]int32{src.DemandMin, src.DemandMax}, Seed: src.Seed, First: f.src.first}
+	return a.solveMany(ctx, r, func(done, count int) []*cvrp.Problem { return generate(src, f.src.first+uint64(done), count) }, f)
+}
+
+// solveMany solves instances a block at a time, exactly or by savings.
+func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom func(done, count int) []*cvrp.Problem, f *solveFlags) error {
 	solve := optimal
 	switch {
-	case f.method == "" && src.N > cvrp.MaxExactN:
+	case f.method == "" && r.Customers > cvrp.MaxExactN:
 		f.method = methodSavings
 	case f.method == "":
 		f.method = methodExact
 	}
 	if f.method == methodSavings {
 		solve = savings
-	} else if _, err := cvrp.NewExact(src.N); src.N > cvrp.MaxExactN {
+	} else if _, err := cvrp.NewExact(r.Customers); r.Customers > cvrp.MaxExactN {
 		return asUsage(err)
 	}
 
-	bar := a.newBar(f.src.count, f.method)
+	bar := a.newBar(r.Instances, f.method)
 	defer bar.end()
 	start := time.Now()
 	var cpc sample
-	for cpc.n < f.src.count {
+	for cpc.n < r.Instances {
 		done := cpc.n
-		problems := generate(src, f.src.first+uint64(done), min(blockSize(src.N), f.src.count-done))
+		problems := problemsFrom(done, min(blockSize(r.Customers), r.Instances-done))
 		solutions, err := solve(ctx, problems, f.workers, func(n int) { bar.set(done + n) })
 		if err != nil {
 			return err
@@ -75,16 +94,13 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 			if err := cvrp.Validate(problems[i], s); err != nil {
 				return fmt.Errorf("%s made invalid routes for instance %d: %w", f.method, f.src.first+uint64(done+i), err)
 			}
-			cpc.add(cvrp.CPC(problems[i].Cost(s), src.N))
+			cpc.add(cvrp.CPC(problems[i].Cost(s), r.Customers))
 		}
 	}
-	seconds := time.Since(start).Seconds()
 	bar.end()
-
-	r := generatedReport{Method: f.method, Instances: cpc.n, Customers: src.N, Capacity: src.Capacity,
-		Distribution: string(src.Distribution), DemandRange: [2]int32{src.DemandMin, src.DemandMax}, Seed: src.Seed, First: f.src.first,
-		Workers: f.workers, MeanCPC: cpc.mean, SECPC: cpc.standardError(), MeanCost: cpc.mean * float64(src.N),
-		Seconds: seconds, PerSecond: float64(cpc.n) / seconds, BestKnown: f.bestKnown, Gap: f.gap(cpc.mean)}
+	r.Method, r.Workers, r.Seconds = f.method, f.workers, time.Since(start).Seconds()
+	r.MeanCPC, r.SECPC, r.MeanCost = cpc.mean, cpc.standardError(), cpc.mean*float64(r.Customers)
+	r.PerSecond, r.BestKnown, r.Gap = float64(cpc.n)/r.Seconds, f.bestKnown, f.gap(cpc.mean)
 	if f.json {
 		return a.emit(r)
 	}

@@ -370,3 +370,30 @@ func TestSearchManyInstances(t *testing.T) {
 		t.Errorf("%v, then %v", first["mean_cpc"], again["mean_cpc"])
 	}
 }
+
+// TestPublicTestSet: what gen writes is Kool's set, by every format, and solve takes the same instances from either.
+func TestPublicTestSet(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	mean := map[string]any{}
+	for _, out := range []string{"a.npz", "a.pkl", "folder"} {
+		path := filepath.Join(dir, out)
+		r := object(t, "gen", "--testset", "kool", "--customers", "10", "--first", "3", "--count", "4", "--out", path, "--json")
+		if r["instances"] != 4.0 || r["capacity"] != 20.0 || r["seed"] != 1234.0 || r["distribution"] != "kool-10-test" {
+			t.Errorf("%v", r)
+		}
+		mean[out] = object(t, "solve", "--testset", path, "--iterations", "300", "--json")["mean_cost"]
+	}
+	set := object(t, "solve", "--testset", "kool", "--customers", "10", "--first", "3", "--count", "4", "--json")
+	if set["method"] != "exact" || set["distribution"] != "kool-10-test" || set["instances"] != 4.0 {
+		t.Errorf("%v", set)
+	}
+	for _, out := range []string{"a.npz", "a.pkl"} {
+		if math.Abs(mean[out].(float64)/set["mean_cost"].(float64)-1) > 1e-9 {
+			t.Errorf("%s: %v, the set itself %v", out, mean[out], set["mean_cost"])
+		}
+	}
+	if scaled := mean["folder"].(float64) / 1e6; math.Abs(scaled/set["mean_cost"].(float64)-1) > 1e-5 {
+		t.Errorf("the folder: %v", scaled)
+	}
+}

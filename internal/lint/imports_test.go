@@ -57,9 +57,11 @@ var house = []string{
 	"internal/sqlite/sqlitetest",
 	"internal/sqlite",
 	"internal/env/darkroom",
+	"internal/env/cvrp/testset",
 	"internal/env/cvrp/search",
 	"internal/env/cvrp",
 	"internal/config",
+	"internal/pickle",
 	"internal/rng",
 	"configs",
 }

@@ -3,6 +3,8 @@ package cvrp
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"haul/internal/rng"
 )
@@ -137,10 +139,17 @@ func (s Source) FileProblem(index uint64) *Problem {
 	return p
 }
 
-// Scale is the factor by which FileProblem scaled the unit square, read back from the comment.
+// Scale is the factor by which a written file scaled the unit square, read back from the comment: "haul ... scale=1000000".
 func (p *Problem) Scale() (int, bool) {
-	var seed, index uint64
-	var scale int
-	n, err := fmt.Sscanf(p.Comment, "haul seed=%d index=%d scale=%d", &seed, &index, &scale)
-	return scale, err == nil && n == 3 && scale > 0
+	text, ok := strings.CutPrefix(p.Comment, "haul ")
+	if !ok {
+		return 0, false
+	}
+	for _, field := range strings.Fields(text) {
+		if number, ok := strings.CutPrefix(field, "scale="); ok {
+			scale, err := strconv.Atoi(number)
+			return scale, err == nil && scale > 0
+		}
+	}
+	return 0, false
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/testset"
+)
+
+// testsetKool names the public test sets of Kool et al. (2019), which are made again from their seed; any other name is a file.
+const testsetKool = "kool"
+
+// testsetFlags name a set of instances in place of generated ones.
+type testsetFlags struct {
+	name  string
+	split string
+}
+
+func (f *testsetFlags) register(cmd *cobra.Command, files string) {
+	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100)"+files)
+	cmd.Flags().StringVar(&f.split, "split", testset.Test, "which of Kool's sets: test or validation")
+}
+
+// check refuses flags that describe instances which the set fixes.
+func (f *testsetFlags) check(fs *pflag.FlagSet) error {
+	if f.name == "" {
+		if fs.Changed("split") {
+			return usagef("--split is about a public test set: name it with --testset kool")
+		}
+		return nil
+	}
+	fixed := []string{"capacity", "distribution", "demand-range", "coord-range", "seed"}
+	if f.name != testsetKool {
+		fixed = append(fixed, "customers", "split")
+	}
+	for _, name := range fixed {
+		if fs.Changed(name) {
+			return usagef("--%s and --testset %s both describe the instances: leave --%s out", name, f.name, name)
+		}
+	}
+	return nil
+}
+
+// load makes or reads the set: all of it, or the instances that --first and --count ask for.
+func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, error) {
+	var s *testset.Set
+	var err error
+	if f.name == testsetKool {
+		s, err = testset.Kool(src.customers, f.split)
+		err = asUsage(err)
+	} else {
+		s, err = testset.Load(f.name, cvrp.ReadOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	count := len(s.Problems)
+	if fs.Changed("count") {
+		count = src.count
+	}
+	if count < 1 {
+		return nil, usagef("--count is %d: at least 1 instance is needed", count)
+	}
+	if src.first >= uint64(len(s.Problems)) || fs.Changed("count") && src.first+uint64(count) > uint64(len(s.Problems)) {
+		return nil, usagef("--first %d and --count %d pass the %d instances of %s", src.first, count, len(s.Problems), f.name)
+	}
+	s.Cut(int(src.first), count)
+	return s, nil
+}
