@@ -35,6 +35,8 @@ func (a *app) newEval() *cobra.Command {
 ` + paragraphs(func(i *run.About) string { return i.Eval }),
 		Example: `  haul eval --checkpoint runs/quick-001
   haul eval --checkpoint runs/quick-001/best.safetensors --decode pomo8 --plot routes.svg --json
+  haul eval --checkpoint runs/quick-001 --testset kool --customers 20 --count 200 --decode pomo
+  haul eval --checkpoint runs/quick-001 --instances docs/examples/uniform10.npz --out routes
   haul eval --model AD --checkpoint runs/ad_dr_compressed-001 --episodes 50 --plot in_context.svg`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
@@ -88,7 +90,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	}
 	var dev kernel.Device
 	var bar *bar
-	e := &run.Evaluation{Path: path, Settings: ck.Settings, Workers: f.workers, Flags: &f.recipeFlags, Plot: f.plot != "", Note: a.remark,
+	e := &run.Evaluation{Path: path, Checkpoint: ck, Settings: ck.Settings, Workers: f.workers, Flags: &f.recipeFlags, Plot: f.plot != "", Note: a.remark,
 		Device: func() (kernel.Device, error) {
 			var err error
 			dev, err = a.openFor(&f.deviceFlags, r, ck.Settings)

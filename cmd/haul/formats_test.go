@@ -278,6 +278,20 @@ func TestFormatsPageOfRouting(t *testing.T) {
 	p.wantCheckpoint(t, filepath.Join(dir, "last.safetensors"))
 	r = haul(t, "eval", "--checkpoint", dir, "--device", "cpu", "--count", "8", "--json")
 	p.wantKeys(t, "GT+RL: `haul eval`", r.stdout)
+	set, out := filepath.Join(t.TempDir(), "set.npz"), filepath.Join(t.TempDir(), "routes")
+	if r := haul(t, "gen", "--customers", "4", "--count", "3", "--out", set); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	r = haul(t, "eval", "--checkpoint", dir, "--device", "cpu", "--instances", set, "--reference", write(t, "costs.txt", "1\n2\n3\n"), "--out", out, "--json")
+	p.wantKeys(t, "GT+RL: `haul eval --instances`", r.stdout)
+	text, err := os.ReadFile(filepath.Join(out, "costs.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(text), "\n")
+	if want := strings.Join(p.names(t, "`costs.csv`", 0), ","); head != want {
+		t.Errorf("costs.csv has the columns %s, docs/formats.md names %s", head, want)
+	}
 }
 
 func TestFormatsPageOfTheAgent(t *testing.T) {

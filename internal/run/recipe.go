@@ -154,8 +154,9 @@ type Outcome struct {
 
 // Evaluation is a checkpoint to be judged, and how.
 type Evaluation struct {
-	Path     string
-	Settings config.Settings // the checkpoint's
+	Path       string
+	Checkpoint *Checkpoint
+	Settings   config.Settings // the checkpoint's
 	// Device opens the device, which whoever gave this closes: after the flags were found right, since choosing one takes time.
 	Device   func() (kernel.Device, error)
 	Workers  int

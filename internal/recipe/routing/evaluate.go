@@ -72,7 +72,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	}
 	e := &evaluator{o: o, starts: o.Decode.starts(n), steps: maxSteps(n)}
 	if o.Batch < 1 {
-		o.Batch = max(1, min(evalRows, evalActionBytes/(4*e.starts*e.steps))/sym)
+		o.Batch = evalBatch(n, o.Decode)
 	}
 	from, to := o.World.Cut(o.Count)
 	e.rows = max(1, min(o.Batch, to-from)) * sym

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/config"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
@@ -43,19 +42,34 @@ func same(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// evalFlags are those of an evaluation.
-type evalFlags struct {
-	decode string
-	count  int
+// evalFlags are those of an evaluation that were given; the others have their defaults.
+type evalFlags map[string]any
+
+func (f evalFlags) Changed(name string) bool { _, ok := f[name]; return ok }
+
+func (f evalFlags) value(name string) any {
+	if v, ok := f[name]; ok {
+		return v
+	}
+	for _, flag := range about.Judging {
+		if flag.Name == name {
+			return flag.Default
+		}
+	}
+	panic("no flag " + name)
 }
 
-func (f evalFlags) Changed(string) bool  { return true }
-func (f evalFlags) String(string) string { return f.decode }
-func (f evalFlags) Int(string) int       { return f.count }
-func (f evalFlags) Float(string) float64 { return 0 }
+func (f evalFlags) String(name string) string { return f.value(name).(string) }
+func (f evalFlags) Int(name string) int       { return f.value(name).(int) }
+func (f evalFlags) Float(string) float64      { return 0 }
 
-func evaluation(dev kernel.Device, path string, c *config.Config, decode string, count int) *run.Evaluation {
-	return &run.Evaluation{Path: path, Settings: c, Device: func() (kernel.Device, error) { return dev, nil }, Workers: 1, Flags: evalFlags{decode, count}, Plot: true,
+func evaluation(t *testing.T, dev kernel.Device, path string, flags evalFlags) *run.Evaluation {
+	t.Helper()
+	ck, err := run.Load(path, Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &run.Evaluation{Path: path, Checkpoint: ck, Settings: ck.Settings, Device: func() (kernel.Device, error) { return dev, nil }, Workers: 1, Flags: flags, Plot: true,
 		Progress: func(int, int) {}, Note: func(string) {}}
 }
 
@@ -121,7 +135,7 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 			if geometric {
 				return
 			}
-			result, err := Recipe{}.Evaluate(t.Context(), evaluation(dev, e.Info.Best, c, "greedy", 40))
+			result, err := Recipe{}.Evaluate(t.Context(), evaluation(t, dev, e.Info.Best, evalFlags{"count": 40}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +190,7 @@ func TestTheJudgeIsAsked(t *testing.T) {
 				if strict || purpose != rng.TestInstances {
 					continue
 				}
-				if _, err := (Recipe{}).Evaluate(t.Context(), evaluation(dev, o.Dir.Best(), c, "greedy", 9)); err == nil || !strings.Contains(err.Error(), "the policy's route is invalid") {
+				if _, err := (Recipe{}).Evaluate(t.Context(), evaluation(t, dev, o.Dir.Best(), evalFlags{"count": 9})); err == nil || !strings.Contains(err.Error(), "the policy's route is invalid") {
 					t.Errorf("a wrong %s in an evaluation: %v", what, err)
 				}
 			}
@@ -187,7 +201,8 @@ func TestTheJudgeIsAsked(t *testing.T) {
 // TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same distances, and decoding with them is told so.
 func TestSymmetriesDiffer(t *testing.T) {
 	p := &cvrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
-	x, y, demand := unitRows(p, 8)
+	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)
+	unitRows(p, x, y, demand)
 	seen := map[string]bool{}
 	for k := range 8 {
 		rowX, rowY := x[4*k:][:4], y[4*k:][:4]

@@ -41,10 +41,20 @@ type Judged struct {
 }
 
 // evaluate routes test instances with a checkpoint's policy and fills in how well.
-func evaluate(ctx context.Context, e *run.Evaluation) (r *Judged, err error) {
+func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
 	decode, err := ParseDecode(e.Flags.String("decode"))
 	if err != nil {
 		return nil, &run.UsageError{Err: err}
+	}
+	given, err := givenSet(e)
+	if err != nil {
+		return nil, err
+	}
+	if given != nil {
+		return given.evaluate(ctx, e, decode)
+	}
+	if e.Flags.Changed("time") {
+		return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
 	}
 	count := e.Flags.Int("count")
 	if count < 1 {
@@ -58,7 +68,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (r *Judged, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := LoadPolicy(dev, e.Path)
+	p, err := NewPolicy(dev, e.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +87,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (r *Judged, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
+	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
 		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name()}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"haul/internal/config"
+	"haul/internal/env/cvrp/testset"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
@@ -27,7 +28,9 @@ shipped settings "quick" run: about a minute on two cores.`,
 	Eval: `route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
 instance's optimum, or against a search past 12 customers. The validator judges every route that counts.
 The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
---seed draws others. References are solved once and cached. --plot draws the first instance by policy and reference.`,
+--seed draws others. References are solved once and cached. --plot draws the first instance by policy and reference.
+With --instances or --testset the policy routes the instances of a file or of a public test set instead, and is compared with the
+costs that the file brings or that --reference gives.`,
 	Config: config.DefaultName,
 	Unit:   "epoch",
 	Length: "training.num_epochs",
@@ -35,7 +38,15 @@ The instances are of the kind the policy was trained on, from a stream that neit
 	Use:    run.BestName,
 	Judging: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries)"},
-		{Name: "count", Default: 10000, Usage: "number of instances"},
+		{Name: "count", Default: 10000, Usage: "number of instances; of a file the first ones (default all)"},
+		{Name: "instances", Default: "", Usage: "route these: " + testset.Formats},
+		{Name: "reference", Default: "", Usage: "costs to compare with: .npz, .pkl, .csv (column reference or cost), or a number per line"},
+		{Name: "testset", Default: "", Usage: "route a public test set: kool, with --customers 10, 20, 50 or 100"},
+		{Name: "customers", Default: 0, Usage: "which of Kool's sets (default: the size that the policy was trained on)"},
+		{Name: "split", Default: testset.Test, Usage: "which of Kool's sets: test or validation"},
+		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded as CVRPLIB does, or exact"},
+		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes until this wall time is over, 60s for one"},
+		{Name: "out", Default: "", Usage: "of a set: a folder for costs.csv and the routes of each instance as .sol"},
 	},
 }
 

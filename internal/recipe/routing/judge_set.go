@@ -1,0 +1,258 @@
+package routing
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/testset"
+	"haul/internal/run"
+	"haul/internal/stats"
+)
+
+// testsetKool names the public test sets of Kool et al.
+const testsetKool = "kool"
+
+// setFlags are the flags that only mean something for a set.
+var setFlags = []string{"reference", "distance", "out"}
+
+// givenEval is an evaluation on instances that somebody gave.
+type givenEval struct {
+	set  *testset.Set
+	time time.Duration
+	out  string
+}
+
+// givenSet reads the flags, and then the instances that they name; nil where they name none.
+func givenSet(e *run.Evaluation) (*givenEval, error) {
+	f := e.Flags
+	file, name := f.String("instances"), f.String("testset")
+	if file == "" && name == "" {
+		for _, flag := range append(setFlags, "customers", "split") {
+			if f.Changed(flag) {
+				return nil, run.Usagef("--%s is about given instances: name them with --instances or --testset", flag)
+			}
+		}
+		return nil, nil
+	}
+	g := &givenEval{out: f.String("out")}
+	distance := f.String("distance")
+	switch {
+	case file != "" && name != "":
+		return nil, run.Usagef("--instances and --testset both name the instances: use one of them")
+	case file != "" && (f.Changed("customers") || f.Changed("split")):
+		return nil, run.Usagef("--customers and --split are about a public test set, and --instances names a file: leave them out")
+	case name != "" && name != testsetKool:
+		return nil, run.Usagef("unknown test set %q: kool is one; a file goes with --instances", name)
+	case distance != "rounded" && distance != "exact":
+		return nil, run.Usagef("unknown distance %q: use rounded or exact", distance)
+	case f.Changed("count") && f.Int("count") < 1:
+		return nil, run.Usagef("--count is %d: at least 1 instance is needed", f.Int("count"))
+	}
+	if text := f.String("time"); f.Changed("time") {
+		var err error
+		if g.time, err = time.ParseDuration(text); err != nil || g.time <= 0 {
+			return nil, run.Usagef("--time is %q: a time above 0 is needed, 60s for one", text)
+		}
+	}
+	if g.out != "" {
+		if _, err := os.Stat(filepath.Join(g.out, costsName)); err == nil {
+			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
+		}
+	}
+	return g, g.load(e, file, cvrp.ReadOptions{ExactDistance: distance == "exact"})
+}
+
+// load reads or makes the instances and what they are compared with.
+func (g *givenEval) load(e *run.Evaluation, file string, o cvrp.ReadOptions) (err error) {
+	if file != "" {
+		g.set, err = testset.Load(file, o)
+	} else {
+		customers := e.Flags.Int("customers")
+		if customers == 0 {
+			customers = e.Settings.(*config.Config).Problem.NumCustomers
+		}
+		if g.set, err = testset.Kool(customers, e.Flags.String("split")); err != nil {
+			err = &run.UsageError{Err: err}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if path := e.Flags.String("reference"); path != "" {
+		if err := g.set.LoadReference(path); err != nil {
+			return err
+		}
+	}
+	if e.Flags.Changed("count") {
+		if n := e.Flags.Int("count"); n > len(g.set.Problems) {
+			return run.Usagef("--count is %d, %s has %d instances", n, g.set.Name, len(g.set.Problems))
+		}
+		g.set.Cut(0, e.Flags.Int("count"))
+	}
+	return nil
+}
+
+// Compared is how a policy fared on given instances.
+type Compared struct {
+	Set       string   `json:"instances_from"`
+	Epoch     int      `json:"epoch"`
+	Decode    string   `json:"decode"`
+	Budget    float64  `json:"time_limit_seconds,omitempty"`
+	Routes    int      `json:"routes_per_instance,omitempty"` // where all instances have one size
+	Instances int      `json:"instances"`
+	Customers int      `json:"customers"` // 0: several sizes
+	Capacity  int32    `json:"capacity"`  // 0: several
+	Valid     bool     `json:"valid"`     // the validator has judged every route that counts
+	MeanCost  float64  `json:"mean_cost"`
+	SECost    float64  `json:"se_cost"`
+	Reference *float64 `json:"reference_cost,omitempty"`
+	MeanGap   *float64 `json:"mean_gap,omitempty"` // a fraction: the mean of the instances' gaps
+	SEGap     *float64 `json:"se_gap,omitempty"`
+	GapTo     string   `json:"gap_to,omitempty"`
+	Published *float64 `json:"published_cost,omitempty"` // HGS's mean on this public set, as papers state it
+	ToPublic  *float64 `json:"published_gap,omitempty"`  // of the means, not paired
+	Seconds   float64  `json:"seconds"`
+	Each      float64  `json:"seconds_per_instance"`
+	PerSecond float64  `json:"instances_per_second"`
+	Out       string   `json:"out,omitempty"`
+
+	path, device string
+	first        *cvrp.Problem
+	solution     cvrp.Solution
+}
+
+// evaluate routes the set.
+func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Decode) (r *Compared, err error) {
+	dev, err := e.Device()
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewPolicy(dev, e.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	o := ManyOptions{Decode: decode, Seed: p.Config.Experiment.RandomSeed, Time: g.time, Progress: func(done int) { e.Progress(done, len(g.set.Problems)) }}
+	if e.Seed != nil {
+		o.Seed = *e.Seed
+	}
+	start := time.Now()
+	routed, err := p.RouteMany(ctx, g.set.Problems, o)
+	if err != nil {
+		return nil, err
+	}
+	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
+		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
+	if r.Customers > 0 && g.time == 0 {
+		r.Routes = decode.Routes(r.Customers)
+	}
+	r.Each, r.PerSecond = r.Seconds/float64(r.Instances), float64(r.Instances)/r.Seconds
+	r.compare(g.set, routed)
+	if g.out != "" {
+		err = writeRouted(g.out, g.set, routed)
+	}
+	return r, err
+}
+
+// compare fills in the costs, and the gaps where there is something to compare with.
+func (r *Compared) compare(set *testset.Set, routed []Routed) {
+	costs := make([]float64, len(routed))
+	for i := range routed {
+		costs[i] = routed[i].Cost
+	}
+	r.MeanCost, r.SECost = stats.MeanSE(costs)
+	if set.Reference != nil {
+		reference, _ := stats.MeanSE(set.Reference)
+		gap, se := stats.Gap(costs, set.Reference)
+		r.Reference, r.MeanGap, r.SEGap, r.GapTo = &reference, &gap, &se, set.Method
+	}
+	if set.Published > 0 {
+		gap := r.MeanCost/set.Published - 1
+		r.Published, r.ToPublic = &set.Published, &gap
+	}
+}
+
+// costsName is the table of an evaluation's folder.
+const costsName = "costs.csv"
+
+// writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's .sol.
+func writeRouted(dir string, set *testset.Set, routed []Routed) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i, r := range routed {
+		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
+		if err := run.WriteAtomic(path, func(w io.Writer) error { return cvrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
+			return err
+		}
+	}
+	return run.WriteAtomic(filepath.Join(dir, costsName), func(w io.Writer) error {
+		out := csv.NewWriter(w)
+		head := []string{"name", "customers", "routes", "cost"}
+		if set.Reference != nil {
+			head = append(head, "reference", "gap")
+		}
+		if err := out.Write(head); err != nil {
+			return err
+		}
+		number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+		for i, r := range routed {
+			p := set.Problems[i]
+			row := []string{p.Name, strconv.Itoa(p.N()), strconv.Itoa(len(r.Solution.Routes)), number(r.Cost)}
+			if set.Reference != nil {
+				row = append(row, number(set.Reference[i]), number(r.Cost/set.Reference[i]-1))
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+		out.Flush()
+		return out.Error()
+	})
+}
+
+// Object is the result itself.
+func (r *Compared) Object() any { return r }
+
+// Text prints it for a person.
+func (r *Compared) Text(out io.Writer, bold func(string) string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	size := fmt.Sprintf("%d customers", r.Customers)
+	if r.Customers == 0 {
+		size = "of several sizes"
+	}
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %d instances of %s, %s", r.path, r.Decode, r.Instances, r.Set, size)))
+	fmt.Fprintf(w, "mean cost\t%.6f ± %.6f (standard error)\n", r.MeanCost, r.SECost)
+	if r.MeanGap != nil {
+		fmt.Fprintf(w, "gap\t%+.3f ± %.3f %% to %s, mean %.6f\n", 100**r.MeanGap, 100**r.SEGap, r.GapTo, *r.Reference)
+	}
+	if r.Published != nil {
+		fmt.Fprintf(w, "published\t%+.3f %% to HGS's mean of %.3f on this set (of the means, not paired)\n", 100**r.ToPublic, *r.Published)
+	}
+	if r.Routes > 0 {
+		fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
+	}
+	fmt.Fprintf(w, "speed\t%.3f ms per instance (%.3f s), %s\n", 1000*r.Each, r.Seconds, r.device)
+	if r.Out != "" {
+		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))
+	}
+	return w.Flush()
+}
+
+// Pictures are the first instance's routes.
+func (r *Compared) Pictures() []run.Drawing {
+	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
+		return draw.Routes(w, f, r.first, r.solution, fmt.Sprintf("%s, %s", Name, r.Decode))
+	}}}
+}

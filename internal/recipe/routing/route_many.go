@@ -1,0 +1,132 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"haul/internal/env/cvrp"
+)
+
+// ManyOptions say how many problems are routed.
+type ManyOptions struct {
+	Decode   Decode
+	Seed     uint64        // of sampled routes
+	Batch    int           // problems at a time, 0: chosen. Routes do not depend on it
+	Time     time.Duration // in all: what the decoder leaves of it goes into more routes, sampled from the same starts
+	Progress func(done int)
+}
+
+// RouteMany routes problems of any sizes and capacities: those of one size and capacity share a program and its batches.
+func (p *Policy) RouteMany(ctx context.Context, problems []*cvrp.Problem, o ManyOptions) ([]Routed, error) {
+	for _, prob := range problems {
+		if err := errors.Join(routable(prob), prob.Plain()); err != nil {
+			return nil, fmt.Errorf("%s: a policy cannot route it: %w", prob.Name, err)
+		}
+	}
+	type kind struct {
+		n        int
+		capacity int32
+	}
+	var kinds []kind
+	members, work := map[kind][]int{}, map[kind]float64{}
+	total := 0.0
+	for i, prob := range problems {
+		k := kind{prob.N(), prob.Capacity}
+		if members[k] == nil {
+			kinds = append(kinds, k)
+		}
+		members[k] = append(members[k], i)
+		amount := float64(k.n) * float64(k.n) * float64(o.Decode.starts(k.n))
+		work[k] += amount
+		total += amount
+	}
+	out := make([]Routed, len(problems))
+	done := 0
+	for _, k := range kinds {
+		g := &group{policy: p, o: o, n: k.n, capacity: k.capacity, deadline: time.Duration(float64(o.Time) * work[k] / total)}
+		for _, i := range members[k] {
+			g.problems, g.index = append(g.problems, problems[i]), append(g.index, i)
+		}
+		err := g.route(ctx, func(i int, r Routed) {
+			out[g.index[i]] = r
+			if done++; o.Progress != nil {
+				o.Progress(done)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// group is the problems of one size and capacity.
+type group struct {
+	policy   *Policy
+	o        ManyOptions
+	n        int
+	capacity int32
+	problems []*cvrp.Problem
+	index    []int
+	deadline time.Duration // what the group may take, 0: what the decoder takes
+}
+
+// route hands each problem's routes over as soon as they are final.
+func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err error) {
+	batch := g.o.Batch
+	if batch < 1 {
+		batch = evalBatch(g.n, g.o.Decode)
+	}
+	batch = min(batch, len(g.problems))
+	s, err := g.policy.prepare(g.n, g.capacity, batch, g.o.Decode, g.o.Seed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var more *Stepper // samples from the same starts
+	if g.deadline > 0 {
+		d := g.o.Decode
+		if d.Samples == 0 {
+			d.Samples = g.n
+		}
+		if more, err = g.policy.prepare(g.n, g.capacity, batch, d, g.o.Seed); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, more.Close()) }()
+	}
+	start := time.Now()
+	for at := 0; at < len(g.problems); at += batch {
+		some := g.problems[at:min(at+batch, len(g.problems))]
+		out := make([]Routed, len(some))
+		if err := s.load(some); err != nil {
+			return err
+		}
+		// Row and round decide the samples, whatever the batch.
+		first := uint64(at) * uint64(s.sym)
+		if err := s.improve(ctx, some, out, first); err != nil {
+			return err
+		}
+		if more != nil {
+			until := time.Duration(float64(g.deadline) * float64(at+len(some)) / float64(len(g.problems)))
+			if err := more.load(some); err != nil {
+				return err
+			}
+			for round := uint64(1); time.Since(start) < until; round++ {
+				if err := more.improve(ctx, some, out, round<<40+first); err != nil {
+					return err
+				}
+			}
+		}
+		for i, r := range out {
+			take(at+i, r)
+		}
+	}
+	return nil
+}
+
+// evalBatch is how many instances of n customers are decoded at a time.
+func evalBatch(n int, d Decode) int {
+	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*maxSteps(n)))/d.symmetries())
+}

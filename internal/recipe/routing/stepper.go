@@ -1,0 +1,225 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/run"
+)
+
+// What a reader could break: the policy has only ever seen the unit square and demands as shares of the capacity. A problem goes to the
+// device in that form, and the routes that come back are costed by the problem's own metric.
+
+// Stepper is the program that routes problems of one size and capacity, a row for each of their symmetries. It serves one caller at a
+// time, again and again: equal problems get equal routes, whatever came before.
+type Stepper struct {
+	n        int
+	capacity int32
+	batch    int // problems at a time
+	sym      int
+	starts   int
+	in       model.Instances
+	routes   *plan.Routes
+	runner   kernel.Runner
+	x, y     []float32
+	demand   []int32
+	lengths  []float32
+	actions  []int32
+}
+
+// Prepare compiles the program for problems of n customers with one capacity.
+func (p *Policy) Prepare(n int, capacity int32, d Decode) (*Stepper, error) {
+	return p.prepare(n, capacity, 1, d, p.Config.Experiment.RandomSeed)
+}
+
+// prepare is Prepare for a batch of problems at a time; the seed is that of sampled routes.
+func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64) (*Stepper, error) {
+	if n < 1 {
+		return nil, errors.New("it has no customers")
+	}
+	s := &Stepper{n: n, capacity: capacity, batch: batch, sym: d.symmetries(), starts: d.starts(n)}
+	rows := batch * s.sym
+	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
+	s.in = givenInstances(pl, n, capacity)
+	s.routes = recordRoutes(pl, p.model, s.in, d, n, seed)
+	var err error
+	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
+		return nil, err
+	}
+	if err := s.runner.SetControl(evalControl(p.Config.Inference.DefaultTemperature)); err != nil {
+		return nil, errors.Join(err, s.runner.Close())
+	}
+	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
+	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*maxSteps(n))
+	return s, nil
+}
+
+// givenInstances records instances that the host hands over.
+func givenInstances(pl *plan.Plan, n int, capacity int32) model.Instances {
+	in := model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
+		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Shard("feature", pl.B(), n+1, 4)}
+	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
+	return in
+}
+
+// Close gives back what the program holds.
+func (s *Stepper) Close() error { return s.runner.Close() }
+
+// Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
+func (s *Stepper) Solve(ctx context.Context, prob *cvrp.Problem) (cvrp.Solution, float64, error) {
+	if err := routable(prob); err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	if prob.N() != s.n || prob.Capacity != s.capacity {
+		panic("routing: Stepper.Solve: the problem is of another size or capacity")
+	}
+	var out [1]Routed
+	err := s.load([]*cvrp.Problem{prob})
+	if err == nil {
+		err = s.improve(ctx, []*cvrp.Problem{prob}, out[:], 0)
+	}
+	if err != nil {
+		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+	}
+	return out[0].Solution, out[0].Cost, nil
+}
+
+// routable says what keeps a policy from a problem.
+func routable(prob *cvrp.Problem) error {
+	switch {
+	case prob.N() < 1:
+		return errors.New("it has no customers")
+	case len(prob.X) == 0:
+		return errors.New("it has no coordinates, and a policy reads nothing else")
+	}
+	for c, demand := range prob.Demand {
+		if demand > prob.Capacity {
+			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
+		}
+	}
+	return nil
+}
+
+// load hands up to a batch of problems over; the rows of those that are missing repeat the last one.
+func (s *Stepper) load(problems []*cvrp.Problem) error {
+	each := s.sym * (s.n + 1)
+	for i := range s.batch {
+		unitRows(problems[min(i, len(problems)-1)], s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
+	}
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand))
+}
+
+// improve runs the program on the problems that were loaded and keeps the best routes of each, where they beat what is there. Sampled
+// routes are drawn by the index of the first row.
+func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []Routed, first uint64) error {
+	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
+		return err
+	}
+	if err := s.runner.Run(); err != nil {
+		return err
+	}
+	if err := errors.Join(s.runner.ReadBatch(s.routes.Length, s.lengths), s.runner.ReadBatch(s.routes.Actions, s.actions)); err != nil {
+		return err
+	}
+	steps, each := maxSteps(s.n), s.sym*s.starts
+	for i, prob := range problems {
+		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
+			return fmt.Errorf("%s: %w", prob.Name, err)
+		}
+	}
+	return nil
+}
+
+// Routed is a problem's best routes so far, judged by the validator, and their cost by its own metric.
+type Routed struct {
+	Solution cvrp.Solution
+	Cost     float64
+}
+
+// take picks the best of the routes. The device's lengths tell which where the metric is Euclid's; one that rounds, or that is another, is
+// asked about each.
+func (r *Routed) take(prob *cvrp.Problem, actions []int32, lengths []float32) error {
+	steps, best, cost := len(actions)/len(lengths), 0, 0.0
+	for k := range lengths {
+		if prob.Metric == cvrp.Exact {
+			if lengths[k] < lengths[best] {
+				best = k
+			}
+			continue
+		}
+		if c := tourCost(prob, actions[k*steps:][:steps]); k == 0 || c < cost {
+			best, cost = k, c
+		}
+	}
+	sol := cvrp.FromTour(actions[best*steps:][:steps])
+	if err := cvrp.Validate(prob, sol); err != nil {
+		return fmt.Errorf("the policy's routes are invalid: %w", err)
+	}
+	if cost = prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
+		r.Solution, r.Cost = sol, cost
+	}
+	return nil
+}
+
+// tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with it.
+func tourCost(prob *cvrp.Problem, tour []int32) (sum float64) {
+	last := int32(0)
+	for _, v := range tour {
+		if v != last {
+			sum += prob.Leg(int(last), int(v))
+		}
+		last = v
+	}
+	return sum
+}
+
+// unitRows writes the problem into the unit square, a row for each of the symmetries that the slices have room for.
+func unitRows(p *cvrp.Problem, x, y []float32, demand []int32) {
+	nodes := len(p.X)
+	minX, minY, side := unitFrame(p)
+	for k := range len(x) / nodes {
+		for j := range nodes {
+			u, v := (p.X[j]-minX)/side, (p.Y[j]-minY)/side
+			if k&1 != 0 {
+				u = 1 - u
+			}
+			if k&2 != 0 {
+				v = 1 - v
+			}
+			if k&4 != 0 {
+				u, v = v, u
+			}
+			x[k*nodes+j], y[k*nodes+j] = float32(u), float32(v)
+		}
+		copy(demand[k*nodes:], p.Demand)
+	}
+}
+
+// leastSpread is how much of the unit square a problem must fill to be taken for one of it.
+const leastSpread = 0.5
+
+// unitFrame is the square that becomes the unit square: by the scale that a file of ours states, the unit square itself where the problem
+// lies in it as those of a test set do, and else the smallest that holds the nodes.
+func unitFrame(p *cvrp.Problem) (minX, minY, side float64) {
+	if scale, ok := p.Scale(); ok {
+		return 0, 0, float64(scale)
+	}
+	minX, maxX, minY, maxY := p.X[0], p.X[0], p.Y[0], p.Y[0]
+	for j := range p.X {
+		minX, maxX = min(minX, p.X[j]), max(maxX, p.X[j])
+		minY, maxY = min(minY, p.Y[j]), max(maxY, p.Y[j])
+	}
+	side = max(maxX-minX, maxY-minY)
+	switch {
+	case side == 0:
+		return minX, minY, 1 // every node in one place
+	case minX >= 0 && minY >= 0 && maxX <= 1 && maxY <= 1 && side >= leastSpread:
+		return 0, 0, 1
+	}
+	return minX, minY, side
+}
