@@ -78,12 +78,22 @@ type Advanced struct {
 
 // Baseline is what REINFORCE subtracts. Type is one of the Baseline* constants.
 type Baseline struct {
-	Type        string         `yaml:"type"`
-	EvalBatches int            `yaml:"eval_batches"`
-	EMADecay    float64        `yaml:"ema_decay"`
-	Starts      int            `yaml:"starts"` // as written; Config.Starts resolves 0
-	Update      BaselineUpdate `yaml:"update"`
+	Type        string  `yaml:"type"`
+	EvalBatches int     `yaml:"eval_batches"`
+	EMADecay    float64 `yaml:"ema_decay"`
+	Starts      int     `yaml:"starts"` // as written; Config.Starts resolves 0
+	Advantage   string  `yaml:"advantage"`
+
+	PreferenceAlpha float64        `yaml:"preference_alpha"`
+	Update          BaselineUpdate `yaml:"update"`
 }
+
+// The values of baseline.advantage.
+const (
+	AdvantageDifference = "difference"
+	AdvantageStandard   = "standard"
+	AdvantagePreference = "preference"
+)
 
 // The values of baseline.type.
 const (

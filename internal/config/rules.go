@@ -57,6 +57,10 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"baseline.starts", "baseline.type", "problem.num_customers"},
 			"baseline.type pomo needs at least 2 starts to compare, got %d", c.Starts()))
 	}
+	if b.Type != BaselinePOMO && b.Advantage != AdvantageDifference {
+		out = append(out, clash([]string{"baseline.advantage", "baseline.type"},
+			"baseline.advantage %s compares the starts of an instance: it needs baseline.type pomo, not %s", b.Advantage, b.Type))
+	}
 	// Instances are numbered by a 64-bit counter from the run's beginning.
 	if total := float64(t.NumEpochs) * float64(t.NumBatchesPerEpoch) * float64(t.BatchSize); total >= 1<<62 {
 		out = append(out, clash([]string{"training.num_epochs", "training.num_batches_per_epoch", "training.batch_size"},

@@ -42,7 +42,7 @@ func build(t *testing.T, dev kernel.Device, choice kernel.Choice, learn bool) *p
 	}
 	a.routes = p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
 	if learn {
-		adv, base := p.Advantage(a.routes, kernel.Running, nil, 0.9)
+		adv, base := p.Advantage(a.routes, kernel.Running, nil, 0.9, plan.Comparison{})
 		p.PolicyGradient(a.routes, adv)
 		p.Backward()
 		p.TallyRoutes(a.routes, adv, base)

@@ -202,14 +202,42 @@ const (
 	Running                        // a RunningMean as it stood before the step; the first batch only starts it
 )
 
-// Advantage: Adv[b,s] = (Length[b,s] - baseline)·Weight, and Base[b] where the op computes the baseline.
+// Comparison says what the length of a route weighs.
+type Comparison uint8
+
+// The comparisons, of start i of S with length l, log-probability p and baseline b.
+const (
+	// Difference is l_i - b.
+	Difference Comparison = iota
+	// Standard is (l_i - b) / (d + SpreadFloor), with d the root of the mean of (l - b)² over the instance's starts.
+	Standard
+	// Preference is the gradient with respect to p_i of the pairwise loss of Preference Optimization (Pan et al. 2025),
+	// the mean over all S² pairs of -log σ(Alpha·(p_j - p_k)) where j is shorter than k:
+	//
+	//	Alpha/S · ( Σ over j shorter than i of σ(Alpha·(p_i - p_j)) - Σ over j longer than i of σ(Alpha·(p_j - p_i)) )
+	//
+	// It asks which route is shorter and not by how much. Lengths that differ by no more than Tie of the longer are equal: the same
+	// route summed from another customer on must not be preferred.
+	Preference
+)
+
+// What the comparisons take for nothing: lengths are of order 10, and a sum of a hundred legs in fp32 is good to about 1e-6 of itself.
+const (
+	SpreadFloor = 1e-3
+	Tie         = 1e-5
+)
+
+// Advantage: Adv[b,s] = By(Length[b,s])·Weight, and Base[b] where the op computes the baseline.
 // Running with a Count of 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
 // Rows past the batch's end get 0.
 type Advantage struct {
 	Adv, Length *Tensor // [B,S]
+	LogProb     *Tensor // [B,S]: with Preference
 	Base        *Tensor // [B,1]: read with Given, else written
 	Mean, Count *Tensor // with Running: the scalars of the RunningMean
 	Mode        BaselineMode
+	By          Comparison
+	Alpha       float32 // of Preference
 	Weight      float32 // 1/(instances·starts)
 }
 
@@ -221,7 +249,7 @@ func (o *Advantage) Stage() Stage { return StageBaseline }
 
 // Args visits the tensors.
 func (o *Advantage) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Length, o.Mean, o.Count)
+	visit(f, Read, o.Length, o.LogProb, o.Mean, o.Count)
 	visit(f, Write, o.Adv)
 	if o.Mode == Given {
 		visit(f, Read, o.Base)
@@ -230,5 +258,11 @@ func (o *Advantage) Args(f func(*Tensor, Access)) {
 	}
 }
 
-// Cost counts two operations a row.
-func (o *Advantage) Cost() Cost { return Cost{2 * int64(o.Adv.Len()), bytesOf(o)} }
+// Cost counts two operations per row, and six per pair where rows are compared with one another.
+func (o *Advantage) Cost() Cost {
+	each := int64(2)
+	if o.By == Preference {
+		each = 6 * int64(o.Adv.Cols())
+	}
+	return Cost{each * int64(o.Adv.Len()), bytesOf(o)}
+}

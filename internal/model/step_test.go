@@ -31,7 +31,7 @@ func trainStep(tb testing.TB, dev kernel.Device, n, batch int, mode kernel.Basel
 	if mode == kernel.Given {
 		base = p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2*n + 1}, rng.Actions).Length
 	}
-	adv, base := p.Advantage(routes, mode, base, 0)
+	adv, base := p.Advantage(routes, mode, base, 0, plan.Comparison{})
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 1e-4, MaxNorm: 1}, 1)

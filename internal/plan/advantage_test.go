@@ -33,7 +33,7 @@ func record(t *testing.T, batch int, mode kernel.BaselineMode, starts int, decay
 	if mode == kernel.Given {
 		given = p.Rows("given", p.B(), 1)
 	}
-	l.adv, l.base = p.Advantage(l.routes, mode, given, decay)
+	l.adv, l.base = p.Advantage(l.routes, mode, given, decay, plan.Comparison{})
 	p.PolicyGradient(l.routes, l.adv)
 	p.Backward()
 	if adam != nil {

@@ -43,7 +43,7 @@ func newGTTape(t *testing.T, dropout float32, starts int, forced bool) *gtTape {
 		dec := m.Encode(p, 0, generate(p), true)
 		replay := p.RowInts("replayed", p.B(), starts, 2*gtNodes)
 		r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: replay}, rng.Actions)
-		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1), 0)
+		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1), 0, plan.Comparison{})
 		if gradient {
 			p.PolicyGradient(r, adv)
 			p.Backward()

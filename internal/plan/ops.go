@@ -216,14 +216,23 @@ const (
 	MeanBatches = "mean_cost_batches"
 )
 
-// Advantage records (length - baseline)/(instances·starts). base is read with Given and otherwise made here. With Running the
-// baseline is the mean length of the steps before, with that decay; otherwise decay means nothing.
-func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor, decay float64) (adv, used *kernel.Tensor) {
+// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha.
+type Comparison struct {
+	By    kernel.Comparison
+	Alpha float64
+}
+
+// Advantage records what each route weighs, by its length and the baseline, over instances·starts. base is read with Given and otherwise
+// made here. With Running the baseline is the mean length of the steps before, with that decay; otherwise decay means nothing.
+func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor, decay float64, c Comparison) (adv, used *kernel.Tensor) {
 	if base == nil {
 		base = p.Rows("baseline", p.B(), 1)
 	}
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
-	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
+	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, By: c.By, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
+	if c.By == kernel.Preference {
+		o.LogProb, o.Alpha = r.LogProb, float32(c.Alpha)
+	}
 	if mode == kernel.Running {
 		o.Mean, o.Count = p.Scalar(MeanCost), p.Scalar(MeanBatches)
 		p.Once(&kernel.RunningMean{Mean: o.Mean, Count: o.Count, X: r.Length, Decay: decay})

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"haul/internal/kernel"
 	"haul/internal/rng"
 )
@@ -71,13 +73,17 @@ func fillFeatures(f, x, y []float32, demand []int32, n int, capacity int32) {
 
 func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 	adv, length, base := newRef(b.r, o.Adv), newRef(b.r, o.Length), newRef(b.r, o.Base)
+	logProb := length // read with Preference alone
+	if o.By == kernel.Preference {
+		logProb = newRef(b.r, o.LogProb)
+	}
 	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
 	var mean, count *float64
 	if o.Mode == kernel.Running {
 		mean, count = &b.r.scalar[o.Mean.Offset], &b.r.scalar[o.Count.Offset]
 	}
 	return func(w *worker) {
-		ab, lb, bb := adv.of(w), length.of(w), base.of(w)
+		ab, lb, bb, pb := adv.of(w), length.of(w), base.of(w), logProb.of(w)
 		for i := range instances {
 			a, l := ab[i*starts:][:starts], lb[i*starts:][:starts]
 			if i >= w.active {
@@ -95,11 +101,49 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 			case o.Mode == kernel.Running:
 				bb[i] = float32(*mean)
 			}
-			for s, v := range l {
-				a[s] = (v - bb[i]) * o.Weight
-			}
-			if starting {
+			switch {
+			case starting:
 				clear(a)
+			case o.By == kernel.Preference:
+				prefer(a, l, pb[i*starts:][:starts], o.Alpha, o.Weight*o.Alpha/float32(starts))
+			case o.By == kernel.Standard:
+				differ(a, l, bb[i], o.Weight/(deviation(l, bb[i])+kernel.SpreadFloor))
+			default:
+				differ(a, l, bb[i], o.Weight)
+			}
+		}
+	}
+}
+
+// differ: adv = (length - base)·weight.
+func differ(adv, length []float32, base, weight float32) {
+	for s, v := range length {
+		adv[s] = (v - base) * weight
+	}
+}
+
+// deviation is the root of the mean square of length - base.
+func deviation(length []float32, base float32) float32 {
+	var sum float32
+	for _, v := range length {
+		sum += (v - base) * (v - base)
+	}
+	return float32(math.Sqrt(float64(sum / float32(len(length)))))
+}
+
+// prefer: kernel.Preference of one instance; weight is that of a pair. A pair's σ serves both of its routes.
+func prefer(adv, length, logProb []float32, alpha, weight float32) {
+	clear(adv)
+	for i := range adv {
+		for j := range i {
+			long, short := i, j
+			if length[i] < length[j] {
+				long, short = j, i
+			}
+			if length[long]-length[short] > kernel.Tie*length[long] {
+				v := weight * sigmoid(alpha*(logProb[long]-logProb[short]))
+				adv[long] += v
+				adv[short] -= v
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func step(t *testing.T, batch, n, width, heads, starts int, dropout float32) *ke
 		Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: starts, Forced: starts > 1, MaxStep: 2 * n}, rng.Actions)
 	base := p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * n}, rng.Actions).Length
-	adv, base := p.Advantage(routes, kernel.Given, base, 0)
+	adv, base := p.Advantage(routes, kernel.Given, base, 0, plan.Comparison{})
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, MaxNorm: 1}, 1)

@@ -43,7 +43,7 @@ func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
 	in := model.Instances{PosX: p.Shard("x", batch, n), PosY: p.Shard("y", batch, n), Demand: p.ShardInts("demand", batch, n), Feature: p.Shard("feature", batch, n, 4), Capacity: 30}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: 2, MaxStep: 2 * n}, rng.Actions)
-	adv, base := p.Advantage(routes, kernel.Running, nil, 0.9)
+	adv, base := p.Advantage(routes, kernel.Running, nil, 0.9, plan.Comparison{})
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, every)

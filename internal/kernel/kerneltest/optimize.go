@@ -9,7 +9,35 @@ import (
 	"haul/internal/kernel"
 )
 
+// testComparisons weighs starts by their spread, and by pairs with some of the same length among them.
+func testComparisons(t *testing.T, dev kernel.Device) {
+	const alpha, weight = 0.7, 0.3
+	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 100} {
+		for _, by := range []kernel.Comparison{kernel.Standard, kernel.Preference} {
+			// The mean of lengths near 10 is divided by a spread of at least 0.1.
+			c := trial{what: fmt.Sprintf("advantage by %d S=%d", by, starts), nodes: 3, amplify: 100}
+			c.record = func(r *recording) {
+				length, logProb := r.normals("length", r.prog.Batch*starts), r.normals("logprob", r.prog.Batch*starts)
+				for i := range length {
+					length[i] = 9 + length[i]/10 + float32(i%starts)/2
+					if i%3 == 2 && by == kernel.Preference {
+						length[i] = length[i-1] * (1 + 1e-6*float32(i%2)) // the same route, summed in another order
+					}
+				}
+				o := &kernel.Advantage{Adv: r.out("adv", 2*starts, starts), Base: r.out("base", starts, 1), Length: r.given("length", length, starts),
+					By: by, Alpha: alpha, Weight: weight}
+				if by == kernel.Preference {
+					o.LogProb = r.given("logprob", logProb, starts)
+				}
+				r.do(o)
+			}
+			c.try(t, dev)
+		}
+	}
+}
+
 func testAdvantage(t *testing.T, dev kernel.Device) {
+	testComparisons(t, dev)
 	for starts := 1; starts <= 20; starts++ {
 		for _, mode := range []kernel.BaselineMode{kernel.SharedMean, kernel.Given, kernel.Running} {
 			for _, seen := range []int{0, 3} {

@@ -20,10 +20,11 @@ type step struct {
 	mode         kernel.BaselineMode
 	starts       int
 	forced       bool
+	by           plan.Comparison
 }
 
 func (s step) String() string {
-	return fmt.Sprintf("step D=%d N=%d B=%d baseline=%d S=%d forced=%v dropout=%v", s.Width, s.nodes, s.batch, s.mode, s.starts, s.forced, s.Dropout)
+	return fmt.Sprintf("step D=%d N=%d B=%d baseline=%d S=%d forced=%v dropout=%v by=%v", s.Width, s.nodes, s.batch, s.mode, s.starts, s.forced, s.Dropout, s.by)
 }
 
 // trainer is a step compiled for one device.
@@ -63,7 +64,7 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	}
 	tr := &trainer{layout: m.Layout()}
 	tr.routes = p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
-	tr.adv, base = p.Advantage(tr.routes, s.mode, base, 0.8)
+	tr.adv, base = p.Advantage(tr.routes, s.mode, base, 0.8, s.by)
 	p.PolicyGradient(tr.routes, tr.adv)
 	p.Backward()
 	r := tr.routes
@@ -107,6 +108,8 @@ func testStep(t *testing.T, dev kernel.Device) {
 	for _, s := range []step{
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true},
 		{GTConfig: dropped, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 3},
+		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true, by: plan.Comparison{By: kernel.Standard}},
+		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true, by: plan.Comparison{By: kernel.Preference, Alpha: 0.5}},
 		{GTConfig: dropped, nodes: 7, batch: batch, mode: kernel.Given, starts: 1},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Given, starts: 2, forced: true},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Running, starts: 1},

@@ -155,7 +155,11 @@ func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
 			o, F(r.control.Coefficients[o.Bonus]))
 	case *kernel.Advantage:
 		base := r.of(o.Base, b)
-		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), base[0], o.Mode, F(o.Weight), r.scalar(o.Mean), r.scalar(o.Count))
+		var logProb []F
+		if o.LogProb != nil {
+			logProb = r.of(o.LogProb, b)
+		}
+		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), logProb, base[0], o, r.scalar(o.Mean), r.scalar(o.Count))
 	default:
 		return r.ofSequence(op, b)
 	}

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"math"
 	"slices"
 
 	"haul/internal/kernel"
@@ -84,16 +85,16 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 	}
 }
 
-// Advantage: adv = (length - baseline)·weight for one instance, with a running baseline of so many batches; returns the baseline.
-func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weight F, running, count float64) F {
-	starting := mode == kernel.Running && count == 0
+// Advantage is kernel.Advantage for one instance, with a running baseline of so many batches; returns the baseline.
+func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, running, count float64) F {
+	starting := o.Mode == kernel.Running && count == 0
 	switch {
-	case mode == kernel.SharedMean || starting:
+	case o.Mode == kernel.SharedMean || starting:
 		base = 0
 		for _, v := range length {
 			base += v / F(len(length))
 		}
-	case mode == kernel.Running:
+	case o.Mode == kernel.Running:
 		base = F(running)
 	}
 	if starting {
@@ -101,7 +102,38 @@ func Advantage[F Float](adv, length []F, base F, mode kernel.BaselineMode, weigh
 		return base
 	}
 	for s, v := range length {
-		adv[s] = (v - base) * weight
+		adv[s] = v - base
+	}
+	switch o.By {
+	case kernel.Standard:
+		var sum F
+		for _, v := range adv {
+			sum += v * v / F(len(adv))
+		}
+		for s := range adv {
+			adv[s] /= F(math.Sqrt(float64(sum))) + kernel.SpreadFloor
+		}
+	case kernel.Preference:
+		for i := range adv {
+			adv[i] = F(o.Alpha) / F(len(adv)) * preferred(length, logProb, i, F(o.Alpha))
+		}
+	}
+	for s := range adv {
+		adv[s] *= F(o.Weight)
 	}
 	return base
+}
+
+// preferred adds up how far start i should become less likely beside the shorter ones, and more likely beside the longer ones.
+func preferred[F Float](length, logProb []F, i int, alpha F) (sum F) {
+	sigma := func(x F) F { return F(1 / (1 + math.Exp(-float64(x)))) }
+	for j := range length {
+		switch {
+		case length[i]-length[j] > kernel.Tie*length[i]:
+			sum += sigma(alpha * (logProb[i] - logProb[j]))
+		case length[j]-length[i] > kernel.Tie*length[j]:
+			sum -= sigma(alpha * (logProb[j] - logProb[i]))
+		}
+	}
+	return sum
 }

@@ -126,9 +126,45 @@ func TestAdvantageByHand(t *testing.T) {
 		{kernel.Running, 7, 0, 6, []float64{0, 0, 0}},
 	} {
 		adv := []float64{9, 9, 9}
-		base := Advantage(adv, length, 4, c.mode, 0.5, c.running, c.count)
+		base := Advantage(adv, length, nil, 4, &kernel.Advantage{Mode: c.mode, Weight: 0.5}, c.running, c.count)
 		if base != c.base || !slices.Equal(adv, c.want) {
 			t.Errorf("mode %d after %v steps: baseline %v, advantages %v; want %v, %v", c.mode, c.count, base, adv, c.base, c.want)
 		}
 	}
+	adv := make([]float64, 3)
+	Advantage(adv, []float64{4, 4, 10}, nil, 0, &kernel.Advantage{By: kernel.Standard, Weight: 0.5}, 0, 0)
+	d := math.Sqrt(8) + kernel.SpreadFloor // differences of -2, -2 and 4
+	if adv[0] != -2/d*0.5 || adv[1] != adv[0] || adv[2] != 4/d*0.5 {
+		t.Errorf("advantages by the spread are %v", adv)
+	}
+	// Two routes of the same length, but for rounding, are not told apart.
+	p := []float64{-1, -2, -3}
+	Advantage(adv, []float64{4, 4.00001, 10}, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: 1, Weight: 3}, 0, 0)
+	sigma := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for i, want := range []float64{-sigma(-2), -sigma(-1), sigma(-2) + sigma(-1)} {
+		if math.Abs(adv[i]-want) > 1e-12 {
+			t.Errorf("advantages by pairs are %v, want %v at %d", adv, want, i)
+		}
+	}
+}
+
+// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss.
+func TestPreferenceGradient(t *testing.T) {
+	const starts, alpha = 9, 0.25
+	length, p, adv := vector(starts), vector(starts), make([]float64, starts)
+	for i := range length {
+		length[i] = 9 + length[i]
+		p[i] *= 5
+	}
+	Advantage(adv, length, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: alpha, Weight: 1.0 / 4}, 0, 0)
+	differentiate(t, func() (sum float64) {
+		for i := range length {
+			for j := range length {
+				if length[i] < length[j] {
+					sum += math.Log1p(math.Exp(-alpha*(p[i]-p[j]))) / starts / 4
+				}
+			}
+		}
+		return sum
+	}, operand{"logprob", p, adv})
 }

@@ -66,7 +66,7 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		mode = kernel.Running
 	}
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), spec, rng.Actions)
-	adv, base := p.Advantage(routes, mode, given, c.Baseline.EMADecay)
+	adv, base := p.Advantage(routes, mode, given, c.Baseline.EMADecay, comparison(c))
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 
@@ -75,6 +75,17 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
 	p.TallyRoutes(routes, adv, base)
 	return p, nil
+}
+
+// comparison is how the starts of an instance are weighed against one another.
+func comparison(c *config.Config) plan.Comparison {
+	switch c.Baseline.Advantage {
+	case config.AdvantageStandard:
+		return plan.Comparison{By: kernel.Standard}
+	case config.AdvantagePreference:
+		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha}
+	}
+	return plan.Comparison{}
 }
 
 // stepFLOPs is the work of training on that many instances with that many decode steps in all, by

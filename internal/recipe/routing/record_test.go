@@ -95,6 +95,19 @@ func TestInstancesAreTheSettings(t *testing.T) {
 	}
 }
 
+// TestAdvantagesAreTheSettings: what a length weighs is what the settings say.
+func TestAdvantagesAreTheSettings(t *testing.T) {
+	for name, want := range map[string]kernel.Advantage{
+		"difference": {}, "standard": {By: kernel.Standard}, "preference": {By: kernel.Preference, Alpha: 0.125},
+	} {
+		prog := recorded(t, "baseline.type=pomo", "baseline.advantage="+name, "baseline.preference_alpha=0.125")
+		got := runtest.Op[*kernel.Advantage](t, prog.PerShard)
+		if got.By != want.By || got.Alpha != want.Alpha || (got.LogProb != nil) != (name == "preference") {
+			t.Errorf("%s is recorded as %+v", name, got)
+		}
+	}
+}
+
 // TestBaselinesAreRecorded: who routes, how, with which weights, and what is subtracted, for every baseline.
 func TestBaselinesAreRecorded(t *testing.T) {
 	for _, c := range []struct {

@@ -2,10 +2,26 @@
 #include "haul.cuh"
 
 enum { SHARED_MEAN, GIVEN, RUNNING };
+enum { DIFFERENCE, STANDARD, PREFERENCE };
+
+// preferred, of one lane: how far route i should become less likely beside the shorter ones of its instance, and more likely beside the
+// longer ones.
+__device__ float preferred(const float *length, const float *logprob, int i, int starts, float alpha, float tie) {
+  const float own = length[i], p = logprob[i];
+  float sum = 0;
+  for (int j = 0; j < starts; j++) {
+    const float other = length[j], x = alpha * (p - logprob[j]);
+    if (own - other > tie * own) sum += sigmoid_(x);
+    if (other - own > tie * other) sum -= sigmoid_(-x);
+  }
+  return sum;
+}
 
 // advantage, a warp an instance: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
-// mean; before the first running mean base is the mean over starts and adv 0.
-KERNEL advantage(float *adv, const float *length, float *base, const double *mean, const double *count, int instances, int starts, int mode, float weight) {
+// mean; before the first running mean base is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
+// PREFERENCE the starts are compared by pairs.
+KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
+                 int starts, int mode, int by, float alpha, float floor, float tie, float weight) {
   int i = (blockIdx_x * blockDim_x + threadIdx_x) >> 5, lane = threadIdx_x & 31;
   if (i >= instances) return;
   bool unset = mode == RUNNING && *count == 0;
@@ -18,7 +34,17 @@ KERNEL advantage(float *adv, const float *length, float *base, const double *mea
   } else {
     b = base[i];
   }
-  for (int s = lane; s < starts; s += 32) adv[i * starts + s] = unset ? 0.0f : (length[i * starts + s] - b) * weight;
+  if (by == STANDARD) {
+    float square = 0;
+    for (int s = lane; s < starts; s += 32) square += (length[i * starts + s] - b) * (length[i * starts + s] - b);
+    weight = div_(weight, sqrtf_(div_(warp_sum(square), (float)starts)) + floor);
+  }
+  if (by == PREFERENCE) weight = div_(weight * alpha, (float)starts);
+  for (int s = lane; s < starts; s += 32) {
+    float v = length[i * starts + s] - b;
+    if (by == PREFERENCE) v = preferred(length + i * starts, logprob + i * starts, s, starts, alpha, tie);
+    adv[i * starts + s] = unset ? 0.0f : v * weight;
+  }
   if (mode != GIVEN && lane == 0) base[i] = b;
 }
 
