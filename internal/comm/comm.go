@@ -302,8 +302,14 @@ func (w *World) Close() error {
 
 // Fail tells the others that this rank ends with an error, so that none waits for it. The process must exit after it.
 func (w *World) Fail(err error) {
-	if w != nil && w.watch != nil {
+	switch {
+	case w == nil:
+	case w.watch != nil:
 		w.watch.fail(err)
+	default:
+		if l, ok := w.links.(*local); ok {
+			l.hub.leave()
+		}
 	}
 }
 
@@ -437,82 +443,5 @@ func (w *World) Collect(all, own []float64, stopped bool) error {
 	if at != len(all) {
 		return fmt.Errorf("ranks made %d numbers of %d", at, len(all))
 	}
-	return nil
-}
-
-// local is links within a process: ranks are goroutines. For tests.
-type local struct {
-	rank int
-	hub  *hub
-}
-
-type hub struct {
-	mu    sync.Mutex
-	all   sync.Cond
-	n     int
-	here  int
-	round int
-	sends []unsafe.Pointer
-}
-
-// Local makes n ranks that are goroutines of one process, for tests.
-func Local(n int) []*World {
-	h := &hub{n: n, sends: make([]unsafe.Pointer, n)}
-	h.all.L = &h.mu
-	out := make([]*World, n)
-	for r := range out {
-		out[r] = newWorld(Place{Launcher: "a test", Rank: r, Size: n, LocalRank: r, LocalSize: n}, &local{r, h})
-	}
-	return out
-}
-
-// meet shows everybody's pointer while f runs, and returns when all have run it.
-func (l *local) meet(p unsafe.Pointer, f func(all []unsafe.Pointer)) {
-	h := l.hub
-	wait := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		round := h.round
-		if h.here++; h.here == h.n {
-			h.here, h.round = 0, h.round+1
-			h.all.Broadcast()
-		}
-		for h.round == round {
-			h.all.Wait()
-		}
-	}
-	h.sends[l.rank] = p
-	wait()
-	f(h.sends)
-	wait()
-}
-
-func bytesAt(p unsafe.Pointer, at, n int) []byte { return unsafe.Slice((*byte)(unsafe.Add(p, at)), n) }
-
-func (l *local) name() string            { return "memory" }
-func (l *local) do(f func() error) error { return f() }
-func (l *local) close() error            { return nil }
-func (l *local) alltoall(recv, send unsafe.Pointer, block int) error {
-	l.meet(send, func(all []unsafe.Pointer) {
-		for i, p := range all {
-			copy(bytesAt(recv, i*block, block), bytesAt(p, l.rank*block, block))
-		}
-	})
-	return nil
-}
-func (l *local) allgather(recv, send unsafe.Pointer, block int) error {
-	l.meet(send, func(all []unsafe.Pointer) {
-		for i, p := range all {
-			copy(bytesAt(recv, i*block, block), bytesAt(p, 0, block))
-		}
-	})
-	return nil
-}
-func (l *local) broadcast(p unsafe.Pointer, n int) error {
-	l.meet(p, func(all []unsafe.Pointer) {
-		if l.rank > 0 {
-			copy(bytesAt(p, 0, n), bytesAt(all[0], 0, n))
-		}
-	})
 	return nil
 }

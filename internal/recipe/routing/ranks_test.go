@@ -33,8 +33,7 @@ func TestRanksThatCannotShare(t *testing.T) {
 		{[]string{"training.batch_size=480"}, 16, "16 processes share a step whose gradient is summed in 8 lanes: at most 8 can"},
 		{[]string{"training.batch_size=180"}, 3, "3 processes cannot share the 8 lanes that the gradient is summed in: use a power of two"},
 	} {
-		dev := openCPU(t, 1)
-		err := runtest.Ranks(t.Context(), t, c.n, runtest.OpenDir(t, runtest.Folder(t), false), false, &runtest.Heard{}, func(int) run.Options { return options(tiny(t, c.sets...), dev) })
+		err := runtest.Ranks(t.Context(), t, c.n, runtest.OpenDir(t, runtest.Folder(t), false), false, &runtest.Heard{}, func(int) run.Options { return options(tiny(t, c.sets...), openCPU(t, 1)) })
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d ranks with %v: %v", c.n, c.sets, err)
 		}
@@ -43,13 +42,12 @@ func TestRanksThatCannotShare(t *testing.T) {
 
 // TestRanksMustAgree: a rank with other settings is named before anything is computed.
 func TestRanksMustAgree(t *testing.T) {
-	dev := openCPU(t, 1)
 	err := runtest.Ranks(t.Context(), t, 2, runtest.OpenDir(t, runtest.Folder(t), false), false, &runtest.Heard{}, func(rank int) run.Options {
 		c := tiny(t, "training.batch_size=240")
 		if rank == 1 {
 			c = tiny(t, "training.batch_size=240", "training.learning_rate=0.02")
 		}
-		return options(c, dev)
+		return options(c, openCPU(t, 1))
 	})
 	if err == nil || !strings.Contains(err.Error(), `rank 1 differs from rank 0: it was started with "learning_rate: 0.02", rank 0 with "learning_rate: 0.01"`) {
 		t.Error(err)

@@ -11,7 +11,8 @@ import (
 	"haul/internal/run"
 )
 
-// Ranks trains on n ranks, goroutines of the test, and returns what rank 0 told and what Run said, which is the same everywhere.
+// Ranks trains on n ranks, goroutines of the test, and returns what Run said first, which is the same everywhere but where a rank fails and the others say
+// that it has. Every rank has ended when it returns. A device serves one goroutine: each rank's options have one of their own.
 func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, heard *Heard, options func(rank int) run.Options) error {
 	t.Helper()
 	said := make(chan error, n)
@@ -23,7 +24,13 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 		} else {
 			o.Dir = run.JoinDir(dir.Path())
 		}
-		go func() { said <- run.Run(ctx, o) }()
+		go func() {
+			err := run.Run(ctx, o)
+			said <- err // before the others say that it failed
+			if stopped := new(run.Interrupted); err != nil && !errors.As(err, &stopped) {
+				w.Fail(err)
+			}
+		}()
 	}
 	var first error
 	for i := range n {
@@ -33,10 +40,7 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 		case i == 0:
 			first = err
 		case (err == nil) != (first == nil) || err != nil && errors.As(err, &stopped) != errors.As(first, &stopped):
-			t.Fatalf("ranks end differently: %v and %v", first, err)
-		}
-		if err != nil && !errors.As(err, &stopped) {
-			return err // the others may be waiting for it
+			t.Errorf("ranks end differently: %v and %v", first, err)
 		}
 	}
 	return first

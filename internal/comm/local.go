@@ -1,0 +1,102 @@
+package comm
+
+import (
+	"errors"
+	"sync"
+	"unsafe"
+)
+
+// local is links within a process: ranks are goroutines, each with a device of its own. What a reader could break: a rank that fails says so by
+// World.Fail, or the others would wait for it for ever.
+type local struct {
+	rank int
+	hub  *hub
+}
+
+type hub struct {
+	mu    sync.Mutex
+	all   sync.Cond
+	n     int
+	here  int
+	round int
+	gone  bool // a rank has failed
+	sends []unsafe.Pointer
+}
+
+var errGone = errors.New("another rank has failed")
+
+// Local makes n ranks that are goroutines of one process: for tests and experiments.
+func Local(n int) []*World {
+	h := &hub{n: n, sends: make([]unsafe.Pointer, n)}
+	h.all.L = &h.mu
+	out := make([]*World, n)
+	for r := range out {
+		out[r] = newWorld(Place{Launcher: "a test", Rank: r, Size: n, LocalRank: r, LocalSize: n}, &local{r, h})
+	}
+	return out
+}
+
+// leave lets nobody wait any more.
+func (h *hub) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = true
+	h.all.Broadcast()
+}
+
+// meet shows everybody's pointer while f runs, and returns when all have run it.
+func (l *local) meet(p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
+	h := l.hub
+	wait := func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.gone { // whoever has left is not counted on
+			return errGone
+		}
+		round := h.round
+		if h.here++; h.here == h.n {
+			h.here, h.round = 0, h.round+1
+			h.all.Broadcast()
+		}
+		for h.round == round {
+			if h.gone {
+				return errGone
+			}
+			h.all.Wait()
+		}
+		return nil
+	}
+	h.sends[l.rank] = p
+	if err := wait(); err != nil {
+		return err
+	}
+	f(h.sends)
+	return wait()
+}
+
+func bytesAt(p unsafe.Pointer, at, n int) []byte { return unsafe.Slice((*byte)(unsafe.Add(p, at)), n) }
+
+func (l *local) name() string            { return "memory" }
+func (l *local) do(f func() error) error { return f() }
+func (l *local) close() error            { return nil }
+func (l *local) alltoall(recv, send unsafe.Pointer, block int) error {
+	return l.meet(send, func(all []unsafe.Pointer) {
+		for i, p := range all {
+			copy(bytesAt(recv, i*block, block), bytesAt(p, l.rank*block, block))
+		}
+	})
+}
+func (l *local) allgather(recv, send unsafe.Pointer, block int) error {
+	return l.meet(send, func(all []unsafe.Pointer) {
+		for i, p := range all {
+			copy(bytesAt(recv, i*block, block), bytesAt(p, 0, block))
+		}
+	})
+}
+func (l *local) broadcast(p unsafe.Pointer, n int) error {
+	return l.meet(p, func(all []unsafe.Pointer) {
+		if l.rank > 0 {
+			copy(bytesAt(p, 0, n), bytesAt(all[0], 0, n))
+		}
+	})
+}
