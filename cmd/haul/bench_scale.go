@@ -142,7 +142,7 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags) (*
 	if key == "" {
 		return nil, usagef("--config %s: steps of %s are not shared out", f.config, cfg.Recipe())
 	}
-	dev, err := a.openFor(d, r, cfg)
+	dev, err := a.openFor(ctx, d, r, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags) (*
 			size = step.Program.Batch
 			m.Batch, m.Bytes = size, 4*float64(step.Program.Layout.Len)
 		}
-		took, err := step.Trial()
+		took, err := step.Trial(ctx)
 		if err != nil {
 			return nil, err
 		}

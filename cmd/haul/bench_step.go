@@ -121,7 +121,7 @@ func (a *app) compiled(ctx context.Context, f *configFlags, d *deviceFlags) (ker
 	if err != nil {
 		return nil, nil, nil, usagef("--config %s: %s", f.config, err)
 	}
-	dev, err := a.openFor(d, r, cfg)
+	dev, err := a.openFor(ctx, d, r, cfg)
 	if err != nil {
 		return nil, nil, nil, err
 	}

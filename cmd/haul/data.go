@@ -168,10 +168,10 @@ func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, work
 		defer dev.Close()
 		devices[i] = dev
 	}
-	bar := a.newBar(c.Goals(), "learners")
+	bar := a.newBar(c.Goals()*c.TotalSourceTimesteps, "learners' steps")
 	defer bar.end()
 	return ppo.MakeHistories(cmd.Context(), ppo.HistoryOptions{Config: c, Path: path, Devices: devices,
-		Progress: func(p ppo.HistoryProgress) { bar.set(p.Goals) }})
+		Progress: func(p ppo.HistoryProgress) { bar.set(int(p.Steps)) }})
 }
 
 // measure reads the file back, as training will, and draws what it shows.

@@ -93,7 +93,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	e := &run.Evaluation{Path: path, Checkpoint: ck, Settings: ck.Settings, Workers: f.workers, Flags: &f.recipeFlags, Plot: f.plot != "", Note: a.remark,
 		Device: func() (kernel.Device, error) {
 			var err error
-			dev, err = a.openFor(&f.deviceFlags, r, ck.Settings)
+			dev, err = a.openFor(cmd.Context(), &f.deviceFlags, r, ck.Settings)
 			return dev, err
 		},
 		Progress: func(done, of int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -23,7 +24,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 
 // openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it. The
 // path is that of the checkpoint that was taken.
-func (a *app) openPolicy(f *policyFlags, d *deviceFlags) (policy *routing.Policy, path string, dev kernel.Device, err error) {
+func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (policy *routing.Policy, path string, dev kernel.Device, err error) {
 	path, ck, err := checkpointOf(f.checkpoint)
 	if err != nil {
 		return nil, path, nil, err
@@ -31,7 +32,7 @@ func (a *app) openPolicy(f *policyFlags, d *deviceFlags) (policy *routing.Policy
 	if of := ck.Settings.Recipe(); of != routing.Name {
 		return nil, path, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, routing.Name)
 	}
-	if dev, err = a.openFor(d, routing.Recipe{}, ck.Settings); err != nil {
+	if dev, err = a.openFor(ctx, d, routing.Recipe{}, ck.Settings); err != nil {
 		return nil, path, nil, err
 	}
 	if policy, err = routing.LoadPolicy(dev, path); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -145,13 +147,20 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 
 // openFor opens the device for settings of any recipe. auto goes by the time of their training step, and says so where there was a
 // choice.
-func (a *app) openFor(f *deviceFlags, r run.Recipe, s config.Settings) (kernel.Device, error) {
+func (a *app) openFor(ctx context.Context, f *deviceFlags, r run.Recipe, s config.Settings) (kernel.Device, error) {
 	f.prefer = r.Precision(s)
-	return a.openBy(f, func(dev kernel.Device) (float64, error) {
+	dev, err := a.openBy(f, func(dev kernel.Device) (float64, error) {
 		step, err := r.Step(dev, s)
 		if err != nil {
 			return 0, err
 		}
-		return step.Trial()
+		return step.Trial(ctx)
 	})
+	if ended := ctx.Err(); ended != nil { // while devices were tried
+		if err == nil {
+			err = dev.Close()
+		}
+		return nil, errors.Join(ended, err)
+	}
+	return dev, err
 }

@@ -176,7 +176,7 @@ func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Probl
 		return nil, nil, asUsage(err)
 	}
 	f.device.workers = f.workers
-	policy, _, dev, err := a.openPolicy(&f.policy, &f.device)
+	policy, _, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -215,7 +215,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	}
 	f.last = nil // its weights are read again when the run has its folder
 	defer task.Close()
-	dev, err := a.openFor(&f.deviceFlags, r, cfg)
+	dev, err := a.openFor(cmd.Context(), &f.deviceFlags, r, cfg)
 	if err != nil {
 		return err
 	}

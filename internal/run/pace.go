@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"haul/internal/kernel"
 	"haul/internal/report"
 )
 
@@ -69,13 +68,6 @@ func (r *run) abandonAfter(ctx context.Context) func() {
 		}
 	})
 	return func() { stop(); close(done) }
-}
-
-// Stop asks a runner to give up, where it can.
-func Stop(r kernel.Runner) {
-	if s, ok := r.(kernel.Stopper); ok {
-		s.Stop()
-	}
 }
 
 // ProgressNotes tells of long work through notes: nothing for the first second, then every five.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -49,11 +50,11 @@ func CloseStores(stores ...kernel.Store) error {
 }
 
 // Trial times a few steps, and closes them: what choosing between devices goes by.
-func (s *Step) Trial() (seconds float64, err error) {
+func (s *Step) Trial(ctx context.Context) (seconds float64, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	steps := func(most int, enough time.Duration) (n int, began time.Time, err error) {
 		for began = time.Now(); n < most && time.Since(began) < enough; n++ {
-			if err := s.Runner.Run(); err != nil {
+			if err := Replay(ctx, s.Runner); err != nil {
 				return n, began, err
 			}
 		}

@@ -24,7 +24,7 @@ func (b *binder) attention(o *kernel.Attention) func(*worker) {
 		for i := range instances {
 			w.p.distances(dist, xs[i*n:][:n], ys[i*n:][:n], n, ld)
 			in := qb[i*n*3*d:][:n*3*d]
-			for h := range o.Heads {
+			for h := 0; h < o.Heads && !w.stopped(); h++ {
 				p := pb[(i*o.Heads+h)*n*ld:][:n*ld]
 				w.p.transpose(kt, ld, in[d+h*hd:], 3*d, n, hd)
 				w.product(gemmArgs{c: ptr(p), a: ptr(in[h*hd:]), b: ptr(kt), m: n, n: ld, k: hd,
@@ -52,7 +52,7 @@ func (b *binder) attentionGrad(o *kernel.AttentionGrad) func(*worker) {
 		for i := range instances {
 			w.p.distances(dist, xs[i*n:][:n], ys[i*n:][:n], n, ld)
 			in, out := qb[i*n*3*d:][:n*3*d], dqb[i*n*3*d:][:n*3*d]
-			for h := range o.Heads {
+			for h := 0; h < o.Heads && !w.stopped(); h++ {
 				p, dyh := pb[(i*o.Heads+h)*n*ld:][:n*ld], dyb[i*n*d+h*hd:]
 				w.p.transpose(vt, ld, in[2*d+h*hd:], 3*d, n, hd)
 				w.product(gemmArgs{c: ptr(ds), a: ptr(dyh), b: ptr(vt), m: n, n: ld, k: hd,

@@ -97,7 +97,7 @@ func (b *binder) causalAttention(o *kernel.CausalAttention) func(*worker) {
 			w.p.transpose(kt, ld, in[d:], 3*d, t, d)
 			for h := range o.Heads {
 				sums := lb[(i*o.Heads+h)*t:][:t]
-				for at := 0; at < t; at += causalRows {
+				for at := 0; at < t && !w.stopped(); at += causalRows {
 					k := c.block(at, h, firsts, masks)
 					c.scores(w, &k, s, in[h*hd:], 3*d, kt[h*hd*ld:])
 					w.p.softmaxCausal(s, sums[at:], firsts[at:], k.mask, k.rows, k.from, at-k.from+1, k.n, ld, k.words, c.scale, k.keep)
@@ -130,7 +130,7 @@ func (b *binder) causalAttentionGrad(o *kernel.CausalAttentionGrad) func(*worker
 			for h := range o.Heads {
 				dyh, sums := dyb[i*t*d+h*hd:], lb[(i*o.Heads+h)*t:][:t]
 				w.p.rowDots(dots, dyh, yb[i*t*d+h*hd:], t, hd, d)
-				for at := 0; at < t; at += causalRows {
+				for at := 0; at < t && !w.stopped(); at += causalRows {
 					k := c.block(at, h, firsts, masks)
 					pb, db := p[at*ld+k.from:], ds[at*ld+k.from:]
 					c.scores(w, &k, pb, in[h*hd:], 3*d, kt[h*hd*ld:])
@@ -139,7 +139,7 @@ func (b *binder) causalAttentionGrad(o *kernel.CausalAttentionGrad) func(*worker
 					w.product(gemmArgs{c: ptr(out[at*3*d+h*hd:]), a: ptr(db), b: ptr(in[k.from*3*d+d+h*hd:]), m: k.rows, n: hd, k: k.k,
 						ldc: 3 * d, ars: ld, aks: 1, bks: 3 * d, bps: panel})
 				}
-				for from := 0; from < t; from += causalRows {
+				for from := 0; from < t && !w.stopped(); from += causalRows {
 					end := c.reached(from, firsts)
 					columns := func(to, a, b []float32, stride int) {
 						w.product(gemmArgs{c: ptr(to[from*3*d+h*hd:]), a: ptr(a[from*ld+from:]), b: ptr(b[from*stride:]), m: min(causalRows, t-from), n: hd, k: end - from,

@@ -57,7 +57,7 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	index := w.first + uint64(w.row+i)
 	mult := kernel.Clip / w.ctl.Temperature
 	going := count
-	for t := 0; t < r.limit && going > 0; t++ {
+	for t := 0; t < r.limit && going > 0 && !w.stopped(); t++ {
 		rows := 0
 		for _, j := range live[:going] {
 			v := &fleet[j]

@@ -68,7 +68,7 @@ func (r *rollGrad) run(w *worker) {
 		}
 		r.open(w, &k.block, i)
 		w.p.transpose(k.vt, r.ld, k.proj[2*r.d:], k.stride, r.n, r.d)
-		for s := range r.starts {
+		for s := 0; s < r.starts && !w.stopped(); s++ {
 			r.walk(w, k, i, s)
 		}
 		r.flush(w, k)
@@ -106,10 +106,10 @@ func (r *rollGrad) walk(w *worker, k *gradBlock, i, s int) {
 // flush computes the queued decisions and adds their gradients.
 func (r *rollGrad) flush(w *worker, k *gradBlock) {
 	rows := k.rows
-	if rows == 0 {
+	k.rows = 0
+	if rows == 0 || w.stopped() {
 		return
 	}
-	k.rows = 0
 	mult := kernel.Clip / w.ctl.Temperature
 	r.forward(w, &k.block, rows, mult)
 	w.p.pointerGrad(k.p, k.p, k.lp, k.th, k.ent, k.wa, k.we, k.act[:rows], rows, r.n, r.ld, r.pointerScale, mult)

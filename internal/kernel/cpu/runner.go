@@ -114,7 +114,12 @@ type worker struct {
 	adam    adamArgs
 	steps   gradBlock
 	clock   clock
+	stop    *atomic.Bool // the runner's
 }
+
+// stopped tells an op whose work may take seconds that nobody waits for it: it may leave the rest out, since the whole update is dropped. A shard may
+// be a single instance of any size, so that asking between shards is not enough.
+func (w *worker) stopped() bool { return w.stop.Load() }
 
 // Compile places memory and binds every op to it.
 func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
@@ -159,7 +164,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	for id := range d.workers {
 		mem := newSlab(p.ShardLen, b.scratch)
 		r.workers = append(r.workers, &worker{id: id, p: d.prims, bits: make([]uint32, b.bits), arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
-			words: make([]uint64, b.words), ctl: &r.ctl})
+			words: make([]uint64, b.words), ctl: &r.ctl, stop: &r.stop})
 	}
 	d.counters.Allocations++
 	r.step = r.work
@@ -209,15 +214,17 @@ func (r *runner) work(id int) {
 	for lane := int(r.nextLane.Add(1)) - 1; lane < r.lanes; lane = int(r.nextLane.Add(1)) - 1 {
 		from, to := r.laneShards(lane)
 		for s := from; s < to; s++ {
-			if r.stop.Load() {
-				r.left.Store(true)
-				break
-			}
 			r.setShard(w, s, lane, s == from && r.state.Part == 0)
 			for i, f := range r.ops {
+				if w.stopped() {
+					break
+				}
 				f(w)
 				w.clock.lap(i, s)
 			}
+		}
+		if w.stopped() { // the last op may have left something out
+			r.left.Store(true)
 		}
 	}
 	r.runOnce(w)

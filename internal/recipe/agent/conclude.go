@@ -17,7 +17,7 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
 	var err error
 	if due(c.EvalInterval) {
-		if t.lastTest, err = t.judge(); err != nil {
+		if t.lastTest, err = t.judge(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -45,9 +45,12 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 }
 
 // judge takes the loss on the held-out rows.
-func (t *trainer) judge() (*Test, error) {
+func (t *trainer) judge(ctx context.Context) (*Test, error) {
 	began, i := time.Now(), t.Progress.Updates
-	if err := t.test.Run(); err != nil {
+	if t.World != nil {
+		ctx = context.Background() // ranks stop together
+	}
+	if err := run.Replay(ctx, t.test); err != nil {
 		return nil, fmt.Errorf("test after iteration %d: %w", i, err)
 	}
 	m, err := run.TakeMetrics(t.testWorld, t.test)
@@ -102,7 +105,7 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	}
 	var err error
 	if t.lastTest == nil {
-		if t.lastTest, err = t.judge(); err != nil {
+		if t.lastTest, err = t.judge(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -264,7 +264,7 @@ func TestCompiledADStep(t *testing.T) {
 	if s, err = (Recipe{}).Step(openCPU(t, 1), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if seconds, err := s.Trial(); err != nil || seconds <= 0 {
+	if seconds, err := s.Trial(t.Context()); err != nil || seconds <= 0 {
 		t.Errorf("%g seconds, %v", seconds, err)
 	}
 }

@@ -19,13 +19,14 @@ type HistoryOptions struct {
 	Config  *config.PPO
 	Path    string
 	Devices []kernel.Device // each runs one learner at a time; the histories do not depend on how many there are
-	// Progress hears each learner that ends; it may be nil. Calls come one at a time.
+	// Progress hears each pass of a learner and each learner that ends; it may be nil. Calls come one at a time.
 	Progress func(HistoryProgress)
 }
 
 // HistoryProgress is where the work stands.
 type HistoryProgress struct {
-	Goals, Of int
+	Goals, Of int     // learners that have ended
+	Steps     int64   // of all learners, those under way too
 	Share     float64 // mean over the goals done of the last episodes' return, by the best possible
 }
 
@@ -86,6 +87,7 @@ type pool struct {
 	mu     sync.Mutex // guards what follows, and calls of Progress
 	next   int
 	done   int
+	steps  int64 // taken and learned from, of all learners
 	shares float64
 }
 
@@ -118,14 +120,19 @@ func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 		if !ok {
 			return nil
 		}
-		goal := s.head.Goals[i]
-		if err := l.learn(ctx, goal, history); err != nil {
+		goal, before := s.head.Goals[i], 0
+		further := func(steps int) int64 {
+			more := steps - before
+			before = steps
+			return int64(more)
+		}
+		if err := l.learn(ctx, goal, history, func(steps int) { s.tell(further(steps)) }); err != nil {
 			return fmt.Errorf("the learner of goal %v: %w", goal, err)
 		}
 		if err := s.writer.WriteGoal(i, history); err != nil {
 			return err
 		}
-		s.tell(stats.ShareOf(finalReturn(s.head, history), s.head.Room.Optimal(goal)))
+		s.ended(further(len(history)), stats.ShareOf(finalReturn(s.head, history), s.head.Room.Optimal(goal)))
 	}
 }
 
@@ -137,13 +144,26 @@ func (s *pool) take() (int, bool) {
 	return s.next - 1, s.next <= len(s.head.Goals)
 }
 
-func (s *pool) tell(share float64) {
+// tell counts further steps of a learner under way.
+func (s *pool) tell(steps int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(steps)
+}
+
+// ended counts a learner whose history is written, and the last of its steps.
+func (s *pool) ended(steps int64, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done++
 	s.shares += share
+	s.count(steps)
+}
+
+func (s *pool) count(steps int64) {
+	s.steps += steps
 	if s.o.Progress != nil {
-		s.o.Progress(HistoryProgress{s.done, len(s.head.Goals), s.shares / float64(s.done)})
+		s.o.Progress(HistoryProgress{s.done, len(s.head.Goals), s.steps, s.shares / float64(max(1, s.done))})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,13 @@ func makeSmall(t *testing.T, c *config.PPO, workers int) (path string, data []by
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "small.hist")
 	var told []int
-	o := HistoryOptions{Config: c, Path: path, Progress: func(p HistoryProgress) { told = append(told, p.Goals) }}
+	var steps []int64
+	o := HistoryOptions{Config: c, Path: path, Progress: func(p HistoryProgress) {
+		if len(told) == 0 || told[len(told)-1] != p.Goals {
+			told = append(told, p.Goals)
+		}
+		steps = append(steps, p.Steps)
+	}}
 	for range workers {
 		o.Devices = append(o.Devices, openCPU(t, 1))
 	}
@@ -29,7 +36,7 @@ func makeSmall(t *testing.T, c *config.PPO, workers int) (path string, data []by
 	if err != nil {
 		t.Fatal(err)
 	}
-	if speed.StepsPerSecond <= 0 || len(told) != c.Goals() || told[0] != 1 || told[len(told)-1] != c.Goals() {
+	if speed.StepsPerSecond <= 0 || len(told) != c.Goals()+1 || told[0] != 0 || !slices.IsSorted(steps) || steps[len(steps)-1] != int64(c.Goals()*c.TotalSourceTimesteps) || told[len(told)-1] != c.Goals() {
 		t.Errorf("%v, told %v", speed, told)
 	}
 	if data, err = os.ReadFile(path); err != nil {
@@ -99,5 +106,36 @@ func TestHistoriesAskForMemory(t *testing.T) {
 	o := HistoryOptions{Config: smallData(t, "total_source_timesteps=1000000000"), Path: filepath.Join(t.TempDir(), "x.hist"), Devices: make([]kernel.Device, 1<<20)}
 	if _, err := MakeHistories(t.Context(), o); err == nil || !strings.Contains(err.Error(), "learners' histories needs") {
 		t.Errorf("2^20 learners of 10^9 steps: %v", err)
+	}
+}
+
+// TestHistoriesEndWithinARound: a learner whose one round would take hours gives it up before the next minibatch or step, and is heard of long before it
+// ends.
+func TestHistoriesEndWithinARound(t *testing.T) {
+	dir := t.TempDir()
+	endless := []string{"n_epochs=1000000", "n_steps=100", "total_source_timesteps=1000"}
+	ctx, cancel := context.WithCancel(context.Background())
+	heard := 0
+	_, err := MakeHistories(ctx, HistoryOptions{Config: smallData(t, endless...), Path: filepath.Join(dir, "x.hist"), Devices: []kernel.Device{openCPU(t, 1)},
+		Progress: func(p HistoryProgress) {
+			if heard++; p.Goals != 0 || p.Steps < 0 || p.Steps > 1000 {
+				t.Errorf("told %+v", p)
+			}
+			if heard == 3 {
+				cancel()
+			}
+		}})
+	if !errors.Is(err, context.Canceled) || heard != 3 {
+		t.Errorf("%v, heard %d times", err, heard)
+	}
+	l := openLearner(t, smallData(t, endless...))
+	if err := l.begin(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.batch.collect(ctx, l.key, 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("steps are taken after the end: %v", err)
+	}
+	if err := l.improve(ctx); !errors.Is(err, context.Canceled) || l.pass != 1 {
+		t.Errorf("%d passes after the end: %v", l.pass, err)
 	}
 }

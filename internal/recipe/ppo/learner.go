@@ -57,6 +57,7 @@ type learner struct {
 	pass  uint64 // passes done, over all updates of the goal
 	batch rollout
 	order []int32
+	told  func(share float64) // hears how much of a round is learned; nil: nobody does
 }
 
 // newLearner compiles the two programs that learning takes. With a peer a minibatch's rows are shared out; everything else each process does.
@@ -129,16 +130,24 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 	return l.table.WriteBatch(x, rows)
 }
 
-// learn lives through one goal and fills history, stream after stream.
-func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkroom.Step) error {
+// learn lives through one goal and fills history, stream after stream. tell, which may be nil, hears how many of its steps were taken and learned from.
+func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkroom.Step, tell func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
 	}
-	for left := len(history) / l.c.NStream; left > 0; left -= l.c.NSteps {
+	steps := len(history) / l.c.NStream
+	l.told = func(share float64) {
+		if tell != nil {
+			tell(int((float64(l.batch.done) - (1-share)*float64(l.c.NSteps)) * float64(l.c.NStream)))
+		}
+	}
+	for left := steps; left > 0; left -= l.c.NSteps {
 		if err := l.look(); err != nil {
 			return err
 		}
-		l.batch.collect(l.key, min(left, l.c.NSteps), history)
+		if err := l.batch.collect(ctx, l.key, min(left, l.c.NSteps), history); err != nil {
+			return err
+		}
 		if left < l.c.NSteps {
 			break // too few to learn from, as the learner knows it: they are part of its history all the same
 		}
@@ -185,17 +194,20 @@ func (l *learner) look() error {
 	return nil
 }
 
-// improve makes the passes over what was collected.
+// improve makes the passes over what was collected. A round may be thousands of minibatches: the end of the context is heeded before each.
 func (l *learner) improve(ctx context.Context) error {
-	for range l.c.NEpochs {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	for pass := range l.c.NEpochs {
 		l.shuffle()
 		for at := 0; at+l.c.BatchSize <= len(l.order); at += l.c.BatchSize {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := l.step(l.order[at:][:l.c.BatchSize]); err != nil {
 				return err
 			}
+		}
+		if l.told != nil {
+			l.told(float64(pass+1) / float64(l.c.NEpochs))
 		}
 		if l.c.TargetKL > 0 {
 			moved, err := l.moved()

@@ -44,7 +44,7 @@ func openLearner(t testing.TB, c *config.PPO) *learner {
 func live(t testing.TB, l *learner, goal darkroom.Goal) []darkroom.Step {
 	t.Helper()
 	out := make([]darkroom.Step, l.c.TotalSourceTimesteps/l.c.NStream*l.c.NStream)
-	if err := l.learn(context.Background(), goal, out); err != nil {
+	if err := l.learn(context.Background(), goal, out, nil); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -101,7 +101,7 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 	if err := errors.Join(l.begin(darkroom.At(2, 2)), l.look()); err != nil {
 		t.Fatal(err)
 	}
-	l.batch.collect(l.key, l.c.NSteps, make([]darkroom.Step, l.c.NSteps*l.c.NStream))
+	_ = l.batch.collect(t.Context(), l.key, l.c.NSteps, make([]darkroom.Step, l.c.NSteps*l.c.NStream))
 	l.batch.judge(l.c)
 	if err := l.improve(t.Context()); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 func TestGradientThatIsNotFinite(t *testing.T) {
 	l := openLearner(t, smallData(t, "source_lr=1e38"))
 	out := make([]darkroom.Step, 8100)
-	err := l.learn(context.Background(), darkroom.At(2, 2), out)
+	err := l.learn(context.Background(), darkroom.At(2, 2), out, nil)
 	if err == nil || !strings.Contains(err.Error(), "is not finite: try a lower source_lr") {
 		t.Errorf("%v", err)
 	}
@@ -157,7 +157,7 @@ func TestAdvantages(t *testing.T) {
 		history := make([]darkroom.Step, 2*c.NSteps*c.NStream)
 		for range 2 { // the second rollout may begin within an episode
 			from := r.done
-			r.collect(7, c.NSteps, history)
+			_ = r.collect(t.Context(), 7, c.NSteps, history)
 			r.judge(c)
 			checkAdvantages(t, &r, c, from)
 		}

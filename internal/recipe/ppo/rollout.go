@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"context"
 	"math"
 
 	"haul/internal/config"
@@ -100,10 +101,13 @@ func (p *policyTable) draw(cell darkroom.Cell, u float32) uint8 {
 	return darkroom.NumActions - 1
 }
 
-// collect acts for so many steps and appends them to the streams of history, which may be nil.
-func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
+// collect acts for so many steps and appends them to the streams of history, which may be nil. The end of the context is heeded before each.
+func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []darkroom.Step) error {
 	each := len(history) / r.streams
 	for t := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		row := r.samples[t*r.streams:][:r.streams]
 		for s, cell := range r.env.Cells() {
 			u := rng.Float(rng.At(key, uint64(s), uint32(r.done), rng.Learner)[0])
@@ -120,6 +124,7 @@ func (r *rollout) collect(key uint64, steps int, history []darkroom.Step) {
 		}
 		r.done++
 	}
+	return nil
 }
 
 // spreadFloor is added to the spread that advantages are divided by, as a share of the largest value. Where no stream is paid, or all walk the best way, what

@@ -2,6 +2,7 @@ package ppo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"haul/internal/config"
@@ -33,6 +34,10 @@ type trainer struct {
 	at   state
 	view *view
 
+	within  context.Context // ends when the round under way is given up
+	abandon context.CancelFunc
+	before  begun
+
 	// Of the round under way.
 	returns  int // of the episodes that ended, all environments together
 	episodes int
@@ -44,7 +49,9 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trainer{Setup: s, learner: l, cfg: c, goal: goalOf(c)}, nil
+	t := &trainer{Setup: s, learner: l, cfg: c, goal: goalOf(c)}
+	t.within, t.abandon = context.WithCancel(context.Background())
+	return t, nil
 }
 
 func (t *trainer) Layout() *kernel.Layout      { return t.net.Layout() }
@@ -53,7 +60,7 @@ func (t *trainer) Extra() []safetensors.Tensor { return nil }
 func (t *trainer) RateKey() string             { return "source_lr" }
 func (t *trainer) Waited() float64             { return 0 }
 func (t *trainer) Memory() int64               { return t.update.Memory() + t.table.Memory() }
-func (t *trainer) Close() error                { return t.close() }
+func (t *trainer) Close() error                { t.abandon(); return t.close() }
 func (t *trainer) Sets() []run.Set             { return []run.Set{{Store: t.store, Trained: true}} }
 func (t *trainer) Initial() []float32 {
 	return model.Initial(t.net.Layout(), keyOf(t.cfg, t.goal))
@@ -94,15 +101,32 @@ func (t *trainer) Place(updates int) string {
 }
 
 // Update is one round.
-func (t *trainer) Update(context.Context) error {
+func (t *trainer) Update(ctx context.Context) error {
+	if err := t.before.keep(t); err != nil {
+		return err
+	}
+	err := t.round(t.within)
+	if err != nil && t.within.Err() != nil && ctx.Err() != nil {
+		return errors.Join(ctx.Err(), t.before.undo(t))
+	}
+	return err
+}
+
+// round gathers steps by the policy as it stands, judges them and learns from them.
+func (t *trainer) round(ctx context.Context) error {
 	if err := t.look(); err != nil {
 		return err
 	}
-	t.batch.collect(t.key, t.cfg.NSteps, nil)
+	if err := t.batch.collect(ctx, t.key, t.cfg.NSteps, nil); err != nil {
+		return err
+	}
 	t.count()
 	t.batch.judge(t.cfg)
-	return t.improve(context.Background())
+	return t.improve(ctx)
 }
+
+// Abandon gives the round under way up.
+func (t *trainer) Abandon() { t.abandon() }
 
 // count adds up the returns of the round.
 func (t *trainer) count() {

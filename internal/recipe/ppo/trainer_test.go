@@ -1,7 +1,9 @@
 package ppo
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -135,4 +137,73 @@ func TestStep(t *testing.T) {
 	if n, err := s.FLOPs(); err != nil || n != 40*6*int64(s.Program.Layout.Count()) {
 		t.Errorf("%d operations, %v", n, err)
 	}
+}
+
+// TestAnAbandonedRoundNeverHappened: a round that is given up anywhere leaves the run where it began, sums too, and the run goes on from there as if nothing
+// had been.
+func TestAnAbandonedRoundNeverHappened(t *testing.T) {
+	begin := func() *trainer {
+		tr, err := newTrainer(&run.Setup{Settings: smallData(t, "n_steps=37", "n_epochs=2"), Device: openCPU(t, 1), Progress: &run.Progress{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		if err := tr.begin(tr.goal); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Update(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tr.update.TakeMetrics(); err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	stands := func(tr *trainer) string {
+		n := tr.net.Layout().Len
+		w, m, v := make([]float32, n), make([]float32, n), make([]float32, n)
+		s, err := tr.update.State()
+		if err := errors.Join(err, tr.store.ReadWeights(w), tr.store.ReadMoments(m, v)); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%+v %+v %v %v %v", *tr.State().(*state), s, w, m, v)
+	}
+	whole := begin()
+	if err := whole.Update(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := stands(whole)
+	for _, passes := range []uint64{0, 1} { // before a step is taken; between two passes over them
+		tr := begin()
+		before, ctx := stands(tr), ended(t)
+		tr.told = func(float64) {
+			if tr.pass >= 2+passes {
+				tr.Abandon()
+			}
+		}
+		if passes == 0 {
+			tr.Abandon()
+		}
+		if err := tr.Update(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("after %d passes: %v", passes, err)
+		}
+		if stands(tr) != before {
+			t.Errorf("given up after %d passes, it does not stand where it began", passes)
+		}
+		if m, err := tr.update.TakeMetrics(); err != nil || m.Steps != 0 || m.Sums.Of(sumEntropy) != 0 {
+			t.Errorf("given up after %d passes, it has summed up %+v, %v", passes, m, err)
+		}
+		tr.told = nil
+		tr.within, tr.abandon = context.WithCancel(context.Background())
+		if err := tr.Update(t.Context()); err != nil || stands(tr) != want {
+			t.Errorf("given up after %d passes, it goes on to another place, %v", passes, err)
+		}
+	}
+}
+
+// ended is a context that has come to its end.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }

@@ -118,7 +118,7 @@ func evalControl(temperature float64) kernel.Control {
 	return kernel.Control{Temperature: float32(temperature)}
 }
 
-// run routes all instances. Between two batches it heeds ctx.
+// run routes all instances. It heeds ctx, within a batch too; ranks stop together, between two batches.
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	sym := e.o.Decode.symmetries()
 	out := &Evaluation{Lengths: make([]float64, e.o.Count)}
@@ -126,6 +126,10 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 		out.Tours = make([][]int32, e.o.Count)
 	}
 	from, to := e.o.World.Cut(e.o.Count)
+	within := ctx
+	if e.o.World != nil {
+		within = context.Background()
+	}
 	stopped := false
 	for done := from; done < to; {
 		if stopped = ctx.Err() != nil || e.o.World.Asked(); stopped {
@@ -136,7 +140,7 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 		if err := e.runner.SetState(kernel.State{Instances: first * uint64(sym)}); err != nil {
 			return nil, err
 		}
-		if err := e.runner.Run(); err != nil {
+		if err := run.Replay(within, e.runner); err != nil {
 			return nil, err
 		}
 		if err := e.take(out, done, to, first); err != nil {

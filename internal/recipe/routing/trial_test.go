@@ -7,7 +7,7 @@ func TestStepTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := step.Trial(); err != nil || !(s > 0) {
+	if s, err := step.Trial(t.Context()); err != nil || !(s > 0) {
 		t.Errorf("%g s per step, %v", s, err)
 	}
 	c := tiny(t)

@@ -63,7 +63,7 @@ func (c Case) stores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := step.Trial(); err != nil {
+	if _, err := step.Trial(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if dev.Made == 0 || dev.Open != 0 {

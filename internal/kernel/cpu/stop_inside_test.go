@@ -1,0 +1,140 @@
+package cpu
+
+import (
+	"errors"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// TestStopReachesInsideOneShard: a step that is one shard, and an op that takes most of its time, are left at once. Every long loop has a
+// primitive that it calls in each turn: the primitive stops the runner in its first call, and must not be called again.
+func TestStopReachesInsideOneShard(t *testing.T) {
+	var stop func()
+	calls := 0
+	once := func() {
+		calls++
+		stop()
+	}
+	for name, c := range map[string]struct {
+		plant  func(p, real *primitives)
+		record func(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout)
+	}{
+		"between two ops": {func(p, real *primitives) {
+			p.norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
+				once()
+				real.norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
+			}
+		}, routingStep},
+		"attention": {func(p, real *primitives) {
+			p.softmaxBias = func(s, dist []float32, rows, n, ld int, scale, slope float32) {
+				once()
+				real.softmaxBias(s, dist, rows, n, ld, scale, slope)
+			}
+		}, routingStep},
+		"attention's gradient": {func(p, real *primitives) {
+			p.softmaxBiasGrad = func(dp, s, dist []float32, rows, n, ld int, scale float32) float32 {
+				once()
+				return real.softmaxBiasGrad(dp, s, dist, rows, n, ld, scale)
+			}
+		}, routingStep},
+		"rollout": {func(p, real *primitives) {
+			p.pointer = func(s, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32) {
+				once()
+				real.pointer(s, lp, th, ent, u, mask, rows, n, ld, words, scale, mult)
+			}
+		}, routingStep},
+		"rollout's gradient": {func(p, real *primitives) {
+			p.pointerGrad = func(du, s, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32) {
+				once()
+				real.pointerGrad(du, s, lp, th, ent, wa, we, act, rows, n, ld, scale, mult)
+			}
+		}, routingStep},
+		"causal attention": {func(p, real *primitives) {
+			p.softmaxCausal = func(s, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+				once()
+				real.softmaxCausal(s, logSum, first, mask, rows, from, end, n, ld, words, scale, keep)
+			}
+		}, agentStep},
+		"causal attention's gradient": {func(p, real *primitives) {
+			p.softmaxCausalGrad = func(ds, s, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+				once()
+				real.softmaxCausalGrad(ds, s, logSum, dots, first, mask, rows, from, end, n, ld, words, scale, keep)
+			}
+		}, agentStep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, err := Open(Options{Workers: 1, ShardRows: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			own := *dev.prims
+			c.plant(&own, dev.prims)
+			dev.prims, calls = &own, 0
+			p, layout := c.record(t, dev)
+			store, err := dev.NewStore(layout, true)
+			if err == nil {
+				err = store.WriteWeights(model.Initial(layout, 1))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Compile(dev, store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := p.Program().Shards(); n != 1 {
+				t.Fatalf("%d shards, want 1", n)
+			}
+			stop = r.(kernel.Stopper).Stop
+			if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls != 1 {
+				t.Errorf("%v, after %d calls", err, calls)
+			}
+			if s, err := r.State(); err != nil || s.Instances != 0 || s.Step != 0 {
+				t.Errorf("it stands at %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+const routingStarts = decodeRows // all starts are one block of decisions, so that one call is one turn of the loop
+
+func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
+	const n = routingStarts
+	m, err := model.NewGT(model.GTConfig{Width: 16, Heads: 4, Layers: 2, FeedMul: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.New("routing", dev, 2, n+1, m.Layout())
+	in := model.Instances{Capacity: 30, PosX: p.Shard("x", p.B(), n+1), PosY: p.Shard("y", p.B(), n+1), Demand: p.ShardInts("demand", p.B(), n+1), Feature: p.Shard("feature", p.B(), n+1, 4)}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 1, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: n, Forced: true, MaxStep: 2 * n, Seed: 1}, rng.Actions)
+	adv, base := p.Advantage(routes, kernel.SharedMean, nil, 0)
+	p.PolicyGradient(routes, adv)
+	p.Backward()
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, 1)
+	p.TallyRoutes(routes, adv, base)
+	return p, m.Layout()
+}
+
+func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
+	const tokens = 5 * causalRows
+	m, err := model.NewAD(model.ADConfig{Width: 16, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Size: 9, Actions: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions})
+	p := plan.New("agent", dev, 2, tokens, m.Layout())
+	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
+	history := p.Whole("history", spec.Streams*spec.Steps)
+	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
+	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
+	p.Backward()
+	p.TallyHeads(sums, m.Heads()...)
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, 1)
+	return p, m.Layout()
+}

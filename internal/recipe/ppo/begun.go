@@ -1,0 +1,42 @@
+package ppo
+
+import (
+	"errors"
+	"slices"
+
+	"haul/internal/env/darkroom"
+	"haul/internal/kernel"
+)
+
+// begun is where a round began, so that one that is given up halfway has never happened. What a reader could break: it holds all that a round moves
+// and a checkpoint keeps. Sums are taken after every round, so that those of a broken one are all there are, and are dropped.
+type begun struct {
+	weights, m, v []float32
+	state         kernel.State
+	at            state
+	cells         []darkroom.Cell
+}
+
+// keep notes where the learner stands.
+func (b *begun) keep(t *trainer) (err error) {
+	if b.weights == nil {
+		n := t.net.Layout().Len
+		b.weights, b.m, b.v = make([]float32, n), make([]float32, n), make([]float32, n)
+	}
+	b.at = *t.State().(*state)
+	b.cells = append(b.cells[:0], b.at.Cells...)
+	if b.state, err = t.update.State(); err != nil {
+		return err
+	}
+	return errors.Join(t.store.ReadWeights(b.weights), t.store.ReadMoments(b.m, b.v))
+}
+
+// undo goes back to there.
+func (b *begun) undo(t *trainer) error {
+	t.at = b.at
+	t.pass, t.batch.done = b.at.Pass, b.at.Steps
+	if _, err := t.update.TakeMetrics(); err != nil {
+		return err
+	}
+	return errors.Join(t.batch.env.Place(slices.Clone(b.cells), b.at.Clock), t.store.WriteWeights(b.weights), t.store.WriteMoments(b.m, b.v), t.update.SetState(b.state))
+}
