@@ -42,6 +42,11 @@ tree, whose bits do not depend on the number of ranks. Beside it MPI_Allreduce o
 			if rounds < 1 {
 				return usagef("--rounds is %d: at least 1 is needed", rounds)
 			}
+			for _, mb := range sizes {
+				if !(mb > 0 && mb <= 100_000) {
+					return usagef("--megabytes is %v: a size above 0, and at most 100000, is needed", mb)
+				}
+			}
 			place, err := comm.Detect(os.Getenv)
 			if err != nil {
 				return err

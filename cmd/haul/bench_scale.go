@@ -102,6 +102,14 @@ batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is tak
 		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if plot != "" {
+				if _, err := draw.FormatOf(plot); err != nil {
+					return asUsage(err)
+				}
+			}
+			if err := devices.check(a); err != nil {
+				return err
+			}
 			m, err := a.benchScale(cmd.Context(), &configs, &devices)
 			if err != nil {
 				return err
@@ -120,6 +128,7 @@ batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is tak
 	configs.register(cmd)
 	configs.config = "tiny_1"
 	cmd.Flags().Lookup("config").DefValue = configs.config
+	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks: a name that ends in .svg or .png")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,22 @@ func (f *deviceFlags) check(a *app) (err error) {
 	default:
 		return usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
 	}
-	if kind, _, _ := strings.Cut(f.name, ":"); f.name != "auto" && f.name != "cpu" && kind != "cuda" {
-		return usagef("unknown device %q: use cpu, cuda:K or auto", f.name)
+	return knownDevice(f.name, f.precision)
+}
+
+// knownDevice refuses what names no device, and what no CPU computes in.
+func knownDevice(name, precision string) error {
+	kind, index, indexed := strings.Cut(name, ":")
+	switch {
+	case name == "cpu" && precision != "" && precision != "fp32":
+		return usagef("--precision %s is for GPUs; a CPU computes in fp32", precision)
+	case name == "auto", name == "cpu":
+		return nil
+	case kind != "cuda":
+		return usagef("unknown device %q: use cpu, cuda:K or auto", name)
+	}
+	if k, err := strconv.Atoi(index); indexed && (err != nil || k < 0) {
+		return usagef("device %s: the card is a number, as in cuda:0", name)
 	}
 	return nil
 }

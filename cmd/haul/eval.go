@@ -64,7 +64,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if f.checkpoint == "" {
 		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
 	}
-	if err := firstOf(knownModel(f.model), f.check(a)); err != nil {
+	if err := firstOf(knownModel(f.model), f.judge(), f.check(a)); err != nil {
 		return err
 	}
 	var format draw.Format

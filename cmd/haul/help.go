@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -10,15 +11,21 @@ import (
 )
 
 // What a reader could break: texts of help may be written with lines of any length; they are laid out here, for the screen at hand. Lines that
-// begin with a blank (examples, tables) are left as they are, so these must fit by themselves.
+// begin with a blank are commands: they are broken before a word, with a backslash, so that they can be copied as they stand.
 
 // widestHelp is as wide as help gets: longer lines are hard to read.
 const widestHelp = 100
 
+// narrowestHelp is what a screen must have for help to fit: the columns of flags take most of it.
+const narrowestHelp = 56
+
 // helpWidth is the width of help on the screen at hand.
 func (a *app) helpWidth() int {
-	if isTerminal(a.stdout) {
-		return max(40, min(widestHelp, widthOf(a.stdout)-1))
+	switch {
+	case a.columns > 0:
+		return max(narrowestHelp, min(widestHelp, a.columns-1))
+	case isTerminal(a.stdout):
+		return max(narrowestHelp, min(widestHelp, widthOf(a.stdout)-1))
 	}
 	return widestHelp
 }
@@ -33,13 +40,26 @@ func (a *app) layHelp(root *cobra.Command) {
 		}
 		return strings.TrimRight(flags.FlagUsagesWrapped(width), " \n")
 	})
+	cobra.AddTemplateFunc("short", func(cmd *cobra.Command) string {
+		name := fmt.Sprintf("%-*s ", cmd.NamePadding(), cmd.Name())
+		indent := 2 + len(name)
+		return name + strings.Join(report.Wrap(cmd.Short, width-indent, 0), "\n"+strings.Repeat(" ", indent))
+	})
+	cobra.AddTemplateFunc("more", func(cmd *cobra.Command) string {
+		return reflow(fmt.Sprintf("%s VERB --help says more about a verb.", cmd.CommandPath()), width)
+	})
 	template := root.UsageTemplate()
 	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages | trimTrailingWhitespaces", "flagUsages . false")
+	template = strings.ReplaceAll(template, "{{rpad .Name .NamePadding }} {{.Short}}", "{{short .}}")
+	template = strings.ReplaceAll(template, `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "{{more .}}")
 	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages | trimTrailingWhitespaces", "flagUsages . true")
 	root.SetUsageTemplate(template)
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		cmd.Long = reflow(cmd.Long, width)
+		if cmd.Long == "" {
+			cmd.Long = cmd.Short
+		}
+		cmd.Long, cmd.Example = reflow(cmd.Long, width), reflow(cmd.Example, width)
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}
@@ -60,13 +80,38 @@ func reflow(text string, width int) string {
 		switch {
 		case line == "" || strings.HasPrefix(line, " "):
 			end()
-			out = append(out, line)
+			out = append(out, breakCommand(line, width))
 		default:
 			paragraph = append(paragraph, line)
 		}
 	}
 	end()
 	return strings.Join(out, "\n")
+}
+
+// breakCommand breaks a command that a screen would break in mid-word.
+func breakCommand(line string, width int) string {
+	if len([]rune(line)) <= width {
+		return line
+	}
+	words := strings.Fields(line)
+	indent := strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " ")))
+	out, at := indent+words[0], indent+words[0]
+	for i, w := range words[1:] {
+		more := at + " " + w
+		room := width
+		if i+2 < len(words) {
+			room -= len(" \\")
+		}
+		if len([]rune(more)) > room {
+			out += " \\\n" + indent + "  " + w
+			at = indent + "  " + w
+			continue
+		}
+		out += " " + w
+		at = more
+	}
+	return out
 }
 
 // unicodeLocale says whether the locale shows more than ASCII, by the variables that decide it, the strongest first. Where none is set, as in

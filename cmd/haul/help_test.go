@@ -1,11 +1,48 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
+
+// TestHelpFitsNarrowScreens: at 80 and at 60 columns no line of any verb's help is broken by the screen, and examples can still be copied.
+func TestHelpFitsNarrowScreens(t *testing.T) {
+	joined := func(s string) []string {
+		return strings.Fields(strings.ReplaceAll(s, "\\\n", " "))
+	}
+	plain := map[string]string{}
+	for _, columns := range []int{200, 80, 60} {
+		var out strings.Builder
+		a := &app{stdout: &out, stderr: &out, columns: columns}
+		root := a.newRoot()
+		root.SetOut(&out)
+		var walk func(cmd *cobra.Command)
+		walk = func(cmd *cobra.Command) {
+			out.Reset()
+			cmd.InitDefaultHelpFlag()
+			if err := cmd.Help(); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out.String()) {
+				if line = strings.TrimRight(line, "\n"); len([]rune(line)) > columns {
+					t.Errorf("%s at %d columns: a line of %d: %s", cmd.CommandPath(), columns, len([]rune(line)), line)
+				}
+			}
+			if columns == 200 {
+				plain[cmd.CommandPath()] = cmd.Example
+			} else if got, want := joined(cmd.Example), joined(plain[cmd.CommandPath()]); !slices.Equal(got, want) {
+				t.Errorf("%s at %d columns: examples became %q, were %q", cmd.CommandPath(), columns, got, want)
+			}
+			for _, sub := range cmd.Commands() {
+				walk(sub)
+			}
+		}
+		walk(root)
+	}
+}
 
 // TestHelpFitsAScreen: no line of any verb's help is longer than 100 characters.
 func TestHelpFitsAScreen(t *testing.T) {
@@ -25,8 +62,8 @@ func TestHelpFitsAScreen(t *testing.T) {
 }
 
 func TestReflow(t *testing.T) {
-	got := reflow("A line that is\nfollowed by another.\n\n  an example --with flags that must stay as they are\nAn end.", 20)
-	want := "A line that is\nfollowed by another.\n\n  an example --with flags that must stay as they are\nAn end."
+	got := reflow("A line that is\nfollowed by another.\n\n  an example --with flags that a screen would cut\n  a short one\nAn end.", 20)
+	want := "A line that is\nfollowed by another.\n\n  an example \\\n    --with flags \\\n    that a screen \\\n    would cut\n  a short one\nAn end."
 	if got != want {
 		t.Errorf("%q", got)
 	}

@@ -21,6 +21,7 @@ import (
 type recipeFlags struct {
 	set    *pflag.FlagSet
 	owners map[string][]string // by flag: the recipes that have it
+	checks []run.Flag          // those whose values can be judged alone
 }
 
 // register adds the flags that pick takes from each recipe.
@@ -39,6 +40,9 @@ func (f *recipeFlags) register(cmd *cobra.Command, pick func(*run.About) []run.F
 
 func (f *recipeFlags) add(owner string, flag run.Flag) {
 	f.owners[flag.Name] = append(f.owners[flag.Name], owner)
+	if flag.Check != nil {
+		f.checks = append(f.checks, flag)
+	}
 	if len(f.owners[flag.Name]) > 1 {
 		return
 	}
@@ -52,6 +56,18 @@ func (f *recipeFlags) add(owner string, flag run.Flag) {
 	default:
 		panic(fmt.Sprintf("flag --%s has a default of type %T", flag.Name, v))
 	}
+}
+
+// judge refuses values that no recipe takes, before any file is read.
+func (f *recipeFlags) judge() error {
+	for _, flag := range f.checks {
+		if f.Changed(flag.Name) {
+			if err := flag.Check(f); err != nil {
+				return asUsage(err)
+			}
+		}
+	}
+	return nil
 }
 
 // others refuses flags that the recipe does not have, which it would pass over in silence.
@@ -86,17 +102,6 @@ func (f *recipeFlags) Int(name string) int {
 func (f *recipeFlags) Float(name string) float64 {
 	v, _ := f.set.GetFloat64(name)
 	return v
-}
-
-// again is the part of a command line that a later command of the same run must be given too.
-func (f *recipeFlags) again(flags []run.Flag) string {
-	out := ""
-	for _, flag := range flags {
-		if flag.Again && f.Changed(flag.Name) {
-			out += fmt.Sprintf(" --%s %v", flag.Name, f.set.Lookup(flag.Name).Value)
-		}
-	}
-	return out
 }
 
 // paragraphs are the recipes' parts of a help page.

@@ -14,6 +14,7 @@ import (
 // errors go to stderr. A verb that breaks this breaks every script that reads --json.
 type app struct {
 	stdout, stderr io.Writer
+	columns        int // of the screen; 0: it is asked
 }
 
 // The groups of the help page, by purpose.
@@ -31,6 +32,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd()
+	for _, verb := range root.Commands() {
+		if verb.Name() == "completion" { // cobra's own, which takes any word for a call for help
+			a.parent(verb)
+		}
+	}
 	return a.exit(ctx, root.ExecuteContext(ctx))
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"haul/internal/draw"
 	"haul/internal/env/cvrp"
+	"haul/internal/recipe/routing"
 )
 
 // The methods of haul solve.
@@ -192,6 +194,26 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		return usagef("unknown method %q: use search, exact or savings", f.method)
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
+	}
+	if _, err := routing.ParseDecode(f.policy.decode); err != nil {
+		return asUsage(err)
+	}
+	return firstOf(knownDevice(f.device.name, ""), f.knownFiles())
+}
+
+// knownFiles refuses files to write whose names say what cannot be written.
+func (f *solveFlags) knownFiles() error {
+	switch ext := strings.ToLower(filepath.Ext(f.out)); ext {
+	case "", ".sol", ".txt", ".csv", ".geojson":
+	default:
+		return usagef("--out %s: cannot write %q, use .sol, .csv or .geojson", f.out, ext[1:])
+	}
+	for _, picture := range []string{f.plot, f.search.curve} {
+		if picture != "" {
+			if _, err := draw.FormatOf(picture); err != nil {
+				return asUsage(err)
+			}
+		}
 	}
 	return nil
 }

@@ -45,11 +45,6 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if err := refuseOverwrite(f.force, f.out, f.plot, f.search.curve); err != nil {
 		return err
 	}
-	if f.search.curve != "" {
-		if _, err := draw.FormatOf(f.search.curve); err != nil {
-			return asUsage(err)
-		}
-	}
 	p, format, err := f.load(path)
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func (f *trainFlags) validate(cmd *cobra.Command) error {
 			}
 		}
 	}
-	return knownModel(f.model)
+	return firstOf(f.judge(), knownModel(f.model))
 }
 
 // checkpoint reads the one that a resumed run starts from.
@@ -251,9 +251,9 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if cmd.Flags().Changed("workers") {
 		workers = f.workers
 	}
-	again := f.again(about.Flags)
+	again := ""
 	if f.time > 0 {
-		again += " --time " + f.time.String()
+		again = " --time " + f.time.String()
 	}
 	err = run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
 		Workers: workers, Again: again, Listener: report.All(listeners...), World: f.world})

@@ -48,7 +48,7 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 			}
 			return nil, fmt.Errorf("folder %s exists and holds no run: start one there with --force, or name another folder", path)
 		}
-		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, path)
+		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, shellWord(path))
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))

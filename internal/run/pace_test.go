@@ -28,3 +28,12 @@ func TestARunOfWeeksSaysSoOnce(t *testing.T) {
 		t.Errorf("it says %q", note)
 	}
 }
+
+// TestAFolderWithBlanksCanBeCopied: the line that says how to go on names the folder as a shell takes it.
+func TestAFolderWithBlanksCanBeCopied(t *testing.T) {
+	for path, want := range map[string]string{"runs/quick-001": "runs/quick-001", "runs/my run": "'runs/my run'", "it's": `'it'\''s'`, "runs/x[1]": "'runs/x[1]'", "läufe/1": "läufe/1", "": "''"} {
+		if got := (&Interrupted{Dir: path}).Error(); !strings.HasSuffix(got, "--resume "+want) {
+			t.Errorf("%q: %s", path, got)
+		}
+	}
+}

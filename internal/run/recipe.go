@@ -52,7 +52,8 @@ type Flag struct {
 	Name    string
 	Default any
 	Usage   string
-	Again   bool // a resumed run, and an evaluation, must be told it again
+	// Check says what is wrong with the value given, without reading any file; nil: nothing can be.
+	Check func(f Flags) error
 }
 
 // Flags are the values that were given on the command line.

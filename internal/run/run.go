@@ -20,9 +20,9 @@ type Options struct {
 	Settings config.Settings
 	Device   kernel.Device
 	Dir      *Dir
-	Resume   bool // continue from Dir.Last
-	Workers  int  // cores for work on the host; 0: as the settings say
-	Again    string
+	Resume   bool        // continue from Dir.Last
+	Workers  int         // cores for work on the host; 0: as the settings say
+	Again    string      // flags that the run must be told again when it is resumed
 	World    *comm.World // the ranks of the run; nil: this process is alone
 	Listener report.Listener
 }

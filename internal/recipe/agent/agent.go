@@ -49,14 +49,14 @@ beside that of the source learner and the optimum. --plot draws that curve, and 
 	Use:    run.LastName,
 	Flags: []run.Flag{
 		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data darkroom makes them; a resumed run remembers its own"},
-		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)"},
+		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},
 	},
 	Judging: []run.Flag{
 		{Name: "history", Default: "", Usage: "learning histories whose goals, split and learners' curves are taken (default: those that the run remembers)"},
-		{Name: "goals", Default: "held-out", Usage: "held-out, train or all"},
-		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)"},
-		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)"},
-		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)"},
+		{Name: "goals", Default: "held-out", Usage: "held-out, train or all", Check: checkGoals},
+		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)", Check: atLeastOne("episodes")},
+		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)", Check: atLeastOne("agents")},
+		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)", Check: checkTemperature},
 	},
 }
 
@@ -99,11 +99,8 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 
 // Open maps the learning histories.
 func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Task, error) {
-	data := f.String("data")
-	switch data {
-	case DataAuto, DataDevice, DataHost:
-	default:
-		return nil, run.Usagef("unknown --data %q: use %s, %s or %s", data, DataDevice, DataHost, DataAuto)
+	if err := checkData(f); err != nil {
+		return nil, err
 	}
 	var at state
 	if last != nil {
@@ -118,7 +115,7 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 	if err := Check(h, s.(*config.AD)); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	return &Task{History: h, Data: data, Path: path}, nil
+	return &Task{History: h, Data: f.String("data"), Path: path}, nil
 }
 
 // history opens the learning histories that are asked for, else those that the run remembers, else those of the usual place. The path is

@@ -23,17 +23,10 @@ type judged struct {
 // judge lets copies of a checkpoint's agent learn goals in their contexts.
 func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	o := EvalOptions{Flags: true, Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
-	goals, t := e.Flags.String("goals"), e.Flags.Float("temperature")
-	switch {
-	case goals != "held-out" && goals != "train" && goals != "all":
-		return nil, run.Usagef("unknown --goals %q: use held-out, train or all", goals)
-	case e.Flags.Changed("episodes") && o.Episodes < 1:
-		return nil, run.Usagef("--episodes is %d: at least 1 is needed", o.Episodes)
-	case e.Flags.Changed("agents") && o.Agents < 1:
-		return nil, run.Usagef("--agents is %d: at least 1 is needed", o.Agents)
-	case !(t >= 0):
-		return nil, run.Usagef("--temperature is %g: it must not be below 0", t)
+	if err := checkJudging(e.Flags); err != nil {
+		return nil, err
 	}
+	goals, t := e.Flags.String("goals"), e.Flags.Float("temperature")
 	if e.Flags.Changed("temperature") {
 		o.Temperature = &t
 	}

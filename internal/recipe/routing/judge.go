@@ -40,6 +40,13 @@ type Judged struct {
 	example      *Example
 }
 
+func checkCount(f run.Flags) error {
+	if n := f.Int("count"); n < 1 {
+		return run.Usagef("--count is %d: at least 1 instance is needed", n)
+	}
+	return nil
+}
+
 // evaluate routes test instances with a checkpoint's policy and fills in how well.
 func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
 	decode, err := ParseDecode(e.Flags.String("decode"))
@@ -57,8 +64,8 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
 	}
 	count := e.Flags.Int("count")
-	if count < 1 {
-		return nil, run.Usagef("--count is %d: at least 1 instance is needed", count)
+	if err := checkCount(e.Flags); err != nil {
+		return nil, err
 	}
 	n := e.Settings.(*config.Config).Problem.NumCustomers
 	if err := fitsInstances(EvalOptions{Source: cvrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {

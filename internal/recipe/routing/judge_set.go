@@ -35,7 +35,26 @@ type givenEval struct {
 
 // givenSet reads the flags, and then the instances that they name; nil where they name none.
 func givenSet(e *run.Evaluation) (*givenEval, error) {
-	f := e.Flags
+	g, err := setOf(e.Flags)
+	if g == nil || err != nil {
+		return nil, err
+	}
+	if g.out != "" {
+		if _, err := os.Stat(filepath.Join(g.out, costsName)); err == nil {
+			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
+		}
+	}
+	return g, g.load(e, e.Flags.String("instances"), cvrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"})
+}
+
+// checkSet says what is wrong with the flags about given instances, before any file is read.
+func checkSet(f run.Flags) error {
+	_, err := setOf(f)
+	return err
+}
+
+// setOf is what the flags ask for of given instances; nil where they name none.
+func setOf(f run.Flags) (*givenEval, error) {
 	file, name := f.String("instances"), f.String("testset")
 	if file == "" && name == "" {
 		for _, flag := range append(setFlags, "customers", "split") {
@@ -46,7 +65,7 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 		return nil, nil
 	}
 	g := &givenEval{out: f.String("out")}
-	distance := f.String("distance")
+	distance, split := f.String("distance"), f.String("split")
 	switch {
 	case file != "" && name != "":
 		return nil, run.Usagef("--instances and --testset both name the instances: use one of them")
@@ -54,6 +73,8 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 		return nil, run.Usagef("--customers and --split are about a public test set, and --instances names a file: leave them out")
 	case name != "" && name != testsetKool:
 		return nil, run.Usagef("unknown test set %q: kool is one; a file goes with --instances", name)
+	case split != testset.Test && split != testset.Validation:
+		return nil, run.Usagef("unknown --split %q: use %s or %s", split, testset.Test, testset.Validation)
 	case distance != "rounded" && distance != "exact":
 		return nil, run.Usagef("unknown distance %q: use rounded or exact", distance)
 	case f.Changed("count") && f.Int("count") < 1:
@@ -65,12 +86,7 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 			return nil, run.Usagef("--time is %q: a time above 0 is needed, 60s for one", text)
 		}
 	}
-	if g.out != "" {
-		if _, err := os.Stat(filepath.Join(g.out, costsName)); err == nil {
-			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
-		}
-	}
-	return g, g.load(e, file, cvrp.ReadOptions{ExactDistance: distance == "exact"})
+	return g, nil
 }
 
 // load reads or makes the instances and what they are compared with.

@@ -1,0 +1,83 @@
+package xplane
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// message is fields in the order given: a string or a message as bytes, anything else as a number.
+func message(parts ...any) (b []byte) {
+	for i := 0; i < len(parts); i += 2 {
+		number := protowire.Number(parts[i].(int))
+		switch v := parts[i+1].(type) {
+		case string:
+			b = protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), v)
+		case []byte:
+			b = protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), v)
+		case int:
+			b = protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), uint64(v))
+		}
+	}
+	return b
+}
+
+// sample is a space of two planes; the first names its kernel behind the event that it is of, and has a statistic that nobody wants.
+func sample() []byte {
+	entry := func(key int, name string) []byte {
+		return message(mapKey, key, mapValue, message(metadataID, key, metadataName, name))
+	}
+	event := message(eventMetadataID, 7, eventOffsetPS, 250, eventDurationPS, 1000, eventStats, message(statMetadataID, 3, statInt, 42),
+		eventStats, message(statMetadataID, 4, statString, "unwanted"), eventStats, message(statMetadataID, 5, statRef, 6))
+	gpu := message(planeName, "/device:GPU:0", planeLines, message(lineID, 13, lineName, "Stream #13", lineTimestampNS, 2, lineEvents, event),
+		planeEventMetadata, entry(7, "gemm"), planeStatMetadata, entry(3, "correlation_id"), planeStatMetadata, entry(4, "flops"), planeStatMetadata, entry(5, "kernel_details"),
+		planeStatMetadata, entry(6, "regs:32"))
+	host := message(planeName, "/host:CPU", planeLines, message(lineID, 1, lineName, "python", lineDisplayName, "main", lineEvents, message(eventMetadataID, 1, eventDurationPS, 5)),
+		planeEventMetadata, entry(1, "step"))
+	return message(spacePlanes, gpu, 9, "a field of a later version", spacePlanes, host)
+}
+
+func TestReadNamesEventsWhoseMetadataFollows(t *testing.T) {
+	var got []Event
+	if err := Read(bytes.NewReader(sample()), func(e Event) { got = append(got, e) }); err != nil {
+		t.Fatal(err)
+	}
+	want := []Event{
+		{Plane: "/device:GPU:0", Line: "Stream #13", PlaneID: 0, LineID: 13, Name: "gemm", StartPS: 2250, DurationPS: 1000, Stats: map[string]string{"correlation_id": "42", "kernel_details": "regs:32"}},
+		{Plane: "/host:CPU", Line: "main", PlaneID: 2, LineID: 1, Name: "step", DurationPS: 5},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzRead: whatever a file holds, it is read to its end or refused in one line, an event takes at least a byte of it, and reading it again gives the same.
+func FuzzRead(f *testing.F) {
+	whole := sample()
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte("hello, this is text"))
+	f.Add([]byte{})
+	f.Add(message(spacePlanes, message(planeLines, message(lineTimestampNS, 1<<62, lineEvents, message(eventMetadataID, 1)))))
+	f.Add(append(protowire.AppendTag(nil, spacePlanes, protowire.BytesType), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		read := func() (events []Event, err error) {
+			err = Read(bytes.NewReader(data), func(e Event) { events = append(events, e) })
+			return events, err
+		}
+		events, err := read()
+		if len(events) > len(data) {
+			t.Errorf("%d events in %d bytes", len(events), len(data))
+		}
+		if err != nil && (err.Error() == "" || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("error %q", err)
+		}
+		again, second := read()
+		if diff := cmp.Diff(events, again); diff != "" || (err == nil) != (second == nil) {
+			t.Errorf("read again: %v, then %v; %s", err, second, diff)
+		}
+	})
+}
