@@ -25,7 +25,7 @@ func Create(path string, h Header) (*Writer, error) {
 	if err := h.Check(); err != nil {
 		return nil, fmt.Errorf("history %s: %w", path, err)
 	}
-	f, err := os.OpenFile(fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := createTemporary(path)
 	if err != nil {
 		return nil, fmt.Errorf("create history %s: %w", path, bare(err))
 	}
