@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/report"
 	"haul/internal/run"
 )
 
@@ -48,7 +51,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 	stopped := errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)
 	if i := new(run.Interrupted); (ctx.Err() != nil || errors.As(err, &i)) && stopped {
 		if !quiet {
-			fmt.Fprintf(a.stderr, "haul: %s\n", interruption(err))
+			a.complain(interruption(err))
 		}
 		return interruptedCode(ctx)
 	}
@@ -58,9 +61,28 @@ func (a *app) exit(ctx context.Context, err error) int {
 	if quiet {
 		return exitFailed
 	}
-	fmt.Fprintf(a.stderr, "haul: %s\n", oneLine(err.Error()))
+	a.complain(oneLine(err.Error()))
 	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) || errors.As(err, new(*config.SetError)) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// complain prints why the program ends: one line, which a screen gets broken at words, so that none is cut in two. A command within it stays whole, to be copied.
+func (a *app) complain(text string) {
+	text = "haul: " + text
+	if a.columns > 0 || isTerminal(a.stderr) {
+		text = strings.Join(report.Wrap(tieCommands(text), a.width()-1, 2), "\n")
+		text = strings.ReplaceAll(text, tie, " ")
+	}
+	fmt.Fprintln(a.stderr, text)
+}
+
+// tie is a blank at which no line is broken.
+const tie = "\u00a0"
+
+var commandWithin = regexp.MustCompile(`haul (train|eval|data|gen|solve|config|bench|profile|lab|doctor|devices)( [^;,]*[^;,: ])?`)
+
+func tieCommands(text string) string {
+	return commandWithin.ReplaceAllStringFunc(text, func(c string) string { return strings.ReplaceAll(c, " ", tie) })
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"haul/internal/run"
 )
 
 // TestHelpFitsNarrowScreens: at 80 and at 60 columns no line of any verb's help is broken by the screen, and examples can still be copied.
@@ -84,5 +87,27 @@ func TestLocalesWithoutUnicode(t *testing.T) {
 		if got := unicodeLocale(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+}
+
+// TestErrorsBreakAtWords: on a narrow screen an error's words stay whole, and so does a command that it advises; a pipe gets one line.
+func TestErrorsBreakAtWords(t *testing.T) {
+	err := &run.Interrupted{Dir: "runs/quick-001", Place: "in epoch 2 after step 17 of 25", Cause: context.Canceled}
+	var out strings.Builder
+	if a := (&app{stderr: &out, columns: 60}); a.exit(t.Context(), err) != exitInterrupted {
+		t.Error("another code")
+	}
+	want := "haul: interrupted in epoch 2 after step 17 of 25; all is\n  saved, continue with haul train --resume runs/quick-001\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	(&app{stderr: &out, columns: 50}).exit(t.Context(), err)
+	if !strings.HasSuffix(out.String(), "\n  haul train --resume runs/quick-001\n") {
+		t.Errorf("the command is broken: %q", out.String())
+	}
+	out.Reset()
+	if (&app{stderr: &out}).exit(t.Context(), err); strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("a pipe gets %q", out.String())
 	}
 }

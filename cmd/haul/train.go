@@ -308,7 +308,12 @@ func (a *app) newScreen(asJSON bool) report.Screen {
 }
 
 // width is the screen's, 80 where it does not tell.
-func (a *app) width() int { return widthOf(a.stderr) }
+func (a *app) width() int {
+	if a.columns > 0 {
+		return a.columns
+	}
+	return widthOf(a.stderr)
+}
 
 func widthOf(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {

@@ -70,3 +70,43 @@ func assemble(pieces []piece, width int) string {
 	}
 	return fit(strings.Join(out, "  "), width)
 }
+
+// narrow leaves columns of a line out until it fits: those that spare names, in that order, then from the right. A word of the heading stands over the
+// right edge of its column; a column has the character after that edge too, where marks stand.
+func narrow(line, heading string, spare []string, width int) string {
+	if runes(heading) <= width {
+		return fit(line, width)
+	}
+	type column struct {
+		name     string
+		from, to int
+	}
+	var columns []column
+	at := 0
+	for _, name := range strings.Fields(heading) {
+		from := at
+		at += strings.Index(heading[at:], name) + len(name) + 1
+		columns = append(columns, column{name, from, at})
+	}
+	columns[len(columns)-1].to = max(at, runes(line))
+	total := func() (n int) {
+		for _, c := range columns {
+			n += c.to - c.from
+		}
+		return n - 1
+	}
+	for _, name := range spare {
+		if total() <= width {
+			break
+		}
+		columns = slices.DeleteFunc(columns, func(c column) bool { return c.name == name })
+	}
+	for total() > width && len(columns) > 1 {
+		columns = columns[:len(columns)-1]
+	}
+	r, out := []rune(line), ""
+	for _, c := range columns {
+		out += string(r[min(c.from, len(r)):min(c.to, len(r))])
+	}
+	return fit(strings.TrimRight(out, " "), width)
+}

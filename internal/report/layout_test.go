@@ -96,3 +96,22 @@ func TestPlainLocaleGetsPlainCharacters(t *testing.T) {
 		}
 	}
 }
+
+// TestColumnsLeaveANarrowScreenWhole: no column is cut; the spare ones go first, in their order, then those on the right; a mark stays with its column.
+func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
+	heading, line := "    epoch    train  baseline        lr    inst/s", "      1/3   0.6446    0.5773*  0.00015       463"
+	for width, want := range map[int][2]string{
+		80: {heading, line},
+		50: {heading, line},
+		45: {"    epoch    train  baseline    inst/s", "      1/3   0.6446    0.5773*      463"},
+		30: {"    epoch    train    inst/s", "      1/3   0.6446       463"},
+		20: {"    epoch    train", "      1/3   0.6446"},
+		10: {"    epoch", "      1/3"},
+		4:  {"    ", "    "},
+	} {
+		spare := []string{"lr", "baseline"}
+		if got := [2]string{narrow(heading, heading, spare, width), narrow(line, heading, spare, width)}; got != want {
+			t.Errorf("%d: %q, want %q", width, got, want)
+		}
+	}
+}

@@ -85,8 +85,9 @@ func (e *Ending) Line(name, format string, args ...any) {
 type View interface {
 	// Banner is the headline and, row by row, what the recipe adds to the model, the device and the memory.
 	Banner(live bool) (title string, rows [][2]string)
-	// Heading stands over the lines on a screen; "" for none.
-	Heading() string
+	// Heading stands over the lines on a screen, a word over each column's right edge; "" for none. On a screen that is too narrow columns go, those named
+	// in spare first, in that order.
+	Heading() (line string, spare []string)
 	// Add takes a record in. A past one was made before this process.
 	Add(r *Record, past bool)
 	// Line is what a terminal prints about a record; "" for nothing.

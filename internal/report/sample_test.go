@@ -40,7 +40,7 @@ type sample struct {
 func (v *sample) Banner(bool) (string, [][2]string) {
 	return "2 customers", [][2]string{{"step", "128 instances in 8 shards of 16"}}
 }
-func (v *sample) Heading() string { return "    epoch     cost" }
+func (v *sample) Heading() (string, []string) { return "    epoch     cost", nil }
 func (v *sample) Add(r *Record, past bool) {
 	v.rows = append(v.rows, r.Row.(*row))
 	if past {

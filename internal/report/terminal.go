@@ -32,9 +32,9 @@ func (t *Terminal) Start(i *Info) {
 	if i.Resumed {
 		t.write(fmt.Sprintf("  %-9s after %s", "resumed", i.Done))
 	}
-	if heading := i.View.Heading(); t.Live && heading != "" {
+	if heading, spare := i.View.Heading(); t.Live && heading != "" {
 		t.write("")
-		t.write(t.paint(dim, fit(heading, t.Width()-1)))
+		t.write(t.paint(dim, narrow(heading, heading, spare, t.Width()-1)))
 	}
 }
 
@@ -76,8 +76,8 @@ func (t *Terminal) Record(r *Record) {
 		return
 	}
 	t.clear()
-	if t.Live && t.info.View.Heading() != "" {
-		line = fit(line, t.Width()-1) // columns under a heading
+	if heading, spare := t.info.View.Heading(); t.Live && heading != "" {
+		line = narrow(line, heading, spare, t.Width()-1)
 	}
 	for _, l := range t.wrapped(tied(line, t), 11) {
 		t.write(strings.ReplaceAll(l, tie, " "))

@@ -49,7 +49,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 }
 
 // Heading is empty: every line names its figures.
-func (v *view) Heading() string { return "" }
+func (v *view) Heading() (string, []string) { return "", nil }
 
 func (v *view) Add(r *report.Record, past bool) {
 	switch row := r.Row.(type) {

@@ -80,8 +80,8 @@ func passes(n int) string {
 	return report.Thousands(int64(n)) + " passes"
 }
 
-func (v *view) Heading() string {
-	return fmt.Sprintf("%9s  %8s  %8s  %8s  %8s  %8s  %9s", "iteration", "return", "expected", "optimum", "entropy", "clipped", "steps/s")
+func (v *view) Heading() (string, []string) {
+	return fmt.Sprintf("%9s  %8s  %8s  %8s  %8s  %8s  %9s", "iteration", "return", "expected", "optimum", "entropy", "clipped", "steps/s"), []string{"clipped", "entropy", "steps/s"}
 }
 
 func (v *view) Add(r *report.Record, past bool) {

@@ -53,8 +53,8 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 		}
 }
 
-func (v *view) Heading() string {
-	return fmt.Sprintf("%9s  %7s  %7s  %9s  %8s  %8s  %8s  %7s", "epoch", "train", "val", "gap", "baseline", "lr", "inst/s", "time")
+func (v *view) Heading() (string, []string) {
+	return fmt.Sprintf("%9s  %7s  %7s  %9s  %8s  %8s  %8s  %7s", "epoch", "train", "val", "gap", "baseline", "lr", "inst/s", "time"), []string{"lr", "baseline", "inst/s", "time"}
 }
 
 func (v *view) Add(r *report.Record, past bool) {
