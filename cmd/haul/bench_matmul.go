@@ -64,9 +64,9 @@ a millisecond; the share is the product's rate over that loop's beside it, the m
 }
 
 func printProducts(w io.Writer, r device.ProductReport) {
-	fmt.Fprintf(w, "peak\t%s, workers: %d\t\t\t\t\t%.1f GFLOP/s\t\n", r.Set, r.Workers, r.Peak)
-	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\trate\tof peak")
+	fmt.Fprintf(w, "peak %.1f GFLOP/s, %s, workers: %d\n", r.Peak, r.Set, r.Workers)
+	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\tGFLOP/s\tpeak")
 	for _, p := range r.Rows {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f GFLOP/s\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -197,10 +197,16 @@ func (m *scaleModel) print(w io.Writer) {
 	for i, n := range m.Sizes {
 		fmt.Fprintf(w, "\tbatch %d: %.3f ms measured, %.3f ms by the fit\n", n, 1e3*m.Times[i], 1e3*m.step(float64(n)))
 	}
-	fmt.Fprintf(w, "\nlink\tranks\tbatch %d cut\tbatch %d each\tbatch each for 90 %%\n", m.Batch, m.Batch)
+	var links []string
+	for _, l := range scaleLinks {
+		links = append(links, fmt.Sprintf("%s: %.0f GB/s, %.0f µs", l.Name, l.Bandwidth/1e9, 1e6*l.Latency))
+	}
+	fmt.Fprintf(w, "links\t%s\n", strings.Join(links, "; "))
+	fmt.Fprintf(w, "table\tefficiency with batch %d cut among ranks, with batch %d each, and the batch each that keeps 90 %%\n", m.Batch, m.Batch)
+	fmt.Fprint(w, "\nlink\tranks\tcut\teach\t90 % from\n")
 	for _, r := range m.Rows {
 		if r.Ranks > 1 {
-			fmt.Fprintf(w, "%s (%.0f GB/s, %.0f µs)\t%d\t%.1f %%\t%.1f %%\t%.0f\n", r.Name, r.Bandwidth/1e9, 1e6*r.Latency, r.Ranks, 100*r.Strong, 100*r.Weak, math.Ceil(r.Batch))
+			fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f %%\t%.0f\n", r.Name, r.Ranks, 100*r.Strong, 100*r.Weak, math.Ceil(r.Batch))
 		}
 	}
 }
@@ -222,9 +228,7 @@ func (m *scaleModel) draw(path string) error {
 		}
 		strong.Curves, weak.Curves = append(strong.Curves, s), append(weak.Curves, k)
 	}
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(draw.Panels(out, f, "Efficiency against ranks, by the model", m.Config+", "+m.Device, strong, weak), out.Close())
+	return writeFile(path, func(w io.Writer) error {
+		return draw.Panels(w, f, "Efficiency against ranks, by the model", m.Config+", "+m.Device, strong, weak)
+	})
 }

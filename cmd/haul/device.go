@@ -80,7 +80,7 @@ func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error))
 func candidates(table []device.Candidate) string {
 	var all []string
 	for _, c := range table {
-		s := fmt.Sprintf("%s %.3g ms a step", c.Name, 1e3*c.Seconds)
+		s := fmt.Sprintf("%s %.3g ms per step", c.Name, 1e3*c.Seconds)
 		if c.Problem != "" {
 			s = fmt.Sprintf("%s cannot run this (%s)", c.Name, oneLine(c.Problem))
 		}

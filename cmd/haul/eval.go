@@ -172,6 +172,6 @@ func (a *app) emitWith(more map[string]any, object any) error {
 // remark is a word on long work for whoever watches; a pipe does not.
 func (a *app) remark(text string) {
 	if isTerminal(a.stderr) {
-		fmt.Fprintln(a.stderr, text)
+		fmt.Fprintln(a.stderr, breakLine(text, a.width()-1))
 	}
 }

@@ -46,6 +46,9 @@ func (a *app) bold(s string) string {
 }
 
 func isTerminal(w io.Writer) bool {
+	if s, ok := w.(*screenWriter); ok {
+		w = s.to
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

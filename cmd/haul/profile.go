@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/ledger"
+	"haul/internal/report"
 )
 
 type profileFlags struct {
@@ -75,7 +76,41 @@ func (a *app) profile(ctx context.Context, f *profileFlags) (err error) {
 	if f.json {
 		return a.emit(l)
 	}
-	return l.WriteText(a.stdout)
+	return l.WriteText(a.columnWriter())
+}
+
+// columnWriter takes a ledger's tables: on a screen that is too narrow for all columns the least telling ones go.
+func (a *app) columnWriter() io.Writer {
+	s, screen := a.stdout.(*screenWriter)
+	if !screen {
+		return a.stdout
+	}
+	heading := ""
+	return lineWriter(func(line string) error {
+		switch words := strings.Fields(line); {
+		case len(words) > 3 && words[1] == "time" && words[2] == "share":
+			heading = line
+		case line == "":
+			heading = ""
+		}
+		if heading != "" {
+			line = report.Narrow(line, heading, []string{"MB", "GFLOP", "bound", "share"}, s.width()-1)
+		}
+		_, err := fmt.Fprintln(s, line)
+		return err
+	})
+}
+
+// lineWriter hands whole lines on; what is written to it ends in one.
+type lineWriter func(line string) error
+
+func (f lineWriter) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		if err := f(strings.TrimRight(line, "\n")); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
 }
 
 func writeTrace(w io.Writer, l *ledger.Ledger, gpu, packed bool) error {

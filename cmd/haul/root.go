@@ -26,8 +26,17 @@ const (
 )
 
 // execute runs one command line and returns its exit code.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	a := &app{stdout: stdout, stderr: stderr}
+	if isTerminal(stdout) {
+		s := &screenWriter{to: stdout, width: func() int { return widthOf(stdout) }}
+		a.stdout = s
+		defer func() {
+			if err := s.flush(); err != nil && code == exitDone {
+				code = a.exit(ctx, err)
+			}
+		}()
+	}
 	root := a.newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)

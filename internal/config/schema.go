@@ -110,6 +110,9 @@ func pick(cond bool, yes, no string) string {
 }
 
 func number(v float64) string {
+	if v == 1<<63 { // the largest whole number, as near as a float comes
+		return strconv.Itoa(math.MaxInt64)
+	}
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return strconv.FormatInt(int64(v), 10)
 	}

@@ -96,7 +96,7 @@ func (l *Ledger) Summary() []string {
 // WriteText prints the account as a person reads it: the largest costs in words, then the tables.
 func (l *Ledger) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, batch %d, on %s: %s a step\n\n", l.Program, l.Batch, l.Device, duration(l.Plain))
+	fmt.Fprintf(&b, "%s, batch %d, on %s: %s per step\n\n", l.Program, l.Batch, l.Device, duration(l.Plain))
 	for i, s := range l.Largest(3) {
 		fmt.Fprintf(&b, "  %d. %s\n", i+1, s)
 	}

@@ -71,9 +71,9 @@ func assemble(pieces []piece, width int) string {
 	return fit(strings.Join(out, "  "), width)
 }
 
-// narrow leaves columns of a line out until it fits: those that spare names, in that order, then from the right. A word of the heading stands over the
+// Narrow leaves columns of a line out until it fits: those that spare names, in that order, then from the right. A word of the heading stands over the
 // right edge of its column; a column has the character after that edge too, where marks stand.
-func narrow(line, heading string, spare []string, width int) string {
+func Narrow(line, heading string, spare []string, width int) string {
 	if runes(heading) <= width {
 		return fit(line, width)
 	}

@@ -110,7 +110,7 @@ func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
 		4:  {"    ", "    "},
 	} {
 		spare := []string{"lr", "baseline"}
-		if got := [2]string{narrow(heading, heading, spare, width), narrow(line, heading, spare, width)}; got != want {
+		if got := [2]string{Narrow(heading, heading, spare, width), Narrow(line, heading, spare, width)}; got != want {
 			t.Errorf("%d: %q, want %q", width, got, want)
 		}
 	}

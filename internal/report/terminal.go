@@ -34,7 +34,7 @@ func (t *Terminal) Start(i *Info) {
 	}
 	if heading, spare := i.View.Heading(); t.Live && heading != "" {
 		t.write("")
-		t.write(t.paint(dim, narrow(heading, heading, spare, t.Width()-1)))
+		t.write(t.paint(dim, Narrow(heading, heading, spare, t.Width()-1)))
 	}
 }
 
@@ -77,7 +77,7 @@ func (t *Terminal) Record(r *Record) {
 	}
 	t.clear()
 	if heading, spare := t.info.View.Heading(); t.Live && heading != "" {
-		line = narrow(line, heading, spare, t.Width()-1)
+		line = Narrow(line, heading, spare, t.Width()-1)
 	}
 	for _, l := range t.wrapped(tied(line, t), 11) {
 		t.write(strings.ReplaceAll(l, tie, " "))
