@@ -23,7 +23,7 @@ func TestFlagsAreJudgedBeforeFiles(t *testing.T) {
 		"eval --checkpoint nowhere --testset kool --split dev":          `unknown --split "dev"`,
 		"eval --checkpoint nowhere --instances x.npz --distance metric": `unknown distance "metric"`,
 		"eval --checkpoint nowhere --instances x.npz --time soon":       `--time is "soon"`,
-		"eval --checkpoint nowhere --time 3s":                           "about given instances",
+		"eval --checkpoint nowhere --time 3s":                           "--time is for --instances or --testset",
 		"train --config nowhere --data disk":                            `unknown --data "disk"`,
 		"train --resume nowhere --data disk":                            `unknown --data "disk"`,
 		"train --config nowhere --device cuda:-1":                       "the card is a number",

@@ -240,3 +240,29 @@ func TestBadTraining(t *testing.T) {
 		t.Error("a refused run left a folder behind")
 	}
 }
+
+// TestTheEndNamesEveryFile: the summary of a run names all that a reader may open in its folder, result.json among them.
+func TestTheEndNamesEveryFile(t *testing.T) {
+	_, args := tiny(t, "--epochs", "1")
+	routing := haul(t, args...)
+	dir := filepath.Join(t.TempDir(), "ppo")
+	learner := haul(t, "train", "--model", "PPO", "--device", "cpu", "--out", dir, "--iterations", "1", "--set", "grid_size=3", "--set", "n_steps=20", "--set", "n_stream=4", "--set", "batch_size=20", "--set", "n_epochs=1")
+	for name, r := range map[string]result{args[6]: routing, dir: learner} {
+		if r.code != exitDone {
+			t.Fatalf("exit %d: %s", r.code, r.stderr)
+		}
+		err := filepath.WalkDir(name, func(path string, d os.DirEntry, err error) error {
+			file := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".png"), ".svg")
+			if err != nil || d.IsDir() || strings.HasPrefix(file, ".") || strings.HasPrefix(file, "events.") || file == "config.yaml" { // the settings, and what TensorBoard reads
+				return err
+			}
+			if !strings.Contains(r.stdout, file) {
+				t.Errorf("the end does not name %s:\n%s", path, r.stdout)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

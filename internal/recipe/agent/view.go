@@ -6,6 +6,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/report"
+	"haul/internal/run"
 )
 
 // view is an agent's run in words and pictures.
@@ -155,7 +156,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("device", "busy %.0f %% of the iterations' time, waited for rows %.2f %%", 100*u.busy/u.seconds, 100*u.wait/u.seconds)
 		out.Line("", "in %s: %s", report.Plural(int64(u.iterations), "iteration"), u.asked)
 	}
-	out.Line("written", "%s, %s", s.Last, filepath.Base(s.Best))
+	out.Line("written", "%s, %s, %s", s.Last, filepath.Base(s.Best), run.ResultName)
 	out.Line("", "%s, %s, %s and %s as .svg and .png", tables()[0].File, curvesName, inContextName, episodesName)
 	out.Line("next", "haul eval --checkpoint %s", s.Dir)
 	return out

@@ -9,6 +9,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/env/darkroom"
 	"haul/internal/report"
+	"haul/internal/run"
 )
 
 // Iteration is what one round of acting and learning came to. Return is of the episodes that ended in it, by the policy as it was; Expected
@@ -172,7 +173,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("speed", "%s steps of environments/s, learning included", report.Thousands(int64(v.steps/v.spent)))
 		out.Line("device", "%s", v.asked)
 	}
-	out.Line("written", "%s, %s", s.Last, filepath.Base(s.Best))
+	out.Line("written", "%s, %s, %s", s.Last, filepath.Base(s.Best), run.ResultName)
 	out.Line("", "%s, curves and walks as .svg and .png", tables()[0].File)
 	out.Line("next", "haul eval --checkpoint %s --plot walks.svg", s.Dir)
 	return out

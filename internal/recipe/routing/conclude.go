@@ -151,7 +151,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("", "%5.1f %%  baseline    %s", 100*u.baseline/all, report.Duration(u.baseline))
 		out.Line("device", "in %s: %s", report.Plural(int64(u.epochs*v.cfg.Training.NumBatchesPerEpoch-v.done), "step"), u.asked)
 	}
-	out.Line("written", "%s, %s", s.Best, filepath.Base(s.Last))
+	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
 	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
 	out.Line("next", "haul eval --checkpoint %s --decode pomo8", s.Dir)
 	return out

@@ -60,9 +60,6 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	if given != nil {
 		return given.evaluate(ctx, e, decode)
 	}
-	if e.Flags.Changed("time") {
-		return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
-	}
 	count := e.Flags.Int("count")
 	if err := checkCount(e.Flags); err != nil {
 		return nil, err

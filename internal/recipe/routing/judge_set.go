@@ -57,6 +57,9 @@ func checkSet(f run.Flags) error {
 func setOf(f run.Flags) (*givenEval, error) {
 	file, name := f.String("instances"), f.String("testset")
 	if file == "" && name == "" {
+		if f.Changed("time") {
+			return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
+		}
 		for _, flag := range append(setFlags, "customers", "split") {
 			if f.Changed(flag) {
 				return nil, run.Usagef("--%s is about given instances: name them with --instances or --testset", flag)
