@@ -18,11 +18,11 @@ import (
 type evalFlags struct {
 	deviceFlags
 	recipeFlags
-	checkpoint string
-	model      string
-	seed       uint64
-	plot       string
-	json       bool
+	policy policyFlags
+	model  string
+	seed   uint64
+	plot   string
+	json   bool
 }
 
 func (a *app) newEval() *cobra.Command {
@@ -41,7 +41,8 @@ func (a *app) newEval() *cobra.Command {
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
 	}
-	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "a .safetensors file, or a run folder: "+used())
+	cmd.Flags().StringVar(&f.policy.checkpoint, "checkpoint", "", "a .safetensors file, or a run folder: "+used())
+	cmd.Flags().StringVar(&f.policy.policy, "policy", "", policyUsage())
 	f.deviceFlags.register(cmd)
 	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag { return i.Judging })
 	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+strings.Join(recipe.Names(), ", "))
@@ -61,8 +62,8 @@ func used() string {
 }
 
 func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
-	if f.checkpoint == "" {
-		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
+	if _, ok := f.policy.given(); !ok {
+		return usagef("--checkpoint is missing: name a run folder or a .safetensors file, or --policy one that comes with the program")
 	}
 	if err := firstOf(knownModel(f.model), f.judge(), f.check(a)); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 			return asUsage(err)
 		}
 	}
-	path, ck, err := checkpointOf(f.checkpoint)
+	path, ck, err := f.policy.load()
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	}
 	name := r.About().Name
 	if f.model != "" && f.model != name {
-		return usagef("%s holds a model of %s, not of %s", f.checkpoint, name, f.model)
+		return usagef("%s holds a model of %s, not of %s", path, name, f.model)
 	}
 	if err := f.others(name, "this checkpoint holds"); err != nil {
 		return err

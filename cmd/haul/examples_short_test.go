@@ -31,6 +31,7 @@ func init() { // the rules of runs call each other
 	shortenings = map[string]func(w *workshop, cmd *cobra.Command, args []string) ([]string, error){
 		"haul train":         shortTrain,
 		"haul eval":          shortEval,
+		"haul policies pack": shortPack,
 		"haul data darkroom": shortHistories,
 		"haul profile":       shortStep("--steps", "2"),
 		"haul bench step":    shortStep("--rounds", "2"),
@@ -97,7 +98,15 @@ func shortTrain(w *workshop, cmd *cobra.Command, args []string) ([]string, error
 	return append(args, "--iterations", "1"), nil
 }
 
+// shortPack makes the run that is packed.
+func shortPack(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	return args, w.trained(cmd.Flags().Arg(0))
+}
+
 func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	if flagOf(cmd, "policy") != "" {
+		return append(args, "--device", "cpu", "--count", "4"), nil
+	}
 	path := flagOf(cmd, "checkpoint")
 	if err := w.trained(path); err != nil {
 		return nil, err
@@ -160,6 +169,9 @@ var numberedRun = regexp.MustCompile(`^(.+)-\d{3}$`)
 // trained makes a run folder that an example takes for granted: runs/NAME-001 is what haul train --config NAME leaves.
 func (w *workshop) trained(path string) error {
 	if filepath.Ext(path) == ".safetensors" {
+		if _, err := os.Stat(path); err == nil {
+			return nil // an example before it made it
+		}
 		path = filepath.Dir(path)
 	}
 	if _, err := os.Stat(filepath.Join(path, run.LastName)); err == nil {

@@ -17,6 +17,7 @@ import (
 
 	"haul/internal/recipe"
 	"haul/internal/safetensors"
+	"haul/policies"
 )
 
 // docs/formats.md names every column, key and tag. What follows compares it with what runs leave, not with the structs that they are
@@ -278,6 +279,11 @@ func TestFormatsPageOfRouting(t *testing.T) {
 	p.wantCheckpoint(t, filepath.Join(dir, "last.safetensors"))
 	r = haul(t, "eval", "--checkpoint", dir, "--device", "cpu", "--count", "8", "--json")
 	p.wantKeys(t, "GT+RL: `haul eval`", r.stdout)
+	r = haul(t, "policies", "pack", dir, "--out", filepath.Join(t.TempDir(), "p.safetensors"), "--json")
+	p.wantKeys(t, "`haul policies pack`", r.stdout)
+	for _, name := range policies.Names() {
+		p.wantKeys(t, "`haul policies`", haul(t, "policies", name, "--json").stdout)
+	}
 	set, out := filepath.Join(t.TempDir(), "set.npz"), filepath.Join(t.TempDir(), "routes")
 	if r := haul(t, "gen", "--customers", "4", "--count", "3", "--out", set); r.code != exitDone {
 		t.Fatal(r.stderr)

@@ -9,34 +9,73 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/recipe/routing"
+	"haul/internal/run"
+	"haul/policies"
 )
 
 // policyFlags name a trained policy and how it makes routes.
 type policyFlags struct {
 	checkpoint string
+	policy     string
 	decode     string
 }
 
 func (f *policyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
-	cmd.Flags().StringVar(&f.decode, "decode", "greedy", "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries)")
+	cmd.Flags().StringVar(&f.decode, "decode", "greedy", routing.DecodeUsage)
 }
 
-// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it. The
-// path is that of the checkpoint that was taken.
-func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (policy *routing.Policy, path string, dev kernel.Device, err error) {
-	path, ck, err := checkpointOf(f.checkpoint)
+func policyUsage() string {
+	return "trained policy that comes with the program: see haul policies"
+}
+
+// given says whether a policy was named, and by which flag.
+func (f *policyFlags) given() (flag string, ok bool) {
+	switch {
+	case f.policy != "":
+		return "policy", true
+	case f.checkpoint != "":
+		return "checkpoint", true
+	}
+	return "", false
+}
+
+// load reads the checkpoint that is meant, as far as its settings. The path is that of the file that was taken.
+func (f *policyFlags) load() (path string, ck *run.Checkpoint, err error) {
+	switch {
+	case f.policy != "" && f.checkpoint != "":
+		return "", nil, usagef("--policy and --checkpoint both name a policy: use one of them")
+	case f.policy == "":
+		return checkpointOf(f.checkpoint)
+	}
+	ck, err = shippedPolicy(f.policy)
+	return f.policy, ck, err
+}
+
+// shippedPolicy is a policy that comes with the program.
+func shippedPolicy(name string) (*run.Checkpoint, error) {
+	data, err := policies.Read(name)
 	if err != nil {
-		return nil, path, nil, err
+		return nil, asUsage(err)
+	}
+	return run.Decode(name, routing.Name, data)
+}
+
+// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it.
+func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (policy *routing.Policy, dev kernel.Device, err error) {
+	path, ck, err := f.load()
+	if err != nil {
+		return nil, nil, err
 	}
 	if of := ck.Settings.Recipe(); of != routing.Name {
-		return nil, path, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, routing.Name)
+		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, routing.Name)
 	}
 	if dev, err = a.openFor(ctx, d, routing.Recipe{}, ck.Settings); err != nil {
-		return nil, path, nil, err
+		return nil, nil, err
 	}
-	if policy, err = routing.LoadPolicy(dev, path); err != nil {
-		return nil, path, nil, errors.Join(err, dev.Close())
+	if policy, err = routing.NewPolicy(dev, ck); err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
 	}
-	return policy, path, dev, nil
+	return policy, dev, nil
 }

@@ -78,7 +78,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 		&cobra.Group{ID: groupSetup, Title: "Settings:"},
 		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
 	)
-	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newData())
+	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newPolicies(), a.newData())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newDevices(), a.newVersion())

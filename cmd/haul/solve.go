@@ -19,7 +19,7 @@ const (
 	methodExact   = "exact"
 	methodSavings = "savings"
 	methodSearch  = "search"
-	methodPolicy  = "policy" // what --checkpoint asks for
+	methodPolicy  = "policy" // what --policy and --checkpoint ask for
 )
 
 // solveFlags are the flags of haul solve beside those of generated instances.
@@ -48,7 +48,7 @@ type solveFlags struct {
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "checkpoint", "decode", "device", "time", "target", "start", "curve", "vehicles", "open", "force"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "curve", "vehicles", "open", "force"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
@@ -73,7 +73,8 @@ header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres
 is needed. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension.
 CVRPLIB's rounding of distances applies to files unless --distance exact.
 
-With --checkpoint a trained policy solves the file, whatever its N: coordinates are scaled to the unit square, and of
+With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
+solves the file, whatever its N: coordinates are scaled to the unit square, and of
 the routes that --decode asks for the best by the file's own distances counts. With --time or --iterations as well, the
 search starts from those routes.
 
@@ -146,6 +147,7 @@ an interrupted run goes on where it stopped.`,
 // validate refuses flags that contradict each other or the kind of problem.
 func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	var err error
+	by, policy := f.policy.given()
 	fs.Visit(func(flag *pflag.Flag) {
 		switch {
 		case err != nil:
@@ -155,12 +157,12 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
-		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "checkpoint", "time", "iterations", "target", "start", "curve", "seed"}, flag.Name):
+		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "policy", "checkpoint", "time", "iterations", "target", "start", "curve", "seed"}, flag.Name):
 			err = usagef("--%s solves, --check judges: use one of them", flag.Name)
-		case f.policy.checkpoint != "" && flag.Name == "method":
-			err = usagef("--method and --checkpoint both say how to solve: use one of them")
-		case f.policy.checkpoint != "" && flag.Name == "start":
-			err = usagef("--start and --checkpoint both say where to start: use one of them")
+		case policy && flag.Name == "method":
+			err = usagef("--method and --%s both say how to solve: use one of them", by)
+		case policy && flag.Name == "start":
+			err = usagef("--start and --%s both say where to start: use one of them", by)
 		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != methodSearch:
 			err = usagef("--%s is about the search: leave --method %s out", flag.Name, f.method)
 		case flag.Name == "time" && f.search.time <= 0, flag.Name == "time-per-instance" && f.search.each <= 0:
@@ -177,12 +179,12 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			f.fleetGiven = true
 		case !file && f.method == "" && (flag.Name == "time-per-instance" || flag.Name == "iterations"):
 			f.method = methodSearch
-		case file && f.method == "" && f.policy.checkpoint == "" && slices.Contains(searchFlagNames, flag.Name):
+		case file && f.method == "" && !policy && slices.Contains(searchFlagNames, flag.Name):
 			f.method = methodSearch
-		case file && f.policy.checkpoint != "" && slices.Contains(searchFlagNames, flag.Name):
+		case file && policy && slices.Contains(searchFlagNames, flag.Name):
 			f.improve = true
-		case f.policy.checkpoint == "" && slices.Contains([]string{"decode", "device"}, flag.Name):
-			err = usagef("--%s is about a policy: name one with --checkpoint", flag.Name)
+		case !policy && slices.Contains([]string{"decode", "device"}, flag.Name):
+			err = usagef("--%s is about a policy: name one with --policy or --checkpoint", flag.Name)
 		case flag.Name == "best-known" && !(f.bestKnown > 0):
 			err = usagef("--best-known is %v: a cost above 0 is needed", f.bestKnown)
 		}

@@ -50,6 +50,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return err
 	}
 	a.noteTrucks(path, p)
+	a.notePolicy(p, f)
 	solve, done, err := a.solver(ctx, p, f)
 	if err != nil {
 		return err
@@ -109,6 +110,16 @@ func (a *app) noteTrucks(path string, p *cvrp.Problem) {
 	}
 }
 
+// notePolicy says that a policy could route the file, where no flag says how it is to be solved: the method stays what it is.
+func (a *app) notePolicy(p *cvrp.Problem, f *solveFlags) {
+	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil {
+		return
+	}
+	if name := nearestPolicy(p.N()); name != "" {
+		fmt.Fprintf(a.stderr, "a trained policy could route it too: --policy %s (haul policies)\n", name)
+	}
+}
+
 // write writes the routes in the format of the file's extension.
 func (f *solveFlags) write(p *cvrp.Problem, s cvrp.Solution, cost float64) error {
 	return writeFile(f.out, func(w io.Writer) error {
@@ -133,10 +144,10 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 			return &outcome{solution: all[0]}, nil
 		}
 	}
-	if f.policy.checkpoint != "" {
+	if by, ok := f.policy.given(); ok {
 		f.method = methodPolicy
 		if err := p.Plain(); err != nil {
-			return nil, nil, fmt.Errorf("a policy knows no limit but the capacity, and %s is not such a problem: %w; leave --checkpoint out", p.Name, err)
+			return nil, nil, fmt.Errorf("a policy knows no limit but the capacity, and %s is not such a problem: %w; leave --%s out", p.Name, err, by)
 		}
 		return a.policySolver(ctx, f)
 	}
@@ -171,7 +182,7 @@ func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Probl
 		return nil, nil, asUsage(err)
 	}
 	f.device.workers = f.workers
-	policy, _, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
+	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
 	}

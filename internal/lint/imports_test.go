@@ -64,6 +64,7 @@ var house = []string{
 	"internal/pickle",
 	"internal/rng",
 	"configs",
+	"policies",
 }
 
 // apart lists imports that the order allows and the design does not.

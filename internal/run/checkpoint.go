@@ -184,6 +184,21 @@ func (c *Checkpoint) Float64s(name string) ([]float64, error) {
 	return out, c.wrap(t.ReadFloat64s(out))
 }
 
+// Bare is the metadata of a checkpoint that is to be used and not continued: its settings and how far it came, without the state of the
+// run.
+func (c *Checkpoint) Bare() map[string]string {
+	p := Progress{Updates: c.Progress.Updates, Concluded: c.Progress.Concluded, Best: c.Progress.Best, BestAt: c.Progress.BestAt, Elapsed: c.Progress.Elapsed}
+	text, err := json.Marshal(&p)
+	if err != nil {
+		panic("run: " + err.Error()) // it was read from JSON
+	}
+	meta := map[string]string{keyProgress: string(text), keyState: "null"}
+	for _, k := range []string{keyFormat, keyModel, keyName, keyConfig, keyWritten} {
+		meta[k] = c.file.Metadata[k]
+	}
+	return meta
+}
+
 // noOthers refuses tensors that nobody asked for.
 func (c *Checkpoint) noOthers() error {
 	for _, t := range c.file.Tensors {

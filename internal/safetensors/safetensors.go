@@ -17,14 +17,17 @@ type DType string
 
 // The types that Haul writes. Files with other types are refused by name.
 const (
-	F32 DType = "F32"
-	F64 DType = "F64"
-	I32 DType = "I32"
+	F32  DType = "F32"
+	F64  DType = "F64"
+	I32  DType = "I32"
+	BF16 DType = "BF16" // the upper half of a float32
 )
 
 // Size is the bytes of an element, 0 for a type this package does not know.
 func (d DType) Size() int {
 	switch d {
+	case BF16:
+		return 2
 	case F32, I32:
 		return 4
 	case F64:
@@ -75,8 +78,30 @@ func Float64s(name string, v []float64, shape ...int) Tensor {
 	return Tensor{Name: name, DType: F64, Shape: shape, Data: data}
 }
 
-// ReadFloat32s decodes the tensor into dst, which must have its length.
+// BFloat16s encodes v as a tensor of half the size, each number rounded to the nearest, to the even one of two.
+func BFloat16s(name string, v []float32, shape ...int) Tensor {
+	data := make([]byte, 2*len(v))
+	for i, x := range v {
+		u := math.Float32bits(x)
+		if x == x { // a NaN stays one
+			u += 0x7FFF + u>>16&1
+		}
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(u>>16))
+	}
+	return Tensor{Name: name, DType: BF16, Shape: shape, Data: data}
+}
+
+// ReadFloat32s decodes a tensor of F32 or BF16 into dst, which must have its length.
 func (t Tensor) ReadFloat32s(dst []float32) error {
+	if t.DType == BF16 {
+		if err := t.want(BF16, len(dst)); err != nil {
+			return err
+		}
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.Data[2*i:])) << 16)
+		}
+		return nil
+	}
 	if err := t.want(F32, len(dst)); err != nil {
 		return err
 	}

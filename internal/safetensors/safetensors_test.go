@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"size", file(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8), "do not fill"},
 		{"overflow", file(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}`, 0), "do not fill"},
 		{"negative", file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,-4]}}`, 0), "do not fill"},
-		{"type", file(`{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}`, 4), `type "BF16"`},
+		{"type", file(`{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}`, 4), `type "F16"`},
 		{"field", file(`{"a":{"dtype":"F32","Shape":[1],"data_offsets":[0,4]}}`, 4), `unknown field "Shape"`},
 		{"missing field", file(`{"a":{"dtype":"F32","shape":[1]}}`, 4), "needs dtype"},
 		{"null shape", file(`{"a":{"dtype":"F32","shape":null,"data_offsets":[0,4]}}`, 4), "needs dtype"},
@@ -184,4 +184,30 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("a second writing differs")
 		}
 	})
+}
+
+// TestBFloat16: what bf16 can hold comes back as it was, and the rest as its nearest.
+func TestBFloat16(t *testing.T) {
+	exact := []float32{0, 1, -2.5, 0.15625, float32(math.Inf(1)), -3.3895314e38}
+	near := []float32{1.00390625, 1.01171875, 0.1, float32(math.Pi)} // two ties, to even; two in between
+	want := append(append([]float32{}, exact...), 1, 1.015625, 0.10009765625, 3.140625)
+	f := &File{Tensors: []Tensor{BFloat16s("a", append(append([]float32{}, exact...), near...), 10)}}
+	back, err := Read(bytes.NewReader(encode(t, f)), int64(len(encode(t, f))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]float32, 10)
+	if err := back.Tensors[0].ReadFloat32s(got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := back.Tensors[0].ReadFloat32s(got[:9]); err == nil {
+		t.Error("ten numbers were read as nine")
+	}
+	nan := make([]float32, 1)
+	if err := BFloat16s("n", []float32{float32(math.NaN())}, 1).ReadFloat32s(nan); err != nil || nan[0] == nan[0] {
+		t.Errorf("%v, %v", nan, err)
+	}
 }

@@ -13,6 +13,9 @@ type Decode struct {
 	Symmetries int  // 8: every instance under the symmetries of the square; else 1
 }
 
+// DecodeUsage tells a user of the decoders.
+const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries)"
+
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
 

@@ -39,15 +39,11 @@ func loadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) 
 
 // NewPolicy puts the policy of a routing checkpoint onto a device.
 func NewPolicy(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
-	c, ok := ck.Settings.(*config.Config)
-	if !ok {
-		return nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", ck.Path, ck.Settings.Recipe(), Name)
-	}
-	m, err := newModel(c)
+	c, m, err := modelOf(ck)
 	if err != nil {
 		return nil, err
 	}
-	weights, err := ck.Weights(m.Layout(), "")
+	weights, err := policyWeights(ck, m.Layout())
 	if err != nil {
 		return nil, err
 	}

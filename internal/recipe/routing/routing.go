@@ -37,7 +37,7 @@ costs that the file brings or that --reference gives.`,
 	Seed:   "experiment.random_seed",
 	Use:    run.BestName,
 	Judging: []run.Flag{
-		{Name: "decode", Default: "greedy", Usage: "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries)",
+		{Name: "decode", Default: "greedy", Usage: DecodeUsage,
 			Check: func(f run.Flags) error { _, err := ParseDecode(f.String("decode")); return err }},
 		{Name: "count", Default: 10000, Usage: "number of instances; of a file the first ones (default all)", Check: checkCount},
 		{Name: "instances", Default: "", Usage: "route these: " + testset.Formats, Check: checkSet},

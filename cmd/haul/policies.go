@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/recipe/routing"
+	"haul/internal/report"
+	"haul/internal/safetensors"
+	"haul/policies"
+)
+
+// policyReport is a policy that comes with the program.
+type policyReport struct {
+	Name  string `json:"name"`
+	Bytes int    `json:"bytes"`
+	*routing.PolicyInfo
+	Card string `json:"card"`
+}
+
+func (a *app) newPolicies() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "policies [NAME]",
+		Short: "List the trained policies that come with the program, or print a model card",
+		Long: `List the trained routing policies that come with the program; with a name, print that policy's
+model card: what it learned from, for how long, how it fares, and the command that made it.
+
+A policy routes problems of any size, best those like the ones it was trained on. It is used by
+haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
+		Example: `  haul policies
+  haul policies --json`,
+		Args: atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.policyCard(args[0], asJSON)
+			}
+			return a.listPolicies(asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")
+	cmd.AddCommand(a.newPack())
+	return cmd
+}
+
+func describePolicy(name string) (*policyReport, error) {
+	data, err := policies.Read(name)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	ck, err := shippedPolicy(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := routing.Describe(ck)
+	return &policyReport{Name: name, Bytes: len(data), PolicyInfo: info, Card: policies.Card(name)}, err
+}
+
+func (a *app) listPolicies(asJSON bool) error {
+	var all []*policyReport
+	for _, name := range policies.Names() {
+		p, err := describePolicy(name)
+		if err != nil {
+			return err
+		}
+		all = append(all, p)
+	}
+	if asJSON {
+		for _, p := range all {
+			if err := a.emit(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "this build carries no policies: train one with haul train")
+		return err
+	}
+	return a.table(func(w io.Writer) {
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tlearned from\ttrained for"))
+		for _, p := range all {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s instances\t%s\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
+				report.Thousands(int64(p.Instances)), minutes(p.Seconds))
+		}
+	})
+}
+
+// minutes prints a time to the second.
+func minutes(seconds float64) string {
+	s := int(math.Round(seconds))
+	return fmt.Sprintf("%d:%02d min", s/60, s%60)
+}
+
+func (a *app) policyCard(name string, asJSON bool) error {
+	p, err := describePolicy(name)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.emit(p)
+	}
+	_, err = fmt.Fprintln(a.stdout, strings.TrimSpace(p.Card))
+	return err
+}
+
+// nearestPolicy is the policy trained on the size nearest to n customers by ratio, "" where there is none.
+func nearestPolicy(n int) (best string) {
+	near := math.Inf(1)
+	for _, name := range policies.Names() {
+		p, err := describePolicy(name)
+		if err != nil {
+			continue // the list will tell
+		}
+		if d := math.Abs(math.Log(float64(n) / float64(p.Customers))); d < near {
+			best, near = name, d
+		}
+	}
+	return best
+}
+
+// packReport is what pack wrote.
+type packReport struct {
+	Checkpoint string `json:"checkpoint"`
+	Out        string `json:"out"`
+	Type       string `json:"type"`
+	Bytes      int    `json:"bytes"`
+	*routing.PolicyInfo
+}
+
+func (a *app) newPack() *cobra.Command {
+	var (
+		out    string
+		kind   string
+		force  bool
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "pack CHECKPOINT",
+		Short: "Make a small file of a trained policy, to be shared or shipped",
+		Long: `Make a small file of a routing run's best checkpoint, or of the .safetensors file that is named:
+weights and settings alone, an eighth of the size in bf16. It is used like any checkpoint
+(--checkpoint FILE); a run cannot be continued from it.`,
+		Example: `  haul policies pack runs/quick-001 --out quick.safetensors
+  haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors`,
+		Args: atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("name a run folder or a .safetensors file to pack")
+			}
+			if out == "" {
+				return usagef("--out is missing: name the file to write, policy.safetensors for one")
+			}
+			as, ok := map[string]safetensors.DType{"bf16": safetensors.BF16, "fp32": safetensors.F32}[kind]
+			if !ok {
+				return usagef("unknown type %q: use bf16 or fp32", kind)
+			}
+			return a.pack(args[0], out, kind, as, force, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write")
+	cmd.Flags().StringVar(&kind, "type", "bf16", "type of the weights: bf16 or fp32")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there already")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) pack(from, out, kind string, as safetensors.DType, force, asJSON bool) error {
+	if err := refuseOverwrite(force, out); err != nil {
+		return err
+	}
+	path, ck, err := checkpointOf(from)
+	if err != nil {
+		return err
+	}
+	info, err := routing.Describe(ck)
+	if err != nil {
+		return err
+	}
+	f, err := routing.Pack(ck, as)
+	if err != nil {
+		return err
+	}
+	r := packReport{Checkpoint: path, Out: out, Type: kind, PolicyInfo: info}
+	err = writeFile(out, func(w io.Writer) error {
+		counted := &counter{w: w}
+		err := safetensors.Write(counted, f)
+		r.Bytes = counted.n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.emit(r)
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: %s parameters as %s, %s bytes\n", out, report.Thousands(int64(info.Parameters)), kind, report.Thousands(int64(r.Bytes)))
+	return err
+}
+
+// counter counts what is written.
+type counter struct {
+	w io.Writer
+	n int
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += n
+	return n, err
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/policies"
+)
+
+// trainedPolicy is the folder of a run that is over in a blink.
+func trainedPolicy(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	args := append([]string{"train", "--config", "quick", "--device", "cpu", "--epochs", "1", "--out", dir}, smallSettings("GT+RL")...)
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	return dir
+}
+
+// TestPackedPolicy: weights and settings alone route as the run's own checkpoint does, in bf16 nearly so, and no run continues from them.
+func TestPackedPolicy(t *testing.T) {
+	dir := trainedPolicy(t)
+	cost := func(path string) float64 {
+		return object(t, "eval", "--checkpoint", path, "--device", "cpu", "--testset", "kool", "--customers", "10", "--count", "50", "--decode", "pomo", "--json")["mean_cost"].(float64)
+	}
+	whole := cost(dir)
+	sizes := map[string]float64{}
+	for _, kind := range []string{"fp32", "bf16"} {
+		out := filepath.Join(t.TempDir(), kind+".safetensors")
+		r := object(t, "policies", "pack", dir, "--type", kind, "--out", out, "--json")
+		st, err := os.Stat(out)
+		if err != nil || r["bytes"] != float64(st.Size()) || r["customers"] != 5.0 || r["instances"] != 480.0 || r["type"] != kind {
+			t.Errorf("%v: %v", r, err)
+		}
+		sizes[kind] = float64(st.Size())
+		packed := cost(out)
+		if kind == "fp32" && packed != whole || math.Abs(packed/whole-1) > 0.05 {
+			t.Errorf("%s: %v, the run's own checkpoint %v", kind, packed, whole)
+		}
+		refused(t, []string{"policies", "pack", dir, "--out", out}, exitFailed, "--force")
+		last := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(last, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(out)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(last, "last.safetensors"), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := haul(t, "train", "--resume", last, "--device", "cpu", "--epochs", "2"); r.code != exitFailed || !strings.Contains(r.stderr, "is missing") && !strings.Contains(r.stderr, "state") {
+			t.Errorf("a run went on from weights alone: %d, %s", r.code, r.stderr)
+		}
+	}
+	if !(sizes["bf16"] < sizes["fp32"]) {
+		t.Errorf("%v", sizes)
+	}
+}
+
+func TestPoliciesRefuse(t *testing.T) {
+	square := write(t, "square.vrp", squareVRP)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"policies", "pack"}, exitUsage, "name a run folder"},
+		{[]string{"policies", "pack", "x"}, exitUsage, "--out is missing"},
+		{[]string{"policies", "pack", "x", "--out", "y", "--type", "int4"}, exitUsage, `unknown type "int4"`},
+		{[]string{"policies", "pack", "nosuch", "--out", "y.safetensors"}, exitFailed, "nosuch"},
+		{[]string{"policies", "nosuch"}, exitUsage, `no policy "nosuch"`},
+		{[]string{"solve", square, "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
+		{[]string{"solve", square, "--policy", "a", "--checkpoint", "b"}, exitUsage, "use one of them"},
+		{[]string{"solve", square, "--policy", "a", "--method", "exact"}, exitUsage, "--method and --policy"},
+		{[]string{"solve", "--policy", "a"}, exitUsage, "--policy needs a file"},
+		{[]string{"solve", square, "--decode", "pomo"}, exitUsage, "--policy or --checkpoint"},
+		{[]string{"eval", "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
+		{[]string{"eval"}, exitUsage, "--checkpoint is missing"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) { refused(t, c.args, c.code, c.want) })
+	}
+}
+
+// TestShippedPolicies: each is listed, routes a file and a set like those that it was trained on, and a plain solve names the one that fits
+// and does something else.
+func TestShippedPolicies(t *testing.T) {
+	names := policies.Names()
+	r := haul(t, "policies")
+	if r.code != exitDone || len(names) == 0 && !strings.Contains(r.stdout, "no policies") {
+		t.Fatal(r.stderr, r.stdout)
+	}
+	for _, name := range names {
+		if !strings.Contains(r.stdout, name+" ") {
+			t.Errorf("%s is not listed: %s", name, r.stdout)
+		}
+		info := object(t, "policies", name, "--json")
+		if card := haul(t, "policies", name); card.code != exitDone || !strings.HasPrefix(card.stdout, "# "+name) {
+			t.Errorf("%s: %s", name, card.stdout)
+		}
+		n := info["customers"].(float64)
+		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563}[n]
+		got := object(t, "eval", "--policy", name, "--device", "cpu", "--testset", "kool", "--count", "30", "--decode", "pomo", "--json")
+		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) { // the first 30 lie within a few percent of all
+			t.Errorf("%s: %v, HGS's mean over all is %v", name, got, hgs)
+		}
+	}
+	square := write(t, "square.vrp", squareVRP)
+	plain := haul(t, "solve", square)
+	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") {
+		t.Fatalf("%s %s", plain.stdout, plain.stderr)
+	}
+	if told := strings.Contains(plain.stderr, "--policy "); told != (len(names) > 0) {
+		t.Errorf("%q", plain.stderr)
+	}
+	if len(names) > 0 {
+		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["cost"] != 68.0 {
+			t.Errorf("%v", r)
+		}
+	}
+}
