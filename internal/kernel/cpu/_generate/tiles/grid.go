@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Tiles 0..3 are the accumulators, row by row of the block; then two tiles of A, two of B.
+const (
+	tileA = 4
+	tileB = 6
+)
+
+// The registers of the grid loops.
+var (
+	a0, a1   = RBX, R8  // the block's tiles of A at the current k
+	b0, b1   = R9, R10  // of B
+	unit     = R11      // 64: a packed tile's rows follow each other
+	ldc, lds = R12, R13 // bytes between rows of C and of what it starts from
+	c        = RSI
+	start    = RDX
+	count    = RCX
+	cols     = R14
+	depth    = R15 // bytes of a row of tiles: k tiles
+	tmp      = RAX
+)
+
+// gridFunc writes a function that computes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile registers.
+func gridFunc(nr, nc int) {
+	declare(fmt.Sprintf("tiles%dx%d", nr, nc))
+	Doc(fmt.Sprintf("C = start + A·B on t.rows × t.cols blocks of %d × %d tiles.", nr, nc))
+	MOVQ(field(offConfig), tmp)
+	tileConfigure(tmp)
+	MOVQ(U32(64), unit)
+	MOVQ(field(offLdc), ldc)
+	MOVQ(field(offLds), lds)
+	MOVQ(field(offK), depth)
+	SHLQ(U8(10), depth)
+
+	Label("row")
+	MOVQ(field(offC), c)
+	MOVQ(field(offStart), start)
+	MOVQ(field(offB), b0)
+	MOVQ(field(offCols), cols)
+	Label("col")
+	TESTQ(start, start)
+	JEQ(LabelRef("zero"))
+	tiles(nr, nc, start, lds, tileLoad)
+	ADDQ(U32(uint32(64*nc)), start)
+	JMP(LabelRef("started"))
+	Label("zero")
+	for i := range nr {
+		for j := range nc {
+			tileZero(2*i + j)
+		}
+	}
+	Label("started")
+	MOVQ(field(offA), a0)
+	if nr > 1 {
+		LEAQ(Mem{Base: a0, Index: depth, Scale: 1}, a1)
+	}
+	if nc > 1 {
+		LEAQ(Mem{Base: b0, Index: depth, Scale: 1}, b1)
+	}
+	MOVQ(field(offK), count)
+	Label("depth")
+	tileLoad(tileB, b0, unit, 0)
+	tileLoad(tileA, a0, unit, 0)
+	tileDot(0, tileA, tileB)
+	if nr > 1 {
+		tileLoad(tileA+1, a1, unit, 0)
+		tileDot(2, tileA+1, tileB)
+	}
+	if nc > 1 {
+		tileLoad(tileB+1, b1, unit, 0)
+		tileDot(1, tileA, tileB+1)
+	}
+	if nr > 1 && nc > 1 {
+		tileDot(3, tileA+1, tileB+1)
+	}
+	for _, p := range []GPPhysical{a0, a1, b0, b1} {
+		if p == a1 && nr == 1 || p == b1 && nc == 1 {
+			continue
+		}
+		ADDQ(U32(tileBytes), p)
+	}
+	DECQ(count)
+	JNE(LabelRef("depth"))
+	tiles(nr, nc, c, ldc, tileStore)
+	ADDQ(U32(uint32(64*nc)), c)
+	if nc > 1 {
+		MOVQ(b1, b0) // the next block's tiles of B follow this one's
+	}
+	DECQ(cols)
+	JNE(LabelRef("col"))
+
+	// The next row of blocks.
+	MOVQ(depth, tmp)
+	IMUL3Q(U8(nr), tmp, tmp)
+	ADDQ(tmp, field(offA))
+	IMUL3Q(U8(16*nr), ldc, tmp)
+	ADDQ(tmp, field(offC))
+	MOVQ(field(offStart), start)
+	TESTQ(start, start)
+	JEQ(LabelRef("next"))
+	IMUL3Q(U8(16*nr), lds, tmp)
+	ADDQ(tmp, field(offStart))
+	Label("next")
+	DECQ(field(offRows))
+	JNE(LabelRef("row"))
+	tileRelease()
+	RET()
+}
+
+// tiles moves the block's accumulators between registers and a matrix at p, its rows ld bytes apart.
+func tiles(nr, nc int, p, ld GPPhysical, move func(t int, base, index GPPhysical, disp int)) {
+	for i := range nr {
+		at := p
+		if i > 0 {
+			MOVQ(ld, tmp)
+			SHLQ(U8(4), tmp)
+			ADDQ(p, tmp)
+			at = tmp
+		}
+		for j := range nc {
+			move(2*i+j, at, ld, 64*j)
+		}
+	}
+}
+
+// peakFunc writes the loop that sets the peak: products of tiles that are there already.
+func peakFunc() {
+	TEXT("peakTiles", NOSPLIT, "func(config *byte, rounds int)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("Runs rounds × %d products of tiles, four accumulators in turn.", peakDots))
+	Load(Param("config"), tmp)
+	tileConfigure(tmp)
+	for t := range 8 {
+		tileZero(t)
+	}
+	Load(Param("rounds"), count)
+	Label("loop")
+	for i := range peakDots {
+		tileDot(i%4, tileA+i/2%2, tileB+i%2)
+	}
+	DECQ(count)
+	JNE(LabelRef("loop"))
+	tileRelease()
+	RET()
+}
+
+const peakDots = 8

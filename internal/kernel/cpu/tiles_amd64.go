@@ -1,0 +1,229 @@
+package cpu
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// The order of sums. By AMX an element is start, plus for every 32 l in turn the sum of two chains of FMAs from zero, one over the
+// even l and one over the odd; by AVX512_BF16 it is one chain from start, in the order of pairs of l. Either treats numbers below the
+// normal ones as zero. Neither knows a row's or a column's place, so cutting a product changes no bit.
+
+//go:generate go run -C _generate ./tiles -out ../tiles_amd64.s -stubs ../tiles_stubs_amd64.go -pkg cpu
+
+// tileGrid is what the assembly reads: rows × cols blocks of tiles. The assembly moves c, a and start down as it goes, past the ends of
+// their matrices after the last block; they are not pointers, so that the collector never sees them there. The caller's tileArgs
+// keeps the matrices alive.
+type tileGrid struct {
+	config     *tileConfig
+	c, a, b    uintptr
+	start      uintptr // what the sums start from, 0: nothing
+	rows, cols int
+	k          int // tiles
+	ldc, lds   int // bytes between rows of C and of start
+	mask       uint64
+}
+
+// The generator knows the fields by these offsets.
+var _ = [1]struct{}{}[unsafe.Sizeof(tileGrid{})-11*8|unsafe.Offsetof(tileGrid{}.start)-32|unsafe.Offsetof(tileGrid{}.k)-56|unsafe.Offsetof(tileGrid{}.mask)-80]
+
+func (g *tileGrid) words() *[11]uintptr { return (*[11]uintptr)(unsafe.Pointer(g)) }
+
+// tileConfig is the processor's table of tile shapes.
+type tileConfig [64]byte
+
+// tileConfigs are the configurations of blocks by rows and columns of tiles and by the rows of the lowest and the columns of the rightmost tile, each from 1.
+var tileConfigs [2][2][tileLines][16]tileConfig
+
+func makeTileConfigs() {
+	for nr := range tileConfigs {
+		for nc := range tileConfigs[nr] {
+			for r := range tileLines {
+				for c := range 16 {
+					tileConfigs[nr][nc][r][c] = configure(nr+1, nc+1, r+1, c+1)
+				}
+			}
+		}
+	}
+}
+
+// configure is the table for a block of nr × nc tiles: accumulators in tiles 0 to 3, row by row, then two of A and two of B. Sums run over whole tiles of l.
+func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
+	t[0] = 1 // palette
+	set := func(tile, rows, bytes int) { t[48+tile], t[16+2*tile] = byte(rows), byte(bytes) }
+	rows, bytes := [2]int{16, 16}, [2]int{64, 64}
+	rows[nr-1], bytes[nc-1] = lastRows, 4*lastCols
+	for i := range nr {
+		set(4+i, rows[i], 64)
+		for j := range nc {
+			set(2*i+j, rows[i], bytes[j])
+			set(6+j, 16, bytes[j])
+		}
+	}
+	return t
+}
+
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX}
+
+var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots}
+
+var vectorRuns = [4]packRun{rowsOfA: packRows, columnsOfA: packPairsTurned, rowsOfB: packPairs, columnsOfB: packRowsTurned}
+
+// vectorTiles returns the sets that this processor and its operating system support.
+func vectorTiles() (out []*tileSet) {
+	if sets := vectorSets(); len(sets) == 0 || sets[0] != &avx512 || !cpu.X86.HasAVX512BF16 {
+		return nil
+	}
+	if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && allowTiles() {
+		makeTileConfigs()
+		out = append(out, &amxTiles)
+	}
+	return append(out, &dotTiles)
+}
+
+// tilePanel is how many bytes of B's tiles are taken through all rows before the next: half of L1.
+const tilePanel = 24 << 10
+
+// begin is where the sums of the product start: R + bias is put into C first where there are both.
+func (g *tileArgs) begin() (start unsafe.Pointer, lds int) {
+	switch {
+	case g.bias != nil && g.r != nil:
+		biasRows((*float32)(g.c), (*float32)(g.r), (*float32)(g.bias), g.m, g.n, 4*g.ldc, 4*g.ldr)
+		return g.c, 4 * g.ldc
+	case g.r != nil:
+		return g.r, 4 * g.ldr
+	}
+	return g.bias, 0
+}
+
+func productAMX(_ *primitives, g *tileArgs) {
+	if g.m == 0 || g.n == 0 {
+		return
+	}
+	start, lds := g.begin()
+	depth := ceil(g.k, tileDepth)
+	if depth == 0 {
+		productEmpty(g)
+		return
+	}
+	run := func(i, j, rows, cols, nr, nc, lastRows, lastCols int) {
+		t := tileGrid{config: &tileConfigs[nr-1][nc-1][lastRows-1][lastCols-1], k: depth, rows: rows, cols: cols, ldc: 4 * g.ldc, lds: lds,
+			c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))), a: uintptr(unsafe.Add(g.a, i/tileLines*depth*tileBytes)), b: uintptr(unsafe.Add(g.b, j/tileLines*depth*tileBytes))}
+		if start != nil {
+			t.start = uintptr(unsafe.Add(start, i*lds+4*j))
+		}
+		switch {
+		case nr == 2 && nc == 2:
+			tiles2x2(t.words())
+		case nr == 2:
+			tiles2x1(t.words())
+		case nc == 2:
+			tiles1x2(t.words())
+		default:
+			tiles1x1(t.words())
+		}
+	}
+	// strip computes the columns from j on: blocks of nc tiles, the last of them lastCols wide.
+	strip := func(j, cols, nc, lastCols int) {
+		if whole := g.m / 32; whole > 0 {
+			run(0, j, whole, cols, 2, nc, 16, lastCols)
+		}
+		if left := g.m % 32; left > 0 {
+			nr := ceil(left, tileLines)
+			run(g.m-left, j, 1, cols, nr, nc, left-(nr-1)*tileLines, lastCols)
+		}
+	}
+	whole, wide := g.n/32, max(1, tilePanel/(2*tileBytes*depth))
+	for j := 0; j < whole; j += wide {
+		strip(32*j, min(wide, whole-j), 2, 16)
+	}
+	if left := g.n % 32; left > 0 {
+		nc := ceil(left, 16)
+		strip(g.n-left, 1, nc, left-(nc-1)*16)
+	}
+	runtime.KeepAlive(g)
+}
+
+// productEmpty is a product over nothing: C = bias + R, whose sum is in C where there are both.
+func productEmpty(g *tileArgs) {
+	for i := range g.m {
+		c := unsafe.Slice((*float32)(unsafe.Add(g.c, 4*i*g.ldc)), g.n)
+		switch {
+		case g.bias != nil && g.r != nil:
+		case g.r != nil:
+			copy(c, unsafe.Slice((*float32)(unsafe.Add(g.r, 4*i*g.ldr)), g.n))
+		case g.bias != nil:
+			copy(c, unsafe.Slice((*float32)(g.bias), g.n))
+		default:
+			clear(c)
+		}
+	}
+}
+
+// peakTileDots is how many products of tiles the generated peak loop runs a round.
+const peakTileDots = 8
+
+func peakAMX(rounds int) (flop float64) {
+	peakTiles(&tileConfigs[1][1][15][15][0], rounds)
+	return float64(rounds) * peakTileDots * 16 * 16 * 32 * 2
+}
+
+func productDots(_ *primitives, g *tileArgs) {
+	if g.m == 0 || g.n == 0 {
+		return
+	}
+	start, lds := g.begin()
+	depth := ceil(g.k, tileDepth)
+	if depth == 0 {
+		productEmpty(g)
+		return
+	}
+	// strip computes the columns from j on, all rows: blocks of nc tiles, the last tile of each under the mask.
+	strip := func(j, cols, nc int, mask uint64) {
+		for i := 0; i < g.m; {
+			rows := 8
+			switch left := min(g.m-i, tileLines-i%tileLines); {
+			case left < 4:
+				rows = 1
+			case left < 8:
+				rows = 4
+			}
+			t := tileGrid{k: depth, cols: cols, ldc: 4 * g.ldc, lds: lds, mask: mask, c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))),
+				a: uintptr(unsafe.Add(g.a, i/tileLines*depth*tileBytes+i%tileLines*64)), b: uintptr(unsafe.Add(g.b, j/tileLines*depth*tileBytes))}
+			if start != nil {
+				t.start = uintptr(unsafe.Add(start, i*lds+4*j))
+			}
+			dots(&t, rows, nc)
+			i += rows
+		}
+	}
+	whole, wide := g.n/32, max(1, tilePanel/(2*tileBytes*depth))
+	for j := 0; j < whole; j += wide {
+		strip(32*j, min(wide, whole-j), 2, 0xffff)
+	}
+	if left := g.n % 32; left > 0 {
+		nc := ceil(left, 16)
+		strip(g.n-left, 1, nc, 1<<(left-(nc-1)*16)-1)
+	}
+	runtime.KeepAlive(g)
+}
+
+func dots(t *tileGrid, rows, nc int) {
+	w := t.words()
+	switch {
+	case rows == 8 && nc == 2:
+		dots8x2(w)
+	case rows == 8:
+		dots8x1(w)
+	case rows == 4 && nc == 2:
+		dots4x2(w)
+	case rows == 4:
+		dots4x1(w)
+	case nc == 2:
+		dots1x2(w)
+	default:
+		dots1x1(w)
+	}
+}

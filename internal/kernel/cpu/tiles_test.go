@@ -1,0 +1,256 @@
+//go:build unix
+
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// eachTiles runs the test for every way of this processor to multiply in bf16, beside every instruction set that it stands beside.
+func eachTiles(t *testing.T, run func(t *testing.T, p *primitives, s *tileSet)) {
+	for _, s := range tileSets {
+		for _, p := range sets {
+			if s.set == "" || s.set == p.name {
+				t.Run(s.name+" beside "+p.name, func(t *testing.T) { run(t, p, s) })
+			}
+		}
+	}
+}
+
+// tileProduct is one product with every operand its own slice, so that a test can place each.
+type tileProduct struct {
+	m, n, k                      int
+	turnedA, turnedB             bool // A is [k][m]; B is [n][k]
+	bias, residual, inPlace      bool
+	padA, padB, padC, padR, skew int
+}
+
+func (p tileProduct) String() string { return fmt.Sprintf("%+v", struct{ tileProduct }{p}.tileProduct) }
+
+// build packs the product's operands and lays the rest out in memory from alloc(n), whose last float is the last the call may touch. It keeps the rounded operands.
+func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float32) (args tileArgs, c []float32, want, size []float64) {
+	place := func(n int) []float32 {
+		f := alloc(n + p.skew)[p.skew:]
+		for i := range f {
+			f[i] = rng.Float32()*2 - 1
+		}
+		return f
+	}
+	operand := func(lines int, turned bool, pad int, straight, other packing) (at func(i, l int) float64, tiles []float32) {
+		tiles = stale(tileFloats(lines, p.k))
+		rows, cols, kind := lines, p.k, straight
+		if turned {
+			rows, cols, kind = p.k, lines, other
+		}
+		src, stride := place(max(0, (rows-1)*(cols+pad)+cols)), cols+pad
+		s.pack(kind, tiles, src, stride, lines, p.k)
+		return func(i, l int) float64 {
+			if turned {
+				i, l = l, i
+			}
+			return rounded(src[i*stride+l])
+		}, tiles
+	}
+	a, aTiles := operand(p.m, p.turnedA, p.padA, rowsOfA, columnsOfA)
+	b, bTiles := operand(p.n, !p.turnedB, p.padB, columnsOfB, rowsOfB)
+	args = tileArgs{a: ptr(aTiles), b: ptr(bTiles), m: p.m, n: p.n, k: p.k, ldc: p.n + p.padC, scratch: ptr(make([]float32, spreadFloats(p.k)))}
+	c = place((p.m-1)*args.ldc + p.n)
+	args.c = start(c)
+	var bias, r []float32
+	if p.bias {
+		bias = place(p.n)
+		args.bias = start(bias)
+	}
+	switch {
+	case p.inPlace:
+		args.r, args.ldr, r = args.c, args.ldc, append([]float32(nil), c...)
+	case p.residual:
+		args.ldr = p.n + p.padR
+		r = place((p.m-1)*args.ldr + p.n)
+		args.r = start(r)
+	}
+	want, size = make([]float64, p.m*p.n), make([]float64, p.m*p.n)
+	for i := range p.m {
+		for j := range p.n {
+			add := func(v float64) { want[i*p.n+j] += v; size[i*p.n+j] += math.Abs(v) }
+			for l := range p.k {
+				add(a(i, l) * b(j, l))
+			}
+			if bias != nil {
+				add(float64(bias[j]))
+			}
+			if r != nil {
+				add(float64(r[i*args.ldr+j]))
+			}
+		}
+	}
+	return args, c, want, size
+}
+
+// rounded is x to eight bits of significand, ties to even, worked out apart from the package's own conversion.
+func rounded(x float32) float64 {
+	m, e := math.Frexp(float64(x))
+	return math.Ldexp(math.RoundToEven(m*256)/256, e)
+}
+
+// checkTiles compares C with the float64 sum of the rounded operands. A product of two bf16 is exact in fp32, and a sum of k+2 terms in any
+// order is off by at most (k+2)·2⁻²⁴ of the sum of their absolute values.
+func checkTiles(t interface{ Fatalf(string, ...any) }, prims *primitives, s *tileSet, p tileProduct, rng *rand.Rand, alloc func(n int) []float32) {
+	args, c, want, size := p.build(rng, s, alloc)
+	before := append([]float32(nil), c...)
+	s.product(prims, &args)
+	bound := float64(p.k+2) * 0x1p-24
+	for i, got := range c {
+		r, j := i/args.ldc, i%args.ldc
+		if j >= p.n {
+			if got != before[i] {
+				t.Fatalf("%v: wrote between rows, at row %d column %d", p, r, j)
+			}
+			continue
+		}
+		if d := math.Abs(float64(got) - want[r*p.n+j]); !(d <= bound*size[r*p.n+j]) {
+			t.Fatalf("%v: C[%d][%d] = %g, want %g", p, r, j, got, want[r*p.n+j])
+		}
+	}
+}
+
+func TestTilesSmall(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for _, m := range []int{1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 50} {
+			for _, n := range []int{1, 2, 9, 15, 16, 17, 31, 32, 33, 48, 49, 65} {
+				for _, k := range []int{0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 65} {
+					bits := m + n*3 + k*7
+					p := tileProduct{m: m, n: n, k: k, turnedA: bits&1 != 0, turnedB: bits&2 != 0,
+						bias: bits&4 != 0, residual: bits&8 != 0, inPlace: bits&16 != 0, padC: bits % 3}
+					checkTiles(t, prims, s, p, rng, heap)
+				}
+			}
+		}
+	})
+}
+
+func TestTilesRandom(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		rapid.Check(t, func(t *rapid.T) {
+			flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+			pad := func(name string) int { return rapid.IntRange(0, 33).Draw(t, name) }
+			p := tileProduct{
+				m: rapid.IntRange(1, 110).Draw(t, "m"), n: rapid.IntRange(1, 110).Draw(t, "n"), k: rapid.IntRange(0, 100).Draw(t, "k"),
+				turnedA: flag("turned A"), turnedB: flag("turned B"), bias: flag("bias"), residual: flag("residual"), inPlace: flag("in place"),
+				padA: pad("pad A"), padB: pad("pad B"), padC: pad("pad C"), padR: pad("pad R"), skew: rapid.IntRange(0, 15).Draw(t, "skew"),
+			}
+			checkTiles(t, prims, s, p, rand.New(rand.NewPCG(3, rapid.Uint64().Draw(t, "seed"))), heap)
+		})
+	})
+}
+
+// TestTilesGuarded puts every operand but the tiles against a page without access, at its end and at its start.
+func TestTilesGuarded(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		rng := rand.New(rand.NewPCG(4, 4))
+		for _, front := range []bool{false, true} {
+			for _, m := range []int{1, 2, 13, 16, 17, 33} {
+				for _, n := range []int{1, 7, 15, 16, 17, 31, 33, 50, 64, 65} {
+					for _, k := range []int{1, 3, 33, 48} {
+						bits := m + n + k
+						p := tileProduct{m: m, n: n, k: k, turnedA: bits&1 != 0, turnedB: bits&2 != 0, bias: bits&4 == 0, residual: bits&8 == 0, inPlace: bits&24 == 8}
+						checkTiles(t, prims, s, p, rng, func(n int) []float32 { return guarded(t, n, front) })
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestTilesBits: an element has the same bits whatever rows and columns are computed beside it.
+func TestTilesBits(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		rng := rand.New(rand.NewPCG(5, 6))
+		const m, n, k = 75, 70, 83
+		x, w := make([]float32, m*k), make([]float32, n*k)
+		for _, v := range [][]float32{x, w} {
+			for i := range v {
+				v[i] = rng.Float32()*2 - 1
+			}
+		}
+		product := func(x, w []float32, m, n int) []float32 {
+			a, b, c := make([]float32, tileFloats(m, k)), make([]float32, tileFloats(n, k)), make([]float32, m*n)
+			s.pack(rowsOfA, a, x, k, m, k)
+			s.pack(columnsOfB, b, w, k, n, k)
+			s.product(prims, &tileArgs{c: ptr(c), a: ptr(a), b: ptr(b), m: m, n: n, k: k, ldc: n, scratch: ptr(make([]float32, spreadFloats(k)))})
+			return c
+		}
+		whole := product(x, w, m, n)
+		for _, cut := range [][4]int{{3, 5, 40, 33}, {17, 0, 32, 70}, {31, 20, 2, 17}, {74, 69, 1, 1}} {
+			i, j, rows, cols := cut[0], cut[1], cut[2], cut[3]
+			if rows == 1 && s.spreads {
+				continue // fp32's product of one row has an order of its own
+			}
+			for e, got := range product(x[i*k:], w[j*k:], rows, cols) {
+				if want := whole[(i+e/cols)*n+j+e%cols]; math.Float32bits(got) != math.Float32bits(want) {
+					t.Fatalf("cut %v: row %d column %d has %x, want %x", cut, e/cols, e%cols, got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestPackTiles: every set packs the same bytes as plain Go, special numbers and ragged ends included.
+func TestPackTiles(t *testing.T) {
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1.00390625, 1.00390625, 1.01171875, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+		math.MaxFloat32, -math.MaxFloat32, 1e-40, -1e-40, 0x1p-126, 3.5}
+	eachTiles(t, func(t *testing.T, _ *primitives, s *tileSet) {
+		rapid.Check(t, func(t *rapid.T) {
+			kind := packing(rapid.IntRange(0, 3).Draw(t, "kind"))
+			lines, k, pad := rapid.IntRange(1, 50).Draw(t, "lines"), rapid.IntRange(1, 80).Draw(t, "k"), rapid.IntRange(0, 5).Draw(t, "pad")
+			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+			rows, cols := lines, k
+			if kind.pairs() {
+				rows, cols = k, lines
+			}
+			src := make([]float32, (rows-1)*(cols+pad)+cols)
+			for i := range src {
+				src[i] = float32(rng.NormFloat64())
+				if rng.IntN(4) == 0 {
+					src[i] = special[rng.IntN(len(special))]
+				}
+			}
+			got, want := stale(tileFloats(lines, k)), stale(tileFloats(lines, k))
+			s.pack(kind, got, src, cols+pad, lines, k)
+			spreadTiles.pack(kind, want, src, cols+pad, lines, k)
+			for i := range want {
+				if g, w := math.Float32bits(got[i]), math.Float32bits(want[i]); g != w {
+					t.Fatalf("kind %d, %d×%d: word %d is %08x, want %08x", kind, lines, k, i, g, w)
+				}
+			}
+		})
+	})
+}
+
+// TestBF16Rounding: the conversion is to nearest, ties to even.
+func TestBF16Rounding(t *testing.T) {
+	for _, c := range []struct {
+		x    uint32
+		want uint16
+	}{{0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82}, {0x3f817fff, 0x3f81}, {0x7f7fffff, 0x7f80}, {0x80000001, 0x8000},
+		{0x7f800000, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0}, {0x00800000, 0x0080}} {
+		if got := toBF16(math.Float32frombits(c.x)); got != c.want {
+			t.Errorf("%08x is %04x, want %04x", c.x, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float32Range(-1e30, 1e30).Draw(t, "x")
+		if x != 0 && math.Abs(float64(x)) < 0x1p-126 {
+			return
+		}
+		if got := float64(fromBF16(toBF16(x))); got != rounded(x) {
+			t.Fatalf("%g is %g, want %g", x, got, rounded(x))
+		}
+	})
+}
