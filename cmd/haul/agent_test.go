@@ -270,7 +270,7 @@ func TestBadAgent(t *testing.T) {
 		{"fewer iterations than the warm-up", with("--iterations", "1"), exitFailed, "num_warmup_steps 2 is over the 1 iterations"},
 		{"no iterations", with("--iterations", "0"), exitUsage, "--iterations is 0"},
 		{"epochs", with("--epochs", "3"), exitUsage, "--epochs is for GT+RL"},
-		{"bf16 on a CPU", with("--precision", "bf16"), exitUsage, "bf16 is for GPUs"},
+		{"tf32 on a CPU", with("--precision", "tf32"), exitUsage, "tf32 is for GPUs"},
 		{"settings of the other model", []string{"train", "--model", "AD", "--config", "quick"}, exitFailed, "settings of GT+RL (routing), not of AD"},
 		{"an agent's settings for a policy", []string{"train", "--model", "GT+RL", "--config", "ad_dr"}, exitFailed, "settings of AD (the in-context agent), not of GT"},
 		{"iterations of a policy", []string{"train", "--config", "tiny_1", "--iterations", "5"}, exitUsage, "--iterations is for AD"},

@@ -30,15 +30,19 @@ func (a *app) newBenchMatmul() *cobra.Command {
 (its rows split over the workers) and as the shards run them (a shard a worker).
 
 Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
-a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds.`,
-		Example: "  haul bench matmul\n  haul bench matmul --workers 1 --set-name avx2 --json",
+a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds. In bf16
+the loop is one of tile products where the processor has AMX, and a product's time has the packing of its operands
+to bf16 in it, weights apart, which the optimizer packs.`,
+		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case rounds < 1:
 				return usagef("--rounds is %d: at least 1 is needed", rounds)
-			case opt.Set != "" && !slices.Contains(device.Sets(), opt.Set):
-				return usagef("--set-name is %q: this processor has %v", opt.Set, device.Sets())
+			case opt.Precision != "fp32" && opt.Precision != "bf16":
+				return usagef("--precision is %q: use fp32 or bf16", opt.Precision)
+			case opt.Set != "" && !slices.Contains(device.Sets(opt.Precision), opt.Set):
+				return usagef("--set-name is %q: in %s this processor has %v", opt.Set, opt.Precision, device.Sets(opt.Precision))
 			}
 			var err error
 			if opt.Workers, err = a.cores(opt.Workers); err != nil {
@@ -58,13 +62,14 @@ a millisecond; the share is the product's rate over that loop's beside it, the m
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", 101, "rounds of which the median is taken")
 	cmd.Flags().IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "cores to load at the same time")
-	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2 or go (default: the fastest here)")
+	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2 or go; in bf16 also amx or avx512_bf16 (default: the fastest here)")
+	cmd.Flags().StringVar(&opt.Precision, "precision", "fp32", "what operands are rounded to: fp32 or bf16")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func printProducts(w io.Writer, r device.ProductReport) {
-	fmt.Fprintf(w, "peak %.1f GFLOP/s, %s, workers: %d\n", r.Peak, r.Set, r.Workers)
+	fmt.Fprintf(w, "peak %.1f GFLOP/s, %s in %s, workers: %d\n", r.Peak, r.Set, r.Precision, r.Workers)
 	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\tGFLOP/s\tpeak")
 	for _, p := range r.Rows {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share)

@@ -138,7 +138,7 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 	peak := func() float64 { return 0 }
 	cpu := strings.HasPrefix(dev.Name(), "cpu")
 	if cpu {
-		meter, err := device.NewPeakMeter(device.Options{Workers: f.workers})
+		meter, err := device.NewPeakMeter(device.Options{Workers: f.workers, Precision: run.Precision(dev)})
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type deviceFlags struct {
 
 func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "device", "auto", "cpu, cuda:K, or auto: the fastest here")
-	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, tf32 or bf16 on a GPU (default: tf32, or what the settings say); fp32 on the CPU")
+	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, bf16, on a GPU tf32, or auto: the fastest (default: fp32 on the CPU, tf32 or what the settings say on a GPU)")
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
 }
 
@@ -32,9 +32,9 @@ func (f *deviceFlags) check(a *app) (err error) {
 		return err
 	}
 	switch f.precision {
-	case "", "fp32", "tf32", "bf16":
+	case "", "fp32", "tf32", "bf16", device.Any:
 	default:
-		return usagef("unknown precision %q: use fp32, tf32 or bf16", f.precision)
+		return usagef("unknown precision %q: use fp32, bf16, tf32 or auto", f.precision)
 	}
 	return knownDevice(f.name, f.precision)
 }
@@ -43,8 +43,8 @@ func (f *deviceFlags) check(a *app) (err error) {
 func knownDevice(name, precision string) error {
 	kind, index, indexed := strings.Cut(name, ":")
 	switch {
-	case name == "cpu" && precision != "" && precision != "fp32":
-		return usagef("--precision %s is for GPUs; a CPU computes in fp32", precision)
+	case name == "cpu" && precision == "tf32":
+		return usagef("--precision tf32 is for GPUs; a CPU computes in fp32 or bf16")
 	case name == "auto", name == "cpu":
 		return nil
 	case kind != "cuda":
@@ -62,8 +62,8 @@ func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error))
 		return nil, err
 	}
 	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer}
-	if f.name == "auto" {
-		dev, table, err := device.Auto(o, trial)
+	if f.name == "auto" || f.precision == device.Any {
+		dev, table, err := device.Auto(f.name, o, trial)
 		if len(table) > 1 {
 			fmt.Fprintf(a.stderr, "auto: %s\n", candidates(table))
 		}
@@ -80,9 +80,13 @@ func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error))
 func candidates(table []device.Candidate) string {
 	var all []string
 	for _, c := range table {
-		s := fmt.Sprintf("%s %.3g ms per step", c.Name, 1e3*c.Seconds)
+		name := c.Name
+		if c.Precision != "" {
+			name += " in " + c.Precision
+		}
+		s := fmt.Sprintf("%s %.3g ms per step", name, 1e3*c.Seconds)
 		if c.Problem != "" {
-			s = fmt.Sprintf("%s cannot run this (%s)", c.Name, oneLine(c.Problem))
+			s = fmt.Sprintf("%s cannot run this (%s)", name, oneLine(c.Problem))
 		}
 		if c.Picked {
 			s += " (picked)"

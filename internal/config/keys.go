@@ -89,7 +89,7 @@ var gtKeys = newSchema(
 
 	boolean("gpu.enabled", NoEffect, "--device chooses; auto times the candidates on this machine."),
 	text("gpu.device", NoEffect, "--device chooses; auto times the candidates on this machine."),
-	boolean("gpu.mixed_precision", NoEffect, "The CPU computes in fp32; on a GPU --precision chooses."),
+	boolean("gpu.mixed_precision", NoEffect, "--precision chooses; the CPU computes in fp32 unless it says otherwise."),
 	float("gpu.memory_fraction", bounds{lo: 0, hi: 1, above: true}, NoEffect, "A recorded step knows its memory: it is stated and checked before the run, and no more is taken."),
 	boolean("gpu.pin_memory", NoEffect, onDevice),
 	boolean("gpu.non_blocking", NoEffect, onDevice),

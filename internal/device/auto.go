@@ -5,32 +5,58 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cpu"
 )
 
 // Candidate is one device that Auto considered.
 type Candidate struct {
-	Name    string  `json:"device"`
-	Seconds float64 `json:"seconds_per_step"` // 0 when it could not run, or had no rival
-	Problem string  `json:"problem,omitempty"`
-	Picked  bool    `json:"picked"`
+	Name      string  `json:"device"`
+	Precision string  `json:"precision,omitempty"` // where several were tried
+	Seconds   float64 `json:"seconds_per_step"`    // 0 when it could not run, or had no rival
+	Problem   string  `json:"problem,omitempty"`
+	Picked    bool    `json:"picked"`
 }
 
 // Trial times one step of the job at hand on a device, after warming up.
 type Trial func(kernel.Device) (seconds float64, err error)
 
-// Auto times the CPU and every GPU on the job itself and returns the fastest, open, with the table.
-// Nothing is assumed to be faster: small problems often belong on the CPU.
-func Auto(o Options, trial Trial) (kernel.Device, []Candidate, error) {
-	names := []string{"cpu"}
-	if driver, err := cu.Open(); err == nil {
-		if cards, err := driver.Devices(); err == nil {
-			for i := range cards {
-				names = append(names, fmt.Sprintf("cuda:%d", i))
+// choice is a device by name, and a precision of its products.
+type choice struct{ name, precision string }
+
+// choices are what Auto tries. The CPU leaves fp32 only where somebody asked for bf16, or for precision auto on a processor that has bf16 of its own; a GPU
+// has its own way to choose.
+func choices(name, precision string) (out []choice) {
+	names := []string{name}
+	if name == "auto" {
+		names[0] = "cpu"
+		if driver, err := cu.Open(); err == nil {
+			if cards, err := driver.Devices(); err == nil {
+				for i := range cards {
+					names = append(names, fmt.Sprintf("cuda:%d", i))
+				}
 			}
 		}
 	}
+	for _, n := range names {
+		switch {
+		case n == "cpu" && precision == Any && cpu.HasBF16():
+			out = append(out, choice{n, "fp32"}, choice{n, "bf16"})
+		case precision == Any, n == "cpu" && precision == "tf32" && name == "auto" && len(names) > 1:
+			out = append(out, choice{n, ""})
+		default:
+			out = append(out, choice{n, precision})
+		}
+	}
+	return out
+}
+
+// Auto times the devices that the name allows, "auto" being the CPU and every GPU, in every precision that the options allow, on the job itself and returns
+// the fastest, open, with the table. Nothing is assumed to be faster: small problems often belong on the CPU.
+func Auto(name string, o Options, trial Trial) (kernel.Device, []Candidate, error) {
+	names := choices(name, o.Precision)
 	if len(names) == 1 { // nothing to choose
-		dev, err := Open(names[0], o)
+		o.Precision = names[0].precision
+		dev, err := Open(names[0].name, o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -39,13 +65,14 @@ func Auto(o Options, trial Trial) (kernel.Device, []Candidate, error) {
 	var best kernel.Device
 	table := make([]Candidate, len(names))
 	picked := -1
-	for i, name := range names {
+	for i, c := range names {
 		opt := o
-		if name == "cpu" {
-			opt.Precision = ""
+		opt.Precision = c.precision
+		table[i].Name = c.name
+		if o.Precision == Any {
+			table[i].Precision = c.precision
 		}
-		table[i].Name = name
-		dev, err := Open(name, opt)
+		dev, err := Open(c.name, opt)
 		if err != nil {
 			table[i].Problem = err.Error()
 			continue

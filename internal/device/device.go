@@ -4,6 +4,7 @@ package device
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,9 +18,12 @@ import (
 type Options struct {
 	Workers   int    // cores of the CPU; 0: all. Results do not depend on it
 	Set       string // instruction set of the CPU: avx512, avx2, go; "": the fastest
-	Precision string // matrix products on a GPU: fp32, tf32, bf16; "": what Prefer says. A CPU has fp32 alone
-	Prefer    string // likewise, where nobody asked; "": tf32. A CPU passes it over
+	Precision string // matrix products: fp32, bf16, on a GPU also tf32; "": what Prefer says on a GPU, fp32 on a CPU. Any is for Auto alone
+	Prefer    string // of a GPU, where nobody asked; "": tf32. A CPU passes it over
 }
+
+// Any is the precision of somebody who lets Auto choose that too.
+const Any = "auto"
 
 // Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's work.
 func Open(name string, o Options) (kernel.Device, error) {
@@ -29,10 +33,10 @@ func Open(name string, o Options) (kernel.Device, error) {
 		if o.Workers < 0 {
 			return nil, fmt.Errorf("workers is %d: at least 1 is needed, or 0 for all cores", o.Workers)
 		}
-		if o.Precision != "" && o.Precision != "fp32" {
-			return nil, fmt.Errorf("device cpu: precision %s is for GPUs; a CPU computes in fp32", o.Precision)
+		if o.Precision == "tf32" {
+			return nil, errors.New("device cpu: precision tf32 is for GPUs; a CPU computes in fp32 or bf16")
 		}
-		dev, err := cpu.Open(cpu.Options{Set: o.Set, Workers: o.Workers})
+		dev, err := cpu.Open(cpu.Options{Set: o.Set, Workers: o.Workers, Precision: o.Precision})
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}

@@ -29,7 +29,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"tpu", Options{}, "unknown device"},
 		{"", Options{}, "unknown device"},
 		{"cpu:0", Options{}, "unknown device"},
-		{"cpu", Options{Precision: "bf16"}, "for GPUs"},
+		{"cpu", Options{Precision: "tf32"}, "for GPUs"},
+		{"cpu", Options{Precision: "fp8"}, "fp8"},
+		{"cpu", Options{Set: "amx"}, "amx"}, // tiles have no fp32
 		{"cuda:x", Options{}, "cuda:0"},
 		{"cuda:-1", Options{}, "cuda:0"},
 		{"cpu", Options{Workers: -1}, "workers is -1"},

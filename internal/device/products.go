@@ -11,14 +11,21 @@ type ProductReport = cpu.ProductReport
 
 // BenchProducts times the matrix products of the shipped tiny_1's training step on the CPU.
 func BenchProducts(ctx context.Context, o Options, rounds int, progress func(done, total int)) (ProductReport, error) {
-	return cpu.BenchProducts(ctx, o.Set, o.Workers, rounds, cpu.TinyProducts, progress)
+	return cpu.BenchProducts(ctx, o.Precision, o.Set, o.Workers, rounds, cpu.TinyProducts, progress)
 }
 
-// Sets names the CPU's instruction sets, fastest first.
-func Sets() []string { return cpu.Sets() }
+// Sets names the CPU's instruction sets for products in that precision, fastest first.
+func Sets(precision string) []string {
+	if precision == "bf16" {
+		return cpu.TileSets()
+	}
+	return cpu.Sets()
+}
 
 // PeakMeter measures the CPU's multiply-add peak.
 type PeakMeter = cpu.PeakMeter
 
 // NewPeakMeter prepares to measure the peak of that many workers of the CPU.
-func NewPeakMeter(o Options) (*PeakMeter, error) { return cpu.NewPeakMeter(o.Set, o.Workers) }
+func NewPeakMeter(o Options) (*PeakMeter, error) {
+	return cpu.NewPeakMeter(o.Precision, o.Set, o.Workers)
+}

@@ -7,10 +7,9 @@ import (
 	"runtime"
 	"slices"
 	"time"
-	"unsafe"
 )
 
-// The products of a training step, timed against the FMA peak. What a reader could break: a product
+// The products of a training step, timed against the peak of the unit they run on: the FMA units, or in bf16 the tiles. What a reader could break: a product
 // and the peak must alternate in short slices on all workers at once, because the clock of a shared
 // core wanders by tens of percent between seconds but little between neighbouring milliseconds.
 
@@ -43,10 +42,11 @@ type ProductTime struct {
 
 // ProductReport is the outcome of BenchProducts.
 type ProductReport struct {
-	Set     string        `json:"set"`
-	Workers int           `json:"workers"`
-	Peak    float64       `json:"peak_gflops"` // of all workers together, median
-	Rows    []ProductTime `json:"rows"`
+	Set       string        `json:"set"`
+	Precision string        `json:"precision"`
+	Workers   int           `json:"workers"`
+	Peak      float64       `json:"peak_gflops"` // of all workers together, median
+	Rows      []ProductTime `json:"rows"`
 }
 
 // benchSlice is how long one side runs before the other takes over.
@@ -55,9 +55,9 @@ const benchSlice = time.Millisecond
 // BenchProducts times every product of the step, forward and both gradients, over the whole batch and
 // as the shards run them, each in the given rounds of slices between two slices of the peak loop.
 // Weights arrive packed, as the optimizer leaves them once a step; the gradients of weights read
-// their operands where the step has them and add to what is there.
-func BenchProducts(ctx context.Context, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
-	prims, err := pick(set)
+// their operands where the step has them and add to what is there. In bf16 the packing of the other operands is part of a product's time.
+func BenchProducts(ctx context.Context, precision, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
+	prims, tiles, err := pickFor(precision, set)
 	if err != nil {
 		return ProductReport{}, err
 	}
@@ -67,11 +67,11 @@ func BenchProducts(ctx context.Context, set string, workers, rounds int, p Produ
 	}
 	pool := newBenchPool(workers)
 	defer pool.close()
-	out := ProductReport{Set: prims.name, Workers: workers}
+	out := ProductReport{Set: setName(prims, tiles), Precision: precisionOf(tiles), Workers: workers}
 	var peaks []float64
-	jobs := p.jobs(workers)
+	jobs := p.jobs(workers, prims, tiles)
 	for i, j := range jobs {
-		row, around, err := j.measure(ctx, pool, prims, rounds)
+		row, around, err := j.measure(ctx, pool, peakOf(prims, tiles), rounds)
 		if err != nil {
 			return ProductReport{}, err
 		}
@@ -86,17 +86,17 @@ func BenchProducts(ctx context.Context, set string, workers, rounds int, p Produ
 // A benchJob is one product: what each worker computes, and how the whole is named.
 type benchJob struct {
 	row   ProductTime
-	calls []*gemmArgs // by worker
+	calls []layerCall // by worker
 }
 
 // jobs lists the products of the step, the batch's first.
-func (p Products) jobs(workers int) []benchJob {
+func (p Products) jobs(workers int, prims *primitives, tiles *tileSet) []benchJob {
 	var jobs []benchJob
 	for _, scope := range []string{"batch", "shard"} {
 		for _, kind := range []string{"forward", "dX", "dW"} {
 			for _, layer := range p.Layers {
 				in, out := layer[0], layer[1]
-				j := benchJob{calls: make([]*gemmArgs, workers)}
+				j := benchJob{calls: make([]layerCall, workers)}
 				rows := p.Shard
 				if scope == "batch" {
 					rows = p.Batch
@@ -115,7 +115,7 @@ func (p Products) jobs(workers int) []benchJob {
 					if scope == "batch" {
 						own = rows*(w+1)/workers - rows*w/workers
 					}
-					j.calls[w] = layerCall(kind, own, in, out)
+					j.calls[w] = newLayerCall(prims, tiles, kind, own, in, out)
 				}
 				jobs = append(jobs, j)
 			}
@@ -125,47 +125,92 @@ func (p Products) jobs(workers int) []benchJob {
 }
 
 // layerCall is the product a linear layer of the step asks for on its rows.
-func layerCall(kind string, rows, in, out int) *gemmArgs {
+type layerCall struct {
+	run  func()
+	flop float64
+}
+
+func newLayerCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int) layerCall {
+	call := layerCall{flop: 2 * float64(rows) * float64(in) * float64(out)}
+	if tiles != nil {
+		call.run = tileCall(prims, tiles, kind, rows, in, out)
+		return call
+	}
+	g := gemmCall(kind, rows, in, out)
+	call.run = func() { prims.gemm(g) }
+	return call
+}
+
+func gemmCall(kind string, rows, in, out int) *gemmArgs {
+	x, y := ptr(matrix(rows*in)), ptr(matrix(rows*out))
+	switch kind {
+	case "forward":
+		return &gemmArgs{c: y, a: x, b: ptr(matrix(packedLen(out, in))), bias: ptr(matrix(out)),
+			m: rows, n: out, k: in, ldc: out, ars: in, aks: 1, bks: panel, bps: in * panel}
+	case "dX":
+		return &gemmArgs{c: x, a: y, b: ptr(matrix(packedLen(in, out))),
+			m: rows, n: in, k: out, ldc: in, ars: out, aks: 1, bks: panel, bps: out * panel}
+	default:
+		c := ptr(matrix(out * in))
+		return &gemmArgs{c: c, r: c, a: y, b: x,
+			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel, scratch: ptr(matrix(gemmScratch))}
+	}
+}
+
+// tileCall is gemmCall in bf16, with the packing that the step does on the way.
+func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int) func() {
 	x, y := matrix(rows*in), matrix(rows*out)
 	switch kind {
 	case "forward":
-		return &gemmArgs{c: y, a: x, b: matrix(packedLen(out, in)), bias: matrix(out),
-			m: rows, n: out, k: in, ldc: out, ars: in, aks: 1, bks: panel, bps: in * panel}
+		b, a := matrix(tileFloats(out, in)), matrix(tileFloats(rows, in))
+		tiles.pack(columnsOfB, b, matrix(out*in), in, out, in)
+		g := &tileArgs{c: ptr(y), a: ptr(a), b: ptr(b), bias: ptr(matrix(out)), m: rows, n: out, k: in, ldc: out, scratch: ptr(matrix(spreadFloats(in)))}
+		return func() {
+			tiles.pack(rowsOfA, a, x, in, rows, in)
+			tiles.product(prims, g)
+		}
 	case "dX":
-		return &gemmArgs{c: x, a: y, b: matrix(packedLen(in, out)),
-			m: rows, n: in, k: out, ldc: in, ars: out, aks: 1, bks: panel, bps: out * panel}
+		b, a := matrix(tileFloats(in, out)), matrix(tileFloats(rows, out))
+		tiles.pack(rowsOfB, b, matrix(out*in), in, in, out)
+		g := &tileArgs{c: ptr(x), a: ptr(a), b: ptr(b), m: rows, n: in, k: out, ldc: in, scratch: ptr(matrix(spreadFloats(out)))}
+		return func() {
+			tiles.pack(rowsOfA, a, y, out, rows, out)
+			tiles.product(prims, g)
+		}
 	default:
-		c := matrix(out * in)
-		return &gemmArgs{c: c, r: c, a: y, b: x,
-			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel, scratch: matrix(gemmScratch)}
+		a, b, c := matrix(tileFloats(out, rows)), matrix(tileFloats(in, rows)), ptr(matrix(out*in))
+		g := &tileArgs{c: c, r: c, a: ptr(a), b: ptr(b), m: out, n: in, k: rows, ldc: in, ldr: in, scratch: ptr(matrix(spreadFloats(rows)))}
+		return func() {
+			tiles.pack(columnsOfA, a, y, out, out, rows)
+			tiles.pack(rowsOfB, b, x, in, in, rows)
+			tiles.product(prims, g)
+		}
 	}
 }
 
 // matrix returns n floats between -1 and 1 that start at a cache line, as the step's buffers do.
-func matrix(n int) unsafe.Pointer {
+func matrix(n int) []float32 {
 	buf := aligned(max(n, hugePage/4))[:n] // on large pages, as the step's are
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	for i := range buf {
 		buf[i] = 2*rng.Float32() - 1
 	}
-	return unsafe.Pointer(unsafe.SliceData(buf))
+	return buf
 }
 
-func (g *gemmArgs) flop() float64 { return 2 * float64(g.m) * float64(g.n) * float64(g.k) }
-
 // measure runs rounds of peak, product, peak, and returns the row with the peak rates beside it.
-func (j benchJob) measure(ctx context.Context, pool *benchPool, prims *primitives, rounds int) (ProductTime, []float64, error) {
+func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds int) float64, rounds int) (ProductTime, []float64, error) {
 	var flop float64 // of one product on every worker
-	for _, g := range j.calls {
-		flop += g.flop()
+	for _, c := range j.calls {
+		flop += c.flop
 	}
 	product := func(w, n int) float64 {
 		for range n {
-			prims.gemm(j.calls[w])
+			j.calls[w].run()
 		}
-		return float64(n) * j.calls[w].flop()
+		return float64(n) * j.calls[w].flop
 	}
-	peak := func(_, n int) float64 { return prims.peak(n) }
+	peak := func(_, n int) float64 { return top(n) }
 	repeats, spins := pool.fill(product), pool.fill(peak)
 
 	var shares, rates, peaks []float64

@@ -3,18 +3,29 @@ package cpu
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 )
 
 func TestBenchProducts(t *testing.T) {
 	p := Products{Batch: 6, Shard: 3, Layers: [][2]int{{5, 7}, {8, 4}}}
+	var cases [][2]string
 	for _, set := range Sets() {
-		last := 0
-		r, err := BenchProducts(context.Background(), set, 2, 1, p, func(done, total int) { last = total - done })
+		cases = append(cases, [2]string{"fp32", set})
+	}
+	for _, set := range TileSets() {
+		cases = append(cases, [2]string{"bf16", set})
+	}
+	for _, c := range cases {
+		last, set := 0, c[1]
+		if c == [2]string{"bf16", "avx512"} && slices.Contains(TileSets(), "avx512_bf16") {
+			set = "avx512_bf16" // what the set has without tile registers
+		}
+		r, err := BenchProducts(context.Background(), c[0], c[1], 2, 1, p, func(done, total int) { last = total - done })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Rows) != 12 || last != 0 || r.Set != set || r.Workers != 2 || !(r.Peak > 0) {
+		if len(r.Rows) != 12 || last != 0 || r.Set != set || r.Precision != c[0] || r.Workers != 2 || !(r.Peak > 0) {
 			t.Fatalf("%s: %+v", set, r)
 		}
 		for _, row := range r.Rows {
@@ -31,15 +42,15 @@ func TestBenchProducts(t *testing.T) {
 func TestBenchProductsRefuses(t *testing.T) {
 	p := Products{Batch: 6, Shard: 3, Layers: [][2]int{{5, 7}}}
 	quiet := func(int, int) {}
-	if _, err := BenchProducts(context.Background(), "mmx", 1, 1, p, quiet); err == nil {
+	if _, err := BenchProducts(context.Background(), "", "mmx", 1, 1, p, quiet); err == nil {
 		t.Error("took an instruction set that does not exist")
 	}
-	if _, err := BenchProducts(context.Background(), "", 7, 1, p, quiet); err == nil {
+	if _, err := BenchProducts(context.Background(), "", "", 7, 1, p, quiet); err == nil {
 		t.Error("took more workers than rows")
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := BenchProducts(gone, "", 1, 1, p, quiet); !errors.Is(err, context.Canceled) {
+	if _, err := BenchProducts(gone, "", "", 1, 1, p, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -8,13 +8,22 @@ type PeakMeter struct {
 	spins int
 }
 
+// peakOf is the loop of nothing but what products are made of.
+func peakOf(p *primitives, t *tileSet) func(rounds int) (flop float64) {
+	if t != nil && t.peak != nil {
+		return t.peak
+	}
+	return p.peak
+}
+
 // NewPeakMeter starts the workers; set "" is the fastest instruction set.
-func NewPeakMeter(set string, workers int) (*PeakMeter, error) {
-	prims, err := pick(set)
+func NewPeakMeter(precision, set string, workers int) (*PeakMeter, error) {
+	prims, tiles, err := pickFor(precision, set)
 	if err != nil {
 		return nil, err
 	}
-	m := &PeakMeter{pool: newBenchPool(workers), spin: func(_, n int) float64 { return prims.peak(n) }}
+	top := peakOf(prims, tiles)
+	m := &PeakMeter{pool: newBenchPool(workers), spin: func(_, n int) float64 { return top(n) }}
 	m.spins = m.pool.fill(m.spin)
 	return m, nil
 }

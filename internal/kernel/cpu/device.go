@@ -10,7 +10,8 @@ import (
 
 // Options say how to open the CPU.
 type Options struct {
-	Set       string // instruction set: "avx512", "avx2", "go"; "" picks the fastest
+	Set       string // instruction set: "avx512", "avx2", "go", in bf16 also "amx", "avx512_bf16"; "" picks the fastest
+	Precision string // of products with weights: "fp32", "bf16"; "": fp32
 	Workers   int    // cores to use; 0: all
 	Lanes     int    // gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
 	ShardRows int    // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
@@ -22,6 +23,7 @@ const maxLanes = 64
 // Device is the CPU. Its workers persist; runners share them, one run at a time.
 type Device struct {
 	prims     *primitives
+	tiles     *tileSet // of bf16; nil in fp32
 	workers   int
 	lanes     int
 	shardRows int
@@ -31,7 +33,7 @@ type Device struct {
 
 // Open starts the workers.
 func Open(o Options) (*Device, error) {
-	prims, err := pick(o.Set)
+	prims, tiles, err := pickFor(o.Precision, o.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func Open(o Options) (*Device, error) {
 	if o.Workers < 0 || o.Lanes < 0 || o.ShardRows < 0 {
 		return nil, fmt.Errorf("open cpu: workers %d, lanes %d and shard rows %d must not be negative", o.Workers, o.Lanes, o.ShardRows)
 	}
-	d := &Device{prims: prims, workers: o.Workers, lanes: o.Lanes, shardRows: o.ShardRows}
+	d := &Device{prims: prims, tiles: tiles, workers: o.Workers, lanes: o.Lanes, shardRows: o.ShardRows}
 	if d.workers == 0 {
 		d.workers = runtime.GOMAXPROCS(0)
 	}
@@ -52,13 +54,43 @@ func Open(o Options) (*Device, error) {
 	return d, nil
 }
 
+// pickFor is pick for products in that precision; there are no tiles in fp32.
+func pickFor(precision, set string) (*primitives, *tileSet, error) {
+	switch precision {
+	case "", "fp32":
+		p, err := pick(set)
+		return p, nil, err
+	case "bf16":
+		return pickTiles(set)
+	}
+	return nil, nil, fmt.Errorf("a CPU has no precision %s: use fp32 or bf16", precision)
+}
+
+// Precision is what products with weights, and those for their gradients, round their operands to.
+func (d *Device) Precision() string { return precisionOf(d.tiles) }
+
+func precisionOf(t *tileSet) string {
+	if t != nil {
+		return "bf16"
+	}
+	return "fp32"
+}
+
+// setName is the instruction set that the products of weights run on.
+func setName(p *primitives, t *tileSet) string {
+	if t == nil || t.set == "" {
+		return p.name
+	}
+	return t.name
+}
+
 // Name says what runs: "cpu (avx512, 2 workers)".
 func (d *Device) Name() string {
 	s := "s"
 	if d.workers == 1 {
 		s = ""
 	}
-	return fmt.Sprintf("cpu (%s, %d worker%s)", d.prims.name, d.workers, s)
+	return fmt.Sprintf("cpu (%s, %d worker%s)", setName(d.prims, d.tiles), d.workers, s)
 }
 
 // ShardSize is how many instances reach the rows a shard aims for. An instance of 64 rows is enough for the matrix products by itself, and
@@ -87,7 +119,7 @@ func (d *Device) Close() error {
 // Only the optimizer's phase of a step and the host between steps write it.
 type store struct {
 	layout  *kernel.Layout
-	prims   *primitives
+	tiles   *tileSet // nil: packed in fp32
 	weights []float32
 	packs   []packed    // by parameter; empty for vectors
 	m, v    []float32   // trained only
@@ -105,8 +137,8 @@ func (d *Device) storeSizes(l *kernel.Layout, train bool) []int {
 	sizes := []int{l.Len}
 	for _, p := range l.Params {
 		if len(p.Shape) == 2 {
-			n, k := p.Shape[0], p.Shape[1]
-			sizes = append(sizes, packedLen(n, k), packedLen(k, n))
+			forward, transposed := packSizes(d.tiles, p.Shape[0], p.Shape[1])
+			sizes = append(sizes, forward, transposed)
 		}
 	}
 	if train {
@@ -133,11 +165,11 @@ func (d *Device) Arenas() int { return d.workers }
 func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	mem := newSlab(d.storeSizes(l, train)...)
 	d.counters.Allocations++
-	s := &store{layout: l, prims: d.prims, weights: mem.take(l.Len), packs: make([]packed, len(l.Params))}
+	s := &store{layout: l, tiles: d.tiles, weights: mem.take(l.Len), packs: make([]packed, len(l.Params))}
 	for i, p := range l.Params {
 		if len(p.Shape) == 2 {
-			n, k := p.Shape[0], p.Shape[1]
-			s.packs[i] = packed{forward: mem.take(packedLen(n, k)), transposed: mem.take(packedLen(k, n))}
+			forward, transposed := packSizes(d.tiles, p.Shape[0], p.Shape[1])
+			s.packs[i] = packed{forward: mem.take(forward), transposed: mem.take(transposed)}
 		}
 	}
 	if train {
@@ -155,10 +187,10 @@ func (s *store) pack(i int) {
 	p, k := s.layout.Params[i], &s.packs[i]
 	w := s.weights[p.Offset:][:p.Len()]
 	if k.readForward {
-		packWeights(k.forward, w, p.Shape[0], p.Shape[1])
+		packForward(s.tiles, k.forward, w, p.Shape[0], p.Shape[1])
 	}
 	if k.readTransposed {
-		packTransposed(k.transposed, w, p.Shape[0], p.Shape[1])
+		packTransposed(s.tiles, k.transposed, w, p.Shape[0], p.Shape[1])
 	}
 }
 

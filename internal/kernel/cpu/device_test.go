@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -29,4 +30,25 @@ func TestDevice(t *testing.T) {
 		suite(set, cpu.Options{Set: set, Workers: 2, ShardRows: 24})
 	}
 	suite("shards in use", cpu.Options{Workers: 2})
+}
+
+// Likewise in bf16, by tiles, by dot products of pairs, and by fp32 arithmetic on rounded operands.
+func TestDeviceBF16(t *testing.T) {
+	for i, set := range cpu.TileSets() {
+		if testing.Short() && i > 0 {
+			return
+		}
+		if set == "avx512" && slices.Contains(cpu.TileSets(), "avx512_bf16") {
+			continue // the same
+		}
+		t.Run(set, func(t *testing.T) {
+			kerneltest.RunNearest(t, 0x1p-8, func(t *testing.T) kernel.Device {
+				dev, err := cpu.Open(cpu.Options{Set: set, Precision: "bf16", Workers: 2, ShardRows: 24})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return dev
+			})
+		})
+	}
 }

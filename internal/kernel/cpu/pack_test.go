@@ -15,7 +15,7 @@ func TestPack(t *testing.T) {
 		}
 		forward, transposed := stale(packedLen(n, k)), stale(packedLen(k, n))
 		packWeights(forward, w, n, k)
-		packTransposed(transposed, w, n, k)
+		packStraight(transposed, w, n, k)
 		for i, got := range forward {
 			j, l := i/(k*panel)*panel+i%panel, i/panel%k
 			var want float32

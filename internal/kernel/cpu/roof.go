@@ -10,12 +10,13 @@ const roofRounds = 24
 func (d *Device) Roof(workingSet int) (kernel.Roof, error) {
 	pool := newBenchPool(d.workers)
 	defer pool.close()
+	top := peakOf(d.prims, d.tiles)
 	n := max(1024, workingSet/8)
 	x, y := make([][]float32, d.workers), make([][]float32, d.workers)
 	for w := range x {
 		x[w], y[w] = aligned(n), aligned(n)
 	}
-	peak := func(_, rounds int) float64 { return d.prims.peak(rounds) }
+	peak := func(_, rounds int) float64 { return top(rounds) }
 	move := func(w, rounds int) float64 {
 		for range rounds {
 			d.prims.add(y[w], x[w])

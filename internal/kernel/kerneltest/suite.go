@@ -23,6 +23,7 @@ package kerneltest
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
@@ -83,20 +84,48 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
 }
 
+// multiplying are the parts that multiply with weights.
+var multiplying = []string{"linear", "gelu", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
+
+// RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round each operand to the nearest
+// number of relative error at most unit, ties to even, and add up in fp32; all else is fp32. A product alone and a whole step are held to the
+// reference that rounds likewise: the product to the bound of its sum.
+func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
+	parts := []part{{"linear nearest", testLinear}}
+	for _, p := range append(slices.Clone(shared), routing...) {
+		if slices.Contains(multiplying, p.name) {
+			parts = append(parts, p)
+		}
+	}
+	run(t, parts, func(t *testing.T) kernel.Device {
+		return rounded{open(t), unit, strings.HasSuffix(t.Name(), "/linear_nearest") || strings.HasSuffix(t.Name(), "/step")}
+	})
+}
+
 // RunRounded runs the parts that hold in any precision on devices whose matrix products, and Compact tensors, round by unit.
 func RunRounded(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
-	run(t, shared, func(t *testing.T) kernel.Device { return rounded{open(t), unit} })
+	run(t, shared, func(t *testing.T) kernel.Device { return rounded{open(t), unit, false} })
 }
 
 // rounded is a device with what its products round by.
 type rounded struct {
 	kernel.Device
-	unit float64
+	unit    float64
+	nearest bool // judged by a reference that rounds as it does
 }
 
 func unitOf(dev kernel.Device) float64 {
 	if r, ok := dev.(rounded); ok {
 		return r.unit
+	}
+	return 0
+}
+
+// flips is the share of a sum of k terms that operands near a tie may move, which device and judge round to different sides because what made
+// them differs by fp32's own error: 2·unit each, and independent errors of k terms grow as √k.
+func flips(dev kernel.Device, k int) float64 {
+	if r, ok := dev.(rounded); ok && r.nearest {
+		return 2 * r.unit / math.Sqrt(float64(k))
 	}
 	return 0
 }
@@ -117,6 +146,14 @@ func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
 
 // judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on it.
 func judge() kernel.Device { return reference.New[float64](3) }
+
+// judgeOf is the judge of dev: one that rounds as dev does where that is what is on trial.
+func judgeOf(dev kernel.Device) kernel.Device {
+	if r, ok := dev.(rounded); ok && r.nearest {
+		return reference.NewRounded[float64](3, r.unit)
+	}
+	return judge()
+}
 
 // batchFor is a batch of several shards, the last partly idle; for a device that takes any batch in one shard, a few instances.
 func batchFor(dev kernel.Device, nodes int) int {

@@ -100,17 +100,26 @@ func LinearGradX[F Float](dx, dy, w, pre Matrix[F], accumulate bool) {
 	}
 }
 
-// LinearGradW: dw += dyᵀ·x; dbias += column sums of dy.
-func LinearGradW[F Float](dw Matrix[F], dbias []F, dy, x Matrix[F]) {
+// LinearGradW: dw += dyᵀ·x.
+func LinearGradW[F Float](dw, dy, x Matrix[F]) {
 	for r := range dy.Rows {
 		for j, g := range dy.Row(r) {
 			row := dw.Row(j)
 			for c, v := range x.Row(r) {
 				row[c] += g * v
 			}
-			if dbias != nil {
-				dbias[j] += g
-			}
+		}
+	}
+}
+
+// LinearGradBias: dbias += column sums of dy, where dbias is not nil. It is no product, so dy is not rounded for it.
+func LinearGradBias[F Float](dbias []F, dy Matrix[F]) {
+	if dbias == nil {
+		return
+	}
+	for r := range dy.Rows {
+		for j, g := range dy.Row(r) {
+			dbias[j] += g
 		}
 	}
 }

@@ -62,7 +62,8 @@ func TestLinearGradient(t *testing.T) {
 	x, w, bias, residual, weigh := random(4, 3), random(5, 3), vector(5), random(4, 5), random(4, 5)
 	y, dx, dw, dbias := zeros(4, 5), random(4, 3), zeros(5, 3), make([]float64, 5)
 	LinearGradX(dx, weigh, w, Matrix[float64]{}, false)
-	LinearGradW(dw, dbias, weigh, x)
+	LinearGradW(dw, weigh, x)
+	LinearGradBias(dbias, weigh)
 	differentiate(t, func() float64 {
 		Linear(y, Matrix[float64]{}, x, w, bias, residual, kernel.Drop{}, 0)
 		return dot(y.Data, weigh.Data)

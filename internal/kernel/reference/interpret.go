@@ -107,7 +107,8 @@ func (r *Runner[F]) perShard(op kernel.Op) error {
 	case *kernel.LinearGradX:
 		LinearGradX(r.matrix(o.DX), r.operand(o.DY), r.operand(o.W), r.matrix(o.Pre), o.Accumulate)
 	case *kernel.LinearGradW:
-		LinearGradW(r.matrix(o.DW), r.vector(o.DBias), r.operand(o.DY), r.operand(o.X))
+		LinearGradW(r.matrix(o.DW), r.operand(o.DY), r.operand(o.X))
+		LinearGradBias(r.vector(o.DBias), r.matrix(o.DY))
 	case *kernel.Norm:
 		Norm(r.matrix(o.Y), r.vector(o.Mean), r.vector(o.Rstd), r.matrix(o.X), r.vector(o.Gamma), r.vector(o.Beta), kernel.NormEps)
 	case *kernel.NormGrad:

@@ -6,10 +6,10 @@ import (
 	"haul/internal/kernel"
 )
 
-// round is x to the nearest number of relative error at most unit.
+// round is x to the nearest number of relative error at most unit, ties to even.
 func round[F Float](x F, unit float64) F {
 	m, e := math.Frexp(float64(x))
-	return F(math.Ldexp(math.Round(m/unit)*unit, e))
+	return F(math.Ldexp(math.RoundToEven(m/unit)*unit, e))
 }
 
 // operand is matrix for what is multiplied.

@@ -23,9 +23,10 @@ func TestLinearDropGELUGradient(t *testing.T) {
 	loss()
 	kept, dv, dpre, dx, dw, dbias := zeros(6, 3), zeros(3, 5), zeros(6, 5), zeros(6, 4), zeros(5, 4), make([]float64, 5)
 	Dropout(kept, weigh, none, drop, first)
-	LinearGradW(dv, nil, kept, h)
+	LinearGradW(dv, kept, h)
 	LinearGradX(dpre, kept, v, pre, false)
-	LinearGradW(dw, dbias, dpre, x)
+	LinearGradW(dw, dpre, x)
+	LinearGradBias(dbias, dpre)
 	LinearGradX(dx, dpre, w, none, false)
 	differentiate(t, loss, operand{"x", x.Data, dx.Data}, operand{"w", w.Data, dw.Data}, operand{"bias", bias, dbias}, operand{"v", v.Data, dv.Data})
 }

@@ -86,9 +86,13 @@ func tinyAD(t testing.TB, sets ...string) *config.AD {
 
 func openReference() kernel.Device { return reference.New[float32](2) }
 
-func openCPU(t testing.TB, workers int) kernel.Device {
+func openCPU(t testing.TB, workers int) kernel.Device { return openIn(t, "fp32", workers) }
+
+func openBF16(t testing.TB, workers int) kernel.Device { return openIn(t, "bf16", workers) }
+
+func openIn(t testing.TB, precision string, workers int) kernel.Device {
 	t.Helper()
-	dev, err := device.Open("cpu", device.Options{Workers: workers})
+	dev, err := device.Open("cpu", device.Options{Workers: workers, Precision: precision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +124,13 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []string{DataDevice, DataHost} {
-		t.Run(data, func(t *testing.T) {
-			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: openCPU,
+	for _, c := range []struct {
+		name, data string
+		open       func(testing.TB, int) kernel.Device
+	}{{"device", DataDevice, openCPU}, {"host", DataHost, openCPU}, {"bf16", DataDevice, openBF16}} {
+		t.Run(c.name, func(t *testing.T) {
+			data := c.data
+			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: c.open,
 				Open: func(testing.TB, config.Settings) run.Task {
 					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
 				},

@@ -14,9 +14,14 @@ func TestRanksAreOneProcess(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"model.transformer_dropout=0.1", "training.batch_size=240"},
 		"ema":     {"baseline.type=ema", "training.batch_size=360", "training.num_epochs=2"},
+		"bf16":    {"training.batch_size=240", "training.num_epochs=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runtest.RanksAreOneProcess(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: openCPU,
+			open := openCPU
+			if name == "bf16" {
+				open = openBF16
+			}
+			runtest.RanksAreOneProcess(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: open,
 				Open: func(testing.TB, config.Settings) run.Task { return task{} }})
 		})
 	}

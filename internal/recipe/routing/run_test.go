@@ -29,9 +29,13 @@ func tiny(t testing.TB, sets ...string) *config.Config {
 	return c
 }
 
-func openCPU(t testing.TB, workers int) kernel.Device {
+func openCPU(t testing.TB, workers int) kernel.Device { return openIn(t, "fp32", workers) }
+
+func openBF16(t testing.TB, workers int) kernel.Device { return openIn(t, "bf16", workers) }
+
+func openIn(t testing.TB, precision string, workers int) kernel.Device {
 	t.Helper()
-	dev, err := device.Open("cpu", device.Options{Workers: workers})
+	dev, err := device.Open("cpu", device.Options{Workers: workers, Precision: precision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +61,17 @@ func TestSuite(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"training_advanced.use_adaptive_temperature=true", "model.transformer_dropout=0.1"},
 		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
+		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first, mark := 0, 0.6
+			first, mark, open := 0, 0.6, openCPU
 			if name == "rollout" {
 				first = 1 // the baseline's first costs
 			}
-			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: openCPU, First: first,
+			if name == "bf16" {
+				open = openBF16
+			}
+			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tiny(t, sets...), Device: open, First: first,
 				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
 				Other: tiny(t, append(sets, "training.learning_rate=0.5")...), Differs: "learning_rate: 0.01",
 				State: &state{Temperature: 1.25, Window: []float64{0.7, 0.65}, StopBest: &mark, StopCount: 2}})
