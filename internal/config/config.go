@@ -40,6 +40,7 @@ type Training struct {
 	LearningRate        float64 `yaml:"learning_rate"`
 	ValidationFrequency int     `yaml:"validation_frequency"`
 	ValidationInstances int     `yaml:"validation_instances"`
+	ValidationDecode    string  `yaml:"validation_decode"`
 	UseGeometricMean    bool    `yaml:"use_geometric_mean"`
 }
 

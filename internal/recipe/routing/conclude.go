@@ -116,7 +116,8 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 		return nil, err
 	}
 	progress := run.ProgressNotes(t.Note, "testing the best policy")
-	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World})
+	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances,
+		Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,8 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("%s: %s, %s, %s", end, report.Plural(int64(s.Epochs), "epoch"), report.Plural(int64(s.Instances), "instance"), report.Duration(s.Seconds))}
 	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
-	out.Line("test", "%.4f ± %.4f CPC, gap %+.2f ± %.2f %% to %s, %s, greedy", s.TestCPC, s.TestSE, 100*s.TestGap, 100*s.TestGapSE, s.GapTo, report.Plural(int64(s.TestInstances), "instance"))
+	out.Line("test", "%.4f ± %.4f CPC, gap %+.2f ± %.2f %% to %s, %s, %s", s.TestCPC, s.TestSE, 100*s.TestGap, 100*s.TestGapSE, s.GapTo,
+		report.Plural(int64(s.TestInstances), "instance"), v.cfg.Training.ValidationDecode)
 	if u := &v.total; u.epochs > 0 {
 		all := u.steps + u.validation + u.baseline
 		if v.info.Resumed {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"haul/internal/config"
 )
 
 // Decode is how routes are made from a policy; of all routes of an instance the shortest counts.
@@ -40,6 +42,15 @@ func ParseDecode(s string) (Decode, error) {
 		return Decode{Samples: n, Symmetries: 1}, nil
 	}
 	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo or pomo8", s)
+}
+
+// validationDecode is how a run's validation and its test route; the settings hold it to what ParseDecode knows.
+func validationDecode(c *config.Config) Decode {
+	d, err := ParseDecode(c.Training.ValidationDecode)
+	if err != nil {
+		panic("routing: training.validation_decode: " + err.Error())
+	}
+	return d
 }
 
 // String is what ParseDecode reads.

@@ -24,9 +24,9 @@ func (v *view) Pictures() []report.Picture {
 // drawCurves draws cost and gap over epochs.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var sampled, greedy, gap draw.Curve
-	sampled.Name, greedy.Name = "training, sampled", "validation, greedy"
+	sampled.Name, greedy.Name = "training, sampled", "validation, "+v.cfg.Training.ValidationDecode
 	last := v.last()
-	gap.Name = "validation, greedy, to " + last.GapTo
+	gap.Name = "validation, " + v.cfg.Training.ValidationDecode + ", to " + last.GapTo
 	var bestGap *float64
 	for _, r := range v.rows {
 		x := float64(r.Epoch)

@@ -64,9 +64,11 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets the number of epochs change: the schedules then aim for the new end.
+// Loosen lets the number of epochs change, for whose end the schedules then aim, and how validation routes, which no weight depends on.
 func (r Recipe) Loosen(file, now config.Settings) config.Settings {
-	return r.Lengthen(file, r.Length(now))
+	own := *r.Lengthen(file, r.Length(now)).(*config.Config)
+	own.Training.ValidationDecode = now.(*config.Config).Training.ValidationDecode
+	return &own
 }
 
 // Precision leaves it to the device.

@@ -91,7 +91,7 @@ func (t *trainer) compile() error {
 		}
 	}
 	t.val, err = newEvaluator(t.Device, t.model, t.policy, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: Greedy, Judge: t.cfg.Experiment.StrictValidation, World: t.World})
+		Count: t.cfg.Training.ValidationInstances, Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, World: t.World})
 	if err != nil {
 		return err
 	}
