@@ -104,7 +104,7 @@ func (p *Plan) Attention(name string, qkv, posX, posY, slope *kernel.Tensor, hea
 			panic("plan: attention input used twice")
 		}
 		p.op(&kernel.AttentionGrad{DQKV: dqkv, DSlope: p.gradWeight(slope), DY: p.Grad(y), P: prob, QKV: qkv,
-			PosX: posX, PosY: posY, Heads: heads})
+			PosX: posX, PosY: posY, Y: y, Slope: slope, Heads: heads})
 	})
 	return y
 }

@@ -54,6 +54,9 @@ func (b *binder) attention(o *kernel.Attention) ([]launch, error) {
 	if s.near(b, o.P, o.Y, o.QKV) {
 		return []launch{b.attentionNear(o, s, instances)}, nil
 	}
+	if t := s.tiles(b, o.Y, o.QKV); t > 0 {
+		return []launch{b.attentionTiles(o, s, t, instances)}, nil
+	}
 	if s.shared() > b.maxShared {
 		l, err := s.far(b, o, "attention_far", instances, n, b.addr(o.Y), b.addr(o.P), b.addr(o.QKV), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Slope),
 			i32(instances), i32(n), i32(d), i32(o.Heads), i32(o.P.Cols()), s.scale())
@@ -73,6 +76,9 @@ func (b *binder) attentionGrad(o *kernel.AttentionGrad) ([]launch, error) {
 	add := b.adds(o.DSlope)
 	if s.near(b, o.P, o.DQKV, o.DY, o.QKV) {
 		return []launch{b.attentionNearGrad(o, s, instances, add)}, nil
+	}
+	if t := s.tiles(b, o.DY, o.QKV, o.DQKV); t > 0 {
+		return b.attentionTilesGrad(o, s, t, instances, add)
 	}
 	if s.sharedGrad() > b.maxShared {
 		return b.attentionGradFar(o, s, instances, add)

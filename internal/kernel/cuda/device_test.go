@@ -82,14 +82,16 @@ func TestStepsTakeNothingFromTheHeap(t *testing.T) {
 func TestTwoRunsAreBitEqual(t *testing.T) {
 	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
 		t.Run(string(p), func(t *testing.T) {
-			train := func() []float32 {
-				dev := open(t, p)
-				defer dev.Close()
-				return kerneltest.Train(t, dev, 20)
-			}
-			a, b := train(), train()
-			if !slices.Equal(a, b) {
-				t.Error("weights differ between two runs of twenty steps")
+			for name, steps := range map[string]func(*testing.T, kernel.Device, int) []float32{"ten starts": kerneltest.Train, "one start, 51 nodes": kerneltest.TrainWide} {
+				train := func() []float32 {
+					dev := open(t, p)
+					defer dev.Close()
+					return steps(t, dev, 20)
+				}
+				a, b := train(), train()
+				if !slices.Equal(a, b) {
+					t.Errorf("%s: weights differ between two runs of twenty steps", name)
+				}
 			}
 		})
 	}

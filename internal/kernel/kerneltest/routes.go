@@ -20,7 +20,8 @@ type fleet struct {
 	forced      bool
 	capacity    int32
 	temperature float32
-	flat        bool // pointer keys of zero: every logit ties
+	flat        bool    // pointer keys of zero: every logit ties
+	edge        float64 // how near to a boundary of the distribution a device may choose the other side; 0: edge
 }
 
 const heaviest = 9
@@ -162,7 +163,7 @@ func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 	return true
 }
 
-// edge is how near to a boundary of the distribution a device may choose the other side.
+// edge is how near to a boundary of the distribution a device in fp32 may choose the other side.
 const edge = 1e-5
 
 // judgeChoices walks every route and asks the reference what it would have done at each step.
@@ -181,7 +182,7 @@ func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, ac
 					says := d.Decide(tour)
 					at := slices.Index(says.Allowed, int(action))
 					u := float64(reference.Uniform(77, first+uint64(i), s, step, rng.Actions))
-					if !defensible(says, choice, at, u, f.flat) {
+					if !defensible(says, choice, at, u, f.flat, max(edge, f.edge)) {
 						t.Errorf("%s: instance %d start %d step %d: took node %d of %v with probabilities %v, uniform %v", r.what, i, s, step, action, says.Allowed, says.Prob, u)
 						return
 					}
@@ -193,7 +194,7 @@ func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, ac
 }
 
 // defensible: the choice is the reference's, or the reference is within an edge of it.
-func defensible(says reference.Decision[float64], choice kernel.Choice, at int, u float64, flat bool) bool {
+func defensible(says reference.Decision[float64], choice kernel.Choice, at int, u float64, flat bool, edge float64) bool {
 	if choice == kernel.Greedy {
 		return flat && at == 0 || !flat && says.Prob[at] >= slices.Max(says.Prob)-edge
 	}

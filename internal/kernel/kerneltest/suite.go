@@ -79,6 +79,12 @@ var shared = []part{
 	{"feeder", testFeeder},
 }
 
+// rounding are the parts that hold devices which round to what they may.
+var rounding = []part{
+	{"attention", testRoundedAttention},
+	{"rollout", testRoundedRollout},
+}
+
 // Run runs the suite on devices that compute in fp32. Each subtest opens its own.
 func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
@@ -104,7 +110,7 @@ func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Devic
 
 // RunRounded runs the parts that hold in any precision on devices whose matrix products, and Compact tensors, round by unit.
 func RunRounded(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
-	run(t, shared, func(t *testing.T) kernel.Device { return rounded{open(t), unit, false} })
+	run(t, append(slices.Clone(shared), rounding...), func(t *testing.T) kernel.Device { return rounded{open(t), unit, false} })
 }
 
 // rounded is a device with what its products round by.
