@@ -112,6 +112,9 @@ func (b *binder) rolloutPath(o *kernel.Rollout) string {
 	if _, yes := b.onTensorCores(o); yes {
 		return "starts on tensor cores, projections in shared memory"
 	}
+	if _, yes := b.held(o); yes {
+		return "projections in registers, in fp16"
+	}
 	p := b.policy(&o.Decoder)
 	r, err := p.rowPlan(o.Actions.Shape[2], b.maxShared)
 	switch {
@@ -134,6 +137,9 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
 			args: append(args, p.scale, p.pointerScale)}}, nil
+	}
+	if h, yes := b.held(o); yes {
+		return []launch{h.launch(p, instances*starts, args)}, nil
 	}
 	r, err := p.rowPlan(limit, b.maxShared)
 	if err != nil {

@@ -57,8 +57,11 @@ func TestRolloutPaths(t *testing.T) {
 		rollout, rows, heads2, words string
 		shared                       int
 	}{
-		{"tiny", 128, 11, 4, 32, 1, TF32, "rollout/rollout_row_32", "grad_tf32_16/grad_rows", "grad_tf32_16/grad_heads_32", "in shared memory", 27040},
-		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout/rollout_row_128", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in shared memory", 0},
+		{"tiny", 128, 11, 4, 32, 1, TF32, "rollout_held_16/rollout_held_32", "grad_tf32_16/grad_rows", "grad_tf32_16/grad_heads_32", "in registers", 7648},
+		{"tiny fp32", 128, 11, 4, 32, 1, FP32, "rollout/rollout_row_32", "grad_fp32_16/grad_rows", "grad_fp32_16/grad_heads_32", "in shared memory", 27040},
+		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout_held_104/rollout_held_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in registers", 0},
+		{"N=100 in fp32", 512, 101, 8, 16, 1, FP32, "rollout/rollout_row_128", "grad_fp32_104/grad_rows", "grad_fp32_104/grad_heads_16", "in shared memory", 0},
+		{"more heads than warps", 512, 101, 8, 32, 1, TF32, "rollout/rollout_row_far_128", "rollout_grad/grad_plain", "", "read from L2", 0},
 		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 162016},
 		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
 		{"too many nodes for shared memory", 4, 501, 8, 16, 1, TF32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},

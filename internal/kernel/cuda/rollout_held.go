@@ -1,0 +1,39 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// heldPlan is how a block of src/routing/rollout_held.cu rolls out one row: a warp per head, projections in its registers.
+type heldPlan struct {
+	tiles, shared int
+}
+
+const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads of 32 half as many
+
+// held reports whether a rollout's projections stay in registers, and how. In fp32 they stay as they are, in shared memory.
+func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
+	p := b.policy(&o.Decoder)
+	t := p.tilesFor()
+	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Load)%16 != 0 || b.address(o.Graph)%16 != 0 {
+		return heldPlan{}, false
+	}
+	limit := o.Actions.Shape[2]
+	span := 32
+	for span < 8*t {
+		span *= 2
+	}
+	four := func(n int) int { return (n + 3) &^ 3 }
+	h := heldPlan{tiles: t, shared: 4 * (p.n*p.d + 2*p.heads*span + p.heads*span + p.heads*span/2 + four(limit) + 3*four(p.n))}
+	return h, h.shared <= b.maxShared
+}
+
+// launch takes the arguments of a rollout's kernel; this one knows the width of its heads.
+func (h heldPlan) launch(p policy, rows int, args []any) launch {
+	const hd = 20 // place of the head's width among the arguments
+	args = append(append(append([]any(nil), args[:hd]...), args[hd+1:]...), p.scale, p.pointerScale)
+	return launch{module: fmt.Sprint("rollout_held_", 8*h.tiles), kernel: fmt.Sprint("rollout_held_", p.hd), grid: dim3{rows, 1, 1}, block: dim3{32 * p.heads, 1, 1},
+		shared: h.shared, args: args}
+}

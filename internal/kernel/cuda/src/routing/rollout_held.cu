@@ -1,0 +1,333 @@
+// Rollouts of one row, an (instance, start), a block, a warp a head, with keys, values and pointer keys in registers for the whole route, as right
+// operands of tensor cores in fp16, whose ten bits of mantissa are tf32's. All decode steps in one launch. TILES, a module's, is how many tiles
+// of eight nodes there are room for.
+//
+// What a reader could break: as in rollout.cu, every warp decides for itself from the same partial dot products, in the same order, so that all hold
+// the same state and take the same branches; one barrier a step is enough only because the partial products alternate between two buffers.
+//
+// Who holds what: lane = 4g + t. The one query of a step is every row of a left operand, so that every g has the same results. Terms that are columns of
+// a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c being HD/8·g + c, so that the
+// third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything else has nodes by lanes:
+// lane l has nodes EACH·l..EACH·l+EACH-1.
+#include "decode.cuh"
+#include "rules.cuh"
+
+constexpr int NODES = 8 * TILES;
+constexpr int EACH = NODES <= 32 ? 1 : NODES <= 64 ? 2 : 4; // nodes of a lane
+constexpr int SPAN = 32 * EACH;                             // floats of a list of nodes
+constexpr int STEPS = (TILES + 1) / 2;                      // of 16 nodes as terms
+constexpr float HIGHEST = 65504;                            // fp16's
+
+__device__ __forceinline__ u32 halves(float low, float high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+__device__ __forceinline__ float bounded(float x) { return __builtin_fminf(__builtin_fmaxf(x, -HIGHEST), HIGHEST); }
+// held rounds what stays in registers: what fp16 cannot hold becomes its largest number, not infinity.
+__device__ __forceinline__ u32 held(float low, float high) { return halves(bounded(low), bounded(high)); }
+
+// c[16×8] += a·b over 16 terms, all rows of a alike.
+__device__ __forceinline__ void multiply(float (&c)[4], u32 a0, u32 a1, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%5,%5}, {%6,%7}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(b0), "r"(b1));
+}
+
+// owner: terms 4t.. of step m are nodes 4·STEPS·t + 4m.., so that a lane's weights lie side by side.
+__device__ __forceinline__ int owner(int m, int t) { return 4 * STEPS * t + 4 * m; }
+
+// Held is one head of an instance.
+template <int HD> struct Held {
+  u32 keys[TILES][HD / 16][2], values[STEPS][HD / 8][2], pointers[TILES][HD / 16][2];
+
+  __device__ __forceinline__ void read(const float *proj, int stride, const float *pointer, int n, int d) {
+    const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int T = 0; T < TILES; T++) {
+      const int j = 8 * T + g;
+#pragma unroll
+      for (int c = 0; c < HD / 16; c++) {
+        const float4_ k = j < n ? four(proj + d + (u64)j * stride + 16 * c + 4 * t) : float4_{0, 0, 0, 0};
+        keys[T][c][0] = held(k.x, k.y), keys[T][c][1] = held(k.z, k.w);
+      }
+      const float *p = pointer + (u64)j * d + HD / 4 * t;
+      if (HD == 32) {
+        const float4_ u = j < n ? four(p) : float4_{0, 0, 0, 0}, v = j < n ? four(p + 4) : float4_{0, 0, 0, 0};
+        pointers[T][0][0] = held(u.x, v.x), pointers[T][0][1] = held(u.y, v.y);
+        pointers[T][HD / 16 - 1][0] = held(u.z, v.z), pointers[T][HD / 16 - 1][1] = held(u.w, v.w);
+      } else {
+        const float4_ u = j < n ? four(p) : float4_{0, 0, 0, 0};
+        pointers[T][0][0] = held(u.x, u.z), pointers[T][0][1] = held(u.y, u.w);
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < STEPS; m++) {
+      float4_ v[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const int j = owner(m, t) + i;
+        const float *p = proj + 2 * d + (u64)j * stride + HD / 8 * g;
+        v[i] = float4_{0, 0, 0, 0};
+        if (j < n) {
+          if (HD == 32) {
+            v[i] = four(p);
+          } else {
+            const float2_ w = two(p);
+            v[i].x = w.x, v[i].y = w.y;
+          }
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < HD / 8; c++) values[m][c][0] = held(v[0][c], v[1][c]), values[m][c][1] = held(v[2][c], v[3][c]);
+    }
+  }
+};
+
+// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory: lanes with g = T%8 write tile T.
+template <int HD> __device__ __forceinline__ void list(float *to, const u32 (&a)[HD / 16][2], const u32 (&b)[TILES][HD / 16][2]) {
+  const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3;
+#pragma unroll
+  for (int T0 = 0; T0 < TILES; T0 += 8) {
+    float mine0 = 0, mine1 = 0;
+#pragma unroll
+    for (int T = T0; T < T0 + 8 && T < TILES; T++) {
+      float s[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int c = 0; c < HD / 16; c++) multiply(s, a[c][0], a[c][1], b[T][c][0], b[T][c][1]);
+      mine0 = g == T % 8 ? +s[0] : +mine0;
+      mine1 = g == T % 8 ? +s[1] : +mine1;
+    }
+    if (T0 + g < TILES) *(float2_ *)(to + 8 * (T0 + g) + 2 * t) = float2_{mine0, mine1};
+  }
+}
+
+struct List { float v[EACH]; };
+// mine are a lane's own nodes of a list.
+__device__ __forceinline__ List mine(const float *list) {
+  const int lane = threadIdx_x & 31;
+  List out;
+  if constexpr (EACH == 4) {
+    const float4_ v = four(list + 4 * lane);
+    out.v[0] = v.x, out.v[1] = v.y, out.v[2] = v.z, out.v[3] = v.w;
+  } else if constexpr (EACH == 2) {
+    const float2_ v = two(list + 2 * lane);
+    out.v[0] = v.x, out.v[1] = v.y;
+  } else {
+    out.v[0] = list[lane];
+  }
+  return out;
+}
+
+__device__ __forceinline__ float warp_add(float v) {
+#pragma unroll
+  for (int m = 16; m > 0; m >>= 1) v += shfl_xor(v, m);
+  return v;
+}
+
+// Shared, in floats: node projections with the graph's added [n][d] | partial dot products, two buffers [heads][SPAN] | a warp's scores [SPAN] and its
+// weights in fp16 [SPAN/2] | uniforms [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
+template <int HD>
+__device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, const float *pointer,
+                                        const float *graph, const float *load, const float *posX, const float *posY, const int *demand, const Control *control,
+                                        const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts, int limit, int choice,
+                                        int forced, float scale, float pointerScale) {
+  const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3, d = heads * HD;
+  proj += (u64)i * n * stride;
+  pointer += (u64)i * n * d;
+  graph += (u64)i * d;
+  float *p = smem;
+  float *places = p; p += n * d;
+  float *parts = p; p += 2 * heads * SPAN;
+  float *scores = p + h * SPAN; p += heads * SPAN;
+  u32 *weights = (u32 *)p + h * (SPAN / 2); p += heads * (SPAN / 2);
+  float *uniform = p; p += (limit + 3) & ~3;
+  float *x = p; p += (n + 3) & ~3;
+  float *y = p; p += (n + 3) & ~3;
+  Customer *customers = (Customer *)p;
+
+  const float q1 = scale * LOG2E;
+  for (int e = 4 * threadIdx_x; e < n * d; e += 4 * blockDim_x) {
+    const int j = e / d, c = e - j * d;
+    const float4_ v = four(proj + (u64)j * stride + c) + four(graph + c);
+    *(float4_ *)(places + e) = v * q1;
+  }
+  for (int j = threadIdx_x; j < n; j += blockDim_x) {
+    x[j] = posX[i * n + j];
+    y[j] = posY[i * n + j];
+    customers[j] = customer(demand + i * n, j, n);
+  }
+  for (int e = threadIdx_x; e < 2 * heads * SPAN; e += blockDim_x) parts[e] = 0; // past the last tile too
+  for (int e = lane; e < SPAN; e += 32) scores[e] = 0;
+  if (choice == SAMPLE)
+    for (int b = threadIdx_x; b * 4 < limit; b += blockDim_x) {
+      Words w = philox(seed, state->instances + i, (u32)start << 16 | (u32)b, purpose);
+      for (int k = 0; k < 4; k++) uniform[4 * b + k] = unit(w.w[k]);
+    }
+  Held<HD> in;
+  in.read(proj + h * HD, stride, pointer + h * HD, n, d);
+  float4_ loads[HD / 16];
+#pragma unroll
+  for (int c = 0; c < HD / 16; c++) loads[c] = four(load + h * HD + 16 * c + 4 * t) * q1;
+  int wanted[EACH]; // demands of this lane's nodes; past the end one that no vehicle can serve
+#pragma unroll
+  for (int k = 0; k < EACH; k++) wanted[k] = customer(demand + i * n, EACH * lane + k, n).demand;
+  sync();
+
+  actions += (u64)row * limit;
+  const float mult = div_(10.0f, control->temperature);
+  int time = 0, turn = 0;
+  Vehicle v = depart(n, capacity);
+  u32 served = 0; // bit k: node EACH·lane + k
+  float len = 0, lp = 0, ent = 0;
+#pragma unroll 1
+  for (; time < limit && !(time > 0 && v.ended()); time++) {
+    choice = opaque(choice);
+    int a = start + 1;
+    if (forced && time == 0) {
+      if (choice == REPLAY) a = actions[0];
+    } else {
+      u32 allowed = 0, any = 0; // of this lane
+      int count = 0;
+#pragma unroll
+      for (int k = 0; k < EACH; k++) {
+        bool ok = EACH * lane + k == 0 ? v.home() : !(served >> k & 1) && wanted[k] <= v.left;
+        if (ok && EACH * lane + k < n) allowed |= 1u << k;
+        u32 votes = ballot(allowed >> k & 1);
+        count += __builtin_popcount(votes);
+        any |= votes;
+      }
+      if (count == 1) {
+        const int who = __builtin_ctz(any);
+        a = shfl((int)(EACH * lane + __builtin_ctz(allowed | 0x80000000u)), who);
+      } else {
+        const float cap = v.load(capacity);
+        float *part = parts + (turn & 1) * heads * SPAN; // by turns of the steps that compute, as in rollout.cu
+        turn++;
+        u32 q[HD / 16][2];
+#pragma unroll
+        for (int c = 0; c < HD / 16; c++) {
+          const float4_ u = four(places + v.at * d + h * HD + 16 * c + 4 * t) + cap * loads[c];
+          q[c][0] = held(u.x, u.y), q[c][1] = held(u.z, u.w);
+        }
+        list<HD>(scores, q, in.keys);
+        syncwarp();
+        List s = mine(scores);
+        float top = -INFINITE, sum = 0;
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+          if (allowed >> k & 1) top = larger(top, s.v[k]);
+        top = warp_top(top);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+          s.v[k] = allowed >> k & 1 ? ex2(s.v[k] - top) : 0.0f;
+          sum += s.v[k];
+        }
+        if constexpr (EACH == 4)
+          *(u64 *)(weights + 2 * lane) = (u64)halves(s.v[2], s.v[3]) << 32 | halves(s.v[0], s.v[1]);
+        else if constexpr (EACH == 2)
+          weights[lane] = halves(s.v[0], s.v[1]);
+        else
+          ((unsigned short *)weights)[lane] = (unsigned short)halves(s.v[0], 0);
+        syncwarp();
+        float o[HD / 8][4] = {}, o2[HD / 8][4] = {};
+#pragma unroll
+        for (int m = 0; m < STEPS; m++) {
+          const u64 w = *(const u64 *)(weights + owner(m, t) / 2);
+#pragma unroll
+          for (int c = 0; c < HD / 8; c++) multiply(m % 2 ? o2[c] : o[c], (u32)w, (u32)(w >> 32), in.values[m][c][0], in.values[m][c][1]);
+        }
+        const float over = rcp_fast(warp_add(sum));
+        u32 glimpse[HD / 16][2];
+#pragma unroll
+        for (int c = 0; c < HD / 8; c++) glimpse[c / 2][c % 2] = halves((o[c][0] + o2[c][0]) * over, (o[c][1] + o2[c][1]) * over);
+        list<HD>(part + h * SPAN, glimpse, in.pointers);
+        sync();
+        float th[EACH], e[EACH], total = 0, mean = 0;
+        List u = mine(part);
+        for (int k = 1; k < heads; k++) {
+          const List more = mine(part + k * SPAN);
+#pragma unroll
+          for (int j = 0; j < EACH; j++) u.v[j] += more.v[j];
+        }
+        top = -INFINITE;
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+          th[k] = tanh_(u.v[k] * pointerScale);
+          if (allowed >> k & 1) top = larger(top, th[k]);
+        }
+        top = warp_top(top);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+          const float z = (th[k] - top) * mult;
+          e[k] = allowed >> k & 1 ? ex2(z * LOG2E) : 0.0f;
+          total += e[k];
+          mean += e[k] * z;
+        }
+        float run = total; // of lanes up to this one
+#pragma unroll
+        for (int m = 1; m < 32; m <<= 1) {
+          const float low = shfl_up(run, m);
+          if (lane >= m) run += low;
+        }
+        const float all = shfl(run, 31);
+        int pick = -1; // this lane's first node that may be the choice
+        if (choice == SAMPLE) {
+          const float edge = uniform[time] * all;
+          float before = run - total;
+          const float lower = shfl_up(run, 1);
+          before = lane > 0 ? +lower : 0.0f;
+#pragma unroll
+          for (int k = 0; k < EACH; k++) {
+            before += e[k];
+            if (pick < 0 && e[k] > 0 && before > edge) pick = k;
+          }
+        } else {
+          const int told = choice == REPLAY ? actions[time] : 0;
+#pragma unroll
+          for (int k = 0; k < EACH; k++)
+            if (pick < 0 && (allowed >> k & 1) && (choice == GREEDY ? th[k] == top : EACH * lane + k == told)) pick = k;
+        }
+        u32 votes = ballot(pick >= 0);
+        if (!votes) { // rounding left none: the last allowed; or a recorded action that the rules forbid: the first
+          pick = choice == SAMPLE ? 31 - __builtin_clz(allowed | 1) : __builtin_ctz(allowed | 0x80000000u);
+          votes = any;
+          if (choice == SAMPLE) votes = 1u << (31 - __builtin_clz(any));
+        }
+        const int who = __builtin_ctz(votes);
+        float chosen = th[0];
+#pragma unroll
+        for (int k = 1; k < EACH; k++)
+          if (pick == k) chosen = th[k];
+        a = shfl(EACH * lane + pick, who);
+        const float z = (shfl(chosen, who) - top) * mult, logSum = logf_(all);
+        lp += z - logSum;
+        ent += logSum - div_(warp_add(mean), all);
+        if (choice == REPLAY) a = actions[time];
+      }
+    }
+    len += leg(x, y, v.at, a);
+    if (choice != REPLAY && threadIdx_x == 0) actions[time] = a;
+    v.move(a, customers[a], capacity);
+    if (a / EACH == lane) served |= 1u << (a % EACH); // the depot's bit is never asked
+  }
+  if (choice != REPLAY)
+    for (int k = time + threadIdx_x; k < limit; k += blockDim_x) actions[k] = 0;
+  if (threadIdx_x == 0) {
+    steps[row] = time;
+    length[row] = len;
+    logProb[row] = lp;
+    entropy[row] = div_(ent, scored(time, forced));
+  }
+}
+
+#define ROLLOUT(HD, WARPS, LEAST)                                                                                                                            \
+  KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(                                                                                             \
+      int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, const float *pointer, const float *graph, const float *load, \
+      const float *posX, const float *posY, const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n,       \
+      int stride, int heads, int starts, int limit, int choice, int forced, float scale, float pointerScale) {                                               \
+    rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose, capacity, n, stride, \
+                heads, starts, limit, choice, forced, scale, pointerScale);                                                                                  \
+  }
+ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)
+ROLLOUT(32, 4, NODES <= 32 ? 4 : NODES <= 56 ? 3 : 2)
