@@ -30,6 +30,7 @@ type Device struct {
 	functions map[string]function
 	sms       int
 	maxShared int
+	overlaps  bool // a kernel is launched before those it depends on have ended
 	stream    cu.Stream
 	counters  kernel.Counters
 	loadTime  time.Duration
@@ -55,7 +56,7 @@ func Open(o Options) (*Device, error) {
 	if err := serves(ctx.Device); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	d := &Device{ctx: ctx, precision: o.Precision, modules: map[string]cu.Module{}, functions: map[string]function{}}
+	d := &Device{ctx: ctx, precision: o.Precision, overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
 	if err := ctx.Do(d.start); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}

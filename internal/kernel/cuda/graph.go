@@ -89,13 +89,14 @@ func (r *runner) record() error {
 		return err
 	}
 	ends := make([][]cu.Node, len(r.launches)) // what an op's followers wait for: its last node or, where it has none, what it would wait for
+	foreign := map[cu.Node]bool{}              // not kernels of this package
 	for i, deps := range dependencies(r.prog, r.serial) {
 		var wait []cu.Node
 		for _, j := range deps {
 			wait = append(wait, ends[j]...)
 		}
 		for _, l := range r.launches[i] {
-			n, err := g.Add(l.function, l.geometry, l.args, wait)
+			n, err := r.add(g, l, wait, foreign)
 			if err != nil {
 				return err
 			}
@@ -109,11 +110,30 @@ func (r *runner) record() error {
 			if wait, err = o.Peer.(GraphPeer).Record(g, r.d.stream, r.sets[0].grads.at, r.prog.Layout.Len, wait); err != nil {
 				return err
 			}
+			for _, n := range wait {
+				foreign[n] = true
+			}
 		}
 		ends[i] = wait
 	}
 	r.exec, err = g.Instantiate()
 	return err
+}
+
+// add puts a launch behind what it waits for. On the context's thread.
+func (r *runner) add(g *cu.Graph, l ready, wait []cu.Node, foreign map[cu.Node]bool) (cu.Node, error) {
+	if !r.d.overlaps {
+		return g.Add(l.function, l.geometry, l.args, wait)
+	}
+	var before, after []cu.Node
+	for _, n := range wait {
+		if foreign[n] {
+			after = append(after, n)
+		} else {
+			before = append(before, n)
+		}
+	}
+	return g.AddOverlapping(l.function, l.geometry, l.args, before, after)
 }
 
 // op is the one at place i of PerShard, then Once; nil for the closing advance.

@@ -37,6 +37,11 @@ func (d *Device) module(name string) (cu.Module, error) {
 	if err != nil {
 		return 0, err
 	}
+	if d.overlaps {
+		if ptx, err = overlapped(ptx); err != nil {
+			return 0, fmt.Errorf("kernels %s: %w", name, err)
+		}
+	}
 	m, err := d.ctx.Load(name, ptx)
 	if err == nil {
 		d.modules[name] = m

@@ -1,0 +1,41 @@
+package cuda
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+)
+
+// TestEveryKernelWaitsFirst: where kernels overlap, the first instructions of each are the wait for those before it and the leave for those after it.
+func TestEveryKernelWaitsFirst(t *testing.T) {
+	// An entry, its declarations, and its first instructions.
+	opening := regexp.MustCompile(`(?s)\.entry (\w+)\([^)]*\)[^{]*\{\s*((?:\s*\.(?:reg|local|shared)[^\n]*\n|\s*//[^\n]*\n)*)([^\n]*)\n([^\n]*)\n`)
+	for _, name := range modules(t) {
+		text, err := image(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := overlapped(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		kernels, found := bytes.Count(text, []byte(".entry ")), opening.FindAllSubmatch(out, -1)
+		if kernels == 0 || len(found) != kernels {
+			t.Errorf("%s: %d of %d kernels were understood", name, len(found), kernels)
+		}
+		for _, m := range found {
+			first, second := bytes.TrimSpace(m[3]), bytes.TrimSpace(m[4])
+			if string(first) != "griddepcontrol.wait;" || string(second) != "griddepcontrol.launch_dependents;" {
+				t.Errorf("%s.%s begins with %q, %q", name, m[1], first, second)
+			}
+		}
+		if !bytes.Contains(out, []byte(".target sm_90")) || bytes.Contains(out, []byte(".target sm_80\n")) || bytes.Count(out, []byte("griddepcontrol.wait")) != kernels {
+			t.Errorf("%s: target or waits are not what they should be", name)
+		}
+	}
+	for _, bad := range []string{"", ".version 7.5\n.target sm_80\n.visible .entry k(\n)\n{\n\tret;\n}\n"} {
+		if _, err := overlapped([]byte(bad)); err == nil {
+			t.Errorf("%q passes as a module", bad)
+		}
+	}
+}
