@@ -1,0 +1,184 @@
+// Command curve draws what routing runs reached over time, beside a published curve:
+//
+//	go run ./scripts/_curve --run runs/cvrp100 --beside docs/pictures/pomo_cvrp100.csv --rate 781 --level 15.563 \
+//		--out docs/pictures/cvrp100.svg
+//
+// What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
+// validations, over all of its pieces; the published curve counts instances, which --rate, measured on the same card, turns into time.
+package main
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+)
+
+func main() {
+	run := flag.String("run", "", "run folder of a routing policy")
+	beside := flag.String("beside", "", "CSV with columns instances and cost, and a first line # with its name")
+	rate := flag.Float64("rate", 0, "instances per second at which the published curve would have been made on this card")
+	level := flag.Float64("level", 0, "a cost to draw as a line, such as HGS's")
+	name := flag.String("level-name", "HGS", "its name")
+	title := flag.String("title", "", "of the picture")
+	out := flag.String("out", "curve.svg", ".svg or .png")
+	flag.Parse()
+	if err := picture(*run, *beside, *rate, *level, *name, *title, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "curve:", err)
+		os.Exit(1)
+	}
+}
+
+func picture(run, beside string, rate, level float64, levelName, title, out string) error {
+	if run == "" {
+		return errors.New("--run is needed: a run folder")
+	}
+	if beside != "" && !(rate > 0) {
+		return errors.New("--beside needs --rate: the instances per second that its program makes on this card")
+	}
+	format, err := draw.FormatOf(out)
+	if err != nil {
+		return err
+	}
+	c, err := config.Load(filepath.Join(run, "config.yaml"), nil)
+	if err != nil {
+		return err
+	}
+	own, best, err := history(run, c)
+	if err != nil {
+		return err
+	}
+	panel := draw.Panel{Title: fmt.Sprintf("Cost, %s", decoder(c)), X: "time on one card, training and validation", XFigure: clock}
+	if beside != "" {
+		other, err := published(beside, rate)
+		if err != nil {
+			return err
+		}
+		panel.Curves = append(panel.Curves, other)
+	}
+	panel.Curves = append(panel.Curves, own)
+	if level > 0 {
+		panel.Level, panel.LevelName = level, levelName
+	}
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, best))
+	about := fmt.Sprintf("%d customers, capacity %d, %d validation instances", c.Problem.NumCustomers, c.Problem.VehicleCapacity, c.Training.ValidationInstances)
+	return errors.Join(draw.Panels(file, format, title, about, panel), file.Close())
+}
+
+// decoder says how validation routes, in words.
+func decoder(c *config.Config) string {
+	switch c.Training.ValidationDecode {
+	case "pomo":
+		return fmt.Sprintf("the best of %d starts", c.Problem.NumCustomers)
+	case "pomo8":
+		return fmt.Sprintf("the best of %d starts and 8 symmetries", c.Problem.NumCustomers)
+	}
+	return "one greedy route"
+}
+
+// clock writes a figure of the axis, which counts minutes by their logarithm.
+func clock(v float64) string {
+	minutes := math.Pow(10, v)
+	switch {
+	case minutes < 1:
+		return fmt.Sprintf("%.0f s", 60*minutes)
+	case minutes < 100:
+		return fmt.Sprintf("%.0f min", minutes)
+	}
+	if minutes < 1000 {
+		return fmt.Sprintf("%.1f h", minutes/60)
+	}
+	return fmt.Sprintf("%.0f h", minutes/60)
+}
+
+// history is a run's validations over its minutes, and its best in words.
+func history(run string, c *config.Config) (curve draw.Curve, best string, err error) {
+	rows, err := table(filepath.Join(run, "csv", "history_gt_rl.csv"), "time_per_epoch", "val_seconds", "baseline_seconds", "val_cost_arithmetic",
+		"instances")
+	if err != nil {
+		return curve, "", err
+	}
+	curve.Name = "Haul"
+	seconds, instances, lowest := 0.0, 0.0, math.Inf(1)
+	for _, r := range rows {
+		seconds += r[0] + r[1] + r[2]
+		instances += r[4]
+		if cost := r[3] * float64(c.Problem.NumCustomers); cost > 0 {
+			curve.Add(math.Log10(seconds/60), cost)
+			if cost < lowest {
+				lowest = cost
+				best = fmt.Sprintf("%.3f after %.1f minutes, %.1f million instances", cost, seconds/60, instances/1e6)
+			}
+		}
+	}
+	if best == "" {
+		err = fmt.Errorf("%s has no validation yet", run)
+	}
+	return curve, best, err
+}
+
+// published is a curve by instances, as time at that rate.
+func published(path string, rate float64) (curve draw.Curve, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return curve, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	curve.Name = strings.TrimSpace(strings.TrimPrefix(first, "#"))
+	rows, err := table(path, "instances", "cost")
+	for _, r := range rows {
+		curve.Add(math.Log10(r[0]/rate/60), r[1])
+	}
+	return curve, err
+}
+
+// table reads columns of a CSV file; an empty cell is 0, and lines that begin with # are passed over.
+func table(path string, columns ...string) ([][]float64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r := csv.NewReader(file)
+	r.Comment = '#'
+	lines, err := r.ReadAll()
+	if err != nil || len(lines) == 0 {
+		return nil, fmt.Errorf("%s: no table: %w", path, cmp.Or(err, errors.New("it is empty")))
+	}
+	at := map[string]int{}
+	for i, name := range lines[0] {
+		at[name] = i
+	}
+	var out [][]float64
+	for n, line := range lines[1:] {
+		var row []float64
+		for _, name := range columns {
+			i, ok := at[name]
+			if !ok {
+				return nil, fmt.Errorf("%s has no column %s", path, name)
+			}
+			v := 0.0
+			if line[i] != "" {
+				if v, err = strconv.ParseFloat(line[i], 64); err != nil {
+					return nil, fmt.Errorf("%s, row %d, %s: %w", path, n+1, name, err)
+				}
+			}
+			row = append(row, v)
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
