@@ -83,9 +83,14 @@ func ParsePPO(name string, data []byte, sets []string) (*PPO, error) {
 
 // ParseAny is Parse for the recipe named.
 func ParseAny(recipe, name string, data []byte) (Settings, error) {
+	return ParseSet(recipe, name, data, nil)
+}
+
+// ParseSet is ParseAny with --set's words laid over.
+func ParseSet(recipe, name string, data []byte, sets []string) (Settings, error) {
 	for _, r := range recipes {
 		if r.name == recipe {
-			return r.parse(&file{name: name, text: data}, nil)
+			return r.parse(&file{name: name, text: data}, sets)
 		}
 	}
 	return nil, fmt.Errorf("no settings are called %s; there are %s", shorten(recipe), strings.Join(Recipes(), ", "))

@@ -124,6 +124,15 @@ func Recipe(nameOrPath string) (string, error) {
 	return r.name, nil
 }
 
+// RecipeOf is Recipe for settings that were read already.
+func RecipeOf(name string, text []byte) (string, error) {
+	r, err := (&file{name: name, text: text}).recipe()
+	if err != nil {
+		return "", err
+	}
+	return r.name, nil
+}
+
 // recipe tells a file by its keys, or by what it includes when it has no others. A file that
 // cannot be told is the first recipe's, whose settable says what is wrong with it.
 func (f *file) recipe() (*recipe, error) {

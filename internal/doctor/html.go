@@ -32,6 +32,9 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"gbps":    func(x float64) string { return fmt.Sprintf("%.3g GB/s", x) },
 }).Parse(pageText))
 
+// PageScript is the one script of a page, as it stands between its tags: whoever sends a page over HTTP allows it by its hash.
+func PageScript() string { return pageScript }
+
 // view is what the page is made from: one trace, a job or a comparison.
 type view struct {
 	Title, Head, Verdict string

@@ -1,0 +1,246 @@
+package serve
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"haul/internal/doctor"
+)
+
+// maxTraces bounds the files of one request.
+const maxTraces = 256
+
+// diagnosis is what POST /api/v1/doctor answers: the object that haul doctor --json prints, and where its page is.
+type diagnosis struct {
+	Kind   string `json:"kind"` // trace, ranks or diff
+	Page   string `json:"page"` // the page that haul doctor --html writes
+	Report any    `json:"report"`
+}
+
+// diagnose reads traces as they come in, each thrown away when it is read. Several are ranks of one job; with ?diff=1 two are before and after.
+func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
+	out, err := s.diagnosis(w, r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.answer(w, out)
+}
+
+func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, error) {
+	if r.ContentLength > s.limits.Upload {
+		return nil, tooLarge(s.limits.Upload)
+	}
+	done, err := s.clients.enter(r, "traces", clientLong)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	leave, err := s.doctor.enter(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	body, slow, err := s.body(w, r, s.limits.Upload, s.limits.UploadTime)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = body
+	reports, err := s.readTraces(r)
+	switch {
+	case slow.late:
+		return nil, errSlow
+	case err != nil:
+		return nil, err
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return s.conclude(reports, r.URL.Query().Get("diff") == "1")
+}
+
+// conclude puts the reports together as the command does, and keeps the page.
+func (s *Server) conclude(reports []*doctor.Report, diff bool) (*diagnosis, error) {
+	var out diagnosis
+	var write func(io.Writer) error
+	switch {
+	case diff && len(reports) != 2:
+		return nil, refuse(http.StatusUnprocessableEntity, "two traces are compared, before and after; these are %d", len(reports))
+	case diff:
+		d := doctor.Compare(reports[0], reports[1])
+		out.Kind, out.Report, write = "diff", d, d.WriteHTML
+	case len(reports) == 1:
+		out.Kind, out.Report, write = "trace", reports[0], reports[0].WriteHTML
+	default:
+		j := doctor.JoinRanks(reports)
+		out.Kind, out.Report, write = "ranks", j, j.WriteHTML
+	}
+	var page bytes.Buffer
+	if err := write(&page); err != nil {
+		return nil, err
+	}
+	out.Page = "/api/v1/doctor/pages/" + s.pages.keep(page.Bytes())
+	return &out, nil
+}
+
+// readTraces reads a body of one trace, or a form of several files, without keeping any of it.
+func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err error) {
+	ctx := r.Context()
+	unpacked := s.limits.Unpacked
+	each := func(name string, t *doctor.Trace) error {
+		report, err := doctor.Diagnose(t)
+		if err != nil {
+			return doctor.InFile(name, err)
+		}
+		report.File = name
+		if reports = append(reports, report); len(reports) > maxTraces {
+			return refuse(http.StatusUnprocessableEntity, "more than %d traces", maxTraces)
+		}
+		return nil
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind != "multipart/form-data" {
+		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, unpacked, each)
+		return reports, s.traceError(ctx, err)
+	}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "the form cannot be read: %v", err)
+	}
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, s.traceError(ctx, err)
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		counted := &counting{r: part}
+		if err := doctor.LoadReader(ctx, fileName(part.FileName()), counted, unpacked, each); err != nil {
+			return nil, s.traceError(ctx, err)
+		}
+		unpacked -= counted.n // together they may hold no more than one
+		if unpacked <= 0 {
+			return nil, s.traceError(ctx, doctor.ErrTooLarge)
+		}
+	}
+	if len(reports) == 0 {
+		return nil, refuse(http.StatusBadRequest, "there is no trace in the request")
+	}
+	return reports, nil
+}
+
+type counting struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// fileName is what a client calls its file: a word to show.
+func fileName(s string) string {
+	return or(line(path.Base(strings.ReplaceAll(s, `\`, "/"))), "trace")
+}
+
+// traceError tells a limit from a file that is no trace.
+func (s *Server) traceError(ctx context.Context, err error) error {
+	var large *http.MaxBytesError
+	var refused *problem
+	switch {
+	case err == nil || errors.As(err, &refused) || errors.Is(err, errSlow):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &large):
+		return tooLarge(large.Limit)
+	case errors.Is(err, doctor.ErrTooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the trace unpacks to more than %s: haul doctor reads it from the disk", size(s.limits.Unpacked))
+	case strings.HasPrefix(err.Error(), "multipart:"):
+		return refuse(http.StatusBadRequest, "the upload was cut off, or is no form")
+	}
+	return refuse(http.StatusUnprocessableEntity, "%v", err)
+}
+
+// pages keeps the last pages that were made, for the frame that shows them and for a tab of their own.
+type pages struct {
+	mu    sync.Mutex
+	all   map[string]*list.Element // of *keptPage
+	order *list.List               // the newest in front
+	bytes int
+}
+
+type keptPage struct {
+	id   string
+	text []byte
+}
+
+const (
+	keepPages     = 16
+	keepPageBytes = 96 << 20
+)
+
+func newPages() *pages { return &pages{all: map[string]*list.Element{}, order: list.New()} }
+
+func (p *pages) keep(text []byte) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := &keptPage{id: rand.Text(), text: text}
+	p.all[k.id] = p.order.PushFront(k)
+	p.bytes += len(text)
+	for p.order.Len() > 1 && (p.order.Len() > keepPages || p.bytes > keepPageBytes) {
+		old := p.order.Remove(p.order.Back()).(*keptPage)
+		delete(p.all, old.id)
+		p.bytes -= len(old.text)
+	}
+	return k.id
+}
+
+func (p *pages) get(id string) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.all[id]
+	if e == nil {
+		return nil
+	}
+	p.order.MoveToFront(e)
+	return e.Value.(*keptPage).text
+}
+
+// doctorCSP lets the page's one script run, by its hash, and its own style; it reaches nothing else.
+var doctorCSP = sync.OnceValue(func() string {
+	sum := sha256.Sum256([]byte(doctor.PageScript()))
+	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; style-src 'unsafe-inline'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+})
+
+func (s *Server) doctorPage(w http.ResponseWriter, r *http.Request) {
+	text := s.pages.get(r.PathValue("id"))
+	if text == nil {
+		s.fail(w, refuse(http.StatusNotFound, "this page is not kept any more: drop the trace again"))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", doctorCSP())
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,154 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a reader could break: the order. A page of another origin, or one whose name was rebound to this machine's address, must be turned
+// away before its request is looked at; then the token; only then the route.
+
+// pageCSP is the policy of the page: its own files, and nothing inline.
+const pageCSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; " +
+	"manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+// dataCSP is the policy of everything else: should a browser show it as a document, it may do nothing.
+const dataCSP = "default-src 'none'; frame-ancestors 'none'; sandbox"
+
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		out := &answered{ResponseWriter: w, rc: http.NewResponseController(w), stall: s.limits.Stall}
+		h := out.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Content-Security-Policy", dataCSP)
+		h.Set("Cache-Control", "no-store")
+		s.metrics.inFlight.Inc()
+		defer func() {
+			s.metrics.inFlight.Dec()
+			s.metrics.request(r, out.status, time.Since(began))
+		}()
+		leave, err := s.clients.enter(r, "requests", s.limits.Streams+clientRequests)
+		if err != nil {
+			s.fail(out, err)
+			return
+		}
+		defer leave()
+		if err := s.admit(r); err != nil {
+			s.fail(out, err)
+			return
+		}
+		if !s.known(out, r) {
+			return
+		}
+		next.ServeHTTP(out, r)
+	})
+}
+
+// admit judges who a request pretends to be for and where it comes from.
+func (s *Server) admit(r *http.Request) error {
+	if !s.hostAllowed(r.Host) {
+		return refuse(http.StatusMisdirectedRequest, "this server does not answer for the host %q: open it by its address, or start it with --host", hostName(r.Host))
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		return refuse(http.StatusForbidden, "requests of other sites are refused")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return refuse(http.StatusForbidden, "requests of other origins are refused")
+		}
+	}
+	return nil
+}
+
+// hostAllowed takes loopback's names, literal addresses where the server listens beyond loopback, and the names it was given. A port says
+// nothing: it may have been forwarded.
+func (s *Server) hostAllowed(host string) bool {
+	name := hostName(host)
+	if name == "localhost" || slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+		return true
+	}
+	addr, err := netip.ParseAddr(name)
+	return err == nil && (addr.IsLoopback() || s.o.Token != "")
+}
+
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(host, "."), "["), "]"))
+}
+
+const cookieName = "haul_token"
+
+// known asks for the token, where there is one. A browser shows it once, in the address, and keeps it as a cookie that no script sees.
+func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
+	if s.o.Token == "" || r.URL.Path == "/healthz" {
+		return true
+	}
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.isToken(bearer) {
+		return true
+	}
+	if c, err := r.Cookie(cookieName); err == nil && s.isToken(c.Value) {
+		return true
+	}
+	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && s.isToken(r.URL.Query().Get("token")) {
+		http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.o.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		to := *r.URL
+		q := to.Query()
+		q.Del("token")
+		to.RawQuery, to.Host, to.Scheme = q.Encode(), "", ""
+		to.Path = "/" + strings.TrimLeft(to.Path, "/") // //host would lead elsewhere
+		http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
+		return false
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="haul"`)
+	s.fail(w, refuse(http.StatusUnauthorized, "open the address that haul serve printed, which has the token in it, or send it as Authorization: Bearer"))
+	return false
+}
+
+// isToken compares in constant time, whatever the length.
+func (s *Server) isToken(got string) bool {
+	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(s.o.Token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// answered remembers the status and gives every write a deadline, so that a client that stops reading is let go.
+type answered struct {
+	http.ResponseWriter
+	rc     *http.ResponseController
+	stall  time.Duration
+	status int
+}
+
+func (a *answered) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	if status == statusGone {
+		status = http.StatusServiceUnavailable
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answered) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	_ = a.rc.SetWriteDeadline(time.Now().Add(a.stall)) // a connection without deadlines is a test's
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }

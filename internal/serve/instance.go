@@ -1,0 +1,295 @@
+package serve
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"haul/internal/draw"
+	"haul/internal/env/cvrp"
+)
+
+// instance is a problem as the API speaks of it: node 0 is the depot.
+type instance struct {
+	Name     string      `json:"name,omitempty"`
+	Coords   [][]float64 `json:"coords"`
+	Demands  []int32     `json:"demands"`
+	Capacity int32       `json:"capacity"`
+	Distance string      `json:"distance,omitempty"` // how far two nodes are: exact, rounded, ceil, metres
+	IDs      []string    `json:"ids,omitempty"`
+	Duration float64     `json:"max_duration,omitempty"`
+	Service  []float64   `json:"service,omitempty"`
+	Vehicles int         `json:"vehicles,omitempty"`
+}
+
+// The names of metrics.
+var metricNames = map[string]cvrp.Metric{"": cvrp.Exact, "exact": cvrp.Exact, "rounded": cvrp.Rounded, "ceil": cvrp.Ceil, "metres": cvrp.GreatCircle}
+
+func metricName(m cvrp.Metric) string {
+	for name, metric := range metricNames {
+		if metric == m && name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// problem checks what a client sent and gives it its type.
+func (in *instance) problem(most int) (*cvrp.Problem, error) {
+	n := len(in.Coords)
+	switch {
+	case n == 0:
+		return nil, refuse(http.StatusBadRequest, "coords is empty: the depot comes first, then the customers")
+	case n-1 > most:
+		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here: use haul solve", n-1, most)
+	case len(in.Demands) != n:
+		return nil, refuse(http.StatusBadRequest, "demands has %d numbers for %d coords: one for each, 0 for the depot", len(in.Demands), n)
+	case in.IDs != nil && len(in.IDs) != n:
+		return nil, refuse(http.StatusBadRequest, "ids has %d names for %d coords", len(in.IDs), n)
+	}
+	metric, ok := metricNames[in.Distance]
+	if !ok {
+		return nil, refuse(http.StatusBadRequest, "distance is %q: use exact, rounded, ceil or metres", in.Distance)
+	}
+	p := &cvrp.Problem{Name: or(line(in.Name), "instance"), Capacity: in.Capacity, Demand: in.Demands, Metric: metric, IDs: in.IDs,
+		MaxDuration: in.Duration, Service: in.Service, Vehicles: in.Vehicles}
+	for i, xy := range in.Coords {
+		if len(xy) != 2 {
+			return nil, refuse(http.StatusBadRequest, "coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
+		}
+		if math.Abs(xy[0]) > 1e12 || math.Abs(xy[1]) > 1e12 {
+			return nil, refuse(http.StatusBadRequest, "coords[%d] is farther away than 1e12", i)
+		}
+		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])
+	}
+	if err := p.Check(); err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	return p, nil
+}
+
+// toInstance is a problem for a client; one without coordinates cannot be shown.
+func toInstance(p *cvrp.Problem) (*instance, error) {
+	switch {
+	case p.X == nil:
+		return nil, refuse(http.StatusUnprocessableEntity, "%s gives distances and no coordinates, so there is nothing to show: use haul solve", or(p.Name, "the file"))
+	case p.Metric == cvrp.Explicit:
+		return nil, refuse(http.StatusUnprocessableEntity, "%s gives a table of distances, which this page does not carry: use haul solve", or(p.Name, "the file"))
+	}
+	in := &instance{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, Distance: metricName(p.Metric), IDs: p.IDs,
+		Duration: p.MaxDuration, Service: p.Service, Vehicles: p.Vehicles}
+	for i := range p.X {
+		in.Coords = append(in.Coords, []float64{p.X[i], p.Y[i]})
+	}
+	return in, nil
+}
+
+// known is an instance with what its file says of it.
+type known struct {
+	instance
+	Index     int     `json:"index"`
+	Count     int     `json:"count"`                // instances in the file
+	BestKnown float64 `json:"best_known,omitempty"` // that the file states
+}
+
+// readInstance reads a .vrp, .csv or .npz file. Its name is looked at for its ending and is no path.
+func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
+	found, err := s.instanceOf(w, r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.answer(w, found)
+}
+
+func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, error) {
+	leave, err := s.quick.enter(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	body, _, err := s.body(w, r, s.limits.File, s.limits.JSONTime)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
+	number := func(key string, d, most int) (int, error) {
+		v := q.Get(key)
+		if v == "" {
+			return d, nil
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > most {
+			return 0, refuse(http.StatusBadRequest, "%s is %q: a whole number from 0 to %d is needed", key, line(v), most)
+		}
+		return n, nil
+	}
+	index, err := number("index", 0, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	capacity, err := number("capacity", 100, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	found := &known{Count: 1}
+	var p *cvrp.Problem
+	switch {
+	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
+		if p, err = found.testSet(text, index); err != nil {
+			return nil, err
+		}
+	case strings.EqualFold(path.Ext(name), ".csv"):
+		p, err = cvrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
+	default:
+		p, err = cvrp.ReadProblem(bytes.NewReader(text), name, cvrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})
+	}
+	if err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	p.Name = or(p.Name, strings.TrimSuffix(name, path.Ext(name)))
+	if p.N() > s.limits.Customers {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s has %d customers, more than the %d that are shown here: use haul solve", p.Name, p.N(), s.limits.Customers)
+	}
+	in, err := toInstance(p)
+	if err != nil {
+		return nil, err
+	}
+	found.instance = *in
+	return found, nil
+}
+
+// maxArrays bounds what a file of NumPy's may unpack to.
+const maxArrays = 128 << 20
+
+// testSet takes one instance out of an .npz file.
+func (k *known) testSet(text []byte, index int) (*cvrp.Problem, error) {
+	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "not an .npz file: %v", err)
+	}
+	total := uint64(0)
+	for _, f := range z.File { // archive/zip ends a file that holds more than it states
+		if total += f.UncompressedSize64; f.UncompressedSize64 > maxArrays || total > maxArrays || len(z.File) > 64 {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "the arrays unpack to more than %s", size(maxArrays))
+		}
+	}
+	set, err := cvrp.ReadTestSet(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	if index >= len(set.Problems) {
+		return nil, refuse(http.StatusUnprocessableEntity, "index is %d: the file has the instances 0 to %d", index, len(set.Problems)-1)
+	}
+	k.Index, k.Count = index, len(set.Problems)
+	if set.HGS != nil {
+		k.BestKnown = set.HGS[index]
+	}
+	return set.Problems[index], nil
+}
+
+// randomInstance draws one as haul gen does.
+func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	ask := struct{ customers, capacity, seed int }{20, 30, 1}
+	for key, v := range map[string]*int{"customers": &ask.customers, "capacity": &ask.capacity, "seed": &ask.seed} {
+		if text := q.Get(key); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 {
+				s.fail(w, refuse(http.StatusBadRequest, "%s is %q: a whole number is needed", key, line(text)))
+				return
+			}
+			*v = n
+		}
+	}
+	if ask.customers > s.limits.Customers || ask.capacity > math.MaxInt32 {
+		s.fail(w, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here", ask.customers, s.limits.Customers))
+		return
+	}
+	src := cvrp.Source{Seed: uint64(ask.seed), Distribution: cvrp.Uniform, N: ask.customers, Capacity: int32(ask.capacity), DemandMin: 1, DemandMax: int32(min(9, ask.capacity))}
+	if err := src.Check(); err != nil {
+		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
+		return
+	}
+	batch := cvrp.NewBatch(1, src.N, src.Capacity)
+	src.Fill(batch, 0)
+	p := batch.Problem(0)
+	p.Name = fmt.Sprintf("random-%d-seed-%d", src.N, ask.seed)
+	in, err := toInstance(p)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.answer(w, &known{instance: *in, Count: 1})
+}
+
+// exportRequest is an instance and its routes.
+type exportRequest struct {
+	instance
+	Routes [][]int32 `json:"routes"`
+	Title  string    `json:"title,omitempty"` // under the picture
+}
+
+// formats are the files that routes leave as.
+var formats = map[string]struct {
+	kind  string
+	write func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, title string) error
+}{
+	"sol": {"text/plain; charset=utf-8", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
+		return cvrp.WriteSolution(w, s, p.Cost(s))
+	}},
+	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
+		return cvrp.WriteSolutionCSV(w, p, s)
+	}},
+	"geojson": {"application/geo+json", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
+		return cvrp.WriteSolutionGeoJSON(w, p, s)
+	}},
+	"svg": {"image/svg+xml", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, t string) error {
+		return draw.Routes(w, draw.SVG, p, s, t)
+	}},
+	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *cvrp.Problem, _ cvrp.Solution, _ string) error { return cvrp.WriteProblem(w, p) }},
+}
+
+// export writes routes as the file that haul solve --out would write. The validator judges them first.
+func (s *Server) export(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("format")
+	format, ok := formats[name]
+	if !ok {
+		s.fail(w, refuse(http.StatusNotFound, "there is no format %q: use %s", line(name), strings.Join(sortedKeys(formats), ", ")))
+		return
+	}
+	var ask exportRequest
+	err := s.decode(w, r, &ask)
+	var p *cvrp.Problem
+	if err == nil {
+		p, err = ask.problem(s.limits.Customers)
+	}
+	if err == nil && name != "vrp" {
+		if bad := cvrp.Validate(p, cvrp.Solution{Routes: ask.Routes}); bad != nil {
+			err = refuse(http.StatusUnprocessableEntity, "these are no routes of the instance: %s", bad)
+		}
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	var out bytes.Buffer
+	if err := format.write(&out, p, cvrp.Solution{Routes: ask.Routes}, line(ask.Title)); err != nil {
+		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
+		return
+	}
+	w.Header().Set("Content-Type", format.kind)
+	w.Header().Set("Content-Disposition", "attachment; filename=\"routes."+name+"\"")
+	_, _ = w.Write(out.Bytes())
+}

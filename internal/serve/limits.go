@@ -1,0 +1,233 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits bound what requests may take. Zero fields are the defaults.
+type Limits struct {
+	Body        int64         // bytes of a JSON body
+	File        int64         // bytes of a file with an instance
+	Upload      int64         // bytes of traces
+	Unpacked    int64         // bytes that traces may unpack to
+	Customers   int           // of an instance
+	PolicySize  int           // customers of an instance that a policy routes
+	Search      time.Duration // of one search
+	Count       int           // instances of an evaluation
+	Streams     int           // event streams
+	Connections int
+	Header      time.Duration // to send a request's header
+	Stall       time.Duration // without a byte of a body, or with an answer that nobody takes
+	JSONTime    time.Duration // for a whole JSON body
+	UploadTime  time.Duration // for a whole upload
+	Grace       time.Duration // of requests under way when the server is asked to stop
+}
+
+func (l Limits) orDefault() Limits {
+	bytes := func(v *int64, d int64) { *v = or(*v, d) }
+	bytes(&l.Body, 8<<20)
+	bytes(&l.File, 32<<20)
+	bytes(&l.Upload, 512<<20)
+	bytes(&l.Unpacked, 1<<30)
+	l.Customers, l.PolicySize, l.Count = or(l.Customers, 5000), or(l.PolicySize, 500), or(l.Count, 1000)
+	l.Streams, l.Connections = or(l.Streams, 2000), or(l.Connections, 4096)
+	l.Search, l.Header, l.Stall = or(l.Search, time.Minute), or(l.Header, 5*time.Second), or(l.Stall, 15*time.Second)
+	l.JSONTime, l.UploadTime, l.Grace = or(l.JSONTime, 30*time.Second), or(l.UploadTime, 10*time.Minute), or(l.Grace, 5*time.Second)
+	return l
+}
+
+func or[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// silence takes what net/http logs about clients that misbehave: they were answered, and a log that they can fill helps nobody.
+func silence() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// gate lets so many in at once and keeps a short queue before it.
+type gate struct {
+	what    string
+	slots   chan struct{}
+	waiting atomic.Int64
+	most    int64
+	wait    time.Duration
+}
+
+func newGate(what string, slots, queue int, wait time.Duration) *gate {
+	return &gate{what: what, slots: make(chan struct{}, slots), most: int64(queue), wait: wait}
+}
+
+// enter waits for a place. The caller leaves once its work has really ended, not when its client has gone.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-g.slots }
+	select {
+	case g.slots <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	if g.waiting.Add(1) > g.most {
+		g.waiting.Add(-1)
+		return nil, busy(g.what)
+	}
+	defer g.waiting.Add(-1)
+	patience := time.NewTimer(g.wait)
+	defer patience.Stop()
+	select {
+	case g.slots <- struct{}{}:
+		return leave, nil
+	case <-patience.C:
+		return nil, busy(g.what)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func busy(what string) error {
+	return &problem{Status: http.StatusServiceUnavailable, Detail: "too many " + what + " at once: try again in a moment", retry: 2}
+}
+
+// What one address may have under way at once.
+const (
+	clientRequests = 256
+	clientLong     = 8
+)
+
+// clients counts what each address has under way.
+type clients struct {
+	mu sync.Mutex
+	at map[string]int
+}
+
+func newClients() *clients { return &clients{at: map[string]int{}} }
+
+// enter counts a request of an address, by kind, until leave.
+func (c *clients) enter(r *http.Request, kind string, most int) (leave func(), err error) {
+	host, _, splitErr := net.SplitHostPort(r.RemoteAddr)
+	if splitErr != nil {
+		host = r.RemoteAddr
+	}
+	key := kind + " " + host
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at[key] >= most {
+		return nil, &problem{Status: http.StatusTooManyRequests, retry: 1,
+			Detail: fmt.Sprintf("%d %s of this address are under way already: wait for one of them to end", most, kind)}
+	}
+	c.at[key]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.at[key]--; c.at[key] <= 0 {
+			delete(c.at, key)
+		}
+	}, nil
+}
+
+// patient is a body that must keep coming: a byte within the stall, and all of it within the total.
+type patient struct {
+	io.ReadCloser
+	rc    *http.ResponseController
+	stall time.Duration
+	end   time.Time
+	late  bool // it was too slow. net/http ends the request's context then, which hides why
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	now := time.Now()
+	if !now.Before(p.end) {
+		p.late = true
+		return 0, errSlow
+	}
+	// A connection without deadlines is a test's.
+	_ = p.rc.SetReadDeadline(earlier(now.Add(p.stall), p.end))
+	n, err := p.ReadCloser.Read(b)
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+		err, p.late = errSlow, true
+	}
+	if err != nil {
+		_ = p.rc.SetReadDeadline(time.Time{}) // the connection lives on, and so must the watch for a client that leaves
+	}
+	return n, err
+}
+
+var errSlow = errors.New("the body came too slowly")
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// body limits a request's body in bytes and in time.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, total time.Duration) (io.ReadCloser, *patient, error) {
+	if r.ContentLength > most {
+		return nil, nil, tooLarge(most)
+	}
+	slow := &patient{ReadCloser: r.Body, rc: http.NewResponseController(w), stall: s.limits.Stall, end: time.Now().Add(total)}
+	return http.MaxBytesReader(w, slow, most), slow, nil
+}
+
+func tooLarge(most int64) error {
+	return &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body is larger than %s", size(most))}
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// crowd turns connections past a number away at once, with an answer, so that those who are in are served on.
+type crowd struct {
+	net.Listener
+	in   atomic.Int64
+	most int64
+}
+
+func newCrowd(ln net.Listener, most int) *crowd { return &crowd{Listener: ln, most: int64(most)} }
+
+const full = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 25\r\n\r\ntoo many connections now\n"
+
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c.in.Add(1) <= c.most {
+			return &counted{Conn: conn, of: c}, nil
+		}
+		c.in.Add(-1)
+		_ = conn.SetDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = io.WriteString(conn, full) // a few bytes into an empty buffer: this does not wait
+		_ = conn.Close()
+	}
+}
+
+type counted struct {
+	net.Conn
+	of   *crowd
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.of.in.Add(-1) })
+	return c.Conn.Close()
+}

@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The page is files of this folder, sent as they are: no template, nothing made per request. What a run, a trace or a file is called reaches it
+// as JSON and is put in place as text, never as markup.
+
+//go:embed page
+var pageFiles embed.FS
+
+// rooms are the addresses that are the page itself; its script shows the room.
+var rooms = map[string]bool{"/runs": true, "/routes": true, "/doctor": true}
+
+// asset is a file of the page, ready to send.
+type asset struct {
+	kind, tag    string
+	text, packed []byte
+}
+
+var assets = sync.OnceValue(func() map[string]*asset {
+	out := map[string]*asset{}
+	kinds := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
+	_ = fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error { // an embedded folder can be read
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := pageFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		a := &asset{text: text, kind: kinds[path.Ext(name)]}
+		if a.kind == "" {
+			a.kind = or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
+		}
+		sum := sha256.Sum256(text)
+		a.tag = `"` + hex.EncodeToString(sum[:8]) + `"`
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
+		_, _ = z.Write(text)
+		_ = z.Close()
+		a.packed = b.Bytes()
+		out[strings.TrimPrefix(name, "page")] = a
+		return nil
+	})
+	return out
+})
+
+// page sends the page's files.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Path
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", http.MethodGet)
+		s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes GET, not %s", line(name), line(r.Method)))
+		return
+	case name == "/":
+		http.Redirect(w, r, "/runs", http.StatusFound)
+		return
+	case rooms[name]:
+		name = "/index.html"
+	}
+	a := assets()[name]
+	if a == nil {
+		s.fail(w, refuse(http.StatusNotFound, "there is no %s: the rooms are /runs, /routes and /doctor", line(r.URL.Path)))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", pageCSP)
+	h.Set("Content-Type", a.kind)
+	h.Set("Cache-Control", "no-cache") // and an ETag: another build's files are never mixed in
+	h.Set("ETag", a.tag)
+	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == a.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	text := a.text
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		text = a.packed
+	}
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text)
+}
+
+//go:embed openapi.json
+var openAPIText []byte
+
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPIText)
+}
+
+// about says what is running.
+func (s *Server) about(w http.ResponseWriter, _ *http.Request) {
+	l := s.limits
+	s.answer(w, map[string]any{"version": s.o.Version, "runs": s.o.Runs, "cores": runtime.GOMAXPROCS(0),
+		"limits": map[string]any{"customers": l.Customers, "policy_customers": l.PolicySize, "exact_customers": exactMost, "search_seconds": l.Search.Seconds(),
+			"upload_bytes": l.Upload, "unpacked_bytes": l.Unpacked, "evaluation_instances": l.Count}})
+}

@@ -1,0 +1,308 @@
+// Routes: an instance on the map, solved again whenever it changes, by one method or by two side by side.
+import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
+
+let instance = null;          // as the API has it
+let view = null;              // how it lies on the map: x0, y0, side
+let picked = 0;               // the customer that the keyboard moves; 0: none
+let best = 0;                 // a cost that the file states
+let policies = [];
+let limits = { exact_customers: 18, policy_customers: 500 };
+let file = null;              // the .npz that more instances can be taken from
+const maps = [];
+const size = 1000, margin = 50;
+
+export async function enter(query) {
+  if (maps.length) return;
+  const methods = [new Method('A', query.get('method') || 'search'), new Method('B', query.get('with') || 'policy')];
+  for (const m of methods) maps.push(new RouteMap(m));
+  $('r-compare').checked = query.has('with');
+  for (const [key, id] of [['n', 'r-count'], ['seed', 'r-seed'], ['capacity', 'r-capacity']]) if (query.get(key)) $(id).value = query.get(key);
+  arrange();
+  try {
+    limits = (await getJSON('/about')).limits;
+    policies = (await getJSON('/policies')).policies;
+  } catch (e) { say($('r-error'), e.message); }
+  for (const m of methods) m.fill();
+  if (query.get('n')) random(); else clear();
+}
+
+// Method is the choice of one way to solve.
+class Method {
+  constructor(letter, name) {
+    this.letter = letter;
+    const option = (v, words) => el('option', { value: v }, words);
+    this.name = el('select', { onchange: () => { this.fill(); solveAll(); remember(); } }, option('search', 'Search'), option('policy', 'Policy'), option('exact', 'Exact'));
+    this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
+    this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
+    this.policy = el('select', { onchange: solveAll });
+    this.decode = el('select', { onchange: solveAll }, option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'));
+    this.label = el('span', {}, 'Method');
+    this.timeBox = el('label', {}, 'Seconds ', this.time);
+    this.policyBox = el('label', {}, 'Policy ', this.policy);
+    this.decodeBox = el('label', {}, 'Decoding ', this.decode);
+    this.node = el('div', { class: 'fields' }, el('label', {}, this.label, ' ', this.name), this.timeBox, this.policyBox, this.decodeBox);
+  }
+
+  fill() {
+    const m = this.name.value;
+    this.timeBox.hidden = m !== 'search';
+    this.policyBox.hidden = this.decodeBox.hidden = m !== 'policy';
+    const was = this.policy.value;
+    this.policy.replaceChildren(el('option', { value: '' }, 'nearest in size'), ...policies.map(p => el('option', { value: p.name }, `${p.name} (${p.customers} customers)`)));
+    this.policy.value = policies.some(p => p.name === was) ? was : '';
+  }
+
+  // refuses says what is wrong before the server is asked.
+  refuses() {
+    const m = this.name.value, n = instance.coords.length - 1, most = { exact: limits.exact_customers, policy: limits.policy_customers }[m];
+    const heavy = instance.demands.findIndex(d => d > instance.capacity);
+    if (n > most) return `${m === 'exact' ? 'The exact method' : 'A policy'} takes up to ${most} customers here, these are ${n}: choose Search.`;
+    if (m === 'policy' && !policies.length) return 'There is no trained policy yet: haul train makes one, and it is found here once it has an epoch and this room is opened again.';
+    if (heavy > 0) return `Customer ${heavy} demands ${instance.demands[heavy]}, more than the capacity ${instance.capacity}: no vehicle can serve it.`;
+    return '';
+  }
+
+  request() {
+    const m = this.name.value;
+    return { ...instance, method: m, gap: true, ...(m === 'search' ? { time: Number(this.time.value) || 1 } : {}), ...(m === 'policy' ? { policy: this.policy.value, decode: this.decode.value } : {}) };
+  }
+}
+
+// RouteMap is one map with the routes of one method.
+class RouteMap {
+  constructor(method) {
+    this.method = method;
+    this.canvas = svg('svg', { viewBox: `0 0 ${size} ${size}`, tabindex: 0, role: 'application', 'aria-label': 'map: arrows move the cross, Enter places a customer, N picks one' });
+    this.figures = el('p', { class: 'figures', role: 'status' });
+    this.error = el('p', { class: 'notice', role: 'alert', hidden: true });
+    this.saves = el('p', { class: 'row', hidden: true }, el('span', { class: 'small soft' }, 'Save as'),
+      ['sol', 'csv', 'geojson', 'svg', 'vrp'].map(f => el('button', { type: 'button', onclick: () => this.save(f) }, '.' + f)));
+    this.head = el('h2', {}, '');
+    this.node = el('section', { class: 'map', 'aria-label': 'routes by method ' + method.letter }, this.head, this.figures, this.canvas, this.error, this.saves);
+    this.routes = null;
+    this.cross = [size / 2, size / 2];
+    this.listen();
+  }
+
+  listen() {
+    let held = 0, moved = false;
+    this.canvas.addEventListener('pointerdown', e => {
+      const node = Number(e.target.dataset?.node ?? -1);
+      if (node < 0) return;
+      held = node + 1;
+      moved = false;
+      pick(node);
+      this.canvas.setPointerCapture(e.pointerId);
+    });
+    this.canvas.addEventListener('pointermove', e => {
+      if (!held) return;
+      moved = true;
+      place(held - 1, this.at(e));
+      drawAll();
+      solveSoon();
+    });
+    this.canvas.addEventListener('pointerup', e => {
+      if (held) { held = 0; if (moved) solveAll(); return; }
+      if (e.button === 0) add(this.at(e));
+    });
+    this.canvas.addEventListener('keydown', e => this.key(e));
+    this.canvas.addEventListener('focus', () => this.draw());
+    this.canvas.addEventListener('blur', () => this.draw());
+    for (const kind of ['dragenter', 'dragover']) this.node.addEventListener(kind, e => { e.preventDefault(); this.node.classList.add('over'); });
+    for (const kind of ['dragleave', 'drop']) this.node.addEventListener(kind, () => this.node.classList.remove('over'));
+    this.node.addEventListener('drop', e => { e.preventDefault(); if (e.dataTransfer.files[0]) open(e.dataTransfer.files[0]); });
+  }
+
+  // at is where a pointer is, in the instance's coordinates.
+  at(e) {
+    const box = this.canvas.getBoundingClientRect(), scale = size / Math.min(box.width, box.height);
+    return unproject([(e.clientX - box.left - (box.width - size / scale) / 2) * scale, (e.clientY - box.top - (box.height - size / scale) / 2) * scale]);
+  }
+
+  key(e) {
+    const step = e.shiftKey ? 100 : 20;
+    const ways = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
+    const n = instance.coords.length;
+    if (ways[e.key]) {
+      const from = picked ? project(instance.coords[picked]) : this.cross;
+      const to = from.map((v, i) => Math.min(size - margin, Math.max(margin, v + ways[e.key][i])));
+      if (picked) { place(picked, unproject(to)); drawAll(); solveSoon(); } else { this.cross = to; this.draw(); }
+    } else if (e.key === 'Enter' || e.key === ' ') add(unproject(this.cross));
+    else if (e.key === 'n' || e.key === 'N') pick(n > 1 ? picked % (n - 1) + 1 : 0);
+    else if (e.key === 'p' || e.key === 'P') pick(n > 1 ? (picked + n - 3) % (n - 1) + 1 : 0);
+    else if (e.key === 'Escape') pick(0);
+    else if ((e.key === 'Delete' || e.key === 'Backspace') && picked) remove(picked);
+    else return;
+    e.preventDefault();
+  }
+
+  async solve() {
+    this.stop?.abort();
+    const stop = this.stop = new AbortController();
+    say(this.error, '');
+    const alive = () => !stop.signal.aborted && this.node.isConnected;
+    if (instance.coords.length < 2) { this.routes = null; this.tell(null); this.draw(); return; }
+    const refused = this.method.refuses();
+    if (refused || this.routes && !fits(this.routes)) this.routes = null;
+    this.draw();
+    if (refused) { this.tell(null); say(this.error, refused); return; }
+    try {
+      await streamed('/solve', this.method.request(), stop.signal, (event, data) => {
+        if (!alive()) return;
+        if (event === 'problem') { say(this.error, data.detail); return; }
+        if (data.routes) { this.routes = data.routes; this.draw(); }
+        this.tell(data, event === 'progress');
+      });
+    } catch (e) {
+      if (!alive() || e.name === 'AbortError') return;
+      this.routes = null;
+      this.tell(null);
+      this.draw();
+      say(this.error, e.message);
+    }
+  }
+
+  tell(data, running) {
+    this.saves.hidden = !data || running;
+    const n = instance.coords.length - 1;
+    if (!data) { this.figures.replaceChildren(`${n} customer${n === 1 ? '' : 's'}`); return; }
+    const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost))), el('span', {}, `${this.routes?.length ?? 0} routes`), el('span', {}, `${n} customers`)];
+    const known = data.optimum ?? (best || null);
+    if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
+    parts.push(el('span', {}, running ? `searching, ${data.seconds.toFixed(1)} s` : `${figure(1e3 * data.seconds)} ms${data.policy ? ' by ' + data.policy : ''}`));
+    this.figures.replaceChildren(...parts);
+    this.solved = running ? null : data;
+  }
+
+  draw() {
+    const parts = [], c = instance.coords, p = c.map(project);
+    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + [0, ...r, 0].map(v => (p[v] || p[0]).map(x => x.toFixed(1)).join(' ')).join('L') })));
+    const small = c.length > 150, top = Math.max(1, ...instance.demands);
+    for (let i = 1; i < c.length; i++) {
+      const r = small ? 7 : 9 + 11 * Math.sqrt(instance.demands[i] / top);
+      parts.push(svg('circle', { class: 'customer' + (i === picked ? ' picked' : ''), 'data-node': i, cx: p[i][0], cy: p[i][1], r }));
+      if (c.length <= 60) parts.push(svg('text', { class: 'label', x: p[i][0], y: p[i][1] - r - 5 }, i));
+    }
+    if (c.length) parts.push(svg('rect', { class: 'depot', 'data-node': 0, x: p[0][0] - 13, y: p[0][1] - 13, width: 26, height: 26 }));
+    if (c.length === 1) parts.push(svg('text', { class: 'hint', x: size / 2, y: size - 80 }, 'Click to place customers, or drop a file'));
+    if (document.activeElement === this.canvas && this.canvas.matches(':focus-visible') && !picked) {
+      const [x, y] = this.cross;
+      parts.push(svg('path', { class: 'hair', d: `M${x - 24} ${y}h48M${x} ${y - 24}v48` }));
+    }
+    this.canvas.replaceChildren(...parts);
+  }
+
+  async save(format) {
+    try {
+      const { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles } = instance;
+      const body = { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, routes: this.routes, title: this.method.name.value };
+      download(`${(name || 'routes').replace(/[^\w.-]+/g, '_')}.${format}`, await (await post('/export/' + format, body)).blob());
+    } catch (e) { say(this.error, e.message); }
+  }
+}
+
+// fits says that routes are of this instance: every customer once.
+const fits = routes => routes.flat().length === instance.coords.length - 1 && Math.max(0, ...routes.flat()) < instance.coords.length;
+
+// The map shows the instance's own square; an edit may not move it under the pointer.
+function frame() {
+  const xs = instance.coords.map(c => c[0]), ys = instance.coords.map(c => c[1]);
+  if (instance.coords.length < 2) { view = { x0: 0, y0: 0, side: 1 }; return; }
+  const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  view = { x0, y0, side: Math.max(x1 - x0, y1 - y0) || 1 };
+}
+const inner = size - 2 * margin;
+const project = ([x, y]) => [margin + (x - view.x0) / view.side * inner, size - margin - (y - view.y0) / view.side * inner];
+const unproject = ([x, y]) => [view.x0 + (x - margin) / inner * view.side, view.y0 + (size - margin - y) / inner * view.side].map(v => Number(v.toPrecision(7)));
+
+function place(node, at) { instance.coords[node] = at; edited(); }
+function edited() { best = 0; file = null; $('r-index-row').hidden = true; }
+
+function add(at) {
+  const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity);
+  instance.coords.push(at);
+  instance.demands.push(picked ? 1 : demand);
+  if (instance.ids) instance.ids.push('new ' + (instance.coords.length - 1));
+  if (instance.service) instance.service.push(0);
+  pick(0);
+  edited();
+  solveAll();
+}
+
+function remove(node) {
+  for (const key of ['coords', 'demands', 'ids', 'service']) instance[key]?.splice(node, 1);
+  picked = 0;
+  edited();
+  for (const m of maps) m.routes = null;
+  solveAll();
+}
+
+function pick(node) {
+  picked = node;
+  $('r-demand-label').textContent = node ? `Demand of customer ${node}` : 'Demand of new ones';
+  if (node) $('r-demand').value = instance.demands[node];
+  drawAll();
+}
+
+const drawAll = () => shown().forEach(m => m.draw());
+const shown = () => $('r-compare').checked ? maps : maps.slice(0, 1);
+function solveAll() { if (instance) shown().forEach(m => m.solve()); }
+const solveSoon = later(120, solveAll);
+
+function arrange() {
+  const two = $('r-compare').checked;
+  $('r-methods').replaceChildren(...shown().map(m => m.method.node));
+  maps.forEach(m => { m.method.label.textContent = two ? 'Method ' + m.method.letter : 'Method'; m.head.hidden = !two; m.head.textContent = 'Method ' + m.method.letter; m.node.classList.toggle('alone', !two); m.method.fill(); });
+  $('r-maps').replaceChildren(...shown().map(m => m.node));
+}
+
+function use(got) {
+  const { best_known, index, count, ...rest } = got;
+  instance = rest;
+  best = best_known || 0;
+  $('r-capacity').value = instance.capacity;
+  if (count > 1) { $('r-index-row').hidden = false; $('r-index').max = count - 1; $('r-index').value = index; } else $('r-index-row').hidden = true;
+  for (const m of maps) m.routes = null;
+  frame();
+  pick(0);
+  solveAll();
+}
+
+function clear() {
+  file = null;
+  use({ name: 'placed by hand', coords: [[0.5, 0.5]], demands: [0], capacity: Number($('r-capacity').value) || 30, distance: 'exact', count: 1 });
+}
+
+async function random() {
+  try {
+    file = null;
+    const q = new URLSearchParams({ customers: $('r-count').value, capacity: $('r-capacity').value, seed: $('r-seed').value });
+    use(await getJSON('/instances/random?' + q));
+    say($('r-error'), '');
+    remember();
+  } catch (e) { say($('r-error'), e.message); }
+}
+
+async function open(f, index = 0) {
+  try {
+    const q = new URLSearchParams({ name: f.name, capacity: $('r-capacity').value, index });
+    use(await (await api('/instances?' + q, { method: 'POST', body: f, headers: { 'Content-Type': 'application/octet-stream' } })).json());
+    file = f;
+    say($('r-error'), '');
+  } catch (e) { say($('r-error'), e.message); }
+}
+
+function remember() {
+  if (location.pathname !== '/routes') return;
+  const q = new URLSearchParams({ n: $('r-count').value, seed: $('r-seed').value, capacity: $('r-capacity').value, method: maps[0].method.name.value });
+  if ($('r-compare').checked) q.set('with', maps[1].method.name.value);
+  history.replaceState(null, '', '/routes?' + q);
+}
+
+$('r-random').addEventListener('click', () => { if (location.search) $('r-seed').value = Number($('r-seed').value) + 1; random(); });
+$('r-clear').addEventListener('click', () => { clear(); if (location.pathname === '/routes') history.replaceState(null, '', '/routes'); });
+$('r-compare').addEventListener('change', () => { arrange(); solveAll(); remember(); });
+$('r-file').addEventListener('change', e => { if (e.target.files[0]) open(e.target.files[0]); e.target.value = ''; });
+$('r-index').addEventListener('change', e => { if (file) open(file, e.target.value); });
+$('r-capacity').addEventListener('change', e => { if (instance) { instance.capacity = Number(e.target.value) || 1; solveAll(); } });
+$('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = Number(e.target.value) || 0; edited(); solveAll(); drawAll(); } });

@@ -1,0 +1,318 @@
+// Runs: every run of the folder as it learns. The list and the rows come once; what is new comes as events.
+import { $, el, getJSON, api, say, figure, percent, duration, later, Failure } from './util.js';
+import { Chart, bar } from './chart.js';
+import { walk } from './walk.js';
+
+// What is drawn of the tables, where they have it.
+const panels = [
+  { title: 'Gap to the reference', unit: ' %', scale: 100, columns: ['val_gap'] },
+  { title: 'Cost per customer, validation', columns: ['val_cost_arithmetic'] },
+  { title: 'Share of the optimum', unit: ' %', scale: 100, columns: ['share_of_optimum'] },
+  { title: 'Return', columns: ['expected_return', 'last_ten_episodes'] },
+  { title: 'Loss', columns: ['train_loss', 'loss_action', 'policy_loss'] },
+  { title: 'Actions predicted', unit: ' %', scale: 100, columns: ['acc_action'] },
+  { title: 'Speed, per second', columns: ['instances_per_second', 'tokens_per_second', 'steps_per_second'] },
+  { title: 'Device busy', unit: ' %', scale: 100, columns: ['busy_share'] },
+];
+
+const list = new Map();   // name -> summary
+const runs = new Map();   // name -> run, of those that are chosen
+const charts = new Map(); // title -> Chart
+const ledgers = new Map();
+let chosen = [];          // names, in the order of their colours
+let extra = [];           // columns that were asked for
+let folder = '';
+let source = null;
+
+export function enter(query) {
+  const asked = query.getAll('run');
+  if (asked.length) chosen = asked;
+  extra = query.getAll('column');
+  if (!source) listen();
+  refresh();
+}
+
+function listen() {
+  source = new EventSource('/api/v1/events');
+  source.addEventListener('hello', () => { $('live').textContent = 'live'; refresh(); });
+  source.addEventListener('error', () => { $('live').textContent = 'the server does not answer: trying again'; });
+  source.addEventListener('gone', e => {
+    const { name } = JSON.parse(e.data);
+    list.delete(name);
+    runs.delete(name);
+    chosen = chosen.filter(n => n !== name);
+    paint();
+  });
+  source.addEventListener('run', e => {
+    const news = JSON.parse(e.data);
+    list.set(news.run.name, news.run);
+    if (!chosen.some(n => list.has(n))) chosen = [...chosen, news.run.name];
+    const run = runs.get(news.run.name);
+    if (run) {
+      Object.assign(run, news.run);
+      for (const [name, added] of Object.entries(news.tables || {})) {
+        const table = run.tables[name];
+        if (!table || added.from > table.rows.length) news.reload = true;
+        else table.rows.splice(added.from, Infinity, ...added.rows);
+      }
+    }
+    if (chosen.includes(news.run.name) && (news.reload || !run)) load(news.run.name).then(paint);
+    paint();
+  });
+}
+
+async function refresh() {
+  try {
+    const got = await getJSON('/runs');
+    folder = got.folder;
+    list.clear();
+    for (const r of got.runs) list.set(r.name, r);
+    // A bookmarked run that is not there yet stays chosen; meanwhile the newest is shown.
+    if (!chosen.some(n => list.has(n)) && got.runs.length) chosen = [...chosen, got.runs[0].name];
+    await Promise.all(chosen.filter(n => list.has(n)).map(load));
+    say($('runs-error'), '');
+  } catch (e) {
+    say($('runs-error'), e.message);
+  }
+  paint();
+}
+
+async function load(name) {
+  try {
+    runs.set(name, await getJSON('/runs/' + encodeURIComponent(name)));
+  } catch (e) {
+    if (!(e instanceof Failure)) throw e;
+    runs.delete(name); // it went away between two looks
+  }
+}
+
+function choose(name, on) {
+  chosen = on ? [...chosen, name] : chosen.filter(n => n !== name);
+  remember();
+  (on ? load(name) : Promise.resolve()).then(paint);
+}
+
+function remember() {
+  const q = new URLSearchParams();
+  for (const n of chosen) q.append('run', n);
+  for (const c of extra) q.append('column', c);
+  if (location.pathname === '/runs') history.replaceState(null, '', '/runs' + (q.size ? '?' + q : ''));
+}
+
+const paint = later(20, () => {
+  $('runs-folder').textContent = list.size ? `${list.size} in ${folder}` : '';
+  paintList();
+  $('runs-empty').hidden = list.size > 0;
+  const shown = chosen.map(n => runs.get(n)).filter(Boolean);
+  paintCards(shown);
+  paintCharts(shown);
+  paintTimes(shown);
+  paintSettings(shown);
+  paintPictures(shown);
+  paintEpisodes(shown);
+});
+
+
+function paintList() {
+  const order = [...list.values()].sort((a, b) => b.updated.localeCompare(a.updated) || a.name.localeCompare(b.name));
+  const box = $('runs-list');
+  const focused = document.activeElement?.dataset?.run;
+  box.replaceChildren(...order.map(r => {
+    const at = chosen.indexOf(r.name);
+    const gap = r.last?.val_gap;
+    return el('li', {}, el('label', {},
+      el('input', { type: 'checkbox', checked: at >= 0, 'data-run': r.name, onchange: e => choose(r.name, e.target.checked) }),
+      el('b', {}, at >= 0 ? el('i', { class: 'swatch b' + at % 8 }) : null, r.name),
+      el('span', { class: 'state ' + r.state }, r.state),
+      el('small', {}, `${r.model || 'a run'}, ${r.unit} ${figure(r.at)}${r.of ? ' of ' + figure(r.of) : ''}${gap != null ? ', gap ' + percent(gap) : ''}`),
+      r.of ? el('progress', { max: r.of, value: r.at, 'aria-label': `how far ${r.name} is` }) : null));
+  }));
+  if (focused) [...box.querySelectorAll('input')].find(i => i.dataset.run === focused)?.focus();
+}
+
+const history_ = run => Object.entries(run.tables || {}).find(([name]) => name.startsWith('history'))?.[1];
+
+function column(table, name) {
+  const at = table.columns?.indexOf(name) ?? -1;
+  return at < 0 ? null : (table.rows || []).map(row => row[at]);
+}
+
+const sum = values => (values || []).reduce((a, v) => a + (v || 0), 0);
+
+function paintCards(shown) {
+  $('runs-cards').replaceChildren(...shown.map(run => {
+    const l = run.last || {}, res = run.result || {};
+    const rows = [];
+    const add = (name, value) => value !== null && value !== undefined && rows.push(el('dt', {}, name), el('dd', {}, value));
+    add(run.unit, `${figure(run.at)}${run.of ? ' of ' + figure(run.of) : ''}`);
+    if (l.val_gap != null) add(`gap to ${l.gap_to || 'reference'}`, percent(l.val_gap));
+    if (l.val_cost_arithmetic != null) add('cost per customer', figure(l.val_cost_arithmetic));
+    if (res.test_gap != null) add('gap on the test set', percent(res.test_gap));
+    if (l.share_of_optimum != null) add('share of the optimum', percent(l.share_of_optimum));
+    if (res.evaluation?.share_of_optimum != null) add('share of the optimum', percent(res.evaluation.share_of_optimum));
+    if (l.loss_action != null) add('loss of the next action', figure(l.loss_action));
+    for (const [name, words] of [['instances_per_second', 'instances'], ['tokens_per_second', 'tokens'], ['steps_per_second', 'steps']]) {
+      if (l[name] != null) add('speed', `${figure(l[name])} ${words}/s`);
+    }
+    if (l.flops_per_second != null) add('arithmetic', figure(l.flops_per_second / 1e9) + ' GFLOP/s');
+    if (l.busy_share != null) add('device busy', percent(l.busy_share));
+    if (l.launches != null) add('asked of the device', `${figure(l.launches)} launches, ${figure(l.waits)} waits, ${figure(l.copies_in + l.copies_out)} copies`);
+    const spent = timesOf(run).reduce((a, p) => a + p.share, 0);
+    if (spent > 0) add('time so far', duration(spent));
+    if (run.state === 'running' && run.of > run.at && run.at > 0 && spent > 0) add('time left', duration(spent / run.at * (run.of - run.at)));
+    if (run.state === 'stopped') add('go on with', el('code', {}, `haul train --resume ${folder}/${run.name}`));
+    return el('article', { class: 'card' }, el('h2', {}, el('i', { class: 'swatch b' + chosen.indexOf(run.name) % 8 }), run.name + ' ', el('span', { class: 'state ' + run.state }, run.state)), el('dl', {}, rows));
+  }));
+}
+
+function curvesOf(shown, columns, scale) {
+  const out = [];
+  for (const run of shown) {
+    for (const [name, table] of Object.entries(run.tables || {})) {
+      for (const c of columns) {
+        const ys = column(table, c);
+        if (!ys) continue;
+        const points = [];
+        ys.forEach((y, i) => typeof y === 'number' && points.push([table.rows[i][0], y * scale]));
+        const held = name.startsWith('test');
+        if (points.length) out.push({ name: run.name + (held ? ', held out' : ''), color: chosen.indexOf(run.name), dash: held, points });
+      }
+    }
+  }
+  return out;
+}
+
+function paintCharts(shown) {
+  const wanted = [...panels, ...extra.map(c => ({ title: c, columns: [c] }))];
+  const used = new Set();
+  for (const p of wanted) {
+    const curves = curvesOf(shown, p.columns, p.scale || 1);
+    if (!curves.length) continue;
+    used.add(p.title);
+    let chart = charts.get(p.title);
+    if (!chart) charts.set(p.title, chart = new Chart(p.title, p.unit));
+    if (!chart.node.isConnected) $('runs-charts').append(chart.node);
+    chart.set(curves, shown[0].unit);
+  }
+  for (const [title, chart] of charts) {
+    if (!used.has(title)) { chart.node.remove(); charts.delete(title); }
+  }
+  const drawn = new Set(wanted.filter(p => used.has(p.title)).flatMap(p => p.columns));
+  const others = new Set();
+  for (const run of shown) {
+    for (const table of Object.values(run.tables || {})) {
+      (table.columns || []).forEach((c, i) => i > 0 && !drawn.has(c) && table.rows?.some(r => typeof r[i] === 'number') && others.add(c));
+    }
+  }
+  $('runs-more').hidden = !others.size;
+  const select = $('runs-column');
+  if (document.activeElement !== select) select.replaceChildren(el('option', { value: '' }, 'choose one'), ...[...others].sort().map(c => el('option', { value: c }, c)));
+}
+
+$('runs-column').addEventListener('change', e => {
+  if (!e.target.value) return;
+  extra = [...extra, e.target.value];
+  e.target.value = '';
+  e.target.blur();
+  remember();
+  paint();
+});
+
+// timesOf is what a run spent its time on, from its history.
+function timesOf(run) {
+  const table = history_(run);
+  if (!table) return [];
+  const parts = [['steps', sum(column(table, 'time_per_epoch')) || sum(column(table, 'seconds'))], ['validation', sum(column(table, 'val_seconds'))], ['baseline', sum(column(table, 'baseline_seconds'))]];
+  const tests = Object.entries(run.tables).filter(([name]) => name !== 'history' && !name.startsWith('history'));
+  parts.push(['tests and evaluation', tests.reduce((a, [, t]) => a + sum(column(t, 'seconds')), 0)]);
+  return parts.filter(([, s]) => s > 0).map(([name, s]) => ({ name, share: s, words: duration(s) }));
+}
+
+function paintTimes(shown) {
+  const with_ = shown.filter(r => timesOf(r).length);
+  $('runs-time').hidden = !with_.length;
+  $('runs-bars').replaceChildren(...with_.map(run => {
+    const box = el('div', {}, el('h3', {}, run.name), bar(timesOf(run), 'time of ' + run.name));
+    const got = ledgers.get(run.name);
+    if (got?.stages) {
+      const parts = got.stages.filter(s => s.share > 0.002).map(s => ({ name: s.stage, share: s.share, words: percent(s.share) }));
+      box.append(el('p', { class: 'small soft' }, `One training step, ${figure(1e3 * got.step_seconds)} ms on ${got.device}: ${got.note}.`), bar(parts, 'one step of ' + run.name));
+    } else {
+      const error = el('p', { class: 'notice', role: 'alert', hidden: true });
+      const button = el('button', { type: 'button', onclick: () => measure(run.name, button, error) }, got === 'asked' ? 'measuring…' : 'Take a training step apart');
+      button.disabled = got === 'asked';
+      box.append(el('p', { class: 'row' }, button), error);
+    }
+    return box;
+  }));
+}
+
+async function measure(name, button, error) {
+  ledgers.set(name, 'asked');
+  button.disabled = true;
+  button.textContent = 'measuring…';
+  try {
+    ledgers.set(name, await (await api(`/runs/${encodeURIComponent(name)}/ledger`, { method: 'POST' })).json());
+    paint();
+  } catch (e) {
+    ledgers.delete(name);
+    button.disabled = false;
+    button.textContent = 'Take a training step apart';
+    say(error, e.message);
+  }
+}
+
+function paintSettings(shown) {
+  const keys = [...new Set(shown.flatMap(r => Object.keys(r.settings || {})))].sort();
+  $('runs-settings').hidden = !keys.length;
+  if (!keys.length) return;
+  const value = (r, k) => r.settings?.[k] ?? '–';
+  const differ = keys.filter(k => shown.some(r => value(r, k) !== value(shown[0], k)));
+  const table = list_ => el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'key'), shown.map(r => el('th', { scope: 'col' }, r.name)))),
+    el('tbody', {}, list_.map(k => el('tr', {}, el('th', { scope: 'row' }, k), shown.map(r => el('td', {}, value(r, k)))))));
+  const open = $('runs-table').querySelector('details')?.open ?? false;
+  const parts = [];
+  if (shown.length > 1) {
+    parts.push(el('p', { class: 'small soft' }, differ.length ? 'What differs:' : 'These runs have the same settings.'));
+    if (differ.length) parts.push(table(differ));
+  }
+  const same = keys.filter(k => !differ.includes(k));
+  const more = el('details', {}, el('summary', {}, shown.length > 1 ? `${same.length} that are equal` : `All ${keys.length}`), table(same));
+  more.open = open;
+  $('runs-table').replaceChildren(...parts, more);
+}
+
+let painted = '';
+function paintPictures(shown) {
+  const all = [];
+  for (const run of shown) {
+    for (const file of run.pictures || []) {
+      // Of a picture in two formats the sharper one is shown.
+      if (file.endsWith('.png') && run.pictures.includes(file.replace(/png$/, 'svg'))) continue;
+      all.push({ run: run.name, file, at: run.state === 'done' ? run.updated : '' });
+    }
+  }
+  $('runs-pictures').hidden = !all.length;
+  const key = JSON.stringify(all);
+  if (key === painted) return;
+  painted = key;
+  $('runs-images').replaceChildren(...all.map(p => {
+    const url = `/api/v1/runs/${encodeURIComponent(p.run)}/pictures/${encodeURIComponent(p.file)}`;
+    return el('figure', {}, el('a', { href: url, target: '_blank', rel: 'noopener' }, el('img', { src: url, alt: `${p.file} of ${p.run}`, loading: 'lazy' })), el('figcaption', {}, `${p.run}: ${p.file}`));
+  }));
+}
+
+let walked = '';
+function paintEpisodes(shown) {
+  const all = [];
+  for (const run of shown) {
+    const e = run.result?.evaluation;
+    if (!e?.first_episode?.cells || !e.size) continue;
+    all.push({ caption: `${run.name}, first episode`, size: e.size, ...e.first_episode }, { caption: `${run.name}, episode ${e.episodes}`, size: e.size, ...e.last_episode });
+  }
+  $('runs-walks').hidden = !all.length;
+  const key = JSON.stringify(all);
+  if (key === walked) return;
+  walked = key;
+  $('runs-episodes').replaceChildren(...all.map(walk));
+}

@@ -1,0 +1,145 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// problem is what an API answers where it cannot do what was asked (RFC 9457). Detail is one line for a person.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	retry  int    // seconds, where trying again helps
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func refuse(status int, format string, args ...any) error {
+	return &problem{Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// statusGone is what a client that left is answered, for the metrics alone.
+const statusGone = 499
+
+// asProblem words any error. What a client did wrong was said by refuse; the rest is this server's fault.
+func asProblem(err error) *problem {
+	var p *problem
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &p):
+	case errors.As(err, &large):
+		p = tooLarge(large.Limit).(*problem)
+	case errors.Is(err, errSlow):
+		p = &problem{Status: http.StatusRequestTimeout, Detail: errSlow.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		p = &problem{Status: http.StatusServiceUnavailable, Detail: "this took longer than a request may take", retry: 10}
+	case errors.Is(err, context.Canceled):
+		p = &problem{Status: statusGone, Detail: "the client has gone, or the server stops"}
+	default:
+		p = &problem{Status: http.StatusInternalServerError, Detail: err.Error()}
+	}
+	q := *p
+	q.Type, q.Title, q.Detail = "about:blank", http.StatusText(q.Status), line(q.Detail)
+	return &q
+}
+
+// line folds what came from a file or a client into one line.
+func line(s string) string { return strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ") }
+
+func (s *Server) fail(w http.ResponseWriter, err error) {
+	p := asProblem(err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Del("Content-Encoding")
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retry))
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // who does not take the answer is gone
+}
+
+// answer sends a JSON object.
+func (s *Server) answer(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// maxDepth is how deep a body may nest: no request needs more than three.
+const maxDepth = 16
+
+// decode reads a JSON body strictly: one object, known keys, nothing behind it.
+func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
+	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
+		return refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
+	}
+	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if deeper(text, maxDepth) {
+		return refuse(http.StatusBadRequest, "the body nests more than %d deep", maxDepth)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(dst); err != nil {
+		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return refuse(http.StatusBadRequest, "there is more than one JSON object in the body")
+	}
+	return nil
+}
+
+// deeper says that brackets nest deeper than most, before a decoder follows them.
+func deeper(text []byte, most int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > most {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// noSuch tells a path that does not exist from one that is asked for in the wrong way.
+func (s *Server) noSuch(w http.ResponseWriter, r *http.Request) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "/api/" {
+			w.Header().Set("Allow", method)
+			s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", line(r.URL.Path), method, line(r.Method)))
+			return
+		}
+	}
+	s.fail(w, refuse(http.StatusNotFound, "there is no %s: /api/v1/openapi.json lists what there is", line(r.URL.Path)))
+}

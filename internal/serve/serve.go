@@ -1,0 +1,145 @@
+// Package serve is Haul's window: a page with three rooms (runs, routes, doctor) and the HTTP API behind it.
+//
+// What a reader could break: the server only reads. No request writes to the folder of runs or names a path; runs are read through an
+// os.Root, which no name and no link leaves. Every handler is reached through guard, which judges Host, Origin and token before anything
+// else looks at a request, and every piece of work passes a gate, so that what is asked for at once stays bounded.
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"runtime"
+	"time"
+)
+
+// Options say what is served and to whom.
+type Options struct {
+	Runs    string   // the folder of runs; it need not exist yet
+	Hosts   []string // names that requests may ask for, beside loopback's and literal addresses
+	Token   string   // what requests must show; "" where only this machine can connect
+	Shipped []Shipped
+	Version string
+	Poll    time.Duration // between two looks at the runs; 0: half a second
+	Limits  Limits        // zero fields are defaults
+	Log     func(string)  // told what a person who started the server should see; may be nil
+}
+
+// Shipped is a trained routing policy that comes with the program.
+type Shipped struct {
+	Name string
+	Read func() ([]byte, error) // the checkpoint
+}
+
+// Server answers requests until it is closed.
+type Server struct {
+	o        Options
+	limits   Limits
+	metrics  *metrics
+	runs     *watcher
+	policies *policies
+	quick    *gate // a policy's routes and the exact method: milliseconds
+	long     *gate // searches, evaluations, ledgers: seconds
+	doctor   *gate // traces
+	clients  *clients
+	pages    *pages
+	ledgers  *ledgers
+	mux      *http.ServeMux
+	handler  http.Handler
+	base     context.Context // of all work
+	end      context.CancelFunc
+}
+
+// New makes a server and begins to watch the runs.
+func New(o Options) (*Server, error) {
+	if o.Poll <= 0 {
+		o.Poll = 500 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	s := &Server{o: o, limits: o.Limits.orDefault(), pages: newPages(), ledgers: newLedgers()}
+	cores := runtime.GOMAXPROCS(0)
+	s.quick = newGate("solves", cores, 512, 5*time.Second)
+	s.long = newGate("searches", 2*cores, 16, 10*time.Second)
+	s.doctor = newGate("traces", 1, 8, 60*time.Second)
+	s.clients = newClients()
+	s.metrics = newMetrics(s)
+	s.base, s.end = context.WithCancel(context.Background())
+	var err error
+	if s.runs, err = watch(s.base, o.Runs, o.Poll, o.Log); err != nil {
+		s.end()
+		return nil, err
+	}
+	s.policies = newPolicies(o.Shipped, s.runs, cores)
+	assets() // packed before the first request waits for them
+	s.mux = s.routes()
+	s.handler = s.guard(s.mux)
+	return s, nil
+}
+
+// Handler is the server without a listener.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// routes is the table of what there is; openapi.json describes what stands under /api, and a test compares the two.
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.HandleFunc("GET /api/v1/openapi.json", s.openAPI)
+	mux.HandleFunc("GET /api/v1/about", s.about)
+	mux.HandleFunc("POST /api/v1/solve", s.solve)
+	mux.HandleFunc("POST /api/v1/evaluate", s.evaluate)
+	mux.HandleFunc("GET /api/v1/policies", s.listPolicies)
+	mux.HandleFunc("GET /api/v1/instances/random", s.randomInstance)
+	mux.HandleFunc("POST /api/v1/instances", s.readInstance)
+	mux.HandleFunc("POST /api/v1/export/{format}", s.export)
+	mux.HandleFunc("GET /api/v1/runs", s.listRuns)
+	mux.HandleFunc("GET /api/v1/runs/{name}", s.oneRun)
+	mux.HandleFunc("GET /api/v1/runs/{name}/pictures/{file}", s.picture)
+	mux.HandleFunc("POST /api/v1/runs/{name}/ledger", s.measureLedger)
+	mux.HandleFunc("GET /api/v1/events", s.events)
+	mux.HandleFunc("POST /api/v1/doctor", s.diagnose)
+	mux.HandleFunc("GET /api/v1/doctor/pages/{id}", s.doctorPage)
+	mux.HandleFunc("/api/", s.noSuch)
+	mux.HandleFunc("/", s.page)
+	return mux
+}
+
+// Serve answers on a listener until ctx ends, and then stops: event streams end at once, requests under way are given a moment.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: s.limits.Header,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return s.base },
+		ErrorLog:          silence(),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(newCrowd(ln, s.limits.Connections)) }()
+	select {
+	case err := <-ended:
+		s.Close()
+		return err
+	case <-ctx.Done():
+	}
+	s.runs.hub.close()
+	// Not ctx, which has ended.
+	soon, cancel := context.WithTimeout(context.Background(), s.limits.Grace)
+	defer cancel()
+	err := srv.Shutdown(soon)
+	s.Close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close() // searches were told to stop by Close; who still reads loses the connection
+	}
+	return err
+}
+
+// Close stops the watching, the event streams and all work under way.
+func (s *Server) Close() {
+	s.end()
+	s.runs.hub.close()
+	s.policies.close()
+}

@@ -1,0 +1,466 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"haul/internal/env/cvrp"
+)
+
+// site is a server on a real socket.
+type site struct {
+	*Server
+	t    *testing.T
+	url  string
+	runs string
+	stop context.CancelFunc
+	gone chan error
+}
+
+func open(t *testing.T, edit func(*Options)) *site {
+	t.Helper()
+	o := Options{Runs: filepath.Join(t.TempDir(), "runs"), Poll: 10 * time.Millisecond, Version: "test", Limits: Limits{Grace: 300 * time.Millisecond}}
+	if edit != nil {
+		edit(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x := &site{Server: s, t: t, url: "http://" + ln.Addr().String(), runs: o.Runs, stop: stop, gone: make(chan error, 1)}
+	go func() { x.gone <- s.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		<-x.gone
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return x
+}
+
+// answerOf is a response, read.
+type answerOf struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a *answerOf) json(t *testing.T, dst any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), dst); err != nil {
+		t.Fatalf("%v in %.300s", err, a.body)
+	}
+}
+
+func (x *site) do(method, path, body string, headers ...string) *answerOf {
+	x.t.Helper()
+	r, err := http.NewRequest(method, x.url+path, strings.NewReader(body))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return &answerOf{resp.StatusCode, resp.Header, string(text)}
+}
+
+// problem asserts an answer in problem details.
+func (x *site) refused(a *answerOf, status int, words string) {
+	x.t.Helper()
+	var p problem
+	a.json(x.t, &p)
+	if a.status != status || p.Status != status || !strings.Contains(p.Detail, words) || a.header.Get("Content-Type") != "application/problem+json" {
+		x.t.Errorf("%d %s, want %d with %q", a.status, a.body, status, words)
+	}
+}
+
+// makeRun writes a run's folder as a training process would.
+func makeRun(t *testing.T, runs, name string, epochs int) string {
+	t.Helper()
+	dir := filepath.Join(runs, name)
+	if err := os.MkdirAll(filepath.Join(dir, "csv"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "config.yaml"), "problem:\n    num_customers: 10\ntraining:\n    num_epochs: 9\n    batch_size: 128\n")
+	text := "epoch,train_loss,val_gap,mean_type\n"
+	for i := range epochs {
+		text += row(i + 1)
+	}
+	write(t, filepath.Join(dir, "csv", "history_gt_rl.csv"), text)
+	return dir
+}
+
+func row(epoch int) string {
+	return fmt.Sprintf("%d,%g,%g,arithmetic\n", epoch, 1/float64(epoch), 0.1/float64(epoch))
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// soon waits for what another goroutine is about to do.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("%s did not happen within 5 s", what)
+}
+
+const square = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10, "method": %q, "time": 0.05, "gap": true}`
+
+func TestSolve(t *testing.T) {
+	x := open(t, nil)
+	for _, method := range []string{"exact", "search"} {
+		var got solved
+		x.do("POST", "/api/v1/solve", fmt.Sprintf(square, method)).json(t, &got)
+		p := &cvrp.Problem{Capacity: 10, Demand: []int32{0, 5, 5, 5, 5}, X: []float64{0, 10, 0, -10, 0}, Y: []float64{0, 0, 10, 0, -10}}
+		if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil || got.Cost > 68.29 || got.Gap == nil || *got.Gap != 0 {
+			t.Errorf("%s: %v, %+v", method, err, got)
+		}
+	}
+	x.refused(x.do("POST", "/api/v1/solve", fmt.Sprintf(square, "policy")), 422, "no trained policy yet")
+	for _, c := range []struct {
+		body   string
+		status int
+		words  string
+	}{
+		{`{`, 400, "not what is expected"},
+		{`{"coords": 5}`, 400, "coords"},
+		{`{"cords": []}`, 400, `unknown field "cords"`},
+		{`{"coords": []}`, 400, "coords is empty"},
+		{`{"coords": [[0,0],[1]], "demands": [0,1], "capacity": 3}`, 400, "coords[1] has 1 numbers"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0], "capacity": 3}`, 400, "demands has 1 numbers for 2"},
+		{`{"coords": [[0,0],[1,2]], "demands": [1,1], "capacity": 3}`, 422, "depot"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,4], "capacity": 3}`, 422, "over the capacity"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "method": "magic"}`, 400, "method"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "time": 1e9, "method": "search"}`, 400, "time"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "time": -1}`, 400, "time"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "distance": "miles"}`, 400, "distance"},
+		{`{"coords": [[0,0],[1e300,2]], "demands": [0,1], "capacity": 3}`, 400, "farther"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3} {}`, 400, "more than one"},
+		{`{"coords": [` + strings.Repeat("[0,0],", 19) + `[0,0]], "demands": [` + strings.Repeat("0,", 19) + `0], "capacity": 3, "method": "exact"}`, 422, "use search"},
+	} {
+		x.refused(x.do("POST", "/api/v1/solve", c.body), c.status, c.words)
+	}
+}
+
+// A search streams routes that get better, and ends with those it would have answered.
+func TestSolveStreams(t *testing.T) {
+	x := open(t, nil)
+	var in known
+	x.do("GET", "/api/v1/instances/random?customers=100&capacity=50&seed=3", "").json(t, &in)
+	ask := solveRequest{instance: in.instance, Method: bySearch, Time: 0.4}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := in.problem(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := x.do("POST", "/api/v1/solve", string(body), "Accept", "text/event-stream")
+	events := strings.Split(strings.TrimSpace(a.body), "\n\n")
+	last, routes := 0.0, 0
+	for i, e := range events {
+		name, data, _ := strings.Cut(strings.TrimPrefix(e, "event: "), "\ndata: ")
+		if want := map[bool]string{true: "result", false: "progress"}[i == len(events)-1]; name != want {
+			t.Fatalf("event %d is %q", i, name)
+		}
+		var got improved
+		if err := json.Unmarshal([]byte(data), &got); err != nil {
+			t.Fatal(err)
+		}
+		if last > 0 && got.Cost > last {
+			t.Errorf("the cost rose from %g to %g", last, got.Cost)
+		}
+		last = got.Cost
+		if got.Routes != nil {
+			routes++
+			if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if routes < 3 {
+		t.Errorf("routes came %d times in %d events", routes, len(events))
+	}
+}
+
+func TestInstancesAndExport(t *testing.T) {
+	x := open(t, nil)
+	file := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("../../docs/examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var vrp, stops known
+	x.do("POST", "/api/v1/instances?name=grid20.vrp", file("grid20.vrp")).json(t, &vrp)
+	x.do("POST", "/api/v1/instances?name=stops.csv&capacity=40", file("stops.csv")).json(t, &stops)
+	if len(vrp.Coords) != 21 || vrp.Distance != "rounded" || stops.Capacity != 40 || stops.IDs == nil || len(stops.Coords) != len(stops.Demands) {
+		t.Errorf("%+v\n%+v", vrp, stops)
+	}
+	x.refused(x.do("POST", "/api/v1/instances?name=a.vrp", "nonsense"), 422, "a.vrp")
+	x.refused(x.do("POST", "/api/v1/instances?name=../../etc/passwd", ""), 422, "passwd")
+	x.refused(x.do("POST", "/api/v1/instances?name=a.npz", "PK\x03\x04 and nothing"), 422, ".npz")
+	for format, want := range map[string]string{"sol": "Route #1", "csv": "route,stop", "geojson": "FeatureCollection", "svg": "<svg", "vrp": "CAPACITY"} {
+		a := x.do("POST", "/api/v1/export/"+format, `{"coords": [[0,0],[1,0],[0,1]], "demands": [0,1,1], "capacity": 2, "routes": [[1,2]]}`)
+		if a.status != 200 || !strings.Contains(a.body, want) || !strings.Contains(a.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: %d %.200s", format, a.status, a.body)
+		}
+	}
+	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[1,0],[0,1]], "demands": [0,1,1], "capacity": 2, "routes": [[1]]}`), 422, "no routes")
+	x.refused(x.do("POST", "/api/v1/export/exe", `{}`), 404, "no format")
+}
+
+// What the doctor answers is what the command prints, and its page the command's.
+func TestDoctor(t *testing.T) {
+	x := open(t, nil)
+	trace, err := os.ReadFile("../../docs/examples/trace.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Kind, Page string
+		Report     struct {
+			Findings []struct{ ID string }
+			File     string
+		}
+	}
+	x.do("POST", "/api/v1/doctor?name=trace.json.gz", string(trace)).json(t, &got)
+	if got.Kind != "trace" || len(got.Report.Findings) == 0 || got.Report.Findings[0].ID != "fp32-matmul" || got.Report.File != "trace.json.gz" {
+		t.Errorf("%+v", got)
+	}
+	page := x.do("GET", got.Page, "")
+	if page.status != 200 || !strings.Contains(page.body, "fp32-matmul") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'sha256-") {
+		t.Errorf("%d %v %.200s", page.status, page.header, page.body)
+	}
+	for kind, files := range map[string][]string{"ranks": {"ranks/rank0.json.gz", "ranks/rank1.json.gz"}, "diff": {"before.json.gz", "after.json.gz"}} {
+		query := ""
+		if kind == "diff" {
+			query = "?diff=1"
+		}
+		body, boundary := form(t, files...)
+		x.do("POST", "/api/v1/doctor"+query, body, "Content-Type", boundary).json(t, &got)
+		if got.Kind != kind {
+			t.Errorf("%+v, want %s", got, kind)
+		}
+	}
+	body, boundary := form(t, "trace.json.gz")
+	x.refused(x.do("POST", "/api/v1/doctor?diff=1", body, "Content-Type", boundary), 422, "two traces are compared")
+	x.refused(x.do("POST", "/api/v1/doctor", "nonsense"), 422, "not a trace")
+	x.refused(x.do("POST", "/api/v1/doctor", "", "Content-Type", "multipart/form-data; boundary=x"), 400, "")
+	x.refused(x.do("GET", "/api/v1/doctor/pages/none", ""), 404, "drop the trace again")
+}
+
+// form is a body with sample files.
+func form(t *testing.T, files ...string) (body, kind string) {
+	t.Helper()
+	var b bytes.Buffer
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join("../../docs/examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "--xxx\r\nContent-Disposition: form-data; name=\"trace\"; filename=%q\r\n\r\n%s\r\n", name, text)
+	}
+	b.WriteString("--xxx--\r\n")
+	return b.String(), "multipart/form-data; boundary=xxx"
+}
+
+// A stream hears of rows, runs and endings that another process writes; two servers on one folder show the same.
+func TestRunsAreFollowed(t *testing.T) {
+	x := open(t, nil)
+	y := open(t, func(o *Options) { o.Runs = x.runs })
+	resp, err := http.Get(x.url + "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	heard := make(chan string, 64)
+	go func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := resp.Body.Read(buf)
+			if err != nil {
+				close(heard)
+				return
+			}
+			heard <- string(buf[:n])
+		}
+	}()
+	expect := func(parts ...string) {
+		t.Helper()
+		deadline := time.After(5 * time.Second)
+		all := ""
+		for {
+			select {
+			case text := <-heard:
+				all += text
+				ok := true
+				for _, p := range parts {
+					ok = ok && strings.Contains(all, p)
+				}
+				if ok {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("heard %q, want %q", all, parts)
+			}
+		}
+	}
+	expect("event: hello")
+	dir := makeRun(t, x.runs, "a-001", 2)
+	expect("event: run", `"name":"a-001"`)
+	soon(t, "the history", func() bool { r := x.Server.runs.get("a-001"); return r != nil && r.At == 2 })
+	f, err := os.OpenFile(filepath.Join(dir, "csv", "history_gt_rl.csv"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.WriteString(f, row(3)+"4,0.2"); err != nil { // the fourth is half written
+		t.Fatal(err)
+	}
+	expect(`"from":2,"rows":[[3,`)
+	var got Run
+	x.do("GET", "/api/v1/runs/a-001", "").json(t, &got)
+	if got.At != 3 || got.Of != 9 || got.Unit != "epoch" || got.Model != "GT+RL" || len(got.Tables["history_gt_rl"].Rows) != 3 || got.Settings["training.batch_size"] != "128" {
+		t.Errorf("%+v", got)
+	}
+	write(t, filepath.Join(dir, "result.json"), `{"test_gap": 0.01}`)
+	expect(`"state":"done"`)
+	soon(t, "agreement", func() bool {
+		return x.do("GET", "/api/v1/runs/a-001", "").body == y.do("GET", "/api/v1/runs/a-001", "").body
+	})
+	// A resumed run cuts its history by another file under the name.
+	write(t, filepath.Join(dir, "csv", "new"), "epoch,train_loss,val_gap,mean_type\n"+row(1))
+	if err := os.Rename(filepath.Join(dir, "csv", "new"), filepath.Join(dir, "csv", "history_gt_rl.csv")); err != nil {
+		t.Fatal(err)
+	}
+	expect(`"at":1`, `"reload":true`)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	expect("event: gone")
+	x.stop()
+	soon(t, "the end of the stream", func() bool {
+		select {
+		case _, ok := <-heard:
+			return !ok
+		default:
+			return false
+		}
+	})
+}
+
+// Who goes away stops the search, and a server that stops does not wait for one.
+func TestWorkEndsWithItsRequest(t *testing.T) {
+	x := open(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	body := strings.Replace(fmt.Sprintf(square, "search"), "0.05", "30", 1)
+	ask := func(ctx context.Context) {
+		r, err := http.NewRequestWithContext(ctx, "POST", x.url+"/api/v1/solve", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			resp.Body.Close()
+		}
+	}
+	go ask(ctx)
+	soon(t, "the search", func() bool { return len(x.long.slots) == 1 })
+	cancel()
+	soon(t, "the end of the search", func() bool { return len(x.long.slots) == 0 })
+	go ask(t.Context())
+	soon(t, "the second search", func() bool { return len(x.long.slots) == 1 })
+	began := time.Now()
+	x.stop()
+	if err := <-x.gone; err != nil || time.Since(began) > 4*time.Second {
+		t.Errorf("stopping took %v: %v", time.Since(began), err)
+	}
+	x.gone <- nil // for the cleanup
+}
+
+func TestRunsFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "")
+	if _, err := New(Options{Runs: filepath.Join(dir, "file")}); err == nil || !strings.Contains(err.Error(), "is a file") {
+		t.Error(err)
+	}
+	if _, err := New(Options{Runs: makeRun(t, dir, "a", 1)}); err == nil || !strings.Contains(err.Error(), "is a run itself") {
+		t.Error(err)
+	}
+}
+
+// openapi.json lists the routes that there are, and no others.
+func TestOpenAPIIsComplete(t *testing.T) {
+	x := open(t, nil)
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]map[string]any
+	}
+	x.do("GET", "/api/v1/openapi.json", "").json(t, &doc)
+	described := map[string]bool{}
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			described[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	source, err := os.ReadFile("serve.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := 0
+	for line := range strings.Lines(string(source)) {
+		_, rest, ok := strings.Cut(line, `mux.HandleFunc("`)
+		route, _, _ := strings.Cut(rest, `"`)
+		if !ok || !strings.Contains(route, " /api/") {
+			continue
+		}
+		if routes++; !described[route] {
+			t.Errorf("openapi.json does not describe %s", route)
+		}
+		delete(described, route)
+	}
+	for route := range described {
+		t.Errorf("openapi.json describes %s, which there is not", route)
+	}
+	if routes < 10 {
+		t.Errorf("only %d routes were found: the search is broken", routes)
+	}
+}

@@ -1,0 +1,235 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"haul/internal/run"
+)
+
+// watcher reads the folder of runs again and again, once for all clients, and tells the hub what is new. One goroutine reads; what it has
+// read is handed out under the lock and changed no more.
+type watcher struct {
+	folder string
+	hub    *hub
+	log    func(string)
+	noted  map[string]bool // what was logged
+
+	mu   sync.RWMutex // guards runs
+	runs map[string]*Run
+}
+
+// beatEvery is how often an idle stream is written to, in looks.
+const beatEvery = 30
+
+// maxRuns bounds how many folders are shown.
+const maxRuns = 2000
+
+func watch(ctx context.Context, folder string, poll time.Duration, log func(string)) (*watcher, error) {
+	w := &watcher{folder: folder, hub: newHub(), log: log, noted: map[string]bool{}, runs: map[string]*Run{}}
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("--runs %s is a file: name the folder that holds the runs", folder)
+	}
+	if _, err := os.Stat(path.Join(folder, run.ConfigName)); err == nil {
+		return nil, fmt.Errorf("--runs %s is a run itself: name the folder that holds it", folder)
+	}
+	w.look()
+	go func() {
+		tick := time.NewTicker(poll)
+		defer tick.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			w.look()
+			if n%beatEvery == 0 {
+				w.hub.beat()
+			}
+		}
+	}()
+	return w, nil
+}
+
+// look reads what has changed.
+func (w *watcher) look() {
+	root, err := os.OpenRoot(w.folder)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			w.once(fmt.Sprintf("%s cannot be read: %v", w.folder, err))
+		}
+		w.publish(map[string]*Run{}, nil)
+		return
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		w.once(fmt.Sprintf("%s cannot be read: %v", w.folder, err))
+		return
+	}
+	locks := flocks()
+	seen, news := map[string]*Run{}, []*gained(nil)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || e.Type().IsRegular() || len(seen) == maxRuns {
+			continue
+		}
+		dir, err := root.OpenRoot(e.Name())
+		if err != nil {
+			if e.Type()&fs.ModeSymlink != 0 {
+				w.once(fmt.Sprintf("%s is a link out of %s and is not shown", e.Name(), w.folder))
+			}
+			continue
+		}
+		if isRun(dir) {
+			r, more, err := readRun(dir, e.Name(), w.runs[e.Name()], locks.holds, time.Now())
+			if err == nil {
+				seen[e.Name()] = r
+			}
+			if more != nil {
+				news = append(news, more)
+			}
+		}
+		_ = dir.Close()
+	}
+	w.publish(seen, news)
+}
+
+// publish hands out what was read, and tells of it.
+func (w *watcher) publish(runs map[string]*Run, news []*gained) {
+	var gone []string
+	w.mu.Lock()
+	for name := range w.runs {
+		if runs[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	w.runs = runs
+	w.mu.Unlock()
+	for _, more := range news {
+		w.hub.tell("run", more)
+	}
+	for _, name := range gone {
+		w.hub.tell("gone", map[string]string{"name": name})
+	}
+}
+
+func (w *watcher) once(text string) {
+	if !w.noted[text] {
+		w.noted[text] = true
+		w.log(text)
+	}
+}
+
+func (w *watcher) get(name string) *Run {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.runs[name]
+}
+
+func (w *watcher) all() []*Run {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	out := make([]*Run, 0, len(w.runs))
+	for _, r := range w.runs {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *Run) int {
+		if c := b.Updated.Compare(a.Updated); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// count is how many runs there are in a state; "" for any.
+func (w *watcher) count(state string) (n int) {
+	for _, r := range w.all() {
+		if state == "" || r.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// open opens a file of a run that was seen there. Names are compared with what the folder holds; none becomes part of a path before.
+func (w *watcher) open(r *Run, file string) (*os.File, error) {
+	root, err := os.OpenRoot(w.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	dir, err := root.OpenRoot(r.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Open(file)
+}
+
+func (s *Server) findRun(r *http.Request) (*Run, error) {
+	name := r.PathValue("name")
+	if found := s.runs.get(name); found != nil {
+		return found, nil
+	}
+	return nil, refuse(http.StatusNotFound, "there is no run %q in %s", line(name), s.o.Runs)
+}
+
+func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
+	list := []Summary{}
+	for _, r := range s.runs.all() {
+		list = append(list, r.Summary)
+	}
+	s.answer(w, map[string]any{"folder": s.o.Runs, "runs": list})
+}
+
+func (s *Server) oneRun(w http.ResponseWriter, r *http.Request) {
+	found, err := s.findRun(r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.answer(w, found)
+}
+
+// picture sends one of a run's pictures. It is shown as an image; as a document it may do nothing (dataCSP).
+func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
+	found, err := s.findRun(r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	file := r.PathValue("file")
+	if !slices.Contains(found.Pictures, file) {
+		s.fail(w, refuse(http.StatusNotFound, "the run %s has no picture %q", found.Name, line(file)))
+		return
+	}
+	f, err := s.runs.open(found, file)
+	if err != nil {
+		s.fail(w, refuse(http.StatusNotFound, "the run %s has no picture %q any more", found.Name, line(file)))
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		s.fail(w, refuse(http.StatusNotFound, "the run %s has no picture %q", found.Name, line(file)))
+		return
+	}
+	kind := "image/png"
+	if strings.EqualFold(path.Ext(file), ".svg") {
+		kind = "image/svg+xml"
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	http.ServeContent(w, r, "", info.ModTime(), f)
+}
