@@ -40,16 +40,17 @@ func init() { // the rules of runs call each other
 		"haul gen":           appended("--count", "2"),
 		"haul solve":         shortSolve,
 		"haul lab run":       shortLab,
+		"haul serve":         appended("--addr", "127.0.0.1:0", "--open=false"),
 	}
 }
 
-// appended adds a flag, where the command has it.
-func appended(name, value string) func(*workshop, *cobra.Command, []string) ([]string, error) {
+// appended adds a flag, and what goes with it, where the command has it.
+func appended(name string, values ...string) func(*workshop, *cobra.Command, []string) ([]string, error) {
 	return func(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
 		if cmd.Flags().Lookup(strings.TrimPrefix(name, "--")) == nil {
 			return args, nil
 		}
-		return append(args, name, value), nil
+		return append(append(args, name), values...), nil
 	}
 }
 

@@ -100,7 +100,11 @@ func (w *workshop) run(e example) {
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	patience := 30 * time.Second
+	if cmd.CommandPath() == "haul serve" { // which ends when it is told to
+		patience = 200 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	start := execute

@@ -81,7 +81,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newPolicies(), a.newData())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
-	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newDevices(), a.newVersion())
+	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newServe(), a.newDevices(), a.newVersion())
 	a.parent(root)
 	a.layHelp(root)
 	root.SetHelpCommand(a.newHelp())

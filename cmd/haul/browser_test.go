@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"haul/internal/env/cvrp"
+)
+
+// What a reader could break: this test drives a real browser against the real program in processes of their own. It runs where
+// HAUL_BROWSER=1 says that chromium is there, as .ci/run browser does, and is skipped in words elsewhere. HAUL_AXE names axe-core's script,
+// HAUL_SHOTS a folder for pictures of what was seen.
+
+// widths are those of a phone and of a desk.
+var widths = []int{380, 1440}
+
+// visit is a browser on a server.
+type visit struct {
+	t      *testing.T
+	ctx    context.Context
+	url    string
+	dir    string
+	width  int
+	mu     sync.Mutex // guards faults
+	faults []string   // of the console, and of the network
+}
+
+// apart starts the program as a process of its own, which ends with the test.
+func apart(t *testing.T, dir string, args ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), asProgram+"=1")
+	if args[0] == "serve" {
+		cmd.Stderr = t.Output()
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+// served starts haul serve and returns where it listens.
+func startServer(t *testing.T, dir string, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd, out := apart(t, dir, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
+	var at served
+	if !out.Scan() || json.Unmarshal(out.Bytes(), &at) != nil {
+		t.Fatalf("haul serve printed %q", out.Text())
+	}
+	go func() {
+		for out.Scan() {
+		}
+	}()
+	return cmd, strings.TrimSuffix(at.URL, "/")
+}
+
+func TestBrowser(t *testing.T) {
+	if os.Getenv("HAUL_BROWSER") == "" {
+		t.Skip("needs chromium: .ci/run browser installs it and sets HAUL_BROWSER=1")
+	}
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for _, width := range widths {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			dir := t.TempDir()
+			_, url := startServer(t, dir)
+			options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, 1000),
+				chromedp.UserDataDir(t.TempDir()))
+			alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+			defer stop()
+			ctx, cancel := chromedp.NewContext(alloc)
+			defer cancel()
+			ctx, cancelTime := context.WithTimeout(ctx, 100*time.Second)
+			defer cancelTime()
+			v := &visit{t: t, ctx: ctx, url: url, dir: dir, width: width}
+			chromedp.ListenTarget(ctx, v.hear)
+			v.do("start", chromedp.ActionFunc(func(ctx context.Context) error {
+				_, err := cdppage.AddScriptToEvaluateOnNewDocument(spy).Do(ctx)
+				return err
+			}), emulation.SetDeviceMetricsOverride(int64(width), 1000, 1, width < 600))
+			v.paint()
+			v.runs()
+			v.routes()
+			v.doctor()
+			v.evil()
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			for _, f := range v.faults {
+				t.Errorf("the browser complains: %s", f)
+			}
+		})
+	}
+}
+
+// spy keeps what was asked of the solver and what it answered.
+const spy = `window.solved = [];
+const plain = window.fetch;
+window.fetch = async (...args) => {
+  const response = await plain(...args);
+  if (String(args[0]).endsWith('/solve')) {
+    const copy = response.clone();
+    copy.text().then(text => window.solved.push({ request: args[1].body, answer: text })).catch(() => {});
+  }
+  return response;
+};`
+
+func (v *visit) hear(event any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		v.faults = append(v.faults, e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			text, _ := json.Marshal(e.Args)
+			v.faults = append(v.faults, "console: "+string(text))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError {
+			v.faults = append(v.faults, "log: "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	}
+}
+
+func (v *visit) do(what string, actions ...chromedp.Action) {
+	v.t.Helper()
+	if err := chromedp.Run(v.ctx, actions...); err != nil {
+		v.shot("failed")
+		v.t.Fatalf("%s: %v; the browser said %q", what, err, v.faults)
+	}
+}
+
+// until waits for an expression of the page's to be true.
+func (v *visit) until(what, expression string) {
+	v.t.Helper()
+	v.do(what, chromedp.Poll("(() => {"+expression+"})()", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(40*time.Second)))
+}
+
+func (v *visit) text(expression string) (out string) {
+	v.t.Helper()
+	v.do(expression, chromedp.Evaluate(expression, &out))
+	return out
+}
+
+// shot keeps a picture of what is seen.
+func (v *visit) shot(name string) {
+	dir := os.Getenv("HAUL_SHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	if err := chromedp.Run(v.ctx, chromedp.CaptureScreenshot(&png)); err != nil {
+		v.t.Logf("no picture %s: %v", name, err)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.png", name, v.width)), png, 0o644); err != nil {
+		v.t.Error(err)
+	}
+}
+
+// judged has axe-core look at the room.
+func (v *visit) judged(room string) {
+	v.t.Helper()
+	path := os.Getenv("HAUL_AXE")
+	if path == "" {
+		v.t.Log("HAUL_AXE is not set: accessibility is not judged")
+		return
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	var found string
+	v.do("axe "+room, chromedp.Evaluate(string(script)+"; 1", nil),
+		chromedp.Evaluate(`axe.run(document, {iframes: false}).then(r => JSON.stringify(r.violations.filter(v => ['serious', 'critical'].includes(v.impact))
+			.map(v => v.id + ' (' + v.impact + '): ' + v.help + ' at ' + v.nodes.slice(0, 4).map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; '))))`,
+			&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if found != "[]" {
+		v.t.Errorf("axe-core on %s at %d pixels: %s", room, v.width, found)
+	}
+	var wide bool
+	v.do("width", chromedp.Evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wide))
+	if wide {
+		v.t.Errorf("%s is wider than the window of %d pixels", room, v.width)
+	}
+}
+
+// paint is the first look: how soon, and how much was sent.
+func (v *visit) paint() {
+	v.t.Helper()
+	v.do("warm", chromedp.Navigate(v.url+"/healthz")) // the browser itself starts slowly
+	best := 1e9
+	for range 3 {
+		var ms, bytes float64
+		v.do("open", chromedp.Navigate(v.url+"/runs"))
+		v.until("the empty state", `return !document.getElementById('runs-empty').hidden`)
+		v.do("measure", chromedp.Evaluate(`performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 1e9`, &ms),
+			chromedp.Evaluate(`[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((a, e) => a + e.encodedBodySize, 0)`, &bytes))
+		best = min(best, ms)
+		if bytes > 400e3 {
+			v.t.Errorf("the page took %.0f bytes", bytes)
+		}
+		v.t.Logf("first paint after %.0f ms, %.0f bytes", ms, bytes)
+	}
+	if best > 1000 { // a machine that is busy elsewhere; docs/serve.md has what it is otherwise
+		v.t.Errorf("first paint after %.0f ms", best)
+	}
+	if words := v.text(`document.getElementById('runs-empty').textContent`); !strings.Contains(words, "haul train") {
+		v.t.Errorf("the empty state says %q", words)
+	}
+	v.shot("empty")
+	v.judged("empty runs")
+}
+
+// runs watches a run that another process trains.
+func (v *visit) runs() {
+	v.t.Helper()
+	v.do("mark", chromedp.Evaluate("window.mark = 1", nil))
+	apart(v.t, v.dir, "train", "--json", "--config", "quick", "--device", "cpu", "--workers", "1", "--epochs", "400", "--set", "training.num_batches_per_epoch=8",
+		"--set", "training.validation_instances=100", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32")
+	epoch := `Number(/epoch (\d+)/.exec(document.querySelector('#runs-list small')?.textContent ?? '')?.[1] ?? 0)`
+	v.until("the run's first epoch", `return `+epoch+` >= 1`)
+	var first float64
+	v.do("epoch", chromedp.Evaluate(epoch, &first))
+	v.until("more epochs", fmt.Sprintf("return %s >= %g", epoch, first+3))
+	v.until("its curve", `return document.querySelectorAll('#runs-charts path.line').length >= 3`)
+	if got := v.text(`String(window.mark)`); got != "1" {
+		v.t.Error("the page was loaded again")
+	}
+	if state := v.text(`document.querySelector('#runs-list .state').textContent`); state != "running" {
+		v.t.Errorf("the run is %q", state)
+	}
+	v.do("ledger", chromedp.Click(`#runs-bars button`, chromedp.ByQuery))
+	v.until("the step taken apart", `return document.querySelectorAll('#runs-bars .bar').length == 2`)
+	v.do("top", chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+	v.shot("runs")
+	v.judged("runs")
+}
+
+// routes places ten customers, moves one, and has the routes judged.
+func (v *visit) routes() {
+	v.t.Helper()
+	v.do("open", chromedp.Click(`nav a[data-room=routes]`, chromedp.ByQuery), chromedp.WaitVisible(`#r-maps svg`, chromedp.ByQuery))
+	v.until("the map", `return document.querySelectorAll('#r-maps svg .depot').length == 1`)
+	v.do("scroll", chromedp.Evaluate(`document.querySelector('#r-maps svg').scrollIntoView({block: 'center'})`, nil))
+	var box struct{ X, Y, W, H float64 }
+	where := `(() => { const b = document.querySelector('#r-maps svg').getBoundingClientRect(); return {x: b.x, y: b.y, w: b.width, h: b.height} })()`
+	v.do("where", chromedp.Evaluate(where, &box))
+	for i := range 10 {
+		v.do("place", chromedp.MouseClickXY(box.X+box.W*(0.12+0.08*float64(i)), box.Y+box.H*(0.2+0.6*float64(i*7%10)/10)))
+		v.do("where", chromedp.Evaluate(where, &box))
+	}
+	v.until("routes of ten customers", `return solved.some(s => JSON.parse(s.request).coords.length == 11 && s.answer.includes('event: result'))`)
+	v.judgeRoutes(10)
+	v.do("exact", chromedp.SetValue(`#r-methods select`, "exact", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil))
+	v.until("the optimum", `return document.querySelector('.map .figures').textContent.includes('gap 0 % to the optimum')`)
+	before := v.text(`String(solved.length)`)
+	v.do("drag", chromedp.Evaluate(where, &box), chromedp.ActionFunc(func(ctx context.Context) error {
+		x, y := box.X+box.W*0.12, box.Y+box.H*0.2
+		for i, kind := range []input.MouseType{input.MousePressed, input.MouseMoved, input.MouseMoved, input.MouseReleased} {
+			if err := input.DispatchMouseEvent(kind, x+8*float64(i), y+5*float64(i)).WithButton(input.Left).WithButtons(1).WithClickCount(1).Do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	v.until("that it is solved again", `return solved.length > `+before)
+	v.judgeRoutes(10)
+	v.do("keyboard", chromedp.Focus(`#r-maps svg`, chromedp.ByQuery), chromedp.KeyEvent("\r"))
+	v.until("an eleventh customer", `return solved.some(s => JSON.parse(s.request).coords.length == 12 && s.answer.includes('event: result'))`)
+	v.judgeRoutes(11)
+	v.do("random, compared", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil), chromedp.Click(`#r-random`, chromedp.ByQuery), chromedp.Click(`#r-compare`, chromedp.ByQuery))
+	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
+	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
+	v.shot("routes")
+	v.judged("routes")
+}
+
+// judgeRoutes asks the validator about what the page was answered last.
+func (v *visit) judgeRoutes(customers int) {
+	v.t.Helper()
+	text := v.text(fmt.Sprintf(`JSON.stringify(solved.filter(s => JSON.parse(s.request).coords.length == %d && s.answer.includes('event: result')).at(-1))`, customers+1))
+	var last struct{ Request, Answer string }
+	var ask struct {
+		Coords   [][2]float64
+		Demands  []int32
+		Capacity int32
+	}
+	var got struct{ Routes [][]int32 }
+	if err := json.Unmarshal([]byte(text), &last); err != nil {
+		v.t.Fatal(err)
+	}
+	_, result, _ := strings.Cut(last.Answer, "event: result\ndata: ")
+	if err := json.Unmarshal([]byte(last.Request), &ask); err != nil {
+		v.t.Fatal(err)
+	}
+	if err := json.NewDecoder(strings.NewReader(result)).Decode(&got); err != nil {
+		v.t.Fatal(err, last.Answer)
+	}
+	p := &cvrp.Problem{Capacity: ask.Capacity, Demand: ask.Demands}
+	for _, c := range ask.Coords {
+		p.X, p.Y = append(p.X, c[0]), append(p.Y, c[1])
+	}
+	if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil || p.N() != customers {
+		v.t.Errorf("%d customers, want %d: %v", p.N(), customers, err)
+	}
+}
+
+// doctor drops a trace and reads its first finding.
+func (v *visit) doctor() {
+	v.t.Helper()
+	trace, err := filepath.Abs(filepath.Join(repository, "docs/examples/trace.json.gz"))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	want := object(v.t, "doctor", trace, "--json")["findings"].([]any)[0].(map[string]any)["id"].(string)
+	v.do("open", chromedp.Click(`nav a[data-room=doctor]`, chromedp.ByQuery), chromedp.WaitVisible(`#d-drop`, chromedp.ByQuery))
+	v.judged("empty doctor")
+	v.drop(`#d-drop`, trace)
+	v.until("the first finding", `return (document.getElementById('d-frame').contentDocument?.querySelector('.finding h3')?.textContent ?? '').includes('`+want+`')`)
+	v.until("the timeline", `const c = document.getElementById('d-frame').contentDocument.getElementById('timeline'); return c.width > 100 && c.height > 50`)
+	v.shot("doctor")
+	v.judged("doctor")
+}
+
+// drop lets a file fall onto an element.
+func (v *visit) drop(selector, path string) {
+	v.t.Helper()
+	v.do("drop", chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.QueryAfter(selector, func(ctx context.Context, _ runtime.ExecutionContextID, _ ...*cdp.Node) error {
+		var at struct{ X, Y float64 }
+		if err := chromedp.Evaluate(`(() => { const b = document.querySelector('`+selector+`').getBoundingClientRect(); return {x: b.x + 30, y: b.y + 10} })()`, &at).Do(ctx); err != nil {
+			return err
+		}
+		data := &input.DragData{Items: []*input.DragDataItem{}, Files: []string{path}, DragOperationsMask: 1}
+		for _, kind := range []input.DispatchDragEventType{input.DragEnter, input.DragOver, input.Drop} {
+			if err := input.DispatchDragEvent(kind, at.X, at.Y, data).Do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, chromedp.ByQuery))
+}
+
+// evil is markup in the names of a run, an operator and a file: it must be read, not run.
+func (v *visit) evil() {
+	v.t.Helper()
+	const markup = `<img src=x onerror=top.pwned=1>`
+	if err := os.MkdirAll(filepath.Join(v.dir, "runs", markup, "csv"), 0o755); err != nil {
+		v.t.Fatal(err)
+	}
+	for name, text := range map[string]string{"config.yaml": "problem:\n    num_customers: \"" + markup + "\"\n", "csv/history_gt_rl.csv": "epoch,val_gap," + markup + "\n1,0.5,0.25\n"} {
+		if err := os.WriteFile(filepath.Join(v.dir, "runs", markup, name), []byte(text), 0o644); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	trace := filepath.Join(v.dir, strings.ReplaceAll(markup, "/", "")+".json")
+	event := `{"ph":"X","cat":"%s","name":"%s","pid":1,"tid":1,"ts":%d,"dur":%d}`
+	text := fmt.Sprintf(`{"traceEvents":[`+event+`,`+event+`]}`, "user_annotation", "ProfilerStep#1", 0, 1000, "cpu_op", `<\/script>`+markup, 10, 900)
+	if err := os.WriteFile(trace, []byte(text), 0o644); err != nil {
+		v.t.Fatal(err)
+	}
+	v.drop(`#d-drop`, trace)
+	v.until("the operator's name", `return (document.getElementById('d-frame').contentDocument?.body?.textContent ?? '').includes('onerror')`)
+	v.do("open", chromedp.Navigate(v.url+"/runs?run="+strings.ReplaceAll(strings.ReplaceAll(markup, " ", "%20"), "=", "%3D")))
+	v.until("the run's name", `return document.querySelector('#runs-cards h2')?.textContent.includes('onerror')`)
+	if got := v.text(`String(window.pwned)`); got != "undefined" {
+		v.t.Errorf("markup in a name was run: %s", got)
+	}
+	if got := v.text(`String(document.querySelectorAll('img[src="x"]').length)`); got != "0" {
+		v.t.Errorf("markup in a name became an element")
+	}
+}
