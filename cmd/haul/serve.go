@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/serve"
+	"haul/policies"
 )
 
 // serveFlags say what is shown, where and to whom.
@@ -77,7 +78,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if f.token == "" && !loopback(host) {
 		f.token = rand.Text()
 	}
-	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: f.hosts, Token: f.token, Version: readVersion().String(),
+	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: f.hosts, Token: f.token, Version: readVersion().String(), Shipped: shippedPolicies(),
 		Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
 	if err != nil {
 		return err
@@ -110,6 +111,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	fmt.Fprintln(a.stderr, "stopped")
 	return nil
+}
+
+// shippedPolicies are those that come with the program.
+func shippedPolicies() (out []serve.Shipped) {
+	for _, name := range policies.Names() {
+		out = append(out, serve.Shipped{Name: name, Read: func() ([]byte, error) { return policies.Read(name) }})
+	}
+	return out
 }
 
 // explainServing says in words what whoever started the server should know.

@@ -8,11 +8,13 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
+	"haul/internal/env/cvrp/testset"
 )
 
 // instance is a problem as the API speaks of it: node 0 is the depot.
@@ -98,7 +100,7 @@ type known struct {
 	BestKnown float64 `json:"best_known,omitempty"` // that the file states
 }
 
-// readInstance reads a .vrp, .csv or .npz file. Its name is looked at for its ending and is no path.
+// readInstance reads a .vrp or .csv file, or one instance of a file of many. Its name is looked at for its ending and is no path.
 func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 	found, err := s.instanceOf(w, r)
 	if err != nil {
@@ -145,12 +147,12 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	}
 	found := &known{Count: 1}
 	var p *cvrp.Problem
-	switch {
-	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		if p, err = found.testSet(text, index); err != nil {
+	switch ext := strings.ToLower(path.Ext(name)); {
+	case slices.Contains(setEndings, ext):
+		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
-	case strings.EqualFold(path.Ext(name), ".csv"):
+	case ext == ".csv":
 		p, err = cvrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
 	default:
 		p, err = cvrp.ReadProblem(bytes.NewReader(text), name, cvrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})
@@ -170,22 +172,23 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	return found, nil
 }
 
-// maxArrays bounds what a file of NumPy's may unpack to.
+// setEndings are those of files that hold many instances.
+var setEndings = []string{".npz", ".pkl", ".pickle", ".pt", ".pth"}
+
+// maxArrays bounds what such a file may unpack to.
 const maxArrays = 128 << 20
 
-// testSet takes one instance out of an .npz file.
-func (k *known) testSet(text []byte, index int) (*cvrp.Problem, error) {
-	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		return nil, refuse(http.StatusUnprocessableEntity, "not an .npz file: %v", err)
-	}
-	total := uint64(0)
-	for _, f := range z.File { // archive/zip ends a file that holds more than it states
-		if total += f.UncompressedSize64; f.UncompressedSize64 > maxArrays || total > maxArrays || len(z.File) > 64 {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "the arrays unpack to more than %s", size(maxArrays))
+// testSet takes one instance out of a file of many.
+func (k *known) testSet(text []byte, ext string, index int) (*cvrp.Problem, error) {
+	if z, err := zip.NewReader(bytes.NewReader(text), int64(len(text))); err == nil {
+		total := uint64(0)
+		for _, f := range z.File { // archive/zip ends a file that holds more than it states
+			if total += f.UncompressedSize64; f.UncompressedSize64 > maxArrays || total > maxArrays {
+				return nil, refuse(http.StatusRequestEntityTooLarge, "the arrays unpack to more than %s", size(maxArrays))
+			}
 		}
 	}
-	set, err := cvrp.ReadTestSet(bytes.NewReader(text), int64(len(text)))
+	set, err := testset.Read(bytes.NewReader(text), int64(len(text)), ext)
 	if err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
@@ -193,8 +196,8 @@ func (k *known) testSet(text []byte, index int) (*cvrp.Problem, error) {
 		return nil, refuse(http.StatusUnprocessableEntity, "index is %d: the file has the instances 0 to %d", index, len(set.Problems)-1)
 	}
 	k.Index, k.Count = index, len(set.Problems)
-	if set.HGS != nil {
-		k.BestKnown = set.HGS[index]
+	if set.Reference != nil {
+		k.BestKnown = set.Reference[index]
 	}
 	return set.Problems[index], nil
 }

@@ -54,6 +54,11 @@ func load(path string, o cvrp.ReadOptions) (*Set, error) {
 	return s, nil
 }
 
+// Read is Load of a single file's bytes, by the ending of its name.
+func Read(f io.ReaderAt, size int64, ext string) (*Set, error) {
+	return read(f, size, strings.ToLower(ext))
+}
+
 func read(f io.ReaderAt, size int64, ext string) (*Set, error) {
 	switch ext {
 	case ".npz":
