@@ -62,6 +62,7 @@ const (
 	Sample Choice = iota // inverse CDF over nodes in order, one uniform a (instance, start, step): see Rollout
 	Greedy               // the most likely node, the lowest index on ties
 	Replay               // the actions already in Actions
+	Extend               // the actions already in Actions up to the first below 0, then as Greedy
 )
 
 // Clip is the bound of the pointer's logits.
@@ -93,7 +94,8 @@ type Decoder struct {
 // Where one node is allowed it is taken without computing: log-probability and entropy are 0, but the step counts
 // as scored. Sample, at step t of start s of global instance i, draws u = rng.Float(word t%4 of Philox(Seed, index i,
 // draw s<<16|t/4, Purpose)) and takes the first allowed node whose cumulative probability passes u times the total; if rounding
-// leaves none, the last allowed. Greedy does not depend on the temperature.
+// leaves none, the last allowed. Greedy does not depend on the temperature. The actions that Extend is given must obey the rules; they
+// are counted as steps and add nothing to LogProb and Entropy.
 type Rollout struct {
 	Decoder
 	Actions *Tensor // I32 [B,S,T]; zero after the end
@@ -109,7 +111,7 @@ type Rollout struct {
 
 // Kind names the op.
 func (o *Rollout) Kind() string {
-	if o.Choice == Greedy {
+	if o.Choice == Greedy || o.Choice == Extend {
 		return "rollout.greedy"
 	}
 	return "rollout"
@@ -125,9 +127,12 @@ func (d *Decoder) args(f func(*Tensor, Access)) {
 // Args visits the tensors.
 func (o *Rollout) Args(f func(*Tensor, Access)) {
 	o.Decoder.args(f)
-	if o.Choice == Replay {
+	switch o.Choice {
+	case Replay:
 		visit(f, Read, o.Actions)
-	} else {
+	case Extend:
+		visit(f, Update, o.Actions)
+	default:
 		visit(f, Write, o.Actions)
 	}
 	visit(f, Write, o.Steps, o.Length, o.LogProb, o.Entropy)
@@ -138,7 +143,7 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
-// Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are drawn.
+// Cost assumes ExpectedSteps decode steps a row; the true number is only known once actions are drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
 	return Cost{int64(b*s) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}

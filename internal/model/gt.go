@@ -131,6 +131,15 @@ func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Deco
 		Demand: in.Demand, Heads: m.cfg.Heads, Capacity: in.Capacity}
 }
 
+// Load is the decoder's weight of the load left, for a plan that decodes without encoding.
+func (m *GT) Load(p *plan.Plan) *kernel.Tensor { return p.Weight(0, m.load) }
+
+// LoadOf is the same weight in a flat buffer of parameters.
+func (m *GT) LoadOf(flat []float32) []float32 {
+	p := m.layout.Params[m.load]
+	return flat[p.Offset:][:p.Len()]
+}
+
 // EncodeFLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two operations).
 func (m *GT) EncodeFLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)

@@ -96,6 +96,12 @@ func Compact(t *kernel.Tensor) *kernel.Tensor {
 	return t
 }
 
+// Keep gives t a row for every instance of the batch, so that the host may read it after the step. Returns t.
+func Keep(t *kernel.Tensor) *kernel.Tensor {
+	t.Root().Space = kernel.Batch
+	return t
+}
+
 // Columns is a view of columns [from, to) of t.
 func (p *Plan) Columns(t *kernel.Tensor, from, to int) *kernel.Tensor {
 	shape := append([]int(nil), t.Shape...)

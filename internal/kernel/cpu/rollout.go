@@ -51,7 +51,7 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	clear(logProb)
 	clear(entropy)
 	clear(steps)
-	if r.o.Choice != kernel.Replay {
+	if r.o.Choice != kernel.Replay && r.o.Choice != kernel.Extend {
 		clear(actions)
 	}
 	index := w.first + uint64(w.row+i)
@@ -65,6 +65,9 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 				if r.o.Choice != kernel.Replay {
 					actions[j*r.limit] = int32(s0 + j + 1)
 				}
+				continue
+			}
+			if r.o.Choice == kernel.Extend && actions[j*r.limit+t] >= 0 {
 				continue
 			}
 			mask := k.mask[rows*r.words:][:r.words]
@@ -100,6 +103,9 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	}
 	for j := range count {
 		entropy[j] /= float32(scored(steps[j], r.o.Forced))
+		if r.o.Choice == kernel.Extend {
+			clear(actions[j*r.limit+int(steps[j]) : (j+1)*r.limit])
+		}
 	}
 }
 
@@ -109,7 +115,7 @@ func (r *roll) choose(k *block, row int, recorded int32, index uint64, start, t 
 	switch r.o.Choice {
 	case kernel.Replay:
 		return recorded
-	case kernel.Greedy:
+	case kernel.Greedy, kernel.Extend:
 		best := 0
 		for j, v := range p {
 			if v > p[best] {

@@ -132,13 +132,14 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	args := []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Proj), b.addr(o.Pointer),
 		b.addr(o.Graph), b.addr(o.Load), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Demand), b.control, b.state, o.Seed, uint32(o.Purpose),
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), flag(o.Forced)}
-	if t, yes := b.onTensorCores(o); yes {
+	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
+	if t, yes := b.onTensorCores(o); yes && !extend {
 		warps := min(ceil(starts, 16), 8)
 		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
 			args: append(args, p.scale, p.pointerScale)}}, nil
 	}
-	if h, yes := b.held(o); yes {
+	if h, yes := b.held(o); yes && !extend {
 		return []launch{h.launch(p, instances*starts, args)}, nil
 	}
 	r, err := p.rowPlan(limit, b.maxShared)

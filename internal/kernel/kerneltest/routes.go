@@ -77,7 +77,7 @@ func (r *recording) decoder(f fleet) kernel.Decoder {
 	return dec
 }
 
-// rollout is a trial of f under a choice; with Replay the actions are given.
+// rollout is a trial of f under a choice; with Replay and Extend the actions are given.
 func (f fleet) rollout(dev kernel.Device, choice kernel.Choice, actions []int32) trial {
 	return trial{what: "rollout " + f.String(), nodes: f.nodes, batch: few(dev, f.nodes), amplify: f.amplify(),
 		control: kernel.Control{Temperature: f.temperature}, state: kernel.State{Instances: 1<<33 + 5},
@@ -85,9 +85,13 @@ func (f fleet) rollout(dev kernel.Device, choice kernel.Choice, actions []int32)
 			o := &kernel.Rollout{Decoder: r.decoder(f), Steps: r.outInts("steps", f.starts), Length: r.out("length", f.steps(), f.starts),
 				LogProb: r.out("logprob", f.steps()+f.heads*f.width, f.starts), Entropy: r.out("entropy", f.steps()+f.heads*f.width, f.starts),
 				Choice: choice, Forced: f.forced, Seed: 77, Purpose: rng.Actions}
-			if choice == kernel.Replay {
+			switch choice {
+			case kernel.Replay:
 				o.Actions = r.givenInts("actions", actions, f.starts, f.steps())
-			} else {
+			case kernel.Extend:
+				o.Actions = r.givenInts("actions", actions, f.starts, f.steps())
+				r.outputs = append(r.outputs, output{o.Actions, 0})
+			default:
 				o.Actions = r.outInts("actions", f.starts, f.steps())
 			}
 			r.do(o)
@@ -112,6 +116,60 @@ func testRollout(t *testing.T, dev kernel.Device) {
 			r, got = replay.run(t, dev, false)
 			replay.compare(t, r, got, want, outcome{}, 0)
 		}
+	}
+}
+
+// testExtend takes the ends off sampled routes, each at another place: the beginnings must stay, and what follows must be the policy's most
+// likely nodes.
+func testExtend(t *testing.T, dev kernel.Device) {
+	for _, f := range fleets() {
+		sampled := f.rollout(dev, kernel.Sample, nil)
+		_, whole := sampled.run(t, dev, false)
+		actions, cuts := slices.Clone(whole.ints["actions"]), slices.Clone(whole.ints["steps"])
+		for row, steps := range cuts {
+			cuts[row] = int32((5*row + 1) % (int(steps) + 1))
+			for k := int(cuts[row]); k < f.steps(); k++ {
+				actions[row*f.steps()+k] = -1
+			}
+		}
+		if f.forced {
+			for row := range cuts {
+				actions[row*f.steps()] = int32(row%f.starts + 1)
+			}
+		}
+		c := f.rollout(dev, kernel.Extend, actions)
+		r, got := c.run(t, dev, false)
+		if !f.valid(t, r, got) {
+			continue
+		}
+		for row, cut := range cuts {
+			made := got.ints["actions"][row*f.steps():][:f.steps()]
+			if given := actions[row*f.steps():][:cut]; !slices.Equal(made[:cut], given) {
+				t.Errorf("%s: row %d begins %v, it was given %v", c.what, row, made[:cut], given)
+			}
+			f.judgeEnd(t, r, row, made, int(cut))
+		}
+		_, want := c.run(t, judge(), false)
+		if slices.Equal(got.ints["actions"], want.ints["actions"]) { // a near tie may go either way
+			c.compare(t, r, got, want, outcome{}, 0)
+		}
+	}
+}
+
+// judgeEnd asks the reference about every action of a row from the cut on.
+func (f fleet) judgeEnd(t *testing.T, r *recording, row int, actions []int32, cut int) {
+	t.Helper()
+	d := f.decoderOf(r, row/f.starts)
+	tour := reference.NewTour(d.Demand, d.Capacity)
+	for step := 0; !tour.Done; step++ {
+		if step >= cut && (step > 0 || !f.forced) {
+			says := d.Decide(tour)
+			if at := slices.Index(says.Allowed, int(actions[step])); !defensible(says, kernel.Greedy, at, 0, f.flat, max(edge, f.edge)) {
+				t.Errorf("%s: row %d step %d: took node %d of %v with probabilities %v", r.what, row, step, actions[step], says.Allowed, says.Prob)
+				return
+			}
+		}
+		tour.Visit(int(actions[step]))
 	}
 }
 

@@ -49,6 +49,7 @@ var routing = []part{
 	{"generate", testGenerate},
 	{"feature", testFeature},
 	{"rollout", testRollout},
+	{"rollout.extend", testExtend},
 	{"rollout.grad", testRolloutGrad},
 	{"advantage", testAdvantage},
 	{"step", testStep},

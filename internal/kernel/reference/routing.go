@@ -33,6 +33,10 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 				if o.Choice != kernel.Replay {
 					actions[0] = int32(s + 1)
 				}
+			case o.Choice == kernel.Extend && actions[t] >= 0:
+				if !slices.Contains(tour.Allowed(), int(actions[t])) {
+					panic("reference: an action to extend is forbidden")
+				}
 			default:
 				step := d.Decide(tour)
 				i := choose(&step, actions[t], o, instance, s, t)
@@ -62,7 +66,7 @@ func choose[F Float](step *Decision[F], recorded int32, o *kernel.Rollout, insta
 		return i
 	case len(step.Allowed) == 1:
 		return 0
-	case o.Choice == kernel.Greedy:
+	case o.Choice == kernel.Greedy || o.Choice == kernel.Extend:
 		return step.greedy()
 	default:
 		return step.sample(F(Uniform(o.Seed, instance, s, t, o.Purpose)))

@@ -78,7 +78,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	e.rows = max(1, min(o.Batch, to-from)) * sym
 	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
 	in := recordInstances(p, o.Source, sym)
-	e.routes = recordRoutes(p, m, in, o.Decode, n, o.Source.Seed)
+	e.routes = recordRoutes(p, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
 	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {
 		return nil, err
@@ -102,13 +102,13 @@ func fitsInstances(o EvalOptions) error {
 	return run.FitsHost("a count of", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }
 
-// recordRoutes records the policy without dropout and its decoding, actions kept for the host.
-func recordRoutes(p *plan.Plan, m *model.GT, in model.Instances, d Decode, n int, seed uint64) *plan.Routes {
+// recordRoutes records the decoding of an encoded policy, actions kept for the host.
+func recordRoutes(p *plan.Plan, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
 	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), Forced: d.Starts, MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
 	if d.Samples > 0 {
 		spec.Choice = kernel.Sample
 	}
-	return p.Rollout("routes", m.Encode(p, 0, in, false), spec, rng.Actions)
+	return p.Rollout("routes", dec, spec, rng.Actions)
 }
 
 func evalControl(temperature float64) kernel.Control {

@@ -173,7 +173,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Deco
 	}
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
 		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
-	if r.Customers > 0 && g.time == 0 {
+	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 {
 		r.Routes = decode.Routes(r.Customers)
 	}
 	r.Each, r.PerSecond = r.Seconds/float64(r.Instances), float64(r.Instances)/r.Seconds

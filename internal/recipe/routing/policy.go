@@ -71,6 +71,9 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature
 	}
+	if o.Decode.Beam > 0 {
+		return p.evaluateBeam(ctx, o)
+	}
 	e, err := newEvaluator(p.dev, p.model, p.store, o)
 	if err != nil {
 		return nil, err

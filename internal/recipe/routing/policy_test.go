@@ -20,12 +20,12 @@ import (
 )
 
 func TestParseDecode(t *testing.T) {
-	for _, s := range []string{"greedy", "pomo", "pomo8", "sample:16"} {
+	for _, s := range []string{"greedy", "pomo", "pomo8", "sample:16", "sgbs:4,4", "sgbs8:2,3"} {
 		if d, err := ParseDecode(s); err != nil || d.String() != s {
 			t.Errorf("%s: %v, %v", s, d, err)
 		}
 	}
-	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999"} {
+	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999", "sgbs:", "sgbs:4", "sgbs:0,4", "sgbs:4,1", "sgbs:65,4", "sgbs:4,4,4", "sgbs16"} {
 		if _, err := ParseDecode(s); err == nil {
 			t.Errorf("%q was accepted", s)
 		}

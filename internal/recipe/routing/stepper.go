@@ -30,6 +30,7 @@ type Stepper struct {
 	demand   []int32
 	lengths  []float32
 	actions  []int32
+	beam     *beamSearch // nil: the routes are all
 }
 
 // Prepare compiles the program for problems of n customers with one capacity.
@@ -46,7 +47,13 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	rows := batch * s.sym
 	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
 	s.in = givenInstances(pl, n, capacity)
-	s.routes = recordRoutes(pl, p.model, s.in, d, n, seed)
+	dec := p.model.Encode(pl, 0, s.in, false)
+	if d.Beam > 0 {
+		plan.Keep(dec.Proj)
+		plan.Keep(dec.Pointer)
+		plan.Keep(dec.Graph)
+	}
+	s.routes = recordRoutes(pl, dec, d, n, seed)
 	var err error
 	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
 		return nil, err
@@ -56,6 +63,11 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	}
 	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*maxSteps(n))
+	if d.Beam > 0 {
+		if s.beam, err = p.newBeam(s, d, dec); err != nil {
+			return nil, errors.Join(err, s.runner.Close())
+		}
+	}
 	return s, nil
 }
 
@@ -68,7 +80,13 @@ func givenInstances(pl *plan.Plan, n int, capacity int32) model.Instances {
 }
 
 // Close gives back what the program holds.
-func (s *Stepper) Close() error { return s.runner.Close() }
+func (s *Stepper) Close() error {
+	err := s.runner.Close()
+	if s.beam != nil {
+		err = errors.Join(err, s.beam.runner.Close())
+	}
+	return err
+}
 
 // Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
 func (s *Stepper) Solve(ctx context.Context, prob *cvrp.Problem) (cvrp.Solution, float64, error) {
@@ -120,7 +138,7 @@ func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []R
 	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
 		return err
 	}
-	if err := s.runner.Run(); err != nil {
+	if err := run.Replay(ctx, s.runner); err != nil {
 		return err
 	}
 	if err := errors.Join(s.runner.ReadBatch(s.routes.Length, s.lengths), s.runner.ReadBatch(s.routes.Actions, s.actions)); err != nil {
@@ -131,6 +149,9 @@ func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []R
 		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
 			return fmt.Errorf("%s: %w", prob.Name, err)
 		}
+	}
+	if s.beam != nil {
+		return s.beam.search(ctx, s, problems, out)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@
 #include "decode.cuh"
 #include "rules.cuh"
 
+enum { EXTEND = REPLAY + 1 }; // kernel.Extend, which this kernel alone has
+
 // dot is Σ a·b over `count` floats; VEC: both aligned to 16 bytes, count a multiple of four.
 template <bool VEC>
 __device__ __forceinline__ float dot(const float *a, const float *b, int count) {
@@ -116,8 +118,13 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   for (; t < limit && !(t > 0 && v.ended()); t++) {
     choice = opaque(choice);
     int a = s + 1;
+    // A warp that lags behind may read what thread 0 has written in this step: the same action. Where it is to be computed there is a barrier
+    // between.
+    int given = choice == EXTEND ? actions[t] : -1;
     if (forced && t == 0) {
       if (choice == REPLAY) a = actions[0];
+    } else if (given >= 0) {
+      a = given;
     } else {
       u32 mine = 0;
       int count = 0, only = 0;
@@ -256,7 +263,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           for (int k = 0; k < K; k++) {
             if (k * 32 >= span || pick >= 0) continue;
             int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane;
-            u32 votes = ballot((valid >> k & 1) && (choice == GREEDY ? th[k] == top : j == wanted));
+            u32 votes = ballot((valid >> k & 1) && (choice != REPLAY ? th[k] == top : j == wanted));
             if (votes) pick = k * 32 + __builtin_ctz(votes);
           }
           if (pick < 0) pick = 0; // a recorded action that the rules forbid

@@ -1,0 +1,267 @@
+package routing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+)
+
+// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the rest that the policy would make of it.
+// Per step, each of the beam's hypotheses is continued by the policy's most likely nodes, the device completes all of them greedily, and
+// the shortest stay.
+//
+// What a reader could break: the continuation that a hypothesis has already is one of its children and needs no completion, so that there
+// are width·(expand-1) rows to complete. The host decides which nodes are likely by the reference's decoder, from the projections that the
+// device made; only the device completes, so that its choices and its lengths are those of every other decoder.
+
+// beamSearch continues where a Stepper's starts have ended.
+type beamSearch struct {
+	width, expand        int
+	kept                 kernel.Decoder // of the stepper's program
+	load                 []float32
+	proj, pointer, graph []float32
+	given                kernel.Decoder // of the program that completes
+	routes               *plan.Routes
+	runner               kernel.Runner
+	actions              []int32
+	lengths              []float32
+	slots                int
+}
+
+// hypothesis is a tour of which a common number of actions is settled.
+type hypothesis struct {
+	tour   []int32 // maxSteps actions
+	length float32
+	slot   int // where the device completes it, -1: it is complete
+}
+
+// newBeam compiles the program that completes tours, for the rows of a stepper whose decoder is kept.
+func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch, error) {
+	b := &beamSearch{width: d.Beam, expand: d.Expand, kept: kept}
+	b.slots = max(1, b.width*(b.expand-1))
+	rows, nodes, width := s.batch*s.sym, s.n+1, p.Config.Model.HiddenDim
+	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
+	b.given = kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()), Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
+		Load: p.model.Load(pl), PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Heads: kept.Heads, Capacity: kept.Capacity}
+	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
+	var err error
+	if b.runner, err = run.Compile("--decode pomo, which keeps no beam", pl, p.dev, p.store); err != nil {
+		return nil, err
+	}
+	flat := make([]float32, p.model.Layout().Len)
+	if err := errors.Join(b.runner.SetControl(evalControl(1)), p.store.ReadWeights(flat)); err != nil {
+		return nil, errors.Join(err, b.runner.Close())
+	}
+	b.load = p.model.LoadOf(flat)
+	b.proj, b.pointer, b.graph = make([]float32, rows*nodes*kept.Proj.Cols()), make([]float32, rows*nodes*width), make([]float32, rows*width)
+	b.actions, b.lengths = make([]int32, rows*b.slots*maxSteps(s.n)), make([]float32, rows*b.slots)
+	return b, nil
+}
+
+// search goes on from the stepper's starts, which have just been decoded.
+func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*cvrp.Problem, out []Routed) error {
+	if err := b.take(s); err != nil {
+		return err
+	}
+	rows, steps := len(problems)*s.sym, maxSteps(s.n)
+	beams := make([][]hypothesis, rows)
+	for row := range beams {
+		beams[row] = b.first(s, row)
+	}
+	shortest := make([]float32, len(problems))
+	for i := range shortest {
+		shortest[i] = slices.Min(s.lengths[i*s.sym*s.starts:][:s.sym*s.starts])
+	}
+	for depth := 1; depth < steps; depth++ {
+		// Rows that ask for nothing are given whole tours, which cost the device nothing.
+		for row := range s.batch * s.sym {
+			for slot := range b.slots {
+				copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
+			}
+		}
+		children := make([][]hypothesis, rows)
+		asked := b.each(rows, func(row int) bool {
+			var any bool
+			children[row], any = b.expandRow(s, row, beams[row], depth)
+			return any
+		})
+		if asked {
+			if err := errors.Join(ctx.Err(), b.runner.WriteBatch(b.routes.Actions, b.actions), b.runner.SetState(kernel.State{})); err != nil {
+				return err
+			}
+			if err := run.Replay(ctx, b.runner); err != nil {
+				return err
+			}
+			if err := errors.Join(b.runner.ReadBatch(b.routes.Actions, b.actions), b.runner.ReadBatch(b.routes.Length, b.lengths)); err != nil {
+				return err
+			}
+		}
+		under := false
+		for row := range beams {
+			beams[row] = b.keep(row, children[row], steps)
+			under = under || beams[row][0].tour != nil && !ended(beams[row], depth+1)
+		}
+		if err := b.report(s, problems, beams, shortest, out); err != nil {
+			return err
+		}
+		if !under {
+			break
+		}
+	}
+	return nil
+}
+
+// take brings the projections to the host and to the program that completes.
+func (b *beamSearch) take(s *Stepper) error {
+	if err := errors.Join(s.runner.ReadBatch(b.kept.Proj, b.proj), s.runner.ReadBatch(b.kept.Pointer, b.pointer), s.runner.ReadBatch(b.kept.Graph, b.graph)); err != nil {
+		return err
+	}
+	g := &b.given
+	return errors.Join(b.runner.WriteBatch(g.Proj, b.proj), b.runner.WriteBatch(g.Pointer, b.pointer), b.runner.WriteBatch(g.Graph, b.graph),
+		b.runner.WriteBatch(g.PosX, s.x), b.runner.WriteBatch(g.PosY, s.y), b.runner.WriteBatch(g.Demand, s.demand))
+}
+
+// first is the beam after one action: the shortest of the row's starts.
+func (b *beamSearch) first(s *Stepper, row int) []hypothesis {
+	steps := maxSteps(s.n)
+	all := make([]hypothesis, s.starts)
+	for k := range all {
+		at := row*s.starts + k
+		all[k] = hypothesis{tour: slices.Clone(s.actions[at*steps:][:steps]), length: s.lengths[at], slot: -1}
+	}
+	return b.shortest(all)
+}
+
+// shortest keeps the beam's width; the first stays where two are equal.
+func (b *beamSearch) shortest(all []hypothesis) []hypothesis {
+	slices.SortStableFunc(all, func(x, y hypothesis) int { return cmp.Compare(x.length, y.length) })
+	return slices.Clip(all[:min(b.width, len(all))])
+}
+
+// expandRow makes the children of a row's hypotheses after so many settled actions, and says whether any is to be completed.
+func (b *beamSearch) expandRow(s *Stepper, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
+	d := b.decoder(s, row)
+	steps, slot := maxSteps(s.n), 0
+	for _, h := range beam {
+		h.slot = -1
+		children = append(children, h)
+		tour := reference.NewTour(d.Demand, d.Capacity)
+		for _, a := range h.tour[:depth] {
+			tour.Visit(int(a))
+		}
+		if tour.Done {
+			continue
+		}
+		says := d.Decide(tour)
+		for range min(b.expand-1, len(says.Allowed)-1) {
+			best := -1
+			for i, a := range says.Allowed {
+				if int32(a) != h.tour[depth] && !math.IsInf(float64(says.LogProb[i]), -1) && (best < 0 || says.LogProb[i] > says.LogProb[best]) {
+					best = i
+				}
+			}
+			if best < 0 {
+				break
+			}
+			says.LogProb[best] = float32(math.Inf(-1))
+			at := b.actions[(row*b.slots+slot)*steps:][:steps]
+			copy(at, h.tour[:depth])
+			at[depth] = int32(says.Allowed[best])
+			for k := depth + 1; k < steps; k++ {
+				at[k] = -1
+			}
+			children = append(children, hypothesis{slot: slot})
+			slot++
+		}
+	}
+	return children, slot > 0
+}
+
+// decoder is a row's, as the reference reads it.
+func (b *beamSearch) decoder(s *Stepper, row int) *reference.Decoder[float32] {
+	nodes, wide, width := s.n+1, b.kept.Proj.Cols(), b.kept.Pointer.Cols()
+	return &reference.Decoder[float32]{
+		Proj:    reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide},
+		Pointer: reference.Matrix[float32]{Data: b.pointer[row*nodes*width:][:nodes*width], Rows: nodes, Cols: width, Stride: width},
+		Graph:   b.graph[row*width:][:width], Load: b.load, Demand: s.demand[row*nodes:][:nodes], Heads: b.kept.Heads, Capacity: s.capacity, Temperature: 1}
+}
+
+// keep fills in what the device completed and keeps the shortest.
+func (b *beamSearch) keep(row int, children []hypothesis, steps int) []hypothesis {
+	for i := range children {
+		if h := &children[i]; h.slot >= 0 {
+			at := row*b.slots + h.slot
+			h.length = b.lengths[at]
+			h.tour = b.actions[at*steps:][:steps]
+		}
+	}
+	kept := b.shortest(children)
+	for i := range kept {
+		if kept[i].slot >= 0 {
+			kept[i].tour = slices.Clone(kept[i].tour) // the slot will be used again
+		}
+	}
+	return kept
+}
+
+// ended says whether nothing is left to decide in a beam after so many actions: a tour that has ended is filled up with the depot.
+func ended(beam []hypothesis, depth int) bool {
+	for _, h := range beam {
+		if depth < len(h.tour) && slices.Max(h.tour[depth:]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// report hands over what has become shorter.
+func (b *beamSearch) report(s *Stepper, problems []*cvrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
+	for i, prob := range problems {
+		var tours []int32
+		var lengths []float32
+		for _, beam := range beams[i*s.sym:][:s.sym] {
+			for _, h := range beam {
+				if h.slot >= 0 && (h.length < shortest[i] || prob.Metric != cvrp.Exact) {
+					tours, lengths = append(tours, h.tour...), append(lengths, h.length)
+				}
+			}
+		}
+		if len(lengths) == 0 {
+			continue
+		}
+		shortest[i] = min(shortest[i], slices.Min(lengths))
+		if err := out[i].take(prob, tours, lengths); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each does something for every row, on all cores, and says whether any said yes.
+func (b *beamSearch) each(rows int, do func(row int) bool) bool {
+	workers := min(runtime.GOMAXPROCS(0), rows)
+	said := make([]bool, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for row := w; row < rows; row += workers {
+				if do(row) {
+					said[w] = true
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Contains(said, true)
+}
