@@ -1,31 +1,49 @@
 """Loads a checkpoint into PyTorch, does there what `haul eval` does, and compares.
 
   python scripts/load_in_torch.py runs/quick-001 [--haul bin/haul] [--count 2000]                    # a routing policy
+  python scripts/load_in_torch.py policies/cvrp100.safetensors --decode pomo --count 100             # one that is shipped, N starts
   python scripts/load_in_torch.py runs/agent-001 [--haul bin/haul] [-- --episodes 10 --agents 4]     # an in-context agent
-                                                                                # needs torch, numpy, safetensors
+                                                                                # needs torch, numpy
 
-A policy routes the test instances greedily. Agents live the episodes that `haul eval` reports, their contexts read whole at every step instead of
-from caches; what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may send a few
-routes or lives another way.
+A policy routes the first instances of Kool's test set of its size, greedily or from every customer as the first (--decode pomo), in fp32 on
+both sides; tours are compared node by node. Agents live the episodes that `haul eval` reports, their contexts read whole at every step instead
+of from caches; what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may
+send a few routes or lives another way.
 """
 
 import argparse
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import torch
-from safetensors import safe_open
 
 import ad_live
 import ad_torch as ad
 import gt_torch as gt
 
-TEST_INSTANCES = 4  # rng.TestInstances
 SAME = 0.9  # of goals' mean returns by episode: a life that went another way shows in every later episode of its goal
 TOLERANCE = 2e-4  # of the mean cost: one route in a hundred going another way, by a few percent
+SAME_TOURS = 0.9  # of the instances
+TYPES = {"F32": torch.float32, "F64": torch.float64, "I32": torch.int32, "BF16": torch.bfloat16}
+
+
+def read(path):
+    """A safetensors file: its metadata, and its tensors, bf16 widened to fp32."""
+    data = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    meta = header.pop("__metadata__", {})
+    tensors = {}
+    for name, t in header.items():
+        begin, end = t["data_offsets"]
+        v = torch.frombuffer(bytearray(data[8 + size + begin : 8 + size + end]), dtype=TYPES[t["dtype"]]).reshape(t["shape"])
+        tensors[name] = v.float() if v.dtype == torch.bfloat16 else v
+    return meta, tensors
 
 
 def as_json(haul, text):
@@ -36,19 +54,46 @@ def as_json(haul, text):
         return json.loads(subprocess.run([haul, "config", "show", "--config", f.name, "--json"], check=True, capture_output=True, text=True).stdout)
 
 
-def route(haul, path, tensors, settings, count):
-    """The mean cost of greedy routes, here and there."""
-    m, problem, seed = settings["model"], settings["problem"], settings["experiment"]["random_seed"]
-    policy = gt.GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"])
+def tour_of(text):
+    """The routes of a .sol file as one list of visits, in the file's order."""
+    out = []
+    for line in text.splitlines():
+        if line.startswith("Route"):
+            out += [int(v) for v in line.split(":")[1].split()] + [0]
+    return out
+
+
+def route(haul, path, tensors, settings, count, decode, device):
+    """Tours here and there, on Kool's test set of the policy's size."""
+    m, problem = settings["model"], settings["problem"]
+    policy = gt.GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"]).to(device)
     gt.load(policy, tensors)
-    xy, load = gt.instances(seed, TEST_INSTANCES, 0, count, problem)
-    demand = load.float() / problem["vehicle_capacity"]
+    n = min((10, 20, 50, 100), key=lambda k: abs(k - problem["num_customers"]))
+    with tempfile.TemporaryDirectory() as folder:
+        given = [haul, "gen", "--testset", "kool", "--customers", str(n), "--count", str(count), "--out", f"{folder}/set.npz"]
+        subprocess.run(given, check=True, capture_output=True)
+        z = np.load(f"{folder}/set.npz")
+        xy = torch.from_numpy(np.concatenate([z["depot"][:, None], z["locs"]], 1)).float().to(device)
+        load = torch.from_numpy(np.concatenate([np.zeros((count, 1), np.int64), z["demand"]], 1)).float()
+        demand = (load / float(z["capacity"][0])).to(device)
+        out = subprocess.run([haul, "eval", "--checkpoint", str(path), "--instances", f"{folder}/set.npz", "--decode", decode, "--device", "cpu",
+                              "--out", f"{folder}/routes", "--json"], check=True, capture_output=True, text=True)
+        ours = json.loads(out.stdout)["mean_cost"]
+        theirs = [tour_of(pathlib.Path(f"{folder}/routes/instance-{i}.sol").read_text()) for i in range(count)]
+    same, costs = 0, []
     with torch.no_grad():
-        cost = gt.rollout(policy, policy.encode(xy, demand), xy, demand, 1, greedy=True).cost.mean().item()
-    out = subprocess.run([haul, "eval", "--checkpoint", str(path), "--count", str(count), "--json"], check=True, capture_output=True, text=True)
-    ours = json.loads(out.stdout)["mean_cost"]
-    print(f"mean greedy cost of {count} instances: PyTorch {cost:.6f}, Haul {ours:.6f}, apart by {abs(cost / ours - 1):.1e}")
-    return abs(cost / ours - 1) <= TOLERANCE
+        for at in range(0, count, 50):  # a few at a time: all steps of all starts are kept
+            part = slice(at, min(at + 50, count))
+            r = gt.rollout(policy, policy.encode(xy[part], demand[part]), xy[part], demand[part], n if decode == "pomo" else 1, greedy=True, forced=decode == "pomo")
+            best = r.cost.argmin(1)
+            for i, s in enumerate(best.tolist()):
+                tour = r.actions[i, s].tolist()
+                costs.append(r.cost[i, s].item())
+                want = theirs[at + i]
+                same += tour[: len(want)] == want and not any(tour[len(want) :])
+    cost = sum(costs) / count
+    print(f"{decode}, {count} instances of {n} customers: mean cost PyTorch {cost:.6f}, Haul {ours:.6f}, apart by {abs(cost / ours - 1):.1e}; {same} of {count} tours equal")
+    return abs(cost / ours - 1) <= TOLERANCE and same >= SAME_TOURS * count
 
 
 def live(haul, path, tensors, settings, more):
@@ -70,17 +115,18 @@ def main():
     ap.add_argument("checkpoint", type=pathlib.Path)
     ap.add_argument("--haul", default="haul")
     ap.add_argument("--count", type=int, default=2000)
+    ap.add_argument("--decode", choices=["greedy", "pomo"], default="greedy")
+    ap.add_argument("--device", default="cpu", help="where PyTorch computes")
     ap.add_argument("more", nargs="*")
     a = ap.parse_args()
     path = a.checkpoint / "best.safetensors" if a.checkpoint.is_dir() else a.checkpoint
-    with safe_open(path, "pt") as f:
-        meta = f.metadata()
-        tensors = {k: f.get_tensor(k) for k in f.keys()}
+    meta, tensors = read(path)
     if meta["haul.model"] == "AD":
         settings = dict(line.split(": ", 1) for line in meta["haul.config"].splitlines() if ": " in line)
         agree = live(a.haul, path, tensors, settings, a.more)
     else:
-        agree = route(a.haul, path, tensors, as_json(a.haul, meta["haul.config"]), a.count)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        agree = route(a.haul, path, tensors, as_json(a.haul, meta["haul.config"]), a.count, a.decode, a.device)
     if not agree:
         sys.exit("the two disagree")
 
