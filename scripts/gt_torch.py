@@ -177,6 +177,14 @@ def load(model, tensors):
     assert not left, f"no value for {sorted(left)}"
 
 
+def of(tensors, settings):
+    """The model that a checkpoint's tensors and settings describe."""
+    m = settings["model"]
+    model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"])
+    load(model, tensors)
+    return model
+
+
 def philox(seed, index, draw, purpose):
     """Philox4x32-10 as internal/rng numbers it: arrays of counters in, four arrays of words out."""
     index, draw = np.broadcast_arrays(np.asarray(index, np.uint64), np.asarray(draw, np.uint64))

@@ -81,6 +81,12 @@ def route(haul, path, tensors, settings, count, decode, device):
         ours = json.loads(out.stdout)["mean_cost"]
         theirs = [tour_of(pathlib.Path(f"{folder}/routes/instance-{i}.sol").read_text()) for i in range(count)]
     same, costs = 0, []
+def route(haul, path, tensors, settings, count):
+    """The mean cost of greedy routes, here and there."""
+    problem, seed = settings["problem"], settings["experiment"]["random_seed"]
+    policy = gt.of(tensors, settings)
+    xy, load = gt.instances(seed, TEST_INSTANCES, 0, count, problem)
+    demand = load.float() / problem["vehicle_capacity"]
     with torch.no_grad():
         for at in range(0, count, 50):  # a few at a time: all steps of all starts are kept
             part = slice(at, min(at + 50, count))

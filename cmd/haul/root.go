@@ -50,6 +50,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 	return a.exit(ctx, root.ExecuteContext(ctx))
 }
 
+// forRelease are verbs that only the builds of scripts/release have.
+var forRelease []func(*app) *cobra.Command
+
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "haul",
@@ -82,6 +85,9 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newServe(), a.newDevices(), a.newVersion())
+	for _, verb := range forRelease {
+		root.AddCommand(verb(a))
+	}
 	a.parent(root)
 	a.layHelp(root)
 	root.SetHelpCommand(a.newHelp())

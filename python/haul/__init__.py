@@ -1,0 +1,33 @@
+"""Haul from Python: routes, training runs, diagnoses and weights.
+
+The package carries the program itself, one binary without dependencies, and speaks to it by its JSON. Nothing here needs
+NumPy or PyTorch, except `load`, which needs PyTorch.
+
+>>> import haul
+>>> s = haul.solve([(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)], [0, 5, 5, 5, 5], capacity=10)
+>>> round(s.cost, 6), sorted(map(sorted, s.routes))
+(8.0, [[1, 2], [3, 4]])
+"""
+
+from ._binary import HaulError, binary, run, version
+from ._doctor import Diagnosis, Finding, doctor
+from ._load import Loaded, load
+from ._solve import Solution, solve
+from ._train import Record, train
+
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "HaulError",
+    "Loaded",
+    "Record",
+    "Solution",
+    "binary",
+    "doctor",
+    "load",
+    "run",
+    "solve",
+    "train",
+    "version",
+]
+__version__ = "@VERSION@"

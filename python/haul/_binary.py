@@ -1,0 +1,119 @@
+"""Where the program is, and how it is called.
+
+What a reader could break: nothing here goes through a shell, and a failure carries the program's own one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+
+class HaulError(RuntimeError):
+    """What the program said when it could not do what was asked; `code` is its exit code.
+
+    >>> import haul
+    >>> try:
+    ...     haul.solve([(0, 0), (1, 1)], [0, 7], capacity=3)
+    ... except haul.HaulError as e:
+    ...     print("capacity" in str(e))
+    True
+    """
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def binary() -> str:
+    """The path of the program: the one of this package, else HAUL_BINARY, else `haul` on the PATH."""
+    named = os.environ.get("HAUL_BINARY")
+    if named:
+        if not Path(named).is_file():
+            raise HaulError(f"HAUL_BINARY names {named}, which is no file")
+        return named
+    name = "haul.exe" if os.name == "nt" else "haul"
+    places = [sysconfig.get_path("scripts"), str(Path(sys.prefix) / ("Scripts" if os.name == "nt" else "bin"))]
+    user = f"{os.name}_user"
+    if user in sysconfig.get_scheme_names():
+        places.append(sysconfig.get_path("scripts", scheme=user))
+    places.append(str(Path(__file__).resolve().parent.parent / "bin"))  # pip install --target
+    for place in places:
+        path = Path(place) / name
+        if path.is_file():
+            return str(path)
+    found = shutil.which("haul")
+    if found:
+        return found
+    raise HaulError("the program haul is not installed beside this package: pip install haul again, or name it in HAUL_BINARY")
+
+
+def version() -> str:
+    """What the program says it is.
+
+    >>> import haul
+    >>> haul.version() == haul.__version__
+    True
+    """
+    return str(call(["version", "--json"])["version"])
+
+
+def run(*arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    """Runs `haul` with these arguments and returns what it printed; raises HaulError where it fails, unless check is False.
+
+    >>> import haul
+    >>> print(haul.run("config", "show", "--config", "quick").stdout.splitlines()[0][:1] != "")
+    True
+    """
+    done = subprocess.run([binary(), *arguments], capture_output=True, text=True, encoding="utf-8")
+    if check and done.returncode != 0:
+        raise failure(done.stderr, done.returncode)
+    return done
+
+
+def failure(words: str, code: int) -> HaulError:
+    """The last line that the program said, without its own name before it."""
+    lines = [line for line in words.strip().splitlines() if line.strip()]
+    text = lines[-1] if lines else f"haul ended with code {code} and said nothing"
+    return HaulError(text.removeprefix("haul: "), code)
+
+
+def call(arguments: Sequence[str]) -> dict[str, Any]:
+    """The object that a verb prints with --json; of several, the last."""
+    out = run(*arguments).stdout.strip().splitlines()
+    if not out:
+        raise HaulError(f"haul {arguments[0]} printed nothing")
+    result = json.loads(out[-1])
+    assert isinstance(result, dict)
+    return result
+
+
+def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The objects that a verb prints with --json, as they come. The program ends when the reader stops reading."""
+    with subprocess.Popen([binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        assert process.stdout is not None and process.stderr is not None
+        words: list[str] = []
+        import threading
+
+        # Both pipes are read at the same time: a full one would stop the program.
+        reader = threading.Thread(target=lambda: words.extend(process.stderr or []), daemon=True)
+        reader.start()
+        ended = False
+        try:
+            for line in process.stdout:
+                if line.strip():
+                    yield json.loads(line)
+            ended = True
+        finally:
+            if not ended:
+                process.terminate()  # as Ctrl-C does: what was reached is saved
+            process.wait()
+            reader.join()
+        if process.returncode != 0:
+            raise failure("".join(words), process.returncode)

@@ -1,0 +1,98 @@
+"""Routes for a problem given as numbers."""
+
+from __future__ import annotations
+
+import csv
+import math
+import tempfile
+from dataclasses import dataclass
+from operator import index
+from pathlib import Path
+from typing import Iterable, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+
+from ._binary import HaulError, call
+
+Point = Union[Tuple[SupportsFloat, SupportsFloat], Sequence[SupportsFloat]]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Routes that were judged valid. A route lists customers 1 to N; the depot at both ends is implied."""
+
+    cost: float
+    routes: list[list[int]]
+    method: str
+    seconds: float
+
+
+def solve(
+    coords: Iterable[Point],
+    demands: Iterable[SupportsIndex],
+    capacity: SupportsIndex,
+    time: float = 1.0,
+    *,
+    method: str = "search",
+    policy: str | None = None,
+    checkpoint: str | Path | None = None,
+    decode: str = "pomo8",
+    vehicles: int = 0,
+    open_routes: bool = False,
+    iterations: int = 0,
+    seed: int = 42,
+    workers: int = 0,
+) -> Solution:
+    """Finds routes for customers in the plane; node 0 is the depot and has demand 0.
+
+    method is "search" (as good as `time` seconds allow, or `iterations`, which give the same routes every time), "exact" (the
+    optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy solves it, decoded
+    as `decode` says. vehicles limits the number of routes, open_routes leaves out the way back.
+
+    Coordinates may be any sequence of pairs, a NumPy array or a tensor too.
+
+    >>> import haul
+    >>> s = haul.solve([(0, 0), (3, 4), (6, 8)], [0, 1, 1], capacity=2, method="exact")
+    >>> s.cost, s.method, [sorted(r) for r in s.routes]
+    (20.0, 'exact', [[1, 2]])
+    """
+    points = [(float(p[0]), float(p[1])) for p in coords]
+    loads = [index(d) for d in demands]
+    if len(points) != len(loads):
+        raise ValueError(f"{len(loads)} demands for {len(points)} points: one per point is needed, 0 for the depot")
+    if len(points) < 2:
+        raise ValueError(f"{len(points)} points: the depot and at least one customer are needed")
+    if loads[0] != 0:
+        raise ValueError(f"the depot, point 0, has demand {loads[0]}: 0 is needed")
+    for i, (x, y) in enumerate(points):
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise ValueError(f"point {i} is ({x}, {y}): finite coordinates are needed")
+    if policy is not None and checkpoint is not None:
+        raise ValueError("policy and checkpoint both name a policy: give one of them")
+    if not time > 0:
+        raise ValueError(f"time is {time}: seconds above 0 are needed")
+    with tempfile.TemporaryDirectory(prefix="haul") as folder:
+        file = Path(folder) / "problem.csv"
+        with file.open("w", newline="") as f:
+            table = csv.writer(f)
+            table.writerow(["id", "x", "y", "demand"])
+            table.writerows((i, repr(x), repr(y), d) for i, ((x, y), d) in enumerate(zip(points, loads)))
+        arguments = ["solve", str(file), "--capacity", str(index(capacity)), "--json"]
+        if policy is not None:
+            arguments += ["--policy", policy, "--decode", decode]
+        elif checkpoint is not None:
+            arguments += ["--checkpoint", str(checkpoint), "--decode", decode]
+        else:
+            arguments += ["--method", method]
+            if method == "search":
+                arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{time}s"]
+                arguments += ["--seed", str(seed)]
+        if workers:
+            arguments += ["--workers", str(workers)]
+        if vehicles:
+            arguments += ["--vehicles", str(vehicles)]
+        if open_routes:
+            arguments += ["--open"]
+        try:
+            r = call(arguments)
+        except HaulError as e:  # a caller knows no file: its line 3 is point 1
+            raise HaulError(str(e).replace(str(file), "the problem"), e.code) from None
+    return Solution(cost=float(r["cost"]), routes=r["routes"], method=r["method"], seconds=float(r["seconds"]))

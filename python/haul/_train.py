@@ -1,0 +1,65 @@
+"""A training run, epoch by epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Iterator
+
+from ._binary import stream
+
+
+class Record(dict[str, Any]):
+    """What a run told: an epoch (or iteration), or how it ended; `event` says which. Keys are those of docs/formats.md, as
+    attributes too.
+
+    >>> from haul import Record
+    >>> Record(event="epoch", epoch=3).epoch
+    3
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this record has no {name}; it has {', '.join(self)}") from None
+
+
+def train(
+    config: str | Path = "quick",
+    *,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    epochs: int | None = None,
+    iterations: int | None = None,
+    device: str = "auto",
+    seed: int | None = None,
+    settings: dict[str, Any] | None = None,
+    flags: dict[str, Any] | None = None,
+) -> Iterator[Record]:
+    """Trains, and yields what the run tells: epochs as they end, then a record with event "done", which names the folder and the
+    checkpoints.
+
+    config is the name of shipped settings or a YAML file; settings change single ones ({"training.batch_size": 256}); flags are
+    further flags of `haul train` ({"precision": "bf16"}). A loop that is left early ends the run as Ctrl-C would: it is saved, and
+    resume=folder goes on.
+
+    >>> import haul, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     small = {"training.num_batches_per_epoch": 2, "training.batch_size": 16, "problem.num_customers": 5}
+    ...     run = haul.train("tiny_1", out=folder + "/run", epochs=2, device="cpu", settings=small)
+    ...     print([r.event for r in run])
+    ['epoch', 'epoch', 'done']
+    """
+    arguments = ["train", "--json", "--device", device]
+    if resume is not None:
+        arguments += ["--resume", str(resume)]
+    else:
+        arguments += ["--config", str(config)]
+    given = {"out": out, "epochs": epochs, "iterations": iterations, "seed": seed, **(flags or {})}
+    for name, value in given.items():
+        if value is not None and value is not False:
+            arguments += [f"--{name.replace('_', '-')}"] if value is True else [f"--{name.replace('_', '-')}", str(value)]
+    for name, value in (settings or {}).items():
+        arguments += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+    for record in stream(arguments):
+        yield Record(record)

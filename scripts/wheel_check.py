@@ -1,0 +1,50 @@
+"""What scripts/wheel --check runs inside the fresh environment: the package's doctests, or its weights against the program's tours.
+
+  python scripts/wheel_check.py doctests
+  python scripts/wheel_check.py weights RUN        # needs PyTorch and NumPy
+"""
+
+import doctest
+import importlib
+import json
+import pkgutil
+import sys
+
+import haul
+
+TEST_INSTANCES = 4  # rng.TestInstances
+TOLERANCE = 2e-4  # of the mean cost: a tie may send a route another way
+
+
+def doctests():
+    tried = 0
+    for m in [haul, *(importlib.import_module(f"haul.{m.name}") for m in pkgutil.iter_modules(haul.__path__) if m.name.startswith("_") and m.name != "__main__")]:
+        result = doctest.testmod(m)
+        if result.failed:
+            sys.exit(f"{m.__name__}: {result.failed} doctests failed")
+        tried += result.attempted
+    if tried < 5:
+        sys.exit(f"{tried} lines of doctests were found: the search is broken")
+    print(f"{tried} lines of doctests passed")
+
+
+def weights(path):
+    """PyTorch routes the test instances greedily, as `haul eval` does; means and single costs must agree."""
+    import torch
+
+    from haul import gt_torch as gt
+
+    loaded = haul.load(path)
+    problem, seed, count = loaded.settings["problem"], loaded.settings["experiment"]["random_seed"], 500
+    xy, load = gt.instances(seed, TEST_INSTANCES, 0, count, problem)
+    demand = load.float() / problem["vehicle_capacity"]
+    with torch.no_grad():
+        cost = gt.rollout(loaded.model, loaded.model.encode(xy, demand), xy, demand, 1, greedy=True).cost.mean().item()
+    ours = json.loads(haul.run("eval", "--checkpoint", path, "--count", str(count), "--device", "cpu", "--json").stdout.splitlines()[-1])["mean_cost"]
+    print(f"mean greedy cost of {count} instances: PyTorch {cost:.6f}, Haul {ours:.6f}")
+    if not abs(cost / ours - 1) <= TOLERANCE:
+        sys.exit("haul.load and the program disagree")
+
+
+if __name__ == "__main__":
+    {"doctests": doctests, "weights": weights}[sys.argv[1]](*sys.argv[2:])
