@@ -44,7 +44,7 @@ type stepReport struct {
 	Share     *float64 `json:"share_of_peak"`
 	Allocs    float64  `json:"allocs_per_step"` // Go heap
 	DevAllocs float64  `json:"device_allocs"`   // in all rounds
-	Launches  float64  `json:"launches"`        // a step
+	Launches  float64  `json:"launches"`        // per step
 	Copies    float64  `json:"copies"`          // a step, both ways
 	Memory    int64    `json:"memory_bytes"`
 

@@ -116,6 +116,14 @@ func (w *workshop) run(e example) {
 	}
 }
 
+// wholeOnly leaves examples out of the race detector's pass, which takes minutes over them: the verbs' own tests run the same code there.
+func wholeOnly(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("examples run without -short")
+	}
+}
+
 // docPages are those that a user reads.
 func docPages(t *testing.T) []string {
 	t.Helper()
@@ -132,6 +140,7 @@ func docPages(t *testing.T) []string {
 
 // Examples named files that no clone has and folders that nothing makes.
 func TestExamplesOfPagesRun(t *testing.T) {
+	wholeOnly(t)
 	ran := 0
 	for _, path := range docPages(t) {
 		fenced, spoken, err := pageExamples(path)
@@ -159,6 +168,7 @@ func TestExamplesOfPagesRun(t *testing.T) {
 }
 
 func TestExamplesOfHelpRun(t *testing.T) {
+	wholeOnly(t)
 	all := helpExamples((&app{}).newRoot())
 	for path, examples := range all {
 		t.Run(path, func(t *testing.T) {

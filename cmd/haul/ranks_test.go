@@ -100,7 +100,7 @@ func TestRanksRouting(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		for name, launcher := range map[string][]string{"open": openMPIRun, "mpich": mpichRun} {
 			if name == "mpich" && n == 4 {
-				continue // it spins without yielding: minutes on two cores
+				continue // it spins without yielding: see below
 			}
 			out := fmt.Sprint(name, n)
 			b.run(launcher, n, routingArgs(2, out)...)
@@ -110,6 +110,13 @@ func TestRanksRouting(t *testing.T) {
 	b.run(nil, 1, append(routingArgs(2, "spawned"), "--processes", "2")...)
 	b.same("one", "spawned")
 	b.run(openMPIRun, 2, append(routingArgs(2, "json"), "--json")...)
+	// Four ranks of MPICH wait for each other by turning in circles, on two cores most of the time for one that does not run: a run of a few steps.
+	short := func(out string) []string {
+		return append(routingArgs(1, out), "--set", "training.num_batches_per_epoch=3", "--set", "training.validation_instances=20")
+	}
+	b.run(nil, 1, short("short")...)
+	b.run(mpichRun, 4, short("mpich4")...)
+	b.same("short", "mpich4")
 }
 
 func TestRanksAgent(t *testing.T) {

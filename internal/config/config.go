@@ -72,6 +72,7 @@ type Advanced struct {
 	MinLR                  float64 `yaml:"min_lr"`
 	DecayShare             float64 `yaml:"decay_share"`
 	WarmupSteps            int     `yaml:"warmup_steps"`
+	AverageDecay           float64 `yaml:"average_decay"`
 	UseEarlyStopping       bool    `yaml:"use_early_stopping"`
 	EarlyStoppingPatience  int     `yaml:"early_stopping_patience"`
 	EarlyStoppingDelta     float64 `yaml:"early_stopping_delta"`

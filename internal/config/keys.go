@@ -53,6 +53,7 @@ var gtKeys = newSchema(
 	float("training_advanced.min_lr", atLeast(0), Honoured, "Where the cosine and the linear schedule lead."),
 	float("training_advanced.decay_share", bounds{lo: 0, hi: 1, above: true}, Honoured, "linear: the last share of the planned epochs, in which the learning rate falls; 1 is from the beginning."),
 	integer("training_advanced.warmup_steps", atLeast(0), Honoured, "Steps over which the learning rate rises linearly to learning_rate."),
+	float("training_advanced.average_decay", bounds{lo: 0, hi: 1, below: true}, Honoured, "d of a moving mean of the weights, moved after every epoch: mean = d*mean + (1-d)*weights, and the plain mean of all epochs until then. It is what validation judges and the best checkpoint holds; training goes on from the weights themselves. 0: no mean."),
 	boolean("training_advanced.use_early_stopping", Honoured, "Stop when validation no longer gains."),
 	integer("training_advanced.early_stopping_patience", atLeast(1), Honoured, "Validations in a row without a gain before the run stops."),
 	float("training_advanced.early_stopping_delta", atLeast(0), Honoured, "The least drop in validation CPC that counts as a gain."),

@@ -37,7 +37,7 @@ type rule struct {
 	find   func(a *analysis, who cause) *cost
 }
 
-// cost is what a rule found: the milliseconds a step that go away with the cause, and why it says so.
+// cost is what a rule found: the milliseconds per step that go away with the cause, and why it says so.
 type cost struct {
 	ms       float64
 	evidence []string

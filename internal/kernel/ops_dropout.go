@@ -7,7 +7,7 @@ import "math"
 type Drop struct {
 	Rate  float32 // in steps of 2⁻¹⁶; 0: nothing is dropped
 	Site  int     // which dropout of the model, below 256
-	Nodes int     // rows an instance
+	Nodes int     // rows per instance
 	Seed  uint64
 }
 
@@ -25,7 +25,7 @@ func (d Drop) Call(row, column, width int) (draw uint32, word, half int) {
 	return uint32(d.Site)<<24 | uint32(call), column % 32 / 8, column % 2
 }
 
-// Numbered tells whether every element of so many rows an instance has bits of its own: a site has 2²⁴ calls.
+// Numbered tells whether every element of so many rows per instance has bits of its own: a site has 2²⁴ calls.
 func (d Drop) Numbered(rows, width int) bool { return rows*((width+31)/32)*4 <= 1<<24 }
 
 // Dropout: Y = Residual + drop(X), where drop keeps or zeroes an element and scales what it keeps. The gradient of

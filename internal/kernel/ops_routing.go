@@ -143,7 +143,7 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
-// Cost assumes ExpectedSteps decode steps a row; the true number is only known once actions are drawn.
+// Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
 	return Cost{int64(b*s) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}

@@ -4,7 +4,7 @@ package kernel
 // one bounds arithmetic, the other the movement of data.
 type Roof struct {
 	FLOPs float64 // operations a second, in the precision of the device's matrix products
-	Bytes float64 // bytes a second, read and written, in a working set of the size asked for
+	Bytes float64 // bytes per second, read and written, in a working set of the size asked for
 }
 
 // Roofed is a device that can measure its roof.

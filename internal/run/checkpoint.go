@@ -254,16 +254,17 @@ func begin(t Trainer) error {
 	return t.Runner().SetState(kernel.State{})
 }
 
-// save writes where a run stands to a file, whole or not at all.
-func save(path string, s config.Settings, device string, p *Progress, t Trainer) error {
-	f, err := encode(s, device, p, t)
+// save writes where a run stands to a file, whole or not at all, with these weights.
+func save(path string, s config.Settings, device string, p *Progress, t Trainer, sets []Set, extra []safetensors.Tensor) error {
+	f, err := encode(s, device, p, t, sets)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	f.Tensors = append(f.Tensors, extra...)
 	return WriteAtomic(path, func(w io.Writer) error { return safetensors.Write(w, f) })
 }
 
-func encode(s config.Settings, device string, p *Progress, t Trainer) (*safetensors.File, error) {
+func encode(s config.Settings, device string, p *Progress, t Trainer, sets []Set) (*safetensors.File, error) {
 	var err error
 	if p.Device, err = t.Runner().State(); err != nil {
 		return nil, err
@@ -283,7 +284,7 @@ func encode(s config.Settings, device string, p *Progress, t Trainer) (*safetens
 	f := &safetensors.File{Metadata: map[string]string{keyFormat: formatVersion, keyModel: s.Recipe(), keyName: s.Title(), keyConfig: string(yaml),
 		keyProgress: string(progress), keyState: string(state), keyWritten: device}}
 	l := t.Layout()
-	for _, set := range t.Sets() {
+	for _, set := range sets {
 		flat := make([]float32, l.Len)
 		if err := set.Store.ReadWeights(flat); err != nil {
 			return nil, err
@@ -299,7 +300,6 @@ func encode(s config.Settings, device string, p *Progress, t Trainer) (*safetens
 		appendParams(f, l, prefixM, m)
 		appendParams(f, l, prefixV, v)
 	}
-	f.Tensors = append(f.Tensors, t.Extra()...)
 	return f, nil
 }
 

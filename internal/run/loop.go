@@ -137,7 +137,7 @@ func (r *run) conclude(ctx context.Context) error {
 	}
 	// The best goes before the last: a run killed between the two repeats the updates since the last and writes it again.
 	if r.at.Best != nil && r.at.BestAt == r.at.Updates {
-		if err := r.save(r.Dir.Best()); err != nil {
+		if err := r.saveBest(); err != nil {
 			return err
 		}
 	}

@@ -129,6 +129,11 @@ type Trainer interface {
 	Close() error
 }
 
+// Shipper is a trainer whose best checkpoint holds other weights than those that it trains: what it judged.
+type Shipper interface {
+	Shipped() kernel.Store // nil: the weights that it trains
+}
+
 // Set is a weight set in a checkpoint: its parameters' names begin with Prefix. Moments are kept of the set that is trained.
 type Set struct {
 	Prefix  string

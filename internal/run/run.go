@@ -191,7 +191,16 @@ func (r *run) save(path string) error {
 	if r.World.Number() > 0 {
 		return nil
 	}
-	return save(path, r.Settings, r.Device.Name(), &r.at, r.trainer)
+	return save(path, r.Settings, r.Device.Name(), &r.at, r.trainer, r.trainer.Sets(), r.trainer.Extra())
+}
+
+// saveBest writes the weights that were judged best. Where they are not those that are trained, the file holds them alone: a run goes on from
+// its last checkpoint.
+func (r *run) saveBest() error {
+	if s, ok := r.trainer.(Shipper); ok && s.Shipped() != nil && r.World.Number() == 0 {
+		return save(r.Dir.Best(), r.Settings, r.Device.Name(), &r.at, r.trainer, []Set{{Store: s.Shipped()}}, nil)
+	}
+	return r.save(r.Dir.Best())
 }
 
 func (r *run) close() error {

@@ -135,7 +135,7 @@ func (a *ruin) copyInto(sol Solution) Solution {
 	return sol
 }
 
-// save notes route r in the journal once an iteration.
+// save notes route r in the journal once per iteration.
 func (a *ruin) save(r, it int) {
 	for len(a.stamp) < len(a.routes) {
 		a.stamp, a.cut = append(a.stamp, 0), append(a.cut, 0)

@@ -10,7 +10,7 @@ import (
 )
 
 // What a reader could break: the draw order below is part of every stored result, and a GPU kernel
-// repeats it with one thread a node. Node j of an instance spends Philox block draw=j:
+// repeats it with one thread per node. Node j of an instance spends Philox block draw=j:
 //
 //	word 0 → x, word 1 → y, word 2 → demand (unread at the depot), word 3 unread
 //

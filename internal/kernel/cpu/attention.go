@@ -7,7 +7,7 @@ import (
 )
 
 // Attention runs head by head over each instance; a head's scores, a padded N×N matrix, are its
-// slice of P, so nothing is copied. Keys and values are transposed once a head where a product
+// slice of P, so nothing is copied. Keys and values are transposed once per head where a product
 // needs them as columns.
 
 func (b *binder) attention(o *kernel.Attention) func(*worker) {

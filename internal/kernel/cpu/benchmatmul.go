@@ -54,7 +54,7 @@ const benchSlice = time.Millisecond
 
 // BenchProducts times every product of the step, forward and both gradients, over the whole batch and
 // as the shards run them, each in the given rounds of slices between two slices of the peak loop.
-// Weights arrive packed, as the optimizer leaves them once a step; the gradients of weights read
+// Weights arrive packed, as the optimizer leaves them once per step; the gradients of weights read
 // their operands where the step has them and add to what is there. In bf16 the packing of the other operands is part of a product's time.
 func BenchProducts(ctx context.Context, precision, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
 	prims, tiles, err := pickFor(precision, set)

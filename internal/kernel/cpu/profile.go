@@ -7,7 +7,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// clock gathers one worker's spans. It stays off outside a profile, where it costs a branch an op.
+// clock gathers one worker's spans. It stays off outside a profile, where it costs a branch per op.
 type clock struct {
 	on     bool
 	began  time.Time

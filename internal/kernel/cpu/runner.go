@@ -365,7 +365,7 @@ type ref struct {
 	buf    []float32 // Batch and Weight
 	offset int       // Shard and Grad
 	n      int       // elements from the tensor's start to the end of its root
-	rowLen int       // Batch: elements an instance
+	rowLen int       // Batch: elements per instance
 	stride int
 }
 

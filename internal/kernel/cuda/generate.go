@@ -2,7 +2,7 @@ package cuda
 
 import "haul/internal/kernel"
 
-// perNode is one thread a node.
+// perNode is one thread per node.
 func perNode(name string, nodes int, args ...any) []launch {
 	return []launch{{module: "generate", kernel: name, grid: dim3{ceil(nodes, 128), 1, 1}, block: dim3{128, 1, 1}, args: args}}
 }

@@ -14,7 +14,7 @@ import (
 func evalCount(c *config.Config) int { return c.Baseline.EvalBatches * c.Training.BatchSize }
 
 // frozen is the rollout baseline: a past policy, and its greedy costs on the evaluation set. The costs are those the policy
-// had when it was frozen, so the set is routed once an epoch, by the candidate alone.
+// had when it was frozen, so the set is routed once per epoch, by the candidate alone.
 type frozen struct {
 	store kernel.Store
 	eval  *evaluator // of the policy

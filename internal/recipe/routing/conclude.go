@@ -30,10 +30,17 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 		row.BaselineUpdated, row.PValue = v.replace, v.p
 		row.BaselineSeconds = time.Since(began).Seconds()
 	}
+	undo := func() error { return nil }
+	if t.mean != nil {
+		var err error
+		if undo, err = t.mean.advance(t.policy, row.Epoch-1); err != nil {
+			return nil, err
+		}
+	}
 	began = time.Now()
 	if row.Epoch%t.cfg.Training.ValidationFrequency == 0 || row.Epoch == t.cfg.Training.NumEpochs {
 		if err := t.validate(ctx, row); err != nil {
-			return nil, err
+			return nil, errors.Join(err, undo())
 		}
 		row.ValSeconds = time.Since(began).Seconds()
 	}

@@ -61,6 +61,7 @@ func TestSuite(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"training_advanced.use_adaptive_temperature=true", "model.transformer_dropout=0.1"},
 		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
+		"average": {"baseline.type=pomo", "training_advanced.average_decay=0.6", "training.validation_frequency=1"},
 		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
 	} {
 		t.Run(name, func(t *testing.T) {

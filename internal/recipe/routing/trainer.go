@@ -40,7 +40,8 @@ type trainer struct {
 	shard  int
 	policy kernel.Store
 	step   kernel.Runner
-	frozen *frozen // rollout baseline only
+	frozen *frozen  // rollout baseline only
+	mean   *average // training_advanced.average_decay only
 	val    *evaluator
 	refs   *References
 	at     state
@@ -77,6 +78,14 @@ func (t *trainer) compile() error {
 		}
 		sets = append(sets, t.frozen.store)
 	}
+	judged := t.policy
+	if d := t.cfg.Advanced.AverageDecay; d > 0 {
+		t.mean = &average{decay: d, mean: make([]float32, l.Len), weights: make([]float32, l.Len)}
+		if t.mean.store, err = run.NewStore(t.Device, l, false); err != nil {
+			return err
+		}
+		judged = t.mean.store
+	}
 	p, err := recordStep(t.Device, t.model, t.cfg, t.World.Peer())
 	if err != nil {
 		return err
@@ -90,7 +99,7 @@ func (t *trainer) compile() error {
 			return err
 		}
 	}
-	t.val, err = newEvaluator(t.Device, t.model, t.policy, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
+	t.val, err = newEvaluator(t.Device, t.model, judged, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
 		Count: t.cfg.Training.ValidationInstances, Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, World: t.World})
 	if err != nil {
 		return err
@@ -112,7 +121,18 @@ func (t *trainer) Sets() []run.Set {
 	if t.frozen != nil {
 		sets = append(sets, run.Set{Prefix: prefixBaseline, Store: t.frozen.store})
 	}
+	if t.mean != nil {
+		sets = append(sets, run.Set{Prefix: prefixAverage, Store: t.mean.store})
+	}
 	return sets
+}
+
+// Shipped are the weights that validation judges, where they are a mean.
+func (t *trainer) Shipped() kernel.Store {
+	if t.mean == nil {
+		return nil
+	}
+	return t.mean.store
 }
 
 func (t *trainer) Extra() []safetensors.Tensor {
@@ -219,6 +239,9 @@ func (t *trainer) Close() error {
 			errs = append(errs, t.frozen.eval.close())
 		}
 		errs = append(errs, run.CloseStores(t.frozen.store))
+	}
+	if t.mean != nil {
+		errs = append(errs, run.CloseStores(t.mean.store))
 	}
 	return errors.Join(append(errs, run.CloseStores(t.policy))...)
 }
