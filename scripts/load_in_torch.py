@@ -65,9 +65,8 @@ def tour_of(text):
 
 def route(haul, path, tensors, settings, count, decode, device):
     """Tours here and there, on Kool's test set of the policy's size."""
-    m, problem = settings["model"], settings["problem"]
-    policy = gt.GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"]).to(device)
-    gt.load(policy, tensors)
+    problem = settings["problem"]
+    policy = gt.of(tensors, settings).to(device)
     n = min((10, 20, 50, 100), key=lambda k: abs(k - problem["num_customers"]))
     with tempfile.TemporaryDirectory() as folder:
         given = [haul, "gen", "--testset", "kool", "--customers", str(n), "--count", str(count), "--out", f"{folder}/set.npz"]
@@ -81,12 +80,6 @@ def route(haul, path, tensors, settings, count, decode, device):
         ours = json.loads(out.stdout)["mean_cost"]
         theirs = [tour_of(pathlib.Path(f"{folder}/routes/instance-{i}.sol").read_text()) for i in range(count)]
     same, costs = 0, []
-def route(haul, path, tensors, settings, count):
-    """The mean cost of greedy routes, here and there."""
-    problem, seed = settings["problem"], settings["experiment"]["random_seed"]
-    policy = gt.of(tensors, settings)
-    xy, load = gt.instances(seed, TEST_INSTANCES, 0, count, problem)
-    demand = load.float() / problem["vehicle_capacity"]
     with torch.no_grad():
         for at in range(0, count, 50):  # a few at a time: all steps of all starts are kept
             part = slice(at, min(at + 50, count))
