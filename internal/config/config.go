@@ -27,6 +27,7 @@ type Config struct {
 type Problem struct {
 	NumCustomers    int    `yaml:"num_customers"`
 	VehicleCapacity int    `yaml:"vehicle_capacity"`
+	CapacityRange   [2]int `yaml:"capacity_range"`
 	DemandRange     [2]int `yaml:"demand_range"`
 	CoordRange      int    `yaml:"coord_range"`
 	Distribution    string `yaml:"distribution"`

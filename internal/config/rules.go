@@ -25,6 +25,9 @@ func (c conflict) at(l layer) origin {
 	return best
 }
 
+// loadUnit is kernel.LoadUnit, in parts of which the demands of instances with capacities of their own are stated.
+const loadUnit = 1 << 20
+
 // conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
 func (c *Config) conflicts() []conflict {
 	var out []conflict
@@ -32,6 +35,15 @@ func (c *Config) conflicts() []conflict {
 	if p.DemandRange[1] > p.VehicleCapacity {
 		out = append(out, clash([]string{"problem.demand_range", "problem.vehicle_capacity"},
 			"problem.demand_range reaches %d, over problem.vehicle_capacity %d: no vehicle could serve that customer", p.DemandRange[1], p.VehicleCapacity))
+	}
+	if low, high := p.CapacityRange[0], p.CapacityRange[1]; high > 0 {
+		keys := []string{"problem.capacity_range", "problem.demand_range", "problem.num_customers"}
+		switch {
+		case low < p.DemandRange[1]:
+			out = append(out, clash(keys, "problem.demand_range reaches %d, over the lowest capacity %d of problem.capacity_range: no vehicle could serve that customer", p.DemandRange[1], low))
+		case p.NumCustomers*high >= loadUnit:
+			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers, (loadUnit-1)/p.NumCustomers))
+		}
 	}
 	if m.HiddenDim%m.NumHeads != 0 {
 		out = append(out, clash([]string{"model.hidden_dim", "model.num_heads"},

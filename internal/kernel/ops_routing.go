@@ -6,6 +6,11 @@ import "haul/internal/rng"
 // function of (Seed, Purpose, g). Node j spends Philox block j: word 0 x, word 1 y, word 2 demand.
 // With Symmetries = 8 it is instance g/8 under symmetry k = g%8 of the unit square: bit 0 of k turns x into
 // 1-x, bit 1 y into 1-y, bit 2 then swaps them. All in float32, so that devices agree bit for bit.
+//
+// With a range of capacities every instance has its own, q: CapacityMin and the lesser of two draws below the range's size, words 2 and 3 of
+// the depot's block, so that short routes are as usual as they are in CVRPLIB's X. Its demands are then stated in parts of LoadUnit, which
+// Capacity must be: demand·LoadUnit/q, rounded down. The same sets of customers fit as long as N·q < LoadUnit: a set over q is over it by 1,
+// that is by LoadUnit/q, and N roundings take away less.
 type Generate struct {
 	PosX, PosY *Tensor // [B,N]
 	Demand     *Tensor // I32 [B,N]
@@ -17,7 +22,12 @@ type Generate struct {
 	DemandMin  int32
 	DemandMax  int32
 	Symmetries int // 1 or 8
+
+	CapacityMin, CapacityMax int32 // the range; 0: every instance has Capacity
 }
+
+// LoadUnit is the capacity of vehicles whose own differ from instance to instance.
+const LoadUnit = 1 << 20
 
 // Kind names the op.
 func (o *Generate) Kind() string { return "generate" }

@@ -32,6 +32,13 @@ func (b *binder) generate(o *kernel.Generate) func(*worker) {
 				ds[i*n+j] = o.DemandMin + int32(rng.Below(u[2], span))
 			}
 			ds[i*n] = 0
+			if o.CapacityMax > 0 {
+				u, span := rng.At(o.Seed, index, 0, o.Purpose), uint32(o.CapacityMax-o.CapacityMin)+1
+				q := int64(o.CapacityMin) + int64(min(rng.Below(u[2], span), rng.Below(u[3], span)))
+				for j, d := range ds[i*n:][:n] {
+					ds[i*n+j] = int32(int64(d) * kernel.LoadUnit / q)
+				}
+			}
 		}
 		fillFeatures(fs, xs, ys, ds, n, o.Capacity)
 	}

@@ -48,6 +48,47 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 	}
 }
 
+// testCapacities: every instance has its own capacity, by which its demands are stated. Which sets of customers fit is what it would be with
+// the demands and the capacity as they were drawn.
+func testCapacities(t *testing.T, dev kernel.Device) {
+	const low, high, nodes = 12, 40, 12
+	drawn := kernel.Generate{Seed: 77, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 2, DemandMax: 11, Symmetries: 1}
+	varied := drawn
+	varied.Capacity, varied.CapacityMin, varied.CapacityMax = kernel.LoadUnit, low, high
+	run := func(what string, o kernel.Generate, on kernel.Device) outcome {
+		c := trial{what: what, nodes: nodes, batch: batchFor(dev, nodes), state: kernel.State{Instances: 3}}
+		c.record = func(r *recording) { r.instances(&o) }
+		if on == dev {
+			c.try(t, dev)
+		}
+		_, out := c.run(t, on, false)
+		return out
+	}
+	plain, got := run("generate", drawn, judge()), run("generate, capacities", varied, dev)
+	compareInts(t, "demands by capacity", got.ints["demand"], run("generate, capacities", varied, judge()).ints["demand"])
+	seen := map[uint32]bool{}
+	for i := range len(plain.ints["demand"]) / nodes {
+		own, scaled := plain.ints["demand"][i*nodes:][:nodes], got.ints["demand"][i*nodes:][:nodes]
+		u := rng.At(drawn.Seed, 3+uint64(i), 0, drawn.Purpose)
+		q := low + min(rng.Below(u[2], high-low+1), rng.Below(u[3], high-low+1))
+		seen[q] = true
+		for set := range 1 << (nodes - 1) {
+			var is, by int64
+			for j := range nodes - 1 {
+				if set>>j&1 == 1 {
+					is, by = is+int64(own[j+1]), by+int64(scaled[j+1])
+				}
+			}
+			if (is <= int64(q)) != (by <= kernel.LoadUnit) {
+				t.Fatalf("instance %d of capacity %d: a set of demand %d is stated as %d of %d", i, q, is, by, kernel.LoadUnit)
+			}
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("capacities are %v", seen)
+	}
+}
+
 func testFeature(t *testing.T, dev kernel.Device) {
 	for nodes := 2; nodes <= 20; nodes++ {
 		c := trial{what: fmt.Sprintf("feature N=%d", nodes), nodes: nodes}

@@ -47,6 +47,7 @@ var routing = []part{
 	{"mean", testMeanNodes},
 	{"attention", testAttention},
 	{"generate", testGenerate},
+	{"capacities", testCapacities},
 	{"feature", testFeature},
 	{"rollout", testRollout},
 	{"rollout.extend", testExtend},

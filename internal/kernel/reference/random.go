@@ -59,6 +59,14 @@ func Generate[F Float](posX, posY []F, demand []int32, o *kernel.Generate, g uin
 		demand[j] = o.DemandMin + int32(rng.Below(word[2], uint32(o.DemandMax-o.DemandMin)+1))
 	}
 	demand[0] = 0
+	if o.CapacityMax > 0 {
+		word := rng.At(o.Seed, g, 0, o.Purpose)
+		span := uint32(o.CapacityMax-o.CapacityMin) + 1
+		q := int64(o.CapacityMin) + int64(min(rng.Below(word[2], span), rng.Below(word[3], span)))
+		for j, d := range demand {
+			demand[j] = int32(int64(d) * kernel.LoadUnit / q)
+		}
+	}
 }
 
 // reflect applies symmetry k of the unit square: bit 0 mirrors x, bit 1 mirrors y, bit 2 then swaps them.

@@ -77,7 +77,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	from, to := o.World.Cut(o.Count)
 	e.rows = max(1, min(o.Batch, to-from)) * sym
 	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
-	in := recordInstances(p, o.Source, sym)
+	in := recordInstances(p, o.Source, sym, [2]int{})
 	e.routes = recordRoutes(p, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
 	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {

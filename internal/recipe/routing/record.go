@@ -26,8 +26,11 @@ func newModel(c *config.Config) (*model.GT, error) {
 		Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
 }
 
-// recordInstances records the drawing of a shard's instances.
-func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int) model.Instances {
+// recordInstances records the drawing of a shard's instances; with a range of capacities each has its own.
+func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int, capacities [2]int) model.Instances {
+	if capacities[1] > 0 {
+		src.Capacity = kernel.LoadUnit
+	}
 	nodes := src.N + 1
 	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
 		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, 4)}
@@ -36,7 +39,8 @@ func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int) model.Instan
 		grid = src.CoordRange
 	}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,
-		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries})
+		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries,
+		CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
 	return in
 }
 
@@ -53,7 +57,7 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 			return nil, fmt.Errorf("%s: %w", keyBatch, err)
 		}
 	}
-	in := recordInstances(p, src, 1)
+	in := recordInstances(p, src, 1, c.Problem.CapacityRange)
 	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}
 
 	// The frozen policy goes first: its activations are dead before the policy's, which the gradient keeps, are made.

@@ -95,6 +95,15 @@ func TestInstancesAreTheSettings(t *testing.T) {
 	}
 }
 
+// TestCapacitiesAreTheSettings: training draws them, and both the instances and the vehicles count in the same unit; validation keeps to one.
+func TestCapacitiesAreTheSettings(t *testing.T) {
+	prog := recorded(t, "baseline.type=pomo", "problem.capacity_range=20,60")
+	g, r := runtest.Op[*kernel.Generate](t, prog.PerShard), runtest.Op[*kernel.Rollout](t, prog.PerShard)
+	if g.CapacityMin != 20 || g.CapacityMax != 60 || g.Capacity != kernel.LoadUnit || r.Capacity != kernel.LoadUnit {
+		t.Errorf("capacities %d to %d of %d, vehicles of %d", g.CapacityMin, g.CapacityMax, g.Capacity, r.Capacity)
+	}
+}
+
 // TestAdvantagesAreTheSettings: what a length weighs is what the settings say.
 func TestAdvantagesAreTheSettings(t *testing.T) {
 	for name, want := range map[string]kernel.Advantage{

@@ -8,8 +8,11 @@ struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
 //
 //	u = philox(seed, g/symmetries, j, purpose);  x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
 //	demand = low + u[2] below span, 0 at the depot;  feature = x, y, demand/capacity, is depot
+//
+// With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3] below capacities, and
+// demand = demand·capacity/q, rounded down.
 KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
-                int capacity, int symmetries, int nodes, int n) {
+                int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n) {
   int k = blockIdx_x * blockDim_x + threadIdx_x;
   if (k >= nodes) return;
   int j = k % n;
@@ -36,6 +39,11 @@ KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const Stat
     y = z;
   }
   int load = j == 0 ? 0 : (int)(low + below(u.w[2], span));
+  if (capacities > 0) {
+    Words d = philox(seed, index, 0, purpose);
+    u32 a = below(d.w[2], capacities), b = below(d.w[3], capacities);
+    load = (int)((u64)load * (u64)capacity / (least + (a < b ? a : b)));
+  }
   posX[k] = x;
   posY[k] = y;
   demand[k] = load;
