@@ -30,8 +30,9 @@ var recipes = []struct {
 
 // The files of the ops that draw, route and judge routing instances, and of losses.
 var (
-	routing = []string{"ops_routing", "routing", "generate", "random", "decoder", "decode", "decision", "route", "rules", "rollout", "rollout_grad", "rollout_held", "starts", "grad", "tally", "warp"}
-	losses  = []string{"ops_losses", "losses"}
+	routing = []string{"ops_routing", "routing", "generate", "random", "decoder", "decode", "decision", "route", "rules", "rollout", "rollout_grad", "rollout_held", "starts", "starts_half", "half", "half_walk", "half_rows", "half_nodes", "choices",
+		"grad", "tally", "warp"}
+	losses = []string{"ops_losses", "losses"}
 )
 
 // wordsOf takes names and prose apart, in lower case: "nextEMA of a CVRP" is next ema of a cvrp.

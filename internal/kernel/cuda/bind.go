@@ -30,6 +30,7 @@ type binder struct {
 	lanes     int // gradient partial sums kept apart
 	sms       int // multiprocessors of the card
 	maxShared int // bytes of shared memory a block may ask for
+	memory    int // bytes of the card's memory; 0: not known
 	batch     int // instances in a step, of this process
 	parts     int // processes that share the step
 

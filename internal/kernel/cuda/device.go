@@ -31,6 +31,7 @@ type Device struct {
 	sms       int
 	maxShared int
 	overlaps  bool // a kernel is launched before those it depends on have ended
+	memory    int
 	stream    cu.Stream
 	counters  kernel.Counters
 	loadTime  time.Duration
@@ -80,6 +81,11 @@ func (d *Device) start() error {
 	if d.maxShared, err = d.ctx.Attribute(cu.AttrMaxSharedOptin); err != nil {
 		return err
 	}
+	_, total, err := d.ctx.MemInfo()
+	if err != nil {
+		return err
+	}
+	d.memory = int(total)
 	d.stream, err = d.ctx.NewStream()
 	return err
 }

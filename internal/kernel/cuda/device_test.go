@@ -41,6 +41,16 @@ func TestRounded(t *testing.T) {
 	}
 }
 
+// TestStarts runs rollouts of many starts, and their gradients, in every precision.
+func TestStarts(t *testing.T) {
+	for p, unit := range map[cuda.Precision]float64{cuda.FP32: 0, cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
+		t.Run(string(p), func(t *testing.T) {
+			open(t, p).Close()
+			kerneltest.RunStarts(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
+		})
+	}
+}
+
 // TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host nor on the card.
 func TestStepsTakeNothingFromTheHeap(t *testing.T) {
 	dev := open(t, cuda.BF16)

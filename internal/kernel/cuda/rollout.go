@@ -100,16 +100,20 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 // fewStarts is where sixteen starts a warp begin to pay.
 const fewStarts = 4
 
-// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, and with how many tiles.
-func (b *binder) onTensorCores(o *kernel.Rollout) (t int, yes bool) {
+// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, with how many tiles of nodes, and whether by products of fp16 numbers.
+func (b *binder) onTensorCores(o *kernel.Rollout) (t int, half, yes bool) {
 	p := b.policy(&o.Decoder)
 	t = p.tilesFor()
-	return t, o.Actions.Shape[1] >= fewStarts && t > 0 && p.startsShared(t) <= b.maxShared
+	if t == 0 || o.Actions.Shape[1] < fewStarts {
+		return 0, false, false
+	}
+	half = b.halfTiles(p) > 0 && p.startsHalfShared(t) <= b.maxShared
+	return t, half, half || p.startsShared(t) <= b.maxShared
 }
 
 // rolloutPath says in a few words how the GPU decodes, for the start of a run.
 func (b *binder) rolloutPath(o *kernel.Rollout) string {
-	if _, yes := b.onTensorCores(o); yes {
+	if _, _, yes := b.onTensorCores(o); yes {
 		return "starts on tensor cores, projections in shared memory"
 	}
 	if _, yes := b.held(o); yes {
@@ -133,7 +137,9 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		b.addr(o.Graph), b.addr(o.Load), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Demand), b.control, b.state, o.Seed, uint32(o.Purpose),
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), flag(o.Forced)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
-	if t, yes := b.onTensorCores(o); yes && !extend {
+	if t, half, yes := b.onTensorCores(o); half && !extend {
+		return []launch{b.rolloutHalf(o, p, t, args)}, nil
+	} else if yes && !extend {
 		warps := min(ceil(starts, 16), 8)
 		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),

@@ -30,7 +30,7 @@ func (b *binder) gradTiles(p policy) int {
 
 // gradPath says in a few words how the rollout's gradient is computed.
 func (b *binder) gradPath(o *kernel.RolloutGrad) string {
-	if p := b.policy(&o.Decoder); b.gradTiles(p) == 0 {
+	if p := b.policy(&o.Decoder); b.gradTiles(p) == 0 && b.halfGradTiles(o, p) == 0 {
 		return fmt.Sprintf("no tensor-core gradient for %d nodes, heads of %d: one decision at a time", p.n, p.hd)
 	}
 	return "decisions on tensor cores"
@@ -41,7 +41,9 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 	instances := o.Actions.Shape[0]
 	dloads := b.scratch(4 * instances * p.d)
 	var ls []launch
-	if t := b.gradTiles(p); t > 0 {
+	if t := b.halfGradTiles(o, p); t > 0 {
+		ls = b.gradHalf(o, p, t, dloads)
+	} else if t := b.gradTiles(p); t > 0 {
 		ls = b.gradChunks(o, p, t, dloads)
 	} else {
 		var err error

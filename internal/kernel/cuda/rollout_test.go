@@ -62,7 +62,10 @@ func TestRolloutPaths(t *testing.T) {
 		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout_held_104/rollout_held_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in registers", 0},
 		{"N=100 in fp32", 512, 101, 8, 16, 1, FP32, "rollout/rollout_row_128", "grad_fp32_104/grad_rows", "grad_fp32_104/grad_heads_16", "in shared memory", 0},
 		{"more heads than warps", 512, 101, 8, 32, 1, TF32, "rollout/rollout_row_far_128", "rollout_grad/grad_plain", "", "read from L2", 0},
-		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 162016},
+		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_half_104/rollout_half_16", "half_rows_104/decide_rows_16", "half_nodes/back_nodes_16", "tensor cores", 107232},
+		{"POMO of another width", 256, 101, 2, 32, 100, TF32, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_32", "tensor cores", 0},
+		{"few starts", 256, 101, 8, 16, 7, TF32, "starts_half_104/rollout_half_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 0},
+		{"wide heads", 256, 51, 2, 64, 50, TF32, "starts_tf32/rollout_starts_56", "rollout_grad/grad_plain", "", "tensor cores", 0},
 		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
 		{"too many nodes for shared memory", 4, 501, 8, 16, 1, TF32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
 		{"odd width", 3, 9, 2, 7, 8, TF32, "rollout/rollout_row_32", "rollout_grad/grad_plain", "", "in shared memory", 0},
@@ -106,7 +109,7 @@ func TestRolloutPaths(t *testing.T) {
 
 // TestGradChunks: every instance belongs to one chunk, and what lies between the kernels is bounded.
 func TestGradChunks(t *testing.T) {
-	b := hopper(256, TF32)
+	b := hopper(256, FP32)
 	ls, err := b.rolloutGrad(gradOf(rolloutOf(256, 101, 8, 16, 100)))
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +129,53 @@ func TestGradChunks(t *testing.T) {
 	for _, each := range []int{1, 1 << 20, gradScratch / 70, 2 * gradScratch} {
 		if n := chunkOf(256, each, 132); n < 1 || n > 256 || n > 1 && n*each > gradScratch {
 			t.Errorf("chunkOf(256, %d) = %d", each, n)
+		}
+	}
+}
+
+// TestHalfGradChunks does the same for the gradient with products of fp16 numbers, on a card that holds all and on a small one.
+func TestHalfGradChunks(t *testing.T) {
+	for _, memory := range []int{0, 8 << 30} {
+		b := hopper(256, TF32)
+		b.memory = memory
+		o := gradOf(rolloutOf(256, 101, 4, 32, 100))
+		ls, err := b.rolloutGrad(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newHalfGrad(o, b.policy(&o.Decoder), 13)
+		next, chunks := 0, 0
+		for _, l := range ls {
+			if !strings.HasPrefix(l.kernel, "decide_rows") {
+				continue
+			}
+			if first := int(l.args[13].(int32)); first != next {
+				t.Errorf("a chunk starts at instance %d, want %d", first, next)
+			}
+			if l.grid.x*g.room*g.rowBytes() > b.budget() {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget())
+			}
+			next += l.grid.x
+			chunks++
+		}
+		if next != 256 || (chunks == 1) != (memory == 0) {
+			t.Errorf("%d chunks hold %d instances, want 256", chunks, next)
+		}
+	}
+	for _, each := range []int{1, 1 << 20, 1 << 30, 1 << 40} {
+		if n := evenChunk(256, each, 1<<30); n < 1 || n > 256 || n > 1 && n*each > 1<<30 {
+			t.Errorf("evenChunk(256, %d) = %d", each, n)
+		}
+	}
+}
+
+// TestRolloutsAnSM: rollouts with products of fp16 numbers leave room for other blocks on a multiprocessor, each of which the driver takes 1 KB for.
+func TestRolloutsAnSM(t *testing.T) {
+	for nodes, blocks := range map[int]int{101: 2, 51: 4} {
+		b := hopper(1, TF32)
+		o := rolloutOf(1, nodes, 4, 32, nodes-1)
+		if p := b.policy(&o.Decoder); blocks*(p.startsHalfShared(p.tilesFor())+1024) > 228<<10 {
+			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", nodes, p.startsHalfShared(p.tilesFor()), blocks)
 		}
 	}
 }

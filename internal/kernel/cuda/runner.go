@@ -201,7 +201,7 @@ func (r *runner) bindAll() (err error) {
 		}
 	}()
 	b := newBinder(r.prog)
-	b.precision, b.sms, b.maxShared = r.d.precision, r.d.sms, r.d.maxShared
+	b.precision, b.sms, b.maxShared, b.memory = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory
 	b.address, b.bf16, b.scratch, b.table = r.address, r.bf16, r.scratch, r.table
 	b.control, b.state, b.metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
 	if len(r.sets) > 0 {

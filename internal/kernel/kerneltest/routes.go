@@ -9,7 +9,6 @@ import (
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
-	"haul/internal/plan"
 	"haul/internal/rng"
 )
 
@@ -276,19 +275,6 @@ func (f fleet) decoderOf(r *recording, i int) *reference.Decoder[float64] {
 
 func testRolloutGrad(t *testing.T, dev kernel.Device) {
 	for _, f := range fleets() {
-		drawn := f.rollout(dev, kernel.Sample, nil)
-		_, routes := drawn.run(t, judge(), false)
-		d := f.heads * f.width
-		c := drawn
-		c.control.Coefficients = bonus(0.5)
-		c.record = func(r *recording) {
-			dec := r.decoder(f)
-			k := f.starts*f.steps() + d
-			r.do(&kernel.RolloutGrad{Decoder: dec, DProj: r.out("dproj", k, f.nodes, 4*d), DPointer: r.out("dpointer", k, f.nodes, d),
-				DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch),
-				Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()), Steps: r.givenInts("steps", routes.ints["steps"], f.starts),
-				Adv: r.in("adv", f.starts), Weight: 0.25, Bonus: plan.EntropyBonus, Forced: f.forced})
-		}
-		c.try(t, dev)
+		f.grad(t, dev, 0, 1).try(t, dev)
 	}
 }

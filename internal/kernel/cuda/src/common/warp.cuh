@@ -1,9 +1,4 @@
-// What the routing kernels add to haul.cuh: shared memory, reductions over a warp and over a quad (the
-// four lanes that hold one row of a matrix fragment), and the tf32 matrix product.
-//
-// What a reader could break: a fragment's k index may be any permutation, so long as both operands use the
-// same. Here lane t of a quad holds k = 2t and 2t+1 of every eight (PTX names them t and t+4): an
-// accumulator is then the next product's left operand as it stands, without a shuffle.
+// What the routing kernels add to haul.cuh: shared memory, shuffles and arithmetic that is never fused.
 #pragma once
 #include "haul.cuh"
 
@@ -42,11 +37,5 @@ __device__ __forceinline__ int redux_max(int v) {
   asm volatile("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(v));
   return r;
 }
-__device__ __forceinline__ u32 tf32(float x) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }
-__device__ __forceinline__ void mma_tf32(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // opaque hides that a value never changes: the compiler would otherwise copy a whole loop for each of its values.
 __device__ __forceinline__ int opaque(int v) { asm volatile("" : "+r"(v)); return v; }

@@ -1,13 +1,11 @@
 // The policy of one decode step for sixteen rows of one instance at a time, on tensor cores: what the
 // rollout of many starts and the rollout's gradient have in common. kernel.Decoder states the formulas.
 //
-// Fragments: lane = 4g + t. An accumulator c[4] of rows x columns holds row g in c[0], c[1] and row g+8 in
-// c[2], c[3], at columns 2t and 2t+1 of its tile of eight. Node masks follow: bit 2T+b of a lane's
-// mask is node 8T+2t+b, so that 32 bits a row are enough for 128 nodes.
+// What a reader could break: a fragment's k index may be any permutation, so long as both operands use the
+// same. Here lane t of a quad holds k = 2t and 2t+1 of every eight (PTX names them t and t+4): an
+// accumulator is then the next product's left operand as it stands, without a shuffle.
 #pragma once
-#include "warp.cuh"
-
-enum { SAMPLE, GREEDY, REPLAY }; // kernel.Choice
+#include "law.cuh"
 
 // PASSES is 1 for tf32 products, or 3: the left-out bits of both operands are multiplied too, which
 // leaves an error of about 2^-21, close to fp32.
@@ -15,12 +13,15 @@ enum { SAMPLE, GREEDY, REPLAY }; // kernel.Choice
 #define PASSES 1
 #endif
 
+__device__ __forceinline__ u32 tf32(float x) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }
+__device__ __forceinline__ void mma_tf32(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // Operands are rounded to tf32 where they are stored, once, not where they are multiplied, many times: the
 // tensor cores ignore the bits past tf32's ten, so an operand that was not rounded would be cut off instead.
 struct Left { u32 hi[4], lo[4]; };
-
-__device__ __forceinline__ float as_float(u32 x) { return __builtin_bit_cast(float, x); }
-__device__ __forceinline__ int as_int(float x) { return __builtin_bit_cast(int, x); }
 
 // settle rounds a value that will be an operand. With three passes all its bits count.
 __device__ __forceinline__ float settle(float x) { return PASSES == 1 ? as_float(tf32(x)) : x; }
@@ -51,23 +52,6 @@ __device__ __forceinline__ void multiply(float (&c)[4], const Left &a, float k0,
   }
   mma_tf32(c, a.hi, h0, h1);
 }
-
-__device__ __forceinline__ float quad_sum(float v) { v += shfl_xor(v, 1); return v + shfl_xor(v, 2); }
-__device__ __forceinline__ int quad_sum(int v) { v += shfl_xor(v, 1); return v + shfl_xor(v, 2); }
-__device__ __forceinline__ float larger(float a, float b) { return a > b ? a : b; }
-__device__ __forceinline__ float quad_max(float v) { v = larger(v, shfl_xor(v, 1)); return larger(v, shfl_xor(v, 2)); }
-__device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int quad_min(int v) { v = smaller(v, shfl_xor(v, 1)); return smaller(v, shfl_xor(v, 2)); }
-__device__ __forceinline__ int quad_max(int v) { return -quad_min(-v); }
-
-// warp_top is the largest v of the warp, by the order that floats share with sign-folded integers.
-__device__ __forceinline__ float warp_top(float v) {
-  int i = as_int(v);
-  i = redux_max(i ^ ((i >> 31) & 0x7fffffff));
-  return as_float((u32)(i ^ ((i >> 31) & 0x7fffffff)));
-}
-
-__device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
 // Matrices of one instance lie in shared memory in chunks of eight columns, each chunk 8·NT rows of eight floats, zero
 // past n: a fragment's reads then fall into different banks, at distances known to the compiler. Keys and
@@ -233,40 +217,4 @@ __device__ __forceinline__ void forward(float (&dots)[NT][4], const Instance &in
       against(dots, settled(glimpse), in.pointers + c * 8 * NT);
     }
   }
-}
-
-// Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) - logSum.
-struct Law { float top, sum, logSum, entropy; };
-
-// law turns row I's dots into th = tanh(dots·scale), in place, and exp(mult·(th - top)) into e (0 where masked).
-template <int NT, int I>
-__device__ __forceinline__ Law law(float (&dots)[NT][4], float (&e)[NT][4], u32 mask, float scale, float mult) {
-  Law w;
-  w.top = -INFINITE;
-#pragma unroll
-  for (int T = 0; T < NT; T++)
-#pragma unroll
-    for (int b = 0; b < 2; b++) {
-      float th = tanh_(dots[T][2 * I + b] * scale);
-      dots[T][2 * I + b] = th;
-      if (mask >> (2 * T + b) & 1) w.top = larger(w.top, th);
-    }
-  w.top = quad_max(w.top);
-  w.sum = 0;
-  float mean = 0;
-#pragma unroll
-  for (int T = 0; T < NT; T++)
-#pragma unroll
-    for (int b = 0; b < 2; b++) {
-      float z = (dots[T][2 * I + b] - w.top) * mult;
-      float x = mask >> (2 * T + b) & 1 ? ex2(z * LOG2E) : 0.0f;
-      e[T][2 * I + b] = x;
-      w.sum += x;
-      if (x > 0) mean += x * z;
-    }
-  w.sum = quad_sum(w.sum);
-  mean = quad_sum(mean);
-  w.logSum = logf_(w.sum);
-  w.entropy = w.logSum - div_(mean, w.sum);
-  return w;
 }

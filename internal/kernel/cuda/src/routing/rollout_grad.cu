@@ -4,11 +4,6 @@
 #include "decision.cuh"
 #include "rules.cuh"
 
-// weights are a row's in the loss: of its log-probability and of a decision's entropy.
-__device__ __forceinline__ float entropy_weight(const Control *control, int bonus, float weight, int steps, int forced) {
-  return div_(mul_(-control->coefficients[bonus], weight), scored(steps, forced));
-}
-
 // walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a warp a start:
 //
 //	for each start s, step t: if more than one node is allowed (and t is not the forced one):

@@ -65,3 +65,8 @@ __device__ __forceinline__ float scored(int steps, int forced) {
   int n = forced ? steps - 1 : steps;
   return (float)(n < 1 ? 1 : n);
 }
+
+// entropy_weight is that of a decision's entropy in the loss.
+__device__ __forceinline__ float entropy_weight(const Control *control, int bonus, float weight, int steps, int forced) {
+  return div_(mul_(-control->coefficients[bonus], weight), scored(steps, forced));
+}

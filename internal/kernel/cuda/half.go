@@ -1,0 +1,135 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"haul/internal/kernel"
+)
+
+// What a reader could break: the sizes here are the layouts in src/routing/half.cuh, starts_half.cu, half_walk.cu, half_rows.cu and half_nodes.cu,
+// element by element. A number that those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
+
+const (
+	halfWidth   = 128     // WIDTH of src/routing/half.cuh
+	halfWarps   = 7       // of a rollout's block: two fit a multiprocessor
+	rowWarps    = 16      // of decide_rows
+	slabRows    = 64      // SLAB of src/routing/half_nodes.cu
+	headPair    = 2       // PAIR
+	choiceBytes = 32      // sizeof(Choice), src/routing/choices.cuh
+	halfScratch = 4 << 30 // bytes at most between the kernels of one chunk of instances
+	log2e       = 1 / math.Ln2
+)
+
+// halfTiles is tilesFor where products of fp16 numbers serve the policy, else 0.
+func (b *binder) halfTiles(p policy) int {
+	if b.precision == FP32 || p.d != halfWidth || p.hd != 16 && p.hd != 32 {
+		return 0
+	}
+	return p.tilesFor()
+}
+
+// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them, positions and demands.
+func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d }
+
+// rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to Forced.
+func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) launch {
+	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
+	warps := min(ceil(starts, 16), halfWarps)
+	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
+	return launch{module: fmt.Sprint("starts_half_", 8*t), kernel: fmt.Sprint("rollout_half_", p.hd), grid: dim3{instances, ceil(starts, 16*warps), 1},
+		block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t), args: append(args, p.scale, p.pointerScale)}
+}
+
+// manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups of eight fill up.
+const manyStarts = 8
+
+// halfGrad are the sizes of the gradient with products of fp16 numbers.
+type halfGrad struct {
+	policy
+	t, tiles, wide           int // tiles of eight nodes; of sixteen, and their nodes
+	instances, starts, limit int
+	room                     int // decisions an instance may have, its groups and tiles filled up
+}
+
+func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
+	g := halfGrad{policy: p, t: t, tiles: ceil(t, 2), instances: o.Actions.Shape[0], starts: o.Actions.Shape[1], limit: o.Actions.Shape[2]}
+	g.wide = 16 * g.tiles
+	g.room = ceil(g.starts*g.limit+8*p.n+8, slabRows) * slabRows
+	return g
+}
+
+// rowBytes is what lies between decide_rows and back_nodes, per decision.
+func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
+
+func (g halfGrad) walkShared() int      { return 4 * (2*g.starts + 2*g.n + 3 + g.n*ceil(g.starts, 32)) }
+func (g halfGrad) tableShared() int     { return 4 * (2*g.n + 1) * (g.hd + 4) }
+func (g halfGrad) backTableShared() int { return 4*(g.n+1)*g.wide + g.tableShared() }
+func (g halfGrad) rowShared() int       { return (2*8*g.t + 16*rowWarps) * 2 * g.d }
+func (g halfGrad) nodeShared() int {
+	line := 2*headPair*g.hd + 16
+	return 2*slabRows*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slabRows
+}
+
+// halfGradTiles is halfTiles where the gradient of the decisions takes that path, else 0.
+func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
+	t := b.halfTiles(p)
+	if t == 0 || o.Actions.Shape[1] < manyStarts || o.DProj.Stride%4 != 0 || b.address(o.DProj)%16 != 0 {
+		return 0
+	}
+	if g := newHalfGrad(o, p, t); max(g.walkShared(), g.backTableShared(), g.rowShared(), g.nodeShared()) > b.maxShared {
+		return 0
+	}
+	return t
+}
+
+// gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time so that what lies between fits the budget.
+func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
+	g := newHalfGrad(o, p, t)
+	n := g.instances
+	tables, dtables := b.scratch(4*n*p.heads*(p.n+1)*g.wide), b.scratch(4*n*p.heads*(p.n+1)*g.wide)
+	choices, found := b.scratch(choiceBytes*n*g.room), b.scratch(choiceBytes*n*g.starts*g.limit)
+	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*128), b.scratch(4*n)
+	ls := []launch{
+		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(g.starts, 16), 1, 1}, shared: g.walkShared(),
+			args: []any{choices, stands, counts, present, ups, found, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(0),
+				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
+		{module: "half_walk", kernel: "score_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
+			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(0), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
+				p.scale * log2e}},
+	}
+	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
+	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
+	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
+	module := fmt.Sprint("half_rows_", 8*t)
+	for first := 0; first < n; first += chunk {
+		count := min(chunk, n-first)
+		splits := ceil(4*b.sms, count)
+		from := func(at uint64, each int) uint64 { return at + uint64(first*each) } // of what every instance has
+		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, 4*p.heads*(p.n+1)*g.wide)}
+		ls = append(ls,
+			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * rowWarps, 1, 1}, shared: g.rowShared(),
+				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...), b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n),
+					i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
+			launch{module: "half_nodes", kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1}, block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(),
+				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, 4*p.heads*(p.n+1)*g.wide), dus, glimpses, dglimpses, lse, deltas}, mine...),
+					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
+	}
+	return append(ls, launch{module: "half_nodes", kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.backTableShared(),
+		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(0), i32(p.n), i32(p.stride),
+			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
+}
+
+// budget is what may lie between the kernels of the gradient: an eighth of the card, and at most halfScratch.
+func (b *binder) budget() int {
+	if b.memory == 0 {
+		return halfScratch
+	}
+	return min(halfScratch, b.memory/8)
+}
+
+// evenChunk is how many instances of `each` bytes go together: all, or equal shares that fit.
+func evenChunk(instances, each, budget int) int {
+	fit := max(1, budget/each)
+	return ceil(instances, ceil(instances, fit))
+}

@@ -1,0 +1,303 @@
+// Rollouts of many starts of one instance with products of fp16 numbers: sixteen starts a warp, the instance's projections once in
+// shared memory, all steps in one launch. starts.cu does the same in fp32, and for other widths in tf32.
+//
+// What a reader could break: warps share nothing but the read-only projections, so there is no barrier after
+// the first; every shuffle needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's
+// last row has ended. Two blocks fit a multiprocessor: 144 registers a thread, half its shared memory (rollout.go).
+#include "half.cuh"
+#include "rules.cuh"
+
+// Row is the state of one row, the same in all four lanes of its quad except served.
+struct Row {
+  Vehicle vehicle;
+  int steps, action;
+  bool done;
+  u32 served; // of this lane's nodes
+  float length, logProb, entropy;
+};
+
+// Queries lie apart from the other matrices: row j is Node_j + Graph, and lane t's piece of 32 columns holds columns 8i+2t and 8i+2t+1,
+// i < 4: its part of two left operands.
+__device__ __forceinline__ u4 turned_piece(const float *a, const float *b, int chunk, int t) {
+  Half2 v[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int c = 32 * chunk + 8 * i + 2 * t;
+    v[i] = half2(a[c] + b[c], a[c + 1] + b[c + 1]);
+  }
+  return u4{v[0], v[1], v[2], v[3]};
+}
+
+// query is a left operand of two rows: what lies at their nodes, plus capacity·load.
+__device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, Half2 l0, Half2 l1, Half2 cap0, Half2 cap1) {
+  q[0] = fma2(cap0, l0, a0);
+  q[1] = fma2(cap1, l0, b0);
+  q[2] = fma2(cap0, l1, a1);
+  q[3] = fma2(cap1, l1, b1);
+}
+
+struct Projections { u32 keys, values, pointers; const char *queries, *load; };
+
+// decode computes the pointer's dot products of sixteen rows, as distribution takes them:
+//
+//	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)
+//	               glimpse = w·values;  dots += glimpse·pointersᵀ
+template <int NT, int HD>
+__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, float cap0, float cap1, u32 mask0, u32 mask1,
+                                       float scale) {
+  constexpr int U = HD / 8, K = HD / 16, ALL = WIDTH / 16;
+  int t = threadIdx_x & 3;
+  Half2 c0 = half2(cap0, cap0), c1 = half2(cap1, cap1);
+  Half2 all[ALL][4] = {}; // glimpses; the loop pushes them through, so that it need not be unrolled
+#pragma unroll 1
+  for (int h = 0; h < WIDTH / HD; h++) {
+    float s[NT][4], out[U][4], sum[4], top0, top1;
+    Half2 w[NT][2], q[K][4];
+    int piece = 4 * (h * HD / 32) + t;
+    const char *a = in.queries + piece_at(at0, piece), *b = in.queries + piece_at(at1, piece), *l = in.load + 16 * piece;
+    mask0 = (u32)opaque((int)mask0); // else the loop would keep every bit in a register of its own
+    mask1 = (u32)opaque((int)mask1);
+#pragma unroll
+    for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
+    forbid<NT>(s, mask0, mask1);
+    if constexpr (HD == 32) {
+      u4 x = *(const u4 *)a, y = *(const u4 *)b, z = *(const u4 *)l;
+      query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
+      query(q[K - 1], x.z, x.w, y.z, y.w, z.z, z.w, c0, c1);
+      against<NT, K>(s, q, 0, in.keys + across_at(h));
+    } else {
+      int half = 8 * (h & 1);
+      u2 x = *(const u2 *)(a + half), y = *(const u2 *)(b + half), z = *(const u2 *)(l + half);
+      query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
+      against16<NT>(s, q[0], in.keys + across16_at(h));
+    }
+    weigh<NT>(w, s, scale * LOG2E, top0, top1);
+    total<NT>(sum, w);
+    if constexpr (HD == 32)
+      blend<NT, U>(out, w, in.values + down_at(2 * h), in.values + down_at(2 * h + 1), in.values + down8_at(h));
+    else
+      blend<NT, U>(out, w, in.values + down_at(h), 0, in.values + down8_16_at(h));
+    float over0 = rcp_fast(sum[0]), over1 = rcp_fast(sum[2]);
+#pragma unroll
+    for (int m = 0; m < ALL - K; m++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) all[m][j] = all[m + K][j];
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      all[ALL - K + (u >> 1)][2 * (u & 1)] = half2(out[u][0] * over0, out[u][1] * over0);
+      all[ALL - K + (u >> 1)][2 * (u & 1) + 1] = half2(out[u][2] * over1, out[u][3] * over1);
+    }
+  }
+#pragma unroll
+  for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
+#pragma unroll
+  for (int c = 0; c < WIDTH / 32; c++) against<NT, ALL>(dots, all, 2 * c, in.pointers + across_at(c));
+}
+
+// Pick is what a row chose, and r there.
+struct Pick { int node; float r; };
+
+// choose picks row I's next node; r and e as distribution left them.
+template <int NT, int I>
+__device__ __forceinline__ Pick choose(const float (&r)[NT][4], const float (&e)[NT][2], const Odds &w, u32 mask, int choice, float u, int recorded) {
+  int t = threadIdx_x & 3, tile = recorded >> 3, in = recorded & 7;
+  float edge = 0, base = 0, a = 0, b = 0, ra = 0, rb = 0;
+  if (choice == GREEDY) {
+    int pick = 1 << 20;
+#pragma unroll
+    for (int T = NT - 1; T >= 0; T--)
+#pragma unroll
+      for (int k = 1; k >= 0; k--)
+        if (r[T][2 * I + k] == w.least) pick = 8 * T + 2 * t + k;
+    return Pick{quad_min(pick), w.least};
+  }
+  if (choice == SAMPLE) { // first the tile of eight nodes, then the node
+    float total[NT], sum = 0;
+#pragma unroll
+    for (int T = 0; T < NT; T++) total[T] = quad_sum(e[T][0] + e[T][1]);
+#pragma unroll
+    for (int T = 0; T < NT; T++) sum += total[T];
+    edge = u * sum;
+    sum = 0;
+    tile = 0;
+#pragma unroll
+    for (int T = 0; T < NT; T++) {
+      sum += total[T];
+      if (sum <= edge) {
+        tile = T + 1;
+        base = sum;
+      }
+    }
+    if (tile == NT) { // rounding left none: the last allowed
+      u32 even = mask & 0xffff, odd = mask >> 16;
+      int node = even ? 8 * (31 - __builtin_clz(even)) + 2 * t : 0;
+      node = quad_max(odd ? -smaller(-node, -(8 * (31 - __builtin_clz(odd)) + 2 * t + 1)) : node);
+      tile = node >> 3;
+      in = node & 7;
+      edge = -1;
+    }
+  }
+#pragma unroll
+  for (int T = 0; T < NT; T++)
+    if (T == tile) {
+      a = e[T][0];
+      b = e[T][1];
+      ra = r[T][2 * I];
+      rb = r[T][2 * I + 1];
+    }
+  if (choice == SAMPLE) {
+    float run = a + b, low = shfl_up(run, 1);
+    if (t >= 1) run += low;
+    low = shfl_up(run, 2);
+    if (t >= 2) run += low;
+    low = shfl_up(run, 1);
+    float upTo = base + (t >= 1 ? low : 0.0f) + a;
+    int pick = b > 0 && upTo + b > edge ? 2 * t + 1 : 8;
+    if (a > 0 && upTo > edge) pick = 2 * t;
+    int last = b > 0 ? 2 * t + 1 : a > 0 ? 2 * t : 0;
+    pick = quad_min(pick);
+    last = quad_max(last);
+    if (edge >= 0) in = pick == 8 ? last : pick;
+  }
+  float mine = in & 1 ? rb : ra;
+  return Pick{8 * tile + in, shfl(mine, (threadIdx_x & 28) | (in >> 1))};
+}
+
+// advance lets row I choose from its dots, where it is asked, and scores the choice. One row after the other: a row's numbers fill
+// half the registers.
+template <int NT, int I>
+__device__ __forceinline__ void advance(Row &row, float (&dots)[NT][4], u32 mask, bool ask, int choice, float u, float mult) {
+  float e[NT][2];
+  Odds w = distribution<NT, I>(dots, e, mask, 2 * LOG2E * mult);
+  Pick p = choose<NT, I>(dots, e, w, mask, choice, u, row.action);
+  if (!ask) return;
+  row.action = p.node;
+  row.logProb += 2 * mult * (w.least - p.r) - w.logSum;
+  row.entropy += w.entropy;
+}
+
+// rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's starts, from
+// blockIdx_y·16·warps on; n <= 8·NT nodes, WIDTH columns, heads of HD.
+template <int NT, int HD>
+__device__ __forceinline__ void rollout_half(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
+                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
+                                             const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
+                                             int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale) {
+  int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
+  int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
+  char *p = (char *)smem;
+  char *keys = p; p += 8 * NT * ROW_BYTES;
+  char *values = p; p += 8 * NT * ROW_BYTES;
+  char *pointers = p; p += 8 * NT * ROW_BYTES;
+  char *queries = p; p += n * ROW_BYTES;
+  char *loads = p; p += ROW_BYTES;
+  float *x = (float *)p; p += 32 * NT;
+  float *y = (float *)p; p += 32 * NT;
+  Customer *customers = (Customer *)p;
+  proj += (u64)i * n * stride;
+  fill(keys, proj + WIDTH, stride, n, 8 * NT, 1.0f);
+  fill(values, proj + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
+  fill(pointers, pointer + (u64)i * n * WIDTH, WIDTH, n, 8 * NT, POINT(pointerScale));
+  for (int k = threadIdx_x; k < n * (WIDTH / 8); k += blockDim_x) {
+    int j = k / (WIDTH / 8), to = k % (WIDTH / 8);
+    *(u4 *)(queries + piece_at(j, to)) = turned_piece(proj + (u64)j * stride, graph + (u64)i * WIDTH, to >> 2, to & 3);
+  }
+  for (int k = threadIdx_x; k < WIDTH / 2; k += blockDim_x) {
+    int chunk = k >> 4, t = (k >> 2) & 3, c = 32 * chunk + 8 * (k & 3) + 2 * t;
+    ((Half2 *)loads)[k] = half2(load[c], load[c + 1]);
+  }
+  for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
+    x[j] = j < n ? posX[i * n + j] : 0.0f;
+    y[j] = j < n ? posY[i * n + j] : 0.0f;
+    customers[j] = customer(demand + i * n, j, n);
+  }
+  sync();
+  Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads};
+
+  float mult = div_(10.0f, control->temperature);
+  u64 index = state->instances + i;
+  u32 depot = t4 == 0 ? 1 : 0;
+  Row row[2];
+#pragma unroll
+  for (int r = 0; r < 2; r++) { // rows past the last have no customer and have ended
+    bool done = start + 8 * r >= starts;
+    row[r] = Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0};
+  }
+  u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
+  Words drawn = {};
+#pragma unroll 1
+  for (int t = 0; t < limit; t++) {
+    if (ballot(!row[0].done || !row[1].done) == 0) break;
+    choice = opaque(choice);
+    u32 mask[2] = {0, 0};
+    bool ask[2];
+    const Customer *mine = customers + opaque(2 * t4); // else they would stay in registers
+#pragma unroll
+    for (int T = 0; T < NT; T++)
+#pragma unroll
+      for (int b = 0; b < 2; b++) {
+        Customer c = mine[8 * T + b];
+        if (row[0].vehicle.fits(c)) mask[0] |= 1u << (T + 16 * b);
+        if (row[1].vehicle.fits(c)) mask[1] |= 1u << (T + 16 * b);
+      }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      mask[r] = row[r].vehicle.allowed(mask[r], row[r].served, depot);
+      int count = quad_sum(__builtin_popcount(mask[r]));
+      u32 even = mask[r] & 0xffff, odd = mask[r] >> 16;
+      int node = even ? 8 * __builtin_ctz(even) + 2 * t4 : 1 << 20;
+      row[r].action = quad_min(odd ? smaller(node, 8 * __builtin_ctz(odd) + 2 * t4 + 1) : node);
+      bool first = forced && t == 0;
+      ask[r] = !row[r].done && !first && count > 1;
+      if (first) row[r].action = start + 8 * r + 1;
+      if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
+    }
+    if (choice == SAMPLE && (t & 3) == 0) // lane parity: which of the quad's two rows this lane draws for
+      drawn = philox(seed, index, (u32)(start + 8 * (t4 & 1)) << 16 | (u32)t >> 2, purpose);
+    if (ballot(ask[0] || ask[1])) {
+      float dots[NT][4];
+      u32 low = t & 1 ? drawn.w[1] : drawn.w[0], high = t & 1 ? drawn.w[3] : drawn.w[2];
+      float uniform = unit(t & 2 ? high : low);
+      const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
+      decode<NT, HD>(dots, in, v0.at, v1.at, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
+      advance<NT, 0>(row[0], dots, mask[0], ask[0], choice, shfl(uniform, lane & 28), mult);
+      advance<NT, 1>(row[1], dots, mask[1], ask[1], choice, shfl(uniform, (lane & 28) | 1), mult);
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      if (row[r].done) continue;
+      int a = row[r].action;
+      row[r].length += leg(x, y, row[r].vehicle.at, a);
+      if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
+      row[r].steps++;
+      row[r].vehicle.move(a, customers[a], capacity);
+      row[r].done = row[r].vehicle.ended();
+      if ((a >> 1 & 3) == t4) row[r].served |= 1u << ((a >> 3) + 16 * (a & 1)); // the depot's bit is never asked
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    if (start + 8 * r >= starts) continue;
+    if (choice != REPLAY)
+      for (int k = row[r].steps + t4; k < limit; k += 4) actions[at[r] + k] = 0;
+    if (t4 == 0) {
+      int to = i * starts + start + 8 * r;
+      steps[to] = row[r].steps;
+      length[to] = row[r].length;
+      logProb[to] = row[r].logProb;
+      entropy[to] = div_(row[r].entropy, scored(row[r].steps, forced));
+    }
+  }
+}
+
+#define STARTS(NAME, HD)                                                                                                        \
+  KERNEL __launch_bounds__(224, 2) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
+                                        const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
+                                        const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
+                                        int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale) { \
+    rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
+                            purpose, capacity, n, stride, starts, limit, choice, forced, scale, pointerScale);                        \
+  }
+
+STARTS(rollout_half_16, 16)
+STARTS(rollout_half_32, 32)

@@ -1,0 +1,146 @@
+package kerneltest
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+)
+
+// manyStarts are fleets of a model's own width with as many starts as it trains with: what a device may decode many at a time.
+func manyStarts() []fleet {
+	var out []fleet
+	for i, s := range []shape{{11, 4, 32}, {21, 8, 16}, {51, 4, 32}, {101, 8, 16}, {101, 4, 32}, {120, 4, 32}, {33, 2, 64}} {
+		f := fleet{shape: s, starts: min(s.nodes-1, 100), forced: i != 1, capacity: 30 + 20*int32(i%2), temperature: []float32{1, 2.5, 0.6}[i%3]}
+		if s.nodes == 120 {
+			f.starts = 119 // more than a block of the GPU's holds
+		}
+		out = append(out, f)
+	}
+	return append(out, fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1}, // the depot after every customer or two
+		fleet{shape: shape{9, 4, 32}, starts: 8, forced: true, capacity: 20, temperature: 1, flat: true})
+}
+
+// rows is a batch that the judge is done with soon.
+func (f fleet) rows() int { return max(1, 3-f.nodes/50) }
+
+// RunStarts runs rollouts of many starts and the gradients of their decisions, alone and twice over, on devices whose matrix products round by unit.
+// Beside the suite's bounds, which hold for each element, it holds whole tensors to sixteen roundings of tf32, whatever the unit.
+func RunStarts(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
+	run(t, []part{{"rollout", testStartsRollout}, {"rollout.grad", testStartsGrad}}, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
+}
+
+const wholeError = 16 * 0x1p-11
+
+func testStartsRollout(t *testing.T, dev kernel.Device) {
+	for _, f := range manyStarts() {
+		f.edge = edge + unitOf(dev)*f.amplify()
+		for _, choice := range []kernel.Choice{kernel.Sample, kernel.Greedy} {
+			c := f.rollout(dev, choice, nil)
+			c.batch, c.rounds = f.rows(), true
+			r, got := c.run(t, dev, false)
+			if !f.valid(t, r, got) {
+				continue
+			}
+			f.judgeChoices(t, r, choice, got.ints["actions"], c.state.Instances)
+			_, again := c.run(t, dev, false)
+			same(t, c.what, got, again)
+			replay := f.rollout(dev, kernel.Replay, got.ints["actions"])
+			replay.batch, replay.rounds = f.rows(), true
+			_, want := replay.run(t, judge(), false)
+			want.ints["actions"] = got.ints["actions"]
+			c.compare(t, r, got, want, outcome{}, unitOf(dev))
+			inAll(t, c.what, got, want)
+			r, got = replay.run(t, dev, false)
+			replay.compare(t, r, got, want, outcome{}, unitOf(dev))
+		}
+	}
+}
+
+func testStartsGrad(t *testing.T, dev kernel.Device) {
+	for _, f := range manyStarts() {
+		for _, weight := range []float32{1, 1e-6} { // a loss is a mean over thousands of routes
+			if weight != 1 && f.nodes > 60 {
+				continue
+			}
+			c := f.grad(t, dev, f.rows(), weight)
+			r, got := c.run(t, dev, false)
+			_, again := c.run(t, dev, false)
+			same(t, c.what, got, again)
+			_, want := c.run(t, judge(), false)
+			c.compare(t, r, got, want, outcome{}, unitOf(dev))
+			d := f.heads * f.width
+			got.floats["dproj"], want.floats["dproj"] = firstOf(got.floats["dproj"], 3*d, 4*d), firstOf(want.floats["dproj"], 3*d, 4*d)
+			inAll(t, c.what, got, want)
+		}
+	}
+}
+
+// grad is a trial of f's gradient on routes that the judge draws, with every weight in the loss times `weight`.
+func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) trial {
+	t.Helper()
+	c := f.rollout(dev, kernel.Sample, nil)
+	if batch > 0 {
+		c.batch = batch
+	}
+	_, routes := c.run(t, judge(), false)
+	d := f.heads * f.width
+	c.rounds = true
+	c.control.Coefficients = bonus(0.5)
+	c.record = func(r *recording) {
+		dec := r.decoder(f)
+		k := f.starts*f.steps() + d
+		adv := r.normals("adv", r.prog.Batch*f.starts)
+		for i := range adv {
+			adv[i] *= weight
+		}
+		r.do(&kernel.RolloutGrad{Decoder: dec, DProj: r.out("dproj", k, f.nodes, 4*d), DPointer: r.out("dpointer", k, f.nodes, d),
+			DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch),
+			Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()), Steps: r.givenInts("steps", routes.ints["steps"], f.starts),
+			Adv: r.given("adv", adv, f.starts), Weight: 0.25 * weight, Bonus: plan.EntropyBonus, Forced: f.forced})
+	}
+	return c
+}
+
+// firstOf are the first n of every `stride` values: what an op writes of a wider tensor.
+func firstOf(values []float64, n, stride int) []float64 {
+	var out []float64
+	for i := 0; i < len(values); i += stride {
+		out = append(out, values[i:i+n]...)
+	}
+	return out
+}
+
+// same: a device that repeats itself gives the same bits.
+func same(t *testing.T, what string, got, again outcome) {
+	t.Helper()
+	for name, values := range got.floats {
+		if !slices.Equal(values, again.floats[name]) {
+			t.Errorf("%s %s: two runs differ", what, name)
+		}
+	}
+	for name, values := range got.ints {
+		if !slices.Equal(values, again.ints[name]) {
+			t.Errorf("%s %s: two runs differ", what, name)
+		}
+	}
+}
+
+// inAll: the error of a tensor is small beside the tensor.
+func inAll(t *testing.T, what string, got, want outcome) {
+	t.Helper()
+	for name, values := range want.floats {
+		var size, off float64
+		for i, v := range values {
+			size += v * v
+			off += (v - got.floats[name][i]) * (v - got.floats[name][i])
+		}
+		ratio := math.Sqrt(off / max(size, math.SmallestNonzeroFloat64))
+		t.Logf("%s %s: error %.2g of the whole", what, name, ratio)
+		if !(ratio <= wholeError) {
+			t.Errorf("%s %s: error %.2g of the whole, bound %.2g", what, name, ratio, wholeError)
+		}
+	}
+}
