@@ -48,6 +48,7 @@ type AD struct {
 	EvalEpisodes    int     `yaml:"eval_episodes"`
 	EvalAgents      int     `yaml:"eval_agents"`
 	EvalTemperature float64 `yaml:"eval_temperature"`
+	ValidationGoals int     `yaml:"validation_goals"`
 }
 
 // The values of mixed_precision.

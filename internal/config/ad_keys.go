@@ -54,6 +54,7 @@ var adKeys = newSchema(
 	integer("eval_episodes", upTo(1, mostRows), Honoured, "Episodes that an agent lives through in an evaluation in context."),
 	integer("eval_agents", upTo(1, mostRows), Honoured, "Agents on each held-out goal in an evaluation in context."),
 	float("eval_temperature", between(1e-3, 1e3), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
+	integer("validation_goals", atLeast(0), Honoured, "Goals to learn from that are kept for validation instead: nothing is learned from them, the run's tests and evaluations are made on them, and the best checkpoint is the one whose agents earn most there, so that the goals held out choose nothing. With 0 they are made on the goals held out, and the lowest loss there is the best."),
 )
 
 const actionsOnly = "The agent learns actions and the ends of regions; it does not predict states or rewards."

@@ -41,7 +41,8 @@ var about = run.About{
 were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.`,
 	Eval: `put agents on goals that were held out (--goals), many at once, and let them live for some episodes. Nothing is learned
 but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
-beside that of the source learner and the optimum. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
+beside that of the source learner and the optimum. --tune chooses the temperature on the goals that the run kept for
+validation (validation_goals), never on those that are judged. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
 	Config: config.DefaultAD,
 	Unit:   "iteration",
 	Length: "train_timesteps",
@@ -53,10 +54,11 @@ beside that of the source learner and the optimum. --plot draws that curve, and 
 	},
 	Judging: []run.Flag{
 		{Name: "history", Default: "", Usage: "learning histories whose goals, split and learners' curves are taken (default: those that the run remembers)"},
-		{Name: "goals", Default: "held-out", Usage: "held-out, train or all", Check: checkGoals},
+		{Name: "goals", Default: "held-out", Usage: "held-out, validation (of a run that keeps some), train or all", Check: checkGoals},
 		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)", Check: atLeastOne("episodes")},
 		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)", Check: atLeastOne("agents")},
 		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)", Check: checkTemperature},
+		{Name: "tune", Default: "", Usage: "temperatures to try on the goals kept for validation, 0.5,0.7,1 for some: the best is then used", Check: checkTune},
 	},
 }
 

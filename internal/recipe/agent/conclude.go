@@ -35,8 +35,11 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 		tell("train", t.report(s))
 	}
 	if t.lastTest != nil {
-		t.lastTest.Best = t.Progress.Better(t.lastTest.LossAction)
+		t.lastTest.Best = c.ValidationGoals == 0 && t.Progress.Better(t.lastTest.LossAction)
 		tell("test", t.lastTest)
+	}
+	if t.lastEval != nil && c.ValidationGoals > 0 {
+		t.Progress.Better(-t.lastEval.Share)
 	}
 	if t.lastEval != nil {
 		tell("in_context", t.lastEval)
@@ -100,7 +103,11 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	at := t.Progress
 	sum := &Summary{Iterations: at.Updates, Sequences: uint64(at.Updates) * uint64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps), Seconds: at.Elapsed,
 		BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
-	if at.Best != nil {
+	switch {
+	case at.Best != nil && t.cfg.ValidationGoals > 0:
+		share := -*at.Best
+		sum.BestShare = &share
+	case at.Best != nil:
 		sum.BestLoss = *at.Best
 	}
 	var err error

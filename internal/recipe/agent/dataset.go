@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 	"haul/internal/run"
 )
 
-// dataset are the parts of the learning histories that a run reads: those of the goals to learn from and, apart from them, of the goals
-// held out. The words are as kernel.RegionSpec reads them.
+// dataset are the parts of the learning histories that a run reads: those of the goals to learn from and, apart from them, of the goals that it
+// is tested on. The words are as kernel.RegionSpec reads them.
 type dataset struct {
 	room        darkroom.Room
 	train, test []int32
@@ -32,7 +33,10 @@ func newDataset(h *darkroom.History, c *config.AD) (*dataset, error) {
 	if err := Check(h, c); err != nil {
 		return nil, err
 	}
-	train, test := h.Split()
+	train, test, held := goals(h, c)
+	if c.ValidationGoals == 0 {
+		test = held
+	}
 	l := &dataset{room: h.Room}
 	for _, g := range train {
 		l.learned = append(l.learned, h.Goals[g])
@@ -48,6 +52,23 @@ func newDataset(h *darkroom.History, c *config.AD) (*dataset, error) {
 	return l, l.specify(c)
 }
 
+// goals are the indices of those to learn from, of those among them that are kept for validation, and of those held out. The seed decides
+// which are kept, so that they are no corner of the room.
+func goals(h *darkroom.History, c *config.AD) (train, validation, held []int) {
+	all, held := h.Split()
+	rank := func(g int) uint32 { return rng.At(c.Seed, uint64(g), 1, rng.Goals)[0] }
+	validation = slices.Clone(all)
+	slices.SortFunc(validation, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	validation = validation[:min(c.ValidationGoals, len(all))]
+	slices.Sort(validation)
+	for _, g := range all {
+		if !slices.Contains(validation, g) {
+			train = append(train, g)
+		}
+	}
+	return train, validation, held
+}
+
 // Check says in one line why a run with these settings and histories cannot start.
 func Check(h *darkroom.History, c *config.AD) error {
 	if h == nil {
@@ -61,6 +82,9 @@ func Check(h *darkroom.History, c *config.AD) error {
 	}
 	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
 		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
+	}
+	if train, _, _ := goals(h, c); len(train) == 0 {
+		return fmt.Errorf("validation_goals keeps %d goals, and the histories have no more to learn from: lower it", c.ValidationGoals)
 	}
 	if c.NumWarmupSteps > c.TrainTimesteps {
 		return fmt.Errorf("num_warmup_steps %d is over the %d iterations of the run, which would end before its warm-up: lower it", c.NumWarmupSteps, c.TrainTimesteps)

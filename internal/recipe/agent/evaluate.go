@@ -59,6 +59,7 @@ type Evaluation struct {
 	Horizon     int     `json:"horizon"`
 	Temperature float64 `json:"temperature"`
 	Seed        uint64  `json:"seed"`
+	Tuned       []Trial `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
 
 	Goals   []GoalResult `json:"goals"`
 	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"haul/internal/config"
@@ -30,6 +31,10 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	if e.Flags.Changed("temperature") {
 		o.Temperature = &t
 	}
+	tries, err := temperatures(e.Flags)
+	if err != nil {
+		return nil, err
+	}
 	ck, at, err := readCheckpoint(e.Path)
 	if err != nil {
 		return nil, err
@@ -44,7 +49,11 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 			return nil, err
 		}
 	}
-	o.Goals = chosen(goals, o.History)
+	c := ck.Settings.(*config.AD)
+	if (goals == "validation" || len(tries) > 0) && c.ValidationGoals == 0 {
+		return nil, run.Usagef("%s kept no goals for validation: train with --set validation_goals=8, for one", e.Path)
+	}
+	o.Goals = chosen(goals, o.History, c)
 	dev, err := e.Device()
 	if err != nil {
 		return nil, err
@@ -54,10 +63,18 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	tuned, err := a.tune(ctx, o, tries)
+	if err != nil {
+		return nil, err
+	}
+	if len(tuned) > 0 {
+		o.Temperature = &bestTrial(tuned).Temperature
+	}
 	out, err := a.Evaluate(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	out.Tuned = tuned
 	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
 }
 
@@ -78,15 +95,48 @@ func (at *state) same(h *darkroom.History, path string, c *config.AD) error {
 }
 
 // chosen are the indices of the goals that are asked for; nil is those held out.
-func chosen(which string, h *darkroom.History) []int {
-	learned, held := h.Split()
+func chosen(which string, h *darkroom.History, c *config.AD) []int {
+	learned, validation, held := goals(h, c)
 	switch which {
 	case "train":
 		return learned
+	case "validation":
+		return validation
 	case "all":
-		return append(learned, held...)
+		return slices.Concat(learned, validation, held)
 	}
 	return nil
+}
+
+// Trial is how agents fared at one temperature on the goals kept for validation.
+type Trial struct {
+	Temperature float64 `json:"temperature"`
+	Share       float64 `json:"share_of_optimum"`
+	ShareSE     float64 `json:"share_of_optimum_se"`
+}
+
+// tune tries temperatures on the goals kept for validation.
+func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []float64) (out []Trial, err error) {
+	for i := range tries {
+		o.Temperature, o.Goals = &tries[i], chosen("validation", o.History, a.Config)
+		e, err := a.Evaluate(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Trial{tries[i], e.Share, e.ShareSE})
+	}
+	return out, nil
+}
+
+// bestTrial is the one that earned most, the first of equals.
+func bestTrial(all []Trial) *Trial {
+	best := &all[0]
+	for i := range all {
+		if all[i].Share > best.Share {
+			best = &all[i]
+		}
+	}
+	return best
 }
 
 // Object is the evaluation itself.
@@ -105,6 +155,12 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 	e, b := j.Evaluation, new(strings.Builder)
 	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))
 	fmt.Fprintf(b, "%s\n%s\n\n", inUse(e), contexts(e))
+	for _, t := range e.Tuned {
+		fmt.Fprintf(b, "temperature %-6g  %.1f ± %.1f %% on the goals kept for validation\n", t.Temperature, 100*t.Share, 100*t.ShareSE)
+	}
+	if len(e.Tuned) > 0 {
+		fmt.Fprintf(b, "taken: %g\n\n", e.Temperature)
+	}
 	fmt.Fprintf(b, "%-14s  %-9s  %-9s\n", "episodes", "agent", "learner")
 	const most = 10
 	step := (len(e.Return) + most - 1) / most

@@ -27,7 +27,7 @@ type Report struct {
 	report.Asked // of the device, during this process's part of those iterations, reading the figures above included
 }
 
-// Test is the loss on held-out goals' histories, without dropout; the rows are the same at every test.
+// Test is the loss on the histories of goals that nothing is learned from, held out or kept for validation, without dropout; the rows are the same at every test.
 type Test struct {
 	Iteration     int     `json:"iteration" csv:"iteration"`
 	LossAction    float64 `json:"loss_action" csv:"loss_action" tb:"test/loss_action"`
@@ -44,9 +44,10 @@ type Summary struct {
 	Sequences     uint64      `json:"sequences"` // rows learned from
 	Seconds       float64     `json:"seconds"`   // of iterations, tests and evaluations, over all restarts
 	BestIteration int         `json:"best_iteration"`
-	BestLoss      float64     `json:"best_loss_action"`
-	Test          Test        `json:"test"`       // of the last weights
-	Evaluation    *Evaluation `json:"evaluation"` // likewise
+	BestLoss      float64     `json:"best_loss_action"`     // 0 with validation_goals
+	BestShare     *float64    `json:"best_share,omitempty"` // of the optimum on the goals kept for validation
+	Test          Test        `json:"test"`                 // of the last weights
+	Evaluation    *Evaluation `json:"evaluation"`           // likewise
 	Dir           string      `json:"dir"`
 	Last          string      `json:"last"`
 	Best          string      `json:"best"`

@@ -93,7 +93,11 @@ func (t *trainer) compile() error {
 			return err
 		}
 	}
-	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
+	var where []int // nil: the goals held out
+	if t.cfg.ValidationGoals > 0 {
+		_, where, _ = goals(t.History, t.cfg)
+	}
+	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, Goals: where, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
 		return err
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())

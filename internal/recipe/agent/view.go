@@ -96,7 +96,7 @@ func (v *view) Line(r *report.Record, _ bool) string {
 		if l != nil {
 			at += fmt.Sprintf("  train loss %.4f acc %.1f %%", l.LossAction, 100*l.AccAction)
 		}
-		at += fmt.Sprintf("  held-out loss %.4f acc %.1f %%", row.LossAction, 100*row.AccAction)
+		at += fmt.Sprintf("  %s loss %.4f acc %.1f %%", v.tested(), row.LossAction, 100*row.AccAction)
 		if row.LossTokenType > 0 {
 			at += fmt.Sprintf("  token type %.4f %.1f %%", row.LossTokenType, 100*row.AccTokenType)
 		}
@@ -109,6 +109,14 @@ func (v *view) Line(r *report.Record, _ bool) string {
 			row.First, row.withSE(row.Last, row.LastSE, "%.2f"), min(10, row.Episodes), row.Episodes, 100*row.Share)
 	}
 	return "" // figures of training are part of the next test's line
+}
+
+// tested says which goals tests are made on.
+func (v *view) tested() string {
+	if v.cfg.ValidationGoals > 0 {
+		return "validation"
+	}
+	return "held-out"
 }
 
 func (v *view) Status(t report.Tick) report.Status {
@@ -126,7 +134,7 @@ func (v *view) Status(t report.Tick) report.Status {
 
 // Chart is the loss above that on held-out goals.
 func (v *view) Chart() report.Chart {
-	c := report.Chart{Last: v.cfg.TrainTimesteps, Name: "held-out"}
+	c := report.Chart{Last: v.cfg.TrainTimesteps, Name: v.tested()}
 	if len(v.tests) == 0 {
 		return c
 	}
