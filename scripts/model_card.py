@@ -1,0 +1,79 @@
+"""Writes the model card of a policy: what it learned from, its curve, how it fares, and the commands behind all of it.
+
+  python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl [--haul bin/haul] [--note TEXT] > policies/cvrp100.md
+
+runs/cvrp100 is the run that the policy was packed from, results.jsonl the lines of `haul eval --policy cvrp100 ... --json`, one per test set and
+decoder. Only Python's own library is needed.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import subprocess
+
+
+def thousands(n):
+    return f"{int(n):,}"
+
+
+def curve(run, customers):
+    """Rows of about ten validations: minutes of training, instances, mean cost of an instance."""
+    with open(run / "csv" / "history_gt_rl.csv") as f:
+        rows = list(csv.DictReader(f))
+    seconds, instances, points = 0.0, 0, []
+    for r in rows:
+        seconds += float(r["time_per_epoch"] or 0)
+        instances += int(r["instances"] or 0)
+        if r["val_cost_arithmetic"]:  # per customer
+            points.append((seconds / 60, instances, customers * float(r["val_cost_arithmetic"])))
+    keep = max(1, len(points) // 10)
+    return points[::keep] + ([points[-1]] if (len(points) - 1) % keep else [])
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("name")
+    ap.add_argument("run", type=pathlib.Path)
+    ap.add_argument("results", type=pathlib.Path)
+    ap.add_argument("--haul", default="haul")
+    ap.add_argument("--note", default="")
+    a = ap.parse_args()
+    p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
+    settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
+    n = p["customers"]
+    results = [json.loads(line) for line in a.results.read_text().splitlines() if line.startswith("{")]
+
+    print(f"# {a.name}\n")
+    print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
+    print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it. {a.note}\n")
+    print("## Data\n")
+    print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the depot uniform in the unit\nsquare, demands 1 to 9, capacity {p['capacity']}.\n")
+    print("## Budget\n")
+    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on a share of one NVIDIA H200.\n")
+    print("## Curve\n")
+    decode = settings["training"].get("validation_decode", "greedy")
+    print(f"Validation instances by `--decode {decode}`:\n")
+    print("| minutes of training | instances | mean cost |\n| --- | --- | --- |")
+    for minutes, instances, cost in curve(a.run, n):
+        print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
+    print("\n## Results\n")
+    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard error; where a public set has no\ncosts per instance, the gap of the means to HGS's published one.\n")
+    print("| instances | decoder | mean cost | gap | ms per instance |\n| --- | --- | --- | --- | --- |")
+    for r in results:
+        gap = ""
+        if "mean_gap" in r:
+            gap = f"{100 * r['mean_gap']:+.2f} ± {100 * r['se_gap']:.2f} % to {r['gap_to']}"
+        elif "published_gap" in r:
+            gap = f"{100 * r['published_gap']:+.2f} % to {r['published_cost']:.3f}"
+        where = pathlib.Path(r["instances_from"]).name
+        print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {1000 * r['seconds_per_instance']:.3g} |")
+    print(f"\nOn {results[0]['device']}, for example:\n" if results else "")
+    print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
+    print("## Made by\n")
+    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0\nhaul policies pack runs/{a.name}-001 --out policies/{a.name}.safetensors\n```\n")
+    print("In pieces, over several leases of a card, by `scripts/train-policies`.")
+
+
+if __name__ == "__main__":
+    main()
