@@ -15,6 +15,7 @@ const (
 	halfWarps   = 7       // of a rollout's block: two fit a multiprocessor
 	rowWarps    = 16      // of decide_rows
 	slabRows    = 64      // SLAB of src/routing/half_nodes.cu
+	fitLevels   = 16      // LEVELS of src/routing/rules.cuh
 	headPair    = 2       // PAIR
 	choiceBytes = 32      // sizeof(Choice), src/routing/choices.cuh
 	halfScratch = 4 << 30 // bytes at most between the kernels of one chunk of instances
@@ -29,8 +30,9 @@ func (b *binder) halfTiles(p policy) int {
 	return p.tilesFor()
 }
 
-// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them, positions and demands.
-func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d }
+// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them, positions, demands and what fits
+// a vehicle of each level.
+func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to Forced.
 func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) launch {
@@ -62,9 +64,9 @@ func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int      { return 4 * (2*g.starts + 2*g.n + 3 + g.n*ceil(g.starts, 32)) }
+func (g halfGrad) walkShared() int      { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
 func (g halfGrad) tableShared() int     { return 4 * (2*g.n + 1) * (g.hd + 4) }
-func (g halfGrad) backTableShared() int { return 4*(g.n+1)*g.wide + g.tableShared() }
+func (g halfGrad) backTableShared() int { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
 func (g halfGrad) rowShared() int       { return (2*8*g.t + 16*rowWarps) * 2 * g.d }
 func (g halfGrad) nodeShared() int {
 	line := 2*headPair*g.hd + 16
@@ -88,14 +90,14 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	g := newHalfGrad(o, p, t)
 	n := g.instances
 	tables, dtables := b.scratch(4*n*p.heads*(p.n+1)*g.wide), b.scratch(4*n*p.heads*(p.n+1)*g.wide)
-	choices, found := b.scratch(choiceBytes*n*g.room), b.scratch(choiceBytes*n*g.starts*g.limit)
+	choices := b.scratch(choiceBytes * n * g.room)
 	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*128), b.scratch(4*n)
 	ls := []launch{
-		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(g.starts, 16), 1, 1}, shared: g.walkShared(),
-			args: []any{choices, stands, counts, present, ups, found, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(0),
+		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1}, shared: g.walkShared(),
+			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control,
 				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
 		{module: "half_walk", kernel: "score_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
-			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(0), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
+			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
@@ -116,7 +118,7 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
 	}
 	return append(ls, launch{module: "half_nodes", kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.backTableShared(),
-		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(0), i32(p.n), i32(p.stride),
+		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride),
 			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
 }
 

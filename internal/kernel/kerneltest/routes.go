@@ -20,6 +20,7 @@ type fleet struct {
 	capacity    int32
 	temperature float32
 	flat        bool    // pointer keys of zero: every logit ties
+	most        int32   // the largest demand; 0: heaviest
 	edge        float64 // how near to a boundary of the distribution a device may choose the other side; 0: edge
 }
 
@@ -67,7 +68,7 @@ func (r *recording) demands(most int32) *kernel.Tensor {
 func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
 	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, 4*d), Graph: r.in("graph", d), Load: r.weight("load", d),
-		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(heaviest), Heads: f.heads, Capacity: f.capacity}
+		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(max(f.most, heaviest)), Heads: f.heads, Capacity: f.capacity}
 	if f.flat {
 		dec.Pointer = r.given("pointer", make([]float32, r.prog.Batch*f.nodes*d), f.nodes, d)
 	} else {

@@ -20,6 +20,7 @@ func manyStarts() []fleet {
 		out = append(out, f)
 	}
 	return append(out, fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1}, // the depot after every customer or two
+		fleet{shape: shape{17, 8, 16}, starts: 16, forced: true, capacity: 90, temperature: 1, most: 60}, // demands past any table of them
 		fleet{shape: shape{9, 4, 32}, starts: 8, forced: true, capacity: 20, temperature: 1, flat: true})
 }
 

@@ -202,8 +202,9 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
 // Odds is one row's distribution: the log-probability of a node is mult·2·(least - r) - logSum, with mult = Clip/T.
 struct Odds { float least, sum, logSum, entropy; };
 
-// distribution turns row I's dot products into r, NOWHERE where forbidden, in place, and e = exp2(k·(least - r)), k = 2·mult·LOG2E.
-template <int NT, int I>
+// distribution turns row I's dot products into r, NOWHERE where forbidden, in place, and gives e = exp2(k·(least - r)), k = 2·mult·LOG2E: the lane's two of
+// each tile, or with PAIRS their sum, beside the other row's.
+template <int NT, int I, bool PAIRS>
 __device__ __forceinline__ Odds distribution(float (&r)[NT][4], float (&e)[NT][2], u32 mask, float k) {
   Odds w;
   w.least = NOWHERE;
@@ -219,14 +220,17 @@ __device__ __forceinline__ Odds distribution(float (&r)[NT][4], float (&e)[NT][2
   w.least = min_(w.least, shfl_xor(w.least, 2));
   float sum = 0, mean = 0, off = w.least * k;
 #pragma unroll
-  for (int T = 0; T < NT; T++)
-#pragma unroll
-    for (int b = 0; b < 2; b++) {
-      float z = fma_(r[T][2 * I + b], -k, off), x = ex2(z);
-      e[T][b] = x;
-      sum += x;
-      mean = fma_(x, z, mean);
+  for (int T = 0; T < NT; T++) {
+    float y = fma_(r[T][2 * I], -k, off), z = fma_(r[T][2 * I + 1], -k, off), a = ex2(y), b = ex2(z);
+    mean = fma_(b, z, fma_(a, y, mean));
+    sum += a + b;
+    if (PAIRS) {
+      e[T][I] = a + b;
+    } else {
+      e[T][0] = a;
+      e[T][1] = b;
     }
+  }
   w.sum = quad_sum(sum);
   mean = quad_sum(mean);
   w.logSum = logf_(w.sum);

@@ -239,27 +239,27 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
 NODES(back_nodes_16, 16)
 NODES(back_nodes_32, 32)
 
-// back_tables, for head blockIdx_y of instance blockIdx_x + first, from the gradient of its table of scores:
+// back_tables, for head blockIdx_y of instance blockIdx_x, from the gradient of its table of scores:
 //
 //	dnode_cur = Σ over j of dtable[cur][j]·key_j;              dgraph = Σ dnode;  dload = Σ over j of dtable[n][j]·key_j
 //	dkey_j = Σ over cur of dtable[cur][j]·(node_cur + graph) + dtable[n][j]·load
 //
-// all times k. Shared memory: (n + 1)·wide + (2n + 1)·(hd + 4) floats. A thread makes four rows by four columns.
+// all times k. Shared memory: (n + 1)·(wide + 4) + (2n + 1)·(hd + 4) floats. A thread makes four rows by four columns.
 KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dloads, const float *dtables, const int *present, const float *ups,
-                                          const float *proj, const float *graph, const float *load, int first, int n, int stride, int dstride,
+                                          const float *proj, const float *graph, const float *load, int n, int stride, int dstride,
                                           int heads, int hd, int wide, float k) {
-  int local = blockIdx_x, i = first + local, h = blockIdx_y, d = heads * hd, line = hd + 4, at = h * hd, tid = threadIdx_x;
-  float *table = smem, *queries = table + (n + 1) * wide, *keys = queries + (n + 1) * line;
+  int i = blockIdx_x, h = blockIdx_y, d = heads * hd, line = hd + 4, at = h * hd, tid = threadIdx_x, pitch = wide + 4;
+  float *table = smem, *queries = table + (n + 1) * pitch, *keys = queries + (n + 1) * line;
   proj += (u64)i * n * stride + at;
   graph += (u64)i * d + at;
   dproj += (u64)i * n * dstride + at;
-  dtables += ((u64)local * heads + h) * (n + 1) * wide;
-  k *= rcp(ups[local]);
+  dtables += ((u64)i * heads + h) * (n + 1) * wide;
+  k *= rcp(ups[i]);
   for (int p = tid; p < (n + 1) * (wide / 4); p += blockDim_x) {
     int cur = p / (wide / 4);
     float4_ v = {0, 0, 0, 0};
-    if (cur == n || present[local * 128 + cur]) v = four(dtables + 4 * p);
-    *(float4_ *)(table + 4 * p) = v;
+    if (cur == n || present[i * 128 + cur]) v = four(dtables + 4 * p);
+    *(float4_ *)(table + cur * pitch + 4 * (p % (wide / 4))) = v;
   }
   for (int p = tid; p < n * (hd / 4); p += blockDim_x) {
     int j = p / (hd / 4), c = p % (hd / 4) * 4;
@@ -269,13 +269,14 @@ KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dl
   for (int c = tid; c < hd; c += blockDim_x) queries[n * line + c] = load[at + c];
   sync();
   int across = hd / 4;
-  for (int p = tid; p < (n + 4) / 4 * across; p += blockDim_x) { // dnode, and in row n dload
-    int row = p / across * 4, c = p % across * 4;
+  int rows = (n + 4) / 4;
+  for (int p = tid; p < rows * across; p += blockDim_x) { // dnode, and in row n dload; rows `rows` apart, so that lanes read rows side by side
+    int row = p / across, c = p % across * 4;
     float4_ sum[4] = {};
     const float *x[4];
 #pragma unroll
-    for (int a = 0; a < 4; a++) x[a] = table + smaller(row + a, n) * wide;
-#pragma unroll 2
+    for (int a = 0; a < 4; a++) x[a] = table + smaller(row + a * rows, n) * pitch;
+#pragma unroll 4
     for (int j = 0; j < n; j++) {
       float4_ y = four(keys + j * line + c);
 #pragma unroll
@@ -283,16 +284,17 @@ KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dl
     }
 #pragma unroll
     for (int a = 0; a < 4; a++) {
-      if (row + a < n) *(float4_ *)(dproj + (u64)(row + a) * dstride + c) = sum[a] * k;
-      if (row + a == n) *(float4_ *)(dloads + (u64)i * d + at + c) = sum[a] * k;
+      int to = row + a * rows;
+      if (to < n) *(float4_ *)(dproj + (u64)to * dstride + c) = sum[a] * k;
+      if (to == n) *(float4_ *)(dloads + (u64)i * d + at + c) = sum[a] * k;
     }
   }
   for (int p = tid; p < (n + 3) / 4 * across; p += blockDim_x) {
     int row = p / across * 4, c = p % across * 4;
     float4_ sum[4] = {};
-#pragma unroll 2
+#pragma unroll 4
     for (int cur = 0; cur <= n; cur++) {
-      float4_ x = four(table + cur * wide + row), y = four(queries + cur * line + c);
+      float4_ x = four(table + cur * pitch + row), y = four(queries + cur * line + c);
 #pragma unroll
       for (int a = 0; a < 4; a++) sum[a] += x[a] * y;
     }
@@ -304,13 +306,13 @@ KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dl
   sync();
   for (int j = tid; j < n; j += blockDim_x) {
     float sum = 0;
-    for (int cur = 0; cur < n; cur++) sum += table[cur * wide + j];
-    table[n * wide + j] = sum;
+    for (int cur = 0; cur < n; cur++) sum += table[cur * pitch + j];
+    table[n * pitch + j] = sum;
   }
   sync();
   for (int c = tid; c < hd; c += blockDim_x) {
     float sum = 0;
-    for (int j = 0; j < n; j++) sum += table[n * wide + j] * keys[j * line + c];
+    for (int j = 0; j < n; j++) sum += table[n * pitch + j] * keys[j * line + c];
     dgraph[(u64)i * d + at + c] = sum * k;
   }
 }

@@ -28,7 +28,7 @@ struct Weighed { float wa, we; int action; };
 template <int NT, int I>
 __device__ __forceinline__ void leave(Half2 (&du)[NT][2], float (&dots)[NT][4], u32 mask, const Weighed &w, float mult, float up) {
   float e[NT][2], k = 2 * LOG2E * mult, all = 4 * mult * up / POINT(1.0f);
-  Odds o = distribution<NT, I>(dots, e, mask, k);
+  Odds o = distribution<NT, I, false>(dots, e, mask, k);
   float over = -all * rcp_fast(o.sum), base = w.wa + w.we * (o.entropy - o.logSum), slope = w.we * LN2, off = o.least * k, chosen = all * w.wa;
   int action = w.action - 2 * (threadIdx_x & 3);
 #pragma unroll

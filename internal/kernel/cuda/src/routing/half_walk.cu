@@ -1,5 +1,6 @@
 // What the fp16 gradient of the decisions begins with (choices.cuh): the recorded routes are walked and their decisions sorted, and the
 // scores that decisions at one node share are tabled.
+#include "bf16.cuh"
 #include "choices.cuh"
 #include "law.cuh"
 #include "rules.cuh"
@@ -8,152 +9,172 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
   asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
 }
 
-// walk_sorted lists the decisions of instance blockIdx_x + first, at most 128 nodes, a warp a start:
+// Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they are kept (rules.cuh).
+struct Fits {
+  const Customer *customers;
+  const u4 *levels;
+  int n;
+  bool told;
+
+  __device__ __forceinline__ u4 ask(const Vehicle &v) const {
+    u32 w[4] = {};
+    for (int j = 0; j < n; j++)
+      if (v.fits(customers[j])) w[j >> 5] |= 1u << (j & 31);
+    return u4{w[0], w[1], w[2], w[3]};
+  }
+  __device__ __forceinline__ u4 operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
+};
+
+// follow walks one recorded route and calls decide(mask, vehicle, action) at each step that was a decision.
+template <class F>
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int forced, const Fits &fits, F decide) {
+  Vehicle v = depart(n, capacity);
+  u4 served = {0, 0, 0, 0};
+  int next = steps > 0 ? route[0] : 0;
+#pragma unroll 1
+  for (int t = 0; t < steps; t++) {
+    int a = next;
+    if (t + 1 < steps) next = route[t + 1];
+    u4 fit = fits(v), mask;
+    mask.x = v.allowed(fit.x, served.x, 1);
+    mask.y = v.allowed(fit.y, served.y, 0);
+    mask.z = v.allowed(fit.z, served.z, 0);
+    mask.w = v.allowed(fit.w, served.w, 0);
+    int allowed = __builtin_popcount(mask.x) + __builtin_popcount(mask.y) + __builtin_popcount(mask.z) + __builtin_popcount(mask.w);
+    if (allowed > 1 && !(forced && t == 0)) decide(mask, v, a);
+    u32 bit = 1u << (a & 31); // the depot's is never asked
+    served.x |= a < 32 ? bit : 0;
+    served.y |= a >> 5 == 1 ? bit : 0;
+    served.z |= a >> 5 == 2 ? bit : 0;
+    served.w |= a >> 5 == 3 ? bit : 0;
+    v.move(a, fits.customers[a], capacity);
+  }
+}
+
+// before sums `count` numbers in shared memory in order: each becomes what comes before it, and the last, beyond them, the sum. By one warp.
+__device__ __forceinline__ void before(int *numbers, int count) {
+  int lane = threadIdx_x & 31, sum = 0;
+  for (int s = 0; s < count; s += 32) {
+    int mine = s + lane < count ? numbers[s + lane] : 0, run = mine;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      int low = shfl(run, lane - d);
+      if (lane >= d) run += low;
+    }
+    if (s + lane < count) numbers[s + lane] = sum + run - mine;
+    sum += shfl(run, 31);
+  }
+  if (lane == 0) numbers[count] = sum;
+}
+
+// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and walks twice: to count, and to write.
 //
 //	choices = the decisions in order;  stands[g] = the node of group g;  counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
 //
-// found[s·limit + k] is where decision k of start s waits until all are known. Shared memory: 2·starts + 2n + 3 +
-// n·⌈starts/32⌉ words.
-KERNEL __launch_bounds__(512) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, Choice *found, const int *actions,
-                                          const int *steps, const float *adv, const int *demand, const Control *control, int first, int n, int starts,
-                                          int limit, int room, int capacity, int forced, float weight, int bonus, float pointerScale) {
-  int local = blockIdx_x, i = first + local, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
-  int *many = (int *)smem;            // [starts]: decisions of a start
-  int *depots = many + starts;        // [starts + 1]: those at the depot, then how many come before
-  int *from = depots + starts + 1;    // [n + 1]: where a node's decisions begin
-  int *here = from + n + 1;           // [n]: how many there are
+// Shared memory: 16·LEVELS bytes and starts + 3n + 3 + n·⌈starts/32⌉ words.
+KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, const int *actions, const int *steps,
+                                          const float *adv, const int *demand, const Control *control, int n, int starts, int limit, int room,
+                                          int capacity, int forced, float weight, int bonus, float pointerScale) {
+  int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
+  u4 *levels = (u4 *)smem;
+  Customer *customers = (Customer *)(levels + LEVELS); // [n]
+  int *depots = (int *)(customers + n);                // [starts + 1]: a start's decisions at the depot, then how many come before
+  int *from = depots + starts + 1;                     // [n + 1]: where a node's decisions begin
+  int *here = from + n + 1;                            // [n]: how many there are
   float *heaviest = (float *)(here + n);
-  u32 *who = (u32 *)(here + n + 1);   // [n][words]: the starts that decide at a customer, once each
-  found += (u64)local * starts * limit;
-  choices += (u64)local * room;
-  stands += (u64)local * (room >> 3);
+  u32 *who = (u32 *)(here + n + 1);                    // [n][words]: the starts that decide at a customer, once each
+  choices += (u64)i * room;
+  stands += (u64)i * (room >> 3);
+  actions += (u64)i * starts * limit;
+  steps += i * starts;
+  adv += i * starts;
+  bool told = true;
+  for (int j = lane; j < n; j += 32) {
+    Customer c = customer(demand + i * n, j, n);
+    told = told && Vehicle::level_tells(c);
+    customers[j] = c; // every warp the same
+  }
+  told = ballot(!told) == 0;
   for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
   sync();
-  Customer mine[4]; // nodes lane + 32k
-#pragma unroll
-  for (int k = 0; k < 4; k++) mine[k] = customer(demand + i * n, k * 32 + lane, n);
+  Fits fits = {customers, levels, n, told};
+  if (threadIdx_x < LEVELS) levels[threadIdx_x] = fits.ask(Vehicle::reach(threadIdx_x));
+  sync();
 #pragma unroll 1
-  for (int s = warp; s < starts; s += warps) {
-    const int *route = actions + ((u64)i * starts + s) * limit;
-    int total = steps[i * starts + s], k = 0, home = 0, batch = 0;
-    float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, forced);
-    Vehicle v = depart(n, capacity);
-    u32 served[4] = {};
-#pragma unroll 1
-    for (int t = 0; t < total; t++) {
-      if ((t & 31) == 0) batch = t + lane < total ? route[t + lane] : 0;
-      int a = shfl(batch, t & 31);
-      u32 mask[4];
-      int allowed = 0;
-#pragma unroll
-      for (int w = 0; w < 4; w++) {
-        mask[w] = v.allowed(ballot(v.fits(mine[w])), served[w], w == 0);
-        allowed += __builtin_popcount(mask[w]);
-      }
-      if (allowed > 1 && !(forced && t == 0)) {
-        if (lane == 0) {
-          found[s * limit + k] = Choice{{mask[0], mask[1], mask[2], mask[3]}, v.load(capacity), wa, we, a | v.at << 16};
-          if (v.at) or_shared(who + v.at * words + (s >> 5), 1u << (s & 31));
-        }
-        k++;
-        home += v.at == 0;
-      }
-      Customer next = {};
-#pragma unroll
-      for (int w = 0; w < 4; w++)
-        if (a >> 5 == w) {
-          next.demand = shfl(mine[w].demand, a & 31);
-          served[w] |= 1u << (a & 31); // the depot's bit is never asked
-        }
-      v.move(a, next, capacity);
-    }
-    if (lane == 0) {
-      many[s] = k;
-      depots[s] = home;
-    }
+  for (int s = threadIdx_x; s < starts; s += blockDim_x) {
+    int home = 0;
+    follow(actions + s * limit, steps[s], n, capacity, forced, fits, [&](u4, const Vehicle &v, int) {
+      if (v.at)
+        or_shared(who + v.at * words + (s >> 5), 1u << (s & 31));
+      else
+        home++;
+    });
+    depots[s] = home;
   }
   sync();
-  if (warp == 0) { // starts are few: running sums in order
-    int sum = 0;
-    for (int s = 0; s < starts; s += 32) {
-      int mine = s + lane < starts ? depots[s + lane] : 0, run = mine;
-#pragma unroll
-      for (int d = 1; d < 32; d <<= 1) {
-        int low = shfl(run, lane - d);
-        if (lane >= d) run += low;
-      }
-      if (s + lane < starts) depots[s + lane] = sum + run - mine;
-      sum += shfl(run, 31);
-    }
+  if (warp == 0) before(depots, starts);
+  if (warp == warps - 1) {
     float top = 0;
     for (int s = lane; s < starts; s += 32) {
-      top = larger(top, __builtin_fabsf(adv[i * starts + s]));
-      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[i * starts + s], forced)));
+      top = larger(top, __builtin_fabsf(adv[s]));
+      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], forced)));
     }
     top = warp_max(top);
-    if (lane == 0) {
-      depots[starts] = sum;
-      *heaviest = top;
-    }
+    if (lane == 0) *heaviest = top;
   }
   sync();
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     int sum = 0;
     for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
     here[j] = j ? sum : depots[starts];
-    present[local * 128 + j] = here[j];
+    from[j] = (here[j] + 7) & ~7;
+    present[i * 128 + j] = here[j];
   }
   sync();
+  if (warp == 0) before(from, n);
+  sync();
+  int all = (from[n] + 15) & ~15;
   if (threadIdx_x == 0) {
-    int sum = 0, last = 0;
-    for (int j = 0; j < n; j++) {
-      from[j] = sum;
-      sum += (here[j] + 7) & ~7;
-      if (here[j]) last = j;
-    }
-    from[n] = sum = (sum + 15) & ~15;
-    for (int j = last + 1; j < n; j++) from[j] = sum; // the last node fills up the tile
-    counts[local] = sum;
+    counts[i] = all;
     // What a weight becomes on its way to a dot product, near a quarter: fp16 holds 2^16 times as much and, less exactly, 2^-22 of it.
     float most = *heaviest * div_(10.0f, control->temperature) * pointerScale;
     int e = 252 - ((as_int(most) >> 23) & 255);
-    ups[local] = as_float((u32)(e < 1 ? 1 : e) << 23);
+    ups[i] = as_float((u32)(e < 1 ? 1 : e) << 23);
   }
-  sync();
   for (int j = warp; j < n; j += warps) {
-    for (int k = from[j] + lane; k < from[j + 1]; k += 32) {
+    int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1]; // the last node fills up the tile
+    for (int k = from[j] + lane; k < end; k += 32) {
       if ((k & 7) == 0) stands[k >> 3] = j;
       if (k - from[j] >= here[j]) choices[k] = Choice{{1, 0, 0, 0}, 0, 0, 0, j << 16};
     }
   }
 #pragma unroll 1
-  for (int s = warp; s < starts; s += warps) {
-    int before = depots[s];
-#pragma unroll 1
-    for (int k = 0; k < many[s]; k += 32) {
-      bool real = k + lane < many[s];
-      Choice c = found[s * limit + (real ? k + lane : 0)];
-      int j = c.node >> 16;
-      u32 home = ballot(real && j == 0);
-      int to = from[j];
-      if (j == 0) {
-        to += before + __builtin_popcount(home & ((1u << lane) - 1));
+  for (int s = threadIdx_x; s < starts; s += blockDim_x) {
+    int home = from[0] + depots[s];
+    float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], forced);
+    follow(actions + s * limit, steps[s], n, capacity, forced, fits, [&](u4 mask, const Vehicle &v, int a) {
+      int to = home;
+      if (v.at) {
+        const u32 *others = who + v.at * words;
+        to = from[v.at] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
+        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
       } else {
-        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(who[j * words + w]);
-        to += __builtin_popcount(who[j * words + (s >> 5)] & ((1u << (s & 31)) - 1));
+        home++;
       }
-      if (real) choices[to] = c;
-      before += __builtin_popcount(home);
-    }
+      u4 rest = {(u32)as_int(v.load(capacity)), (u32)as_int(wa), (u32)as_int(we), (u32)(a | v.at << 16)};
+      u4 *c = (u4 *)(choices + to);
+      c[0] = mask;
+      c[1] = rest;
+    });
   }
 }
 
-// score_tables: table[cur][table_at(j)] = (node_cur + graph)·key_j·k for head blockIdx_y of instance blockIdx_x + first, and row n the same of load; zero
+// score_tables: table[cur][table_at(j)] = (node_cur + graph)·key_j·k for head blockIdx_y of instance blockIdx_x, and row n the same of load; zero
 // past n. `wide` floats a row. Shared memory: (2n + 1)·(hd + 4) floats. A thread makes four by four.
-KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, const float *graph, const float *load, int first, int n, int stride,
-                                           int heads, int hd, int wide, float k) {
-  int i = first + blockIdx_x, h = blockIdx_y, line = hd + 4, d = heads * hd;
+KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, const float *graph, const float *load, int n, int stride, int heads, int hd,
+                                           int wide, float k) {
+  int i = blockIdx_x, h = blockIdx_y, line = hd + 4, d = heads * hd;
   float *queries = smem, *keys = queries + (n + 1) * line;
   proj += (u64)i * n * stride + h * hd;
   tables += ((u64)blockIdx_x * heads + h) * (n + 1) * wide;
@@ -167,13 +188,13 @@ KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, con
   sync();
   int across = wide / 4, rows = (n + 4) / 4;
   for (int p = threadIdx_x; p < rows * across; p += blockDim_x) {
-    int cur = p / across * 4, j = p % across * 4;
+    int cur = p / across * 4, j = p % across; // and j + across, ...: lanes read rows side by side
     float sum[4][4] = {};
     int q[4], w[4];
 #pragma unroll
     for (int a = 0; a < 4; a++) {
       q[a] = smaller(cur + a, n) * line;
-      w[a] = smaller(j + a, n - 1) * line;
+      w[a] = smaller(j + a * across, n - 1) * line;
     }
 #pragma unroll 1
     for (int c = 0; c < hd; c += 4) {
@@ -189,6 +210,9 @@ KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, con
     for (int a = 0; a < 4; a++)
       if (cur + a <= n)
 #pragma unroll
-        for (int b = 0; b < 4; b++) tables[(cur + a) * wide + table_at(j + b)] = j + b < n ? sum[a][b] * k : 0.0f;
+        for (int b = 0; b < 4; b++) {
+          int to = j + b * across;
+          tables[(cur + a) * wide + table_at(to)] = to < n ? sum[a][b] * k : 0.0f;
+        }
   }
 }

@@ -13,6 +13,8 @@ struct Customer { int demand; };
 // customer reads node j of an instance; past its n nodes, one that no vehicle can serve.
 __device__ __forceinline__ Customer customer(const int *demand, int j, int n) { return Customer{j < n ? demand[j] : 0x7fffffff}; }
 
+#define LEVELS 16
+
 struct Vehicle {
   int at;       // node
   int left;     // load
@@ -20,6 +22,12 @@ struct Vehicle {
 
   // fits: a customer that nobody has served may be next.
   __device__ __forceinline__ bool fits(const Customer &c) const { return c.demand <= left; }
+
+  // level is what fits asks of a vehicle as a small number: vehicles of one level fit the same customers, where level_tells all of those, and
+  // reach(level) is one of them. A kernel may keep what fits says for each level; a rule that no small number tells has level_tells say no.
+  __device__ __forceinline__ int level() const { return left < LEVELS ? left : LEVELS - 1; }
+  static __device__ __forceinline__ bool level_tells(const Customer &c) { return c.demand < LEVELS; }
+  static __device__ __forceinline__ Vehicle reach(int level) { return Vehicle{0, level, 1}; }
 
   // home: the depot may be next. At the depot it may not while customers remain.
   __device__ __forceinline__ bool home() const { return unserved == 0 || at != 0; }

@@ -97,83 +97,125 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
 // Pick is what a row chose, and r there.
 struct Pick { int node; float r; };
 
-// choose picks row I's next node; r and e as distribution left them.
+// Place is where a row's uniform falls: a tile of eight nodes, what comes before it, and how far to go. tile is NT where rounding left none.
+struct Place { int tile; float base, edge; };
+
+// place finds both rows' tiles. Lane parity says which row a lane sums for, so that one pass serves two rows.
+template <int NT>
+__device__ __forceinline__ void place(Place (&out)[2], const float (&part)[NT][2], float uniform) {
+  int lane = threadIdx_x & 31;
+  bool second = lane & 1;
+  float all[NT], sum = 0;
+#pragma unroll
+  for (int T = 0; T < NT; T++) {
+    float mine = second ? part[T][1] : part[T][0], other = second ? part[T][0] : part[T][1];
+    mine += shfl_xor(other, 1);
+    all[T] = mine + shfl_xor(mine, 2);
+  }
+#pragma unroll
+  for (int T = 0; T < NT; T++) sum += all[T];
+  Place p = {0, 0, uniform * sum};
+  sum = 0;
+#pragma unroll
+  for (int T = 0; T < NT; T++) {
+    sum += all[T];
+    if (sum <= p.edge) {
+      p.tile = T + 1;
+      p.base = sum;
+    }
+  }
+#pragma unroll
+  for (int I = 0; I < 2; I++) {
+    int from = (lane & 28) | I;
+    out[I] = Place{shfl(p.tile, from), shfl(p.base, from), shfl(p.edge, from)};
+  }
+}
+
+// greedy picks the likeliest node of row I, the lowest of equals.
 template <int NT, int I>
-__device__ __forceinline__ Pick choose(const float (&r)[NT][4], const float (&e)[NT][2], const Odds &w, u32 mask, int choice, float u, int recorded) {
-  int t = threadIdx_x & 3, tile = recorded >> 3, in = recorded & 7;
-  float edge = 0, base = 0, a = 0, b = 0, ra = 0, rb = 0;
-  if (choice == GREEDY) {
-    int pick = 1 << 20;
+__device__ __forceinline__ Pick greedy(const float (&r)[NT][4], float least) {
+  int t2 = 2 * (threadIdx_x & 3), pick = 1 << 20;
 #pragma unroll
-    for (int T = NT - 1; T >= 0; T--)
+  for (int T = NT - 1; T >= 0; T--)
 #pragma unroll
-      for (int k = 1; k >= 0; k--)
-        if (r[T][2 * I + k] == w.least) pick = 8 * T + 2 * t + k;
-    return Pick{quad_min(pick), w.least};
-  }
-  if (choice == SAMPLE) { // first the tile of eight nodes, then the node
-    float total[NT], sum = 0;
-#pragma unroll
-    for (int T = 0; T < NT; T++) total[T] = quad_sum(e[T][0] + e[T][1]);
-#pragma unroll
-    for (int T = 0; T < NT; T++) sum += total[T];
-    edge = u * sum;
-    sum = 0;
-    tile = 0;
-#pragma unroll
-    for (int T = 0; T < NT; T++) {
-      sum += total[T];
-      if (sum <= edge) {
-        tile = T + 1;
-        base = sum;
-      }
-    }
-    if (tile == NT) { // rounding left none: the last allowed
-      u32 even = mask & 0xffff, odd = mask >> 16;
-      int node = even ? 8 * (31 - __builtin_clz(even)) + 2 * t : 0;
-      node = quad_max(odd ? -smaller(-node, -(8 * (31 - __builtin_clz(odd)) + 2 * t + 1)) : node);
-      tile = node >> 3;
-      in = node & 7;
-      edge = -1;
-    }
-  }
+    for (int k = 1; k >= 0; k--)
+      if (r[T][2 * I + k] == least) pick = 8 * T + t2 + k;
+  return Pick{quad_min(pick), least};
+}
+
+// last is the last node of a row's mask.
+__device__ __forceinline__ int last(u32 mask) {
+  int t2 = 2 * (threadIdx_x & 3);
+  u32 even = mask & 0xffff, odd = mask >> 16;
+  int a = even ? 8 * (31 - __builtin_clz(even)) + t2 : 0, b = odd ? 8 * (31 - __builtin_clz(odd)) + t2 + 1 : 0;
+  return quad_max(a > b ? a : b);
+}
+
+// pick finds the node within its tile, or with REPLAY what r is at the recorded one.
+template <int NT, int I>
+__device__ __forceinline__ Pick pick(const float (&r)[NT][4], const Odds &w, u32 mask, bool sample, const Place &p, int recorded, float k) {
+  int t = threadIdx_x & 3, node = sample && p.tile == NT ? last(mask) : recorded;
+  bool inside = sample && p.tile < NT;
+  int tile = inside ? p.tile : node >> 3;
+  float ra = NOWHERE, rb = NOWHERE;
 #pragma unroll
   for (int T = 0; T < NT; T++)
     if (T == tile) {
-      a = e[T][0];
-      b = e[T][1];
       ra = r[T][2 * I];
       rb = r[T][2 * I + 1];
     }
-  if (choice == SAMPLE) {
-    float run = a + b, low = shfl_up(run, 1);
+  if (sample) {
+    float off = w.least * k, a = ex2(fma_(ra, -k, off)), b = ex2(fma_(rb, -k, off)), run = a + b, low = shfl_up(run, 1);
     if (t >= 1) run += low;
     low = shfl_up(run, 2);
     if (t >= 2) run += low;
     low = shfl_up(run, 1);
-    float upTo = base + (t >= 1 ? low : 0.0f) + a;
-    int pick = b > 0 && upTo + b > edge ? 2 * t + 1 : 8;
-    if (a > 0 && upTo > edge) pick = 2 * t;
-    int last = b > 0 ? 2 * t + 1 : a > 0 ? 2 * t : 0;
-    pick = quad_min(pick);
-    last = quad_max(last);
-    if (edge >= 0) in = pick == 8 ? last : pick;
+    float upTo = p.base + (t >= 1 ? low : 0.0f) + a;
+    int found = b > 0 && upTo + b > p.edge ? 2 * t + 1 : 8;
+    if (a > 0 && upTo > p.edge) found = 2 * t;
+    found = quad_min(found);
+    int end = quad_max(b > 0 ? 2 * t + 1 : a > 0 ? 2 * t : 0);
+    if (inside) node = 8 * tile + (found == 8 ? end : found);
   }
-  float mine = in & 1 ? rb : ra;
-  return Pick{8 * tile + in, shfl(mine, (threadIdx_x & 28) | (in >> 1))};
+  return Pick{node, shfl(node & 1 ? rb : ra, (threadIdx_x & 28) | (node >> 1 & 3))};
 }
 
-// advance lets row I choose from its dots, where it is asked, and scores the choice. One row after the other: a row's numbers fill
-// half the registers.
-template <int NT, int I>
-__device__ __forceinline__ void advance(Row &row, float (&dots)[NT][4], u32 mask, bool ask, int choice, float u, float mult) {
-  float e[NT][2];
-  Odds w = distribution<NT, I>(dots, e, mask, 2 * LOG2E * mult);
-  Pick p = choose<NT, I>(dots, e, w, mask, choice, u, row.action);
+// score lets a row that is asked go where it picked.
+__device__ __forceinline__ void score(Row &row, const Pick &p, const Odds &w, bool ask, float mult) {
   if (!ask) return;
   row.action = p.node;
   row.logProb += 2 * mult * (w.least - p.r) - w.logSum;
   row.entropy += w.entropy;
+}
+
+// advance lets both rows choose from their dots, where they are asked, and scores the choices.
+template <int NT>
+__device__ __forceinline__ void advance(Row (&row)[2], float (&dots)[NT][4], const u32 (&mask)[2], const bool (&ask)[2], int choice, float uniform,
+                                        float mult) {
+  float part[NT][2], k = 2 * LOG2E * mult;
+  Odds w0 = distribution<NT, 0, true>(dots, part, mask[0], k), w1 = distribution<NT, 1, true>(dots, part, mask[1], k);
+  if (choice == GREEDY) {
+    score(row[0], greedy<NT, 0>(dots, w0.least), w0, ask[0], mult);
+    score(row[1], greedy<NT, 1>(dots, w1.least), w1, ask[1], mult);
+    return;
+  }
+  Place at[2] = {};
+  bool sample = choice == SAMPLE;
+  if (sample) place<NT>(at, part, uniform);
+  score(row[0], pick<NT, 0>(dots, w0, mask[0], sample, at[0], row[0].action, k), w0, ask[0], mult);
+  score(row[1], pick<NT, 1>(dots, w1, mask[1], sample, at[1], row[1].action, k), w1, ask[1], mult);
+}
+
+// fitting is a lane's mask of the customers that fit a vehicle.
+template <int NT>
+__device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *customers, int t) {
+  u32 mask = 0;
+#pragma unroll
+  for (int T = 0; T < NT; T++)
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      if (v.fits(customers[8 * T + 2 * t + b])) mask |= 1u << (T + 16 * b);
+  return mask;
 }
 
 // rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's starts, from
@@ -193,7 +235,8 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   char *loads = p; p += ROW_BYTES;
   float *x = (float *)p; p += 32 * NT;
   float *y = (float *)p; p += 32 * NT;
-  Customer *customers = (Customer *)p;
+  Customer *customers = (Customer *)p; p += 8 * NT * sizeof(Customer);
+  u32(*levels)[4] = (u32(*)[4])p; // [LEVELS]: what fits a vehicle of a level, by lane of a quad
   proj += (u64)i * n * stride;
   fill(keys, proj + WIDTH, stride, n, 8 * NT, 1.0f);
   fill(values, proj + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
@@ -211,6 +254,11 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     y[j] = j < n ? posY[i * n + j] : 0.0f;
     customers[j] = customer(demand + i * n, j, n);
   }
+  bool told = true;
+  for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(demand + i * n, j, n));
+  told = ballot(!told) == 0; // every warp asks for itself
+  sync();
+  for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
   sync();
   Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads};
 
@@ -231,15 +279,13 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     choice = opaque(choice);
     u32 mask[2] = {0, 0};
     bool ask[2];
-    const Customer *mine = customers + opaque(2 * t4); // else they would stay in registers
-#pragma unroll
-    for (int T = 0; T < NT; T++)
-#pragma unroll
-      for (int b = 0; b < 2; b++) {
-        Customer c = mine[8 * T + b];
-        if (row[0].vehicle.fits(c)) mask[0] |= 1u << (T + 16 * b);
-        if (row[1].vehicle.fits(c)) mask[1] |= 1u << (T + 16 * b);
-      }
+    if (told) {
+      mask[0] = levels[row[0].vehicle.level()][t4];
+      mask[1] = levels[row[1].vehicle.level()][t4];
+    } else {
+      mask[0] = fitting<NT>(row[0].vehicle, customers, opaque(t4));
+      mask[1] = fitting<NT>(row[1].vehicle, customers, opaque(t4));
+    }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       mask[r] = row[r].vehicle.allowed(mask[r], row[r].served, depot);
@@ -260,8 +306,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       float uniform = unit(t & 2 ? high : low);
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
       decode<NT, HD>(dots, in, v0.at, v1.at, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
-      advance<NT, 0>(row[0], dots, mask[0], ask[0], choice, shfl(uniform, lane & 28), mult);
-      advance<NT, 1>(row[1], dots, mask[1], ask[1], choice, shfl(uniform, (lane & 28) | 1), mult);
+      advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
