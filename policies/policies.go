@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed *
+//go:embed *.safetensors *.md
 var files embed.FS
 
 const (

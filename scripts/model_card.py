@@ -50,7 +50,7 @@ def main():
     print("## Data\n")
     print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the depot uniform in the unit\nsquare, demands 1 to 9, capacity {p['capacity']}.\n")
     print("## Budget\n")
-    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on a share of one NVIDIA H200.\n")
+    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on one NVIDIA H200.\n")
     print("## Curve\n")
     decode = settings["training"].get("validation_decode", "greedy")
     print(f"Validation instances by `--decode {decode}`:\n")

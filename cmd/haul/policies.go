@@ -33,6 +33,7 @@ model card: what it learned from, for how long, how it fares, and the command th
 A policy routes problems of any size, best those like the ones it was trained on. It is used by
 haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
 		Example: `  haul policies
+  haul policies cvrp20
   haul policies --json`,
 		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {

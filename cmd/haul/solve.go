@@ -88,6 +88,7 @@ an interrupted run goes on where it stopped.`,
   haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
   haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
   haul solve --testset kool --customers 100 --count 100 --method search --time-per-instance 0.5s
+  haul solve docs/examples/grid20.vrp --policy cvrp20 --decode pomo8
   haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode pomo8
   haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),

@@ -22,6 +22,8 @@ import (
 	"haul/internal/device"
 	"haul/internal/kernel"
 	"haul/internal/recipe/routing"
+	"haul/internal/run"
+	"haul/policies"
 	"haul/vrp"
 )
 
@@ -43,6 +45,26 @@ func Load(path string, o Options) (*Policy, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, "best.safetensors")
 	}
+	return open(o, func(dev kernel.Device) (*routing.Policy, error) { return routing.LoadPolicy(dev, path) })
+}
+
+// Shipped puts a policy that comes with Haul onto a device: Names lists them.
+func Shipped(name string, o Options) (*Policy, error) {
+	data, err := policies.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	ck, err := run.Decode(name, routing.Name, data)
+	if err != nil {
+		return nil, err
+	}
+	return open(o, func(dev kernel.Device) (*routing.Policy, error) { return routing.NewPolicy(dev, ck) })
+}
+
+// Names are the policies that come with Haul, those for the smallest problems first.
+func Names() []string { return policies.Names() }
+
+func open(o Options, load func(kernel.Device) (*routing.Policy, error)) (*Policy, error) {
 	name := o.Device
 	if name == "" {
 		name = "cpu"
@@ -51,7 +73,7 @@ func Load(path string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, err := routing.LoadPolicy(dev, path)
+	inner, err := load(dev)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -65,7 +87,8 @@ func (p *Policy) Customers() int { return p.inner.Config.Problem.NumCustomers }
 func (p *Policy) Parameters() int { return p.inner.Parameters() }
 
 // Solve makes routes for a problem. decode says how: greedy (one route, the likeliest node at every step), sample:K (the best of K drawn
-// at random), pomo (the best of one from every customer as the first), pomo8 (the same under the eight symmetries of the square);
+// at random), pomo (the best of one from every customer as the first), pomo8 (the same under the eight symmetries of the square),
+// sgbs and sgbs8 (a beam search from there);
 // "" is greedy. It refuses problems with limits beside the capacity, which a policy does not know.
 func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string) (*vrp.Solution, error) {
 	d := routing.Greedy

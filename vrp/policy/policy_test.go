@@ -136,3 +136,23 @@ func (noFlags) Changed(string) bool  { return false }
 func (noFlags) String(string) string { return "" }
 func (noFlags) Int(string) int       { return 0 }
 func (noFlags) Float(string) float64 { return 0 }
+
+// TestShipped: what comes with Haul solves a problem of its own size, and a name that is none is refused.
+func TestShipped(t *testing.T) {
+	for _, name := range policy.Names() {
+		p, err := policy.Shipped(name, policy.Options{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.Solve(t.Context(), problem(t, min(p.Customers(), 20)), "pomo")
+		if err != nil || len(s.Routes) == 0 {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := policy.Shipped("nosuch", policy.Options{}); err == nil {
+		t.Error("a policy that is none was loaded")
+	}
+}
