@@ -206,3 +206,56 @@ func TestARunByHand(t *testing.T) {
 		t.Errorf("the end is told as %+v", end)
 	}
 }
+
+// shipping is the toy with weights of its own for whoever uses the result.
+type shipping struct {
+	*toyTrainer
+	other kernel.Store
+}
+
+func (s shipping) Shipped() kernel.Store { return s.other }
+
+type shippingTask struct{ toyTask }
+
+func (shippingTask) Trainer(s *run.Setup) (run.Trainer, error) {
+	t, err := toyTask{}.Trainer(s)
+	if err != nil {
+		return nil, err
+	}
+	own := t.(*toyTrainer)
+	other, err := s.Device.NewStore(own.Layout(), false)
+	if err == nil {
+		w := make([]float32, own.Layout().Len)
+		for i := range w {
+			w[i] = float32(i)
+		}
+		err = other.WriteWeights(w)
+	}
+	return shipping{own, other}, err
+}
+
+// TestTheBestHoldsWhatIsShipped: the weights that the trainer names and nothing else, while the last checkpoint keeps those that are trained.
+func TestTheBestHoldsWhatIsShipped(t *testing.T) {
+	o := toyOptions(toySettings(t))
+	o.Task = shippingTask{}
+	h, _ := runtest.Whole(t, o)
+	l := model.NewMLP(2, 4, 3).Layout()
+	for path, whole := range map[string]bool{h.Info.Best: false, h.Info.Last: true} {
+		ck, err := run.Load(path, config.RecipeGT)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := ck.Weights(l, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := l.Params[len(l.Params)-1]
+		at := last.Offset + last.Len() - 1
+		if (w[at] == float32(at)) == whole {
+			t.Errorf("%s holds %v at %d", path, w[at], at)
+		}
+		if _, err := ck.Weights(l, "adam_m."); (err == nil) != whole {
+			t.Errorf("%s: moments: %v", path, err)
+		}
+	}
+}

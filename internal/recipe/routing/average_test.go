@@ -4,10 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
+	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/safetensors"
+	"haul/internal/stats"
 )
 
 // shelf is a store of one weight.
@@ -82,5 +85,13 @@ func TestTheBestHoldsTheAverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Close()
+	defer p.Close()
+	e, err := p.Evaluate(t.Context(), EvalOptions{Source: SourceOf(c, rng.ValidInstances), Count: c.Training.ValidationInstances, Decode: Greedy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, _ := stats.MeanSE(e.Lengths)
+	if got, want := *rows[len(rows)-1].ValCPC, cvrp.CPC(mean, c.Problem.NumCustomers); got != want {
+		t.Errorf("validation says %v, the best checkpoint has %v", got, want)
+	}
 }
