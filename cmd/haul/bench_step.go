@@ -23,6 +23,7 @@ type stepFlags struct {
 	configFlags
 	deviceFlags
 	rounds int
+	beside string // a precision to take in turn with; "": none
 	json   bool
 }
 
@@ -47,6 +48,7 @@ type stepReport struct {
 	Launches  float64  `json:"launches"`        // per step
 	Copies    float64  `json:"copies"`          // a step, both ways
 	Memory    int64    `json:"memory_bytes"`
+	Beside    *beside  `json:"beside,omitempty"`
 
 	step *run.Step
 }
@@ -61,12 +63,20 @@ and the optimizer, as training replays it. An agent's step draws its rows from r
 
 On the processor each step alternates with a loop of nothing but multiply-adds, on every worker at once; the share is the step's
 rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
-routes drawn: forward, twice that for gradients, and the baseline's forward.`,
-		Example: "  haul bench step\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
+routes drawn: forward, twice that for gradients, and the baseline's forward.
+
+--beside times the same step in another precision too, in turn with it and without the loop, and says how many times longer
+it takes: the median of the turns, which a busy machine moves little.`,
+		Example: "  haul bench step\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.rounds < 1 {
 				return usagef("--rounds is %d: at least 1 is needed", f.rounds)
+			}
+			switch f.beside {
+			case "", "fp32", "tf32", "bf16":
+			default:
+				return usagef("--beside is %q: use fp32, bf16 or, on a GPU, tf32", f.beside)
 			}
 			r, err := a.benchStep(cmd.Context(), &f)
 			if err != nil {
@@ -84,6 +94,7 @@ routes drawn: forward, twice that for gradients, and the baseline's forward.`,
 	cmd.Flags().Lookup("config").DefValue = f.config
 	f.deviceFlags.register(cmd)
 	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "steps of which the median is taken")
+	cmd.Flags().StringVar(&f.beside, "beside", "", "a precision to take in turn with: how many times longer its step takes")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -105,6 +116,11 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 	}
 	r := &stepReport{Bench: "step", Config: cfg.Title(), Device: dev.Name(), Precision: run.Precision(dev), Batch: s.Program.Batch, Shard: s.Program.Shard, Rounds: f.rounds, Memory: s.Runner.Memory()}
 	r.step = s
+	if f.beside != "" {
+		if r.Beside, err = a.stepsBeside(ctx, f, dev, s, cfg); err != nil {
+			return nil, err
+		}
+	}
 	return r, a.timeSteps(ctx, f, dev, s, r)
 }
 
@@ -244,6 +260,10 @@ func (r *stepReport) print(w io.Writer, a *app) {
 	fmt.Fprintf(w, "work\t%.2f GFLOP per step, %.1f GFLOP/s\n", r.FLOP/1e9, r.Rate)
 	if r.Share != nil {
 		fmt.Fprintf(w, "peak\t%.1f GFLOP/s beside it: a share of %.1f %%\n", *r.Peak, 100**r.Share)
+	}
+	if b := r.Beside; b != nil {
+		fmt.Fprintf(w, "beside\t%s in %s, in turn: %.2f ms against %.2f, %.2f times as long; at the quietest tenth %.2f against %.2f, %.2f times\n",
+			b.Device, b.Precision, b.MS, b.Own, b.Ratio, b.P10, b.OwnP10, b.P10/b.OwnP10)
 	}
 	fmt.Fprintf(w, "per step\t%.3g launches, %.3g copies, %.3g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
 	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d\n", float64(r.Memory)/(1<<20), r.Shard)
