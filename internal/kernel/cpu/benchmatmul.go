@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The products of a training step, timed against the peak of the unit they run on: the FMA units, or in bf16 the tiles. What a reader could break: a product
-// and the peak must alternate in short slices on all workers at once, because the clock of a shared
+// The products of a training step, timed against the peak of the unit they run on: the FMA units, or in bf16 the tiles. What a
+// reader could break: a product and the peak must alternate in short slices on all workers at once, because the clock of a shared
 // core wanders by tens of percent between seconds but little between neighbouring milliseconds.
 
 // Products says which products to time: a step over Batch rows, in shards of Shard rows, through
@@ -164,7 +164,8 @@ func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int)
 	case "forward":
 		b, a := matrix(tileFloats(out, in)), matrix(tileFloats(rows, in))
 		tiles.pack(columnsOfB, b, matrix(out*in), in, out, in)
-		g := &tileArgs{c: ptr(y), a: ptr(a), b: ptr(b), bias: ptr(matrix(out)), m: rows, n: out, k: in, ldc: out, scratch: ptr(matrix(spreadFloats(in)))}
+		g := &tileArgs{c: ptr(y), a: ptr(a), b: ptr(b), bias: ptr(matrix(out)), m: rows, n: out, k: in, ldc: out,
+			scratch: ptr(matrix(spreadFloats(in)))}
 		return func() {
 			tiles.pack(rowsOfA, a, x, in, rows, in)
 			tiles.product(prims, g)

@@ -94,14 +94,18 @@ func (d *Device) Name() string {
 }
 
 // ShardSize is how many instances reach the rows a shard aims for. An instance of 64 rows is enough for the matrix products by itself, and
-// one at a time leaves the activations of a deep network in L2.
+// one at a time leaves the activations of a deep network in L2. Tiles are so fast that what a product costs beside them counts: they take as many
+// instances as fit.
 func (d *Device) ShardSize(nodes int) int {
 	rows := d.shardRows
 	if rows == 0 {
+		rows = 176
+		if nodes >= 64 && d.tiles != nil {
+			return max(1, rows/nodes)
+		}
 		if nodes >= 64 {
 			return 1
 		}
-		rows = 176
 	}
 	return max(1, (rows+nodes-1)/nodes)
 }

@@ -39,13 +39,27 @@ func (r *runner) sumLanes(w *worker, p *phase) {
 	lanes := r.sets[0].lanes
 	for i := p.take(); i < len(r.squares); i = p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(lanes[0]))
-		for _, a := range r.adds {
-			w.p.add(lanes[a[0]][at:end], lanes[a[1]][at:end])
+		for adds := r.adds; len(adds) > 0; {
+			if a, ok := four(adds); ok {
+				w.p.add4(lanes[a[0]][at:end], lanes[a[1]][at:end], lanes[a[2]][at:end], lanes[a[3]][at:end])
+				adds = adds[3:]
+				continue
+			}
+			w.p.add(lanes[adds[0][0]][at:end], lanes[adds[0][1]][at:end])
+			adds = adds[1:]
 		}
 		if !r.exchanges { // nobody will change it: its squares are added up while it is in cache
 			r.squares[i] = w.p.sumSquares(lanes[0][at:end])
 		}
 	}
+}
+
+// four finds (a+b)+(c+d) at the front of a list of additions: one pass over four lanes, of which only the first is written.
+func four(adds [][2]int) (lanes [4]int, ok bool) {
+	if len(adds) < 3 || adds[2] != [2]int{adds[0][0], adds[1][0]} {
+		return lanes, false
+	}
+	return [4]int{adds[0][0], adds[0][1], adds[1][0], adds[1][1]}, true
 }
 
 // exchange lets the peer replace the gradient, on the goroutine that drives the device, and then adds up the squares.

@@ -80,6 +80,7 @@ type primitives struct {
 	transpose  func(dst []float32, ldd int, src []float32, lds, rows, cols int)
 	colSum     func(out, x []float32, rows, n, ld int, accumulate bool)
 	add        func(y, x []float32)
+	add4       func(y, a, b, c []float32)
 	sumSquares func(x []float32) float64
 	adamw      func(w, m, v, g []float32, a *adamArgs)
 }

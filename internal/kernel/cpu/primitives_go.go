@@ -15,7 +15,7 @@ var plain = primitives{
 	distances: distancesGo, softmaxBias: softmaxBiasGo, softmaxBiasGrad: softmaxBiasGradGo,
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
 	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, drop: dropGo,
-	query: queryGo, transpose: transposeGo, colSum: colSumGo, add: addGo, sumSquares: sumSquaresGo, adamw: adamwGo,
+	query: queryGo, transpose: transposeGo, colSum: colSumGo, add: addGo, add4: add4Go, sumSquares: sumSquaresGo, adamw: adamwGo,
 }
 
 func at(p unsafe.Pointer, i int) *float32 { return (*float32)(unsafe.Add(p, i*4)) }
@@ -341,6 +341,13 @@ func colSumGo(out, x []float32, rows, n, ld int, accumulate bool) {
 func addGo(y, x []float32) {
 	for i, v := range x {
 		y[i] += v
+	}
+}
+
+// add4Go: y = (y + a) + (b + c).
+func add4Go(y, a, b, c []float32) {
+	for i := range c {
+		y[i] = (y[i] + a[i]) + (b[i] + c[i])
 	}
 }
 

@@ -137,6 +137,10 @@ func checked(t primitives) primitives {
 		fits(atLeast(len(x), y))
 		t.add(y, x)
 	}
+	c.add4 = func(y, a, b, d []float32) {
+		fits(atLeast(len(d), y, a, b))
+		t.add4(y, a, b, d)
+	}
 	c.adamw = func(w, m, v, g []float32, a *adamArgs) {
 		fits(atLeast(len(w), m, v, g))
 		t.adamw(w, m, v, g, a)

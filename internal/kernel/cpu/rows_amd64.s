@@ -6063,6 +6063,95 @@ done5:
 	VZEROUPPER
 	RET
 
+// func add4AVX512(y []float32, a []float32, b []float32, c []float32)
+// Requires: AVX, AVX512F
+TEXT ·add4AVX512(SB), NOSPLIT, $0-96
+	MOVQ  y_base+0(FP), AX
+	MOVQ  a_base+24(FP), DX
+	MOVQ  b_base+48(FP), BX
+	MOVQ  c_base+72(FP), SI
+	MOVQ  c_len+80(FP), DI
+	MOVQ  DI, R8
+	ANDQ  $-16, R8
+	MOVQ  DI, CX
+	SUBQ  R8, CX
+	MOVQ  $0x00000001, R9
+	SHLQ  CL, R9
+	DECQ  R9
+	KMOVW R9, K1
+	XORQ  CX, CX
+
+group1:
+	LEAQ    64(CX), R9
+	CMPQ    R9, R8
+	JGT     endgroup2
+	VMOVUPS (DX)(CX*4), Z0
+	VMOVUPS (SI)(CX*4), Z1
+	VMOVUPS (AX)(CX*4), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS (BX)(CX*4), Z2
+	VADDPS  Z2, Z1, Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(CX*4)
+	VMOVUPS 64(DX)(CX*4), Z0
+	VMOVUPS 64(SI)(CX*4), Z1
+	VMOVUPS 64(AX)(CX*4), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 64(BX)(CX*4), Z2
+	VADDPS  Z2, Z1, Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(CX*4)
+	VMOVUPS 128(DX)(CX*4), Z0
+	VMOVUPS 128(SI)(CX*4), Z1
+	VMOVUPS 128(AX)(CX*4), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 128(BX)(CX*4), Z2
+	VADDPS  Z2, Z1, Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)(CX*4)
+	VMOVUPS 192(DX)(CX*4), Z0
+	VMOVUPS 192(SI)(CX*4), Z1
+	VMOVUPS 192(AX)(CX*4), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS 192(BX)(CX*4), Z2
+	VADDPS  Z2, Z1, Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)(CX*4)
+	ADDQ    $+64, CX
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    16(CX), R9
+	CMPQ    R9, R8
+	JGT     endvector4
+	VMOVUPS (DX)(CX*4), Z0
+	VMOVUPS (SI)(CX*4), Z1
+	VMOVUPS (AX)(CX*4), Z2
+	VADDPS  Z2, Z0, Z0
+	VMOVUPS (BX)(CX*4), Z2
+	VADDPS  Z2, Z1, Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector3
+
+endvector4:
+	CMPQ      CX, DI
+	JGE       done5
+	VMOVUPS.Z (DX)(CX*4), K1, Z0
+	VMOVUPS.Z (SI)(CX*4), K1, Z1
+	VMOVUPS.Z (AX)(CX*4), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS.Z (BX)(CX*4), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
 // func sumSquaresAVX512(x []float32) float64
 // Requires: AVX, AVX512F, SSE2
 TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
@@ -10775,6 +10864,94 @@ endvector4:
 	VMASKMOVPS (AX)(SI*4), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+// func add4AVX2(y []float32, a []float32, b []float32, c []float32)
+// Requires: AVX
+TEXT ·add4AVX2(SB), NOSPLIT, $0-96
+	MOVQ    y_base+0(FP), AX
+	MOVQ    a_base+24(FP), CX
+	MOVQ    b_base+48(FP), DX
+	MOVQ    c_base+72(FP), BX
+	MOVQ    c_len+80(FP), SI
+	MOVQ    SI, DI
+	ANDQ    $-8, DI
+	MOVQ    SI, R8
+	SUBQ    DI, R8
+	LEAQ    rows_stairs<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 32(R9)(R8*4), Y0
+	XORQ    R8, R8
+
+group1:
+	LEAQ    32(R8), R9
+	CMPQ    R9, DI
+	JGT     endgroup2
+	VMOVUPS (CX)(R8*4), Y1
+	VMOVUPS (BX)(R8*4), Y2
+	VMOVUPS (AX)(R8*4), Y3
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS (DX)(R8*4), Y3
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(R8*4)
+	VMOVUPS 32(CX)(R8*4), Y1
+	VMOVUPS 32(BX)(R8*4), Y2
+	VMOVUPS 32(AX)(R8*4), Y3
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS 32(DX)(R8*4), Y3
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)(R8*4)
+	VMOVUPS 64(CX)(R8*4), Y1
+	VMOVUPS 64(BX)(R8*4), Y2
+	VMOVUPS 64(AX)(R8*4), Y3
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS 64(DX)(R8*4), Y3
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)(R8*4)
+	VMOVUPS 96(CX)(R8*4), Y1
+	VMOVUPS 96(BX)(R8*4), Y2
+	VMOVUPS 96(AX)(R8*4), Y3
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS 96(DX)(R8*4), Y3
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)(R8*4)
+	ADDQ    $+32, R8
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    8(R8), R9
+	CMPQ    R9, DI
+	JGT     endvector4
+	VMOVUPS (CX)(R8*4), Y1
+	VMOVUPS (BX)(R8*4), Y2
+	VMOVUPS (AX)(R8*4), Y3
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS (DX)(R8*4), Y3
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(R8*4)
+	ADDQ    $+8, R8
+	JMP     vector3
+
+endvector4:
+	CMPQ       R8, SI
+	JGE        done5
+	VMASKMOVPS (CX)(R8*4), Y0, Y1
+	VMASKMOVPS (BX)(R8*4), Y0, Y2
+	VMASKMOVPS (AX)(R8*4), Y0, Y3
+	VADDPS     Y3, Y1, Y1
+	VMASKMOVPS (DX)(R8*4), Y0, Y3
+	VADDPS     Y3, Y2, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(R8*4)
 
 done5:
 	VZEROUPPER

@@ -112,6 +112,11 @@ func colSumAVX512(out []float32, x []float32, rows int, n int, ld int, accumulat
 //go:noescape
 func addAVX512(y []float32, x []float32)
 
+// add4AVX512 is add4Go.
+//
+//go:noescape
+func add4AVX512(y []float32, a []float32, b []float32, c []float32)
+
 // sumSquaresAVX512 is sumSquaresGo, in four chains of vectors.
 //
 //go:noescape
@@ -231,6 +236,11 @@ func colSumAVX2(out []float32, x []float32, rows int, n int, ld int, accumulate 
 //
 //go:noescape
 func addAVX2(y []float32, x []float32)
+
+// add4AVX2 is add4Go.
+//
+//go:noescape
+func add4AVX2(y []float32, a []float32, b []float32, c []float32)
 
 // sumSquaresAVX2 is sumSquaresGo, in four chains of vectors.
 //

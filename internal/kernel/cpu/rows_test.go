@@ -176,6 +176,7 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	def("transpose", 1, []int{n * (rows + 3), max(0, wide-ld+n)}, nil, none(func(s *primitives, b [][]float32) {
 		s.transpose(b[0], rows+3, b[1], ld, rows, n)
 	}))
+	def("add4", 1, []int{all, all, all, all}, nil, none(func(s *primitives, b [][]float32) { s.add4(b[0], b[1], b[2], b[3]) }))
 	def("add", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.add(b[0], b[1]) }))
 	def("sumSquares", 1, []int{all}, nil, func(s *primitives, b [][]float32) float64 { return s.sumSquares(b[0]) })
 	def("adamw", 1, []int{all, all, all, all}, func(b [][]float32) { uniform(rng, b[2], 0, 1) }, none(func(s *primitives, b [][]float32) {

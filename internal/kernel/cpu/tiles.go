@@ -95,7 +95,8 @@ func pickTiles(name string) (*primitives, *tileSet, error) {
 // HasBF16 tells whether this processor multiplies in bf16 by itself.
 func HasBF16() bool { return tileSets[0].set != "" }
 
-// TileSets names the instruction sets this processor can multiply in bf16 with, fastest first. Those of Sets follow the ones that have bf16 of their own.
+// TileSets names the instruction sets this processor can multiply in bf16 with, fastest first. Those of Sets follow the ones that
+// have bf16 of their own.
 func TileSets() []string {
 	var names []string
 	for _, t := range tileSets {
@@ -144,7 +145,7 @@ func (t *tileSet) pack(kind packing, dst []float32, src []float32, stride, lines
 // spreadTiles runs everywhere: tiles are packed in plain Go, and a product spreads them to fp32, block by block, for the primitives'
 // own product, which makes the sums.
 var spreadTiles = tileSet{name: "spread", product: productSpread, spreads: true,
-	runs: [4]packRun{rowsOfA: packRunGo(rowsOfA), columnsOfA: packRunGo(columnsOfA), rowsOfB: packRunGo(rowsOfB), columnsOfB: packRunGo(columnsOfB)}}
+	runs: [4]packRun{packRunGo(rowsOfA), packRunGo(columnsOfA), packRunGo(rowsOfB), packRunGo(columnsOfB)}}
 
 // toBF16 rounds to the nearest bf16, ties to even; numbers below the normal ones become zero.
 func toBF16(x float32) uint16 {
@@ -228,7 +229,8 @@ func productSpread(s *primitives, g *tileArgs) {
 					as[r*g.k+l] = at(g.a, i+r, l)
 				}
 			}
-			p := gemmArgs{c: unsafe.Add(g.c, 4*(i*g.ldc+j)), a: ptr(as), b: ptr(bs), m: m, n: n, k: g.k, ldc: g.ldc, ars: g.k, aks: 1, bks: panel, bps: panel * g.k, ldr: g.ldr}
+			p := gemmArgs{c: unsafe.Add(g.c, 4*(i*g.ldc+j)), a: ptr(as), b: ptr(bs), m: m, n: n, k: g.k,
+				ldc: g.ldc, ars: g.k, aks: 1, bks: panel, bps: panel * g.k, ldr: g.ldr}
 			if g.bias != nil {
 				p.bias = unsafe.Add(g.bias, 4*j)
 			}

@@ -24,17 +24,21 @@ type tileGrid struct {
 	k          int // tiles
 	ldc, lds   int // bytes between rows of C and of start
 	mask       uint64
+	depth      int     // bytes between rows of tiles of A, and between columns of tiles of B
+	strip      uintptr // the assembly's own
 }
 
 // The generator knows the fields by these offsets.
-var _ = [1]struct{}{}[unsafe.Sizeof(tileGrid{})-11*8|unsafe.Offsetof(tileGrid{}.start)-32|unsafe.Offsetof(tileGrid{}.k)-56|unsafe.Offsetof(tileGrid{}.mask)-80]
+var _ = [1]struct{}{}[unsafe.Sizeof(tileGrid{})-13*8|unsafe.Offsetof(tileGrid{}.start)-32|
+	unsafe.Offsetof(tileGrid{}.k)-56|unsafe.Offsetof(tileGrid{}.mask)-80|unsafe.Offsetof(tileGrid{}.strip)-96]
 
-func (g *tileGrid) words() *[11]uintptr { return (*[11]uintptr)(unsafe.Pointer(g)) }
+func (g *tileGrid) words() *[13]uintptr { return (*[13]uintptr)(unsafe.Pointer(g)) }
 
 // tileConfig is the processor's table of tile shapes.
 type tileConfig [64]byte
 
-// tileConfigs are the configurations of blocks by rows and columns of tiles and by the rows of the lowest and the columns of the rightmost tile, each from 1.
+// tileConfigs are the configurations of blocks by rows and columns of tiles and by the rows of the lowest and the columns of the
+// rightmost tile, each from 1.
 var tileConfigs [2][2][tileLines][16]tileConfig
 
 func makeTileConfigs() {
@@ -49,7 +53,8 @@ func makeTileConfigs() {
 	}
 }
 
-// configure is the table for a block of nr × nc tiles: accumulators in tiles 0 to 3, row by row, then two of A and two of B. Sums run over whole tiles of l.
+// configure is the table for a block of nr × nc tiles: accumulators in tiles 0 to 3, row by row, then two of A and two of B. Sums
+// run over whole tiles of l.
 func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	t[0] = 1 // palette
 	set := func(tile, rows, bytes int) { t[48+tile], t[16+2*tile] = byte(rows), byte(bytes) }
@@ -83,8 +88,12 @@ func vectorTiles() (out []*tileSet) {
 	return append(out, &dotTiles)
 }
 
-// tilePanel is how many bytes of B's tiles are taken through all rows before the next: half of L1.
-const tilePanel = 24 << 10
+const (
+	// tileRun is the longest run of l, in tiles, that is taken at once: a block's tiles of A and B stay in L1.
+	tileRun = 6
+	// tilePanel is how many bytes of B's tiles are taken through all rows before the next.
+	tilePanel = 24 << 10
+)
 
 // begin is where the sums of the product start: R + bias is put into C first where there are both.
 func (g *tileArgs) begin() (start unsafe.Pointer, lds int) {
@@ -108,42 +117,73 @@ func productAMX(_ *primitives, g *tileArgs) {
 		productEmpty(g)
 		return
 	}
-	run := func(i, j, rows, cols, nr, nc, lastRows, lastCols int) {
-		t := tileGrid{config: &tileConfigs[nr-1][nc-1][lastRows-1][lastCols-1], k: depth, rows: rows, cols: cols, ldc: 4 * g.ldc, lds: lds,
-			c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))), a: uintptr(unsafe.Add(g.a, i/tileLines*depth*tileBytes)), b: uintptr(unsafe.Add(g.b, j/tileLines*depth*tileBytes))}
-		if start != nil {
-			t.start = uintptr(unsafe.Add(start, i*lds+4*j))
-		}
-		switch {
-		case nr == 2 && nc == 2:
-			tiles2x2(t.words())
-		case nr == 2:
-			tiles2x1(t.words())
-		case nc == 2:
-			tiles1x2(t.words())
-		default:
-			tiles1x1(t.words())
-		}
-	}
-	// strip computes the columns from j on: blocks of nc tiles, the last of them lastCols wide.
-	strip := func(j, cols, nc, lastCols int) {
-		if whole := g.m / 32; whole > 0 {
-			run(0, j, whole, cols, 2, nc, 16, lastCols)
-		}
-		if left := g.m % 32; left > 0 {
-			nr := ceil(left, tileLines)
-			run(g.m-left, j, 1, cols, nr, nc, left-(nr-1)*tileLines, lastCols)
-		}
-	}
-	whole, wide := g.n/32, max(1, tilePanel/(2*tileBytes*depth))
+	p := amxProduct{g: g, depth: depth}
+	runs := ceil(depth, tileRun)
+	wide := max(1, tilePanel/(2*tileBytes*ceil(depth, runs)))
+	whole, left := g.n/32, g.n%32
 	for j := 0; j < whole; j += wide {
-		strip(32*j, min(wide, whole-j), 2, 16)
+		for r := range runs {
+			p.run(start, lds, depth*r/runs, depth*(r+1)/runs)
+			p.strip(32*j, min(wide, whole-j), 2, 16)
+		}
 	}
-	if left := g.n % 32; left > 0 {
-		nc := ceil(left, 16)
-		strip(g.n-left, 1, nc, left-(nc-1)*16)
+	if nc := ceil(left, 16); nc > 0 {
+		for r := range runs {
+			p.run(start, lds, depth*r/runs, depth*(r+1)/runs)
+			p.strip(g.n-left, 1, nc, left-(nc-1)*16)
+		}
 	}
 	runtime.KeepAlive(g)
+}
+
+// amxProduct is a product under way: over a run of l, which begins with what the run before it left in C.
+type amxProduct struct {
+	g        *tileArgs
+	depth    int // tiles of all l
+	from, to int // the run's
+	start    unsafe.Pointer
+	lds      int
+}
+
+// run turns to the tiles [from, to) of l.
+func (p *amxProduct) run(start unsafe.Pointer, lds, from, to int) {
+	p.from, p.to, p.start, p.lds = from, to, start, lds
+	if from > 0 {
+		p.start, p.lds = p.g.c, 4*p.g.ldc
+	}
+}
+
+// strip computes the columns from j on, all rows: blocks of nc tiles, the last of them lastCols wide.
+func (p *amxProduct) strip(j, cols, nc, lastCols int) {
+	m := p.g.m
+	if whole := m / 32; whole > 0 {
+		p.blocks(0, j, whole, cols, 2, nc, 16, lastCols)
+	}
+	if left := m % 32; left > 0 {
+		nr := ceil(left, tileLines)
+		p.blocks(m-left, j, 1, cols, nr, nc, left-(nr-1)*tileLines, lastCols)
+	}
+}
+
+func (p *amxProduct) blocks(i, j, rows, cols, nr, nc, lastRows, lastCols int) {
+	g, size := p.g, p.depth*tileBytes
+	t := tileGrid{config: &tileConfigs[nr-1][nc-1][lastRows-1][lastCols-1], k: p.to - p.from, depth: size,
+		rows: rows, cols: cols, ldc: 4 * g.ldc, lds: p.lds,
+		c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))), a: uintptr(unsafe.Add(g.a, i/tileLines*size+p.from*tileBytes)),
+		b: uintptr(unsafe.Add(g.b, j/tileLines*size+p.from*tileBytes))}
+	if p.start != nil {
+		t.start = uintptr(unsafe.Add(p.start, i*p.lds+4*j))
+	}
+	switch {
+	case nr == 2 && nc == 2:
+		tiles2x2(t.words())
+	case nr == 2:
+		tiles2x1(t.words())
+	case nc == 2:
+		tiles1x2(t.words())
+	default:
+		tiles1x1(t.words())
+	}
 }
 
 // productEmpty is a product over nothing: C = bias + R, whose sum is in C where there are both.
@@ -190,7 +230,8 @@ func productDots(_ *primitives, g *tileArgs) {
 			case left < 8:
 				rows = 4
 			}
-			t := tileGrid{k: depth, cols: cols, ldc: 4 * g.ldc, lds: lds, mask: mask, c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))),
+			t := tileGrid{k: depth, depth: depth * tileBytes, cols: cols, ldc: 4 * g.ldc, lds: lds, mask: mask,
+				c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))),
 				a: uintptr(unsafe.Add(g.a, i/tileLines*depth*tileBytes+i%tileLines*64)), b: uintptr(unsafe.Add(g.b, j/tileLines*depth*tileBytes))}
 			if start != nil {
 				t.start = uintptr(unsafe.Add(start, i*lds+4*j))

@@ -2,7 +2,8 @@
 
 #include "textflag.h"
 
-// func tiles2x2(t *[11]uintptr)
+// func tiles2x2(t *[13]uintptr)
+// Requires: MMX+
 TEXT ·tiles2x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -15,19 +16,19 @@ TEXT ·tiles2x2(SB), NOSPLIT, $0-8
 	BYTE $0x00
 	MOVQ $0x00000040, R11
 	MOVQ 64(DI), R12
-	MOVQ 72(DI), R13
-	MOVQ 56(DI), R15
-	SHLQ $0x0a, R15
+	MOVQ 88(DI), R15
 
 row:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
+	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
 col:
 	TESTQ DX, DX
 	JEQ   zero
+	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
 	BYTE $0xc4
@@ -103,6 +104,7 @@ started:
 	MOVQ 16(DI), BX
 	LEAQ (BX)(R15*1), R8
 	LEAQ (R9)(R15*1), R10
+	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
 depth:
@@ -141,11 +143,35 @@ depth:
 	BYTE $0x00
 
 	// tdpbf16ps tmm2,tmm5,tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xd5
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
 
 	// tileloadd tmm7,[r10+r11*1+0x0]
 	BYTE $0xc4
@@ -215,7 +241,10 @@ depth:
 	BYTE   $0x20
 	BYTE   $0x40
 	ADDQ   $0x00000080, SI
-	MOVQ   R10, R9
+	MOVQ   96(DI), R9
+	ADDQ   R15, R9
+	ADDQ   R15, R9
+	MOVQ   R9, 96(DI)
 	DECQ   R14
 	JNE    col
 	MOVQ   R15, AX
@@ -226,6 +255,7 @@ depth:
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
 	JEQ    next
+	MOVQ   72(DI), R13
 	IMUL3Q $0x20, R13, AX
 	ADDQ   AX, 32(DI)
 
@@ -241,7 +271,8 @@ next:
 	BYTE $0xc0
 	RET
 
-// func tiles2x1(t *[11]uintptr)
+// func tiles2x1(t *[13]uintptr)
+// Requires: MMX+
 TEXT ·tiles2x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -254,19 +285,19 @@ TEXT ·tiles2x1(SB), NOSPLIT, $0-8
 	BYTE $0x00
 	MOVQ $0x00000040, R11
 	MOVQ 64(DI), R12
-	MOVQ 72(DI), R13
-	MOVQ 56(DI), R15
-	SHLQ $0x0a, R15
+	MOVQ 88(DI), R15
 
 row:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
+	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
 col:
 	TESTQ DX, DX
 	JEQ   zero
+	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
 	BYTE $0xc4
@@ -309,6 +340,7 @@ zero:
 started:
 	MOVQ 16(DI), BX
 	LEAQ (BX)(R15*1), R8
+	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
 depth:
@@ -347,16 +379,32 @@ depth:
 	BYTE $0x00
 
 	// tdpbf16ps tmm2,tmm5,tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xd5
-	ADDQ $0x00000400, BX
-	ADDQ $0x00000400, R8
-	ADDQ $0x00000400, R9
-	DECQ CX
-	JNE  depth
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xd5
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	ADDQ       $0x00000400, BX
+	ADDQ       $0x00000400, R8
+	ADDQ       $0x00000400, R9
+	DECQ       CX
+	JNE        depth
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
@@ -379,6 +427,9 @@ depth:
 	BYTE   $0x20
 	BYTE   $0x00
 	ADDQ   $0x00000040, SI
+	MOVQ   96(DI), R9
+	ADDQ   R15, R9
+	MOVQ   R9, 96(DI)
 	DECQ   R14
 	JNE    col
 	MOVQ   R15, AX
@@ -389,6 +440,7 @@ depth:
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
 	JEQ    next
+	MOVQ   72(DI), R13
 	IMUL3Q $0x20, R13, AX
 	ADDQ   AX, 32(DI)
 
@@ -404,7 +456,8 @@ next:
 	BYTE $0xc0
 	RET
 
-// func tiles1x2(t *[11]uintptr)
+// func tiles1x2(t *[13]uintptr)
+// Requires: MMX+
 TEXT ·tiles1x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -417,19 +470,19 @@ TEXT ·tiles1x2(SB), NOSPLIT, $0-8
 	BYTE $0x00
 	MOVQ $0x00000040, R11
 	MOVQ 64(DI), R12
-	MOVQ 72(DI), R13
-	MOVQ 56(DI), R15
-	SHLQ $0x0a, R15
+	MOVQ 88(DI), R15
 
 row:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
+	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
 col:
 	TESTQ DX, DX
 	JEQ   zero
+	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
 	BYTE $0xc4
@@ -469,6 +522,7 @@ zero:
 started:
 	MOVQ 16(DI), BX
 	LEAQ (R9)(R15*1), R10
+	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
 depth:
@@ -491,11 +545,23 @@ depth:
 	BYTE $0x00
 
 	// tdpbf16ps tmm0,tmm4,tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xc4
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       R12, AX
 
 	// tileloadd tmm7,[r10+r11*1+0x0]
 	BYTE $0xc4
@@ -536,7 +602,10 @@ depth:
 	BYTE   $0x26
 	BYTE   $0x40
 	ADDQ   $0x00000080, SI
-	MOVQ   R10, R9
+	MOVQ   96(DI), R9
+	ADDQ   R15, R9
+	ADDQ   R15, R9
+	MOVQ   R9, 96(DI)
 	DECQ   R14
 	JNE    col
 	MOVQ   R15, AX
@@ -547,6 +616,7 @@ depth:
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
 	JEQ    next
+	MOVQ   72(DI), R13
 	IMUL3Q $0x10, R13, AX
 	ADDQ   AX, 32(DI)
 
@@ -562,7 +632,8 @@ next:
 	BYTE $0xc0
 	RET
 
-// func tiles1x1(t *[11]uintptr)
+// func tiles1x1(t *[13]uintptr)
+// Requires: MMX+
 TEXT ·tiles1x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -575,19 +646,19 @@ TEXT ·tiles1x1(SB), NOSPLIT, $0-8
 	BYTE $0x00
 	MOVQ $0x00000040, R11
 	MOVQ 64(DI), R12
-	MOVQ 72(DI), R13
-	MOVQ 56(DI), R15
-	SHLQ $0x0a, R15
+	MOVQ 88(DI), R15
 
 row:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
+	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
 col:
 	TESTQ DX, DX
 	JEQ   zero
+	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
 	BYTE $0xc4
@@ -610,6 +681,7 @@ zero:
 
 started:
 	MOVQ 16(DI), BX
+	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
 depth:
@@ -632,15 +704,23 @@ depth:
 	BYTE $0x00
 
 	// tdpbf16ps tmm0,tmm4,tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xc4
-	ADDQ $0x00000400, BX
-	ADDQ $0x00000400, R9
-	DECQ CX
-	JNE  depth
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xc4
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	PREFETCHT0 (AX)
+	ADDQ       R12, AX
+	ADDQ       $0x00000400, BX
+	ADDQ       $0x00000400, R9
+	DECQ       CX
+	JNE        depth
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE   $0xc4
@@ -651,6 +731,9 @@ depth:
 	BYTE   $0x26
 	BYTE   $0x00
 	ADDQ   $0x00000040, SI
+	MOVQ   96(DI), R9
+	ADDQ   R15, R9
+	MOVQ   R9, 96(DI)
 	DECQ   R14
 	JNE    col
 	MOVQ   R15, AX
@@ -661,6 +744,7 @@ depth:
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
 	JEQ    next
+	MOVQ   72(DI), R13
 	IMUL3Q $0x10, R13, AX
 	ADDQ   AX, 32(DI)
 
@@ -811,14 +895,13 @@ loop:
 	BYTE $0xc0
 	RET
 
-// func dots8x2(t *[11]uintptr)
+// func dots8x2(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots8x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX
@@ -1069,14 +1152,13 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots8x1(t *[11]uintptr)
+// func dots8x1(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots8x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX
@@ -1227,14 +1309,13 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots4x2(t *[11]uintptr)
+// func dots4x2(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots4x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX
@@ -1381,14 +1462,13 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots4x1(t *[11]uintptr)
+// func dots4x1(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots4x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX
@@ -1483,14 +1563,13 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots1x2(t *[11]uintptr)
+// func dots1x2(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots1x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX
@@ -1559,14 +1638,13 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots1x1(t *[11]uintptr)
+// func dots1x1(t *[13]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots1x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
 	MOVQ  64(DI), R12
 	MOVQ  72(DI), R13
-	MOVQ  56(DI), R15
-	SHLQ  $0x0a, R15
+	MOVQ  88(DI), R15
 	KMOVW 80(DI), K1
 	MOVQ  8(DI), SI
 	MOVQ  32(DI), DX

@@ -56,7 +56,8 @@ func spelledOut(t *testing.T) (out []spelled) {
 
 var generalNames = []string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// decode is a disassembler of the few instructions, by Intel's tables (Software Developer's Manual, volume 2): it shares nothing with the encoder.
+// decode is a disassembler of the few instructions, by Intel's tables (Software Developer's Manual, volume 2): it shares nothing
+// with the encoder.
 func decode(b []byte) string {
 	if len(b) < 5 {
 		return "too short"

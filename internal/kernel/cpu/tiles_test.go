@@ -32,7 +32,8 @@ type tileProduct struct {
 
 func (p tileProduct) String() string { return fmt.Sprintf("%+v", struct{ tileProduct }{p}.tileProduct) }
 
-// build packs the product's operands and lays the rest out in memory from alloc(n), whose last float is the last the call may touch. It keeps the rounded operands.
+// build packs the product's operands and lays the rest out in memory from alloc(n), whose last float is the last the call may
+// touch. It keeps the rounded operands.
 func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float32) (args tileArgs, c []float32, want, size []float64) {
 	place := func(n int) []float32 {
 		f := alloc(n + p.skew)[p.skew:]

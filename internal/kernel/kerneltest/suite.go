@@ -15,9 +15,10 @@
 //
 // Integers are compared exactly.
 //
-// A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own: 2⁻¹¹ in tf32, 2⁻⁸ in bf16.
-// A product of two such is off by 2u, and a result that is itself kept so by one more, whatever the number of terms: 3·u·S for a linear op. Behind
-// a softmax or a GELU it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to fp32.
+// A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own: 2⁻¹¹ in tf32, 2⁻⁸ in bf16. A
+// product of two such is off by 2u, and a result that is itself kept so by one more, whatever the number of terms: 3·u·S for a
+// linear op. Behind a softmax or a GELU it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to
+// fp32.
 package kerneltest
 
 import (
@@ -95,9 +96,9 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 // multiplying are the parts that multiply with weights.
 var multiplying = []string{"linear", "gelu", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
 
-// RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round each operand to the nearest
-// number of relative error at most unit, ties to even, and add up in fp32; all else is fp32. A product alone and a whole step are held to the
-// reference that rounds likewise: the product to the bound of its sum.
+// RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round
+// each operand to the nearest number of relative error at most unit, ties to even, and add up in fp32; all else is fp32. A product
+// alone and a whole step are held to the reference that rounds likewise: the product to the bound of its sum.
 func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	parts := []part{{"linear nearest", testLinear}}
 	for _, p := range append(slices.Clone(shared), routing...) {
@@ -129,8 +130,8 @@ func unitOf(dev kernel.Device) float64 {
 	return 0
 }
 
-// flips is the share of a sum of k terms that operands near a tie may move, which device and judge round to different sides because what made
-// them differs by fp32's own error: 2·unit each, and independent errors of k terms grow as √k.
+// flips is the share of a sum of k terms that operands near a tie may move, which device and judge round to different sides because
+// what made them differs by fp32's own error: 2·unit each, and independent errors of k terms grow as √k.
 func flips(dev kernel.Device, k int) float64 {
 	if r, ok := dev.(rounded); ok && r.nearest {
 		return 2 * r.unit / math.Sqrt(float64(k))

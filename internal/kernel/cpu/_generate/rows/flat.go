@@ -30,6 +30,20 @@ func (m *isa) add() {
 	ret()
 }
 
+// add4 is the tree over four lanes in one pass: only the first is written.
+func (m *isa) add4() {
+	m.text("add4", "func(y, a, b, c []float32)", ".")
+	y, p, q, r, n := ptr("y"), ptr("a"), ptr("b"), ptr("c"), m.columns(length("c"))
+	n.each(4, func(a at) {
+		v, w := a.load(p), a.load(r)
+		VADDPS(a.load(y), v, v)
+		VADDPS(a.load(q), w, w)
+		VADDPS(w, v, v)
+		a.store(v, y)
+	})
+	ret()
+}
+
 // colSum walks the rows once for eight vectors of columns, so that eight sums hide the latency of one.
 func (m *isa) colSum() {
 	m.text("colSum", "func(out, x []float32, rows, n, ld int, accumulate bool)", ", with the same bits: each column adds its rows in order.")

@@ -36,6 +36,7 @@ func main() {
 		m.query()
 		m.colSum()
 		m.add()
+		m.add4()
 		m.sumSquares()
 		m.adamw()
 	}

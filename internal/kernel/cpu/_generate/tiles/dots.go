@@ -11,8 +11,8 @@ import (
 var vectors = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15,
 	Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31}
 
-// dotsFunc writes the product of `rows` rows of a tile of A with nc tiles of B, for t.cols such blocks side by side. The last tile's columns
-// are masked in every block, so a grid whose last tile is narrow is one of its own.
+// dotsFunc writes the product of `rows` rows of a tile of A with nc tiles of B, for t.cols such blocks side by side. The last
+// tile's columns are masked in every block, so a grid whose last tile is narrow is one of its own.
 func dotsFunc(rows, nc int) {
 	declare(fmt.Sprintf("dots%dx%d", rows, nc))
 	Doc(fmt.Sprintf("C = start + A·B on %d rows by t.cols blocks of %d tiles, the last tile's columns by t.mask.", rows, nc))
@@ -20,8 +20,7 @@ func dotsFunc(rows, nc int) {
 	b := func(j int) byte { return byte(rows*nc + j) }
 	MOVQ(field(offLdc), ldc)
 	MOVQ(field(offLds), lds)
-	MOVQ(field(offK), depth)
-	SHLQ(U8(10), depth)
+	MOVQ(field(offDepth), depth)
 	KMOVW(field(offMask), K1)
 	MOVQ(field(offC), c)
 	MOVQ(field(offStart), start)

@@ -38,7 +38,8 @@ const (
 	prefixF2   = 3
 )
 
-// vex emits an instruction of map 0F38 with three bytes of prefix: vvvv is the third operand, base and index (0 where there is none) are registers of memory.
+// vex emits an instruction of map 0F38 with three bytes of prefix: vvvv is the third operand, base and index (0 where there is
+// none) are registers of memory.
 func vex(says string, prefix, vvvv, index, base, opcode byte, rest ...byte) {
 	code(says, append([]byte{0xc4, 0x80 | (^index>>3&1)<<6 | (^base>>3&1)<<5 | 2, (^vvvv&15)<<3 | prefix, opcode}, rest...)...)
 }
@@ -57,11 +58,13 @@ func tileText(base, index GPPhysical, disp int) string {
 }
 
 func tileLoad(t int, base, index GPPhysical, disp int) {
-	vex(fmt.Sprintf("tileloadd tmm%d,%s", t, tileText(base, index, disp)), prefixF2, 0, number(index), number(base), 0x4b, tileAt(t, base, index, disp)...)
+	says := fmt.Sprintf("tileloadd tmm%d,%s", t, tileText(base, index, disp))
+	vex(says, prefixF2, 0, number(index), number(base), 0x4b, tileAt(t, base, index, disp)...)
 }
 
 func tileStore(t int, base, index GPPhysical, disp int) {
-	vex(fmt.Sprintf("tilestored %s,tmm%d", tileText(base, index, disp), t), prefixF3, 0, number(index), number(base), 0x4b, tileAt(t, base, index, disp)...)
+	says := fmt.Sprintf("tilestored %s,tmm%d", tileText(base, index, disp), t)
+	vex(says, prefixF3, 0, number(index), number(base), 0x4b, tileAt(t, base, index, disp)...)
 }
 
 func tileZero(t int) { vex(fmt.Sprintf("tilezero tmm%d", t), prefixF2, 0, 0, 0, 0x49, 0xc0|byte(t)<<3) }
@@ -83,7 +86,8 @@ func tileRelease() { vex("tilerelease", prefixNone, 0, 0, 0, 0x49, 0xc0) }
 
 // evex emits a 512-bit instruction of map 0F38 on registers.
 func evex(says string, prefix, opcode byte, dst, src1, src2 byte) {
-	code(says, 0x62, (^dst>>3&1)<<7|(^src2>>4&1)<<6|(^src2>>3&1)<<5|(^dst>>4&1)<<4|2, (^src1&15)<<3|4|prefix, 0x40|(^src1>>4&1)<<3, opcode, 0xc0|dst&7<<3|src2&7)
+	code(says, 0x62, (^dst>>3&1)<<7|(^src2>>4&1)<<6|(^src2>>3&1)<<5|(^dst>>4&1)<<4|2,
+		(^src1&15)<<3|4|prefix, 0x40|(^src1>>4&1)<<3, opcode, 0xc0|dst&7<<3|src2&7)
 }
 
 // cvt: dst = sixteen bf16 of low, then sixteen of high, rounded to nearest even.
@@ -96,6 +100,7 @@ func dotBroadcast(acc, b byte, base GPPhysical, disp int) {
 	if disp%4 != 0 || disp/4 > 127 || number(base)&7 == 4 {
 		panic("no such displacement or base")
 	}
-	code(fmt.Sprintf("vdpbf16ps zmm%d,zmm%d,DWORD BCST [%s+%#x]", acc, b, generalNames[number(base)], disp), 0x62, (^acc>>3&1)<<7|1<<6|(^number(base)>>3&1)<<5|(^acc>>4&1)<<4|2, (^b&15)<<3|4|prefixF3, 0x50|(^b>>4&1)<<3, 0x52,
+	says := fmt.Sprintf("vdpbf16ps zmm%d,zmm%d,DWORD BCST [%s+%#x]", acc, b, generalNames[number(base)], disp)
+	code(says, 0x62, (^acc>>3&1)<<7|1<<6|(^number(base)>>3&1)<<5|(^acc>>4&1)<<4|2, (^b&15)<<3|4|prefixF3, 0x50|(^b>>4&1)<<3, 0x52,
 		0x40|acc&7<<3|number(base)&7, byte(disp/4))
 }

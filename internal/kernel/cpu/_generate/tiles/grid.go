@@ -16,16 +16,18 @@ const (
 
 // The registers of the grid loops.
 var (
-	a0, a1   = RBX, R8  // the block's tiles of A at the current k
-	b0, b1   = R9, R10  // of B
-	unit     = R11      // 64: a packed tile's rows follow each other
-	ldc, lds = R12, R13 // bytes between rows of C and of what it starts from
-	c        = RSI
-	start    = RDX
-	count    = RCX
-	cols     = R14
-	depth    = R15 // bytes of a row of tiles: k tiles
-	tmp      = RAX
+	a0, a1 = RBX, R8 // the block's tiles of A at the current k
+	b0, b1 = R9, R10 // of B
+	unit   = R11     // 64: a packed tile's rows follow each other
+	ldc    = R12     // bytes between rows of C
+	lds    = R13     // and of what it starts from
+	ahead  = R13     // tiles of A to come; lds is done with by then
+	c      = RSI
+	start  = RDX
+	count  = RCX
+	cols   = R14
+	depth  = R15 // bytes of a row of tiles, over all of k
+	tmp    = RAX
 )
 
 // gridFunc writes a function that computes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile registers.
@@ -36,18 +38,18 @@ func gridFunc(nr, nc int) {
 	tileConfigure(tmp)
 	MOVQ(U32(64), unit)
 	MOVQ(field(offLdc), ldc)
-	MOVQ(field(offLds), lds)
-	MOVQ(field(offK), depth)
-	SHLQ(U8(10), depth)
+	MOVQ(field(offDepth), depth)
 
 	Label("row")
 	MOVQ(field(offC), c)
 	MOVQ(field(offStart), start)
 	MOVQ(field(offB), b0)
+	MOVQ(b0, field(offStrip))
 	MOVQ(field(offCols), cols)
 	Label("col")
 	TESTQ(start, start)
 	JEQ(LabelRef("zero"))
+	MOVQ(field(offLds), lds)
 	tiles(nr, nc, start, lds, tileLoad)
 	ADDQ(U32(uint32(64*nc)), start)
 	JMP(LabelRef("started"))
@@ -65,6 +67,7 @@ func gridFunc(nr, nc int) {
 	if nc > 1 {
 		LEAQ(Mem{Base: b0, Index: depth, Scale: 1}, b1)
 	}
+	MOVQ(c, tmp)
 	MOVQ(field(offK), count)
 	Label("depth")
 	tileLoad(tileB, b0, unit, 0)
@@ -73,6 +76,12 @@ func gridFunc(nr, nc int) {
 	if nr > 1 {
 		tileLoad(tileA+1, a1, unit, 0)
 		tileDot(2, tileA+1, tileB)
+	}
+	for range 4 * nr { // where the sums go: all of the block's rows in four steps
+		for j := range nc {
+			PREFETCHT0(Mem{Base: tmp, Disp: 64 * j})
+		}
+		ADDQ(ldc, tmp)
 	}
 	if nc > 1 {
 		tileLoad(tileB+1, b1, unit, 0)
@@ -91,9 +100,11 @@ func gridFunc(nr, nc int) {
 	JNE(LabelRef("depth"))
 	tiles(nr, nc, c, ldc, tileStore)
 	ADDQ(U32(uint32(64*nc)), c)
-	if nc > 1 {
-		MOVQ(b1, b0) // the next block's tiles of B follow this one's
+	MOVQ(field(offStrip), b0)
+	for range nc {
+		ADDQ(depth, b0)
 	}
+	MOVQ(b0, field(offStrip))
 	DECQ(cols)
 	JNE(LabelRef("col"))
 
@@ -106,6 +117,7 @@ func gridFunc(nr, nc int) {
 	MOVQ(field(offStart), start)
 	TESTQ(start, start)
 	JEQ(LabelRef("next"))
+	MOVQ(field(offLds), lds)
 	IMUL3Q(U8(16*nr), lds, tmp)
 	ADDQ(tmp, field(offStart))
 	Label("next")

@@ -25,6 +25,8 @@ const (
 	offLdc    = 64
 	offLds    = 72
 	offMask   = 80
+	offDepth  = 88
+	offStrip  = 96
 )
 
 // tileBytes is a packed tile: sixteen rows of 64 bytes.
@@ -38,7 +40,7 @@ func field(off int) Mem { return Mem{Base: args, Disp: off} }
 // declare opens a function of one argument, a grid seen as words: the type itself cannot be loaded
 // from its package, which does not compile until this assembly exists.
 func declare(name string) {
-	TEXT(name, NOSPLIT, "func(t *[11]uintptr)")
+	TEXT(name, NOSPLIT, "func(t *[13]uintptr)")
 	Pragma("noescape")
 	Load(Param("t"), args)
 }
