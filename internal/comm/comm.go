@@ -38,7 +38,9 @@ type links interface {
 type World struct {
 	Place
 	links links
-	cards carrier // what carries gradients between GPUs; nil on CPUs
+	cards carrier // what carries gradients between GPUs; nil where they cross through the host
+	why   string  // what carries none, though ranks have GPUs; "" where none is wanted
+	fixed bool    // cards' gradients are gathered, and added up by the tree
 	watch *watch  // nil in tests of one process
 
 	asked  atomic.Bool // somebody wants the run to stop
@@ -108,8 +110,13 @@ func (w *World) Peer() kernel.Peer {
 // String says who carries what: "4 ranks, started by mpirun, over Open MPI 4.1.4".
 func (w *World) String() string {
 	over := w.links.name()
-	if w.cards != nil {
+	switch {
+	case w.cards != nil && w.fixed:
+		over = fmt.Sprintf("%s inside the graph, parts added up by the tree: bits do not depend on the number of ranks; words over %s", w.cards.name(), over)
+	case w.cards != nil:
 		over = fmt.Sprintf("%s inside the graph, in the library's order: bits depend on the number of ranks; words over %s", w.cards.name(), over)
+	case w.why != "":
+		over += ", gradients through page-locked memory (" + w.why + ")"
 	}
 	return fmt.Sprintf("%d ranks, started by %s, over %s", w.Size, w.Launcher, over)
 }

@@ -27,6 +27,7 @@ type nccl struct {
 	commInitRank  func(comm *uintptr, n int32, id uniqueID, rank int32) int32
 	commAbort     func(comm uintptr) int32
 	allReduce     func(send, recv uint64, count uintptr, kind, op int32, comm, stream uintptr) int32
+	allGather     func(send, recv uint64, count uintptr, kind int32, comm, stream uintptr) int32
 	getError      func(code int32) string
 	getVersion    func(v *int32) int32
 	getAsyncError func(comm uintptr, code *int32) int32
@@ -42,7 +43,11 @@ const (
 // openNCCL opens the library alone: no card is needed yet.
 func openNCCL() (*nccl, error) {
 	names := []string{"libnccl.so.2"}
-	if path := os.Getenv("HAUL_NCCL"); path != "" {
+	switch path := os.Getenv("HAUL_NCCL"); path {
+	case "":
+	case "off":
+		return nil, errors.New("HAUL_NCCL=off")
+	default:
 		names = []string{path}
 	}
 	before := readSignals()
@@ -55,7 +60,7 @@ func openNCCL() (*nccl, error) {
 	for _, f := range []struct {
 		name string
 		fn   any
-	}{{"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRank", &c.commInitRank}, {"ncclCommAbort", &c.commAbort}, {"ncclAllReduce", &c.allReduce},
+	}{{"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRank", &c.commInitRank}, {"ncclCommAbort", &c.commAbort}, {"ncclAllReduce", &c.allReduce}, {"ncclAllGather", &c.allGather},
 		{"ncclGetErrorString", &c.getError}, {"ncclGetVersion", &c.getVersion}, {"ncclCommGetAsyncError", &c.getAsyncError}} {
 		symbol, err := purego.Dlsym(lib, f.name)
 		if err != nil {
@@ -96,9 +101,27 @@ func (c *nccl) start(w *World, ctx *cu.Context) error {
 	return c.check("ncclCommInitRank", c.commInitRank(&c.comm, int32(w.Size), id, int32(w.Rank)))
 }
 
+// InGraph tells whether cards exchange by themselves; else gradients cross by MPI, through the host.
+func (w *World) InGraph() bool { return w.cards != nil }
+
 // Record puts the sum over all cards into a step's graph: a step with communication is still one launch. NCCL decides the order of the sum, so that
 // bits depend on the number of cards.
 func (w *World) Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error) {
+	return w.capture(g, s, wait, func(c *nccl) error {
+		return c.check("ncclAllReduce", c.allReduce(grads, grads, uintptr(n), ncclFloat32, ncclSum, c.comm, uintptr(s)))
+	})
+}
+
+// RecordGather puts every card's gradient at `all` on every card, by rank: whoever adds them up decides the order.
+func (w *World) RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, wait []cu.Node) ([]cu.Node, error) {
+	w.fixed = true
+	return w.capture(g, s, wait, func(c *nccl) error {
+		return c.check("ncclAllGather", c.allGather(own, all, uintptr(n), ncclFloat32, c.comm, uintptr(s)))
+	})
+}
+
+// capture records a call of the library's, and makes the communicator first where there is none.
+func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*nccl) error) ([]cu.Node, error) {
 	c, ok := w.cards.(*nccl)
 	if !ok {
 		return nil, errors.New("this run was not opened for GPUs")
@@ -108,17 +131,14 @@ func (w *World) Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.
 			return nil, err
 		}
 	}
-	sum := func() error {
-		return c.check("ncclAllReduce", c.allReduce(grads, grads, uintptr(n), ncclFloat32, ncclSum, c.comm, uintptr(s)))
-	}
 	// Once outside of the graph: connections are made at first use, which a recording cannot do.
-	if err := sum(); err != nil {
+	if err := call(c); err != nil {
 		return nil, err
 	}
 	if err := g.Context().Wait(s); err != nil {
 		return nil, err
 	}
-	return g.Capture(s, wait, sum)
+	return g.Capture(s, wait, func() error { return call(c) })
 }
 
 // closeCards ends the communicator, once the graphs that used it are gone.

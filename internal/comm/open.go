@@ -9,26 +9,62 @@ import (
 	"strings"
 )
 
-// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards, which
-// needs no MPI.
+// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards: by NCCL, which
+// needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host.
 func Open(p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil
 	}
-	w, err := p.open(gpu)
-	if err != nil || !gpu {
-		return w, err
+	if !gpu {
+		return p.open(nil)
 	}
-	w.cards, err = openNCCL()
+	library, missing := openNCCL()
+	if missing != nil && p.Size <= 1 {
+		return nil, missing
+	}
+	c := &cards{library: library, missing: missing}
+	w, err := p.open(c)
+	if err != nil && missing != nil {
+		err = fmt.Errorf("%w; gradients of GPUs then cross by MPI: %w", missing, err)
+	}
+	if err == nil && c.missing == nil {
+		w.cards = library
+	} else if err == nil {
+		w.why = c.missing.Error()
+	}
 	return w, err
+}
+
+// cards is NCCL as one rank finds it, and then as all do: where one of them is without, none uses it.
+type cards struct {
+	library carrier
+	missing error
+}
+
+// agree asks the other ranks.
+func (c *cards) agree(w *World) error {
+	word := ""
+	if c.missing != nil {
+		word = fmt.Sprintf("rank %d: %v", w.Rank, c.missing)
+	}
+	all, err := w.Gather([]byte(word))
+	if err != nil {
+		return err
+	}
+	for _, text := range all {
+		if len(text) > 0 && c.missing == nil {
+			c.missing = errors.New(string(text))
+		}
+	}
+	return nil
 }
 
 // Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then has NCCL in its graph, to be measured.
 const Hand = "hand"
 
-func (p Place) open(gpu bool) (*World, error) {
+func (p Place) open(c *cards) (*World, error) {
 	if p.MPI == "" {
-		return p.openApart(gpu)
+		return p.openApart(c)
 	}
 	m, err := openMPI(p)
 	if err != nil {
@@ -38,6 +74,11 @@ func (p Place) open(gpu bool) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(p, m)
+	if c != nil {
+		if err := c.agree(w); err != nil {
+			return nil, err
+		}
+	}
 	return w, w.startWatch(os.Getenv("HAUL_WATCH"))
 }
 
@@ -87,7 +128,7 @@ func (w *World) startWatch(how string) error {
 
 // openApart joins ranks that no launcher of MPI has started: they meet at an address that all know. On a CPU rank 0 then serves MPICH what it
 // would ask its launcher for.
-func (p Place) openApart(gpu bool) (*World, error) {
+func (p Place) openApart(c *cards) (*World, error) {
 	token := "apart" // the address is what tells runs apart
 	var m *meeting
 	if p.Rank == 0 {
@@ -112,14 +153,20 @@ func (p Place) openApart(gpu bool) (*World, error) {
 		return nil, err
 	}
 	var l links
-	if gpu {
+	if c != nil {
 		conns, err := meet("words")
 		if err != nil {
 			return nil, err
 		}
 		l = newTCP(p.Rank, p.Size, conns)
-	} else if l, err = p.serveMPI(meet); err != nil {
-		return nil, err
+		if err := c.agree(newWorld(p, l)); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil || c.missing != nil { // what carries tensors between hosts is a library's, never a connection of our own
+		if l, err = p.serveMPI(meet); err != nil {
+			return nil, err
+		}
 	}
 	w := newWorld(p, l)
 	newWatch(w, watched, os.Stderr, os.Exit)

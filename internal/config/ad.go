@@ -27,6 +27,7 @@ type AD struct {
 
 	TrainTimesteps            int     `yaml:"train_timesteps"`
 	TrainBatchSize            int     `yaml:"train_batch_size"`
+	GradientParts             int     `yaml:"gradient_parts"`
 	GradientAccumulationSteps int     `yaml:"gradient_accumulation_steps"`
 	MixedPrecision            string  `yaml:"mixed_precision"`
 	LR                        float64 `yaml:"lr"`

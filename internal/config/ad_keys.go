@@ -31,6 +31,7 @@ var adKeys = newSchema(
 
 	integer("train_timesteps", atLeast(1), Honoured, "Iterations of the run, an update each; the schedule ends with the last."),
 	integer("train_batch_size", upTo(1, mostRows), Honoured, "Sequences in a batch."),
+	integer("gradient_parts", between(1, 64), Honoured, gradientParts),
 	integer("gradient_accumulation_steps", between(1, 1<<16), Honoured, "Batches whose gradients are averaged for one update."),
 	text("mixed_precision", Differently, "On a GPU: no computes in fp32; bf16 in bf16 with fp32 sums and weights; fp16 runs as bf16, which has fp32's range and needs no loss scaling. The CPU computes in fp32 unless --precision says otherwise.", PrecisionFull, PrecisionFP16, PrecisionBF16),
 	float("lr", moreThan(0), Honoured, "AdamW's rate after warm-up, before the cosine lowers it."),

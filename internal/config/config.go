@@ -37,6 +37,7 @@ type Problem struct {
 type Training struct {
 	NumBatchesPerEpoch  int     `yaml:"num_batches_per_epoch"`
 	BatchSize           int     `yaml:"batch_size"`
+	GradientParts       int     `yaml:"gradient_parts"`
 	NumEpochs           int     `yaml:"num_epochs"`
 	LearningRate        float64 `yaml:"learning_rate"`
 	ValidationFrequency int     `yaml:"validation_frequency"`

@@ -18,6 +18,7 @@ var gtKeys = newSchema(
 
 	integer("training.num_batches_per_epoch", atLeast(1), Honoured, "Steps in an epoch; each draws its own instances, none is seen twice."),
 	integer("training.batch_size", upTo(1, mostRows), Honoured, "Instances in a step."),
+	integer("training.gradient_parts", between(1, 64), Honoured, gradientParts),
 	integer("training.num_epochs", atLeast(1), Honoured, "Epochs in the run; the schedules end with the last."),
 	float("training.learning_rate", moreThan(0), Honoured, "AdamW's rate after warm-up, before the schedule lowers it."),
 	integer("training.validation_frequency", atLeast(1), Honoured, "Epochs between validations."),
@@ -112,3 +113,6 @@ const (
 	replayed  = "Haul records every step once and replays it, so there is nothing to switch on."
 	onDevice  = "Instances are generated on the device that learns from them, so there is no data to load or copy."
 )
+
+// gradientParts explains the key of that name, which two recipes have.
+const gradientParts = "On a GPU: parts that the gradient of a batch is made in, one after another, and added up in a fixed order. With N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. A CPU's weights never depend on the number of ranks."

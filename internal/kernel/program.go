@@ -21,18 +21,22 @@ type Program struct {
 	Share    Share
 }
 
-// Share says which part of every step a process runs: part Rank of Size equal ones, each a run of Program.Batch instances. The zero Share is
-// the whole step.
-type Share struct{ Rank, Size int }
+// Share says which part of every step a process runs: part Rank of Size equal ones. The zero Share is the whole step. Where Cuts is more than 0
+// a step is that many pieces of Program.Batch instances, whoever runs them: a process has a run of whole ones and runs them one after another, and all
+// are added up by the tree, so that the gradient's bits do not depend on the number of processes. Else each process's part is one piece.
+type Share struct{ Rank, Size, Cuts int }
 
-// Parts is in how many the step is cut, at least 1.
+// Parts is how many processes share the step, at least 1.
 func (s Share) Parts() int { return max(1, s.Size) }
 
+// Runs is how many pieces of a step this process runs.
+func (s Share) Runs() int { return max(1, s.Cuts/s.Parts()) }
+
 // Total is the instances of a step over all processes that share it.
-func (p *Program) Total() int { return p.Batch * p.Share.Parts() }
+func (p *Program) Total() int { return p.Batch * p.Share.Parts() * p.Share.Runs() }
 
 // First is the place of this process's first instance within the step.
-func (p *Program) First() int { return p.Batch * p.Share.Rank }
+func (p *Program) First() int { return p.Batch * p.Share.Runs() * p.Share.Rank }
 
 // Shards is the number of shards in a step.
 func (p *Program) Shards() int { return (p.Batch + p.Shard - 1) / p.Shard }

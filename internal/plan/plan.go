@@ -22,6 +22,7 @@ type Plan struct {
 	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
 	peer  kernel.Peer
 	whole bool // the device takes the whole batch as one shard
+	cuts  int  // parts of a step, whoever runs them; 0: as many as processes
 	w, dw map[weightKey]*kernel.Tensor
 }
 
@@ -167,6 +168,15 @@ func (p *Plan) Cut(s kernel.Share) error {
 	if p.whole {
 		unit = 1
 	}
+	if s.Cuts = p.cuts; s.Cuts > 0 {
+		if !kernel.Blocks(s.Cuts, n) {
+			return fmt.Errorf("%d ranks cannot share the %d parts of a gradient: use a power of two that divides them", n, s.Cuts)
+		}
+		if p.prog.Batch%s.Cuts != 0 {
+			return fmt.Errorf("a batch of %d does not cut into %d equal parts", p.prog.Batch, s.Cuts)
+		}
+		n = s.Cuts
+	}
 	if p.prog.Batch%(n*unit) != 0 {
 		in := ""
 		if unit > 1 {
@@ -181,6 +191,22 @@ func (p *Plan) Cut(s kernel.Share) error {
 	return nil
 }
 
+// Divide cuts the step into so many parts whose gradients are added up by the tree, where the device runs a step whole: what it then gives does not depend
+// on how many processes share the step. A device that cuts a step into shards by itself has such an order anyway and passes parts over. Then the peer, which
+// may be nil, joins. Before anything is recorded.
+func (p *Plan) Divide(parts int, peer kernel.Peer) error {
+	if p.whole && parts > 1 {
+		p.cuts = parts
+	}
+	switch {
+	case peer != nil:
+		return p.Join(peer)
+	case p.cuts > 0:
+		return p.Cut(kernel.Share{})
+	}
+	return nil
+}
+
 // Join cuts the step and lets a peer stand between the reduction of the gradient and its use. Before anything is recorded.
 func (p *Plan) Join(peer kernel.Peer) error {
 	p.peer = peer
@@ -191,7 +217,7 @@ func (p *Plan) Join(peer kernel.Peer) error {
 // joined, then clipped and applied.
 func (p *Plan) Optimize(o *kernel.AdamW, every int) {
 	o.Layout = p.prog.Layout
-	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every})
+	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every * p.prog.Share.Runs()})
 	if p.peer != nil {
 		p.Once(&kernel.Exchange{Layout: o.Layout, Peer: p.peer})
 	}

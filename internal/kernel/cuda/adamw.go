@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math/bits"
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
@@ -12,18 +13,31 @@ const (
 	adamwPlan    = 20  // bytes of its struct Plan
 )
 
-// GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of its kernels it has nodes of its own.
+// GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of its kernels it has nodes of its own. Any other Peer gets the
+// gradient in page-locked memory of the host, between two graphs.
 type GraphPeer interface {
 	kernel.Peer
+	// InGraph tells whether it can.
+	InGraph() bool
 	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns those that what follows waits for. It may
 	// use the stream, on which nothing is queued.
 	Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error)
+	// RecordGather likewise leaves every process's n floats at `all`, one after another by rank.
+	RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, wait []cu.Node) ([]cu.Node, error)
+}
+
+// inGraph is the peer of an exchange that stands in the graph; nil where the host is needed.
+func inGraph(o *kernel.Exchange) GraphPeer {
+	if p, ok := o.Peer.(GraphPeer); ok && p.InGraph() {
+		return p
+	}
+	return nil
 }
 
 // reduction is how the gradient is summed: the binder's, from Reduce on.
 type reduction struct {
 	every int
-	parts uint64 // where the sum of an update's parts is kept; 0: it has one
+	parts uint64 // where sums of an update's parts wait for others, by level of the tree; 0: it has one
 	apart bool   // the lanes are summed by a kernel of its own, because somebody wants the sum before it is used
 }
 
@@ -35,21 +49,30 @@ func (b *binder) adamwBlocks() int {
 func (b *binder) reduce(o *kernel.Reduce) ([]launch, error) {
 	b.reduced.every = o.Every
 	if o.Every > 1 {
-		b.reduced.parts = b.scratch(4 * b.laneSize)
+		b.reduced.parts = b.scratch(4 * b.laneSize * bits.Len(uint(o.Every-1)))
 	}
 	if !b.reduced.apart {
 		return nil, nil
 	}
 	return []launch{{module: "adamw", kernel: "reduce", grid: dim3{b.adamwBlocks(), 1, 1}, block: dim3{adamwThreads, 1, 1},
-		args: []any{b.grads, b.state, i32(b.lanes), i32(b.laneSize), b.reduced.parts}}}, nil
+		args: []any{b.grads, b.state, i32(b.lanes), i32(b.laneSize), b.reduced.parts, uint32(o.Every)}}}, nil
 }
 
-// exchange has no launches: the peer records its own nodes.
+// maxFixed is how many processes' gradients reduce_ranks adds up by the tree.
+const maxFixed = 16
+
+// exchange has no launches where the peer sums, in the graph or on the host. Where a step's parts are fixed, gradients are gathered and added up here.
 func (b *binder) exchange(o *kernel.Exchange) ([]launch, error) {
-	if _, ok := o.Peer.(GraphPeer); !ok {
-		return nil, fmt.Errorf("%s: a %T has no place in a graph of the GPU", o.Kind(), o.Peer)
+	s := o.Peer.Share()
+	if b.fixed = b.cuts > 0 && inGraph(o) != nil; !b.fixed {
+		return nil, nil
 	}
-	return nil, nil
+	if s.Parts() > maxFixed {
+		return nil, fmt.Errorf("%s: fixed parts are for %d GPUs at most, here are %d", o.Kind(), maxFixed, s.Parts())
+	}
+	b.gathered = b.scratch(4 * b.laneSize * s.Parts())
+	return []launch{{module: "adamw", kernel: "reduce_ranks", grid: dim3{b.adamwBlocks(), 1, 1}, block: dim3{adamwThreads, 1, 1},
+		args: []any{b.grads, b.gathered, i32(s.Parts()), i32(b.laneSize)}}}, nil
 }
 
 // adamw takes the norm and decides in one launch, and updates in a second.

@@ -32,7 +32,8 @@ type binder struct {
 	maxShared int // bytes of shared memory a block may ask for
 	memory    int // bytes of the card's memory; 0: not known
 	batch     int // instances in a step, of this process
-	parts     int // processes that share the step
+	parts     int // pieces that the step is cut into, of all processes
+	cuts      int // the same where their number is fixed, whoever runs them; else 0
 
 	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
 	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
@@ -52,11 +53,13 @@ type binder struct {
 	coefficients []string                 // the control block's, by place
 	sums         []string                 // the metrics', by place
 	reduced      reduction
+	fixed        bool   // gradients of all processes are gathered and added up by the tree
+	gathered     uint64 // where they are then
 }
 
 // newBinder knows of the program what no op says.
 func newBinder(p *kernel.Program) *binder {
-	return &binder{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts(), seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
+	return &binder{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts() * p.Share.Runs(), cuts: p.Share.Cuts, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
 }
 
 // coefficient is a coefficient's place in the control block; -1 for none.

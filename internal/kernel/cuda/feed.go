@@ -44,6 +44,9 @@ type feeding struct {
 
 // NewSlabs reserves page-locked memory, and staging areas for these tensors.
 func (r *runner) NewSlabs(ts []*kernel.Tensor, n int) ([]*kernel.Slab, error) {
+	if r.prog.Share.Runs() > 1 {
+		return nil, fmt.Errorf("feed %s: a step in %d pieces draws its own rows", r.prog.Name, r.prog.Share.Runs())
+	}
 	f := &feed{tensors: ts}
 	for _, t := range ts {
 		if m, ok := r.batch[t]; !ok || t.Space != kernel.Batch || t.Type != kernel.I32 {
@@ -113,7 +116,10 @@ func (r *runner) Feed(s *kernel.Slab) error {
 	r.steps++
 	r.d.counters.Steps++
 	r.d.counters.Launches++
-	return r.d.ctx.Do(r.fed.queue)
+	if err := r.d.ctx.Do(r.fed.queue); err != nil || r.stage == nil {
+		return err
+	}
+	return r.meet()
 }
 
 // feedNow is Feed on the context's thread.

@@ -82,42 +82,85 @@ func sinks(waited []bool) []int {
 	return out
 }
 
-// record builds the step's graph. On the context's thread.
-func (r *runner) record() error {
-	g, err := r.d.ctx.NewGraph()
-	if err != nil {
+// record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where a step has several pieces, one
+// without the exchange for all but the last. On the context's thread.
+func (r *runner) record() (err error) {
+	end, cut := len(r.launches), len(r.launches)
+	for i := range r.launches {
+		if o, ok := r.op(i).(*kernel.Exchange); ok && inGraph(o) == nil {
+			cut = i
+			if r.stage, err = newStage(r.d.ctx, o.Peer, r.sets[0].grads.at, r.prog.Layout.Len); err != nil {
+				return err
+			}
+		}
+	}
+	if r.exec, r.nodes, err = r.graph(0, cut, true); err != nil {
 		return err
 	}
+	if cut < end {
+		var more int
+		if r.stage.rest, more, err = r.graph(cut+1, end, true); err != nil {
+			return err
+		}
+		r.nodes += more
+	}
+	if r.prog.Share.Runs() > 1 {
+		r.piece, _, err = r.graph(0, end, false)
+	}
+	return err
+}
+
+// graph builds one of the ops from one place up to another, and counts its kernels.
+func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
+	g, err := r.d.ctx.NewGraph()
+	if err != nil {
+		return nil, 0, err
+	}
+	nodes := 0
 	ends := make([][]cu.Node, len(r.launches)) // what an op's followers wait for: its last node or, where it has none, what it would wait for
 	foreign := map[cu.Node]bool{}              // not kernels of this package
 	for i, deps := range dependencies(r.prog, r.serial) {
+		if i < from || i >= to {
+			continue // in another graph, which the stream keeps apart
+		}
 		var wait []cu.Node
 		for _, j := range deps {
 			wait = append(wait, ends[j]...)
 		}
-		for _, l := range r.launches[i] {
-			n, err := r.add(g, l, wait, foreign)
-			if err != nil {
-				return err
-			}
-			wait = []cu.Node{n}
-			r.nodes++
-		}
 		if o, ok := r.op(i).(*kernel.Exchange); ok {
-			if err := r.d.ctx.Wait(r.d.stream); err != nil {
-				return err
+			if ends[i] = wait; !exchange {
+				continue
 			}
-			if wait, err = o.Peer.(GraphPeer).Record(g, r.d.stream, r.sets[0].grads.at, r.prog.Layout.Len, wait); err != nil {
-				return err
+			if wait, err = r.exchange(g, inGraph(o), wait); err != nil {
+				return nil, 0, err
 			}
 			for _, n := range wait {
 				foreign[n] = true
 			}
 		}
+		for _, l := range r.launches[i] {
+			n, err := r.add(g, l, wait, foreign)
+			if err != nil {
+				return nil, 0, err
+			}
+			wait = []cu.Node{n}
+			nodes++
+		}
 		ends[i] = wait
 	}
-	r.exec, err = g.Instantiate()
-	return err
+	e, err := g.Instantiate()
+	return e, nodes, err
+}
+
+// exchange lets the peer record its nodes.
+func (r *runner) exchange(g *cu.Graph, p GraphPeer, wait []cu.Node) ([]cu.Node, error) {
+	if err := r.d.ctx.Wait(r.d.stream); err != nil {
+		return nil, err
+	}
+	if r.gathered != 0 {
+		return p.RecordGather(g, r.d.stream, r.gathered, r.sets[0].grads.at, r.prog.Layout.Len, wait)
+	}
+	return p.Record(g, r.d.stream, r.sets[0].grads.at, r.prog.Layout.Len, wait)
 }
 
 // add puts a launch behind what it waits for. On the context's thread.

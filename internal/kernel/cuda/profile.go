@@ -12,8 +12,8 @@ import (
 // Profile times plain replays of the graph, then one step launched op by op with an event between
 // ops. The instrumented step runs its ops one after the other, so it also shows what the graph's overlap wins.
 func (r *runner) Profile(plain int) (*kernel.Profile, error) {
-	if r.prog.Exchanges() {
-		return nil, errors.New("a step that exchanges its gradient cannot be launched op by op")
+	if r.prog.Exchanges() || r.prog.Share.Runs() > 1 {
+		return nil, errors.New("a step in parts, or one that exchanges its gradient, cannot be launched op by op")
 	}
 	times := make([]time.Duration, max(1, plain))
 	for i := range times {

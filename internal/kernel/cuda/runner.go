@@ -41,6 +41,9 @@ type runner struct {
 	serial   bool                      // memory is reused along the recording, so ops keep its order
 	launches [][]ready                 // by op, the closing advance last
 	exec     *cu.Exec
+	piece    *cu.Exec // of a step's pieces but the last: nothing is exchanged; nil where it has one
+	stage    *stage   // where a peer needs the host; else nil
+	gathered uint64   // where the gradients of all processes are put to be added up; 0: the peer sums
 	nodes    int
 	run      func() error
 	watch    stopwatch
@@ -224,8 +227,13 @@ func (r *runner) bindAll() (err error) {
 			return fmt.Errorf("%s: %w", op.Kind(), err)
 		}
 	}
+	r.gathered = b.gathered
+	each, skip := r.prog.Total(), 0
+	if runs := r.prog.Share.Runs(); runs > 1 { // its own pieces follow each other; then come those of other processes
+		each, skip = r.prog.Batch, r.prog.Total()-runs*r.prog.Batch
+	}
 	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
-		args: []any{b.state, uint32(r.prog.Total())}}})
+		args: []any{b.state, uint32(each), uint32(skip)}}})
 }
 
 func (r *runner) prepare(ls []launch) error {
@@ -248,12 +256,15 @@ func (r *runner) Paths() []string {
 	return append([]string{graph}, r.paths...)
 }
 
-// Run queues one replay of the graph.
+// Run queues one step: a replay of the graph, or as many as it has pieces.
 func (r *runner) Run() error {
 	r.steps++
 	r.d.counters.Steps++
-	r.d.counters.Launches++
-	return r.d.ctx.Do(r.run)
+	r.d.counters.Launches += int64(r.prog.Share.Runs())
+	if err := r.d.ctx.Do(r.run); err != nil || r.stage == nil {
+		return err
+	}
+	return r.meet()
 }
 
 // SetControl changes the schedules' block.
@@ -429,6 +440,14 @@ func (r *runner) Close() error {
 	if r.exec != nil {
 		errs = append(errs, r.d.ctx.Do(func() error { return errors.Join(r.d.ctx.Wait(r.d.stream), r.exec.Close(), r.watch.close(r.d.ctx)) }))
 		r.exec = nil
+	}
+	if r.piece != nil {
+		errs = append(errs, r.d.ctx.Do(r.piece.Close))
+		r.piece = nil
+	}
+	if r.stage != nil {
+		errs = append(errs, r.d.ctx.Do(func() error { return r.stage.close(r.d.ctx) }))
+		r.stage = nil
 	}
 	if r.fed != nil {
 		errs = append(errs, r.d.ctx.Do(func() error { return r.fed.close(r.d.ctx) }))

@@ -18,6 +18,17 @@ func (graphPeer) Record(_ *cu.Graph, _ cu.Stream, _ uint64, _ int, wait []cu.Nod
 	return wait, nil
 }
 
+func (graphPeer) InGraph() bool { return true }
+
+func (graphPeer) RecordGather(_ *cu.Graph, _ cu.Stream, _, _ uint64, _ int, wait []cu.Node) ([]cu.Node, error) {
+	return wait, nil
+}
+
+// twoPeer is one of two in the graph.
+type twoPeer struct{ graphPeer }
+
+func (twoPeer) Share() kernel.Share { return kernel.Share{Rank: 1, Size: 2} }
+
 type hostPeer struct{}
 
 func (hostPeer) Exchange([]float32) error { return nil }
@@ -27,23 +38,25 @@ func (hostPeer) Share() kernel.Share { return kernel.Share{Size: 1} }
 func (hostPeer) Sum([]float64) error { return nil }
 
 // seamStep is a step of policy gradient with a running baseline, its gradient exchanged with a peer where there is one.
-func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
+func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program {
 	t.Helper()
-	const batch, n = 6, 7
+	const n = 7
 	m, err := model.NewGT(model.GTConfig{Width: 16, Heads: 2, Layers: 1, FeedMul: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := plan.New("seam", recorder{}, batch, n, m.Layout())
-	if peer != nil {
-		if err := p.Join(peer); err != nil {
-			t.Fatal(err)
-		}
+	p := plan.New("seam", recorder{}, 8, n, m.Layout())
+	if err := p.Divide(parts, peer); err != nil {
+		t.Fatal(err)
+	}
+	batch, mode := p.Program().Batch, kernel.Running
+	if parts > 1 { // a mean over all rows is not exchanged
+		mode = kernel.SharedMean
 	}
 	in := model.Instances{PosX: p.Shard("x", batch, n), PosY: p.Shard("y", batch, n), Demand: p.ShardInts("demand", batch, n), Feature: p.Shard("feature", batch, n, 4), Capacity: 30}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: 2, MaxStep: 2 * n}, rng.Actions)
-	adv, base := p.Advantage(routes, kernel.Running, nil, 0.9, plan.Comparison{})
+	adv, base := p.Advantage(routes, mode, nil, 0.9, plan.Comparison{})
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, every)
@@ -55,18 +68,22 @@ func seamStep(t *testing.T, peer kernel.Peer, every int) *kernel.Program {
 func TestSeamLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, c := range []struct {
-		peer  kernel.Peer
-		every int
-		want  []string
+		peer         kernel.Peer
+		every, parts int
+		want         []string
 	}{
-		{nil, 1, []string{"adamw_sum", "adamw_update"}},
-		{nil, 2, []string{"adamw_sum", "adamw_update"}},
-		{graphPeer{}, 1, []string{"reduce", "adamw_sum", "adamw_update"}},
-		{graphPeer{}, 2, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{nil, 1, 1, []string{"adamw_sum", "adamw_update"}},
+		{nil, 2, 1, []string{"adamw_sum", "adamw_update"}},
+		{nil, 1, 4, []string{"adamw_sum", "adamw_update"}},
+		{graphPeer{}, 1, 1, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{graphPeer{}, 2, 1, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{hostPeer{}, 1, 1, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{hostPeer{}, 1, 4, []string{"reduce", "adamw_sum", "adamw_update"}},
+		{twoPeer{}, 1, 4, []string{"reduce", "reduce_ranks", "adamw_sum", "adamw_update"}},
 	} {
 		var got []string
 		lanes := int32(0)
-		for _, l := range bindStep(t, seamStep(t, c.peer, c.every), FP32) {
+		for _, l := range bindStep(t, seamStep(t, c.peer, c.every, c.parts), FP32) {
 			checkLaunch(t, kernels, l)
 			if l.module == "adamw" {
 				got = append(got, l.kernel)
@@ -76,18 +93,45 @@ func TestSeamLaunchesMatchPTX(t *testing.T) {
 			}
 		}
 		if joined := c.peer != nil; !slices.Equal(got, c.want) || (lanes == 1) != joined {
-			t.Errorf("peer %T, every %d: launches %v over %d lanes, want %v", c.peer, c.every, got, lanes, c.want)
+			t.Errorf("peer %T, every %d, %d parts: launches %v over %d lanes, want %v", c.peer, c.every, c.parts, got, lanes, c.want)
 		}
 	}
-	b := newBinder(seamStep(t, hostPeer{}, 1))
-	if _, err := b.bind(&kernel.Exchange{Layout: &kernel.Layout{}, Peer: hostPeer{}}); err == nil {
-		t.Error("a peer of the host was given a place in the graph")
+	if inGraph(&kernel.Exchange{Peer: hostPeer{}}) != nil || inGraph(&kernel.Exchange{Peer: graphPeer{}}) == nil {
+		t.Error("a peer of the host was given a place in the graph, or one of the graph none")
+	}
+}
+
+// TestPartsAreTheSameRowsWhoeverRunsThem: however many processes share a step of four parts, part k is the rows from k·batch/4 on, its op shapes are the same,
+// and an instance weighs one of the whole batch.
+func TestPartsAreTheSameRowsWhoeverRunsThem(t *testing.T) {
+	alone, second := seamStep(t, nil, 1, 4), seamStep(t, twoPeer{}, 1, 4)
+	for _, c := range []struct {
+		p           *kernel.Program
+		first, runs int
+	}{{alone, 0, 4}, {second, 4, 2}} {
+		reduce := c.p.Once[0].(*kernel.Reduce)
+		if c.p.Batch != 2 || c.p.Total() != 8 || c.p.First() != c.first || c.p.Share.Runs() != c.runs || reduce.Every != c.runs {
+			t.Errorf("batch %d of %d from %d on, %d runs, reduced every %d", c.p.Batch, c.p.Total(), c.p.First(), c.p.Share.Runs(), reduce.Every)
+		}
+	}
+	for i, op := range alone.PerShard {
+		if g, ok := op.(*kernel.RolloutGrad); ok && g.Weight != second.PerShard[i].(*kernel.RolloutGrad).Weight {
+			t.Error("an instance weighs another share of the step")
+		}
+	}
+	p := plan.New("odd", recorder{}, 8, 3, alone.Layout)
+	if err := p.Divide(3, nil); err == nil {
+		t.Error("a batch of 8 was cut into 3")
+	}
+	p = plan.New("odd", recorder{}, 24, 3, alone.Layout)
+	if err := p.Divide(6, twoPeer{}); err == nil {
+		t.Error("two processes share six parts, whose tree has no halves")
 	}
 }
 
 // TestScalarsAndFlatBuffersOrderOps: what moves a running mean waits for its readers, and the optimizer's ops for all before them and each other.
 func TestScalarsAndFlatBuffersOrderOps(t *testing.T) {
-	p := seamStep(t, graphPeer{}, 1)
+	p := seamStep(t, graphPeer{}, 1, 1)
 	at := map[string]int{}
 	for i, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
 		at[op.Kind()] = i

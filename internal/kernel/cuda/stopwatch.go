@@ -23,16 +23,29 @@ func (r *runner) replay() error {
 	timed := w.runs%timeEvery == 0
 	w.runs++
 	if !timed {
-		return r.exec.Launch(r.d.stream)
+		return r.launch()
 	}
 	if err := r.d.ctx.Record(w.begin, r.d.stream); err != nil {
 		return err
 	}
-	if err := r.exec.Launch(r.d.stream); err != nil {
+	if err := r.launch(); err != nil {
 		return err
 	}
 	w.timed = true
 	return r.d.ctx.Record(w.end, r.d.stream)
+}
+
+// launch queues the pieces of a step; where a peer needs the host, up to there.
+func (r *runner) launch() error {
+	for range r.prog.Share.Runs() - 1 {
+		if err := r.piece.Launch(r.d.stream); err != nil {
+			return err
+		}
+	}
+	if err := r.exec.Launch(r.d.stream); err != nil || r.stage == nil {
+		return err
+	}
+	return r.stage.out(r.d)
 }
 
 // StepTime is how long the card took for the last step that was timed, one in sixteen; false before the first.

@@ -68,7 +68,7 @@ func (b *binder) appendTerm(to []byte, t kernel.Term) []byte {
 	}
 	weight := t.Weight
 	if t.Mean {
-		weight /= float64(b.parts) // of the rows of all processes
+		weight /= float64(b.parts) // of the rows of the whole step
 	}
 	to = binary.NativeEndian.AppendUint64(to, math.Float64bits(weight))
 	to = binary.NativeEndian.AppendUint32(to, uint32(b.coefficient(t.Coefficient)))
@@ -79,7 +79,7 @@ func integers(t *kernel.Tensor) bool { return t != nil && t.Type == kernel.I32 }
 
 func (b *binder) runningMean(o *kernel.RunningMean) ([]launch, error) {
 	if b.parts > 1 {
-		return nil, fmt.Errorf("%s: several GPUs share this step, and the mean of all their rows is not exchanged: use another baseline", o.Kind())
+		return nil, fmt.Errorf("%s: this step is cut, among GPUs or into parts, and the mean over all of its rows is not exchanged: use another baseline", o.Kind())
 	}
 	return []launch{{module: "tally", kernel: "running_mean", grid: dim3{1, 1, 1}, block: dim3{tallyThreads, 1, 1},
 		args: []any{b.addr(o.Mean), b.addr(o.Count), b.addr(o.X), math.Float64bits(o.Decay), i32(b.batch * o.X.Cols())}}}, dense(o, o.X)

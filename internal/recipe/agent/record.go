@@ -41,10 +41,14 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	t := l.trainSpec.Tokens
 	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
 	out := &program{plan: p}
-	if peer != nil {
-		if err := p.Join(peer); err != nil {
-			return nil, fmt.Errorf("%s: %w", keyBatch, err)
-		}
+	if err := p.Divide(c.GradientParts, peer); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyBatch, err)
+	}
+	switch runs := p.Program().Share.Runs(); {
+	case runs > 1 && c.GradientAccumulationSteps > 1:
+		return nil, fmt.Errorf("gradient_parts %d and gradient_accumulation_steps %d both cut an update on a GPU: leave one of them at 1", c.GradientParts, c.GradientAccumulationSteps)
+	case runs > 1 && !onDevice:
+		return nil, fmt.Errorf("gradient_parts %d wants the histories on the GPU: the host feeds whole batches (--data device)", c.GradientParts)
 	}
 	if onDevice {
 		out.history = p.Whole("history", len(l.train))

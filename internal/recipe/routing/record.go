@@ -52,10 +52,8 @@ func maxSteps(n int) int { return 2 * n }
 func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
-	if peer != nil {
-		if err := p.Join(peer); err != nil {
-			return nil, fmt.Errorf("%s: %w", keyBatch, err)
-		}
+	if err := p.Divide(c.Training.GradientParts, peer); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	in := recordInstances(p, src, 1, c.Problem.CapacityRange)
 	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}

@@ -53,8 +53,9 @@ __device__ double schedule(double t, double warmup, double total, double floor) 
 }
 
 // sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes by the tree of kernel/tree.go: ((0+1)+(2+3))+((4+5)+(6+7)), groups of
-// eight one after another. Then, where an update has parts, what its earlier parts left in `parts` is added, and `parts` gets the sum.
-__device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneSize, int i, float *parts, u64 part) {
+// eight one after another. Then, where an update has parts, they are added up by the same tree: level l of `parts` keeps the sum of a whole block of 2^l
+// parts until its neighbour is there. The last part gathers what is left.
+__device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneSize, int i, float *parts, u64 part, u32 every) {
   f4 g = {0, 0, 0, 0};
   for (int l = 0; l < lanes; l += batch) {
     f4 v[batch];
@@ -68,17 +69,26 @@ __device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneS
     g = l == 0 ? v[0] : g + v[0];
   }
   if (parts) {
-    if (part > 0) g += load4(parts + i);
-    store4(parts + i, g);
+    const bool last = part + 1 >= every;
+    int l = 0;
+    for (; part >> l != 0 && (last || (part >> l & 1)); l++)
+      if (part >> l & 1) g = load4(parts + (long)l * laneSize + i) + g;
+    if (!last) store4(parts + (long)l * laneSize + i, g);
   }
   return g;
 }
 
 // grads = the sum of its lanes and of the update's earlier parts, in lane 0.
-KERNEL __launch_bounds__(threads, 4) reduce(float *grads, const State *state, int lanes, int laneSize, float *parts) {
+KERNEL __launch_bounds__(threads, 4) reduce(float *grads, const State *state, int lanes, int laneSize, float *parts, u32 every) {
   const u64 part = parts ? state->part : 0;
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x)
-    store4(grads + i, sum_lanes(grads, lanes, laneSize, i, parts, part));
+    store4(grads + i, sum_lanes(grads, lanes, laneSize, i, parts, part, every));
+}
+
+// grads = the sum of all ranks' gradients, which lie one after another in `all`, by the tree.
+KERNEL __launch_bounds__(threads, 4) reduce_ranks(float *grads, const float *all, int ranks, int laneSize) {
+  for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x)
+    store4(grads + i, sum_lanes(all, ranks, laneSize, i, nullptr, 0, 1));
 }
 
 // grads = the sum of its lanes, as `reduce`; squares[block] = Σ_i grads[i]². The last block adds up the
@@ -89,7 +99,7 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
   double sum = 0;
   const u64 part = every > 1 ? state->part : 0; // the last block changes it when every block has come that far
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x) {
-    const f4 g = sum_lanes(grads, lanes, laneSize, i, parts, part);
+    const f4 g = sum_lanes(grads, lanes, laneSize, i, parts, part, every);
     store4(grads + i, g);
     sum += (double)g.x * g.x + (double)g.y * g.y + ((double)g.z * g.z + (double)g.w * g.w);
   }
@@ -155,5 +165,5 @@ KERNEL __launch_bounds__(threads) halve(u32 *half, const float *weights, int pai
   if (i < pairs) half[i] = bf16x2(weights[2 * i], weights[2 * i + 1]);
 }
 
-// The last kernel of a step: the next one starts `batch` instances further on.
-KERNEL advance(State *state, u32 batch) { state->instances += batch; }
+// The last kernel of a step: the next one starts `batch` instances further on and, where it begins another update, behind the `skip` that other processes have.
+KERNEL advance(State *state, u32 batch, u32 skip) { state->instances += batch + (state->part == 0 ? skip : 0); }
