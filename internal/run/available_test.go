@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -70,5 +71,15 @@ func TestAFileThatNoDiskHolds(t *testing.T) {
 	}
 	if err := FitsDisk(path, 1); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAdviceOnMemoryNamesAValue: whatever the key, the line ends in what to do.
+func TestAdviceOnMemoryNamesAValue(t *testing.T) {
+	for key, want := range map[string]string{"count": "count 45 would fit", "--episodes": "--episodes 45 would fit", "": "lower the model's size", "--data host": "use --data host"} {
+		err := within(key, "the host", "it", 100, 2<<20, 1<<20, true)
+		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("%q: %v", key, err)
+		}
 	}
 }

@@ -99,7 +99,7 @@ func fitsInstances(o EvalOptions) error {
 	if o.KeepTours {
 		each += 24 + 4*int64(1+maxSteps(o.Source.N))
 	}
-	return run.FitsHost("a count of", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
+	return run.FitsHost("count", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }
 
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
