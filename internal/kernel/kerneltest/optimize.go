@@ -146,9 +146,15 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testParts makes an update of three steps' gradients and expects what one step of all their instances gives.
+// testParts makes updates of several steps' gradients and expects what one step of all their instances gives: of as many as fill a tree, and not.
 func testParts(t *testing.T, dev kernel.Device) {
-	const every, nodes, k, n = 3, 2, 33, 20
+	for _, every := range []int{2, 3, 6, 8} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) { testPartsOf(t, dev, every) })
+	}
+}
+
+func testPartsOf(t *testing.T, dev kernel.Device, every int) {
+	const nodes, k, n = 2, 33, 20
 	batch := few(dev, nodes)
 	train := func(dev kernel.Device, batch, every int) (run kernel.Runner, store kernel.Store, dy, x *kernel.Tensor) {
 		r := (&trial{what: "parts", nodes: nodes, batch: batch, record: func(r *recording) {
@@ -186,12 +192,12 @@ func testParts(t *testing.T, dev kernel.Device) {
 			check(t, parts.Run())
 			state, err := parts.State()
 			check(t, err)
-			done := (update*every + part + 1) / every
-			if state.Step != done || state.Part != (part+1)%every || state.Instances != uint64(batch)*(update*every+part+1) {
-				t.Errorf("update %d, part %d: state %+v, want step %d and part %d", update, part, state, done, (part+1)%every)
+			done := (update*uint64(every) + part + 1) / uint64(every)
+			if state.Step != done || state.Part != (part+1)%uint64(every) || state.Instances != uint64(batch)*(update*uint64(every)+part+1) {
+				t.Errorf("update %d, part %d: state %+v, want step %d and part %d", update, part, state, done, (part+1)%uint64(every))
 			}
 			check(t, partStore.ReadWeights(got))
-			if part < every-1 && !slices.Equal(got, before) {
+			if int(part) < every-1 && !slices.Equal(got, before) {
 				t.Errorf("update %d: part %d moved the weights", update, part)
 			}
 		}

@@ -67,5 +67,5 @@ func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 
 // evalSet are the options that route the baseline's evaluation set.
 func evalSet(c *config.Config, w *comm.World) EvalOptions {
-	return EvalOptions{Source: SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: Greedy, World: w}
+	return EvalOptions{Source: SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: Greedy, World: w, Parts: c.Training.GradientParts}
 }

@@ -124,7 +124,7 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	}
 	progress := run.ProgressNotes(t.Note, "testing the best policy")
 	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances,
-		Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World})
+		Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World, Parts: t.cfg.Training.GradientParts})
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type EvalOptions struct {
 	KeepTours   bool           // return them
 	Progress    func(done int) // may be nil
 	World       *comm.World    // ranks that share the instances out; nil: this process is alone
+	Parts       int            // ranks up to this many have batches of the same size: a card's kernels, and with them the last bits of a length, go by the size
 }
 
 // Evaluation is the best route of every instance.
@@ -75,7 +76,11 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 		o.Batch = evalBatch(n, o.Decode)
 	}
 	from, to := o.World.Cut(o.Count)
-	e.rows = max(1, min(o.Batch, to-from)) * sym
+	if o.Parts > 1 {
+		e.rows = max(1, min(o.Batch, o.Count/o.Parts)) * sym
+	} else {
+		e.rows = max(1, min(o.Batch, to-from)) * sym
+	}
 	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
 	in := recordInstances(p, o.Source, sym, [2]int{})
 	e.routes = recordRoutes(p, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)

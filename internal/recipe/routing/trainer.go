@@ -100,7 +100,7 @@ func (t *trainer) compile() error {
 		}
 	}
 	t.val, err = newEvaluator(t.Device, t.model, judged, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, World: t.World})
+		Count: t.cfg.Training.ValidationInstances, Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, World: t.World, Parts: t.cfg.Training.GradientParts})
 	if err != nil {
 		return err
 	}
