@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -251,6 +252,9 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 		if format, err = draw.FormatOf(f.plot); err != nil {
 			return nil, "", asUsage(err)
 		}
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, "", fmt.Errorf("%s is a folder: name a .vrp or .csv file", path)
 	}
 	var p *cvrp.Problem
 	var err error

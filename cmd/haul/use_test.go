@@ -57,6 +57,7 @@ func TestWrongUseIsTwo(t *testing.T) {
 		{[]string{"help", "solv"}, exitUsage, `did you mean "solve"?`},
 		{[]string{"help", "bench", "stp"}, exitUsage, `did you mean "step"?`},
 		{[]string{"lab", "run", "cost-gpu", "--device", "cpu"}, exitFailed, "needs a GPU"},
+		{[]string{"solve", "."}, exitFailed, ". is a folder: name a .vrp or .csv file"},
 	} {
 		r := haul(t, c.args...)
 		line := strings.TrimSuffix(r.stderr, "\n")

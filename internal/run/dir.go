@@ -34,9 +34,11 @@ const (
 // OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or with force
 // any. What a forced folder holds stays until the first save of the new run has replaced it (see cleared).
 func OpenDir(path string, resume, force bool) (*Dir, error) {
-	_, err := os.Stat(path)
+	info, err := os.Stat(path)
 	exists := err == nil
 	switch {
+	case exists && !info.IsDir():
+		return nil, fmt.Errorf("%s is a file, and a run needs a folder: name another", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 	case resume && !exists:

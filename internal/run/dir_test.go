@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -83,6 +84,19 @@ func TestADiskThatFillsAsARunStartsLeavesNoFolder(t *testing.T) {
 		}
 		if _, err := os.Stat(path); (err == nil) != c.stays {
 			t.Errorf("%s: the folder stays: %v", name, err == nil)
+		}
+	}
+}
+
+// TestARunFolderThatIsAFile is told for what it is, with --force too.
+func TestARunFolderThatIsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.vrp")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		if _, err := OpenDir(path, false, force); err == nil || !strings.Contains(err.Error(), "is a file") {
+			t.Errorf("force %v: %v", force, err)
 		}
 	}
 }
