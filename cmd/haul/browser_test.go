@@ -111,6 +111,7 @@ func TestBrowser(t *testing.T) {
 			v.routes()
 			v.doctor()
 			v.evil()
+			v.episodes()
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			for _, f := range v.faults {
@@ -186,8 +187,16 @@ func (v *visit) shot(name string) {
 	}
 }
 
-// judged has axe-core look at the room.
+// judged has axe-core look at the room, by day and by night.
 func (v *visit) judged(room string) {
+	v.t.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		v.do("scheme", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		v.judge(room + ", " + scheme)
+	}
+}
+
+func (v *visit) judge(room string) {
 	v.t.Helper()
 	path := os.Getenv("HAUL_AXE")
 	if path == "" {
@@ -397,4 +406,24 @@ func (v *visit) evil() {
 	if got := v.text(`String(document.querySelectorAll('img[src="x"]').length)`); got != "0" {
 		v.t.Errorf("markup in a name became an element")
 	}
+}
+
+// episodes plays what an agent's run has saved of its walks.
+func (v *visit) episodes() {
+	v.t.Helper()
+	dir := filepath.Join(v.dir, "runs", "agent-001")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		v.t.Fatal(err)
+	}
+	const walk = `{"goal": [2, 1], "cells": [[1, 1], [2, 1], [2, 1]], "return": 2}`
+	for name, text := range map[string]string{"config.yaml": "train_timesteps: 10\n",
+		"result.json": `{"evaluation": {"size": 3, "episodes": 4, "share_of_optimum": 0.5, "first_episode": ` + walk + `, "last_episode": ` + walk + `}}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	v.do("open", chromedp.Navigate(v.url+"/runs?run=agent-001"))
+	v.until("the rooms", `return document.querySelectorAll('.room-map').length == 2`)
+	v.until("that they play", `return document.querySelector('.room-map .walker').getAttribute('cx') == '90'`)
+	v.judged("episodes")
 }

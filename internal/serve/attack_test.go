@@ -192,7 +192,7 @@ func TestBodiesWithoutEnd(t *testing.T) {
 		}{"fast": {0, 413}, "a byte at a time": {5 * time.Millisecond, 408}, "stalled": {2 * time.Second, 408}} {
 			body := &endless{pause: c.pause}
 			began := time.Now()
-			resp, err := http.Post(x.url+path, "application/json", io.MultiReader(strings.NewReader("{"), body))
+			resp, err := (&http.Client{Timeout: 5 * time.Second}).Post(x.url+path, "application/json", io.MultiReader(strings.NewReader("{"), body))
 			if err != nil { // the server may close before the client has sent everything
 				if c.status == 413 && body.sent < 64<<20 {
 					continue

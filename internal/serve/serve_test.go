@@ -361,17 +361,24 @@ func TestRunsAreFollowed(t *testing.T) {
 	if got.At != 3 || got.Of != 9 || got.Unit != "epoch" || got.Model != "GT+RL" || len(got.Tables["history_gt_rl"].Rows) != 3 || got.Settings["training.batch_size"] != "128" {
 		t.Errorf("%+v", got)
 	}
+	if _, err := io.WriteString(f, "5,0.05,arithmetic\n"); err != nil {
+		t.Fatal(err)
+	}
+	expect(`"from":3,"rows":[[4,0.25,0.05,`)
 	write(t, filepath.Join(dir, "result.json"), `{"test_gap": 0.01}`)
 	expect(`"state":"done"`)
 	soon(t, "agreement", func() bool {
 		return x.do("GET", "/api/v1/runs/a-001", "").body == y.do("GET", "/api/v1/runs/a-001", "").body
 	})
 	// A resumed run cuts its history by another file under the name.
-	write(t, filepath.Join(dir, "csv", "new"), "epoch,train_loss,val_gap,mean_type\n"+row(1))
-	if err := os.Rename(filepath.Join(dir, "csv", "new"), filepath.Join(dir, "csv", "history_gt_rl.csv")); err != nil {
-		t.Fatal(err)
+	for _, c := range []struct{ text, at string }{{row(1), `"at":1`}, {strings.Repeat(row(7), 20), `"at":7`}} {
+		write(t, filepath.Join(dir, "csv", "new"), "epoch,train_loss,val_gap,mean_type\n"+c.text)
+		if err := os.Rename(filepath.Join(dir, "csv", "new"), filepath.Join(dir, "csv", "history_gt_rl.csv")); err != nil {
+			t.Fatal(err)
+		}
+		expect(c.at, `"reload":true`)
 	}
-	expect(`"at":1`, `"reload":true`)
+	soon(t, "the other history", func() bool { return len(x.Server.runs.get("a-001").Tables["history_gt_rl"].Rows) == 20 })
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -385,6 +392,41 @@ func TestRunsAreFollowed(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// Nobody waits for a listener: one that lags too far behind is let go, and comes back.
+func TestHubWaitsForNobody(t *testing.T) {
+	h := newHub()
+	deaf, err := h.join(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range queueLength {
+		h.beat()
+	}
+	if h.count() != 1 {
+		t.Error("a listener whose queue is just full was let go")
+	}
+	h.beat()
+	if h.count() != 0 {
+		t.Error("a listener that does not read is kept")
+	}
+	n := 0
+	for range deaf.queue {
+		n++
+	}
+	if n != queueLength {
+		t.Errorf("%d events were queued", n)
+	}
+	h.leave(deaf) // again: harmless
+	for range 2 {
+		if _, err := h.join(2); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := h.join(2); asProblem(err).Status != 503 {
+		t.Errorf("a third of two: %v", err)
+	}
 }
 
 // Who goes away stops the search, and a server that stops does not wait for one.

@@ -31,7 +31,7 @@ class Method {
   constructor(letter, name) {
     this.letter = letter;
     const option = (v, words) => el('option', { value: v }, words);
-    this.name = el('select', { onchange: () => { this.fill(); solveAll(); remember(); } }, option('search', 'Search'), option('policy', 'Policy'), option('exact', 'Exact'));
+    this.name = el('select', { onchange: () => { arrange(); solveAll(); remember(); this.name.focus(); } }, option('search', 'Search'), option('policy', 'Policy'), option('exact', 'Exact'));
     this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
     this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
     this.policy = el('select', { onchange: solveAll });
@@ -162,16 +162,21 @@ class RouteMap {
     }
   }
 
-  tell(data, running) {
+  tell(data, running, again) {
     this.saves.hidden = !data || running;
+    this.cost = data?.cost;
+    if (!data) this.last = null;
     const n = instance.coords.length - 1;
     if (!data) { this.figures.replaceChildren(`${n} customer${n === 1 ? '' : 's'}`); return; }
     const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost))), el('span', {}, `${this.routes?.length ?? 0} routes`), el('span', {}, `${n} customers`)];
     const known = data.optimum ?? (best || null);
     if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
+    const other = maps.find(m => m !== this && m.node.isConnected)?.cost;
+    if (other && !running && data.cost > other * (1 + 1e-9)) parts.push(el('span', {}, `${percent(data.cost / other - 1)} above the other`));
     parts.push(el('span', {}, running ? `searching, ${data.seconds.toFixed(1)} s` : `${figure(1e3 * data.seconds)} ms${data.policy ? ' by ' + data.policy : ''}`));
     this.figures.replaceChildren(...parts);
-    this.solved = running ? null : data;
+    if (!running && !again) maps.forEach(m => m !== this && m.last && m.tell(m.last, false, true)); // which may be above this one
+    this.last = running ? null : data;
   }
 
   draw() {
@@ -252,7 +257,7 @@ const solveSoon = later(120, solveAll);
 function arrange() {
   const two = $('r-compare').checked;
   $('r-methods').replaceChildren(...shown().map(m => m.method.node));
-  maps.forEach(m => { m.method.label.textContent = two ? 'Method ' + m.method.letter : 'Method'; m.head.hidden = !two; m.head.textContent = 'Method ' + m.method.letter; m.node.classList.toggle('alone', !two); m.method.fill(); });
+  maps.forEach(m => { m.method.label.textContent = two ? 'Method ' + m.method.letter : 'Method'; m.head.hidden = !two; m.head.textContent = `${m.method.letter}: ${m.method.name.selectedOptions[0].textContent}`; m.node.classList.toggle('alone', !two); m.method.fill(); });
   $('r-maps').replaceChildren(...shown().map(m => m.node));
 }
 
