@@ -27,13 +27,14 @@ const (
 // binder turns the ops of one program into launches. The whole batch is one shard.
 type binder struct {
 	precision Precision
-	lanes     int // gradient partial sums kept apart
-	sms       int // multiprocessors of the card
-	maxShared int // bytes of shared memory a block may ask for
-	memory    int // bytes of the card's memory; 0: not known
-	batch     int // instances in a step, of this process
-	parts     int // pieces that the step is cut into, of all processes
-	cuts      int // the same where their number is fixed, whoever runs them; else 0
+	lanes     int  // gradient partial sums kept apart
+	sms       int  // multiprocessors of the card
+	maxShared int  // bytes of shared memory a block may ask for
+	memory    int  // bytes of the card's memory; 0: not known
+	batch     int  // instances in a step, of this process
+	parts     int  // pieces that the step is cut into, of all processes
+	cuts      int  // the same where their number is fixed, whoever runs them; else 0
+	hopper    bool // the card has the instructions of sm_90a
 
 	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
 	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
@@ -55,6 +56,7 @@ type binder struct {
 	reduced      reduction
 	fixed        bool   // gradients of all processes are gathered and added up by the tree
 	gathered     uint64 // where they are then
+	joins        joins
 }
 
 // newBinder knows of the program what no op says.
@@ -67,6 +69,9 @@ func (b *binder) coefficient(name string) int32 { return i32(slices.Index(b.coef
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {
+	if b.joins.done[op] {
+		return nil, nil
+	}
 	if b.anyCompact(op) {
 		return b.bindBF16(op)
 	}

@@ -72,6 +72,9 @@ func serves(c cu.Device) error {
 	return fmt.Errorf("%s is too old: compute capability %d.%d, %d.%d or newer is needed", c.Name, c.Major, c.Minor, minMajor, minMinor)
 }
 
+// isHopper reports whether kernels for sm_90a run on the card: on no newer one either.
+func isHopper(c cu.Device) bool { return c.Major == 9 && c.Minor == 0 }
+
 // start reads the card's limits. Runs on the context's thread.
 func (d *Device) start() error {
 	var err error

@@ -17,6 +17,9 @@ func (b *binder) glu(o *kernel.GLU) ([]launch, error) {
 }
 
 func (b *binder) gluGrad(o *kernel.GLUGrad) ([]launch, error) {
+	if l, ok := b.joins.with[o].(*kernel.LinearGradX); ok {
+		return b.linearDXGLU(l, o), nil
+	}
 	name, n := "glu_grad1", o.DY.Len()
 	if b.vectors(o.DG, o.DY, o.G) {
 		name, n = "glu_grad4", n/4

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"haul/internal/cu"
 	"haul/internal/kernel"
 )
@@ -82,6 +84,19 @@ func sinks(waited []bool) []int {
 	return out
 }
 
+// waitFor is what an op waits for whose dependencies ended in these nodes, each once: ops without a launch share what they would wait for.
+func waitFor[N comparable](deps []int, ends [][]N) []N {
+	var wait []N
+	for _, j := range deps {
+		for _, n := range ends[j] {
+			if !slices.Contains(wait, n) {
+				wait = append(wait, n)
+			}
+		}
+	}
+	return wait
+}
+
 // record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where a step has several pieces, one
 // without the exchange for all but the last. On the context's thread.
 func (r *runner) record() (err error) {
@@ -123,10 +138,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 		if i < from || i >= to {
 			continue // in another graph, which the stream keeps apart
 		}
-		var wait []cu.Node
-		for _, j := range deps {
-			wait = append(wait, ends[j]...)
-		}
+		wait := waitFor(deps, ends)
 		if o, ok := r.op(i).(*kernel.Exchange); ok {
 			if ends[i] = wait; !exchange {
 				continue

@@ -64,6 +64,9 @@ func (b *binder) product(kind string, t tile, m, n, terms, copies int, args ...a
 
 // linear is one product; a GELU or a dropout of its result is a second pass over it.
 func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
+	if glu, ok := b.joins.with[o].(*kernel.GLU); ok {
+		return b.linearGLU(o, glu), nil
+	}
 	y, residual := o.Y, o.Residual
 	switch {
 	case o.Pre != nil:
@@ -72,9 +75,12 @@ func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
 		residual = nil
 	}
 	m, k, n := o.Dims()
-	t := b.pick(m, n, 1, b.vectors(y, o.X, o.W, o.Bias, residual))
-	out := b.product("linear", t, m, n, k, 1, b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual),
-		i32(m), i32(n), i32(k), i32(y.Stride), i32(o.X.Stride), i32(stride(residual)))
+	out := b.linearRows(o, y, residual)
+	if out == nil {
+		t := b.pick(m, n, 1, b.vectors(y, o.X, o.W, o.Bias, residual))
+		out = b.product("linear", t, m, n, k, 1, b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual),
+			i32(m), i32(n), i32(k), i32(y.Stride), i32(o.X.Stride), i32(stride(residual)))
+	}
 	switch {
 	case o.Pre != nil:
 		return append(out, b.gelu(o.Y, o.Pre)), dense(o, o.Y, o.Pre)
@@ -86,13 +92,16 @@ func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
 
 func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	m, n, k := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
-	t := b.pick(m, k, 1, b.vectors(o.DX, o.DY, o.W))
-	var add uint64
-	if o.Accumulate {
-		add = b.addr(o.DX)
+	out := b.linearRowsDX(o)
+	if out == nil {
+		t := b.pick(m, k, 1, b.vectors(o.DX, o.DY, o.W))
+		var add uint64
+		if o.Accumulate {
+			add = b.addr(o.DX)
+		}
+		out = b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
+			i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride))
 	}
-	out := b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
-		i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride))
 	if o.Pre != nil {
 		return append(out, b.geluGrad(o.DX, o.Pre)), dense(o, o.DX, o.Pre)
 	}

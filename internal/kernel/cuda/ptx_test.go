@@ -110,12 +110,11 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 	return p.Program()
 }
 
-// bindStep binds every op of a program to made-up addresses.
-func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
-	t.Helper()
+// testBinder binds a program's ops to made-up addresses, as on an H200.
+func testBinder(p *kernel.Program, precision Precision) *binder {
 	const far = 1 << 40 // apart enough for any tensor
 	b := newBinder(p)
-	b.precision, b.lanes, b.sms, b.maxShared, b.laneSize = precision, 8, 132, 227<<10, p.Layout.Len
+	b.precision, b.lanes, b.sms, b.maxShared, b.laneSize, b.hopper = precision, 8, 132, 227<<10, p.Layout.Len, true
 	b.address = func(t *kernel.Tensor) uint64 {
 		at := uint64(t.Root().ID+1) * far
 		switch {
@@ -128,8 +127,17 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	}
 	b.bf16 = func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 }
 	b.scratch, b.table = func(int) uint64 { return far / 2 }, func([]byte) uint64 { return far / 2 }
+	return b
+}
+
+// bindStep binds every op of a program.
+func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
+	t.Helper()
+	b := testBinder(p, precision)
 	var out []launch
-	for _, op := range append(append([]kernel.Op(nil), p.PerShard...), p.Once...) {
+	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
+	b.join(ops)
+	for _, op := range ops {
 		ls, err := b.bind(op)
 		if err != nil {
 			t.Fatalf("%s: %v", op.Kind(), err)

@@ -204,7 +204,7 @@ func (r *runner) bindAll() (err error) {
 		}
 	}()
 	b := newBinder(r.prog)
-	b.precision, b.sms, b.maxShared, b.memory = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory
+	b.precision, b.sms, b.maxShared, b.memory, b.hopper = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory, isHopper(r.d.ctx.Device)
 	b.address, b.bf16, b.scratch, b.table = r.address, r.bf16, r.scratch, r.table
 	b.control, b.state, b.metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
 	if len(r.sets) > 0 {
@@ -212,6 +212,9 @@ func (r *runner) bindAll() (err error) {
 		b.laneSize, b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.bf16.at, s.m.at, s.v.at, s.grads.at
 	}
 	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
+	if !r.serial {
+		b.join(ops)
+	}
 	for _, op := range ops {
 		ls, err := b.bind(op)
 		if err != nil {
