@@ -10,11 +10,23 @@ import argparse
 import csv
 import json
 import pathlib
+import re
 import subprocess
 
 
 def thousands(n):
     return f"{int(n):,}"
+
+
+def changed(run, settings):
+    """The flags by which the run differed from the shipped settings in what is usually changed."""
+    text = (run / "config.yaml").read_text()
+    flags = ""
+    for key, flag in (("num_epochs", "--epochs {}"), ("learning_rate", "--set training.learning_rate={}"), ("batch_size", "--set training.batch_size={}")):
+        m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
+        if m and float(m[1]) != settings["training"][key]:
+            flags += " " + flag.format(m[1])
+    return flags
 
 
 def curve(run, customers):
@@ -43,6 +55,8 @@ def main():
     settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     n = p["customers"]
     results = [json.loads(line) for line in a.results.read_text().splitlines() if line.startswith("{")]
+    sets = list(dict.fromkeys(r["instances_from"] for r in results))
+    results.sort(key=lambda r: sets.index(r["instances_from"]))
 
     print(f"# {a.name}\n")
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
@@ -58,7 +72,7 @@ def main():
     for minutes, instances, cost in curve(a.run, n):
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
     print("\n## Results\n")
-    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard error; where a public set has no\ncosts per instance, the gap of the means to HGS's published one.\n")
+    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard error; where a public set has no\ncosts per instance, the gap of the means to HGS's published one. Times are upper bounds: several evaluations shared the\ndevice, and the first loads its kernels.\n")
     print("| instances | decoder | mean cost | gap | ms per instance |\n| --- | --- | --- | --- | --- |")
     for r in results:
         gap = ""
@@ -67,11 +81,13 @@ def main():
         elif "published_gap" in r:
             gap = f"{100 * r['published_gap']:+.2f} % to {r['published_cost']:.3f}"
         where = pathlib.Path(r["instances_from"]).name
+        where = {"x": "CVRPLIB X, up to 250 customers"}.get(where, where)
         print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {1000 * r['seconds_per_instance']:.3g} |")
-    print(f"\nOn {results[0]['device']}, for example:\n" if results else "")
+    for device in dict.fromkeys(r["device"] for r in results):
+        print(f"\nOn {device}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
-    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0\nhaul policies pack runs/{a.name}-001 --out policies/{a.name}.safetensors\n```\n")
+    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0{changed(a.run, settings)}\nhaul policies pack runs/{a.name}-001 --out policies/{a.name}.safetensors\n```\n")
     print("In pieces, over several leases of a card, by `scripts/train-policies`.")
 
 

@@ -123,3 +123,42 @@ func TestShippedPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileInstances: whatever a file of instances holds, a user sees one line.
+func TestHostileInstances(t *testing.T) {
+	names := policies.Names()
+	if len(names) == 0 {
+		t.Skip("no policy to judge with")
+	}
+	hostile, err := os.ReadFile(filepath.Join("..", "..", "internal", "pickle", "testdata", "hostile-4.pkl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := t.TempDir()
+	for name, text := range map[string]string{"a.vrp": squareVRP, "b.vrp": strings.Replace(squareVRP, "CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 90", 1)} {
+		if err := os.WriteFile(filepath.Join(limited, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, path, want string }{
+		{"a pickle that calls", write(t, "a.pkl", string(hostile)), "never called"},
+		{"a cut pickle", write(t, "a.pkl", string(hostile[:9])), "not a pickle that can be read"},
+		{"an empty archive", write(t, "a.npz", ""), "not an .npz file"},
+		{"text for tensors", write(t, "a.pt", "hello"), "not a .pt file"},
+		{"another format", write(t, "a.json", "{}"), "instances are read from"},
+		{"an empty folder", t.TempDir(), "no .vrp files"},
+		{"a limit beside the capacity", limited, "b: a policy cannot route it"},
+		{"no coordinates", write(t, "a.vrp", explicitVRP), "no coordinates"},
+		{"nothing", filepath.Join(t.TempDir(), "nosuch.npz"), "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", c.path}, exitFailed, c.want)
+		})
+	}
+	set := write(t, "a.vrp", squareVRP)
+	refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
+	r := object(t, "eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
+	if r["mean_cost"] != 68.0 || r["mean_gap"] != 0.0 {
+		t.Errorf("%v", r)
+	}
+}
