@@ -32,6 +32,17 @@ func TestDevice(t *testing.T) {
 	suite("shards in use", cpu.Options{Workers: 2})
 }
 
+// Rollouts of many starts, as wide as a model's, whole tensors compared.
+func TestStarts(t *testing.T) {
+	kerneltest.RunStarts(t, 0, 21, func(t *testing.T) kernel.Device {
+		dev, err := cpu.Open(cpu.Options{Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dev
+	})
+}
+
 // Likewise in bf16, by tiles, by dot products of pairs, and by fp32 arithmetic on rounded operands.
 func TestDeviceBF16(t *testing.T) {
 	for i, set := range cpu.TileSets() {

@@ -41,12 +41,16 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestStarts runs rollouts of many starts, and their gradients, in every precision.
+// TestStarts runs rollouts of many starts, and their gradients, in every precision; with -short those that a sanitizer is done with soon.
 func TestStarts(t *testing.T) {
+	nodes := 128
+	if testing.Short() {
+		nodes = 21
+	}
 	for p, unit := range map[cuda.Precision]float64{cuda.FP32: 0, cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
 		t.Run(string(p), func(t *testing.T) {
 			open(t, p).Close()
-			kerneltest.RunStarts(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
+			kerneltest.RunStarts(t, unit, nodes, func(t *testing.T) kernel.Device { return open(t, p) })
 		})
 	}
 }
