@@ -1,6 +1,6 @@
 // Command curve draws what routing runs reached over time, beside a published curve:
 //
-//	go run ./scripts/_curve --run runs/cvrp100 --beside docs/pictures/pomo_cvrp100.csv --rate 781 --level 15.563 \
+//	go run ./scripts/_curve --run runs/cvrp100 --beside docs/pictures/pomo_cvrp100.csv --rate 781 \
 //		--out docs/pictures/cvrp100.svg
 //
 // What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
@@ -27,8 +27,8 @@ func main() {
 	run := flag.String("run", "", "run folder of a routing policy")
 	beside := flag.String("beside", "", "CSV with columns instances and cost, and a first line # with its name")
 	rate := flag.Float64("rate", 0, "instances per second at which the published curve would have been made on this card")
-	level := flag.Float64("level", 0, "a cost to draw as a line, such as HGS's")
-	name := flag.String("level-name", "HGS", "its name")
+	level := flag.Float64("level", 0, "a cost to draw as a line (default: what validation is compared with, on the same instances)")
+	name := flag.String("level-name", "", "its name")
 	title := flag.String("title", "", "of the picture")
 	out := flag.String("out", "curve.svg", ".svg or .png")
 	flag.Parse()
@@ -53,7 +53,7 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	own, best, err := history(run, c)
+	own, best, search, err := history(run, c)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,7 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 		panel.Curves = append(panel.Curves, other)
 	}
 	panel.Curves = append(panel.Curves, own)
-	if level > 0 {
-		panel.Level, panel.LevelName = level, levelName
-	}
+	panel.Level, panel.LevelName = cmp.Or(level, search), cmp.Or(levelName, "search, on the same instances")
 	file, err := os.Create(out)
 	if err != nil {
 		return err
@@ -104,18 +102,19 @@ func clock(v float64) string {
 	return fmt.Sprintf("%.0f h", minutes/60)
 }
 
-// history is a run's validations over its minutes, and its best in words.
-func history(run string, c *config.Config) (curve draw.Curve, best string, err error) {
+// history is a run's validations over its minutes, its best in words, and the cost that they are compared with.
+func history(run string, c *config.Config) (curve draw.Curve, best string, search float64, err error) {
 	rows, err := table(filepath.Join(run, "csv", "history_gt_rl.csv"), "time_per_epoch", "val_seconds", "baseline_seconds", "val_cost_arithmetic",
-		"instances")
+		"instances", "gap_to_cpc")
 	if err != nil {
-		return curve, "", err
+		return curve, "", 0, err
 	}
 	curve.Name = "Haul"
 	seconds, instances, lowest := 0.0, 0.0, math.Inf(1)
 	for _, r := range rows {
 		seconds += r[0] + r[1] + r[2]
 		instances += r[4]
+		search = r[5] * float64(c.Problem.NumCustomers)
 		if cost := r[3] * float64(c.Problem.NumCustomers); cost > 0 {
 			curve.Add(math.Log10(seconds/60), cost)
 			if cost < lowest {
@@ -127,7 +126,7 @@ func history(run string, c *config.Config) (curve draw.Curve, best string, err e
 	if best == "" {
 		err = fmt.Errorf("%s has no validation yet", run)
 	}
-	return curve, best, err
+	return curve, best, search, err
 }
 
 // published is a curve by instances, as time at that rate.
