@@ -1,7 +1,7 @@
 // Package policy puts a trained routing policy to work in a Go program: load a checkpoint of haul train, hand it problems, get
 // routes.
 //
-//	pi, err := policy.Load("runs/quick-001/best.safetensors", policy.Options{})
+//	pi, err := policy.Shipped("cvrp20", policy.Options{})
 //	defer pi.Close()
 //	s, err := pi.Solve(ctx, problem, "pomo8")
 //
