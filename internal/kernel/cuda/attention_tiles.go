@@ -12,7 +12,8 @@ const attentionTilesWarps = 8 // maxWarps
 // attentionTileCounts are how many nodes, in eights, its modules are made for.
 var attentionTileCounts = []int{4, 7, 13, 16}
 
-// tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in fp32, for other heads than of 16 and 32, and past 128 nodes.
+// tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in fp32, for other heads than of 16 and
+// 32, and past 128 nodes.
 func (s headShape) tiles(b *binder, ts ...*kernel.Tensor) int {
 	if b.precision == FP32 || s.hd != 16 && s.hd != 32 || !b.vectors(ts...) {
 		return 0
@@ -47,22 +48,27 @@ func (s headShape) tilesSharedGrad(t, each int) int {
 }
 
 func (s headShape) tilesLaunch(kind string, t, each, instances, shared int, args ...any) launch {
-	return launch{module: fmt.Sprint("attention_tiles_", 8*t), kernel: fmt.Sprint("attention_tiles_", kind, s.hd), grid: dim3{instances * s.heads / each, 1, 1},
+	return launch{module: fmt.Sprint("attention_tiles_", 8*t), kernel: fmt.Sprint("attention_tiles_", kind, s.hd),
+		grid:  dim3{instances * s.heads / each, 1, 1},
 		block: dim3{32 * each * s.tilesWarps(), 1, 1}, shared: shared, args: args}
 }
 
 func (b *binder) attentionTiles(o *kernel.Attention, s headShape, t, instances int) launch {
 	each := s.tilesEach()
-	return s.tilesLaunch("", t, each, instances, s.tilesShared(t, each), b.addr(o.Y), b.addr(o.P), b.addr(o.QKV), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Slope),
+	return s.tilesLaunch("", t, each, instances, s.tilesShared(t, each), b.addr(o.Y), b.addr(o.P), b.addr(o.QKV), b.addr(o.PosX),
+		b.addr(o.PosY), b.addr(o.Slope),
 		i32(s.n), i32(s.heads), i32(each), s.scale())
 }
 
 func (b *binder) attentionTilesGrad(o *kernel.AttentionGrad, s headShape, t, instances int, add uint32) ([]launch, error) {
 	if o.Y == nil || o.Slope == nil {
-		return nil, fmt.Errorf("%s: in %s it makes the probabilities again, for which it needs the attention's result and slopes", o.Kind(), b.precision)
+		return nil, fmt.Errorf("%s: in %s it makes the probabilities again, for which it needs the attention's result and slopes",
+			o.Kind(), b.precision)
 	}
 	each := s.tilesEach()
-	return []launch{s.tilesLaunch("grad_", t, each, instances, s.tilesSharedGrad(t, each), b.addr(o.DQKV), b.addr(o.DSlope), b.addr(o.DY), b.addr(o.Y), b.addr(o.P), b.addr(o.QKV),
-		b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Slope), b.scratch(4*instances*s.heads), b.scratch(4), i32(s.n), i32(s.heads), i32(each), s.scale(), i32(instances),
+	return []launch{s.tilesLaunch("grad_", t, each, instances, s.tilesSharedGrad(t, each), b.addr(o.DQKV), b.addr(o.DSlope), b.addr(o.DY),
+		b.addr(o.Y), b.addr(o.P), b.addr(o.QKV),
+		b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Slope), b.scratch(4*instances*s.heads), b.scratch(4), i32(s.n), i32(s.heads), i32(each),
+		s.scale(), i32(instances),
 		i32(b.lanes), i32(b.laneSize), add)}, dense(o, o.Y)
 }

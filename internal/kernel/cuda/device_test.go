@@ -96,7 +96,8 @@ func TestStepsTakeNothingFromTheHeap(t *testing.T) {
 func TestTwoRunsAreBitEqual(t *testing.T) {
 	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
 		t.Run(string(p), func(t *testing.T) {
-			for name, steps := range map[string]func(*testing.T, kernel.Device, int) []float32{"ten starts": kerneltest.Train, "one start, 51 nodes": kerneltest.TrainWide} {
+			for name, steps := range map[string]func(*testing.T, kernel.Device, int) []float32{
+				"ten starts": kerneltest.Train, "one start, 51 nodes": kerneltest.TrainWide} {
 				train := func() []float32 {
 					dev := open(t, p)
 					defer dev.Close()

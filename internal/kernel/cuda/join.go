@@ -2,10 +2,11 @@ package cuda
 
 import "haul/internal/kernel"
 
-// What a reader could break: ops that are joined are one kernel, launched where one of them stands, and the others have no launch. Whoever waits for one of
-// those waits, through the tensors it names, for what it would have waited for: so a launch stands where the first op stands if what lies between is written
-// for others to read, and where the last stands if that one reads what the first does not name. What is written early nobody may mind: nothing in between
-// reads or writes it, and no other tensor has its memory. Where ops share memory along the recording, nothing is joined.
+// What a reader could break: ops that are joined are one kernel, launched where one of them stands, and the others have no launch.
+// Whoever waits for one of those waits, through the tensors it names, for what it would have waited for: so a launch stands where the
+// first op stands if what lies between is written for others to read, and where the last stands if that one reads what the first does not
+// name. What is written early nobody may mind: nothing in between reads or writes it, and no other tensor has its memory. Where ops share
+// memory along the recording, nothing is joined.
 
 // joins are ops that one kernel does together.
 type joins struct {
@@ -48,7 +49,8 @@ func (b *binder) join(ops []kernel.Op) {
 
 func (b *binder) joinsGLU(l *kernel.Linear, o *kernel.GLU) bool {
 	m, k, n := l.Dims()
-	return l.Pre == nil && l.Residual == nil && l.Drop.Rate == 0 && l.Y.Dense() && o.Y.Dense() && b.rowsWidth(m, n, k, false, l.Y, l.X, l.W, l.Bias, o.Y) == rowsWide
+	return l.Pre == nil && l.Residual == nil && l.Drop.Rate == 0 && l.Y.Dense() && o.Y.Dense() &&
+		b.rowsWidth(m, n, k, false, l.Y, l.X, l.W, l.Bias, o.Y) == rowsWide
 }
 
 func (b *binder) joinsGLUGrad(l *kernel.LinearGradX, o *kernel.GLUGrad) bool {
@@ -63,11 +65,13 @@ func (b *binder) linearGLU(l *kernel.Linear, o *kernel.GLU) []launch {
 	if b.joins.spare[l.Y] {
 		g = 0
 	}
-	return b.rows("linear_rows_glu", g, b.addr(l.X), b.addr(l.W), b.addr(l.Bias), 0, b.addr(o.Y), rowsWide, m, n, k, l.Y.Stride, l.X.Stride, 0, n/2)
+	return b.rows("linear_rows_glu", g, b.addr(l.X), b.addr(l.W), b.addr(l.Bias), 0, b.addr(o.Y), rowsWide, m, n, k, l.Y.Stride,
+		l.X.Stride, 0, n/2)
 }
 
 // linearDXGLU is the gradient of a gated unit's input from that of the layer behind it.
 func (b *binder) linearDXGLU(l *kernel.LinearGradX, o *kernel.GLUGrad) []launch {
 	m, terms, n := l.DY.Rows(), l.DY.Cols(), l.DX.Cols()
-	return b.rows("linear_rows_dx_glu", b.addr(o.DG), b.addr(l.DY), b.addr(l.W), 0, 0, b.addr(o.G), rowsWide, m, n, terms, o.DG.Stride, l.DY.Stride, 0, n)
+	return b.rows("linear_rows_dx_glu", b.addr(o.DG), b.addr(l.DY), b.addr(l.W), 0, 0, b.addr(o.G), rowsWide, m, n, terms, o.DG.Stride,
+		l.DY.Stride, 0, n)
 }

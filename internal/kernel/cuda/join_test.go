@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestJoins: which ops of a training step one kernel does, by size and precision. The step has two layers, a policy with gradients and a frozen one.
+// TestJoins: which ops of a training step one kernel does, by size and precision. The step has two layers, a policy with gradients and a
+// frozen one.
 func TestJoins(t *testing.T) {
 	joined := []string{"linear_rows_glu", "linear_rows_dx_glu", "glu4", "glu_grad4"}
 	for _, c := range []struct {
@@ -57,7 +58,8 @@ func TestJoinsLeaveOutWhatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestJoinedOpsKeepTheirOrder: of any two ops that touch a tensor, one of them to write it, the kernel of the earlier reaches that of the later along the graph's edges.
+// TestJoinedOpsKeepTheirOrder: of any two ops that touch a tensor, one of them to write it, the kernel of the earlier reaches that of the
+// later along the graph's edges.
 func TestJoinedOpsKeepTheirOrder(t *testing.T) {
 	p := step(t, 512, 101, 128, 4, 1, 0)
 	b := testBinder(p, TF32)

@@ -11,10 +11,11 @@ const (
 	rowsNarrow  = 64
 )
 
-// rowsWidth is how many columns of C a block of src/dense/linear_rows.cu takes, 0 where those kernels do not serve: on other cards than Hopper's, in other precisions
-// than tf32, for too few rows to go round, and for a matrix whose columns' terms do not fit shared memory.
+// rowsWidth is how many columns of C a block of src/dense/linear_rows.cu takes, 0 where those kernels do not serve: on other cards than
+// Hopper's, in other precisions than tf32, for too few rows to go round, and for a matrix whose columns' terms do not fit shared memory.
 func (b *binder) rowsWidth(m, n, terms int, narrow bool, ts ...*kernel.Tensor) int {
-	if !b.hopper || b.precision != TF32 || terms%rowsChunk != 0 || n%rowsWide != 0 || 2*ceil(m, rowsTile)*(n/rowsWide) < b.sms || !b.vectors(ts...) {
+	if !b.hopper || b.precision != TF32 || terms%rowsChunk != 0 || n%rowsWide != 0 || 2*ceil(m, rowsTile)*(n/rowsWide) < b.sms ||
+		!b.vectors(ts...) {
 		return 0
 	}
 	switch {
@@ -33,8 +34,9 @@ func rowsShared(terms, width int) int { return 4 * (terms*width + width) }
 func (b *binder) rows(name string, c, x, w, bias, add, u uint64, width, m, n, terms, ldc, lda, ldadd, half int) []launch {
 	slices := n / width
 	blocks := min(ceil(m, rowsTile), max(1, b.sms/slices)) * slices
-	return []launch{{module: "linear_rows", kernel: name, grid: dim3{blocks, 1, 1}, block: dim3{rowsThreads, 1, 1}, shared: rowsShared(terms, width),
-		args: []any{c, x, w, bias, add, u, i32(m), i32(n), i32(terms), i32(ldc), i32(lda), i32(ldadd), i32(half)}}}
+	return []launch{{module: "linear_rows", kernel: name, grid: dim3{blocks, 1, 1}, block: dim3{rowsThreads, 1, 1},
+		shared: rowsShared(terms, width),
+		args:   []any{c, x, w, bias, add, u, i32(m), i32(n), i32(terms), i32(ldc), i32(lda), i32(ldadd), i32(half)}}}
 }
 
 // linearRows is Y = X·Wᵀ + bias + residual by them; nil where they do not serve.
@@ -44,7 +46,8 @@ func (b *binder) linearRows(o *kernel.Linear, y, residual *kernel.Tensor) []laun
 	if width == 0 {
 		return nil
 	}
-	return b.rows("linear_rows", b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual), 0, width, m, n, k, y.Stride, o.X.Stride, stride(residual), 0)
+	return b.rows("linear_rows", b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual), 0, width, m, n, k, y.Stride,
+		o.X.Stride, stride(residual), 0)
 }
 
 // linearRowsDX is DX = DY·W by them; nil where they do not serve.

@@ -9,10 +9,12 @@ import (
 	"haul/internal/kernel/cuda"
 )
 
-// rowsCases are the products of the routing policy at sizes that go round the card, with rows that no tile divides, and pairs of ops that one kernel does.
+// rowsCases are the products of the routing policy at sizes that go round the card, with rows that no tile divides, and pairs of ops that
+// one kernel does.
 func rowsCases() []bf16Case {
 	var out []bf16Case
-	for _, s := range [][4]int{{101, 101, 128, 384}, {131, 101, 128, 128}, {101, 101, 128, 512}, {131, 101, 256, 128}, {99, 87, 384, 128}, {99, 87, 512, 128}} {
+	for _, s := range [][4]int{{101, 101, 128, 384}, {131, 101, 128, 128}, {101, 101, 128, 512}, {131, 101, 256, 128}, {99, 87, 384, 128},
+		{99, 87, 512, 128}} {
 		add := func(what string, record func(*bf16Plan)) {
 			out = append(out, bf16Case{fmt.Sprintf("%s/M=%d,K=%d,N=%d", what, s[0]*s[1], s[2], s[3]), s[0], s[1], s[2], s[3], record})
 		}
@@ -20,7 +22,8 @@ func rowsCases() []bf16Case {
 			p.do(&kernel.Linear{Y: p.out("y", p.n, false), X: p.in("x", p.k, false), W: p.Weight(0, 0)})
 		})
 		add("linear with bias and residual", func(p *bf16Plan) {
-			p.do(&kernel.Linear{Y: p.out("y", p.n, false), X: p.in("x", p.k, false), W: p.Weight(0, 0), Bias: p.Weight(0, 1), Residual: p.in("r", p.n, false)})
+			p.do(&kernel.Linear{Y: p.out("y", p.n, false), X: p.in("x", p.k, false), W: p.Weight(0, 0), Bias: p.Weight(0, 1),
+				Residual: p.in("r", p.n, false)})
 		})
 		add("linear.dx", func(p *bf16Plan) {
 			p.do(&kernel.LinearGradX{DX: p.out("dx", p.k, false), DY: p.in("dy", p.n, false), W: p.Weight(0, 0)})
@@ -47,7 +50,8 @@ func rowsCases() []bf16Case {
 	return out
 }
 
-// TestRowsProducts compares products in tf32 with those of the same card in fp32: each element is of order one, and rounding is 2⁻¹¹ of that a few times over.
+// TestRowsProducts compares products in tf32 with those of the same card in fp32: each element is of order one, and rounding is 2⁻¹¹ of
+// that a few times over.
 func TestRowsProducts(t *testing.T) {
 	open(t, cuda.TF32).Close()
 	for _, c := range rowsCases() {

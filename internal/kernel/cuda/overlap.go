@@ -6,9 +6,9 @@ import (
 	"regexp"
 )
 
-// What a reader could break: where kernels overlap, one is launched while those it depends on still run, so nothing in it may touch memory before
-// its first instruction has waited for their end. It lets its own followers be launched only after that wait: whoever runs has all that was
-// written before it, however far back, and no more than one generation of blocks sits on the multiprocessors waiting.
+// What a reader could break: where kernels overlap, one is launched while those it depends on still run, so nothing in it may touch
+// memory before its first instruction has waited for their end. It lets its own followers be launched only after that wait: whoever runs
+// has all that was written before it, however far back, and no more than one generation of blocks sits on the multiprocessors waiting.
 
 // The oldest compute capability whose kernels may overlap, and the PTX that has the instructions.
 const overlapMajor = 9

@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// TestEveryKernelWaitsFirst: where kernels overlap, the first instructions of each are the wait for those before it and the leave for those after it.
+// TestEveryKernelWaitsFirst: where kernels overlap, the first instructions of each are the wait for those before it and the leave for
+// those after it.
 func TestEveryKernelWaitsFirst(t *testing.T) {
 	// An entry, its declarations, and its first instructions.
-	opening := regexp.MustCompile(`(?s)\.entry (\w+)\([^)]*\)[^{]*\{\s*((?:\s*\.(?:reg|local|shared)[^\n]*\n|\s*//[^\n]*\n)*)([^\n]*)\n([^\n]*)\n`)
+	opening := regexp.MustCompile(`(?s)\.entry (\w+)\([^)]*\)[^{]*\{\s*` + // name, parameters
+		`((?:\s*\.(?:reg|local|shared)[^\n]*\n|\s*//[^\n]*\n)*)` + `([^\n]*)\n([^\n]*)\n`) // declarations and comments, two instructions
 	for _, name := range modules(t) {
 		text, err := image(name)
 		if err != nil {
@@ -29,7 +31,8 @@ func TestEveryKernelWaitsFirst(t *testing.T) {
 				t.Errorf("%s.%s begins with %q, %q", name, m[1], first, second)
 			}
 		}
-		if !bytes.Contains(out, []byte(".target sm_90")) || bytes.Contains(out, []byte(".target sm_80\n")) || bytes.Count(out, []byte("griddepcontrol.wait")) != kernels {
+		waits := bytes.Count(out, []byte("griddepcontrol.wait"))
+		if !bytes.Contains(out, []byte(".target sm_90")) || bytes.Contains(out, []byte(".target sm_80\n")) || waits != kernels {
 			t.Errorf("%s: target or waits are not what they should be", name)
 		}
 	}

@@ -17,7 +17,8 @@ const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads
 func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 	p := b.policy(&o.Decoder)
 	t := p.tilesFor()
-	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Load)%16 != 0 || b.address(o.Graph)%16 != 0 {
+	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Load)%16 != 0 ||
+		b.address(o.Graph)%16 != 0 {
 		return heldPlan{}, false
 	}
 	limit := o.Actions.Shape[2]
@@ -34,6 +35,7 @@ func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 func (h heldPlan) launch(p policy, rows int, args []any) launch {
 	const hd = 20 // place of the head's width among the arguments
 	args = append(append(append([]any(nil), args[:hd]...), args[hd+1:]...), p.scale, p.pointerScale)
-	return launch{module: fmt.Sprint("rollout_held_", 8*h.tiles), kernel: fmt.Sprint("rollout_held_", p.hd), grid: dim3{rows, 1, 1}, block: dim3{32 * p.heads, 1, 1},
+	return launch{module: fmt.Sprint("rollout_held_", 8*h.tiles), kernel: fmt.Sprint("rollout_held_", p.hd), grid: dim3{rows, 1, 1},
+		block:  dim3{32 * p.heads, 1, 1},
 		shared: h.shared, args: args}
 }

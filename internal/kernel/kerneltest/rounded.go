@@ -20,11 +20,14 @@ func roundedShapes() []shape {
 func testRoundedAttention(t *testing.T, dev kernel.Device) {
 	for _, s := range roundedShapes() {
 		n, d := s.nodes, s.heads*s.width
-		c := trial{what: fmt.Sprintf("attention N=%d H=%d W=%d", n, s.heads, s.width), nodes: n, batch: few(dev, n), amplify: 4, rounds: true}
+		c := trial{what: fmt.Sprintf("attention N=%d H=%d W=%d", n, s.heads, s.width), nodes: n, batch: few(dev, n), amplify: 4,
+			rounds: true}
 		c.record = func(r *recording) {
-			y, p, qkv, x, y0, slope := r.out("y", n+s.width, n, d), r.in("p", s.heads, n, kernel.Pad(n)), r.in("qkv", n, 3*d), r.in("x", n), r.in("y0", n), r.weight("slope", s.heads)
+			y, p, qkv, x, y0, slope := r.out("y", n+s.width, n, d), r.in("p", s.heads, n, kernel.Pad(n)), r.in("qkv", n, 3*d), r.in("x",
+				n), r.in("y0", n), r.weight("slope", s.heads)
 			r.do(&kernel.Attention{Y: y, P: p, QKV: qkv, PosX: x, PosY: y0, Slope: slope, Heads: s.heads})
-			r.do(&kernel.AttentionGrad{DQKV: r.out("dqkv", n+s.width, n, 3*d), DSlope: r.grad(slope, r.prog.Batch*n*n), DY: r.in("dy", n, d), P: p, QKV: qkv, PosX: x, PosY: y0,
+			r.do(&kernel.AttentionGrad{DQKV: r.out("dqkv", n+s.width, n, 3*d), DSlope: r.grad(slope, r.prog.Batch*n*n), DY: r.in("dy", n,
+				d), P: p, QKV: qkv, PosX: x, PosY: y0,
 				Y: y, Slope: slope, Heads: s.heads})
 		}
 		c.try(t, dev)

@@ -18,7 +18,8 @@ func Train(t *testing.T, dev kernel.Device, steps int) []float32 {
 // TrainWide is Train with one start, the greedy baseline, and as many rows as the kernels for many of them ask for.
 func TrainWide(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()
-	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2}, nodes: 51, batch: 170, mode: kernel.Given, starts: 1})
+	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2}, nodes: 51, batch: 170,
+		mode: kernel.Given, starts: 1})
 }
 
 func train(t *testing.T, dev kernel.Device, steps int, s step) []float32 {

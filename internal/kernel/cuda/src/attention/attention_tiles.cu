@@ -1,12 +1,12 @@
 // Attention with a distance bias on tensor cores, and its gradient, for 17 to 128 nodes and heads of 16 or 32: no matrix of
-// probabilities in memory. The loops they compute are those of kernel.Attention and kernel.AttentionGrad; of P they keep one number per row,
-// the base-2 logarithm of the row's sum. TILES, a module's, is how many tiles of eight nodes a head has at most.
+// probabilities in memory. The loops they compute are those of kernel.Attention and kernel.AttentionGrad; of P they keep one number per
+// row, the base-2 logarithm of the row's sum. TILES, a module's, is how many tiles of eight nodes a head has at most.
 //
-// What a reader could break: who holds what. With g = lane/4 and t = lane%4, an accumulator c[4] is row g in c[0], c[1] and row g+8 in c[2], c[3], at
-// columns 2t and 2t+1 of eight. Any order of terms and columns does as long as both operands keep to it, and here
+// What a reader could break: who holds what. With g = lane/4 and t = lane%4, an accumulator c[4] is row g in c[0], c[1] and row g+8 in
+// c[2], c[3], at columns 2t and 2t+1 of eight. Any order of terms and columns does as long as both operands keep to it, and here
 //
 //   terms that are columns of a head:  lane t has 4t..4t+3 of every 16, two steps of a tensor core
-//   terms that are nodes:              lane t has 2t and 2t+1 of every eight, as an accumulator has them, so that one result is the next left operand
+//   terms that are nodes:              lane t has 2t and 2t+1 of every eight, as an accumulator has them: one result is the next left operand
 //   columns of a head in a result:     column g of tile c is HD/8·g + c, so that lane t ends with HD/4 neighbours of a row
 //
 // so every read of shared memory is a vector, and `place` puts the vectors of a quarter of a warp into different banks in either direction.
@@ -55,9 +55,13 @@ template <int HD> struct Side {
     const int t = threadIdx_x % 4, lower = r < last ? r : last, upper = r + 8 < last ? r + 8 : last;
 #pragma unroll
     for (int c = 0; c < HD / 16; c++) {
-      const f4 v = load4(from + (long)lower * stride + 16 * c + 4 * t) * scale, w = load4(from + (long)upper * stride + 16 * c + 4 * t) * scale;
+      const f4 v = load4(from + (long)lower * stride + 16 * c + 4 * t) * scale,
+          w = load4(from + (long)upper * stride + 16 * c + 4 * t) * scale;
 #pragma unroll
-      for (int s = 0; s < 2; s++) a[2 * c + s][0] = tf32(v[2 * s]), a[2 * c + s][1] = tf32(w[2 * s]), a[2 * c + s][2] = tf32(v[2 * s + 1]), a[2 * c + s][3] = tf32(w[2 * s + 1]);
+      for (int s = 0; s < 2; s++) {
+        u32(&to)[4] = a[2 * c + s];
+        to[0] = tf32(v[2 * s]), to[1] = tf32(w[2 * s]), to[2] = tf32(v[2 * s + 1]), to[3] = tf32(w[2 * s + 1]);
+      }
     }
   }
 };
@@ -97,10 +101,13 @@ template <int HD> __device__ __forceinline__ void down(float (&out)[HD / 8][4], 
 }
 
 // left makes a left operand over nodes of an accumulator.
-__device__ __forceinline__ void left(u32 (&a)[4], const float (&c)[4]) { a[0] = tf32(c[0]), a[1] = tf32(c[2]), a[2] = tf32(c[1]), a[3] = tf32(c[3]); }
+__device__ __forceinline__ void left(u32 (&a)[4], const float (&c)[4]) {
+  a[0] = tf32(c[0]), a[1] = tf32(c[2]), a[2] = tf32(c[1]), a[3] = tf32(c[3]);
+}
 
 // write puts rows r and r+8 of a result, times their scales, into global memory, as far as they are below n.
-template <int HD> __device__ __forceinline__ void write(float *to, int stride, int r, int n, const float (&o)[HD / 8][4], float scale, float scale8) {
+template <int HD> __device__ __forceinline__ void write(float *to, int stride, int r, int n, const float (&o)[HD / 8][4], float scale,
+    float scale8) {
   const int t = threadIdx_x % 4;
 #pragma unroll
   for (int x = 0; x < 2; x++) {
@@ -117,8 +124,8 @@ template <int HD> __device__ __forceinline__ void write(float *to, int stride, i
   }
 }
 
-// Block is what a block works on: `each` heads of an instance, `tiles` warps a head, 16 rows a warp. A thread brings columns 4q.. of head h of
-// every step-th row from r0 on.
+// Block is what a block works on: `each` heads of an instance, `tiles` warps a head, 16 rows a warp. A thread brings columns 4q.. of head
+// h of every step-th row from r0 on.
 template <int HD> struct Block {
   int n, d, b, head0, tiles, own, tile, h, q, r0, step;
 
@@ -150,8 +157,8 @@ constexpr int batch = 4; // rows that a thread has under way
 // kept[b,h,i] = log2 Σ_j 2^z_ij with z = (scale·q_i·k_j - slope[h]·dist(i,j))·log2(e);  y[b,i] = Σ_j 2^(z_ij - kept_i)·v_j
 // Shared: for each head k, v [ROWS][HD] | x, y [ROWS].
 template <int HD>
-__device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, int n, int heads, int each,
-                                       float scale) {
+__device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, const float *posX, const float *posY,
+    const float *slope, int n, int heads, int each, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const Block<HD> w(n, heads, each);
   const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, stride = 3 * w.d, head = w.head0 + w.own, r = 16 * w.tile + g;
@@ -234,9 +241,9 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
 // A warp has 16 nodes j in the first half, where it leaves dz in shared memory, and the same nodes as i in the second.
 // Shared: x, y [ROWS] | a sum a warp | for each head q, dy, k [ROWS][HD], dz [ROWS][ACROSS], dy·y [ROWS], kept [ROWS].
 template <int HD>
-__device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const float *dy, const float *y, const float *kept, const float *qkv, const float *posX,
-                                            const float *posY, const float *slope, float *partial, u32 *turn, int n, int heads, int each, float scale, int instances,
-                                            int gradLanes, int gradLaneSize, u32 add) {
+__device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const float *dy, const float *y, const float *kept,
+    const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n, int heads, int each,
+    float scale, int instances, int gradLanes, int gradLaneSize, u32 add) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int whole = 3 * ROWS * HD + ROWS * ACROSS + 2 * ROWS;
   const Block<HD> w(n, heads, each);
@@ -278,9 +285,9 @@ __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const fl
   bring_positions(xy, posX, posY, w.b, n);
   const float bias = slope[head] * LOG2E;
   sync();
-  float *q = heap + w.own * whole, *dys = q + ROWS * HD, *k = dys + ROWS * HD, *dz = k + ROWS * HD, *dot = dz + ROWS * ACROSS, *sums = dot + ROWS;
+  float *q = heap + w.own * whole, *dys = q + ROWS * HD, *k = dys + ROWS * HD, *dz = k + ROWS * HD, *dot = dz + ROWS * ACROSS,
+      *sums = dot + ROWS;
   const Down<HD> rows;
-  const float scaled = scale;
   float *out = dqkv + (long)w.b * n * stride + head * HD;
   {
     const f2 a = xy[r < n ? r : n - 1], a8 = xy[r + 8 < n ? r + 8 : n - 1];
@@ -311,7 +318,7 @@ __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const fl
       to[0] = __builtin_bit_cast(float, m[0]), to[ACROSS] = __builtin_bit_cast(float, m[2]);
       if (r + 8 < ROWS) to[8] = __builtin_bit_cast(float, m[1]), to[ACROSS + 8] = __builtin_bit_cast(float, m[3]);
     }
-    write<HD>(out + w.d, stride, r, n, dk, scaled, scaled);
+    write<HD>(out + w.d, stride, r, n, dk, scale, scale);
     write<HD>(out + 2 * w.d, stride, r, n, dv, 1.0f, 1.0f);
     steep = warp_sum(steep);
     if (lane == 0) slopes[threadIdx_x / 32] = steep;
@@ -326,7 +333,7 @@ __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const fl
       const u32 m[4] = {bits(u.x), bits(v.x), bits(u.y), bits(v.y)};
       down<HD>(dq, m, k + 8 * T * HD, rows);
     }
-    write<HD>(out, stride, r, n, dq, scaled, scaled);
+    write<HD>(out, stride, r, n, dq, scale, scale);
   }
   if (!dslope) return;
   if (w.tile == 0 && lane == 0) {
@@ -337,16 +344,16 @@ __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const fl
   if (last_of(gridDim_x, turn)) slope_grad_lanes(dslope, partial, instances, heads, 1, gradLanes, gradLaneSize, add);
 }
 
-#define ATTENTION(HD)                                                                                                                                           \
-  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_##HD(float *y, float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, \
-                                                                  int n, int heads, int each, float scale) {                                                    \
-    attend<HD>(y, kept, qkv, posX, posY, slope, n, heads, each, scale);                                                                                          \
-  }                                                                                                                                                              \
-  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_grad_##HD(float *dqkv, float *dslope, const float *dy, const float *y, const float *kept,            \
-                                                                       const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, \
-                                                                       u32 *turn, int n, int heads, int each, float scale, int instances, int gradLanes,        \
-                                                                       int gradLaneSize, u32 add) {                                                              \
-    attend_grad<HD>(dqkv, dslope, dy, y, kept, qkv, posX, posY, slope, partial, turn, n, heads, each, scale, instances, gradLanes, gradLaneSize, add);            \
+#define ATTENTION(HD)                                                                                                                     \
+  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_##HD(float *y, float *kept, const float *qkv, const float *posX,             \
+      const float *posY, const float *slope, int n, int heads, int each, float scale) {                                                   \
+    attend<HD>(y, kept, qkv, posX, posY, slope, n, heads, each, scale);                                                                   \
+  }                                                                                                                                       \
+  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_grad_##HD(float *dqkv, float *dslope, const float *dy, const float *y,       \
+      const float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n,    \
+      int heads, int each, float scale, int instances, int gradLanes, int gradLaneSize, u32 add) {                                        \
+    attend_grad<HD>(dqkv, dslope, dy, y, kept, qkv, posX, posY, slope, partial, turn, n, heads, each, scale, instances, gradLanes,        \
+        gradLaneSize, add);                                                                                                               \
   }
 ATTENTION(16)
 ATTENTION(32)

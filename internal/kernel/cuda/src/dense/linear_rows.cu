@@ -1,14 +1,16 @@
-// Products C = A·B of many rows on Hopper's tensor cores (wgmma, sm_90a): Y = X·Wᵀ + bias + residual, and DX = DY·W. A block keeps its columns of B in shared
-// memory for its life and streams rows of A past them, from global memory into registers, one tile ahead; products are in tf32, sums in fp32.
+// Products C = A·B of many rows on Hopper's tensor cores (wgmma, sm_90a): Y = X·Wᵀ + bias + residual, and DX = DY·W. A block keeps its
+// columns of B in shared memory for its life and streams rows of A past them, from global memory into registers, one tile ahead; products
+// are in tf32, sums in fp32.
 //
-// What a reader could break: who holds what. A warpgroup has 64 rows, a warp 16 of them; with g = lane/4 and t = lane%4 a thread has rows g and g+8 of
-// its warp. Terms and columns are numbered otherwise than the tensor core does, which is right as long as A, B and C keep to it:
+// What a reader could break: who holds what. A warpgroup has 64 rows, a warp 16 of them; with g = lane/4 and t = lane%4 a thread has rows
+// g and g+8 of its warp. Terms and columns are numbered otherwise than the tensor core does, which is right as long as A, B and C keep to
+// it:
 //
 //   term 16c + 4t + 2s + b       is term 8·(2c+s) + 4b + t of the tensor core, so that a thread reads four terms of a row at once
 //   column 16u + 4t + 2v + b     is column 8·(2u+v) + 2t + b, so that a thread writes four columns of a row at once
 //
-// B lies in shared memory as the tensor core wants it: blocks of 32 terms, in a block rows of 128 bytes, one per column, whose eight 16-byte pieces are turned by
-// the column's last three bits; eight columns are 1024 bytes, which is what the block's start is aligned to.
+// B lies in shared memory as the tensor core wants it: blocks of 32 terms, in a block rows of 128 bytes, one per column, whose eight
+// 16-byte pieces are turned by the column's last three bits; eight columns are 1024 bytes, which is what the block's start is aligned to.
 #include "ptx.cuh"
 
 constexpr int BM = 128, CHUNK = 128, threads = 256; // rows of a tile, terms of a step, threads of a block
@@ -28,7 +30,8 @@ __device__ __forceinline__ u32 shared_address(const void *p) {
   return at;
 }
 
-// descriptor of B from a place in shared memory on: rows of 128 bytes turned by their number, eight rows 1024 bytes apart from the next eight.
+// descriptor of B from a place in shared memory on: rows of 128 bytes turned by their number, eight rows 1024 bytes apart from the next
+// eight.
 __device__ __forceinline__ u64 descriptor(u32 at) { return (u64)(at >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62; }
 
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -44,15 +47,18 @@ template <int N> __device__ __forceinline__ void products_end(float (&c)[N]) {
 // c[64×BN] = a·b over eight terms, added to what c has where there is more.
 __device__ __forceinline__ void multiply(float (&c)[64], const u32 (&a)[4], u64 b, u32 more) {
   asm volatile("{.reg .pred p; setp.ne.b32 p, %69, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
-               "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+               "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 "
+               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
+               "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"
+               "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
                "{%64,%65,%66,%67}, %68, p, 1, 1;}"
                : C16(0), C16(16), C16(32), C16(48)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
 }
 __device__ __forceinline__ void multiply(float (&c)[32], const u32 (&a)[4], u64 b, u32 more) {
   asm volatile("{.reg .pred p; setp.ne.b32 p, %37, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
+               "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "
+               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
                "%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1;}"
                : C16(0), C16(16)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
@@ -116,12 +122,16 @@ template <int BN, bool TURNED, int END> __device__ __forceinline__ void rows(con
       int n, k;
       if (!at(i, n, k)) continue;
 #pragma unroll
-      for (int x = 0; x < 4; x++) smem[TURNED ? place<BN>(column_of(n + x), term_of(k)) : place<BN>(column_of(n), term_of(k + x))] = __builtin_bit_cast(float, tf32(v[i][x]));
+      for (int x = 0; x < 4; x++) {
+        const float e = __builtin_bit_cast(float, tf32(v[i][x]));
+        smem[TURNED ? place<BN>(column_of(n + x), term_of(k)) : place<BN>(column_of(n), term_of(k + x))] = e;
+      }
     }
   }
   float *bias = smem + BN * j.k; // BN numbers
   if (END != GLU_GRAD)
-    for (int n = threadIdx_x; n < BN; n += threads) bias[n] = j.bias ? j.bias[END == GLU && n >= BN / 2 ? j.half + n0 + n - BN / 2 : n0 + n] : 0.0f;
+    for (int n = threadIdx_x; n < BN; n += threads)
+      bias[n] = j.bias ? j.bias[END == GLU && n >= BN / 2 ? j.half + n0 + n - BN / 2 : n0 + n] : 0.0f;
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   sync();
   const u32 base = shared_address(smem);
@@ -138,9 +148,11 @@ template <int BN, bool TURNED, int END> __device__ __forceinline__ void rows(con
 #pragma unroll
       for (int c = 0; c < 8; c++)
 #pragma unroll
-        for (int s = 0; s < 2; s++)
-          a[2 * c + s][0] = tf32(next[0][c][2 * s]), a[2 * c + s][1] = tf32(next[1][c][2 * s]), a[2 * c + s][2] = tf32(next[0][c][2 * s + 1]),
-          a[2 * c + s][3] = tf32(next[1][c][2 * s + 1]);
+        for (int s = 0; s < 2; s++) {
+          u32(&to)[4] = a[2 * c + s];
+          to[0] = tf32(next[0][c][2 * s]), to[1] = tf32(next[1][c][2 * s]);
+          to[2] = tf32(next[0][c][2 * s + 1]), to[3] = tf32(next[1][c][2 * s + 1]);
+        }
       if (chunk + CHUNK < j.k) {
         read(here, chunk + CHUNK);
       } else if (tile + step < tiles) {
@@ -194,10 +206,10 @@ template <int BN, bool TURNED, int END> __device__ __forceinline__ void rows(con
   }
 }
 
-#define ROWS(NAME, BN, TURNED, END)                                                                                                                               \
-  KERNEL __launch_bounds__(threads, 1) NAME(float *c, const float *a, const float *w, const float *bias, const float *add, float *u, int m, int n, int k, int ldc, \
-                                            int lda, int ldadd, int half) {                                                                                       \
-    rows<BN, TURNED, END>(Job{c, a, w, bias, add, m, n, k, ldc, lda, ldadd, u, half});                                                                             \
+#define ROWS(NAME, BN, TURNED, END)                                                                                                       \
+  KERNEL __launch_bounds__(threads, 1) NAME(float *c, const float *a, const float *w, const float *bias, const float *add, float *u,      \
+      int m, int n, int k, int ldc, int lda, int ldadd, int half) {                                                                       \
+    rows<BN, TURNED, END>(Job{c, a, w, bias, add, m, n, k, ldc, lda, ldadd, u, half});                                                    \
   }
 ROWS(linear_rows, 128, false, PLAIN)
 ROWS(linear_rows_glu, 128, false, GLU)

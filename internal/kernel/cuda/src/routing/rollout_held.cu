@@ -1,14 +1,15 @@
-// Rollouts of one row, an (instance, start), a block, a warp a head, with keys, values and pointer keys in registers for the whole route, as right
-// operands of tensor cores in fp16, whose ten bits of mantissa are tf32's. All decode steps in one launch. TILES, a module's, is how many tiles
-// of eight nodes there are room for.
+// Rollouts of one row, an (instance, start), a block, a warp a head, with keys, values and pointer keys in registers for the whole route,
+// as right operands of tensor cores in fp16, whose ten bits of mantissa are tf32's. All decode steps in one launch. TILES, a module's, is
+// how many tiles of eight nodes there are room for.
 //
-// What a reader could break: as in rollout.cu, every warp decides for itself from the same partial dot products, in the same order, so that all hold
-// the same state and take the same branches; one barrier a step is enough only because the partial products alternate between two buffers.
+// What a reader could break: as in rollout.cu, every warp decides for itself from the same partial dot products, in the same order, so
+// that all hold the same state and take the same branches; one barrier a step is enough only because the partial products alternate
+// between two buffers.
 //
-// Who holds what: lane = 4g + t. The one query of a step is every row of a left operand, so that every g has the same results. Terms that are columns of
-// a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c being HD/8·g + c, so that the
-// third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything else has nodes by lanes:
-// lane l has nodes EACH·l..EACH·l+EACH-1.
+// Who holds what: lane = 4g + t. The one query of a step is every row of a left operand, so that every g has the same results. Terms that
+// are columns of a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c being HD/8·g
+// + c, so that the third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything else has
+// nodes by lanes: lane l has nodes EACH·l..EACH·l+EACH-1.
 #include "decode.cuh"
 #include "rules.cuh"
 
@@ -84,7 +85,8 @@ template <int HD> struct Held {
   }
 };
 
-// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory: lanes with g = T%8 write tile T.
+// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory: lanes with g = T%8 write
+// tile T.
 template <int HD> __device__ __forceinline__ void list(float *to, const u32 (&a)[HD / 16][2], const u32 (&b)[TILES][HD / 16][2]) {
   const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
@@ -125,14 +127,15 @@ __device__ __forceinline__ float warp_add(float v) {
   return v;
 }
 
-// Shared, in floats: node projections with the graph's added [n][d] | partial dot products, two buffers [heads][SPAN] | a warp's scores [SPAN] and its
-// weights in fp16 [SPAN/2] | uniforms [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
+// Shared, in floats: node projections with the graph's added [n][d] | partial dot products, two buffers [heads][SPAN] | a warp's scores
+// [SPAN] and its weights in fp16 [SPAN/2] | uniforms [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
 template <int HD>
-__device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, const float *pointer,
-                                        const float *graph, const float *load, const float *posX, const float *posY, const int *demand, const Control *control,
-                                        const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts, int limit, int choice,
-                                        int forced, float scale, float pointerScale) {
-  const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3, d = heads * HD;
+__device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
+    const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const int *demand,
+    const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts,
+    int limit, int choice, int forced, float scale, float pointerScale) {
+  const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3,
+      d = heads * HD;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
   graph += (u64)i * d;
@@ -321,13 +324,13 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   }
 }
 
-#define ROLLOUT(HD, WARPS, LEAST)                                                                                                                            \
-  KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(                                                                                             \
-      int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, const float *pointer, const float *graph, const float *load, \
-      const float *posX, const float *posY, const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n,       \
-      int stride, int heads, int starts, int limit, int choice, int forced, float scale, float pointerScale) {                                               \
-    rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose, capacity, n, stride, \
-                heads, starts, limit, choice, forced, scale, pointerScale);                                                                                  \
+#define ROLLOUT(HD, WARPS, LEAST)                                                                                                         \
+  KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(int *actions, int *steps, float *length, float *logProb, float *entropy,  \
+      const float *proj, const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,               \
+      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
+      int starts, int limit, int choice, int forced, float scale, float pointerScale) {                                                   \
+    rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose,  \
+        capacity, n, stride, heads, starts, limit, choice, forced, scale, pointerScale);                                                  \
   }
 ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)
 ROLLOUT(32, 4, NODES <= 32 ? 4 : NODES <= 56 ? 3 : 2)
