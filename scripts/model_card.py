@@ -73,7 +73,8 @@ def main():
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
     print("\n## Results\n")
     print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard error; where a public set has no\ncosts per instance, the gap of the means to HGS's published one. Times are upper bounds: several evaluations shared the\ndevice, and the first loads its kernels.\n")
-    print("| instances | decoder | mean cost | gap | ms per instance |\n| --- | --- | --- | --- | --- |")
+    devices = list(dict.fromkeys(r["device"] for r in results))
+    print("| instances | decoder | mean cost | gap | ms per instance | on |\n| --- | --- | --- | --- | --- | --- |")
     for r in results:
         gap = ""
         if "mean_gap" in r:
@@ -82,9 +83,8 @@ def main():
             gap = f"{100 * r['published_gap']:+.2f} % to {r['published_cost']:.3f}"
         where = pathlib.Path(r["instances_from"]).name
         where = {"x": "CVRPLIB X, up to 250 customers"}.get(where, where)
-        print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {1000 * r['seconds_per_instance']:.3g} |")
-    for device in dict.fromkeys(r["device"] for r in results):
-        print(f"\nOn {device}. For example:\n")
+        print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {1000 * r['seconds_per_instance']:.3g} | {r['device'].split(' ')[0]} |")
+    print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
     print(f"```sh yours\nhaul train --config {a.name} --device cuda:0{changed(a.run, settings)}\nhaul policies pack runs/{a.name}-001 --out policies/{a.name}.safetensors\n```\n")

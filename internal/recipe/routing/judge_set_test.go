@@ -252,3 +252,58 @@ func TestInterruptedRouteMany(t *testing.T) {
 	}
 	var _ run.Result = (*Compared)(nil)
 }
+
+// TestLargeDemandsAreShownSmaller: within what training held a problem is shown as it is; past it the mean demand is shown as far past
+// training's as a policy bears, and no route is loaded by what is shown.
+func TestLargeDemandsAreShownSmaller(t *testing.T) {
+	s := shares{mean: 0.1, most: 0.18}
+	for _, c := range []struct {
+		demand   []int32
+		capacity int32
+		want     float32
+	}{
+		{[]int32{0, 1, 9}, 50, 50},                   // as in training
+		{[]int32{0, 9, 9}, 50, 50},                   // a high mean, but nothing new
+		{[]int32{0, 1, 1, 1, 1, 12}, 50, 50},         // something new, but a low mean
+		{[]int32{0, 10, 10}, 20, 10 / (1.3 * 0.1)},   // half of the capacity each
+		{[]int32{0, 20, 10}, 20, 15 / (1.3 * 0.1)},   // more
+		{[]int32{0, 300, 10}, 500, 155 / (1.3 * .1)}, // in other units
+	} {
+		got := s.capacity(&cvrp.Problem{Demand: c.demand, Capacity: c.capacity})
+		if math.Abs(float64(got-c.want)) > 1e-3*float64(c.want) {
+			t.Errorf("demands %v of %d are divided by %g, want %g", c.demand, c.capacity, got, c.want)
+		}
+	}
+	p := loadSaved(t)
+	large := &cvrp.Problem{Name: "large", Capacity: 10, Demand: []int32{0, 9, 8, 10, 5, 5}, X: []float64{0, 1, 0, 1, 0.5, 0.2}, Y: []float64{0, 0, 1, 1, 0.5, 0.9}}
+	sol, _, err := p.Solve(t.Context(), large, Decode{Starts: true, Symmetries: 8})
+	if err != nil || len(sol.Routes) < 4 {
+		t.Errorf("%v, %v", sol, err)
+	}
+}
+
+// TestGivenAndDrawnAgree: instances that the host hands over get the routes of those that the device draws.
+func TestGivenAndDrawnAgree(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	b := cvrp.NewBatch(20, src.N, src.Capacity)
+	src.Fill(b, 5)
+	var problems []*cvrp.Problem
+	for i := range b.B {
+		problems = append(problems, b.Problem(i))
+	}
+	d := Decode{Starts: true, Symmetries: 8}
+	routed, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := p.Evaluate(t.Context(), EvalOptions{Source: src, First: 5, Count: b.B, Decode: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range routed {
+		if math.Abs(r.Cost/drawn.Lengths[i]-1) > 1e-5 {
+			t.Errorf("instance %d: %g given, %g drawn", i, r.Cost, drawn.Lengths[i])
+		}
+	}
+}

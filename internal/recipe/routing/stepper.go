@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"haul/internal/config"
 	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
@@ -26,8 +27,10 @@ type Stepper struct {
 	in       model.Instances
 	routes   *plan.Routes
 	runner   kernel.Runner
+	trained  shares
 	x, y     []float32
 	demand   []int32
+	feature  []float32
 	lengths  []float32
 	actions  []int32
 	beam     *beamSearch // nil: the routes are all
@@ -43,7 +46,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	if n < 1 {
 		return nil, errors.New("it has no customers")
 	}
-	s := &Stepper{n: n, capacity: capacity, batch: batch, sym: d.symmetries(), starts: d.starts(n)}
+	s := &Stepper{n: n, capacity: capacity, batch: batch, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
 	rows := batch * s.sym
 	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
 	s.in = givenInstances(pl, n, capacity)
@@ -62,6 +65,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 		return nil, errors.Join(err, s.runner.Close())
 	}
 	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
+	s.feature = make([]float32, features*rows*(n+1))
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*maxSteps(n))
 	if d.Beam > 0 {
 		if s.beam, err = p.newBeam(s, d, dec); err != nil {
@@ -71,12 +75,13 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	return s, nil
 }
 
-// givenInstances records instances that the host hands over.
+// features are what the policy reads of a node: x, y, the share of the capacity that it demands, and whether it is the depot.
+const features = 4
+
+// givenInstances are instances that the host hands over, with what the policy is to read of them.
 func givenInstances(pl *plan.Plan, n int, capacity int32) model.Instances {
-	in := model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
-		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Shard("feature", pl.B(), n+1, 4)}
-	pl.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
-	return in
+	return model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
+		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Rows("feature", pl.B(), n+1, features)}
 }
 
 // Close gives back what the program holds.
@@ -127,9 +132,50 @@ func routable(prob *cvrp.Problem) error {
 func (s *Stepper) load(problems []*cvrp.Problem) error {
 	each := s.sym * (s.n + 1)
 	for i := range s.batch {
-		unitRows(problems[min(i, len(problems)-1)], s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
+		prob := problems[min(i, len(problems)-1)]
+		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
+		seen := s.trained.capacity(prob)
+		for k := i * each; k < (i+1)*each; k++ {
+			f := s.feature[features*k:][:features]
+			f[0], f[1], f[2], f[3] = s.x[k], s.y[k], float32(s.demand[k])/seen, 0
+			if k%(s.n+1) == 0 {
+				f[3] = 1
+			}
+		}
 	}
-	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand))
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand),
+		s.runner.WriteBatch(s.in.Feature, s.feature))
+}
+
+// shares are the demands that a policy was trained on, as shares of the capacity.
+type shares struct{ mean, most float64 }
+
+func trainedShares(c *config.Config) shares {
+	p := &c.Problem
+	capacity := float64(p.VehicleCapacity)
+	if p.CapacityRange[0] > 0 {
+		capacity = float64(p.CapacityRange[0]) // the largest shares that it has seen
+	}
+	return shares{mean: float64(p.DemandRange[0]+p.DemandRange[1]) / 2 / capacity, most: float64(p.DemandRange[1]) / capacity}
+}
+
+// beyond is how far the mean demand may pass that of training, as a factor. Past it a policy's routes fall apart. It was chosen on six
+// of CVRPLIB's X instances.
+const beyond = 1.3
+
+// capacity is what demands are divided by for the policy to see: the problem's own, unless its demands are larger shares of it than any in
+// training and their mean is far past that of training. Then they are shown as smaller, the whole problem alike; what fits a vehicle is
+// decided by the demands themselves.
+func (s shares) capacity(p *cvrp.Problem) float32 {
+	var sum, most float64
+	for _, d := range p.Demand {
+		sum, most = sum+float64(d), max(most, float64(d))
+	}
+	capacity := float64(p.Capacity)
+	if most <= s.most*capacity {
+		return float32(capacity)
+	}
+	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
 }
 
 // improve runs the program on the problems that were loaded and keeps the best routes of each, where they beat what is there. Sampled
