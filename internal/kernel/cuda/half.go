@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the sizes here are the layouts in src/routing/half.cuh, starts_half.cu, half_walk.cu, half_rows.cu and half_nodes.cu,
-// element by element. A number that those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
+// What a reader could break: the sizes here are the layouts in src/routing/half.cuh, starts_half.cu, half_walk.cu, half_rows.cu and
+// half_nodes.cu, element by element. A number that those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
 
 const (
 	halfWidth   = 128     // WIDTH of src/routing/half.cuh
@@ -30,8 +30,8 @@ func (b *binder) halfTiles(p policy) int {
 	return p.tilesFor()
 }
 
-// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them, positions, demands and what fits
-// a vehicle of each level.
+// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them,
+// positions, demands and what fits a vehicle of each level.
 func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to Forced.
@@ -39,8 +39,9 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) lau
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
-	return launch{module: fmt.Sprint("starts_half_", 8*t), kernel: fmt.Sprint("rollout_half_", p.hd), grid: dim3{instances, ceil(starts, 16*warps), 1},
-		block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t), args: append(args, p.scale, p.pointerScale)}
+	return launch{module: fmt.Sprint("starts_half_", 8*t), kernel: fmt.Sprint("rollout_half_", p.hd),
+		grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
+		args: append(args, p.scale, p.pointerScale)}
 }
 
 // manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups of eight fill up.
@@ -85,7 +86,8 @@ func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
 	return t
 }
 
-// gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time so that what lies between fits the budget.
+// gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time so that what lies between fits the
+// budget.
 func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
 	g := newHalfGrad(o, p, t)
 	n := g.instances
@@ -93,7 +95,8 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	choices := b.scratch(choiceBytes * n * g.room)
 	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*128), b.scratch(4*n)
 	ls := []launch{
-		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1}, shared: g.walkShared(),
+		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1},
+			shared: g.walkShared(),
 			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control,
 				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
 		{module: "half_walk", kernel: "score_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
@@ -108,18 +111,21 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 		count := min(chunk, n-first)
 		splits := ceil(4*b.sms, count)
 		from := func(at uint64, each int) uint64 { return at + uint64(first*each) } // of what every instance has
-		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, 4*p.heads*(p.n+1)*g.wide)}
+		table := 4 * p.heads * (p.n + 1) * g.wide
+		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, table)}
 		ls = append(ls,
-			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * rowWarps, 1, 1}, shared: g.rowShared(),
-				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...), b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n),
-					i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
-			launch{module: "half_nodes", kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1}, block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(),
-				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, 4*p.heads*(p.n+1)*g.wide), dus, glimpses, dglimpses, lse, deltas}, mine...),
+			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * rowWarps, 1, 1},
+				shared: g.rowShared(), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...), b.addr(o.Proj), b.addr(o.Pointer),
+					b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
+			launch{module: "half_nodes", kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
+				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(),
+				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
 	}
-	return append(ls, launch{module: "half_nodes", kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.backTableShared(),
-		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride),
-			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
+	return append(ls, launch{module: "half_nodes", kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1},
+		shared: g.backTableShared(),
+		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph),
+			b.addr(o.Load), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
 }
 
 // budget is what may lie between the kernels of the gradient: an eighth of the card, and at most halfScratch.

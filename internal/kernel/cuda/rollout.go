@@ -100,7 +100,8 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 // fewStarts is where sixteen starts a warp begin to pay.
 const fewStarts = 4
 
-// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, with how many tiles of nodes, and whether by products of fp16 numbers.
+// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, with how many tiles of nodes, and whether by products of
+// fp16 numbers.
 func (b *binder) onTensorCores(o *kernel.Rollout) (t int, half, yes bool) {
 	p := b.policy(&o.Decoder)
 	t = p.tilesFor()
