@@ -35,9 +35,9 @@ func (b *binder) bindBF16(op kernel.Op) ([]launch, error) {
 	case *kernel.LinearGradW:
 		return b.bf16LinearGradW(o)
 	case *kernel.CausalAttention:
-		return b.bf16Causal(o)
+		return b.bf16Causal(o, nil)
 	case *kernel.CausalAttentionGrad:
-		return b.bf16CausalGrad(o)
+		return b.bf16CausalGrad(o, nil)
 	case *kernel.CacheAttention:
 		return b.cached(o)
 	case *kernel.Norm:

@@ -57,6 +57,8 @@ type bf16Product struct {
 	n, k      int
 	drop      kernel.Drop
 	upward    bool
+	packed    uint64 // where the weight is in bf16, if not with the others
+	shift     uint64 // where the bias is, if packed
 }
 
 // end names what becomes of the sums; "" where no kernel does it.
@@ -111,7 +113,11 @@ func (b *binder) fast(p bf16Product) ([]launch, bool) {
 	}
 	panels, rows := ceil(p.n, panel), p.x.Rows()
 	blocks := min(ceil(rows, work.warps*work.rows), max(1, b.sms/panels))
-	args := []any{b.addr(p.y), b.addr(p.pre), x.at, b.bf16(p.w), b.addr(p.bias), b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
+	weight, bias := b.bf16(p.w), b.addr(p.bias)
+	if p.packed != 0 {
+		weight, bias = p.packed, p.shift
+	}
+	args := []any{b.addr(p.y), b.addr(p.pre), x.at, weight, bias, b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
 		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
 	nodes := uint32(max(p.drop.Nodes, 1))
 	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes, flag(p.upward))

@@ -72,6 +72,9 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 	if b.joins.done[op] {
 		return nil, nil
 	}
+	if o, ok := op.(joined); ok {
+		return o.bind(b)
+	}
 	if b.anyCompact(op) {
 		return b.bindBF16(op)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"haul/internal/cu"
@@ -70,7 +71,13 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.sets = append(r.sets, gs)
 	}
-	if err := r.place(); err != nil {
+	if joinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
+		r.prog = joinLayers(p)
+	}
+	if d.precision == BF16 {
+		r.prog = keepMasks(r.prog)
+	}
+	if err := r.place(p); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	if err := r.bindAll(); err != nil {
@@ -92,12 +99,16 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 // align keeps every tensor on its own 256-byte line, as the driver's own allocations are.
 func align(bytes int) int { return (bytes + 255) &^ 255 }
 
-// place gives every shard tensor memory of its own, so that ops wait only for data; where the card has too
-// little free for that, tensors share memory along the recording and ops run in its order.
-func (r *runner) place() error {
+// place gives every shard tensor that an op names memory of its own, so that ops wait only for data; where the card has too
+// little free for that, tensors share memory along the recording, ops run in its order, and none are joined.
+func (r *runner) place(recorded *kernel.Program) error {
 	total := 0
+	named := map[*kernel.Tensor]bool{}
+	for _, op := range slices.Concat(r.prog.PerShard, r.prog.Once) {
+		op.Args(func(t *kernel.Tensor, _ kernel.Access) { named[t.Root()] = true })
+	}
 	for _, t := range r.prog.Tensors {
-		if t.Space == kernel.Shard {
+		if t.Space == kernel.Shard && named[t] {
 			r.offsets[t] = total
 			total += align(r.width(t) * t.Len())
 		}
@@ -108,9 +119,11 @@ func (r *runner) place() error {
 		return err
 	}
 	if uint64(total) > free*8/10 {
-		total, r.serial = 4*r.prog.ShardLen, true
-		for t := range r.offsets {
-			r.offsets[t] = 4 * t.Offset
+		total, r.serial, r.prog = 4*recorded.ShardLen, true, recorded
+		for _, t := range recorded.Tensors {
+			if t.Space == kernel.Shard {
+				r.offsets[t] = 4 * t.Offset
+			}
 		}
 	}
 	if uint64(total) > free {

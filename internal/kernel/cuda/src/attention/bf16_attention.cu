@@ -105,8 +105,8 @@ __device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const
   }
 }
 
-template <int HD, bool DROP>
-__device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
+template <int HD, int DROP>
+__device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
                                        int heads, int hd, int each, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, 
   qkv += (long)b * tokens * 3 * d;
   bring_keys<HD>(at, qkv + head0 * hd, tokens, rows, d, hd, each);
   first += (long)b * tokens;
-  if (DROP) masks.instance = state->instances + b;
+  if (DROP == MASKED) masks.instance = state->instances + b;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
   const float unit2 = scale * LOG2E;
   // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there and back, so that they have about as much to do.
@@ -125,12 +125,16 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, 
   const int start = rows / 16 - 1 - w; // below 0: nothing for this warp
   Queries<K> next;
   next.read(qkv + head * hd, first, start > 0 ? start : 0, tokens, d, hd);
+  auto kept_of = [&](int r) { return DROP == KEPT ? bits[kept_at(b * heads + head, rows / 16, groups, r, r / 2)] : 0; };
+  u32 nextKept = kept_of(start > 0 ? start : 0);
   wait_copies<0>();
   sync();
 #pragma unroll 1
   for (int r = start, step = there; r >= 0; r -= step, step = there + back - step) {
     const Queries<K> own = next; // the next tile's are under way while this one's are multiplied
     next.read(qkv + head * hd, first, r - step > 0 ? r - step : 0, tokens, d, hd);
+    u32 ahead = nextKept; // masks are read a group ahead
+    nextKept = kept_of(r - step > 0 ? r - step : 0);
     const u32 (&q)[K][4] = own.q;
     const int (&from)[2] = own.from;
     const int i[2] = {last(16 * r + g, tokens), last(16 * r + g + 8, tokens)};
@@ -139,7 +143,9 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, 
 #pragma unroll 1
     for (int J = r / 2; J >= lowest; J--) {
       Words words, words8;
-      if (DROP) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
+      const u32 kept = ahead;
+      if (DROP == KEPT && J > lowest) ahead = bits[kept_at(b * heads + head, rows / 16, groups, r, J - 1)];
+      if (DROP == MASKED) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
       float s[4][4], part[2];
       scores<HD>(s, q, keys, r, J, i, from, highest);
       if (J == r / 2) largest(top, s);
@@ -158,7 +164,8 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, 
         }
       }
       sum[0] += part[0], sum[1] += part[1];
-      if (DROP) drop(s, s, words, words8, masks.below);
+      if (DROP == MASKED) drop(s, s, words, words8, masks.below);
+      if (DROP == KEPT) drop(s, s, kept);
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         u32 p[4];
@@ -187,13 +194,14 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, 
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, u32 site, u32 threshold, \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, u32 threshold, \
                                                       float kept, ROUND_KEYS, int tokens, int heads, int hd, int each, float scale) {                \
-    attend<HD, DROP>(y, logSum, qkv, first, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, each, scale);         \
+    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, each, scale);   \
   }
-ATTEND(bf16_attention_16, 16, false, 6)
-ATTEND(bf16_attention_32, 32, false, 4)
-ATTEND(bf16_attention_64, 64, false, 3)
-ATTEND(bf16_attention_drop_16, 16, true, 6)
-ATTEND(bf16_attention_drop_32, 32, true, 4)
-ATTEND(bf16_attention_drop_64, 64, true, 3)
+ATTEND(bf16_attention_16, 16, WHOLE, 6)
+ATTEND(bf16_attention_32, 32, WHOLE, 4)
+ATTEND(bf16_attention_64, 64, WHOLE, 3)
+ATTEND(bf16_attention_drop_16, 16, MASKED, 6)
+ATTEND(bf16_attention_drop_32, 32, MASKED, 4)
+ATTEND(bf16_attention_drop_64, 64, MASKED, 3)
+ATTEND(bf16_attention_kept_16, 16, KEPT, 6)

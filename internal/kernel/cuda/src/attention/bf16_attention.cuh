@@ -1,9 +1,9 @@
 // What causal attention over bf16 and its gradient share: where a head's rows lie in shared memory, products of 16×16 tiles, the
 // mask of dropout.
 //
-// What a reader could break: a tensor core takes operands in registers that follow each other, so the four matrices of a tile of 16 rows and
-// 16 columns are read in the order that the operand has them: left half first, rows 0-7 and 8-15, for left operands and for turned right
-// ones (`down`); upper half first for right operands (`across`). Rows of HD numbers are made of pieces of eight; the exclusive or of
+// What a reader could break: a tensor core takes operands in registers that follow each other, so the four matrices of a tile of 16 rows
+// and 16 columns are read in the order that the operand has them: left half first, rows 0-7 and 8-15, for left operands and for turned
+// right ones (`down`); upper half first for right operands (`across`). Rows of HD numbers are made of pieces of eight; the exclusive or of
 // `piece` puts a column of eight pieces into different banks, and is the same for every tile.
 #pragma once
 #include "drop.cuh"
@@ -26,8 +26,8 @@ template <int HD> struct Tiles {
     const int l = threadIdx_x % 32;
     down = 2 * piece<HD>(l % 16, l / 16), across = 2 * piece<HD>(l % 8 + l / 16 * 8, l / 8 % 2);
   }
-  // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns are terms; m[0..1] are rows 0-7, m[2..3] rows 8-15.
-  // turned: rows are terms; m[0..1] are columns 0-7, m[2..3] columns 8-15.
+  // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns are terms; m[0..1] are rows 0-7, m[2..3]
+  // rows 8-15. turned: rows are terms; m[0..1] are columns 0-7, m[2..3] columns 8-15.
   __device__ __forceinline__ void left(u32 (&m)[4], int row, int c) const { matrices(m, at + 2 * row * HD + (down ^ 32 * c)); }
   __device__ __forceinline__ void right(u32 (&m)[4], int row, int c) const { matrices(m, at + 2 * row * HD + (across ^ 32 * c)); }
   __device__ __forceinline__ void turned(u32 (&m)[4], int row, int c) const {
@@ -70,8 +70,8 @@ struct Masks {
   }
 };
 
-// drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the threshold in a word's upper half, which
-// spares the shift of every second number.
+// drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the threshold in a word's upper half,
+// which spares the shift of every second number.
 __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], const Words &w, const Words &w8, u32 below) {
 #pragma unroll
   for (int n = 0; n < 4; n++) {
@@ -80,4 +80,19 @@ __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4],
     out[n][2] = w8.w[n] << 16 >= below ? s[n][2] : 0.0f;
     out[n][3] = w8.w[n] >= below ? s[n][3] : 0.0f;
   }
+}
+
+// What a kernel does about dropout: nothing, make its masks, or read those that bf16_attention_masks.cu made.
+enum { WHOLE, MASKED, KEPT };
+
+// Masks in memory are 16 bits a lane for 16 queries and 32 keys: bit n + 4·(e/2) + 8·(e%2) for element e of block n of eight keys. kept_at
+// is where a lane's are of tile r and group J of a head.
+typedef unsigned short Bits;
+__device__ __forceinline__ long kept_at(int head, int tiles, int groups, int r, int J) { return ((((long)head * tiles + r) * groups + J) << 5) + threadIdx_x % 32; }
+
+__device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], u32 bits) {
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) out[n][e] = bits & 1u << (n + 4 * (e / 2) + 8 * (e % 2)) ? s[n][e] : 0.0f;
 }

@@ -120,8 +120,8 @@ template <int N> __device__ __forceinline__ void take(float (&c)[N][4], const fl
   for (int n = 0; n < N; n++) unpack(c[n], pack(c[n]) + load4(from + (n * 32 + threadIdx_x % 32) * 4));
 }
 
-template <int HD, bool DROP>
-__device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bf16 *qkv, const int *first, float *wide,
+template <int HD, int DROP>
+__device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, float *wide,
                                             const State *state, Masks masks, float keepScale, int tokens, int heads, int hd, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
@@ -132,7 +132,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
   dy += (long)b * tokens * d + head * hd, y += (long)b * tokens * d + head * hd;
   bring_group<HD>(room, qkv, 0, tokens, d, hd);
   bring_queries<HD>(room, (Bf16 *)smem + tokens * HD, qkv, dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens, keepScale, tokens, rows, d, hd);
-  if (DROP) masks.instance = state->instances + b;
+  if (DROP == MASKED) masks.instance = state->instances + b;
   // Where this lane's lines of a tile of queries begin: of tile 0, and of the last, whose lines past the end repeat the last query.
   const int line = 16 * tiles - 16 + lane % 16;
   const u32 down = 2 * piece<HD>(lane % 16, lane / 16), end = 2 * piece<HD>(line < tokens ? line : tokens - 1, lane / 16);
@@ -140,6 +140,9 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
   // The unit matrix in fp16. The zeros come from a parameter, which no compiler knows: constants would be put into registers again for every product.
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * keepScale;
+  // Masks are read a tile ahead, and of a group's first tile a group ahead.
+  auto kept_of = [&](int r, int J) { return r < tiles && J < groups ? bits[kept_at(blockIdx_x, tiles, groups, r, J)] : (Bits)0; };
+  u32 upcoming = DROP == KEPT ? kept_of(warp, 0) : 0;
 #pragma unroll 1
   for (int J = 0; J < groups; J++) {
     wait_copies<0>();
@@ -147,14 +150,18 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
     if (J + 1 < groups) bring_group<HD>(room, qkv, J + 1, tokens, d, hd);
     const Tiles<HD> keys(room.keys(J)), values(room.values(J));
     float dk[2][2 * K][4] = {}, dv[2][2 * K][4] = {};
+    u32 ahead = upcoming;
+    if (DROP == KEPT) upcoming = kept_of(2 * J + 2 + warp, J + 1);
     int next = room.first[2 * J + warp < tiles ? 32 * J + 16 * warp : 0];
 #pragma unroll 1
     for (int r = 2 * J + warp; r < tiles; r += 2) {
       const int begin = next;
       if (begin >= 32 * J + 32) break; // no later query sees this group
       next = room.first[16 * (r + 2 < tiles ? r + 2 : r)];
+      const u32 kept = ahead;
+      if (DROP == KEPT) ahead = kept_of(r + 2, J);
       Words words, words8;
-      if (DROP) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
+      if (DROP == MASKED) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
       const u32 lines = r == tiles - 1 ? end : down + 32 * r * HD;
       float s[4][4] = {}, p[4][4], dp[4][4] = {};
       u32 q[K][4], o[K][4];
@@ -186,7 +193,8 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
           for (int e = 0; e < 4; e++)
             if (8 * n + e % 2 > 16 * r + g + e / 2 * 8 - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = 0;
       }
-      if (DROP) drop(p, s, words, words8, masks.below);
+      if (DROP == MASKED) drop(p, s, words, words8, masks.below);
+      if (DROP == KEPT) drop(p, s, kept);
 #pragma unroll
       for (int n = 0; n < 4; n++)
 #pragma unroll
@@ -195,9 +203,9 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
           dp[n][e] = p[n][e] * dp[n][e] - s[n][e] * mean[e / 2];
         }
       float dq[2 * K][4];
-      float *kept = room.sums + ((long)r * 2 * K * 32 + lane) * 4;
+      float *partial = room.sums + ((long)r * 2 * K * 32 + lane) * 4;
 #pragma unroll
-      for (int n = 0; n < 2 * K; n++) unpack(dq[n], J == begin / 32 ? f4{0, 0, 0, 0} : load4(kept + n * 128));
+      for (int n = 0; n < 2 * K; n++) unpack(dq[n], J == begin / 32 ? f4{0, 0, 0, 0} : load4(partial + n * 128));
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         u32 ds[4], m[4], w[4];
@@ -224,7 +232,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
       if (r / 2 == J) write<2 * K>(dqkv, dq, back, 16 * r, tokens, d, hd);
       else
 #pragma unroll
-        for (int n = 0; n < 2 * K; n++) store4(kept + n * 128, pack(dq[n]));
+        for (int n = 0; n < 2 * K; n++) store4(partial + n * 128, pack(dq[n]));
     }
     const bool both = 2 * J + 1 < tiles; // else warp 1 has seen nothing of this group
     if (both) {
@@ -249,13 +257,14 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND_GRAD(NAME, HD, DROP, LEAST)                                                                                                       \
-  KERNEL __launch_bounds__(64, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bf16 *qkv, const int *first, float *wide,  \
+  KERNEL __launch_bounds__(64, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, float *wide,  \
                                            const State *state, u32 site, u32 threshold, float kept, ROUND_KEYS, int tokens, int heads, int hd, float scale) { \
-    attend_grad<HD, DROP>(dqkv, dy, y, logSum, qkv, first, wide, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, scale); \
+    attend_grad<HD, DROP>(dqkv, dy, y, logSum, bits, qkv, first, wide, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, scale); \
   }
-ATTEND_GRAD(bf16_attention_grad_16, 16, false, 8)
-ATTEND_GRAD(bf16_attention_grad_32, 32, false, 4)
-ATTEND_GRAD(bf16_attention_grad_64, 64, false, 2)
-ATTEND_GRAD(bf16_attention_grad_drop_16, 16, true, 8)
-ATTEND_GRAD(bf16_attention_grad_drop_32, 32, true, 4)
-ATTEND_GRAD(bf16_attention_grad_drop_64, 64, true, 2)
+ATTEND_GRAD(bf16_attention_grad_16, 16, WHOLE, 8)
+ATTEND_GRAD(bf16_attention_grad_32, 32, WHOLE, 4)
+ATTEND_GRAD(bf16_attention_grad_64, 64, WHOLE, 2)
+ATTEND_GRAD(bf16_attention_grad_drop_16, 16, MASKED, 8)
+ATTEND_GRAD(bf16_attention_grad_drop_32, 32, MASKED, 4)
+ATTEND_GRAD(bf16_attention_grad_drop_64, 64, MASKED, 2)
+ATTEND_GRAD(bf16_attention_grad_kept_16, 16, KEPT, 8)

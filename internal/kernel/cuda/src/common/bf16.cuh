@@ -23,6 +23,12 @@ __device__ __forceinline__ f4 stream4(const float *p, bool real) {
 // prefetch brings 64 bytes into the card's cache, which the kernel reads soon.
 __device__ __forceinline__ void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
+// prefetch_line brings the 128 bytes around p.
+__device__ __forceinline__ void prefetch_line(const void *p) {
+  prefetch((const void *)((u64)p & ~127ull)), prefetch((const void *)(((u64)p & ~127ull) + 64));
+}
+__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
+
 __device__ __forceinline__ u32 shared_at(const void *p) {
   u32 at;
   asm("{.reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t;}" : "=r"(at) : "l"(p));

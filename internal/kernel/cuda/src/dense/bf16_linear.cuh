@@ -44,7 +44,6 @@ template <int WARPS, int ROWS> struct Sweep {
   }
 };
 
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
 
 // column_of is the column that stands at a spot of the panel's tiles, tile*8 + the tile's column; spot_of is its inverse.
 template <bool WIDE> __device__ __forceinline__ int column_of(int spot) {

@@ -1,0 +1,296 @@
+package cuda
+
+import (
+	"slices"
+
+	"haul/internal/kernel"
+)
+
+// joined is an op that stands for several recorded ones, which one pass over the rows does together: what passed between them stays on the
+// chip. It is of this device alone; what was recorded keeps its meaning elsewhere.
+type joined interface {
+	kernel.Op
+	bind(b *binder) ([]launch, error)
+}
+
+// The shape of a layer that the kernels of src/sequence/layer*.cu take.
+const (
+	layerWidth = 128
+	layerFeed  = 512
+)
+
+// layer is a transformer layer as model.AD records it, forward and back.
+type layer struct {
+	norm1, norm2           *kernel.Norm
+	qkv, out, up, down     *kernel.Linear
+	attention              *kernel.CausalAttention
+	grad1, grad2           *kernel.NormGrad
+	qkvW, outW, upW, downW *kernel.LinearGradW
+	qkvX, outX, upX, downX *kernel.LinearGradX
+	attentionGrad          *kernel.CausalAttentionGrad
+	dropGrad1, dropGrad2   *kernel.Dropout // nil where nothing is dropped
+	kept1, kept2           *kernel.Tensor  // the gradients of the dropped branches
+	packed                 *kernel.Tensor  // the weights as the passes read them
+	masks1, masks2         *kernel.Tensor  // of the two dropouts, as src/sequence/layer.cuh has them
+	follows                *layer          // the layer whose result is this one's stream, or nil
+	hat1                   *kernel.Norm    // of the layer that follows this one, or nil
+}
+
+// joinLayers returns the program with every transformer layer that it trains in a few passes over the rows, or the program itself where
+// none is of the shape. Memory must be every tensor's own: a pass reads at its beginning what the recording may have let go before its
+// end.
+func joinLayers(p *kernel.Program) *kernel.Program {
+	layers := findLayers(p.PerShard)
+	if len(layers) == 0 {
+		return p
+	}
+	out := *p
+	out.Tensors = slices.Clone(p.Tensors)
+	tensor := func(name string, compact bool, shape ...int) *kernel.Tensor {
+		t := &kernel.Tensor{Name: name, Type: kernel.F32, Space: kernel.Shard, Shape: shape, Stride: shape[len(shape)-1],
+			ID: len(out.Tensors), Compact: compact}
+		out.Tensors = append(out.Tensors, t)
+		return t
+	}
+	// What stands in the place of a recorded op; nothing where it is part of a pass that stands elsewhere.
+	instead := map[kernel.Op][]kernel.Op{}
+	ops := []kernel.Op{}
+	for i, l := range layers {
+		l.packed = tensor(l.qkv.W.Name+".packed", false, layerPacked/4)
+		l.masks1, l.masks2 = tensor(l.out.Y.Name+".masks", false, l.out.Y.Rows(), 4), tensor(l.down.Y.Name+".masks", false,
+			l.down.Y.Rows(), 4)
+		if l.dropGrad1 == nil {
+			l.kept1 = tensor("d."+l.out.Y.Name+".kept", true, l.out.Y.Shape...)
+		}
+		if l.dropGrad2 == nil {
+			l.kept2 = tensor("d."+l.down.Y.Name+".kept", true, l.down.Y.Shape...)
+		}
+		for _, f := range layers[:i] {
+			if f.down.Y == l.norm1.X {
+				l.follows, f.hat1 = f, l.norm1
+			}
+		}
+		ops = append(ops, &layerPack{l})
+		if l.out.Drop.Threshold() != 0 || l.down.Drop.Threshold() != 0 {
+			ops = append(ops, &layerMasks{l})
+		}
+	}
+	for _, l := range layers {
+		for _, op := range l.ops() {
+			instead[op] = nil
+		}
+		if l.follows == nil {
+			instead[l.norm1] = []kernel.Op{&layerHat{l}}
+		}
+		instead[l.qkv] = []kernel.Op{&layerQKV{l}}
+		instead[l.attention] = []kernel.Op{l.attention}
+		instead[l.down] = []kernel.Op{&layerTail{l}}
+		outW, downW := *l.outW, *l.downW
+		outW.DY, downW.DY, downW.X = l.kept1, l.kept2, l.up.Pre // which holds its GELU by then
+		instead[l.downX] = []kernel.Op{&layerTailGrad{l}, &downW, &layerHatGradW{l, l.upW, l.up, l.norm2, l.grad2}, &outW}
+		instead[l.attentionGrad] = []kernel.Op{l.attentionGrad}
+		instead[l.grad1] = []kernel.Op{&layerHatGradW{l, l.qkvW, l.qkv, l.norm1, l.grad1}, &layerQKVGrad{l}}
+	}
+	for _, op := range p.PerShard {
+		if with, ok := instead[op]; ok {
+			ops = append(ops, with...)
+		} else {
+			ops = append(ops, op)
+		}
+	}
+	out.PerShard = ops
+	return &out
+}
+
+// ops are the layer's recorded ops.
+func (l *layer) ops() []kernel.Op {
+	out := []kernel.Op{l.norm1, l.qkv, l.attention, l.out, l.norm2, l.up, l.down, l.downW, l.downX, l.upW, l.upX, l.grad2, l.outW,
+		l.outX, l.attentionGrad, l.qkvW, l.qkvX, l.grad1}
+	for _, d := range []*kernel.Dropout{l.dropGrad1, l.dropGrad2} {
+		if d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// hidden are the tensors that the passes do not make, or make something else of: nobody but the layers may read them.
+func (l *layer) hidden() []*kernel.Tensor {
+	return []*kernel.Tensor{l.norm1.Y, l.norm1.Mean, l.norm2.Y, l.norm2.Mean, l.out.Y, l.up.Y, l.upX.DX, l.qkvX.DX}
+}
+
+// findLayers finds the layers, first to last: all that the program has in a row of the shape, or none.
+func findLayers(ops []kernel.Op) []*layer {
+	var layers []*layer
+	c := cursor{ops: ops}
+	for c.at < len(ops) {
+		from := c.at
+		c.ok = true
+		if l := c.forward(); c.ok {
+			layers = append(layers, l)
+		} else {
+			c.at = from + 1
+		}
+	}
+	for i := len(layers) - 1; i >= 0; i-- {
+		at := slices.IndexFunc(ops, func(op kernel.Op) bool {
+			w, ok := op.(*kernel.LinearGradW)
+			return ok && w.X == layers[i].up.Y
+		})
+		if at < 1 || !(&cursor{ops: ops, at: at - 1}).backward(layers[i]) {
+			return nil
+		}
+	}
+	own, mine := map[*kernel.Tensor]bool{}, map[kernel.Op]bool{}
+	for _, l := range layers {
+		for _, t := range l.hidden() {
+			own[t] = true
+		}
+		for _, op := range l.ops() {
+			mine[op] = true
+		}
+	}
+	for _, op := range ops {
+		if mine[op] {
+			continue
+		}
+		foreign := false
+		op.Args(func(t *kernel.Tensor, _ kernel.Access) { foreign = foreign || own[t.Root()] })
+		if foreign {
+			return nil
+		}
+	}
+	return layers
+}
+
+// cursor goes through recorded ops and stays at one that is not what was expected.
+type cursor struct {
+	ops []kernel.Op
+	at  int
+	ok  bool
+}
+
+// expect takes the next op if it is of the type and fits.
+func expect[O kernel.Op](c *cursor, fits func(o O) bool) (o O) {
+	if !c.ok || c.at >= len(c.ops) {
+		c.ok = false
+		return o
+	}
+	next, is := c.ops[c.at].(O)
+	if !is || !fits(next) {
+		c.ok = false
+		return o
+	}
+	c.at++
+	return next
+}
+
+// bf16Dense reports whether a device that computes in bf16 holds these tensors so, without gaps.
+func bf16Dense(ts ...*kernel.Tensor) bool {
+	for _, t := range ts {
+		if t.Parent != nil || !t.Compact || !t.Dense() {
+			return false
+		}
+	}
+	return true
+}
+
+// plainDense is the same for tensors in fp32.
+func plainDense(ts ...*kernel.Tensor) bool {
+	for _, t := range ts {
+		if t.Parent != nil || t.Compact || !t.Dense() || t.Space != kernel.Shard {
+			return false
+		}
+	}
+	return true
+}
+
+// product reports whether a linear layer is of k inputs and n outputs with trained weights.
+func product(o *kernel.Linear, k, n int) bool {
+	_, hasK, hasN := o.Dims()
+	return hasK == k && hasN == n && o.W.Set == 0
+}
+
+// forward takes a layer's way forward.
+func (c *cursor) forward() *layer {
+	l := &layer{}
+	const d, f = layerWidth, layerFeed
+	l.norm1 = expect(c, func(o *kernel.Norm) bool { return o.X.Cols() == d && bf16Dense(o.Y) && plainDense(o.X) })
+	l.qkv = expect(c, func(o *kernel.Linear) bool {
+		return o.X == l.norm1.Y && product(o, d, 3*d) && o.Bias == nil && o.Residual == nil && o.Pre == nil && o.Drop.Rate == 0 &&
+			bf16Dense(o.Y)
+	})
+	l.attention = expect(c, func(o *kernel.CausalAttention) bool { return o.QKV == l.qkv.Y && bf16Dense(o.Y) })
+	l.out = expect(c, func(o *kernel.Linear) bool {
+		return o.X == l.attention.Y && product(o, d, d) && o.Bias != nil && o.Residual == l.norm1.X && o.Pre == nil && plainDense(o.Y)
+	})
+	l.norm2 = expect(c, func(o *kernel.Norm) bool { return o.X == l.out.Y && bf16Dense(o.Y) })
+	l.up = expect(c, func(o *kernel.Linear) bool {
+		return o.X == l.norm2.Y && product(o, d, f) && o.Bias != nil && o.Residual == nil && o.Pre != nil && o.Drop.Rate == 0 &&
+			bf16Dense(o.Pre, o.Y)
+	})
+	l.down = expect(c, func(o *kernel.Linear) bool {
+		return o.X == l.up.Y && product(o, f, d) && o.Bias != nil && o.Residual == l.out.Y && o.Pre == nil && plainDense(o.Y) &&
+			o.Drop.Nodes == l.out.Drop.Nodes
+	})
+	return l
+}
+
+// backward takes the layer's way back, whose first op stands at the cursor or, where nothing is dropped, one further on.
+func (c *cursor) backward(l *layer) bool {
+	c.ok = true
+	dropped := func(d kernel.Drop, dx *kernel.Tensor) (*kernel.Dropout, *kernel.Tensor) {
+		if d.Rate == 0 {
+			return nil, dx
+		}
+		o := expect(c, func(o *kernel.Dropout) bool {
+			return o.Drop == d && o.Residual == nil && bf16Dense(o.Y) && plainDense(o.X) && (dx == nil || o.X == dx)
+		})
+		if o == nil {
+			return nil, nil
+		}
+		return o, o.Y
+	}
+	if l.down.Drop.Rate == 0 {
+		c.at++
+	}
+	l.dropGrad2, l.kept2 = dropped(l.down.Drop, nil)
+	l.downW = expect(c, func(o *kernel.LinearGradW) bool {
+		return o.X == l.up.Y && (l.kept2 == nil || o.DY == l.kept2) && o.DBias != nil
+	})
+	if !c.ok {
+		return false
+	}
+	dx := l.downW.DY
+	if l.dropGrad2 != nil {
+		dx = l.dropGrad2.X
+	}
+	l.downX = expect(c, func(o *kernel.LinearGradX) bool {
+		return o.W == l.down.W && o.DY == l.downW.DY && o.Pre == l.up.Pre && bf16Dense(o.DX)
+	})
+	l.upW = expect(c, func(o *kernel.LinearGradW) bool { return o.X == l.norm2.Y && o.DY == l.downX.DX && o.DBias != nil })
+	l.upX = expect(c, func(o *kernel.LinearGradX) bool {
+		return o.W == l.up.W && o.DY == l.downX.DX && o.Pre == nil && !o.Accumulate && bf16Dense(o.DX)
+	})
+	l.grad2 = expect(c, func(o *kernel.NormGrad) bool {
+		return o.X == l.norm2.X && o.DY == l.upX.DX && o.DX == dx && o.Accumulate && plainDense(o.DX)
+	})
+	l.dropGrad1, l.kept1 = dropped(l.out.Drop, dx)
+	l.outW = expect(c, func(o *kernel.LinearGradW) bool { return o.X == l.attention.Y && o.DY == l.kept1 && o.DBias != nil })
+	l.outX = expect(c, func(o *kernel.LinearGradX) bool {
+		return o.W == l.out.W && o.DY == l.kept1 && o.Pre == nil && !o.Accumulate && bf16Dense(o.DX)
+	})
+	l.attentionGrad = expect(c, func(o *kernel.CausalAttentionGrad) bool {
+		return o.QKV == l.qkv.Y && o.DY == l.outX.DX && bf16Dense(o.DQKV)
+	})
+	l.qkvW = expect(c, func(o *kernel.LinearGradW) bool {
+		return o.X == l.norm1.Y && o.DY == l.attentionGrad.DQKV && o.DBias == nil
+	})
+	l.qkvX = expect(c, func(o *kernel.LinearGradX) bool {
+		return o.W == l.qkv.W && o.DY == l.attentionGrad.DQKV && o.Pre == nil && !o.Accumulate && bf16Dense(o.DX)
+	})
+	l.grad1 = expect(c, func(o *kernel.NormGrad) bool {
+		return o.X == l.norm1.X && o.DY == l.qkvX.DX && o.DX == dx && o.Accumulate
+	})
+	return c.ok
+}
