@@ -160,7 +160,10 @@ func (s *server) paced(ctx context.Context, perSecond int, body func() []byte, t
 		case <-time.After(time.Until(due)):
 		}
 		text := body()
-		wg.Go(func() { t.add(time.Since(due), s.solve(text)) })
+		wg.Go(func() {
+			err := s.solve(text)
+			t.add(time.Since(due), err)
+		})
 	}
 }
 
