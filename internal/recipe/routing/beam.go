@@ -83,13 +83,13 @@ func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*cvrp.Pr
 	for i := range shortest {
 		shortest[i] = slices.Min(s.lengths[i*s.sym*s.starts:][:s.sym*s.starts])
 	}
-	for depth := 1; depth < steps; depth++ {
-		// Rows that ask for nothing are given whole tours, which cost the device nothing.
-		for row := range s.batch * s.sym {
-			for slot := range b.slots {
-				copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
-			}
+	// A slot that asks for nothing holds a whole tour, which costs the device nothing: at first one of the starts', then its own last one.
+	for row := range s.batch * s.sym {
+		for slot := range b.slots {
+			copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
 		}
+	}
+	for depth := 1; depth < steps; depth++ {
 		children := make([][]hypothesis, rows)
 		asked := b.each(rows, func(row int) bool {
 			var any bool
@@ -107,11 +107,10 @@ func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*cvrp.Pr
 				return err
 			}
 		}
-		under := false
-		for row := range beams {
+		under := b.each(rows, func(row int) bool {
 			beams[row] = b.keep(row, children[row], steps)
-			under = under || beams[row][0].tour != nil && !ended(beams[row], depth+1)
-		}
+			return !ended(beams[row], depth+1)
+		})
 		if err := b.report(s, problems, beams, shortest, out); err != nil {
 			return err
 		}
