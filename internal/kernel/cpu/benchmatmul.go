@@ -159,32 +159,28 @@ func gemmCall(kind string, rows, in, out int) *gemmArgs {
 
 // tileCall is gemmCall in bf16, with the packing that the step does on the way.
 func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int) func() {
-	x, y := matrix(rows*in), matrix(rows*out)
+	x, y, w := matrix(rows*in), matrix(rows*out), matrix(out*in)
+	g := new(tileArgs)
 	switch kind {
 	case "forward":
-		b, a := matrix(tileFloats(out, in)), matrix(tileFloats(rows, in))
-		tiles.pack(columnsOfB, b, matrix(out*in), in, out, in)
-		g := &tileArgs{c: ptr(y), a: ptr(a), b: ptr(b), bias: ptr(matrix(out)), m: rows, n: out, k: in, ldc: out,
-			scratch: ptr(matrix(spreadFloats(in)))}
+		b, bias, scratch := matrix(tileFloats(out, in)), matrix(out), matrix(tiles.needByWeight(rows, in))
+		tiles.pack(columnsOfB, b, w, in, out, in)
 		return func() {
-			tiles.pack(rowsOfA, a, x, in, rows, in)
-			tiles.product(prims, g)
+			*g = tileArgs{c: ptr(y), b: ptr(b), bias: ptr(bias), m: rows, n: out, k: in, ldc: out}
+			tiles.byWeight(prims, g, x, in, scratch)
 		}
 	case "dX":
-		b, a := matrix(tileFloats(in, out)), matrix(tileFloats(rows, out))
-		tiles.pack(rowsOfB, b, matrix(out*in), in, in, out)
-		g := &tileArgs{c: ptr(x), a: ptr(a), b: ptr(b), m: rows, n: in, k: out, ldc: in, scratch: ptr(matrix(spreadFloats(out)))}
+		b, scratch := matrix(tileFloats(in, out)), matrix(tiles.needByWeight(rows, out))
+		tiles.pack(rowsOfB, b, w, in, in, out)
 		return func() {
-			tiles.pack(rowsOfA, a, y, out, rows, out)
-			tiles.product(prims, g)
+			*g = tileArgs{c: ptr(x), b: ptr(b), m: rows, n: in, k: out, ldc: in}
+			tiles.byWeight(prims, g, y, out, scratch)
 		}
 	default:
-		a, b, c := matrix(tileFloats(out, rows)), matrix(tileFloats(in, rows)), ptr(matrix(out*in))
-		g := &tileArgs{c: c, r: c, a: ptr(a), b: ptr(b), m: out, n: in, k: rows, ldc: in, ldr: in, scratch: ptr(matrix(spreadFloats(rows)))}
+		scratch := matrix(tiles.needByRows(rows, out, in))
 		return func() {
-			tiles.pack(columnsOfA, a, y, out, out, rows)
-			tiles.pack(rowsOfB, b, x, in, in, rows)
-			tiles.product(prims, g)
+			*g = tileArgs{c: ptr(w), r: ptr(w), m: out, n: in, k: rows, ldc: in, ldr: in}
+			tiles.byRows(prims, g, y, x, out, in, scratch)
 		}
 	}
 }

@@ -11,12 +11,6 @@ func (w *worker) product(g gemmArgs) {
 	w.p.gemm(&w.g)
 }
 
-// tileProduct runs one product of tiles, likewise.
-func (w *worker) tileProduct(g tileArgs) {
-	w.tile = g
-	w.tiles.product(w.p, &w.tile)
-}
-
 // byWeight multiplies A, m rows `stride` floats apart, with a packed weight: C = A·B + bias + R.
 type byWeight func(w *worker, c, a, bias, r []float32)
 
@@ -31,14 +25,12 @@ func (b *binder) byWeight(pack []float32, m, k, n, stride, ldc, ldr int) byWeigh
 			w.product(g)
 		}
 	}
-	size := tileFloats(m, k)
-	b.need(size+tiles.scratch(k), 0)
+	b.need(tiles.needByWeight(m, k), 0)
 	args := tileArgs{b: ptr(pack), m: m, n: n, k: k, ldc: ldc, ldr: ldr}
 	return func(w *worker, c, a, bias, r []float32) {
-		g := args
-		tiles.pack(rowsOfA, w.scratch[:size], a, stride, m, k)
-		g.c, g.a, g.bias, g.r, g.scratch = ptr(c), ptr(w.scratch), ptr(bias), ptr(r), ptr(w.scratch[size:])
-		w.tileProduct(g)
+		w.tile = args
+		w.tile.c, w.tile.bias, w.tile.r = ptr(c), ptr(bias), ptr(r)
+		w.tiles.byWeight(w.p, &w.tile, a, stride, w.scratch)
 	}
 }
 
@@ -113,16 +105,12 @@ func (b *binder) byRows(rows, out, in, dyStride, xStride int) func(w *worker, dw
 			w.product(g)
 		}
 	}
-	sizeA, sizeB := tileFloats(out, rows), tileFloats(in, rows)
-	b.need(sizeA+sizeB+tiles.scratch(rows), 0)
+	b.need(tiles.needByRows(rows, out, in), 0)
 	return func(w *worker, dw, dy, x []float32, add bool) {
-		a, c, rest := w.scratch[:sizeA], w.scratch[sizeA:][:sizeB], w.scratch[sizeA+sizeB:]
-		tiles.pack(columnsOfA, a, dy, dyStride, out, rows)
-		tiles.pack(rowsOfB, c, x, xStride, in, rows)
-		g := tileArgs{c: ptr(dw), a: ptr(a), b: ptr(c), m: out, n: in, k: rows, ldc: in, scratch: ptr(rest)}
+		w.tile = tileArgs{c: ptr(dw), m: out, n: in, k: rows, ldc: in}
 		if add {
-			g.r, g.ldr = g.c, g.ldc
+			w.tile.r, w.tile.ldr = w.tile.c, w.tile.ldc
 		}
-		w.tileProduct(g)
+		w.tiles.byRows(w.p, &w.tile, dy, x, dyStride, xStride, w.scratch)
 	}
 }

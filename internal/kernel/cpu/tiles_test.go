@@ -255,3 +255,52 @@ func TestBF16Rounding(t *testing.T) {
 		}
 	})
 }
+
+// TestLayerBlocks: packing and multiplying block by block gives the bits of one product.
+func TestLayerBlocks(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		rng := rand.New(rand.NewPCG(8, 9))
+		fill := func(n int) []float32 {
+			v := make([]float32, n)
+			for i := range v {
+				v[i] = rng.Float32()*2 - 1
+			}
+			return v
+		}
+		same := func(what string, got, want []float32) {
+			t.Helper()
+			for i := range want {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%s: element %d has %x, want %x", what, i, got[i], want[i])
+				}
+			}
+		}
+		const rows, in, out = 2*layerRows + 37, 19, 45
+		x, w, bias, r := fill(rows*in), fill(out*in), fill(out), fill(rows*out)
+		a, b, scratch := fill(tileFloats(rows, in)), fill(tileFloats(out, in)), fill(spreadFloats(rows))
+		s.pack(rowsOfA, a, x, in, rows, in)
+		s.pack(columnsOfB, b, w, in, out, in)
+		g := tileArgs{b: ptr(b), bias: ptr(bias), r: ptr(r), m: rows, n: out, k: in, ldc: out, ldr: out}
+		want, got := fill(rows*out), fill(rows*out)
+		whole := g
+		whole.c, whole.a, whole.scratch = ptr(want), ptr(a), ptr(scratch)
+		s.product(prims, &whole)
+		g.c = ptr(got)
+		s.byWeight(prims, &g, x, in, fill(s.needByWeight(rows, in)))
+		same("rows", got, want)
+
+		dw := fill(out * in)
+		a, b = fill(tileFloats(out, rows)), fill(tileFloats(in, rows))
+		s.pack(columnsOfA, a, got, out, out, rows)
+		s.pack(rowsOfB, b, x, in, in, rows)
+		wanted := append([]float32(nil), dw...)
+		whole = tileArgs{c: ptr(wanted), r: ptr(wanted), a: ptr(a), b: ptr(b), m: out, n: in, k: rows, ldc: in, ldr: in, scratch: ptr(scratch)}
+		s.product(prims, &whole)
+		g = tileArgs{c: ptr(dw), r: ptr(dw), m: out, n: in, k: rows, ldc: in, ldr: in}
+		s.byRows(prims, &g, got, x, out, in, fill(s.needByRows(rows, out, in)))
+		if prims == &plain { // plain Go adds R last, so a block's sum is another
+			return
+		}
+		same("a weight's gradient", dw, wanted)
+	})
+}
