@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
@@ -65,6 +66,10 @@ class Step:
         return {"ms_per_step": 1e3 * statistics.median(took), "ms_p10": 1e3 * took[len(took) // 10]}
 
 
+def tell(what):
+    print(what, file=sys.stderr, flush=True)
+
+
 def haul_turn(args, precision, seconds, guess):
     rounds = max(11, int(1e3 * seconds / guess))
     line = subprocess.run([args.haul, "bench", "step", "--config", "tiny_1", "--device", "cpu", "--workers", str(args.threads),
@@ -79,6 +84,7 @@ def main():
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--seconds", type=float, default=4, help="of a turn")
+    ap.add_argument("--modes", default="eager,eager bf16,compiled,compiled bf16", help="of PyTorch; bf16 is under autocast")
     ap.add_argument("--precisions", default="fp32,bf16", help="of Haul")
     ap.add_argument("--json", action="store_true")
     a = ap.parse_args()
@@ -86,7 +92,10 @@ def main():
     modes = {}
     for compiled in (False, True):
         for autocast in (False, True):
-            name = ("compiled" if compiled else "eager") + (", bf16 autocast" if autocast else "")
+            name = ("compiled" if compiled else "eager") + (" bf16" if autocast else "")
+            if name not in a.modes.split(","):
+                continue
+            tell(f"preparing PyTorch {name}")
             try:
                 step = Step(compiled, autocast)
                 step.turn(1)
@@ -94,7 +103,8 @@ def main():
             except Exception as e:  # no C++ compiler, or a graph it cannot take
                 print(f"PyTorch {name} does not work here: {str(e).splitlines()[0]}")
     times, ours = {m: [] for m in modes}, {p: [] for p in a.precisions.split(",")}
-    for _ in range(a.rounds):
+    for i in range(a.rounds):
+        tell(f"round {i + 1} of {a.rounds}")
         for name, step in modes.items():
             times[name].append(step.turn(a.seconds))
         for p, turns in ours.items():
