@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/recipe"
+	"haul/internal/run"
 )
 
 // What a reader could break: the model has three parts and no more, so that each can be looked up. A step of B rows takes fixed + B·row on one
@@ -92,14 +95,17 @@ func (a *app) newBenchScale() *cobra.Command {
 		devices deviceFlags
 		asJSON  bool
 		plot    string
+		steps   []string
 	)
 	cmd := &cobra.Command{
 		Use:   "scale",
 		Short: "What more ranks would bring, on paper: measured steps and a model of links",
 		Long: `Time training steps of several batch sizes on this device, fit a fixed part and a part per row, and work out what 2 to 64 such devices would do that
 share a step: over NVLink, InfiniBand or Ethernet, with the same batch cut (strong scaling) or a batch for each (weak). The last column is the
-batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is taken to be hidden; links are assumptions, printed beside the table.`,
-		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json",
+batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is taken to be hidden; links are assumptions, printed beside the table.
+
+With --steps times that were measured elsewhere, by haul bench step, take the place of this device's.`,
+		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json\n  haul bench scale --config large --steps 512=10.37ms,256=5.40ms,128=3.00ms",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if plot != "" {
@@ -110,7 +116,11 @@ batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is tak
 			if err := devices.check(a); err != nil {
 				return err
 			}
-			m, err := a.benchScale(cmd.Context(), &configs, &devices)
+			given, err := givenSteps(steps)
+			if err != nil {
+				return err
+			}
+			m, err := a.benchScale(cmd.Context(), &configs, &devices, given)
 			if err != nil {
 				return err
 			}
@@ -131,6 +141,7 @@ batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is tak
 	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringSliceVar(&steps, "steps", nil, "steps measured elsewhere, rows=time of two batches or more, the largest first: 512=10.4ms,256=5.4ms")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks: a name that ends in .svg or .png")
 	return cmd
 }
@@ -138,7 +149,45 @@ batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is tak
 // scaleCuts are the batches that are timed: the settings' own, and parts of it.
 var scaleCuts = []int{1, 2, 4, 8}
 
-func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags) (*scaleModel, error) {
+// givenStep is the time of a step that was measured elsewhere.
+type givenStep struct {
+	rows int
+	time time.Duration
+}
+
+// givenSteps reads --steps.
+func givenSteps(texts []string) (out []givenStep, err error) {
+	for i, text := range texts {
+		rows, took, ok := strings.Cut(text, "=")
+		var s givenStep
+		if s.rows, err = strconv.Atoi(rows); err == nil {
+			s.time, err = time.ParseDuration(took)
+		}
+		if err != nil || !ok || s.rows < 1 || s.time <= 0 {
+			return nil, usagef("--steps %s: write rows=time, as in 512=10.4ms", text)
+		}
+		if i > 0 && s.rows >= out[i-1].rows {
+			return nil, usagef("--steps: batch %d follows batch %d, name the largest first", s.rows, out[i-1].rows)
+		}
+		out = append(out, s)
+	}
+	if len(out) == 1 {
+		return nil, usagef("--steps: one batch does not show how a step grows: name two or more")
+	}
+	return out, nil
+}
+
+// take fits the model to steps that were measured elsewhere.
+func (m *scaleModel) take(steps []givenStep, step *run.Step) {
+	m.Device, m.Batch, m.Bytes = "steps measured elsewhere", steps[0].rows, 4*float64(step.Program.Layout.Len)
+	for _, s := range steps {
+		m.Sizes, m.Times = append(m.Sizes, s.rows), append(m.Times, s.time.Seconds())
+	}
+	m.fit()
+	m.predict()
+}
+
+func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, given []givenStep) (*scaleModel, error) {
 	cfg, err := config.LoadAny("", f.config, f.sets)
 	if err != nil {
 		return nil, err
@@ -151,12 +200,26 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags) (*
 	if key == "" {
 		return nil, usagef("--config %s: steps of %s are not shared out", f.config, cfg.Recipe())
 	}
+	if given != nil { // a step of any size on any device tells how long the gradient is
+		d.name = "cpu"
+		if cfg, err = config.LoadAny("", f.config, append(f.sets, key+"=8")); err != nil {
+			return nil, err
+		}
+	}
 	dev, err := a.openFor(ctx, d, r, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close()
 	m := &scaleModel{Bench: "scale", Config: cfg.Title(), Device: dev.Name()}
+	if given != nil {
+		step, err := r.Step(dev, cfg)
+		if err != nil {
+			return nil, err
+		}
+		m.take(given, step)
+		return m, step.Close()
+	}
 	for _, cut := range scaleCuts {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -217,7 +280,11 @@ func (m *scaleModel) draw(path string) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	strong, weak := draw.Panel{Title: fmt.Sprintf("batch %d cut", m.Batch), X: "log2 of ranks", FromZero: true, Level: 90, LevelName: "90 %"}, draw.Panel{Title: fmt.Sprintf("batch %d each", m.Batch), X: "log2 of ranks", FromZero: true, Level: 90, LevelName: "90 %"}
+	panel := func(title string) draw.Panel {
+		return draw.Panel{Title: title, X: "ranks", FromZero: true, Level: 90, LevelName: "90 %",
+			XFigure: func(x float64) string { return fmt.Sprintf("%.0f", math.Exp2(x)) }, YFigure: func(y float64) string { return fmt.Sprintf("%.0f %%", y) }}
+	}
+	strong, weak := panel(fmt.Sprintf("batch %d cut", m.Batch)), panel(fmt.Sprintf("batch %d each", m.Batch))
 	for i := len(scaleLinks) - 1; i >= 0; i-- {
 		s, k := draw.Curve{Name: scaleLinks[i].Name}, draw.Curve{Name: scaleLinks[i].Name}
 		for _, r := range m.Rows {

@@ -39,3 +39,14 @@ func TestBenchScale(t *testing.T) {
 	}
 	refused(t, []string{"bench", "scale", "--config", "ppo_darkroom"}, exitUsage, "are not shared out")
 }
+
+// TestBenchScaleOfGivenSteps: times of another machine give its table without its card; what does not read as times is wrong use.
+func TestBenchScaleOfGivenSteps(t *testing.T) {
+	out := object(t, "bench", "scale", "--config", "tiny_1", "--steps", "512=10.37ms,256=5.395ms,128=3ms", "--json")
+	if out["batch"].(float64) != 512 || math.Abs(out["fixed_seconds"].(float64)-0.54e-3) > 0.02e-3 || math.Abs(out["seconds_per_row"].(float64)-19.1e-6) > 0.1e-6 {
+		t.Errorf("%v", out)
+	}
+	for _, steps := range []string{"512", "512=10", "0=1ms,1=2ms", "512=1ms", "128=1ms,256=2ms", "512=-1ms,1=1ms"} {
+		refused(t, []string{"bench", "scale", "--steps", steps}, exitUsage, "--steps")
+	}
+}

@@ -32,7 +32,7 @@ func (h *half) Exchange(g []float32) error {
 // TestStagedPartsAreTheWholeStep: a step of four parts gives the same gradient and weights, bit for bit, alone; with a peer on the host, through page-locked
 // memory; and as two processes' two parts each.
 func TestStagedPartsAreTheWholeStep(t *testing.T) {
-	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
+	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32} {
 		t.Run(string(p), func(t *testing.T) {
 			dev := open(t, p)
 			defer dev.Close()
