@@ -140,7 +140,7 @@ func TestBadInput(t *testing.T) {
 		{"a table with a NaN", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,NaN,2,1\n"), "--capacity", "5"}, exitFailed, "a.csv:3"},
 		{"a table over capacity", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,3,2,9\n"), "--capacity", "5"}, exitFailed, "over the capacity 5"},
 		{"a test set that is none", []string{"solve", "--testset", write(t, "a.npz", "x")}, exitFailed, "not an .npz file"},
-		{"a folder for a file", []string{"solve", t.TempDir()}, exitFailed, "directory"},
+		{"a folder for a file", []string{"solve", t.TempDir()}, exitFailed, "is a folder"},
 		{"a file too large for exact", []string{"solve", write(t, "many.vrp", manyVRP(30)), "--method", "exact"}, exitFailed, "savings"},
 		{"no coordinates to draw", []string{"solve", write(t, "tri.vrp", explicitVRP), "--plot", filepath.Join(t.TempDir(), "r.svg")}, exitFailed, "no coordinates"},
 

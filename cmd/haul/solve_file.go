@@ -51,7 +51,9 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return err
 	}
 	a.noteTrucks(path, p)
-	a.notePolicy(p, f)
+	if ctx.Err() == nil {
+		a.notePolicy(p, f)
+	}
 	solve, done, err := a.solver(ctx, p, f)
 	if err != nil {
 		return err
