@@ -31,6 +31,8 @@ type Stepper struct {
 	x, y     []float32
 	demand   []int32
 	feature  []float32
+	shown    []float32 // what demands are divided by in the features, by problem
+	odd      bool      // for some problem it is not the capacity
 	lengths  []float32
 	actions  []int32
 	beam     *beamSearch // nil: the routes are all
@@ -65,7 +67,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 		return nil, errors.Join(err, s.runner.Close())
 	}
 	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
-	s.feature = make([]float32, features*rows*(n+1))
+	s.feature, s.shown = make([]float32, features*rows*(n+1)), make([]float32, batch)
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*maxSteps(n))
 	if d.Beam > 0 {
 		if s.beam, err = p.newBeam(s, d, dec); err != nil {
@@ -131,20 +133,32 @@ func routable(prob *cvrp.Problem) error {
 // load hands up to a batch of problems over; the rows of those that are missing repeat the last one.
 func (s *Stepper) load(problems []*cvrp.Problem) error {
 	each := s.sym * (s.n + 1)
+	s.odd = false
 	for i := range s.batch {
 		prob := problems[min(i, len(problems)-1)]
 		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
-		seen := s.trained.capacity(prob)
+		s.shown[i] = s.trained.capacity(prob)
+		s.odd = s.odd || s.shown[i] != float32(s.capacity)
+	}
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand), s.show(false))
+}
+
+// show writes what the policy reads of the problems: demands as they are, or as it has seen demands in training.
+func (s *Stepper) show(plain bool) error {
+	each := s.sym * (s.n + 1)
+	for i, by := range s.shown {
+		if plain {
+			by = float32(s.capacity)
+		}
 		for k := i * each; k < (i+1)*each; k++ {
 			f := s.feature[features*k:][:features]
-			f[0], f[1], f[2], f[3] = s.x[k], s.y[k], float32(s.demand[k])/seen, 0
+			f[0], f[1], f[2], f[3] = s.x[k], s.y[k], float32(s.demand[k])/by, 0
 			if k%(s.n+1) == 0 {
 				f[3] = 1
 			}
 		}
 	}
-	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand),
-		s.runner.WriteBatch(s.in.Feature, s.feature))
+	return s.runner.WriteBatch(s.in.Feature, s.feature)
 }
 
 // shares are the demands that a policy was trained on, as shares of the capacity.
@@ -179,8 +193,30 @@ func (s shares) capacity(p *cvrp.Problem) float32 {
 }
 
 // improve runs the program on the problems that were loaded and keeps the best routes of each, where they beat what is there. Sampled
-// routes are drawn by the index of the first row.
+// routes are drawn by the index of the first row. Problems whose demands are shown as smaller are routed as they are, too.
 func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []Routed, first uint64) error {
+	if s.odd {
+		if err := s.show(true); err != nil {
+			return err
+		}
+		if err := s.decode(ctx, problems, out, first); err != nil {
+			return err
+		}
+		if err := s.show(false); err != nil {
+			return err
+		}
+	}
+	if err := s.decode(ctx, problems, out, first); err != nil {
+		return err
+	}
+	if s.beam != nil {
+		return s.beam.search(ctx, s, problems, out)
+	}
+	return nil
+}
+
+// decode runs the program once.
+func (s *Stepper) decode(ctx context.Context, problems []*cvrp.Problem, out []Routed, first uint64) error {
 	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
 		return err
 	}
@@ -195,9 +231,6 @@ func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []R
 		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
 			return fmt.Errorf("%s: %w", prob.Name, err)
 		}
-	}
-	if s.beam != nil {
-		return s.beam.search(ctx, s, problems, out)
 	}
 	return nil
 }
