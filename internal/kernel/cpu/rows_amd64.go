@@ -4,29 +4,6 @@ package cpu
 // checked: a caller whose shapes and slices disagree panics before any memory is touched. An
 // argument that an entry reads or writes and that is not checked here is a hole in memory safety.
 
-const shapeMessage = "kernel/cpu: a slice is too short for the shape it was passed with"
-
-func fits(ok bool) {
-	if !ok {
-		panic(shapeMessage)
-	}
-}
-
-// atLeast says that every slice holds n floats.
-func atLeast(n int, slices ...[]float32) bool {
-	for _, s := range slices {
-		if len(s) < n {
-			return false
-		}
-	}
-	return n >= 0
-}
-
-// spans says that s holds rows of n floats, ld apart, the last one cut at n.
-func spans(s []float32, rows, n, ld int) bool {
-	return rows >= 0 && n >= 0 && ld >= 0 && (rows == 0 || len(s) >= (rows-1)*ld+n)
-}
-
 // padded says that the slices hold rows of n columns in ld floats each.
 func padded(rows, n, ld int, slices ...[]float32) bool {
 	return rows >= 0 && 0 <= n && n <= ld && atLeast(rows*ld, slices...)
