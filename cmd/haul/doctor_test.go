@@ -98,3 +98,23 @@ func TestDoctorOverSeveralTraces(t *testing.T) {
 		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// TestRecordingAdviceMarksSteps: without schedule= PyTorch writes no ProfilerStep, so the advice of the help page must have it, and the call
+// that ends a step.
+func TestRecordingAdviceMarksSteps(t *testing.T) {
+	var out, words bytes.Buffer
+	if code := execute(t.Context(), []string{"doctor", "--help"}, &out, &words); code != 0 {
+		t.Fatalf("code %d: %s", code, &words)
+	}
+	page, err := os.ReadFile("../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, text := range map[string]string{"the help": out.String(), "docs/doctor.md": string(page)} {
+		for _, want := range []string{"schedule=schedule(", "prof.step()", "export_chrome_trace"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %q", where, want)
+			}
+		}
+	}
+}

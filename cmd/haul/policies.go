@@ -83,9 +83,9 @@ func (a *app) listPolicies(asJSON bool) error {
 		return err
 	}
 	return a.table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tlearned from\ttrained for"))
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tinstances\ttime"))
 		for _, p := range all {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s instances\t%s\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
 				report.Thousands(int64(p.Instances)), minutes(p.Seconds))
 		}
 	})
