@@ -85,7 +85,15 @@ func shortTrain(w *workshop, cmd *cobra.Command, args []string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	args = append(append(args, "--device", "cpu"), smallSettings(recipe)...)
+	small := smallSettings(recipe)
+	if flagOf(cmd, "from") != "" { // the network is that of the weights
+		small = slices.DeleteFunc(small, func(s string) bool { return strings.HasPrefix(s, "model.") })
+		small = slices.DeleteFunc(small, func(s string) bool { return s == "--set" })
+		for i := len(small); i > 0; i-- {
+			small = slices.Insert(small, i-1, "--set")
+		}
+	}
+	args = append(append(args, "--device", "cpu"), small...)
 	switch recipe {
 	case config.RecipeGT:
 		return append(args, "--epochs", "1"), nil

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"haul/internal/recipe"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/policies"
 )
 
 // runsDir is where run folders go when none is named.
@@ -36,7 +38,8 @@ type trainFlags struct {
 	out    string
 	resume string
 	last   *run.Checkpoint // of the run that is resumed
-	time   time.Duration   // 0: no limit
+	from   string
+	time   time.Duration // 0: no limit
 	force  bool
 	json   bool
 }
@@ -57,12 +60,16 @@ Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the 
 itself after nine minutes and exits with 0, so that a long run fits many short leases of a machine; its schedules follow the
 steps that the settings plan, wherever it is cut. With --json every record, and how the run ended, is an object on standard output.
 
+--from begins a new run with the weights of a trained network, a policy that comes with the program for one: to train on, or to learn
+other instances than it has seen.
+
 Several processes may share every step, on one machine or many (docs/distributed.md): started by mpirun, srun or torchrun, or by
 --processes. Ranks on CPUs give the same weights, bit for bit, as one process.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
   haul train --resume runs/mine --time 9m
+  haul train --config cvrp20 --from cvrp20 --out runs/more
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
   haul train --config tiny_1 --device cpu --processes 2
   mpirun -n 4 --bind-to none haul train --config large --device cpu`,
@@ -81,6 +88,7 @@ Several processes may share every step, on one machine or many (docs/distributed
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
+	flags.StringVar(&f.from, "from", "", "begin with the weights of this policy (haul policies), .safetensors file or run folder")
 	flags.DurationVar(&f.time, "time", 0, "stop after this long (9m, 90s): save, say how to go on, exit with 0")
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object per record")
@@ -113,6 +121,8 @@ func (f *trainFlags) validate(cmd *cobra.Command) error {
 		return usagef("--time is %s: a time above 0 is needed, 9m for one", f.time)
 	case f.resume != "" && (f.out != "" || f.force):
 		return usagef("--resume continues a folder, --out and --force start one: use one of them")
+	case f.resume != "" && f.from != "":
+		return usagef("--resume continues a run with its own weights, --from begins one with others': use one of them")
 	case f.force && f.out == "":
 		return usagef("--force overwrites the folder that --out names: name it")
 	}
@@ -141,6 +151,21 @@ func (f *trainFlags) checkpoint() (err error) {
 		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 	}
 	return err
+}
+
+// weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a file's.
+func (f *trainFlags) weights() (*run.Checkpoint, error) {
+	switch {
+	case f.from == "":
+		return nil, nil
+	case slices.Contains(policies.Names(), f.from):
+		return shippedPolicy(f.from)
+	}
+	_, ck, err := checkpointOf(f.from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--from %s: there is no such file, run folder or policy (policies: %s)", f.from, strings.Join(policies.Names(), ", "))
+	}
+	return ck, err
 }
 
 // settings reads the run's settings, a resumed run's own where no others are named, and finds their recipe.
@@ -215,6 +240,10 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	}
 	f.last = nil // its weights are read again when the run has its folder
 	defer task.Close()
+	from, err := f.weights()
+	if err != nil {
+		return err
+	}
 	dev, err := a.openFor(cmd.Context(), &f.deviceFlags, r, cfg)
 	if err != nil {
 		return err
@@ -229,7 +258,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	ctx, cancel := f.limited(cmd.Context(), began)
 	defer cancel()
 	if f.world.Number() > 0 {
-		err := run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+		err := run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "", From: from,
 			Workers: f.workers, World: f.world})
 		if stopped := new(run.Interrupted); err != nil && f.time > 0 && ctx.Err() == nil && errors.As(err, &stopped) {
 			return nil // nobody stopped this rank: rank 0 has, whose clock it is
@@ -255,7 +284,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if f.time > 0 {
 		again = " --time " + f.time.String()
 	}
-	err = run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "",
+	err = run.Run(ctx, run.Options{Recipe: r, Task: task, Settings: cfg, Device: dev, Dir: dir, Resume: f.resume != "", From: from,
 		Workers: workers, Again: again, Listener: report.All(listeners...), World: f.world})
 	screen.Leave()
 	stopped, err := f.timeUp(ctx, err)

@@ -238,9 +238,9 @@ func (c *Checkpoint) restore(t Trainer) error {
 	return t.Runner().SetState(c.Progress.Device)
 }
 
-// begin puts a run's first state onto the device.
-func begin(t Trainer) error {
-	w, zero := t.Initial(), make([]float32, t.Layout().Len)
+// begin puts a run's first state onto the device, with these weights.
+func begin(t Trainer, w []float32) error {
+	zero := make([]float32, t.Layout().Len)
 	for _, s := range t.Sets() {
 		if err := s.Store.WriteWeights(w); err != nil {
 			return err

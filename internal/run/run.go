@@ -21,6 +21,7 @@ type Options struct {
 	Device   kernel.Device
 	Dir      *Dir
 	Resume   bool        // continue from Dir.Last
+	From     *Checkpoint // whose weights a new run begins with; nil: the recipe's own
 	Workers  int         // cores for work on the host; 0: as the settings say
 	Again    string      // flags that the run must be told again when it is resumed
 	World    *comm.World // the ranks of the run; nil: this process is alone
@@ -115,7 +116,11 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) place(ctx context.Context, ck *Checkpoint) error {
 	t := r.trainer
 	if ck == nil {
-		if err := begin(t); err != nil {
+		weights, err := r.first(t)
+		if err != nil {
+			return err
+		}
+		if err := begin(t, weights); err != nil {
 			return err
 		}
 		return t.Restore(ctx, nil, false)
@@ -132,6 +137,22 @@ func (r *run) place(ctx context.Context, ck *Checkpoint) error {
 		func() error { return t.Restore(ctx, ck, more) },
 		func() error { return ck.restore(t) },
 		ck.noOthers)
+}
+
+// first is the weights that a new run begins with.
+func (r *run) first(t Trainer) ([]float32, error) {
+	if r.From == nil {
+		return t.Initial(), nil
+	}
+	if of, want := r.From.Settings.Recipe(), r.Recipe.About().Name; of != want {
+		return nil, fmt.Errorf("begin with the weights of %s: they are of %s, not of %s", r.From.Path, of, want)
+	}
+	weights, err := r.From.Weights(t.Layout(), "")
+	if err != nil {
+		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for: %w", r.From.Path, err)
+	}
+	r.Listener.Note(fmt.Sprintf("begins with the weights of %s", r.From.Path))
+	return weights, nil
 }
 
 // checkpoint reads the checkpoint of a run that continues, and holds its settings to those asked for.
