@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -46,7 +48,7 @@ func main() {
 	workers := flag.Int("workers", 2, "copies of the tree that are tested at a time")
 	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
 	asJSON := flag.Bool("json", false, "print the result as JSON")
-	list := flag.Bool("list", false, "list the faults and plant none")
+	list := flag.Bool("list", false, "list the faults and plant none; exit 1 where one is stale")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,16 +75,20 @@ func run(ctx context.Context, table, only string, workers int, timeout time.Dura
 	if len(faults) == 0 {
 		return false, fmt.Errorf("%s has no fault with %q", table, only)
 	}
+	fresh := true
 	for _, f := range faults {
 		if err := f.check("."); err != nil {
-			f.Stale = fmt.Sprintf("%s, line %d: %v", table, f.line, err)
+			f.Stale, fresh = fmt.Sprintf("%s, line %d: %v", table, f.line, err), false
 		}
 		if list {
 			fmt.Printf("%-28s %s%s\n", f.Package, f.What, strings.Repeat("  (stale)", min(1, len(f.Stale))))
 		}
+		if list && f.Stale != "" {
+			fmt.Fprintln(os.Stderr, "stale:", f.Stale)
+		}
 	}
 	if list {
-		return true, nil
+		return fresh, nil
 	}
 	copies, err := copyTree(workers)
 	defer func() {
@@ -134,7 +140,7 @@ func parse(text string) (out []*fault, err error) {
 	return out, nil
 }
 
-// check wants the text in its file once.
+// check wants the text in its file once, and Go where it stood replaced.
 func (f *fault) check(root string) error {
 	text, err := os.ReadFile(filepath.Join(root, f.File))
 	if err != nil {
@@ -143,7 +149,10 @@ func (f *fault) check(root string) error {
 	if n := strings.Count(string(text), f.before); n != 1 {
 		return fmt.Errorf("%s has %q %d times, want once", f.File, f.before, n)
 	}
-	return nil
+	if filepath.Ext(f.File) == ".go" {
+		_, err = parser.ParseFile(token.NewFileSet(), f.File, strings.Replace(string(text), f.before, f.after, 1), parser.SkipObjectResolution)
+	}
+	return err
 }
 
 // copyTree copies what git knows and what it does not ignore, n times.
