@@ -22,9 +22,16 @@ def changed(run, settings):
     """The flags by which the run differed from the shipped settings in what is usually changed."""
     text = (run / "config.yaml").read_text()
     flags = ""
-    for key, flag in (("num_epochs", "--epochs {}"), ("learning_rate", "--set training.learning_rate={}"), ("batch_size", "--set training.batch_size={}")):
+    for section, key, flag in (
+        ("training", "num_epochs", "--epochs {}"),
+        ("training", "learning_rate", "--set training.learning_rate={}"),
+        ("training", "batch_size", "--set training.batch_size={}"),
+        ("training_advanced", "decay_share", "--set training_advanced.decay_share={}"),
+        ("training_advanced", "warmup_steps", "--set training_advanced.warmup_steps={}"),
+        ("baseline", "preference_alpha", "--set baseline.preference_alpha={}"),
+    ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
-        if m and float(m[1]) != settings["training"][key]:
+        if m and float(m[1]) != settings[section][key]:
             flags += " " + flag.format(m[1])
     return flags
 
@@ -60,9 +67,9 @@ def main():
 
     print(f"# {a.name}\n")
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
-    print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it. {a.note}\n")
+    print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it." + (f" {a.note}" if a.note else "") + "\n")
     print("## Data\n")
-    print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the depot uniform in the unit\nsquare, demands 1 to 9, capacity {p['capacity']}.\n")
+    print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the\ndepot uniform in the unit square, demands 1 to 9, capacity {p['capacity']}.\n")
     print("## Budget\n")
     print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on one NVIDIA H200.\n")
     print("## Curve\n")
@@ -72,7 +79,7 @@ def main():
     for minutes, instances, cost in curve(a.run, n):
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
     print("\n## Results\n")
-    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard error; where a public set has no\ncosts per instance, the gap of the means to HGS's published one. Times are upper bounds: several evaluations shared the\ndevice, and the first loads its kernels.\n")
+    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard\nerror; where a public set has no costs per instance, the gap of the means to HGS's published one.\nTimes are upper bounds: several evaluations shared the device, and the first loads its kernels.\n")
     devices = list(dict.fromkeys(r["device"] for r in results))
     print("| instances | decoder | mean cost | gap | ms per instance | on |\n| --- | --- | --- | --- | --- | --- |")
     for r in results:
@@ -87,8 +94,8 @@ def main():
     print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
-    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0{changed(a.run, settings)}\nhaul policies pack runs/{a.name}-001 --out policies/{a.name}.safetensors\n```\n")
-    print("In pieces, over several leases of a card, by `scripts/train-policies`.")
+    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0{changed(a.run, settings)} \\\n  --out runs/{a.name}\nhaul policies pack runs/{a.name} --out policies/{a.name}.safetensors\n```\n")
+    print("The run was made in pieces, by `scripts/train-policies`.")
 
 
 if __name__ == "__main__":
