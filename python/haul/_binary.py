@@ -51,7 +51,7 @@ def binary() -> str:
     found = shutil.which("haul")
     if found:
         return found
-    raise HaulError("the program haul is not installed beside this package: pip install haul again, or name it in HAUL_BINARY")
+    raise HaulError("the program haul is not installed beside this package: install the wheel again, or name it in HAUL_BINARY")
 
 
 def version() -> str:
