@@ -76,9 +76,9 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 var ErrTooLarge = errors.New("it unpacks to more than may be read")
 
 // LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told, never opened. Unpacked, all layers
-// together may hold `most` bytes.
-func LoadReader(ctx context.Context, name string, r io.Reader, most int64, each func(name string, t *Trace) error) error {
-	l := &loading{ctx: ctx, each: each, left: &most}
+// together may hold what is left of *left, which is less by as much afterwards.
+func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each func(name string, t *Trace) error) error {
+	l := &loading{ctx: ctx, each: each, left: left}
 	return l.read(name, &stoppable{ctx: ctx, r: r}, 0)
 }
 

@@ -34,7 +34,8 @@ func TestLoadReaderEndsABomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{"once": once, "twice": twice.Bytes(), "plain": bytes.Repeat([]byte(" "), 3<<20)} {
-		err := LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), 1<<20, func(string, *Trace) error { return nil })
+		left := int64(1 << 20)
+		err := LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), &left, func(string, *Trace) error { return nil })
 		if !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: %v, want that it is too large", name, err)
 		}
@@ -51,8 +52,8 @@ func TestLoadReaderOpensNoFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("SQLite format 3\x00 and nothing else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := 0
-	err = LoadReader(context.Background(), path, bytes.NewReader(sample), 1<<30, func(name string, tr *Trace) error {
+	got, left := 0, int64(1<<30)
+	err = LoadReader(context.Background(), path, bytes.NewReader(sample), &left, func(name string, tr *Trace) error {
 		got++
 		_, err := Diagnose(tr)
 		return err

@@ -312,6 +312,25 @@ func TestTenThousandConnections(t *testing.T) {
 	soon(t, "the end of their goroutines", func() bool { return runtime.NumGoroutine() < before+20 })
 }
 
+// unpackedSize is how many bytes a gzip file holds.
+func unpackedSize(t *testing.T, path string) int64 {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func TestBombs(t *testing.T) {
 	x := open(t, func(o *Options) { o.Limits.Unpacked = 1 << 20 })
 	var b bytes.Buffer
@@ -321,6 +340,11 @@ func TestBombs(t *testing.T) {
 	}
 	x.refused(x.do("POST", "/api/v1/doctor?name=bomb.json.gz", b.String()), 413, "unpacks to more than 1 MB")
 	x.refused(x.do("POST", "/api/v1/solve", b.String(), "Content-Type", "application/json", "Content-Encoding", "gzip"), 400, "not what is expected")
+	several, boundary := form(t, "ranks/rank0.json.gz", "ranks/rank1.json.gz")
+	y := open(t, func(o *Options) {
+		o.Limits.Unpacked = unpackedSize(t, "../../docs/examples/ranks/rank0.json.gz") * 3 / 2
+	})
+	y.refused(y.do("POST", "/api/v1/doctor", several, "Content-Type", boundary), 413, "unpacks to more than")
 	deep := strings.Repeat("[", 1_000_000)
 	x.refused(x.do("POST", "/api/v1/solve", deep), 400, "nests more than")
 	x.refused(x.do("POST", "/api/v1/solve", `{"coords": `+deep), 400, "nests more than")

@@ -112,7 +112,7 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err erro
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "multipart/form-data" {
-		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, unpacked, each)
+		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, &unpacked, each)
 		return reports, s.traceError(ctx, err)
 	}
 	parts, err := r.MultipartReader()
@@ -130,30 +130,15 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err erro
 		if part.FileName() == "" {
 			continue
 		}
-		counted := &counting{r: part}
-		if err := doctor.LoadReader(ctx, fileName(part.FileName()), counted, unpacked, each); err != nil {
+		// Together they may hold no more than one.
+		if err := doctor.LoadReader(ctx, fileName(part.FileName()), part, &unpacked, each); err != nil {
 			return nil, s.traceError(ctx, err)
-		}
-		unpacked -= counted.n // together they may hold no more than one
-		if unpacked <= 0 {
-			return nil, s.traceError(ctx, doctor.ErrTooLarge)
 		}
 	}
 	if len(reports) == 0 {
 		return nil, refuse(http.StatusBadRequest, "there is no trace in the request")
 	}
 	return reports, nil
-}
-
-type counting struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counting) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // fileName is what a client calls its file: a word to show.

@@ -124,13 +124,17 @@ func (s *Server) isToken(got string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// answered remembers the status and gives every write a deadline, so that a client that stops reading is let go.
+// answered remembers the status and gives every write a deadline, so that a client that stops reading is let go. A long answer is written piece
+// by piece: one that reads slowly is not.
 type answered struct {
 	http.ResponseWriter
 	rc     *http.ResponseController
 	stall  time.Duration
 	status int
 }
+
+// writeAtOnce is how many bytes a client must take within the stall.
+const writeAtOnce = 64 << 10
 
 func (a *answered) WriteHeader(status int) {
 	if a.status == 0 {
@@ -146,8 +150,13 @@ func (a *answered) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
-	_ = a.rc.SetWriteDeadline(time.Now().Add(a.stall)) // a connection without deadlines is a test's
-	return a.ResponseWriter.Write(b)
+	for n := 0; ; {
+		_ = a.rc.SetWriteDeadline(time.Now().Add(a.stall)) // a connection without deadlines is a test's
+		m, err := a.ResponseWriter.Write(b[n:min(n+writeAtOnce, len(b))])
+		if n += m; err != nil || n == len(b) {
+			return n, err
+		}
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -111,11 +111,12 @@ func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, error) {
-	leave, err := s.quick.enter(r.Context())
+	// What comes in slowly keeps a place among the files, which bound the memory that they take, and none among those who compute.
+	leaveFiles, err := s.files.enter(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer leaveFiles()
 	body, _, err := s.body(w, r, s.limits.File, s.limits.JSONTime)
 	if err != nil {
 		return nil, err
@@ -124,6 +125,11 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if err != nil {
 		return nil, err
 	}
+	leave, err := s.quick.enter(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	q := r.URL.Query()
 	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
 	number := func(key string, d, most int) (int, error) {
@@ -216,7 +222,11 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 			*v = n
 		}
 	}
-	if ask.customers > s.limits.Customers || ask.capacity > math.MaxInt32 {
+	if ask.capacity > math.MaxInt32 {
+		s.fail(w, refuse(http.StatusUnprocessableEntity, "capacity is %d: up to %d can be asked for", ask.capacity, math.MaxInt32))
+		return
+	}
+	if ask.customers > s.limits.Customers {
 		s.fail(w, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here", ask.customers, s.limits.Customers))
 		return
 	}

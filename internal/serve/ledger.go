@@ -16,7 +16,7 @@ import (
 
 // ledgers are the accounts of steps that were measured, by run.
 type ledgers struct {
-	mu  sync.Mutex
+	mu  sync.Mutex    // guards all
 	one chan struct{} // a single measurement at a time: two would measure each other
 	all map[string]*account
 }
@@ -54,10 +54,7 @@ func (s *Server) measureLedger(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	l := s.ledgers
-	l.mu.Lock()
-	was := l.all[found.Name]
-	l.mu.Unlock()
-	if was != nil && was.Settings == string(found.text) {
+	if was := l.get(found); was != nil {
 		return was, nil
 	}
 	done, err := s.clients.enter(r, "measurements", 4)
@@ -73,6 +70,9 @@ func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if was := l.get(found); was != nil { // measured while this one waited
+		return was, nil
+	}
 	out, err := measure(ctx, found)
 	if err != nil {
 		return nil, err
@@ -84,6 +84,16 @@ func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	}
 	l.all[found.Name] = out
 	return out, nil
+}
+
+// get is the account of a run as its settings are; nil where it was not measured.
+func (l *ledgers) get(found *Run) *account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if was := l.all[found.Name]; was != nil && was.Settings == string(found.text) {
+		return was
+	}
+	return nil
 }
 
 // measure replays a few steps.

@@ -219,8 +219,11 @@ func (p *policies) solve(ctx context.Context, name string, prob *cvrp.Problem, d
 
 // close waits for the benches and gives back what they hold.
 func (p *policies) close() {
-	for range p.count {
-		b := <-p.benches
+	all := make([]*bench, p.count)
+	for i := range all {
+		all[i] = <-p.benches // none goes back before the last is here: it would be taken twice, and one at work not at all
+	}
+	for _, b := range all {
 		b.close()
 		p.benches <- b
 	}

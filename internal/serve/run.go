@@ -115,7 +115,7 @@ func readRun(dir *os.Root, name string, before *Run, locked func(fs.FileInfo) bo
 	case err != nil && r.Result != nil: // a run that was begun again has none
 		r.resInfo, r.Result, news.Reload = nil, nil, true
 	}
-	if r.policy, err = dir.Stat(run.BestName); err != nil {
+	if r.policy, err = dir.Stat(run.BestName); err != nil || !r.policy.Mode().IsRegular() {
 		r.policy = nil
 	}
 	if err := r.readTables(dir, before, news); err != nil {

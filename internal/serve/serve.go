@@ -40,7 +40,8 @@ type Server struct {
 	runs     *watcher
 	policies *policies
 	quick    *gate // a policy's routes and the exact method: milliseconds
-	long     *gate // searches, evaluations, ledgers: seconds
+	long     *gate // searches and evaluations: seconds
+	files    *gate // files with an instance, while they come in
 	doctor   *gate // traces
 	clients  *clients
 	pages    *pages
@@ -63,6 +64,7 @@ func New(o Options) (*Server, error) {
 	cores := runtime.GOMAXPROCS(0)
 	s.quick = newGate("solves", cores, 512, 5*time.Second)
 	s.long = newGate("searches", 2*cores, 16, 10*time.Second)
+	s.files = newGate("files", 16, 64, 30*time.Second)
 	s.doctor = newGate("traces", 1, 8, 60*time.Second)
 	s.clients = newClients()
 	s.metrics = newMetrics(s)

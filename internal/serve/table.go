@@ -50,7 +50,8 @@ func (t *table) follow(open func() (*os.File, error), info fs.FileInfo) (grown, 
 		t.info = info
 		return false, false, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, t.read, tableBytes-t.read), tableBytes))
+	room := tableBytes - t.read
+	text, err := io.ReadAll(io.NewSectionReader(f, t.read, room))
 	if err != nil {
 		return false, fresh, err
 	}
@@ -59,7 +60,7 @@ func (t *table) follow(open func() (*os.File, error), info fs.FileInfo) (grown, 
 	before := len(t.Rows)
 	t.parse(text[:whole])
 	t.read += int64(whole)
-	t.Cut = len(t.Rows) >= tableRows || t.read >= tableBytes
+	t.Cut = len(t.Rows) >= tableRows || int64(len(text)) == room // the last row rarely ends just there
 	return len(t.Rows) > before || fresh, fresh, nil
 }
 

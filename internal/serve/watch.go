@@ -83,6 +83,10 @@ func (w *watcher) look() {
 		if strings.HasPrefix(e.Name(), ".") || e.Type().IsRegular() || len(seen) == maxRuns {
 			continue
 		}
+		// A pipe that nobody writes to would be waited for.
+		if info, err := root.Stat(e.Name()); err == nil && !info.IsDir() {
+			continue
+		}
 		dir, err := root.OpenRoot(e.Name())
 		if err != nil {
 			if e.Type()&fs.ModeSymlink != 0 {

@@ -1,0 +1,92 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An answer that takes longer than the stall reaches a client that keeps reading.
+func TestSteadyReaders(t *testing.T) {
+	const stall, length = time.Second, 64 << 20
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		out := &answered{ResponseWriter: w, rc: http.NewResponseController(w), stall: stall}
+		_, _ = out.Write(bytes.Repeat([]byte("x"), length))
+	}))
+	defer srv.Close()
+	resp, err := http.Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for got := int64(0); got < length; {
+		n, err := io.CopyN(io.Discard, resp.Body, 1<<20)
+		if got += n; err != nil {
+			t.Fatalf("after %d bytes: %v", got, err)
+		}
+		time.Sleep(stall / 30)
+	}
+}
+
+// Files that come in slowly take no place from those who solve.
+func TestUploadsHoldNoSolve(t *testing.T) {
+	x := open(t, nil)
+	n := runtime.GOMAXPROCS(0) + 1
+	for range n {
+		fmt.Fprint(dial(t, x), "POST /api/v1/instances?name=a.vrp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nNAME")
+	}
+	soon(t, "the uploads", func() bool { return len(x.files.slots) == n })
+	if a := x.do("POST", "/api/v1/solve", fmt.Sprintf(square, "exact")); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Closing waits for a bench that is at work, and gives back what it holds.
+func TestCloseWaitsForEveryBench(t *testing.T) {
+	p := newPolicies(nil, nil, 2)
+	busy := <-p.benches
+	if err := busy.open(); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() { p.close(); close(closed) }()
+	select {
+	case <-closed:
+		t.Error("it did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	p.benches <- busy
+	<-closed
+	if busy.dev != nil {
+		t.Error("the device is still open")
+	}
+	p.close() // once more changes nothing
+}
+
+// Two who ask for one run's ledger at once are given one measurement.
+func TestOneMeasurementForAll(t *testing.T) {
+	x := open(t, nil)
+	dir := makeRun(t, x.runs, "a-001", 1)
+	small := "problem:\n    num_customers: 5\ntraining:\n    batch_size: 2\nmodel:\n    hidden_dim: 16\n    num_layers: 1\n    num_heads: 2\n"
+	write(t, filepath.Join(dir, "config.yaml"), small)
+	soon(t, "the run", func() bool {
+		r := x.Server.runs.get("a-001")
+		return r != nil && string(r.text) == small
+	})
+	got := make(chan string, 2)
+	for range 2 {
+		go func() { got <- x.do("POST", "/api/v1/runs/a-001/ledger", "").body }()
+	}
+	if a, b := <-got, <-got; a != b {
+		t.Errorf("%.200s\nand\n%.200s", a, b)
+	} else if !strings.Contains(a, "step_seconds") {
+		t.Errorf("%s", a)
+	}
+}
