@@ -196,14 +196,16 @@ func (s *Set) readReference(f io.ReaderAt, size int64, ext string) ([]float64, e
 		return s.costColumn(string(data))
 	}
 	var costs []float64
+	at := 0
 	for line := range strings.Lines(string(data)) {
+		at++
 		text := strings.TrimSpace(line)
 		if text == "" {
 			continue
 		}
 		c, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %.30q is no cost", len(costs)+1, text)
+			return nil, fmt.Errorf("line %d: %.30q is no cost", at, text)
 		}
 		costs = append(costs, c)
 	}

@@ -83,10 +83,12 @@ func (r *raw) read(v any, left *int) error {
 	return nil
 }
 
-// numbers flattens a list of numbers, a list of lists of numbers, or an array. Shared lists are counted as often as they are named.
+// numbers flattens a list of numbers, a list of lists of numbers, or an array. What is shared is counted as often as it is named.
 func numbers(v any, left *int) ([]float64, error) {
 	if a, ok, err := pickle.NumPy(v); ok {
-		*left -= len(a.Data)
+		if *left -= len(a.Data); *left < 0 {
+			return nil, fmt.Errorf("more than %d numbers", maxNumbers)
+		}
 		return a.Data, err
 	}
 	items, ok := pickle.Items(v)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/pickle"
 )
 
 // TestKool: the check values are NumPy's; scripts/kool_numpy.py prints them.
@@ -159,6 +160,19 @@ func TestSharedListsAreCounted(t *testing.T) {
 	}
 }
 
+// TestSharedArraysAreCounted: the same of an array of NumPy's, which is unfolded anew wherever it is named.
+func TestSharedArraysAreCounted(t *testing.T) {
+	dtype := &pickle.Call{What: pickle.Global{Module: "numpy", Name: "dtype"}, Args: pickle.Tuple{"u1"}}
+	array := &pickle.Call{What: pickle.Global{Module: "numpy._core.numeric", Name: "_frombuffer"},
+		Args: pickle.Tuple{[]byte{1, 2, 3}, dtype, pickle.Tuple{int64(3)}, "C"}}
+	left := 7
+	for i := range 3 {
+		if _, err := numbers(array, &left); (err != nil) != (i == 2) {
+			t.Errorf("array %d: %v", i, err)
+		}
+	}
+}
+
 // torchFile writes tensors as torch.save does: POMO's names, demands divided by the capacity.
 func torchFile(t testing.TB, stride string) []byte {
 	t.Helper()
@@ -218,6 +232,11 @@ func TestReferencesOfAnotherFile(t *testing.T) {
 		} else if diff := cmp.Diff([]float64{6.5, 7.5}, set.Reference); diff != "" || set.Method != name {
 			t.Error(name, diff, set.Method)
 		}
+	}
+	save(t, filepath.Join(dir, "bad.txt"), "6.5\n\nx\n")
+	set := &Set{Problems: []*cvrp.Problem{{Name: "instance-0"}}}
+	if err := set.LoadReference(filepath.Join(dir, "bad.txt")); err == nil || !strings.Contains(err.Error(), "line 3") {
+		t.Error(err)
 	}
 	for want, text := range map[string]string{"no column": "a,b\n1,2\n", "is no cost": "cost\nx\n", "1 costs for 2": "cost\n1\n", "no row for instance-1": "name,cost\ninstance-0,1\n", "instance 1 is -1": "cost\n1\n-1\n"} {
 		save(t, filepath.Join(dir, "bad.csv"), text)
