@@ -18,7 +18,7 @@ type average struct {
 
 // advance moves the mean on by the policy's weights after so many epochs before, and returns how to take that back.
 func (a *average) advance(policy kernel.Store, before int) (undo func() error, err error) {
-	old := append([]float32(nil), a.mean...)
+	old := make([]float32, len(a.mean))
 	if err := a.store.ReadWeights(old); err != nil {
 		return nil, err
 	}
