@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -75,11 +76,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if f.token != "" && len(f.token) < 16 {
 		return usagef("--token has %d characters: at least 16 are needed, or none for one that is made up", len(f.token))
 	}
+	if strings.Trim(f.token, tokenLetters) != "" {
+		return usagef("--token has characters that an address or a cookie would change: letters, digits, - and _ are what it takes")
+	}
 	if f.token == "" && !loopback(host) {
 		f.token = rand.Text()
 	}
-	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: f.hosts, Token: f.token, Version: readVersion().String(), Shipped: shippedPolicies(),
-		Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
+	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token,
+		Version: readVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
 	if err != nil {
 		return err
 	}
@@ -111,6 +115,17 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	fmt.Fprintln(a.stderr, "stopped")
 	return nil
+}
+
+// tokenLetters are what a token is made of: they stand in an address, a header and a cookie as they are.
+const tokenLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// servedHosts are the names that requests may ask for: those given, and the one that --addr listens on, which the printed address has.
+func servedHosts(given []string, host string) []string {
+	if host == "" || net.ParseIP(host) != nil || loopback(host) {
+		return given
+	}
+	return append(slices.Clone(given), host)
 }
 
 // shippedPolicies are those that come with the program.

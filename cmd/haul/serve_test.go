@@ -191,6 +191,15 @@ func TestServeIsKilled(t *testing.T) {
 	})
 }
 
+// The name that a server listens on is one that its own address may be opened by.
+func TestServeAnswersForItsAddress(t *testing.T) {
+	for addr, want := range map[string]string{"lab.example": "a,lab.example", "127.0.0.1": "a", "::1": "a", "": "a", "0.0.0.0": "a", "localhost": "a"} {
+		if got := strings.Join(servedHosts([]string{"a"}, addr), ","); got != want {
+			t.Errorf("%q: %s, want %s", addr, got, want)
+		}
+	}
+}
+
 func TestServeFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -199,6 +208,7 @@ func TestServeFlags(t *testing.T) {
 	}{
 		{[]string{"serve", "--addr", "8420"}, exitUsage, "an address and a port"},
 		{[]string{"serve", "--token", "short"}, exitUsage, "at least 16"},
+		{[]string{"serve", "--token", "sixteen letters & more"}, exitUsage, "letters, digits"},
 		{[]string{"serve", "--runs", write(t, "x", "")}, exitFailed, "is a file"},
 		{[]string{"serve", "extra"}, exitUsage, "unexpected argument"},
 	} {
