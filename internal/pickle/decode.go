@@ -55,6 +55,7 @@ type machine struct {
 	marks []int
 	memo  map[uint32]any
 	made  int // values so far
+	bytes int // made of texts so far
 }
 
 var errCut = errors.New("the file ends in the middle of a value")

@@ -130,6 +130,18 @@ func TestSizesAreNotBelieved(t *testing.T) {
 	}
 }
 
+// TestRepeatedBytesAreCounted: a text that is kept once and turned into bytes again and again would take its size each time.
+func TestRepeatedBytesAreCounted(t *testing.T) {
+	const once = "c_codecs\nencode\nq\x00X\xe8\x03\x00\x00"
+	head := "](" + once + strings.Repeat("a", 1000) + "q\x01X\x06\x00\x00\x00latin1q\x02\x86R"
+	if _, err := Decode([]byte(head + "e.")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode([]byte(head + strings.Repeat("h\x00h\x01h\x02\x86R", 100) + "e.")); err == nil || !strings.Contains(err.Error(), "more bytes") {
+		t.Error(err)
+	}
+}
+
 func TestEncode(t *testing.T) {
 	var b bytes.Buffer
 	if err := Encode(&b, []any{Tuple{[]any{0.25}, int64(-7)}}); err != nil {
