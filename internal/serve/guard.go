@@ -15,8 +15,8 @@ import (
 // What a reader could break: the order. A page of another origin, or one whose name was rebound to this machine's address, must be turned
 // away before its request is looked at; then the token; only then the route.
 
-// pageCSP is the policy of the page: its own files, and nothing inline.
-const pageCSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; " +
+// pageCSP is the policy of the page: its own files, no script inline, and of styles inline the one sheet, by its sum.
+var pageCSP = "default-src 'none'; script-src 'self'; style-src 'self' '" + sheetSum() + "'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; " +
 	"manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 // dataCSP is the policy of everything else: should a browser show it as a document, it may do nothing.

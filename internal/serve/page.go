@@ -5,18 +5,21 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"encoding/hex"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// The page is files of this folder, sent as they are: no template, nothing made per request. What a run, a trace or a file is called reaches it
+// The page is files of this folder, sent as they are but for the style sheet, which stands inside the page: a browser that has just
+// started takes as long to ask for it as for all else before the first paint. No template, nothing made per request. What a run, a trace or a file is called reaches it
 // as JSON and is put in place as text, never as markup.
 
 //go:embed page
@@ -24,6 +27,26 @@ var pageFiles embed.FS
 
 // rooms are the addresses that are the page itself; its script shows the room.
 var rooms = map[string]bool{"/runs": true, "/routes": true, "/doctor": true}
+
+const (
+	sheetName = "page/style.css"
+	sheetLink = `<link rel="stylesheet" href="/style.css">`
+)
+
+// sheet is the page's style sheet.
+func sheet() []byte {
+	text, err := pageFiles.ReadFile(sheetName)
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	return text
+}
+
+// sheetSum is how the page's policy names the sheet.
+func sheetSum() string {
+	sum := sha256.Sum256(sheet())
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // asset is a file of the page, ready to send.
 type asset struct {
@@ -43,6 +66,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 		if err != nil {
 			return err
 		}
+		text = bytes.Replace(text, []byte(sheetLink), slices.Concat([]byte("<style>"), sheet(), []byte("</style>")), 1)
 		a := &asset{text: text, kind: kinds[path.Ext(name)]}
 		if a.kind == "" {
 			a.kind = or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")

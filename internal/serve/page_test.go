@@ -69,6 +69,11 @@ func TestPageIsSent(t *testing.T) {
 			t.Errorf("%s: %s", path, csp)
 		}
 	}
+	// The sheet stands in the page, whole, so that the first paint asks for nothing else, and the policy lets that one sheet through.
+	if body := x.do("GET", "/runs", "", "Accept-Encoding", "identity").body; strings.Contains(body, sheetLink) ||
+		!strings.Contains(body, "<style>"+string(sheet())+"</style>") || strings.Contains(string(sheet()), "</") {
+		t.Error("the page asks for its style sheet")
+	}
 	x.refused(x.do("GET", "/nowhere", ""), 404, "the rooms are")
 	x.refused(x.do("POST", "/runs", ""), 405, "takes GET")
 	x.refused(x.do("GET", "/api/v1/solve", ""), 405, "takes POST")

@@ -32,4 +32,5 @@ addEventListener('popstate', () => show(here(), true));
 // A file that misses its place must not replace the page.
 for (const kind of ['dragover', 'drop']) addEventListener(kind, e => e.preventDefault());
 
-show(here(), false);
+// The page paints before its room is loaded.
+requestAnimationFrame(() => setTimeout(() => show(here(), false)));
