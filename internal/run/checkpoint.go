@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -171,6 +172,22 @@ func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error)
 		}
 	}
 	return flat, nil
+}
+
+// noMore refuses a network that has all that the layout asks for and more, a deeper one: what is no weight (moments, a baseline's copy)
+// has a first word that the layout does not know.
+func (c *Checkpoint) noMore(l *kernel.Layout) error {
+	asked, words := map[string]bool{}, map[string]bool{}
+	first := func(name string) string { word, _, _ := strings.Cut(name, "."); return word }
+	for _, p := range l.Params {
+		asked[p.Name], words[first(p.Name)] = true, true
+	}
+	for _, t := range c.file.Tensors {
+		if words[first(t.Name)] && !asked[t.Name] {
+			return c.wrap(fmt.Errorf("%s is in the file, and the settings have no such weight", t.Name))
+		}
+	}
+	return nil
 }
 
 // Float64s reads an extra tensor; nil where there is none.

@@ -148,6 +148,9 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		return nil, fmt.Errorf("begin with the weights of %s: they are of %s, not of %s", r.From.Path, of, want)
 	}
 	weights, err := r.From.Weights(t.Layout(), "")
+	if err == nil {
+		err = r.From.noMore(t.Layout())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for: %w", r.From.Path, err)
 	}
