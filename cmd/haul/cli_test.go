@@ -170,6 +170,7 @@ func TestBadInput(t *testing.T) {
 		{"vehicles below 0", []string{"solve", square, "--vehicles", "-2"}, exitUsage, "--vehicles is -2"},
 		{"time for the exact method", []string{"solve", square, "--time", "1s", "--method", "exact"}, exitUsage, "about the search"},
 		{"no such test set", []string{"solve", "--testset", "kool", "--customers", "33"}, exitUsage, "10, 20, 50 or 100"},
+		{"a test set of nobody", []string{"eval", "--policy", "cvrp20", "--device", "cpu", "--testset", "kool", "--customers", "0"}, exitUsage, "10, 20, 50 or 100"},
 		{"a split of nothing", []string{"gen", "--split", "validation", "--out", "x"}, exitUsage, "--testset kool"},
 		{"no such split", []string{"gen", "--testset", "kool", "--split", "train", "--out", "x.npz"}, exitUsage, "test or validation"},
 		{"a test set to make from a file", []string{"gen", "--testset", "x.npz", "--out", "y.npz"}, exitUsage, "kool is"},

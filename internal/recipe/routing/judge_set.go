@@ -98,7 +98,7 @@ func (g *givenEval) load(e *run.Evaluation, file string, o cvrp.ReadOptions) (er
 		g.set, err = testset.Load(file, o)
 	} else {
 		customers := e.Flags.Int("customers")
-		if customers == 0 {
+		if !e.Flags.Changed("customers") {
 			customers = e.Settings.(*config.Config).Problem.NumCustomers
 		}
 		if g.set, err = testset.Kool(customers, e.Flags.String("split")); err != nil {
