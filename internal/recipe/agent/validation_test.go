@@ -66,6 +66,10 @@ func TestValidationGoals(t *testing.T) {
 			t.Error("a loss has chosen the best")
 		}
 	}
+	says := fmt.Sprintf("best agents earn %.1f %% of the optimum, at iteration", 100*best)
+	if row := e.Ending.Rows[0]; row[0] != "validation" || !strings.Contains(row[1], says) {
+		t.Errorf("it ends with %q, which does not say %q", row, says)
+	}
 }
 
 // TestTune: the temperature is chosen on the goals kept for validation, and used on the others.

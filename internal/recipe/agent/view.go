@@ -148,7 +148,11 @@ func (v *view) Chart() report.Chart {
 // ending is how the run ended, where its time went, and what to try next.
 func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("done: %s, %s rows, %s", report.Plural(int64(s.Iterations), "iteration"), report.Thousands(int64(s.Sequences)), report.Duration(s.Seconds))}
-	out.Line("held-out", "loss %.4f, %.1f %% of actions; best loss %.4f at iteration %s", s.Test.LossAction, 100*s.Test.AccAction, s.BestLoss, report.Thousands(int64(s.BestIteration)))
+	best := fmt.Sprintf("loss %.4f", s.BestLoss)
+	if s.BestShare != nil {
+		best = fmt.Sprintf("agents earn %.1f %% of the optimum", 100**s.BestShare)
+	}
+	out.Line(v.tested(), "loss %.4f, %.1f %% of actions; best %s, at iteration %s", s.Test.LossAction, 100*s.Test.AccAction, best, report.Thousands(int64(s.BestIteration)))
 	if e := s.Evaluation; e != nil {
 		out.Line("in use", "%s", inUse(e))
 		out.Line("", "%s", contexts(e))
