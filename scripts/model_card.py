@@ -29,6 +29,7 @@ def changed(run, settings):
         ("training_advanced", "decay_share", "--set training_advanced.decay_share={}"),
         ("training_advanced", "warmup_steps", "--set training_advanced.warmup_steps={}"),
         ("baseline", "preference_alpha", "--set baseline.preference_alpha={}"),
+        ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
         if m and float(m[1]) != settings[section][key]:

@@ -89,6 +89,7 @@ type Baseline struct {
 	Advantage   string  `yaml:"advantage"`
 
 	PreferenceAlpha float64        `yaml:"preference_alpha"`
+	LeaderWeight    float64        `yaml:"leader_weight"`
 	Update          BaselineUpdate `yaml:"update"`
 }
 

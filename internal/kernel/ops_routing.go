@@ -233,6 +233,9 @@ const (
 	//
 	// It asks which route is shorter and not by how much. Lengths that differ by no more than Tie of the longer are equal: the same
 	// route summed from another customer on must not be preferred.
+	//
+	// A pair of the instance's shortest route, or of one that ties with it, weighs 1 + Leader times as much: best-of-starts decoding
+	// keeps that route alone (Wang et al. 2024 raise its advantage instead).
 	Preference
 )
 
@@ -253,6 +256,7 @@ type Advantage struct {
 	Mode        BaselineMode
 	By          Comparison
 	Alpha       float32 // of Preference
+	Leader      float32 // of Preference
 	Weight      float32 // 1/(instances·starts)
 }
 

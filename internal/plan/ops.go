@@ -216,10 +216,10 @@ const (
 	MeanBatches = "mean_cost_batches"
 )
 
-// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha.
+// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha, those of the leader more.
 type Comparison struct {
-	By    kernel.Comparison
-	Alpha float64
+	By            kernel.Comparison
+	Alpha, Leader float64
 }
 
 // Advantage records what each route weighs, by its length and the baseline, over instances·starts. base is read with Given and otherwise
@@ -231,7 +231,7 @@ func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tenso
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
 	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, By: c.By, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
 	if c.By == kernel.Preference {
-		o.LogProb, o.Alpha = r.LogProb, float32(c.Alpha)
+		o.LogProb, o.Alpha, o.Leader = r.LogProb, float32(c.Alpha), float32(c.Leader)
 	}
 	if mode == kernel.Running {
 		o.Mean, o.Count = p.Scalar(MeanCost), p.Scalar(MeanBatches)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 	"haul/internal/rng"
@@ -112,7 +113,7 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 			case starting:
 				clear(a)
 			case o.By == kernel.Preference:
-				prefer(a, l, pb[i*starts:][:starts], o.Alpha, o.Weight*o.Alpha/float32(starts))
+				prefer(a, l, pb[i*starts:][:starts], o.Alpha, o.Weight*o.Alpha/float32(starts), o.Leader)
 			case o.By == kernel.Standard:
 				differ(a, l, bb[i], o.Weight/(deviation(l, bb[i])+kernel.SpreadFloor))
 			default:
@@ -138,9 +139,10 @@ func deviation(length []float32, base float32) float32 {
 	return float32(math.Sqrt(float64(sum / float32(len(length)))))
 }
 
-// prefer: kernel.Preference of one instance; weight is that of a pair. A pair's σ serves both of its routes.
-func prefer(adv, length, logProb []float32, alpha, weight float32) {
+// prefer: kernel.Preference of one instance; weight is that of a pair without the leader. A pair's σ serves both of its routes.
+func prefer(adv, length, logProb []float32, alpha, weight, leader float32) {
 	clear(adv)
+	best := slices.Min(length)
 	for i := range adv {
 		for j := range i {
 			long, short := i, j
@@ -149,6 +151,9 @@ func prefer(adv, length, logProb []float32, alpha, weight float32) {
 			}
 			if length[long]-length[short] > kernel.Tie*length[long] {
 				v := weight * sigmoid(alpha*(logProb[long]-logProb[short]))
+				if length[short]-best <= kernel.Tie*length[short] {
+					v *= 1 + leader
+				}
 				adv[long] += v
 				adv[short] -= v
 			}

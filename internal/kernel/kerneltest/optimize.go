@@ -11,11 +11,15 @@ import (
 
 // testComparisons weighs starts by their spread, and by pairs with some of the same length among them.
 func testComparisons(t *testing.T, dev kernel.Device) {
-	const alpha, weight = 0.7, 0.3
+	const alpha, weight, leading = 0.7, 0.3, kernel.Comparison(99) // leading: Preference with a leader
 	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 100} {
-		for _, by := range []kernel.Comparison{kernel.Standard, kernel.Preference} {
+		for _, by := range []kernel.Comparison{kernel.Standard, kernel.Preference, leading} {
+			var leader float32
+			if by == leading {
+				by, leader = kernel.Preference, 10
+			}
 			// The mean of lengths near 10 is divided by a spread of at least 0.1.
-			c := trial{what: fmt.Sprintf("advantage by %d S=%d", by, starts), nodes: 3, amplify: 100}
+			c := trial{what: fmt.Sprintf("advantage by %d S=%d leader=%v", by, starts, leader), nodes: 3, amplify: 100}
 			c.record = func(r *recording) {
 				length, logProb := r.normals("length", r.prog.Batch*starts), r.normals("logprob", r.prog.Batch*starts)
 				for i := range length {
@@ -25,7 +29,7 @@ func testComparisons(t *testing.T, dev kernel.Device) {
 					}
 				}
 				o := &kernel.Advantage{Adv: r.out("adv", 2*starts, starts), Base: r.out("base", starts, 1), Length: r.given("length", length, starts),
-					By: by, Alpha: alpha, Weight: weight}
+					By: by, Alpha: alpha, Leader: leader, Weight: weight}
 				if by == kernel.Preference {
 					o.LogProb = r.given("logprob", logProb, starts)
 				}

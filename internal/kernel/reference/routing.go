@@ -119,7 +119,7 @@ func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, r
 		}
 	case kernel.Preference:
 		for i := range adv {
-			adv[i] = F(o.Alpha) / F(len(adv)) * preferred(length, logProb, i, F(o.Alpha))
+			adv[i] = F(o.Alpha) / F(len(adv)) * preferred(length, logProb, i, F(o.Alpha), F(o.Leader))
 		}
 	}
 	for s := range adv {
@@ -129,14 +129,20 @@ func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, r
 }
 
 // preferred adds up how far start i should become less likely beside the shorter ones, and more likely beside the longer ones.
-func preferred[F Float](length, logProb []F, i int, alpha F) (sum F) {
+func preferred[F Float](length, logProb []F, i int, alpha, leader F) (sum F) {
 	sigma := func(x F) F { return F(1 / (1 + math.Exp(-float64(x)))) }
+	best := slices.Min(length)
+	leads := func(l F) bool { return l-best <= kernel.Tie*l }
 	for j := range length {
+		w := F(1)
+		if leads(length[i]) || leads(length[j]) {
+			w += leader
+		}
 		switch {
 		case length[i]-length[j] > kernel.Tie*length[i]:
-			sum += sigma(alpha * (logProb[i] - logProb[j]))
+			sum += w * sigma(alpha*(logProb[i]-logProb[j]))
 		case length[j]-length[i] > kernel.Tie*length[j]:
-			sum -= sigma(alpha * (logProb[j] - logProb[i]))
+			sum -= w * sigma(alpha*(logProb[j]-logProb[i]))
 		}
 	}
 	return sum

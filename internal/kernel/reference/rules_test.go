@@ -148,7 +148,7 @@ func TestAdvantageByHand(t *testing.T) {
 	}
 }
 
-// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss.
+// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss, in which pairs of the shortest count more.
 func TestPreferenceGradient(t *testing.T) {
 	const starts, alpha = 9, 0.25
 	length, p, adv := vector(starts), vector(starts), make([]float64, starts)
@@ -156,15 +156,21 @@ func TestPreferenceGradient(t *testing.T) {
 		length[i] = 9 + length[i]
 		p[i] *= 5
 	}
-	Advantage(adv, length, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: alpha, Weight: 1.0 / 4}, 0, 0)
-	differentiate(t, func() (sum float64) {
-		for i := range length {
-			for j := range length {
-				if length[i] < length[j] {
-					sum += math.Log1p(math.Exp(-alpha*(p[i]-p[j]))) / starts / 4
+	for _, leader := range []float64{0, 7} {
+		Advantage(adv, length, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: alpha, Leader: float32(leader), Weight: 1.0 / 4}, 0, 0)
+		differentiate(t, func() (sum float64) {
+			for i := range length {
+				for j := range length {
+					if length[i] < length[j] {
+						pair := math.Log1p(math.Exp(-alpha*(p[i]-p[j]))) / starts / 4
+						if length[i] == slices.Min(length) {
+							pair *= 1 + leader
+						}
+						sum += pair
+					}
 				}
 			}
-		}
-		return sum
-	}, operand{"logprob", p, adv})
+			return sum
+		}, operand{"logprob", p, adv})
+	}
 }

@@ -85,7 +85,7 @@ func comparison(c *config.Config) plan.Comparison {
 	case config.AdvantageStandard:
 		return plan.Comparison{By: kernel.Standard}
 	case config.AdvantagePreference:
-		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha}
+		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha, Leader: c.Baseline.LeaderWeight}
 	}
 	return plan.Comparison{}
 }

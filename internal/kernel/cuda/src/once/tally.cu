@@ -5,14 +5,16 @@ enum { SHARED_MEAN, GIVEN, RUNNING };
 enum { DIFFERENCE, STANDARD, PREFERENCE };
 
 // preferred, of one lane: how far route i should become less likely beside the shorter ones of its instance, and more likely beside the
-// longer ones.
-__device__ float preferred(const float *length, const float *logprob, int i, int starts, float alpha, float tie) {
+// longer ones. A pair of which one leads, that is ties with `best`, weighs 1 + leader.
+__device__ float preferred(const float *length, const float *logprob, int i, int starts, float alpha, float tie, float best, float leader) {
   const float own = length[i], p = logprob[i];
+  const bool leads = own - best <= tie * own;
   float sum = 0;
   for (int j = 0; j < starts; j++) {
     const float other = length[j], x = alpha * (p - logprob[j]);
-    if (own - other > tie * own) sum += sigmoid_(x);
-    if (other - own > tie * other) sum -= sigmoid_(-x);
+    const float w = leads || other - best <= tie * other ? 1 + leader : 1.0f;
+    if (own - other > tie * own) sum += w * sigmoid_(x);
+    if (other - own > tie * other) sum -= w * sigmoid_(-x);
   }
   return sum;
 }
@@ -21,7 +23,7 @@ __device__ float preferred(const float *length, const float *logprob, int i, int
 // mean; before the first running mean base is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
 // PREFERENCE the starts are compared by pairs.
 KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
-                 int starts, int mode, int by, float alpha, float floor, float tie, float weight) {
+                 int starts, int mode, int by, float alpha, float floor, float tie, float weight, float leader) {
   int i = (blockIdx_x * blockDim_x + threadIdx_x) >> 5, lane = threadIdx_x & 31;
   if (i >= instances) return;
   bool unset = mode == RUNNING && *count == 0;
@@ -39,10 +41,15 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
     for (int s = lane; s < starts; s += 32) square += (length[i * starts + s] - b) * (length[i * starts + s] - b);
     weight = div_(weight, sqrtf_(div_(warp_sum(square), (float)starts)) + floor);
   }
-  if (by == PREFERENCE) weight = div_(weight * alpha, (float)starts);
+  float best = -length[i * starts]; // the shortest length's negative
+  if (by == PREFERENCE) {
+    weight = div_(weight * alpha, (float)starts);
+    for (int s = lane; s < starts; s += 32) best = -length[i * starts + s] > best ? -length[i * starts + s] : best;
+    best = warp_max(best);
+  }
   for (int s = lane; s < starts; s += 32) {
     float v = length[i * starts + s] - b;
-    if (by == PREFERENCE) v = preferred(length + i * starts, logprob + i * starts, s, starts, alpha, tie);
+    if (by == PREFERENCE) v = preferred(length + i * starts, logprob + i * starts, s, starts, alpha, tie, -best, leader);
     adv[i * starts + s] = unset ? 0.0f : v * weight;
   }
   if (mode != GIVEN && lane == 0) base[i] = b;
