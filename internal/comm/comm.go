@@ -24,8 +24,11 @@ import (
 // links carry bytes between ranks. All ranks call the same method with the same sizes at the same time.
 type links interface {
 	name() string
-	// alltoall sends block j of send to rank j; block i of recv is rank i's. A block has that many bytes.
-	alltoall(recv, send unsafe.Pointer, block int) error
+	// scatter sends rank r its piece of send. Rank r's piece is bytes cuts[r] to cuts[r+1]; what rank r sent comes to recv at r times the length of
+	// this rank's piece, whose own bytes stay where they are.
+	scatter(recv, send unsafe.Pointer, cuts []int32) error
+	// complete brings everybody's piece of p, cut likewise, to its place in everybody's p.
+	complete(p unsafe.Pointer, cuts []int32) error
 	// allgather sends one block to everybody.
 	allgather(recv, send unsafe.Pointer, block int) error
 	broadcast(p unsafe.Pointer, bytes int) error // from rank 0
@@ -52,12 +55,12 @@ type World struct {
 	every  int
 	last   time.Time
 
-	grad   []float32 // of the exchange under way
-	meet   func() error
-	length int // of a gradient
-	recv   []float32
-	tail   []float32
-	sums   []float64
+	pending               pending // the exchange under way
+	doScatter, doComplete func() error
+	cuts                  []int32     // of its pieces, in bytes
+	parts                 [][]float32 // by rank, of this rank's piece
+	recv                  []float32   // where the others' come to
+	sums                  []float64
 
 	stats Stats
 }
@@ -70,8 +73,8 @@ type Stats struct {
 }
 
 func newWorld(p Place, l links) *World {
-	w := &World{Place: p, links: l, every: 1}
-	w.meet = w.exchange
+	w := &World{Place: p, links: l, every: 1, cuts: make([]int32, p.Size+1), parts: make([][]float32, p.Size)}
+	w.doScatter, w.doComplete = w.runScatter, w.runComplete
 	return w
 }
 
@@ -134,74 +137,6 @@ func (w *World) CloseCards() error {
 
 // Stats are the exchanges so far.
 func (w *World) Stats() Stats { return w.stats }
-
-// Exchange replaces grad by the sum over all ranks, by the tree: each rank gets its piece of everybody's gradient, adds the pieces up, and sends
-// the sum to all.
-func (w *World) Exchange(grad []float32) error {
-	began := time.Now()
-	w.grad = grad
-	if len(grad) != w.length {
-		w.length, w.recv = len(grad), mapped(len(grad)/w.Size*w.Size)
-		w.tail = mapped((len(grad) % w.Size) * w.Size)
-	}
-	err := w.links.do(w.meet)
-	w.grad = nil
-	w.stats.Exchanges++
-	w.stats.Bytes += int64(8 * len(w.recv) / w.Size * (w.Size - 1))
-	w.stats.Time += time.Since(began)
-	return w.wrap("exchange gradients", err)
-}
-
-// exchange runs on the links' thread.
-func (w *World) exchange() error {
-	n, piece := w.Size, len(w.recv)/w.Size
-	if piece > 0 {
-		if err := w.links.alltoall(ptr(w.recv), ptr(w.grad), 4*piece); err != nil {
-			return err
-		}
-		treeAdd(w.recv, piece, n)
-		if err := w.links.allgather(ptr(w.grad), ptr(w.recv), 4*piece); err != nil {
-			return err
-		}
-	}
-	if left := len(w.grad) - n*piece; left > 0 { // too few to cut
-		rest := w.grad[n*piece:]
-		if err := w.links.allgather(ptr(w.tail), ptr(rest), 4*left); err != nil {
-			return err
-		}
-		treeAdd(w.tail, left, n)
-		copy(rest, w.tail[:left])
-	}
-	return nil
-}
-
-// AllReduce is the sum over all ranks in the library's own order, which changes with their number: for comparison.
-func (w *World) AllReduce(grad []float32) error {
-	r, ok := w.links.(interface {
-		allreduce(p unsafe.Pointer, floats int) error
-	})
-	if !ok {
-		return fmt.Errorf("%s has no all-reduce", w.links.name())
-	}
-	return w.wrap("all-reduce", w.links.do(func() error { return r.allreduce(ptr(grad), len(grad)) }))
-}
-
-// treeAdd adds n blocks up into the first.
-func treeAdd(v []float32, block, n int) {
-	kernel.Tree(n, nil, func(into, from int) {
-		a, b := v[into*block:][:block], v[from*block:][:block]
-		for len(a) >= 4 && len(b) >= 4 {
-			a[0] += b[0]
-			a[1] += b[1]
-			a[2] += b[2]
-			a[3] += b[3]
-			a, b = a[4:], b[4:]
-		}
-		for i := range a {
-			a[i] += b[i]
-		}
-	})
-}
 
 // Sum replaces v by everybody's sum, by the tree.
 func (w *World) Sum(v []float64) error {

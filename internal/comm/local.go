@@ -79,10 +79,22 @@ func bytesAt(p unsafe.Pointer, at, n int) []byte { return unsafe.Slice((*byte)(u
 func (l *local) name() string            { return "memory" }
 func (l *local) do(f func() error) error { return f() }
 func (l *local) close() error            { return nil }
-func (l *local) alltoall(recv, send unsafe.Pointer, block int) error {
+func (l *local) scatter(recv, send unsafe.Pointer, cuts []int32) error {
+	at, own := int(cuts[l.rank]), int(cuts[l.rank+1]-cuts[l.rank])
 	return l.meet(send, func(all []unsafe.Pointer) {
 		for i, p := range all {
-			copy(bytesAt(recv, i*block, block), bytesAt(p, l.rank*block, block))
+			if i != l.rank && own > 0 {
+				copy(bytesAt(recv, i*own, own), bytesAt(p, at, own))
+			}
+		}
+	})
+}
+func (l *local) complete(p unsafe.Pointer, cuts []int32) error {
+	return l.meet(p, func(all []unsafe.Pointer) {
+		for i, from := range all {
+			if at, n := int(cuts[i]), int(cuts[i+1]-cuts[i]); i != l.rank && n > 0 {
+				copy(bytesAt(p, at, n), bytesAt(from, at, n))
+			}
 		}
 	})
 }

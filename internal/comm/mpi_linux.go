@@ -31,8 +31,9 @@ type mpi struct {
 	work    chan func() error
 	done    chan error
 
-	alltoallFn, allgatherFn, bcastFn, errorString uintptr
-	words                                         [7]uintptr
+	alltoallvFn, allgathervFn, allgatherFn, bcastFn, errorString uintptr
+	words                                                        [9]uintptr
+	sends, to, recvs, from                                       []int32 // of a scatter: counts and places, by rank
 }
 
 // candidates are the names of libraries by family, the one that the launcher speaks for first.
@@ -91,7 +92,7 @@ func (m *mpi) handles() error {
 	for _, f := range []struct {
 		into *uintptr
 		name string
-	}{{&m.alltoallFn, "MPI_Alltoall"}, {&m.allgatherFn, "MPI_Allgather"}, {&m.bcastFn, "MPI_Bcast"}, {&m.errorString, "MPI_Error_string"}} {
+	}{{&m.alltoallvFn, "MPI_Alltoallv"}, {&m.allgathervFn, "MPI_Allgatherv"}, {&m.allgatherFn, "MPI_Allgather"}, {&m.bcastFn, "MPI_Bcast"}, {&m.errorString, "MPI_Error_string"}} {
 		if *f.into = at(f.name); *f.into == 0 {
 			return fmt.Errorf("%s has no %s", m.file, f.name)
 		}
@@ -123,6 +124,7 @@ func (m *mpi) start() error {
 	purego.SyscallN(m.symbol("MPI_Comm_rank"), m.world, uintptr(unsafe.Pointer(&rank)))
 	purego.SyscallN(m.symbol("MPI_Comm_size"), m.world, uintptr(unsafe.Pointer(&size)))
 	m.rank, m.n = int(rank), int(size)
+	m.sends, m.to, m.recvs, m.from = make([]int32, size), make([]int32, size), make([]int32, size), make([]int32, size)
 	return nil
 }
 
@@ -155,22 +157,41 @@ func (m *mpi) do(f func() error) error {
 	return <-m.done
 }
 
-// collective calls a function with up to seven words, in memory of its own, so that nothing is allocated.
+// collective calls a function with up to nine words, in memory of its own, so that nothing is allocated.
 func (m *mpi) collective(what string, fn uintptr, n int) error {
 	r, _, _ := purego.SyscallN(fn, m.words[:n]...)
 	return m.check(what, r)
 }
 
-func (m *mpi) alltoall(recv, send unsafe.Pointer, block int) error {
-	m.words = [7]uintptr{uintptr(send), uintptr(block), m.byte, uintptr(recv), uintptr(block), m.byte, m.world}
-	err := m.collective("MPI_Alltoall", m.alltoallFn, 7)
+func (m *mpi) scatter(recv, send unsafe.Pointer, cuts []int32) error {
+	own := cuts[m.rank+1] - cuts[m.rank]
+	for r := range m.n {
+		m.sends[r], m.to[r] = cuts[r+1]-cuts[r], cuts[r]
+		m.recvs[r], m.from[r] = own, int32(r)*own
+	}
+	m.sends[m.rank], m.recvs[m.rank] = 0, 0
+	m.words = [9]uintptr{uintptr(send), words(m.sends), words(m.to), m.byte, uintptr(recv), words(m.recvs), words(m.from), m.byte, m.world}
+	err := m.collective("MPI_Alltoallv", m.alltoallvFn, 9)
 	runtime.KeepAlive(recv)
 	runtime.KeepAlive(send)
 	return err
 }
 
+func (m *mpi) complete(p unsafe.Pointer, cuts []int32) error {
+	for r := range m.n {
+		m.recvs[r], m.from[r] = cuts[r+1]-cuts[r], cuts[r]
+	}
+	m.words = [9]uintptr{m.inPlace, 0, m.byte, uintptr(p), words(m.recvs), words(m.from), m.byte, m.world}
+	err := m.collective("MPI_Allgatherv", m.allgathervFn, 8)
+	runtime.KeepAlive(p)
+	return err
+}
+
+// words is where a library finds the numbers, which belong to the mpi and outlive the call.
+func words(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
+
 func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
-	m.words = [7]uintptr{uintptr(send), uintptr(block), m.byte, uintptr(recv), uintptr(block), m.byte, m.world}
+	m.words = [9]uintptr{uintptr(send), uintptr(block), m.byte, uintptr(recv), uintptr(block), m.byte, m.world}
 	err := m.collective("MPI_Allgather", m.allgatherFn, 7)
 	runtime.KeepAlive(recv)
 	runtime.KeepAlive(send)
@@ -179,14 +200,14 @@ func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
 
 // allreduce sums floats in place.
 func (m *mpi) allreduce(p unsafe.Pointer, n int) error {
-	m.words = [7]uintptr{m.inPlace, uintptr(p), uintptr(n), m.float, m.sum, m.world}
+	m.words = [9]uintptr{m.inPlace, uintptr(p), uintptr(n), m.float, m.sum, m.world}
 	err := m.collective("MPI_Allreduce", m.symbol("MPI_Allreduce"), 6)
 	runtime.KeepAlive(p)
 	return err
 }
 
 func (m *mpi) broadcast(p unsafe.Pointer, n int) error {
-	m.words = [7]uintptr{uintptr(p), uintptr(n), m.byte, 0, m.world}
+	m.words = [9]uintptr{uintptr(p), uintptr(n), m.byte, 0, m.world}
 	err := m.collective("MPI_Bcast", m.bcastFn, 5)
 	runtime.KeepAlive(p)
 	return err

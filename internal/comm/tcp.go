@@ -32,10 +32,11 @@ func (t *tcp) close() error {
 	return errors.Join(errs...)
 }
 
-// alltoall is what gradients would need: they have better ways.
-func (t *tcp) alltoall(unsafe.Pointer, unsafe.Pointer, int) error {
-	return errors.New("gradients do not cross plain connections")
-}
+var errPlain = errors.New("gradients do not cross plain connections")
+
+// scatter and complete are what gradients would need: they have better ways.
+func (t *tcp) scatter(unsafe.Pointer, unsafe.Pointer, []int32) error { return errPlain }
+func (t *tcp) complete(unsafe.Pointer, []int32) error                { return errPlain }
 
 func (t *tcp) broadcast(p unsafe.Pointer, n int) error {
 	b := bytesAt(p, 0, n)

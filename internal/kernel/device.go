@@ -110,8 +110,11 @@ type Runner interface {
 	// tensors; []float32 or []int32 by the tensor's type.
 	ReadBatch(t *Tensor, dst any) error
 	WriteBatch(t *Tensor, src any) error
+	// GatherMoments makes the store's moments whole where processes share the update: during steps a device may keep up those of its
+	// Share.Piece alone. All processes call it, before moments are read for a checkpoint.
+	GatherMoments() error
 	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
-	// program must have a Reduce.
+	// program must have a Reduce. Of processes that share the update each is sure to have its Share.Piece of it.
 	ReadGrad(dst []float32) error
 	// FirstBad replays the step of BadStep, or else the last one, op by op and names the first op and
 	// tensor with a result that is not finite: "linear, result layers.0.gate"; "" when all are.

@@ -2,7 +2,8 @@ package kernel
 
 // What a reader could break: the optimizer is three ops in this order, each with the whole flat gradient to itself. Reduce makes one
 // gradient of all shards', an Exchange may make one of all processes', AdamW takes the norm of what is there then. Between the first
-// and the last stands whoever needs the gradient of a step whole and unclipped.
+// and the last stands whoever needs the gradient of a step whole and unclipped. Processes that cut the update into pieces take the norm's
+// squares in fixed chunks, gather them, and add them up in the order in which one process would.
 
 // Flat is an op over the flat buffers of gradients, weights and moments as a whole. It names none of them in Args and waits for
 // every op recorded before it.
@@ -31,15 +32,30 @@ func (o *Reduce) Args(func(*Tensor, Access)) {}
 // Cost counts one addition per weight: into how many partial sums a device cuts the batch is its own choice.
 func (o *Reduce) Cost() Cost { return Cost{int64(o.Layout.Len), 8 * int64(o.Layout.Len)} }
 
-// Peer is whoever stands between the reduction of the gradient and its use: other processes that train the same weights.
+// Peer is whoever stands between the reduction of the gradient and its use: other processes that train the same weights. All processes call
+// the same methods in the same order, on the goroutine that drives the device.
 type Peer interface {
 	// Share is the part of every step that this process runs.
 	Share() Share
-	// Exchange replaces this process's gradient by everybody's, the same bits in each process. It is called once per update on the
-	// goroutine that drives the device; grad is the device's again when it returns. An error ends the step before the update.
+	// Exchange replaces this process's gradient by everybody's, the same bits in each process: for a device that updates all weights itself. It
+	// is called once per update; grad is the device's again when it returns. An error ends the step before the update.
 	Exchange(grad []float32) error
-	// Sum replaces this process's numbers by everybody's sum, by the tree; on the same goroutine.
+	// Sum replaces this process's numbers by everybody's sum, by the tree.
 	Sum(v []float64) error
+}
+
+// Sharer is a Peer whose processes share the update too: each adds up and updates its Share.Piece of the weights and sends the others what has become of
+// it. That moves the bytes of an Exchange, and nobody updates what another does.
+type Sharer interface {
+	Peer
+	// Scatter sends every process its piece of grad, cut in whole units, and returns everybody's gradients of this process's piece, by rank, its own
+	// in its place in grad. Added up by the tree they are the sum of all. They are the device's until the next Scatter. An error ends the step
+	// before the update.
+	Scatter(grad []float32, unit int) (parts [][]float32, err error)
+	// AllGather completes flat, of which this process has its own piece, by the others'. An error leaves flat half old: the run must end and not save.
+	AllGather(flat []float32, unit int) error
+	// AllGatherSums does so for numbers, in units of one.
+	AllGatherSums(v []float64) error
 }
 
 // Exchange lets a Peer replace the reduced gradient before it is clipped.

@@ -32,6 +32,12 @@ func (s Share) Parts() int { return max(1, s.Size) }
 // Runs is how many pieces of a step this process runs.
 func (s Share) Runs() int { return max(1, s.Cuts/s.Parts()) }
 
+// Piece is what of n weights, cut in whole units, this process updates: [from, to). It may be empty where units are few.
+func (s Share) Piece(n, unit int) (from, to int) {
+	units := (n + unit - 1) / unit
+	return min(n, s.Rank*units/s.Parts()*unit), min(n, (s.Rank+1)*units/s.Parts()*unit)
+}
+
 // Total is the instances of a step over all processes that share it.
 func (p *Program) Total() int { return p.Batch * p.Share.Parts() * p.Share.Runs() }
 

@@ -210,8 +210,12 @@ func (r *run) info() *report.Info {
 	return i
 }
 
-// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same place.
+// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same place, once moments are gathered. All ranks call
+// it.
 func (r *run) save(path string) error {
+	if err := r.trainer.Runner().GatherMoments(); err != nil {
+		return err
+	}
 	if r.World.Number() > 0 {
 		return nil
 	}
@@ -221,7 +225,10 @@ func (r *run) save(path string) error {
 // saveBest writes the weights that were judged best. Where they are not those that are trained, the file holds them alone: a run goes on from
 // its last checkpoint.
 func (r *run) saveBest() error {
-	if s, ok := r.trainer.(Shipper); ok && s.Shipped() != nil && r.World.Number() == 0 {
+	if s, ok := r.trainer.(Shipper); ok && s.Shipped() != nil {
+		if r.World.Number() > 0 {
+			return nil
+		}
 		return save(r.Dir.Best(), r.Settings, r.Device.Name(), &r.at, r.trainer, []Set{{Store: s.Shipped()}}, nil)
 	}
 	return r.save(r.Dir.Best())

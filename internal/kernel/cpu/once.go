@@ -9,25 +9,25 @@ import (
 
 // phase is work of an op that runs once per step, which all workers share between two barriers.
 //
-// What a reader could break: which worker takes a piece changes nothing, because pieces are fixed and every sum runs in a fixed
+// What a reader could break: which worker takes a chunk changes nothing, because chunks are fixed and every sum runs in a fixed
 // order; and whether a phase runs is the same answer for all workers, or they would wait for each other at different barriers.
 type phase struct {
-	op     int // what its time is booked on
+	op     int // what its time is booked on; 0: the op that it is of
 	run    func(w *worker, p *phase)
 	when   func() bool // nil: in every step
-	beside []piece     // whole ops that need no barrier of their own, by whoever has nothing left to do
+	beside []task      // whole ops that need no barrier of their own, by whoever has nothing left to do
 	err    error       // of this step: set by one worker, read behind the next barrier
 	next   atomic.Int32
 	spare  atomic.Int32 // of beside
 }
 
-// piece is an op that one worker runs alone.
-type piece struct {
+// task is an op that one worker runs alone.
+type task struct {
 	op  int
 	run func()
 }
 
-// take hands out the phase's pieces in order.
+// take hands out the phase's chunks in order.
 func (p *phase) take() int { return int(p.next.Add(1)) - 1 }
 
 func (p *phase) reset() {
@@ -40,7 +40,7 @@ func (p *phase) reset() {
 // reads only what the shards left and runs beside the first phase.
 func (b *binder) bindOnce() error {
 	r := b.r
-	var beside []piece
+	var beside []task
 	for i, op := range r.prog.Once {
 		at := len(r.prog.PerShard) + i
 		var phases []*phase
@@ -50,7 +50,8 @@ func (b *binder) bindOnce() error {
 		case *kernel.Reduce:
 			phases, err = b.reduce(o)
 		case *kernel.Exchange:
-			phases = b.exchange(o)
+			phases, err = b.exchange(o)
+			r.piece.op = at
 		case *kernel.AdamW:
 			phases = b.adamw(o)
 		case *kernel.Tally:
@@ -64,11 +65,13 @@ func (b *binder) bindOnce() error {
 			return err
 		}
 		for _, p := range phases {
-			p.op = at
+			if p.op == 0 {
+				p.op = at
+			}
 		}
 		r.phases = append(r.phases, phases...)
 		if run != nil {
-			beside = append(beside, piece{at, run})
+			beside = append(beside, task{at, run})
 		}
 	}
 	if len(beside) > 0 && (len(r.phases) == 0 || r.phases[0].when != nil) { // they run in every step

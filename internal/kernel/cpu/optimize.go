@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// The optimizer's phases. Work is handed out in fixed pieces and every sum runs in a fixed order, so which worker takes a piece
-// changes nothing.
+// The optimizer's phases. Work is handed out in fixed chunks and every sum runs in a fixed order, so which worker takes a chunk
+// changes nothing, nor does which process: those that share a step share its update by chunks too.
 
 // learns tells whether the program makes a gradient.
 func (r *runner) learns() bool { return len(r.squares) > 0 }
@@ -27,6 +27,7 @@ func (b *binder) reduce(o *kernel.Reduce) ([]*phase, error) {
 		return nil, errors.New("weight set 0 was not made for training")
 	}
 	r.squares = make([]float64, (r.prog.Layout.Len+chunk-1)/chunk)
+	r.piece = piece{to: len(r.squares), grad: r.sets[0].lanes[0]}
 	reduce := &phase{run: r.sumLanes}
 	if o.Every > 1 {
 		r.every, reduce.when = o.Every, r.whole
@@ -39,18 +40,23 @@ func (r *runner) sumLanes(w *worker, p *phase) {
 	lanes := r.sets[0].lanes
 	for i := p.take(); i < len(r.squares); i = p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(lanes[0]))
-		for adds := r.adds; len(adds) > 0; {
-			if a, ok := four(adds); ok {
-				w.p.add4(lanes[a[0]][at:end], lanes[a[1]][at:end], lanes[a[2]][at:end], lanes[a[3]][at:end])
-				adds = adds[3:]
-				continue
-			}
-			w.p.add(lanes[adds[0][0]][at:end], lanes[adds[0][1]][at:end])
-			adds = adds[1:]
-		}
-		if !r.exchanges { // nobody will change it: its squares are added up while it is in cache
+		w.addUp(r.adds, lanes, at, end)
+		if r.piece.peer == nil { // nobody will change it: its squares are added up while it is in cache
 			r.squares[i] = w.p.sumSquares(lanes[0][at:end])
 		}
+	}
+}
+
+// addUp makes a list of additions between elements [at, end) of buffers.
+func (w *worker) addUp(adds [][2]int, bufs [][]float32, at, end int) {
+	for len(adds) > 0 {
+		if a, ok := four(adds); ok {
+			w.p.add4(bufs[a[0]][at:end], bufs[a[1]][at:end], bufs[a[2]][at:end], bufs[a[3]][at:end])
+			adds = adds[3:]
+			continue
+		}
+		w.p.add(bufs[adds[0][0]][at:end], bufs[adds[0][1]][at:end])
+		adds = adds[1:]
 	}
 }
 
@@ -62,38 +68,79 @@ func four(adds [][2]int) (lanes [4]int, ok bool) {
 	return [4]int{adds[0][0], adds[0][1], adds[1][0], adds[1][1]}, true
 }
 
-// exchange lets the peer replace the gradient, on the goroutine that drives the device, and then adds up the squares.
-func (b *binder) exchange(o *kernel.Exchange) []*phase {
-	r := b.r
-	r.exchanges = true
+// piece is what of the update this process makes: chunks [from, to), all of them where it is alone.
+type piece struct {
+	from, to int
+	grad     []float32     // everybody's sum; its first number is that of chunk `from`
+	peer     kernel.Sharer // nil: alone
+	adds     [][2]int      // gradients of processes to add up, into and from, in order
+	op       int           // what its communication is booked on
+}
+
+// span is where chunk i lies in a buffer of the piece alone.
+func (c *piece) span(i int) (at, end int) {
+	at = (i - c.from) * chunk
+	return at, min(at+chunk, len(c.grad))
+}
+
+// exchange gets what the other processes have for this one's piece, and adds up the sum and its squares, chunk by chunk while it is in cache. Then everybody
+// has everybody's squares, in the order of one process.
+func (b *binder) exchange(o *kernel.Exchange) ([]*phase, error) {
+	r, c := b.r, &b.r.piece
+	var ok bool
+	if c.peer, ok = o.Peer.(kernel.Sharer); !ok {
+		return nil, errors.New("the other processes cannot share the update, as they must on a CPU")
+	}
+	c.from, c.to = o.Peer.Share().Piece(len(r.squares), 1)
+	from, to := o.Peer.Share().Piece(r.prog.Layout.Len, chunk)
+	c.grad = c.grad[from:to]
+	kernel.Tree(o.Peer.Share().Parts(), nil, func(into, from int) { c.adds = append(c.adds, [2]int{into, from}) })
+	var parts [][]float32 // set by one worker, read behind the next barrier
 	return []*phase{
 		{when: r.whole, run: func(w *worker, p *phase) {
 			if w.id == 0 {
-				p.err = o.Peer.Exchange(r.sets[0].lanes[0])
+				if parts, p.err = c.peer.Scatter(r.sets[0].lanes[0], chunk); p.err == nil {
+					c.grad = parts[0]
+				}
 			}
 		}},
 		{when: r.whole, run: func(w *worker, p *phase) {
-			sum := r.sets[0].lanes[0]
-			for i := p.take(); i < len(r.squares); i = p.take() {
-				r.squares[i] = w.p.sumSquares(sum[i*chunk : min((i+1)*chunk, len(sum))])
+			for i := c.from + p.take(); i < c.to; i = c.from + p.take() {
+				at, end := c.span(i)
+				w.addUp(c.adds, parts, at, end)
+				r.squares[i] = w.p.sumSquares(c.grad[at:end])
 			}
 		}},
-	}
+		{when: r.whole, run: func(w *worker, p *phase) {
+			if w.id == 0 {
+				p.err = c.peer.AllGatherSums(r.squares)
+			}
+		}},
+	}, nil
 }
 
-// adamw clips and updates, then packs.
+// adamw clips and updates, then packs. Where processes share the update, each gets the others' weights in between.
 func (b *binder) adamw(o *kernel.AdamW) []*phase {
 	r := b.r
 	u := &update{r: r, o: o}
 	r.done = append([]func(){u.finish}, r.done...) // before the parts are counted
-	return []*phase{{when: r.whole, run: u.apply}, {when: r.whole, run: r.packAll}}
+	phases := []*phase{{when: r.whole, run: u.apply}}
+	if c := &r.piece; c.peer != nil {
+		phases = append(phases, &phase{op: c.op, when: r.whole, run: func(w *worker, p *phase) {
+			if w.id == 0 && !u.skipped { // the same answer in every process: their norms are
+				p.err = c.peer.AllGather(r.sets[0].weights, chunk)
+			}
+		}})
+	}
+	return append(phases, &phase{when: r.whole, run: r.packAll})
 }
 
 // update is AdamW over a runner's first weight set.
 type update struct {
-	r      *runner
-	o      *kernel.AdamW
-	badNow bool // this step's gradient is not finite; set by one worker, read after the join
+	r       *runner
+	o       *kernel.AdamW
+	badNow  bool // this step's gradient is not finite; set by one worker, read after the join
+	skipped bool // this step changes no weight; likewise, or behind the next barrier
 }
 
 // rate is the learning rate of step t, counted from 1.
@@ -118,10 +165,13 @@ func (u *update) apply(w *worker, p *phase) {
 	}
 	norm := math.Sqrt(total)
 	bad := math.IsNaN(norm) || math.IsInf(norm, 0)
+	first := p.take()
+	if first == 0 {
+		r.sums.gradNorm += norm
+		u.skipped = bad || r.sums.badStep != 0
+		u.badNow = bad // the other workers may still be reading badStep here, which is why the mark waits for finish
+	}
 	if bad || r.sums.badStep != 0 {
-		if p.take() == 0 {
-			u.refuse(norm, bad)
-		}
 		return
 	}
 	scale := 1.0
@@ -130,26 +180,15 @@ func (u *update) apply(w *worker, p *phase) {
 	}
 	w.adam = adamArgs{lr: rate(o, r.ctl.LearningRate, r.state.Step+1), beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
 		correct1: float32(1 / (1 - r.state.Beta1T*o.Beta1)), correct2: float32(1 / (1 - r.state.Beta2T*o.Beta2)), scale: float32(scale)}
-	st := r.sets[0]
-	for i := p.take(); i < len(r.squares); i = p.take() {
+	st, c := r.sets[0], &r.piece
+	for i := c.from + first; i < c.to; i = c.from + p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(st.weights))
-		w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], st.lanes[0][at:end], &w.adam)
-		if i == 0 {
-			r.sums.gradNorm += norm
-		}
+		from, to := c.span(i)
+		w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], c.grad[from:to], &w.adam)
 	}
 }
 
-// refuse records the first step that went wrong; later ones change nothing, so it can be replayed. The
-// other workers may still be reading badStep in apply, which is why the mark waits for finish.
-func (u *update) refuse(norm float64, bad bool) {
-	u.r.sums.gradNorm += norm
-	if bad {
-		u.badNow = true
-	}
-}
-
-// finish advances the state after all workers are done.
+// finish advances the state after all workers are done. A first step that went wrong is recorded; later ones change nothing, so that it can be replayed.
 func (u *update) finish() {
 	r := u.r
 	if u.badNow {

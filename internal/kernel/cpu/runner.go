@@ -20,18 +20,18 @@ type runner struct {
 	workers []*worker
 	step    func(id int)
 
-	phases    []*phase  // of the ops that run once
-	done      []func()  // what those ops do after the join, on the goroutine that drives the device
-	every     int       // steps of an update
-	squares   []float64 // of the reduced gradient, by chunk
-	exchanges bool      // somebody stands between the gradient's reduction and its use
-	coefs     []string  // the control block's coefficients, by place
-	ctl       control
-	state     kernel.State // without Scalars
-	names     []string     // of scalars
-	scalar    []float64    // by place
-	sums      sums
-	bad       uint64 // first instance of the update whose gradient was not finite
+	phases  []*phase  // of the ops that run once
+	done    []func()  // what those ops do after the join, on the goroutine that drives the device
+	every   int       // steps of an update
+	squares []float64 // of the reduced gradient, by chunk
+	piece   piece     // what of the update this process makes
+	coefs   []string  // the control block's coefficients, by place
+	ctl     control
+	state   kernel.State // without Scalars
+	names   []string     // of scalars
+	scalar  []float64    // by place
+	sums    sums
+	bad     uint64 // first instance of the update whose gradient was not finite
 
 	feeds []feed // by slab
 
@@ -296,7 +296,22 @@ func (r *runner) ReadGrad(dst []float32) error {
 	if !r.learns() {
 		return fmt.Errorf("read gradient: %s does not learn", r.prog.Name)
 	}
-	return copyAll(dst, r.sets[0].lanes[0])
+	if err := copyAll(dst, r.sets[0].lanes[0]); err != nil {
+		return err
+	}
+	copy(dst[r.piece.from*chunk:], r.piece.grad)
+	return nil
+}
+
+// GatherMoments gets the other processes' pieces of the moments, which steps leave alone here.
+func (r *runner) GatherMoments() error {
+	if r.piece.peer == nil {
+		return nil
+	}
+	if err := r.piece.peer.AllGather(r.sets[0].m, chunk); err != nil {
+		return err
+	}
+	return r.piece.peer.AllGather(r.sets[0].v, chunk)
 }
 
 // FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.

@@ -364,6 +364,9 @@ func (r *runner) rows(t *kernel.Tensor, host any) (memory, unsafe.Pointer, error
 	return m, p, nil
 }
 
+// GatherMoments has nothing to gather: every card updates all weights, which takes it microseconds.
+func (r *runner) GatherMoments() error { return nil }
+
 // ReadGrad copies the last step's summed gradient, which the optimizer left in lane 0.
 func (r *runner) ReadGrad(dst []float32) error {
 	return r.sets[0].read("gradient", r.sets[0].grads, dst)

@@ -91,6 +91,15 @@ type second struct {
 func (s *second) Share() kernel.Share { return kernel.Share{} }
 func (s *second) Sum([]float64) error { return nil }
 
+// AllGather and AllGatherSums find nothing missing: the one piece is the whole.
+func (s *second) AllGather([]float32, int) error { return nil }
+func (s *second) AllGatherSums([]float64) error  { return nil }
+
+func (s *second) Scatter(grad []float32, _ int) ([][]float32, error) {
+	err := s.Exchange(grad)
+	return [][]float32{grad}, err
+}
+
 func (s *second) Exchange(grad []float32) error {
 	s.calls++
 	s.got = slices.Clone(grad)

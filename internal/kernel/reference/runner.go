@@ -243,6 +243,9 @@ func (r *Runner[F]) batchLen(t *kernel.Tensor) int {
 	return t.Len() / t.Shape[0] * r.prog.Batch
 }
 
+// GatherMoments has nothing to gather: every process updates all weights.
+func (r *Runner[F]) GatherMoments() error { return nil }
+
 // ReadGrad copies the summed gradient out.
 func (r *Runner[F]) ReadGrad(dst []float32) error { return convert(dst, r.grad) }
 
