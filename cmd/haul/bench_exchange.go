@@ -34,8 +34,9 @@ func (a *app) newBenchExchange() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exchange",
 		Short: "The exchange of gradients between ranks, against the library's all-reduce",
-		Long: `Time what ranks on CPUs do with their gradients after a step: each adds up its own lanes, then all ranks are summed in the fixed order of a
-tree, whose bits do not depend on the number of ranks. Beside it MPI_Allreduce of the same sums, whose bits do. Start it with mpirun.`,
+		Long: `Time what ranks do with their gradients after a step: each adds up its own lanes, then all ranks are summed in the fixed order of a
+tree, whose bits do not depend on the number of ranks: every rank gets its piece of all sums, adds the pieces up and sends the result to all. (In training on CPUs
+it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allreduce of the same sums, whose bits do. The sum is checked once. Start it with mpirun.`,
 		Example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) (err error) {
@@ -121,6 +122,9 @@ func benchExchange(w *comm.World, n, rounds int) (exchangeRow, error) {
 			}
 		}
 	}
+	if err := checkExchange(w, lanes[0]); err != nil {
+		return exchangeRow{}, err
+	}
 	median := func(i int) float64 {
 		slices.Sort(times[i])
 		return times[i][rounds/2]
@@ -128,4 +132,26 @@ func benchExchange(w *comm.World, n, rounds int) (exchangeRow, error) {
 	r := exchangeRow{MB: 4 * float64(n) / 1e6, LanesMS: median(0), TreeMS: median(1), LibraryMS: median(2)}
 	r.Ratio = (r.LanesMS + r.TreeMS) / (r.LanesMS + r.LibraryMS)
 	return r, nil
+}
+
+// checkExchange exchanges numbers that every rank knows of every rank.
+func checkExchange(w *comm.World, grad []float32) error {
+	of := func(rank, i int) float32 { return float32(i%1013) / float32(3+rank) }
+	for i := range grad {
+		grad[i] = of(w.Number(), i)
+	}
+	if err := w.Exchange(grad); err != nil {
+		return err
+	}
+	parts := make([]float32, w.Ranks())
+	for i, got := range grad {
+		for rank := range parts {
+			parts[rank] = of(rank, i)
+		}
+		kernel.Tree(len(parts), nil, func(into, from int) { parts[into] += parts[from] })
+		if got != parts[0] {
+			return fmt.Errorf("rank %d: number %d of %d came to %v and not to %v: the ranks' sum is wrong", w.Number(), i, len(grad), got, parts[0])
+		}
+	}
+	return nil
 }
