@@ -116,10 +116,7 @@ func (r *runner) Feed(s *kernel.Slab) error {
 	r.steps++
 	r.d.counters.Steps++
 	r.d.counters.Launches++
-	if err := r.d.ctx.Do(r.fed.queue); err != nil || r.stage == nil {
-		return err
-	}
-	return r.meet()
+	return r.queue(r.fed.queue)
 }
 
 // feedNow is Feed on the context's thread.

@@ -97,7 +97,7 @@ func waitFor[N comparable](deps []int, ends [][]N) []N {
 	return wait
 }
 
-// record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where a step has several pieces, one
+// record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where an update has several parts, one
 // without the exchange for all but the last. On the context's thread.
 func (r *runner) record() (err error) {
 	end, cut := len(r.launches), len(r.launches)
@@ -119,7 +119,7 @@ func (r *runner) record() (err error) {
 		}
 		r.nodes += more
 	}
-	if r.prog.Share.Runs() > 1 {
+	if r.prog.Share.Runs() > 1 || r.every > 1 && r.prog.Exchanges() {
 		r.piece, _, err = r.graph(0, end, false)
 	}
 	return err

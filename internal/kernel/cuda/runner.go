@@ -42,7 +42,9 @@ type runner struct {
 	serial   bool                      // memory is reused along the recording, so ops keep its order
 	launches [][]ready                 // by op, the closing advance last
 	exec     *cu.Exec
-	piece    *cu.Exec // of a step's pieces but the last: nothing is exchanged; nil where it has one
+	piece    *cu.Exec // of an update's parts but the last: nothing is exchanged; nil where it has one
+	every    int      // parts of an update
+	part     int      // of them done, as the card counts them too
 	stage    *stage   // where a peer needs the host; else nil
 	gathered uint64   // where the gradients of all processes are put to be added up; 0: the peer sums
 	nodes    int
@@ -60,7 +62,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	r := &runner{d: d, prog: p, batch: map[*kernel.Tensor]memory{}, offsets: map[*kernel.Tensor]int{}, coefficients: p.Coefficients(), sums: p.Sums()}
+	r := &runner{d: d, prog: p, every: every(p), batch: map[*kernel.Tensor]memory{}, offsets: map[*kernel.Tensor]int{}, coefficients: p.Coefficients(), sums: p.Sums()}
 	for _, t := range p.Scalars() {
 		r.scalars = append(r.scalars, t.Name)
 	}
@@ -94,6 +96,16 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	}
 	r.run = r.replay
 	return r, nil
+}
+
+// every is of how many parts the program is one.
+func every(p *kernel.Program) int {
+	for _, op := range p.Once {
+		if o, ok := op.(*kernel.Reduce); ok {
+			return max(1, o.Every)
+		}
+	}
+	return max(1, p.Share.Runs())
 }
 
 // align keeps every tensor on its own 256-byte line, as the driver's own allocations are.
@@ -277,11 +289,26 @@ func (r *runner) Run() error {
 	r.steps++
 	r.d.counters.Steps++
 	r.d.counters.Launches += int64(r.prog.Share.Runs())
-	if err := r.d.ctx.Do(r.run); err != nil || r.stage == nil {
+	return r.queue(r.run)
+}
+
+// queue has a step queued, by a function that ends with replay, and lets the peer have its gradient where one waits on the host.
+func (r *runner) queue(step func() error) error {
+	meets := r.stage != nil && r.updates()
+	if err := r.d.ctx.Do(step); err != nil {
 		return err
 	}
-	return r.meet()
+	if meets {
+		if err := r.meet(); err != nil {
+			return err
+		}
+	}
+	r.part = (r.part + r.prog.Share.Runs()) % r.every
+	return nil
 }
+
+// updates tells whether the next step ends an update: only then a gradient is exchanged.
+func (r *runner) updates() bool { return (r.part+r.prog.Share.Runs())%r.every == 0 }
 
 // SetControl changes the schedules' block.
 func (r *runner) SetControl(c kernel.Control) error {
@@ -307,6 +334,7 @@ func (r *runner) SetState(s kernel.State) error {
 	if err != nil {
 		return err
 	}
+	r.part = int(s.Part) % r.every
 	s.Instances += uint64(r.prog.First()) // of this process's share
 	b := packState(s.Normal(), values)
 	return r.d.copyIn("state", r.blocks.at+stateAt, unsafe.Pointer(&b), int(unsafe.Sizeof(b)))

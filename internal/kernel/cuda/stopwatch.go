@@ -35,12 +35,15 @@ func (r *runner) replay() error {
 	return r.d.ctx.Record(w.end, r.d.stream)
 }
 
-// launch queues the pieces of a step; where a peer needs the host, up to there.
+// launch queues the pieces of a step; where a peer needs the host, up to there. Nothing is exchanged before an update is whole.
 func (r *runner) launch() error {
 	for range r.prog.Share.Runs() - 1 {
 		if err := r.piece.Launch(r.d.stream); err != nil {
 			return err
 		}
+	}
+	if r.piece != nil && !r.updates() {
+		return r.piece.Launch(r.d.stream)
 	}
 	if err := r.exec.Launch(r.d.stream); err != nil || r.stage == nil {
 		return err

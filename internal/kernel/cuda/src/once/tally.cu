@@ -70,7 +70,7 @@ __device__ double log_(double x) {
   return e * 0.69314718055994530942 + 2 * s * sum;
 }
 
-// block_tree adds v over a block of 1024, in a tree; thread 0 has the result.
+// block_tree adds v over a block of 1024, in a tree; thread 0 has the result, the others 0.
 __device__ __forceinline__ double block_tree(double v) {
   __shared__ double part[1024];
   const int tid = threadIdx_x;
@@ -80,7 +80,7 @@ __device__ __forceinline__ double block_tree(double v) {
     sync();
     if (tid < half) part[tid] += part[tid + half];
   }
-  return part[0];
+  return tid == 0 ? part[0] : 0; // only its own writes are seen by all without another sync
 }
 
 // What a program adds up, as tally.go lays it out.
