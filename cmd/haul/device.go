@@ -17,6 +17,7 @@ type deviceFlags struct {
 	name      string
 	precision string
 	prefer    string // of a GPU, by the settings: no flag
+	before    string // of a GPU, by the run that is resumed: no flag
 	workers   int
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,7 +154,7 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 // openFor opens the device for settings of any recipe. auto goes by the time of their training step, and says so where there was a
 // choice.
 func (a *app) openFor(ctx context.Context, f *deviceFlags, r run.Recipe, s config.Settings) (kernel.Device, error) {
-	f.prefer = r.Precision(s)
+	f.prefer = cmp.Or(f.before, r.Precision(s))
 	dev, err := a.openBy(f, func(dev kernel.Device) (float64, error) {
 		step, err := r.Step(dev, s)
 		if err != nil {

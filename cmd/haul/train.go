@@ -153,6 +153,19 @@ func (f *trainFlags) checkpoint() (err error) {
 	return err
 }
 
+// goOnIn takes the precision of the run that is resumed where none is asked for, since another would give other bits. A CPU has no tf32, so
+// that is only what a GPU prefers.
+func (f *trainFlags) goOnIn() {
+	if f.last == nil || f.precision != "" {
+		return
+	}
+	if f.last.Precision == "tf32" {
+		f.before = f.last.Precision
+		return
+	}
+	f.precision = f.last.Precision
+}
+
 // weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a file's.
 func (f *trainFlags) weights() (*run.Checkpoint, error) {
 	switch {
@@ -223,6 +236,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := f.checkpoint(); err != nil {
 		return err
 	}
+	f.goOnIn()
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err

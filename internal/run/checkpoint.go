@@ -22,13 +22,14 @@ const formatVersion = "2"
 
 // Keys of the metadata.
 const (
-	keyFormat   = "haul.format" // the version
-	keyModel    = "haul.model"  // the recipe
-	keyName     = "haul.config_name"
-	keyConfig   = "haul.config"   // YAML, every key that has an effect
-	keyProgress = "haul.progress" // JSON of Progress
-	keyState    = "haul.state"    // JSON of the recipe's own
-	keyWritten  = "haul.device"   // where it was written
+	keyFormat    = "haul.format" // the version
+	keyModel     = "haul.model"  // the recipe
+	keyName      = "haul.config_name"
+	keyConfig    = "haul.config"    // YAML, every key that has an effect
+	keyProgress  = "haul.progress"  // JSON of Progress
+	keyState     = "haul.state"     // JSON of the recipe's own
+	keyWritten   = "haul.device"    // where it was written
+	keyPrecision = "haul.precision" // of matrix products there
 )
 
 // Prefixes of the trained set's moments.
@@ -68,12 +69,13 @@ func (p *Progress) Better(figure float64) bool {
 
 // Checkpoint is a run at rest.
 type Checkpoint struct {
-	Path     string
-	Settings config.Settings
-	Device   string // where it was written
-	Progress Progress
-	file     *safetensors.File
-	read     map[string]bool // tensors that somebody asked for
+	Path      string
+	Settings  config.Settings
+	Device    string // where it was written
+	Precision string // of matrix products there; "" in files from before it was kept
+	Progress  Progress
+	file      *safetensors.File
+	read      map[string]bool // tensors that somebody asked for
 }
 
 // Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
@@ -130,7 +132,7 @@ func (c *Checkpoint) decode(recipe string) error {
 	if c.Settings, err = config.ParseAny(meta[keyModel], meta[keyName], []byte(meta[keyConfig])); err != nil {
 		return fmt.Errorf("its settings: %w", err)
 	}
-	c.Device = meta[keyWritten]
+	c.Device, c.Precision = meta[keyWritten], meta[keyPrecision]
 	p := &c.Progress
 	if err := json.Unmarshal([]byte(meta[keyProgress]), p); err != nil {
 		return fmt.Errorf("its progress is broken: %w", err)
@@ -210,8 +212,10 @@ func (c *Checkpoint) Bare() map[string]string {
 		panic("run: " + err.Error()) // it was read from JSON
 	}
 	meta := map[string]string{keyProgress: string(text), keyState: "null"}
-	for _, k := range []string{keyFormat, keyModel, keyName, keyConfig, keyWritten} {
-		meta[k] = c.file.Metadata[k]
+	for _, k := range []string{keyFormat, keyModel, keyName, keyConfig, keyWritten, keyPrecision} {
+		if v, ok := c.file.Metadata[k]; ok {
+			meta[k] = v
+		}
 	}
 	return meta
 }
@@ -272,7 +276,7 @@ func begin(t Trainer, w []float32) error {
 }
 
 // save writes where a run stands to a file, whole or not at all, with these weights.
-func save(path string, s config.Settings, device string, p *Progress, t Trainer, sets []Set, extra []safetensors.Tensor) error {
+func save(path string, s config.Settings, device kernel.Device, p *Progress, t Trainer, sets []Set, extra []safetensors.Tensor) error {
 	f, err := encode(s, device, p, t, sets)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -281,7 +285,7 @@ func save(path string, s config.Settings, device string, p *Progress, t Trainer,
 	return WriteAtomic(path, func(w io.Writer) error { return safetensors.Write(w, f) })
 }
 
-func encode(s config.Settings, device string, p *Progress, t Trainer, sets []Set) (*safetensors.File, error) {
+func encode(s config.Settings, device kernel.Device, p *Progress, t Trainer, sets []Set) (*safetensors.File, error) {
 	var err error
 	if p.Device, err = t.Runner().State(); err != nil {
 		return nil, err
@@ -299,7 +303,7 @@ func encode(s config.Settings, device string, p *Progress, t Trainer, sets []Set
 		return nil, err
 	}
 	f := &safetensors.File{Metadata: map[string]string{keyFormat: formatVersion, keyModel: s.Recipe(), keyName: s.Title(), keyConfig: string(yaml),
-		keyProgress: string(progress), keyState: string(state), keyWritten: device}}
+		keyProgress: string(progress), keyState: string(state), keyWritten: device.Name(), keyPrecision: Precision(device)}}
 	l := t.Layout()
 	for _, set := range sets {
 		flat := make([]float32, l.Len)

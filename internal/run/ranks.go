@@ -74,7 +74,7 @@ func (r *run) firstBad() (string, error) {
 }
 
 // identity is what ranks must have in common.
-type identity struct{ Program, Settings, Device, Data string }
+type identity struct{ Program, Settings, Device, Precision, Data string }
 
 // sameEverywhere compares ranks before anything is computed and names the first that differs: once by their settings, and once more when the
 // trainer knows what it reads.
@@ -86,7 +86,7 @@ func (r *run) sameEverywhere() error {
 	if err != nil {
 		return err
 	}
-	own := identity{Program: program(), Settings: string(yaml), Device: kindOf(r.Device.Name())}
+	own := identity{Program: program(), Settings: string(yaml), Device: kindOf(r.Device.Name()), Precision: Precision(r.Device)}
 	if r.trainer != nil {
 		state, err := json.Marshal(r.trainer.State())
 		if err != nil {
@@ -136,6 +136,8 @@ func difference(a, b *identity) string {
 		return fmt.Sprintf("it is another build (%s, not %s): start the same file everywhere", b.Program, a.Program)
 	case a.Device != b.Device:
 		return fmt.Sprintf("it computes on %s, rank 0 on %s: bits would differ", b.Device, a.Device)
+	case a.Precision != b.Precision:
+		return fmt.Sprintf("it computes in %s, rank 0 in %s: bits would differ", b.Precision, a.Precision)
 	case a.Data != b.Data:
 		return "it reads other data: give every rank the same file"
 	}

@@ -174,8 +174,11 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	if err := sameText(r.Recipe.Loosen(ck.Settings, r.Settings), r.Settings); err != nil {
 		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 	}
-	if kindOf(r.Device.Name()) != kindOf(ck.Device) {
+	switch {
+	case kindOf(r.Device.Name()) != kindOf(ck.Device):
 		r.Listener.Note(fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", ck.Device))
+	case ck.Precision != "" && ck.Precision != Precision(r.Device):
+		r.Listener.Note(fmt.Sprintf("the checkpoint was written in %s: the run continues in %s from the same state, but only the same precision repeats it bit for bit", ck.Precision, Precision(r.Device)))
 	}
 	return ck, nil
 }
@@ -188,10 +191,15 @@ func Precision(dev kernel.Device) string {
 	return "fp32"
 }
 
-// kindOf is a device's name without its number of workers, which changes no result.
+// kindOf is what of a device's name decides results: not which of several cards it is, nor the number of workers. It reads "cpu (avx512, 2
+// workers)" and "cuda:1 (NVIDIA H200, tf32)".
 func kindOf(name string) string {
-	kind, _, _ := strings.Cut(name, ",")
-	return kind
+	place, what, _ := strings.Cut(name, " (")
+	kind, _, card := strings.Cut(place, ":")
+	if !card {
+		what, _, _ = strings.Cut(what, ",")
+	}
+	return kind + " (" + strings.TrimSuffix(what, ")") + ")"
 }
 
 func (r *run) info() *report.Info {
@@ -219,7 +227,7 @@ func (r *run) save(path string) error {
 	if r.World.Number() > 0 {
 		return nil
 	}
-	return save(path, r.Settings, r.Device.Name(), &r.at, r.trainer, r.trainer.Sets(), r.trainer.Extra())
+	return save(path, r.Settings, r.Device, &r.at, r.trainer, r.trainer.Sets(), r.trainer.Extra())
 }
 
 // saveBest writes the weights that were judged best. Where they are not those that are trained, the file holds them alone: a run goes on from
@@ -229,7 +237,7 @@ func (r *run) saveBest() error {
 		if r.World.Number() > 0 {
 			return nil
 		}
-		return save(r.Dir.Best(), r.Settings, r.Device.Name(), &r.at, r.trainer, []Set{{Store: s.Shipped()}}, nil)
+		return save(r.Dir.Best(), r.Settings, r.Device, &r.at, r.trainer, []Set{{Store: s.Shipped()}}, nil)
 	}
 	return r.save(r.Dir.Best())
 }

@@ -174,6 +174,9 @@ type Counting struct {
 	Stop   func()
 }
 
+// Precision is the device's own.
+func (c *Counting) Precision() string { return run.Precision(c.Device) }
+
 type countingRunner struct {
 	kernel.Runner
 	c *Counting
