@@ -7,8 +7,12 @@ import (
 	"haul/internal/kernel"
 )
 
-// roundedShapes are the models' own, and nodes about the tiles of eight and sixteen that devices which round go by.
+// roundedShapes are the models' own, and nodes about the tiles of eight and sixteen that devices which round go by; with -short one for each
+// of the sizes that kernels are made for, which a sanitizer is done with soon.
 func roundedShapes() []shape {
+	if testing.Short() {
+		return []shape{{11, 4, 32}, {21, 8, 16}, {51, 4, 32}, {97, 2, 16}, {113, 1, 32}}
+	}
 	out := []shape{{11, 4, 32}, {21, 4, 32}, {51, 8, 16}, {51, 4, 32}, {101, 8, 16}, {101, 4, 32}}
 	for i, n := range []int{2, 15, 16, 17, 24, 25, 32, 33, 40, 48, 49, 56, 57, 64, 96, 97, 104, 105, 112, 127, 128, 129} {
 		out = append(out, shape{n, 1 + i%4, 16 + 16*(i%2)})
