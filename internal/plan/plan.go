@@ -22,6 +22,7 @@ type Plan struct {
 	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
 	peer  kernel.Peer
 	whole bool // the device takes the whole batch as one shard
+	full  int  // instances of a shard where a batch has as many
 	cuts  int  // parts of a step, whoever runs them; 0: as many as processes
 	w, dw map[weightKey]*kernel.Tensor
 }
@@ -33,7 +34,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	size := dev.ShardSize(nodes)
 	shard := min(max(1, size), batch)
 	return &Plan{
-		whole: size == kernel.WholeBatch,
+		whole: size == kernel.WholeBatch, full: max(1, size),
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
 		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
@@ -164,9 +165,9 @@ func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 // Cut leaves this process its share of every step. Before anything is recorded. What is recorded then weighs an instance as one of the
 // whole step's.
 func (p *Plan) Cut(s kernel.Share) error {
-	n, unit := s.Parts(), p.prog.Shard
+	n, unit, full := s.Parts(), p.prog.Shard, p.full
 	if p.whole {
-		unit = 1
+		unit, full = 1, 1
 	}
 	if s.Cuts = p.cuts; s.Cuts > 0 {
 		if !kernel.Blocks(s.Cuts, n) {
@@ -182,7 +183,7 @@ func (p *Plan) Cut(s kernel.Share) error {
 		if unit > 1 {
 			in = fmt.Sprintf(" in shards of %d", unit)
 		}
-		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: use a multiple of %d, or fewer ranks", p.prog.Batch, in, n, n*unit)
+		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: use a multiple of %d, or fewer ranks", p.prog.Batch, in, n, n*full)
 	}
 	p.prog.Share, p.prog.Batch = s, p.prog.Batch/n
 	if p.whole {
