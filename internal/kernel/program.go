@@ -22,14 +22,14 @@ type Program struct {
 }
 
 // Share says which part of every step a process runs: part Rank of Size equal ones. The zero Share is the whole step. Where Cuts is more than 0
-// a step is that many pieces of Program.Batch instances, whoever runs them: a process has a run of whole ones and runs them one after another, and all
-// are added up by the tree, so that the gradient's bits do not depend on the number of processes. Else each process's part is one piece.
+// a step is that many cuts of Program.Batch instances, whoever runs them: a process has a run of whole ones and runs them one after another, and all
+// are added up by the tree, so that the gradient's bits do not depend on the number of processes. Else each process's part is one cut.
 type Share struct{ Rank, Size, Cuts int }
 
 // Parts is how many processes share the step, at least 1.
 func (s Share) Parts() int { return max(1, s.Size) }
 
-// Runs is how many pieces of a step this process runs.
+// Runs is how many cuts of a step this process runs.
 func (s Share) Runs() int { return max(1, s.Cuts/s.Parts()) }
 
 // Piece is what of n weights, cut in whole units, this process updates: [from, to). It may be empty where units are few.

@@ -60,3 +60,25 @@ func TestMetricsAddUpByName(t *testing.T) {
 		t.Errorf("%s came back as %+v, %v", text, back, err)
 	}
 }
+
+// TestPiecesTile: pieces of all processes follow each other without a gap, begin at whole units and differ by one unit at most.
+func TestPiecesTile(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 63, 64, 65, 1000} {
+		for _, unit := range []int{1, 8} {
+			for _, size := range []int{0, 1, 2, 3, 8} {
+				end, least, most := 0, n, 0
+				for rank := range max(1, size) {
+					from, to := kernel.Share{Rank: rank, Size: size}.Piece(n, unit)
+					if from != end || to < from || from%unit != 0 && from != n {
+						t.Fatalf("%d in units of %d: process %d of %d has %d to %d, the one before ends at %d", n, unit, rank, size, from, to, end)
+					}
+					units := (to - from + unit - 1) / unit
+					end, least, most = to, min(least, units), max(most, units)
+				}
+				if end != n || most > least+1 {
+					t.Errorf("%d in units of %d: %d processes end at %d, with %d to %d units each", n, unit, size, end, least, most)
+				}
+			}
+		}
+	}
+}
