@@ -97,6 +97,28 @@ func waitFor[N comparable](deps []int, ends [][]N) []N {
 	return wait
 }
 
+// chain adds an op's launches one behind the other, those that stand beside the one before them behind what that one waits for, and
+// returns what the op's followers wait for.
+func chain[N any](launches []ready, wait []N, add func(l ready, wait []N) (N, error)) ([]N, error) {
+	before := wait
+	for _, l := range launches {
+		behind := wait
+		if l.beside {
+			behind = before
+		}
+		n, err := add(l, behind)
+		if err != nil {
+			return nil, err
+		}
+		if l.beside {
+			wait = append(slices.Clip(wait), n)
+		} else {
+			before, wait = wait, []N{n}
+		}
+	}
+	return wait, nil
+}
+
 // record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where an update has several parts, one
 // without the exchange for all but the last. On the context's thread.
 func (r *runner) record() (err error) {
@@ -150,15 +172,13 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 				foreign[n] = true
 			}
 		}
-		for _, l := range r.launches[i] {
-			n, err := r.add(g, l, wait, foreign)
-			if err != nil {
-				return nil, 0, err
-			}
-			wait = []cu.Node{n}
+		ends[i], err = chain(r.launches[i], wait, func(l ready, wait []cu.Node) (cu.Node, error) {
 			nodes++
+			return r.add(g, l, wait, foreign)
+		})
+		if err != nil {
+			return nil, 0, err
 		}
-		ends[i] = wait
 	}
 	e, err := g.Instantiate()
 	return e, nodes, err

@@ -13,8 +13,8 @@ import (
 const (
 	halfWidth   = 128     // WIDTH of src/routing/half.cuh
 	halfWarps   = 7       // of a rollout's block: two fit a multiprocessor
-	rowWarps    = 16      // of decide_rows
-	slabRows    = 64      // SLAB of src/routing/half_nodes.cu
+	rowWarps    = 16      // of decide_rows on a multiprocessor: 128 registers a thread
+	mostSlab    = 64      // SLAB of src/routing/half_nodes.cu, at most
 	fitLevels   = 16      // LEVELS of src/routing/rules.cuh
 	headPair    = 2       // PAIR
 	choiceBytes = 32      // sizeof(Choice), src/routing/choices.cuh
@@ -58,20 +58,38 @@ type halfGrad struct {
 func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 	g := halfGrad{policy: p, t: t, tiles: ceil(t, 2), instances: o.Actions.Shape[0], starts: o.Actions.Shape[1], limit: o.Actions.Shape[2]}
 	g.wide = 16 * g.tiles
-	g.room = ceil(g.starts*g.limit+8*p.n+8, slabRows) * slabRows
+	g.room = ceil(g.starts*g.limit+8*p.n+8, mostSlab) * mostSlab
 	return g
 }
 
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int      { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
-func (g halfGrad) tableShared() int     { return 4 * (2*g.n + 1) * (g.hd + 4) }
-func (g halfGrad) backTableShared() int { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
-func (g halfGrad) rowShared() int       { return (2*8*g.t + 16*rowWarps) * 2 * g.d }
-func (g halfGrad) nodeShared() int {
+func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
+func (g halfGrad) tableShared() int        { return 4 * (2*g.n + 1) * (g.hd + 4) }
+func (g halfGrad) backTableShared() int    { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
+func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
+func (g halfGrad) nodeShared(slab int) int {
 	line := 2*headPair*g.hd + 16
-	return 2*slabRows*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slabRows
+	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
+}
+
+// slab is how many decisions back_nodes has in shared memory at a time: registers leave room for four blocks of four warps, and so must they.
+func (g halfGrad) slab() int {
+	if g.tiles == 4 {
+		return 32
+	}
+	return mostSlab
+}
+
+// rowBlocks are the warps of a block of decide_rows and the blocks of an instance: no more than the card holds at once, so that a block goes
+// through many decisions for the matrices that it brings. Blocks shrink for that only as far as shared memory holds as many warps of them.
+func (g halfGrad) rowBlocks(instances, sms, maxShared int) (warps, splits int) {
+	fits := func(warps int) bool { return rowWarps/warps*(g.rowShared(warps)+1024) <= maxShared }
+	for warps = rowWarps; warps > 4 && instances*warps > rowWarps*sms && fits(warps/2); {
+		warps /= 2
+	}
+	return warps, max(1, rowWarps*sms/(instances*warps))
 }
 
 // halfGradTiles is halfTiles where the gradient of the decisions takes that path, else 0.
@@ -80,7 +98,7 @@ func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
 	if t == 0 || o.Actions.Shape[1] < manyStarts || o.DProj.Stride%4 != 0 || b.address(o.DProj)%16 != 0 {
 		return 0
 	}
-	if g := newHalfGrad(o, p, t); max(g.walkShared(), g.backTableShared(), g.rowShared(), g.nodeShared()) > b.maxShared {
+	if g := newHalfGrad(o, p, t); max(g.walkShared(), g.backTableShared(), g.rowShared(rowWarps), g.nodeShared(g.slab())) > b.maxShared {
 		return 0
 	}
 	return t
@@ -99,30 +117,30 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 			shared: g.walkShared(),
 			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control,
 				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
-		{module: "half_walk", kernel: "score_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
+		{module: "half_walk", kernel: "score_tables", beside: true, grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
 			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
-	module := fmt.Sprint("half_rows_", 8*t)
+	module, nodes := fmt.Sprint("half_rows_", 8*t), fmt.Sprint("half_nodes_", g.slab())
 	for first := 0; first < n; first += chunk {
 		count := min(chunk, n-first)
-		splits := ceil(4*b.sms, count)
+		warps, splits := g.rowBlocks(count, b.sms, b.maxShared)
 		from := func(at uint64, each int) uint64 { return at + uint64(first*each) } // of what every instance has
 		table := 4 * p.heads * (p.n + 1) * g.wide
 		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, table)}
 		ls = append(ls,
-			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * rowWarps, 1, 1},
-				shared: g.rowShared(), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...), b.addr(o.Proj), b.addr(o.Pointer),
-					b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
-			launch{module: "half_nodes", kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
-				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(),
+			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * warps, 1, 1},
+				shared: g.rowShared(warps), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
+					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
+			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
+				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
 				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
 	}
-	return append(ls, launch{module: "half_nodes", kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1},
+	return append(ls, launch{module: nodes, kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1},
 		shared: g.backTableShared(),
 		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph),
 			b.addr(o.Load), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})

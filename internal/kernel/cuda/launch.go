@@ -19,6 +19,7 @@ type launch struct {
 	grid, block    dim3
 	shared         int // bytes of dynamic shared memory
 	args           []any
+	beside         bool // it need not wait for the op's launch before it, only for what that one waited for
 }
 
 // dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.

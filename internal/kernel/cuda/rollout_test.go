@@ -62,7 +62,7 @@ func TestRolloutPaths(t *testing.T) {
 		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout_held_104/rollout_held_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in registers", 0},
 		{"N=100 in fp32", 512, 101, 8, 16, 1, FP32, "rollout/rollout_row_128", "grad_fp32_104/grad_rows", "grad_fp32_104/grad_heads_16", "in shared memory", 0},
 		{"more heads than warps", 512, 101, 8, 32, 1, TF32, "rollout/rollout_row_far_128", "rollout_grad/grad_plain", "", "read from L2", 0},
-		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_half_104/rollout_half_16", "half_rows_104/decide_rows_16", "half_nodes/back_nodes_16", "tensor cores", 107488},
+		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_half_104/rollout_half_16", "half_rows_104/decide_rows_16", "half_nodes_64/back_nodes_16", "tensor cores", 107488},
 		{"POMO of another width", 256, 101, 2, 32, 100, TF32, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_32", "tensor cores", 0},
 		{"few starts", 256, 101, 8, 16, 7, TF32, "starts_half_104/rollout_half_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 0},
 		{"wide heads", 256, 51, 2, 64, 50, TF32, "starts_tf32/rollout_starts_56", "rollout_grad/grad_plain", "", "tensor cores", 0},
@@ -165,6 +165,28 @@ func TestHalfGradChunks(t *testing.T) {
 	for _, each := range []int{1, 1 << 20, 1 << 30, 1 << 40} {
 		if n := evenChunk(256, each, 1<<30); n < 1 || n > 256 || n > 1 && n*each > 1<<30 {
 			t.Errorf("evenChunk(256, %d) = %d", each, n)
+		}
+	}
+}
+
+// TestRowBlocks: decisions go to as many warps as the card holds at once, in blocks that fit it, and the slabs of back_nodes leave it as many
+// blocks as registers do.
+func TestRowBlocks(t *testing.T) {
+	for _, c := range []struct{ instances, nodes, warps, splits, slab int }{
+		{512, 21, 4, 1, 64}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64},
+		{4096, 51, 4, 1, 32},
+	} {
+		b := hopper(c.instances, TF32)
+		o := gradOf(rolloutOf(c.instances, c.nodes, 4, 32, c.nodes-1))
+		p := b.policy(&o.Decoder)
+		g := newHalfGrad(o, p, b.halfGradTiles(o, p))
+		warps, splits := g.rowBlocks(c.instances, b.sms, b.maxShared)
+		if warps != c.warps || splits != c.splits || g.slab() != c.slab {
+			t.Errorf("%d instances of %d nodes: %d warps, %d blocks an instance, slabs of %d; want %d, %d, %d",
+				c.instances, c.nodes, warps, splits, g.slab(), c.warps, c.splits, c.slab)
+		}
+		if blocks := 4; g.tiles == blocks && blocks*(g.nodeShared(g.slab())+1024) > 228<<10 {
+			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", c.nodes, g.nodeShared(g.slab()), blocks)
 		}
 	}
 }

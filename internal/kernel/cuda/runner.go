@@ -16,6 +16,7 @@ type ready struct {
 	function cu.Function
 	geometry cu.Geometry
 	args     *cu.Args
+	beside   bool
 }
 
 // ready finds the kernel and packs the arguments. On the context's thread.
@@ -25,7 +26,7 @@ func (d *Device) ready(l launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+	return ready{function: f, args: a, beside: l.beside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
 		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
 }
 

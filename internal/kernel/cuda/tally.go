@@ -21,9 +21,11 @@ const tallyThreads = 1024 // threads of src/tally.cu
 
 func (b *binder) advantage(o *kernel.Advantage) ([]launch, error) {
 	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
-	return []launch{{module: "tally", kernel: "advantage", grid: dim3{ceil(instances, 4), 1, 1}, block: dim3{128, 1, 1},
+	lanes := 32 * min(ceil(starts, 32), 4)
+	each := 128 / lanes // instances of a block
+	return []launch{{module: "tally", kernel: "advantage", grid: dim3{ceil(instances, each), 1, 1}, block: dim3{each * lanes, 1, 1},
 		args: []any{b.addr(o.Adv), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Base), b.addr(o.Mean), b.addr(o.Count), i32(instances), i32(starts),
-			i32(int(o.Mode)), i32(int(o.By)), o.Alpha, float32(kernel.SpreadFloor), float32(kernel.Tie), o.Weight, o.Leader}}}, nil
+			i32(lanes), i32(int(o.Mode)), i32(int(o.By)), o.Alpha, float32(kernel.SpreadFloor), float32(kernel.Tie), o.Weight, o.Leader}}}, nil
 }
 
 // tally is one block per sum, which adds up a few ten thousand rows in a fixed order. What the sums are lies in a table on the card.

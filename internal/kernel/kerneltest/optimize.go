@@ -12,7 +12,7 @@ import (
 // testComparisons weighs starts by their spread, and by pairs with some of the same length among them.
 func testComparisons(t *testing.T, dev kernel.Device) {
 	const alpha, weight, leading = 0.7, 0.3, kernel.Comparison(99) // leading: Preference with a leader
-	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 100} {
+	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 65, 100, 129} {
 		for _, by := range []kernel.Comparison{kernel.Standard, kernel.Preference, leading} {
 			var leader float32
 			if by == leading {

@@ -10,21 +10,22 @@ __device__ float preferred(const float *length, const float *logprob, int i, int
   const float own = length[i], p = logprob[i];
   const bool leads = own - best <= tie * own;
   float sum = 0;
+#pragma unroll 4
   for (int j = 0; j < starts; j++) {
     const float other = length[j], x = alpha * (p - logprob[j]);
     const float w = leads || other - best <= tie * other ? 1 + leader : 1.0f;
-    if (own - other > tie * own) sum += w * sigmoid_(x);
-    if (other - own > tie * other) sum -= w * sigmoid_(-x);
+    const float sign = own - other > tie * own ? 1.0f : other - own > tie * other ? -1.0f : 0.0f;
+    sum = fma_(sign * w, sigmoid_(sign * x), sum);
   }
   return sum;
 }
 
-// advantage, a warp an instance: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
+// advantage, `lanes` threads an instance, which are whole warps: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
 // mean; before the first running mean base is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
-// PREFERENCE the starts are compared by pairs.
+// PREFERENCE the starts are compared by pairs. What an instance's warps share each makes for itself.
 KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
-                 int starts, int mode, int by, float alpha, float floor, float tie, float weight, float leader) {
-  int i = (blockIdx_x * blockDim_x + threadIdx_x) >> 5, lane = threadIdx_x & 31;
+                 int starts, int lanes, int mode, int by, float alpha, float floor, float tie, float weight, float leader) {
+  int i = blockIdx_x * (blockDim_x / lanes) + threadIdx_x / lanes, first = threadIdx_x % lanes, lane = threadIdx_x & 31;
   if (i >= instances) return;
   bool unset = mode == RUNNING && *count == 0;
   float b = 0;
@@ -47,12 +48,12 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
     for (int s = lane; s < starts; s += 32) best = -length[i * starts + s] > best ? -length[i * starts + s] : best;
     best = warp_max(best);
   }
-  for (int s = lane; s < starts; s += 32) {
+  for (int s = first; s < starts; s += lanes) {
     float v = length[i * starts + s] - b;
     if (by == PREFERENCE) v = preferred(length + i * starts, logprob + i * starts, s, starts, alpha, tie, -best, leader);
     adv[i * starts + s] = unset ? 0.0f : v * weight;
   }
-  if (mode != GIVEN && lane == 0) base[i] = b;
+  if (mode != GIVEN && first == 0) base[i] = b;
 }
 
 // log_: x = m·2^e with m in [sqrt(1/2), sqrt(2)); log m = 2·atanh((m-1)/(m+1)) by its series, to double precision.

@@ -6,7 +6,9 @@
 #include "choices.cuh"
 #include "half.cuh"
 
+#ifndef SLAB
 #define SLAB 64 // decisions in shared memory at a time
+#endif
 #define PAIR 2  // heads of a block, so that what depends on no head is done once
 
 // Where the parts of a slab of decisions lie, in bytes. Rows of fp16 numbers are an odd number of 16-byte pieces long: eight rows
