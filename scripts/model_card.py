@@ -3,7 +3,8 @@
   python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl [--haul bin/haul] [--note TEXT] > policies/cvrp100.md
 
 runs/cvrp100 is the run that the policy was packed from, results.jsonl the lines of `haul eval --policy cvrp100 ... --json`, one per test set and
-decoder. Only Python's own library is needed.
+decoder. --began runs/first names the run whose weights it began with (`haul train --from`), if any; its instances, minutes and command are
+told too. Only Python's own library is needed.
 """
 
 import argparse
@@ -18,11 +19,16 @@ def thousands(n):
     return f"{int(n):,}"
 
 
+# What a run of before a key was has in its place.
+DEFAULTS = {"pointer_distance": 0, "leader_weight": 0}
+
+
 def changed(run, settings):
     """The flags by which the run differed from the shipped settings in what is usually changed."""
     text = (run / "config.yaml").read_text()
     flags = ""
     for section, key, flag in (
+        ("model", "pointer_distance", "--set model.pointer_distance={}"),
         ("training", "num_epochs", "--epochs {}"),
         ("training", "learning_rate", "--set training.learning_rate={}"),
         ("training", "batch_size", "--set training.batch_size={}"),
@@ -32,17 +38,31 @@ def changed(run, settings):
         ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
-        if m and float(m[1]) != settings[section][key]:
-            flags += " " + flag.format(m[1])
+        value = float(m[1]) if m else DEFAULTS.get(key)
+        if value is not None and value != settings[section][key]:
+            flags += " " + flag.format(m[1] if m else value)
     return flags
+
+
+def history(run):
+    with open(run / "csv" / "history_gt_rl.csv") as f:
+        return list(csv.DictReader(f))
+
+
+def spent(run):
+    """Instances and minutes of training."""
+    rows = history(run)
+    return sum(int(r["instances"] or 0) for r in rows), sum(float(r["time_per_epoch"] or 0) for r in rows) / 60
+
+
+def command(name, run, settings, more=""):
+    return f"haul train --config {name} --device cuda:0{changed(run, settings)}{more} \\\n  --out runs/{name}"
 
 
 def curve(run, customers):
     """Rows of about ten validations: minutes of training, instances, mean cost of an instance."""
-    with open(run / "csv" / "history_gt_rl.csv") as f:
-        rows = list(csv.DictReader(f))
     seconds, instances, points = 0.0, 0, []
-    for r in rows:
+    for r in history(run):
         seconds += float(r["time_per_epoch"] or 0)
         instances += int(r["instances"] or 0)
         if r["val_cost_arithmetic"]:  # per customer
@@ -58,6 +78,7 @@ def main():
     ap.add_argument("results", type=pathlib.Path)
     ap.add_argument("--haul", default="haul")
     ap.add_argument("--note", default="")
+    ap.add_argument("--began", type=pathlib.Path)
     a = ap.parse_args()
     p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
@@ -72,10 +93,13 @@ def main():
     print("## Data\n")
     print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the\ndepot uniform in the unit square, demands 1 to 9, capacity {p['capacity']}.\n")
     print("## Budget\n")
-    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on one NVIDIA H200.\n")
+    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on one NVIDIA H200" + (":" if a.began else ".") + ("" if a.began else "\n"))
+    if a.began:
+        instances, minutes = spent(a.began)
+        print(f"a run that began with the weights of another, of {thousands(instances)} instances and {minutes:.1f} minutes.\n")
     print("## Curve\n")
     decode = settings["training"].get("validation_decode", "greedy")
-    print(f"Validation instances by `--decode {decode}`:\n")
+    print(f"Validation instances by `--decode {decode}`{', in the second run' if a.began else ''}:\n")
     print("| minutes of training | instances | mean cost |\n| --- | --- | --- |")
     for minutes, instances, cost in curve(a.run, n):
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
@@ -95,7 +119,10 @@ def main():
     print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
-    print(f"```sh yours\nhaul train --config {a.name} --device cuda:0{changed(a.run, settings)} \\\n  --out runs/{a.name}\nhaul policies pack runs/{a.name} --out policies/{a.name}.safetensors\n```\n")
+    commands = command(a.name, a.run, settings)
+    if a.began:
+        commands = command(a.name, a.began, settings) + "\n" + command(a.name, a.run, settings, f" --seed 2 --from runs/{a.name}").replace(f"--out runs/{a.name}", f"--out runs/{a.name}-2")
+    print(f"```sh yours\n{commands}\nhaul policies pack runs/{a.name}{'-2' if a.began else ''}/last.safetensors --out policies/{a.name}.safetensors\n```\n")
     print("The run was made in pieces, by `scripts/train-policies`.")
 
 
