@@ -14,6 +14,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 CLIP = 10  # bound of the pointer's logits
+NEAR_FLOOR = 1e-4  # added to a squared distance before its logarithm
 FORBIDDEN = -1e9
 
 
@@ -38,9 +39,9 @@ class Layer(nn.Module):
 
 
 class GT(nn.Module):
-    def __init__(self, d, layers, heads, mul=2):
+    def __init__(self, d, layers, heads, mul=2, near=0.0):
         super().__init__()
-        self.d, self.heads = d, heads
+        self.d, self.heads, self.near = d, heads, near
         self.emb = nn.Linear(4, d)
         self.layers = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers))
         self.nf = nn.LayerNorm(d)
@@ -59,17 +60,21 @@ class GT(nn.Module):
         b, n, _ = h.shape
         split = lambda t: t.view(b, n, self.heads, -1).transpose(1, 2)
         query = self.pq(h) + self.pg(h.mean(1, keepdim=True))
-        return query, split(self.pk(h)), split(self.pv(h)), self.pl(h) @ self.po.weight
+        pull = -self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR) if self.near else None
+        return query, split(self.pk(h)), split(self.pv(h)), self.pl(h) @ self.po.weight, pull
 
     def logits(self, enc, cur, left, mask):
         """cur, left [B,S], mask [B,S,n] True = forbidden; S rows an instance, or rows times steps."""
-        query, key, value, pointer = enc
+        query, key, value, pointer, pull = enc
         b, s = cur.shape
         q = query.gather(1, cur[..., None].expand(-1, -1, self.d)) + left[..., None] * self.pc.weight[:, 0]
         q = q.view(b, s, self.heads, -1).transpose(1, 2)
         g = F.scaled_dot_product_attention(q, key, value, attn_mask=~mask.unsqueeze(1))
         g = g.transpose(1, 2).reshape(b, s, self.d)
-        return (CLIP * torch.tanh(g @ pointer.transpose(1, 2) / math.sqrt(self.d))).masked_fill(mask, FORBIDDEN)
+        u = g @ pointer.transpose(1, 2) / math.sqrt(self.d)
+        if pull is not None:
+            u = u + pull.gather(1, cur[..., None].expand(-1, -1, pull.shape[2]))
+        return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
 
 def forbidden(visited, demand, left, cur):
@@ -180,7 +185,7 @@ def load(model, tensors):
 def of(tensors, settings):
     """The model that a checkpoint's tensors and settings describe."""
     m = settings["model"]
-    model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"])
+    model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"], m.get("pointer_distance", 0.0))
     load(model, tensors)
     return model
 

@@ -3,7 +3,7 @@
   python scripts/parity.py            # needs torch, numpy, safetensors
 
 Weights, instances and actions are float32 and integers; PyTorch computes on them in float64, so that the test sees Haul's rounding
-alone. Two cases: one sampled route an instance, and a forced start at every customer.
+alone. Three cases: one sampled route an instance, a forced start at every customer, and the same with distances in the pointer's scores.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 import gt_torch as gt
 
 WIDTH, LAYERS, HEADS, CUSTOMERS, BATCH, CAPACITY = 32, 2, 4, 7, 6, 20
-TEMPERATURE, ENTROPY = 1.3, 0.05
+TEMPERATURE, ENTROPY, NEAR = 1.3, 0.05, 0.35
 OUT = pathlib.Path(__file__).parent.parent / "internal/model/testdata/parity.safetensors"
 
 
@@ -34,8 +34,9 @@ def main():
     out = {"weights." + k: v.detach().float() for k, v in gt.export(dict(policy.named_parameters()), LAYERS).items()}
     out["x"], out["y"] = xy[..., 0].float().contiguous(), xy[..., 1].float().contiguous()
     out["demand"] = load.float()
-    for name, rows, forced in [("sampled", 1, False), ("starts", CUSTOMERS, True)]:
+    for name, rows, forced, near in [("sampled", 1, False, 0.0), ("starts", CUSTOMERS, True, 0.0), ("near", CUSTOMERS, True, NEAR)]:
         policy.zero_grad()
+        policy.near = near
         enc = policy.encode(xy, demand)
         with torch.no_grad():
             drawn = gt.rollout(policy, enc, xy, demand, rows, forced=forced, temperature=TEMPERATURE)
@@ -51,7 +52,7 @@ def main():
         grads = {k: p.grad for k, p in policy.named_parameters()}
         out.update({f"{name}.grad.{k}": v.float() for k, v in gt.export(grads, LAYERS).items()})
     meta = {"width": WIDTH, "layers": LAYERS, "heads": HEADS, "customers": CUSTOMERS, "batch": BATCH, "capacity": CAPACITY,
-            "temperature": TEMPERATURE, "entropy": ENTROPY, "torch": torch.__version__.split("+")[0]}
+            "temperature": TEMPERATURE, "entropy": ENTROPY, "near": NEAR, "torch": torch.__version__.split("+")[0]}
     OUT.parent.mkdir(exist_ok=True)
     save_file({k: v.contiguous() for k, v in out.items()}, OUT, {k: str(v) for k, v in meta.items()})
     print(f"{OUT.name}: {len(out)} tensors, {OUT.stat().st_size // 1024} KiB")

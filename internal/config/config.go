@@ -54,6 +54,7 @@ type Model struct {
 	NumLayers             int     `yaml:"num_layers"`
 	TransformerDropout    float64 `yaml:"transformer_dropout"`
 	FeedforwardMultiplier int     `yaml:"feedforward_multiplier"`
+	PointerDistance       float64 `yaml:"pointer_distance"`
 }
 
 // Advanced is training_advanced: optimizer, schedules, stopping.

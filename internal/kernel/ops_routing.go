@@ -78,11 +78,14 @@ const (
 // Clip is the bound of the pointer's logits.
 const Clip = 10
 
+// NearFloor is added to a squared distance before its logarithm is taken: nodes nearer than a hundredth of the square's side are alike.
+const NearFloor = 1e-4
+
 // Decoder is what a rollout and its gradient read of the policy: the absorbed projections of each node.
 //
 //	query     q = Node[cur] + Graph + (load left / Capacity)·Load
 //	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
-//	logits    Clip·tanh(g·Pointer_j/sqrt(D)) / temperature over allowed j
+//	logits    Clip·tanh(g·Pointer_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)) / temperature over allowed j
 type Decoder struct {
 	Proj     *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
 	Pointer  *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
@@ -93,6 +96,7 @@ type Decoder struct {
 	Demand   *Tensor
 	Heads    int
 	Capacity int32
+	Near     float32 // a constant; 0: distances do not speak in the logits
 }
 
 // Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited

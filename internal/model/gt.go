@@ -18,7 +18,8 @@ type GTConfig struct {
 	Width      int // hidden_dim, D
 	Heads      int
 	Layers     int
-	FeedMul    int // the gated unit is FeedMul·D wide
+	FeedMul    int     // the gated unit is FeedMul·D wide
+	Near       float32 // kernel.Decoder's
 	Dropout    float32
 	DropoutKey uint64 // seed of the dropout masks
 }
@@ -128,7 +129,7 @@ func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Deco
 	graph := p.Linear(name("decoder.graph"), p.MeanNodes(name("mean"), h), w(m.graph), nil, nil)
 	pointer := p.Linear(name("decoder.pointer"), p.Columns(proj, 3*d, 4*d), w(m.pointer), nil, nil)
 	return kernel.Decoder{Proj: proj, Pointer: pointer, Graph: graph, Load: w(m.load), PosX: in.PosX, PosY: in.PosY,
-		Demand: in.Demand, Heads: m.cfg.Heads, Capacity: in.Capacity}
+		Demand: in.Demand, Heads: m.cfg.Heads, Capacity: in.Capacity, Near: m.cfg.Near}
 }
 
 // Load is the decoder's weight of the load left, for a plan that decodes without encoding.

@@ -79,7 +79,7 @@ type replayed struct {
 	gradient []float32
 }
 
-func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool) *replayed {
+func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool, near float32) *replayed {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -88,7 +88,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool
 		}
 	}
 	batch, nodes, capacity := int(f.number("batch")), int(f.number("customers"))+1, int32(f.number("capacity"))
-	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2})
+	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2, Near: near})
 	check(err)
 	adv, actions := f.floats(name+".advantage"), f.ints(name+".actions")
 	r := &replayed{layout: m.Layout(), rows: len(adv), gradient: make([]float32, m.Layout().Len)}
@@ -179,8 +179,9 @@ func TestParityWithPyTorch(t *testing.T) {
 			for _, c := range []struct {
 				name   string
 				forced bool
-			}{{"sampled", false}, {"starts", true}} {
-				r := replay(t, dev, f, c.name, c.forced)
+				near   float64
+			}{{"sampled", false, 0}, {"starts", true, 0}, {"near", true, f.number("near")}} {
+				r := replay(t, dev, f, c.name, c.forced, float32(c.near))
 				for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
 					got := make([]float32, r.rows)
 					if err := r.run.ReadBatch(tensor, got); err != nil {

@@ -16,7 +16,7 @@ type decoder struct {
 	posX, posY, demand         ref
 	n, d, heads, hd, ld, words int
 	capacity                   int32
-	scale, pointerScale        float32
+	scale, pointerScale, near  float32
 }
 
 func (b *binder) decoder(o *kernel.Decoder) decoder {
@@ -26,6 +26,7 @@ func (b *binder) decoder(o *kernel.Decoder) decoder {
 		posX: newRef(b.r, o.PosX), posY: newRef(b.r, o.PosY), demand: newRef(b.r, o.Demand),
 		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: words(n), capacity: o.Capacity,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
+		near: o.Near,
 	}
 }
 
@@ -39,13 +40,19 @@ type block struct {
 	mask             []uint64  // [rows][words]
 	proj, ptr, graph []float32 // the instance's inputs
 	load, posX, posY []float32
+	near             []float32 // [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where nothing
+	at               [decodeRows]int32
 	in               instance
 	stride           int // of proj
 }
 
 // blockFloats and blockWords are the scratch a block takes.
 func (d *decoder) blockFloats() int {
-	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2)
+	near := 0
+	if d.near != 0 {
+		near = d.n * d.ld
+	}
+	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2) + near
 }
 
 func (d *decoder) blockWords() int { return decodeRows * d.words }
@@ -63,6 +70,9 @@ func (d *decoder) carve(w *worker) (k block, rest []float32) {
 	k.s = take(d.heads * decodeRows * d.ld)
 	k.p, k.lp, k.th = take(decodeRows*d.ld), take(decodeRows*d.ld), take(decodeRows*d.ld)
 	k.ent, k.cap = take(decodeRows), take(decodeRows)
+	if d.near != 0 {
+		k.near = take(d.n * d.ld)
+	}
 	k.mask = w.words[:decodeRows*d.words]
 	k.load, k.stride = d.load.of(w), d.proj.stride
 	return k, rest
@@ -77,11 +87,28 @@ func (d *decoder) open(w *worker, k *block, i int) {
 	k.in = instance{demand: ints(d.demand.of(w))[i*d.n:][:d.n], capacity: d.capacity}
 	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
+	d.measure(k)
+}
+
+// measure tables what distances add to dot products, before these are scaled.
+func (d *decoder) measure(k *block) {
+	if d.near == 0 {
+		return
+	}
+	scale := -0.5 * float64(d.near) / float64(d.pointerScale)
+	for a := range d.n {
+		row := k.near[a*d.ld:][:d.ld]
+		for b := range a + 1 {
+			dx, dy := float64(k.posX[a]-k.posX[b]), float64(k.posY[a]-k.posY[b])
+			v := float32(scale * math.Log(dx*dx+dy*dy+kernel.NearFloor))
+			row[b], k.near[b*d.ld+a] = v, v
+		}
+	}
 }
 
 // query sets row r's query for a vehicle.
 func (d *decoder) query(w *worker, k *block, r int, v *vehicle) {
-	k.cap[r] = v.load(k.in)
+	k.cap[r], k.at[r] = v.load(k.in), v.at
 	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.at)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
 }
 
@@ -97,5 +124,10 @@ func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
 	}
 	w.product(gemmArgs{c: ptr(k.p), a: ptr(k.g), b: ptr(k.lt), m: rows, n: d.ld, k: d.d,
 		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
+	if k.near != nil {
+		for r, at := range k.at[:rows] {
+			w.p.add(k.p[r*d.ld:][:d.n], k.near[int(at)*d.ld:][:d.n])
+		}
+	}
 	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)
 }

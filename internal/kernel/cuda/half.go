@@ -39,9 +39,17 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) lau
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
-	return launch{module: fmt.Sprint("starts_half_", 8*t), kernel: fmt.Sprint("rollout_half_", p.hd),
+	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint("rollout_half_", p.hd),
 		grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
-		args: append(args, p.scale, p.pointerScale)}
+		args: append(args, p.scale, p.pointerScale, p.near)}
+}
+
+// halfModule names a module for t tiles of nodes: those that look at distances are apart, since the others are a little faster.
+func (p policy) halfModule(name string, t int) string {
+	if p.near != 0 {
+		name += "_near"
+	}
+	return fmt.Sprint(name, "_", 8*t)
 }
 
 // manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups of eight fill up.
@@ -65,10 +73,16 @@ func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
-func (g halfGrad) tableShared() int        { return 4 * (2*g.n + 1) * (g.hd + 4) }
-func (g halfGrad) backTableShared() int    { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
-func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
+func (g halfGrad) walkShared() int      { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
+func (g halfGrad) tableShared() int     { return 4 * (2*g.n + 1) * (g.hd + 4) }
+func (g halfGrad) backTableShared() int { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
+func (g halfGrad) rowShared(warps int) int {
+	positions := 0
+	if g.near != 0 {
+		positions = 4 * 2 * 8 * g.t
+	}
+	return (2*8*g.t+16*warps)*2*g.d + positions
+}
 func (g halfGrad) nodeShared(slab int) int {
 	line := 2*headPair*g.hd + 16
 	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
@@ -124,7 +138,7 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
-	module, nodes := fmt.Sprint("half_rows_", 8*t), fmt.Sprint("half_nodes_", g.slab())
+	module, nodes := p.halfModule("half_rows", t), fmt.Sprint("half_nodes_", g.slab())
 	for first := 0; first < n; first += chunk {
 		count := min(chunk, n-first)
 		warps, splits := g.rowBlocks(count, b.sms, b.maxShared)
@@ -134,7 +148,8 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 		ls = append(ls,
 			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * warps, 1, 1},
 				shared: g.rowShared(warps), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
-					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale)},
+					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale,
+					b.addr(o.PosX), b.addr(o.PosY), p.near)},
 			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
 				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
 				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),

@@ -60,7 +60,12 @@ func (recorder) ShardSize(int) int { return 1 << 30 }
 // step records a training step of the graph transformer, with a greedy baseline.
 func step(t *testing.T, batch, n, width, heads, starts int, dropout float32) *kernel.Program {
 	t.Helper()
-	m, err := model.NewGT(model.GTConfig{Width: width, Heads: heads, Layers: 2, FeedMul: 2, Dropout: dropout})
+	return stepOf(t, batch, n, starts, model.GTConfig{Width: width, Heads: heads, Layers: 2, FeedMul: 2, Dropout: dropout})
+}
+
+func stepOf(t *testing.T, batch, n, starts int, c model.GTConfig) *kernel.Program {
+	t.Helper()
+	m, err := model.NewGT(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +165,11 @@ func TestLaunchesMatchPTX(t *testing.T) {
 			{2, 401, 128, 8, 1, 0}, {5, 31, 516, 2, 1, 0.5},
 		} {
 			t.Run(fmt.Sprintf("%s/B=%d,N=%d,D=%d,H=%d,S=%d", precision, s.batch, s.n, s.width, s.heads, s.starts), func(t *testing.T) {
-				for _, l := range bindStep(t, step(t, s.batch, s.n, s.width, s.heads, s.starts, s.dropout), precision) {
-					checkLaunch(t, kernels, l)
+				for _, near := range []float32{0, 0.2} {
+					c := model.GTConfig{Width: s.width, Heads: s.heads, Layers: 2, FeedMul: 2, Dropout: s.dropout, Near: near}
+					for _, l := range bindStep(t, stepOf(t, s.batch, s.n, s.starts, c), precision) {
+						checkLaunch(t, kernels, l)
+					}
 				}
 			})
 		}

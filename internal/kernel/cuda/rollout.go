@@ -15,12 +15,14 @@ type policy struct {
 	n, d, heads, hd, stride int
 	aligned                 bool // rows of projections start at multiples of 16 bytes, heads are whole
 	scale, pointerScale     float32
+	near                    float32 // what a score has of log2 of a squared distance
 }
 
 func (b *binder) policy(o *kernel.Decoder) policy {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	p := policy{n: n, d: d, heads: o.Heads, hd: d / o.Heads, stride: o.Proj.Stride,
-		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d)))}
+		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
+		near: -o.Near * math.Ln2 / 2}
 	p.aligned = p.hd%4 == 0 && p.stride%4 == 0 && b.address(o.Proj)%16 == 0 && b.address(o.Pointer)%16 == 0
 	return p
 }
@@ -144,7 +146,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		warps := min(ceil(starts, 16), 8)
 		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
-			args: append(args, p.scale, p.pointerScale)}}, nil
+			args: append(args, p.scale, p.pointerScale, p.near)}}, nil
 	}
 	if h, yes := b.held(o); yes && !extend {
 		return []launch{h.launch(p, instances*starts, args)}, nil
@@ -154,7 +156,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		return nil, err
 	}
 	return []launch{{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
-		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale)}}, nil
+		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, p.near)}}, nil
 }
 
 // tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32 products, and tf32

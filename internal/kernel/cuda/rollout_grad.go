@@ -64,7 +64,7 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]la
 		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
 			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n), i32(p.stride),
 			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced),
-			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus)}}}, nil
+			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), b.addr(o.PosX), b.addr(o.PosY), p.near}}}, nil
 }
 
 // gradChunks walks, goes forward and goes back, some instances at a time so that what lies between fits gradScratch.
@@ -86,7 +86,7 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
 				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,
-					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale}},
+					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, b.addr(o.PosX), b.addr(o.PosY), p.near}},
 			launch{module: module, kernel: fmt.Sprint("grad_heads_", p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
 				shared: p.headShared(t),
 				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, dus, glimpses, decisions, order, counts, b.addr(o.Proj),

@@ -86,6 +86,11 @@ func TestRolloutPaths(t *testing.T) {
 			if path := b.rolloutPath(o); !strings.Contains(path, c.words) {
 				t.Errorf("path %q does not say %q", path, c.words)
 			}
+			near := *o
+			near.Near = 0.2
+			if ls, err := b.rollout(&near); err != nil || strings.Contains(ls[0].module, "_near") != strings.Contains(c.rollout, "rollout_half") {
+				t.Errorf("with distances in the scores: module %s, error %v", ls[0].module, err)
+			}
 			grad, err := b.rolloutGrad(gradOf(o))
 			if err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ type fleet struct {
 	forced      bool
 	capacity    int32
 	temperature float32
+	near        float32 // kernel.Decoder's
 	flat        bool    // pointer keys of zero: every logit ties
 	most        int32   // the largest demand; 0: heaviest
 	edge        float64 // how near to a boundary of the distribution a device may choose the other side; 0: edge
@@ -27,7 +28,7 @@ type fleet struct {
 const heaviest = 9
 
 func (f fleet) String() string {
-	return fmt.Sprintf("N=%d H=%d W=%d S=%d forced=%v capacity=%d T=%v flat=%v", f.nodes, f.heads, f.width, f.starts, f.forced, f.capacity, f.temperature, f.flat)
+	return fmt.Sprintf("N=%d H=%d W=%d S=%d forced=%v capacity=%d T=%v near=%v flat=%v", f.nodes, f.heads, f.width, f.starts, f.forced, f.capacity, f.temperature, f.near, f.flat)
 }
 
 func (f fleet) steps() int { return 2 * (f.nodes - 1) }
@@ -47,6 +48,10 @@ func fleets() []fleet {
 			f.starts = 2
 		}
 		out = append(out, f)
+		if i%2 == 0 {
+			f.near = 0.4
+			out = append(out, f)
+		}
 	}
 	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1} // starts and nodes past 64
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
@@ -68,7 +73,7 @@ func (r *recording) demands(most int32) *kernel.Tensor {
 func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
 	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, 4*d), Graph: r.in("graph", d), Load: r.weight("load", d),
-		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(max(f.most, heaviest)), Heads: f.heads, Capacity: f.capacity}
+		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(max(f.most, heaviest)), Heads: f.heads, Capacity: f.capacity, Near: f.near}
 	if f.flat {
 		dec.Pointer = r.given("pointer", make([]float32, r.prog.Batch*f.nodes*d), f.nodes, d)
 	} else {
@@ -271,7 +276,8 @@ func (f fleet) decoderOf(r *recording, i int) *reference.Decoder[float64] {
 		Proj:    reference.Matrix[float64]{Data: part("proj", f.nodes*4*d), Rows: f.nodes, Cols: 4 * d, Stride: 4 * d},
 		Pointer: reference.Matrix[float64]{Data: part("pointer", f.nodes*d), Rows: f.nodes, Cols: d, Stride: d},
 		Graph:   part("graph", d), Load: widen(r.weights[:d]), PosX: part("x", f.nodes), PosY: part("y", f.nodes),
-		Demand: value[int32](r, "demand")[i*f.nodes:][:f.nodes], Heads: f.heads, Capacity: f.capacity, Temperature: float64(f.temperature)}
+		Demand: value[int32](r, "demand")[i*f.nodes:][:f.nodes], Heads: f.heads, Capacity: f.capacity,
+		Near: float64(f.near), Temperature: float64(f.temperature)}
 }
 
 func testRolloutGrad(t *testing.T, dev kernel.Device) {

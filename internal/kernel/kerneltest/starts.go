@@ -19,6 +19,10 @@ func manyStarts(nodes int) []fleet {
 			f.starts = 119 // more than a block of the GPU's holds
 		}
 		out = append(out, f)
+		if i != 3 && i != 5 {
+			f.near = 0.3
+			out = append(out, f)
+		}
 	}
 	out = append(out,
 		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1},     // the depot after every customer or two

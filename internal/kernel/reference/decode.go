@@ -10,6 +10,7 @@ type Decoder[F Float] struct {
 	Demand        []int32
 	Heads         int
 	Capacity      int32
+	Near          F
 	Temperature   F
 }
 
@@ -64,12 +65,21 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 		out.attended = append(out.attended, p)
 	}
 	for _, j := range out.Allowed {
-		th := tanh(dot(out.glimpse, d.Pointer.Row(j)) * pointerScale)
+		th := tanh(dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.Current, j))
 		out.tanh = append(out.tanh, th)
 		out.LogProb = append(out.LogProb, kernel.Clip/d.Temperature*th)
 	}
 	normalise(&out)
 	return out
+}
+
+// pull is what the way from one node to another adds to the pointer's score.
+func (d *Decoder[F]) pull(from, to int) F {
+	if d.Near == 0 {
+		return 0
+	}
+	dx, dy := d.PosX[from]-d.PosX[to], d.PosY[from]-d.PosY[to]
+	return -d.Near / 2 * log(dx*dx+dy*dy+kernel.NearFloor)
 }
 
 // normalise turns logits into log-probabilities, probabilities and their entropy.

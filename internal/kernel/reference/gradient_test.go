@@ -123,6 +123,9 @@ func TestRolloutGradient(t *testing.T) {
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
 		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 1.4}
 	for _, forced := range []bool{false, true} {
+		if forced {
+			d.Near = 0.4
+		}
 		r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
 		for range starts {
 			r.Actions = append(r.Actions, make([]int32, 2*n))

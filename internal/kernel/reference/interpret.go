@@ -87,7 +87,7 @@ func (r *Runner[F]) intsOf(t *kernel.Tensor, b int) []int32 {
 func (r *Runner[F]) decoder(d *kernel.Decoder, b int) *Decoder[F] {
 	return &Decoder[F]{Proj: r.instance(d.Proj, b), Pointer: r.instance(d.Pointer, b), Graph: r.instance(d.Graph, b).Row(0),
 		Load: r.vector(d.Load), PosX: r.of(d.PosX, b), PosY: r.of(d.PosY, b), Demand: r.intsOf(d.Demand, b),
-		Heads: d.Heads, Capacity: d.Capacity, Temperature: F(r.control.Temperature)}
+		Heads: d.Heads, Capacity: d.Capacity, Near: F(d.Near), Temperature: F(r.control.Temperature)}
 }
 
 // actions is instance b's actions, a slice a start.

@@ -78,3 +78,23 @@ func TestDenseOpsByHand(t *testing.T) {
 		}
 	}
 }
+
+// TestNearScores: where the network says nothing, a node's odds follow from its distance alone, the nearest first.
+func TestNearScores(t *testing.T) {
+	const n, width, near, temperature = 4, 2, 0.5, 2
+	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
+		PosX: []float64{0, 0.3, 0, 0.9}, PosY: []float64{0, 0.4, 0.1, 0}, Demand: []int32{0, 1, 1, 1}, Heads: 1, Capacity: 9, Near: near, Temperature: temperature}
+	got := d.Decide(NewTour(d.Demand, d.Capacity))
+	weigh := func(distance float64) float64 {
+		return math.Exp(kernel.Clip / temperature * math.Tanh(-near*math.Log(math.Sqrt(distance*distance+1e-4))))
+	}
+	all := weigh(0.5) + weigh(0.1) + weigh(0.9)
+	for i, distance := range []float64{0.5, 0.1, 0.9} { // of customers 1, 2 and 3 from the depot
+		if want := weigh(distance) / all; math.Abs(got.Prob[i]-want) > 1e-12 {
+			t.Errorf("customer %d, %v away: probability %v, want %v", got.Allowed[i], distance, got.Prob[i], want)
+		}
+	}
+	if got.greedy() != 1 {
+		t.Errorf("the likeliest is customer %d, want the nearest, 2", got.Allowed[got.greedy()])
+	}
+}

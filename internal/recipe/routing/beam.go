@@ -53,7 +53,8 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 	rows, nodes, width := s.batch*s.sym, s.n+1, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
 	b.given = kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()), Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
-		Load: p.model.Load(pl), PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Heads: kept.Heads, Capacity: kept.Capacity}
+		Load: p.model.Load(pl), PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Heads: kept.Heads, Capacity: kept.Capacity,
+		Near: kept.Near}
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
 	if b.runner, err = run.Compile("--decode pomo, which keeps no beam", pl, p.dev, p.store); err != nil {
@@ -193,7 +194,8 @@ func (b *beamSearch) decoder(s *Stepper, row int) *reference.Decoder[float32] {
 	return &reference.Decoder[float32]{
 		Proj:    reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide},
 		Pointer: reference.Matrix[float32]{Data: b.pointer[row*nodes*width:][:nodes*width], Rows: nodes, Cols: width, Stride: width},
-		Graph:   b.graph[row*width:][:width], Load: b.load, Demand: s.demand[row*nodes:][:nodes], Heads: b.kept.Heads, Capacity: s.capacity, Temperature: 1}
+		Graph:   b.graph[row*width:][:width], Load: b.load, Demand: s.demand[row*nodes:][:nodes], Heads: b.kept.Heads, Capacity: s.capacity, Temperature: 1,
+		PosX: s.x[row*nodes:][:nodes], PosY: s.y[row*nodes:][:nodes], Near: b.kept.Near}
 }
 
 // keep fills in what the device completed and keeps the shortest.

@@ -176,6 +176,20 @@ __device__ __forceinline__ void zero(float (&s)[NT][4]) {
   for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
 }
 
+// approach adds to row I's dot products what the way from node `at` adds to a score (law.cuh): k = near/pointerScale. x and y have n nodes.
+template <int NT, int I>
+__device__ __forceinline__ void approach(float (&dots)[NT][4], const float *x, const float *y, int at, int n, float k) {
+  const int t2 = 2 * (threadIdx_x & 3);
+  const float fromX = x[at], fromY = y[at];
+#pragma unroll
+  for (int T = 0; T < NT; T++)
+#pragma unroll
+    for (int b = 0; b < 2; b++) {
+      const int j = smaller(8 * T + t2 + b, n - 1);
+      dots[T][2 * I + b] += k * nearness(x[j] - fromX, y[j] - fromY);
+    }
+}
+
 // forward computes the pointer's dot products of sixteen rows, before scaling and tanh:
 //
 //	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)

@@ -192,6 +192,24 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
   }
 }
 
+#ifdef NEAR
+// approach lets two rows' dot products begin with what the ways from their nodes add (law.cuh): k·nearness, k = POINT(near). x and y have 8·NT
+// nodes.
+template <int NT>
+__device__ __forceinline__ void approach(float (&dots)[NT][4], const float *x, const float *y, int at0, int at1, float k) {
+  int t2 = 2 * (threadIdx_x & 3);
+  float x0 = x[at0], y0 = y[at0], x1 = x[at1], y1 = y[at1];
+#pragma unroll
+  for (int T = 0; T < NT; T++) {
+    float2_ u = two(x + 8 * T + t2), v = two(y + 8 * T + t2);
+    dots[T][0] = k * nearness(u.x - x0, v.x - y0);
+    dots[T][1] = k * nearness(u.y - x0, v.y - y0);
+    dots[T][2] = k * nearness(u.x - x1, v.x - y1);
+    dots[T][3] = k * nearness(u.y - x1, v.y - y1);
+  }
+}
+#endif
+
 // The pointer's logits are Clip·tanh(x)/T. Kernels hold tanh as its complement r = 1/(1 + exp(2x)), tanh = 1 - 2r, which is
 // exact where tanh is near one, and take pointer keys times POINT(scale), so that a dot product is 2x to base 2.
 #define POINT(scale) ((scale) * (2.0f * LOG2E))

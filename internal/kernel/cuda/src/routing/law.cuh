@@ -29,6 +29,11 @@ __device__ __forceinline__ float warp_top(float v) {
 
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
+#define NEAR_FLOOR 1e-4f // kernel.NearFloor
+
+// nearness is log2(distance² + floor); a node's score has `near` times it added, near = -Near·ln(2)/2 of kernel.Decoder.
+__device__ __forceinline__ float nearness(float dx, float dy) { return lg2(fma_(dx, dx, fma_(dy, dy, NEAR_FLOOR))); }
+
 // Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) - logSum.
 struct Law { float top, sum, logSum, entropy; };
 

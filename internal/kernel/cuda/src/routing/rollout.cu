@@ -61,7 +61,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                             const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                             int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, int nodes,
-                                            float scale, float pointerScale) {
+                                            float scale, float pointerScale, float near) {
   const int np = K * 32;
   constexpr int U = K <= 4 ? K : 1; // past four nodes a lane, arrays live in local memory
   int row = blockIdx_x, i = row / starts, s = row - i * starts;
@@ -215,7 +215,12 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           if (k * 32 >= span) continue;
           float u = 0;
           for (int h = 0; h < heads; h++) u += part[h * np + k * 32 + lane];
-          th[k] = tanh_(u * pointerScale);
+          u *= pointerScale;
+          if (near != 0) {
+            int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane < n ? lane : 0;
+            u += near * nearness(x[j] - x[v.at], y[j] - y[v.at]);
+          }
+          th[k] = tanh_(u);
           if (K > 1 ? k * 32 + lane < count : mine & 1) {
             valid |= 1u << k;
             top = larger(top, th[k]);
@@ -300,9 +305,9 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, \
-                                     int nodes, float scale, float pointerScale) {                                               \
+                                     int nodes, float scale, float pointerScale, float near) {                                   \
     rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, vec, nodes, scale, pointerScale); \
+                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, vec, nodes, scale, pointerScale, near); \
   }
 
 ROW(rollout_row_32, 1, true)

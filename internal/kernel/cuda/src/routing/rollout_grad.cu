@@ -86,7 +86,8 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
 KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions, const int *steps,
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
-                                         int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale, int bonus) {
+                                         int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale, int bonus,
+                                         const float *posX, const float *posY, float near) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
@@ -159,7 +160,9 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
         for (int j = tid; j < n; j += threads) {
           float x = 0;
           for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
-          th[j] = tanh_(x * pointerScale);
+          x *= pointerScale;
+          if (near != 0) x += near * nearness(posX[i * n + j] - posX[i * n + v.at], posY[i * n + j] - posY[i * n + v.at]);
+          th[j] = tanh_(x);
         }
         sync();
         if (warp == 0) {

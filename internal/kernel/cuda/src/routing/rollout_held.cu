@@ -133,7 +133,7 @@ template <int HD>
 __device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
     const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const int *demand,
     const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts,
-    int limit, int choice, int forced, float scale, float pointerScale) {
+    int limit, int choice, int forced, float scale, float pointerScale, float near) {
   const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3,
       d = heads * HD;
   proj += (u64)i * n * stride;
@@ -256,7 +256,12 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         top = -INFINITE;
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-          th[k] = tanh_(u.v[k] * pointerScale);
+          float score = u.v[k] * pointerScale;
+          if (near != 0) {
+            const int j = EACH * lane + k < n ? EACH * lane + k : 0;
+            score += near * nearness(x[j] - x[v.at], y[j] - y[v.at]);
+          }
+          th[k] = tanh_(score);
           if (allowed >> k & 1) top = larger(top, th[k]);
         }
         top = warp_top(top);
@@ -328,9 +333,9 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(int *actions, int *steps, float *length, float *logProb, float *entropy,  \
       const float *proj, const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,               \
       const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
-      int starts, int limit, int choice, int forced, float scale, float pointerScale) {                                                   \
+      int starts, int limit, int choice, int forced, float scale, float pointerScale, float near) {                                       \
     rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose,  \
-        capacity, n, stride, heads, starts, limit, choice, forced, scale, pointerScale);                                                  \
+        capacity, n, stride, heads, starts, limit, choice, forced, scale, pointerScale, near);                                            \
   }
 ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)
 ROLLOUT(32, 4, NODES <= 32 ? 4 : NODES <= 56 ? 3 : 2)

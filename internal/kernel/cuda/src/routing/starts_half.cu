@@ -36,7 +36,7 @@ __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b
   q[3] = fma2(cap1, l1, b1);
 }
 
-struct Projections { u32 keys, values, pointers; const char *queries, *load; };
+struct Projections { u32 keys, values, pointers; const char *queries, *load; const float *x, *y; float near; };
 
 // decode computes the pointer's dot products of sixteen rows, as distribution takes them:
 //
@@ -88,8 +88,12 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
       all[ALL - K + (u >> 1)][2 * (u & 1) + 1] = half2(out[u][2] * over1, out[u][3] * over1);
     }
   }
+#ifdef NEAR
+  approach<NT>(dots, in.x, in.y, at0, at1, in.near);
+#else
 #pragma unroll
   for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
+#endif
 #pragma unroll
   for (int c = 0; c < WIDTH / 32; c++) against<NT, ALL>(dots, all, 2 * c, in.pointers + across_at(c));
 }
@@ -224,7 +228,8 @@ template <int NT, int HD>
 __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                              const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
-                                             int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale) {
+                                             int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale,
+                                             float near) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   char *p = (char *)smem;
@@ -260,7 +265,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   sync();
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
   sync();
-  Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads};
+  Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads, x, y, POINT(near)};
 
   float mult = div_(10.0f, control->temperature);
   u64 index = state->instances + i;
@@ -339,9 +344,10 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   KERNEL __launch_bounds__(224, 2) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
-                                        int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale) { \
+                                        int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale, \
+                                        float near) {                                                                            \
     rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                            purpose, capacity, n, stride, starts, limit, choice, forced, scale, pointerScale);                        \
+                            purpose, capacity, n, stride, starts, limit, choice, forced, scale, pointerScale, near);                  \
   }
 
 STARTS(rollout_half_16, 16)
