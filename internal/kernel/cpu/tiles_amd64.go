@@ -26,13 +26,15 @@ type tileGrid struct {
 	mask       uint64
 	depth      int     // bytes between rows of tiles of A, and between columns of tiles of B
 	strip      uintptr // the assembly's own
+	shape      int     // of a block, by its place in the generator's list
 }
 
 // The generator knows the fields by these offsets.
-var _ = [1]struct{}{}[unsafe.Sizeof(tileGrid{})-13*8|unsafe.Offsetof(tileGrid{}.start)-32|
-	unsafe.Offsetof(tileGrid{}.k)-56|unsafe.Offsetof(tileGrid{}.mask)-80|unsafe.Offsetof(tileGrid{}.strip)-96]
+var _ = [1]struct{}{}[unsafe.Sizeof(tileGrid{})-14*8|unsafe.Offsetof(tileGrid{}.start)-32|
+	unsafe.Offsetof(tileGrid{}.k)-56|unsafe.Offsetof(tileGrid{}.mask)-80|unsafe.Offsetof(tileGrid{}.strip)-96|
+	unsafe.Offsetof(tileGrid{}.shape)-104]
 
-func (g *tileGrid) words() *[13]uintptr { return (*[13]uintptr)(unsafe.Pointer(g)) }
+func (g *tileGrid) words() *[14]uintptr { return (*[14]uintptr)(unsafe.Pointer(g)) }
 
 // tileConfig is the processor's table of tile shapes.
 type tileConfig [64]byte
@@ -133,6 +135,7 @@ func productAMX(_ *primitives, g *tileArgs) {
 			p.strip(g.n-left, 1, nc, left-(nc-1)*16)
 		}
 	}
+	p.flush()
 	runtime.KeepAlive(g)
 }
 
@@ -143,6 +146,8 @@ type amxProduct struct {
 	from, to int // the run's
 	start    unsafe.Pointer
 	lds      int
+	grids    [8]tileGrid // waiting for the assembly
+	n        int
 }
 
 // run turns to the tiles [from, to) of l.
@@ -166,23 +171,29 @@ func (p *amxProduct) strip(j, cols, nc, lastCols int) {
 }
 
 func (p *amxProduct) blocks(i, j, rows, cols, nr, nc, lastRows, lastCols int) {
-	g, size := p.g, p.depth*tileBytes
-	t := tileGrid{config: &tileConfigs[nr-1][nc-1][lastRows-1][lastCols-1], k: p.to - p.from, depth: size,
+	if p.n == len(p.grids) {
+		p.flush()
+	}
+	g, size, t := p.g, p.depth*tileBytes, &p.grids[p.n]
+	p.n++
+	config := &tileConfigs[1][1][15][15] // of whole tiles, whatever the block
+	if lastRows < 16 || lastCols < 16 {
+		config = &tileConfigs[nr-1][nc-1][lastRows-1][lastCols-1]
+	}
+	*t = tileGrid{config: config, k: p.to - p.from, depth: size, shape: 2*(2-nr) + 2 - nc,
 		rows: rows, cols: cols, ldc: 4 * g.ldc, lds: p.lds,
 		c: uintptr(unsafe.Add(g.c, 4*(i*g.ldc+j))), a: uintptr(unsafe.Add(g.a, i/tileLines*size+p.from*tileBytes)),
 		b: uintptr(unsafe.Add(g.b, j/tileLines*size+p.from*tileBytes))}
 	if p.start != nil {
 		t.start = uintptr(unsafe.Add(p.start, i*p.lds+4*j))
 	}
-	switch {
-	case nr == 2 && nc == 2:
-		tiles2x2(t.words())
-	case nr == 2:
-		tiles2x1(t.words())
-	case nc == 2:
-		tiles1x2(t.words())
-	default:
-		tiles1x1(t.words())
+}
+
+// flush computes the blocks that wait.
+func (p *amxProduct) flush() {
+	if p.n > 0 {
+		tileGrids(p.grids[0].words(), p.n)
+		p.n = 0
 	}
 }
 

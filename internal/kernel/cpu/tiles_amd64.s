@@ -2,32 +2,42 @@
 
 #include "textflag.h"
 
-// func tiles2x2(t *[13]uintptr)
+// func tileGrids(t *[14]uintptr, n int)
 // Requires: MMX+
-TEXT ·tiles2x2(SB), NOSPLIT, $0-8
+TEXT ·tileGrids(SB), NOSPLIT, $0-16
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
 
+configure:
 	// ldtilecfg [rax]
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
+
+grid:
 	MOVQ $0x00000040, R11
 	MOVQ 64(DI), R12
 	MOVQ 88(DI), R15
+	MOVQ 104(DI), AX
+	CMPQ AX, $0x01
+	JEQ  shape2x1
+	CMPQ AX, $0x02
+	JEQ  shape1x2
+	CMPQ AX, $0x03
+	JEQ  shape1x1
 
-row:
+row2x2:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
 	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
-col:
+col2x2:
 	TESTQ DX, DX
-	JEQ   zero
+	JEQ   zero2x2
 	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
@@ -69,9 +79,9 @@ col:
 	BYTE $0x28
 	BYTE $0x40
 	ADDQ $0x00000080, DX
-	JMP  started
+	JMP  started2x2
 
-zero:
+zero2x2:
 	// tilezero tmm0
 	BYTE $0xc4
 	BYTE $0xe2
@@ -100,14 +110,14 @@ zero:
 	BYTE $0x49
 	BYTE $0xd8
 
-started:
+started2x2:
 	MOVQ 16(DI), BX
 	LEAQ (BX)(R15*1), R8
 	LEAQ (R9)(R15*1), R10
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
-depth:
+depth2x2:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -200,7 +210,7 @@ depth:
 	ADDQ $0x00000400, R9
 	ADDQ $0x00000400, R10
 	DECQ CX
-	JNE  depth
+	JNE  depth2x2
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
@@ -246,7 +256,7 @@ depth:
 	ADDQ   R15, R9
 	MOVQ   R9, 96(DI)
 	DECQ   R14
-	JNE    col
+	JNE    col2x2
 	MOVQ   R15, AX
 	IMUL3Q $0x02, AX, AX
 	ADDQ   AX, 16(DI)
@@ -254,49 +264,27 @@ depth:
 	ADDQ   AX, 8(DI)
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
-	JEQ    next
+	JEQ    next2x2
 	MOVQ   72(DI), R13
 	IMUL3Q $0x20, R13, AX
 	ADDQ   AX, 32(DI)
 
-next:
+next2x2:
 	DECQ 40(DI)
-	JNE  row
+	JNE  row2x2
+	JMP  done
 
-	// tilerelease
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func tiles2x1(t *[13]uintptr)
-// Requires: MMX+
-TEXT ·tiles2x1(SB), NOSPLIT, $0-8
-	MOVQ t+0(FP), DI
-	MOVQ (DI), AX
-
-	// ldtilecfg [rax]
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ $0x00000040, R11
-	MOVQ 64(DI), R12
-	MOVQ 88(DI), R15
-
-row:
+shape2x1:
+row2x1:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
 	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
-col:
+col2x1:
 	TESTQ DX, DX
-	JEQ   zero
+	JEQ   zero2x1
 	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
@@ -320,9 +308,9 @@ col:
 	BYTE $0x28
 	BYTE $0x00
 	ADDQ $0x00000040, DX
-	JMP  started
+	JMP  started2x1
 
-zero:
+zero2x1:
 	// tilezero tmm0
 	BYTE $0xc4
 	BYTE $0xe2
@@ -337,13 +325,13 @@ zero:
 	BYTE $0x49
 	BYTE $0xd0
 
-started:
+started2x1:
 	MOVQ 16(DI), BX
 	LEAQ (BX)(R15*1), R8
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
-depth:
+depth2x1:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -404,7 +392,7 @@ depth:
 	ADDQ       $0x00000400, R8
 	ADDQ       $0x00000400, R9
 	DECQ       CX
-	JNE        depth
+	JNE        depth2x1
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
@@ -431,7 +419,7 @@ depth:
 	ADDQ   R15, R9
 	MOVQ   R9, 96(DI)
 	DECQ   R14
-	JNE    col
+	JNE    col2x1
 	MOVQ   R15, AX
 	IMUL3Q $0x02, AX, AX
 	ADDQ   AX, 16(DI)
@@ -439,49 +427,27 @@ depth:
 	ADDQ   AX, 8(DI)
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
-	JEQ    next
+	JEQ    next2x1
 	MOVQ   72(DI), R13
 	IMUL3Q $0x20, R13, AX
 	ADDQ   AX, 32(DI)
 
-next:
+next2x1:
 	DECQ 40(DI)
-	JNE  row
+	JNE  row2x1
+	JMP  done
 
-	// tilerelease
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func tiles1x2(t *[13]uintptr)
-// Requires: MMX+
-TEXT ·tiles1x2(SB), NOSPLIT, $0-8
-	MOVQ t+0(FP), DI
-	MOVQ (DI), AX
-
-	// ldtilecfg [rax]
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ $0x00000040, R11
-	MOVQ 64(DI), R12
-	MOVQ 88(DI), R15
-
-row:
+shape1x2:
+row1x2:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
 	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
-col:
+col1x2:
 	TESTQ DX, DX
-	JEQ   zero
+	JEQ   zero1x2
 	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
@@ -502,9 +468,9 @@ col:
 	BYTE $0x2a
 	BYTE $0x40
 	ADDQ $0x00000080, DX
-	JMP  started
+	JMP  started1x2
 
-zero:
+zero1x2:
 	// tilezero tmm0
 	BYTE $0xc4
 	BYTE $0xe2
@@ -519,13 +485,13 @@ zero:
 	BYTE $0x49
 	BYTE $0xc8
 
-started:
+started1x2:
 	MOVQ 16(DI), BX
 	LEAQ (R9)(R15*1), R10
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
-depth:
+depth1x2:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -582,7 +548,7 @@ depth:
 	ADDQ $0x00000400, R9
 	ADDQ $0x00000400, R10
 	DECQ CX
-	JNE  depth
+	JNE  depth1x2
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
@@ -607,7 +573,7 @@ depth:
 	ADDQ   R15, R9
 	MOVQ   R9, 96(DI)
 	DECQ   R14
-	JNE    col
+	JNE    col1x2
 	MOVQ   R15, AX
 	IMUL3Q $0x01, AX, AX
 	ADDQ   AX, 16(DI)
@@ -615,49 +581,27 @@ depth:
 	ADDQ   AX, 8(DI)
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
-	JEQ    next
+	JEQ    next1x2
 	MOVQ   72(DI), R13
 	IMUL3Q $0x10, R13, AX
 	ADDQ   AX, 32(DI)
 
-next:
+next1x2:
 	DECQ 40(DI)
-	JNE  row
+	JNE  row1x2
+	JMP  done
 
-	// tilerelease
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func tiles1x1(t *[13]uintptr)
-// Requires: MMX+
-TEXT ·tiles1x1(SB), NOSPLIT, $0-8
-	MOVQ t+0(FP), DI
-	MOVQ (DI), AX
-
-	// ldtilecfg [rax]
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ $0x00000040, R11
-	MOVQ 64(DI), R12
-	MOVQ 88(DI), R15
-
-row:
+shape1x1:
+row1x1:
 	MOVQ 8(DI), SI
 	MOVQ 32(DI), DX
 	MOVQ 24(DI), R9
 	MOVQ R9, 96(DI)
 	MOVQ 48(DI), R14
 
-col:
+col1x1:
 	TESTQ DX, DX
-	JEQ   zero
+	JEQ   zero1x1
 	MOVQ  72(DI), R13
 
 	// tileloadd tmm0,[rdx+r13*1+0x0]
@@ -669,9 +613,9 @@ col:
 	BYTE $0x2a
 	BYTE $0x00
 	ADDQ $0x00000040, DX
-	JMP  started
+	JMP  started1x1
 
-zero:
+zero1x1:
 	// tilezero tmm0
 	BYTE $0xc4
 	BYTE $0xe2
@@ -679,12 +623,12 @@ zero:
 	BYTE $0x49
 	BYTE $0xc0
 
-started:
+started1x1:
 	MOVQ 16(DI), BX
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
 
-depth:
+depth1x1:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -720,7 +664,7 @@ depth:
 	ADDQ       $0x00000400, BX
 	ADDQ       $0x00000400, R9
 	DECQ       CX
-	JNE        depth
+	JNE        depth1x1
 
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE   $0xc4
@@ -735,7 +679,7 @@ depth:
 	ADDQ   R15, R9
 	MOVQ   R9, 96(DI)
 	DECQ   R14
-	JNE    col
+	JNE    col1x1
 	MOVQ   R15, AX
 	IMUL3Q $0x01, AX, AX
 	ADDQ   AX, 16(DI)
@@ -743,15 +687,25 @@ depth:
 	ADDQ   AX, 8(DI)
 	MOVQ   32(DI), DX
 	TESTQ  DX, DX
-	JEQ    next
+	JEQ    next1x1
 	MOVQ   72(DI), R13
 	IMUL3Q $0x10, R13, AX
 	ADDQ   AX, 32(DI)
 
-next:
+next1x1:
 	DECQ 40(DI)
-	JNE  row
+	JNE  row1x1
 
+done:
+	ADDQ $0x00000070, DI
+	DECQ n+8(FP)
+	JEQ  end
+	MOVQ (DI), AX
+	CMPQ AX, -112(DI)
+	JEQ  grid
+	JMP  configure
+
+end:
 	// tilerelease
 	BYTE $0xc4
 	BYTE $0xe2
@@ -895,7 +849,7 @@ loop:
 	BYTE $0xc0
 	RET
 
-// func dots8x2(t *[13]uintptr)
+// func dots8x2(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots8x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
@@ -1152,7 +1106,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots8x1(t *[13]uintptr)
+// func dots8x1(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots8x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
@@ -1309,7 +1263,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots4x2(t *[13]uintptr)
+// func dots4x2(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots4x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
@@ -1462,7 +1416,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots4x1(t *[13]uintptr)
+// func dots4x1(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots4x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
@@ -1563,7 +1517,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots1x2(t *[13]uintptr)
+// func dots1x2(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots1x2(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI
@@ -1638,7 +1592,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// func dots1x1(t *[13]uintptr)
+// func dots1x1(t *[14]uintptr)
 // Requires: AVX, AVX512F
 TEXT ·dots1x1(SB), NOSPLIT, $0-8
 	MOVQ  t+0(FP), DI

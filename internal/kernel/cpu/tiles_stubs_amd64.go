@@ -2,25 +2,10 @@
 
 package cpu
 
-// C = start + A·B on t.rows × t.cols blocks of 2 × 2 tiles.
+// C = start + A·B on each of n > 0 grids that lie one after another: t.rows × t.cols blocks of tiles.
 //
 //go:noescape
-func tiles2x2(t *[13]uintptr)
-
-// C = start + A·B on t.rows × t.cols blocks of 2 × 1 tiles.
-//
-//go:noescape
-func tiles2x1(t *[13]uintptr)
-
-// C = start + A·B on t.rows × t.cols blocks of 1 × 2 tiles.
-//
-//go:noescape
-func tiles1x2(t *[13]uintptr)
-
-// C = start + A·B on t.rows × t.cols blocks of 1 × 1 tiles.
-//
-//go:noescape
-func tiles1x1(t *[13]uintptr)
+func tileGrids(t *[14]uintptr, n int)
 
 // Runs rounds × 8 products of tiles, four accumulators in turn.
 //
@@ -30,32 +15,32 @@ func peakTiles(config *byte, rounds int)
 // C = start + A·B on 8 rows by t.cols blocks of 2 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots8x2(t *[13]uintptr)
+func dots8x2(t *[14]uintptr)
 
 // C = start + A·B on 8 rows by t.cols blocks of 1 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots8x1(t *[13]uintptr)
+func dots8x1(t *[14]uintptr)
 
 // C = start + A·B on 4 rows by t.cols blocks of 2 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots4x2(t *[13]uintptr)
+func dots4x2(t *[14]uintptr)
 
 // C = start + A·B on 4 rows by t.cols blocks of 1 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots4x1(t *[13]uintptr)
+func dots4x1(t *[14]uintptr)
 
 // C = start + A·B on 1 rows by t.cols blocks of 2 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots1x2(t *[13]uintptr)
+func dots1x2(t *[14]uintptr)
 
 // C = start + A·B on 1 rows by t.cols blocks of 1 tiles, the last tile's columns by t.mask.
 //
 //go:noescape
-func dots1x1(t *[13]uintptr)
+func dots1x1(t *[14]uintptr)
 
 // Packs tiles > 0 tiles of rows, side by side in src, to tiles step bytes apart; stride counts bytes.
 //

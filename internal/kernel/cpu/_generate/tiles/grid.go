@@ -21,7 +21,6 @@ var (
 	unit   = R11     // 64: a packed tile's rows follow each other
 	ldc    = R12     // bytes between rows of C
 	lds    = R13     // and of what it starts from
-	ahead  = R13     // tiles of A to come; lds is done with by then
 	c      = RSI
 	start  = RDX
 	count  = RCX
@@ -30,36 +29,75 @@ var (
 	tmp    = RAX
 )
 
-// gridFunc writes a function that computes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile registers.
-func gridFunc(nr, nc int) {
-	declare(fmt.Sprintf("tiles%dx%d", nr, nc))
-	Doc(fmt.Sprintf("C = start + A·B on t.rows × t.cols blocks of %d × %d tiles.", nr, nc))
+// shapes are the blocks that a grid can be made of, by its field shape.
+var shapes = [][2]int{{2, 2}, {2, 1}, {1, 2}, {1, 1}}
+
+// gridsFunc writes the function that computes grids one after another. Configuring and releasing the tiles takes longer than a small grid,
+// so that a grid with its predecessor's configuration keeps it.
+func gridsFunc() {
+	TEXT("tileGrids", NOSPLIT, "func(t *[14]uintptr, n int)")
+	Pragma("noescape")
+	Doc("C = start + A·B on each of n > 0 grids that lie one after another: t.rows × t.cols blocks of tiles.")
+	Load(Param("t"), args)
+	n, err := Param("n").Resolve()
+	if err != nil {
+		panic(err)
+	}
 	MOVQ(field(offConfig), tmp)
+	Label("configure")
 	tileConfigure(tmp)
+	Label("grid")
 	MOVQ(U32(64), unit)
 	MOVQ(field(offLdc), ldc)
 	MOVQ(field(offDepth), depth)
+	MOVQ(field(offShape), tmp)
+	for i, shape := range shapes[1:] {
+		CMPQ(tmp, U8(i+1))
+		JEQ(LabelRef(shapeName(shape[0], shape[1])))
+	}
+	for _, shape := range shapes {
+		Label(shapeName(shape[0], shape[1]))
+		grid(shape[0], shape[1])
+		JMP(LabelRef("done"))
+	}
+	Label("done")
+	ADDQ(U32(gridBytes), args)
+	DECQ(n.Addr)
+	JEQ(LabelRef("end"))
+	MOVQ(field(offConfig), tmp)
+	CMPQ(tmp, field(offConfig-gridBytes))
+	JEQ(LabelRef("grid"))
+	JMP(LabelRef("configure"))
+	Label("end")
+	tileRelease()
+	RET()
+}
 
-	Label("row")
+func shapeName(nr, nc int) string { return fmt.Sprintf("shape%dx%d", nr, nc) }
+
+// grid writes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile registers.
+func grid(nr, nc int) {
+	label := func(name string) string { return fmt.Sprintf("%s%dx%d", name, nr, nc) }
+	Label(label("row"))
 	MOVQ(field(offC), c)
 	MOVQ(field(offStart), start)
 	MOVQ(field(offB), b0)
 	MOVQ(b0, field(offStrip))
 	MOVQ(field(offCols), cols)
-	Label("col")
+	Label(label("col"))
 	TESTQ(start, start)
-	JEQ(LabelRef("zero"))
+	JEQ(LabelRef(label("zero")))
 	MOVQ(field(offLds), lds)
 	tiles(nr, nc, start, lds, tileLoad)
 	ADDQ(U32(uint32(64*nc)), start)
-	JMP(LabelRef("started"))
-	Label("zero")
+	JMP(LabelRef(label("started")))
+	Label(label("zero"))
 	for i := range nr {
 		for j := range nc {
 			tileZero(2*i + j)
 		}
 	}
-	Label("started")
+	Label(label("started"))
 	MOVQ(field(offA), a0)
 	if nr > 1 {
 		LEAQ(Mem{Base: a0, Index: depth, Scale: 1}, a1)
@@ -69,7 +107,7 @@ func gridFunc(nr, nc int) {
 	}
 	MOVQ(c, tmp)
 	MOVQ(field(offK), count)
-	Label("depth")
+	Label(label("depth"))
 	tileLoad(tileB, b0, unit, 0)
 	tileLoad(tileA, a0, unit, 0)
 	tileDot(0, tileA, tileB)
@@ -97,7 +135,7 @@ func gridFunc(nr, nc int) {
 		ADDQ(U32(tileBytes), p)
 	}
 	DECQ(count)
-	JNE(LabelRef("depth"))
+	JNE(LabelRef(label("depth")))
 	tiles(nr, nc, c, ldc, tileStore)
 	ADDQ(U32(uint32(64*nc)), c)
 	MOVQ(field(offStrip), b0)
@@ -106,7 +144,7 @@ func gridFunc(nr, nc int) {
 	}
 	MOVQ(b0, field(offStrip))
 	DECQ(cols)
-	JNE(LabelRef("col"))
+	JNE(LabelRef(label("col")))
 
 	// The next row of blocks.
 	MOVQ(depth, tmp)
@@ -116,15 +154,13 @@ func gridFunc(nr, nc int) {
 	ADDQ(tmp, field(offC))
 	MOVQ(field(offStart), start)
 	TESTQ(start, start)
-	JEQ(LabelRef("next"))
+	JEQ(LabelRef(label("next")))
 	MOVQ(field(offLds), lds)
 	IMUL3Q(U8(16*nr), lds, tmp)
 	ADDQ(tmp, field(offStart))
-	Label("next")
+	Label(label("next"))
 	DECQ(field(offRows))
-	JNE(LabelRef("row"))
-	tileRelease()
-	RET()
+	JNE(LabelRef(label("row")))
 }
 
 // tiles moves the block's accumulators between registers and a matrix at p, its rows ld bytes apart.

@@ -27,6 +27,8 @@ const (
 	offMask   = 80
 	offDepth  = 88
 	offStrip  = 96
+	offShape  = 104
+	gridBytes = 112
 )
 
 // tileBytes is a packed tile: sixteen rows of 64 bytes.
@@ -40,15 +42,13 @@ func field(off int) Mem { return Mem{Base: args, Disp: off} }
 // declare opens a function of one argument, a grid seen as words: the type itself cannot be loaded
 // from its package, which does not compile until this assembly exists.
 func declare(name string) {
-	TEXT(name, NOSPLIT, "func(t *[13]uintptr)")
+	TEXT(name, NOSPLIT, "func(t *[14]uintptr)")
 	Pragma("noescape")
 	Load(Param("t"), args)
 }
 
 func main() {
-	for _, v := range [][2]int{{2, 2}, {2, 1}, {1, 2}, {1, 1}} {
-		gridFunc(v[0], v[1])
-	}
+	gridsFunc()
 	peakFunc()
 	for _, v := range [][2]int{{8, 2}, {8, 1}, {4, 2}, {4, 1}, {1, 2}, {1, 1}} {
 		dotsFunc(v[0], v[1])
