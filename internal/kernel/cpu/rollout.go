@@ -56,6 +56,7 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	}
 	index := w.first + uint64(w.row+i)
 	mult := kernel.Clip / w.ctl.Temperature
+	var draws [decodeRows]draw
 	going := count
 	for t := 0; t < r.limit && going > 0 && !w.stopped(); t++ {
 		rows := 0
@@ -82,7 +83,7 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		if rows > 0 {
 			r.forward(w, k, rows, mult)
 			for row, j := range asked[:rows] {
-				a := r.choose(k, row, actions[j*r.limit+t], index, s0+j, t)
+				a := r.choose(k, row, actions[j*r.limit+t], &draws[j], index, s0+j, t)
 				actions[j*r.limit+t] = a
 				logProb[j] += k.lp[row*r.ld+int(a)]
 				entropy[j] += k.ent[row]
@@ -109,8 +110,22 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	}
 }
 
+// draw is the random words of four steps of a start.
+type draw struct {
+	words [4]uint32
+	until int // the step behind the last of them
+}
+
+// at is the word of step t.
+func (d *draw) at(r *roll, index uint64, start, t int) uint32 {
+	if t >= d.until {
+		d.words, d.until = rng.At(r.o.Seed, index, uint32(start)<<16|uint32(t/4), r.o.Purpose), t/4*4+4
+	}
+	return d.words[t%4]
+}
+
 // choose picks the next node of a block row.
-func (r *roll) choose(k *block, row int, recorded int32, index uint64, start, t int) int32 {
+func (r *roll) choose(k *block, row int, recorded int32, d *draw, index uint64, start, t int) int32 {
 	p := k.p[row*r.ld:][:r.n]
 	switch r.o.Choice {
 	case kernel.Replay:
@@ -124,7 +139,7 @@ func (r *roll) choose(k *block, row int, recorded int32, index uint64, start, t 
 		}
 		return int32(best)
 	}
-	u := rng.Float(rng.At(r.o.Seed, index, uint32(start)<<16|uint32(t/4), r.o.Purpose)[t%4])
+	u := rng.Float(d.at(r, index, start, t))
 	var total float32
 	for _, v := range p {
 		total += v

@@ -9,7 +9,7 @@ import (
 // kernel.Rollout states them, reference/rules.go is the plain form and cuda/src/routing/rules.cuh the GPU's.
 //
 // What a reader could break: nothing here knows attention or sampling, and nothing outside decides what is allowed. A rule more, such as a
-// time window, is a field of instance and of vehicle and a line in fits and move.
+// time window, is a field of instance and of vehicle and a line in room and move.
 
 // instance is what the rules ask of a routing instance. It is passed by value: four words stay in registers.
 type instance struct {
@@ -30,8 +30,10 @@ func (v *vehicle) depart(in instance) {
 	clear(v.served)
 }
 
-// fits: customer j, whom nobody has served, may be next.
-func (v *vehicle) fits(in instance, j int) bool { return in.demand[j] <= v.left }
+// room is 1 where customer j, whom nobody has served, may be next, and else 0: without a branch, since who fits is as good as random.
+func (v *vehicle) room(in instance, j int) uint64 {
+	return uint64(int64(in.demand[j])-int64(v.left)-1) >> 63
+}
 
 // home: the depot may be next. At the depot it may not while customers remain.
 func (v *vehicle) home() bool { return v.unserved == 0 || v.at != 0 }
@@ -58,13 +60,13 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 		ok := uint64(0)
 		for ; free != 0; free &= free - 1 {
 			j := bits.TrailingZeros64(free)
-			if v.fits(in, i*64+j) {
-				ok |= 1 << j
-				last = int32(i*64 + j)
-			}
+			ok |= v.room(in, i*64+j) << (j & 63)
 		}
 		mask[i] = ok
-		count += bits.OnesCount64(ok)
+		if ok != 0 {
+			count += bits.OnesCount64(ok)
+			last = int32(i*64 + bits.Len64(ok) - 1)
+		}
 	}
 	if v.home() {
 		mask[0] |= 1
