@@ -13,6 +13,7 @@ import (
 const (
 	halfWidth   = 128     // WIDTH of src/routing/half.cuh
 	halfWarps   = 7       // of a rollout's block: two fit a multiprocessor
+	fewWarps    = 8       // of a multiprocessor that rollout_few has registers for
 	rowWarps    = 16      // of decide_rows on a multiprocessor: 128 registers a thread
 	mostSlab    = 64      // SLAB of src/routing/half_nodes.cu, at most
 	fitLevels   = 16      // LEVELS of src/routing/rules.cuh
@@ -39,8 +40,12 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) lau
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
-	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint("rollout_half_", p.hd),
-		grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
+	blocks, kernel := ceil(starts, 16*warps), "rollout_half_"
+	if instances*blocks <= b.sms*(fewWarps/warps) {
+		kernel = "rollout_few_"
+	}
+	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
+		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
 		args: append(args, p.scale, p.pointerScale, p.near)}
 }
 
@@ -88,9 +93,9 @@ func (g halfGrad) nodeShared(slab int) int {
 	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
 }
 
-// slab is how many decisions back_nodes has in shared memory at a time: registers leave room for four blocks of four warps, and so must they.
+// slab is how many decisions back_nodes has in shared memory at a time: registers leave room for sixteen warps, and so must they.
 func (g halfGrad) slab() int {
-	if g.tiles == 4 {
+	if g.tiles <= 4 {
 		return 32
 	}
 	return mostSlab

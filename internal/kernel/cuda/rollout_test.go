@@ -64,7 +64,7 @@ func TestRolloutPaths(t *testing.T) {
 		{"more heads than warps", 512, 101, 8, 32, 1, TF32, "rollout/rollout_row_far_128", "rollout_grad/grad_plain", "", "read from L2", 0},
 		{"POMO", 256, 101, 8, 16, 100, BF16, "starts_half_104/rollout_half_16", "half_rows_104/decide_rows_16", "half_nodes_64/back_nodes_16", "tensor cores", 107488},
 		{"POMO of another width", 256, 101, 2, 32, 100, TF32, "starts_tf32/rollout_starts_104", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_32", "tensor cores", 0},
-		{"few starts", 256, 101, 8, 16, 7, TF32, "starts_half_104/rollout_half_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 0},
+		{"few starts", 256, 101, 8, 16, 7, TF32, "starts_half_104/rollout_few_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 0},
 		{"wide heads", 256, 51, 2, 64, 50, TF32, "starts_tf32/rollout_starts_56", "rollout_grad/grad_plain", "", "tensor cores", 0},
 		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
 		{"too many nodes for shared memory", 4, 501, 8, 16, 1, TF32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
@@ -88,7 +88,7 @@ func TestRolloutPaths(t *testing.T) {
 			}
 			near := *o
 			near.Near = 0.2
-			if ls, err := b.rollout(&near); err != nil || strings.Contains(ls[0].module, "_near") != strings.Contains(c.rollout, "rollout_half") {
+			if ls, err := b.rollout(&near); err != nil || strings.Contains(ls[0].module, "_near") != strings.Contains(c.rollout, "starts_half") {
 				t.Errorf("with distances in the scores: module %s, error %v", ls[0].module, err)
 			}
 			grad, err := b.rolloutGrad(gradOf(o))
@@ -178,7 +178,7 @@ func TestHalfGradChunks(t *testing.T) {
 // blocks as registers do.
 func TestRowBlocks(t *testing.T) {
 	for _, c := range []struct{ instances, nodes, warps, splits, slab int }{
-		{512, 21, 4, 1, 64}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64},
+		{512, 21, 4, 1, 32}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64},
 		{4096, 51, 4, 1, 32},
 	} {
 		b := hopper(c.instances, TF32)
@@ -190,8 +190,22 @@ func TestRowBlocks(t *testing.T) {
 			t.Errorf("%d instances of %d nodes: %d warps, %d blocks an instance, slabs of %d; want %d, %d, %d",
 				c.instances, c.nodes, warps, splits, g.slab(), c.warps, c.splits, c.slab)
 		}
-		if blocks := 4; g.tiles == blocks && blocks*(g.nodeShared(g.slab())+1024) > 228<<10 {
+		if blocks := rowWarps / g.tiles; blocks*(g.nodeShared(g.slab())+1024) > 228<<10 {
 			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", c.nodes, g.nodeShared(g.slab()), blocks)
+		}
+	}
+}
+
+// TestFewRollouts: rollouts have more registers where no multiprocessor gets more than eight warps of them.
+func TestFewRollouts(t *testing.T) {
+	for _, c := range []struct {
+		instances, starts int
+		kernel            string
+	}{{512, 20, "rollout_few_32"}, {256, 50, "rollout_few_32"}, {265, 50, "rollout_half_32"}, {132, 100, "rollout_few_32"},
+		{133, 100, "rollout_half_32"}} {
+		b := hopper(c.instances, TF32)
+		if ls, err := b.rollout(rolloutOf(c.instances, c.starts+1, 4, 32, c.starts)); err != nil || ls[0].kernel != c.kernel {
+			t.Errorf("%d instances of %d starts: %v (%v), want %s", c.instances, c.starts, ls, err, c.kernel)
 		}
 	}
 }

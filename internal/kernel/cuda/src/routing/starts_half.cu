@@ -3,7 +3,8 @@
 //
 // What a reader could break: warps share nothing but the read-only projections, so there is no barrier after
 // the first; every shuffle needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's
-// last row has ended. Two blocks fit a multiprocessor: 144 registers a thread, half its shared memory (rollout.go).
+// last row has ended. Two blocks fit a multiprocessor: 128 registers a thread, half its shared memory (half.go). Where no multiprocessor gets more than
+// eight warps, rollout_few has twice as many registers.
 #include "half.cuh"
 #include "rules.cuh"
 
@@ -340,8 +341,8 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   }
 }
 
-#define STARTS(NAME, HD)                                                                                                        \
-  KERNEL __launch_bounds__(224, 2) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
+#define STARTS(NAME, HD, BLOCKS)                                                                                                \
+  KERNEL __launch_bounds__(224, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                         int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale, \
@@ -350,5 +351,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                             purpose, capacity, n, stride, starts, limit, choice, forced, scale, pointerScale, near);                  \
   }
 
-STARTS(rollout_half_16, 16)
-STARTS(rollout_half_32, 32)
+STARTS(rollout_half_16, 16, 2)
+STARTS(rollout_half_32, 32, 2)
+STARTS(rollout_few_16, 16, 1)
+STARTS(rollout_few_32, 32, 1)
