@@ -7,16 +7,15 @@ import (
 	"haul/internal/kernel"
 )
 
-// Sizes of src/sequence/layer.cuh and layer_pack.cu.
+// Sizes of src/sequence/layer.cuh, layer_pack.cu and the passes.
 const (
-	layerRows       = 192 // of a block
-	layerThreads    = 512
-	layerShared     = 3*16384 + 3*32768 + 4*layerPiece + 4*(layerFeed+2*layerWidth) + 64
 	layerPiece      = 16384
+	layerMatrix     = 16384 // a group's
+	layerAside      = 32768 // of a group
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384
 	layerQKVThreads = 256
-	layerQKVShared  = 2*16384 + layerQKVBytes
+	layerQKVShared  = 2*layerMatrix + layerQKVBytes
 
 	layerAtTail     = 0
 	layerAtTailGrad = layerTailBytes
@@ -27,10 +26,28 @@ const (
 	layerPacked     = layerAtUpBias + 4*layerFeed // bytes in all
 )
 
+// layerPass is what a block of a pass has: groups of 64 rows, each one's matrices in shared memory, biases, slots for weights.
+type layerPass struct{ groups, matrices, biases, slots int }
+
+var (
+	layerForward  = layerPass{3, 1, layerFeed + 2*layerWidth, 4} // layer_tail.cu
+	layerBackward = layerPass{2, 2, layerFeed, 6}                // layer_tail_grad.cu
+)
+
+func (p layerPass) rows() int    { return 64 * p.groups }
+func (p layerPass) threads() int { return 128 * (p.groups + 1) } // one more group brings the weights
+func (p layerPass) shared() int {
+	return p.groups*(p.matrices*layerMatrix+layerAside) + p.slots*(layerPiece+16) + 4*p.biases
+}
+
 // joinsLayers reports whether a card has what the passes use: the instructions of compute capability 9.0, which no other has, and the
 // memory of a block.
 func joinsLayers(p Precision, major, minor, maxShared int) bool {
-	return p == BF16 && major == 9 && minor == 0 && maxShared >= layerShared
+	most := max(layerForward.shared(), layerBackward.shared())
+	for _, t := range layerTiles {
+		most = max(most, t.shared())
+	}
+	return p == BF16 && major == 9 && minor == 0 && maxShared >= most
 }
 
 // access visits tensors of one kind of access.
@@ -160,7 +177,7 @@ func (o *layerTail) Kind() string { return "layer.tail" }
 
 func (o *layerTail) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.norm1.X, o.attention.Y, o.packed, o.out.Bias, o.down.Bias, o.masks1, o.masks2)
-	access(f, kernel.Write, o.down.Y, o.up.Pre, o.norm2.Y, o.norm2.Rstd)
+	access(f, kernel.Write, o.down.Y, o.norm2.Y, o.norm2.Rstd)
 	if o.hat1 != nil {
 		access(f, kernel.Write, o.hat1.Y, o.hat1.Rstd)
 	}
@@ -174,12 +191,12 @@ func (o *layerTail) bind(b *binder) ([]launch, error) {
 		hat1, rstd1 = b.address(o.hat1.Y), b.address(o.hat1.Rstd)
 	}
 	at, rows := b.address(o.packed), o.down.Y.Rows()
-	args := []any{b.address(o.down.Y), hat1, rstd1, b.address(o.up.Pre), b.address(o.norm2.Y), b.address(o.norm2.Rstd),
+	args := []any{b.address(o.down.Y), hat1, rstd1, b.address(o.norm2.Y), b.address(o.norm2.Rstd),
 		b.masksOf(o.out.Drop, o.masks1), b.masksOf(o.down.Drop, o.masks2),
 		b.address(o.norm1.X), b.address(o.attention.Y), at + layerAtTail, b.address(o.out.Bias), at + layerAtUpBias,
 		b.address(o.down.Bias), i32(rows), float32(kernel.NormEps), o.out.Drop.Scale(), o.down.Drop.Scale()}
-	return []launch{{module: "layer_tail", kernel: "layer_tail", grid: o.grid(b, layerRows), block: dim3{layerThreads, 1, 1},
-		shared: layerShared, args: args}}, nil
+	return []launch{{module: "layer_tail", kernel: "layer_tail", grid: o.grid(b, layerForward.rows()),
+		block: dim3{layerForward.threads(), 1, 1}, shared: layerForward.shared(), args: args}}, nil
 }
 
 // grid is as many blocks as run at once, each with so many rows at a time.
@@ -187,27 +204,28 @@ func (l *layer) grid(b *binder, rows int) dim3 {
 	return dim3{min(b.sms, ceil(l.down.Y.Rows(), rows)), 1, 1}
 }
 
-// layerTailGrad is the gradient of layerTail, without those of weights. It leaves the GELU of Pre in Pre's place.
+// layerTailGrad is the gradient of layerTail, without those of weights. It leaves the GELU in Pre's place, which nothing else uses.
 type layerTailGrad struct{ *layer }
 
 func (o *layerTailGrad) Kind() string { return "layer.tail.grad" }
 
 func (o *layerTailGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.norm2.Y, o.norm2.Rstd, o.masks1, o.masks2, o.packed)
-	access(f, kernel.Update, o.grad2.DX, o.up.Pre)
-	access(f, kernel.Write, o.kept2, o.downX.DX, o.kept1, o.outX.DX)
+	access(f, kernel.Update, o.grad2.DX)
+	access(f, kernel.Write, o.kept2, o.downX.DX, o.kept1, o.outX.DX, o.up.Pre)
 }
 
 func (o *layerTailGrad) Cost() kernel.Cost { return costOf(o, o.downX, o.upX, o.grad2, o.outX) }
 
 func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
+	at := b.address(o.packed)
 	args := []any{b.address(o.grad2.DX), b.address(o.kept2), b.address(o.downX.DX), b.address(o.kept1), b.address(o.outX.DX),
 		b.address(o.up.Pre), b.address(o.norm2.Y),
 		b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1), b.masksOf(o.down.Drop, o.masks2),
-		b.address(o.packed) + layerAtTailGrad, i32(o.down.Y.Rows()),
+		at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()),
 		o.out.Drop.Scale(), o.down.Drop.Scale()}
-	return []launch{{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerRows),
-		block: dim3{layerThreads, 1, 1}, shared: layerShared, args: args}}, nil
+	return []launch{{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerBackward.rows()),
+		block: dim3{layerBackward.threads(), 1, 1}, shared: layerBackward.shared(), args: args}}, nil
 }
 
 // layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights.
@@ -251,16 +269,13 @@ func (o *layerHatGradW) Cost() kernel.Cost { return o.w.Cost() }
 func (o *layerHatGradW) bind(b *binder) ([]launch, error) {
 	n, k := o.w.DY.Cols(), layerWidth
 	adds := []any{b.adds(o.w.DW), b.adds(o.w.DBias), b.adds(o.grad.DGamma), b.adds(o.grad.DBeta)}
-	ls, parts, shares, ok := b.bf16Parts(o.w.DY, o.norm.Y, true)
-	if !ok {
-		panic("cuda: a layer of the shape has no kernel for its weights' gradients")
-	}
+	l, parts, shares := b.layerParts(o.w.DY, o.norm.Y)
 	const rows, threads = 16, 256
 	blocks := ceil(n, rows)
 	scratch, turns := b.scratch(4*2*k*blocks*b.lanes), b.scratch(4*b.lanes)
-	return append(ls, launch{module: "layer_fold", kernel: "layer_fold", grid: dim3{blocks, b.lanes, 1}, block: dim3{threads, 1, 1},
+	return []launch{l, {module: "layer_fold", kernel: "layer_fold", grid: dim3{blocks, b.lanes, 1}, block: dim3{threads, 1, 1},
 		args: append([]any{b.address(o.w.DW), b.addr(o.w.DBias), b.address(o.grad.DGamma), b.address(o.grad.DBeta), scratch, turns,
 			parts, b.address(o.of.W),
 			b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(n), i32(shares), i32(ceil(shares, b.lanes)), i32(b.laneSize)},
-			adds...)}), nil
+			adds...)}}, nil
 }

@@ -86,8 +86,8 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 		instead[l.attention] = []kernel.Op{l.attention}
 		instead[l.down] = []kernel.Op{&layerTail{l}}
 		outW, downW := *l.outW, *l.downW
-		outW.DY, downW.DY, downW.X = l.kept1, l.kept2, l.up.Pre // which holds its GELU by then
-		instead[l.downX] = []kernel.Op{&layerTailGrad{l}, &downW, &layerHatGradW{l, l.upW, l.up, l.norm2, l.grad2}, &outW}
+		outW.DY, downW.DY, downW.X = l.kept1, l.kept2, l.up.Pre // where its GELU is by then
+		instead[l.downX] = []kernel.Op{&layerTailGrad{l}, &layerGradW{&downW}, &layerHatGradW{l, l.upW, l.up, l.norm2, l.grad2}, &layerGradW{&outW}}
 		instead[l.attentionGrad] = []kernel.Op{l.attentionGrad}
 		instead[l.grad1] = []kernel.Op{&layerHatGradW{l, l.qkvW, l.qkv, l.norm1, l.grad1}, &layerQKVGrad{l}}
 	}

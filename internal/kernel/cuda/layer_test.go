@@ -120,16 +120,16 @@ func TestLayersWriteBeforeTheyRead(t *testing.T) {
 
 // TestLayerSizesMatchSource compares the sizes that Go knows with those of the kernels.
 func TestLayerSizesMatchSource(t *testing.T) {
-	text := ""
-	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu"} {
+	read := func(name string) string {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text += string(b)
+		return string(b)
 	}
-	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "layerThreads": layerThreads,
-		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads} {
+	text := read("layer.cuh") + read("layer_pack.cu") + read("layer_qkv_grad.cu")
+	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "pieceBytes": layerPiece,
+		"qkvThreads": layerQKVThreads} {
 		m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindStringSubmatch(text)
 		if m == nil {
 			t.Errorf("the sources have no %s", name)
@@ -139,8 +139,47 @@ func TestLayerSizesMatchSource(t *testing.T) {
 			t.Errorf("%s is %d in the sources, %d here", name, got, want)
 		}
 	}
-	if layerShared > 227<<10 {
-		t.Errorf("a block takes %d bytes of shared memory", layerShared)
+	for name, want := range map[string]layerPass{"layer_tail.cu": layerForward, "layer_tail_grad.cu": layerBackward} {
+		text := read(name)
+		got := map[string]int{"layerFeed": layerFeed, "(layerFeed + 2 * layerWidth)": layerFeed + 2*layerWidth}
+		number := func(of string) int {
+			m := regexp.MustCompile(`#define LAYER_` + of + ` (.*)`).FindStringSubmatch(text)
+			if m == nil {
+				t.Fatalf("%s does not say its %s", name, of)
+			}
+			if n, ok := got[m[1]]; ok {
+				return n
+			}
+			n, _ := strconv.Atoi(m[1])
+			return n
+		}
+		if got := (layerPass{number("GROUPS"), number("MATRICES"), number("BIASES"), number("SLOTS")}); got != want || got.shared() > 227<<10 {
+			t.Errorf("a block of %s is %+v, here %+v, of %d bytes", name, got, want, got.shared())
+		}
+	}
+}
+
+// TestLayerTilesMatchSource compares the tiles of weights' gradients that Go knows with those that the kernels are built for.
+func TestLayerTilesMatchSource(t *testing.T) {
+	b, err := os.ReadFile("src/sequence/layer_dw.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := map[string]layerTile{}
+	for _, m := range regexp.MustCompile(`(?m)^GRADIENT\((\w+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$`).FindAllStringSubmatch(string(b), -1) {
+		var n [5]int // groups, their blocks down and across, a stage's rows, stages
+		for i := range n {
+			n[i], _ = strconv.Atoi(m[i+2])
+		}
+		built["layer_dw_"+m[1]] = layerTile{"layer_dw_" + m[1], 64 * n[0] * n[1], 128 * n[2], n[0], n[3], n[4]}
+	}
+	for shape, tile := range layerTiles {
+		if built[tile.kernel] != tile {
+			t.Errorf("%s is %+v in the sources, %+v here", tile.kernel, built[tile.kernel], tile)
+		}
+		if shape[0]%tile.rows != 0 || shape[1]%tile.columns != 0 || tile.shared() > 227<<10 {
+			t.Errorf("%v is not whole tiles of %+v, or %d bytes of shared memory are too many", shape, tile, tile.shared())
+		}
 	}
 }
 

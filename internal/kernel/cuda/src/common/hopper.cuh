@@ -116,3 +116,46 @@ __device__ __forceinline__ void product_both(float (&wide)[64], const u32 (&left
                : LEFT8(left), "l"(right), "l"(nextLeft), "l"(nextRight)
                : "memory");
 }
+
+// Products whose operands and sums are named one after the other, and waited for together: begin_products stands before the first,
+// end_products after the last, and wait_products says that what it names is there. Until then nobody touches sums, nor the registers and the
+// shared memory of operands.
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wait_products(float (&a)[64]) { asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS64(a)::"memory"); }
+__device__ __forceinline__ void wait_products(float (&a)[32], float (&b)[32]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS16(a, 0), SUMS16(a, 16), SUMS16(b, 0), SUMS16(b, 16)::"memory");
+}
+__device__ __forceinline__ void wait_products(float (&a)[4]) { asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS4(a, 0)::"memory"); }
+
+#define NAMES_0_31                                                                                                          \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+#define FRESH16_AT(d, i) FRESH4(d, i), FRESH4(d, i + 4), FRESH4(d, i + 8), FRESH4(d, i + 12)
+#define SS64_STEP(a, b, add) \
+  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " NAMES_0_31 ", " a ", " b ", " add ", 1, 1, 0, 0;\n\t"
+#define SS64_NEXT(by) "add.s64 x, %32, " by "; add.s64 y, %33, " by ";\n\t" SS64_STEP("x", "y", "yes")
+
+// begin_hidden starts sums[64×64] = left·rightᵀ over 128 terms; both are two tiles of 64 rows.
+__device__ __forceinline__ void begin_hidden(float (&sums)[32], u64 left, u64 right) {
+  asm volatile("{.reg .pred no, yes; .reg .b64 x, y;\n\tsetp.ne.b32 no, 0, 0; setp.eq.b32 yes, 0, 0;\n\t" SS64_STEP("%32", "%33", "no")
+               SS64_NEXT("2") SS64_NEXT("4") SS64_NEXT("6") SS64_NEXT("512") SS64_NEXT("514") SS64_NEXT("516") SS64_NEXT("518") "}"
+               : FRESH16_AT(sums, 0), FRESH16_AT(sums, 16)
+               : "l"(left), "l"(right)
+               : "memory");
+}
+#define TURNED_STEP(a, b) "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " NAMES_0_63 ", " a ", " b ", yes, 1, 1, 1;\n\t"
+// begin_turned starts sums[64×128] += left·right over 64 terms, the rows of right: two tiles of 64 columns (turned_at).
+__device__ __forceinline__ void begin_turned(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {
+  asm volatile("{.reg .pred yes; .reg .b64 y;\n\tsetp.eq.b32 yes, 0, 0;\n\t" TURNED_STEP("{%64,%65,%66,%67}", "%80")
+               "add.s64 y, %80, 128;\n\t" TURNED_STEP("{%68,%69,%70,%71}", "y")
+               "add.s64 y, %80, 256;\n\t" TURNED_STEP("{%72,%73,%74,%75}", "y")
+               "add.s64 y, %80, 384;\n\t" TURNED_STEP("{%76,%77,%78,%79}", "y") "}"
+               : SUMS64(sums)
+               : LEFT8(first), LEFT8(second), "l"(right)
+               : "memory");
+}
+// turned_at describes columns, 128 bytes a row, whose rows are terms: eight rows are 1,024 bytes, the next 64 columns `apart` bytes on. The
+// next 16 terms are 128 further on.
+__device__ __forceinline__ u64 turned_at(u32 shared, int apart) {
+  return 1ull << 62 | 64ull << 32 | (u64)(apart >> 4) << 16 | (shared & 0x3ffff) >> 4;
+}

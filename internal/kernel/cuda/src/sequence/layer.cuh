@@ -1,8 +1,8 @@
 // A transformer layer of 128 columns with a feed-forward layer of 512, in one pass over rows: what the kernels before and after attention
 // share. A row never leaves the chip between the products of a pass, so each of a pass's tensors crosses memory once.
 //
-// What a reader could break: who holds what. A block is three warpgroups with 64 rows each, and one whose first thread brings the weights
-// and whose registers the others take. Sums lie as hopper.cuh says. Hidden columns are numbered so that a lane's eight of a block of 32
+// What a reader could break: who holds what. A block is two or three warpgroups with 64 rows each, and one whose first thread brings the
+// weights and whose registers the others take. Sums lie as hopper.cuh says. Hidden columns are numbered so that a lane's eight of a block of 32
 // are neighbours in memory: slot 8j + 2t + e of the block is column 8t + 2j + e. A left operand read straight from memory has the same
 // order. layer_pack.cu lays the weights out to match: `column_of` is the one place that says so.
 //
@@ -12,13 +12,20 @@
 #include "hopper.cuh"
 
 constexpr int layerWidth = 128, layerFeed = 512, layerChunk = 32, layerChunks = layerFeed / layerChunk;
-constexpr int groupRows = 64, layerGroups = 3, blockRows = layerGroups * groupRows, layerThreads = 512;
-// The weights of a pass are 18 pieces, which pass through four slots of shared memory in the order of their use: two for attention's
+// A pass says before it includes this how many groups it has, each one's matrices in shared memory, its biases, and the slots of its weights.
+#ifndef LAYER_GROUPS
+#define LAYER_GROUPS 2
+#define LAYER_MATRICES 1
+#define LAYER_BIASES 0
+#define LAYER_SLOTS 4
+#endif
+constexpr int groupRows = 64, layerGroups = LAYER_GROUPS, blockRows = layerGroups * groupRows, layerThreads = 128 * (layerGroups + 1);
+// The weights of a pass are 18 pieces, which pass through a few slots of shared memory in the order of their use: two for attention's
 // output matrix, and two for every 64 hidden columns, of the product that makes them and of the one that takes them.
-constexpr int pieceBytes = 16384, pieces = 18, slots = 4, groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
-// Shared memory: each group's matrix in bf16, what each thread lays aside, the slots, biases, barriers.
-constexpr int atAside = layerGroups * groupBytes, atSlots = atAside + layerGroups * aside, atBiases = atSlots + slots * pieceBytes;
-constexpr int atBarriers = atBiases + (layerFeed + 2 * layerWidth) * 4, layerShared = atBarriers + 16 * slots;
+constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS, groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
+// Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases, barriers.
+constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside, atBiases = atSlots + slots * pieceBytes;
+constexpr int atBarriers = atBiases + LAYER_BIASES * 4, layerShared = atBarriers + 16 * slots;
 
 // and the slot of a column
 __device__ __forceinline__ int column_of(int slot) { return slot / 32 * 32 + slot % 8 / 2 * 8 + slot % 32 / 8 * 2 + slot % 2; }

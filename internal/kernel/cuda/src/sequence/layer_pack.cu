@@ -39,12 +39,12 @@ __device__ __forceinline__ float packed(const Layer &l, int at, int e) {
     const int r = within % 16384 / tileRowBytes, term = within / 16384 * 64 + term_of(r, q, e);
     return grad ? l.out[term * layerWidth + r] : l.out[r * layerWidth + column_of(term)];
   }
-  if (within < 16384) { // two tiles of 64 hidden rows
-    const int r = within % 8192 / tileRowBytes, hidden = 64 * c + column_of(r), term = within / 8192 * 64 + term_of(r, q, e);
-    return grad ? l.down[term * layerFeed + hidden] : l.up[hidden * layerWidth + term] * l.gamma2[term];
+  if (grad || within < 16384) { // two tiles of 64 hidden rows: W₁, and for the gradient first W₂
+    const int r = within % 8192 / tileRowBytes, hidden = 64 * c + column_of(r), term = within % 16384 / 8192 * 64 + term_of(r, q, e);
+    return grad && within < 16384 ? l.down[term * layerFeed + hidden] : l.up[hidden * layerWidth + term] * l.gamma2[term];
   }
   const int r = (within - 16384) / tileRowBytes, hidden = 64 * c + column_of(term_of(r, q, e));
-  return grad ? l.up[hidden * layerWidth + r] * l.gamma2[r] : l.down[r * layerFeed + hidden];
+  return l.down[r * layerFeed + hidden];
 }
 
 KERNEL __launch_bounds__(packThreads) layer_pack(char *to, const float *qkv, const float *out, const float *up, const float *down,

@@ -3,8 +3,11 @@
 //   middle = x + drop1(attended·Wₒᵀ + bₒ);  hat2 = norm(middle);  pre = hat2·W₁ᵀ + b₁
 //   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂);  hat1 = norm(out), where a layer follows
 //
-// What a reader could break: GELU(pre) exists in registers alone, and `middle` on the chip; the gradient makes what it needs of them from
-// hat2 and pre.
+// What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip; the gradient makes them again from hat2.
+#define LAYER_GROUPS 3
+#define LAYER_MATRICES 1
+#define LAYER_BIASES (layerFeed + 2 * layerWidth)
+#define LAYER_SLOTS 4
 #include "layer.cuh"
 #include "gelu.cuh"
 
@@ -56,7 +59,7 @@ struct Stream {
 };
 
 KERNEL __launch_bounds__(layerThreads, 1)
-    layer_tail(float *out, Bf16 *hat1, float *rstd1, Bf16 *pre, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2,
+    layer_tail(float *out, Bf16 *hat1, float *rstd1, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2,
         const float *x, const Bf16 *attended,
                const char *weights, const float *outBias, const float *upBias, const float *downBias, int m, float eps,
                    float scale1, float scale2) {
@@ -119,10 +122,6 @@ KERNEL __launch_bounds__(layerThreads, 1)
         float *p = part + 8 * i;
         p[0] += v.x, p[1] += v.y, p[2] += v.x, p[3] += v.y, p[4] += v.z, p[5] += v.w, p[6] += v.z, p[7] += v.w;
       }
-      left_of(a, part, 0);
-#pragma unroll
-      for (int h = 0; h < 2; h++)
-        if (row[h].real) *(u4 *)(pre + row[h].at * layerFeed + layerChunk * c + 8 * t) = hidden_row(a, h);
 #pragma unroll
       for (int i = 0; i < 16; i++) part[i] = gelu_approx(part[i]);
       left_of(a, part, 0);
