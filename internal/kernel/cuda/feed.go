@@ -74,6 +74,10 @@ func (r *runner) NewSlabs(ts []*kernel.Tensor, n int) ([]*kernel.Slab, error) {
 			if f.moved[i], err = r.d.ctx.NewEvent(); err != nil {
 				return err
 			}
+			// The area is being filled with zeros on the step's stream, which the copies' stream knows nothing of.
+			if err = r.d.ctx.Record(f.moved[i], r.d.stream); err != nil {
+				return err
+			}
 		}
 		for range n {
 			s := &slab{feed: f}

@@ -71,17 +71,18 @@ __device__ double log_(double x) {
   return e * 0.69314718055994530942 + 2 * s * sum;
 }
 
-// block_tree adds v over a block of 1024, in a tree; thread 0 has the result, the others 0.
+// block_tree adds v over a block of 1024, in a tree. What is read last nobody writes before the next sync.
 __device__ __forceinline__ double block_tree(double v) {
   __shared__ double part[1024];
   const int tid = threadIdx_x;
   sync(); // the last sum has been read
   part[tid] = v;
-  for (int half = 512; half > 0; half >>= 1) {
+  for (int half = 512; half > 1; half >>= 1) {
     sync();
     if (tid < half) part[tid] += part[tid + half];
   }
-  return tid == 0 ? part[0] : 0; // only its own writes are seen by all without another sync
+  sync();
+  return part[0] + part[1];
 }
 
 // What a program adds up, as tally.go lays it out.
