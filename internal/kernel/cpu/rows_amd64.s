@@ -3726,70 +3726,480 @@ TEXT ·softmaxCausalAVX512(SB), NOSPLIT, $0-152
 	MOVQ         p_base+0(FP), AX
 	MOVQ         logSum_base+24(FP), DX
 	MOVQ         first_base+48(FP), BX
-	MOVQ         from+104(FP), SI
-	MOVQ         end+112(FP), DI
-	MOVQ         mask_base+72(FP), R8
-	MOVQ         rows+96(FP), R9
-	MOVQ         n+120(FP), R10
-	MOVQ         ld+128(FP), R11
-	MOVQ         words+136(FP), R12
+	MOVQ         end+112(FP), SI
+	MOVQ         mask_base+72(FP), DI
+	MOVQ         rows+96(FP), R8
+	MOVQ         n+120(FP), R9
+	MOVQ         ld+128(FP), R10
+	MOVQ         words+136(FP), R11
 	VBROADCASTSS scale+144(FP), Z0
 	VBROADCASTSS keep+148(FP), Z1
-	MOVQ         R10, R13
-	ANDQ         $-16, R13
+	MOVQ         R9, R12
+	ANDQ         $-16, R12
+	MOVQ         R9, CX
+	SUBQ         R12, CX
+	MOVQ         $0x00000001, R13
+	SHLQ         CL, R13
+	DECQ         R13
+	KMOVW        R13, K1
 	MOVQ         R10, CX
-	SUBQ         R13, CX
-	MOVQ         $0x00000001, R14
-	SHLQ         CL, R14
-	DECQ         R14
-	KMOVW        R14, K1
-	MOVQ         R11, CX
 	SHLQ         $0x02, CX
-	SHLQ         $0x01, R12
-	TESTQ        R9, R9
-	JLE          end2
+	SHLQ         $0x01, R11
 
-row1:
-	MOVL         (BX), R11
-	SUBL         SI, R11
-	DECL         R11
-	VPBROADCASTD R11, Z2
-	VPBROADCASTD DI, Z3
-	VBROADCASTSS rows_ff800000<>+0(SB), Z4
-	XORQ         R11, R11
+rows1:
+	CMPQ         R8, $0x02
+	JLT          endrows2
+	MOVLQSX      (BX), R10
+	SUBQ         from+104(FP), R10
+	DECQ         R10
+	VPBROADCASTD R10, Z2
+	LEAQ         (SI), R10
+	VPBROADCASTD R10, Z3
+	LEAQ         (AX)(CX*1), R10
+	MOVLQSX      4(BX), R13
+	SUBQ         from+104(FP), R13
+	DECQ         R13
+	VPBROADCASTD R13, Z4
+	LEAQ         1(SI), R13
+	VPBROADCASTD R13, Z5
+	VBROADCASTSS rows_ff800000<>+0(SB), Z6
+	VPXORD       Z7, Z7, Z7
+	VBROADCASTSS rows_ff800000<>+0(SB), Z8
+	VPXORD       Z9, Z9, Z9
+	XORQ         R13, R13
 
 vector3:
-	LEAQ         16(R11), R14
-	CMPQ         R14, R13
+	LEAQ         16(R13), R14
+	CMPQ         R14, R12
 	JGT          endvector4
-	VMOVUPS      (AX)(R11*4), Z5
-	LEAQ         (R11), R14
-	VPBROADCASTD R14, Z6
-	VPADDD       rows_count<>+0(SB), Z6, Z6
-	VPCMPD       $0x01, Z3, Z6, K2
-	VPCMPD       $0x06, Z2, Z6, K2, K2
-	VBROADCASTSS rows_ff800000<>+0(SB), Z6
-	VMULPS       Z0, Z5, K2, Z6
-	VMOVUPS      Z6, (AX)(R11*4)
-	VMAXPS       Z6, Z4, Z4
-	ADDQ         $+16, R11
+	LEAQ         (R13), R14
+	VPBROADCASTD R14, Z10
+	VPADDD       rows_count<>+0(SB), Z10, Z10
+	VMOVUPS      (AX)(R13*4), Z11
+	VPCMPD       $0x01, Z3, Z10, K2
+	VPCMPD       $0x06, Z2, Z10, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z12
+	VMULPS       Z0, Z11, K2, Z12
+	VMOVUPS      Z12, (AX)(R13*4)
+	VMAXPS       Z12, Z6, Z6
+	VMOVUPS      (R10)(R13*4), Z11
+	VPCMPD       $0x01, Z5, Z10, K2
+	VPCMPD       $0x06, Z4, Z10, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z10
+	VMULPS       Z0, Z11, K2, Z10
+	VMOVUPS      Z10, (R10)(R13*4)
+	VMAXPS       Z10, Z8, Z8
+	ADDQ         $+16, R13
 	JMP          vector3
 
 endvector4:
-	CMPQ         R11, R10
+	CMPQ         R13, R9
 	JGE          done5
-	VMOVUPS.Z    (AX)(R11*4), K1, Z5
-	LEAQ         (R11), R14
-	VPBROADCASTD R14, Z6
-	VPADDD       rows_count<>+0(SB), Z6, Z6
-	VPCMPD       $0x01, Z3, Z6, K2
-	VPCMPD       $0x06, Z2, Z6, K2, K2
+	LEAQ         (R13), R14
+	VPBROADCASTD R14, Z10
+	VPADDD       rows_count<>+0(SB), Z10, Z10
+	VMOVUPS.Z    (AX)(R13*4), K1, Z11
+	VPCMPD       $0x01, Z3, Z10, K2
+	VPCMPD       $0x06, Z2, Z10, K2, K2
 	VBROADCASTSS rows_ff800000<>+0(SB), Z2
-	VMULPS       Z0, Z5, K2, Z2
-	VMOVUPS      Z2, K1, (AX)(R11*4)
-	VMAXPS       Z2, Z4, K1, Z4
+	VMULPS       Z0, Z11, K2, Z2
+	VMOVUPS      Z2, K1, (AX)(R13*4)
+	VMAXPS       Z2, Z6, K1, Z6
+	VMOVUPS.Z    (R10)(R13*4), K1, Z2
+	VPCMPD       $0x01, Z5, Z10, K2
+	VPCMPD       $0x06, Z4, Z10, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z3
+	VMULPS       Z0, Z2, K2, Z3
+	VMOVUPS      Z3, K1, (R10)(R13*4)
+	VMAXPS       Z3, Z8, K1, Z8
 
 done5:
+	VSHUFF32X4 $0x4e, Z6, Z6, Z2
+	VSHUFF32X4 $0x4e, Z8, Z8, Z3
+	VMAXPS     Z2, Z6, Z6
+	VMAXPS     Z3, Z8, Z8
+	VSHUFF32X4 $0xb1, Z6, Z6, Z2
+	VSHUFF32X4 $0xb1, Z8, Z8, Z3
+	VMAXPS     Z2, Z6, Z6
+	VMAXPS     Z3, Z8, Z8
+	VPERMILPS  $0x4e, Z6, Z2
+	VPERMILPS  $0x4e, Z8, Z3
+	VMAXPS     Z2, Z6, Z6
+	VMAXPS     Z3, Z8, Z8
+	VPERMILPS  $0xb1, Z6, Z2
+	VPERMILPS  $0xb1, Z8, Z3
+	VMAXPS     Z2, Z6, Z6
+	VMAXPS     Z3, Z8, Z8
+	XORQ       R13, R13
+
+group6:
+	LEAQ              32(R13), R14
+	CMPQ              R14, R12
+	JGT               endgroup7
+	VMOVUPS           (AX)(R13*4), Z2
+	VSUBPS            Z6, Z2, Z2
+	VMOVUPS           64(AX)(R13*4), Z3
+	VSUBPS            Z6, Z3, Z3
+	VMOVUPS           (R10)(R13*4), Z4
+	VSUBPS            Z8, Z4, Z4
+	VMOVUPS           64(R10)(R13*4), Z5
+	VSUBPS            Z8, Z5, Z5
+	VMOVUPS           Z2, Z10
+	VMOVUPS           Z3, Z11
+	VMOVUPS           Z4, Z12
+	VMOVUPS           Z5, Z15
+	VMOVUPS           Z2, Z16
+	VMOVUPS           Z3, Z17
+	VMOVUPS           Z4, Z18
+	VMOVUPS           Z5, Z19
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z23
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z23, Z10
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z23, Z11
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z23, Z12
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z23, Z15
+	VSUBPS            Z23, Z10, Z20
+	VSUBPS            Z23, Z11, Z21
+	VSUBPS            Z23, Z12, Z22
+	VSUBPS            Z23, Z15, Z23
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z20, Z16
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z21, Z17
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z22, Z18
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z23, Z19
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z20, Z16
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z21, Z17
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z22, Z18
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z23, Z19
+	VPSLLD            $0x17, Z10, Z10
+	VPSLLD            $0x17, Z11, Z11
+	VPSLLD            $0x17, Z12, Z12
+	VPSLLD            $0x17, Z15, Z15
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z20
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z21
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z22
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z23
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z19, Z23
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z19, Z23
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z19, Z23
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z19, Z23
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z19, Z23
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z16, Z20
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z17, Z21
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z18, Z22
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z19, Z23
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z10, Z20, K2, Z20
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
+	VMULPS.Z          Z11, Z21, K2, Z21
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
+	VMULPS.Z          Z12, Z22, K2, Z22
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
+	VMULPS.Z          Z15, Z23, K2, Z23
+	VADDPS            Z20, Z7, Z7
+	VMOVUPS           Z20, (AX)(R13*4)
+	VADDPS            Z21, Z7, Z7
+	VMOVUPS           Z21, 64(AX)(R13*4)
+	VADDPS            Z22, Z9, Z9
+	VMOVUPS           Z22, (R10)(R13*4)
+	VADDPS            Z23, Z9, Z9
+	VMOVUPS           Z23, 64(R10)(R13*4)
+	ADDQ              $+32, R13
+	JMP               group6
+
+endgroup7:
+vector8:
+	LEAQ              16(R13), R14
+	CMPQ              R14, R12
+	JGT               endvector9
+	VMOVUPS           (AX)(R13*4), Z2
+	VSUBPS            Z6, Z2, Z2
+	VMOVUPS           (R10)(R13*4), Z3
+	VSUBPS            Z8, Z3, Z3
+	VMOVUPS           Z2, Z4
+	VMOVUPS           Z3, Z5
+	VMOVUPS           Z2, Z10
+	VMOVUPS           Z3, Z11
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z15
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z5
+	VSUBPS            Z15, Z4, Z12
+	VSUBPS            Z15, Z5, Z15
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z12, Z10
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z15, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z12, Z10
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z15, Z11
+	VPSLLD            $0x17, Z4, Z4
+	VPSLLD            $0x17, Z5, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z12
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z15
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z4, Z12, K2, Z12
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
+	VMULPS.Z          Z5, Z15, K2, Z15
+	VADDPS            Z12, Z7, Z7
+	VMOVUPS           Z12, (AX)(R13*4)
+	VADDPS            Z15, Z9, Z9
+	VMOVUPS           Z15, (R10)(R13*4)
+	ADDQ              $+16, R13
+	JMP               vector8
+
+endvector9:
+	CMPQ              R13, R9
+	JGE               done10
+	VMOVUPS.Z         (AX)(R13*4), K1, Z2
+	VSUBPS            Z6, Z2, Z2
+	VMOVUPS.Z         (R10)(R13*4), K1, Z3
+	VSUBPS            Z8, Z3, Z3
+	VMOVUPS           Z2, Z4
+	VMOVUPS           Z3, Z5
+	VMOVUPS           Z2, Z10
+	VMOVUPS           Z3, Z11
+	VBROADCASTSS      rows_4b40007f<>+0(SB), Z15
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z4
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z15, Z5
+	VSUBPS            Z15, Z4, Z12
+	VSUBPS            Z15, Z5, Z15
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z12, Z10
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z15, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z12, Z10
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z15, Z11
+	VPSLLD            $0x17, Z4, Z4
+	VPSLLD            $0x17, Z5, Z5
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z12
+	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z15
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z10, Z12
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z15
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
+	VMULPS.Z          Z4, Z12, K2, Z12
+	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
+	VMULPS.Z          Z5, Z15, K2, Z15
+	VMOVAPS.Z         Z12, K1, Z12
+	VADDPS            Z12, Z7, Z7
+	VMOVUPS           Z12, K1, (AX)(R13*4)
+	VMOVAPS.Z         Z15, K1, Z15
+	VADDPS            Z15, Z9, Z9
+	VMOVUPS           Z15, K1, (R10)(R13*4)
+
+done10:
+	VSHUFF32X4   $0x4e, Z7, Z7, Z2
+	VSHUFF32X4   $0x4e, Z9, Z9, Z3
+	VADDPS       Z2, Z7, Z7
+	VADDPS       Z3, Z9, Z9
+	VSHUFF32X4   $0xb1, Z7, Z7, Z2
+	VSHUFF32X4   $0xb1, Z9, Z9, Z3
+	VADDPS       Z2, Z7, Z7
+	VADDPS       Z3, Z9, Z9
+	VPERMILPS    $0x4e, Z7, Z2
+	VPERMILPS    $0x4e, Z9, Z3
+	VADDPS       Z2, Z7, Z7
+	VADDPS       Z3, Z9, Z9
+	VPERMILPS    $0xb1, Z7, Z2
+	VPERMILPS    $0xb1, Z9, Z3
+	VADDPS       Z2, Z7, Z7
+	VADDPS       Z3, Z9, Z9
+	VMOVSS       rows_3f800000<>+0(SB), X2
+	VDIVSS       X7, X2, X2
+	VBROADCASTSS X2, Z2
+	VMOVSS       rows_3f800000<>+0(SB), X3
+	VDIVSS       X9, X3, X3
+	VBROADCASTSS X3, Z3
+	VMULPS       Z1, Z2, Z2
+	VMULPS       Z1, Z3, Z3
+	VUNPCKLPS    X9, X7, X13
+	VPSUBD       rows_3f3504f3<>+0(SB), Y13, Y4
+	VPAND        rows_007fffff<>+0(SB), Y4, Y5
+	VPSRAD       $0x17, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPADDD       rows_3f3504f3<>+0(SB), Y5, Y5
+	VADDPS       rows_bf800000<>+0(SB), Y5, Y10
+	VADDPS       rows_3f800000<>+0(SB), Y5, Y5
+	VDIVPS       Y5, Y10, Y10
+	VMULPS       Y10, Y10, Y5
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y11
+	VFMADD213PS  rows_3e124925<>+0(SB), Y5, Y11
+	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y5, Y11
+	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y5, Y11
+	VADDPS       Y10, Y10, Y10
+	VMULPS       Y10, Y5, Y5
+	VFMADD213PS  Y10, Y5, Y11
+	VFMADD231PS  rows_3f317218<>+0(SB), Y4, Y11
+	VSUBPS       Y13, Y13, Y5
+	VADDPS       Y5, Y11, Y11
+	VUNPCKLPS    X8, X6, X6
+	VADDPS       X6, X11, X11
+	VMOVQ        X11, (DX)
+	XORQ         R13, R13
+
+group11:
+	LEAQ     32(R13), R14
+	CMPQ     R14, R12
+	JGT      endgroup12
+	VMOVUPS  (AX)(R13*4), Z4
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	KMOVW    (DI)(R14*1), K2
+	VMULPS.Z Z2, Z4, K2, Z4
+	VMOVUPS  Z4, (AX)(R13*4)
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	ADDQ     R11, R14
+	VMOVUPS  (R10)(R13*4), Z4
+	KMOVW    (DI)(R14*1), K2
+	VMULPS.Z Z3, Z4, K2, Z4
+	VMOVUPS  Z4, (R10)(R13*4)
+	VMOVUPS  64(AX)(R13*4), Z4
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	KMOVW    2(DI)(R14*1), K2
+	VMULPS.Z Z2, Z4, K2, Z4
+	VMOVUPS  Z4, 64(AX)(R13*4)
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	ADDQ     R11, R14
+	VMOVUPS  64(R10)(R13*4), Z4
+	KMOVW    2(DI)(R14*1), K2
+	VMULPS.Z Z3, Z4, K2, Z4
+	VMOVUPS  Z4, 64(R10)(R13*4)
+	ADDQ     $+32, R13
+	JMP      group11
+
+endgroup12:
+vector13:
+	LEAQ     16(R13), R14
+	CMPQ     R14, R12
+	JGT      endvector14
+	VMOVUPS  (AX)(R13*4), Z4
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	KMOVW    (DI)(R14*1), K2
+	VMULPS.Z Z2, Z4, K2, Z4
+	VMOVUPS  Z4, (AX)(R13*4)
+	MOVQ     R13, R14
+	SHRQ     $0x03, R14
+	ADDQ     R11, R14
+	VMOVUPS  (R10)(R13*4), Z4
+	KMOVW    (DI)(R14*1), K2
+	VMULPS.Z Z3, Z4, K2, Z4
+	VMOVUPS  Z4, (R10)(R13*4)
+	ADDQ     $+16, R13
+	JMP      vector13
+
+endvector14:
+	CMPQ      R13, R9
+	JGE       done15
+	VMOVUPS.Z (AX)(R13*4), K1, Z4
+	MOVQ      R13, R14
+	SHRQ      $0x03, R14
+	KMOVW     (DI)(R14*1), K2
+	KANDW     K1, K2, K2
+	VMULPS.Z  Z2, Z4, K2, Z4
+	VMOVUPS   Z4, K1, (AX)(R13*4)
+	MOVQ      R13, R14
+	SHRQ      $0x03, R14
+	ADDQ      R11, R14
+	VMOVUPS.Z (R10)(R13*4), K1, Z2
+	KMOVW     (DI)(R14*1), K2
+	KANDW     K1, K2, K2
+	VMULPS.Z  Z3, Z2, K2, Z2
+	VMOVUPS   Z2, K1, (R10)(R13*4)
+
+done15:
+	ADDQ CX, AX
+	ADDQ CX, AX
+	ADDQ $0x04, DX
+	ADDQ $0x04, DX
+	ADDQ R11, DI
+	ADDQ R11, DI
+	ADDQ $0x04, BX
+	ADDQ $0x04, BX
+	ADDQ $0x01, SI
+	ADDQ $0x01, SI
+	SUBQ $0x02, R8
+	JMP  rows1
+
+endrows2:
+	TESTQ R8, R8
+	JLE   end17
+
+row16:
+	MOVLQSX      (BX), R10
+	SUBQ         from+104(FP), R10
+	DECQ         R10
+	VPBROADCASTD R10, Z2
+	LEAQ         (SI), R10
+	VPBROADCASTD R10, Z3
+	VBROADCASTSS rows_ff800000<>+0(SB), Z4
+	VPXORD       Z14, Z14, Z14
+	XORQ         R10, R10
+
+vector18:
+	LEAQ         16(R10), R13
+	CMPQ         R13, R12
+	JGT          endvector19
+	LEAQ         (R10), R13
+	VPBROADCASTD R13, Z5
+	VPADDD       rows_count<>+0(SB), Z5, Z5
+	VMOVUPS      (AX)(R10*4), Z6
+	VPCMPD       $0x01, Z3, Z5, K2
+	VPCMPD       $0x06, Z2, Z5, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z5
+	VMULPS       Z0, Z6, K2, Z5
+	VMOVUPS      Z5, (AX)(R10*4)
+	VMAXPS       Z5, Z4, Z4
+	ADDQ         $+16, R10
+	JMP          vector18
+
+endvector19:
+	CMPQ         R10, R9
+	JGE          done20
+	LEAQ         (R10), R13
+	VPBROADCASTD R13, Z5
+	VPADDD       rows_count<>+0(SB), Z5, Z5
+	VMOVUPS.Z    (AX)(R10*4), K1, Z6
+	VPCMPD       $0x01, Z3, Z5, K2
+	VPCMPD       $0x06, Z2, Z5, K2, K2
+	VBROADCASTSS rows_ff800000<>+0(SB), Z2
+	VMULPS       Z0, Z6, K2, Z2
+	VMOVUPS      Z2, K1, (AX)(R10*4)
+	VMAXPS       Z2, Z4, K1, Z4
+
+done20:
 	VSHUFF32X4 $0x4e, Z4, Z4, Z2
 	VMAXPS     Z2, Z4, Z4
 	VSHUFF32X4 $0xb1, Z4, Z4, Z2
@@ -3798,103 +4208,102 @@ done5:
 	VMAXPS     Z2, Z4, Z4
 	VPERMILPS  $0xb1, Z4, Z2
 	VMAXPS     Z2, Z4, Z4
-	VPXORD     Z7, Z7, Z7
-	XORQ       R11, R11
+	XORQ       R10, R10
 
-group6:
-	LEAQ              64(R11), R14
-	CMPQ              R14, R13
-	JGT               endgroup7
-	VMOVUPS           (AX)(R11*4), Z2
-	VMOVUPS           64(AX)(R11*4), Z3
-	VMOVUPS           128(AX)(R11*4), Z5
-	VMOVUPS           192(AX)(R11*4), Z6
+group21:
+	LEAQ              64(R10), R13
+	CMPQ              R13, R12
+	JGT               endgroup22
+	VMOVUPS           (AX)(R10*4), Z2
 	VSUBPS            Z4, Z2, Z2
+	VMOVUPS           64(AX)(R10*4), Z3
 	VSUBPS            Z4, Z3, Z3
+	VMOVUPS           128(AX)(R10*4), Z5
 	VSUBPS            Z4, Z5, Z5
+	VMOVUPS           192(AX)(R10*4), Z6
 	VSUBPS            Z4, Z6, Z6
-	VMOVUPS           Z2, Z8
-	VMOVUPS           Z3, Z9
-	VMOVUPS           Z5, Z10
-	VMOVUPS           Z6, Z11
-	VMOVUPS           Z2, Z12
-	VMOVUPS           Z3, Z13
-	VMOVUPS           Z5, Z14
+	VMOVUPS           Z2, Z7
+	VMOVUPS           Z3, Z8
+	VMOVUPS           Z5, Z9
+	VMOVUPS           Z6, Z10
+	VMOVUPS           Z2, Z11
+	VMOVUPS           Z3, Z12
+	VMOVUPS           Z5, Z13
 	VMOVUPS           Z6, Z15
 	VBROADCASTSS      rows_4b40007f<>+0(SB), Z19
+	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z7
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z8
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z9
 	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z10
-	VFMADD132PS.BCST  rows_3fb8aa3b<>+0(SB), Z19, Z11
-	VSUBPS            Z19, Z8, Z16
-	VSUBPS            Z19, Z9, Z17
-	VSUBPS            Z19, Z10, Z18
-	VSUBPS            Z19, Z11, Z19
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z12
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z13
-	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z14
+	VSUBPS            Z19, Z7, Z16
+	VSUBPS            Z19, Z8, Z17
+	VSUBPS            Z19, Z9, Z18
+	VSUBPS            Z19, Z10, Z19
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z16, Z11
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z17, Z12
+	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z18, Z13
 	VFNMADD231PS.BCST rows_3f318000<>+0(SB), Z19, Z15
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z12
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z13
-	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z14
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z16, Z11
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z17, Z12
+	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z18, Z13
 	VFNMADD231PS.BCST rows_b95e8083<>+0(SB), Z19, Z15
+	VPSLLD            $0x17, Z7, Z7
 	VPSLLD            $0x17, Z8, Z8
 	VPSLLD            $0x17, Z9, Z9
 	VPSLLD            $0x17, Z10, Z10
-	VPSLLD            $0x17, Z11, Z11
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z16
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z17
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z18
 	VBROADCASTSS      rows_3ab511a7<>+0(SB), Z19
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3c091d36<>+0(SB), Z15, Z19
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3d2aac7a<>+0(SB), Z15, Z19
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3e2aaa48<>+0(SB), Z15, Z19
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3efffffe<>+0(SB), Z15, Z19
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z16
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z17
-	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z14, Z18
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z11, Z16
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z12, Z17
+	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z13, Z18
 	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z15, Z19
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
-	VMULPS.Z          Z8, Z16, K2, Z16
+	VMULPS.Z          Z7, Z16, K2, Z16
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z3, K2
-	VMULPS.Z          Z9, Z17, K2, Z17
+	VMULPS.Z          Z8, Z17, K2, Z17
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
-	VMULPS.Z          Z10, Z18, K2, Z18
+	VMULPS.Z          Z9, Z18, K2, Z18
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z6, K2
-	VMULPS.Z          Z11, Z19, K2, Z19
-	VADDPS            Z16, Z7, Z7
-	VMOVUPS           Z16, (AX)(R11*4)
-	VADDPS            Z17, Z7, Z7
-	VMOVUPS           Z17, 64(AX)(R11*4)
-	VADDPS            Z18, Z7, Z7
-	VMOVUPS           Z18, 128(AX)(R11*4)
-	VADDPS            Z19, Z7, Z7
-	VMOVUPS           Z19, 192(AX)(R11*4)
-	ADDQ              $+64, R11
-	JMP               group6
+	VMULPS.Z          Z10, Z19, K2, Z19
+	VADDPS            Z16, Z14, Z14
+	VMOVUPS           Z16, (AX)(R10*4)
+	VADDPS            Z17, Z14, Z14
+	VMOVUPS           Z17, 64(AX)(R10*4)
+	VADDPS            Z18, Z14, Z14
+	VMOVUPS           Z18, 128(AX)(R10*4)
+	VADDPS            Z19, Z14, Z14
+	VMOVUPS           Z19, 192(AX)(R10*4)
+	ADDQ              $+64, R10
+	JMP               group21
 
-endgroup7:
-vector8:
-	LEAQ              16(R11), R14
-	CMPQ              R14, R13
-	JGT               endvector9
-	VMOVUPS           (AX)(R11*4), Z2
+endgroup22:
+vector23:
+	LEAQ              16(R10), R13
+	CMPQ              R13, R12
+	JGT               endvector24
+	VMOVUPS           (AX)(R10*4), Z2
 	VSUBPS            Z4, Z2, Z2
 	VMOVUPS           Z2, Z3
 	VMOVUPS           Z2, Z5
@@ -3913,15 +4322,15 @@ vector8:
 	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z5, Z6
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
 	VMULPS.Z          Z3, Z6, K2, Z6
-	VADDPS            Z6, Z7, Z7
-	VMOVUPS           Z6, (AX)(R11*4)
-	ADDQ              $+16, R11
-	JMP               vector8
+	VADDPS            Z6, Z14, Z14
+	VMOVUPS           Z6, (AX)(R10*4)
+	ADDQ              $+16, R10
+	JMP               vector23
 
-endvector9:
-	CMPQ              R11, R10
-	JGE               done10
-	VMOVUPS.Z         (AX)(R11*4), K1, Z2
+endvector24:
+	CMPQ              R10, R9
+	JGE               done25
+	VMOVUPS.Z         (AX)(R10*4), K1, Z2
 	VSUBPS            Z4, Z2, Z2
 	VMOVUPS           Z2, Z3
 	VMOVUPS           Z2, Z5
@@ -3941,22 +4350,23 @@ endvector9:
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z2, K2
 	VMULPS.Z          Z3, Z6, K2, Z6
 	VMOVAPS.Z         Z6, K1, Z6
-	VADDPS            Z6, Z7, Z7
-	VMOVUPS           Z6, K1, (AX)(R11*4)
+	VADDPS            Z6, Z14, Z14
+	VMOVUPS           Z6, K1, (AX)(R10*4)
 
-done10:
-	VSHUFF32X4   $0x4e, Z7, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VSHUFF32X4   $0xb1, Z7, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VPERMILPS    $0x4e, Z7, Z2
-	VADDPS       Z2, Z7, Z7
-	VPERMILPS    $0xb1, Z7, Z2
-	VADDPS       Z2, Z7, Z7
+done25:
+	VSHUFF32X4   $0x4e, Z14, Z14, Z2
+	VADDPS       Z2, Z14, Z14
+	VSHUFF32X4   $0xb1, Z14, Z14, Z2
+	VADDPS       Z2, Z14, Z14
+	VPERMILPS    $0x4e, Z14, Z2
+	VADDPS       Z2, Z14, Z14
+	VPERMILPS    $0xb1, Z14, Z2
+	VADDPS       Z2, Z14, Z14
 	VMOVSS       rows_3f800000<>+0(SB), X2
-	VDIVSS       X7, X2, X2
+	VDIVSS       X14, X2, X2
 	VBROADCASTSS X2, Z2
-	VPSUBD       rows_3f3504f3<>+0(SB), Y7, Y3
+	VMULPS       Z1, Z2, Z2
+	VPSUBD       rows_3f3504f3<>+0(SB), Y14, Y3
 	VPAND        rows_007fffff<>+0(SB), Y3, Y5
 	VPSRAD       $0x17, Y3, Y3
 	VCVTDQ2PS    Y3, Y3
@@ -3965,76 +4375,75 @@ done10:
 	VADDPS       rows_3f800000<>+0(SB), Y5, Y5
 	VDIVPS       Y5, Y6, Y6
 	VMULPS       Y6, Y6, Y5
-	VBROADCASTSS rows_3de38e39<>+0(SB), Y8
-	VFMADD213PS  rows_3e124925<>+0(SB), Y5, Y8
-	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y5, Y8
-	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y5, Y8
+	VBROADCASTSS rows_3de38e39<>+0(SB), Y7
+	VFMADD213PS  rows_3e124925<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3e4ccccd<>+0(SB), Y5, Y7
+	VFMADD213PS  rows_3eaaaaab<>+0(SB), Y5, Y7
 	VADDPS       Y6, Y6, Y6
 	VMULPS       Y6, Y5, Y5
-	VFMADD213PS  Y6, Y5, Y8
-	VFMADD231PS  rows_3f317218<>+0(SB), Y3, Y8
-	VSUBPS       Y7, Y7, Y5
-	VADDPS       Y5, Y8, Y8
-	VBROADCASTSS X8, Z3
+	VFMADD213PS  Y6, Y5, Y7
+	VFMADD231PS  rows_3f317218<>+0(SB), Y3, Y7
+	VSUBPS       Y14, Y14, Y5
+	VADDPS       Y5, Y7, Y7
+	VBROADCASTSS X7, Z3
 	VADDSS       X4, X3, X3
 	VMOVSS       X3, (DX)
-	VMULPS       Z1, Z2, Z2
-	XORQ         R11, R11
+	XORQ         R10, R10
 
-group11:
-	LEAQ     32(R11), R14
-	CMPQ     R14, R13
-	JGT      endgroup12
-	VMOVUPS  (AX)(R11*4), Z3
-	MOVQ     R11, R14
-	SHRQ     $0x03, R14
-	KMOVW    (R8)(R14*1), K2
+group26:
+	LEAQ     32(R10), R13
+	CMPQ     R13, R12
+	JGT      endgroup27
+	VMOVUPS  (AX)(R10*4), Z3
+	MOVQ     R10, R13
+	SHRQ     $0x03, R13
+	KMOVW    (DI)(R13*1), K2
 	VMULPS.Z Z2, Z3, K2, Z3
-	VMOVUPS  Z3, (AX)(R11*4)
-	VMOVUPS  64(AX)(R11*4), Z3
-	MOVQ     R11, R14
-	SHRQ     $0x03, R14
-	KMOVW    2(R8)(R14*1), K2
+	VMOVUPS  Z3, (AX)(R10*4)
+	VMOVUPS  64(AX)(R10*4), Z3
+	MOVQ     R10, R13
+	SHRQ     $0x03, R13
+	KMOVW    2(DI)(R13*1), K2
 	VMULPS.Z Z2, Z3, K2, Z3
-	VMOVUPS  Z3, 64(AX)(R11*4)
-	ADDQ     $+32, R11
-	JMP      group11
+	VMOVUPS  Z3, 64(AX)(R10*4)
+	ADDQ     $+32, R10
+	JMP      group26
 
-endgroup12:
-vector13:
-	LEAQ     16(R11), R14
-	CMPQ     R14, R13
-	JGT      endvector14
-	VMOVUPS  (AX)(R11*4), Z3
-	MOVQ     R11, R14
-	SHRQ     $0x03, R14
-	KMOVW    (R8)(R14*1), K2
+endgroup27:
+vector28:
+	LEAQ     16(R10), R13
+	CMPQ     R13, R12
+	JGT      endvector29
+	VMOVUPS  (AX)(R10*4), Z3
+	MOVQ     R10, R13
+	SHRQ     $0x03, R13
+	KMOVW    (DI)(R13*1), K2
 	VMULPS.Z Z2, Z3, K2, Z3
-	VMOVUPS  Z3, (AX)(R11*4)
-	ADDQ     $+16, R11
-	JMP      vector13
+	VMOVUPS  Z3, (AX)(R10*4)
+	ADDQ     $+16, R10
+	JMP      vector28
 
-endvector14:
-	CMPQ      R11, R10
-	JGE       done15
-	VMOVUPS.Z (AX)(R11*4), K1, Z3
-	MOVQ      R11, R14
-	SHRQ      $0x03, R14
-	KMOVW     (R8)(R14*1), K2
+endvector29:
+	CMPQ      R10, R9
+	JGE       done30
+	VMOVUPS.Z (AX)(R10*4), K1, Z3
+	MOVQ      R10, R13
+	SHRQ      $0x03, R13
+	KMOVW     (DI)(R13*1), K2
 	KANDW     K1, K2, K2
 	VMULPS.Z  Z2, Z3, K2, Z3
-	VMOVUPS   Z3, K1, (AX)(R11*4)
+	VMOVUPS   Z3, K1, (AX)(R10*4)
 
-done15:
+done30:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
-	ADDQ R12, R8
+	ADDQ R11, DI
 	ADDQ $0x04, BX
-	ADDQ $0x01, DI
-	DECQ R9
-	JNZ  row1
+	ADDQ $0x01, SI
+	DECQ R8
+	JNZ  row16
 
-end2:
+end17:
 	VZEROUPPER
 	RET
 
@@ -4128,49 +4537,49 @@ GLOBL rows_3eaaaaab<>(SB), RODATA|NOPTR, $32
 
 // func softmaxCausalGradAVX512(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
 // Requires: AVX, AVX512F
-TEXT ·softmaxCausalGradAVX512(SB), NOSPLIT, $8-200
+TEXT ·softmaxCausalGradAVX512(SB), NOSPLIT, $0-200
 	MOVQ         ds_base+0(FP), AX
 	MOVQ         p_base+24(FP), DX
 	MOVQ         logSum_base+48(FP), BX
 	MOVQ         dots_base+72(FP), SI
 	MOVQ         first_base+96(FP), DI
-	MOVQ         from+152(FP), R8
-	MOVQ         end+160(FP), R9
-	MOVQ         mask_base+120(FP), R10
-	MOVQ         rows+144(FP), R11
-	MOVQ         n+168(FP), R12
-	MOVQ         ld+176(FP), R13
-	MOVQ         words+184(FP), R14
+	MOVQ         end+160(FP), R8
+	MOVQ         mask_base+120(FP), R9
+	MOVQ         rows+144(FP), R10
+	MOVQ         n+168(FP), R11
+	MOVQ         ld+176(FP), R12
+	MOVQ         words+184(FP), R13
 	VBROADCASTSS scale+192(FP), Z0
 	VBROADCASTSS keep+196(FP), Z1
-	MOVQ         R12, R15
-	ANDQ         $-16, R15
+	MOVQ         R11, R14
+	ANDQ         $-16, R14
+	MOVQ         R11, CX
+	SUBQ         R14, CX
+	MOVQ         $0x00000001, R15
+	SHLQ         CL, R15
+	DECQ         R15
+	KMOVW        R15, K1
 	MOVQ         R12, CX
-	SUBQ         R15, CX
-	MOVQ         $0x00000001, BP
-	SHLQ         CL, BP
-	DECQ         BP
-	KMOVW        BP, K1
-	MOVQ         R13, CX
 	SHLQ         $0x02, CX
-	SHLQ         $0x01, R14
-	TESTQ        R11, R11
+	SHLQ         $0x01, R13
+	TESTQ        R10, R10
 	JLE          end2
 
 row1:
-	MOVL         (DI), R13
-	SUBL         R8, R13
-	DECL         R13
-	VPBROADCASTD R13, Z2
-	VPBROADCASTD R9, Z3
-	XORQ         R13, R13
+	MOVLQSX      (DI), R12
+	SUBQ         from+152(FP), R12
+	DECQ         R12
+	VPBROADCASTD R12, Z2
+	LEAQ         (R8), R12
+	VPBROADCASTD R12, Z3
+	XORQ         R12, R12
 
 group3:
-	LEAQ              32(R13), BP
-	CMPQ              BP, R15
+	LEAQ              32(R12), R15
+	CMPQ              R15, R14
 	JGT               endgroup4
-	VMOVUPS           (DX)(R13*4), Z4
-	VMOVUPS           64(DX)(R13*4), Z5
+	VMOVUPS           (DX)(R12*4), Z4
+	VMOVUPS           64(DX)(R12*4), Z5
 	VBROADCASTSS      (BX), Z6
 	VFMSUB132PS       Z0, Z6, Z4
 	VFMSUB132PS       Z0, Z6, Z5
@@ -4207,57 +4616,57 @@ group3:
 	VMULPS.Z          Z6, Z10, K2, Z10
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z5, K2
 	VMULPS.Z          Z7, Z11, K2, Z11
-	LEAQ              (R13), BP
-	VPBROADCASTD      BP, Z4
+	LEAQ              (R12), R15
+	VPBROADCASTD      R15, Z4
 	VPADDD            rows_count<>+0(SB), Z4, Z4
 	VPCMPD            $0x01, Z3, Z4, K2
 	VPCMPD            $0x06, Z2, Z4, K2, K2
 	VMOVAPS.Z         Z10, K2, Z10
-	VMOVUPS           (AX)(R13*4), Z4
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS           (AX)(R12*4), Z4
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	VMULPS.Z          Z1, Z4, K2, Z4
 	VBROADCASTSS      (SI), Z5
 	VSUBPS            Z5, Z4, Z4
 	VMULPS            Z0, Z4, Z4
 	VMULPS            Z10, Z4, Z4
-	VMOVUPS           Z4, (AX)(R13*4)
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS           Z4, (AX)(R12*4)
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	VMULPS.Z          Z1, Z10, K2, Z10
-	VMOVUPS           Z10, (DX)(R13*4)
-	LEAQ              16(R13), BP
-	VPBROADCASTD      BP, Z4
+	VMOVUPS           Z10, (DX)(R12*4)
+	LEAQ              16(R12), R15
+	VPBROADCASTD      R15, Z4
 	VPADDD            rows_count<>+0(SB), Z4, Z4
 	VPCMPD            $0x01, Z3, Z4, K2
 	VPCMPD            $0x06, Z2, Z4, K2, K2
 	VMOVAPS.Z         Z11, K2, Z11
-	VMOVUPS           64(AX)(R13*4), Z4
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             2(R10)(BP*1), K2
+	VMOVUPS           64(AX)(R12*4), Z4
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             2(R9)(R15*1), K2
 	VMULPS.Z          Z1, Z4, K2, Z4
 	VBROADCASTSS      (SI), Z5
 	VSUBPS            Z5, Z4, Z4
 	VMULPS            Z0, Z4, Z4
 	VMULPS            Z11, Z4, Z4
-	VMOVUPS           Z4, 64(AX)(R13*4)
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             2(R10)(BP*1), K2
+	VMOVUPS           Z4, 64(AX)(R12*4)
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             2(R9)(R15*1), K2
 	VMULPS.Z          Z1, Z11, K2, Z11
-	VMOVUPS           Z11, 64(DX)(R13*4)
-	ADDQ              $+32, R13
+	VMOVUPS           Z11, 64(DX)(R12*4)
+	ADDQ              $+32, R12
 	JMP               group3
 
 endgroup4:
 vector5:
-	LEAQ              16(R13), BP
-	CMPQ              BP, R15
+	LEAQ              16(R12), R15
+	CMPQ              R15, R14
 	JGT               endvector6
-	VMOVUPS           (DX)(R13*4), Z4
+	VMOVUPS           (DX)(R12*4), Z4
 	VBROADCASTSS      (BX), Z5
 	VFMSUB132PS       Z0, Z5, Z4
 	VMOVUPS           Z4, Z5
@@ -4277,34 +4686,34 @@ vector5:
 	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
 	VMULPS.Z          Z5, Z7, K2, Z7
-	LEAQ              (R13), BP
-	VPBROADCASTD      BP, Z4
+	LEAQ              (R12), R15
+	VPBROADCASTD      R15, Z4
 	VPADDD            rows_count<>+0(SB), Z4, Z4
 	VPCMPD            $0x01, Z3, Z4, K2
 	VPCMPD            $0x06, Z2, Z4, K2, K2
 	VMOVAPS.Z         Z7, K2, Z7
-	VMOVUPS           (AX)(R13*4), Z4
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS           (AX)(R12*4), Z4
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	VMULPS.Z          Z1, Z4, K2, Z4
 	VBROADCASTSS      (SI), Z5
 	VSUBPS            Z5, Z4, Z4
 	VMULPS            Z0, Z4, Z4
 	VMULPS            Z7, Z4, Z4
-	VMOVUPS           Z4, (AX)(R13*4)
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS           Z4, (AX)(R12*4)
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	VMULPS.Z          Z1, Z7, K2, Z7
-	VMOVUPS           Z7, (DX)(R13*4)
-	ADDQ              $+16, R13
+	VMOVUPS           Z7, (DX)(R12*4)
+	ADDQ              $+16, R12
 	JMP               vector5
 
 endvector6:
-	CMPQ              R13, R12
+	CMPQ              R12, R11
 	JGE               done7
-	VMOVUPS.Z         (DX)(R13*4), K1, Z4
+	VMOVUPS.Z         (DX)(R12*4), K1, Z4
 	VBROADCASTSS      (BX), Z5
 	VFMSUB132PS       Z0, Z5, Z4
 	VMOVUPS           Z4, Z5
@@ -4324,39 +4733,39 @@ endvector6:
 	VFMADD213PS.BCST  rows_3f800000<>+0(SB), Z6, Z7
 	VCMPPS.BCST       $0x05, rows_c2ae999a<>+0(SB), Z4, K2
 	VMULPS.Z          Z5, Z7, K2, Z7
-	LEAQ              (R13), BP
-	VPBROADCASTD      BP, Z4
+	LEAQ              (R12), R15
+	VPBROADCASTD      R15, Z4
 	VPADDD            rows_count<>+0(SB), Z4, Z4
 	VPCMPD            $0x01, Z3, Z4, K2
 	VPCMPD            $0x06, Z2, Z4, K2, K2
 	VMOVAPS.Z         Z7, K2, Z7
-	VMOVUPS.Z         (AX)(R13*4), K1, Z2
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS.Z         (AX)(R12*4), K1, Z2
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	KANDW             K1, K2, K2
 	VMULPS.Z          Z1, Z2, K2, Z2
 	VBROADCASTSS      (SI), Z3
 	VSUBPS            Z3, Z2, Z2
 	VMULPS            Z0, Z2, Z2
 	VMULPS            Z7, Z2, Z2
-	VMOVUPS           Z2, K1, (AX)(R13*4)
-	MOVQ              R13, BP
-	SHRQ              $0x03, BP
-	KMOVW             (R10)(BP*1), K2
+	VMOVUPS           Z2, K1, (AX)(R12*4)
+	MOVQ              R12, R15
+	SHRQ              $0x03, R15
+	KMOVW             (R9)(R15*1), K2
 	KANDW             K1, K2, K2
 	VMULPS.Z          Z1, Z7, K2, Z7
-	VMOVUPS           Z7, K1, (DX)(R13*4)
+	VMOVUPS           Z7, K1, (DX)(R12*4)
 
 done7:
 	ADDQ CX, AX
 	ADDQ CX, DX
 	ADDQ $0x04, BX
 	ADDQ $0x04, SI
-	ADDQ R14, R10
+	ADDQ R13, R9
 	ADDQ $0x04, DI
-	ADDQ $0x01, R9
-	DECQ R11
+	ADDQ $0x01, R8
+	DECQ R10
 	JNZ  row1
 
 end2:
@@ -9098,74 +9507,75 @@ TEXT ·softmaxCausalAVX2(SB), NOSPLIT, $0-152
 	MOVQ         p_base+0(FP), AX
 	MOVQ         logSum_base+24(FP), CX
 	MOVQ         first_base+48(FP), DX
-	MOVQ         from+104(FP), BX
-	MOVQ         end+112(FP), SI
-	MOVQ         mask_base+72(FP), DI
+	MOVQ         end+112(FP), BX
+	MOVQ         mask_base+72(FP), SI
 	VMOVUPS      rows_lanebits<>+0(SB), Y0
-	MOVQ         rows+96(FP), R8
-	MOVQ         n+120(FP), R9
-	MOVQ         ld+128(FP), R10
-	MOVQ         words+136(FP), R11
+	MOVQ         rows+96(FP), DI
+	MOVQ         n+120(FP), R8
+	MOVQ         ld+128(FP), R9
+	MOVQ         words+136(FP), R10
 	VBROADCASTSS scale+144(FP), Y1
 	VBROADCASTSS keep+148(FP), Y2
-	MOVQ         R9, R12
-	ANDQ         $-8, R12
-	MOVQ         R9, R13
-	SUBQ         R12, R13
-	LEAQ         rows_stairs<>+0(SB), R14
-	NEGQ         R13
-	VMOVUPS      32(R14)(R13*4), Y3
-	SHLQ         $0x02, R10
-	SHLQ         $0x01, R11
-	TESTQ        R8, R8
+	MOVQ         R8, R11
+	ANDQ         $-8, R11
+	MOVQ         R8, R12
+	SUBQ         R11, R12
+	LEAQ         rows_stairs<>+0(SB), R13
+	NEGQ         R12
+	VMOVUPS      32(R13)(R12*4), Y3
+	SHLQ         $0x02, R9
+	SHLQ         $0x01, R10
+	TESTQ        DI, DI
 	JLE          end2
 
 row1:
-	MOVL         (DX), R13
-	SUBL         BX, R13
-	DECL         R13
-	VMOVD        R13, X4
+	MOVLQSX      (DX), R12
+	SUBQ         from+104(FP), R12
+	DECQ         R12
+	VMOVD        R12, X4
 	VPBROADCASTD X4, Y4
-	VMOVD        SI, X5
+	LEAQ         (BX), R12
+	VMOVD        R12, X5
 	VPBROADCASTD X5, Y5
 	VBROADCASTSS rows_ff800000<>+0(SB), Y6
-	XORQ         R13, R13
+	VXORPS       Y7, Y7, Y7
+	XORQ         R12, R12
 
 vector3:
-	LEAQ         8(R13), R14
-	CMPQ         R14, R12
+	LEAQ         8(R12), R13
+	CMPQ         R13, R11
 	JGT          endvector4
-	VMOVUPS      (AX)(R13*4), Y7
-	LEAQ         (R13), R14
-	VMOVD        R14, X8
+	LEAQ         (R12), R13
+	VMOVD        R13, X8
 	VPBROADCASTD X8, Y8
 	VPADDD       rows_count<>+0(SB), Y8, Y8
-	VPCMPGTD     Y8, Y5, Y9
+	VMOVUPS      (AX)(R12*4), Y9
+	VPCMPGTD     Y8, Y5, Y10
 	VPCMPGTD     Y4, Y8, Y8
-	VPAND        Y8, Y9, Y9
+	VPAND        Y8, Y10, Y10
 	VBROADCASTSS rows_ff800000<>+0(SB), Y8
-	VMULPS       Y1, Y7, Y7
-	VBLENDVPS    Y9, Y7, Y8, Y8
-	VMOVUPS      Y8, (AX)(R13*4)
+	VMULPS       Y1, Y9, Y9
+	VBLENDVPS    Y10, Y9, Y8, Y8
+	VMOVUPS      Y8, (AX)(R12*4)
 	VMAXPS       Y8, Y6, Y6
-	ADDQ         $+8, R13
+	ADDQ         $+8, R12
 	JMP          vector3
 
 endvector4:
-	CMPQ         R13, R9
+	CMPQ         R12, R8
 	JGE          done5
-	VMASKMOVPS   (AX)(R13*4), Y3, Y7
-	LEAQ         (R13), R14
-	VMOVD        R14, X8
+	LEAQ         (R12), R13
+	VMOVD        R13, X8
 	VPBROADCASTD X8, Y8
 	VPADDD       rows_count<>+0(SB), Y8, Y8
+	VMASKMOVPS   (AX)(R12*4), Y3, Y9
 	VPCMPGTD     Y8, Y5, Y5
-	VPCMPGTD     Y4, Y8, Y8
-	VPAND        Y8, Y5, Y5
+	VPCMPGTD     Y4, Y8, Y4
+	VPAND        Y4, Y5, Y5
 	VBROADCASTSS rows_ff800000<>+0(SB), Y4
-	VMULPS       Y1, Y7, Y7
-	VBLENDVPS    Y5, Y7, Y4, Y4
-	VMASKMOVPS   Y4, Y3, (AX)(R13*4)
+	VMULPS       Y1, Y9, Y9
+	VBLENDVPS    Y5, Y9, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(R12*4)
 	VBROADCASTSS rows_ff800000<>+0(SB), Y5
 	VBLENDVPS    Y3, Y4, Y5, Y5
 	VMAXPS       Y5, Y6, Y6
@@ -9177,21 +9587,20 @@ done5:
 	VMAXPS     Y4, Y6, Y6
 	VPERMILPS  $0xb1, Y6, Y4
 	VMAXPS     Y4, Y6, Y6
-	VXORPS     Y4, Y4, Y4
-	XORQ       R13, R13
+	XORQ       R12, R12
 
 group6:
-	LEAQ         16(R13), R14
-	CMPQ         R14, R12
+	LEAQ         16(R12), R13
+	CMPQ         R13, R11
 	JGT          endgroup7
-	VMOVUPS      (AX)(R13*4), Y5
-	VMOVUPS      32(AX)(R13*4), Y7
+	VMOVUPS      (AX)(R12*4), Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVUPS      32(AX)(R12*4), Y5
 	VSUBPS       Y6, Y5, Y5
-	VSUBPS       Y6, Y7, Y7
-	VMOVUPS      Y5, Y8
-	VMOVUPS      Y7, Y9
-	VMOVUPS      Y5, Y10
-	VMOVUPS      Y7, Y11
+	VMOVUPS      Y4, Y8
+	VMOVUPS      Y5, Y9
+	VMOVUPS      Y4, Y10
+	VMOVUPS      Y5, Y11
 	VBROADCASTSS rows_4b40007f<>+0(SB), Y13
 	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y8
 	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y13, Y9
@@ -9217,34 +9626,34 @@ group6:
 	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
 	VFMADD213PS  rows_3f800000<>+0(SB), Y10, Y12
 	VFMADD213PS  rows_3f800000<>+0(SB), Y11, Y13
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
 	VMULPS       Y8, Y12, Y12
-	VANDPS       Y5, Y12, Y12
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y7, Y5
+	VANDPS       Y4, Y12, Y12
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y4
 	VMULPS       Y9, Y13, Y13
-	VANDPS       Y5, Y13, Y13
-	VADDPS       Y12, Y4, Y4
-	VMOVUPS      Y12, (AX)(R13*4)
-	VADDPS       Y13, Y4, Y4
-	VMOVUPS      Y13, 32(AX)(R13*4)
-	ADDQ         $+16, R13
+	VANDPS       Y4, Y13, Y13
+	VADDPS       Y12, Y7, Y7
+	VMOVUPS      Y12, (AX)(R12*4)
+	VADDPS       Y13, Y7, Y7
+	VMOVUPS      Y13, 32(AX)(R12*4)
+	ADDQ         $+16, R12
 	JMP          group6
 
 endgroup7:
 vector8:
-	LEAQ         8(R13), R14
-	CMPQ         R14, R12
+	LEAQ         8(R12), R13
+	CMPQ         R13, R11
 	JGT          endvector9
-	VMOVUPS      (AX)(R13*4), Y5
-	VSUBPS       Y6, Y5, Y5
-	VMOVUPS      Y5, Y7
-	VMOVUPS      Y5, Y8
+	VMOVUPS      (AX)(R12*4), Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVUPS      Y4, Y5
+	VMOVUPS      Y4, Y8
 	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
-	VSUBPS       Y9, Y7, Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y5
+	VSUBPS       Y9, Y5, Y9
 	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
 	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
-	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
 	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
 	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
@@ -9252,27 +9661,27 @@ vector8:
 	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
-	VMULPS       Y7, Y9, Y9
-	VANDPS       Y5, Y9, Y9
-	VADDPS       Y9, Y4, Y4
-	VMOVUPS      Y9, (AX)(R13*4)
-	ADDQ         $+8, R13
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
+	VMULPS       Y5, Y9, Y9
+	VANDPS       Y4, Y9, Y9
+	VADDPS       Y9, Y7, Y7
+	VMOVUPS      Y9, (AX)(R12*4)
+	ADDQ         $+8, R12
 	JMP          vector8
 
 endvector9:
-	CMPQ         R13, R9
+	CMPQ         R12, R8
 	JGE          done10
-	VMASKMOVPS   (AX)(R13*4), Y3, Y5
-	VSUBPS       Y6, Y5, Y5
-	VMOVUPS      Y5, Y7
-	VMOVUPS      Y5, Y8
+	VMASKMOVPS   (AX)(R12*4), Y3, Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVUPS      Y4, Y5
+	VMOVUPS      Y4, Y8
 	VBROADCASTSS rows_4b40007f<>+0(SB), Y9
-	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y7
-	VSUBPS       Y9, Y7, Y9
+	VFMADD132PS  rows_3fb8aa3b<>+0(SB), Y9, Y5
+	VSUBPS       Y9, Y5, Y9
 	VFNMADD231PS rows_3f318000<>+0(SB), Y9, Y8
 	VFNMADD231PS rows_b95e8083<>+0(SB), Y9, Y8
-	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
 	VBROADCASTSS rows_3ab511a7<>+0(SB), Y9
 	VFMADD213PS  rows_3c091d36<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3d2aac7a<>+0(SB), Y8, Y9
@@ -9280,27 +9689,28 @@ endvector9:
 	VFMADD213PS  rows_3efffffe<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
 	VFMADD213PS  rows_3f800000<>+0(SB), Y8, Y9
-	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y5, Y5
-	VMULPS       Y7, Y9, Y9
-	VANDPS       Y5, Y9, Y9
+	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y4, Y4
+	VMULPS       Y5, Y9, Y9
+	VANDPS       Y4, Y9, Y9
 	VANDPS       Y9, Y3, Y9
-	VADDPS       Y9, Y4, Y4
-	VMASKMOVPS   Y9, Y3, (AX)(R13*4)
+	VADDPS       Y9, Y7, Y7
+	VMASKMOVPS   Y9, Y3, (AX)(R12*4)
 
 done10:
-	VPERM2F128   $0x01, Y4, Y4, Y5
-	VADDPS       Y5, Y4, Y4
-	VPERMILPS    $0x4e, Y4, Y5
-	VADDPS       Y5, Y4, Y4
-	VPERMILPS    $0xb1, Y4, Y5
-	VADDPS       Y5, Y4, Y4
-	VMOVSS       rows_3f800000<>+0(SB), X5
-	VDIVSS       X4, X5, X5
-	VBROADCASTSS X5, Y5
-	VPSUBD       rows_3f3504f3<>+0(SB), Y4, Y7
-	VPAND        rows_007fffff<>+0(SB), Y7, Y8
-	VPSRAD       $0x17, Y7, Y7
-	VCVTDQ2PS    Y7, Y7
+	VPERM2F128   $0x01, Y7, Y7, Y4
+	VADDPS       Y4, Y7, Y7
+	VPERMILPS    $0x4e, Y7, Y4
+	VADDPS       Y4, Y7, Y7
+	VPERMILPS    $0xb1, Y7, Y4
+	VADDPS       Y4, Y7, Y7
+	VMOVSS       rows_3f800000<>+0(SB), X4
+	VDIVSS       X7, X4, X4
+	VBROADCASTSS X4, Y4
+	VMULPS       Y2, Y4, Y4
+	VPSUBD       rows_3f3504f3<>+0(SB), Y7, Y5
+	VPAND        rows_007fffff<>+0(SB), Y5, Y8
+	VPSRAD       $0x17, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
 	VPADDD       rows_3f3504f3<>+0(SB), Y8, Y8
 	VADDPS       rows_bf800000<>+0(SB), Y8, Y9
 	VADDPS       rows_3f800000<>+0(SB), Y8, Y8
@@ -9313,85 +9723,84 @@ done10:
 	VADDPS       Y9, Y9, Y9
 	VMULPS       Y9, Y8, Y8
 	VFMADD213PS  Y9, Y8, Y10
-	VFMADD231PS  rows_3f317218<>+0(SB), Y7, Y10
-	VSUBPS       Y4, Y4, Y8
+	VFMADD231PS  rows_3f317218<>+0(SB), Y5, Y10
+	VSUBPS       Y7, Y7, Y8
 	VADDPS       Y8, Y10, Y10
 	VADDSS       X6, X10, X10
 	VMOVSS       X10, (CX)
-	VMULPS       Y2, Y5, Y5
-	XORQ         R13, R13
+	XORQ         R12, R12
 
 group11:
-	LEAQ         16(R13), R14
-	CMPQ         R14, R12
+	LEAQ         16(R12), R13
+	CMPQ         R13, R11
 	JGT          endgroup12
-	VMOVUPS      (AX)(R13*4), Y4
-	MOVQ         R13, R14
-	SHRQ         $0x03, R14
-	MOVBLZX      (DI)(R14*1), R14
-	VMOVD        R14, X6
+	VMOVUPS      (AX)(R12*4), Y5
+	MOVQ         R12, R13
+	SHRQ         $0x03, R13
+	MOVBLZX      (SI)(R13*1), R13
+	VMOVD        R13, X6
 	VPBROADCASTD X6, Y6
 	VPAND        Y0, Y6, Y6
 	VPCMPEQD     Y0, Y6, Y6
-	VMULPS       Y5, Y4, Y4
-	VANDPS       Y6, Y4, Y4
-	VMOVUPS      Y4, (AX)(R13*4)
-	VMOVUPS      32(AX)(R13*4), Y4
-	MOVQ         R13, R14
-	SHRQ         $0x03, R14
-	MOVBLZX      1(DI)(R14*1), R14
-	VMOVD        R14, X6
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y6, Y5, Y5
+	VMOVUPS      Y5, (AX)(R12*4)
+	VMOVUPS      32(AX)(R12*4), Y5
+	MOVQ         R12, R13
+	SHRQ         $0x03, R13
+	MOVBLZX      1(SI)(R13*1), R13
+	VMOVD        R13, X6
 	VPBROADCASTD X6, Y6
 	VPAND        Y0, Y6, Y6
 	VPCMPEQD     Y0, Y6, Y6
-	VMULPS       Y5, Y4, Y4
-	VANDPS       Y6, Y4, Y4
-	VMOVUPS      Y4, 32(AX)(R13*4)
-	ADDQ         $+16, R13
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y6, Y5, Y5
+	VMOVUPS      Y5, 32(AX)(R12*4)
+	ADDQ         $+16, R12
 	JMP          group11
 
 endgroup12:
 vector13:
-	LEAQ         8(R13), R14
-	CMPQ         R14, R12
+	LEAQ         8(R12), R13
+	CMPQ         R13, R11
 	JGT          endvector14
-	VMOVUPS      (AX)(R13*4), Y4
-	MOVQ         R13, R14
-	SHRQ         $0x03, R14
-	MOVBLZX      (DI)(R14*1), R14
-	VMOVD        R14, X6
+	VMOVUPS      (AX)(R12*4), Y5
+	MOVQ         R12, R13
+	SHRQ         $0x03, R13
+	MOVBLZX      (SI)(R13*1), R13
+	VMOVD        R13, X6
 	VPBROADCASTD X6, Y6
 	VPAND        Y0, Y6, Y6
 	VPCMPEQD     Y0, Y6, Y6
-	VMULPS       Y5, Y4, Y4
-	VANDPS       Y6, Y4, Y4
-	VMOVUPS      Y4, (AX)(R13*4)
-	ADDQ         $+8, R13
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y6, Y5, Y5
+	VMOVUPS      Y5, (AX)(R12*4)
+	ADDQ         $+8, R12
 	JMP          vector13
 
 endvector14:
-	CMPQ         R13, R9
+	CMPQ         R12, R8
 	JGE          done15
-	VMASKMOVPS   (AX)(R13*4), Y3, Y4
-	MOVQ         R13, R14
-	SHRQ         $0x03, R14
-	MOVBLZX      (DI)(R14*1), R14
-	VMOVD        R14, X6
+	VMASKMOVPS   (AX)(R12*4), Y3, Y5
+	MOVQ         R12, R13
+	SHRQ         $0x03, R13
+	MOVBLZX      (SI)(R13*1), R13
+	VMOVD        R13, X6
 	VPBROADCASTD X6, Y6
 	VPAND        Y0, Y6, Y6
 	VPCMPEQD     Y0, Y6, Y6
 	VPAND        Y3, Y6, Y6
-	VMULPS       Y5, Y4, Y4
-	VANDPS       Y6, Y4, Y4
-	VMASKMOVPS   Y4, Y3, (AX)(R13*4)
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y6, Y5, Y5
+	VMASKMOVPS   Y5, Y3, (AX)(R12*4)
 
 done15:
-	ADDQ R10, AX
+	ADDQ R9, AX
 	ADDQ $0x04, CX
-	ADDQ R11, DI
+	ADDQ R10, SI
 	ADDQ $0x04, DX
-	ADDQ $0x01, SI
-	DECQ R8
+	ADDQ $0x01, BX
+	DECQ DI
 	JNZ  row1
 
 end2:
@@ -9400,49 +9809,49 @@ end2:
 
 // func softmaxCausalGradAVX2(ds []float32, p []float32, logSum []float32, dots []float32, first []int32, mask []uint16, rows int, from int, end int, n int, ld int, words int, scale float32, keep float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·softmaxCausalGradAVX2(SB), NOSPLIT, $8-200
+TEXT ·softmaxCausalGradAVX2(SB), NOSPLIT, $0-200
 	MOVQ         ds_base+0(FP), AX
 	MOVQ         p_base+24(FP), CX
 	MOVQ         logSum_base+48(FP), DX
 	MOVQ         dots_base+72(FP), BX
 	MOVQ         first_base+96(FP), SI
-	MOVQ         from+152(FP), DI
-	MOVQ         end+160(FP), R8
-	MOVQ         mask_base+120(FP), R9
+	MOVQ         end+160(FP), DI
+	MOVQ         mask_base+120(FP), R8
 	VMOVUPS      rows_lanebits<>+0(SB), Y0
-	MOVQ         rows+144(FP), R10
-	MOVQ         n+168(FP), R11
-	MOVQ         ld+176(FP), R12
-	MOVQ         words+184(FP), R13
+	MOVQ         rows+144(FP), R9
+	MOVQ         n+168(FP), R10
+	MOVQ         ld+176(FP), R11
+	MOVQ         words+184(FP), R12
 	VBROADCASTSS scale+192(FP), Y1
 	VBROADCASTSS keep+196(FP), Y2
-	MOVQ         R11, R14
-	ANDQ         $-8, R14
-	MOVQ         R11, R15
-	SUBQ         R14, R15
-	LEAQ         rows_stairs<>+0(SB), BP
-	NEGQ         R15
-	VMOVUPS      32(BP)(R15*4), Y3
-	SHLQ         $0x02, R12
-	SHLQ         $0x01, R13
-	TESTQ        R10, R10
+	MOVQ         R10, R13
+	ANDQ         $-8, R13
+	MOVQ         R10, R14
+	SUBQ         R13, R14
+	LEAQ         rows_stairs<>+0(SB), R15
+	NEGQ         R14
+	VMOVUPS      32(R15)(R14*4), Y3
+	SHLQ         $0x02, R11
+	SHLQ         $0x01, R12
+	TESTQ        R9, R9
 	JLE          end2
 
 row1:
-	MOVL         (SI), R15
-	SUBL         DI, R15
-	DECL         R15
-	VMOVD        R15, X4
+	MOVLQSX      (SI), R14
+	SUBQ         from+152(FP), R14
+	DECQ         R14
+	VMOVD        R14, X4
 	VPBROADCASTD X4, Y4
-	VMOVD        R8, X5
+	LEAQ         (DI), R14
+	VMOVD        R14, X5
 	VPBROADCASTD X5, Y5
-	XORQ         R15, R15
+	XORQ         R14, R14
 
 vector3:
-	LEAQ         8(R15), BP
-	CMPQ         BP, R14
+	LEAQ         8(R14), R15
+	CMPQ         R15, R13
 	JGT          endvector4
-	VMOVUPS      (CX)(R15*4), Y6
+	VMOVUPS      (CX)(R14*4), Y6
 	VBROADCASTSS (DX), Y7
 	VFMSUB132PS  Y1, Y7, Y6
 	VMOVUPS      Y6, Y7
@@ -9463,19 +9872,19 @@ vector3:
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
 	VMULPS       Y7, Y9, Y9
 	VANDPS       Y6, Y9, Y9
-	LEAQ         (R15), BP
-	VMOVD        BP, X6
+	LEAQ         (R14), R15
+	VMOVD        R15, X6
 	VPBROADCASTD X6, Y6
 	VPADDD       rows_count<>+0(SB), Y6, Y6
 	VPCMPGTD     Y6, Y5, Y7
 	VPCMPGTD     Y4, Y6, Y6
 	VPAND        Y6, Y7, Y7
 	VANDPS       Y9, Y7, Y9
-	VMOVUPS      (AX)(R15*4), Y6
-	MOVQ         R15, BP
-	SHRQ         $0x03, BP
-	MOVBLZX      (R9)(BP*1), BP
-	VMOVD        BP, X7
+	VMOVUPS      (AX)(R14*4), Y6
+	MOVQ         R14, R15
+	SHRQ         $0x03, R15
+	MOVBLZX      (R8)(R15*1), R15
+	VMOVD        R15, X7
 	VPBROADCASTD X7, Y7
 	VPAND        Y0, Y7, Y7
 	VPCMPEQD     Y0, Y7, Y7
@@ -9485,24 +9894,24 @@ vector3:
 	VSUBPS       Y7, Y6, Y6
 	VMULPS       Y1, Y6, Y6
 	VMULPS       Y9, Y6, Y6
-	VMOVUPS      Y6, (AX)(R15*4)
-	MOVQ         R15, BP
-	SHRQ         $0x03, BP
-	MOVBLZX      (R9)(BP*1), BP
-	VMOVD        BP, X6
+	VMOVUPS      Y6, (AX)(R14*4)
+	MOVQ         R14, R15
+	SHRQ         $0x03, R15
+	MOVBLZX      (R8)(R15*1), R15
+	VMOVD        R15, X6
 	VPBROADCASTD X6, Y6
 	VPAND        Y0, Y6, Y6
 	VPCMPEQD     Y0, Y6, Y6
 	VMULPS       Y2, Y9, Y9
 	VANDPS       Y6, Y9, Y9
-	VMOVUPS      Y9, (CX)(R15*4)
-	ADDQ         $+8, R15
+	VMOVUPS      Y9, (CX)(R14*4)
+	ADDQ         $+8, R14
 	JMP          vector3
 
 endvector4:
-	CMPQ         R15, R11
+	CMPQ         R14, R10
 	JGE          done5
-	VMASKMOVPS   (CX)(R15*4), Y3, Y6
+	VMASKMOVPS   (CX)(R14*4), Y3, Y6
 	VBROADCASTSS (DX), Y7
 	VFMSUB132PS  Y1, Y7, Y6
 	VMOVUPS      Y6, Y7
@@ -9523,19 +9932,19 @@ endvector4:
 	VCMPPS       $0x05, rows_c2ae999a<>+0(SB), Y6, Y6
 	VMULPS       Y7, Y9, Y9
 	VANDPS       Y6, Y9, Y9
-	LEAQ         (R15), BP
-	VMOVD        BP, X6
+	LEAQ         (R14), R15
+	VMOVD        R15, X6
 	VPBROADCASTD X6, Y6
 	VPADDD       rows_count<>+0(SB), Y6, Y6
 	VPCMPGTD     Y6, Y5, Y5
-	VPCMPGTD     Y4, Y6, Y6
-	VPAND        Y6, Y5, Y5
+	VPCMPGTD     Y4, Y6, Y4
+	VPAND        Y4, Y5, Y5
 	VANDPS       Y9, Y5, Y9
-	VMASKMOVPS   (AX)(R15*4), Y3, Y4
-	MOVQ         R15, BP
-	SHRQ         $0x03, BP
-	MOVBLZX      (R9)(BP*1), BP
-	VMOVD        BP, X5
+	VMASKMOVPS   (AX)(R14*4), Y3, Y4
+	MOVQ         R14, R15
+	SHRQ         $0x03, R15
+	MOVBLZX      (R8)(R15*1), R15
+	VMOVD        R15, X5
 	VPBROADCASTD X5, Y5
 	VPAND        Y0, Y5, Y5
 	VPCMPEQD     Y0, Y5, Y5
@@ -9546,28 +9955,28 @@ endvector4:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VMULPS       Y9, Y4, Y4
-	VMASKMOVPS   Y4, Y3, (AX)(R15*4)
-	MOVQ         R15, BP
-	SHRQ         $0x03, BP
-	MOVBLZX      (R9)(BP*1), BP
-	VMOVD        BP, X4
+	VMASKMOVPS   Y4, Y3, (AX)(R14*4)
+	MOVQ         R14, R15
+	SHRQ         $0x03, R15
+	MOVBLZX      (R8)(R15*1), R15
+	VMOVD        R15, X4
 	VPBROADCASTD X4, Y4
 	VPAND        Y0, Y4, Y4
 	VPCMPEQD     Y0, Y4, Y4
 	VPAND        Y3, Y4, Y4
 	VMULPS       Y2, Y9, Y9
 	VANDPS       Y4, Y9, Y9
-	VMASKMOVPS   Y9, Y3, (CX)(R15*4)
+	VMASKMOVPS   Y9, Y3, (CX)(R14*4)
 
 done5:
-	ADDQ R12, AX
-	ADDQ R12, CX
+	ADDQ R11, AX
+	ADDQ R11, CX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
-	ADDQ R13, R9
+	ADDQ R12, R8
 	ADDQ $0x04, SI
-	ADDQ $0x01, R8
-	DECQ R10
+	ADDQ $0x01, DI
+	DECQ R9
 	JNZ  row1
 
 end2:

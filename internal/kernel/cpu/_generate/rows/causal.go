@@ -12,21 +12,30 @@ import (
 type reach struct {
 	m            *isa
 	first        Register // the row's first column, counted as the sequence counts
-	from, end    Register // the block's first column, likewise; the row's end in the block
+	from         Mem      // the block's first column, likewise
+	end          Register // the row's end in the block
 	before, stop VecVirtual
 }
 
 func (m *isa) reach() *reach {
-	return &reach{m: m, first: ptr("first"), from: integer("from"), end: integer("end")}
+	from, err := Param("from").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return &reach{m: m, first: ptr("first"), from: from.Addr, end: integer("end")}
 }
 
-// row readies the stretch of the row that first and end stand at.
-func (r *reach) row() {
-	low := GP32()
-	MOVL(Mem{Base: r.first}, low)
-	SUBL(r.from.(GP).As32(), low)
-	DECL(low)
-	r.before, r.stop = r.m.spreadInt(low), r.m.spreadInt(r.end.(GP).As32())
+// row is the stretch of the i-th row from where first and end stand.
+func (r *reach) row(i int) *reach {
+	out, low := *r, GP64()
+	MOVLQSX(Mem{Base: r.first, Disp: 4 * i}, low)
+	SUBQ(r.from, low)
+	DECQ(low)
+	out.before = r.m.spreadInt(low.As32())
+	end := GP64()
+	LEAQ(Mem{Base: r.end, Disp: i}, end)
+	out.stop = r.m.spreadInt(end.As32())
+	return &out
 }
 
 // steps move on to the next row.
@@ -44,12 +53,18 @@ func (m *isa) spreadInt(n Register) VecVirtual {
 	return v
 }
 
-// lanes selects those of vector a that the row looks at.
-func (r *reach) lanes(a at) lanes {
-	m, j := r.m, GP64()
+// column is the columns of vector a.
+func (m *isa) column(a at) VecVirtual {
+	j := GP64()
 	LEAQ(Mem{Base: a.j, Disp: a.disp}, j)
 	column := m.spreadInt(j.As32())
 	VPADDD(table("count", 4, func(i int) uint32 { return uint32(i) }), column, column)
+	return column
+}
+
+// lanes selects those of a vector of columns that the row looks at.
+func (r *reach) lanes(column VecVirtual) lanes {
+	m := r.m
 	if m.wide() {
 		const less, more = 1, 6
 		short, in := K(), K()
@@ -57,52 +72,95 @@ func (r *reach) lanes(a at) lanes {
 		VPCMPD(U8(more), r.before, column, short, in)
 		return lanes{in}
 	}
-	in := m.vec()
+	in, past := m.vec(), m.vec()
 	VPCMPGTD(column, r.stop, in)
-	VPCMPGTD(r.before, column, column)
-	VPAND(column, in, in)
+	VPCMPGTD(r.before, column, past)
+	VPAND(past, in, in)
 	return lanes{in}
 }
 
+// softmaxCausal takes two rows at a time where the registers hold them: a row is a few vectors, and what follows its largest and its sum waits for
+// them.
 func (m *isa) softmaxCausal() {
 	m.text("softmaxCausal", "func(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32)", ".")
 	p, logSum, r, k := ptr("p"), ptr("logSum"), m.reach(), m.maskOf("mask")
 	rows, n, ld, words := integer("rows"), integer("n"), integer("ld"), integer("words")
 	scale, keep, c, bytes := m.splat("scale"), m.splat("keep"), m.columns(n), bytesOf(ld)
 	SHLQ(U8(1), words)
-	m.rows(rows, func() {
-		r.row()
+	most := 1
+	if m.wide() {
+		most = 2
+	}
+	m.rowsBy(rows, most, func(count int) {
+		base, reaches := []Register{p}, []*reach{r.row(0)}
+		if count > 1 {
+			below := GP64()
+			LEAQ(Mem{Base: p, Index: bytes, Scale: 1}, below)
+			base, reaches = append(base, below), append(reaches, r.row(1))
+		}
+		var top, sum vecs
+		for range base {
+			top, sum = append(top, m.constant(float32(math.Inf(-1)))), append(sum, m.zero())
+		}
 		// Columns out of reach become minus infinity here, of which the exponential is zero.
-		top := m.constant(float32(math.Inf(-1)))
 		c.each(1, func(a at) {
-			v, l, none := a.load(p), r.lanes(a), m.constant(float32(math.Inf(-1)))
-			if m.wide() {
-				VMULPS(scale, v, l.reg, none)
-			} else {
-				VMULPS(scale, v, v)
-				VBLENDVPS(l.reg, v, none, none)
+			column := m.column(a)
+			for i, row := range base {
+				v, l, none := a.load(row), reaches[i].lanes(column), m.constant(float32(math.Inf(-1)))
+				if m.wide() {
+					VMULPS(scale, v, l.reg, none)
+				} else {
+					VMULPS(scale, v, v)
+					VBLENDVPS(l.reg, v, none, none)
+				}
+				a.store(none, row)
+				m.maxInto(top[i], none, a.lanes)
 			}
-			a.store(none, p)
-			m.maxInto(top, none, a.lanes)
 		})
-		m.fold(VMAXPS, top)
-		sum := m.zero()
-		c.groups(m.abreast(), func(group []at) {
-			v := loads(group, p)
-			v.all(func(i int) { VSUBPS(top, v[i], v[i]) })
+		m.fold(VMAXPS, top...)
+		c.groups(m.abreast()/count, func(group []at) {
+			var v vecs
+			for i, row := range base {
+				for _, a := range group {
+					v = append(v, a.load(row))
+					VSUBPS(top[i], v[len(v)-1], v[len(v)-1])
+				}
+			}
 			e := m.exp(v)
 			e.all(func(i int) {
-				m.keepRest(e[i], group[i])
-				VADDPS(e[i], sum, sum)
-				group[i].store(e[i], p)
+				row, a := i/len(group), group[i%len(group)]
+				m.keepRest(e[i], a)
+				VADDPS(e[i], sum[row], sum[row])
+				a.store(e[i], base[row])
 			})
 		})
-		m.fold(VADDPS, sum)
-		q, log := m.invert(vecs{sum})[0], m.log(vecs{sum})[0]
-		VADDSS(top.AsX(), log.AsX(), log.AsX())
-		VMOVSS(log.AsX(), Mem{Base: logSum})
-		VMULPS(keep, q, q)
-		c.each(2, func(a at) { a.store(m.kept(k, a, a.load(p), q), p) })
+		m.fold(VADDPS, sum...)
+		q := m.invert(sum)
+		q.all(func(i int) { VMULPS(keep, q[i], q[i]) })
+		if count == 1 {
+			log := m.log(sum)[0]
+			VADDSS(top[0].AsX(), log.AsX(), log.AsX())
+			VMOVSS(log.AsX(), Mem{Base: logSum})
+		} else { // one logarithm of both
+			pair := YMM()
+			VUNPCKLPS(sum[1].AsX(), sum[0].AsX(), pair.AsX())
+			log := (&isa{w: 8}).log(vecs{pair})[0]
+			VUNPCKLPS(top[1].AsX(), top[0].AsX(), top[0].AsX())
+			VADDPS(top[0].AsX(), log.AsX(), log.AsX())
+			VMOVQ(log.AsX(), Mem{Base: logSum})
+		}
+		c.each(2, func(a at) {
+			for i, row := range base {
+				if i > 0 {
+					below := GP64()
+					MOVQ(a.j, below)
+					SHRQ(U8(3), below)
+					ADDQ(words, below)
+					a.word = below
+				}
+				a.store(m.kept(k, a, a.load(row), q[i]), row)
+			}
+		})
 	}, append(append(by(bytes, p), by(U8(4), logSum)...), append(by(words, k.row), r.steps()...)...)...)
 	ret()
 }
@@ -119,14 +177,14 @@ func (m *isa) softmaxCausalGrad() {
 		abreast = 2
 	}
 	m.rows(rows, func() {
-		r.row()
+		r := r.row(0)
 		c.groups(abreast, func(group []at) {
 			s, l := loads(group, p), m.broadcast(Mem{Base: logSum})
 			s.all(func(i int) { VFMSUB132PS(scale, l, s[i]) })
 			e := m.exp(s)
 			e.all(func(i int) {
 				a := group[i]
-				m.keep(e[i], r.lanes(a))
+				m.keep(e[i], r.lanes(m.column(a)))
 				g := m.kept(k, a, a.load(ds), keep)
 				VSUBPS(m.broadcast(Mem{Base: dots}), g, g)
 				VMULPS(scale, g, g)
