@@ -30,7 +30,9 @@ func (a *app) newBenchMatmul() *cobra.Command {
 (its rows split over the workers) and as the shards run them (a shard a worker).
 
 Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
-a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds. In bf16
+a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds. A neighbour
+on the same core slows what touches memory and not the loop, so the fastest tenth of both is compared too
+("quietest"). In bf16
 the loop is one of tile products where the processor has AMX, and a product's time has the packing of its operands
 to bf16 in it, weights apart, which the optimizer packs.`,
 		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
@@ -70,8 +72,8 @@ to bf16 in it, weights apart, which the optimizer packs.`,
 
 func printProducts(w io.Writer, r device.ProductReport) {
 	fmt.Fprintf(w, "peak %.1f GFLOP/s, %s in %s, workers: %d\n", r.Peak, r.Set, r.Precision, r.Workers)
-	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\tGFLOP/s\tpeak")
+	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\tGFLOP/s\tpeak\tquietest")
 	for _, p := range r.Rows {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f µs\t%.1f\t%.1f %%\t%.1f %%\n", p.Scope, p.Kind, p.M, p.K, p.N, p.Seconds*1e6, p.Rate, 100*p.Share, 100*p.Quiet)
 	}
 }

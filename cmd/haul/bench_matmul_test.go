@@ -10,7 +10,7 @@ func TestBenchMatmul(t *testing.T) {
 	}
 	for _, v := range rows {
 		row := v.(map[string]any)
-		if !(row["share"].(float64) > 0 && row["seconds"].(float64) > 0) {
+		if !(row["share"].(float64) > 0 && row["quiet"].(float64) > 0 && row["seconds"].(float64) > 0) {
 			t.Errorf("%v", row)
 		}
 	}

@@ -38,6 +38,7 @@ type ProductTime struct {
 	Seconds float64 `json:"seconds"` // for one product, median
 	Rate    float64 `json:"gflops"`  // of all workers together, median
 	Share   float64 `json:"share"`   // of the peak loop's rate beside it, median
+	Quiet   float64 `json:"quiet"`   // the fastest tenth of its rates over the fastest tenth of the loop's
 }
 
 // ProductReport is the outcome of BenchProducts.
@@ -224,7 +225,7 @@ func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds 
 		shares = append(shares, rate/around)
 	}
 	row := j.row
-	row.Share = median(shares)
+	row.Share, row.Quiet = median(shares), fastTenth(rates)/fastTenth(peaks)
 	rate := median(rates)
 	row.Rate, row.Seconds = rate/1e9, flop/rate
 	return row, peaks, nil
@@ -293,6 +294,12 @@ func (c *benchPool) fill(run func(w, n int) float64) int {
 		n *= 2
 	}
 	return n
+}
+
+// fastTenth is the rate that one round in ten reaches.
+func fastTenth(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)*9/10]
 }
 
 func median(v []float64) float64 {

@@ -29,7 +29,7 @@ func TestBenchProducts(t *testing.T) {
 			t.Fatalf("%s: %+v", set, r)
 		}
 		for _, row := range r.Rows {
-			if !(row.Seconds > 0 && row.Rate > 0 && row.Share > 0) {
+			if !(row.Seconds > 0 && row.Rate > 0 && row.Share > 0 && row.Quiet > 0) {
 				t.Errorf("%s: %+v", set, row)
 			}
 		}
@@ -52,5 +52,13 @@ func TestBenchProductsRefuses(t *testing.T) {
 	cancel()
 	if _, err := BenchProducts(gone, "", "", 1, 1, p, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A round that the peak loop lost to a neighbour must not count as the product's best.
+func TestFastTenth(t *testing.T) {
+	rates := []float64{5, 1, 9, 2, 8, 3, 7, 4, 6, 10, 11}
+	if got := fastTenth(rates); got != 10 {
+		t.Errorf("one in ten of %v reaches %g, want 10", rates, got)
 	}
 }
