@@ -38,6 +38,8 @@ type calls struct {
 	GraphCreate      func(g *uintptr, flags uint32) Result                                                  `sym:"cuGraphCreate"`
 	GraphDestroy     func(g uintptr) Result                                                                 `sym:"cuGraphDestroy"`
 	GraphAddKernel   func(node *uintptr, g uintptr, deps *uintptr, n uintptr, params unsafe.Pointer) Result `sym:"cuGraphAddKernelNode"`
+	GraphAttribute   func(node uintptr, attribute int32, value unsafe.Pointer) Result                       `sym:"cuGraphKernelNodeSetAttribute"`
+	Priorities       func(least, greatest *int32) Result                                                    `sym:"cuCtxGetStreamPriorityRange"`
 	GraphInstantiate func(exec *uintptr, g uintptr, flags uint64) Result                                    `sym:"cuGraphInstantiateWithFlags"`
 	GraphExecDestroy func(exec uintptr) Result                                                              `sym:"cuGraphExecDestroy"`
 }

@@ -9,6 +9,7 @@ import (
 type Graph struct {
 	c      *Context
 	handle uintptr
+	flags  uint64
 }
 
 // Node is one launch of a graph.
@@ -51,7 +52,7 @@ func (g *Graph) Add(f Function, geo Geometry, a *Args, deps []Node) (Node, error
 // Instantiate makes the graph ready and frees the description. Inside Do.
 func (g *Graph) Instantiate() (*Exec, error) {
 	e := &Exec{c: g.c}
-	if err := g.c.check("cuGraphInstantiate", g.c.c.GraphInstantiate(&e.handle, g.handle, 0)); err != nil {
+	if err := g.c.check("cuGraphInstantiate", g.c.c.GraphInstantiate(&e.handle, g.handle, g.flags)); err != nil {
 		return nil, err
 	}
 	return e, g.c.check("cuGraphDestroy", g.c.c.GraphDestroy(g.handle))
@@ -65,4 +66,21 @@ func (e *Exec) Launch(s Stream) error {
 // Close destroys the graph. Inside Do.
 func (e *Exec) Close() error {
 	return e.c.check("cuGraphExecDestroy", e.c.c.GraphExecDestroy(e.handle))
+}
+
+// CU_LAUNCH_ATTRIBUTE_PRIORITY, and CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY: without it a graph's kernels have their stream's.
+const (
+	attributePriority = 8
+	usePriorities     = 8
+)
+
+// Urgent lets a kernel's blocks go before those of kernels that are not, where both could start. CUDA 11.7 or newer. Inside Do.
+func (g *Graph) Urgent(n Node) error {
+	var least, greatest int32
+	if err := g.c.check("cuCtxGetStreamPriorityRange", g.c.c.Priorities(&least, &greatest)); err != nil {
+		return err
+	}
+	value := [16]int32{greatest} // of the union's 64 bytes a priority is the first four
+	g.flags = usePriorities
+	return g.c.check("cuGraphKernelNodeSetAttribute", g.c.c.GraphAttribute(uintptr(n), attributePriority, unsafe.Pointer(&value)))
 }
