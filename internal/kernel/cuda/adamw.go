@@ -75,7 +75,7 @@ func (b *binder) exchange(o *kernel.Exchange) ([]launch, error) {
 		args: []any{b.grads, b.gathered, i32(s.Parts()), i32(b.laneSize)}}}, nil
 }
 
-// adamw takes the norm and decides in one launch, and updates in a second.
+// adamw takes the norm and decides in one launch, and updates in a second, beside which the step's closing advance may run.
 func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 	length := b.laneSize
 	blocks := b.adamwBlocks()
@@ -89,7 +89,7 @@ func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 		{module: "adamw", kernel: "adamw_sum", grid: dim3{blocks, 1, 1}, block: block,
 			args: []any{b.grads, squares, turn, plan, b.state, b.metrics, b.control, i32(lanes), i32(length), o.Beta1, o.Beta2, o.MaxNorm,
 				i32(o.Warmup), i32(o.Total), o.Floor, parts, uint32(b.reduced.every)}},
-		{module: "adamw", kernel: "adamw_update", grid: dim3{max(1, ceil(ceil(length, 4), adamwThreads)), 1, 1}, block: block,
+		{module: "adamw", kernel: "adamw_update", grid: dim3{max(1, ceil(ceil(length, 4), adamwThreads)), 1, 1}, block: block, aside: true,
 			args: []any{b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads, plan, i32(length), float32(o.Beta1), float32(o.Beta2), o.Eps, o.Decay}},
 	}, nil
 }

@@ -98,7 +98,7 @@ func waitFor[N comparable](deps []int, ends [][]N) []N {
 }
 
 // chain adds an op's launches one behind the other, those that stand beside the one before them behind what that one waits for, and
-// returns what the op's followers wait for.
+// returns what the op's followers wait for; one aside is not part of that.
 func chain[N any](launches []ready, wait []N, add func(l ready, wait []N) (N, error)) ([]N, error) {
 	before := wait
 	for _, l := range launches {
@@ -110,6 +110,9 @@ func chain[N any](launches []ready, wait []N, add func(l ready, wait []N) (N, er
 		if err != nil {
 			return nil, err
 		}
+		if l.aside {
+			continue
+		}
 		if l.beside {
 			wait = append(slices.Clip(wait), n)
 		} else {
@@ -117,6 +120,28 @@ func chain[N any](launches []ready, wait []N, add func(l ready, wait []N) (N, er
 		}
 	}
 	return wait, nil
+}
+
+// ancestors are, by node, all that come before it along the edges.
+type ancestors[N comparable] map[N]map[N]bool
+
+func (a ancestors[N]) add(n N, wait []N) {
+	all := map[N]bool{}
+	for _, w := range wait {
+		all[w] = true
+		for e := range a[w] {
+			all[e] = true
+		}
+	}
+	a[n] = all
+}
+
+// essential leaves out of what a node waits for those that others of them wait for: a node with one edge is launched soonest. That pays
+// where kernels are many and short; where they fill the card it cost 2 % of the step, by the order in which kernels came to run.
+func (a ancestors[N]) essential(wait []N) []N {
+	return slices.DeleteFunc(slices.Clone(wait), func(n N) bool {
+		return slices.ContainsFunc(wait, func(w N) bool { return a[w][n] })
+	})
 }
 
 // record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where an update has several parts, one
@@ -156,11 +181,16 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 	nodes := 0
 	ends := make([][]cu.Node, len(r.launches)) // what an op's followers wait for: its last node or, where it has none, what it would wait for
 	foreign := map[cu.Node]bool{}              // not kernels of this package
+	earlier := ancestors[cu.Node]{}
+	var asides []cu.Node // what only ops over the flat buffers wait for
 	for i, deps := range dependencies(r.prog, r.serial) {
 		if i < from || i >= to {
 			continue // in another graph, which the stream keeps apart
 		}
 		wait := waitFor(deps, ends)
+		if _, flat := r.op(i).(kernel.Flat); flat {
+			wait, asides = append(wait, asides...), nil
+		}
 		if o, ok := r.op(i).(*kernel.Exchange); ok {
 			if ends[i] = wait; !exchange {
 				continue
@@ -174,7 +204,18 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 		}
 		ends[i], err = chain(r.launches[i], wait, func(l ready, wait []cu.Node) (cu.Node, error) {
 			nodes++
-			return r.add(g, l, wait, foreign)
+			if r.small {
+				wait = earlier.essential(wait)
+			}
+			n, err := r.add(g, l, wait, foreign)
+			if err != nil {
+				return n, err
+			}
+			earlier.add(n, wait)
+			if l.aside {
+				asides = append(asides, n)
+			}
+			return n, r.rank(g, n, urgent(r.op(i), l))
 		})
 		if err != nil {
 			return nil, 0, err
@@ -182,6 +223,20 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 	}
 	e, err := g.Instantiate()
 	return e, nodes, err
+}
+
+// urgent reports whether a kernel has followers before the end of the step; what ends a weight's gradient has none.
+func urgent(op kernel.Op, l ready) bool {
+	_, weights := op.(*kernel.LinearGradW)
+	return !weights && !l.aside
+}
+
+// rank lets urgent kernels go before others where both could start. On the context's thread.
+func (r *runner) rank(g *cu.Graph, n cu.Node, urgent bool) error {
+	if !urgent || !r.d.overlaps {
+		return nil
+	}
+	return g.Urgent(n)
 }
 
 // exchange lets the peer record its nodes.

@@ -13,11 +13,15 @@ type joins struct {
 	with  map[kernel.Op]kernel.Op // the other one, by the one that has the launch
 	done  map[kernel.Op]bool      // those that have none
 	spare map[*kernel.Tensor]bool // what lies between them and nobody else reads: it need not be written
+
+	halves map[*kernel.Norm]layerHalf   // by the norm, which has the launch
+	heads  map[*kernel.Norm]decoderHead // likewise
 }
 
 // join finds the pairs of a program.
 func (b *binder) join(ops []kernel.Op) {
-	b.joins = joins{with: map[kernel.Op]kernel.Op{}, done: map[kernel.Op]bool{}, spare: map[*kernel.Tensor]bool{}}
+	b.joins = joins{with: map[kernel.Op]kernel.Op{}, done: map[kernel.Op]bool{}, spare: map[*kernel.Tensor]bool{},
+		halves: map[*kernel.Norm]layerHalf{}, heads: map[*kernel.Norm]decoderHead{}}
 	writer, readers := map[*kernel.Tensor]kernel.Op{}, map[*kernel.Tensor]int{}
 	for _, op := range ops {
 		op.Args(func(t *kernel.Tensor, a kernel.Access) {
@@ -33,7 +37,12 @@ func (b *binder) join(ops []kernel.Op) {
 		b.joins.with[launched], b.joins.done[other] = other, true
 		b.joins.spare[between] = readers[between] == 1 && between.Space == kernel.Shard // the host reads others
 	}
+	b.joinHalves(ops, writer)
+	b.joinHeads(ops)
 	for _, op := range ops {
+		if b.joins.done[op] {
+			continue
+		}
 		switch o := op.(type) {
 		case *kernel.GLU:
 			if l, ok := writer[o.G].(*kernel.Linear); ok && b.joinsGLU(l, o) {
@@ -49,13 +58,17 @@ func (b *binder) join(ops []kernel.Op) {
 
 func (b *binder) joinsGLU(l *kernel.Linear, o *kernel.GLU) bool {
 	m, k, n := l.Dims()
-	return l.Pre == nil && l.Residual == nil && l.Drop.Rate == 0 && l.Y.Dense() && o.Y.Dense() &&
-		b.rowsWidth(m, n, k, false, l.Y, l.X, l.W, l.Bias, o.Y) == rowsWide
+	return l.Pre == nil && l.Residual == nil && l.Drop.Rate == 0 && l.Y.Dense() && o.Y.Dense() && b.rowsWidth(m, n, k, false, l.Y, l.X,
+		l.W, l.Bias, o.Y) == rowsWide
 }
 
 func (b *binder) joinsGLUGrad(l *kernel.LinearGradX, o *kernel.GLUGrad) bool {
-	return !l.Accumulate && l.Pre == nil && l.DX.Dense() && o.DG.Dense() && o.G.Dense() &&
-		b.rowsWidth(l.DY.Rows(), l.DX.Cols(), l.DY.Cols(), false, l.DX, l.DY, l.W, o.DG, o.G) == rowsWide
+	if l.Accumulate || l.Pre != nil || b.anyCompact(l) || b.anyCompact(o) || !l.DX.Dense() || !o.DG.Dense() || !o.G.Dense() ||
+		!b.vectors(l.DX, l.DY, l.W, o.DG, o.G) {
+		return false
+	}
+	m, n := l.DY.Rows(), l.DX.Cols()
+	return b.rowsWidth(m, n, l.DY.Cols(), false) == rowsWide || b.pick(m, n, 1, true).name == "small" // the one tile with registers for it
 }
 
 // linearGLU is G = X·Wᵀ + bias and Y = its gated unit in one; G is left out where only the gated unit would read it.
@@ -72,6 +85,10 @@ func (b *binder) linearGLU(l *kernel.Linear, o *kernel.GLU) []launch {
 // linearDXGLU is the gradient of a gated unit's input from that of the layer behind it.
 func (b *binder) linearDXGLU(l *kernel.LinearGradX, o *kernel.GLUGrad) []launch {
 	m, terms, n := l.DY.Rows(), l.DY.Cols(), l.DX.Cols()
+	if b.rowsWidth(m, n, terms, false) != rowsWide {
+		return b.product("linear_dx", b.pick(m, n, 1, true), m, n, terms, 1, b.addr(o.DG), b.addr(l.DY), b.addr(l.W), uint64(0),
+			i32(m), i32(terms), i32(n), i32(o.DG.Stride), i32(l.DY.Stride), b.addr(o.G))
+	}
 	return b.rows("linear_rows_dx_glu", b.addr(o.DG), b.addr(l.DY), b.addr(l.W), 0, 0, b.addr(o.G), rowsWide, m, n, terms, o.DG.Stride,
 		l.DY.Stride, 0, n)
 }

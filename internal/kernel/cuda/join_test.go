@@ -11,7 +11,8 @@ import (
 // TestJoins: which ops of a training step one kernel does, by size and precision. The step has two layers, a policy with gradients and a
 // frozen one.
 func TestJoins(t *testing.T) {
-	joined := []string{"linear_rows_glu", "linear_rows_dx_glu", "glu4", "glu_grad4"}
+	joined := []string{"linear_rows_glu", "linear_rows_dx_glu", "feed_forward_16", "attention_layer_16", "glu4", "glu_grad4", "norm_grad_lanes",
+		"feed_grad", "attention_layer_grad", "half_lanes", "head_forward", "head_grad"}
 	for _, c := range []struct {
 		name      string
 		batch, n  int
@@ -19,11 +20,17 @@ func TestJoins(t *testing.T) {
 		dropout   float32
 		want      map[string]int
 	}{
-		{"many rows", 512, 101, TF32, 0, map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2}},
-		{"many rows, dropout in the policy", 512, 101, TF32, 0.1, map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2}},
-		{"few rows", 128, 11, TF32, 0, map[string]int{"glu4": 4, "glu_grad4": 2}},
-		{"many rows in bf16", 512, 101, BF16, 0, map[string]int{"glu4": 4, "glu_grad4": 2}},
-		{"many rows in fp32", 512, 101, FP32, 0, map[string]int{"glu4": 4, "glu_grad4": 2}},
+		{"many rows", 512, 101, TF32, 0, map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2, "norm_grad_lanes": 5}},
+		{"many rows, dropout in the policy", 512, 101, TF32, 0.1,
+			map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2, "norm_grad_lanes": 5}},
+		{"few rows", 128, 11, TF32, 0, map[string]int{"feed_forward_16": 4, "attention_layer_16": 4, "head_forward": 2, "feed_grad": 2,
+			"attention_layer_grad": 2, "half_lanes": 5,
+			"head_grad": 1}},
+		{"few rows, dropout in the policy", 128, 11, TF32, 0.1, map[string]int{"feed_forward_16": 2, "attention_layer_16": 2, "glu4": 2, "norm_grad_lanes": 4,
+			"half_lanes": 1, "head_forward": 2, "head_grad": 1}},
+		{"few rows in fp32", 128, 11, FP32, 0, map[string]int{"glu4": 4, "norm_grad_lanes": 5}},
+		{"many rows in bf16", 512, 101, BF16, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
+		{"many rows in fp32", 512, 101, FP32, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]int{}
@@ -61,7 +68,15 @@ func TestJoinsLeaveOutWhatNobodyReads(t *testing.T) {
 // TestJoinedOpsKeepTheirOrder: of any two ops that touch a tensor, one of them to write it, the kernel of the earlier reaches that of the
 // later along the graph's edges.
 func TestJoinedOpsKeepTheirOrder(t *testing.T) {
-	p := step(t, 512, 101, 128, 4, 1, 0)
+	keepOrder(t, step(t, 512, 101, 128, 4, 1, 0))
+	few := step(t, 128, 11, 128, 4, 1, 0)
+	keepOrder(t, few)
+	keepOrder(t, joinWayBack(few, TF32, 132))
+	keepOrder(t, joinWayBack(step(t, 140, 11, 128, 4, 1, 0), TF32, 132))
+}
+
+func keepOrder(t *testing.T, p *kernel.Program) {
+	t.Helper()
 	b := testBinder(p, TF32)
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
 	b.join(ops)
@@ -70,24 +85,39 @@ func TestJoinedOpsKeepTheirOrder(t *testing.T) {
 	}
 	// Nodes by op: its own last, or that of the op it is joined with.
 	var before [][]int // what a node waits for
+	var asides []int
 	ends, node := make([][]int, len(ops)), map[kernel.Op]int{}
-	deps := dependencies(p, false)
+	deps, earlier := dependencies(p, false), ancestors[int]{}
 	for i, op := range ops {
 		ls, err := b.bind(op)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wait := waitFor(deps[i], ends)
-		for range ls {
-			before = append(before, wait)
-			wait = []int{len(before) - 1}
+		if _, flat := op.(kernel.Flat); flat {
+			wait, asides = append(wait, asides...), nil
 		}
-		if ends[i] = wait; len(ls) > 0 {
+		for _, l := range ls {
+			wait = earlier.essential(wait)
+			before = append(before, wait)
+			earlier.add(len(before)-1, wait)
+			if l.aside { // ends a gradient, which only ops over the flat buffers read
+				asides = append(asides, len(before)-1)
+				continue
+			}
+			wait = []int{len(before) - 1}
 			node[op] = len(before) - 1
 		}
+		ends[i] = wait
 	}
 	for launched, other := range b.joins.with {
 		node[other] = node[launched]
+	}
+	for norm, h := range b.joins.halves {
+		node[h.in], node[h.between], node[h.out] = node[norm], node[norm], node[norm]
+	}
+	for norm, h := range b.joins.heads {
+		node[h.proj], node[h.mean], node[h.graph], node[h.pointer] = node[norm], node[norm], node[norm], node[norm]
 	}
 	reaches := make([]map[int]bool, len(before)) // all that comes before a node
 	for n, wait := range before {
@@ -116,5 +146,60 @@ func TestJoinedOpsKeepTheirOrder(t *testing.T) {
 			}
 			uses[root] = append(uses[root], use{op, a != kernel.Read})
 		})
+	}
+}
+
+// TestTheWayBackIsJoined: which halves of layers one kernel goes back through, by size and precision, and that their gradients of the
+// residual stream are tensors of their own, read in turn.
+func TestTheWayBackIsJoined(t *testing.T) {
+	count := func(p *kernel.Program) (feed, attention int) {
+		for _, op := range p.PerShard {
+			if h, ok := op.(*layerHalfGrad); ok {
+				if _, glu := h.between.(*kernel.GLUGrad); glu {
+					feed++
+				} else {
+					attention++
+				}
+			}
+		}
+		return feed, attention
+	}
+	few := step(t, 128, 11, 128, 4, 1, 0)
+	for _, c := range []struct {
+		name      string
+		p         *kernel.Program
+		precision Precision
+		want      [2]int
+	}{
+		{"few rows", few, TF32, [2]int{2, 2}},
+		{"more instances than multiprocessors", step(t, 140, 11, 128, 4, 1, 0), TF32, [2]int{2, 0}},
+		{"many rows", step(t, 512, 101, 128, 4, 1, 0), TF32, [2]int{}},
+		{"other heads", step(t, 128, 11, 128, 8, 1, 0), TF32, [2]int{2, 0}},
+		{"other width", step(t, 128, 11, 64, 4, 1, 0), TF32, [2]int{}},
+		{"dropout", step(t, 128, 11, 128, 4, 1, 0.1), TF32, [2]int{}},
+		{"fp32", few, FP32, [2]int{}},
+		{"bf16", few, BF16, [2]int{}},
+	} {
+		feed, attention := count(joinWayBack(c.p, c.precision, 132))
+		if got := [2]int{feed, attention}; got != c.want {
+			t.Errorf("%s: %v halves, feed-forward and attention, want %v", c.name, got, c.want)
+		}
+	}
+	var stream *kernel.Tensor
+	joined := joinWayBack(few, TF32, 132)
+	for _, op := range joined.PerShard {
+		h, ok := op.(*layerHalfGrad)
+		if !ok {
+			continue
+		}
+		if stream != nil && h.dy != stream || h.dx == h.dy {
+			t.Errorf("%s reads %s behind a half that left %s", h.Kind(), h.dy.Name, stream.Name)
+		}
+		stream = h.dx
+	}
+	for _, op := range joined.PerShard {
+		if w, ok := op.(*kernel.LinearGradW); ok && w.X.Cols() == thinTerms && w.DY != stream {
+			t.Errorf("the first layer's weights have their gradient from %s, want %s", w.DY.Name, stream.Name)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type launch struct {
 	shared         int // bytes of dynamic shared memory
 	args           []any
 	beside         bool // it need not wait for the op's launch before it, only for what that one waited for
+	aside          bool // only ops over the flat buffers read what it leaves, or add to it: no other followers of the op need wait for it
 }
 
 // dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.

@@ -77,6 +77,9 @@ func (b *binder) linear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
 	out := b.linearRows(o, y, residual)
 	if out == nil {
+		out = b.thin(o, y, residual)
+	}
+	if out == nil {
 		t := b.pick(m, n, 1, b.vectors(y, o.X, o.W, o.Bias, residual))
 		out = b.product("linear", t, m, n, k, 1, b.addr(y), b.addr(o.X), b.addr(o.W), b.addr(o.Bias), b.addr(residual),
 			i32(m), i32(n), i32(k), i32(y.Stride), i32(o.X.Stride), i32(stride(residual)))
@@ -100,7 +103,7 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 			add = b.addr(o.DX)
 		}
 		out = b.product("linear_dx", t, m, k, n, 1, b.addr(o.DX), b.addr(o.DY), b.addr(o.W), add,
-			i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride))
+			i32(m), i32(n), i32(k), i32(o.DX.Stride), i32(o.DY.Stride), uint64(0))
 	}
 	if o.Pre != nil {
 		return append(out, b.geluGrad(o.DX, o.Pre)), dense(o, o.DX, o.Pre)
@@ -110,6 +113,9 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 
 // linearGradW gives each lane of the gradient a contiguous share of the rows. A lane without rows is written too.
 func (b *binder) linearGradW(o *kernel.LinearGradW) ([]launch, error) {
+	if ls := b.thinDW(o); ls != nil {
+		return ls, nil
+	}
 	rows, n, k := o.DY.Rows(), o.DY.Cols(), o.X.Cols()
 	t := b.pick(n, k, b.lanes, b.vectors(o.DW, o.DY, o.X))
 	addW, addBias := b.adds(o.DW), b.adds(o.DBias)

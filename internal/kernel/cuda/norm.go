@@ -16,6 +16,12 @@ func normWidth(d int, vectors bool) string {
 }
 
 func (b *binder) norm(o *kernel.Norm) ([]launch, error) {
+	if h, ok := b.joins.halves[o]; ok {
+		return []launch{b.half(h)}, nil
+	}
+	if h, ok := b.joins.heads[o]; ok {
+		return []launch{b.head(h)}, nil
+	}
 	rows, d := o.X.Rows(), o.X.Cols()
 	width := normWidth(d, b.vectors(o.Y, o.X, o.Gamma, o.Beta))
 	return []launch{{module: "norm", kernel: "norm_" + width, grid: dim3{ceil(rows, normWarps), 1, 1}, block: dim3{32 * normWarps, 1, 1},
@@ -43,8 +49,12 @@ func (b *binder) normGrad(o *kernel.NormGrad) ([]launch, error) {
 	}
 	// Two blocks a multiprocessor, but no warp without a row.
 	blocks := max(1, min(2*b.sms/b.lanes, ceil(chunk, normWarps)))
-	partial, turns := b.scratch(4*2*d*blocks*b.lanes), b.scratch(4*b.lanes)
-	return []launch{{module: "norm", kernel: "norm_grad_" + width, grid: dim3{blocks * b.lanes, 1, 1}, block: block,
-		args: []any{b.addr(o.DX), b.addr(o.DGamma), b.addr(o.DBeta), b.addr(o.DY), b.addr(o.X), b.addr(o.Mean), b.addr(o.Rstd), b.addr(o.Gamma),
-			partial, turns, i32(rows), i32(d), i32(chunk), i32(ceil(chunk, blocks)), i32(blocks), i32(b.laneSize), addX, addGamma, addBeta}}}, nil
+	partial := b.scratch(4 * 2 * d * blocks * b.lanes)
+	return []launch{
+		{module: "norm", kernel: "norm_grad_" + width, grid: dim3{blocks * b.lanes, 1, 1}, block: block,
+			args: []any{b.addr(o.DX), b.addr(o.DY), b.addr(o.X), b.addr(o.Mean), b.addr(o.Rstd), b.addr(o.Gamma), partial, i32(rows), i32(d),
+				i32(chunk), i32(ceil(chunk, blocks)), i32(blocks), addX}},
+		{module: "norm", kernel: "norm_grad_lanes", grid: dim3{ceil(2*d, 32*normWarps), b.lanes, 1}, block: block, aside: addGamma|addBeta == 0,
+			args: []any{b.addr(o.DGamma), b.addr(o.DBeta), partial, i32(d), i32(blocks), i32(b.laneSize), addGamma, addBeta}},
+	}, nil
 }

@@ -138,6 +138,7 @@ func testBinder(p *kernel.Program, precision Precision) *binder {
 // bindStep binds every op of a program.
 func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	t.Helper()
+	p = joinWayBack(p, precision, 132)
 	b := testBinder(p, precision)
 	var out []launch
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)

@@ -41,7 +41,9 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 	instances := o.Actions.Shape[0]
 	dloads := b.scratch(4 * instances * p.d)
 	var ls []launch
-	if t := b.halfGradTiles(o, p); t > 0 {
+	if b.gradNearServes(o, p) {
+		ls = []launch{b.gradNear(o, p, dloads)}
+	} else if t := b.halfGradTiles(o, p); t > 0 {
 		ls = b.gradHalf(o, p, t, dloads)
 	} else if t := b.gradTiles(p); t > 0 {
 		ls = b.gradChunks(o, p, t, dloads)
@@ -51,8 +53,33 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 			return nil, err
 		}
 	}
-	return append(ls, launch{module: "rollout_grad", kernel: "sum_loads", grid: dim3{ceil(p.d, 128), b.lanes, 1}, block: dim3{128, 1, 1},
-		args: []any{b.addr(o.DLoad), dloads, i32(instances), i32(b.lanes), i32(b.laneSize), i32(p.d), flag(b.fresh(o.DLoad))}}), nil
+	fresh := b.fresh(o.DLoad)
+	return append(ls, launch{module: "rollout_grad", kernel: "sum_loads", grid: dim3{ceil(p.d, 128), b.lanes, 1}, block: dim3{128, 1, 1}, aside: fresh,
+		args: []any{b.addr(o.DLoad), dloads, i32(instances), i32(b.lanes), i32(b.laneSize), i32(p.d), flag(fresh)}}), nil
+}
+
+// Sizes of src/routing/grad_near.cu.
+const (
+	nearGradSteps = 32
+	nearGradHead  = 32
+	nearGradLine  = nearGradHead + 8 // floats of a row of decisions in shared memory
+)
+
+// gradNearServes reports whether one kernel does the whole gradient, a block an instance: few nodes, one short route, heads as tiny_1 has
+// them, and scores that distances do not speak in.
+func (b *binder) gradNearServes(o *kernel.RolloutGrad, p policy) bool {
+	return b.precision != FP32 && p.near == 0 && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
+		o.Actions.Shape[1] == 1 && o.Actions.Shape[2] <= nearGradSteps
+}
+
+func (b *binder) gradNear(o *kernel.RolloutGrad, p policy, dloads uint64) launch {
+	head := 2*nearGradSteps*nearGradLine + nearNodes*nearGradHead // floats that a head has for itself
+	shared := 4 * (3*nearNodes*p.d + 2*p.d + nearNodes*(p.d+8) + nearGradSteps*nearNodes*p.heads + p.heads*head)
+	return launch{module: "grad_near", kernel: "grad_near", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{32 * p.heads, 1, 1},
+		shared: shared, args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps),
+			b.addr(o.Adv), b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n),
+			i32(p.stride), i32(o.DProj.Stride), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced), o.Weight, p.scale, p.pointerScale,
+			b.coefficient(o.Bonus)}}
 }
 
 func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]launch, error) {

@@ -57,7 +57,9 @@ func TestRolloutPaths(t *testing.T) {
 		rollout, rows, heads2, words string
 		shared                       int
 	}{
-		{"tiny", 128, 11, 4, 32, 1, TF32, "rollout_held_16/rollout_held_32", "grad_tf32_16/grad_rows", "grad_tf32_16/grad_heads_32", "in registers", 7648},
+		{"tiny", 128, 11, 4, 32, 1, TF32, "rollout_held_16/rollout_held_32", "grad_near/grad_near", "grad_near/grad_near", "in registers", 7648},
+		{"few nodes, two starts", 128, 11, 4, 32, 2, TF32, "rollout_held_16/rollout_held_32", "grad_tf32_16/grad_rows", "grad_tf32_16/grad_heads_32", "in registers", 7648},
+		{"few nodes in fp32", 128, 11, 4, 32, 1, FP32, "rollout/rollout_row_32", "grad_fp32_16/grad_rows", "grad_fp32_16/grad_heads_32", "in shared memory", 0},
 		{"tiny fp32", 128, 11, 4, 32, 1, FP32, "rollout/rollout_row_32", "grad_fp32_16/grad_rows", "grad_fp32_16/grad_heads_32", "in shared memory", 27040},
 		{"N=100 greedy baseline", 512, 101, 8, 16, 1, TF32, "rollout_held_104/rollout_held_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "in registers", 0},
 		{"N=100 in fp32", 512, 101, 8, 16, 1, FP32, "rollout/rollout_row_128", "grad_fp32_104/grad_rows", "grad_fp32_104/grad_heads_16", "in shared memory", 0},

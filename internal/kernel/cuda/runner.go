@@ -17,6 +17,7 @@ type ready struct {
 	geometry cu.Geometry
 	args     *cu.Args
 	beside   bool
+	aside    bool
 }
 
 // ready finds the kernel and packs the arguments. On the context's thread.
@@ -26,7 +27,7 @@ func (d *Device) ready(l launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, beside: l.beside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+	return ready{function: f, args: a, beside: l.beside, aside: l.aside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
 		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
 }
 
@@ -40,6 +41,7 @@ type runner struct {
 	extra    []memory                  // scratch of ops
 	batch    map[*kernel.Tensor]memory // Batch and Data tensors
 	offsets  map[*kernel.Tensor]int    // of shard tensors in the arena, in bytes
+	small    bool                      // one op does not fill the card: what counts is how many follow each other
 	serial   bool                      // memory is reused along the recording, so ops keep its order
 	launches [][]ready                 // by op, the closing advance last
 	exec     *cu.Exec
@@ -77,6 +79,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	if joinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
 		r.prog = joinLayers(p)
 	}
+	r.small = r.shorten(d.precision, d.sms)
 	if d.precision == BF16 {
 		r.prog = keepMasks(r.prog)
 	}

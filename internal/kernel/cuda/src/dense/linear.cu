@@ -40,6 +40,7 @@ struct Product {
   bool addSums;
   int m, n, from, to; // rows, columns, range of terms
   int ldc, lda, ldb, ldadd;
+  const float *gate; // where not null, C is the gradient of a gated unit's input g, of twice as many columns, from that of its result, which is A·B
 };
 
 // Where row r of a slab begins, terms adjacent.
@@ -144,8 +145,8 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
     const bool summing = p.sums && n0 == 0 && wn == 0;
 
     // What is added to C is read all at once, before the arithmetic where there are registers for it.
-    constexpr bool early = S::WK > 1;
-    f4 bias[2] = {}, add[OWN][2] = {};
+    constexpr bool early = S::WK > 1, gated = ATERMS && !BTERMS && VEC == 4 && S::WK == 4; // gated: p.gate may be set
+    f4 bias[2] = {}, add[OWN][2] = {}, gates[gated ? OWN : 1][2][2];
     auto read_added = [&](int x) {
 #pragma unroll
       for (int h = 0; h < 2; h++) {
@@ -156,6 +157,9 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
         for (int s = 0; s < OWN; s++) {
           int m = m0 + row + 32 * x + 4 * g + wk * OWN + s;
           if (p.add && m < p.m) add[s][h] = load4(p.add + (long)m * p.ldadd + n);
+          if (gated && p.gate && m < p.m)
+#pragma unroll
+            for (int half = 0; half < 2; half++) gates[s][h][half] = load4(p.gate + (long)m * 2 * p.n + half * p.n + n);
         }
       }
     };
@@ -269,7 +273,14 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
           int n = n0 + col + 16 * h + 4 * t;
           const float(&from)[8] = acc[x][s];
           f4 v = {from[4 * h], from[4 * h + 1], from[4 * h + 2], from[4 * h + 3]};
-          if (VEC == 4 && n < p.n) store4(p.c + (long)m * p.ldc + n, v + bias[h] + add[s][h]);
+          if (gated && p.gate) {
+            if (n >= p.n) continue;
+            const f4 a = gates[s][h][0], b = gates[s][h][1], g = {sigmoid_(b.x), sigmoid_(b.y), sigmoid_(b.z), sigmoid_(b.w)};
+            store4(p.c + (long)m * p.ldc + n, v * g);
+            store4(p.c + (long)m * p.ldc + p.n + n, v * a * g * (1.0f - g));
+          } else if (VEC == 4 && n < p.n) {
+            store4(p.c + (long)m * p.ldc + n, v + bias[h] + add[s][h]);
+          }
           if (VEC == 1)
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -290,13 +301,14 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
 template <int P, class S, int VEC>
 __device__ __forceinline__ void linear(float *y, const float *x, const float *w, const float *bias, const float *residual, int m, int n, int k,
                                        int ldy, int ldx, int ldr) {
-  product<P, true, true, S, VEC>(Product{y, x, w, bias, residual, nullptr, false, m, n, 0, k, ldy, ldx, k, ldr});
+  product<P, true, true, S, VEC>(Product{y, x, w, bias, residual, nullptr, false, m, n, 0, k, ldy, ldx, k, ldr, nullptr});
 }
 
-// DX[m,k] = Σ_n DY[m,n]·W[n,k] + add[m,k]; add is DX or null
+// DX[m,k] = Σ_n DY[m,n]·W[n,k] + add[m,k]; add is DX or null. With gate = g of a gated unit whose result the layer reads:
+// with s = sigmoid(g[m,K+k]) and v the sum, DX[m,k] = v·s and DX[m,K+k] = v·g[m,k]·s·(1-s)
 template <int P, class S, int VEC>
-__device__ __forceinline__ void linear_dx(float *dx, const float *dy, const float *w, const float *add, int m, int n, int k, int lddx, int lddy) {
-  product<P, true, false, S, VEC>(Product{dx, dy, w, nullptr, add, nullptr, false, m, k, 0, n, lddx, lddy, k, lddx});
+__device__ __forceinline__ void linear_dx(float *dx, const float *dy, const float *w, const float *add, int m, int n, int k, int lddx, int lddy, const float *gate) {
+  product<P, true, false, S, VEC>(Product{dx, dy, w, nullptr, add, nullptr, false, m, k, 0, n, lddx, lddy, k, lddx, gate});
 }
 
 // For gradient lane l, with rows r in [l·chunk, (l+1)·chunk):
@@ -309,7 +321,7 @@ __device__ __forceinline__ void linear_dw(float *dw, float *dbias, const float *
   dw += gradLane;
   if (dbias) dbias += gradLane;
   product<P, false, false, S, VEC>(
-      Product{dw, dy, x, nullptr, addW ? dw : nullptr, dbias, addBias != 0, n, k, from < to ? from : to, to, k, lddy, ldx, k});
+      Product{dw, dy, x, nullptr, addW ? dw : nullptr, dbias, addBias != 0, n, k, from < to ? from : to, to, k, lddy, ldx, k, nullptr});
 }
 
 #define LINEAR_SET(P, NAME, S, VEC, BLOCKS)                                                                                                        \
@@ -318,8 +330,8 @@ __device__ __forceinline__ void linear_dw(float *dw, float *dbias, const float *
     linear<P, S, VEC>(y, x, w, bias, residual, m, n, k, ldy, ldx, ldr);                                                                            \
   }                                                                                                                                                \
   KERNEL __launch_bounds__(S::threads, BLOCKS) linear_dx_##NAME(float *dx, const float *dy, const float *w, const float *add, int m, int n, int k, \
-                                                               int lddx, int lddy) {                                                               \
-    linear_dx<P, S, VEC>(dx, dy, w, add, m, n, k, lddx, lddy);                                                                                     \
+                                                               int lddx, int lddy, const float *gate) {                                            \
+    linear_dx<P, S, VEC>(dx, dy, w, add, m, n, k, lddx, lddy, gate);                                                                               \
   }                                                                                                                                                \
   KERNEL __launch_bounds__(S::threads, BLOCKS) linear_dw_##NAME(float *dw, float *dbias, const float *dy, const float *x, int rows, int n, int k,  \
                                                                int lddy, int ldx, int chunk, int gradLaneSize, u32 addW, u32 addBias) {                \

@@ -1,8 +1,8 @@
 // Layer normalisation and its gradient, a warp a row.
 //
 // What a reader could break: the gradients of gamma and beta are sums over all rows, made in a fixed order whatever block
-// runs first: a warp's rows in order, the warps of a block, the blocks of a gradient lane. The last block of one adds its
-// blocks' sums, so rows of a gradient lane must belong to consecutive blocks.
+// runs first: a warp's rows in order, the warps of a block, the blocks of a gradient lane. norm_grad_lanes adds the blocks' sums, beside
+// whatever waits for dx, so rows of a gradient lane must belong to consecutive blocks.
 #include "ptx.cuh"
 
 constexpr int warps = 8;
@@ -65,13 +65,11 @@ KERNEL __launch_bounds__(32 * warps) norm_any(float *y, float *mean, float *rstd
 
 // With h = (x-mean)·rstd and e = dy·gamma, for each row:
 // dx (+)= rstd·(e - mean(e) - h·mean(e·h))
-// and for gradient lane l, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
-// Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums per block, turns a counter
-// per gradient lane.
+// and in partial, 2·d sums per block, Σ_r dy[r,c]·h[r,c] and Σ_r dy[r,c] over the block's rows.
+// Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows.
 template <int V>
-__device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd,
-                                          const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int gradLaneSize,
-                                          u32 addX, u32 addGamma, u32 addBeta) {
+__device__ __forceinline__ void norm_grad(float *dx, const float *dy, const float *x, const float *mean, const float *rstd, const float *gamma, float *partial, int rows, int d,
+                                          int chunk, int each, int blocks, u32 addX) {
   __shared__ float sums[warps][2][128 * V] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, l = blockIdx_x / blocks, first = l * blocks;
   int end = (l + 1) * chunk < rows ? (l + 1) * chunk : rows;
@@ -123,23 +121,27 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
     for (int w = 0; w < warps; w++) v += sums[w][which][c];
     partial[(long)blockIdx_x * 2 * d + e] = v;
   }
-  if (!last_of(blocks, turns + l)) return;
-#pragma unroll 1
-  for (int e = threadIdx_x; e < 2 * d; e += 32 * warps) {
-    float v = fresh_sum<16>(partial + (long)first * 2 * d + e, blocks, 2 * d);
-    float *out = e < d ? dgamma + (long)l * gradLaneSize + e : dbeta + (long)l * gradLaneSize + e - d;
-    *out = (e < d ? addGamma : addBeta) ? *out + v : v;
-  }
 }
 
 #define NORM_GRAD(NAME, V)                                                                                                                     \
-  KERNEL __launch_bounds__(32 * warps) NAME(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd,   \
-                                           const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, \
-                                           int gradLaneSize, u32 addX, u32 addGamma, u32 addBeta) {                                              \
-    norm_grad<V>(dx, dgamma, dbeta, dy, x, mean, rstd, gamma, partial, turns, rows, d, chunk, each, blocks, gradLaneSize, addX, addGamma, addBeta); \
+  KERNEL __launch_bounds__(32 * warps) NAME(float *dx, const float *dy, const float *x, const float *mean, const float *rstd, const float *gamma, \
+                                            float *partial, int rows, int d, int chunk, int each, int blocks, u32 addX) {                       \
+    norm_grad<V>(dx, dy, x, mean, rstd, gamma, partial, rows, d, chunk, each, blocks, addX);                                                    \
   }
 NORM_GRAD(norm_grad_128, 1)
 NORM_GRAD(norm_grad_512, 4)
+
+// For gradient lane l, the block's y: dgamma_l[c] (+)= Σ over its blocks of partial[c];  dbeta_l[c] (+)= the same of partial[d+c]
+KERNEL __launch_bounds__(32 * warps) norm_grad_lanes(float *dgamma, float *dbeta, const float *partial, int d, int blocks, int gradLaneSize, u32 addGamma, u32 addBeta) {
+  const int e = blockIdx_x * 32 * warps + threadIdx_x, l = blockIdx_y;
+  if (e >= 2 * d) return;
+  const float *from = partial + (long)l * blocks * 2 * d + e;
+  float v = 0;
+#pragma unroll 16
+  for (int b = 0; b < blocks; b++) v += from[(long)b * 2 * d];
+  float *out = e < d ? dgamma + (long)l * gradLaneSize + e : dbeta + (long)l * gradLaneSize + e - d;
+  *out = (e < d ? addGamma : addBeta) ? *out + v : v;
+}
 
 // dx alone, for any d.
 KERNEL __launch_bounds__(32 * warps) norm_grad_any(float *dx, const float *dy, const float *x, const float *mean, const float *rstd, const float *gamma, int rows, int d, u32 addX) {

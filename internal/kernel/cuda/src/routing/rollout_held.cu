@@ -6,10 +6,10 @@
 // that all hold the same state and take the same branches; one barrier a step is enough only because the partial products alternate
 // between two buffers.
 //
-// Who holds what: lane = 4g + t. The one query of a step is every row of a left operand, so that every g has the same results. Terms that
-// are columns of a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c being HD/8·g
-// + c, so that the third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything else has
-// nodes by lanes: lane l has nodes EACH·l..EACH·l+EACH-1.
+// Who holds what: lane = 4g + t. The one query of a step is many equal rows of a left operand, so that every g has the same results.
+// Terms that are columns of a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c
+// being HD/8·g + c, so that the third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything
+// else has nodes by lanes: lane l has nodes EACH·l..EACH·l+EACH-1.
 #include "decode.cuh"
 #include "rules.cuh"
 
@@ -18,6 +18,7 @@ constexpr int EACH = NODES <= 32 ? 1 : NODES <= 64 ? 2 : 4; // nodes of a lane
 constexpr int SPAN = 32 * EACH;                             // floats of a list of nodes
 constexpr int STEPS = (TILES + 1) / 2;                      // of 16 nodes as terms
 constexpr float HIGHEST = 65504;                            // fp16's
+constexpr u32 ONES = 0x3c003c00;                            // two of its ones
 
 __device__ __forceinline__ u32 halves(float low, float high) {
   u32 r;
@@ -28,11 +29,21 @@ __device__ __forceinline__ float bounded(float x) { return __builtin_fminf(__bui
 // held rounds what stays in registers: what fp16 cannot hold becomes its largest number, not infinity.
 __device__ __forceinline__ u32 held(float low, float high) { return halves(bounded(low), bounded(high)); }
 
-// c[16×8] += a·b over 16 terms, all rows of a alike.
-__device__ __forceinline__ void multiply(float (&c)[4], u32 a0, u32 a1, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%5,%5}, {%6,%7}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(b0), "r"(b1));
+// Pair are left operands of two products at once: rows 0..7, all alike, of the one, rows 8..15 of the other, so that four different
+// registers serve both without a copy. A product with the one's right operand is read in rows 0..7 of its result (c[0], c[1]), with the
+// other's in rows 8..15 (c[2], c[3]).
+struct Pair { u32 one[2], other[2]; };
+
+// c[16×8] (+)= a·b over 16 terms. With fresh it starts from 0, which takes no register.
+__device__ __forceinline__ void multiply(float (&c)[4], const Pair &a, const u32 (&b)[2], bool fresh) {
+  if (fresh)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+        : "r"(a.one[0]), "r"(a.other[0]), "r"(a.one[1]), "r"(a.other[1]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.one[0]), "r"(a.other[0]), "r"(a.one[1]), "r"(a.other[1]), "r"(b[0]), "r"(b[1]));
 }
 
 // owner: terms 4t.. of step m are nodes 4·STEPS·t + 4m.., so that a lane's weights lie side by side.
@@ -85,22 +96,19 @@ template <int HD> struct Held {
   }
 };
 
-// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory: lanes with g = T%8 write
-// tile T.
-template <int HD> __device__ __forceinline__ void list(float *to, const u32 (&a)[HD / 16][2], const u32 (&b)[TILES][HD / 16][2]) {
-  const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3;
+// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory. Every g has them, and all
+// write the same.
+template <int HD> __device__ __forceinline__ void list(float *to, const Pair &a, const u32 (&b)[TILES][HD / 16][2]) {
+  to += 2 * (threadIdx_x & 3);
 #pragma unroll
-  for (int T0 = 0; T0 < TILES; T0 += 8) {
-    float mine0 = 0, mine1 = 0;
-#pragma unroll
-    for (int T = T0; T < T0 + 8 && T < TILES; T++) {
-      float s[4] = {0, 0, 0, 0};
-#pragma unroll
-      for (int c = 0; c < HD / 16; c++) multiply(s, a[c][0], a[c][1], b[T][c][0], b[T][c][1]);
-      mine0 = g == T % 8 ? +s[0] : +mine0;
-      mine1 = g == T % 8 ? +s[1] : +mine1;
+  for (int T = 0; T < TILES; T++) {
+    float s[4], s2[4];
+    multiply(s, a, b[T][0], true);
+    if (HD == 32) {
+      multiply(s2, a, b[T][HD / 16 - 1], true);
+      s[0] += s2[2], s[1] += s2[3];
     }
-    if (T0 + g < TILES) *(float2_ *)(to + 8 * (T0 + g) + 2 * t) = float2_{mine0, mine1};
+    *(float2_ *)(to + 8 * T) = float2_{s[0], s[1]};
   }
 }
 
@@ -182,7 +190,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   int time = 0, turn = 0;
   Vehicle v = depart(n, capacity);
   u32 served = 0; // bit k: node EACH·lane + k
-  float len = 0, lp = 0, ent = 0;
+  const float whole = rcp((float)capacity);
+  float len = 0, lp = 0, ent = 0, means = 0; // means: this lane's part of what the entropy is less
 #pragma unroll 1
   for (; time < limit && !(time > 0 && v.ended()); time++) {
     choice = opaque(choice);
@@ -204,28 +213,26 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         const int who = __builtin_ctz(any);
         a = shfl((int)(EACH * lane + __builtin_ctz(allowed | 0x80000000u)), who);
       } else {
-        const float cap = v.load(capacity);
+        const float cap = (float)v.left * whole;
         float *part = parts + (turn & 1) * heads * SPAN; // by turns of the steps that compute, as in rollout.cu
         turn++;
-        u32 q[HD / 16][2];
+        Pair q = {{ONES, ONES}, {ONES, ONES}};
 #pragma unroll
         for (int c = 0; c < HD / 16; c++) {
           const float4_ u = four(places + v.at * d + h * HD + 16 * c + 4 * t) + cap * loads[c];
-          q[c][0] = held(u.x, u.y), q[c][1] = held(u.z, u.w);
+          u32(&half)[2] = c ? q.other : q.one;
+          half[0] = held(u.x, u.y), half[1] = held(u.z, u.w);
         }
         list<HD>(scores, q, in.keys);
         syncwarp();
         List s = mine(scores);
-        float top = -INFINITE, sum = 0;
+        float top = -INFINITE;
 #pragma unroll
         for (int k = 0; k < EACH; k++)
           if (allowed >> k & 1) top = larger(top, s.v[k]);
         top = warp_top(top);
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-          s.v[k] = allowed >> k & 1 ? ex2(s.v[k] - top) : 0.0f;
-          sum += s.v[k];
-        }
+        for (int k = 0; k < EACH; k++) s.v[k] = allowed >> k & 1 ? ex2(s.v[k] - top) : 0.0f;
         if constexpr (EACH == 4)
           *(u64 *)(weights + 2 * lane) = (u64)halves(s.v[2], s.v[3]) << 32 | halves(s.v[0], s.v[1]);
         else if constexpr (EACH == 2)
@@ -233,22 +240,39 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         else
           ((unsigned short *)weights)[lane] = (unsigned short)halves(s.v[0], 0);
         syncwarp();
-        float o[HD / 8][4] = {}, o2[HD / 8][4] = {};
+        Pair w[(STEPS + 1) / 2];
 #pragma unroll
-        for (int m = 0; m < STEPS; m++) {
-          const u64 w = *(const u64 *)(weights + owner(m, t) / 2);
-#pragma unroll
-          for (int c = 0; c < HD / 8; c++) multiply(m % 2 ? o2[c] : o[c], (u32)w, (u32)(w >> 32), in.values[m][c][0], in.values[m][c][1]);
+        for (int m = 0; m < STEPS + STEPS % 2; m++) {
+          const u64 both = m < STEPS ? *(const u64 *)(weights + owner(m, t) / 2) : 0;
+          u32(&half)[2] = m % 2 ? w[m / 2].other : w[m / 2].one;
+          half[0] = (u32)both, half[1] = (u32)(both >> 32);
         }
-        const float over = rcp_fast(warp_add(sum));
-        u32 glimpse[HD / 16][2];
+        // blend is Σ weights·b, b a column of each node by steps.
+        auto blend = [&](float &x, float &y, auto b) {
+          float even[4], odd[4] = {0, 0, 0, 0};
 #pragma unroll
-        for (int c = 0; c < HD / 8; c++) glimpse[c / 2][c % 2] = halves((o[c][0] + o2[c][0]) * over, (o[c][1] + o2[c][1]) * over);
+          for (int m = 0; m < STEPS; m++) multiply(m % 2 ? odd : even, w[m / 2], b(m), m < 2);
+          x = even[0] + odd[2], y = even[1] + odd[3];
+        };
+        const u32 ones[2] = {ONES, ONES};
+        float sum, same;
+        blend(sum, same, [&](int) -> const u32(&)[2] { return ones; }); // the weights' sum is their product with ones
+        const float over = rcp_fast(sum);
+        Pair glimpse = {{ONES, ONES}, {ONES, ONES}};
+#pragma unroll
+        for (int c = 0; c < HD / 8; c++) {
+          float x, y;
+          blend(x, y, [&](int m) -> const u32(&)[2] { return in.values[m][c]; });
+          u32(&half)[2] = c / 2 ? glimpse.other : glimpse.one;
+          half[c % 2] = halves(x * over, y * over);
+        }
         list<HD>(part + h * SPAN, glimpse, in.pointers);
         sync();
         float th[EACH], e[EACH], total = 0, mean = 0;
         List u = mine(part);
-        for (int k = 1; k < heads; k++) {
+#pragma unroll
+        for (int k = 1; k < 128 / HD; k++) {
+          if (k >= heads) break;
           const List more = mine(part + k * SPAN);
 #pragma unroll
           for (int j = 0; j < EACH; j++) u.v[j] += more.v[j];
@@ -282,9 +306,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         int pick = -1; // this lane's first node that may be the choice
         if (choice == SAMPLE) {
           const float edge = uniform[time] * all;
-          float before = run - total;
           const float lower = shfl_up(run, 1);
-          before = lane > 0 ? +lower : 0.0f;
+          float before = lane > 0 ? +lower : 0.0f;
 #pragma unroll
           for (int k = 0; k < EACH; k++) {
             before += e[k];
@@ -310,7 +333,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         a = shfl(EACH * lane + pick, who);
         const float z = (shfl(chosen, who) - top) * mult, logSum = logf_(all);
         lp += z - logSum;
-        ent += logSum - div_(warp_add(mean), all);
+        ent += logSum;
+        means += mean * rcp_fast(all);
         if (choice == REPLAY) a = actions[time];
       }
     }
@@ -321,11 +345,12 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   }
   if (choice != REPLAY)
     for (int k = time + threadIdx_x; k < limit; k += blockDim_x) actions[k] = 0;
+  means = warp_add(means);
   if (threadIdx_x == 0) {
     steps[row] = time;
     length[row] = len;
     logProb[row] = lp;
-    entropy[row] = div_(ent, scored(time, forced));
+    entropy[row] = div_(ent - means, scored(time, forced));
   }
 }
 

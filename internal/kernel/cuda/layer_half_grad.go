@@ -1,0 +1,230 @@
+package cuda
+
+import (
+	"slices"
+
+	"haul/internal/kernel"
+)
+
+// layerHalfGrad is the way back through one half of a layer, as src/dense/feed_grad.cu and src/attention/attention_layer_grad.cu do it in one
+// kernel, where a batch is too small for one op to fill the card.
+//
+// What a reader could break: the recording adds each half's share to one gradient of the residual stream in place, which the weights'
+// gradients read before. Here each half leaves its sum in a tensor of its own, so that nothing on the way back waits for those.
+type layerHalfGrad struct {
+	outW, inW *kernel.LinearGradW
+	outX, inX *kernel.LinearGradX
+	between   kernel.Op // *kernel.AttentionGrad or *kernel.GLUGrad
+	norm      *kernel.NormGrad
+	dy, dx    *kernel.Tensor // of the residual stream, behind the half and before it
+}
+
+func (o *layerHalfGrad) Kind() string {
+	if _, ok := o.between.(*kernel.GLUGrad); ok {
+		return "feed.grad"
+	}
+	return "attention.grad"
+}
+
+func (o *layerHalfGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
+	access(f, kernel.Read, o.dy, o.norm.X, o.norm.Mean, o.norm.Rstd, o.norm.Gamma, o.inX.W, o.outX.W)
+	access(f, kernel.Write, o.dx)
+	access(f, kernel.Update, o.norm.DGamma, o.norm.DBeta)
+	switch g := o.between.(type) {
+	case *kernel.GLUGrad:
+		access(f, kernel.Read, g.G)
+		access(f, kernel.Write, g.DG)
+	case *kernel.AttentionGrad:
+		access(f, kernel.Read, g.QKV, g.P, g.PosX, g.PosY)
+		access(f, kernel.Write, g.DQKV)
+		access(f, kernel.Update, g.DSlope)
+	}
+}
+
+func (o *layerHalfGrad) Cost() kernel.Cost { return costOf(o, o.outX, o.between, o.inX, o.norm) }
+
+func (o *layerHalfGrad) bind(b *binder) ([]launch, error) {
+	block := dim3{32 * sixteenWarps, 1, 1}
+	n := o.norm
+	var l launch
+	var slope *kernel.Tensor
+	var partial uint64
+	blocks, width := ceil(n.X.Rows(), sixteenRows), 2*sixteenWidth
+	switch g := o.between.(type) {
+	case *kernel.GLUGrad:
+		partial = b.scratch(4 * width * blocks)
+		l = launch{module: "feed_grad", kernel: "feed_grad", grid: dim3{blocks, 1, 1}, block: block,
+			args: []any{b.addr(o.dx), b.addr(g.DG), partial, b.addr(o.dy), b.addr(g.G), b.addr(n.X), b.addr(n.Mean), b.addr(n.Rstd),
+				b.addr(n.Gamma), b.addr(o.inX.W), b.addr(o.outX.W), i32(n.X.Rows())}}
+	case *kernel.AttentionGrad:
+		instances, nodes, d := g.Dims()
+		blocks, width, slope = instances, 2*sixteenWidth+sixteenHeads, g.DSlope
+		partial = b.scratch(4 * width * blocks)
+		l = launch{module: "attention_layer_grad", kernel: "attention_layer_grad", grid: dim3{instances, 1, 1}, block: block,
+			args: []any{b.addr(o.dx), b.addr(g.DQKV), partial, b.addr(o.dy), b.addr(g.QKV), b.addr(g.P), b.addr(g.PosX), b.addr(g.PosY),
+				b.addr(n.X), b.addr(n.Mean), b.addr(n.Rstd), b.addr(n.Gamma), b.addr(o.inX.W), b.addr(o.outX.W), i32(nodes),
+				newHeadShape(nodes, d, g.Heads).scale()}}
+	}
+	return []launch{l, b.halfLanes(n, slope, partial, blocks, width)}, nil
+}
+
+// halfLanes adds up what the blocks of a way back left of gradients of gamma and beta and, where they are learned, of slopes, `width` floats
+// each, by gradient lanes.
+func (b *binder) halfLanes(n *kernel.NormGrad, slope *kernel.Tensor, partial uint64, blocks, width int) launch {
+	const threads = 32
+	heads := 0
+	if slope != nil {
+		heads = slope.Len()
+	}
+	addGamma, addBeta, addSlope := b.adds(n.DGamma), b.adds(n.DBeta), b.adds(slope)
+	return launch{module: "feed_grad", kernel: "half_lanes",
+		grid:  dim3{ceil(2*sixteenWidth+heads, threads), b.lanes, 1},
+		block: dim3{threads, 1, 1}, aside: addGamma|addBeta|addSlope == 0,
+		args: []any{b.addr(n.DGamma), b.addr(n.DBeta), b.addr(slope), partial, i32(ceil(blocks, b.lanes)), i32(blocks), i32(width),
+			i32(heads), i32(b.laneSize), addGamma, addBeta, addSlope}}
+}
+
+// shorten replaces the program by one whose way back is joined, and reports whether there was one.
+func (r *runner) shorten(precision Precision, sms int) bool {
+	recorded := r.prog
+	r.prog = joinWayBack(recorded, precision, sms)
+	return r.prog != recorded
+}
+
+// joinWayBack returns the program with the way back through every half of a layer that a kernel serves as one op, or the program itself
+// where there is none. Memory must be every tensor's own.
+func joinWayBack(p *kernel.Program, precision Precision, sms int) *kernel.Program {
+	if precision != TF32 {
+		return p
+	}
+	readers := map[*kernel.Tensor]int{}
+	for _, op := range p.PerShard {
+		op.Args(func(t *kernel.Tensor, a kernel.Access) {
+			if a != kernel.Write {
+				readers[t.Root()]++
+			}
+		})
+	}
+	out := *p
+	out.Tensors = slices.Clone(p.Tensors)
+	out.PerShard = nil
+	latest := map[*kernel.Tensor]*kernel.Tensor{} // of each gradient that is added to in place: where its sum is by now
+	found := false
+	for c := (&cursor{ops: p.PerShard}); c.at < len(c.ops); {
+		from := c.at
+		c.ok = true
+		h := c.wayBack()
+		if c.ok && h.serves(sms) && readers[h.outX.DX] == 1 && readers[h.inX.DX] == 1 {
+			stream := h.norm.DX
+			h.dy = stream
+			if now := latest[stream]; now != nil {
+				h.dy = now
+			}
+			h.dx = &kernel.Tensor{Name: stream.Name + ".before." + h.norm.X.Name, Type: stream.Type, Space: stream.Space, Shape: stream.Shape,
+				Stride: stream.Stride, ID: len(out.Tensors)}
+			out.Tensors = append(out.Tensors, h.dx)
+			latest[stream] = h.dx
+			outW := *h.outW
+			outW.DY = h.dy
+			out.PerShard = append(out.PerShard, h, &outW, h.inW)
+			found = true
+			continue
+		}
+		c.at, c.ok = from, true
+		if h := c.headBack(); c.ok && h.serves(sms) && readers[h.graphX.DX] == 1 && readers[h.mean.DX] == 2 {
+			out.PerShard = append(out.PerShard, h, h.pointerW, h.graphW, h.projW)
+			found = true
+			continue
+		}
+		c.at = from + 1
+		op := c.ops[from]
+		if op = renamed(op, latest); op == nil {
+			return p
+		}
+		out.PerShard = append(out.PerShard, op)
+	}
+	if !found {
+		return p
+	}
+	return &out
+}
+
+// renamed is the op with every tensor replaced by what stands for it now, or nil where it is not known how.
+func renamed(op kernel.Op, now map[*kernel.Tensor]*kernel.Tensor) kernel.Op {
+	replace := func(ts ...**kernel.Tensor) {
+		for _, t := range ts {
+			if by := now[*t]; by != nil {
+				*t = by
+			}
+		}
+	}
+	switch o := op.(type) {
+	case *kernel.LinearGradW:
+		c := *o
+		replace(&c.DY)
+		op = &c
+	case *kernel.LinearGradX:
+		c := *o
+		replace(&c.DY, &c.DX)
+		op = &c
+	case *kernel.NormGrad:
+		c := *o
+		replace(&c.DY, &c.DX)
+		op = &c
+	}
+	stale := false
+	op.Args(func(t *kernel.Tensor, _ kernel.Access) { stale = stale || now[t.Root()] != nil })
+	if stale {
+		return nil
+	}
+	return op
+}
+
+// wayBack takes the recorded ops of a half.
+func (c *cursor) wayBack() *layerHalfGrad {
+	h := &layerHalfGrad{}
+	h.outW = expect(c, func(o *kernel.LinearGradW) bool { return true })
+	h.outX = expect(c, func(o *kernel.LinearGradX) bool { return o.DY == h.outW.DY && o.Pre == nil && !o.Accumulate })
+	if !c.ok || c.at >= len(c.ops) {
+		c.ok = false
+		return h
+	}
+	var grad *kernel.Tensor
+	switch o := c.ops[c.at].(type) {
+	case *kernel.GLUGrad:
+		c.ok, grad = o.DY == h.outX.DX, o.DG
+	case *kernel.AttentionGrad:
+		c.ok, grad = o.DY == h.outX.DX, o.DQKV
+	default:
+		c.ok = false
+	}
+	h.between = c.ops[c.at]
+	c.at++
+	h.inW = expect(c, func(o *kernel.LinearGradW) bool { return o.DY == grad })
+	h.inX = expect(c, func(o *kernel.LinearGradX) bool { return o.DY == grad && o.Pre == nil && !o.Accumulate })
+	h.norm = expect(c, func(o *kernel.NormGrad) bool { return o.DY == h.inX.DX && o.DX == h.outX.DY && o.Accumulate })
+	return h
+}
+
+// serves reports whether a kernel does the half, in one round of the card.
+func (o *layerHalfGrad) serves(sms int) bool {
+	n := o.norm
+	if n.X.Cols() != sixteenWidth || o.outX.W.Shape[0] != sixteenWidth || n.DGamma == nil || n.DBeta == nil ||
+		!plainDense(n.X, n.DX, o.outX.DX, o.inX.DX) || !alignedWeights(n.Gamma, o.inX.W, o.outX.W) {
+		return false
+	}
+	switch g := o.between.(type) {
+	case *kernel.GLUGrad:
+		return plainDense(g.G, g.DG) && g.DG.Cols() == 2*sixteenFeed && ceil(n.X.Rows(), sixteenRows) <= sms
+	case *kernel.AttentionGrad:
+		instances, nodes, _ := g.Dims()
+		return plainDense(g.QKV, g.DQKV, g.P) && g.PosX.Dense() && g.PosY.Dense() && g.Heads == sixteenHeads && nodes <= nearNodes &&
+			g.P.Cols() == nearNodes && instances <= sms
+	}
+	return false
+}
+
+// alignedWeights reports whether weights consist of whole vectors.
+func alignedWeights(ws ...*kernel.Tensor) bool {
+	return !slices.ContainsFunc(ws, func(w *kernel.Tensor) bool { return w == nil || w.Offset%4 != 0 || !w.Dense() })
+}
