@@ -65,3 +65,27 @@ func TestFromIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestFromTellsOfOneSeed: a run that begins with weights and with the seed that made them would see the same instances again.
+func TestFromTellsOfOneSeed(t *testing.T) {
+	dir := t.TempDir()
+	const told = "with the seed of their run"
+	for _, c := range []struct {
+		name string
+		more []string
+		told bool
+	}{
+		{name: "first"},
+		{name: "same", more: []string{"--from", filepath.Join(dir, "first")}, told: true},
+		{name: "other", more: []string{"--from", filepath.Join(dir, "first"), "--seed", "7"}},
+	} {
+		args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--out", filepath.Join(dir, c.name)}, fromSettings...)
+		r := haul(t, append(args, c.more...)...)
+		if r.code != exitDone {
+			t.Fatalf("%s: exit %d: %s", c.name, r.code, r.stderr)
+		}
+		if strings.Contains(strings.Join(strings.Fields(r.stderr), " "), told) != c.told {
+			t.Errorf("%s: told of the seed: %v, want %v:\n%s", c.name, !c.told, c.told, r.stderr)
+		}
+	}
+}

@@ -154,7 +154,11 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for: %w", r.From.Path, err)
 	}
-	r.Listener.Note(fmt.Sprintf("begins with the weights of %s", r.From.Path))
+	note := fmt.Sprintf("begins with the weights of %s", r.From.Path)
+	if sameValue(r.From.Settings, r.Settings, r.Recipe.About().Seed) {
+		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
+	}
+	r.Listener.Note(note)
 	return weights, nil
 }
 
