@@ -3,8 +3,8 @@
   python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl [--haul bin/haul] [--note TEXT] > policies/cvrp100.md
 
 runs/cvrp100 is the run that the policy was packed from, results.jsonl the lines of `haul eval --policy cvrp100 ... --json`, one per test set and
-decoder. --began runs/first names the run whose weights it began with (`haul train --from`), if any; its instances, minutes and command are
-told too. Only Python's own library is needed.
+decoder. --began runs/first names the run whose weights it began with (`haul train --from`), if any, and may be given again for a chain of them,
+the first first; their instances, minutes and commands are told too. Only Python's own library is needed.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import pathlib
 import re
 import subprocess
+import textwrap
 
 
 def thousands(n):
@@ -50,24 +51,49 @@ def history(run):
 
 
 def spent(run):
-    """Instances and minutes of training."""
+    """Instances, minutes of training, and minutes at the pace of the fastest tenth of its epochs: what it takes with the card to itself."""
     rows = history(run)
-    return sum(int(r["instances"] or 0) for r in rows), sum(float(r["time_per_epoch"] or 0) for r in rows) / 60
+    took = sorted(float(r["time_per_epoch"] or 0) for r in rows)
+    return sum(int(r["instances"] or 0) for r in rows), sum(took) / 60, took[len(took) // 10] * len(took) / 60
 
 
-def command(name, run, settings, more=""):
-    return f"haul train --config {name} --device cuda:0{changed(run, settings)}{more} \\\n  --out runs/{name}"
+def seed(run):
+    return re.search(r"^\s+random_seed:\s*(\d+)", (run / "config.yaml").read_text(), re.M)[1]
 
 
-def curve(run, customers):
-    """Rows of about ten validations: minutes of training, instances, mean cost of an instance."""
+def repeats(runs):
+    """Whether an instance was seen twice: runs of one seed draw the same ones in the same order."""
+    seen, again = {}, 0
+    for run in runs:
+        instances = spent(run)[0]
+        again += min(instances, seen.get(seed(run), 0))
+        seen[seed(run)] = max(instances, seen.get(seed(run), 0))
+    return f"Runs of one seed draw the same ones: {again / 1e6:.1f} million were seen twice." if again else "None was seen twice."
+
+
+def fill(text):
+    return textwrap.fill(text, 98, break_long_words=False, break_on_hyphens=False)
+
+
+def command(name, run, settings, more, folder):
+    """The command of a run, broken between flags, and where it was stopped."""
+    line = f"haul train --config {name} --device cuda:0{changed(run, settings)}{more} --out {folder}"
+    line = re.sub(r"(--\S+) (?=[^-])", "\\1\0", line)  # a flag stays beside its value
+    line = textwrap.fill(line, 96, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    planned, made = int(re.search(r"^\s+num_epochs:\s*(\d+)", (run / "config.yaml").read_text(), re.M)[1]), len(history(run))
+    return line.replace("\n", " \\\n").replace("\0", " ") + (f"   # stopped after {made} epochs" if made < planned else "")
+
+
+def curve(runs, customers):
+    """Rows of about a dozen validations: minutes of training in all, instances, mean cost of an instance, gap to the search."""
     seconds, instances, points = 0.0, 0, []
-    for r in history(run):
-        seconds += float(r["time_per_epoch"] or 0)
-        instances += int(r["instances"] or 0)
-        if r["val_cost_arithmetic"]:  # per customer
-            points.append((seconds / 60, instances, customers * float(r["val_cost_arithmetic"])))
-    keep = max(1, len(points) // 10)
+    for run in runs:
+        for r in history(run):
+            seconds += float(r["time_per_epoch"] or 0)
+            instances += int(r["instances"] or 0)
+            if r["val_cost_arithmetic"]:  # per customer
+                points.append((seconds / 60, instances, customers * float(r["val_cost_arithmetic"]), float(r["val_gap"] or "nan")))
+    keep = max(1, len(points) // 12)
     return points[::keep] + ([points[-1]] if (len(points) - 1) % keep else [])
 
 
@@ -78,7 +104,7 @@ def main():
     ap.add_argument("results", type=pathlib.Path)
     ap.add_argument("--haul", default="haul")
     ap.add_argument("--note", default="")
-    ap.add_argument("--began", type=pathlib.Path)
+    ap.add_argument("--began", type=pathlib.Path, action="append", default=[])
     a = ap.parse_args()
     p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
@@ -91,18 +117,26 @@ def main():
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
     print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it." + (f" {a.note}" if a.note else "") + "\n")
     print("## Data\n")
-    print(f"Instances of Kool's distribution, drawn as they are needed and never twice: {n} customers and the\ndepot uniform in the unit square, demands 1 to 9, capacity {p['capacity']}.\n")
+    runs = a.began + [a.run]
+    print(fill(f"Instances of Kool's distribution, drawn as they are needed: {n} customers and the depot uniform in the unit square, demands 1 to 9, "
+               f"capacity {p['capacity']}. {repeats(runs)}") + "\n")
     print("## Budget\n")
-    print(f"{thousands(p['instances'])} instances in {thousands(p['updates'])} updates, {p['train_seconds'] / 60:.1f} minutes with validation, on one NVIDIA H200" + (":" if a.began else ".") + ("" if a.began else "\n"))
+    each = [spent(r) for r in runs]
+    total = [sum(column) for column in zip(*each)]
+    text = f"{thousands(total[0])} instances on one NVIDIA H200, {total[1]:.1f} minutes of the clock"
+    if total[1] > 1.05 * total[2]:
+        text += f", in parts of which other work had the card, and {total[2]:.1f} at the pace of the fastest epochs"
     if a.began:
-        instances, minutes = spent(a.began)
-        print(f"a run that began with the weights of another, of {thousands(instances)} instances and {minutes:.1f} minutes.\n")
-    print("## Curve\n")
+        parts = [f"{i / 1e6:.1f} million in {m:.1f} minutes" for i, m, _ in each]
+        text += f": {len(runs)} runs of {', '.join(parts[:-1])} and {parts[-1]}, of which each began with the weights of the one before"
+    print(fill(text + "."))
+    print("\n## Curve\n")
     decode = settings["training"].get("validation_decode", "greedy")
-    print(f"Validation instances by `--decode {decode}`{', in the second run' if a.began else ''}:\n")
-    print("| minutes of training | instances | mean cost |\n| --- | --- | --- |")
-    for minutes, instances, cost in curve(a.run, n):
-        print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} |")
+    other = "; later runs had other instances, so that gaps compare better than costs" if a.began else ""
+    print(fill(f"Validation instances by `--decode {decode}`, and their gap to Haul's search{other}:") + "\n")
+    print("| minutes of training | instances | mean cost | gap |\n| --- | --- | --- | --- |")
+    for minutes, instances, cost, gap in curve(runs, n):
+        print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} | {100 * gap:.2f} % |")
     print("\n## Results\n")
     print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard\nerror; where a public set has no costs per instance, the gap of the means to HGS's published one.\nTimes are upper bounds: several evaluations shared the device, and the first loads its kernels.\n")
     devices = list(dict.fromkeys(r["device"] for r in results))
@@ -119,11 +153,14 @@ def main():
     print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
-    commands = command(a.name, a.run, settings)
-    if a.began:
-        commands = command(a.name, a.began, settings) + "\n" + command(a.name, a.run, settings, f" --seed 2 --from runs/{a.name}").replace(f"--out runs/{a.name}", f"--out runs/{a.name}-2")
-    print(f"```sh yours\n{commands}\nhaul policies pack runs/{a.name}{'-2' if a.began else ''}/last.safetensors --out policies/{a.name}.safetensors\n```\n")
-    print("The run was made in pieces, by `scripts/train-policies`.")
+    commands, folder = [], f"runs/{a.name}"
+    for k, run in enumerate(runs):
+        more = f" --seed {seed(run)} --from {folder}" if k else ""
+        folder = f"runs/{a.name}" + (f"-{k + 1}" if k else "")
+        commands.append(command(a.name, run, settings, more, folder))
+    commands.append(f"haul policies pack {folder}/last.safetensors --out policies/{a.name}.safetensors")
+    print("```sh yours\n" + "\n".join(commands) + "\n```\n")
+    print("The runs were made in pieces" + (", each resumed with a longer plan than it began with" if a.began else "") + ".")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 //	go run ./scripts/_curve --run runs/cvrp100 --beside docs/pictures/pomo_cvrp100.csv --rate 781 \
 //		--out docs/pictures/cvrp100.svg
 //
+// Several folders, with commas between them, are runs of which each began with the weights of the one before.
+//
 // What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
 // validations, over all of its pieces; the published curve counts instances, which --rate, measured on the same card, turns into time.
+// Costs of a run with other validation instances than the first are scaled by what the search needs for either.
 package main
 
 import (
@@ -24,7 +27,7 @@ import (
 )
 
 func main() {
-	run := flag.String("run", "", "run folder of a routing policy")
+	run := flag.String("run", "", "run folder of a routing policy, or several: a,b began with the weights of a")
 	beside := flag.String("beside", "", "CSV with columns instances and cost, and a first line # with its name")
 	rate := flag.Float64("rate", 0, "instances per second at which the published curve would have been made on this card")
 	level := flag.Float64("level", 0, "a cost to draw as a line (default: what validation is compared with, on the same instances)")
@@ -49,11 +52,12 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	c, err := config.Load(filepath.Join(run, "config.yaml"), nil)
+	runs := strings.Split(run, ",")
+	c, err := config.Load(filepath.Join(runs[0], "config.yaml"), nil)
 	if err != nil {
 		return err
 	}
-	own, best, search, err := history(run, c)
+	own, best, search, err := history(runs, c.Problem.NumCustomers)
 	if err != nil {
 		return err
 	}
@@ -102,20 +106,27 @@ func clock(v float64) string {
 	return fmt.Sprintf("%.0f h", minutes/60)
 }
 
-// history is a run's validations over its minutes, its best in words, and the cost that they are compared with.
-func history(run string, c *config.Config) (curve draw.Curve, best string, search float64, err error) {
-	rows, err := table(filepath.Join(run, "csv", "history_gt_rl.csv"), "time_per_epoch", "val_seconds", "baseline_seconds", "val_cost_arithmetic",
-		"instances", "gap_to_cpc")
-	if err != nil {
-		return curve, "", 0, err
-	}
+// history is the validations of runs over their minutes, the best in words, and the cost that those of the first are compared with.
+func history(runs []string, customers int) (curve draw.Curve, best string, search float64, err error) {
 	curve.Name = "Haul"
 	seconds, instances, lowest := 0.0, 0.0, math.Inf(1)
-	for _, r := range rows {
-		seconds += r[0] + r[1] + r[2]
-		instances += r[4]
-		search = r[5] * float64(c.Problem.NumCustomers)
-		if cost := r[3] * float64(c.Problem.NumCustomers); cost > 0 {
+	for _, run := range runs {
+		rows, err := table(filepath.Join(run, "csv", "history_gt_rl.csv"), "time_per_epoch", "val_seconds", "baseline_seconds", "val_cost_arithmetic",
+			"instances", "gap_to_cpc")
+		if err != nil {
+			return curve, "", 0, err
+		}
+		for _, r := range rows {
+			seconds += r[0] + r[1] + r[2]
+			instances += r[4]
+			search = cmp.Or(search, r[5]*float64(customers))
+			cost := r[3] * float64(customers)
+			if cost <= 0 {
+				continue
+			}
+			if r[5] > 0 {
+				cost = r[3] / r[5] * search
+			}
 			curve.Add(math.Log10(seconds/60), cost)
 			if cost < lowest {
 				lowest = cost
@@ -124,7 +135,7 @@ func history(run string, c *config.Config) (curve draw.Curve, best string, searc
 		}
 	}
 	if best == "" {
-		err = fmt.Errorf("%s has no validation yet", run)
+		err = fmt.Errorf("%s: no validation yet", strings.Join(runs, ", "))
 	}
 	return curve, best, search, err
 }
