@@ -6,7 +6,8 @@
 // Several folders, with commas between them, are runs of which each began with the weights of the one before.
 //
 // What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
-// validations, over all of its pieces; the published curve counts instances, which --rate, measured on the same card, turns into time.
+// validations, over all of its pieces, or with --alone what its fastest epochs took; the published curve counts instances, which --rate,
+// measured on the same card, turns into time.
 // Costs of a run with other validation instances than the first are scaled by what the search needs for either.
 package main
 
@@ -19,6 +20,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,14 +36,15 @@ func main() {
 	name := flag.String("level-name", "", "its name")
 	title := flag.String("title", "", "of the picture")
 	out := flag.String("out", "curve.svg", ".svg or .png")
+	alone := flag.Bool("alone", false, "count an epoch as the fastest tenth of its run took: for runs that shared their card with other work")
 	flag.Parse()
-	if err := picture(*run, *beside, *rate, *level, *name, *title, *out); err != nil {
+	if err := picture(*run, *beside, *rate, *level, *name, *title, *out, *alone); err != nil {
 		fmt.Fprintln(os.Stderr, "curve:", err)
 		os.Exit(1)
 	}
 }
 
-func picture(run, beside string, rate, level float64, levelName, title, out string) error {
+func picture(run, beside string, rate, level float64, levelName, title, out string, alone bool) error {
 	if run == "" {
 		return errors.New("--run is needed: a run folder")
 	}
@@ -57,7 +60,7 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	own, best, search, err := history(runs, c.Problem.NumCustomers)
+	own, best, search, err := history(runs, c.Problem.NumCustomers, alone)
 	if err != nil {
 		return err
 	}
@@ -77,6 +80,9 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	}
 	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, best))
 	about := fmt.Sprintf("%d customers, capacity %d, %d validation instances", c.Problem.NumCustomers, c.Problem.VehicleCapacity, c.Training.ValidationInstances)
+	if alone {
+		about += "; time at the pace of the fastest epochs"
+	}
 	return errors.Join(draw.Panels(file, format, title, about, panel), file.Close())
 }
 
@@ -107,7 +113,7 @@ func clock(v float64) string {
 }
 
 // history is the validations of runs over their minutes, the best in words, and the cost that those of the first are compared with.
-func history(runs []string, customers int) (curve draw.Curve, best string, search float64, err error) {
+func history(runs []string, customers int, alone bool) (curve draw.Curve, best string, search float64, err error) {
 	curve.Name = "Haul"
 	seconds, instances, lowest := 0.0, 0.0, math.Inf(1)
 	for _, run := range runs {
@@ -115,6 +121,12 @@ func history(runs []string, customers int) (curve draw.Curve, best string, searc
 			"instances", "gap_to_cpc")
 		if err != nil {
 			return curve, "", 0, err
+		}
+		if alone && len(rows) > 0 {
+			pace := fastest(rows)
+			for _, r := range rows {
+				r[0] = pace
+			}
 		}
 		for _, r := range rows {
 			seconds += r[0] + r[1] + r[2]
@@ -138,6 +150,16 @@ func history(runs []string, customers int) (curve draw.Curve, best string, searc
 		err = fmt.Errorf("%s: no validation yet", strings.Join(runs, ", "))
 	}
 	return curve, best, search, err
+}
+
+// fastest is what an epoch took in the fastest tenth of the rows.
+func fastest(rows [][]float64) float64 {
+	took := make([]float64, len(rows))
+	for i, r := range rows {
+		took[i] = r[0]
+	}
+	slices.Sort(took)
+	return took[len(took)/10]
 }
 
 // published is a curve by instances, as time at that rate.
