@@ -60,20 +60,22 @@ class GT(nn.Module):
         b, n, _ = h.shape
         split = lambda t: t.view(b, n, self.heads, -1).transpose(1, 2)
         query = self.pq(h) + self.pg(h.mean(1, keepdim=True))
-        pull = -self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR) if self.near else None
-        return query, split(self.pk(h)), split(self.pv(h)), self.pl(h) @ self.po.weight, pull
+        enc = query, split(self.pk(h)), split(self.pv(h)), self.pl(h) @ self.po.weight
+        if not self.near:
+            return enc
+        return *enc, -self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR)
 
     def logits(self, enc, cur, left, mask):
         """cur, left [B,S], mask [B,S,n] True = forbidden; S rows an instance, or rows times steps."""
-        query, key, value, pointer, pull = enc
+        query, key, value, pointer, *pull = enc
         b, s = cur.shape
         q = query.gather(1, cur[..., None].expand(-1, -1, self.d)) + left[..., None] * self.pc.weight[:, 0]
         q = q.view(b, s, self.heads, -1).transpose(1, 2)
         g = F.scaled_dot_product_attention(q, key, value, attn_mask=~mask.unsqueeze(1))
         g = g.transpose(1, 2).reshape(b, s, self.d)
         u = g @ pointer.transpose(1, 2) / math.sqrt(self.d)
-        if pull is not None:
-            u = u + pull.gather(1, cur[..., None].expand(-1, -1, pull.shape[2]))
+        if pull:
+            u = u + pull[0].gather(1, cur[..., None].expand(-1, -1, pull[0].shape[2]))
         return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
 
