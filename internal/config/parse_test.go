@@ -101,6 +101,7 @@ func TestBadFiles(t *testing.T) {
 		{"training_advanced: {adam_beta1: 1}", "f.yaml:1: training_advanced.adam_beta1 must be at least 0 and below 1, got 1"},
 		{"baseline: {update: {p_value: 1.0}}", "f.yaml:1: baseline.update.p_value must be more than 0 and below 1, got 1.0"},
 		{"model: {transformer_dropout: -0.1}", "f.yaml:1: model.transformer_dropout must be at least 0 and below 1, got -0.1"},
+		{"model: {pointer_distance: -0.1}", "f.yaml:1: model.pointer_distance must be at least 0, got -0.1"},
 		{"model: {input_dim: 4}", "f.yaml:1: model.input_dim must be 3, got 4"},
 		{"inference: {max_steps_multiplier: 1}", "f.yaml:1: inference.max_steps_multiplier must be at least 2 and at most 1000, got 1"},
 		{"baseline: {type: critic}", "f.yaml:1: baseline.type must be one of rollout, pomo, ema, got critic"},
@@ -120,6 +121,7 @@ func TestBadFiles(t *testing.T) {
 		{"training: {learning_rate: 1e-7}", "f.yaml:1: training_advanced.min_lr 1e-06 is over training.learning_rate 1e-07, which it is reached from"},
 		{"baseline: {type: pomo, starts: 21}", "f.yaml:1: baseline.starts 21 is over problem.num_customers 20: each start is another customer"},
 		{"baseline:\n  type: pomo\n  starts: 1\n", "f.yaml:3: baseline.type pomo needs at least 2 starts to compare, got 1"},
+		{"baseline:\n  type: pomo\n  leader_weight: 10\n", "f.yaml:3: baseline.leader_weight 10 weighs pairs of starts: it needs baseline.advantage preference, not difference"},
 		{"training: {num_epochs: 1e9, num_batches_per_epoch: 1e9, batch_size: 1e6}", "f.yaml:1: training asks for 1e+24 instances in all, more than can be numbered"},
 		// YAML itself.
 		{"training:\n\tbatch_size: 3\n", "f.yaml:2: a tab in the indentation; YAML allows only spaces there"},

@@ -73,6 +73,10 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"baseline.advantage", "baseline.type"},
 			"baseline.advantage %s compares the starts of an instance: it needs baseline.type pomo, not %s", b.Advantage, b.Type))
 	}
+	if b.LeaderWeight > 0 && b.Advantage != AdvantagePreference {
+		out = append(out, clash([]string{"baseline.leader_weight", "baseline.advantage"},
+			"baseline.leader_weight %g weighs pairs of starts: it needs baseline.advantage preference, not %s", b.LeaderWeight, b.Advantage))
+	}
 	// Instances are numbered by a 64-bit counter from the run's beginning.
 	if total := float64(t.NumEpochs) * float64(t.NumBatchesPerEpoch) * float64(t.BatchSize); total >= 1<<62 {
 		out = append(out, clash([]string{"training.num_epochs", "training.num_batches_per_epoch", "training.batch_size"},
