@@ -49,6 +49,7 @@ type binder struct {
 	state       uint64       // struct State
 	metrics     uint64       // struct Metrics
 	seen        map[int]bool // gradient offsets that an earlier op writes
+	again       bool         // one of them has been written twice
 
 	table        func(data []byte) uint64 // device memory with this in it, kept for the program's life
 	coefficients []string                 // the control block's, by place
@@ -66,6 +67,26 @@ func newBinder(p *kernel.Program) *binder {
 
 // coefficient is a coefficient's place in the control block; -1 for none.
 func (b *binder) coefficient(name string) int32 { return i32(slices.Index(b.coefficients, name)) }
+
+// bindAll binds ops in their order. Where a gradient has several writers, followers wait for all of what an op launches: a later writer adds to
+// what an earlier one leaves.
+func (b *binder) bindAll(ops []kernel.Op) ([][]launch, error) {
+	out := make([][]launch, len(ops))
+	for i, op := range ops {
+		var err error
+		if out[i], err = b.bind(op); err != nil {
+			return nil, err
+		}
+	}
+	if b.again {
+		for _, ls := range out {
+			for i := range ls {
+				ls[i].aside = false
+			}
+		}
+	}
+	return out, nil
+}
 
 // bind returns the launches of one op; they run in order.
 func (b *binder) bind(op kernel.Op) ([]launch, error) {

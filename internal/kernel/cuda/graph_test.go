@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"haul/internal/kernel"
 )
 
 // TestChain: a launch waits for the one before it, one beside another for what that one waits for, and what follows for both.
@@ -21,4 +23,35 @@ func TestChain(t *testing.T) {
 	if end, err := chain(nil, []string{"x"}, add); err != nil || !slices.Equal(end, []string{"x"}) {
 		t.Errorf("behind no launch followers wait for %v, want what it would wait for (%v)", end, err)
 	}
+}
+
+// TestAsidesHaveOneWriter: what ends a gradient stands aside, but not where another op adds to a gradient, which must wait for it.
+func TestAsidesHaveOneWriter(t *testing.T) {
+	p := step(t, 512, 101, 128, 4, 1, 0)
+	asides := func(ops []kernel.Op) (n int) {
+		all, err := testBinder(p, TF32).bindAll(ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ls := range all {
+			for _, l := range ls {
+				if l.aside {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := asides(p.PerShard); n == 0 {
+		t.Error("nothing stands aside")
+	}
+	for _, op := range p.PerShard {
+		if _, ok := op.(*kernel.NormGrad); ok {
+			if n := asides(append(slices.Clip(p.PerShard), op)); n != 0 {
+				t.Errorf("%d launches stand aside though a norm's gradient is written twice", n)
+			}
+			return
+		}
+	}
+	t.Error("the step has no norm")
 }

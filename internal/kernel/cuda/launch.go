@@ -20,7 +20,7 @@ type launch struct {
 	shared         int // bytes of dynamic shared memory
 	args           []any
 	beside         bool // it need not wait for the op's launch before it, only for what that one waited for
-	aside          bool // only ops over the flat buffers read what it leaves, or add to it: no other followers of the op need wait for it
+	aside          bool // only ops over the flat buffers read what it leaves, and no op adds to it (bindAll): no other followers need wait for it
 }
 
 // dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.
@@ -46,7 +46,7 @@ func (b *binder) vectors(ts ...*kernel.Tensor) bool {
 // fresh reports whether t's gradient is written here for the first time in the step, and marks it. Later writers add.
 func (b *binder) fresh(t *kernel.Tensor) bool {
 	first := !b.seen[t.Offset]
-	b.seen[t.Offset] = true
+	b.seen[t.Offset], b.again = true, b.again || !first
 	return first
 }
 

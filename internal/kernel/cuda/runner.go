@@ -244,18 +244,18 @@ func (r *runner) bindAll() (err error) {
 	if !r.serial {
 		b.join(ops)
 	}
-	for _, op := range ops {
-		ls, err := b.bind(op)
-		if err != nil {
-			return err
-		}
+	launches, err := b.bindAll(ops)
+	if err != nil {
+		return err
+	}
+	for i, op := range ops {
 		switch o := op.(type) {
 		case *kernel.Rollout:
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.rolloutPath(o)))
 		case *kernel.RolloutGrad:
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.gradPath(o)))
 		}
-		if err := r.prepare(ls); err != nil {
+		if err := r.prepare(launches[i]); err != nil {
 			return fmt.Errorf("%s: %w", op.Kind(), err)
 		}
 	}
