@@ -2,12 +2,14 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 )
 
@@ -116,5 +118,75 @@ func TestBeamSearchElsewhere(t *testing.T) {
 	cancel()
 	if _, _, err := p.Solve(ctx, prob, d); err == nil {
 		t.Error("it went on")
+	}
+}
+
+// TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows, is the one that the device went to, and from their first
+// action on they are completed to the same routes, with distances in the scores and without.
+func TestBeamDecidesAsTheDevice(t *testing.T) {
+	for _, distance := range []string{"0", "0.8"} {
+		path, _ := saved(t, "model.pointer_distance="+distance)
+		p, err := LoadPolicy(openCPU(t, 2), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := p.Source(rng.TestInstances)
+		s, err := p.prepare(src.N, src.Capacity, 1, Decode{Starts: true, Symmetries: 8, Beam: 2, Expand: 2}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := cvrp.NewBatch(1, src.N, src.Capacity)
+		src.Fill(b, 0)
+		problems, out := []*cvrp.Problem{b.Problem(0)}, make([]Routed, 1)
+		if err := errors.Join(s.load(problems), s.decode(t.Context(), problems, out, 0), s.beam.take(s)); err != nil {
+			t.Fatal(err)
+		}
+		asked, steps := 0, maxSteps(s.n)
+		for row := range s.sym {
+			d := s.beam.decoder(s, row)
+			for start := range s.starts {
+				tour, actions := reference.NewTour(d.Demand, d.Capacity), s.actions[(row*s.starts+start)*steps:][:steps]
+				tour.Visit(int(actions[0])) // every start has its own
+				for at := 1; at < steps && !tour.Done; at++ {
+					says := d.Decide(tour)
+					best, went := 0, 0
+					for i, node := range says.Allowed {
+						if says.LogProb[i] > says.LogProb[best] {
+							best = i
+						}
+						if node == int(actions[at]) {
+							went = i
+						}
+					}
+					if gap := says.LogProb[best] - says.LogProb[went]; gap > 1e-3 {
+						t.Fatalf("distance %s, row %d, start %d, step %d: the host goes to %d, the device went to %d, less likely by %g", distance, row, start, at,
+							says.Allowed[best], actions[at], gap)
+					}
+					asked++
+					tour.Visit(int(actions[at]))
+				}
+			}
+		}
+		if asked < s.sym*s.starts {
+			t.Errorf("%d decisions were compared", asked)
+		}
+		for at := range s.beam.actions {
+			s.beam.actions[at] = -1
+		}
+		for slot := range s.sym * s.beam.slots {
+			s.beam.actions[slot*steps] = s.actions[slot/s.beam.slots*s.starts*steps]
+		}
+		if err := errors.Join(s.beam.runner.WriteBatch(s.beam.routes.Actions, s.beam.actions), s.beam.runner.Run(),
+			s.beam.runner.ReadBatch(s.beam.routes.Actions, s.beam.actions)); err != nil {
+			t.Fatal(err)
+		}
+		for slot := range s.sym * s.beam.slots {
+			if diff := cmp.Diff(s.actions[slot/s.beam.slots*s.starts*steps:][:steps], s.beam.actions[slot*steps:][:steps]); diff != "" {
+				t.Fatalf("distance %s: a start completed from its first action: %s", distance, diff)
+			}
+		}
+		if err := errors.Join(s.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }

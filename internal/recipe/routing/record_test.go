@@ -240,3 +240,32 @@ func TestEachPurposeHasItsOwnInstances(t *testing.T) {
 		t.Error("two purposes are one stream")
 	}
 }
+
+// TestDecoderIsToldTheSettings: every rollout and its gradient have the setting of distances, and comparisons that of leaders.
+func TestDecoderIsToldTheSettings(t *testing.T) {
+	for _, sets := range [][]string{{"baseline.type=rollout"}, {"baseline.type=pomo", "baseline.advantage=preference", "baseline.preference_alpha=0.2", "baseline.leader_weight=7"}} {
+		decoders := 0
+		for _, op := range recorded(t, append(sets, "model.pointer_distance=0.3")...).PerShard {
+			var near float32
+			switch o := op.(type) {
+			case *kernel.Rollout:
+				near = o.Near
+			case *kernel.RolloutGrad:
+				near = o.Near
+			case *kernel.Advantage:
+				if want := o.By == kernel.Preference; want != (o.Leader == 7) || want != (o.Alpha == 0.2) {
+					t.Errorf("%v: starts are compared by %v, alpha %g, leader %g", sets, o.By, o.Alpha, o.Leader)
+				}
+				continue
+			default:
+				continue
+			}
+			if decoders++; near != 0.3 {
+				t.Errorf("%v: %s takes %g of the distance", sets, op.Kind(), near)
+			}
+		}
+		if decoders < 2 {
+			t.Errorf("%v: %d rollouts and gradients", sets, decoders)
+		}
+	}
+}
