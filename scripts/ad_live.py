@@ -1,4 +1,4 @@
-"""In-context agents of internal/train in plain PyTorch: contexts of tokens, read whole at every step.
+"""In-context agents of internal/recipe/agent in plain PyTorch: contexts of tokens, read whole at every step.
 
 What a reader could break: the draws. Agent i's step t spends the words of Philox(seed, i, t, 13): 0 picks the action, 1 says whether the region ends.
 """

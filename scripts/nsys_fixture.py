@@ -78,6 +78,6 @@ def main(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: nsys_fixture.py FILE.sqlite")
     main(sys.argv[1])

@@ -27,14 +27,14 @@ func (a *app) newBenchMatmul() *cobra.Command {
 		Use:   "matmul",
 		Short: "The matrix products of a training step, as shares of the multiply-add peak",
 		Long: `Time the matrix products of tiny_1's training step, forward and both gradients, over the whole batch
-(its rows split over the workers) and as the shards run them (a shard a worker).
+(its rows split over the workers) and as the shards run them (a shard per worker).
 
 Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
-a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds. A neighbour
-on the same core slows what touches memory and not the loop, so the fastest tenth of both is compared too
-("quietest"). In bf16
-the loop is one of tile products where the processor has AMX, and a product's time has the packing of its operands
-to bf16 in it, weights apart, which the optimizer packs.`,
+a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds.
+A neighbour on the same core slows what touches memory and not the loop, so the fastest tenth of
+both is compared too ("quietest"). In bf16 the loop is one of tile products where the processor has
+AMX, and a product's time has the packing of its operands to bf16 in it, weights apart, which the
+optimizer packs.`,
 		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

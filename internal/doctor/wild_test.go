@@ -11,7 +11,7 @@ import (
 // The traces of other projects are read where HAUL_TRACES points and never copied. What is known about
 // each was computed by others, from unions of intervals.
 //
-//	HAUL_TRACES=../shared/traces scripts/doctor-truth
+//	HAUL_TRACES=traces scripts/doctor-truth
 
 // wildTruth is what is known about one trace. Shares and times are checked where they are given.
 type wildTruth struct {
