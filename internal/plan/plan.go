@@ -183,7 +183,11 @@ func (p *Plan) Cut(s kernel.Share) error {
 		if unit > 1 {
 			in = fmt.Sprintf(" in shards of %d", unit)
 		}
-		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: use a multiple of %d, or fewer ranks", p.prog.Batch, in, n, n*full)
+		advice := fmt.Sprintf("use a multiple of %d, or fewer ranks", n*full)
+		if !p.whole && n&(n-1) != 0 { // a device with shards sums in lanes, which only powers of two share: no batch would do
+			advice = "use a number of ranks that is a power of two"
+		}
+		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
 	}
 	p.prog.Share, p.prog.Batch = s, p.prog.Batch/n
 	if p.whole {
