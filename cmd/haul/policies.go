@@ -27,8 +27,9 @@ func (a *app) newPolicies() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies [NAME]",
 		Short: "List the trained policies that come with the program, or print a model card",
-		Long: `List the trained routing policies that come with the program; with a name, print that policy's
-model card: what it learned from, for how long, how it fares, and the command that made it.
+		Long: `List the trained routing policies that come with the program, each with the instances and the time
+of the last run that made it; with a name, print that policy's model card: all of its runs, what they
+learned from and for how long, how it fares, and the commands that made it.
 
 A policy routes problems of any size, best those like the ones it was trained on. It is used by
 haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
@@ -83,7 +84,7 @@ func (a *app) listPolicies(asJSON bool) error {
 		return err
 	}
 	return a.table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tinstances\ttime"))
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tlast run: instances\ttime"))
 		for _, p := range all {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
 				report.Thousands(int64(p.Instances)), minutes(p.Seconds))

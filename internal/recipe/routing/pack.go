@@ -18,8 +18,8 @@ type PolicyInfo struct {
 	Layers       int     `json:"layers"`
 	Width        int     `json:"width"`
 	Parameters   int     `json:"parameters"`
-	Updates      int     `json:"updates"`   // behind the weights
-	Instances    int     `json:"instances"` // that it learned from
+	Updates      int     `json:"updates"`   // of its last run: one that began with another's weights counts its own
+	Instances    int     `json:"instances"` // of those
 	Settings     string  `json:"settings"`  // their name
 	Seconds      float64 `json:"train_seconds"`
 }
