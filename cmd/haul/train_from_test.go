@@ -89,3 +89,27 @@ func TestFromTellsOfOneSeed(t *testing.T) {
 		}
 	}
 }
+
+// TestFromTellsOfAnotherNetwork: what no weight's shape shows is told where it differs.
+func TestFromTellsOfAnotherNetwork(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ name, from, distance, told string }{
+		{name: "plain", distance: "0"},
+		{name: "near", distance: "0.3", from: "plain", told: "model.pointer_distance was 0.0 there and is 0.3 here"},
+		{name: "nearer", distance: "0.3", from: "near"},
+		{name: "plain again", distance: "0", from: "near", told: "model.pointer_distance was 0.3 there and is 0.0 here"},
+	} {
+		args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--set", "model.pointer_distance=" + c.distance, "--out", filepath.Join(dir, c.name)}, fromSettings...)
+		if c.from != "" {
+			args = append(args, "--from", filepath.Join(dir, c.from))
+		}
+		r := haul(t, args...)
+		if r.code != exitDone {
+			t.Fatalf("%s: exit %d: %s", c.name, r.code, r.stderr)
+		}
+		words := strings.Join(strings.Fields(r.stderr), " ")
+		if told := strings.Contains(words, "another network"); told != (c.told != "") || !strings.Contains(words, c.told) {
+			t.Errorf("%s: want %q in: %s", c.name, c.told, words)
+		}
+	}
+}

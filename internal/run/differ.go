@@ -26,26 +26,19 @@ func sameText(a, b config.Settings) error {
 	return nil
 }
 
-// sameValue says whether two settings write the same value for a key.
-func sameValue(a, b config.Settings, key string) bool {
-	va, ok := valueOf(a, key)
-	vb, same := valueOf(b, key)
-	return ok && same && va == vb
-}
-
-// valueOf is what settings write for a key; no section has another key of the same last name.
-func valueOf(s config.Settings, key string) (string, bool) {
+// valueOf is what settings write for a key whose last name no other key has; "" where they do not write it.
+func valueOf(s config.Settings, key string) string {
 	text, err := s.YAML()
 	if err != nil {
-		return "", false
+		return ""
 	}
 	name := key[strings.LastIndexByte(key, '.')+1:] + ": "
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
-			return value, true
+			return value
 		}
 	}
-	return "", false
+	return ""
 }
 
 func shapeText(shape []int) string {

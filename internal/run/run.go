@@ -155,8 +155,14 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for: %w", r.From.Path, err)
 	}
 	note := fmt.Sprintf("begins with the weights of %s", r.From.Path)
-	if sameValue(r.From.Settings, r.Settings, r.Recipe.About().Seed) {
+	about := r.Recipe.About()
+	if seed := valueOf(r.Settings, about.Seed); seed != "" && seed == valueOf(r.From.Settings, about.Seed) {
 		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
+	}
+	for _, key := range about.Unseen {
+		if was, is := valueOf(r.From.Settings, key), valueOf(r.Settings, key); was != is {
+			note += fmt.Sprintf("; %s was %s there and is %s here, which makes another network of them", key, was, is)
+		}
 	}
 	r.Listener.Note(note)
 	return weights, nil

@@ -47,6 +47,7 @@ validation (validation_goals), never on those that are judged. --plot draws that
 	Unit:   "iteration",
 	Length: "train_timesteps",
 	Seed:   "seed",
+	Unseen: []string{"tf_n_head"},
 	Use:    run.LastName,
 	Flags: []run.Flag{
 		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data darkroom makes them; a resumed run remembers its own"},

@@ -35,6 +35,7 @@ costs that the file brings or that --reference gives.`,
 	Unit:   "epoch",
 	Length: "training.num_epochs",
 	Seed:   "experiment.random_seed",
+	Unseen: []string{"model.pointer_distance"},
 	Use:    run.BestName,
 	Judging: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: DecodeUsage,
