@@ -56,9 +56,10 @@ func (a *app) newTrain() *cobra.Command {
 A run folder (--out, else a new one under runs/) holds the settings, the last and the best checkpoint, the history as CSV
 and TensorBoard events, and pictures: curves, and what the model does with its task.
 
-Ctrl-C saves and says how to resume. A resumed run continues bit for bit on the same kind of device. --time 9m does the same by
-itself after nine minutes and exits with 0, so that a long run fits a machine that is there for minutes; its schedules follow the
-steps that the settings plan, wherever it is cut. With --json every record, and how the run ended, is an object on standard output.
+Ctrl-C saves and says how to resume. A resumed run continues in its precision unless --precision names another, bit for bit on the
+same kind of device. --time 9m does the same by itself after nine minutes and exits with 0, so that a long run fits a machine that
+is there for minutes; its schedules follow the steps that the settings plan, wherever it is cut. With --json every record, and how
+the run ended, is an object on standard output.
 
 --from begins a new run with the weights of a trained network, a policy that comes with the program for one: to train on, or to learn
 other instances than it has seen.
