@@ -79,7 +79,7 @@ var gtKeys = newSchema(
 	integer("baseline.starts", upTo(0, mostCustomers), Honoured, "pomo: routes per instance, each forced to begin at another customer; 0 is one for every customer."),
 	text("baseline.advantage", Honoured, "What a route's length weighs: difference (length minus baseline), or with pomo also standard (divided by the standard deviation over the instance's starts) or preference (Preference Optimization: starts are compared by pairs, by which is shorter and not by how much).", "difference", "standard", "preference"),
 	float("baseline.preference_alpha", moreThan(0), Honoured, "preference: how soon a pair whose shorter route is the likelier one counts less; the paper has 0.03."),
-	float("baseline.leader_weight", atLeast(0), Honoured, "preference: how much more, in times of the others, a pair counts that the instance's shortest route is in; best-of-starts decoding keeps that route alone. 0: all pairs count the same."),
+	float("baseline.leader_weight", atLeast(0), Honoured, "preference: pairs that the instance's shortest route is in count 1 plus this times as much as others, since best-of-starts decoding keeps that route alone. For a second run, from trained weights. 0: all pairs count the same."),
 	boolean("baseline.update.enabled", Honoured, "rollout: false keeps the initial policy as the baseline for the whole run."),
 	integer("baseline.update.frequency", atLeast(1), Honoured, "rollout: epochs between the tests that may replace the frozen policy."),
 	boolean("baseline.update.significance_test", Honoured, "rollout: true asks for a lower mean and a one-sided paired t-test; false for a lower mean only."),

@@ -33,7 +33,7 @@ type solveRequest struct {
 	Method string    `json:"method,omitempty"`
 	Time   float64   `json:"time,omitempty"` // seconds of a search; 1 where none is given
 	Seed   uint64    `json:"seed,omitempty"`
-	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the one nearest in size
+	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
 	Decode string    `json:"decode,omitempty"` // greedy, pomo, pomo8, sample:K
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
 	Gap    bool      `json:"gap,omitempty"`    // ask for the gap to the optimum, where that is within reach
