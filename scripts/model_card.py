@@ -20,6 +20,11 @@ def thousands(n):
     return f"{int(n):,}"
 
 
+def milliseconds(x):
+    """Three digits, and never a power of ten."""
+    return f"{x:.3g}" if x < 999.5 else f"{x:.0f}"
+
+
 # What a run of before a key was has in its place.
 DEFAULTS = {"pointer_distance": 0, "leader_weight": 0}
 
@@ -149,7 +154,7 @@ def main():
             gap = f"{100 * r['published_gap']:+.2f} % to {r['published_cost']:.3f}"
         where = pathlib.Path(r["instances_from"]).name
         where = {"x": "CVRPLIB X, up to 250 customers"}.get(where, where)
-        print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {1000 * r['seconds_per_instance']:.3g} | {r['device'].split(' ')[0]} |")
+        print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {milliseconds(1000 * r['seconds_per_instance'])} | {r['device'].split(' ')[0]} |")
     print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
     print("## Made by\n")
