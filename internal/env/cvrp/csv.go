@@ -70,10 +70,14 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		line, _ := in.FieldPos(0)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: not a row like the header: %v", name, line, errors.Unwrap(err))
+		var bad *csv.ParseError // of a row that may have no field yet, and so no place
+		if errors.As(err, &bad) {
+			return nil, fmt.Errorf("%s:%d: not a row like the header: %w", name, bad.StartLine, bad.Err)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := in.FieldPos(0)
 		fail := func(format string, args ...any) (*Problem, error) {
 			return nil, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 		}

@@ -50,6 +50,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y,demand\nd,1,2,\nd,1,2,1\n", `a.csv:3: id "d" is given twice`},
 		{"id,lat,lon,demand\nd,91,2,\n", `a.csv:2: lat 91, lon 2 of "d" lie outside ±90, ±180`},
 		{"id,x,y,demand\nd,1,2\n", "a.csv:2: not a row like the header: wrong number of fields"},
+		{"id,x,y,demand\n\"", "a.csv:2: not a row like the header: extraneous or missing \" in quoted-field"},
 	} {
 		if _, err := ReadCSV(strings.NewReader(c.text), "a.csv", 10); err == nil || err.Error() != c.want {
 			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
@@ -102,6 +103,7 @@ func TestWriteRoutesAsTableAndMap(t *testing.T) {
 func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("id,x,y,demand\nd,1,2,0\na,3,4,7\n"))
 	f.Add([]byte("id,lat,lon,demand\nd,1,2,0\na,3,\"4\",7\n"))
+	f.Add([]byte("id,x,y,demand\n\""))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
 		if err != nil {
