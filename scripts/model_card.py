@@ -13,6 +13,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import textwrap
 
 
@@ -118,16 +119,20 @@ def main():
     sets = list(dict.fromkeys(r["instances_from"] for r in results))
     results.sort(key=lambda r: sets.index(r["instances_from"]))
 
+    runs = a.began + [a.run]
+    each = [spent(r) for r in runs]
+    total = [sum(column) for column in zip(*each)]
+    if p["instances"] != total[0]:
+        named = "".join(f" --began {r}" for r in a.began)
+        sys.exit(f"model_card.py: the policy says that it learned from {thousands(p['instances'])} instances, its runs have {thousands(total[0])}: "
+                 f"name the runs before with --began, or pack it as haul policies pack {a.run}/last.safetensors{named} --out policies/{a.name}.safetensors --force")
     print(f"# {a.name}\n")
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
     print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it." + (f" {a.note}" if a.note else "") + "\n")
     print("## Data\n")
-    runs = a.began + [a.run]
     print(fill(f"Instances of Kool's distribution, drawn as they are needed: {n} customers and the depot uniform in the unit square, demands 1 to 9, "
                f"capacity {p['capacity']}. {repeats(runs)}") + "\n")
     print("## Budget\n")
-    each = [spent(r) for r in runs]
-    total = [sum(column) for column in zip(*each)]
     text = f"{thousands(total[0])} instances on one NVIDIA H200, {total[1]:.1f} minutes of the clock"
     if total[1] > 1.05 * total[2]:
         text += f", in parts of which other work had the card, and {total[2]:.1f} at the pace of the fastest epochs"
