@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"haul/internal/comm"
@@ -83,6 +84,13 @@ type Setup struct {
 	Dir      *Dir
 	Progress *Progress // the run's; the trainer reads it
 	Note     func(string)
+}
+
+// TellParts says where a device passes over the parts that a gradient was to be made in.
+func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
+	if parts > 1 && p.Share.Cuts == 0 {
+		s.Note(fmt.Sprintf("%s %d has no effect on this device: the order of its sums is fixed, and no number of ranks changes the weights", key, parts))
+	}
 }
 
 // Trainer is a recipe at work. One goroutine owns it.
