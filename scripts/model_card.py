@@ -1,13 +1,12 @@
 """Writes the model card of a policy: what it learned from, its curve, how it fares, and the commands behind all of it.
 
-  python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl [--haul bin/haul] [--note TEXT] > policies/cvrp100.md
+  python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl > policies/cvrp100.md
 
 runs/cvrp100 is the run that the policy was packed from, results.jsonl the lines of `haul eval --policy cvrp100 ... --json`, one per test set and
 decoder. --began runs/first names the run whose weights it began with (`haul train --from`), if any, and may be given again for a chain of them,
 the first first; their instances, minutes and commands are told too. Only Python's own library is needed.
 """
 
-import argparse
 import csv
 import json
 import pathlib
@@ -15,6 +14,8 @@ import re
 import subprocess
 import sys
 import textwrap
+
+import needs
 
 
 def thousands(n):
@@ -104,14 +105,15 @@ def curve(runs, customers):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("name")
-    ap.add_argument("run", type=pathlib.Path)
-    ap.add_argument("results", type=pathlib.Path)
-    ap.add_argument("--haul", default="haul")
-    ap.add_argument("--note", default="")
-    ap.add_argument("--began", type=pathlib.Path, action="append", default=[])
+    ap = needs.flags(__doc__)
+    ap.add_argument("name", help="of a policy that comes with the program, and of its settings")
+    ap.add_argument("run", type=pathlib.Path, help="the folder of the run that it was packed from")
+    ap.add_argument("results", type=pathlib.Path, help="lines of haul eval --json")
+    ap.add_argument("--haul", default="haul", help="the program, with the policy in it")
+    ap.add_argument("--note", default="", help="a sentence for the card's first paragraph")
+    ap.add_argument("--began", type=pathlib.Path, action="append", default=[], help="a run before, the first first")
     a = ap.parse_args()
+    a.haul = needs.program(a.haul)
     p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     n = p["customers"]
@@ -174,4 +176,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)
