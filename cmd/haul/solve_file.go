@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -261,9 +262,16 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	}
 	var p *cvrp.Problem
 	var err error
-	if f.csv {
+	switch {
+	case path == standardInput && f.csv:
+		if p, err = cvrp.ReadCSV(bytes.NewReader(f.given), "standard input", f.src.capacity); err == nil {
+			p.Name = "standard input"
+		}
+	case path == standardInput:
+		p, err = cvrp.ReadProblem(bytes.NewReader(f.given), "standard input", f.readOptions())
+	case f.csv:
 		p, err = cvrp.LoadCSV(path, f.src.capacity)
-	} else {
+	default:
 		p, err = cvrp.LoadProblem(path, f.readOptions())
 	}
 	if err != nil {

@@ -149,6 +149,9 @@ func (f *trainFlags) checkpoint() (err error) {
 		return nil
 	}
 	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(f.resume); errors.Is(missing, fs.ErrNotExist) {
+			return fmt.Errorf("nothing to resume: there is no folder %s", f.resume)
+		}
 		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 	}
 	return err
