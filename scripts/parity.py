@@ -8,11 +8,6 @@ alone. Three cases: one sampled route an instance, a forced start at every custo
 
 import pathlib
 
-import needs
-
-needs.flags(__doc__).parse_args()
-needs.packages("torch", "numpy", "safetensors")
-
 import torch
 from safetensors.torch import save_file
 
@@ -64,4 +59,4 @@ def main():
 
 
 if __name__ == "__main__":
-    needs.run(main)
+    main()

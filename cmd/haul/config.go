@@ -13,7 +13,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"haul/internal/config"
-	"haul/internal/report"
 )
 
 func (a *app) newConfig() *cobra.Command {
@@ -193,14 +192,11 @@ func (a *app) newConfigExplain() *cobra.Command {
 			}
 			var text strings.Builder
 			for _, e := range entries {
-				kind := fmt.Sprintf("%s, default %s", e.Type, e.Default)
+				fmt.Fprintf(&text, "%s\n  %s\n  %s, default %s", a.bold(e.Key), e.About, e.Type, e.Default)
 				if e.Allowed != "" {
-					kind += ", allowed: " + e.Allowed
+					fmt.Fprintf(&text, ", allowed: %s", e.Allowed)
 				}
-				fmt.Fprintln(&text, a.bold(e.Key))
-				for _, about := range []string{e.About, fmt.Sprintf("%s (%s; %s)", kind, e.Recipe, e.Effect)} {
-					fmt.Fprintln(&text, strings.Join(report.Wrap("  "+about, a.helpWidth(), 2), "\n"))
-				}
+				fmt.Fprintf(&text, " (%s; %s)\n", e.Recipe, e.Effect)
 			}
 			_, err = io.WriteString(a.stdout, text.String())
 			return err

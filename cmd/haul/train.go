@@ -149,9 +149,6 @@ func (f *trainFlags) checkpoint() (err error) {
 		return nil
 	}
 	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
-		if _, missing := os.Stat(f.resume); errors.Is(missing, fs.ErrNotExist) {
-			return fmt.Errorf("nothing to resume: there is no folder %s", f.resume)
-		}
 		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 	}
 	return err
@@ -159,19 +156,15 @@ func (f *trainFlags) checkpoint() (err error) {
 
 // goOnIn takes the precision of the run that is resumed where none is asked for, since another would give other bits. A CPU has no tf32, so
 // that is only what a GPU prefers.
-func (f *trainFlags) goOnIn() error {
+func (f *trainFlags) goOnIn() {
 	if f.last == nil || f.precision != "" {
-		return nil
+		return
 	}
-	switch was := f.last.Precision; was {
-	case "tf32":
-		f.before = was
-	case "", "fp32", "bf16":
-		f.precision = was
-	default:
-		return fmt.Errorf("resume %s: %s was written in precision %q, which this build does not know: name another with --precision", f.resume, f.last.Path, was)
+	if f.last.Precision == "tf32" {
+		f.before = f.last.Precision
+		return
 	}
-	return nil
+	f.precision = f.last.Precision
 }
 
 // weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a file's.
@@ -244,9 +237,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := f.checkpoint(); err != nil {
 		return err
 	}
-	if err := f.goOnIn(); err != nil {
-		return err
-	}
+	f.goOnIn()
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err

@@ -74,11 +74,15 @@ const (
 	usePriorities     = 8
 )
 
-// Urgent lets a kernel's blocks go before those of kernels that are not, where both could start. CUDA 11.7 or newer. Inside Do.
-func (g *Graph) Urgent(n Node) error {
+// Urgent lets a kernel's blocks go before those of kernels that are not, where both could start, and with `first` before those of urgent
+// ones. CUDA 11.7 or newer. Inside Do.
+func (g *Graph) Urgent(n Node, first bool) error {
 	var least, greatest int32
 	if err := g.c.check("cuCtxGetStreamPriorityRange", g.c.c.Priorities(&least, &greatest)); err != nil {
 		return err
+	}
+	if !first {
+		greatest = min(greatest+1, least) // lower numbers go first
 	}
 	value := [16]int32{greatest} // of the union's 64 bytes a priority is the first four
 	g.flags = usePriorities

@@ -165,7 +165,6 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		}
 	}
 	r.Listener.Note(note)
-	r.at.Began = r.From.Chain(r.Recipe)
 	return weights, nil
 }
 

@@ -33,10 +33,10 @@ func newBF16Head(op kernel.Op, t, d, heads int) (bf16Head, error) {
 	return s, nil
 }
 
-// name is the kernel for this width, with or without dropout, whose masks it makes or reads.
-func (s bf16Head) name(kernel string, drop kernel.Drop, kept bool) string {
-	if drop.Threshold() != 0 && kept {
-		kernel += "_kept"
+// name is the kernel for this width, with or without dropout; kept says what it does about masks that are in memory.
+func (s bf16Head) name(kernel string, drop kernel.Drop, bits *kernel.Tensor, kept string) string {
+	if drop.Threshold() != 0 && bits != nil {
+		kernel += kept
 	} else if drop.Threshold() != 0 {
 		kernel += "_drop"
 	}
@@ -90,7 +90,7 @@ func (s bf16Head) fits(op kernel.Op, shared, most int) error {
 	return nil
 }
 
-// bf16Causal binds attention; bits is where its masks are, or nil.
+// bf16Causal binds attention; bits is where its masks go, or nil.
 func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]launch, error) {
 	if err := b.compactAll(o, o.Y, o.QKV); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	}
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
-	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits != nil), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
+	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.fits(o, s.shared(each), b.maxShared)
 }
 
@@ -120,6 +120,6 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
 	}
 	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
-	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop, bits != nil), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
+	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
 		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.sharedGrad(), b.maxShared)
 }

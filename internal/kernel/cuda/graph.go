@@ -215,7 +215,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 			if l.aside {
 				asides = append(asides, n)
 			}
-			return n, r.rank(g, n, urgent(r.op(i), l))
+			return n, r.rank(g, n, r.op(i), l)
 		})
 		if err != nil {
 			return nil, 0, err
@@ -225,18 +225,22 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 	return e, nodes, err
 }
 
-// urgent reports whether a kernel has followers before the end of the step; what ends a weight's gradient has none.
+// urgent reports whether a kernel has followers that wait for it; what ends a weight's gradient has none before the end of the step, and
+// the masks of a layer are made long before they are read.
 func urgent(op kernel.Op, l ready) bool {
-	_, weights := op.(*kernel.LinearGradW)
-	return !weights && !l.aside
+	switch op.(type) {
+	case *kernel.LinearGradW, *layerWeights, *layerMasks:
+		return false
+	}
+	return !l.aside
 }
 
-// rank lets urgent kernels go before others where both could start. On the context's thread.
-func (r *runner) rank(g *cu.Graph, n cu.Node, urgent bool) error {
-	if !urgent || !r.d.overlaps {
+// rank lets urgent kernels go before others where both could start, and those that say so before all. On the context's thread.
+func (r *runner) rank(g *cu.Graph, n cu.Node, op kernel.Op, l ready) error {
+	if !r.d.overlaps || !l.first && !urgent(op, l) {
 		return nil
 	}
-	return g.Urgent(n)
+	return g.Urgent(n, l.first)
 }
 
 // exchange lets the peer record its nodes.
@@ -252,7 +256,7 @@ func (r *runner) exchange(g *cu.Graph, p GraphPeer, wait []cu.Node) ([]cu.Node, 
 
 // add puts a launch behind what it waits for. On the context's thread.
 func (r *runner) add(g *cu.Graph, l ready, wait []cu.Node, foreign map[cu.Node]bool) (cu.Node, error) {
-	if !r.d.overlaps {
+	if !r.d.overlaps || l.after {
 		return g.Add(l.function, l.geometry, l.args, wait)
 	}
 	var before, after []cu.Node

@@ -20,6 +20,8 @@ type launch struct {
 	shared         int // bytes of dynamic shared memory
 	args           []any
 	beside         bool // it need not wait for the op's launch before it, only for what that one waited for
+	first          bool // its blocks go before all others that could start: few multiprocessors are busy with it for long
+	after          bool // its blocks start only when what it waits for has ended, where those of others would sit and wait on a multiprocessor
 	aside          bool // only ops over the flat buffers read what it leaves, and no op adds to it (bindAll): no other followers need wait for it
 }
 

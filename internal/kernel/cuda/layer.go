@@ -9,41 +9,32 @@ import (
 
 // Sizes of src/sequence/layer.cuh, layer_pack.cu and the passes.
 const (
+	layerRows       = 128 // of a block
+	layerThreads    = 384
 	layerPiece      = 16384
-	layerMatrix     = 16384 // a group's
-	layerAside      = 32768 // of a group
+	layerGroup      = 16384 // a group's matrix
+	layerAside      = 2 * 32768
+	layerShared     = 2*layerGroup + layerAside + 7*(layerPiece+16) + 4*(layerFeed+5*layerWidth) // layer_tail.cu
+	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed                // layer_tail_grad.cu
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384
 	layerQKVThreads = 256
-	layerQKVShared  = 2*layerMatrix + layerQKVBytes
+	layerQKVShared  = 2*layerGroup + layerQKVBytes
 
 	layerAtTail     = 0
 	layerAtTailGrad = layerTailBytes
 	layerAtQKVGrad  = 2 * layerTailBytes
-	layerAtQKV      = layerAtQKVGrad + layerQKVBytes
+	layerAtBehind   = layerAtQKVGrad + layerQKVBytes
+	layerAtQKV      = layerAtBehind + layerQKVBytes
 	layerAtQKVBias  = layerAtQKV + layerQKVBytes
 	layerAtUpBias   = layerAtQKVBias + 4*3*layerWidth
 	layerPacked     = layerAtUpBias + 4*layerFeed // bytes in all
 )
 
-// layerPass is what a block of a pass has: groups of 64 rows, each one's matrices in shared memory, biases, slots for weights.
-type layerPass struct{ groups, matrices, biases, slots int }
-
-var (
-	layerForward  = layerPass{3, 1, layerFeed + 2*layerWidth, 4} // layer_tail.cu
-	layerBackward = layerPass{2, 2, layerFeed, 6}                // layer_tail_grad.cu
-)
-
-func (p layerPass) rows() int    { return 64 * p.groups }
-func (p layerPass) threads() int { return 128 * (p.groups + 1) } // one more group brings the weights
-func (p layerPass) shared() int {
-	return p.groups*(p.matrices*layerMatrix+layerAside) + p.slots*(layerPiece+16) + 4*p.biases
-}
-
 // joinsLayers reports whether a card has what the passes use: the instructions of compute capability 9.0, which no other has, and the
 // memory of a block.
 func joinsLayers(p Precision, major, minor, maxShared int) bool {
-	most := max(layerForward.shared(), layerBackward.shared())
+	most := max(layerShared, layerGradShared)
 	for _, t := range layerTiles {
 		most = max(most, t.shared())
 	}
@@ -121,7 +112,7 @@ func (o *layerHat) bind(b *binder) ([]launch, error) {
 	return ls, nil
 }
 
-// layerQKV is the product behind the first norm.
+// layerQKV is the product behind the first norm of a layer that follows no other.
 type layerQKV struct{ *layer }
 
 func (o *layerQKV) Kind() string { return "linear" }
@@ -170,7 +161,7 @@ func (b *binder) masksOf(d kernel.Drop, masks *kernel.Tensor) uint64 {
 	return b.address(masks)
 }
 
-// layerTail is a layer from attention's result on, and the first norm of the layer behind it.
+// layerTail is a layer from attention's result on, and the first norm and product of the layer behind it.
 type layerTail struct{ *layer }
 
 func (o *layerTail) Kind() string { return "layer.tail" }
@@ -178,25 +169,34 @@ func (o *layerTail) Kind() string { return "layer.tail" }
 func (o *layerTail) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.norm1.X, o.attention.Y, o.packed, o.out.Bias, o.down.Bias, o.masks1, o.masks2)
 	access(f, kernel.Write, o.down.Y, o.norm2.Y, o.norm2.Rstd)
-	if o.hat1 != nil {
-		access(f, kernel.Write, o.hat1.Y, o.hat1.Rstd)
+	if n := o.next; n != nil {
+		access(f, kernel.Read, n.packed)
+		access(f, kernel.Write, n.norm1.Y, n.norm1.Rstd, n.qkv.Y)
 	}
 }
 
-func (o *layerTail) Cost() kernel.Cost { return costOf(o, o.out, o.norm2, o.up, o.down) }
+func (o *layerTail) Cost() kernel.Cost {
+	if o.next != nil {
+		return costOf(o, o.out, o.norm2, o.up, o.down, o.next.norm1, o.next.qkv)
+	}
+	return costOf(o, o.out, o.norm2, o.up, o.down)
+}
 
 func (o *layerTail) bind(b *binder) ([]launch, error) {
-	var hat1, rstd1 uint64
-	if o.hat1 != nil {
-		hat1, rstd1 = b.address(o.hat1.Y), b.address(o.hat1.Rstd)
+	at := b.address(o.packed)
+	args := []any{b.address(o.down.Y), b.address(o.norm2.Y), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
+		b.masksOf(o.down.Drop, o.masks2), b.address(o.norm1.X), b.address(o.attention.Y), at + layerAtTail,
+		b.address(o.out.Bias), at + layerAtUpBias, b.address(o.down.Bias),
+		i32(o.down.Y.Rows()), float32(kernel.NormEps), o.out.Drop.Scale(), o.down.Drop.Scale()}
+	l := launch{module: "layer_tail", kernel: "layer_tail", grid: o.grid(b, layerRows),
+		block: dim3{layerThreads, 1, 1}, shared: layerShared}
+	if n := o.next; n != nil {
+		l.kernel = "layer_tail_qkv"
+		args = append(args, b.address(n.norm1.Y), b.address(n.norm1.Rstd), b.address(n.qkv.Y), b.address(n.packed)+layerAtBehind,
+			b.address(n.packed)+layerAtQKVBias)
 	}
-	at, rows := b.address(o.packed), o.down.Y.Rows()
-	args := []any{b.address(o.down.Y), hat1, rstd1, b.address(o.norm2.Y), b.address(o.norm2.Rstd),
-		b.masksOf(o.out.Drop, o.masks1), b.masksOf(o.down.Drop, o.masks2),
-		b.address(o.norm1.X), b.address(o.attention.Y), at + layerAtTail, b.address(o.out.Bias), at + layerAtUpBias,
-		b.address(o.down.Bias), i32(rows), float32(kernel.NormEps), o.out.Drop.Scale(), o.down.Drop.Scale()}
-	return []launch{{module: "layer_tail", kernel: "layer_tail", grid: o.grid(b, layerForward.rows()),
-		block: dim3{layerForward.threads(), 1, 1}, shared: layerForward.shared(), args: args}}, nil
+	l.args = args
+	return []launch{l}, nil
 }
 
 // grid is as many blocks as run at once, each with so many rows at a time.
@@ -204,31 +204,45 @@ func (l *layer) grid(b *binder, rows int) dim3 {
 	return dim3{min(b.sms, ceil(l.down.Y.Rows(), rows)), 1, 1}
 }
 
-// layerTailGrad is the gradient of layerTail, without those of weights. It leaves the GELU in Pre's place, which nothing else uses.
+// layerTailGrad is the gradient of layerTail and, before it, of the first product and norm of the layer behind, without those of weights.
+// It leaves the GELU in Pre's place, which nothing else uses.
 type layerTailGrad struct{ *layer }
 
 func (o *layerTailGrad) Kind() string { return "layer.tail.grad" }
 
 func (o *layerTailGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.norm2.Y, o.norm2.Rstd, o.masks1, o.masks2, o.packed)
+	if n := o.next; n != nil {
+		access(f, kernel.Read, n.attentionGrad.DQKV, n.norm1.Y, n.norm1.Rstd, n.packed)
+	}
 	access(f, kernel.Update, o.grad2.DX)
 	access(f, kernel.Write, o.kept2, o.downX.DX, o.kept1, o.outX.DX, o.up.Pre)
 }
 
-func (o *layerTailGrad) Cost() kernel.Cost { return costOf(o, o.downX, o.upX, o.grad2, o.outX) }
+func (o *layerTailGrad) Cost() kernel.Cost {
+	if o.next != nil {
+		return costOf(o, o.downX, o.upX, o.grad2, o.outX, o.next.qkvX, o.next.grad1)
+	}
+	return costOf(o, o.downX, o.upX, o.grad2, o.outX)
+}
 
 func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
 	at := b.address(o.packed)
 	args := []any{b.address(o.grad2.DX), b.address(o.kept2), b.address(o.downX.DX), b.address(o.kept1), b.address(o.outX.DX),
-		b.address(o.up.Pre), b.address(o.norm2.Y),
-		b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1), b.masksOf(o.down.Drop, o.masks2),
-		at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()),
-		o.out.Drop.Scale(), o.down.Drop.Scale()}
-	return []launch{{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerBackward.rows()),
-		block: dim3{layerBackward.threads(), 1, 1}, shared: layerBackward.shared(), args: args}}, nil
+		b.address(o.up.Pre), b.address(o.norm2.Y), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
+		b.masksOf(o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()), o.out.Drop.Scale(), o.down.Drop.Scale()}
+	l := launch{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerRows),
+		block: dim3{layerThreads, 1, 1}, shared: layerGradShared}
+	if n := o.next; n != nil {
+		l.kernel = "layer_tail_qkv_grad"
+		args = append(args, b.address(n.attentionGrad.DQKV), b.address(n.norm1.Y), b.address(n.norm1.Rstd),
+			b.address(n.packed)+layerAtQKVGrad)
+	}
+	l.args = args
+	return []launch{l}, nil
 }
 
-// layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights.
+// layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights, of a layer that follows no other.
 type layerQKVGrad struct{ *layer }
 
 func (o *layerQKVGrad) Kind() string { return "layer.qkv.grad" }
@@ -246,36 +260,4 @@ func (o *layerQKVGrad) bind(b *binder) ([]launch, error) {
 		block: dim3{layerQKVThreads, 1, 1}, shared: layerQKVShared,
 		args: []any{b.address(o.grad1.DX), b.address(o.attentionGrad.DQKV), b.address(o.norm1.Y), b.address(o.norm1.Rstd),
 			b.address(o.packed) + layerAtQKVGrad, i32(rows)}}}, nil
-}
-
-// layerHatGradW is the gradient of a weight behind a norm, and of the norm's own.
-type layerHatGradW struct {
-	*layer
-	w    *kernel.LinearGradW
-	of   *kernel.Linear
-	norm *kernel.Norm
-	grad *kernel.NormGrad
-}
-
-func (o *layerHatGradW) Kind() string { return "linear.dw" }
-
-func (o *layerHatGradW) Args(f func(*kernel.Tensor, kernel.Access)) {
-	access(f, kernel.Read, o.w.DY, o.norm.Y, o.of.W, o.norm.Gamma, o.norm.Beta)
-	access(f, kernel.Update, o.w.DW, o.w.DBias, o.grad.DGamma, o.grad.DBeta)
-}
-
-func (o *layerHatGradW) Cost() kernel.Cost { return o.w.Cost() }
-
-func (o *layerHatGradW) bind(b *binder) ([]launch, error) {
-	n, k := o.w.DY.Cols(), layerWidth
-	adds := []any{b.adds(o.w.DW), b.adds(o.w.DBias), b.adds(o.grad.DGamma), b.adds(o.grad.DBeta)}
-	l, parts, shares := b.layerParts(o.w.DY, o.norm.Y)
-	const rows, threads = 16, 256
-	blocks := ceil(n, rows)
-	scratch, turns := b.scratch(4*2*k*blocks*b.lanes), b.scratch(4*b.lanes)
-	return []launch{l, {module: "layer_fold", kernel: "layer_fold", grid: dim3{blocks, b.lanes, 1}, block: dim3{threads, 1, 1},
-		args: append([]any{b.address(o.w.DW), b.addr(o.w.DBias), b.address(o.grad.DGamma), b.address(o.grad.DBeta), scratch, turns,
-			parts, b.address(o.of.W),
-			b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(n), i32(shares), i32(ceil(shares, b.lanes)), i32(b.laneSize)},
-			adds...)}}, nil
 }

@@ -4,40 +4,151 @@ import "haul/internal/kernel"
 
 // layerTile is a block's tile of DW that src/sequence/layer_dw.cu is built for.
 type layerTile struct {
-	kernel        string
+	n, k          int // of DW
 	rows, columns int
 	groups        int // warpgroups
 	stage, stages int // rows of a stage
 }
 
-// layerTiles are for the four weights of a layer, by N and K: each takes as much of DW as a block's registers hold.
-var layerTiles = map[[2]int]layerTile{
-	{layerWidth, layerFeed}:      {"layer_dw_128x256", 128, 256, 2, 32, 9},
-	{layerFeed, layerWidth}:      {"layer_dw_256x128", 256, 128, 2, 32, 9},
-	{3 * layerWidth, layerWidth}: {"layer_dw_384x128", 384, 128, 3, 32, 7},
-	{layerWidth, layerWidth}:     {"layer_dw_128x128", 128, 128, 2, 64, 7},
+// layerTiles are for the four weights of a layer, in the kernel's order: each takes as much of DW as a block's registers hold.
+var layerTiles = [4]layerTile{
+	{layerWidth, layerFeed, 128, 256, 2, 32, 9}, // down
+	{layerFeed, layerWidth, 256, 128, 2, 32, 9}, // up
+	{layerWidth, layerWidth, 128, 128, 2, 64, 7},
+	{3 * layerWidth, layerWidth, 384, 128, 3, 32, 7},
 }
+
+const (
+	downWeight, upWeight, outWeight, qkvWeight = 0, 1, 2, 3
+
+	layerWeightThreads = 384
+	layerFoldThreads   = 256
+	layerFoldRows      = 4
+)
 
 // shared is a block's stages and the ones that make sums of columns.
 func (t layerTile) shared() int { return t.stages*t.stage*2*(t.rows+t.columns) + 256 }
 
-// layerParts launches the parts of DYᵀ·X and of DY's column sums, as bf16Parts does.
-func (b *binder) layerParts(dy, x *kernel.Tensor) (l launch, parts uint64, shares int) {
-	rows, n, k := dy.Rows(), dy.Cols(), x.Cols()
-	t := layerTiles[[2]int{n, k}]
-	count := n / t.rows * (k / t.columns)
-	shares = max(1, min(b.sms/count, ceil(rows, t.stage)))
-	parts = b.scratch(4 * shares * (n*k + n))
-	return launch{module: "layer_dw", kernel: t.kernel, grid: dim3{count * shares, 1, 1}, block: dim3{128 * t.groups, 1, 1}, shared: t.shared(),
-		args: []any{parts, b.address(dy), b.address(x), i32(rows), i32(n), i32(k), i32(dy.Stride), i32(x.Stride), i32(shares),
-			flag(true)}}, parts, shares
+// count is how many tiles DW has.
+func (t layerTile) count() int { return t.n / t.rows * (t.k / t.columns) }
+
+// layerWeights is the gradients of those weights of a layer, and of its second norm, that its tail's gradient makes possible, and of the
+// weight and norm before the attention of the layer behind. Either may be absent.
+type layerWeights struct{ own, next *layer }
+
+func (o *layerWeights) Kind() string { return "layer.dw" }
+
+func (o *layerWeights) Args(f func(*kernel.Tensor, kernel.Access)) {
+	if l := o.own; l != nil {
+		access(f, kernel.Read, l.kept2, l.up.Pre, l.downX.DX, l.norm2.Y, l.kept1, l.attention.Y, l.up.W, l.norm2.Gamma, l.norm2.Beta)
+		access(f, kernel.Update, l.downW.DW, l.downW.DBias, l.upW.DW, l.upW.DBias, l.outW.DW, l.outW.DBias, l.grad2.DGamma, l.grad2.DBeta)
+	}
+	if l := o.next; l != nil {
+		access(f, kernel.Read, l.attentionGrad.DQKV, l.norm1.Y, l.qkv.W, l.norm1.Gamma, l.norm1.Beta)
+		access(f, kernel.Update, l.qkvW.DW, l.grad1.DGamma, l.grad1.DBeta)
+	}
 }
 
-// layerGradW is the gradient of a weight that no norm stands before.
-type layerGradW struct{ *kernel.LinearGradW }
+func (o *layerWeights) Cost() kernel.Cost {
+	var of []kernel.Op
+	if l := o.own; l != nil {
+		of = append(of, l.downW, l.upW, l.outW)
+	}
+	if l := o.next; l != nil {
+		of = append(of, l.qkvW)
+	}
+	return costOf(o, of...)
+}
 
-func (o *layerGradW) bind(b *binder) ([]launch, error) {
-	addW, addBias := b.adds(o.DW), b.adds(o.DBias)
-	l, parts, shares := b.layerParts(o.DY, o.X)
-	return []launch{l, b.bf16SumParts(b.address(o.DW), b.addr(o.DBias), parts, o.DY.Cols(), o.X.Cols(), shares, b.laneSize, addW, addBias)}, nil
+// weightShares is how many shares of the rows each weight has, for at most so many blocks in all: in proportion to what a block reads of a
+// row. The two wide weights have two tiles.
+func weightShares(blocks int, own, next bool) (s [4]int) {
+	switch {
+	case own && next:
+		unit := max(1, blocks/18)
+		return [4]int{3 * unit, 3 * unit, 2 * unit, 4 * unit}
+	case own:
+		unit := max(1, blocks/14)
+		return [4]int{3 * unit, 3 * unit, 2 * unit, 0}
+	default:
+		return [4]int{qkvWeight: blocks}
+	}
+}
+
+func (o *layerWeights) bind(b *binder) ([]launch, error) {
+	var jobs [4]struct{ dy, x *kernel.Tensor }
+	blocks := b.sms
+	if l := o.own; l != nil {
+		jobs[downWeight].dy, jobs[downWeight].x = l.kept2, l.up.Pre
+		jobs[upWeight].dy, jobs[upWeight].x = l.downX.DX, l.norm2.Y
+		jobs[outWeight].dy, jobs[outWeight].x = l.kept1, l.attention.Y
+		blocks = b.sms * 9 / 22
+	}
+	if l := o.next; l != nil {
+		jobs[qkvWeight].dy, jobs[qkvWeight].x = l.attentionGrad.DQKV, l.norm1.Y
+	}
+	shares := weightShares(blocks, o.own != nil, o.next != nil)
+	var args []any
+	var parts [4]uint64
+	rows, grid, shared := 0, 0, 0
+	for i, t := range layerTiles {
+		if shares[i] == 0 {
+			args = append(args, uint64(0), uint64(0), uint64(0), i32(0))
+			continue
+		}
+		rows = jobs[i].dy.Rows()
+		parts[i] = b.scratch(4 * shares[i] * (t.n*t.k + t.n))
+		grid += t.count() * shares[i]
+		shared = max(shared, t.shared())
+		args = append(args, parts[i], b.address(jobs[i].dy), b.address(jobs[i].x), i32(shares[i]))
+	}
+	return []launch{{module: "layer_dw", kernel: "layer_dw", grid: dim3{grid, 1, 1}, block: dim3{layerWeightThreads, 1, 1}, shared: shared,
+		args: append(args, i32(rows)), first: o.own != nil}, o.fold(b, parts, shares)}, nil
+}
+
+// fold adds the parts up. It begins when they are all there: its many small blocks would take room from others while they wait.
+func (o *layerWeights) fold(b *binder, parts [4]uint64, shares [4]int) launch {
+	var args []any
+	blocks, again := 0, uint32(0)
+	folded := func(i int, w *kernel.LinearGradW, of *kernel.Linear, norm *kernel.Norm, grad *kernel.NormGrad) {
+		n, adds := of.W.Shape[0], b.adds(w.DW)|b.adds(w.DBias)<<1|b.adds(grad.DGamma)<<2|b.adds(grad.DBeta)<<3
+		args = append(args, b.address(w.DW), b.addr(w.DBias), b.address(grad.DGamma), b.address(grad.DBeta),
+			b.scratch(4*2*layerWidth*ceil(n, layerFoldRows)*b.lanes), b.scratch(4*b.lanes), parts[i], b.address(of.W),
+			b.address(norm.Gamma), b.address(norm.Beta), i32(n), i32(shares[i]), i32(ceil(shares[i], b.lanes)), adds)
+		blocks, again = blocks+ceil(n, layerFoldRows), again|adds
+	}
+	plain := func(i int, w *kernel.LinearGradW) {
+		n, k, adds := w.DW.Shape[0], w.DW.Shape[1], b.adds(w.DW)|b.adds(w.DBias)<<1
+		args = append(args, b.address(w.DW), b.address(w.DBias), parts[i], i32(n*k), i32(n), i32(shares[i]),
+			i32(ceil(shares[i], b.lanes)), adds)
+		blocks, again = blocks+ceil(n*k+n, layerFoldThreads), again|adds
+	}
+	absent := func(pointers, numbers int) {
+		for range pointers {
+			args = append(args, uint64(0))
+		}
+		for range numbers {
+			args = append(args, i32(0))
+		}
+	}
+	const foldPointers, foldNumbers, plainPointers, plainNumbers = 10, 4, 3, 5
+	if l := o.own; l != nil {
+		folded(upWeight, l.upW, l.up, l.norm2, l.grad2)
+	} else {
+		absent(foldPointers, foldNumbers)
+	}
+	if l := o.next; l != nil {
+		folded(qkvWeight, l.qkvW, l.qkv, l.norm1, l.grad1)
+	} else {
+		absent(foldPointers, foldNumbers)
+	}
+	if l := o.own; l != nil {
+		plain(downWeight, l.downW)
+		plain(outWeight, l.outW)
+	} else {
+		absent(plainPointers, plainNumbers)
+		absent(plainPointers, plainNumbers)
+	}
+	return launch{module: "layer_fold", kernel: "layer_fold", grid: dim3{blocks, b.lanes, 1}, block: dim3{layerFoldThreads, 1, 1},
+		args: append(args, i32(b.laneSize)), after: true, aside: again == 0}
 }

@@ -33,7 +33,7 @@ type layer struct {
 	packed                 *kernel.Tensor  // the weights as the passes read them
 	masks1, masks2         *kernel.Tensor  // of the two dropouts, as src/sequence/layer.cuh has them
 	follows                *layer          // the layer whose result is this one's stream, or nil
-	hat1                   *kernel.Norm    // of the layer that follows this one, or nil
+	next                   *layer          // the layer that follows this one, or nil
 }
 
 // joinLayers returns the program with every transformer layer that it trains in a few passes over the rows, or the program itself where
@@ -66,8 +66,8 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			l.kept2 = tensor("d."+l.down.Y.Name+".kept", true, l.down.Y.Shape...)
 		}
 		for _, f := range layers[:i] {
-			if f.down.Y == l.norm1.X {
-				l.follows, f.hat1 = f, l.norm1
+			if f.down.Y == l.norm1.X && f.grad2.DX == l.grad1.DX {
+				l.follows, f.next = f, l
 			}
 		}
 		ops = append(ops, &layerPack{l})
@@ -80,16 +80,15 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			instead[op] = nil
 		}
 		if l.follows == nil {
-			instead[l.norm1] = []kernel.Op{&layerHat{l}}
+			instead[l.norm1], instead[l.qkv] = []kernel.Op{&layerHat{l}}, []kernel.Op{&layerQKV{l}}
 		}
-		instead[l.qkv] = []kernel.Op{&layerQKV{l}}
 		instead[l.attention] = []kernel.Op{l.attention}
 		instead[l.down] = []kernel.Op{&layerTail{l}}
-		outW, downW := *l.outW, *l.downW
-		outW.DY, downW.DY, downW.X = l.kept1, l.kept2, l.up.Pre // where its GELU is by then
-		instead[l.downX] = []kernel.Op{&layerTailGrad{l}, &layerGradW{&downW}, &layerHatGradW{l, l.upW, l.up, l.norm2, l.grad2}, &layerGradW{&outW}}
+		instead[l.downX] = []kernel.Op{&layerTailGrad{l}, &layerWeights{l, l.next}}
 		instead[l.attentionGrad] = []kernel.Op{l.attentionGrad}
-		instead[l.grad1] = []kernel.Op{&layerHatGradW{l, l.qkvW, l.qkv, l.norm1, l.grad1}, &layerQKVGrad{l}}
+		if l.follows == nil {
+			instead[l.grad1] = []kernel.Op{&layerQKVGrad{l}, &layerWeights{nil, l}}
+		}
 	}
 	for _, op := range p.PerShard {
 		if with, ok := instead[op]; ok {

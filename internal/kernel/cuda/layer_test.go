@@ -35,10 +35,9 @@ func TestLayersAreJoined(t *testing.T) {
 		if dropout > 0 {
 			begin = "layer.pack layer.masks layer.pack layer.masks"
 		}
-		want := strings.Fields(begin + " regions embed norm linear causal layer.tail linear causal layer.tail norm linear crossentropy " +
+		want := strings.Fields(begin + " regions embed norm linear causal layer.tail causal layer.tail norm linear crossentropy " +
 			"linear.dw linear.dx norm.grad " +
-			"layer.tail.grad linear.dw linear.dw linear.dw causal.grad linear.dw layer.qkv.grad " +
-			"layer.tail.grad linear.dw linear.dw linear.dw causal.grad linear.dw layer.qkv.grad embed.grad")
+			"layer.tail.grad layer.dw causal.grad layer.tail.grad layer.dw causal.grad layer.qkv.grad layer.dw embed.grad")
 		if got := kinds(j); !slices.Equal(got, want) {
 			t.Errorf("dropout %v: joined\n%q\nwant\n%q", dropout, got, want)
 		}
@@ -73,22 +72,24 @@ func TestOtherLayersAreLeft(t *testing.T) {
 	}
 }
 
-// TestMasksAreKept: attention that drops reads the masks that an op before it makes, and so does its gradient; without dropout, or without
-// a gradient, nothing changes.
+// TestMasksAreKept: attention that drops leaves its masks in memory, and its gradient reads them; without dropout, or without a gradient,
+// nothing changes.
 func TestMasksAreKept(t *testing.T) {
 	kernels := entries(t)
 	narrow := agentShape(1, 0.6)
 	narrow.Width, narrow.Feed = 64, 256 // heads of 8 columns
 	p := agentStep(t, 8, 20, narrow)
 	kept := keepMasks(p)
-	if n := len(kept.PerShard) - len(p.PerShard); n != 1 || !slices.Contains(kinds(kept), "causal.masks") {
-		t.Errorf("%d ops more: %q", n, kinds(kept))
+	if !slices.Equal(kinds(kept), kinds(p)) || len(kept.Tensors) != len(p.Tensors)+1 {
+		t.Errorf("%d tensors more: %q", len(kept.Tensors)-len(p.Tensors), kinds(kept))
 	}
+	seen := map[string]bool{}
 	for _, l := range bindStep(t, kept, BF16) {
 		checkLaunch(t, kernels, l)
-		if l.module == "bf16_attention" && !strings.Contains(l.kernel, "kept") {
-			t.Errorf("%s makes masks", l.kernel)
-		}
+		seen[l.kernel] = true
+	}
+	if !seen["bf16_attention_made_16"] || !seen["bf16_attention_grad_kept_16"] {
+		t.Errorf("kernels %v", seen)
 	}
 	wide := agentShape(1, 0.1)
 	wide.Heads = 4 // heads of 32 columns make their own
@@ -120,16 +121,16 @@ func TestLayersWriteBeforeTheyRead(t *testing.T) {
 
 // TestLayerSizesMatchSource compares the sizes that Go knows with those of the kernels.
 func TestLayerSizesMatchSource(t *testing.T) {
-	read := func(name string) string {
+	text := ""
+	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu"} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(b)
+		text += string(b)
 	}
-	text := read("layer.cuh") + read("layer_pack.cu") + read("layer_qkv_grad.cu")
-	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "pieceBytes": layerPiece,
-		"qkvThreads": layerQKVThreads} {
+	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "layerThreads": layerThreads,
+		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads} {
 		m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindStringSubmatch(text)
 		if m == nil {
 			t.Errorf("the sources have no %s", name)
@@ -139,22 +140,23 @@ func TestLayerSizesMatchSource(t *testing.T) {
 			t.Errorf("%s is %d in the sources, %d here", name, got, want)
 		}
 	}
-	for name, want := range map[string]layerPass{"layer_tail.cu": layerForward, "layer_tail_grad.cu": layerBackward} {
-		text := read(name)
-		got := map[string]int{"layerFeed": layerFeed, "(layerFeed + 2 * layerWidth)": layerFeed + 2*layerWidth}
-		number := func(of string) int {
-			m := regexp.MustCompile(`#define LAYER_` + of + ` (.*)`).FindStringSubmatch(text)
-			if m == nil {
-				t.Fatalf("%s does not say its %s", name, of)
-			}
-			if n, ok := got[m[1]]; ok {
-				return n
-			}
-			n, _ := strconv.Atoi(m[1])
-			return n
+	// What a pass has in shared memory: its groups' matrices, what they lay aside, its weights' slots with a barrier each, its biases.
+	for name, want := range map[string]int{"layer_tail.cu": layerShared, "layer_tail_grad.cu": layerGradShared} {
+		b, err := os.ReadFile("src/sequence/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := (layerPass{number("GROUPS"), number("MATRICES"), number("BIASES"), number("SLOTS")}); got != want || got.shared() > 227<<10 {
-			t.Errorf("a block of %s is %+v, here %+v, of %d bytes", name, got, want, got.shared())
+		m := regexp.MustCompile(`(?s)LAYER_MATRICES (\d+).*LAYER_BIASES \(?layerFeed(?: \+ (\d+) \* layerWidth\))?\n` +
+			`.*LAYER_SLOTS (\d+)`).FindStringSubmatch(string(b))
+		if m == nil {
+			t.Errorf("%s does not say what it has in shared memory", name)
+			continue
+		}
+		matrices, _ := strconv.Atoi(m[1])
+		biases, _ := strconv.Atoi(m[2])
+		slots, _ := strconv.Atoi(m[3])
+		if got := 2*matrices*layerGroup + layerAside + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth); got != want || got > 227<<10 {
+			t.Errorf("a block of %s takes %d bytes of shared memory, %d here", name, got, want)
 		}
 	}
 }
@@ -165,20 +167,47 @@ func TestLayerTilesMatchSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := map[string]layerTile{}
-	for _, m := range regexp.MustCompile(`(?m)^GRADIENT\((\w+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$`).FindAllStringSubmatch(string(b), -1) {
-		var n [5]int // groups, their blocks down and across, a stage's rows, stages
+	var built []layerTile
+	for _, m := range regexp.MustCompile(`(?m)^  TILES\((\d), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$`).FindAllStringSubmatch(string(b), -1) {
+		var n [8]int // its place, N, K, groups, their blocks down and across, a stage's rows, stages
 		for i := range n {
-			n[i], _ = strconv.Atoi(m[i+2])
+			n[i], _ = strconv.Atoi(m[i+1])
 		}
-		built["layer_dw_"+m[1]] = layerTile{"layer_dw_" + m[1], 64 * n[0] * n[1], 128 * n[2], n[0], n[3], n[4]}
+		if n[0] != len(built) {
+			t.Errorf("weight %d stands at place %d", n[0], len(built))
+		}
+		built = append(built, layerTile{n[1], n[2], 64 * n[3] * n[4], 128 * n[5], n[3], n[6], n[7]})
 	}
-	for shape, tile := range layerTiles {
-		if built[tile.kernel] != tile {
-			t.Errorf("%s is %+v in the sources, %+v here", tile.kernel, built[tile.kernel], tile)
+	if !slices.Equal(built, layerTiles[:]) {
+		t.Errorf("tiles are %+v in the sources, %+v here", built, layerTiles)
+	}
+	for _, tile := range layerTiles {
+		if tile.n%tile.rows != 0 || tile.k%tile.columns != 0 || tile.shared() > 227<<10 || 128*tile.groups > layerWeightThreads {
+			t.Errorf("%+v is not whole tiles, has too many threads, or %d bytes of shared memory are too many", tile, tile.shared())
 		}
-		if shape[0]%tile.rows != 0 || shape[1]%tile.columns != 0 || tile.shared() > 227<<10 {
-			t.Errorf("%v is not whole tiles of %+v, or %d bytes of shared memory are too many", shape, tile, tile.shared())
+	}
+}
+
+// TestWeightShares: the weights whose gradients are made together have blocks in proportion to what they read, and no more in all than were
+// asked for, but every one has some.
+func TestWeightShares(t *testing.T) {
+	for _, c := range []struct {
+		blocks    int
+		own, next bool
+	}{{54, true, true}, {54, true, false}, {132, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
+		shares, blocks, least, most := weightShares(c.blocks, c.own, c.next), 0, 1.0, 0.0
+		for i, tile := range layerTiles {
+			wanted := i == qkvWeight && c.next || i != qkvWeight && c.own
+			if wanted != (shares[i] > 0) {
+				t.Errorf("%+v: weight %d has %d shares", c, i, shares[i])
+			}
+			if blocks += tile.count() * shares[i]; wanted {
+				reads := float64(tile.rows+tile.columns) / float64(shares[i]) / 1024 // of a block, per row
+				least, most = min(least, reads), max(most, reads)
+			}
+		}
+		if blocks > max(c.blocks, 18) || most > 1.01*least {
+			t.Errorf("%+v: shares %v, %d blocks that read between %.3f and %.3f", c, shares, blocks, least, most)
 		}
 	}
 }

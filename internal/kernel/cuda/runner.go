@@ -17,6 +17,8 @@ type ready struct {
 	geometry cu.Geometry
 	args     *cu.Args
 	beside   bool
+	first    bool
+	after    bool
 	aside    bool
 }
 
@@ -27,7 +29,7 @@ func (d *Device) ready(l launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, beside: l.beside, aside: l.aside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
 		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
 }
 

@@ -59,7 +59,5 @@ func main() {
 		}
 	}
 	biasFunc()
-	headFunc()
-	headGradFunc()
 	Generate()
 }

@@ -106,7 +106,7 @@ __device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const
 }
 
 template <int HD, int DROP>
-__device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
+__device__ __forceinline__ void attend(Bf16 *y, float *logSum, Bits *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
                                        int heads, int hd, int each, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16;
@@ -114,27 +114,28 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits,
   const int blocks = heads / each, b = blockIdx_x / blocks, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
   const int rows = (tokens + 15) & ~15, d = heads * hd, groups = (tokens + 31) / 32;
   const u32 at = shared_at(smem);
-  qkv += (long)b * tokens * 3 * d;
-  bring_keys<HD>(at, qkv + head0 * hd, tokens, rows, d, hd, each);
-  first += (long)b * tokens;
-  if (DROP == MASKED) masks.instance = state->instances + b;
+  bring_keys<HD>(at, qkv + (long)b * tokens * 3 * d + head0 * hd, tokens, rows, d, hd, each);
+  // Places in memory are worked out where they are used: kept, they spill.
+  auto read = [&](Queries<K> &to, int tile) {
+    const long instance = apart(b);
+    to.read(qkv + instance * tokens * 3 * d + head * hd, first + instance * tokens, tile, tokens, d, hd);
+  };
+  if (DROP == MASKED || DROP == MADE) masks.instance = state->instances + b;
+  const Compared limit(masks.below >> 16);
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
   const float unit2 = scale * LOG2E;
   // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there and back, so that they have about as much to do.
   const int w = warp % share, there = 2 * (share - w) - 1, back = 2 * w + 1;
   const int start = rows / 16 - 1 - w; // below 0: nothing for this warp
   Queries<K> next;
-  next.read(qkv + head * hd, first, start > 0 ? start : 0, tokens, d, hd);
-  auto kept_of = [&](int r) { return DROP == KEPT ? bits[kept_at(b * heads + head, rows / 16, groups, r, r / 2)] : 0; };
-  u32 nextKept = kept_of(start > 0 ? start : 0);
+  read(next, start > 0 ? start : 0);
+  if (DROP == MADE) bits += kept_at(b * heads + head, rows / 16, groups, 0, 0);
   wait_copies<0>();
   sync();
 #pragma unroll 1
   for (int r = start, step = there; r >= 0; r -= step, step = there + back - step) {
     const Queries<K> own = next; // the next tile's are under way while this one's are multiplied
-    next.read(qkv + head * hd, first, r - step > 0 ? r - step : 0, tokens, d, hd);
-    u32 ahead = nextKept; // masks are read a group ahead
-    nextKept = kept_of(r - step > 0 ? r - step : 0);
+    read(next, r - step > 0 ? r - step : 0);
     const u32 (&q)[K][4] = own.q;
     const int (&from)[2] = own.from;
     const int i[2] = {last(16 * r + g, tokens), last(16 * r + g + 8, tokens)};
@@ -143,9 +144,12 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits,
 #pragma unroll 1
     for (int J = r / 2; J >= lowest; J--) {
       Words words, words8;
-      const u32 kept = ahead;
-      if (DROP == KEPT && J > lowest) ahead = bits[kept_at(b * heads + head, rows / 16, groups, r, J - 1)];
-      if (DROP == MASKED) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
+      u32 kept = 0;
+      if (DROP == MASKED || DROP == MADE) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
+      if (DROP == MADE) {
+        kept = kept_bits(words, words8, limit);
+        bits[(r * groups + J) * 32] = (Bits)kept;
+      }
       float s[4][4], part[2];
       scores<HD>(s, q, keys, r, J, i, from, highest);
       if (J == r / 2) largest(top, s);
@@ -165,7 +169,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits,
       }
       sum[0] += part[0], sum[1] += part[1];
       if (DROP == MASKED) drop(s, s, words, words8, masks.below);
-      if (DROP == KEPT) drop(s, s, kept);
+      if (DROP == MADE) drop(s, s, kept);
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         u32 p[4];
@@ -179,22 +183,23 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bits *bits,
         }
       }
     }
+    const int instance = apart(b);
 #pragma unroll
     for (int x = 0; x < 2; x++) {
       int row = 16 * r + g + 8 * x;
       float whole = quad_sum(sum[x]), inverse = keepScale * rcp(whole);
       if (row >= tokens) continue;
-      if (t == 0) logSum[((long)b * heads + head) * tokens + row] = top[x] * scale + lg2(whole) * LN2;
+      if (t == 0) logSum[((long)instance * heads + head) * tokens + row] = top[x] * scale + lg2(whole) * LN2;
 #pragma unroll
       for (int n = 0; n < 2 * K; n++)
-        if (8 * n < hd) *(u32 *)(y + ((long)b * tokens + row) * d + head * hd + 8 * n + 2 * t) = bf16x2(o[n][2 * x] * inverse, o[n][2 * x + 1] * inverse);
+        if (8 * n < hd) *(u32 *)(y + ((long)instance * tokens + row) * d + head * hd + 8 * n + 2 * t) = bf16x2(o[n][2 * x] * inverse, o[n][2 * x + 1] * inverse);
     }
   }
 }
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, const Bits *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, u32 threshold, \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, Bits *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, u32 threshold, \
                                                       float kept, ROUND_KEYS, int tokens, int heads, int hd, int each, float scale) {                \
     attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, each, scale);   \
   }
@@ -204,4 +209,4 @@ ATTEND(bf16_attention_64, 64, WHOLE, 3)
 ATTEND(bf16_attention_drop_16, 16, MASKED, 6)
 ATTEND(bf16_attention_drop_32, 32, MASKED, 4)
 ATTEND(bf16_attention_drop_64, 64, MASKED, 3)
-ATTEND(bf16_attention_kept_16, 16, KEPT, 6)
+ATTEND(bf16_attention_made_16, 16, MADE, 5)

@@ -23,7 +23,7 @@ template <int HD> struct Tiles {
   u32 at, down, across; // bytes: the matrix, and this lane's piece of the tile of its first rows and columns in either order
 
   __device__ __forceinline__ Tiles(u32 at) : at(at) {
-    const int l = threadIdx_x % 32;
+    const int l = apart((int)threadIdx_x) % 32; // worked out here: kept, they spill
     down = 2 * piece<HD>(l % 16, l / 16), across = 2 * piece<HD>(l % 8 + l / 16 * 8, l / 8 % 2);
   }
   // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns are terms; m[0..1] are rows 0-7, m[2..3]
@@ -82,8 +82,9 @@ __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4],
   }
 }
 
-// What a kernel does about dropout: nothing, make its masks, or read those that bf16_attention_masks.cu made.
-enum { WHOLE, MASKED, KEPT };
+// What a kernel does about dropout: nothing, make its masks, read those that were made, or make them and leave them to be read: the gradient
+// reads what attention made, a bit where it would make sixteen.
+enum { WHOLE, MASKED, KEPT, MADE };
 
 // Masks in memory are 16 bits a lane for 16 queries and 32 keys: bit n + 4·(e/2) + 8·(e%2) for element e of block n of eight keys. kept_at
 // is where a lane's are of tile r and group J of a head.
@@ -95,4 +96,12 @@ __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4],
   for (int n = 0; n < 4; n++)
 #pragma unroll
     for (int e = 0; e < 4; e++) out[n][e] = bits & 1u << (n + 4 * (e / 2) + 8 * (e % 2)) ? s[n][e] : 0.0f;
+}
+
+// kept_bits are those of the words of rows g and g+8.
+__device__ __forceinline__ u32 kept_bits(const Words &w, const Words &w8, const Compared &limit) {
+  u32 word = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) word = word >> 1 | limit.keeps(i < 4 ? w.w[i] : w8.w[i - 4]);
+  return (word >> 8 & 0xff) | (word >> 16 & 0xff00);
 }

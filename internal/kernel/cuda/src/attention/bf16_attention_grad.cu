@@ -141,7 +141,8 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * keepScale;
   // Masks are read a tile ahead, and of a group's first tile a group ahead.
-  auto kept_of = [&](int r, int J) { return r < tiles && J < groups ? bits[kept_at(blockIdx_x, tiles, groups, r, J)] : (Bits)0; };
+  if (DROP == KEPT) bits += kept_at(blockIdx_x, tiles, groups, 0, 0);
+  auto kept_of = [&](int r, int J) { return r < tiles && J < groups ? bits[(r * groups + J) * 32] : (Bits)0; };
   u32 upcoming = DROP == KEPT ? kept_of(warp, 0) : 0;
 #pragma unroll 1
   for (int J = 0; J < groups; J++) {

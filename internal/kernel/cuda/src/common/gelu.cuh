@@ -11,18 +11,15 @@ __device__ __forceinline__ float gelu_slope(float x) {
   return s + x * s * (1 - s) * (2 * geluRoot) * (1 + 3 * geluCube * x * x);
 }
 
-// gelu_approx is gelu by the card's own reciprocal, 1 ulp off, in a third of the instructions: for results in bf16.
-__device__ __forceinline__ float sigmoid_approx(float x) {
-  float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf_(-x)));
-  return r;
-}
-__device__ __forceinline__ float gelu_approx(float x) { return x * sigmoid_approx(x * (2 * geluRoot + 2 * geluRoot * geluCube * (x * x))); }
-// Gelu is both at once.
+// Gelu is both at once for results in bf16, by the card's own tanh: one instruction of the unit for special functions in place of two, and
+// at most 2^-11 off, an eighth of what rounding to bf16 takes from a number near 1.
 struct Gelu {
   float value, slope;
   __device__ __forceinline__ explicit Gelu(float x) {
-    const float square = x * x, s = sigmoid_approx(x * (2 * geluRoot + 2 * geluRoot * geluCube * square));
+    const float square = x * x;
+    float t;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (geluRoot + geluRoot * geluCube * square)));
+    const float s = 0.5f * t + 0.5f;
     value = x * s;
     slope = s + (value - value * s) * (2 * geluRoot + 6 * geluRoot * geluCube * square);
   }

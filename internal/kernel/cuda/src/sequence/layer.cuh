@@ -1,8 +1,8 @@
 // A transformer layer of 128 columns with a feed-forward layer of 512, in one pass over rows: what the kernels before and after attention
 // share. A row never leaves the chip between the products of a pass, so each of a pass's tensors crosses memory once.
 //
-// What a reader could break: who holds what. A block is two or three warpgroups with 64 rows each, and one whose first thread brings the
-// weights and whose registers the others take. Sums lie as hopper.cuh says. Hidden columns are numbered so that a lane's eight of a block of 32
+// What a reader could break: who holds what. A block is two warpgroups with 64 rows each, and one whose first thread brings the weights
+// and whose registers the others take. Sums lie as hopper.cuh says. Hidden columns are numbered so that a lane's eight of a block of 32
 // are neighbours in memory: slot 8j + 2t + e of the block is column 8t + 2j + e. A left operand read straight from memory has the same
 // order. layer_pack.cu lays the weights out to match: `column_of` is the one place that says so.
 //
@@ -11,29 +11,31 @@
 #pragma once
 #include "hopper.cuh"
 
-constexpr int layerWidth = 128, layerFeed = 512, layerChunk = 32, layerChunks = layerFeed / layerChunk;
-// A pass says before it includes this how many groups it has, each one's matrices in shared memory, its biases, and the slots of its weights.
-#ifndef LAYER_GROUPS
-#define LAYER_GROUPS 2
+constexpr int layerWidth = 128, layerFeed = 512;
+// What a pass has in shared memory, if it says so before it includes this: a group's matrices, its biases, and the slots of its weights.
+#ifndef LAYER_MATRICES
 #define LAYER_MATRICES 1
 #define LAYER_BIASES 0
-#define LAYER_SLOTS 4
+#define LAYER_SLOTS 2
 #endif
-constexpr int groupRows = 64, layerGroups = LAYER_GROUPS, blockRows = layerGroups * groupRows, layerThreads = 128 * (layerGroups + 1);
+constexpr int groupRows = 64, layerGroups = 2, blockRows = layerGroups * groupRows, layerThreads = 384;
+static_assert(layerThreads == 128 * (layerGroups + 1), "the groups, and one that brings weights");
 // The weights of a pass are 18 pieces, which pass through a few slots of shared memory in the order of their use: two for attention's
 // output matrix, and two for every 64 hidden columns, of the product that makes them and of the one that takes them.
-constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS, groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
+constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS;
+constexpr int groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
 // Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases, barriers.
-constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside, atBiases = atSlots + slots * pieceBytes;
+constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside;
+constexpr int atBiases = atSlots + slots * pieceBytes;
 constexpr int atBarriers = atBiases + LAYER_BIASES * 4, layerShared = atBarriers + 16 * slots;
 
-// and the slot of a column
+// column_of is the column of a slot.
 __device__ __forceinline__ int column_of(int slot) { return slot / 32 * 32 + slot % 8 / 2 * 8 + slot % 32 / 8 * 2 + slot % 2; }
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
 // Pieces are the weights on their way: `place` says where piece i is once it has come, and `done` that this warp needs it no more.
-struct Pieces {
+template <int COUNT = pieces> struct Pieces {
   u32 at;    // of shared memory
   u32 round; // tiles of rows that this block has done
 
@@ -47,22 +49,26 @@ struct Pieces {
   __device__ __forceinline__ u32 full(u32 s) const { return at + atBarriers + s % slots * 16; }
   __device__ __forceinline__ u32 empty(u32 s) const { return full(s) + 8; }
   __device__ __forceinline__ u32 place(int i) const {
-    const u32 s = round * pieces + i;
+    const u32 s = round * COUNT + i;
     barrier_wait(full(s), s / slots % 2);
     return at + atSlots + s % slots * pieceBytes;
   }
   __device__ __forceinline__ void done(int i) const {
-    if (threadIdx_x % 32 == 0) barrier_arrive(empty(round * pieces + i));
+    if (threadIdx_x % 32 == 0) barrier_arrive(empty(round * COUNT + i));
   }
-  // bring is one thread's work: all pieces for all of the block's tiles.
-  __device__ __forceinline__ void bring(const char *weights, int tiles) {
+  // bring is one thread's work: all pieces for all of the block's tiles. Those of the layer behind, `other`, are the FIRST of a tile or
+  // stand after the pass's own.
+  template <int FIRST = 0> __device__ __forceinline__ void bring(const char *weights, int tiles, const char *other = nullptr) {
     if (threadIdx_x % 128) return;
     u32 s = 0;
     for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x)
-      for (int i = 0; i < pieces; i++, s++) {
+      for (int i = 0; i < COUNT; i++, s++) {
         if (s >= slots) barrier_wait(empty(s), (s / slots - 1) % 2);
         barrier_expect(full(s), pieceBytes);
-        bulk_copy(at + atSlots + s % slots * pieceBytes, weights + (long)i * pieceBytes, pieceBytes, full(s));
+        const char *from = i < FIRST            ? other + (long)i * pieceBytes
+                           : i - FIRST < pieces ? weights + (long)(i - FIRST) * pieceBytes
+                                                : other + (long)(i - pieces) * pieceBytes;
+        bulk_copy(at + atSlots + s % slots * pieceBytes, from, pieceBytes, full(s));
       }
   }
 };
@@ -75,6 +81,11 @@ __device__ __forceinline__ void lay_aside(const float (&v)[64]) {
   for (int i = 0; i < 16; i++) to[128 * i] = f4{v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
 }
 __device__ __forceinline__ f4 again(int j) { return aside_at()[128 * j]; }
+
+// stream_out stores what later kernels read: kept in the card's cache, it would only drive others out.
+__device__ __forceinline__ void stream_out(Bf16 *to, u4 v) {
+  asm volatile("st.global.cs.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
 
 // rows_ahead prefetches a group's rows of a matrix of `bytes` a row.
 __device__ __forceinline__ void rows_ahead(const void *matrix, int bytes, int row, int m) {
@@ -90,7 +101,7 @@ __device__ __forceinline__ float quad_sum(float v) {
 // Row is one of the two rows that a lane has a part of: row g + 8h of its warp's sixteen. Past the last row it repeats that one and is not
 // written.
 struct Row {
-  long at; // in rows
+  int at;
   bool real;
   __device__ __forceinline__ Row(int first, int h, int m) {
     const int row = first + threadIdx_x % 32 / 4 + 8 * h;
@@ -106,7 +117,7 @@ struct Kept {
 
   __device__ __forceinline__ Kept(const u32 *masks, float scale, const Row (&row)[2]) : scale(scale) {
 #pragma unroll
-    for (int h = 0; h < 2; h++) bits[h] = masks ? masks[4 * row[h].at + threadIdx_x % 4] : 0xffffffff;
+    for (int h = 0; h < 2; h++) bits[h] = masks ? masks[4l * row[h].at + threadIdx_x % 4] : 0xffffffff;
   }
   // of is what is left of element i of a lane's sums.
   __device__ __forceinline__ float of(float v, int i) const { return bits[i / 2 % 2] & 1u << (i / 4 + 16 * (i % 2)) ? v * scale : 0; }
@@ -122,17 +133,18 @@ __device__ __forceinline__ u32 get(const char *matrix, int row, int j) {
 }
 // save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them and put or get stands syncwarp.
 __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int first, int m) {
-  const int lane = threadIdx_x % 32, q = lane % 16, base = threadIdx_x / 32 % 4 * 16;
+  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
+  const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     const int r = 2 * i + lane / 16;
     const u4 v = *(const u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + r, q % 8));
-    if (first + r < m) *(u4 *)(to + (long)(first + r) * layerWidth + 8 * q) = v;
+    if (first + r < m) stream_out(to + (long)(first + r) * layerWidth + 8 * q, v);
   }
 }
 struct Lines { u4 v[8]; };
 __device__ __forceinline__ void fetch_rows(Lines &to, const Bf16 *from, int first, int m) {
-  const int lane = threadIdx_x % 32;
+  const int lane = apart((int)threadIdx_x) % 32;
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     const int r = first + 2 * i + lane / 16;
@@ -140,7 +152,8 @@ __device__ __forceinline__ void fetch_rows(Lines &to, const Bf16 *from, int firs
   }
 }
 __device__ __forceinline__ void put_rows(char *matrix, const Lines &from) {
-  const int lane = threadIdx_x % 32, q = lane % 16, base = threadIdx_x / 32 % 4 * 16;
+  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
+  const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
 #pragma unroll
   for (int i = 0; i < 8; i++) *(u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + 2 * i + lane / 16, q % 8)) = from.v[i];
 }
@@ -149,7 +162,7 @@ __device__ __forceinline__ void put_rows(char *matrix, const Lines &from) {
 __device__ __forceinline__ void vector(u32 (&a)[8], const Bf16 *matrix, int ld, const Row (&row)[2], int term) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    const u4 v = stream4(matrix + row[h].at * ld + term + 8 * (threadIdx_x % 4));
+    const u4 v = stream4(matrix + (long)row[h].at * ld + term + 8 * (threadIdx_x % 4));
     a[h] = v.x, a[2 + h] = v.y, a[4 + h] = v.z, a[6 + h] = v.w;
   }
 }
@@ -162,7 +175,3 @@ template <int N> __device__ __forceinline__ void left_of(u32 (&a)[8], const floa
 
 // hidden_row is what a lane holds of 32 hidden columns of row h: eight neighbours in memory.
 __device__ __forceinline__ u4 hidden_row(const u32 (&a)[8], int h) { return u4{a[h], a[2 + h], a[4 + h], a[6 + h]}; }
-
-// up_tile and down_tile describe chunk c's rows of the piece that makes hidden columns, and its terms of the one that takes them.
-__device__ __forceinline__ u64 up_tile(u32 piece, int c) { return tile_at(piece + c % 2 * layerChunk * tileRowBytes); }
-__device__ __forceinline__ u64 down_tile(u32 piece, int c) { return tile_at(piece) + c % 2 * 4; }

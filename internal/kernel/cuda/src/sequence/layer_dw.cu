@@ -1,5 +1,5 @@
-// Weights' gradients of a joined layer by a warpgroup's products: DW[N,K] = DYᵀ·X over M rows, N and K small and M large. Each block sums a
-// share of the rows for one tile of DW into a part of its own, and the parts are added in order (layer_fold.cu, dense/bf16_linear_dw.cu).
+// Weights' gradients of a joined layer by a warpgroup's products: DW[N,K] = DYᵀ·X over M rows, N and K small and M large. Each block sums
+// a share of the rows for one tile of DW into a part of its own, and the parts are added in order (layer_fold.cu).
 //
 // What a reader could break: a stage is blocks of 64 columns, DY's and then X's, each STAGE rows of 128 bytes at a multiple of 1,024 bytes
 // with vector q (eight columns) of row r at q ^ r%8. Rows are a product's terms, so both operands are read turned. A stage is filled
@@ -10,20 +10,21 @@ constexpr int stepTerms = 128; // a step of 16 rows, in a descriptor's units
 
 // add_products starts sums[64×128] += leftᵀ·right over 16 rows.
 __device__ __forceinline__ void add_products(float (&sums)[64], u64 left, u64 right) {
-  asm volatile("{.reg .pred yes;\n\tsetp.eq.b32 yes, 0, 0;\n\t"
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " NAMES_0_63 ", %64, %65, yes, 1, 1, 1, 1;}"
+  asm volatile(STEPS_BEGIN STEP("m64n128k16", NAMES_0_63, "%64", "%65", "yes", "1, 1") "}"
                : SUMS64(sums)
                : "l"(left), "l"(right)
                : "memory");
 }
 // add_sums is the same for a right operand of eight columns of ones, which lie anyhow.
 __device__ __forceinline__ void add_sums(float (&sums)[4], u64 left, u64 ones) {
-  asm volatile("{.reg .pred yes;\n\tsetp.eq.b32 yes, 0, 0;\n\t"
-               "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %5, yes, 1, 1, 1, 0;}"
+  asm volatile(STEPS_BEGIN STEP("m64n8k16", "%0,%1,%2,%3", "%4", "%5", "yes", "1, 0") "}"
                : SUMS4(sums, 0)
                : "l"(left), "l"(ones)
                : "memory");
 }
+
+// sync_first waits for the block's first THREADS threads: the others have gone home.
+template <int THREADS> __device__ __forceinline__ void sync_first() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); }
 
 extern __shared__ char stages[] __attribute__((aligned(1024)));
 
@@ -40,19 +41,18 @@ __device__ __forceinline__ void bring(u32 to, const Bf16 *from, int ld, int row0
   }
 }
 
-// GROUPS warpgroups, each with DOWN blocks of 64 rows and ACROSS blocks of 128 columns of DW; STAGE rows at a time, STAGES-1 of them ahead.
-// Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW, then, if biased, N column sums of DY. So all blocks are
-// near the same rows at any time, and those of one share read them from memory once.
+// GROUPS warpgroups, each with DOWN blocks of 64 rows and ACROSS blocks of 128 columns of DW; STAGE rows at a time, STAGES-1 of them
+// ahead. Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW, then N column sums of DY. So all
+// blocks are near the same rows at any time, and those of one share read them from memory once.
 template <int GROUPS, int DOWN, int ACROSS, int STAGE, int STAGES>
-__device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int lddy, int ldx, int shares,
-    u32 biased) {
+__device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int shares, int at) {
   constexpr int threads = 128 * GROUPS, rows = GROUPS * DOWN * 64, columns = ACROSS * 128, block = STAGE * tileRowBytes,
       yBytes = rows / 64 * block, stageBytes = yBytes + columns / 64 * block;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, group = warp / 4;
   const int across = k / columns, count = across * (n / rows);
-  const int tile = blockIdx_x % count, share = blockIdx_x / count, n0 = tile / across * rows, k0 = tile % across * columns;
+  const int tile = at % count, share = at / count, n0 = tile / across * rows, k0 = tile % across * columns;
   const int rounds = ((m + STAGE - 1) / STAGE - share + shares - 1) / shares;
-  const bool summing = biased && k0 == 0;
+  const bool summing = k0 == 0;
   const u32 base = shared_at(stages), ones = base + STAGES * stageBytes;
   if (threadIdx_x < 64) *(u32 *)(stages + STAGES * stageBytes + 4 * threadIdx_x) = 0x3f803f80;
 
@@ -60,8 +60,8 @@ __device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf1
     if (round < rounds) {
       const u32 at = base + round % STAGES * stageBytes;
       const int row = (round * shares + share) * STAGE;
-      bring<rows, STAGE, threads>(at, dy, lddy, row, m, n0);
-      bring<columns, STAGE, threads>(at + yBytes, x, ldx, row, m, k0);
+      bring<rows, STAGE, threads>(at, dy, n, row, m, n0);
+      bring<columns, STAGE, threads>(at + yBytes, x, k, row, m, k0);
     }
     commit_copies();
   };
@@ -72,7 +72,7 @@ __device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf1
   for (int round = 0; round < rounds; round++) {
     wait_copies<STAGES - 2>();
     seal();
-    sync(); // this round's rows are everyone's, and the stage of the round before is free
+    sync_first<threads>(); // this round's rows are everyone's, and the stage of the round before is free
     const u32 stage = base + round % STAGES * stageBytes;
     begin_products();
 #pragma unroll
@@ -109,12 +109,23 @@ __device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf1
     }
 }
 
-#define GRADIENT(NAME, GROUPS, DOWN, ACROSS, STAGE, STAGES)                                                                               \
-  KERNEL __launch_bounds__(128 * GROUPS, 1)                                                                                               \
-      layer_dw_##NAME(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int lddy, int ldx, int shares, u32 biased) {      \
-    gradient<GROUPS, DOWN, ACROSS, STAGE, STAGES>(parts, dy, x, m, n, k, lddy, ldx, shares, biased);                                      \
+// Weights of a layer, all in one launch: tiles and stages by N and K, so many shares of the rows for each, a weight's blocks after those of
+// the one before. A weight without shares is not asked for.
+#define JOB(i) float *parts##i, const Bf16 *dy##i, const Bf16 *x##i, int shares##i
+#define TILES(i, N, K, GROUPS, DOWN, ACROSS, STAGE, STAGES)                                                                 \
+  {                                                                                                                         \
+    constexpr int tiles = N / (64 * GROUPS * DOWN) * (K / (128 * ACROSS));                                                  \
+    if (at < tiles * shares##i) {                                                                                           \
+      if (threadIdx_x < 128 * GROUPS)                                                                                       \
+        gradient<GROUPS, DOWN, ACROSS, STAGE, STAGES>(parts##i, dy##i, x##i, m, N, K, shares##i, at);                       \
+      return;                                                                                                               \
+    }                                                                                                                       \
+    at -= tiles * shares##i;                                                                                                \
   }
-GRADIENT(128x256, 2, 1, 2, 32, 9)
-GRADIENT(256x128, 2, 2, 1, 32, 9)
-GRADIENT(384x128, 3, 2, 1, 32, 7)
-GRADIENT(128x128, 2, 1, 1, 64, 7)
+KERNEL __launch_bounds__(384, 1) layer_dw(JOB(0), JOB(1), JOB(2), JOB(3), int m) {
+  int at = blockIdx_x;
+  TILES(0, 128, 512, 2, 1, 2, 32, 9)
+  TILES(1, 512, 128, 2, 2, 1, 32, 9)
+  TILES(2, 128, 128, 2, 1, 1, 64, 7)
+  TILES(3, 384, 128, 3, 2, 1, 32, 7)
+}

@@ -8,39 +8,45 @@
 // added in an order that the grid alone decides.
 #include "ptx.cuh"
 
-constexpr int foldWidth = 128, foldThreads = 256, foldRows = 16, atOnce = foldThreads / foldWidth, batch = 8;
+constexpr int foldWidth = 128, foldThreads = 256, foldRows = 4, atOnce = foldThreads / foldWidth, batch = 8;
 
-// Gradient lane blockIdx_y adds up parts [lane·each, (lane+1)·each); block blockIdx_x has foldRows rows. Scratch: for each lane and block
-// the sums of DGamma and DBeta.
-KERNEL __launch_bounds__(foldThreads)
-    layer_fold(float *dw, float *dbias, float *dgamma, float *dbeta, float *scratch, u32 *turns, const float *parts,
-        const float *w, const float *gamma, const float *beta, int n,
-               int count, int each, int gradLaneSize, u32 addW, u32 addBias, u32 addGamma, u32 addBeta) {
+// Fold is such a weight's parts, and where its gradients go. adds: bits 0 to 3, that there is one already of w, bias, gamma, beta.
+struct Fold {
+  float *dw, *dbias, *dgamma, *dbeta, *scratch;
+  u32 *turns;
+  const float *parts, *w, *gamma, *beta;
+  int n, count, each;
+  u32 adds;
+};
+
+// fold is the work of one block for gradient lane blockIdx_y, which adds up parts [lane·each, (lane+1)·each): foldRows rows, of `blocks`
+// such blocks. Scratch: for each lane and block the sums of DGamma and DBeta.
+__device__ __forceinline__ void fold(const Fold &f, int block, int blocks, int gradLaneSize) {
   __shared__ float shares[2][atOnce][foldWidth];
   const int k = threadIdx_x % foldWidth, half = threadIdx_x / foldWidth, lane = blockIdx_y;
-  const int from = lane * each, to = from + each < count ? from + each : count;
-  const long size = (long)n * foldWidth + n, at0 = (long)lane * gradLaneSize;
-  const float scale = gamma[k], shift = beta[k];
+  const int from = lane * f.each, to = from + f.each < f.count ? from + f.each : f.count;
+  const long size = (long)f.n * foldWidth + f.n, at0 = (long)lane * gradLaneSize;
+  const float scale = f.gamma[k], shift = f.beta[k];
   float g = 0, b = 0;
 #pragma unroll 2
   for (int i = half; i < foldRows; i += atOnce) {
-    const int row = blockIdx_x * foldRows + i;
-    if (row >= n) break;
+    const int row = block * foldRows + i;
+    if (row >= f.n) break;
     float hat = 0, sum = 0;
     for (int p = from; p < to; p += batch) {
       float v[batch], s[batch];
 #pragma unroll
       for (int j = 0; j < batch; j++) {
-        const float *part = parts + (p + j) * size;
-        v[j] = p + j < to ? part[(long)row * foldWidth + k] : 0, s[j] = p + j < to ? part[(long)n * foldWidth + row] : 0;
+        const float *part = f.parts + (p + j) * size;
+        v[j] = p + j < to ? part[(long)row * foldWidth + k] : 0, s[j] = p + j < to ? part[(long)f.n * foldWidth + row] : 0;
       }
 #pragma unroll
       for (int j = 0; j < batch; j++) hat += v[j], sum += s[j];
     }
-    const float weight = w[(long)row * foldWidth + k];
-    float *out = dw + at0 + (long)row * foldWidth + k;
-    *out = (addW ? *out : 0) + (hat * scale + sum * shift);
-    if (dbias && k == 0) dbias[at0 + row] = (addBias ? dbias[at0 + row] : 0) + sum;
+    const float weight = f.w[(long)row * foldWidth + k];
+    float *out = f.dw + at0 + (long)row * foldWidth + k;
+    *out = (f.adds & 1 ? *out : 0) + (hat * scale + sum * shift);
+    if (f.dbias && k == 0) f.dbias[at0 + row] = (f.adds & 2 ? f.dbias[at0 + row] : 0) + sum;
     g += weight * hat, b += weight * sum;
   }
   shares[0][half][k] = g, shares[1][half][k] = b;
@@ -49,10 +55,57 @@ KERNEL __launch_bounds__(foldThreads)
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < atOnce; i++) sum += shares[which][i][k];
-  float *own = scratch + (long)lane * gridDim_x * 2 * foldWidth + which * foldWidth + k;
-  own[(long)blockIdx_x * 2 * foldWidth] = sum;
-  if (!last_of(gridDim_x, turns + lane)) return;
-  float *out = (which ? dbeta : dgamma) + at0 + k;
-  *out = ((which ? addBeta : addGamma) ? *out : 0) + fresh_sum<8>(own, gridDim_x, 2 * foldWidth);
+  float *own = f.scratch + (long)lane * blocks * 2 * foldWidth + which * foldWidth + k;
+  own[(long)block * 2 * foldWidth] = sum;
+  if (!last_of(blocks, f.turns + lane)) return;
+  float *out = (which ? f.dbeta : f.dgamma) + at0 + k;
+  *out = (f.adds & (which ? 8 : 4) ? *out : 0) + fresh_sum<32>(own, blocks, 2 * foldWidth);
+}
+
+// Plain is a weight's parts with no norm before it, `size` numbers of it and then n of its bias; adds as above.
+struct Plain {
+  float *dw, *dbias;
+  const float *parts;
+  int size, n, count, each;
+  u32 adds;
+};
+
+__device__ __forceinline__ void add_up(const Plain &p, int block, int gradLaneSize) {
+  const int at = block * foldThreads + threadIdx_x, from = blockIdx_y * p.each, to = from + p.each < p.count ? from + p.each : p.count;
+  if (at >= p.size + p.n) return;
+  const bool bias = at >= p.size;
+  float *out = (bias ? p.dbias + (at - p.size) : p.dw + at) + (long)blockIdx_y * gradLaneSize;
+  float sum = p.adds & (bias ? 2 : 1) ? *out : 0;
+  for (int i = from; i < to; i += batch) {
+    float v[batch];
+#pragma unroll
+    for (int j = 0; j < batch; j++) v[j] = i + j < to ? p.parts[(long)(i + j) * (p.size + p.n) + at] : 0;
+#pragma unroll
+    for (int j = 0; j < batch; j++) sum += v[j];
+  }
+  *out = sum;
+}
+
+// All weights of a launch of layer_dw.cu at once: blocks of fold 0, of fold 1, of plain 2, of plain 3. One without rows is not asked for.
+#define FOLD(i)                                                                                                                     \
+  float *dw##i, float *dbias##i, float *dgamma##i, float *dbeta##i, float *scratch##i, u32 *turns##i, const float *parts##i,        \
+      const float *w##i, const float *gamma##i, const float *beta##i, int n##i, int count##i, int each##i, u32 adds##i
+#define THE_FOLD(i)                                                                                                                 \
+  {dw##i, dbias##i, dgamma##i, dbeta##i, scratch##i, turns##i, parts##i, w##i, gamma##i, beta##i, n##i, count##i, each##i, adds##i}
+#define PLAIN(i) float *dw##i, float *dbias##i, const float *parts##i, int size##i, int n##i, int count##i, int each##i, u32 adds##i
+#define THE_PLAIN(i) {dw##i, dbias##i, parts##i, size##i, n##i, count##i, each##i, adds##i}
+KERNEL __launch_bounds__(foldThreads) layer_fold(FOLD(0), FOLD(1), PLAIN(2), PLAIN(3), int gradLaneSize) {
+  const int blocks0 = (n0 + foldRows - 1) / foldRows, blocks1 = (n1 + foldRows - 1) / foldRows,
+            blocks2 = (size2 + n2 + foldThreads - 1) / foldThreads;
+  int at = blockIdx_x;
+  if (at < blocks0 + blocks1) {
+    const bool second = at >= blocks0;
+    const Fold f = second ? Fold THE_FOLD(1) : Fold THE_FOLD(0);
+    return fold(f, second ? at - blocks0 : at, second ? blocks1 : blocks0, gradLaneSize);
+  }
+  at -= blocks0 + blocks1;
+  const bool second = at >= blocks2;
+  const Plain p = second ? Plain THE_PLAIN(3) : Plain THE_PLAIN(2);
+  add_up(p, second ? at - blocks2 : at, gradLaneSize);
 }
 static_assert(atOnce == 2, "one half of the block for each of gamma and beta");

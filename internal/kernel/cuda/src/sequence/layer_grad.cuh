@@ -2,19 +2,9 @@
 #pragma once
 #include "layer.cuh"
 
-// take_stream reads what a lane holds of two rows of the stream's gradient.
-__device__ __forceinline__ void take_stream(float (&v)[64], const float *dx, const Row (&row)[2]) {
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-      const f2 x = *(const f2 *)(dx + row[h].at * layerWidth + 8 * j + threadIdx_x % 4 * 2);
-      v[4 * j + 2 * h] = x.x, v[4 * j + 2 * h + 1] = x.y;
-    }
-}
-
 // put_sums leaves them in the group's matrix in bf16.
 __device__ __forceinline__ void put_sums(char *matrix, const float (&v)[64], int own) {
+  own = apart(own); // places are worked out here: kept, they spill
 #pragma unroll
   for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -22,13 +12,15 @@ __device__ __forceinline__ void put_sums(char *matrix, const float (&v)[64], int
 }
 
 // norm_grad makes the stream's gradient dx of what it was, element by element given by `was`, and what comes through a norm whose hat has
-// the gradient `sums` and lies in the group's matrix; sums becomes dx.
-template <class F> __device__ __forceinline__ void norm_grad(float (&sums)[64], float *dx, const char *matrix, const float *rstd,
-    const Row (&row)[2], int own, F was) {
+// the gradient `sums` and lies in the group's matrix; sums becomes dx, which is written if it is of use to others.
+template <bool WRITES = true, class F>
+__device__ __forceinline__ void norm_grad(float (&sums)[64], float *dx, const char *matrix, const float (&rstd)[2], const Row (&row)[2],
+    int own, F was) {
+  own = apart(own);
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    const float r = rstd[row[h].at];
-    float *to = dx + row[h].at * layerWidth + threadIdx_x % 4 * 2;
+    const float r = rstd[h];
+    float *to = dx + (long)row[h].at * layerWidth + threadIdx_x % 4 * 2;
     float mean = 0, along = 0;
 #pragma unroll
     for (int j = 0; j < 16; j++) {
@@ -43,7 +35,7 @@ template <class F> __device__ __forceinline__ void norm_grad(float (&sums)[64], 
       const f2 x = was(j, h);
       float &a = sums[4 * j + 2 * h], &b = sums[4 * j + 2 * h + 1];
       a = x.x + r * (a - mean - bf16_low(v) * along), b = x.y + r * (b - mean - bf16_high(v) * along);
-      if (row[h].real) *(f2 *)(to + 8 * j) = f2{a, b};
+      if (WRITES && row[h].real) *(f2 *)(to + 8 * j) = f2{a, b};
     }
   }
 }

@@ -6,10 +6,10 @@
 #include "layer.cuh"
 
 constexpr int packThreads = 256, tailBytes = pieces * pieceBytes, pairBytes = 2 * pieceBytes, qkvBytes = 6 * 16384;
-// Where the parts begin: tail at 0, its gradient, the gradient of qkv, qkv by rows, the biases of qkv and up. layer.go has the same
-// places.
-constexpr int atTailGrad = tailBytes, atQKVGrad = 2 * tailBytes, atQKV = atQKVGrad + qkvBytes, atQKVBias = atQKV + qkvBytes,
-    atUpBias = atQKVBias + 3 * layerWidth * 4;
+// Where the parts begin: tail at 0, its gradient, the gradient of qkv, qkv for the tail of the layer before, qkv by rows, the biases of qkv
+// and up. layer.go has the same places.
+constexpr int atTailGrad = tailBytes, atQKVGrad = 2 * tailBytes, atBehind = atQKVGrad + qkvBytes, atQKV = atBehind + qkvBytes;
+constexpr int atQKVBias = atQKV + qkvBytes, atUpBias = atQKVBias + 3 * layerWidth * 4;
 constexpr int vectorsInAll = atQKVBias / 16, sumsInAll = 3 * layerWidth + layerFeed;
 
 struct Layer {
@@ -27,6 +27,10 @@ __device__ __forceinline__ float packed(const Layer &l, int at, int e) {
     return l.qkv[i] * l.gamma1[i % layerWidth];
   }
   const int q = at % 8;
+  if (byte >= atBehind) {
+    const int tile = (byte - atBehind) / 16384, r = byte % 16384 / tileRowBytes, term = tile % 2 * 64 + term_of(r, q, e);
+    return l.qkv[(tile / 2 * layerWidth + column_of(r)) * layerWidth + term] * l.gamma1[term];
+  }
   if (byte >= atQKVGrad) {
     const int tile = (byte - atQKVGrad) / 16384, r = byte % 16384 / tileRowBytes, term = column_of(64 * tile + term_of(r, q, e));
     return l.qkv[term * layerWidth + r] * l.gamma1[r];

@@ -28,6 +28,7 @@ KERNEL __launch_bounds__(qkvThreads, 1)
     for (int i = 0; i < 2 * qkvTiles; i++) vector(a[i], dqkv, 3 * layerWidth, row, 32 * i);
     Lines lines;
     fetch_rows(lines, hat1, row0, m);
+    const float rstd[2] = {rstd1[row[0].at], rstd1[row[1].at]};
     rows_ahead(dqkv, 6 * layerWidth, next * groupRows, m);
     rows_ahead(hat1, 2 * layerWidth, next * groupRows, m);
     rows_ahead(dx, 4 * layerWidth, next * groupRows, m);
@@ -35,11 +36,11 @@ KERNEL __launch_bounds__(qkvThreads, 1)
 #pragma unroll
     for (int i = 0; i < 64; i++) sums[i] = 0;
 #pragma unroll
-    for (int i = 0; i < qkvTiles; i++) product_wider(sums, a[2 * i], a[2 * i + 1], tile_at(at + i * qkvTileBytes));
+    for (int i = 0; i < qkvTiles; i++) product_taken(sums, a[2 * i], a[2 * i + 1], tile_at(at + i * qkvTileBytes));
     put_rows(matrix, lines);
     syncwarp();
-    norm_grad(sums, dx, matrix, rstd1, row, own,
-              [&](int j, int h) { return *(const f2 *)(dx + row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
+    norm_grad(sums, dx, matrix, rstd, row, own,
+              [&](int j, int h) { return *(const f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
     syncwarp();
   }
 }

@@ -1,19 +1,20 @@
 // The tail of a transformer layer, from attention's result to the next layer's first norm, in one pass over rows:
 //
 //   middle = x + drop1(attended·Wₒᵀ + bₒ);  hat2 = norm(middle);  pre = hat2·W₁ᵀ + b₁
-//   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂);  hat1 = norm(out), where a layer follows
+//   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂);  hat1 = norm(out) and qkv = hat1·Wᵀ, where a layer follows
 //
-// What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip; the gradient makes them again from hat2.
-#define LAYER_GROUPS 3
+// What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip; the gradient makes pre again from hat2.
+// Products are under way while hidden columns are activated: a piece of the weights is done with only when `taken` has waited for them.
 #define LAYER_MATRICES 1
-#define LAYER_BIASES (layerFeed + 2 * layerWidth)
-#define LAYER_SLOTS 4
+#define LAYER_BIASES (layerFeed + 5 * layerWidth)
+#define LAYER_SLOTS 7
 #include "layer.cuh"
 #include "gelu.cuh"
 
 // hat leaves (v - mean)·rstd of both rows in the group's matrix, and rstd.
 __device__ __forceinline__ void hat(char *matrix, float *rstd, const float (&v)[64], const Row (&row)[2], float eps) {
-  const int lane = threadIdx_x % 32, base = threadIdx_x / 32 % 4 * 16 + lane / 4;
+  const int thread = apart((int)threadIdx_x), lane = thread % 32; // places are worked out here: kept, they spill
+  const int base = thread / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     float sum = 0, square = 0;
@@ -46,7 +47,7 @@ struct Stream {
   f2 v[16];
   __device__ __forceinline__ void read(const float *x, const Row &row) {
 #pragma unroll
-    for (int j = 0; j < 16; j++) v[j] = *(const f2 *)(x + row.at * layerWidth + 8 * j + threadIdx_x % 4 * 2);
+    for (int j = 0; j < 16; j++) v[j] = *(const f2 *)(x + (long)row.at * layerWidth + 8 * j + threadIdx_x % 4 * 2);
   }
   // join makes sums the stream plus what is kept of them.
   __device__ __forceinline__ void join(float (&sums)[64], const Kept &kept, int h) const {
@@ -58,107 +59,190 @@ struct Stream {
   }
 };
 
-KERNEL __launch_bounds__(layerThreads, 1)
-    layer_tail(float *out, Bf16 *hat1, float *rstd1, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2,
-        const float *x, const Bf16 *attended,
-               const char *weights, const float *outBias, const float *upBias, const float *downBias, int m, float eps,
-                   float scale1, float scale2) {
+constexpr int hiddenColumns = 64, hiddenBlocks = layerFeed / hiddenColumns, behindPieces = 6;
+static_assert(hiddenBlocks == 8, "the last three blocks are written out");
+
+// activate adds the bias of 64 hidden columns and applies GELU to them.
+__device__ __forceinline__ void activate(float (&part)[32], const float *bias, int c) {
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) { // columns 8t+2j and the next of the block of 32: slots of its tile j of eight
+      const f2 shift = *(const f2 *)(bias + hiddenColumns * c + 32 * b + 8 * (threadIdx_x % 4) + 2 * j);
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const int i = 16 * b + 4 * j + 2 * h;
+        part[i] = Gelu(part[i] + shift.x).value, part[i + 1] = Gelu(part[i + 1] + shift.y).value;
+      }
+    }
+}
+
+// FOLLOWED: a layer follows, whose first norm and product end the pass.
+template <bool FOLLOWED>
+__device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2, const float *x,
+    const Bf16 *attended, const char *weights, const float *outBias, const float *upBias, const float *downBias, int m, float eps,
+    float scale1, float scale2, Bf16 *hat1, float *rstd1, Bf16 *qkv, const char *behind, const float *qkvBias) {
   const int warp = threadIdx_x / 32, t = threadIdx_x % 4, group = warp / 4, tiles = (m + blockRows - 1) / blockRows;
-  float *biases = (float *)(room + atBiases); // up, out, down
+  float *biases = (float *)(room + atBiases); // up, out, down, qkv
   for (int i = threadIdx_x; i < layerFeed; i += layerThreads) biases[i] = upBias[i];
-  for (int i = threadIdx_x; i < 2 * layerWidth;
-      i += layerThreads) biases[layerFeed + i] = i < layerWidth ? outBias[i] : downBias[i - layerWidth];
-  Pieces w;
+  for (int i = threadIdx_x; i < 2 * layerWidth; i += layerThreads)
+    biases[layerFeed + i] = i < layerWidth ? outBias[i] : downBias[i - layerWidth];
+  if (FOLLOWED)
+    for (int i = threadIdx_x; i < 3 * layerWidth; i += layerThreads) biases[layerFeed + 2 * layerWidth + i] = qkvBias[i];
+  Pieces<pieces + (FOLLOWED ? behindPieces : 0)> w;
   if (group == layerGroups) {
     fewer_registers<24>();
-    w.bring(weights, tiles);
+    w.bring(weights, tiles, behind);
     return;
   }
-  more_registers<160>();
+  more_registers<240>();
   char *matrix = room + group * groupBytes;
   const u64 left = tile_at(shared_at(matrix));
 #pragma unroll 1
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x, w.round++) {
     const int group0 = tile * blockRows + group * groupRows, row0 = group0 + warp % 4 * 16;
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
+    const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row); // read here, where others are waited for anyway
     float sums[64];
-    Stream stream;
     {
       u32 a[8], b[8], c[8], d[8];
       vector(a, attended, layerWidth, row, 0), vector(b, attended, layerWidth, row, 32);
       vector(c, attended, layerWidth, row, 64), vector(d, attended, layerWidth, row, 96);
-      stream.read(x, row[0]);
       biased(sums, biases + layerFeed);
-      u32 piece = w.place(0);
-      product_wider(sums, a, b, tile_at(piece));
-      w.done(0);
-      piece = w.place(1);
-      product_wider(sums, c, d, tile_at(piece));
-      w.done(1);
-    }
-    {
-      const Kept kept(masks1, scale1, row);
-      Stream other;
+      const u32 first = w.place(0), second = w.place(1);
+      begin_products();
+      begin_taken(sums, a, b, tile_at(first));
+      begin_taken(sums, c, d, tile_at(second));
+      end_products();
+      Stream stream, other;
+      stream.read(x, row[0]);
       other.read(x, row[1]);
-      stream.join(sums, kept, 0);
-      other.join(sums, kept, 1);
+      wait_products(sums);
+      w.done(0), w.done(1);
+      stream.join(sums, keeps1, 0);
+      other.join(sums, keeps1, 1);
     }
     lay_aside(sums);
     hat(matrix, rstd2, sums, row, eps);
     seal();
     sync_group(group);
-    save_rows(hat2, matrix, row0, m);
-    u32 up = w.place(2), down = 0;
-    float part[16];
-    product_narrow(part, left, up_tile(up, 0));
-    biased(sums, biases + layerFeed + layerWidth);
-#pragma unroll 1
-    for (int c = 0; c < layerChunks; c++) {
-      u32 a[8];
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        // columns 8t+4i.. of the chunk: slots of its blocks 2i and 2i+1 of eight
-        const f4 v = load4(biases + layerChunk * c + 8 * t + 4 * i);
-        float *p = part + 8 * i;
-        p[0] += v.x, p[1] += v.y, p[2] += v.x, p[3] += v.y, p[4] += v.z, p[5] += v.w, p[6] += v.z, p[7] += v.w;
-      }
-#pragma unroll
-      for (int i = 0; i < 16; i++) part[i] = gelu_approx(part[i]);
-      left_of(a, part, 0);
-      if (c % 2 == 0) down = w.place(c + 3);
-      const u64 right = down_tile(down, c);
-      if (c % 2 && c + 1 < layerChunks) up = w.place(c + 3);
-      if (c + 1 < layerChunks)
-        product_both(sums, a, right, part, left, up_tile(up, c + 1));
-      else
-        product_wide(sums, a, right);
-      w.done(c + 2); // even c: the piece that made the columns; odd: the one that takes them
-      if (c == layerChunks - 4) {
-        rows_ahead(attended, 2 * layerWidth, group0 + gridDim_x * blockRows, m);
-        rows_ahead(x, 4 * layerWidth, group0 + gridDim_x * blockRows, m);
-      }
-    }
+    float part[2][32]; // of hidden blocks by turns: while one is activated, the next is made and the one before it taken
+    auto up = [](int c) { return 2 + 2 * c; }; // pieces
+    auto down = [](int c) { return 3 + 2 * c; };
     {
-      const Kept kept(masks2, scale2, row);
+      const u32 first = w.place(up(0)), second = w.place(up(1));
+      begin_products();
+      begin_made(part[0], left, tile_at(first));
+      begin_made(part[1], left, tile_at(second));
+      end_products();
+    }
+    save_rows(hat2, matrix, row0, m);
+    biased(sums, biases + layerFeed + layerWidth);
+    wait_products(part[0]), wait_products(part[1]);
+    w.done(up(0)), w.done(up(1));
+    // take starts the product that takes block c, and those that make block c + 2 in its place; taken says that they are there.
+    auto take = [&](int c, float (&part)[32]) {
+      u32 a[2][8];
+      left_of(a[0], part, 0), left_of(a[1], part, 16);
+      const u32 takes = w.place(down(c)), makes = w.place(up(c + 2));
+      begin_products();
+      begin_made(part, left, tile_at(makes));
+      begin_taken(sums, a[0], a[1], tile_at(takes));
+      end_products();
+    };
+    auto taken = [&](int c, float (&part)[32]) {
+      wait_products(sums), wait_products(part);
+      w.done(down(c)), w.done(up(c + 2));
+    };
+    auto take_only = [&](int c, const float (&part)[32]) {
+      u32 a[2][8];
+      left_of(a[0], part, 0), left_of(a[1], part, 16);
+      const u32 takes = w.place(down(c));
+      begin_products();
+      begin_taken(sums, a[0], a[1], tile_at(takes));
+      end_products();
+    };
+    activate(part[0], biases, 0);
+    take(0, part[0]);
+#pragma unroll 1
+    for (int c = 1; c < hiddenBlocks - 3; c += 2) {
+      activate(part[1], biases, c);
+      taken(c - 1, part[0]);
+      take(c, part[1]);
+      activate(part[0], biases, c + 1);
+      taken(c, part[1]);
+      take(c + 1, part[0]);
+    }
+    rows_ahead(attended, 2 * layerWidth, group0 + gridDim_x * blockRows, m);
+    rows_ahead(x, 4 * layerWidth, group0 + gridDim_x * blockRows, m);
+    activate(part[1], biases, 5);
+    taken(4, part[0]);
+    take(5, part[1]);
+    activate(part[0], biases, 6);
+    taken(5, part[1]);
+    take_only(6, part[0]);
+    activate(part[1], biases, 7);
+    wait_products(sums);
+    w.done(down(6));
+    take_only(7, part[1]);
+    wait_products(sums);
+    w.done(down(7));
 #pragma unroll
-      for (int j = 0; j < 16; j++) {
-        const f4 v = again(j);
+    for (int j = 0; j < 16; j++) {
+      const f4 v = again(j);
 #pragma unroll
-        for (int e = 0; e < 4; e++) sums[4 * j + e] = v[e] + kept.of(sums[4 * j + e], 4 * j + e);
-      }
+      for (int e = 0; e < 4; e++) sums[4 * j + e] = v[e] + keeps2.of(sums[4 * j + e], 4 * j + e);
     }
 #pragma unroll
-    for (int h = 0; h < 2; h++)
+    for (int h = 0; h < 2; h++) {
+      float *to = out + (long)apart(row[h].at) * layerWidth + 2 * t;
       if (row[h].real)
 #pragma unroll
-        for (int j = 0; j < 16; j++) *(f2 *)(out + row[h].at * layerWidth + 8 * j + 2 * t) = f2{sums[4 * j + 2 * h],
-            sums[4 * j + 2 * h + 1]};
-    sync_group(group); // the last product has read the group's matrix
-    if (hat1) {
+        for (int j = 0; j < 16; j++)
+          *(f2 *)(to + 8 * j) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
+    }
+    sync_group(group); // the last product has read the group's matrix, and its rows are saved
+    if constexpr (FOLLOWED) {
       hat(matrix, rstd1, sums, row, eps);
-      syncwarp();
-      save_rows(hat1, matrix, row0, m);
-      syncwarp();
+      seal();
+      sync_group(group);
+#pragma unroll 1
+      for (int i = 0; i < 3; i++) {
+        const float *bias = biases + layerFeed + (2 + i) * layerWidth + 8 * t;
+#pragma unroll
+        for (int j = 0; j < 16; j++) {
+          const f2 shift = *(const f2 *)(bias + 32 * (j / 4) + 2 * (j % 4));
+          sums[4 * j] = shift.x, sums[4 * j + 1] = shift.y, sums[4 * j + 2] = shift.x, sums[4 * j + 3] = shift.y;
+        }
+        const u32 first = w.place(18 + 2 * i), second = w.place(19 + 2 * i);
+        begin_products();
+        begin_taken(sums, left, tile_at(first));
+        begin_taken(sums, left + groupBytes / 32, tile_at(second));
+        end_products();
+        if (i == 0) save_rows(hat1, matrix, row0, m);
+        wait_products(sums);
+        w.done(18 + 2 * i), w.done(19 + 2 * i);
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+          u32 v[8];
+          left_of(v, sums, 16 * b);
+#pragma unroll
+          for (int h = 0; h < 2; h++)
+            if (row[h].real)
+              stream_out(qkv + (long)apart(row[h].at) * (3 * layerWidth) + i * layerWidth + 32 * b + 8 * t, hidden_row(v, h));
+        }
+      }
+      sync_group(group); // the last product has read the group's matrix
     }
   }
+}
+
+#define PASS                                                                                                                             \
+  float *out, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2, const float *x, const Bf16 *attended, const char *weights, \
+      const float *outBias, const float *upBias, const float *downBias, int m, float eps, float scale1, float scale2
+#define THE_PASS out, hat2, rstd2, masks1, masks2, x, attended, weights, outBias, upBias, downBias, m, eps, scale1, scale2
+KERNEL __launch_bounds__(layerThreads, 1) layer_tail(PASS) { tail<false>(THE_PASS, nullptr, nullptr, nullptr, nullptr, nullptr); }
+KERNEL __launch_bounds__(layerThreads, 1)
+    layer_tail_qkv(PASS, Bf16 *hat1, float *rstd1, Bf16 *qkv, const char *behind, const float *qkvBias) {
+  tail<true>(THE_PASS, hat1, rstd1, qkv, behind, qkvBias);
 }
