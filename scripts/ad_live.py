@@ -3,6 +3,9 @@
 What a reader could break: the draws. Agent i's step t spends the words of Philox(seed, i, t, 13): 0 picks the action, 1 says whether the region ends.
 """
 
+if __name__ == "__main__":  # a module: there is nothing to run
+    raise SystemExit(__doc__.strip())
+
 import numpy as np
 import torch
 

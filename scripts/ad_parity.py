@@ -9,6 +9,11 @@ every gradient by name, then the losses of ten AdamW steps with warm-up, cosine 
 import math
 import pathlib
 
+import needs
+
+needs.flags(__doc__).parse_args()
+needs.packages("torch", "numpy", "safetensors")
+
 import torch
 from safetensors.torch import save_file
 
@@ -79,4 +84,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

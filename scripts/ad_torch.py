@@ -6,6 +6,9 @@ A token is the sum of its fields' embeddings, an index of -1 adding nothing; lay
 those from `first[i]`, where its sequence begins, to itself.
 """
 
+if __name__ == "__main__":  # a module: there is nothing to run
+    raise SystemExit(__doc__.strip())
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

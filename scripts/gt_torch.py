@@ -6,6 +6,9 @@ docs/parameters.md explains; both scripts/parity.py and scripts/load_in_torch.py
 Encode once, sample with detached encodings, then score all steps of all routes in one teacher-forced pass.
 """
 
+if __name__ == "__main__":  # a module: there is nothing to run
+    raise SystemExit(__doc__.strip())
+
 import math
 
 import numpy as np

@@ -5,11 +5,17 @@
 Kool's generate_data.py seeds NumPy anew for each file: 1234 for the test sets and 4321 for the validation sets, 10,000 instances each.
 """
 
-import argparse
 import pickle
 import subprocess
 import sys
 import tempfile
+
+import needs
+
+ap = needs.flags(__doc__)
+ap.add_argument("--haul", default="haul", help="the program")
+FLAGS = ap.parse_args()
+needs.packages("numpy")
 
 import numpy as np
 
@@ -27,9 +33,7 @@ def draw(customers, seed):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--haul", default="haul")
-    haul = ap.parse_args().haul
+    haul = needs.program(FLAGS.haul)
     bad = 0
     for split, seed in SEED.items():
         for customers in CAPACITY:
@@ -50,4 +54,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

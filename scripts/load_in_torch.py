@@ -1,9 +1,10 @@
 """Loads a checkpoint into PyTorch, does there what `haul eval` does, and compares.
 
-  python scripts/load_in_torch.py runs/quick-001 [--haul bin/haul] [--count 2000]                    # a routing policy
-  python scripts/load_in_torch.py policies/cvrp100.safetensors --decode pomo --count 100             # one that is shipped, N starts
-  python scripts/load_in_torch.py runs/agent-001 [--haul bin/haul] [-- --episodes 10 --agents 4]     # an in-context agent
-                                                                                # needs torch, numpy
+  python scripts/load_in_torch.py runs/quick-001 --haul bin/haul      # a routing policy
+  python scripts/load_in_torch.py policies/cvrp100.safetensors --decode pomo --count 100
+  python scripts/load_in_torch.py runs/agent-001 -- --episodes 10 --agents 4    # an agent
+
+It needs torch and numpy.
 
 A policy routes the first instances of Kool's test set of its size, greedily or from every customer as the first (--decode pomo), in fp32 on
 both sides; tours are compared node by node. Agents live the episodes that `haul eval` reports, their contexts read whole at every step instead
@@ -11,13 +12,24 @@ of from caches; what follows -- goes to `haul eval`. Both sides draw the same nu
 send a few routes or lives another way.
 """
 
-import argparse
 import json
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+
+import needs
+
+ap = needs.flags(__doc__)
+ap.add_argument("checkpoint", type=pathlib.Path, help="a run's folder or a .safetensors file")
+ap.add_argument("--haul", default="haul", help="the program")
+ap.add_argument("--count", type=int, default=2000, help="instances of a routing policy")
+ap.add_argument("--decode", choices=["greedy", "pomo"], default="greedy")
+ap.add_argument("--device", default="cpu", help="where PyTorch computes")
+ap.add_argument("more", nargs="*", help="flags of haul eval, after --")
+FLAGS = ap.parse_args()
+needs.packages("torch", "numpy")
 
 import numpy as np
 import torch
@@ -110,14 +122,8 @@ def live(haul, path, tensors, settings, more):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("checkpoint", type=pathlib.Path)
-    ap.add_argument("--haul", default="haul")
-    ap.add_argument("--count", type=int, default=2000)
-    ap.add_argument("--decode", choices=["greedy", "pomo"], default="greedy")
-    ap.add_argument("--device", default="cpu", help="where PyTorch computes")
-    ap.add_argument("more", nargs="*")
-    a = ap.parse_args()
+    a = FLAGS
+    a.haul = needs.program(a.haul)
     path = a.checkpoint / "best.safetensors" if a.checkpoint.is_dir() else a.checkpoint
     meta, tensors = read(path)
     if meta["haul.model"] == "AD":
@@ -131,4 +137,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

@@ -1,19 +1,21 @@
 """Writes the model card of a policy: what it learned from, its curve, how it fares, and the commands behind all of it.
 
-  python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl [--haul bin/haul] [--note TEXT] > policies/cvrp100.md
+  python scripts/model_card.py cvrp100 runs/cvrp100 results.jsonl > policies/cvrp100.md
 
 runs/cvrp100 is the run that the policy was packed from, results.jsonl the lines of `haul eval --policy cvrp100 ... --json`, one per test set and
 decoder. --began runs/first names the run whose weights it began with (`haul train --from`), if any, and may be given again for a chain of them,
 the first first; their instances, minutes and commands are told too. Only Python's own library is needed.
 """
 
-import argparse
 import csv
 import json
 import pathlib
 import re
 import subprocess
+import sys
 import textwrap
+
+import needs
 
 
 def thousands(n):
@@ -103,14 +105,15 @@ def curve(runs, customers):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("name")
-    ap.add_argument("run", type=pathlib.Path)
-    ap.add_argument("results", type=pathlib.Path)
-    ap.add_argument("--haul", default="haul")
-    ap.add_argument("--note", default="")
-    ap.add_argument("--began", type=pathlib.Path, action="append", default=[])
+    ap = needs.flags(__doc__)
+    ap.add_argument("name", help="of a policy that comes with the program, and of its settings")
+    ap.add_argument("run", type=pathlib.Path, help="the folder of the run that it was packed from")
+    ap.add_argument("results", type=pathlib.Path, help="lines of haul eval --json")
+    ap.add_argument("--haul", default="haul", help="the program, with the policy in it")
+    ap.add_argument("--note", default="", help="a sentence for the card's first paragraph")
+    ap.add_argument("--began", type=pathlib.Path, action="append", default=[], help="a run before, the first first")
     a = ap.parse_args()
+    a.haul = needs.program(a.haul)
     p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     settings = json.loads(subprocess.run([a.haul, "config", "show", "--config", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
     n = p["customers"]
@@ -118,16 +121,20 @@ def main():
     sets = list(dict.fromkeys(r["instances_from"] for r in results))
     results.sort(key=lambda r: sets.index(r["instances_from"]))
 
+    runs = a.began + [a.run]
+    each = [spent(r) for r in runs]
+    total = [sum(column) for column in zip(*each)]
+    if p["instances"] != total[0]:
+        named = "".join(f" --began {r}" for r in a.began)
+        sys.exit(f"model_card.py: the policy says that it learned from {thousands(p['instances'])} instances, its runs have {thousands(total[0])}: "
+                 f"name the runs before with --began, or pack it as haul policies pack {a.run}/last.safetensors{named} --out policies/{a.name}.safetensors --force")
     print(f"# {a.name}\n")
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
     print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it." + (f" {a.note}" if a.note else "") + "\n")
     print("## Data\n")
-    runs = a.began + [a.run]
     print(fill(f"Instances of Kool's distribution, drawn as they are needed: {n} customers and the depot uniform in the unit square, demands 1 to 9, "
                f"capacity {p['capacity']}. {repeats(runs)}") + "\n")
     print("## Budget\n")
-    each = [spent(r) for r in runs]
-    total = [sum(column) for column in zip(*each)]
     text = f"{thousands(total[0])} instances on one NVIDIA H200, {total[1]:.1f} minutes of the clock"
     if total[1] > 1.05 * total[2]:
         text += f", in parts of which other work had the card, and {total[2]:.1f} at the pace of the fastest epochs"
@@ -169,4 +176,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

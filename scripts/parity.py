@@ -8,6 +8,11 @@ alone. Three cases: one sampled route an instance, a forced start at every custo
 
 import pathlib
 
+import needs
+
+needs.flags(__doc__).parse_args()
+needs.packages("torch", "numpy", "safetensors")
+
 import torch
 from safetensors.torch import save_file
 
@@ -59,4 +64,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

@@ -8,12 +8,24 @@ fastest tenth of its quietest turn: where the two ratios differ, something else 
 under bf16 autocast, and its fastest mode counts; Haul runs in fp32 and in bf16.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
 import time
+
+import needs
+
+ap = needs.flags(__doc__)
+ap.add_argument("--haul", default="haul", help="the program")
+ap.add_argument("--threads", type=int, default=2)
+ap.add_argument("--rounds", type=int, default=5)
+ap.add_argument("--seconds", type=float, default=4, help="of a turn")
+ap.add_argument("--modes", default="eager,eager bf16,compiled,compiled bf16", help="of PyTorch; bf16 is under autocast")
+ap.add_argument("--precisions", default="fp32,bf16", help="of Haul")
+ap.add_argument("--json", action="store_true")
+FLAGS = ap.parse_args()
+needs.packages("torch", "numpy")
 
 import torch
 
@@ -79,15 +91,8 @@ def haul_turn(args, precision, seconds, guess):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--haul", default="haul")
-    ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--rounds", type=int, default=5)
-    ap.add_argument("--seconds", type=float, default=4, help="of a turn")
-    ap.add_argument("--modes", default="eager,eager bf16,compiled,compiled bf16", help="of PyTorch; bf16 is under autocast")
-    ap.add_argument("--precisions", default="fp32,bf16", help="of Haul")
-    ap.add_argument("--json", action="store_true")
-    a = ap.parse_args()
+    a = FLAGS
+    a.haul = needs.program(a.haul)
     torch.set_num_threads(a.threads)
     modes = {}
     for compiled in (False, True):
@@ -131,4 +136,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

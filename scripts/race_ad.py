@@ -10,7 +10,6 @@ turn: where the two ratios differ, something else had the cores. The third figur
 spends it waiting for a thread that was held up.
 """
 
-import argparse
 import json
 import os
 import re
@@ -18,6 +17,16 @@ import statistics
 import subprocess
 import tempfile
 import time
+
+import needs
+
+ap = needs.flags(__doc__)
+ap.add_argument("--threads", type=int, default=2)
+ap.add_argument("--rounds", type=int, default=3)
+ap.add_argument("--seconds", type=float, default=8, help="of a turn")
+ap.add_argument("--json", action="store_true")
+FLAGS = ap.parse_args()
+needs.packages("torch")
 
 import torch
 import torch.nn.functional as F
@@ -143,12 +152,7 @@ class Haul:
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--rounds", type=int, default=3)
-    ap.add_argument("--seconds", type=float, default=8, help="of a turn")
-    ap.add_argument("--json", action="store_true")
-    a = ap.parse_args()
+    a = FLAGS
     torch.set_num_threads(a.threads)
     haul, modes = Haul(a.threads), fastest()
     times, ours = {m: [] for m in modes}, []
@@ -175,4 +179,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    needs.run(main)

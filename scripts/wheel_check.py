@@ -10,6 +10,16 @@ import json
 import pkgutil
 import sys
 
+import needs
+
+ap = needs.flags(__doc__)
+ap.add_argument("what", choices=["doctests", "weights"])
+ap.add_argument("run", nargs="?", help="of weights: a run's folder")
+FLAGS = ap.parse_args()
+if (FLAGS.what == "weights") != (FLAGS.run is not None):
+    ap.error("weights takes a run's folder, doctests none")
+needs.packages("haul")
+
 import haul
 
 TEST_INSTANCES = 4  # rng.TestInstances
@@ -47,4 +57,4 @@ def weights(path):
 
 
 if __name__ == "__main__":
-    {"doctests": doctests, "weights": weights}[sys.argv[1]](*sys.argv[2:])
+    needs.run(doctests if FLAGS.what == "doctests" else lambda: weights(FLAGS.run))

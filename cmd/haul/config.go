@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"haul/internal/config"
+	"haul/internal/report"
 )
 
 func (a *app) newConfig() *cobra.Command {
@@ -192,11 +193,14 @@ func (a *app) newConfigExplain() *cobra.Command {
 			}
 			var text strings.Builder
 			for _, e := range entries {
-				fmt.Fprintf(&text, "%s\n  %s\n  %s, default %s", a.bold(e.Key), e.About, e.Type, e.Default)
+				kind := fmt.Sprintf("%s, default %s", e.Type, e.Default)
 				if e.Allowed != "" {
-					fmt.Fprintf(&text, ", allowed: %s", e.Allowed)
+					kind += ", allowed: " + e.Allowed
 				}
-				fmt.Fprintf(&text, " (%s; %s)\n", e.Recipe, e.Effect)
+				fmt.Fprintln(&text, a.bold(e.Key))
+				for _, about := range []string{e.About, fmt.Sprintf("%s (%s; %s)", kind, e.Recipe, e.Effect)} {
+					fmt.Fprintln(&text, strings.Join(report.Wrap("  "+about, a.helpWidth(), 2), "\n"))
+				}
 			}
 			_, err = io.WriteString(a.stdout, text.String())
 			return err

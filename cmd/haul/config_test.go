@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,4 +75,51 @@ func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
 		t.Errorf("other settings without effect: exit %d, %s", r.code, r.stderr)
 	}
 	refused(t, []string{"train", "--resume", dir, "--epochs", "3", "--set", "training.learning_rate=0.5"}, exitFailed, "learning_rate")
+}
+
+// TestExplainFits: no line is longer than a reader likes or than the screen, but for a word that is, and no word is lost.
+func TestExplainFits(t *testing.T) {
+	for _, columns := range []int{0, 200, 60} {
+		var out bytes.Buffer
+		a := &app{stdout: &out, stderr: &out, columns: columns}
+		cmd := a.newConfigExplain()
+		cmd.SetArgs(nil)
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		limit := widestHelp
+		if columns == 60 {
+			limit = 59
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimRight(line, "\n"); len([]rune(line)) > limit && len(strings.Fields(line)) > 1 {
+				t.Errorf("at %d columns a line of %d: %s", columns, len([]rune(line)), line)
+			}
+		}
+		all, err := config.Explain("", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Join(strings.Fields(out.String()), " ")
+		for _, e := range all {
+			if !strings.Contains(words, strings.Join(strings.Fields(e.About), " ")) {
+				t.Errorf("%s is not explained whole", e.Key)
+			}
+		}
+	}
+}
+
+// TestPartsWithoutEffectAreTold: a CPU passes over gradient_parts, and a run says so instead of looking as if it cut its steps.
+func TestPartsWithoutEffectAreTold(t *testing.T) {
+	const told = "gradient_parts 4 has no effect on this device"
+	for parts, want := range map[string]bool{"1": false, "4": true} {
+		_, args := tiny(t, "--epochs", "1", "--set", "training.gradient_parts="+parts)
+		if r := haul(t, args...); r.code != exitDone || strings.Contains(strings.Join(strings.Fields(r.stderr), " "), "training."+told) != want {
+			t.Errorf("GT+RL in %s parts: exit %d, %s", parts, r.code, r.stderr)
+		}
+	}
+	_, args := smallAgent(t, histories(t), "--set", "gradient_parts=4")
+	if r := haul(t, args...); r.code != exitDone || !strings.Contains(strings.Join(strings.Fields(r.stderr), " "), told) {
+		t.Errorf("AD: exit %d, %s", r.code, r.stderr)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -42,6 +43,8 @@ func kindOf(flag string) string {
 		return "a number"
 	case flag == "bool":
 		return "true or false"
+	case flag == "duration":
+		return "a time with its unit, 30s or 5m for one,"
 	}
 	return "another value"
 }
@@ -85,10 +88,20 @@ func (a *app) newHelp() *cobra.Command {
 
 // unknownVerb says that there is no such verb, and names the nearest.
 func unknownVerb(cmd *cobra.Command, name string) error {
-	cmd.SuggestionsMinimumDistance = 2
+	var names []string
+	begins := ""
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		names = append(names, c.Name())
+		if begins == "" && name != "" && strings.HasPrefix(c.Name(), strings.ToLower(name)) {
+			begins = c.Name()
+		}
+	}
 	hint := ""
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		hint = fmt.Sprintf(", did you mean %q?", near[0])
+	if near := cmp.Or(begins, config.Nearest(name, names)); near != "" {
+		hint = fmt.Sprintf(", did you mean %q?", near)
 	}
 	return usagef("%s has no command %q%s (see %s --help)", cmd.CommandPath(), name, hint, cmd.CommandPath())
 }

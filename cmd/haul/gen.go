@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -109,6 +111,9 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	return err
 }
 
+// fileEndings are those of files that somebody may mean by --out, and which a folder would hardly have.
+var fileEndings = []string{".vrp", ".npy", ".pt", ".pth", ".pickle", ".csv", ".json", ".txt", ".zip", ".gz"}
+
 // genWrite writes the instances as the name of --out asks.
 func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, file func(int) *cvrp.Problem) error {
 	bar := a.newBar(r.Instances, "writing")
@@ -129,6 +134,9 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
 	}
 	r.Dir = f.out
+	if ext := strings.ToLower(filepath.Ext(f.out)); slices.Contains(fileEndings, ext) && !exists(f.out) {
+		return usagef("--out %s: instances are written as .npz or .pkl, or as .vrp files into a folder, whose name has no %s", f.out, ext)
+	}
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("cannot write: %w", err)
 	}
@@ -138,7 +146,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		}
 		p := file(i)
 		name := p.Name + ".vrp"
-		if err := refuseOverwrite(f.force, filepath.Join(f.out, name)); err != nil {
+		if err := refuseExisting(f.force, filepath.Join(f.out, name)); err != nil {
 			return err
 		}
 		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return cvrp.WriteProblem(w, p) }); err != nil {

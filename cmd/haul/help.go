@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,9 @@ func (a *app) helpWidth() int {
 		return max(narrowestHelp, min(widestHelp, a.columns-1))
 	case isTerminal(a.stdout):
 		return max(narrowestHelp, min(widestHelp, widthOf(a.stdout)-1))
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 { // a shell exports it to a pipe only when told to
+		return max(narrowestHelp, min(widestHelp, n-1))
 	}
 	return widestHelp
 }

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"haul/internal/recipe/routing"
 	"haul/internal/report"
+	"haul/internal/run"
 	"haul/internal/safetensors"
 	"haul/policies"
 )
@@ -27,9 +30,9 @@ func (a *app) newPolicies() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies [NAME]",
 		Short: "List the trained policies that come with the program, or print a model card",
-		Long: `List the trained routing policies that come with the program, each with the instances and the time
-of the last run that made it; with a name, print that policy's model card: all of its runs, what they
-learned from and for how long, how it fares, and the commands that made it.
+		Long: `List the trained routing policies that come with the program, each with the instances that
+it learned from and the time that this took, over all runs that made it; with a name, print that
+policy's model card: its runs, its curve, how it fares, and the commands that made it.
 
 A policy routes problems of any size, best those like the ones it was trained on. It is used by
 haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
@@ -84,10 +87,10 @@ func (a *app) listPolicies(asJSON bool) error {
 		return err
 	}
 	return a.table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tlast run: instances\ttime"))
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tinstances\ttime\truns"))
 		for _, p := range all {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
-				report.Thousands(int64(p.Instances)), minutes(p.Seconds))
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\t%d\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
+				report.Thousands(int64(p.Instances)), minutes(p.Seconds), len(p.Runs))
 		}
 	})
 }
@@ -138,6 +141,7 @@ func (a *app) newPack() *cobra.Command {
 	var (
 		out    string
 		kind   string
+		began  []string
 		force  bool
 		asJSON bool
 	)
@@ -146,9 +150,14 @@ func (a *app) newPack() *cobra.Command {
 		Short: "Make a small file of a trained policy, to be shared or shipped",
 		Long: `Make a small file of a routing run's best checkpoint, or of the .safetensors file that is named:
 weights and settings alone, an eighth of the size in bf16. It is used like any checkpoint
-(--checkpoint FILE); a run cannot be continued from it.`,
+(--checkpoint FILE); a run cannot be continued from it.
+
+The file says what the weights learned from and how long that took, over all runs: one that began with
+other weights (haul train --from) remembers the runs before it. A run of before that was kept does not:
+--began names what it began with, the first first, in place of whatever it remembers.`,
 		Example: `  haul policies pack runs/quick-001 --out quick.safetensors
-  haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors`,
+  haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors
+  haul policies pack runs/quick-002 --began runs/quick-001 --out second.safetensors`,
 		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -161,23 +170,29 @@ weights and settings alone, an eighth of the size in bf16. It is used like any c
 			if !ok {
 				return usagef("unknown type %q: use bf16 or fp32", kind)
 			}
-			return a.pack(args[0], out, kind, as, force, asJSON)
+			return a.pack(args[0], out, kind, as, began, force, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write")
 	cmd.Flags().StringVar(&kind, "type", "bf16", "type of the weights: bf16 or fp32")
+	cmd.Flags().StringArrayVar(&began, "began", nil, "a run whose weights this one began with, where it does not say so itself; repeatable, the first first")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there already")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (a *app) pack(from, out, kind string, as safetensors.DType, force, asJSON bool) error {
+func (a *app) pack(from, out, kind string, as safetensors.DType, began []string, force, asJSON bool) error {
 	if err := refuseOverwrite(force, out); err != nil {
 		return err
 	}
 	path, ck, err := checkpointOf(from)
 	if err != nil {
 		return err
+	}
+	if len(began) > 0 {
+		if ck.Progress.Began, err = runsBefore(began); err != nil {
+			return err
+		}
 	}
 	info, err := routing.Describe(ck)
 	if err != nil {
@@ -200,8 +215,35 @@ func (a *app) pack(from, out, kind string, as safetensors.DType, force, asJSON b
 	if asJSON {
 		return a.emit(r)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: %s parameters as %s, %s bytes\n", out, report.Thousands(int64(info.Parameters)), kind, report.Thousands(int64(r.Bytes)))
+	_, err = fmt.Fprintf(a.stdout, "%s: %s parameters as %s, %s bytes; %s in %s, %s\n", out, report.Thousands(int64(info.Parameters)), kind,
+		report.Thousands(int64(r.Bytes)), report.Plural(int64(info.Instances), "instance"), minutes(info.Seconds), report.Plural(int64(len(info.Runs)), "run"))
 	return err
+}
+
+// exists says whether a file can be seen.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// runsBefore are the runs that somebody names as those before another, each with all that it spent: of a folder its last checkpoint counts,
+// whichever was put to use.
+func runsBefore(paths []string) ([]run.Past, error) {
+	var runs []run.Past
+	for _, path := range paths {
+		file := path
+		if last := filepath.Join(path, run.LastName); exists(last) {
+			file = last
+		} else if best := filepath.Join(path, run.BestName); exists(best) {
+			file = best
+		}
+		ck, err := run.Load(file, routing.Name)
+		if err != nil {
+			return nil, fmt.Errorf("--began %s: %w", path, err)
+		}
+		runs = append(runs, ck.Own(routing.Recipe{}))
+	}
+	return runs, nil
 }
 
 // counter counts what is written.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -45,5 +47,30 @@ func TestResumeKeepsThePrecision(t *testing.T) {
 	r := haul(t, "train", "--resume", half, "--device", "cpu", "--epochs", "3", "--precision", "fp32")
 	if r.code != exitDone || !strings.Contains(strings.Join(strings.Fields(r.stderr), " "), "was written") {
 		t.Errorf("another precision: exit %d, %s", r.code, r.stderr)
+	}
+}
+
+// A checkpoint in a precision of some other build was refused as if a flag had named it, without a word of the file.
+func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
+	dir, args := tiny(t, "--epochs", "1")
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	last := filepath.Join(dir, "last.safetensors")
+	f, err := safetensors.Load(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Metadata["haul.precision"] = "fp4"
+	var out bytes.Buffer
+	if err := safetensors.Write(&out, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(last, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, []string{"train", "--resume", dir, "--device", "cpu", "--epochs", "2"}, exitFailed, last+` was written in precision "fp4"`)
+	if r := haul(t, "train", "--resume", dir, "--device", "cpu", "--epochs", "2", "--precision", "fp32"); r.code != exitDone {
+		t.Errorf("with --precision: exit %d, %s", r.code, r.stderr)
 	}
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,6 +25,9 @@ const (
 	methodPolicy  = "policy" // what --policy and --checkpoint ask for
 )
 
+// standardInput is the name of a file that comes from there.
+const standardInput = "-"
+
 // solveFlags are the flags of haul solve beside those of generated instances.
 type solveFlags struct {
 	src      sourceFlags
@@ -34,7 +40,8 @@ type solveFlags struct {
 	testset  testsetFlags
 
 	// What validate finds in the command line.
-	csv        bool // the file is a .csv
+	csv        bool   // the file is a .csv
+	given      []byte // what came from standard input
 	fleetGiven bool
 	improve    bool // the search goes on from a policy's routes
 	method     string
@@ -70,7 +77,7 @@ ends a search early: the best routes so far are reported and written, with exit 
 
 A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a .csv with a
 header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
-is needed. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension.
+is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension.
 CVRPLIB's rounding of distances applies to files unless --distance exact.
 
 With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
@@ -93,7 +100,9 @@ an interrupted run goes on where it stopped.`,
   haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.csv = len(args) == 1 && isCSV(args[0])
+			if err := f.look(args); err != nil {
+				return err
+			}
 			if err := f.validate(cmd.Flags(), len(args) == 1); err != nil {
 				return err
 			}
@@ -232,6 +241,23 @@ func (f *solveFlags) gap(value float64) *float64 {
 
 func (f *solveFlags) readOptions() cvrp.ReadOptions {
 	return cvrp.ReadOptions{ExactDistance: f.distance == "exact"}
+}
+
+// look tells a table from a .vrp: by the name, or standard input by its header, which is read for that.
+func (f *solveFlags) look(args []string) (err error) {
+	if len(args) != 1 {
+		return nil
+	}
+	if args[0] != standardInput {
+		f.csv = isCSV(args[0])
+		return nil
+	}
+	if f.given, err = io.ReadAll(os.Stdin); err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	head, _, _ := strings.Cut(strings.ToLower(string(f.given[:min(len(f.given), 4096)])), "\n")
+	f.csv = strings.Contains(head, "demand") && strings.ContainsAny(head, ",;\t")
+	return nil
 }
 
 func isCSV(path string) bool { return strings.EqualFold(filepath.Ext(path), ".csv") }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type fileReport struct {
 	RouteCount  int       `json:"route_count"`
 	Routes      [][]int32 `json:"routes,omitempty"`
 	Vehicles    int       `json:"vehicles,omitempty"`
+	Open        bool      `json:"open,omitempty"`
 	Start       *float64  `json:"start_cost,omitempty"`
 	Iterations  int       `json:"iterations"`
 	Interrupted bool      `json:"interrupted,omitempty"`
@@ -260,9 +262,16 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	}
 	var p *cvrp.Problem
 	var err error
-	if f.csv {
+	switch {
+	case path == standardInput && f.csv:
+		if p, err = cvrp.ReadCSV(bytes.NewReader(f.given), "standard input", f.src.capacity); err == nil {
+			p.Name = "standard input"
+		}
+	case path == standardInput:
+		p, err = cvrp.ReadProblem(bytes.NewReader(f.given), "standard input", f.readOptions())
+	case f.csv:
 		p, err = cvrp.LoadCSV(path, f.src.capacity)
-	} else {
+	default:
 		p, err = cvrp.LoadProblem(path, f.readOptions())
 	}
 	if err != nil {
@@ -284,7 +293,7 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileReport {
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
-		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
+		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open, BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
 }
 
 // unscaled explains a cost in the scaled units of a file that haul gen wrote: what it is on the unit square.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,8 +146,16 @@ func (f *solveFlags) drawCurve(p *cvrp.Problem, o *outcome) error {
 	return writeFile(f.search.curve, func(w io.Writer) error { return draw.Panels(w, format, p.Name, words, panel) })
 }
 
+// refuseExisting keeps a result from replacing a file that is there, unless --force says so.
+func refuseExisting(force bool, path string) error {
+	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !force {
+		return fmt.Errorf("%s is there already: give another name, or --force to replace it", path)
+	}
+	return nil
+}
+
 // refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and tells of a folder that is
-// missing before the work and not after it.
+// missing or takes no files before the work and not after it.
 func refuseOverwrite(force bool, paths ...string) error {
 	for _, path := range paths {
 		if path == "" {
@@ -155,11 +164,23 @@ func refuseOverwrite(force bool, paths ...string) error {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
 		}
-		if force {
-			continue
+		st, err := os.Stat(path)
+		switch {
+		case err == nil && st.IsDir():
+			return fmt.Errorf("cannot write %s: it is a folder", path)
+		case err == nil && !st.Mode().IsRegular():
+			continue // a pipe or a device takes what comes
 		}
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return fmt.Errorf("%s is there already: give another name, or --force to replace it", path)
+		if err := refuseExisting(force, path); err != nil {
+			return err
+		}
+		// As the file will be written: beside its name, then renamed.
+		probe, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
 		}
 	}
 	return nil

@@ -149,6 +149,9 @@ func (f *trainFlags) checkpoint() (err error) {
 		return nil
 	}
 	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(f.resume); errors.Is(missing, fs.ErrNotExist) {
+			return fmt.Errorf("nothing to resume: there is no folder %s", f.resume)
+		}
 		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
 	}
 	return err
@@ -156,15 +159,19 @@ func (f *trainFlags) checkpoint() (err error) {
 
 // goOnIn takes the precision of the run that is resumed where none is asked for, since another would give other bits. A CPU has no tf32, so
 // that is only what a GPU prefers.
-func (f *trainFlags) goOnIn() {
+func (f *trainFlags) goOnIn() error {
 	if f.last == nil || f.precision != "" {
-		return
+		return nil
 	}
-	if f.last.Precision == "tf32" {
-		f.before = f.last.Precision
-		return
+	switch was := f.last.Precision; was {
+	case "tf32":
+		f.before = was
+	case "", "fp32", "bf16":
+		f.precision = was
+	default:
+		return fmt.Errorf("resume %s: %s was written in precision %q, which this build does not know: name another with --precision", f.resume, f.last.Path, was)
 	}
-	f.precision = f.last.Precision
+	return nil
 }
 
 // weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a file's.
@@ -237,7 +244,9 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := f.checkpoint(); err != nil {
 		return err
 	}
-	f.goOnIn()
+	if err := f.goOnIn(); err != nil {
+		return err
+	}
 	cfg, r, err := f.settings(cmd)
 	if err != nil {
 		return err

@@ -113,3 +113,50 @@ func TestFromTellsOfAnotherNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestFromCountsTheRunsBefore: a file says what its weights learned from over all runs, through a resumed run and through a packed file,
+// and --began names what a run of before that was kept does not know.
+func TestFromCountsTheRunsBefore(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	train := func(args ...string) {
+		t.Helper()
+		if r := haul(t, append([]string{"train", "--device", "cpu"}, args...)...); r.code != exitDone {
+			t.Fatalf("exit %d: %s", r.code, r.stderr)
+		}
+	}
+	packed := func(run, out string, more ...string) (instances float64, runs []any, seconds float64) {
+		t.Helper()
+		r := object(t, append([]string{"policies", "pack", run, "--out", out, "--json"}, more...)...)
+		return r["instances"].(float64), r["runs"].([]any), r["train_seconds"].(float64)
+	}
+	begin := func(name string, more ...string) {
+		t.Helper()
+		train(append(append([]string{"--config", "tiny_1", "--out", at(name), "--epochs", "1"}, fromSettings...), more...)...)
+	}
+	const epoch = 4 * 32 // instances
+	begin("first")
+	begin("second", "--from", at("first"), "--seed", "2")
+	train("--resume", at("second"), "--epochs", "3")
+	n, runs, _ := packed(at("second")+"/last.safetensors", at("second.safetensors"))
+	if n != 4*epoch || len(runs) != 2 {
+		t.Errorf("two runs, one of them resumed: %v instances of %v, want %d of two", n, runs, 4*epoch)
+	}
+	begin("third", "--from", at("second.safetensors"), "--seed", "3")
+	n, runs, seconds := packed(at("third"), at("third.safetensors"))
+	if n != 5*epoch || len(runs) != 3 || runs[1].(map[string]any)["instances"] != 3.0*epoch {
+		t.Errorf("three runs: %v instances of %v, want %d of three", n, runs, 5*epoch)
+	}
+	var sum float64
+	for _, r := range runs {
+		sum += r.(map[string]any)["train_seconds"].(float64)
+	}
+	if !(seconds > 0) || seconds < sum-1e-9 || seconds > sum+1e-9 {
+		t.Errorf("%v seconds, of its runs %v", seconds, sum)
+	}
+	n, runs, _ = packed(at("third"), at("named.safetensors"), "--began", at("first"))
+	if n != 2*epoch || len(runs) != 2 {
+		t.Errorf("what is named takes the place of what is known: %v instances of %v", n, runs)
+	}
+	refused(t, []string{"policies", "pack", at("third"), "--out", at("x.safetensors"), "--began", at("nosuch")}, exitFailed, "--began "+at("nosuch"))
+}

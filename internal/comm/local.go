@@ -2,6 +2,7 @@ package comm
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"unsafe"
 )
@@ -21,13 +22,20 @@ type hub struct {
 	round int
 	gone  bool // a rank has failed
 	sends []unsafe.Pointer
+	calls []errand // what each rank has come for
+}
+
+// errand is what a rank asks of all: ranks that ask for different things would exchange nonsense, and in the end wait for ever.
+type errand struct {
+	what  string
+	bytes int
 }
 
 var errGone = errors.New("another rank has failed")
 
 // Local makes n ranks that are goroutines of one process: for tests and experiments.
 func Local(n int) []*World {
-	h := &hub{n: n, sends: make([]unsafe.Pointer, n)}
+	h := &hub{n: n, sends: make([]unsafe.Pointer, n), calls: make([]errand, n)}
 	h.all.L = &h.mu
 	out := make([]*World, n)
 	for r := range out {
@@ -44,8 +52,8 @@ func (h *hub) leave() {
 	h.all.Broadcast()
 }
 
-// meet shows everybody's pointer while f runs, and returns when all have run it.
-func (l *local) meet(p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
+// meet shows everybody's pointer while f runs, and returns when all have run it. All must have come for the same.
+func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
 	h := l.hub
 	wait := func() error {
 		h.mu.Lock()
@@ -66,9 +74,19 @@ func (l *local) meet(p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
 		}
 		return nil
 	}
-	h.sends[l.rank] = p
+	h.mu.Lock()
+	if !h.gone { // others may still be reading what stands there
+		h.sends[l.rank], h.calls[l.rank] = p, own
+	}
+	h.mu.Unlock()
 	if err := wait(); err != nil {
 		return err
+	}
+	for r, c := range h.calls {
+		if c != h.calls[0] { // everybody sees the same, and leaves
+			h.leave()
+			return fmt.Errorf("the ranks have parted: rank 0 came to %s %d bytes, rank %d to %s %d", h.calls[0].what, h.calls[0].bytes, r, c.what, c.bytes)
+		}
 	}
 	f(h.sends)
 	return wait()
@@ -81,7 +99,7 @@ func (l *local) do(f func() error) error { return f() }
 func (l *local) close() error            { return nil }
 func (l *local) scatter(recv, send unsafe.Pointer, cuts []int32) error {
 	at, own := int(cuts[l.rank]), int(cuts[l.rank+1]-cuts[l.rank])
-	return l.meet(send, func(all []unsafe.Pointer) {
+	return l.meet(errand{"scatter", int(cuts[len(cuts)-1])}, send, func(all []unsafe.Pointer) {
 		for i, p := range all {
 			if i != l.rank && own > 0 {
 				copy(bytesAt(recv, i*own, own), bytesAt(p, at, own))
@@ -90,7 +108,7 @@ func (l *local) scatter(recv, send unsafe.Pointer, cuts []int32) error {
 	})
 }
 func (l *local) complete(p unsafe.Pointer, cuts []int32) error {
-	return l.meet(p, func(all []unsafe.Pointer) {
+	return l.meet(errand{"complete", int(cuts[len(cuts)-1])}, p, func(all []unsafe.Pointer) {
 		for i, from := range all {
 			if at, n := int(cuts[i]), int(cuts[i+1]-cuts[i]); i != l.rank && n > 0 {
 				copy(bytesAt(p, at, n), bytesAt(from, at, n))
@@ -99,14 +117,14 @@ func (l *local) complete(p unsafe.Pointer, cuts []int32) error {
 	})
 }
 func (l *local) allgather(recv, send unsafe.Pointer, block int) error {
-	return l.meet(send, func(all []unsafe.Pointer) {
+	return l.meet(errand{"gather", block}, send, func(all []unsafe.Pointer) {
 		for i, p := range all {
 			copy(bytesAt(recv, i*block, block), bytesAt(p, 0, block))
 		}
 	})
 }
 func (l *local) broadcast(p unsafe.Pointer, n int) error {
-	return l.meet(p, func(all []unsafe.Pointer) {
+	return l.meet(errand{"broadcast", n}, p, func(all []unsafe.Pointer) {
 		if l.rank > 0 {
 			copy(bytesAt(p, 0, n), bytesAt(all[0], 0, n))
 		}

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,31 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	for range 2 {
 		if err := <-said; !errors.Is(err, errGone) {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for, instead of waiting for ever, whether one has
+// gone on to something else or has ended.
+func TestRanksThatPartAreTold(t *testing.T) {
+	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }
+	for name, other := range map[string]func(w *World) error{
+		"another call":  func(w *World) error { _, err := w.Scatter(make([]float32, 64), 1); return err },
+		"another size":  func(w *World) error { return w.AllGather(make([]float32, 32), 1) },
+		"one has ended": (*World).Close,
+	} {
+		said := make(chan error, 3)
+		for i, w := range Local(3) {
+			does := gather
+			if i == 1 {
+				does = other
+			}
+			go func() { said <- does(w) }()
+		}
+		for range 3 {
+			if err := <-said; err == nil || !strings.Contains(err.Error(), "the ranks have parted: rank 0 came to complete 256 bytes, rank 1 to ") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -117,4 +117,4 @@ const (
 )
 
 // gradientParts explains the key of that name, which two recipes have.
-const gradientParts = "On a GPU: parts that the gradient of a batch is made in, one after another, and added up in a fixed order. With N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. A CPU's weights never depend on the number of ranks."
+const gradientParts = "On a GPU: parts that the gradient of a batch is made in, one after another, and added up in a fixed order. With N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. On a CPU it has no effect, and a run says so: its weights never depend on the number of ranks."

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -375,6 +376,14 @@ func TestPackings(t *testing.T) {
 			}
 		}
 	}
+	// One operator, packed by bzip2 itself: Go only unpacks.
+	bzipped, err := base64.StdEncoding.DecodeString("QlpoOTFBWSZTWQLgK48AAC0fgBAEMBACAABKrmPfCiAAVESPRPQNTCYmyDU9Kaeoepo0B+qND86VqlMJqCCRYgnOhBEwGlJFoZvrRc6cIn+Ajt1V+Dvz0ukUQfQmEDWHA9pdF4LuSKcKEgBcBXHg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, err := ReadFile(writeTemp(t, "a.json.bz2", bzipped)); err != nil || one.events != 1 {
+		t.Errorf("a.json.bz2: %+v, %v", one, err)
+	}
 	for _, c := range []struct {
 		name, want string
 		data       []byte
@@ -382,6 +391,8 @@ func TestPackings(t *testing.T) {
 		{"words.zip", "no trace in this archive", emptyZip(t)},
 		{"cut.zip", "damaged or cut off", zipped.Bytes()[:40]},
 		{"cut.json.zst", "cut.json.zst", zst.Bytes()[:len(zst.Bytes())/2]},
+		{"cut.json.bz2", "cut.json.bz2", bzipped[:len(bzipped)/2]},
+		{"a.json.xz", "unpack it, or pack it as .gz or .zst", []byte("\xfd7zXZ\x00\x00\x04")},
 		{"a.nsys-rep", "nsys export --type sqlite", []byte("\x01\x02report")},
 		{"a.pickle", "export_chrome_trace", []byte("\x80\x04\x95")},
 		{"a.pftrace", "traceconv", []byte("\x0a\x05hello")},

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"compress/bzip2"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -21,7 +22,7 @@ import (
 )
 
 // What a file is, its first bytes decide, not its name: traces are renamed, and archives hold several.
-// Packing is peeled off layer by layer (zstd, gzip), archives are walked (zip, tar), and what is left is
+// Packing is peeled off layer by layer (zstd, gzip, bzip2), archives are walked (zip, tar), and what is left is
 // read by the reader of its kind. A file that no reader knows is refused with what to do instead.
 
 // ReadFile reads the one trace of a file.
@@ -158,6 +159,10 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 		return l.read(name, z, layer+1)
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		return l.gzip(name, b, layer)
+	case len(head) > 3 && bytes.HasPrefix(head, []byte("BZh")) && head[3] >= '1' && head[3] <= '9':
+		return l.read(name, bzip2.NewReader(b), layer+1)
+	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")), bytes.HasPrefix(head, []byte("7z\xbc\xaf\x27\x1c")):
+		return fail(errors.New("packed as xz or 7z, which is not read here: unpack it, or pack it as .gz or .zst"))
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		return l.zip(name, b, layer)
 	case len(head) > 262 && string(head[257:262]) == "ustar":
@@ -206,7 +211,7 @@ func IsTrace(name string) bool {
 	if strings.HasPrefix(base, ".") {
 		return false
 	}
-	for _, end := range []string{".gz", ".zst", ".zip", ".tar", ".tgz"} {
+	for _, end := range []string{".gz", ".zst", ".bz2", ".zip", ".tar", ".tgz"} {
 		base = strings.TrimSuffix(base, end)
 	}
 	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".xplane.pb") || strings.HasSuffix(base, ".sqlite") || strings.HasSuffix(base, ".trace")

@@ -175,6 +175,37 @@ func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	return f, rows, err
 }
 
+// match finds each column of a file's header; -1 where the file is of a version that did not have it, which only one that may be empty
+// can be.
+func (t *table) match(names []string) (of []int, ok bool) {
+	of = make([]int, len(t.columns))
+	found := 0
+	for i := range t.columns {
+		if of[i] = slices.Index(names, t.columns[i].name); of[i] >= 0 {
+			found++
+			continue
+		}
+		if t.row.FieldByIndex(t.columns[i].field).Type.Kind() != reflect.Pointer {
+			return nil, false
+		}
+	}
+	return of, found == len(names)
+}
+
+// spread puts a file's cells into the order of the columns.
+func (t *table) spread(text []string, of []int) []string {
+	out := make([]string, len(of))
+	for i, k := range of {
+		switch {
+		case k >= len(text):
+			return nil // a torn row
+		case k >= 0:
+			out[i] = text[k]
+		}
+	}
+	return out
+}
+
 func (t *table) read(path string, done int) ([]any, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +221,8 @@ func (t *table) read(path string, done int) ([]any, error) {
 	if err == io.EOF {
 		return nil, nil // an empty file is a history without rows
 	}
-	if err != nil || !slices.Equal(names, t.header()) {
+	of, known := t.match(names)
+	if err != nil || !known {
 		return nil, fmt.Errorf("%s is no history of this version: its columns differ; move it away", path)
 	}
 	var rows []any
@@ -199,7 +231,7 @@ func (t *table) read(path string, done int) ([]any, error) {
 		if err == io.EOF {
 			return rows, nil
 		}
-		row, bad := t.parse(text)
+		row, bad := t.parse(t.spread(text, of))
 		if err != nil || bad != nil || t.at(row) > done {
 			return rows, nil
 		}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,6 +127,50 @@ func TestResumeCutsTheHistory(t *testing.T) {
 				t.Errorf("%d rows in the file, %v", len(again), err)
 			}
 		})
+	}
+}
+
+// TestOlderHistoryIsReadOn: a file from before a column was kept, which may be empty, keeps its rows, and they get the column; other columns than
+// those there are, fewer of those that are never empty, and a row that was torn are no such file.
+func TestOlderHistoryIsReadOn(t *testing.T) {
+	for _, c := range []struct {
+		name, drop, add string
+		rows            int
+	}{{"val was not kept", "val", "", 3}, {"cost must be there", "cost", "", -1}, {"another column", "", "new", -1}, {"one for another", "val", "new", -1}} {
+		path := filepath.Join(t.TempDir(), "history.csv")
+		var text [][]string
+		for e := range 4 {
+			cells := samples.header()
+			if e > 0 {
+				cells = samples.cells(rowOf(e))
+			}
+			if k := slices.Index(samples.header(), c.drop); k >= 0 {
+				cells = slices.Delete(cells, k, k+1)
+			}
+			if c.add != "" {
+				cells = append(cells, c.add)
+			}
+			text = append(text, cells)
+		}
+		if err := os.WriteFile(path, encode(text...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, rows, err := samples.open(path, 3)
+		if c.rows < 0 {
+			if err == nil || !strings.Contains(err.Error(), "columns differ") {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil || len(rows) != c.rows || rows[2].(*row).Val != nil || rows[2].(*row).Cost != rowOf(3).Cost || rows[2].(*row).Launches != rowOf(3).Launches {
+			t.Fatalf("%s: %v, %+v", c.name, err, rows)
+		}
+		if err := f.close(); err != nil {
+			t.Error(err)
+		}
+		if again, err := samples.read(path, 3); err != nil || len(again) != c.rows {
+			t.Errorf("%s: written anew it is %v, %v", c.name, again, err)
+		}
 	}
 }
 

@@ -52,6 +52,8 @@ type Progress struct {
 
 	Told map[string]int `json:"told"` // records so far, by kind
 
+	Began []Past `json:"began,omitempty"` // the runs before this one, the first first, where it began with other weights than its recipe's
+
 	Best    *float64 `json:"best"`    // the lowest figure that weights were judged by
 	BestAt  int      `json:"best_at"` // updates behind those weights
 	Stopped bool     `json:"stopped"` // before its end
@@ -140,6 +142,11 @@ func (c *Checkpoint) decode(recipe string) error {
 	if p.Updates < 0 || p.Concluded < 0 || p.Concluded > p.Updates || p.Since < 0 || p.Since > p.Updates {
 		return fmt.Errorf("its progress is broken: %d updates, %d of them concluded, %d not reported", p.Updates, p.Concluded, p.Since)
 	}
+	for _, b := range p.Began {
+		if b.Updates < 0 || b.Rows < 0 || !(b.Seconds >= 0) {
+			return fmt.Errorf("its progress is broken: it began with a run of %d updates from %d rows in %g seconds", b.Updates, b.Rows, b.Seconds)
+		}
+	}
 	return nil
 }
 
@@ -206,7 +213,8 @@ func (c *Checkpoint) Float64s(name string) ([]float64, error) {
 // Bare is the metadata of a checkpoint that is to be used and not continued: its settings and how far it came, without the state of the
 // run.
 func (c *Checkpoint) Bare() map[string]string {
-	p := Progress{Updates: c.Progress.Updates, Concluded: c.Progress.Concluded, Best: c.Progress.Best, BestAt: c.Progress.BestAt, Elapsed: c.Progress.Elapsed}
+	p := Progress{Updates: c.Progress.Updates, Concluded: c.Progress.Concluded, Best: c.Progress.Best, BestAt: c.Progress.BestAt, Elapsed: c.Progress.Elapsed,
+		Began: c.Progress.Began}
 	text, err := json.Marshal(&p)
 	if err != nil {
 		panic("run: " + err.Error()) // it was read from JSON

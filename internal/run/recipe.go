@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"haul/internal/comm"
@@ -34,18 +35,19 @@ type Recipe interface {
 
 // About is how a recipe presents itself to the command line.
 type About struct {
-	Name    string   // as --model, settings and checkpoints have it
-	Trains  string   // what: "a routing policy"
-	Train   string   // a paragraph for `haul train --help`
-	Eval    string   // a paragraph for `haul eval --help`
-	Config  string   // the settings that run where none are named
-	Unit    string   // what a run counts: "epoch"; its flag is --epochs
-	Length  string   // the key that the flag stands in for
-	Seed    string   // the key of the seed
-	Unseen  []string // keys of what a network is made by and no weight's shape tells of
-	Use     string   // the checkpoint of a folder that is put to use: BestName or LastName
-	Flags   []Flag   // of train
-	Judging []Flag   // of eval
+	Name    string                      // as --model, settings and checkpoints have it
+	Trains  string                      // what: "a routing policy"
+	Train   string                      // a paragraph for `haul train --help`
+	Eval    string                      // a paragraph for `haul eval --help`
+	Config  string                      // the settings that run where none are named
+	Unit    string                      // what a run counts: "epoch"; its flag is --epochs
+	Length  string                      // the key that the flag stands in for
+	Seed    string                      // the key of the seed
+	Unseen  []string                    // keys of what a network is made by and no weight's shape tells of
+	Rows    func(s config.Settings) int // what an update learns from: instances, sequences, steps
+	Use     string                      // the checkpoint of a folder that is put to use: BestName or LastName
+	Flags   []Flag                      // of train
+	Judging []Flag                      // of eval
 }
 
 // Flag is a flag of one recipe or of several. Default says its type: string, int or float64.
@@ -82,6 +84,13 @@ type Setup struct {
 	Dir      *Dir
 	Progress *Progress // the run's; the trainer reads it
 	Note     func(string)
+}
+
+// TellParts says where a device passes over the parts that a gradient was to be made in.
+func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
+	if parts > 1 && p.Share.Cuts == 0 {
+		s.Note(fmt.Sprintf("%s %d has no effect on this device: the order of its sums is fixed, and no number of ranks changes the weights", key, parts))
+	}
 }
 
 // Trainer is a recipe at work. One goroutine owns it.

@@ -165,6 +165,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		}
 	}
 	r.Listener.Note(note)
+	r.at.Began = r.From.Chain(r.Recipe)
 	return weights, nil
 }
 

@@ -29,7 +29,7 @@ type diagnosis struct {
 	Report any    `json:"report"`
 }
 
-// diagnose reads traces as they come in, each thrown away when it is read. Several are ranks of one job; with ?diff=1 two are before and after.
+// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of one job; with ?diff=1 two are before and after.
 func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
 	out, err := s.diagnosis(w, r)
 	if err != nil {
@@ -48,7 +48,28 @@ func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, 
 		return nil, err
 	}
 	defer done()
+	if r.Body, err = s.upload(w, r); err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
 	leave, err := s.doctor.enter(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	reports, err := s.readTraces(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return s.conclude(reports, r.URL.Query().Get("diff") == "1")
+}
+
+// upload takes a request's body in whole.
+func (s *Server) upload(w http.ResponseWriter, r *http.Request) (io.ReadCloser, error) {
+	leave, err := s.uploads.enter(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +78,14 @@ func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, 
 	if err != nil {
 		return nil, err
 	}
-	r.Body = body
-	reports, err := s.readTraces(r)
+	all, err := spool(body)
 	switch {
 	case slow.late:
 		return nil, errSlow
 	case err != nil:
-		return nil, err
+		return nil, s.traceError(r.Context(), err)
 	}
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return s.conclude(reports, r.URL.Query().Get("diff") == "1")
+	return all, nil
 }
 
 // conclude puts the reports together as the command does, and keeps the page.

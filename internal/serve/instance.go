@@ -28,6 +28,7 @@ type instance struct {
 	Duration float64     `json:"max_duration,omitempty"`
 	Service  []float64   `json:"service,omitempty"`
 	Vehicles int         `json:"vehicles,omitempty"`
+	Open     bool        `json:"open,omitempty"` // the way back to the depot costs nothing
 }
 
 // The names of metrics.
@@ -60,7 +61,7 @@ func (in *instance) problem(most int) (*cvrp.Problem, error) {
 		return nil, refuse(http.StatusBadRequest, "distance is %q: use exact, rounded, ceil or metres", in.Distance)
 	}
 	p := &cvrp.Problem{Name: or(line(in.Name), "instance"), Capacity: in.Capacity, Demand: in.Demands, Metric: metric, IDs: in.IDs,
-		MaxDuration: in.Duration, Service: in.Service, Vehicles: in.Vehicles}
+		MaxDuration: in.Duration, Service: in.Service, Vehicles: in.Vehicles, Open: in.Open}
 	for i, xy := range in.Coords {
 		if len(xy) != 2 {
 			return nil, refuse(http.StatusBadRequest, "coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
@@ -85,7 +86,7 @@ func toInstance(p *cvrp.Problem) (*instance, error) {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s gives a table of distances, which this page does not carry: use haul solve", or(p.Name, "the file"))
 	}
 	in := &instance{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, Distance: metricName(p.Metric), IDs: p.IDs,
-		Duration: p.MaxDuration, Service: p.Service, Vehicles: p.Vehicles}
+		Duration: p.MaxDuration, Service: p.Service, Vehicles: p.Vehicles, Open: p.Open}
 	for i := range p.X {
 		in.Coords = append(in.Coords, []float64{p.X[i], p.Y[i]})
 	}

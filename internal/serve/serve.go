@@ -42,6 +42,7 @@ type Server struct {
 	quick    *gate // a policy's routes and the exact method: milliseconds
 	long     *gate // searches and evaluations: seconds
 	files    *gate // files with an instance, while they come in
+	uploads  *gate // traces that are coming in
 	doctor   *gate // traces
 	clients  *clients
 	pages    *pages
@@ -65,6 +66,7 @@ func New(o Options) (*Server, error) {
 	s.quick = newGate("solves", cores, 512, 5*time.Second)
 	s.long = newGate("searches", 2*cores, 16, 10*time.Second)
 	s.files = newGate("files", 16, 64, 30*time.Second)
+	s.uploads = newGate("uploads", 16, 16, 60*time.Second)
 	s.doctor = newGate("traces", 1, 8, 60*time.Second)
 	s.clients = newClients()
 	s.metrics = newMetrics(s)

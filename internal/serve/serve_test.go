@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -175,6 +176,21 @@ func TestSolve(t *testing.T) {
 	} {
 		x.refused(x.do("POST", "/api/v1/solve", c.body), c.status, c.words)
 	}
+}
+
+// Open routes end at their last customer: of the square's four corners each is a route of its own, or with two vehicles two are.
+func TestSolveOpen(t *testing.T) {
+	x := open(t, nil)
+	for more, want := range map[string]float64{`"open": false`: 40 + 20*math.Sqrt2, `"open": true`: 40, `"open": true, "vehicles": 2`: 20 + 20*math.Sqrt2} {
+		body := strings.Replace(square, `"method": %q`, more, 1)
+		var got solved
+		x.do("POST", "/api/v1/solve", body).json(t, &got)
+		if math.Abs(got.Cost-want) > 1e-9 {
+			t.Errorf("%s costs %v, want %v: %+v", more, got.Cost, want, got)
+		}
+	}
+	exact := strings.Replace(fmt.Sprintf(square, "exact"), `"gap": true`, `"open": true`, 1)
+	x.refused(x.do("POST", "/api/v1/solve", exact), 422, "its routes are open: use search")
 }
 
 // A search streams routes that get better, and ends with those it would have answered.

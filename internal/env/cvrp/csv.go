@@ -2,6 +2,7 @@ package cvrp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,8 @@ import (
 // number it gets here, and every output names customers by both, because a table's ids need not count from 1.
 
 // LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes
-// distances great circles in metres. The first row is the depot; its demand may be 0 or empty.
+// distances great circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in
+// other languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
 func LoadCSV(path string, capacity int32) (*Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,9 +37,18 @@ func LoadCSV(path string, capacity int32) (*Problem, error) {
 
 // ReadCSV is LoadCSV from a reader. Errors begin with name and line.
 func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
-	in := csv.NewReader(io.LimitReader(r, maxFile))
-	in.TrimLeadingSpace = true
+	text := bufio.NewReaderSize(io.LimitReader(r, maxFile), 1<<16)
+	in := csv.NewReader(text)
+	in.Comma = separator(text)
+	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
 	in.Comment = '#'
+	number := func(s string) (float64, error) {
+		s = strings.TrimSpace(s)
+		if in.Comma == ';' && !strings.Contains(s, ".") {
+			s = strings.Replace(s, ",", ".", 1)
+		}
+		return parseFloat(s)
+	}
 	head, err := in.Read()
 	if err != nil {
 		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
@@ -86,8 +97,8 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 			return fail("id %s is given twice", quoteShort(id))
 		}
 		ids[id] = true
-		x, errX := parseFloat(strings.TrimSpace(row[at[xKey]]))
-		y, errY := parseFloat(strings.TrimSpace(row[at[yKey]]))
+		x, errX := number(row[at[xKey]])
+		y, errY := number(row[at[yKey]])
 		if err := errors.Join(errX, errY); err != nil {
 			return fail("coordinates %s, %s of %s: a number %v", quoteShort(row[at[xKey]]), quoteShort(row[at[yKey]]), quoteShort(id), firstOf(errX, errY))
 		}
@@ -114,9 +125,26 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		p.X, p.Y, p.Demand = append(p.X, x), append(p.Y, y), append(p.Demand, int32(demand))
 	}
 	if len(p.Demand) < 2 {
-		return nil, fmt.Errorf("%s: %d rows: expected a depot and at least one customer", name, len(p.Demand))
+		return nil, fmt.Errorf("%s: rows below the header: %d, expected a depot and at least one customer", name, len(p.Demand))
 	}
 	return p, nil
+}
+
+// separator is what parts the cells of a table, by its header.
+func separator(r *bufio.Reader) rune {
+	start, _ := r.Peek(4096)
+	for line := range bytes.Lines(start) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		for _, c := range ",;\t" {
+			if bytes.ContainsRune(line, c) {
+				return c
+			}
+		}
+		break
+	}
+	return ','
 }
 
 func firstOf(errs ...error) error {

@@ -15,6 +15,8 @@ func TestReadCSVForms(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":        "id,x,y,demand\nd,1,2,0\na,3,4,7\nb,5,6,8\n",
 		"other order":  "demand,Y,X,ID,note\n,2,1,d,\n7,4,3,a,x\n8,6,5,b,\"y,z\"\n",
+		"semicolons":   "# from a spreadsheet\n\nid;x;y;demand\nd;1,0;2;0\na;3;4.0;7\nb;5;6;8\n",
+		"tabs":         "id\tnote\tx\ty\tdemand\nd\t\t1\t2\t0\na\t\t3\t4\t7\nb\tlast, and least\t5\t6\t8\n",
 		"CRLF and BOM": "\ufeffid, x, y, demand\r\nd, 1, 2,\r\n# a comment\r\na, 3, 4, 7\r\nb, 5, 6, 8",
 	} {
 		got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
@@ -41,7 +43,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y\n", `a.csv:1: no column "demand": expected id,x,y,demand or id,lat,lon,demand`},
 		{"id,lat,y,demand\n", `a.csv:1: no column "lon": expected id,x,y,demand or id,lat,lon,demand`},
 		{"id,x,x,demand\n", `a.csv:1: column "x" is given twice`},
-		{"id,x,y,demand\nd,1,2,0\n", "a.csv: 1 rows: expected a depot and at least one customer"},
+		{"id,x,y,demand\nd,1,2,0\n", "a.csv: rows below the header: 1, expected a depot and at least one customer"},
 		{"id,x,y,demand\nd,1,2,3\n", "a.csv:2: the first row is the depot, and it has demand 3: expected 0"},
 		{"id,x,y,demand\nd,1,2,\na,1,2,\n", `a.csv:3: demand "" of "a" is not a number`},
 		{"id,x,y,demand\nd,1,2,\na,1,2,1.5\n", `a.csv:3: demand "1.5" of "a" is not an integer`},

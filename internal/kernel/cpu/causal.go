@@ -84,6 +84,9 @@ func (c *causal) scores(w *worker, k *causalBlock, s, x []float32, stride int, t
 }
 
 func (b *binder) causalAttention(o *kernel.CausalAttention) func(*worker) {
+	if b.attends(o.Y.Cols(), o.Heads) {
+		return b.attendTiles(o)
+	}
 	y, logSum, qkv, first := newRef(b.r, o.Y), newRef(b.r, o.LogSum), newRef(b.r, o.QKV), newRef(b.r, o.First)
 	instances, t, d := o.Dims()
 	c := b.causal(instances, t, d, o.Heads, o.Drop)
@@ -110,6 +113,9 @@ func (b *binder) causalAttention(o *kernel.CausalAttention) func(*worker) {
 }
 
 func (b *binder) causalAttentionGrad(o *kernel.CausalAttentionGrad) func(*worker) {
+	if b.attends(o.DY.Cols(), o.Heads) {
+		return b.attendTilesGrad(o)
+	}
 	dqkv, dy, y := newRef(b.r, o.DQKV), newRef(b.r, o.DY), newRef(b.r, o.Y)
 	logSum, qkv, first := newRef(b.r, o.LogSum), newRef(b.r, o.QKV), newRef(b.r, o.First)
 	instances, t, d := o.Dims()

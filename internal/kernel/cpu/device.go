@@ -11,7 +11,7 @@ import (
 // Options say how to open the CPU.
 type Options struct {
 	Set       string // instruction set: "avx512", "avx2", "go", in bf16 also "amx", "avx512_bf16"; "" picks the fastest
-	Precision string // of products with weights: "fp32", "bf16"; "": fp32
+	Precision string // of products with weights, and of causal attention where tiles do it: "fp32", "bf16"; "": fp32
 	Workers   int    // cores to use; 0: all
 	Lanes     int    // gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
 	ShardRows int    // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
@@ -66,7 +66,7 @@ func pickFor(precision, set string) (*primitives, *tileSet, error) {
 	return nil, nil, fmt.Errorf("a CPU has no precision %s: use fp32 or bf16", precision)
 }
 
-// Precision is what products with weights, and those for their gradients, round their operands to.
+// Precision is what products with weights, and those for their gradients, round their operands to; causal attention by tiles too.
 func (d *Device) Precision() string { return precisionOf(d.tiles) }
 
 func precisionOf(t *tileSet) string {

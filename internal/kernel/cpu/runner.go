@@ -112,6 +112,7 @@ type worker struct {
 	ctl     *control
 	tiles   *tileSet // of bf16; nil in fp32
 	tile    tileArgs // likewise
+	head    headArgs // likewise
 	g       gemmArgs // arguments of calls through the table live here, so that none is allocated
 	adam    adamArgs
 	steps   gradBlock

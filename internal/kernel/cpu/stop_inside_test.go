@@ -122,8 +122,12 @@ func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 }
 
 func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
+	return agentStepOf(t, dev, 16)
+}
+
+func agentStepOf(t *testing.T, dev *Device, width int) (*plan.Plan, *kernel.Layout) {
 	const tokens = 5 * causalRows
-	m, err := model.NewAD(model.ADConfig{Width: 16, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Size: 9, Actions: 5})
+	m, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Size: 9, Actions: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,4 +141,45 @@ func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 	p.TallyHeads(sums, m.Heads()...)
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}, 1)
 	return p, m.Layout()
+}
+
+// TestStopReachesInsideHeads: likewise where a head is attended by tiles at once.
+func TestStopReachesInsideHeads(t *testing.T) {
+	var stop func()
+	for name, plant := range map[string]func(own, real *tileSet, once func()){
+		"forward": func(own, real *tileSet, once func()) { own.attend = func(h *headArgs) { once(); real.attend(h) } },
+		"gradient": func(own, real *tileSet, once func()) {
+			own.attendGrad = func(h *headArgs) { once(); real.attendGrad(h) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, err := Open(Options{Precision: "bf16", Workers: 1, ShardRows: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			if dev.tiles.attend == nil {
+				t.Skip("no tiles here that attend")
+			}
+			own, calls := *dev.tiles, 0
+			plant(&own, dev.tiles, func() { calls++; stop() })
+			dev.tiles = &own
+			p, layout := agentStepOf(t, dev, 2*headWidth)
+			store, err := dev.NewStore(layout, true)
+			if err == nil {
+				err = store.WriteWeights(model.Initial(layout, 1))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Compile(dev, store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop = r.(kernel.Stopper).Stop
+			if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls != 1 {
+				t.Errorf("%v, after %d calls", err, calls)
+			}
+		})
+	}
 }

@@ -66,6 +66,8 @@ type tileSet struct {
 	product func(s *primitives, g *tileArgs)
 	peak    func(rounds int) (flop float64) // nil: the primitives' own
 	spreads bool                            // product wants scratch
+
+	attend, attendGrad func(h *headArgs) // causal attention of a head; nil: in fp32
 }
 
 // tileSets lists what this processor can run, fastest first; spread is always last.

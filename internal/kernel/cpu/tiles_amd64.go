@@ -72,7 +72,7 @@ func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	return t
 }
 
-var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX}
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, attend: attendAMX, attendGrad: attendGradAMX}
 
 var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots}
 

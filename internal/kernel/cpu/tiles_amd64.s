@@ -3201,3 +3201,2402 @@ done:
 	JNE  row
 	VZEROUPPER
 	RET
+
+// func attendHead(t *[27]uintptr)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·attendHead(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), DI
+	MOVQ (DI), AX
+
+	// ldtilecfg [rax]
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ $0x00000040, R12
+	MOVQ $0x00000020, R11
+	XORQ SI, SI
+
+block:
+	VBROADCASTSS 204(DI), Z31
+	VBROADCASTSS heads_shift<>+0(SB), Z30
+	VBROADCASTSS heads_floor<>+0(SB), Z29
+	VBROADCASTSS heads_exp3<>+0(SB), Z28
+	VBROADCASTSS heads_exp2<>+0(SB), Z27
+	VBROADCASTSS heads_exp1<>+0(SB), Z26
+	VBROADCASTSS heads_exp0<>+0(SB), Z25
+	VMOVDQU32    heads_mix<>+0(SB), Z18
+	VPTERNLOGD   $0xff, Z23, Z23, Z23
+	MOVQ         72(DI), AX
+	MOVQ         SI, R15
+	SHLQ         $0x06, R15
+	MOVLQSX      (AX)(R15*1), R9
+	SARQ         $0x04, R9
+	MOVQ         40(DI), CX
+	IMULQ        SI, CX
+	ADDQ         24(DI), CX
+
+	// tileloadd tmm6,[rcx+r12*1+0x0]
+	BYTE  $0xc4
+	BYTE  $0xa2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x74
+	BYTE  $0x21
+	BYTE  $0x00
+	MOVQ  40(DI), DX
+	MOVQ  R9, CX
+	IMULQ DX, CX
+	ADDQ  8(DI), CX
+	MOVQ  R9, BX
+	SHLQ  $0x0a, BX
+	ADDQ  152(DI), BX
+	MOVQ  SI, AX
+	SUBQ  R9, AX
+	INCQ  AX
+
+scores:
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm1
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+	// tdpbf16ps tmm1,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xcd
+
+	// tilestored [rbx+r12*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm2
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+
+	// tdpbf16ps tmm2,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd4
+
+	// tilestored [rbx+r12*1+0x0],tmm2
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x54
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm3
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+	// tdpbf16ps tmm3,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xdd
+
+	// tilestored [rbx+r12*1+0x0],tmm3
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JNE  scores
+
+scoresdone:
+	MOVQ SI, AX
+	SHLQ $0x04, AX
+	MOVQ 80(DI), CX
+	SUBQ AX, CX
+	MOVL $0x0000ffff, DX
+	CMPQ CX, $0x10
+	JGE  full
+	MOVL $0x00000001, DX
+	SHLL CL, DX
+	DECL DX
+
+full:
+	KMOVW        DX, K7
+	MOVQ         72(DI), BX
+	VMOVDQU32.Z  (BX)(AX*4), K7, Z22
+	INCQ         AX
+	VPBROADCASTD AX, Z21
+	VPADDD       heads_count<>+0(SB), Z21, Z21
+	MOVQ         SI, AX
+	SHRQ         $0x01, AX
+	INCQ         AX
+	VPBROADCASTD AX, Z20
+	VPMULLD      heads_count<>+0(SB), Z20, Z20
+	VBROADCASTSS heads_least<>+0(SB), Z8
+	VBROADCASTSS heads_least<>+0(SB), Z9
+	VBROADCASTSS heads_least<>+0(SB), Z10
+	VBROADCASTSS heads_least<>+0(SB), Z11
+	MOVQ         R9, R8
+	MOVQ         R9, DX
+	SHLQ         $0x0a, DX
+	ADDQ         152(DI), DX
+
+largest:
+	LEAQ  heads_bits<>+0(SB), R10
+	TESTQ $0x00000001, R8
+	JEQ   seeneven
+	ADDQ  $0x40, R10
+	CMPQ  R8, R9
+	JNE   seenknown
+
+seeneven:
+	MOVQ         R8, AX
+	ANDQ         $-2, AX
+	SHLQ         $0x04, AX
+	VPBROADCASTD AX, Z0
+	VPXORD       Z3, Z3, Z3
+	VPTERNLOGD   $0xff, Z4, Z4, Z4
+	VPSUBD       Z0, Z22, Z1
+	VPSUBD       Z0, Z21, Z2
+	VPMAXSD      Z3, Z1, Z1
+	VPMAXSD      Z3, Z2, Z2
+	VPSLLVD      Z1, Z4, Z1
+	VPSLLVD      Z2, Z4, Z2
+	VPANDND      Z1, Z2, Z24
+
+seenknown:
+	VPTESTMD.BCST (R10), Z24, K1
+	VMAXPS        (DX), Z8, K1, Z8
+	VPTESTMD.BCST 4(R10), Z24, K1
+	VMAXPS        64(DX), Z9, K1, Z9
+	VPTESTMD.BCST 8(R10), Z24, K1
+	VMAXPS        128(DX), Z10, K1, Z10
+	VPTESTMD.BCST 12(R10), Z24, K1
+	VMAXPS        192(DX), Z11, K1, Z11
+	VPTESTMD.BCST 16(R10), Z24, K1
+	VMAXPS        256(DX), Z8, K1, Z8
+	VPTESTMD.BCST 20(R10), Z24, K1
+	VMAXPS        320(DX), Z9, K1, Z9
+	VPTESTMD.BCST 24(R10), Z24, K1
+	VMAXPS        384(DX), Z10, K1, Z10
+	VPTESTMD.BCST 28(R10), Z24, K1
+	VMAXPS        448(DX), Z11, K1, Z11
+	VPTESTMD.BCST 32(R10), Z24, K1
+	VMAXPS        512(DX), Z8, K1, Z8
+	VPTESTMD.BCST 36(R10), Z24, K1
+	VMAXPS        576(DX), Z9, K1, Z9
+	VPTESTMD.BCST 40(R10), Z24, K1
+	VMAXPS        640(DX), Z10, K1, Z10
+	VPTESTMD.BCST 44(R10), Z24, K1
+	VMAXPS        704(DX), Z11, K1, Z11
+	VPTESTMD.BCST 48(R10), Z24, K1
+	VMAXPS        768(DX), Z8, K1, Z8
+	VPTESTMD.BCST 52(R10), Z24, K1
+	VMAXPS        832(DX), Z9, K1, Z9
+	VPTESTMD.BCST 56(R10), Z24, K1
+	VMAXPS        896(DX), Z10, K1, Z10
+	VPTESTMD.BCST 60(R10), Z24, K1
+	VMAXPS        960(DX), Z11, K1, Z11
+	ADDQ          $0x00000400, DX
+	INCQ          R8
+	CMPQ          R8, SI
+	JLE           largest
+	VMAXPS        Z9, Z8, Z8
+	VMAXPS        Z11, Z10, Z10
+	VMAXPS        Z10, Z8, Z8
+	VMULPS        Z31, Z8, Z19
+	VPXORD        Z17, Z17, Z17
+	VPXORD        Z16, Z16, Z16
+	MOVQ          R9, R8
+	MOVQ          R9, DX
+	SHLQ          $0x0a, DX
+	ADDQ          152(DI), DX
+	MOVQ          R9, R13
+	SHLQ          $0x09, R13
+	ADDQ          168(DI), R13
+
+exp:
+	LEAQ  heads_bits<>+0(SB), R10
+	TESTQ $0x00000001, R8
+	JEQ   kepteven
+	ADDQ  $0x40, R10
+	CMPQ  R8, R9
+	JNE   keptknown
+
+kepteven:
+	MOVQ         R8, AX
+	ANDQ         $-2, AX
+	SHLQ         $0x04, AX
+	VPBROADCASTD AX, Z0
+	VPXORD       Z3, Z3, Z3
+	VPTERNLOGD   $0xff, Z4, Z4, Z4
+	VPSUBD       Z0, Z22, Z1
+	VPSUBD       Z0, Z21, Z2
+	VPMAXSD      Z3, Z1, Z1
+	VPMAXSD      Z3, Z2, Z2
+	VPSLLVD      Z1, Z4, Z1
+	VPSLLVD      Z2, Z4, Z2
+	VPANDND      Z1, Z2, Z24
+	MOVQ         96(DI), BX
+	TESTQ        BX, BX
+	JEQ          keptknown
+	MOVQ         SI, AX
+	SHRQ         $0x01, AX
+	MOVQ         SI, CX
+	ANDQ         $0x01, CX
+	ADDQ         AX, CX
+	INCQ         AX
+	IMULQ        AX, CX
+	SHLQ         $0x04, CX
+	MOVQ         R8, AX
+	SHRQ         $0x01, AX
+	ADDQ         AX, CX
+	LEAQ         (BX)(CX*4), BX
+	KMOVW        K7, K1
+	VPXORD       Z23, Z23, Z23
+	VPGATHERDD   (BX)(Z20*4), K1, Z23
+
+keptknown:
+	VMOVUPS       (DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST (R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST (R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       64(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 4(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 4(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, (R13)
+	VMOVUPS       128(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 8(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 8(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       192(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 12(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 12(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 64(R13)
+	VMOVUPS       256(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 16(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 16(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       320(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 20(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 20(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 128(R13)
+	VMOVUPS       384(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 24(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 24(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       448(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 28(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 28(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 192(R13)
+	VMOVUPS       512(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 32(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 32(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       576(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 36(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 36(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 256(R13)
+	VMOVUPS       640(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 40(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 40(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       704(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 44(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 44(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 320(R13)
+	VMOVUPS       768(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 48(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 48(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       832(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 52(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 52(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 384(R13)
+	VMOVUPS       896(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 56(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 56(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       960(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 60(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 60(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf0
+	VPERMW    Z6, Z18, Z6
+	VMOVDQU32 Z6, 448(R13)
+	ADDQ      $0x00000400, DX
+	ADDQ      $0x00000200, R13
+	INCQ      R8
+	CMPQ      R8, SI
+	JLE       exp
+	MOVQ      R9, CX
+	SHLQ      $0x09, CX
+	ADDQ      168(DI), CX
+	MOVQ      R9, R8
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+sum:
+	MOVQ R8, AX
+	SHRQ $0x01, AX
+	SHLQ $0x0a, AX
+	MOVQ R8, BX
+	ANDQ $0x01, BX
+	SHLQ $0x05, BX
+	ADDQ BX, AX
+	ADDQ 48(DI), AX
+
+	// tileloadd tmm4,[rax+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x20
+	BYTE $0x00
+
+	// tileloadd tmm6,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x21
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	ADDQ $0x00000200, CX
+	INCQ R8
+	CMPQ R8, SI
+	JLE  sum
+	MOVQ 192(DI), BX
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE             $0xc4
+	BYTE             $0xa2
+	BYTE             $0x7a
+	BYTE             $0x4b
+	BYTE             $0x44
+	BYTE             $0x23
+	BYTE             $0x00
+	VADDPS           Z16, Z17, Z17
+	VPSUBD.BCST      heads_rootHalf<>+0(SB), Z17, Z0
+	VPANDD.BCST      heads_fraction<>+0(SB), Z0, Z1
+	VPADDD.BCST      heads_rootHalf<>+0(SB), Z1, Z1
+	VPSRAD           $0x17, Z0, Z0
+	VCVTDQ2PS        Z0, Z0
+	VSUBPS.BCST      heads_one<>+0(SB), Z1, Z2
+	VADDPS.BCST      heads_one<>+0(SB), Z1, Z3
+	VDIVPS           Z3, Z2, Z2
+	VMULPS           Z2, Z2, Z3
+	VBROADCASTSS     heads_ninth<>+0(SB), Z7
+	VFMADD213PS.BCST heads_seventh<>+0(SB), Z3, Z7
+	VFMADD213PS.BCST heads_fifth<>+0(SB), Z3, Z7
+	VFMADD213PS.BCST heads_third<>+0(SB), Z3, Z7
+	VFMADD213PS.BCST heads_one<>+0(SB), Z3, Z7
+	VADDPS           Z2, Z2, Z2
+	VMULPS           Z2, Z7, Z7
+	VFMADD231PS.BCST heads_ln2<>+0(SB), Z0, Z7
+	VSUBPS           Z17, Z17, Z3
+	VADDPS           Z3, Z7, Z7
+	VFMADD231PS.BCST heads_ln2<>+0(SB), Z19, Z7
+	MOVQ             SI, AX
+	SHLQ             $0x06, AX
+	ADDQ             104(DI), AX
+	VMOVUPS          Z7, K7, (AX)
+	VBROADCASTSS     208(DI), Z0
+	VDIVPS           Z17, Z0, Z17
+	MOVQ             192(DI), BX
+	VMOVUPS          (BX), Z0
+	VMULPS           Z17, Z0, Z0
+	VMOVUPS          64(BX), Z1
+	VMULPS           Z17, Z1, Z1
+	VMOVUPS          128(BX), Z2
+	VMULPS           Z17, Z2, Z2
+	VMOVUPS          192(BX), Z3
+	VMULPS           Z17, Z3, Z3
+	VMOVUPS          256(BX), Z4
+	VMULPS           Z17, Z4, Z4
+	VMOVUPS          320(BX), Z5
+	VMULPS           Z17, Z5, Z5
+	VMOVUPS          384(BX), Z6
+	VMULPS           Z17, Z6, Z6
+	VMOVUPS          448(BX), Z7
+	VMULPS           Z17, Z7, Z7
+	VMOVUPS          512(BX), Z8
+	VMULPS           Z17, Z8, Z8
+	VMOVUPS          576(BX), Z9
+	VMULPS           Z17, Z9, Z9
+	VMOVUPS          640(BX), Z10
+	VMULPS           Z17, Z10, Z10
+	VMOVUPS          704(BX), Z11
+	VMULPS           Z17, Z11, Z11
+	VMOVUPS          768(BX), Z12
+	VMULPS           Z17, Z12, Z12
+	VMOVUPS          832(BX), Z13
+	VMULPS           Z17, Z13, Z13
+	VMOVUPS          896(BX), Z14
+	VMULPS           Z17, Z14, Z14
+	VMOVUPS          960(BX), Z15
+	VMULPS           Z17, Z15, Z15
+	VPUNPCKLDQ       Z1, Z0, Z16
+	VPUNPCKHDQ       Z1, Z0, Z17
+	VPUNPCKLDQ       Z3, Z2, Z18
+	VPUNPCKHDQ       Z3, Z2, Z19
+	VPUNPCKLDQ       Z5, Z4, Z20
+	VPUNPCKHDQ       Z5, Z4, Z21
+	VPUNPCKLDQ       Z7, Z6, Z22
+	VPUNPCKHDQ       Z7, Z6, Z23
+	VPUNPCKLDQ       Z9, Z8, Z24
+	VPUNPCKHDQ       Z9, Z8, Z25
+	VPUNPCKLDQ       Z11, Z10, Z26
+	VPUNPCKHDQ       Z11, Z10, Z27
+	VPUNPCKLDQ       Z13, Z12, Z28
+	VPUNPCKHDQ       Z13, Z12, Z29
+	VPUNPCKLDQ       Z15, Z14, Z30
+	VPUNPCKHDQ       Z15, Z14, Z31
+	VPUNPCKLQDQ      Z18, Z16, Z0
+	VPUNPCKHQDQ      Z18, Z16, Z1
+	VPUNPCKLQDQ      Z19, Z17, Z2
+	VPUNPCKHQDQ      Z19, Z17, Z3
+	VPUNPCKLQDQ      Z22, Z20, Z4
+	VPUNPCKHQDQ      Z22, Z20, Z5
+	VPUNPCKLQDQ      Z23, Z21, Z6
+	VPUNPCKHQDQ      Z23, Z21, Z7
+	VPUNPCKLQDQ      Z26, Z24, Z8
+	VPUNPCKHQDQ      Z26, Z24, Z9
+	VPUNPCKLQDQ      Z27, Z25, Z10
+	VPUNPCKHQDQ      Z27, Z25, Z11
+	VPUNPCKLQDQ      Z30, Z28, Z12
+	VPUNPCKHQDQ      Z30, Z28, Z13
+	VPUNPCKLQDQ      Z31, Z29, Z14
+	VPUNPCKHQDQ      Z31, Z29, Z15
+	VSHUFI32X4       $0x88, Z4, Z0, Z16
+	VSHUFI32X4       $0x88, Z12, Z8, Z20
+	VSHUFI32X4       $0xdd, Z4, Z0, Z24
+	VSHUFI32X4       $0xdd, Z12, Z8, Z28
+	VSHUFI32X4       $0x88, Z5, Z1, Z17
+	VSHUFI32X4       $0x88, Z13, Z9, Z21
+	VSHUFI32X4       $0xdd, Z5, Z1, Z25
+	VSHUFI32X4       $0xdd, Z13, Z9, Z29
+	VSHUFI32X4       $0x88, Z6, Z2, Z18
+	VSHUFI32X4       $0x88, Z14, Z10, Z22
+	VSHUFI32X4       $0xdd, Z6, Z2, Z26
+	VSHUFI32X4       $0xdd, Z14, Z10, Z30
+	VSHUFI32X4       $0x88, Z7, Z3, Z19
+	VSHUFI32X4       $0x88, Z15, Z11, Z23
+	VSHUFI32X4       $0xdd, Z7, Z3, Z27
+	VSHUFI32X4       $0xdd, Z15, Z11, Z31
+	VSHUFI32X4       $0x88, Z20, Z16, Z0
+	VSHUFI32X4       $0xdd, Z20, Z16, Z8
+	VSHUFI32X4       $0x88, Z28, Z24, Z4
+	VSHUFI32X4       $0xdd, Z28, Z24, Z12
+	VSHUFI32X4       $0x88, Z21, Z17, Z1
+	VSHUFI32X4       $0xdd, Z21, Z17, Z9
+	VSHUFI32X4       $0x88, Z29, Z25, Z5
+	VSHUFI32X4       $0xdd, Z29, Z25, Z13
+	VSHUFI32X4       $0x88, Z22, Z18, Z2
+	VSHUFI32X4       $0xdd, Z22, Z18, Z10
+	VSHUFI32X4       $0x88, Z30, Z26, Z6
+	VSHUFI32X4       $0xdd, Z30, Z26, Z14
+	VSHUFI32X4       $0x88, Z23, Z19, Z3
+	VSHUFI32X4       $0xdd, Z23, Z19, Z11
+	VSHUFI32X4       $0x88, Z31, Z27, Z7
+	VSHUFI32X4       $0xdd, Z31, Z27, Z15
+	MOVQ             SI, AX
+	SHLQ             $0x04, AX
+	MOVQ             80(DI), CX
+	SUBQ             AX, CX
+	MOVQ             128(DI), DX
+	IMULQ            DX, AX
+	ADDQ             120(DI), AX
+	VMOVUPS          Z0, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z1, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z2, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z3, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z4, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z5, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z6, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z7, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z8, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z9, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z10, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z11, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z12, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z13, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z14, (AX)
+	ADDQ             DX, AX
+	DECQ             CX
+	JEQ              turned
+	VMOVUPS          Z15, (AX)
+	ADDQ             DX, AX
+
+turned:
+	INCQ SI
+	CMPQ SI, 88(DI)
+	JLT  block
+
+	// tilerelease
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+DATA heads_shift<>+0(SB)/4, $0x4b40007f
+GLOBL heads_shift<>(SB), RODATA|NOPTR, $4
+
+DATA heads_floor<>+0(SB)/4, $0xc2fc0000
+GLOBL heads_floor<>(SB), RODATA|NOPTR, $4
+
+DATA heads_exp3<>+0(SB)/4, $0x3d61fbb0
+GLOBL heads_exp3<>(SB), RODATA|NOPTR, $4
+
+DATA heads_exp2<>+0(SB)/4, $0x3e786f0d
+GLOBL heads_exp2<>(SB), RODATA|NOPTR, $4
+
+DATA heads_exp1<>+0(SB)/4, $0x3f31798d
+GLOBL heads_exp1<>(SB), RODATA|NOPTR, $4
+
+DATA heads_exp0<>+0(SB)/4, $0x3f7ffb49
+GLOBL heads_exp0<>(SB), RODATA|NOPTR, $4
+
+DATA heads_mix<>+0(SB)/4, $0x00100000
+DATA heads_mix<>+4(SB)/4, $0x00110001
+DATA heads_mix<>+8(SB)/4, $0x00120002
+DATA heads_mix<>+12(SB)/4, $0x00130003
+DATA heads_mix<>+16(SB)/4, $0x00140004
+DATA heads_mix<>+20(SB)/4, $0x00150005
+DATA heads_mix<>+24(SB)/4, $0x00160006
+DATA heads_mix<>+28(SB)/4, $0x00170007
+DATA heads_mix<>+32(SB)/4, $0x00180008
+DATA heads_mix<>+36(SB)/4, $0x00190009
+DATA heads_mix<>+40(SB)/4, $0x001a000a
+DATA heads_mix<>+44(SB)/4, $0x001b000b
+DATA heads_mix<>+48(SB)/4, $0x001c000c
+DATA heads_mix<>+52(SB)/4, $0x001d000d
+DATA heads_mix<>+56(SB)/4, $0x001e000e
+DATA heads_mix<>+60(SB)/4, $0x001f000f
+GLOBL heads_mix<>(SB), RODATA|NOPTR, $64
+
+DATA heads_count<>+0(SB)/4, $0x00000000
+DATA heads_count<>+4(SB)/4, $0x00000001
+DATA heads_count<>+8(SB)/4, $0x00000002
+DATA heads_count<>+12(SB)/4, $0x00000003
+DATA heads_count<>+16(SB)/4, $0x00000004
+DATA heads_count<>+20(SB)/4, $0x00000005
+DATA heads_count<>+24(SB)/4, $0x00000006
+DATA heads_count<>+28(SB)/4, $0x00000007
+DATA heads_count<>+32(SB)/4, $0x00000008
+DATA heads_count<>+36(SB)/4, $0x00000009
+DATA heads_count<>+40(SB)/4, $0x0000000a
+DATA heads_count<>+44(SB)/4, $0x0000000b
+DATA heads_count<>+48(SB)/4, $0x0000000c
+DATA heads_count<>+52(SB)/4, $0x0000000d
+DATA heads_count<>+56(SB)/4, $0x0000000e
+DATA heads_count<>+60(SB)/4, $0x0000000f
+GLOBL heads_count<>(SB), RODATA|NOPTR, $64
+
+DATA heads_least<>+0(SB)/4, $0xff7fc99e
+GLOBL heads_least<>(SB), RODATA|NOPTR, $4
+
+DATA heads_bits<>+0(SB)/4, $0x00000001
+DATA heads_bits<>+4(SB)/4, $0x00000002
+DATA heads_bits<>+8(SB)/4, $0x00000004
+DATA heads_bits<>+12(SB)/4, $0x00000008
+DATA heads_bits<>+16(SB)/4, $0x00000010
+DATA heads_bits<>+20(SB)/4, $0x00000020
+DATA heads_bits<>+24(SB)/4, $0x00000040
+DATA heads_bits<>+28(SB)/4, $0x00000080
+DATA heads_bits<>+32(SB)/4, $0x00000100
+DATA heads_bits<>+36(SB)/4, $0x00000200
+DATA heads_bits<>+40(SB)/4, $0x00000400
+DATA heads_bits<>+44(SB)/4, $0x00000800
+DATA heads_bits<>+48(SB)/4, $0x00001000
+DATA heads_bits<>+52(SB)/4, $0x00002000
+DATA heads_bits<>+56(SB)/4, $0x00004000
+DATA heads_bits<>+60(SB)/4, $0x00008000
+DATA heads_bits<>+64(SB)/4, $0x00010000
+DATA heads_bits<>+68(SB)/4, $0x00020000
+DATA heads_bits<>+72(SB)/4, $0x00040000
+DATA heads_bits<>+76(SB)/4, $0x00080000
+DATA heads_bits<>+80(SB)/4, $0x00100000
+DATA heads_bits<>+84(SB)/4, $0x00200000
+DATA heads_bits<>+88(SB)/4, $0x00400000
+DATA heads_bits<>+92(SB)/4, $0x00800000
+DATA heads_bits<>+96(SB)/4, $0x01000000
+DATA heads_bits<>+100(SB)/4, $0x02000000
+DATA heads_bits<>+104(SB)/4, $0x04000000
+DATA heads_bits<>+108(SB)/4, $0x08000000
+DATA heads_bits<>+112(SB)/4, $0x10000000
+DATA heads_bits<>+116(SB)/4, $0x20000000
+DATA heads_bits<>+120(SB)/4, $0x40000000
+DATA heads_bits<>+124(SB)/4, $0x80000000
+GLOBL heads_bits<>(SB), RODATA|NOPTR, $128
+
+DATA heads_rootHalf<>+0(SB)/4, $0x3f3504f3
+GLOBL heads_rootHalf<>(SB), RODATA|NOPTR, $4
+
+DATA heads_fraction<>+0(SB)/4, $0x007fffff
+GLOBL heads_fraction<>(SB), RODATA|NOPTR, $4
+
+DATA heads_one<>+0(SB)/4, $0x3f800000
+GLOBL heads_one<>(SB), RODATA|NOPTR, $4
+
+DATA heads_ninth<>+0(SB)/4, $0x3de38e39
+GLOBL heads_ninth<>(SB), RODATA|NOPTR, $4
+
+DATA heads_seventh<>+0(SB)/4, $0x3e124925
+GLOBL heads_seventh<>(SB), RODATA|NOPTR, $4
+
+DATA heads_fifth<>+0(SB)/4, $0x3e4ccccd
+GLOBL heads_fifth<>(SB), RODATA|NOPTR, $4
+
+DATA heads_third<>+0(SB)/4, $0x3eaaaaab
+GLOBL heads_third<>(SB), RODATA|NOPTR, $4
+
+DATA heads_ln2<>+0(SB)/4, $0x3f317218
+GLOBL heads_ln2<>(SB), RODATA|NOPTR, $4
+
+// func attendHeadGrad(t *[27]uintptr)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·attendHeadGrad(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), DI
+	MOVQ (DI), AX
+
+	// ldtilecfg [rax]
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ $0x00000040, R12
+	MOVQ $0x00000020, R11
+	XORQ SI, SI
+
+block:
+	VBROADCASTSS 204(DI), Z31
+	VBROADCASTSS heads_shift<>+0(SB), Z30
+	VBROADCASTSS heads_floor<>+0(SB), Z29
+	VBROADCASTSS heads_exp3<>+0(SB), Z28
+	VBROADCASTSS heads_exp2<>+0(SB), Z27
+	VBROADCASTSS heads_exp1<>+0(SB), Z26
+	VBROADCASTSS heads_exp0<>+0(SB), Z25
+	VMOVDQU32    heads_mix<>+0(SB), Z18
+	VPTERNLOGD   $0xff, Z23, Z23, Z23
+	MOVQ         72(DI), AX
+	MOVQ         SI, R15
+	SHLQ         $0x06, R15
+	MOVLQSX      (AX)(R15*1), R9
+	SARQ         $0x04, R9
+	MOVQ         40(DI), CX
+	IMULQ        SI, CX
+	ADDQ         24(DI), CX
+
+	// tileloadd tmm6,[rcx+r12*1+0x0]
+	BYTE  $0xc4
+	BYTE  $0xa2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x74
+	BYTE  $0x21
+	BYTE  $0x00
+	MOVQ  40(DI), DX
+	MOVQ  R9, CX
+	IMULQ DX, CX
+	ADDQ  8(DI), CX
+	MOVQ  R9, BX
+	SHLQ  $0x0a, BX
+	ADDQ  152(DI), BX
+	MOVQ  SI, AX
+	SUBQ  R9, AX
+	INCQ  AX
+
+scores:
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm1
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+	// tdpbf16ps tmm1,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xcd
+
+	// tilestored [rbx+r12*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm2
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+
+	// tdpbf16ps tmm2,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd4
+
+	// tilestored [rbx+r12*1+0x0],tmm2
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x54
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  scoresdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm3
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+	// tdpbf16ps tmm3,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xdd
+
+	// tilestored [rbx+r12*1+0x0],tmm3
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JNE  scores
+
+scoresdone:
+	MOVQ  40(DI), CX
+	IMULQ SI, CX
+	ADDQ  32(DI), CX
+
+	// tileloadd tmm7,[rcx+r12*1+0x0]
+	BYTE  $0xc4
+	BYTE  $0xa2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x7c
+	BYTE  $0x21
+	BYTE  $0x00
+	MOVQ  40(DI), DX
+	MOVQ  R9, CX
+	IMULQ DX, CX
+	ADDQ  16(DI), CX
+	MOVQ  R9, BX
+	SHLQ  $0x0a, BX
+	ADDQ  160(DI), BX
+	MOVQ  SI, AX
+	SUBQ  R9, AX
+	INCQ  AX
+
+slopes:
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+	// tdpbf16ps tmm0,tmm4,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  slopesdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm1
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+	// tdpbf16ps tmm1,tmm5,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcd
+
+	// tilestored [rbx+r12*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  slopesdone
+
+	// tileloadd tmm4,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm2
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+
+	// tdpbf16ps tmm2,tmm4,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xd4
+
+	// tilestored [rbx+r12*1+0x0],tmm2
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x54
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JEQ  slopesdone
+
+	// tileloadd tmm5,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x21
+	BYTE $0x00
+
+	// tilezero tmm3
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+	// tdpbf16ps tmm3,tmm5,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+
+	// tilestored [rbx+r12*1+0x0],tmm3
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x23
+	BYTE $0x00
+	ADDQ DX, CX
+	ADDQ $0x00000400, BX
+	DECQ AX
+	JNE  slopes
+
+slopesdone:
+	MOVQ SI, AX
+	SHLQ $0x04, AX
+	MOVQ 80(DI), CX
+	SUBQ AX, CX
+	MOVL $0x0000ffff, DX
+	CMPQ CX, $0x10
+	JGE  full
+	MOVL $0x00000001, DX
+	SHLL CL, DX
+	DECL DX
+
+full:
+	KMOVW        DX, K7
+	MOVQ         72(DI), BX
+	VMOVDQU32.Z  (BX)(AX*4), K7, Z22
+	INCQ         AX
+	VPBROADCASTD AX, Z21
+	VPADDD       heads_count<>+0(SB), Z21, Z21
+	MOVQ         SI, AX
+	SHRQ         $0x01, AX
+	INCQ         AX
+	VPBROADCASTD AX, Z20
+	VPMULLD      heads_count<>+0(SB), Z20, Z20
+	VBROADCASTSS 208(DI), Z15
+	VBROADCASTSS 212(DI), Z14
+	MOVQ         SI, AX
+	SHLQ         $0x06, AX
+	MOVQ         104(DI), BX
+	VMOVUPS.Z    (BX)(AX*1), K7, Z19
+	VMULPS.BCST  heads_log2e<>+0(SB), Z19, Z19
+	MOVQ         112(DI), BX
+	VMOVUPS.Z    (BX)(AX*1), K7, Z13
+	VMULPS.BCST  200(DI), Z13, Z13
+	MOVQ         R9, R8
+	MOVQ         R9, DX
+	SHLQ         $0x0a, DX
+	MOVQ         DX, R14
+	ADDQ         152(DI), DX
+	ADDQ         160(DI), R14
+	MOVQ         R9, R13
+	SHLQ         $0x09, R13
+	ADDQ         168(DI), R13
+	MOVQ         SI, R15
+	IMULQ        88(DI), R15
+	ADDQ         R9, R15
+	SHLQ         $0x09, R15
+
+exp:
+	LEAQ  heads_bits<>+0(SB), R10
+	TESTQ $0x00000001, R8
+	JEQ   kepteven
+	ADDQ  $0x40, R10
+	CMPQ  R8, R9
+	JNE   keptknown
+
+kepteven:
+	MOVQ         R8, AX
+	ANDQ         $-2, AX
+	SHLQ         $0x04, AX
+	VPBROADCASTD AX, Z0
+	VPXORD       Z3, Z3, Z3
+	VPTERNLOGD   $0xff, Z4, Z4, Z4
+	VPSUBD       Z0, Z22, Z1
+	VPSUBD       Z0, Z21, Z2
+	VPMAXSD      Z3, Z1, Z1
+	VPMAXSD      Z3, Z2, Z2
+	VPSLLVD      Z1, Z4, Z1
+	VPSLLVD      Z2, Z4, Z2
+	VPANDND      Z1, Z2, Z24
+	MOVQ         96(DI), BX
+	TESTQ        BX, BX
+	JEQ          keptknown
+	MOVQ         SI, AX
+	SHRQ         $0x01, AX
+	MOVQ         SI, CX
+	ANDQ         $0x01, CX
+	ADDQ         AX, CX
+	INCQ         AX
+	IMULQ        AX, CX
+	SHLQ         $0x04, CX
+	MOVQ         R8, AX
+	SHRQ         $0x01, AX
+	ADDQ         AX, CX
+	LEAQ         (BX)(CX*4), BX
+	KMOVW        K7, K1
+	VPXORD       Z23, Z23, Z23
+	VPGATHERDD   (BX)(Z20*4), K1, Z23
+
+keptknown:
+	MOVQ          176(DI), AX
+	ADDQ          R15, AX
+	MOVQ          184(DI), BX
+	ADDQ          R15, BX
+	VMOVUPS       (DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST (R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST (R10), Z23, K2
+	VMULPS.Z      (R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       64(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 4(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 4(R10), Z23, K2
+	VMULPS.Z      64(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, (AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, (BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, (R13)
+	VMOVUPS       128(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 8(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 8(R10), Z23, K2
+	VMULPS.Z      128(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       192(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 12(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 12(R10), Z23, K2
+	VMULPS.Z      192(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 64(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 64(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 64(R13)
+	VMOVUPS       256(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 16(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 16(R10), Z23, K2
+	VMULPS.Z      256(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       320(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 20(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 20(R10), Z23, K2
+	VMULPS.Z      320(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 128(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 128(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 128(R13)
+	VMOVUPS       384(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 24(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 24(R10), Z23, K2
+	VMULPS.Z      384(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       448(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 28(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 28(R10), Z23, K2
+	VMULPS.Z      448(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 192(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 192(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 192(R13)
+	VMOVUPS       512(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 32(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 32(R10), Z23, K2
+	VMULPS.Z      512(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       576(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 36(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 36(R10), Z23, K2
+	VMULPS.Z      576(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 256(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 256(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 256(R13)
+	VMOVUPS       640(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 40(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 40(R10), Z23, K2
+	VMULPS.Z      640(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       704(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 44(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 44(R10), Z23, K2
+	VMULPS.Z      704(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 320(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 320(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 320(R13)
+	VMOVUPS       768(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 48(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 48(R10), Z23, K2
+	VMULPS.Z      768(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       832(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 52(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 52(R10), Z23, K2
+	VMULPS.Z      832(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 384(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 384(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 384(R13)
+	VMOVUPS       896(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VPTESTMD.BCST 56(R10), Z24, K1
+	VMULPS.Z      Z2, Z0, K1, Z0
+	VPTESTMD.BCST 56(R10), Z23, K2
+	VMULPS.Z      896(R14), Z14, K2, Z6
+	VSUBPS        Z13, Z6, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       960(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VPTESTMD.BCST 60(R10), Z24, K1
+	VMULPS.Z      Z3, Z1, K1, Z1
+	VPTESTMD.BCST 60(R10), Z23, K2
+	VMULPS.Z      960(R14), Z14, K2, Z7
+	VSUBPS        Z13, Z7, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 448(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x47
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xce
+	VMOVDQU32 Z9, 448(BX)
+	VPERMW    Z9, Z18, Z9
+	VMOVDQU32 Z9, 448(R13)
+	ADDQ      $0x00000400, DX
+	ADDQ      $0x00000400, R14
+	ADDQ      $0x00000200, R13
+	ADDQ      $0x00000200, R15
+	INCQ      R8
+	CMPQ      R8, SI
+	JLE       exp
+	MOVQ      R9, CX
+	SHLQ      $0x09, CX
+	ADDQ      168(DI), CX
+	MOVQ      R9, R8
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+sum:
+	MOVQ R8, AX
+	SHRQ $0x01, AX
+	SHLQ $0x0a, AX
+	MOVQ R8, BX
+	ANDQ $0x01, BX
+	SHLQ $0x05, BX
+	ADDQ BX, AX
+	ADDQ 48(DI), AX
+
+	// tileloadd tmm4,[rax+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x20
+	BYTE $0x00
+
+	// tileloadd tmm6,[rcx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x21
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	ADDQ $0x00000200, CX
+	INCQ R8
+	CMPQ R8, SI
+	JLE  sum
+	MOVQ 192(DI), BX
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE        $0xc4
+	BYTE        $0xa2
+	BYTE        $0x7a
+	BYTE        $0x4b
+	BYTE        $0x44
+	BYTE        $0x23
+	BYTE        $0x00
+	MOVQ        192(DI), BX
+	VMOVUPS     (BX), Z0
+	VMOVUPS     64(BX), Z1
+	VMOVUPS     128(BX), Z2
+	VMOVUPS     192(BX), Z3
+	VMOVUPS     256(BX), Z4
+	VMOVUPS     320(BX), Z5
+	VMOVUPS     384(BX), Z6
+	VMOVUPS     448(BX), Z7
+	VMOVUPS     512(BX), Z8
+	VMOVUPS     576(BX), Z9
+	VMOVUPS     640(BX), Z10
+	VMOVUPS     704(BX), Z11
+	VMOVUPS     768(BX), Z12
+	VMOVUPS     832(BX), Z13
+	VMOVUPS     896(BX), Z14
+	VMOVUPS     960(BX), Z15
+	VPUNPCKLDQ  Z1, Z0, Z16
+	VPUNPCKHDQ  Z1, Z0, Z17
+	VPUNPCKLDQ  Z3, Z2, Z18
+	VPUNPCKHDQ  Z3, Z2, Z19
+	VPUNPCKLDQ  Z5, Z4, Z20
+	VPUNPCKHDQ  Z5, Z4, Z21
+	VPUNPCKLDQ  Z7, Z6, Z22
+	VPUNPCKHDQ  Z7, Z6, Z23
+	VPUNPCKLDQ  Z9, Z8, Z24
+	VPUNPCKHDQ  Z9, Z8, Z25
+	VPUNPCKLDQ  Z11, Z10, Z26
+	VPUNPCKHDQ  Z11, Z10, Z27
+	VPUNPCKLDQ  Z13, Z12, Z28
+	VPUNPCKHDQ  Z13, Z12, Z29
+	VPUNPCKLDQ  Z15, Z14, Z30
+	VPUNPCKHDQ  Z15, Z14, Z31
+	VPUNPCKLQDQ Z18, Z16, Z0
+	VPUNPCKHQDQ Z18, Z16, Z1
+	VPUNPCKLQDQ Z19, Z17, Z2
+	VPUNPCKHQDQ Z19, Z17, Z3
+	VPUNPCKLQDQ Z22, Z20, Z4
+	VPUNPCKHQDQ Z22, Z20, Z5
+	VPUNPCKLQDQ Z23, Z21, Z6
+	VPUNPCKHQDQ Z23, Z21, Z7
+	VPUNPCKLQDQ Z26, Z24, Z8
+	VPUNPCKHQDQ Z26, Z24, Z9
+	VPUNPCKLQDQ Z27, Z25, Z10
+	VPUNPCKHQDQ Z27, Z25, Z11
+	VPUNPCKLQDQ Z30, Z28, Z12
+	VPUNPCKHQDQ Z30, Z28, Z13
+	VPUNPCKLQDQ Z31, Z29, Z14
+	VPUNPCKHQDQ Z31, Z29, Z15
+	VSHUFI32X4  $0x88, Z4, Z0, Z16
+	VSHUFI32X4  $0x88, Z12, Z8, Z20
+	VSHUFI32X4  $0xdd, Z4, Z0, Z24
+	VSHUFI32X4  $0xdd, Z12, Z8, Z28
+	VSHUFI32X4  $0x88, Z5, Z1, Z17
+	VSHUFI32X4  $0x88, Z13, Z9, Z21
+	VSHUFI32X4  $0xdd, Z5, Z1, Z25
+	VSHUFI32X4  $0xdd, Z13, Z9, Z29
+	VSHUFI32X4  $0x88, Z6, Z2, Z18
+	VSHUFI32X4  $0x88, Z14, Z10, Z22
+	VSHUFI32X4  $0xdd, Z6, Z2, Z26
+	VSHUFI32X4  $0xdd, Z14, Z10, Z30
+	VSHUFI32X4  $0x88, Z7, Z3, Z19
+	VSHUFI32X4  $0x88, Z15, Z11, Z23
+	VSHUFI32X4  $0xdd, Z7, Z3, Z27
+	VSHUFI32X4  $0xdd, Z15, Z11, Z31
+	VSHUFI32X4  $0x88, Z20, Z16, Z0
+	VSHUFI32X4  $0xdd, Z20, Z16, Z8
+	VSHUFI32X4  $0x88, Z28, Z24, Z4
+	VSHUFI32X4  $0xdd, Z28, Z24, Z12
+	VSHUFI32X4  $0x88, Z21, Z17, Z1
+	VSHUFI32X4  $0xdd, Z21, Z17, Z9
+	VSHUFI32X4  $0x88, Z29, Z25, Z5
+	VSHUFI32X4  $0xdd, Z29, Z25, Z13
+	VSHUFI32X4  $0x88, Z22, Z18, Z2
+	VSHUFI32X4  $0xdd, Z22, Z18, Z10
+	VSHUFI32X4  $0x88, Z30, Z26, Z6
+	VSHUFI32X4  $0xdd, Z30, Z26, Z14
+	VSHUFI32X4  $0x88, Z23, Z19, Z3
+	VSHUFI32X4  $0xdd, Z23, Z19, Z11
+	VSHUFI32X4  $0x88, Z31, Z27, Z7
+	VSHUFI32X4  $0xdd, Z31, Z27, Z15
+	MOVQ        SI, AX
+	SHLQ        $0x04, AX
+	MOVQ        80(DI), CX
+	SUBQ        AX, CX
+	MOVQ        128(DI), DX
+	IMULQ       DX, AX
+	ADDQ        120(DI), AX
+	VMOVUPS     Z0, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z1, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z2, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z3, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z4, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z5, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z6, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z7, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z8, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z9, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z10, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z11, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z12, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z13, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z14, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z15, (AX)
+	ADDQ        DX, AX
+
+turned:
+	INCQ SI
+	CMPQ SI, 88(DI)
+	JLT  block
+	XORQ R8, R8
+
+keys:
+	MOVQ  R8, SI
+	MOVQ  R8, AX
+	IMULQ 88(DI), AX
+	ADDQ  R8, AX
+	SHLQ  $0x09, AX
+	MOVQ  88(DI), DX
+	SHLQ  $0x09, DX
+	MOVQ  176(DI), BX
+	ADDQ  AX, BX
+	MOVQ  184(DI), CX
+	ADDQ  AX, CX
+	MOVQ  R8, R13
+	SHLQ  $0x09, R13
+	MOVQ  R13, R14
+	ADDQ  56(DI), R13
+	ADDQ  64(DI), R14
+
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+	// tilezero tmm1
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+queries:
+	// tileloadd tmm4,[rcx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm6,[r13+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x25
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tileloadd tmm5,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tileloadd tmm7,[r14+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x26
+	BYTE $0x00
+
+	// tdpbf16ps tmm1,tmm5,tmm7
+	BYTE    $0xc4
+	BYTE    $0xe2
+	BYTE    $0x42
+	BYTE    $0x5c
+	BYTE    $0xcd
+	ADDQ    DX, BX
+	ADDQ    DX, CX
+	ADDQ    $0x00000200, R13
+	ADDQ    $0x00000200, R14
+	INCQ    SI
+	CMPQ    SI, 88(DI)
+	JGE     summed
+	MOVQ    72(DI), AX
+	MOVQ    SI, R15
+	SHLQ    $0x06, R15
+	MOVLQSX (AX)(R15*1), R9
+	SARQ    $0x04, R9
+	CMPQ    R9, R8
+	JLE     queries
+
+summed:
+	MOVQ  R8, AX
+	SHLQ  $0x04, AX
+	MOVQ  128(DI), DX
+	IMULQ AX, DX
+	MOVQ  80(DI), R13
+	SUBQ  AX, R13
+	MOVQ  128(DI), R14
+	MOVQ  136(DI), BX
+	ADDQ  DX, BX
+	CMPQ  R13, $0x10
+	JGE   whole0
+	MOVQ  192(DI), CX
+
+	// tilestored [rcx+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x21
+	BYTE $0x00
+	MOVQ R13, AX
+
+whole0row:
+	VMOVUPS (CX), Z0
+	VMOVUPS Z0, (BX)
+	ADDQ    R12, CX
+	ADDQ    R14, BX
+	DECQ    AX
+	JNE     whole0row
+	JMP     whole0done
+
+whole0:
+	// tilestored [rbx+r14*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x33
+	BYTE $0x00
+
+whole0done:
+	MOVQ 144(DI), BX
+	ADDQ DX, BX
+	CMPQ R13, $0x10
+	JGE  whole1
+	MOVQ 192(DI), CX
+
+	// tilestored [rcx+r12*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x21
+	BYTE $0x00
+	MOVQ R13, AX
+
+whole1row:
+	VMOVUPS (CX), Z0
+	VMOVUPS Z0, (BX)
+	ADDQ    R12, CX
+	ADDQ    R14, BX
+	DECQ    AX
+	JNE     whole1row
+	JMP     whole1done
+
+whole1:
+	// tilestored [rbx+r14*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x33
+	BYTE $0x00
+
+whole1done:
+	INCQ R8
+	CMPQ R8, 88(DI)
+	JLT  keys
+
+	// tilerelease
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+DATA heads_log2e<>+0(SB)/4, $0x3fb8aa3b
+GLOBL heads_log2e<>(SB), RODATA|NOPTR, $4

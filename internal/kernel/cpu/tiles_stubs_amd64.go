@@ -66,3 +66,13 @@ func packPairsTurned(dst *uint16, src *float32, stride int, rows int, tiles int,
 //
 //go:noescape
 func biasRows(c *float32, r *float32, bias *float32, rows int, n int, ldc int, ldr int)
+
+// Attention of one head 16 wide: Y = drop(softmax(scale·Q·Kᵀ))·V, and the logarithm of each row's sum.
+//
+//go:noescape
+func attendHead(t *[27]uintptr)
+
+// The gradient of attendHead: dQ, dK and dV from dY, with the scores made again.
+//
+//go:noescape
+func attendHeadGrad(t *[27]uintptr)

@@ -93,11 +93,12 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
 }
 
-// multiplying are the parts that multiply with weights.
-var multiplying = []string{"linear", "gelu", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
+// multiplying are the parts that multiply with weights, or attend causally.
+var multiplying = []string{"linear", "gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
 
 // RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round
-// each operand to the nearest number of relative error at most unit, ties to even, and add up in fp32; all else is fp32. A product
+// each operand to the nearest number of relative error at most unit, ties to even, and add up in fp32; causal attention may round its own
+// likewise; all else is fp32. A product
 // alone and a whole step are held to the reference that rounds likewise: the product to the bound of its sum.
 func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	parts := []part{{"linear nearest", testLinear}}

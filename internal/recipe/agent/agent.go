@@ -48,7 +48,11 @@ validation (validation_goals), never on those that are judged. --plot draws that
 	Length: "train_timesteps",
 	Seed:   "seed",
 	Unseen: []string{"tf_n_head"},
-	Use:    run.LastName,
+	Rows: func(s config.Settings) int {
+		c := s.(*config.AD)
+		return c.TrainBatchSize * c.GradientAccumulationSteps
+	},
+	Use: run.LastName,
 	Flags: []run.Flag{
 		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data darkroom makes them; a resumed run remembers its own"},
 		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},

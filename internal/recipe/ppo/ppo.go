@@ -35,6 +35,7 @@ agent reads, as a run of its own. The setting goal says which cell pays; an iter
 	Unit:   "iteration",
 	Length: "total_source_timesteps (of all environments together)",
 	Seed:   "alg_seed",
+	Rows:   func(s config.Settings) int { return round(s.(*config.PPO)) },
 	Use:    run.LastName,
 }
 

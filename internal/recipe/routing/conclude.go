@@ -74,6 +74,8 @@ func (t *trainer) report(s *run.Stretch) *Epoch {
 		BaselineCPC: cvrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
 		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
 		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))) / s.Seconds}
+	busy := s.Busy(t.step, s.Updates)
+	row.BusyShare = &busy
 	if c.Training.UseGeometricMean {
 		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}

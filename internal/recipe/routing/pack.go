@@ -12,16 +12,25 @@ import (
 
 // PolicyInfo is what a checkpoint tells of its policy.
 type PolicyInfo struct {
-	Customers    int     `json:"customers"` // of the problems that it was trained on
-	Capacity     int     `json:"capacity"`
-	Distribution string  `json:"distribution"`
-	Layers       int     `json:"layers"`
-	Width        int     `json:"width"`
-	Parameters   int     `json:"parameters"`
-	Updates      int     `json:"updates"`   // of its last run: one that began with another's weights counts its own
-	Instances    int     `json:"instances"` // of those
-	Settings     string  `json:"settings"`  // their name
-	Seconds      float64 `json:"train_seconds"`
+	Customers    int       `json:"customers"` // of the problems that it was trained on
+	Capacity     int       `json:"capacity"`
+	Distribution string    `json:"distribution"`
+	Layers       int       `json:"layers"`
+	Width        int       `json:"width"`
+	Parameters   int       `json:"parameters"`
+	Updates      int       `json:"updates"`   // of all runs that made its weights, as far as the file knows them
+	Instances    int       `json:"instances"` // of those
+	Settings     string    `json:"settings"`  // the name of the last run's
+	Seconds      float64   `json:"train_seconds"`
+	Runs         []PastRun `json:"runs"` // the first first; each later one began with the weights of the one before
+}
+
+// PastRun is one of the runs that made a policy.
+type PastRun struct {
+	Settings  string  `json:"settings"`
+	Updates   int     `json:"updates"`
+	Instances int     `json:"instances"`
+	Seconds   float64 `json:"train_seconds"`
 }
 
 // Describe reads a routing checkpoint's settings.
@@ -30,8 +39,15 @@ func Describe(ck *run.Checkpoint) (*PolicyInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PolicyInfo{Customers: c.Problem.NumCustomers, Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
-		Width: c.Model.HiddenDim, Parameters: m.Layout().Count(), Updates: ck.Progress.Updates, Instances: ck.Progress.Updates * c.Training.BatchSize, Settings: c.Title(), Seconds: ck.Progress.Elapsed}, nil
+	info := &PolicyInfo{Customers: c.Problem.NumCustomers, Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
+		Width: c.Model.HiddenDim, Parameters: m.Layout().Count(), Settings: c.Title()}
+	for _, p := range ck.Chain(Recipe{}) {
+		info.Runs = append(info.Runs, PastRun{Settings: p.Settings, Updates: p.Updates, Instances: p.Rows, Seconds: p.Seconds})
+		info.Updates += p.Updates
+		info.Instances += p.Rows
+		info.Seconds += p.Seconds
+	}
+	return info, nil
 }
 
 // modelOf is the network of a routing checkpoint.

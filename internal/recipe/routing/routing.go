@@ -36,6 +36,7 @@ costs that the file brings or that --reference gives.`,
 	Length: "training.num_epochs",
 	Seed:   "experiment.random_seed",
 	Unseen: []string{"model.pointer_distance"},
+	Rows:   func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
 	Use:    run.BestName,
 	Judging: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: DecodeUsage,

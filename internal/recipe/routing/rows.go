@@ -40,7 +40,8 @@ type Epoch struct {
 	BaselineSeconds    float64  `json:"baseline_seconds" csv:"baseline_seconds"`
 	InstancesPerSecond float64  `json:"instances_per_second" csv:"instances_per_second" tb:"speed/instances_per_second"`
 	FLOPsPerSecond     float64  `json:"flops_per_second" csv:"flops_per_second" tb:"speed/flops_per_second"`
-	SecondsLeft        float64  `json:"seconds_left"` // at the pace of this process so far
+	BusyShare          *float64 `json:"busy_share" csv:"busy_share" tb:"speed/busy_share"` // of the time the device worked on steps, by its own clock on a card; nil in rows from before it was kept
+	SecondsLeft        float64  `json:"seconds_left"`                                      // at the pace of this process so far
 
 	report.Asked // of the device, during the epoch's steps
 }

@@ -91,6 +91,7 @@ func (t *trainer) compile() error {
 		return err
 	}
 	t.shard = p.B()
+	t.TellParts("training.gradient_parts", t.cfg.Training.GradientParts, p.Program())
 	if t.step, err = run.Compile(keyBatch, p, t.Device, sets...); err != nil {
 		return err
 	}

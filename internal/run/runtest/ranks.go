@@ -26,6 +26,9 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 		}
 		go func() {
 			err := run.Run(ctx, o)
+			if err == nil {
+				err = w.Close() // who has made fewer calls than the others is found out here
+			}
 			said <- err // before the others say that it failed
 			if stopped := new(run.Interrupted); err != nil && !errors.As(err, &stopped) {
 				w.Fail(err)

@@ -39,6 +39,7 @@ func (c Case) everyField(t *testing.T) {
 		want.Sums.Steps, want.Sums.GradNorm = 1, 0.375
 		want.Seconds, want.Waited, want.Elapsed = 1000, 500, 2000
 		want.Best, want.BestAt = &best, 1
+		want.Began = []run.Past{{Settings: "first", Updates: 2, Rows: 64, Seconds: 3}}
 		f.Metadata["haul.progress"], f.Metadata["haul.state"] = text(t, want), text(t, c.State)
 	})
 	nonZero(t, want, "Stopped") // a run that has stopped saves no more

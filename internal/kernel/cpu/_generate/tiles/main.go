@@ -59,5 +59,7 @@ func main() {
 		}
 	}
 	biasFunc()
+	headFunc()
+	headGradFunc()
 	Generate()
 }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// onStandardInput runs f with a text there.
+func onStandardInput(t *testing.T, text string, f func()) {
+	t.Helper()
+	in, err := os.Open(write(t, "stdin", text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	was := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = was }()
+	f()
+}
+
+// TestSolveStandardInput: a problem or a table that is piped in is solved as its file would be.
+func TestSolveStandardInput(t *testing.T) {
+	onStandardInput(t, squareVRP, func() {
+		if r := object(t, "solve", "-", "--json"); r["cost"] != 68.0 || r["name"] != "square" {
+			t.Errorf("%v", r)
+		}
+	})
+	for _, table := range []string{"id,x,y,demand\nd,0,0,0\na,3,4,1\n", "id;x;y;demand\nd;0;0;0\na;3,0;4;1\n"} {
+		onStandardInput(t, table, func() {
+			if r := object(t, "solve", "-", "--capacity", "5", "--json"); r["cost"] != 10.0 || r["customers"] != 1.0 {
+				t.Errorf("%v", r)
+			}
+		})
+	}
+	onStandardInput(t, "", func() { refused(t, []string{"solve", "-"}, exitFailed, "standard input:1: the file is empty") })
+	onStandardInput(t, squareVRP, func() { refused(t, []string{"solve", "-", "--capacity", "5"}, exitUsage, "--capacity") })
+}
+
+// TestSlipsOfTheHand: what is mistyped is told with what was most likely meant, and a value with what it must be.
+func TestSlipsOfTheHand(t *testing.T) {
+	for line, want := range map[string]string{
+		"slove x":               `did you mean "solve"?`,
+		"trian":                 `did you mean "train"?`,
+		"pol":                   `did you mean "policies"?`,
+		"config chekc":          `did you mean "check"?`,
+		"xyzzy":                 `haul has no command "xyzzy" (see haul --help)`,
+		"solve x.vrp --time 3":  `--time is "3": a time with its unit, 30s or 5m for one, is needed`,
+		"train --resume nosuch": "there is no folder nosuch",
+		"gen --out set.npy":     "--out set.npy: instances are written as .npz or .pkl",
+	} {
+		r := haul(t, strings.Fields(line)...)
+		if r.code == exitDone || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("haul %s: exit %d, %q, want %q", line, r.code, r.stderr, want)
+		}
+	}
+	if _, err := os.Stat("set.npy"); err == nil {
+		t.Error("a folder set.npy was made")
+	}
+}
+
+// TestHelpHeedsColumns: where output goes into a pipe, COLUMNS says how wide help may be.
+func TestHelpHeedsColumns(t *testing.T) {
+	t.Setenv("COLUMNS", "70")
+	for line := range strings.Lines(haul(t, "solve", "--help").stdout) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 70 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// TestPlacesThatTakeNoFileAreToldFirst: a search does not run for its time to say then that its routes cannot be written.
+func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
+	square, dir := write(t, "square.vrp", squareVRP), t.TempDir()
+	places := []string{filepath.Join(square, "x.sol")}
+	if runtime.GOOS == "linux" {
+		places = append(places, "/proc/x.sol") // nobody makes files there
+	}
+	for _, out := range places {
+		refused(t, []string{"solve", square, "--time", "1h", "--out", out}, exitFailed, "cannot write "+out)
+	}
+	folder := filepath.Join(dir, "x.sol")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, []string{"solve", square, "--time", "1h", "--out", folder}, exitFailed, "it is a folder")
+	if r := haul(t, "solve", square, "--out", filepath.Join(dir, "y.sol")); r.code != exitDone {
+		t.Error(r.stderr)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v: only what was written may be left", left, err)
+	}
+}

@@ -1,0 +1,54 @@
+package lint
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestScriptsHelpWithoutPackages: every Python script says what it does on a bare Python, in lines that fit, and one that cannot run for want of
+// a package says so in a line.
+func TestScriptsHelpWithoutPackages(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	scripts := filepath.Join("..", "..", "scripts")
+	entries, err := os.ReadDir(scripts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, e := range entries {
+		path := filepath.Join(scripts, e.Name())
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.HasSuffix(e.Name(), ".py") && !bytes.HasPrefix(text, []byte("#!/usr/bin/env python3")) {
+			continue // a folder, or a script of the shell
+		}
+		tried++
+		var out bytes.Buffer
+		// Without the packages of this machine (-S), and without leaving compiled files behind (-B).
+		help := exec.Command(python, "-S", "-E", "-B", path, "--help")
+		help.Stdout, help.Stderr = &out, &out
+		if err := help.Run(); strings.Contains(out.String(), "Traceback") {
+			t.Errorf("%s --help: %v\n%s", e.Name(), err, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimRight(line, "\n"); strings.Contains(string(text), "import needs") && len([]rune(line)) > 100 {
+				t.Errorf("%s --help: a line of %d: %s", e.Name(), len([]rune(line)), line)
+			}
+		}
+	}
+	if tried < 10 {
+		t.Errorf("%d scripts were found: the search is broken", tried)
+	}
+	var out bytes.Buffer
+	bare := exec.Command(python, "-S", "-E", "-B", filepath.Join(scripts, "race.py"))
+	bare.Stdout, bare.Stderr = &out, &out
+	if err := bare.Run(); err == nil || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "torch, numpy are not installed") {
+		t.Errorf("race.py without PyTorch: %v\n%s", err, out.String())
+	}
+}

@@ -1,0 +1,32 @@
+package run
+
+import "haul/internal/config"
+
+// What a reader could break: a chain of runs is counted once. A run that begins with weights takes over the chain of their checkpoint and
+// adds that checkpoint's own run to its end; its own part stays in Updates and Elapsed, so that nothing is in both.
+
+// Past is a run whose weights another one began with, directly or through runs between them.
+type Past struct {
+	Settings string  `json:"settings"` // their name
+	Updates  int     `json:"updates"`  // behind the weights that were taken over
+	Rows     int     `json:"rows"`     // that those learned from: instances, sequences or steps, as the recipe counts
+	Seconds  float64 `json:"seconds"`
+}
+
+// Own is the checkpoint's own run, without those before it.
+func (c *Checkpoint) Own(r Recipe) Past {
+	return Past{Settings: c.Settings.Title(), Updates: c.Progress.Updates, Rows: c.Progress.Updates * rows(r, c.Settings), Seconds: c.Progress.Elapsed}
+}
+
+// Chain is all runs that made a checkpoint's weights, the first first and its own last.
+func (c *Checkpoint) Chain(r Recipe) []Past {
+	return append(append([]Past(nil), c.Progress.Began...), c.Own(r))
+}
+
+// rows are what an update learns from.
+func rows(r Recipe, s config.Settings) int {
+	if count := r.About().Rows; count != nil {
+		return count(s)
+	}
+	return 0
+}
