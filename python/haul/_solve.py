@@ -25,10 +25,21 @@ class Solution:
     seconds: float
 
 
+def whole(value: SupportsIndex | float, what: str) -> int:
+    """A whole number, also one that came as 4.0, as arrays have it."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = float(value)  # type: ignore[arg-type]
+    if not number.is_integer():
+        raise ValueError(f"{what} is {value}: a whole number is needed")
+    return int(number)
+
+
 def solve(
     coords: Iterable[Point],
-    demands: Iterable[SupportsIndex],
-    capacity: SupportsIndex,
+    demands: Iterable[SupportsIndex | float],
+    capacity: SupportsIndex | float,
     time: float = 1.0,
     *,
     method: str = "search",
@@ -53,9 +64,13 @@ def solve(
     >>> s = haul.solve([(0, 0), (3, 4), (6, 8)], [0, 1, 1], capacity=2, method="exact")
     >>> s.cost, s.method, [sorted(r) for r in s.routes]
     (20.0, 'exact', [[1, 2]])
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1.5], capacity=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: the demand of point 1 is 1.5: a whole number is needed
     """
     points = [(float(p[0]), float(p[1])) for p in coords]
-    loads = [index(d) for d in demands]
+    loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(demands)]
     if len(points) != len(loads):
         raise ValueError(f"{len(loads)} demands for {len(points)} points: one per point is needed, 0 for the depot")
     if len(points) < 2:
@@ -75,7 +90,7 @@ def solve(
             table = csv.writer(f)
             table.writerow(["id", "x", "y", "demand"])
             table.writerows((i, repr(x), repr(y), d) for i, ((x, y), d) in enumerate(zip(points, loads)))
-        arguments = ["solve", str(file), "--capacity", str(index(capacity)), "--json"]
+        arguments = ["solve", str(file), "--capacity", str(whole(capacity, "the capacity")), "--json"]
         if policy is not None:
             arguments += ["--policy", policy, "--decode", decode]
         elif checkpoint is not None:
@@ -83,7 +98,7 @@ def solve(
         else:
             arguments += ["--method", method]
             if method == "search":
-                arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{time}s"]
+                arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{time:.9f}s"]
                 arguments += ["--seed", str(seed)]
         if workers:
             arguments += ["--workers", str(workers)]
