@@ -160,7 +160,11 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err erro
 
 // fileName is what a client calls its file: a word to show.
 func fileName(s string) string {
-	return or(line(path.Base(strings.ReplaceAll(s, `\`, "/"))), "trace")
+	base := line(path.Base(strings.ReplaceAll(s, `\`, "/")))
+	if strings.Trim(base, "./") == "" { // what path.Base makes of nothing
+		return "trace"
+	}
+	return base
 }
 
 // traceError tells a limit from a file that is no trace.

@@ -300,7 +300,8 @@ func TestDoctor(t *testing.T) {
 	}
 	body, boundary := form(t, "trace.json.gz")
 	x.refused(x.do("POST", "/api/v1/doctor?diff=1", body, "Content-Type", boundary), 422, "two traces are compared")
-	x.refused(x.do("POST", "/api/v1/doctor", "nonsense"), 422, "not a trace")
+	x.refused(x.do("POST", "/api/v1/doctor", "nonsense"), 422, "trace: not a trace")
+	x.refused(x.do("POST", "/api/v1/doctor?name=..", "nonsense"), 422, "trace: not a trace")
 	x.refused(x.do("POST", "/api/v1/doctor", "", "Content-Type", "multipart/form-data; boundary=x"), 400, "")
 	x.refused(x.do("GET", "/api/v1/doctor/pages/none", ""), 404, "drop the trace again")
 }
