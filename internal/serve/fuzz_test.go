@@ -36,7 +36,7 @@ func FuzzSolveRequest(f *testing.F) {
 	}
 	limits := Limits{Customers: 50}.orDefault()
 	f.Fuzz(func(t *testing.T, text string) {
-		if deeper([]byte(text), maxDepth) {
+		if deep, null := scan([]byte(text), maxDepth); deep || null {
 			return
 		}
 		var ask solveRequest

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -95,13 +96,17 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	if err != nil {
 		return err
 	}
-	if deeper(text, maxDepth) {
+	deep, null := scan(text, maxDepth)
+	switch {
+	case deep:
 		return refuse(http.StatusBadRequest, "the body nests more than %d deep", maxDepth)
+	case null:
+		return refuse(http.StatusBadRequest, "a list in the body holds null, which many programs write for a number that is none: numbers are needed")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(dst); err != nil {
-		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", mistaken(err))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return refuse(http.StatusBadRequest, "there is more than one JSON object in the body")
@@ -109,9 +114,35 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	return nil
 }
 
-// deeper says that brackets nest deeper than most, before a decoder follows them.
-func deeper(text []byte, most int) bool {
+// mistaken words what a decoder found, in the API's terms and not in the program's.
+func mistaken(err error) string {
+	var of *json.UnmarshalTypeError
+	if !errors.As(err, &of) {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	takes := "something else"
+	switch kind := of.Type.Kind(); {
+	case kind == reflect.Bool:
+		takes = "true or false"
+	case kind == reflect.String:
+		takes = "text"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		takes = fmt.Sprintf("whole numbers of %d bits", of.Type.Bits())
+	case kind == reflect.Float64:
+		takes = "numbers"
+	case kind == reflect.Slice:
+		takes = "a list"
+	case kind == reflect.Struct:
+		takes = "an object"
+	}
+	key := of.Field[strings.LastIndexByte(of.Field, '.')+1:]
+	return fmt.Sprintf("%s takes %s, not %s", or(key, "it"), takes, line(strings.TrimPrefix(of.Value, "number ")))
+}
+
+// scan says that brackets nest deeper than most, before a decoder follows them, and that a list holds null, which it would take for 0.
+func scan(text []byte, most int) (deep, null bool) {
 	depth, quoted := 0, false
+	var opened [maxDepth + 1]byte
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
@@ -120,14 +151,17 @@ func deeper(text []byte, most int) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '[' || c == '{':
-			if depth++; depth > most {
-				return true
+			if depth++; depth > min(most, maxDepth) {
+				return true, null
 			}
+			opened[max(0, depth)] = c
 		case c == ']' || c == '}':
 			depth--
+		case c == 'n' && depth > 0 && opened[depth] == '[':
+			null = true // nothing else in a list begins so
 		}
 	}
-	return false
+	return false, null
 }
 
 // noSuch tells a path that does not exist from one that is asked for in the wrong way.

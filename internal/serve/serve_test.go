@@ -159,7 +159,13 @@ func TestSolve(t *testing.T) {
 		words  string
 	}{
 		{`{`, 400, "not what is expected"},
-		{`{"coords": 5}`, 400, "coords"},
+		{`{"coords": 5}`, 400, "coords takes a list, not number"},
+		{`{"coords": [[0,0],[null,1]], "demands": [0,1], "capacity": 3}`, 400, "holds null"},
+		{`{"coords": [[0,0],[1,1]], "demands": [0,null], "capacity": 3}`, 400, "holds null"},
+		{`{"coords": [[0,0],[1,1]], "demands": [0,1.5], "capacity": 3}`, 400, "demands takes whole numbers of 32 bits, not 1.5"},
+		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 9e9}`, 400, "capacity takes whole numbers of 32 bits, not 9e9"},
+		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 3, "open": "yes"}`, 400, "open takes true or false, not string"},
+		{`[]`, 400, "it takes an object, not array"},
 		{`{"cords": []}`, 400, `unknown field "cords"`},
 		{`{"coords": []}`, 400, "coords is empty"},
 		{`{"coords": [[0,0],[1]], "demands": [0,1], "capacity": 3}`, 400, "coords[1] has 1 numbers"},
