@@ -36,7 +36,7 @@ func FuzzSolveRequest(f *testing.F) {
 	}
 	limits := Limits{Customers: 50}.orDefault()
 	f.Fuzz(func(t *testing.T, text string) {
-		if deep, null := scan([]byte(text), maxDepth); deep || null {
+		if deep, null := scan([]byte(text)); deep || null {
 			return
 		}
 		var ask solveRequest

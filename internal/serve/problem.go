@@ -96,7 +96,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	if err != nil {
 		return err
 	}
-	deep, null := scan(text, maxDepth)
+	deep, null := scan(text)
 	switch {
 	case deep:
 		return refuse(http.StatusBadRequest, "the body nests more than %d deep", maxDepth)
@@ -139,8 +139,8 @@ func mistaken(err error) string {
 	return fmt.Sprintf("%s takes %s, not %s", or(key, "it"), takes, line(strings.TrimPrefix(of.Value, "number ")))
 }
 
-// scan says that brackets nest deeper than most, before a decoder follows them, and that a list holds null, which it would take for 0.
-func scan(text []byte, most int) (deep, null bool) {
+// scan says that brackets nest deeper than maxDepth, before a decoder follows them, and that a list holds null, which it would take for 0.
+func scan(text []byte) (deep, null bool) {
 	depth, quoted := 0, false
 	var opened [maxDepth + 1]byte
 	for i := 0; i < len(text); i++ {
@@ -151,7 +151,7 @@ func scan(text []byte, most int) (deep, null bool) {
 			quoted = !quoted
 		case quoted:
 		case c == '[' || c == '{':
-			if depth++; depth > min(most, maxDepth) {
+			if depth++; depth > maxDepth {
 				return true, null
 			}
 			opened[max(0, depth)] = c
