@@ -1,20 +1,7 @@
 // Rollouts of many starts of one instance: sixteen starts a warp, the instance's projections once in
-// shared memory, all products on tensor cores, all steps in one launch.
-//
-// What a reader could break: warps share nothing but the read-only projections, so there is no barrier after
-// the first; every shuffle needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's
-// last row has ended.
+// shared memory, all products on tensor cores, all steps in one launch. starts.cuh says what a reader could break.
 #include "decode.cuh"
-#include "rules.cuh"
-
-// Row is the state of one row, the same in all four lanes of its quad except served.
-struct Row {
-  Vehicle vehicle;
-  int steps, action;
-  bool done;
-  u32 served; // of this lane's nodes
-  float length, logProb, entropy;
-};
+#include "starts.cuh"
 
 // choose picks row I's next node; e as law left it.
 template <int NT, int I>
@@ -35,12 +22,7 @@ __device__ __forceinline__ int choose(const float (&th)[NT][4], const float (&e)
 #pragma unroll
   for (int T = 0; T < NT; T++) {
     float a = e[T][2 * I], b = e[T][2 * I + 1], run = a + b;
-    float low = shfl_up(run, 1);
-    if (t >= 1) run += low;
-    low = shfl_up(run, 2);
-    if (t >= 2) run += low;
-    low = shfl_up(run, 1);
-    float upTo = before + (t >= 1 ? low : 0.0f) + a;
+    float upTo = before + quad_before(run) + a;
     int j = 8 * T + 2 * t;
     if (b > 0 && upTo + b > edge) pick = smaller(pick, j + 1);
     if (a > 0 && upTo > edge) pick = smaller(pick, j);
@@ -97,10 +79,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) { // rows past the last have no customer and have ended
-    bool done = start + 8 * r >= starts;
-    row[r] = Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0};
-  }
+  for (int r = 0; r < 2; r++) row[r] = begin(start + 8 * r >= starts, n, capacity);
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
 #pragma unroll 1
   for (int t = 0; t < limit; t++) {
@@ -123,7 +102,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       int bit = mask[r] ? __builtin_ctz(mask[r]) : 0;
       row[r].action = quad_min(mask[r] ? 8 * (bit >> 1) + 2 * t4 + (bit & 1) : 1 << 20);
       bool first = forced && t == 0;
-      ask[r] = !row[r].done && !first && count > 1;
+      ask[r] = asks(row[r], first, count);
       if (first) row[r].action = start + 8 * r + 1;
       if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
     }
@@ -152,31 +131,12 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       if (ask[0]) row[0] = s0;
       if (ask[1]) row[1] = s1;
     }
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      if (row[r].done) continue;
-      int a = row[r].action;
-      row[r].length += leg(x, y, row[r].vehicle.at, a);
-      if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
-      row[r].steps++;
-      row[r].vehicle.move(a, customers[a], capacity);
-      row[r].done = row[r].vehicle.ended();
-      if ((a >> 1 & 3) == t4) row[r].served |= 1u << (2 * (a >> 3) + (a & 1)); // the depot's bit is never asked
-    }
+    move<2, 1>(row, actions, at, t, x, y, customers, capacity, choice);
   }
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    if (start + 8 * r >= starts) continue;
-    if (choice != REPLAY)
-      for (int k = row[r].steps + t4; k < limit; k += 4) actions[at[r] + k] = 0;
-    if (t4 == 0) {
-      int to = i * starts + start + 8 * r;
-      steps[to] = row[r].steps;
-      length[to] = row[r].length;
-      logProb[to] = row[r].logProb;
-      entropy[to] = div_(row[r].entropy, scored(row[r].steps, forced));
-    }
-  }
+  for (int r = 0; r < 2; r++)
+    if (start + 8 * r < starts)
+      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, forced);
 }
 
 #define STARTS(NAME, NT)                                                                                                        \

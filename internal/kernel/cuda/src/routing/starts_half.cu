@@ -1,21 +1,10 @@
 // Rollouts of many starts of one instance with products of fp16 numbers: sixteen starts a warp, the instance's projections once in
 // shared memory, all steps in one launch. starts.cu does the same in fp32, and for other widths in tf32.
 //
-// What a reader could break: warps share nothing but the read-only projections, so there is no barrier after
-// the first; every shuffle needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's
-// last row has ended. Two blocks fit a multiprocessor: 128 registers a thread, half its shared memory (half.go). Where no multiprocessor gets more than
-// eight warps, rollout_few has twice as many registers.
+// What a reader could break, beside what starts.cuh says: two blocks fit a multiprocessor, with 128 registers a thread and half its shared
+// memory (half.go). Where no multiprocessor gets more than eight warps, rollout_few has twice as many registers.
 #include "half.cuh"
-#include "rules.cuh"
-
-// Row is the state of one row, the same in all four lanes of its quad except served.
-struct Row {
-  Vehicle vehicle;
-  int steps, action;
-  bool done;
-  u32 served; // of this lane's nodes
-  float length, logProb, entropy;
-};
+#include "starts.cuh"
 
 // Queries lie apart from the other matrices: row j is Node_j + Graph, and lane t's piece of 32 columns holds columns 8i+2t and 8i+2t+1,
 // i < 4: its part of two left operands.
@@ -170,12 +159,7 @@ __device__ __forceinline__ Pick pick(const float (&r)[NT][4], const Odds &w, u32
       rb = r[T][2 * I + 1];
     }
   if (sample) {
-    float off = w.least * k, a = ex2(fma_(ra, -k, off)), b = ex2(fma_(rb, -k, off)), run = a + b, low = shfl_up(run, 1);
-    if (t >= 1) run += low;
-    low = shfl_up(run, 2);
-    if (t >= 2) run += low;
-    low = shfl_up(run, 1);
-    float upTo = p.base + (t >= 1 ? low : 0.0f) + a;
+    float off = w.least * k, a = ex2(fma_(ra, -k, off)), b = ex2(fma_(rb, -k, off)), run = a + b, upTo = p.base + quad_before(run) + a;
     int found = b > 0 && upTo + b > p.edge ? 2 * t + 1 : 8;
     if (a > 0 && upTo > p.edge) found = 2 * t;
     found = quad_min(found);
@@ -273,10 +257,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) { // rows past the last have no customer and have ended
-    bool done = start + 8 * r >= starts;
-    row[r] = Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0};
-  }
+  for (int r = 0; r < 2; r++) row[r] = begin(start + 8 * r >= starts, n, capacity);
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
   Words drawn = {};
 #pragma unroll 1
@@ -300,7 +281,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       int node = even ? 8 * __builtin_ctz(even) + 2 * t4 : 1 << 20;
       row[r].action = quad_min(odd ? smaller(node, 8 * __builtin_ctz(odd) + 2 * t4 + 1) : node);
       bool first = forced && t == 0;
-      ask[r] = !row[r].done && !first && count > 1;
+      ask[r] = asks(row[r], first, count);
       if (first) row[r].action = start + 8 * r + 1;
       if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
     }
@@ -314,31 +295,12 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       decode<NT, HD>(dots, in, v0.at, v1.at, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      if (row[r].done) continue;
-      int a = row[r].action;
-      row[r].length += leg(x, y, row[r].vehicle.at, a);
-      if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
-      row[r].steps++;
-      row[r].vehicle.move(a, customers[a], capacity);
-      row[r].done = row[r].vehicle.ended();
-      if ((a >> 1 & 3) == t4) row[r].served |= 1u << ((a >> 3) + 16 * (a & 1)); // the depot's bit is never asked
-    }
+    move<1, 16>(row, actions, at, t, x, y, customers, capacity, choice);
   }
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    if (start + 8 * r >= starts) continue;
-    if (choice != REPLAY)
-      for (int k = row[r].steps + t4; k < limit; k += 4) actions[at[r] + k] = 0;
-    if (t4 == 0) {
-      int to = i * starts + start + 8 * r;
-      steps[to] = row[r].steps;
-      length[to] = row[r].length;
-      logProb[to] = row[r].logProb;
-      entropy[to] = div_(row[r].entropy, scored(row[r].steps, forced));
-    }
-  }
+  for (int r = 0; r < 2; r++)
+    if (start + 8 * r < starts)
+      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, forced);
 }
 
 #define STARTS(NAME, HD, BLOCKS)                                                                                                \
