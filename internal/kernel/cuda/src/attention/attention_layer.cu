@@ -15,16 +15,7 @@ template <int TILES> __device__ __forceinline__ void layer(float *out, float *h,
   extern __shared__ float smem[] __attribute__((aligned(16)));
   float *hs = smem, *qkvs = hs + TILES * most * ROW, *xs = qkvs + TILES * most * LONG, *ys = xs + TILES * most;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4;
-  int instance[TILES];
-  bool has[TILES]; // the last block's may be past the end: it repeats the last and writes nothing
-#pragma unroll
-  for (int m = 0; m < TILES; m++) {
-    const int b = blockIdx_x * TILES + m;
-    has[m] = b < instances, instance[m] = has[m] ? b : instances - 1;
-  }
-  auto first = [&](int m) { return (long)instance[m] * n; };
-  auto real = [&](int i) { return q + 8 * (i % 2) < n && has[i / 2]; };
-  auto place = [&](int i) { return first(i / 2) + q + 8 * (i % 2); }; // of the thread's i-th row among all
+  const Instances<TILES> in(n, instances);
   Weights<1, 4> ws[2];
   auto fetch = [&](int i) { // the i-th batch of the weights: 16 columns, four chunks
     const float *from[1] = {w + (long)(48 * warp + i / 2 * 16) * WIDTH};
@@ -34,8 +25,8 @@ template <int TILES> __device__ __forceinline__ void layer(float *out, float *h,
   others_ended();
 #pragma unroll
   for (int m = 0; m < TILES; m++) {
-    bring_positions(xs + m * most, ys + m * most, posX + first(m), posY + first(m), n);
-    norm_rows(hs + m * most * ROW, h, mean, rstd, x, gamma, beta, first(m), first(m) + n, eps, has[m]);
+    bring_positions(xs + m * most, ys + m * most, posX + in.first(m), posY + in.first(m), n);
+    norm_rows(hs + m * most * ROW, h, mean, rstd, x, gamma, beta, in.first(m), in.first(m) + n, eps, in.has[m]);
   }
   sync();
 #pragma unroll
@@ -43,14 +34,7 @@ template <int TILES> __device__ __forceinline__ void layer(float *out, float *h,
     float acc[TILES][1][2][4] = {};
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int c = 0; c < 4; c++)
-#pragma unroll
-        for (int m = 0; m < TILES; m++) {
-          u32 a[2][4];
-          operand(a, hs + m * most * ROW, ROW, 4 * i + c);
-          ws[i].multiply(acc[m], a, c);
-        }
+      ws[i].multiply_rows(acc, hs, ROW, 4 * i);
       if (2 * group + i + 2 < 6) fetch(2 * group + i + 2);
     }
     const int at = 48 * warp + 16 * group + 4 * t;
@@ -58,7 +42,7 @@ template <int TILES> __device__ __forceinline__ void layer(float *out, float *h,
     for (int i = 0; i < 2 * TILES; i++) {
       const f4 v = sums(acc[i / 2][0], i % 2);
       store4(qkvs + (q + 8 * i) * LONG + at, v);
-      if (real(i)) store4(qkv + place(i) * QKV + at, v);
+      if (in.real(i)) store4(qkv + in.place(i) * QKV + at, v);
     }
   }
   const float *from[1] = {outW + (long)(16 * warp) * WIDTH};
@@ -75,31 +59,24 @@ template <int TILES> __device__ __forceinline__ void layer(float *out, float *h,
     float z[4];
     dots<Q>(z, own, rows + WIDTH + at, LONG, t);
     softmax(z, xs + m * most, ys + m * most, i, n, t, scale, slope[head]);
-    const bool mine = r < n && has[m];
+    const bool mine = r < n && in.has[m];
     if (mine) {
-      float *to = p + (((long)instance[m] * heads + head) * n + i) * most + t;
+      float *to = p + (((long)in.index[m] * heads + head) * n + i) * most + t;
 #pragma unroll
       for (int u = 0; u < 4; u++) to[4 * u] = z[u];
     }
     spread<Q>(got, z, rows + 2 * WIDTH + at, LONG, t);
     store_row<Q>(hs + (m * most + r) * ROW + at + 4 * t, got, 1.0f);
-    if (mine) store_row<Q>(y + (first(m) + i) * WIDTH + at + 4 * t, got, 1.0f);
+    if (mine) store_row<Q>(y + (in.first(m) + i) * WIDTH + at + 4 * t, got, 1.0f);
   }
   const int at = 16 * warp + 4 * t;
   sync();
   float acc[TILES][1][2][4] = {};
-#pragma unroll
-  for (int c = 0; c < CHUNKS; c++)
-#pragma unroll
-    for (int m = 0; m < TILES; m++) {
-      u32 o[2][4];
-      operand(o, hs + m * most * ROW, ROW, c);
-      ws[c / 4].multiply(acc[m], o, c % 4);
-    }
+  ws[0].multiply_rows(acc, hs, ROW, 0), ws[1].multiply_rows(acc, hs, ROW, 4);
   const f4 bias = load4(outBias + at);
 #pragma unroll
   for (int i = 0; i < 2 * TILES; i++)
-    if (real(i)) store4(out + place(i) * WIDTH + at, sums(acc[i / 2][0], i % 2) + bias + load4(x + place(i) * WIDTH + at));
+    if (in.real(i)) store4(out + in.place(i) * WIDTH + at, sums(acc[i / 2][0], i % 2) + bias + load4(x + in.place(i) * WIDTH + at));
 }
 
 #define ATTENTION_LAYER(NAME, TILES)                                                                                                       \

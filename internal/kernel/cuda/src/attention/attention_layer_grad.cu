@@ -38,12 +38,7 @@ KERNEL __launch_bounds__(32 * WARPS, 2) attention_layer_grad(float *dx, float *d
   sync();
   {
     float acc[2][4] = {};
-#pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
-      u32 a[2][4];
-      operand(a, ys, ROW, c);
-      ow[c / 4].multiply(acc, a, c % 4);
-    }
+    ow[0].multiply_rows(acc, ys, 0), ow[1].multiply_rows(acc, ys, 4);
 #pragma unroll
     for (int e = 0; e < 2; e++)
       store4(as + (q + 8 * e) * ROW + 16 * warp + 4 * t, f4{acc[0][2 * e], acc[1][2 * e], acc[0][2 * e + 1], acc[1][2 * e + 1]});

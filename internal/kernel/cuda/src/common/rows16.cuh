@@ -55,6 +55,27 @@ __device__ __forceinline__ void operand(u32 (&a)[2][4], const float *shared, int
       a[s][3] = tf32(row8[2 * s + 1]);
 }
 
+// Instances are the TILES of a block, n <= 16 rows each: the last block's may be past the end, repeats the last then and writes nothing.
+template <int TILES> struct Instances {
+  int n, index[TILES];
+  bool has[TILES];
+
+  __device__ __forceinline__ Instances(int n, int instances) : n(n) {
+#pragma unroll
+    for (int m = 0; m < TILES; m++) {
+      const int b = blockIdx_x * TILES + m;
+      has[m] = b < instances, index[m] = has[m] ? b : instances - 1;
+    }
+  }
+  // first is where the rows of the block's instance m begin among all.
+  __device__ __forceinline__ long first(int m) const { return (long)index[m] * n; }
+
+  // place is that of the thread's i-th row among all, where it is real.
+  __device__ __forceinline__ long place(int i) const { return first(i / 2) + within(i); }
+  __device__ __forceinline__ bool real(int i) const { return within(i) < n && has[i / 2]; }
+  static __device__ __forceinline__ int within(int i) { return (int)threadIdx_x % 32 / 4 + 8 * (i % 2); }
+};
+
 // turned is chunk c of N as this block counts them: blocks begin with different ones, since all of them read the same weights at the same
 // time, and what all ask for at once comes last.
 template <int N> __device__ __forceinline__ int turned(int c) {
@@ -96,6 +117,20 @@ template <int P, int C> struct Weights {
           mma_tf32(o[0], o[1], o[2], o[3], a[s][0], a[s][1], a[s][2], a[s][3], tf32(w[p][v][c][2 * s]), tf32(w[p][v][c][2 * s + 1]));
         }
   }
+
+  // multiply_rows does so with all chunks of `tiles` times 16 rows in shared memory, `stride` apart, of which c0 is the first.
+  template <int TILES>
+  __device__ __forceinline__ void multiply_rows(float (&acc)[TILES][P][2][4], const float *rows, int stride, int c0,
+      int tiles = TILES) const {
+#pragma unroll
+    for (int c = 0; c < C; c++)
+#pragma unroll
+      for (int m = 0; m < tiles; m++) {
+        u32 a[2][4];
+        operand(a, rows + m * 16 * stride, stride, c0 + c);
+        multiply(acc[m], a, c);
+      }
+  }
 };
 
 // sums are a thread's four columns of row g (x = 0) or g+8 of a group.
@@ -135,6 +170,16 @@ template <int V, int C> struct Across {
         float(&o)[4] = acc[v];
         mma_tf32(o[0], o[1], o[2], o[3], a[s][0], a[s][1], a[s][2], a[s][3], tf32(w[c][2 * s][v]), tf32(w[c][2 * s + 1][v]));
       }
+  }
+
+  // multiply_rows does so with all chunks of 16 rows in shared memory, ROW apart, of which c0 is the first.
+  __device__ __forceinline__ void multiply_rows(float (&acc)[V][4], const float *rows, int c0) const {
+#pragma unroll
+    for (int c = 0; c < C; c++) {
+      u32 a[2][4];
+      operand(a, rows, ROW, c0 + c);
+      multiply(acc, a, c);
+    }
   }
 };
 

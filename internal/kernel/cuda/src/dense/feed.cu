@@ -32,14 +32,7 @@ template <int TILES> __device__ __forceinline__ void feed(float *y, float *h, fl
     float acc[TILES][2][2][4] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-#pragma unroll
-      for (int c = 0; c < 2; c++)
-#pragma unroll
-        for (int m = 0; m < TILES; m++) {
-          u32 a[2][4];
-          operand(a, hs + m * 16 * ROW, ROW, 2 * i + c);
-          w[i % 2].multiply(acc[m], a, c);
-        }
+      w[i % 2].multiply_rows(acc, hs, ROW, 2 * i);
       if (4 * group + i + 2 < 8) fetch(4 * group + i + 2);
     }
     const int n = 32 * warp + 16 * group + 4 * t;
@@ -64,14 +57,7 @@ template <int TILES> __device__ __forceinline__ void feed(float *y, float *h, fl
   float acc[TILES][1][2][4] = {};
 #pragma unroll
   for (int i = 0; i < FEED / 64; i++) {
-#pragma unroll
-    for (int c = 0; c < 4; c++)
-#pragma unroll
-      for (int m = 0; m < TILES; m++) {
-        u32 b[2][4];
-        operand(b, us + m * 16 * LONG, LONG, 4 * i + c);
-        d[i % 2].multiply(acc[m], b, c);
-      }
+    d[i % 2].multiply_rows(acc, us, LONG, 4 * i);
     if (i + 2 < FEED / 64) d[i % 2].read(from, FEED, 4 * i + 8);
   }
   const f4 bias = load4(downBias + n);

@@ -35,12 +35,7 @@ KERNEL __launch_bounds__(32 * WARPS, 2) feed_grad(float *dx, float *dg, float *p
   float acc[4][4] = {};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-#pragma unroll
-    for (int c = 0; c < 2; c++) {
-      u32 a[2][4];
-      operand(a, ys, ROW, 2 * i + c);
-      w[i % 2].multiply(acc, a, c);
-    }
+    w[i % 2].multiply_rows(acc, ys, 2 * i);
     if (i + 2 < 4) w[i % 2].read(from, FEED, 2 * (i + 2));
   }
   from = half_weight<16>(gate);

@@ -14,15 +14,7 @@ KERNEL __launch_bounds__(32 * WARPS, 1) head_forward(float *proj, float *pointer
   __shared__ float ps[TILES * 16 * ROW] __attribute__((aligned(16))); // what the pointer is projected from
   __shared__ float ms[16 * ROW] __attribute__((aligned(16)));         // row m is the mean of instance m, the others are zeros
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4, at = 16 * warp + 4 * t;
-  int instance[TILES];
-  bool has[TILES]; // the last block's may be past the end: it repeats the last and writes nothing
-#pragma unroll
-  for (int m = 0; m < TILES; m++) {
-    const int b = blockIdx_x * TILES + m;
-    has[m] = b < instances, instance[m] = has[m] ? b : instances - 1;
-  }
-  auto real = [&](int i) { return q + 8 * (i % 2) < n && has[i / 2]; };
-  auto place = [&](int i) { return (long)instance[i / 2] * n + q + 8 * (i % 2); }; // of the thread's i-th row among all
+  const Instances<TILES> in(n, instances);
   Weights<1, 4> ws[2];
   auto fetch = [&](int i) { // the i-th batch of the weights: 16 columns, four chunks
     const int k = i / 2;    // of the projections the last comes first, since the pointer waits for it
@@ -32,10 +24,8 @@ KERNEL __launch_bounds__(32 * WARPS, 1) head_forward(float *proj, float *pointer
   fetch(0), fetch(1);
   others_ended();
 #pragma unroll
-  for (int m = 0; m < TILES; m++) {
-    const long first = (long)instance[m] * n;
-    norm_rows(hs + m * 16 * ROW, h, means, rstd, x, gamma, beta, first, first + n, eps, has[m]);
-  }
+  for (int m = 0; m < TILES; m++)
+    norm_rows(hs + m * 16 * ROW, h, means, rstd, x, gamma, beta, in.first(m), in.first(m) + n, eps, in.has[m]);
   sync();
   {
     const int m = threadIdx_x / WIDTH, c = threadIdx_x % WIDTH; // a thread a column and instance
@@ -45,7 +35,7 @@ KERNEL __launch_bounds__(32 * WARPS, 1) head_forward(float *proj, float *pointer
     ms[m * ROW + c] = sum;
 #pragma unroll
     for (int r = TILES + m; r < 16; r += TILES) ms[r * ROW + c] = 0;
-    if (m == 0 || has[TILES - 1]) mean[((long)blockIdx_x * TILES + m) * WIDTH + c] = sum;
+    if (m == 0 || in.has[TILES - 1]) mean[((long)blockIdx_x * TILES + m) * WIDTH + c] = sum;
   }
 #pragma unroll
   for (int k = 0; k < 6; k++) {
@@ -55,23 +45,16 @@ KERNEL __launch_bounds__(32 * WARPS, 1) head_forward(float *proj, float *pointer
     const int tiles = k < 5 ? TILES : 1;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int c = 0; c < 4; c++)
-#pragma unroll
-        for (int m = 0; m < tiles; m++) {
-          u32 a[2][4];
-          operand(a, left + m * 16 * ROW, ROW, 4 * i + c);
-          ws[i].multiply(acc[m], a, c);
-        }
+      ws[i].multiply_rows(acc, left, ROW, 4 * i, tiles);
       if (2 * k + i + 2 < 12) fetch(2 * k + i + 2);
     }
 #pragma unroll
     for (int i = 0; i < 2 * tiles; i++) {
       const f4 v = sums(acc[i / 2][0], i % 2);
       if (k == 0) store4(ps + (q + 8 * i) * ROW + at, v);
-      if (k < 4 && real(i)) store4(proj + place(i) * PROJ + (k + 3) % 4 * WIDTH + at, v);
-      if (k == 4 && real(i)) store4(pointer + place(i) * WIDTH + at, v);
-      if (k == 5 && i == 0 && q < TILES && (q == 0 || has[TILES - 1])) store4(graph + ((long)blockIdx_x * TILES + q) * WIDTH + at, v);
+      if (k < 4 && in.real(i)) store4(proj + in.place(i) * PROJ + (k + 3) % 4 * WIDTH + at, v);
+      if (k == 4 && in.real(i)) store4(pointer + in.place(i) * WIDTH + at, v);
+      if (k == 5 && i == 0 && q < TILES && (q == 0 || in.has[TILES - 1])) store4(graph + ((long)blockIdx_x * TILES + q) * WIDTH + at, v);
     }
   }
 }
