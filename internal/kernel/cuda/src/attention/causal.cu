@@ -101,6 +101,23 @@ template <int PARTS> __device__ __forceinline__ Place place(int n, int d, int he
   return p;
 }
 
+// bring_keys brings a tile of keys and values from j0 on, and dropout's decisions between them and the block's queries. It waits for those
+// that read the tile before, and until this one is there.
+template <int PARTS>
+__device__ __forceinline__ void bring_keys(float *ks, float *vs, u32 *masks, const float *qkv, const Causal<PARTS> &c, const Place &at,
+                                           const Drop &drop, int j0) {
+  typedef Causal<PARTS> C;
+  constexpr int across = C::tile / 32;
+  const int n = c.n, d = c.d;
+  sync();
+  c.bring(ks, qkv + at.in + d, 3 * d, j0);
+  c.bring(vs, qkv + at.in + 2 * d, 3 * d, j0);
+  if (drop.threshold)
+    for (int e = threadIdx_x; e < 4 * C::rows * across; e += threads)
+      masks[e / 4] = drop_mask(drop, at.instance, at.head * n + at.row0 + e / 4 / across, (n + 31) / 32, j0 / 32 + e / 4 % across, e % 4);
+  sync();
+}
+
 // S_j = scale·q_i·k_j;  logSum_i = log Σ_j exp S_j;  y_i = Σ_j drop(exp(S_j - logSum_i))·v_j, j from first_i to i.
 // Shared: k, v [tile][width] | words of decisions [rows][tile/32].
 template <int PARTS>
@@ -120,13 +137,7 @@ __device__ __forceinline__ void causal(float *y, float *logSum, const float *qkv
   if (i < n) q = c.mine(qkv + at.in + (long)i * 3 * d);
   float top = -1e30f, sum = 0;
   for (int j0 = first[at.row0] / 32 * 32; j0 < last; j0 += C::tile) {
-    sync();
-    c.bring(ks, qkv + at.in + d, 3 * d, j0);
-    c.bring(vs, qkv + at.in + 2 * d, 3 * d, j0);
-    if (drop.threshold)
-      for (int e = threadIdx_x; e < 4 * C::rows * across; e += threads)
-        masks[e / 4] = drop_mask(drop, at.instance, at.head * n + at.row0 + e / 4 / across, (n + 31) / 32, j0 / 32 + e / 4 % across, e % 4);
-    sync();
+    bring_keys(ks, vs, masks, qkv, c, at, drop, j0);
     for (int u = 0; u < C::tile; u += group) {
       if (j0 + u > warpHi || j0 + u + group <= warpLo) continue;
       float s[group], high = top;
@@ -181,13 +192,7 @@ __device__ __forceinline__ void causal_dq(float *dqkv, float *delta, const float
   const float mean = C::joined(dot(g, out)), logs = i < n ? logSum[(long)blockIdx_x * n + i] : 0;
   if (i < n && c.part == 0) delta[(long)blockIdx_x * n + i] = mean;
   for (int j0 = first[at.row0] / 32 * 32; j0 < last; j0 += C::tile) {
-    sync();
-    c.bring(ks, qkv + at.in + d, 3 * d, j0);
-    c.bring(vs, qkv + at.in + 2 * d, 3 * d, j0);
-    if (drop.threshold)
-      for (int e = threadIdx_x; e < 4 * C::rows * across; e += threads)
-        masks[e / 4] = drop_mask(drop, at.instance, at.head * n + at.row0 + e / 4 / across, (n + 31) / 32, j0 / 32 + e / 4 % across, e % 4);
-    sync();
+    bring_keys(ks, vs, masks, qkv, c, at, drop, j0);
 #pragma unroll 4
     for (int u = 0; u < C::tile; u++) {
       const int j = j0 + u;
