@@ -153,26 +153,31 @@ func (c bf16Case) run(t *testing.T, precision cuda.Precision) [][]float32 {
 	return out
 }
 
+// compare holds the results in a precision against those of the same card in fp32: an element may be off by ofSize of the root mean square
+// of its tensor and ofOwn of its own size.
+func (c bf16Case) compare(t *testing.T, precision cuda.Precision, ofSize, ofOwn float64) {
+	t.Helper()
+	got, want := c.run(t, precision), c.run(t, cuda.FP32)
+	for i := range want {
+		var square float64
+		for _, v := range want[i] {
+			square += float64(v) * float64(v)
+		}
+		size := math.Sqrt(square / float64(len(want[i])))
+		for j, v := range want[i] {
+			if err := math.Abs(float64(got[i][j] - v)); !(err <= ofSize*size+ofOwn*math.Abs(float64(v))) {
+				t.Fatalf("result %d, element %d: %g, in fp32 %g", i, j, got[i][j], v)
+			}
+		}
+	}
+}
+
 // TestBF16Products compares products over compact tensors with those of the same card in fp32. Inputs are standard normals and weights keep their
 // size, so each element is of order one, or of the root of M for a weight's gradient; rounding is 2⁻⁹ of that a few times over.
 func TestBF16Products(t *testing.T) {
 	open(t, cuda.BF16).Close()
 	for _, c := range bf16Cases() {
-		t.Run(c.name, func(t *testing.T) {
-			got, want := c.run(t, cuda.BF16), c.run(t, cuda.FP32)
-			for i := range want {
-				var square float64
-				for _, v := range want[i] {
-					square += float64(v) * float64(v)
-				}
-				size := math.Sqrt(square / float64(len(want[i])))
-				for j, v := range want[i] {
-					if err := math.Abs(float64(got[i][j] - v)); !(err <= 0.03*size+0.01*math.Abs(float64(v))) {
-						t.Fatalf("result %d, element %d: %g, in fp32 %g", i, j, got[i][j], v)
-					}
-				}
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { c.compare(t, cuda.BF16, 0.03, 0.01) })
 	}
 }
 

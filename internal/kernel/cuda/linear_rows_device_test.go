@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"haul/internal/kernel"
@@ -58,20 +57,6 @@ func rowsCases() []bf16Case {
 func TestRowsProducts(t *testing.T) {
 	open(t, cuda.TF32).Close()
 	for _, c := range rowsCases() {
-		t.Run(c.name, func(t *testing.T) {
-			got, want := c.run(t, cuda.TF32), c.run(t, cuda.FP32)
-			for i := range want {
-				var square float64
-				for _, v := range want[i] {
-					square += float64(v) * float64(v)
-				}
-				size := math.Sqrt(square / float64(len(want[i])))
-				for j, v := range want[i] {
-					if err := math.Abs(float64(got[i][j] - v)); !(err <= 0.004*size+0.002*math.Abs(float64(v))) {
-						t.Fatalf("result %d, element %d: %g, in fp32 %g", i, j, got[i][j], v)
-					}
-				}
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { c.compare(t, cuda.TF32, 0.004, 0.002) })
 	}
 }
