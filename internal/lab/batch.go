@@ -13,34 +13,58 @@ import (
 // agentBatches are the sizes that an agent's step is timed at.
 var agentBatches = []int{128, 256, 512, 1024, 2048}
 
-// batchTime times the step that training replays, on the CPU of an agent that is small enough for it.
-func batchTime(ctx context.Context, e *env, r *Result) error {
-	small := []string{"tf_n_embd=32", "tf_n_layer=1", "n_transit=20", "train_n_stream=20"}
-	r.note("CPU: ad_dr.yaml with one layer of width 32 and 20 tokens; GPU: ad_dr_compressed.yaml in bf16, histories on the card; on report 004's four GPUs 128 and 256 were the batch of each")
+// timedAgent is an agent whose training step a device is timed at: a small one on the CPU.
+type timedAgent struct {
+	dev    kernel.Device
+	name   string // the device's
+	config string
+	sets   []string
+}
+
+// agentSizes is how an experiment says what a timedAgent is.
+const agentSizes = "CPU: ad_dr.yaml with one layer of width 32 and 20 tokens; GPU: ad_dr_compressed.yaml in bf16, histories on the card"
+
+// agents gives each device its agent.
+func (e *env) agents(ctx context.Context, f func(a timedAgent) error) error {
 	return e.everywhere(ctx, "bf16", func(dev kernel.Device, name string) error {
 		if name == "CPU" {
-			return r.batchOn(ctx, dev, name, "ad_dr", small)
+			return f(timedAgent{dev, name, "ad_dr", []string{"tf_n_embd=32", "tf_n_layer=1", "n_transit=20", "train_n_stream=20"}})
 		}
-		return r.batchOn(ctx, dev, name, "ad_dr_compressed", nil)
+		return f(timedAgent{dev, name, "ad_dr_compressed", nil})
 	})
 }
 
-func (r *Result) batchOn(ctx context.Context, dev kernel.Device, name, file string, sets []string) error {
-	t := map[int]float64{}
+// step is the seconds of a training step with a batch of n, as training replays it, and how many weights the agent has.
+func (a timedAgent) step(ctx context.Context, n int) (seconds float64, weights int, err error) {
+	c, err := config.LoadAD(a.config, append([]string{fmt.Sprintf("train_batch_size=%d", n)}, a.sets...))
+	if err != nil {
+		return 0, 0, err
+	}
+	step, err := incontext.CompileStep(a.dev, c, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	weights = step.Program.Layout.Len
+	took, err := race(ctx, stepRounds, replay(step.Runner))
+	if err := errors.Join(err, step.Close()); err != nil {
+		return 0, 0, err
+	}
+	return took[0], weights, nil
+}
+
+// batchTime times the step at each size.
+func batchTime(ctx context.Context, e *env, r *Result) error {
+	r.note(agentSizes + "; on report 004's four GPUs 128 and 256 were the batch of each")
+	return e.agents(ctx, func(a timedAgent) error { return r.batchOn(ctx, a) })
+}
+
+func (r *Result) batchOn(ctx context.Context, a timedAgent) error {
+	t, name := map[int]float64{}, a.name
 	for _, n := range agentBatches {
-		c, err := config.LoadAD(file, append([]string{fmt.Sprintf("train_batch_size=%d", n)}, sets...))
-		if err != nil {
+		var err error
+		if t[n], _, err = a.step(ctx, n); err != nil {
 			return err
 		}
-		step, err := incontext.CompileStep(dev, c, nil)
-		if err != nil {
-			return err
-		}
-		took, err := race(ctx, stepRounds, replay(step.Runner))
-		if err := errors.Join(err, step.Close()); err != nil {
-			return err
-		}
-		t[n] = took[0]
 		r.row("s", t[n], "%s, per iteration, B=%s", name, thousands(int64(n)))
 		r.row("s", t[n]/float64(n), "%s, per sample, B=%s", name, thousands(int64(n)))
 	}

@@ -3,13 +3,9 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"haul/internal/comm"
-	"haul/internal/config"
-	"haul/internal/kernel"
-	incontext "haul/internal/recipe/agent"
 )
 
 // rankCount is the GPUs of report 004.
@@ -18,34 +14,18 @@ const rankCount = 4
 // ranks asks what four that share an iteration gain and what it costs them: a share of the rows each, and the exchange of gradients, which the
 // report does not speak of. The exchange is the fixed-order sum between four ranks in one memory: what any link adds comes on top.
 func ranks(ctx context.Context, e *env, r *Result) error {
-	small := []string{"tf_n_embd=32", "tf_n_layer=1", "n_transit=20", "train_n_stream=20"}
-	r.note("CPU: ad_dr.yaml with one layer of width 32 and 20 tokens; GPU: ad_dr_compressed.yaml in bf16, histories on the card; one device runs a rank's share, the exchange is four goroutines in host memory")
-	return e.everywhere(ctx, "bf16", func(dev kernel.Device, name string) error {
-		if name == "CPU" {
-			return r.ranksOn(ctx, dev, name, "ad_dr", small)
-		}
-		return r.ranksOn(ctx, dev, name, "ad_dr_compressed", nil)
-	})
+	r.note(agentSizes + "; one device runs a rank's share, the exchange is four goroutines in host memory")
+	return e.agents(ctx, func(a timedAgent) error { return r.ranksOn(ctx, a) })
 }
 
-func (r *Result) ranksOn(ctx context.Context, dev kernel.Device, name, file string, sets []string) error {
-	t := map[int]float64{}
+func (r *Result) ranksOn(ctx context.Context, a timedAgent) error {
+	t, name := map[int]float64{}, a.name
 	length := 0
 	for _, n := range []int{512, 512 / rankCount} {
-		c, err := config.LoadAD(file, append([]string{fmt.Sprintf("train_batch_size=%d", n)}, sets...))
-		if err != nil {
+		var err error
+		if t[n], length, err = a.step(ctx, n); err != nil {
 			return err
 		}
-		step, err := incontext.CompileStep(dev, c, nil)
-		if err != nil {
-			return err
-		}
-		length = step.Program.Layout.Len
-		took, err := race(ctx, stepRounds, replay(step.Runner))
-		if err := errors.Join(err, step.Runner.Close()); err != nil {
-			return err
-		}
-		t[n] = took[0]
 		r.row("s", t[n], "%s, an iteration of %d samples", name, n)
 	}
 	exchange, err := raceExchange(ctx, length)
