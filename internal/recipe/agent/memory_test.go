@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/config"
+	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
+	"haul/internal/model"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 )
@@ -52,9 +55,9 @@ type crowded struct {
 
 func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
 
-// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the host where the device has no room for them.
-func TestHistoriesGoWhereTheyFit(t *testing.T) {
-	h, cfg := writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=3", "train_source_timesteps=120")
+// parts are what a step is recorded from and compiled with.
+func parts(t *testing.T, dev kernel.Device, h *darkroom.History, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
+	t.Helper()
 	l, err := newDataset(h, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +66,17 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	store, err := dev.NewStore(m.Layout(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, m, store
+}
+
+// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the host where the device has no room for them.
+func TestHistoriesGoWhereTheyFit(t *testing.T) {
+	h, cfg := writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=3", "train_source_timesteps=120")
+	l, m, _ := parts(t, openReference(), h, cfg)
 	step, err := recordStep(openReference(), m, cfg, l, true, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -78,19 +92,8 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 // TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost: a smaller batch would not help them.
 func TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost(t *testing.T) {
 	h, cfg := writeHistory(t, tinyHistory), tinyAD(t)
-	l, err := newDataset(h, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newModel(cfg, l.room.Size)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dev := openReference()
-	store, err := dev.NewStore(m.Layout(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, m, store := parts(t, dev, h, cfg)
 	least := func(onDevice bool) int64 {
 		p, err := recordStep(dev, m, cfg, l, onDevice, nil)
 		if err != nil {
@@ -126,19 +129,8 @@ func TestHostMemoryIsAskedFor(t *testing.T) {
 		t.Errorf("a step of 10^15 transitions: %v", err)
 	}
 	cfg := tinyAD(t)
-	l, err := newDataset(h, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newModel(cfg, l.room.Size)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dev := openReference()
-	store, err := dev.NewStore(m.Layout(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, m, store := parts(t, dev, h, cfg)
 	p, r, err := compileStep(dev, m, cfg, l, store, DataHost, nil)
 	if err != nil {
 		t.Fatal(err)
