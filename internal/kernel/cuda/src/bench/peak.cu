@@ -27,30 +27,29 @@ KERNEL __launch_bounds__(threads) peak_fp32(float *out, int rounds, float a, flo
   keep(out, sum);
 }
 
-// turns·chains·16·8·8·2 operations a warp and round.
-KERNEL __launch_bounds__(threads) peak_tf32(float *out, int rounds, float a, float b) {
+// tensor_cores multiplies with one instruction of a tensor core, whose sums wait for nothing but themselves.
+template <auto MULTIPLY> __device__ __forceinline__ void tensor_cores(float *out, int rounds, u32 x, u32 y) {
   float c[chains][4] = {};
-  u32 x = tf32(a), y = tf32(b);
   for (int r = 0; r < rounds; r++)
 #pragma unroll
-    for (int j = 0; j < turns * chains; j++) mma_tf32(c[j % chains][0], c[j % chains][1], c[j % chains][2], c[j % chains][3], x, x, x, x, y, y);
+    for (int j = 0; j < turns * chains; j++) {
+      float(&o)[4] = c[j % chains];
+      MULTIPLY(o[0], o[1], o[2], o[3], x, x, x, x, y, y);
+    }
   float sum = 0;
 #pragma unroll
   for (int j = 0; j < chains; j++) sum += c[j][0] + c[j][1] + c[j][2] + c[j][3];
   keep(out, sum);
 }
 
+// turns·chains·16·8·8·2 operations a warp and round.
+KERNEL __launch_bounds__(threads) peak_tf32(float *out, int rounds, float a, float b) {
+  tensor_cores<mma_tf32>(out, rounds, tf32(a), tf32(b));
+}
+
 // turns·chains·16·8·16·2 operations a warp and round.
 KERNEL __launch_bounds__(threads) peak_bf16(float *out, int rounds, float a, float b) {
-  float c[chains][4] = {};
-  u32 x = bf16x2(a, a), y = bf16x2(b, b);
-  for (int r = 0; r < rounds; r++)
-#pragma unroll
-    for (int j = 0; j < turns * chains; j++) mma_bf16(c[j % chains][0], c[j % chains][1], c[j % chains][2], c[j % chains][3], x, x, x, x, y, y);
-  float sum = 0;
-#pragma unroll
-  for (int j = 0; j < chains; j++) sum += c[j][0] + c[j][1] + c[j][2] + c[j][3];
-  keep(out, sum);
+  tensor_cores<mma_bf16>(out, rounds, bf16x2(a, a), bf16x2(b, b));
 }
 
 // y += x, rounds times over: 48 bytes an element of four and round. quads counts those elements.
