@@ -41,11 +41,14 @@ func (b *binder) linear(o *kernel.Linear) func(*worker) {
 	pack := b.r.sets[o.W.Set].forward(o.W.Offset)
 	switch {
 	case o.Pre != nil:
-		multiply := b.byWeight(pack, m, k, n, x.stride, pre.stride, 0)
+		multiply, gelu := b.byWeight(pack, m, k, n, x.stride, pre.stride, 0), b.r.dev.prims.gelu
+		if tiles := b.r.dev.tiles; tiles != nil && tiles.gelu != nil {
+			gelu = tiles.gelu
+		}
 		return func(w *worker) {
 			yb, pb := y.of(w), pre.of(w)
 			multiply(w, pb, x.of(w), bias.of(w), nil)
-			w.p.gelu(yb, pb)
+			gelu(yb, pb)
 		}
 	case o.Drop.Rate > 0:
 		multiply := b.byWeight(pack, m, k, n, x.stride, y.stride, 0)
@@ -64,6 +67,10 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) func(*worker) {
 	dx, dy, pre := newRef(b.r, o.DX), newRef(b.r, o.DY), newRef(b.r, o.Pre)
 	m, k, n := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
 	multiply := b.byWeight(b.r.sets[o.W.Set].transposed(o.W.Offset), m, k, n, dy.stride, dx.stride, dx.stride)
+	geluGrad := b.r.dev.prims.geluGrad
+	if tiles := b.r.dev.tiles; tiles != nil && tiles.geluGrad != nil {
+		geluGrad = tiles.geluGrad
+	}
 	return func(w *worker) {
 		d := dx.of(w)
 		var sum []float32
@@ -72,7 +79,7 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) func(*worker) {
 		}
 		multiply(w, d, dy.of(w), nil, sum)
 		if o.Pre != nil {
-			w.p.geluGrad(d, d, pre.of(w))
+			geluGrad(d, d, pre.of(w))
 		}
 	}
 }

@@ -11531,6 +11531,425 @@ done3:
 	VZEROUPPER
 	RET
 
+// func geluNearAVX512(y []float32, x []float32)
+// Requires: AVX, AVX512F
+TEXT ·geluNearAVX512(SB), NOSPLIT, $0-48
+	MOVQ         y_base+0(FP), AX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         x_len+32(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $-16, SI
+	MOVQ         BX, CX
+	SUBQ         SI, CX
+	MOVQ         $0x00000001, DI
+	SHLQ         CL, DI
+	DECQ         DI
+	KMOVW        DI, K1
+	VMOVUPS      rows_geluStartlow<>+0(SB), Z0
+	VMOVUPS      rows_geluStarthigh<>+0(SB), Z1
+	VMOVUPS      rows_geluSlopelow<>+0(SB), Z2
+	VMOVUPS      rows_geluSlopehigh<>+0(SB), Z3
+	VBROADCASTSS rows_3f000000<>+0(SB), Z4
+	XORQ         CX, CX
+
+group1:
+	LEAQ         64(CX), DI
+	CMPQ         DI, SI
+	JGT          endgroup2
+	VMOVUPS      (DX)(CX*4), Z5
+	VMOVUPS      64(DX)(CX*4), Z6
+	VMOVUPS      128(DX)(CX*4), Z7
+	VMOVUPS      192(DX)(CX*4), Z8
+	VBROADCASTSS rows_4079999a<>+0(SB), Z13
+	VBROADCASTSS rows_49c00000<>+0(SB), Z16
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z5, Z9
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z6, Z10
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z7, Z11
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z8, Z12
+	VMINPS       Z9, Z13, Z17
+	VMINPS       Z10, Z13, Z18
+	VMINPS       Z11, Z13, Z19
+	VMINPS       Z12, Z13, Z20
+	VADDPS       Z16, Z17, Z13
+	VADDPS       Z16, Z18, Z14
+	VADDPS       Z16, Z19, Z15
+	VADDPS       Z16, Z20, Z16
+	VMOVAPS      Z13, Z21
+	VMOVAPS      Z14, Z22
+	VMOVAPS      Z15, Z23
+	VMOVAPS      Z16, Z24
+	VPERMI2PS    Z3, Z2, Z13
+	VPERMI2PS    Z3, Z2, Z14
+	VPERMI2PS    Z3, Z2, Z15
+	VPERMI2PS    Z3, Z2, Z16
+	VPERMI2PS    Z1, Z0, Z21
+	VPERMI2PS    Z1, Z0, Z22
+	VPERMI2PS    Z1, Z0, Z23
+	VPERMI2PS    Z1, Z0, Z24
+	VFMADD213PS  Z21, Z17, Z13
+	VFMADD213PS  Z22, Z18, Z14
+	VFMADD213PS  Z23, Z19, Z15
+	VFMADD213PS  Z24, Z20, Z16
+	VMULPS       Z4, Z5, Z5
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z7, Z7
+	VMULPS       Z4, Z8, Z8
+	VFMADD231PS  Z9, Z13, Z5
+	VMOVUPS      Z5, (AX)(CX*4)
+	VFMADD231PS  Z10, Z14, Z6
+	VMOVUPS      Z6, 64(AX)(CX*4)
+	VFMADD231PS  Z11, Z15, Z7
+	VMOVUPS      Z7, 128(AX)(CX*4)
+	VFMADD231PS  Z12, Z16, Z8
+	VMOVUPS      Z8, 192(AX)(CX*4)
+	ADDQ         $+64, CX
+	JMP          group1
+
+endgroup2:
+vector3:
+	LEAQ         16(CX), DI
+	CMPQ         DI, SI
+	JGT          endvector4
+	VMOVUPS      (DX)(CX*4), Z5
+	VBROADCASTSS rows_4079999a<>+0(SB), Z8
+	VBROADCASTSS rows_49c00000<>+0(SB), Z7
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z5, Z6
+	VMINPS       Z6, Z8, Z8
+	VADDPS       Z7, Z8, Z7
+	VMOVAPS      Z7, Z9
+	VPERMI2PS    Z3, Z2, Z7
+	VPERMI2PS    Z1, Z0, Z9
+	VFMADD213PS  Z9, Z8, Z7
+	VMULPS       Z4, Z5, Z5
+	VFMADD231PS  Z6, Z7, Z5
+	VMOVUPS      Z5, (AX)(CX*4)
+	ADDQ         $+16, CX
+	JMP          vector3
+
+endvector4:
+	CMPQ         CX, BX
+	JGE          done5
+	VMOVUPS.Z    (DX)(CX*4), K1, Z5
+	VBROADCASTSS rows_4079999a<>+0(SB), Z8
+	VBROADCASTSS rows_49c00000<>+0(SB), Z7
+	VPANDD.BCST  rows_7fffffff<>+0(SB), Z5, Z6
+	VMINPS       Z6, Z8, Z8
+	VADDPS       Z7, Z8, Z7
+	VMOVAPS      Z7, Z9
+	VPERMI2PS    Z3, Z2, Z7
+	VPERMI2PS    Z1, Z0, Z9
+	VFMADD213PS  Z9, Z8, Z7
+	VMULPS       Z4, Z5, Z5
+	VFMADD231PS  Z6, Z7, Z5
+	VMOVUPS      Z5, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+DATA rows_geluStartlow<>+0(SB)/4, $0x00000000
+DATA rows_geluStartlow<>+4(SB)/4, $0x397f3d3c
+DATA rows_geluStartlow<>+8(SB)/4, $0x3b03f146
+DATA rows_geluStartlow<>+12(SB)/4, $0x3bdb5905
+DATA rows_geluStartlow<>+16(SB)/4, $0x3c7c4e8b
+DATA rows_geluStartlow<>+20(SB)/4, $0x3cec9571
+DATA rows_geluStartlow<>+24(SB)/4, $0x3d426ba3
+DATA rows_geluStartlow<>+28(SB)/4, $0x3d918930
+DATA rows_geluStartlow<>+32(SB)/4, $0x3dcb2056
+DATA rows_geluStartlow<>+36(SB)/4, $0x3e062a31
+DATA rows_geluStartlow<>+40(SB)/4, $0x3e298466
+DATA rows_geluStartlow<>+44(SB)/4, $0x3e4e718c
+DATA rows_geluStartlow<>+48(SB)/4, $0x3e73c099
+DATA rows_geluStartlow<>+52(SB)/4, $0x3e8c2a31
+DATA rows_geluStartlow<>+56(SB)/4, $0x3e9d9aec
+DATA rows_geluStartlow<>+60(SB)/4, $0x3eadcffd
+GLOBL rows_geluStartlow<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluStarthigh<>+0(SB)/4, $0x3ebc82b8
+DATA rows_geluStarthigh<>+4(SB)/4, $0x3ec98858
+DATA rows_geluStarthigh<>+8(SB)/4, $0x3ed4cfda
+DATA rows_geluStarthigh<>+12(SB)/4, $0x3ede5e52
+DATA rows_geluStarthigh<>+16(SB)/4, $0x3ee64a6b
+DATA rows_geluStarthigh<>+20(SB)/4, $0x3eecb792
+DATA rows_geluStarthigh<>+24(SB)/4, $0x3ef1d14e
+DATA rows_geluStarthigh<>+28(SB)/4, $0x3ef5c70f
+DATA rows_geluStarthigh<>+32(SB)/4, $0x3ef8c8b0
+DATA rows_geluStarthigh<>+36(SB)/4, $0x3efb03c7
+DATA rows_geluStarthigh<>+40(SB)/4, $0x3efca1bf
+DATA rows_geluStarthigh<>+44(SB)/4, $0x3efdc6b4
+DATA rows_geluStarthigh<>+48(SB)/4, $0x3efe90f8
+DATA rows_geluStarthigh<>+52(SB)/4, $0x3eff191e
+DATA rows_geluStarthigh<>+56(SB)/4, $0x3eff7268
+DATA rows_geluStarthigh<>+60(SB)/4, $0x3f000000
+GLOBL rows_geluStarthigh<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluSlopelow<>+0(SB)/4, $0x3ecc1ff9
+DATA rows_geluSlopelow<>+4(SB)/4, $0x3eca87df
+DATA rows_geluSlopelow<>+8(SB)/4, $0x3ec5d2d5
+DATA rows_geluSlopelow<>+12(SB)/4, $0x3ebe3921
+DATA rows_geluSlopelow<>+16(SB)/4, $0x3eb413a6
+DATA rows_geluSlopelow<>+20(SB)/4, $0x3ea7d518
+DATA rows_geluSlopelow<>+24(SB)/4, $0x3e9a0178
+DATA rows_geluSlopelow<>+28(SB)/4, $0x3e8b24c4
+DATA rows_geluSlopelow<>+32(SB)/4, $0x3e779382
+DATA rows_geluSlopelow<>+36(SB)/4, $0x3e58e380
+DATA rows_geluSlopelow<>+40(SB)/4, $0x3e3b1c14
+DATA rows_geluSlopelow<>+44(SB)/4, $0x3e1ef6b9
+DATA rows_geluSlopelow<>+48(SB)/4, $0x3e04ff2e
+DATA rows_geluSlopelow<>+52(SB)/4, $0x3ddb25e0
+DATA rows_geluSlopelow<>+56(SB)/4, $0x3db1c832
+DATA rows_geluSlopelow<>+60(SB)/4, $0x3d8dfd87
+GLOBL rows_geluSlopelow<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluSlopehigh<>+0(SB)/4, $0x3d5f3fb2
+DATA rows_geluSlopehigh<>+4(SB)/4, $0x3d2cb3cd
+DATA rows_geluSlopehigh<>+8(SB)/4, $0x3d036bca
+DATA rows_geluSlopehigh<>+12(SB)/4, $0x3cc4ab75
+DATA rows_geluSlopehigh<>+16(SB)/4, $0x3c90a027
+DATA rows_geluSlopehigh<>+20(SB)/4, $0x3c50ef16
+DATA rows_geluSlopehigh<>+24(SB)/4, $0x3c1426b2
+DATA rows_geluSlopehigh<>+28(SB)/4, $0x3bce1d1f
+DATA rows_geluSlopehigh<>+32(SB)/4, $0x3b8c8e52
+DATA rows_geluSlopehigh<>+36(SB)/4, $0x3b3bc9fa
+DATA rows_geluSlopehigh<>+40(SB)/4, $0x3af59636
+DATA rows_geluSlopehigh<>+44(SB)/4, $0x3a9d109e
+DATA rows_geluSlopehigh<>+48(SB)/4, $0x3a445614
+DATA rows_geluSlopehigh<>+52(SB)/4, $0x39efa6f7
+DATA rows_geluSlopehigh<>+56(SB)/4, $0x398eb3cb
+DATA rows_geluSlopehigh<>+60(SB)/4, $0x00000000
+GLOBL rows_geluSlopehigh<>(SB), RODATA|NOPTR, $64
+
+DATA rows_3f000000<>+0(SB)/4, $0x3f000000
+DATA rows_3f000000<>+4(SB)/4, $0x3f000000
+DATA rows_3f000000<>+8(SB)/4, $0x3f000000
+DATA rows_3f000000<>+12(SB)/4, $0x3f000000
+DATA rows_3f000000<>+16(SB)/4, $0x3f000000
+DATA rows_3f000000<>+20(SB)/4, $0x3f000000
+DATA rows_3f000000<>+24(SB)/4, $0x3f000000
+DATA rows_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL rows_3f000000<>(SB), RODATA|NOPTR, $32
+
+DATA rows_4079999a<>+0(SB)/4, $0x4079999a
+DATA rows_4079999a<>+4(SB)/4, $0x4079999a
+DATA rows_4079999a<>+8(SB)/4, $0x4079999a
+DATA rows_4079999a<>+12(SB)/4, $0x4079999a
+DATA rows_4079999a<>+16(SB)/4, $0x4079999a
+DATA rows_4079999a<>+20(SB)/4, $0x4079999a
+DATA rows_4079999a<>+24(SB)/4, $0x4079999a
+DATA rows_4079999a<>+28(SB)/4, $0x4079999a
+GLOBL rows_4079999a<>(SB), RODATA|NOPTR, $32
+
+DATA rows_49c00000<>+0(SB)/4, $0x49c00000
+DATA rows_49c00000<>+4(SB)/4, $0x49c00000
+DATA rows_49c00000<>+8(SB)/4, $0x49c00000
+DATA rows_49c00000<>+12(SB)/4, $0x49c00000
+DATA rows_49c00000<>+16(SB)/4, $0x49c00000
+DATA rows_49c00000<>+20(SB)/4, $0x49c00000
+DATA rows_49c00000<>+24(SB)/4, $0x49c00000
+DATA rows_49c00000<>+28(SB)/4, $0x49c00000
+GLOBL rows_49c00000<>(SB), RODATA|NOPTR, $32
+
+// func geluGradNearAVX512(dx []float32, dy []float32, x []float32)
+// Requires: AVX, AVX512F
+TEXT ·geluGradNearAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dx_base+0(FP), AX
+	MOVQ         dy_base+24(FP), DX
+	MOVQ         x_base+48(FP), BX
+	MOVQ         x_len+56(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $-16, DI
+	MOVQ         SI, CX
+	SUBQ         DI, CX
+	MOVQ         $0x00000001, R8
+	SHLQ         CL, R8
+	DECQ         R8
+	KMOVW        R8, K1
+	VMOVUPS      rows_geluGradStartlow<>+0(SB), Z0
+	VMOVUPS      rows_geluGradStarthigh<>+0(SB), Z1
+	VMOVUPS      rows_geluGradSlopelow<>+0(SB), Z2
+	VMOVUPS      rows_geluGradSlopehigh<>+0(SB), Z3
+	VBROADCASTSS rows_3f000000<>+0(SB), Z4
+	XORQ         CX, CX
+
+group1:
+	LEAQ            64(CX), R8
+	CMPQ            R8, DI
+	JGT             endgroup2
+	VMOVUPS         (BX)(CX*4), Z5
+	VMOVUPS         64(BX)(CX*4), Z6
+	VMOVUPS         128(BX)(CX*4), Z7
+	VMOVUPS         192(BX)(CX*4), Z8
+	VBROADCASTSS    rows_4079999a<>+0(SB), Z13
+	VBROADCASTSS    rows_49c00000<>+0(SB), Z14
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z5, Z9
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z6, Z10
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z7, Z11
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z8, Z12
+	VMINPS          Z9, Z13, Z9
+	VMINPS          Z10, Z13, Z10
+	VMINPS          Z11, Z13, Z11
+	VMINPS          Z12, Z13, Z16
+	VADDPS          Z14, Z9, Z12
+	VADDPS          Z14, Z10, Z13
+	VADDPS          Z14, Z11, Z15
+	VADDPS          Z14, Z16, Z14
+	VMOVAPS         Z12, Z17
+	VMOVAPS         Z13, Z18
+	VMOVAPS         Z15, Z19
+	VMOVAPS         Z14, Z20
+	VPERMI2PS       Z3, Z2, Z12
+	VPERMI2PS       Z3, Z2, Z13
+	VPERMI2PS       Z3, Z2, Z15
+	VPERMI2PS       Z3, Z2, Z14
+	VPERMI2PS       Z1, Z0, Z17
+	VPERMI2PS       Z1, Z0, Z18
+	VPERMI2PS       Z1, Z0, Z19
+	VPERMI2PS       Z1, Z0, Z20
+	VFMADD213PS     Z17, Z9, Z12
+	VFMADD213PS     Z18, Z10, Z13
+	VFMADD213PS     Z19, Z11, Z15
+	VFMADD213PS     Z20, Z16, Z14
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z5, Z12
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z6, Z13
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z7, Z15
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z8, Z14
+	VADDPS          Z4, Z12, Z12
+	VADDPS          Z4, Z13, Z13
+	VADDPS          Z4, Z15, Z15
+	VADDPS          Z4, Z14, Z14
+	VMOVUPS         (DX)(CX*4), Z5
+	VMULPS          Z5, Z12, Z12
+	VMOVUPS         Z12, (AX)(CX*4)
+	VMOVUPS         64(DX)(CX*4), Z5
+	VMULPS          Z5, Z13, Z13
+	VMOVUPS         Z13, 64(AX)(CX*4)
+	VMOVUPS         128(DX)(CX*4), Z5
+	VMULPS          Z5, Z15, Z15
+	VMOVUPS         Z15, 128(AX)(CX*4)
+	VMOVUPS         192(DX)(CX*4), Z5
+	VMULPS          Z5, Z14, Z14
+	VMOVUPS         Z14, 192(AX)(CX*4)
+	ADDQ            $+64, CX
+	JMP             group1
+
+endgroup2:
+vector3:
+	LEAQ            16(CX), R8
+	CMPQ            R8, DI
+	JGT             endvector4
+	VMOVUPS         (BX)(CX*4), Z5
+	VBROADCASTSS    rows_4079999a<>+0(SB), Z7
+	VBROADCASTSS    rows_49c00000<>+0(SB), Z8
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z5, Z6
+	VMINPS          Z6, Z7, Z6
+	VADDPS          Z8, Z6, Z7
+	VMOVAPS         Z7, Z8
+	VPERMI2PS       Z3, Z2, Z7
+	VPERMI2PS       Z1, Z0, Z8
+	VFMADD213PS     Z8, Z6, Z7
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z5, Z7
+	VADDPS          Z4, Z7, Z7
+	VMOVUPS         (DX)(CX*4), Z5
+	VMULPS          Z5, Z7, Z7
+	VMOVUPS         Z7, (AX)(CX*4)
+	ADDQ            $+16, CX
+	JMP             vector3
+
+endvector4:
+	CMPQ            CX, SI
+	JGE             done5
+	VMOVUPS.Z       (BX)(CX*4), K1, Z5
+	VBROADCASTSS    rows_4079999a<>+0(SB), Z7
+	VBROADCASTSS    rows_49c00000<>+0(SB), Z8
+	VPANDD.BCST     rows_7fffffff<>+0(SB), Z5, Z6
+	VMINPS          Z6, Z7, Z6
+	VADDPS          Z8, Z6, Z7
+	VMOVAPS         Z7, Z8
+	VPERMI2PS       Z3, Z2, Z7
+	VPERMI2PS       Z1, Z0, Z8
+	VFMADD213PS     Z8, Z6, Z7
+	VPTERNLOGD.BCST $0xd8, rows_80000000<>+0(SB), Z5, Z7
+	VADDPS          Z4, Z7, Z7
+	VMOVUPS.Z       (DX)(CX*4), K1, Z0
+	VMULPS          Z0, Z7, Z7
+	VMOVUPS         Z7, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+DATA rows_geluGradStartlow<>+0(SB)/4, $0x00000000
+DATA rows_geluGradStartlow<>+4(SB)/4, $0x3a7e65bb
+DATA rows_geluGradStartlow<>+8(SB)/4, $0x3c0292a8
+DATA rows_geluGradStartlow<>+12(SB)/4, $0x3cd67e7a
+DATA rows_geluGradStartlow<>+16(SB)/4, $0x3d729f8f
+DATA rows_geluGradStartlow<>+20(SB)/4, $0x3ddea3ab
+DATA rows_geluGradStartlow<>+24(SB)/4, $0x3e322d79
+DATA rows_geluGradStartlow<>+28(SB)/4, $0x3e81415e
+DATA rows_geluGradStartlow<>+32(SB)/4, $0x3eadf95f
+DATA rows_geluGradStartlow<>+36(SB)/4, $0x3edc8d52
+DATA rows_geluGradStartlow<>+40(SB)/4, $0x3f0512b0
+DATA rows_geluGradStartlow<>+44(SB)/4, $0x3f1a0d21
+DATA rows_geluGradStartlow<>+48(SB)/4, $0x3f2c1dc2
+DATA rows_geluGradStartlow<>+52(SB)/4, $0x3f3a7ee8
+DATA rows_geluGradStartlow<>+56(SB)/4, $0x3f44c75a
+DATA rows_geluGradStartlow<>+60(SB)/4, $0x3f4ae820
+GLOBL rows_geluGradStartlow<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluGradStarthigh<>+0(SB)/4, $0x3f4d20d8
+DATA rows_geluGradStarthigh<>+4(SB)/4, $0x3f4bed7c
+DATA rows_geluGradStarthigh<>+8(SB)/4, $0x3f47f2b2
+DATA rows_geluGradStarthigh<>+12(SB)/4, $0x3f41e81f
+DATA rows_geluGradStarthigh<>+16(SB)/4, $0x3f3a86ae
+DATA rows_geluGradStarthigh<>+20(SB)/4, $0x3f327995
+DATA rows_geluGradStarthigh<>+24(SB)/4, $0x3f2a53b9
+DATA rows_geluGradStarthigh<>+28(SB)/4, $0x3f228964
+DATA rows_geluGradStarthigh<>+32(SB)/4, $0x3f1b6df5
+DATA rows_geluGradStarthigh<>+36(SB)/4, $0x3f1534e5
+DATA rows_geluGradStarthigh<>+40(SB)/4, $0x3f0ff56c
+DATA rows_geluGradStarthigh<>+44(SB)/4, $0x3f0bafc2
+DATA rows_geluGradStarthigh<>+48(SB)/4, $0x3f085330
+DATA rows_geluGradStarthigh<>+52(SB)/4, $0x3f05c424
+DATA rows_geluGradStarthigh<>+56(SB)/4, $0x3f03e1a0
+DATA rows_geluGradStarthigh<>+60(SB)/4, $0x3f000000
+GLOBL rows_geluGradStarthigh<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluGradSlopelow<>+0(SB)/4, $0x3f4bfdcd
+DATA rows_geluGradSlopelow<>+4(SB)/4, $0x3f48d007
+DATA rows_geluGradSlopelow<>+8(SB)/4, $0x3f3f802c
+DATA rows_geluGradSlopelow<>+12(SB)/4, $0x3f30b4a3
+DATA rows_geluGradSlopelow<>+16(SB)/4, $0x3f1d6f71
+DATA rows_geluGradSlopelow<>+20(SB)/4, $0x3f06f402
+DATA rows_geluGradSlopelow<>+24(SB)/4, $0x3edd4eb8
+DATA rows_geluGradSlopelow<>+28(SB)/4, $0x3eabddf0
+DATA rows_geluGradSlopelow<>+32(SB)/4, $0x3e784931
+DATA rows_geluGradSlopelow<>+36(SB)/4, $0x3e208a35
+DATA rows_geluGradSlopelow<>+40(SB)/4, $0x3da7574b
+DATA rows_geluGradSlopelow<>+44(SB)/4, $0x3c9d40b0
+DATA rows_geluGradSlopelow<>+48(SB)/4, $0xbcf57c69
+DATA rows_geluGradSlopelow<>+52(SB)/4, $0xbd87200f
+DATA rows_geluGradSlopelow<>+56(SB)/4, $0xbdb7fb9e
+DATA rows_geluGradSlopelow<>+60(SB)/4, $0xbdd31dc3
+GLOBL rows_geluGradSlopelow<>(SB), RODATA|NOPTR, $64
+
+DATA rows_geluGradSlopehigh<>+0(SB)/4, $0xbddc5a15
+DATA rows_geluGradSlopehigh<>+4(SB)/4, $0xbdd7bddd
+DATA rows_geluGradSlopehigh<>+8(SB)/4, $0xbdc93752
+DATA rows_geluGradSlopehigh<>+12(SB)/4, $0xbdb45519
+DATA rows_geluGradSlopehigh<>+16(SB)/4, $0xbd9c1d80
+DATA rows_geluGradSlopehigh<>+20(SB)/4, $0xbd82fac6
+DATA rows_geluGradSlopehigh<>+24(SB)/4, $0xbd55710a
+DATA rows_geluGradSlopehigh<>+28(SB)/4, $0xbd291beb
+DATA rows_geluGradSlopehigh<>+32(SB)/4, $0xbd0261b0
+DATA rows_geluGradSlopehigh<>+36(SB)/4, $0xbcc3b551
+DATA rows_geluGradSlopehigh<>+40(SB)/4, $0xbc8efe61
+DATA rows_geluGradSlopehigh<>+44(SB)/4, $0xbc4b654f
+DATA rows_geluGradSlopehigh<>+48(SB)/4, $0xbc0cc467
+DATA rows_geluGradSlopehigh<>+52(SB)/4, $0xbbbd8860
+DATA rows_geluGradSlopehigh<>+56(SB)/4, $0xbb781d50
+DATA rows_geluGradSlopehigh<>+60(SB)/4, $0x00000000
+GLOBL rows_geluGradSlopehigh<>(SB), RODATA|NOPTR, $64
+
 // func transposeAVX2(dst []float32, ldd int, src []float32, lds int, rows int, cols int)
 // Requires: AVX, CMOV
 TEXT ·transposeAVX2(SB), NOSPLIT, $0-80

@@ -252,6 +252,16 @@ func sumSquaresAVX2(x []float32) float64
 //go:noescape
 func adamwAVX2(w []float32, m []float32, v []float32, g []float32, lr float32, beta1 float32, beta2 float32, eps float32, decay float32, correct1 float32, correct2 float32, scale float32)
 
+// geluNearAVX512: y = gelu(x), off by at most 3e-4. y may be x.
+//
+//go:noescape
+func geluNearAVX512(y []float32, x []float32)
+
+// geluGradNearAVX512: dx = dy·gelu'(x), the slope off by at most 8e-4. dx may be dy.
+//
+//go:noescape
+func geluGradNearAVX512(dx []float32, dy []float32, x []float32)
+
 // transposeAVX2 is transposeGo, by blocks of 8×8.
 //
 //go:noescape

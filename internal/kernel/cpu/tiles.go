@@ -68,6 +68,9 @@ type tileSet struct {
 	spreads bool                            // product wants scratch
 
 	attend, attendGrad func(h *headArgs) // causal attention of a head; nil: in fp32
+
+	gelu     func(y, x []float32) // of operands of products; nil: the primitives' own
+	geluGrad func(dx, dy, x []float32)
 }
 
 // tileSets lists what this processor can run, fastest first; spread is always last.

@@ -72,9 +72,22 @@ func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	return t
 }
 
-var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, attend: attendAMX, attendGrad: attendGradAMX}
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, attend: attendAMX, attendGrad: attendGradAMX,
+	gelu: geluNear, geluGrad: geluGradNear}
 
-var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots}
+var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots, gelu: geluNear, geluGrad: geluGradNear}
+
+// geluNear: y = gelu(x), off by at most 3e-4. y may be x.
+func geluNear(y, x []float32) {
+	fits(atLeast(len(x), y))
+	geluNearAVX512(y, x)
+}
+
+// geluGradNear: dx = dy·gelu'(x), the slope off by at most 8e-4.
+func geluGradNear(dx, dy, x []float32) {
+	fits(atLeast(len(x), dx, dy))
+	geluGradNearAVX512(dx, dy, x)
+}
 
 var vectorRuns = [4]packRun{rowsOfA: packRows, columnsOfA: packPairsTurned, rowsOfB: packPairs, columnsOfB: packRowsTurned}
 

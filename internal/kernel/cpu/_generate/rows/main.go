@@ -40,6 +40,8 @@ func main() {
 		m.sumSquares()
 		m.adamw()
 	}
+	avx512.geluNear()
+	avx512.geluGradNear()
 	avx2.transpose()
 	Generate()
 }
