@@ -39,7 +39,7 @@ tree, whose bits do not depend on the number of ranks: every rank gets its piece
 it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allreduce of the same sums, whose bits do. The sum is checked once. Start it with mpirun.`,
 		Example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
 		Args:    atMost(0),
-		RunE: func(*cobra.Command, []string) (err error) {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if rounds < 1 {
 				return usagef("--rounds is %d: at least 1 is needed", rounds)
 			}
@@ -55,7 +55,7 @@ it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allre
 			if place.Size < 2 {
 				return usagef("one process exchanges nothing: start it with mpirun -n 2 or more")
 			}
-			w, err := comm.Open(place, false)
+			w, err := comm.Open(cmd.Context(), place, false)
 			if err != nil {
 				return oncePerMachine(place, err)
 			}

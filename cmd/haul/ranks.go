@@ -60,7 +60,7 @@ func (f *rankFlags) validate() error {
 
 // oncePerMachine lets one rank of each machine tell of an error that all of them have.
 func oncePerMachine(p comm.Place, err error) error {
-	if err == nil || p.LocalRank == 0 {
+	if err == nil || p.LocalRank == 0 || p.Launcher == comm.Hand { // who was started by hand has a screen of its own
 		return err
 	}
 	return silent{err}
@@ -74,8 +74,11 @@ func (f *rankFlags) place() (comm.Place, error) {
 	return comm.Detect(os.Getenv)
 }
 
+// waitQuietly is how long ranks that were started by hand wait for each other before they say so.
+const waitQuietly = 3 * time.Second
+
 // join opens the world of a process that is not alone, and gives the rank its share of the machine.
-func (a *app) join(f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World, error) {
+func (a *app) join(ctx context.Context, f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World, error) {
 	f.began = time.Now()
 	place, err := f.place()
 	if err != nil || place.Size <= 1 && place.Launcher != comm.Hand {
@@ -99,7 +102,13 @@ func (a *app) join(f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World
 			return nil, err
 		}
 	}
-	world, err := comm.Open(place, strings.HasPrefix(d.name, "cuda"))
+	waiting := time.AfterFunc(waitQuietly, func() {
+		if place.Launcher == comm.Hand {
+			fmt.Fprintf(a.stderr, "rank %d of %d waits for the others at %s, a minute at most\n", place.Rank, place.Size, place.Address)
+		}
+	})
+	defer waiting.Stop()
+	world, err := comm.Open(ctx, place, strings.HasPrefix(d.name, "cuda"))
 	if err != nil {
 		return nil, oncePerMachine(place, err)
 	}

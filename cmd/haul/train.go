@@ -237,7 +237,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return a.spawn(cmd.Context(), f.processes)
 	}
 	began := time.Now()
-	if f.world, err = a.join(&f.rankFlags, &f.deviceFlags, cmd.Flags().Changed("workers")); err != nil {
+	if f.world, err = a.join(cmd.Context(), &f.rankFlags, &f.deviceFlags, cmd.Flags().Changed("workers")); err != nil {
 		return err
 	}
 	defer func() { err = a.leave(f.world, err) }()

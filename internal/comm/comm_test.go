@@ -139,7 +139,7 @@ func TestRanksStopTogether(t *testing.T) {
 }
 
 func TestAWorldOfOneCostsNothing(t *testing.T) {
-	w, err := Open(Place{Size: 1}, false)
+	w, err := Open(t.Context(), Place{Size: 1}, false)
 	if w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -219,11 +219,11 @@ func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	}
 	defer m.ln.Close()
 	_, port, _ := net.SplitHostPort(m.ln.Addr().String())
-	c, err := call([]string{"127.0.0.1:" + port}, "t", "watch", 1)
+	c, err := call(t.Context(), []string{"127.0.0.1:" + port}, "t", "watch", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns, err := m.gather("watch", 2)
+	conns, err := m.gather(t.Context(), "watch", 2)
 	if err != nil {
 		t.Fatal(err)
 	}

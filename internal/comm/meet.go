@@ -87,8 +87,8 @@ func readLine(c net.Conn) string {
 	return b.String()
 }
 
-// gather waits until ranks 1 to n-1 have called for a purpose.
-func (m *meeting) gather(purpose string, n int) ([]net.Conn, error) {
+// gather waits until ranks 1 to n-1 have called for a purpose, or the context ends.
+func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn, error) {
 	end := time.After(meetWithin)
 	for {
 		m.lock <- struct{}{}
@@ -115,6 +115,8 @@ func (m *meeting) gather(purpose string, n int) ([]net.Conn, error) {
 		<-m.lock
 		select {
 		case <-m.came:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-end:
 			return nil, fmt.Errorf("rank %d of %d has not come within %v", missing, n, meetWithin)
 		}
@@ -122,8 +124,8 @@ func (m *meeting) gather(purpose string, n int) ([]net.Conn, error) {
 }
 
 // call opens a connection to rank 0, at whichever of its addresses answers.
-func call(addresses []string, token, purpose string, rank int) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), meetWithin)
+func call(stop context.Context, addresses []string, token, purpose string, rank int) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(stop, meetWithin)
 	defer cancel()
 	var d net.Dialer
 	for last := error(nil); ; {
@@ -147,6 +149,9 @@ func call(addresses []string, token, purpose string, rank int) (net.Conn, error)
 		}
 		select {
 		case <-ctx.Done():
+			if stop.Err() != nil {
+				return nil, stop.Err()
+			}
 			return nil, fmt.Errorf("rank %d cannot reach rank 0 at %s: %w", rank, strings.Join(addresses, ", "), last)
 		case <-time.After(100 * time.Millisecond):
 		}

@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -10,20 +11,21 @@ import (
 )
 
 // Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards: by NCCL, which
-// needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host.
-func Open(p Place, gpu bool) (*World, error) {
+// needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that have not come ends with the
+// context; waiting inside a library does not.
+func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil
 	}
 	if !gpu {
-		return p.open(nil)
+		return p.open(ctx, nil)
 	}
 	library, missing := openNCCL()
 	if missing != nil && p.Size <= 1 {
 		return nil, missing
 	}
 	c := &cards{library: library, missing: missing}
-	w, err := p.open(c)
+	w, err := p.open(ctx, c)
 	if err != nil && missing != nil {
 		err = fmt.Errorf("%w; gradients of GPUs then cross by MPI: %w", missing, err)
 	}
@@ -62,9 +64,9 @@ func (c *cards) agree(w *World) error {
 // Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then has NCCL in its graph, to be measured.
 const Hand = "hand"
 
-func (p Place) open(c *cards) (*World, error) {
+func (p Place) open(ctx context.Context, c *cards) (*World, error) {
 	if p.MPI == "" {
-		return p.openApart(c)
+		return p.openApart(ctx, c)
 	}
 	m, err := openMPI(p)
 	if err != nil {
@@ -79,7 +81,7 @@ func (p Place) open(c *cards) (*World, error) {
 			return nil, err
 		}
 	}
-	return w, w.startWatch(os.Getenv("HAUL_WATCH"))
+	return w, w.startWatch(ctx, os.Getenv("HAUL_WATCH"))
 }
 
 // sameWorld holds the library to the launcher's word: one that is not the launcher's own starts as a world of one, N times, without a word.
@@ -91,7 +93,7 @@ func (p Place) sameWorld(m *mpi) error {
 }
 
 // startWatch lets rank 0 say by MPI where it is met.
-func (w *World) startWatch(how string) error {
+func (w *World) startWatch(ctx context.Context, how string) error {
 	if how == "off" {
 		return nil
 	}
@@ -112,13 +114,13 @@ func (w *World) startWatch(how string) error {
 	all := strings.Fields(string(b))
 	at, token := all[:len(all)-1], all[len(all)-1]
 	if w.Rank == 0 {
-		conns, err := m.gather("watch", w.Size)
+		conns, err := m.gather(ctx, "watch", w.Size)
 		if err == nil {
 			newWatch(w, conns, os.Stderr, os.Exit)
 		}
 		return errors.Join(err, m.ln.Close())
 	}
-	c, err := call(at, token, "watch", w.Rank)
+	c, err := call(ctx, at, token, "watch", w.Rank)
 	if err != nil {
 		return fmt.Errorf("%w (ranks watch each other over TCP; HAUL_WATCH=off goes without)", err)
 	}
@@ -128,7 +130,7 @@ func (w *World) startWatch(how string) error {
 
 // openApart joins ranks that no launcher of MPI has started: they meet at an address that all know. On a CPU rank 0 then serves MPICH what it
 // would ask its launcher for.
-func (p Place) openApart(c *cards) (*World, error) {
+func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	token := "apart" // the address is what tells runs apart
 	var m *meeting
 	if p.Rank == 0 {
@@ -143,9 +145,9 @@ func (p Place) openApart(c *cards) (*World, error) {
 	}
 	meet := func(purpose string) ([]net.Conn, error) {
 		if p.Rank == 0 {
-			return m.gather(purpose, p.Size)
+			return m.gather(ctx, purpose, p.Size)
 		}
-		c, err := call([]string{p.Address}, token, purpose, p.Rank)
+		c, err := call(ctx, []string{p.Address}, token, purpose, p.Rank)
 		return []net.Conn{c}, err
 	}
 	watched, err := meet("watch")

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"haul/internal/comm"
+)
+
+// TestRanksThatWaitCanBeStopped: a rank that waits for others who do not come ends when it is told to, not after a minute, and says that it was
+// interrupted, not that somebody was late.
+func TestRanksThatWaitCanBeStopped(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ln.Addr().String()
+	ln.Close()
+	for rank := range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, stop)
+		began := time.Now()
+		_, args := tiny(t, "--ranks", "2", "--rank", fmt.Sprint(rank), "--rendezvous", at)
+		r := haulIn(ctx, args...)
+		if r.code != exitInterrupted || !strings.Contains(r.stderr, "interrupted") || time.Since(began) > 30*time.Second {
+			t.Errorf("rank %d: exit %d after %v: %s", rank, r.code, time.Since(began), r.stderr)
+		}
+	}
+}
+
+// Of ranks that a launcher started on one machine one tells of what all of them have; a rank that somebody started by hand has nobody to tell it.
+func TestRanksByHandTellTheirErrors(t *testing.T) {
+	bad := errors.New("cannot reach rank 0")
+	for launcher, quiet := range map[string]bool{comm.Hand: false, "mpirun": true} {
+		err := oncePerMachine(comm.Place{Launcher: launcher, Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2}, bad)
+		if errors.As(err, new(silent)) != quiet || !errors.Is(err, bad) {
+			t.Errorf("%s: %v", launcher, err)
+		}
+	}
+}
