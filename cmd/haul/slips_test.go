@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"haul/internal/env/cvrp/search"
 )
 
 // onStandardInput runs f with a text there.
@@ -93,5 +96,19 @@ func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 {
 		t.Errorf("%v, %v: only what was written may be left", left, err)
+	}
+}
+
+// TestLiveLineFits: the line of a search stays within the screen, where one that is broken would fill it.
+func TestLiveLineFits(t *testing.T) {
+	for columns, want := range map[int]string{30: "best 587", 45: "4 routes", 80: "iterations/s"} {
+		var out bytes.Buffer
+		l := (&app{stderr: &out, columns: columns}).newLive(&solveFlags{})
+		l.terminal = true
+		l.show(search.Progress{Seconds: 1234.5, Iterations: 1 << 40, Cost: 587, Routes: 4})
+		line := strings.Trim(out.String(), "\r")
+		if len(line) >= columns || !strings.HasSuffix(strings.TrimRight(line, "0123456789 "), strings.TrimRight(want, "0123456789 ")) {
+			t.Errorf("at %d columns: %q", columns, line)
+		}
 	}
 }

@@ -114,11 +114,18 @@ func (l *live) show(s search.Progress) {
 	if !l.terminal {
 		return
 	}
-	line := fmt.Sprintf("%5.1f s  best %s", s.Seconds, draw.Cost(s.Cost))
+	// What fits a narrow screen, the most telling first: a line that the screen breaks cannot be written over.
+	line := fmt.Sprintf("%5.1f s", s.Seconds)
+	parts := []string{"best " + draw.Cost(s.Cost)}
 	if gap != nil {
-		line += "  gap " + percent(*gap)
+		parts = append(parts, "gap "+percent(*gap))
 	}
-	line += fmt.Sprintf("  %d routes  %.0f iterations/s", s.Routes, float64(s.Iterations)/max(s.Seconds, 1e-3))
+	for _, part := range append(parts, fmt.Sprintf("%d routes", s.Routes), fmt.Sprintf("%.0f iterations/s", float64(s.Iterations)/max(s.Seconds, 1e-3))) {
+		if len(line)+2+len(part) >= l.a.width() {
+			break
+		}
+		line += "  " + part
+	}
 	fmt.Fprintf(l.a.stderr, "\r%s%s", line, strings.Repeat(" ", max(0, l.width-len(line))))
 	l.width = len(line)
 }
