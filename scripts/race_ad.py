@@ -170,7 +170,7 @@ def main():
                           "torch_ms_quiet": {m: quiet(t) for m, t in times.items()}, "haul_ms": median(ours), "haul_ms_quiet": quiet(ours),
                           "torch_ms_cpu": {m: cpu(t) for m, t in times.items()}, "haul_ms_cpu": cpu(ours), "ratio": ratio[median], "ratio_quiet": ratio[quiet], "ratio_cpu": ratio[cpu]}))
         return
-    line = lambda who, turns: print(f"{who:66} {median(turns):7.1f} ms a step, at its quietest {quiet(turns):7.1f}, processor time {cpu(turns):7.1f}  {BATCH * TOKENS / quiet(turns) * 1e3:8.0f} tokens/s")
+    line = lambda who, turns: print(f"{who:66} {median(turns):7.1f} ms per step, at its quietest {quiet(turns):7.1f}, processor time {cpu(turns):7.1f}  {BATCH * TOKENS / quiet(turns) * 1e3:8.0f} tokens/s")
     for name, turns in times.items():
         line(f"PyTorch {torch.__version__} {name}", turns)
     line("Haul", ours)

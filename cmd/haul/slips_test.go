@@ -101,7 +101,7 @@ func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 
 // TestLiveLineFits: the line of a search stays within the screen, where one that is broken would fill it.
 func TestLiveLineFits(t *testing.T) {
-	for columns, want := range map[int]string{30: "best 587", 45: "4 routes", 80: "iterations/s"} {
+	for columns, want := range map[int]string{25: "best 587", 45: "4 routes", 80: "iterations/s"} {
 		var out bytes.Buffer
 		l := (&app{stderr: &out, columns: columns}).newLive(&solveFlags{})
 		l.terminal = true

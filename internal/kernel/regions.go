@@ -67,7 +67,7 @@ func (s *RegionSpec) Check() error {
 	case s.Streams < 1:
 		return fmt.Errorf("%d streams; at least one is needed", s.Streams)
 	case s.Horizon < 1 || s.Tokens < 1:
-		return fmt.Errorf("horizon %d and %d tokens a row must be at least 1", s.Horizon, s.Tokens)
+		return fmt.Errorf("horizon %d and %d tokens per row must be at least 1", s.Horizon, s.Tokens)
 	case !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
 		return fmt.Errorf("a context of %d transitions is longer than a stream, which has %d", s.Tokens, s.Steps)
 	case !s.Compressed:

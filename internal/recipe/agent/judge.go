@@ -161,7 +161,7 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 	if len(e.Tuned) > 0 {
 		fmt.Fprintf(b, "taken: %g\n\n", e.Temperature)
 	}
-	fmt.Fprintf(b, "%-14s  %-9s  %-9s\n", "episodes", "agent", "learner")
+	fmt.Fprintf(b, "%-14s  %-9s  %s\n", "episodes", "agent", "learner")
 	const most = 10
 	step := (len(e.Return) + most - 1) / most
 	for at := 0; at < len(e.Return); at += step {
@@ -170,13 +170,17 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 		if len(e.Source) >= end {
 			source = fmt.Sprintf("%.2f", mean(e.Source[at:end]))
 		}
-		fmt.Fprintf(b, "%-14s  %-9.2f  %-9s\n", fmt.Sprintf("%d to %d", at+1, end), mean(e.Return[at:end]), source)
+		which := fmt.Sprintf("%d to %d", at+1, end)
+		if step == 1 || at+1 == end {
+			which = fmt.Sprint(end)
+		}
+		fmt.Fprintf(b, "%-14s  %-9.2f  %s\n", which, mean(e.Return[at:end]), source)
 	}
 	fmt.Fprintf(b, "\n%-14s  %-9s  %-9s  %s\n", "goal", "last", "optimum", "share")
 	for _, g := range e.Goals {
 		fmt.Fprintf(b, "%-14s  %-9.2f  %-9.2f  %.1f %%\n", g.Goal, g.Last, g.Optimal, 100*g.Share)
 	}
-	fmt.Fprintf(b, "\n%s steps of all agents a second, %s runs of the network, %s\n", report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
+	fmt.Fprintf(b, "\n%s steps of all agents per second, %s runs of the network, %s\n", report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
