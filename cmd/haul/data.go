@@ -26,14 +26,49 @@ func (a *app) newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "data",
 		Short:   "Make what the in-context agent learns from",
-		Example: "  haul data darkroom",
+		Example: "  haul data darkroom\n  haul data keydoor --set grid_size=5 --set horizon=20",
 	}
-	cmd.AddCommand(a.newDataDarkroom())
+	for i := range rooms {
+		cmd.AddCommand(a.newDataRoom(&rooms[i]))
+	}
 	a.parent(cmd)
 	return cmd
 }
 
+// dataRoom is a game whose learners leave histories.
+type dataRoom struct {
+	name, config, out    string
+	short, long, example string
+}
+
+const historyHelp = `
+
+The file is a function of the settings alone, whatever the number of workers. It appears when it is whole: Ctrl-C leaves nothing. Beside it the
+learners' curves are drawn, as .svg and .png. haul config explain --model PPO names the settings.`
+
+var rooms = []dataRoom{
+	{name: config.EnvDarkRoom, config: config.DefaultPPO, out: agent.HistoryFile,
+		short: "Let PPO learners live through Dark Room and keep their histories",
+		long: `Dark Room is a square of cells. One of them, unseen, pays 1 for every step that ends on it; an episode starts in the centre. Every cell is a goal
+once: one learner takes it up knowing nothing, acts in --streams environments at a time and ends, after --steps steps of all of them together, walking
+straight to it. The file keeps every step on the way. The in-context agent learns from most goals how learning goes, and is tried on the others;
+env_split_seed says which.`,
+		example: `  haul data darkroom
+  haul data darkroom --streams 100 --steps 100000 --out data/darkroom.hist --force
+  haul data darkroom --set grid_size=5 --streams 20 --steps 40000 --out data/small.hist`},
+	{name: config.EnvKeyDoor, config: "keydoor", out: "data/keydoor.hist",
+		short: "Let PPO learners live through Dark Key-to-Door and keep their histories",
+		long: `Dark Key-to-Door is a square of cells with a key in one and a door in another, both unseen. The first step of an episode that ends on the key pays 1,
+and after it the first that ends on the door pays 1: an agent that does best earns 2. Any two cells are a goal, 6,480 of them in a room of 9 by 9,
+so that histories are made of a sample (n_goal), which holds goals to learn from and goals held out as the whole room does (train_env_ratio,
+env_split_seed). A learner sees where it is and whether it holds the key; the file keeps where it was, what it did and what it was paid, and the
+in-context agent that reads it has to remember whether it was paid for the key. Train one with haul train --model AD --history data/keydoor.hist.`,
+		example: `  haul data keydoor
+  haul data keydoor --set grid_size=5 --set horizon=20 --set n_goal=60 --streams 20 --steps 40000 --out data/doors5.hist`},
+}
+
 type darkroomFlags struct {
+	room    *dataRoom
 	config  string
 	sets    []string
 	streams int
@@ -55,34 +90,24 @@ type darkroomReport struct {
 	ppo.HistorySummary
 }
 
-func (a *app) newDataDarkroom() *cobra.Command {
-	var f darkroomFlags
+func (a *app) newDataRoom(room *dataRoom) *cobra.Command {
+	f := darkroomFlags{room: room}
 	cmd := &cobra.Command{
-		Use:   "darkroom",
-		Short: "Let PPO learners live through Dark Room and keep their histories",
-		Long: `Let PPO learners live through Dark Room and keep their histories.
-
-Dark Room is a square of cells. One of them, unseen, pays 1 for every step that ends on it; an episode starts in the centre. Every cell is a goal
-once: one learner takes it up knowing nothing, acts in --streams environments at a time and ends, after --steps steps of all of them together, walking
-straight to it. The file keeps every step on the way. The in-context agent learns from most goals how learning goes, and is tried on the others;
-env_split_seed says which.
-
-The file is a function of the settings alone, whatever the number of workers. It appears when it is whole: Ctrl-C leaves nothing. Beside it the
-learners' curves are drawn, as .svg and .png. haul config explain --model PPO names the settings.`,
-		Example: `  haul data darkroom
-  haul data darkroom --streams 100 --steps 100000 --out data/darkroom.hist --force
-  haul data darkroom --set grid_size=5 --streams 20 --steps 40000 --out data/small.hist`,
-		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.dataDarkroom(cmd, &f) },
+		Use:     room.name,
+		Short:   room.short,
+		Long:    room.short + ".\n\n" + room.long + historyHelp,
+		Example: room.example,
+		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dataRoom(cmd, &f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+config.DefaultPPO+")")
+	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+room.config+")")
 	fs.StringArrayVar(&f.sets, "set", nil, "change one setting: --set gamma=0.95 (repeatable)")
 	fs.IntVar(&f.streams, "streams", 0, "environments of a learner, in place of n_stream")
 	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners, in place of alg_seed")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time, in place of n_process; the file does not depend on it")
-	fs.StringVar(&f.out, "out", agent.HistoryFile, "file to write; its folder is made when missing")
+	fs.StringVar(&f.out, "out", room.out, "file to write; its folder is made when missing")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
@@ -108,7 +133,15 @@ func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.PPO, error) {
 	if given("seed") {
 		sets = append(sets, fmt.Sprintf("alg_seed=%d", f.seed))
 	}
-	return config.LoadPPO(f.config, sets)
+	name := f.config
+	if name == "" {
+		name = f.room.config
+	}
+	c, err := config.LoadPPO(name, sets)
+	if err == nil && c.Env != f.room.name {
+		err = usagef("the settings %s are of env %s: its histories are made by haul data %s", c.Name, c.Env, c.Env)
+	}
+	return c, err
 }
 
 // free refuses to write over what is there, and makes the folder.
@@ -129,7 +162,7 @@ func (f *darkroomFlags) free() error {
 	return nil
 }
 
-func (a *app) dataDarkroom(cmd *cobra.Command, f *darkroomFlags) error {
+func (a *app) dataRoom(cmd *cobra.Command, f *darkroomFlags) error {
 	c, err := f.settings(cmd)
 	if err != nil {
 		return err

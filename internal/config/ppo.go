@@ -1,6 +1,9 @@
 package config
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // PPO is the whole of the settings that make learning histories: the room and the learner. The yaml
 // tags are the keys that ppo_keys.go describes; Name is the file's base name without its ending.
@@ -14,6 +17,7 @@ type PPO struct {
 	NumActions    int     `yaml:"num_actions"`
 	Horizon       int     `yaml:"horizon"`
 	Goal          int     `yaml:"goal"`
+	NGoal         int     `yaml:"n_goal"` // as written; Goals resolves 0
 	EnvSplitSeed  uint64  `yaml:"env_split_seed"`
 	TrainEnvRatio float64 `yaml:"train_env_ratio"`
 
@@ -37,8 +41,28 @@ type PPO struct {
 	TargetKL             float64 `yaml:"target_kl"`
 }
 
-// Goals is the number of cells, each a task.
-func (c *PPO) Goals() int { return c.GridSize * c.GridSize }
+// The values of env.
+const (
+	EnvDarkRoom = "darkroom"
+	EnvKeyDoor  = "keydoor"
+)
+
+// AllGoals is the number of tasks that the room has: its cells, or its keys and doors in two of them.
+func (c *PPO) AllGoals() int {
+	n := c.GridSize * c.GridSize
+	if c.Env == EnvKeyDoor {
+		n *= n - 1
+	}
+	return n
+}
+
+// Goals is the number of tasks that histories are made of.
+func (c *PPO) Goals() int {
+	if c.NGoal == 0 {
+		return c.AllGoals()
+	}
+	return c.NGoal
+}
 
 // TrainGoals is how many of them the agent is trained on; the others are held out.
 func (c *PPO) TrainGoals() int { return int(math.Round(c.TrainEnvRatio * float64(c.Goals()))) }
@@ -71,11 +95,20 @@ func (c *PPO) Named(name string) Settings {
 func (c *PPO) conflicts() []conflict {
 	var out []conflict
 	if n := c.TrainGoals(); n < 1 || n >= c.Goals() {
-		out = append(out, clash([]string{"train_env_ratio", "grid_size"},
-			"train_env_ratio %g of grid_size %d leaves %d goals to train on and %d held out; both need one", c.TrainEnvRatio, c.GridSize, n, c.Goals()-n))
+		keys, of := []string{"train_env_ratio", "grid_size"}, fmt.Sprintf("grid_size %d", c.GridSize)
+		if c.NGoal > 0 {
+			keys, of = []string{"train_env_ratio", "n_goal"}, fmt.Sprintf("n_goal %d", c.NGoal)
+		}
+		out = append(out, clash(keys, "train_env_ratio %g of %s leaves %d goals to train on and %d held out; both need one", c.TrainEnvRatio, of, n, c.Goals()-n))
 	}
-	if c.Goal >= c.Goals() {
-		out = append(out, clash([]string{"goal", "grid_size"}, "goal %d is outside of the room: grid_size %d has cells 0 to %d", c.Goal, c.GridSize, c.Goals()-1))
+	if all := c.AllGoals(); c.NGoal > all {
+		out = append(out, clash([]string{"n_goal", "grid_size", "env"}, "n_goal %d is over the %d goals of %s with grid_size %d", c.NGoal, all, c.Env, c.GridSize))
+	}
+	switch all := c.AllGoals(); {
+	case c.Goal >= all && c.Env == EnvKeyDoor:
+		out = append(out, clash([]string{"goal", "grid_size", "env"}, "goal %d is outside of the room: keydoor with grid_size %d has goals 0 to %d", c.Goal, c.GridSize, all-1))
+	case c.Goal >= all:
+		out = append(out, clash([]string{"goal", "grid_size"}, "goal %d is outside of the room: grid_size %d has cells 0 to %d", c.Goal, c.GridSize, all-1))
 	}
 	rollout := c.NSteps * c.NStream
 	if c.BatchSize > rollout {

@@ -7,16 +7,17 @@ import "math"
 // the program.
 var ppoKeys = newSchema(
 	include(),
-	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 on it. A file with this key is known as its settings.", "darkroom"),
-	integer("grid_size", between(2, 16), Honoured, "Cells along a side, at most what a history's byte for a cell holds. Every cell is one goal; an episode starts in the centre."),
-	integer("dim_states", between(2, 2), Differently, "Always 2: a state is a column and a row."),
+	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 for every step on it. keydoor, Dark Key-to-Door: a key and a door that are not seen, reward 1 on the key and after it 1 on the door, once each in an episode. A file with this key is known as its settings.", EnvDarkRoom, EnvKeyDoor),
+	integer("grid_size", between(2, 16), Honoured, "Cells along a side, at most what a history's byte for a cell holds. Every cell is one goal, or every two cells, a key's and a door's; an episode starts in the centre."),
+	integer("dim_states", between(2, 2), Differently, "Always 2: an agent sees its column and row. In keydoor the learner, not the agent that reads its history, also sees whether it holds the key and whether the door is open."),
 	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),
 	integer("num_actions", between(5, 5), Differently, "Always 5: the four neighbours, and to stay."),
 	integer("horizon", between(1, 1<<16), Honoured, "Steps of an episode."),
-	integer("goal", between(0, 255), Honoured, "The cell that pays in `haul train --model PPO`, counted row by row from 0 in the upper left corner, which no other cell lies further from the start than. `haul data` takes every cell in turn."),
+	integer("goal", between(0, 256*255-1), Honoured, "What pays in `haul train --model PPO`: a cell, counted row by row from 0 in the upper left corner, which no other cell lies further from the start than; in keydoor the key's cell times the number of other cells, plus the door's place among them. `haul data` takes many in turn."),
+	integer("n_goal", between(0, 256*255), Honoured, "Goals that `haul data` makes histories of, drawn by env_split_seed, so that train_env_ratio of them are trained on; 0 is every goal of the room. Whether a goal is held out does not depend on it."),
 	integer("env_split_seed", between(0, math.MaxInt64), Honoured, "Seed that splits the goals into those trained on and those held out."),
 	float("train_env_ratio", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Share of the goals that are trained on, rounded to whole goals."),
-	float("max_reward", moreThan(0), NoEffect, "Returns are compared with each goal's own optimum, which its distance from the centre gives."),
+	float("max_reward", moreThan(0), NoEffect, "Returns are compared with each goal's own optimum, which the distances of what pays give."),
 
 	text("alg", Honoured, "The learner whose histories are kept.", "PPO"),
 	text("policy", Honoured, "An actor and a critic that share two hidden layers.", "MlpPolicy"),

@@ -45,7 +45,7 @@ func TestWorkers(t *testing.T) {
 func TestBadHistories(t *testing.T) {
 	for _, tc := range []struct{ yaml, want string }{
 		{"n_stream: 0", "f.yaml:1: n_stream must be at least 1, got 0"},
-		{"env: maze", "f.yaml:1: env must be darkroom, got maze"},
+		{"env: maze", "f.yaml:1: env must be one of darkroom, keydoor, got maze"},
 		{"alg: DQN", "f.yaml:1: alg must be PPO, got DQN"},
 		{"num_actions: 4", "f.yaml:1: num_actions must be 5, got 4"},
 		{"grid_sise: 4", "f.yaml:1: unknown key grid_sise; did you mean grid_size?"},

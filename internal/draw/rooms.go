@@ -9,9 +9,10 @@ import (
 
 // Walk is an agent's way through a room: the cells it was on in order, the first included, with y counted from the top.
 type Walk struct {
-	Caption      string
-	Cells        [][2]int
-	GoalX, GoalY int
+	Caption string
+	Cells   [][2]int
+	Goal    [2]int
+	Key     *[2]int // what must be fetched before the goal; nil where nothing must
 }
 
 // The page of a room, in points.
@@ -23,7 +24,7 @@ const (
 // floor is a shade darker than a map's field, so that the cells' borders show.
 var floor = color.NRGBA{R: 0xec, G: 0xec, B: 0xe8, A: 0xff}
 
-// Rooms draws walks through a room of side×side cells next to each other: the goal filled, the start ringed, the way from pale to dark as
+// Rooms draws walks through a room of side×side cells next to each other: the goal and, in another colour, a key filled, the start ringed, the way from pale to dark as
 // time passes. A cell that was stayed on has a disc that grows with the steps spent.
 func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
 	room := cellSide * vg.Length(side)
@@ -51,8 +52,12 @@ func drawRoom(d pen, side int, walk Walk) {
 	corner := func(x, y int) vg.Point {
 		return vg.Point{X: margin + cellSide*vg.Length(x), Y: margin + cellSide*vg.Length(side-1-y)}
 	}
-	goal := corner(walk.GoalX, walk.GoalY)
+	goal := corner(walk.Goal[0], walk.Goal[1])
 	d.rect(palette[4], goal.X, goal.Y, cellSide, cellSide)
+	if walk.Key != nil {
+		key := corner(walk.Key[0], walk.Key[1])
+		d.rect(palette[3], key.X, key.Y, cellSide, cellSide)
+	}
 	for i := range side + 1 {
 		at := margin + cellSide*vg.Length(i)
 		d.line(paper, 1, vg.Point{X: at, Y: margin}, vg.Point{X: at, Y: margin + size})

@@ -8,8 +8,8 @@ import (
 
 func TestRooms(t *testing.T) {
 	walks := []Walk{
-		{Caption: "first episode · return 0", Cells: [][2]int{{4, 4}, {4, 3}, {4, 3}, {5, 3}}, GoalX: 8, GoalY: 0},
-		{Caption: "episode 50 · return 13", Cells: [][2]int{{4, 4}, {5, 4}, {6, 4}}, GoalX: 8, GoalY: 0},
+		{Caption: "first episode · return 0", Cells: [][2]int{{4, 4}, {4, 3}, {4, 3}, {5, 3}}, Goal: [2]int{8, 0}},
+		{Caption: "episode 50 · return 13", Cells: [][2]int{{4, 4}, {5, 4}, {6, 4}}, Goal: [2]int{8, 0}},
 		{Caption: "nothing walked"},
 	}
 	var svg, png bytes.Buffer

@@ -33,7 +33,7 @@ func newAgent(shortest, longest int) (*agent, error) {
 // walks are histories of agents that learn: of their steps ever fewer are random, the others lead to the goal.
 func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
-	goals := room.Goals()
+	goals := room.Cells()
 	for i := range s.Streams {
 		goal, cell := goals[rng.Below(rng.At(s.Seed, uint64(i), 0, rng.Learner)[0], uint32(len(goals)))], room.Start()
 		for t := range s.Steps {

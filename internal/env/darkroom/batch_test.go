@@ -10,13 +10,16 @@ import (
 // TestBatchAgreesWithOneAtATime replays each environment alone, in plain coordinates.
 func TestBatchAgreesWithOneAtATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		room := Room{rapid.IntRange(MinSize, MaxSize).Draw(t, "size"), rapid.IntRange(1, 30).Draw(t, "horizon")}
+		room := Room{rapid.IntRange(MinSize, MaxSize).Draw(t, "size"), rapid.IntRange(1, 30).Draw(t, "horizon"), anyKind(t)}
 		goals := rapid.SliceOfN(rapid.SampledFrom(room.Goals()), 1, 20).Draw(t, "goals")
 		steps := rapid.IntRange(1, 70).Draw(t, "steps")
 		actions := rapid.SliceOfN(rapid.Uint8Range(0, NumActions-1), steps*len(goals), steps*len(goals)).Draw(t, "actions")
 
-		type place struct{ x, y int }
-		centre := place{room.Size / 2, room.Size / 2}
+		type place struct {
+			x, y          int
+			holds, opened bool
+		}
+		centre := place{x: room.Size / 2, y: room.Size / 2}
 		places := slices.Repeat([]place{centre}, len(goals))
 		b := NewBatch(room, goals)
 		rewards := make([]uint8, len(goals))
@@ -31,16 +34,21 @@ func TestBatchAgreesWithOneAtATime(t *testing.T) {
 			}
 			for i, g := range goals {
 				p := &places[i]
-				d := [NumActions]place{{0, 0}, {0, -1}, {0, 1}, {-1, 0}, {1, 0}}[now[i]]
-				if x := p.x + d.x; x >= 0 && x < room.Size {
+				d := [NumActions][2]int{{0, 0}, {0, -1}, {0, 1}, {-1, 0}, {1, 0}}[now[i]]
+				if x := p.x + d[0]; x >= 0 && x < room.Size {
 					p.x = x
 				}
-				if y := p.y + d.y; y >= 0 && y < room.Size {
+				if y := p.y + d[1]; y >= 0 && y < room.Size {
 					p.y = y
 				}
-				want := uint8(0)
-				if p.x == g.X() && p.y == g.Y() {
+				want, here := uint8(0), At(p.x, p.y)
+				switch {
+				case room.Kind == DarkRoom && here == g.Cell():
 					want = 1
+				case room.Kind == KeyDoor && !p.holds && here == g.Key():
+					p.holds, want = true, 1
+				case room.Kind == KeyDoor && p.holds && !p.opened && here == g.Cell():
+					p.opened, want = true, 1
 				}
 				if rewards[i] != want {
 					t.Fatalf("step %d, environment %d: reward %d on (%d,%d) with goal %v", k, i, rewards[i], p.x, p.y, g)
@@ -48,13 +56,16 @@ func TestBatchAgreesWithOneAtATime(t *testing.T) {
 				if done {
 					*p = centre
 				}
-				if c := b.Cells()[i]; c.X() != p.x || c.Y() != p.y || !room.Contains(c) {
+				if c := b.States()[i].Cell(); c.X() != p.x || c.Y() != p.y || !room.Contains(c) {
 					t.Fatalf("step %d, environment %d: in %v, want (%d,%d)", k, i, c, p.x, p.y)
 				}
 			}
 		}
 	})
 }
+
+// anyKind draws a game.
+func anyKind(t *rapid.T) Kind { return rapid.SampledFrom([]Kind{DarkRoom, KeyDoor}).Draw(t, "kind") }
 
 func TestStepRefusesWhatIsNotItsOwn(t *testing.T) {
 	for _, c := range []struct {
@@ -71,7 +82,7 @@ func TestStepRefusesWhatIsNotItsOwn(t *testing.T) {
 					t.Error("it went on")
 				}
 			}()
-			NewBatch(nine, []Goal{At(0, 0), At(1, 1)}).Step(c.rewards, c.actions)
+			NewBatch(nine, []Goal{goalAt(0, 0), goalAt(1, 1)}).Step(c.rewards, c.actions)
 		})
 	}
 }

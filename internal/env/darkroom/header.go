@@ -6,7 +6,7 @@ package darkroom
 //
 // preamble, little endian:
 //	 0  magic "HAULHIST"
-//	 8  u32 format version
+//	 8  u32 format version: 1 for Dark Room, 2 for a room whose rules programs of version 1 do not know
 //	16  u64 bytes of transitions
 //	24  u64 bytes of JSON
 //	32  u32 CRC-32C of the JSON, which holds one CRC-32C per goal
@@ -22,7 +22,7 @@ import (
 
 const (
 	magic         = "HAULHIST"
-	formatVersion = 1
+	newestFormat  = 2
 	preambleBytes = 64
 )
 
@@ -74,8 +74,8 @@ func (h *Header) Check() error {
 	}
 	seen := map[Goal]bool{}
 	for _, g := range h.Goals {
-		if !h.Room.Contains(g) {
-			return fmt.Errorf("goal %v lies outside the %v", g, h.Room)
+		if err := h.Room.checkGoal(g); err != nil {
+			return err
 		}
 		if seen[g] {
 			return fmt.Errorf("goal %v appears twice", g)
@@ -103,29 +103,38 @@ func (h *Header) Split() (train, test []int) {
 		}
 		return out
 	}
-	a, b := Split(h.Room.Size, h.SplitSeed, h.TrainRatio)
+	a, b := h.Room.Split(h.SplitSeed, h.TrainRatio)
 	return in(a), in(b)
 }
 
 // Matches refuses a file of another room.
-func (h *Header) Matches(size, horizon int) error {
-	if want := (Room{size, horizon}); h.Room != want {
+func (h *Header) Matches(want Room) error {
+	if h.Room != want {
 		return fmt.Errorf("the histories come from a %v, the settings ask for a %v: "+
-			"give another file or set grid_size and horizon to the file's", h.Room, want)
+			"give another file or set env, grid_size and horizon to the file's", h.Room, want)
 	}
 	return nil
+}
+
+// format is the version of files of a room.
+func (r Room) format() uint32 {
+	if r.Kind == DarkRoom {
+		return 1
+	}
+	return newestFormat
 }
 
 // preamble is the first bytes of a file.
 type preamble struct {
 	payload, json int64
 	jsonSum       uint32
+	format        uint32
 }
 
 func (p preamble) bytes() []byte {
 	out := make([]byte, preambleBytes)
 	copy(out, magic)
-	binary.LittleEndian.PutUint32(out[8:], formatVersion)
+	binary.LittleEndian.PutUint32(out[8:], p.format)
 	binary.LittleEndian.PutUint64(out[16:], uint64(p.payload))
 	binary.LittleEndian.PutUint64(out[24:], uint64(p.json))
 	binary.LittleEndian.PutUint32(out[32:], p.jsonSum)
@@ -143,8 +152,9 @@ func readPreamble(data []byte) (preamble, error) {
 	if len(data) < preambleBytes {
 		return p, fmt.Errorf("cut short: %d bytes, the preamble alone takes %d", len(data), preambleBytes)
 	}
-	if v := binary.LittleEndian.Uint32(data[8:]); v != formatVersion {
-		return p, fmt.Errorf("format version %d, this program reads %d: make the file again with `haul data darkroom`", v, formatVersion)
+	p.format = binary.LittleEndian.Uint32(data[8:])
+	if p.format < 1 || p.format > newestFormat {
+		return p, fmt.Errorf("format version %d, this program reads 1 to %d: make the file again with `haul data`", p.format, newestFormat)
 	}
 	if checksum(data[:60]) != binary.LittleEndian.Uint32(data[60:]) {
 		return p, errors.New("bad checksum of the preamble: the file is damaged")

@@ -66,6 +66,9 @@ func parse(data []byte) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
+	if want := b.Room.format(); p.format != want {
+		return nil, fmt.Errorf("format version %d, a file of a %v has %d", p.format, b.Room, want)
+	}
 	h := &History{Header: b.Header, curves: b.Curves, payload: payload, release: func() error { return nil }}
 	r := newReferee(b.Room)
 	for g := range b.Goals {

@@ -19,18 +19,23 @@ import (
 // walk is an agent without aim: it fills the streams of one goal by the reference rule.
 func walk(h Header, goal int) []Step {
 	var out []Step
+	g := h.Goals[goal]
 	for s := range h.Streams {
-		c := h.Room.Start()
+		c, stage := h.Room.Start(), 0
 		for t := range h.Steps {
 			word := rng.At(uint64(goal), uint64(s), uint32(t), rng.Learner)[0]
 			a := uint8(rng.Below(word, NumActions))
 			to, reward := h.Room.Move(c, a), uint8(0)
-			if to == h.Goals[goal] {
+			if !g.Keyed() && to == g.Cell() {
 				reward = 1
+			}
+			if g.Keyed() && stage < 2 && to == [2]Cell{g.Key(), g.Cell()}[stage] {
+				reward = 1
+				stage++
 			}
 			out = append(out, MakeStep(c, a, reward))
 			if c = to; (t+1)%h.Room.Horizon == 0 {
-				c = h.Room.Start()
+				c, stage = h.Room.Start(), 0
 			}
 		}
 	}
@@ -71,7 +76,7 @@ func write(t tester, dir string, h Header) string {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		room := Room{rapid.IntRange(MinSize, MaxSize).Draw(t, "size"), rapid.IntRange(1, 12).Draw(t, "horizon")}
+		room := Room{rapid.IntRange(MinSize, 7).Draw(t, "size"), rapid.IntRange(1, 12).Draw(t, "horizon"), anyKind(t)}
 		want := Header{
 			Room:       room,
 			Goals:      rapid.SliceOfNDistinct(rapid.SampledFrom(room.Goals()), 1, 4, rapid.ID).Draw(t, "goals"),
@@ -120,7 +125,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestStepHoldsItsParts(t *testing.T) {
-	for _, c := range nine.Goals() {
+	for _, c := range nine.Cells() {
 		for a := range uint8(NumActions) {
 			for reward := range uint8(2) {
 				s := MakeStep(c, a, reward)
@@ -185,7 +190,7 @@ func TestPack(t *testing.T) {
 func TestHeaderSplitFindsItsGoals(t *testing.T) {
 	h := small()
 	slices.Reverse(h.Goals)
-	train, test := Split(h.Room.Size, h.SplitSeed, h.TrainRatio)
+	train, test := h.Room.Split(h.SplitSeed, h.TrainRatio)
 	gotTrain, gotTest := h.Split()
 	at := func(index []int) (out []Goal) {
 		for _, i := range index {
@@ -205,22 +210,22 @@ func TestHeaderSplitFindsItsGoals(t *testing.T) {
 
 func TestMatches(t *testing.T) {
 	h := small()
-	if err := h.Matches(3, 4); err != nil {
+	if err := h.Matches(Room{3, 4, DarkRoom}); err != nil {
 		t.Error(err)
 	}
 	want := "the histories come from a 3×3 room with horizon 4, the settings ask for a 9×9 room with horizon 20: " +
-		"give another file or set grid_size and horizon to the file's"
-	if diff := cmp.Diff(want, text(h.Matches(9, 20))); diff != "" {
+		"give another file or set env, grid_size and horizon to the file's"
+	if diff := cmp.Diff(want, text(h.Matches(nine))); diff != "" {
 		t.Error(diff)
 	}
-	if h.Matches(3, 5) == nil || h.Matches(4, 4) == nil {
+	if h.Matches(Room{3, 5, DarkRoom}) == nil || h.Matches(Room{4, 4, DarkRoom}) == nil || h.Matches(Room{3, 4, KeyDoor}) == nil {
 		t.Error("another room passed")
 	}
 }
 
 // seal makes the bytes of a file around a JSON text and transitions, with sums that fit.
 func seal(payload, text []byte) []byte {
-	p := preamble{payload: int64(len(payload)), json: int64(len(text)), jsonSum: checksum(text)}
+	p := preamble{payload: int64(len(payload)), json: int64(len(text)), jsonSum: checksum(text), format: 1}
 	return slices.Concat(p.bytes(), payload, text)
 }
 
@@ -288,12 +293,12 @@ func TestOpenRefuses(t *testing.T) {
 		{"cut in the transitions", func() []byte { return whole[:100] }, fmt.Sprintf("cut short: 100 bytes of %d", len(whole))},
 		{"cut at the last byte", func() []byte { return whole[:len(whole)-1] }, fmt.Sprintf("cut short: %d bytes of %d", len(whole)-1, len(whole))},
 		{"too long", func() []byte { return append(slices.Clone(whole), 1, 2) }, "2 bytes follow its end"},
-		{"another version", flip(8), "format version 0, this program reads 1: make the file again with `haul data darkroom`"},
+		{"another version", flip(8), "format version 0, this program reads 1 to 2: make the file again with `haul data`"},
 		{"damaged preamble", flip(20), "bad checksum of the preamble: the file is damaged"},
 		{"damaged transition", flip(preambleBytes), "bad checksum of goal (0,0): the file is damaged"},
 		{"damaged last transition", flip(preambleBytes + 9*2*10*2 - 1), "bad checksum of goal (2,2): the file is damaged"},
 		{"damaged header", flip(len(whole) - 1), "bad checksum of the header: the file is damaged"},
-		{"impossible sizes", func() []byte { return preamble{payload: -1}.bytes() }, "impossible sizes: -1 bytes of transitions, 0 of JSON"},
+		{"impossible sizes", func() []byte { return preamble{payload: -1, format: 1}.bytes() }, "impossible sizes: -1 bytes of transitions, 0 of JSON"},
 		{"no JSON", func() []byte { return seal(nil, []byte("{")) }, "header: unexpected end of JSON input"},
 		{"zero streams", header(func(b *block) { b.Streams = 0 }), "zero streams: a learner needs at least one environment"},
 		{"too many streams", header(func(b *block) { b.Streams = 1<<20 + 1 }), "1048577 streams: want 1 to 1048576"},
@@ -301,8 +306,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"no goals", header(func(b *block) { b.Goals = nil }), "no goals"},
 		{"a ratio over one", header(func(b *block) { b.TrainRatio = 1.5 }), "a train ratio of 1.5: want 0 to 1"},
 		{"no room", header(func(b *block) { b.Room.Size = 0 }), "a room of size 0: want 2 to 16"},
-		{"a goal outside", header(func(b *block) { b.Goals[0] = At(3, 0) }), "goal (3,0) lies outside the 3×3 room with horizon 4"},
-		{"a goal twice", header(func(b *block) { b.Goals[0] = At(1, 0) }), "goal (1,0) appears twice"},
+		{"a goal outside", header(func(b *block) { b.Goals[0] = goalAt(3, 0) }), "goal (3,0) lies outside the 3×3 room with horizon 4"},
+		{"a goal of another game", header(func(b *block) { b.Goals[0] = KeyAndDoor(At(1, 0), At(0, 0)) }), "goal key (1,0) door (0,0) is none of a 3×3 room with horizon 4"},
+		{"a room of another version", header(func(b *block) { b.Room.Kind, b.Goals[0] = KeyDoor, 0 }), "goal (0,0) is none of a 3×3 key-to-door room with horizon 4"},
+		{"a goal twice", header(func(b *block) { b.Goals[0] = goalAt(1, 0) }), "goal (1,0) appears twice"},
 		{"other sizes", header(func(b *block) { b.Steps = 11 }), "9 goals, 2 streams and 11 steps take 396 bytes, the file holds 360"},
 		{"a curve short", header(func(b *block) { b.Curves = b.Curves[1:] }), "9 goals with 9 optimal returns, 8 curves and 9 checksums"},
 		{"an episode short", header(func(b *block) { b.Curves[3] = b.Curves[3][1:] }), "the curve of goal (0,1) has 1 episodes, its streams have 2"},

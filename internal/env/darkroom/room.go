@@ -1,6 +1,7 @@
-// Package darkroom is the grid world of the in-context agent and the files of learning histories.
-// An agent starts in the centre of a square room and is rewarded for every step that ends on a goal
-// it cannot see. The package knows no tensors.
+// Package darkroom is the grid worlds of the in-context agent and the files of learning histories.
+// An agent starts in the centre of a square room and looks for what it cannot see: in Dark Room a goal
+// that pays every step that ends on it, in Dark Key-to-Door (Laskin et al. 2023) a key and then a door,
+// which pay once each. The package knows no tensors.
 //
 // What a reader could break: a cell's packing, the order of the actions and the reward's rule are
 // part of every history on disk, and the agent's embeddings are indexed by them.
@@ -9,9 +10,6 @@ package darkroom
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-
-	"haul/internal/rng"
 )
 
 // The actions, in the order of their numbers. Up is towards y = 0; a wall stops a move, and the step
@@ -39,9 +37,6 @@ const MaxHorizon = 1 << 16
 // Cell is a place in a room: x in the low four bits, y in the high four.
 type Cell uint8
 
-// Goal is the cell that pays.
-type Goal = Cell
-
 // At returns the cell (x, y); both lie in [0, MaxSize).
 func At(x, y int) Cell { return Cell(x | y<<4) }
 
@@ -51,8 +46,8 @@ func (c Cell) X() int { return int(c & 15) }
 // Y is the row, counted from the top.
 func (c Cell) Y() int { return int(c >> 4) }
 
-// Towards is the action that walks from a cell to a goal by a shortest way: along x, then along y, then it stays.
-func Towards(cell Cell, goal Goal) uint8 {
+// Towards is the action that walks from a cell to another by a shortest way: along x, then along y, then it stays.
+func Towards(cell, goal Cell) uint8 {
 	switch {
 	case cell.X() < goal.X():
 		return Right
@@ -66,10 +61,13 @@ func Towards(cell Cell, goal Goal) uint8 {
 	return Stay
 }
 
+// XY is the column and the row.
+func (c Cell) XY() [2]int { return [2]int{c.X(), c.Y()} }
+
 func (c Cell) String() string { return fmt.Sprintf("(%d,%d)", c.X(), c.Y()) }
 
 // MarshalJSON writes [x,y].
-func (c Cell) MarshalJSON() ([]byte, error) { return json.Marshal([2]int{c.X(), c.Y()}) }
+func (c Cell) MarshalJSON() ([]byte, error) { return json.Marshal(c.XY()) }
 
 // UnmarshalJSON reads [x,y].
 func (c *Cell) UnmarshalJSON(text []byte) error {
@@ -84,10 +82,48 @@ func (c *Cell) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Room is a square grid and the number of steps in an episode.
+// Kind is the game that is played in a room.
+type Kind uint8
+
+// The kinds. The zero one is what files that name none hold.
+const (
+	DarkRoom Kind = iota
+	KeyDoor
+)
+
+var kinds = [...]string{DarkRoom: "darkroom", KeyDoor: "keydoor"}
+
+// KindOf is the kind of that name, as the setting env has it.
+func KindOf(name string) (Kind, error) {
+	for k, n := range kinds {
+		if n == name {
+			return Kind(k), nil
+		}
+	}
+	return 0, fmt.Errorf("a room of the kind %q: this program knows %s and %s", name, kinds[DarkRoom], kinds[KeyDoor])
+}
+
+func (k Kind) String() string { return kinds[k] }
+
+// Title is what the game is called.
+func (k Kind) Title() string {
+	return [...]string{DarkRoom: "Dark Room", KeyDoor: "Dark Key-to-Door"}[k]
+}
+
+// MarshalText writes the name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a name.
+func (k *Kind) UnmarshalText(text []byte) (err error) {
+	*k, err = KindOf(string(text))
+	return err
+}
+
+// Room is a square grid, the number of steps in an episode, and the game.
 type Room struct {
-	Size    int `json:"size"`
-	Horizon int `json:"horizon"`
+	Size    int  `json:"size"`
+	Horizon int  `json:"horizon"`
+	Kind    Kind `json:"env"`
 }
 
 // Check refuses a room that cannot be.
@@ -102,7 +138,11 @@ func (r Room) Check() error {
 }
 
 func (r Room) String() string {
-	return fmt.Sprintf("%d×%d room with horizon %d", r.Size, r.Size, r.Horizon)
+	game := ""
+	if r.Kind == KeyDoor {
+		game = "key-to-door "
+	}
+	return fmt.Sprintf("%d×%d %sroom with horizon %d", r.Size, r.Size, game, r.Horizon)
 }
 
 // Start is the cell in which every episode begins: the centre, right and below it where the size is even.
@@ -111,9 +151,9 @@ func (r Room) Start() Cell { return At(r.Size/2, r.Size/2) }
 // Contains tells whether the cell lies in the room.
 func (r Room) Contains(c Cell) bool { return c.X() < r.Size && c.Y() < r.Size }
 
-// Goals lists every cell of the room, row by row.
-func (r Room) Goals() []Goal {
-	out := make([]Goal, 0, r.Size*r.Size)
+// Cells lists every cell of the room, row by row.
+func (r Room) Cells() []Cell {
+	out := make([]Cell, 0, r.Size*r.Size)
 	for y := range r.Size {
 		for x := range r.Size {
 			out = append(out, At(x, y))
@@ -138,27 +178,26 @@ func (r Room) Move(c Cell, action uint8) Cell {
 	return At(x, y)
 }
 
-// Optimal is the best return of an episode. The walk to a goal at distance d is paid from its own last
-// step on, so it misses d-1 rewards; a goal at the start misses none.
-func (r Room) Optimal(goal Goal) float64 {
-	s := r.Start()
-	d := abs(goal.X()-s.X()) + abs(goal.Y()-s.Y())
-	return float64(max(0, r.Horizon-max(0, d-1)))
+// Stages is how many stages an episode has.
+func (r Room) Stages() int {
+	if r.Kind == KeyDoor {
+		return 3
+	}
+	return 1
 }
+
+// States lists every state: the cells row by row, stage after stage.
+func (r Room) States() []State {
+	out := make([]State, 0, r.Stages()*r.Size*r.Size)
+	for stage := range r.Stages() {
+		for _, c := range r.Cells() {
+			out = append(out, StateOf(c, uint8(stage)))
+		}
+	}
+	return out
+}
+
+// distance is the steps of a shortest way.
+func distance(a, b Cell) int { return abs(a.X()-b.X()) + abs(a.Y()-b.Y()) }
 
 func abs(v int) int { return max(v, -v) }
-
-// Split deals the cells of a room of that size into goals to learn from and goals held out: a permutation
-// by seed, of which the first round(ratio·size²) train. Ratio lies in [0, 1].
-func Split(size int, seed uint64, ratio float64) (train, test []Goal) {
-	if !(ratio >= 0 && ratio <= 1) {
-		panic("darkroom: split ratio outside [0, 1]")
-	}
-	goals := Room{Size: size}.Goals()
-	for i := len(goals) - 1; i > 0; i-- { // Fisher–Yates; index i of the stream picks the partner of place i
-		j := rng.Below(rng.At(seed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
-		goals[i], goals[j] = goals[j], goals[i]
-	}
-	n := int(math.Round(ratio * float64(len(goals))))
-	return goals[:n:n], goals[n:]
-}

@@ -10,7 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-var nine = Room{Size: 9, Horizon: 20}
+var (
+	nine  = Room{Size: 9, Horizon: 20}
+	doors = Room{Size: 9, Horizon: 50, Kind: KeyDoor}
+)
+
+func goalAt(x, y int) Goal { return Goal(At(x, y)) }
 
 func TestMove(t *testing.T) {
 	for _, c := range []struct {
@@ -46,14 +51,20 @@ func TestOptimal(t *testing.T) {
 		goal Goal
 		want float64
 	}{
-		{nine, At(4, 4), 20},
-		{nine, At(4, 5), 20},
-		{nine, At(3, 3), 19},
-		{nine, At(0, 0), 13},
-		{Room{9, 8}, At(0, 8), 1},
-		{Room{9, 7}, At(0, 8), 0},
-		{Room{9, 3}, At(0, 8), 0},
-		{Room{2, 5}, At(0, 0), 4},
+		{nine, goalAt(4, 4), 20},
+		{nine, goalAt(4, 5), 20},
+		{nine, goalAt(3, 3), 19},
+		{nine, goalAt(0, 0), 13},
+		{Room{Size: 9, Horizon: 8}, goalAt(0, 8), 1},
+		{Room{Size: 9, Horizon: 7}, goalAt(0, 8), 0},
+		{Room{Size: 9, Horizon: 3}, goalAt(0, 8), 0},
+		{Room{Size: 2, Horizon: 5}, goalAt(0, 0), 4},
+		{doors, KeyAndDoor(At(0, 0), At(8, 8)), 2},                // after 8 and 24 steps
+		{Room{9, 24, KeyDoor}, KeyAndDoor(At(0, 0), At(8, 8)), 2}, // just in time
+		{Room{9, 23, KeyDoor}, KeyAndDoor(At(0, 0), At(8, 8)), 1}, // the door is too far
+		{Room{9, 7, KeyDoor}, KeyAndDoor(At(0, 0), At(8, 8)), 0},  // the key is too far
+		{Room{9, 2, KeyDoor}, KeyAndDoor(At(4, 4), At(4, 5)), 2},  // a key at the start takes a step
+		{Room{9, 1, KeyDoor}, KeyAndDoor(At(4, 4), At(4, 5)), 1},
 	} {
 		if got := c.room.Optimal(c.goal); got != c.want {
 			t.Errorf("%v, goal %v: %v, want %v", c.room, c.goal, got, c.want)
@@ -68,26 +79,35 @@ func TestOptimal(t *testing.T) {
 	}
 }
 
-// TestOptimalIsReached searches all action sequences, by the number of rewards that a cell can still give.
+// TestOptimalIsReached searches all action sequences, by the number of rewards that a cell and a stage can still give.
 func TestOptimalIsReached(t *testing.T) {
-	for _, room := range []Room{{2, 3}, {3, 4}, {4, 2}, {5, 9}, {9, 20}, {16, 12}} {
+	type place struct {
+		cell  Cell
+		stage int
+	}
+	for _, room := range []Room{{2, 3, 0}, {3, 4, 0}, {4, 2, 0}, {5, 9, 0}, {9, 20, 0}, {16, 12, 0}, {2, 2, KeyDoor}, {3, 4, KeyDoor}, {3, 7, KeyDoor}, {4, 5, KeyDoor}} {
 		for _, goal := range room.Goals() {
-			best := map[Cell]int{}
+			best := map[place]int{}
 			for range room.Horizon {
-				next := map[Cell]int{}
-				for _, c := range room.Goals() {
-					for a := range uint8(NumActions) {
-						to := room.Move(c, a)
-						gain := best[to]
-						if to == goal {
-							gain++
+				next := map[place]int{}
+				for _, c := range room.Cells() {
+					for stage := range room.Stages() {
+						for a := range uint8(NumActions) {
+							to := place{room.Move(c, a), stage}
+							reward := 0
+							if room.Kind == DarkRoom && to.cell == goal.Cell() || room.Kind == KeyDoor && (stage == 0 && to.cell == goal.Key() || stage == 1 && to.cell == goal.Cell()) {
+								reward = 1
+							}
+							if room.Kind == KeyDoor {
+								to.stage += reward
+							}
+							next[place{c, stage}] = max(next[place{c, stage}], best[to]+reward)
 						}
-						next[c] = max(next[c], gain)
 					}
 				}
 				best = next
 			}
-			if got, want := room.Optimal(goal), float64(best[room.Start()]); got != want {
+			if got, want := room.Optimal(goal), float64(best[place{room.Start(), 0}]); got != want {
 				t.Fatalf("%v, goal %v: Optimal %v, the search finds %v", room, goal, got, want)
 			}
 		}
@@ -96,15 +116,15 @@ func TestOptimalIsReached(t *testing.T) {
 
 func TestTowardsIsAShortestWay(t *testing.T) {
 	room := Room{Size: 7, Horizon: 9}
-	for _, goal := range room.Goals() {
+	for _, goal := range room.Cells() {
 		cell, earned := room.Start(), 0.0
 		for range room.Horizon {
 			if cell = room.Move(cell, Towards(cell, goal)); cell == goal {
 				earned++
 			}
 		}
-		if earned != room.Optimal(goal) {
-			t.Errorf("goal %v: the walk earns %v, the optimum is %v", goal, earned, room.Optimal(goal))
+		if earned != room.Optimal(Goal(goal)) {
+			t.Errorf("goal %v: the walk earns %v, the optimum is %v", goal, earned, room.Optimal(Goal(goal)))
 		}
 	}
 }
@@ -114,12 +134,12 @@ func TestRoomCheck(t *testing.T) {
 		room Room
 		want string
 	}{
-		{Room{2, 1}, ""},
-		{Room{16, MaxHorizon}, ""},
-		{Room{1, 20}, "a room of size 1: want 2 to 16"},
-		{Room{17, 20}, "a room of size 17: want 2 to 16"},
-		{Room{9, 0}, "a horizon of 0 steps: want 1 to 65536"},
-		{Room{9, MaxHorizon + 1}, "a horizon of 65537 steps: want 1 to 65536"},
+		{Room{Size: 2, Horizon: 1}, ""},
+		{Room{Size: 16, Horizon: MaxHorizon}, ""},
+		{Room{Size: 1, Horizon: 20}, "a room of size 1: want 2 to 16"},
+		{Room{Size: 17, Horizon: 20}, "a room of size 17: want 2 to 16"},
+		{Room{Size: 9, Horizon: 0}, "a horizon of 0 steps: want 1 to 65536"},
+		{Room{Size: 9, Horizon: MaxHorizon + 1}, "a horizon of 65537 steps: want 1 to 65536"},
 	} {
 		if diff := cmp.Diff(c.want, text(c.room.Check())); diff != "" {
 			t.Error(diff)
@@ -135,7 +155,7 @@ func text(err error) string {
 }
 
 func TestCellJSON(t *testing.T) {
-	out, err := json.Marshal([]Goal{At(0, 0), At(8, 3), At(15, 15)})
+	out, err := json.Marshal([]Goal{goalAt(0, 0), goalAt(8, 3), goalAt(15, 15)})
 	if got, want := string(out), "[[0,0],[8,3],[15,15]]"; err != nil || got != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -148,15 +168,15 @@ func TestCellJSON(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	train, test := Split(9, 0, 0.9)
+	train, test := nine.Split(0, 0.9)
 	if len(train) != 73 || len(test) != 8 {
 		t.Errorf("%d and %d goals, want 73 and 8", len(train), len(test))
 	}
 	// The held-out goals of the default seed are part of every stored result.
-	if diff := cmp.Diff([]Goal{At(8, 0), At(3, 8), At(2, 1), At(1, 3), At(5, 7), At(0, 6), At(8, 6), At(2, 3)}, test); diff != "" {
+	if diff := cmp.Diff([]Goal{goalAt(8, 0), goalAt(3, 8), goalAt(2, 1), goalAt(1, 3), goalAt(5, 7), goalAt(0, 6), goalAt(8, 6), goalAt(2, 3)}, test); diff != "" {
 		t.Error(diff)
 	}
-	if other, _ := Split(9, 1, 0.9); slices.Equal(train, other) {
+	if other, _ := nine.Split(1, 0.9); slices.Equal(train, other) {
 		t.Error("two seeds gave one split")
 	}
 }
@@ -166,7 +186,7 @@ func TestSplitDealsEveryCellOnce(t *testing.T) {
 		size := rapid.IntRange(MinSize, MaxSize).Draw(t, "size")
 		seed := rapid.Uint64().Draw(t, "seed")
 		ratio := rapid.Float64Range(0, 1).Draw(t, "ratio")
-		train, test := Split(size, seed, ratio)
+		train, test := Room{Size: size}.Split(seed, ratio)
 		if want := int(math.Round(ratio * float64(size*size))); len(train) != want {
 			t.Fatalf("%d train goals, want %d", len(train), want)
 		}
@@ -179,8 +199,8 @@ func TestSplitDealsEveryCellOnce(t *testing.T) {
 
 // TestPlacedBatch: a batch that is put where another stood goes on as that one does, and refuses what cannot be.
 func TestPlacedBatch(t *testing.T) {
-	room := Room{Size: 4, Horizon: 5}
-	goals := []Goal{At(0, 0), At(3, 1), At(2, 2)}
+	room := Room{Size: 4, Horizon: 5, Kind: KeyDoor}
+	goals := []Goal{KeyAndDoor(At(2, 1), At(0, 0)), KeyAndDoor(At(2, 3), At(3, 1)), KeyAndDoor(At(1, 2), At(0, 2))}
 	a, b := NewBatch(room, goals), NewBatch(room, goals)
 	rewards, again := make([]uint8, 3), make([]uint8, 3)
 	step := func(b *Batch, rewards []uint8, i int) bool {
@@ -189,21 +209,21 @@ func TestPlacedBatch(t *testing.T) {
 	for i := range 7 {
 		step(a, rewards, i)
 	}
-	if err := b.Place(a.Cells(), a.Clock()); err != nil {
+	if err := b.Place(a.States(), a.Clock()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 13 {
 		one, two := step(a, rewards, i), step(b, again, i)
-		if one != two || !slices.Equal(rewards, again) || !slices.Equal(a.Cells(), b.Cells()) {
-			t.Fatalf("step %d: %v %v %v, then %v %v %v", i, one, rewards, a.Cells(), two, again, b.Cells())
+		if one != two || !slices.Equal(rewards, again) || !slices.Equal(a.States(), b.States()) {
+			t.Fatalf("step %d: %v %v %v, then %v %v %v", i, one, rewards, a.States(), two, again, b.States())
 		}
 	}
 	for _, c := range []struct {
-		cells []Cell
-		clock int
-	}{{a.Cells()[:2], 0}, {a.Cells(), 5}, {a.Cells(), -1}, {[]Cell{0, 0, At(4, 0)}, 0}} {
-		if err := b.Place(c.cells, c.clock); err == nil {
-			t.Errorf("%v after %d steps was accepted", c.cells, c.clock)
+		states []State
+		clock  int
+	}{{a.States()[:2], 0}, {a.States(), 5}, {a.States(), -1}, {[]State{0, 0, StateOf(At(1, 1), 3)}, 0}, {[]State{0, 0, StateOf(At(4, 0), 0)}, 0}} {
+		if err := b.Place(c.states, c.clock); err == nil {
+			t.Errorf("%v after %d steps was accepted", c.states, c.clock)
 		}
 	}
 }

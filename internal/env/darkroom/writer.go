@@ -85,7 +85,7 @@ func (w *Writer) finish() error {
 	if err != nil {
 		return err
 	}
-	p := preamble{payload: w.block.goalBytes() * int64(len(w.written)), json: int64(len(text)), jsonSum: checksum(text)}
+	p := preamble{payload: w.block.goalBytes() * int64(len(w.written)), json: int64(len(text)), jsonSum: checksum(text), format: w.block.Room.format()}
 	if _, err := w.file.WriteAt(text, preambleBytes+p.payload); err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ type evalBatch struct {
 type agent struct {
 	context agentContext
 	goal    darkroom.Goal
-	cell    darkroom.Cell
+	rule    darkroom.Rule  // the goal's
+	state   darkroom.State // of which the agent sees the cell
 	acting  bool
 	steps   int // in its whole life
 }
@@ -74,7 +75,8 @@ func newEvalBatch(room darkroom.Room, goals []darkroom.Goal, each, episodes int,
 func newEvalShare(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
 	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, to-from), width: darkroom.NumActions + model.TokenTypes, from: from}
 	for i := range c.agents {
-		c.agents[i] = agent{context: newAgentContext(rules), goal: goals[(from+i)/each]}
+		goal := goals[(from+i)/each]
+		c.agents[i] = agent{context: newAgentContext(rules), goal: goal, rule: goal.Rule()}
 	}
 	c.returns = make([]int32, len(c.agents)*episodes)
 	c.first, c.last = make([]darkroom.Step, len(c.agents)*room.Horizon), make([]darkroom.Step, len(c.agents)*room.Horizon)
@@ -89,8 +91,8 @@ func (c *evalBatch) reset(seed uint64, temperature float64) {
 	for i := range c.agents {
 		a := &c.agents[i]
 		a.context.reset()
-		a.cell, a.steps, a.acting = c.room.Start(), 0, false
-		a.context.observe(observation(a.cell, -1, -1))
+		a.state, a.steps, a.acting = darkroom.StateOf(c.room.Start(), 0), 0, false
+		a.context.observe(observation(a.state.Cell(), -1, -1))
 	}
 }
 
@@ -159,15 +161,12 @@ func (c *evalBatch) act(i int, logits []float32) {
 	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
 	actions, types := logits[:darkroom.NumActions], logits[darkroom.NumActions:]
 	action := uint8(choose(actions, c.temperature, w[0]))
-	was := a.cell
-	a.cell = c.room.Move(was, action)
-	reward := int32(0)
-	if a.cell == a.goal {
-		reward = 1
-	}
+	was := a.state.Cell()
+	var reward uint8
+	a.state, reward = a.rule.Enter(a.state, c.room.Move(was, action))
 	episode, clock := a.steps/c.room.Horizon, a.steps%c.room.Horizon
-	c.returns[i*c.episodes+episode] += reward
-	step := darkroom.MakeStep(was, action, uint8(reward))
+	c.returns[i*c.episodes+episode] += int32(reward)
+	step := darkroom.MakeStep(was, action, reward)
 	if episode == 0 {
 		c.first[i*c.room.Horizon+clock] = step
 	}
@@ -177,7 +176,7 @@ func (c *evalBatch) act(i int, logits []float32) {
 		return
 	}
 	if clock == c.room.Horizon-1 {
-		a.cell = c.room.Start()
+		a.state = darkroom.StateOf(c.room.Start(), 0)
 	}
 	if x := &a.context; x.rules.compressed {
 		forced := x.region() >= x.rules.longest
@@ -187,7 +186,7 @@ func (c *evalBatch) act(i int, logits []float32) {
 			x.end()
 		}
 	}
-	a.context.observe(observation(a.cell, int32(action), reward))
+	a.context.observe(observation(a.state.Cell(), int32(action), int32(reward)))
 }
 
 // choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the largest, the lowest on ties.

@@ -50,7 +50,8 @@ var testRoom = darkroom.Room{Size: 5, Horizon: 6}
 
 // TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of each step's outcome in the next token.
 func TestCrewWalks(t *testing.T) {
-	goals := []darkroom.Goal{darkroom.At(0, 0), darkroom.At(2, 2), darkroom.At(4, 3)}
+	cells := []darkroom.Cell{darkroom.At(0, 0), darkroom.At(2, 2), darkroom.At(4, 3)}
+	goals := []darkroom.Goal{darkroom.Goal(cells[0]), darkroom.Goal(cells[1]), darkroom.Goal(cells[2])}
 	rules := contextRules{capacity: 2*7 + 3, compressed: true, longest: 7}
 	const each, episodes = 2, 9
 	type life struct {
@@ -65,7 +66,7 @@ func TestCrewWalks(t *testing.T) {
 		if f[model.FieldType] != model.TypeTransition {
 			return 0, model.TypeTransition
 		}
-		return int(darkroom.Towards(darkroom.At(int(f[model.FieldX]), int(f[model.FieldY])), goals[r/each])), model.TypeTransition
+		return int(darkroom.Towards(darkroom.At(int(f[model.FieldX]), int(f[model.FieldY])), cells[r/each])), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, goals, each, episodes, &rules, s)
 	c.reset(3, 0)
@@ -82,7 +83,7 @@ func TestCrewWalks(t *testing.T) {
 			if l.begun {
 				next := testRoom.Move(l.cell, l.last)
 				reward := int32(0)
-				if next == goals[r/each] {
+				if next == cells[r/each] {
 					reward = 1
 				}
 				if l.clock++; l.clock == testRoom.Horizon {
@@ -97,7 +98,7 @@ func TestCrewWalks(t *testing.T) {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
 			}
 			fresh[r]++
-			l.last = darkroom.Towards(l.cell, goals[r/each])
+			l.last = darkroom.Towards(l.cell, cells[r/each])
 		}
 	}
 	for r, n := range fresh {
@@ -134,7 +135,7 @@ func TestRegionsEndWhereAgentsSay(t *testing.T) {
 		}
 		return int(darkroom.Right), model.TypeTransition
 	})
-	c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(0, 0)}, 1, 50, &rules, s)
+	c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.Goal(darkroom.At(0, 0))}, 1, 50, &rules, s)
 	c.reset(1, 0)
 	if err := c.run(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestAgentsAreIndependent(t *testing.T) {
 		return int(max(0, f[model.FieldX])) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 	}
 	lives := func(agents int) []int32 {
-		c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.At(1, 2)}, agents, 20, &rules, newScript(agents, policy))
+		c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.Goal(darkroom.At(1, 2))}, agents, 20, &rules, newScript(agents, policy))
 		c.reset(5, 1)
 		if err := c.run(context.Background(), nil); err != nil {
 			t.Fatal(err)
@@ -252,7 +253,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestTheMedianAgentIsShown(t *testing.T) {
-	goals := []darkroom.Goal{testRoom.Start(), darkroom.At(0, 0), darkroom.At(0, 0)}
+	goals := []darkroom.Goal{darkroom.Goal(testRoom.Start()), 0, 0}
 	c := &evalBatch{room: testRoom, agents: make([]agent, len(goals))}
 	for i, g := range goals {
 		c.agents[i].goal = g

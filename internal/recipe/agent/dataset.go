@@ -72,7 +72,7 @@ func goals(h *darkroom.History, c *config.AD) (train, validation, held []int) {
 // Check says in one line why a run with these settings and histories cannot start.
 func Check(h *darkroom.History, c *config.AD) error {
 	if h == nil {
-		return errors.New("no learning histories: make them with `haul data darkroom`")
+		return errors.New("no learning histories: make them with `haul data darkroom` or `haul data keydoor`")
 	}
 	switch {
 	case c.TrainNStream > h.Streams:
@@ -136,7 +136,7 @@ func randomDataset(c *config.AD) (*dataset, error) {
 	}
 	l.train = make([]int32, c.TrainNStream*steps)
 	for s := range c.TrainNStream {
-		cell, goal := l.room.Start(), all[s%len(all)]
+		cell, goal := l.room.Start(), all[s%len(all)].Cell()
 		for t := range steps {
 			action := uint8(rng.Below(rng.At(c.Seed, uint64(s), uint32(t), rng.Learner)[0], darkroom.NumActions))
 			next := l.room.Move(cell, action)

@@ -54,12 +54,13 @@ type Evaluation struct {
 	Regions   Regions `json:"regions"`
 	Seconds   float64 `json:"seconds" csv:"seconds"`
 
-	Agents      int     `json:"agents_per_goal"`
-	Size        int     `json:"size"` // of the room
-	Horizon     int     `json:"horizon"`
-	Temperature float64 `json:"temperature"`
-	Seed        uint64  `json:"seed"`
-	Tuned       []Trial `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
+	Agents      int           `json:"agents_per_goal"`
+	Env         darkroom.Kind `json:"env"`
+	Size        int           `json:"size"` // of the room
+	Horizon     int           `json:"horizon"`
+	Temperature float64       `json:"temperature"`
+	Seed        uint64        `json:"seed"`
+	Tuned       []Trial       `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
 
 	Goals   []GoalResult `json:"goals"`
 	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
@@ -130,7 +131,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if o.History == nil {
 		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
 	}
-	if err := o.History.Matches(room.Size, room.Horizon); err != nil {
+	if err := o.History.Matches(room); err != nil {
 		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
 	}
 	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
@@ -216,7 +217,7 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 
 // results sums up what the agents did.
 func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluation {
-	out := &Evaluation{Agents: each, Episodes: c.episodes, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
+	out := &Evaluation{Agents: each, Episodes: c.episodes, Env: c.room.Kind, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
 	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))
@@ -307,10 +308,9 @@ func (c *evalBatch) episode(kept []darkroom.Step, i int) Episode {
 	out := Episode{Goal: c.agents[i].goal, Steps: append([]darkroom.Step(nil), kept[i*h:][:h]...)}
 	for i, s := range out.Steps {
 		out.Return += int(s.Reward())
-		out.Cells = append(out.Cells, [2]int{s.Cell().X(), s.Cell().Y()})
+		out.Cells = append(out.Cells, s.Cell().XY())
 		if i == h-1 {
-			end := c.room.Move(s.Cell(), s.Action())
-			out.Cells = append(out.Cells, [2]int{end.X(), end.Y()})
+			out.Cells = append(out.Cells, c.room.Move(s.Cell(), s.Action()).XY())
 		}
 	}
 	return out

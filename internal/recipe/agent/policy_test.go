@@ -130,7 +130,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		once := newWholeReader(t, dev, cfg, m, store)
-		c := newEvalBatch(darkroom.Room{Size: 3, Horizon: 4}, []darkroom.Goal{darkroom.At(2, 0)}, 3, 12, &rules, net)
+		c := newEvalBatch(darkroom.Room{Size: 3, Horizon: 4}, []darkroom.Goal{darkroom.Goal(darkroom.At(2, 0))}, 3, 12, &rules, net)
 		c.reset(1, 1)
 		for c.live > 0 {
 			was := make([][]token, len(c.agents))

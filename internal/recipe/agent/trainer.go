@@ -147,7 +147,7 @@ func (t *trainer) Initial() []float32          { return model.Initial(t.model.La
 // Restore refuses to go on with other data, and starts the loader at the first row.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	if ck != nil {
-		if err := t.History.Matches(t.at.Room.Size, t.at.Room.Horizon); err != nil {
+		if err := t.History.Matches(t.at.Room); err != nil {
 			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
 		}
 		if t.at.Histories != t.dataset.checksum {

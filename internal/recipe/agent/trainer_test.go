@@ -38,21 +38,22 @@ func writeHistory(t testing.TB, h historySpec) *darkroom.History {
 	for g, goal := range goals {
 		var all []darkroom.Step
 		for s := range h.streams {
-			cell := h.room.Start()
+			at, rule := darkroom.StateOf(h.room.Start(), 0), goal.Rule()
 			for i := range h.steps {
 				words := rng.At(11, uint64(g*h.streams+s), uint32(i), rng.Learner)
-				action := darkroom.Towards(cell, goal)
+				cell, aim := at.Cell(), goal.Key()
+				if at.Stage() > 0 {
+					aim = goal.Cell()
+				}
+				action := darkroom.Towards(cell, aim)
 				if rng.Below(words[0], 100) >= uint32(i) {
 					action = uint8(rng.Below(words[1], darkroom.NumActions))
 				}
-				next := h.room.Move(cell, action)
-				reward := uint8(0)
-				if next == goal {
-					reward = 1
-				}
+				var reward uint8
+				at, reward = rule.Enter(at, h.room.Move(cell, action))
 				all = append(all, darkroom.MakeStep(cell, action, reward))
-				if cell = next; (i+1)%h.room.Horizon == 0 {
-					cell = h.room.Start()
+				if (i+1)%h.room.Horizon == 0 {
+					at = darkroom.StateOf(h.room.Start(), 0)
 				}
 			}
 		}

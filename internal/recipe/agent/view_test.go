@@ -22,7 +22,7 @@ func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 }
 
 func evaluationOf(iteration int, heldOut bool) *Evaluation {
-	walk := Episode{Goal: darkroom.At(2, 1), Steps: []darkroom.Step{darkroom.MakeStep(darkroom.At(1, 1), darkroom.Right, 1), darkroom.MakeStep(darkroom.At(2, 1), darkroom.Stay, 1)}, Return: 2}
+	walk := Episode{Goal: darkroom.Goal(darkroom.At(2, 1)), Steps: []darkroom.Step{darkroom.MakeStep(darkroom.At(1, 1), darkroom.Right, 1), darkroom.MakeStep(darkroom.At(2, 1), darkroom.Stay, 1)}, Return: 2}
 	return &Evaluation{Iteration: iteration, Agents: 4, Episodes: 2, Size: 3, Horizon: 2, Temperature: 1, HeldOut: heldOut,
 		Goals: []GoalResult{{Goal: walk.Goal, Optimal: 2, Last: 1.5, Share: 0.75}}, Return: []float64{1, 2}, SE: []float64{0.1, 0.1}, Source: []float64{0.5, 1, 1.5}, Optimal: 2,
 		First: 1, Last: 1.5, LastSE: 0.1, Share: 0.75, ShareSE: 0.05, Regions: Regions{Ended: 4, Forced: 1, Mean: 10}, Context: 80, FirstEpisode: walk, LastEpisode: walk}

@@ -14,7 +14,7 @@ type begun struct {
 	weights, m, v []float32
 	state         kernel.State
 	at            state
-	cells         []darkroom.Cell
+	states        []darkroom.State
 }
 
 // keep notes where the learner stands.
@@ -24,7 +24,7 @@ func (b *begun) keep(t *trainer) (err error) {
 		b.weights, b.m, b.v = make([]float32, n), make([]float32, n), make([]float32, n)
 	}
 	b.at = *t.State().(*state)
-	b.cells = append(b.cells[:0], b.at.Cells...)
+	b.states = append(b.states[:0], b.at.States...)
 	if b.state, err = t.update.State(); err != nil {
 		return err
 	}
@@ -38,5 +38,5 @@ func (b *begun) undo(t *trainer) error {
 	if _, err := t.update.TakeMetrics(); err != nil {
 		return err
 	}
-	return errors.Join(t.batch.env.Place(slices.Clone(b.cells), b.at.Clock), t.store.WriteWeights(b.weights), t.store.WriteMoments(b.m, b.v), t.update.SetState(b.state))
+	return errors.Join(t.batch.env.Place(slices.Clone(b.states), b.at.Clock), t.store.WriteWeights(b.weights), t.store.WriteMoments(b.m, b.v), t.update.SetState(b.state))
 }

@@ -36,7 +36,7 @@ type HistorySpeed struct {
 	StepsPerSecond float64 `json:"steps_per_second"` // of the rooms, all learners together
 }
 
-// MakeHistories lets one learner live through every goal of the room and writes what they did. The file appears when all is in it; an
+// MakeHistories lets one learner live through every goal that the settings ask for and writes what they did. The file appears when all is in it; an
 // error or a cancelled context leaves none.
 func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
 	c, began := o.Config, time.Now()
@@ -44,8 +44,8 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	if err != nil {
 		return HistorySpeed{}, err
 	}
-	room := darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}
-	head := darkroom.Header{Room: room, Goals: room.Goals(), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
+	room := roomOf(c)
+	head := darkroom.Header{Room: room, Goals: room.Sample(c.EnvSplitSeed, c.TrainEnvRatio, c.Goals()), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
 		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
 	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, run.Product(int64(len(o.Devices)), learnerBytes(c))); err != nil {
 		return HistorySpeed{}, err

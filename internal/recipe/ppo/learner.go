@@ -39,14 +39,14 @@ type learner struct {
 	net   *model.MLP
 	store kernel.Store
 
-	// One minibatch: features of the cells, and what kernel.PPO takes.
+	// One minibatch: features of the states, and what kernel.PPO takes.
 	update          kernel.Runner
 	x, sample       *kernel.Tensor
 	features, taken []float32
 	xRows, takeRows any // the two slices, boxed once: a step allocates nothing
 	program         *kernel.Program
 
-	// The network over every cell of the room.
+	// The network over every state of the room.
 	table   kernel.Runner
 	out     *kernel.Tensor
 	outs    []float32
@@ -65,7 +65,8 @@ func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner,
 	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, roundBytes(c)); err != nil {
 		return nil, err
 	}
-	l = &learner{c: c, net: model.NewMLP(2, c.Hidden, darkroom.NumActions), batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
+	l = &learner{c: c, batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
+	l.net = model.NewMLP(l.batch.features, c.Hidden, darkroom.NumActions)
 	if l.store, err = run.NewStore(dev, l.net.Layout(), true); err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error)
 			return fmt.Errorf("batch_size: %w", err)
 		}
 	}
-	l.x, l.sample = p.Rows("cells", p.B(), 2), p.Rows("sample", p.B(), 4)
+	l.x, l.sample = p.Rows("cells", p.B(), l.batch.features), p.Rows("sample", p.B(), 4)
 	sums := p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)}, 1)
@@ -104,7 +105,7 @@ func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error)
 	}
 	p.Once(tally)
 	l.program = p.Program()
-	l.features, l.taken = make([]float32, 2*p.Batch()), make([]float32, 4*p.Batch())
+	l.features, l.taken = make([]float32, l.batch.features*p.Batch()), make([]float32, 4*p.Batch())
 	l.xRows, l.takeRows = l.features, l.taken
 	if l.update, err = run.Compile("batch_size", p, dev, l.store); err != nil {
 		return err
@@ -113,19 +114,19 @@ func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error)
 }
 
 func (l *learner) compileTable(dev kernel.Device) (err error) {
-	cells := l.batch.cells
-	p := plan.New("ppo table", dev, len(cells), 1, l.net.Layout())
-	x := p.Rows("cells", p.B(), 2)
+	states, n := l.batch.states, l.batch.features
+	p := plan.New("ppo table", dev, len(states), 1, l.net.Layout())
+	x := p.Rows("cells", p.B(), n)
 	l.out = l.net.Record(p, x)
 	l.out.Space = kernel.Batch // kept, for the host to read
-	l.outs = make([]float32, len(cells)*l.out.Cols())
+	l.outs = make([]float32, len(states)*l.out.Cols())
 	l.outRows = l.outs
 	if l.table, err = p.Compile(dev, l.store); err != nil {
 		return err
 	}
-	rows := make([]float32, 0, 2*len(cells))
-	for _, cell := range cells {
-		rows = append(rows, l.batch.feature[cell][:]...)
+	rows := make([]float32, 0, n*len(states))
+	for _, s := range states {
+		rows = append(rows, l.batch.feature[s][:n]...)
 	}
 	return l.table.WriteBatch(x, rows)
 }
@@ -182,7 +183,7 @@ func (l *learner) begin(goal darkroom.Goal) error {
 		l.update.SetState(kernel.State{}))
 }
 
-// look evaluates the network in every cell: until the next update, acting is a lookup.
+// look evaluates the network in every state: until the next update, acting is a lookup.
 func (l *learner) look() error {
 	if err := l.table.Run(); err != nil {
 		return err
@@ -190,7 +191,7 @@ func (l *learner) look() error {
 	if err := l.table.ReadBatch(l.out, l.outRows); err != nil {
 		return err
 	}
-	l.batch.policy.fill(l.batch.cells, l.outs)
+	l.batch.policy.fill(l.batch.states, l.outs)
 	return nil
 }
 
@@ -237,11 +238,10 @@ func (l *learner) shuffle() {
 
 // step learns from one minibatch.
 func (l *learner) step(samples []int32) error {
-	b := &l.batch
+	b, n := &l.batch, l.batch.features
 	for r, i := range samples[l.program.First():][:l.program.Batch] {
 		s := &b.samples[i]
-		f := &b.feature[s.cell]
-		l.features[2*r], l.features[2*r+1] = f[0], f[1]
+		copy(l.features[n*r:][:n], b.feature[s.state][:n])
 		row := l.taken[4*r:][:4]
 		row[0], row[1], row[2], row[3] = float32(s.action), s.logProb, s.advantage, s.target
 	}
@@ -265,9 +265,9 @@ func (l *learner) moved() (float64, error) {
 	now := &l.batch.policy
 	sum := 0.0
 	for i := range l.batch.samples {
-		cell := l.batch.samples[i].cell
-		for k, p := range then.logProb[cell] {
-			sum += math.Exp(float64(p)) * float64(p-now.logProb[cell][k])
+		state := l.batch.samples[i].state
+		for k, p := range then.logProb[state] {
+			sum += math.Exp(float64(p)) * float64(p-now.logProb[state][k])
 		}
 	}
 	return sum / float64(len(l.batch.samples)), nil

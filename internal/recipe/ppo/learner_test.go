@@ -53,12 +53,12 @@ func live(t testing.TB, l *learner, goal darkroom.Goal) []darkroom.Step {
 func TestLearnerForgetsTheLastGoal(t *testing.T) {
 	c := smallData(t, "total_source_timesteps=1300")
 	used := openLearner(t, c)
-	live(t, used, darkroom.At(1, 3))
-	again, fresh := live(t, used, darkroom.At(4, 0)), live(t, openLearner(t, c), darkroom.At(4, 0))
+	live(t, used, darkroom.Goal(darkroom.At(1, 3)))
+	again, fresh := live(t, used, darkroom.Goal(darkroom.At(4, 0))), live(t, openLearner(t, c), darkroom.Goal(darkroom.At(4, 0)))
 	if diff := cmp.Diff(fresh, again); diff != "" {
 		t.Error(diff)
 	}
-	other := live(t, openLearner(t, smallData(t, "total_source_timesteps=1300", "alg_seed=43")), darkroom.At(4, 0))
+	other := live(t, openLearner(t, smallData(t, "total_source_timesteps=1300", "alg_seed=43")), darkroom.Goal(darkroom.At(4, 0)))
 	if cmp.Equal(fresh, other) {
 		t.Error("another seed lives the same life")
 	}
@@ -66,13 +66,13 @@ func TestLearnerForgetsTheLastGoal(t *testing.T) {
 
 func TestFirstPolicyIsUniform(t *testing.T) {
 	l := openLearner(t, smallData(t))
-	if err := l.begin(darkroom.At(0, 0)); err != nil {
+	if err := l.begin(darkroom.Goal(darkroom.At(0, 0))); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.look(); err != nil {
 		t.Fatal(err)
 	}
-	for _, cell := range l.batch.cells {
+	for _, cell := range l.batch.states {
 		for k, lp := range l.batch.policy.logProb[cell] {
 			if math.Abs(float64(lp)+math.Log(darkroom.NumActions)) > 1e-6 {
 				t.Fatalf("action %d in %v has log-probability %v", k, cell, lp)
@@ -85,7 +85,7 @@ func TestFirstPolicyIsUniform(t *testing.T) {
 }
 
 func TestTargetKLEndsThePasses(t *testing.T) {
-	goal := darkroom.At(2, 2)
+	goal := darkroom.Goal(darkroom.At(2, 2))
 	free, held := openLearner(t, smallData(t)), openLearner(t, smallData(t, "target_kl=1e-9"))
 	live(t, free, goal)
 	live(t, held, goal)
@@ -98,7 +98,7 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 // TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples, however often it is asked for.
 func TestMovedCountsFromTheRollout(t *testing.T) {
 	l := openLearner(t, smallData(t))
-	if err := errors.Join(l.begin(darkroom.At(2, 2)), l.look()); err != nil {
+	if err := errors.Join(l.begin(darkroom.Goal(darkroom.At(2, 2))), l.look()); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.batch.collect(t.Context(), l.key, l.c.NSteps, make([]darkroom.Step, l.c.NSteps*l.c.NStream))
@@ -116,7 +116,7 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 func TestGradientThatIsNotFinite(t *testing.T) {
 	l := openLearner(t, smallData(t, "source_lr=1e38"))
 	out := make([]darkroom.Step, 8100)
-	err := l.learn(context.Background(), darkroom.At(2, 2), out, nil)
+	err := l.learn(context.Background(), darkroom.Goal(darkroom.At(2, 2)), out, nil)
 	if err == nil || !strings.Contains(err.Error(), "is not finite: try a lower source_lr") {
 		t.Errorf("%v", err)
 	}
@@ -145,15 +145,19 @@ func TestShuffleIsAPermutation(t *testing.T) {
 // TestAdvantages holds judge to the definition: A_t = Σ over k of (γλ)^k·δ_{t+k} within the episode and the rollout, then divided by the spread.
 func TestAdvantages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &config.PPO{GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
+		c := &config.PPO{Env: rapid.SampledFrom([]string{config.EnvDarkRoom, config.EnvKeyDoor}).Draw(t, "env"), GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
 			Gamma: rapid.Float64Range(0.5, 1).Draw(t, "gamma"), GAELambda: rapid.Float64Range(0, 1).Draw(t, "lambda")}
 		r := newRollout(c)
-		outs := make([]float32, len(r.cells)*(darkroom.NumActions+1))
+		outs := make([]float32, len(r.states)*(darkroom.NumActions+1))
 		for i := range outs {
 			outs[i] = rapid.Float32Range(-1, 1).Draw(t, "out")
 		}
-		r.policy.fill(r.cells, outs)
-		r.begin(darkroom.At(0, 1))
+		r.policy.fill(r.states, outs)
+		goal := darkroom.Goal(darkroom.At(0, 1))
+		if c.Env == config.EnvKeyDoor {
+			goal = darkroom.KeyAndDoor(darkroom.At(1, 0), darkroom.At(0, 1))
+		}
+		r.begin(goal)
 		history := make([]darkroom.Step, 2*c.NSteps*c.NStream)
 		for range 2 { // the second rollout may begin within an episode
 			from := r.done
@@ -165,7 +169,7 @@ func TestAdvantages(t *testing.T) {
 }
 
 func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
-	value := func(cell darkroom.Cell) float64 { return float64(r.policy.value[cell]) }
+	value := func(s darkroom.State) float64 { return float64(r.policy.value[s]) }
 	raw := make([]float64, len(r.samples))
 	var sum, squares float64
 	for i, m := range r.samples {
@@ -173,8 +177,12 @@ func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 		decay := 1.0
 		for k := step; k < c.NSteps; k++ {
 			at := r.samples[k*c.NStream+stream]
-			after := r.room.Move(at.cell, at.action)
-			raw[i] += decay * (rewardUnit(c)*float64(at.reward) + c.Gamma*value(after) - value(at.cell))
+			stage := at.state.Stage()
+			if c.Env == config.EnvKeyDoor {
+				stage += at.reward
+			}
+			after := darkroom.StateOf(r.room.Move(at.state.Cell(), at.action), stage)
+			raw[i] += decay * (rewardUnit(c)*float64(at.reward) + c.Gamma*value(after) - value(at.state))
 			decay *= c.Gamma * c.GAELambda
 			if (from+k+1)%c.Horizon == 0 {
 				break
@@ -182,7 +190,7 @@ func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 		}
 		sum += raw[i]
 		squares += raw[i] * raw[i]
-		if want := raw[i] + value(m.cell); math.Abs(float64(m.target)-want) > 1e-5 {
+		if want := raw[i] + value(m.state); math.Abs(float64(m.target)-want) > 1e-5 {
 			t.Fatalf("step %d of stream %d aims at %v, want %v", step, stream, m.target, want)
 		}
 	}
@@ -199,8 +207,8 @@ func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 func TestDrawFollowsThePolicy(t *testing.T) {
 	var p policyTable
 	logits := []float32{0.3, -1, 2, 0, -40, 0.7}
-	cell := darkroom.At(0, 0)
-	p.fill([]darkroom.Cell{cell}, logits)
+	cell := darkroom.StateOf(darkroom.At(0, 0), 0)
+	p.fill([]darkroom.State{cell}, logits)
 	if p.value[cell] != 0.7 {
 		t.Errorf("value %v", p.value[cell])
 	}

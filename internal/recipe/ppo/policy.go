@@ -17,21 +17,20 @@ import (
 
 // expected is the policy's mean return of an episode, exactly: where it may stand is carried from step to step.
 func (p *policyTable) expected(room darkroom.Room, goal darkroom.Goal) float64 {
-	var at, next [256]float64
-	at[room.Start()] = 1
-	sum := 0.0
+	var at, next [darkroom.NumStates]float64
+	at[darkroom.StateOf(room.Start(), 0)] = 1
+	sum, rule := 0.0, goal.Rule()
 	for range room.Horizon {
 		clear(next[:])
-		for _, cell := range room.Goals() {
-			if at[cell] == 0 {
+		for _, state := range room.States() {
+			if at[state] == 0 {
 				continue
 			}
-			for a, lp := range p.logProb[cell] {
-				to := room.Move(cell, uint8(a))
-				mass := at[cell] * math.Exp(float64(lp))
-				if next[to] += mass; to == goal {
-					sum += mass
-				}
+			for a, lp := range p.logProb[state] {
+				to, reward := rule.Enter(state, room.Move(state.Cell(), uint8(a)))
+				mass := at[state] * math.Exp(float64(lp))
+				next[to] += mass
+				sum += mass * float64(reward)
 			}
 		}
 		at = next
@@ -39,54 +38,59 @@ func (p *policyTable) expected(room darkroom.Room, goal darkroom.Goal) float64 {
 	return sum
 }
 
-// walk is an episode's cells, the start included. draw picks an action by a number in [0, 1) for each step; nil takes the most likely one.
-func (p *policyTable) walk(room darkroom.Room, draw func(step int) float32) []darkroom.Cell {
-	out := []darkroom.Cell{room.Start()}
+// walk is an episode's states, the start included. draw picks an action by a number in [0, 1) for each step; nil takes the most likely one.
+func (p *policyTable) walk(room darkroom.Room, goal darkroom.Goal, draw func(step int) float32) []darkroom.State {
+	out, rule := []darkroom.State{darkroom.StateOf(room.Start(), 0)}, goal.Rule()
 	for i := range room.Horizon {
-		cell := out[i]
+		state := out[i]
 		best := 0
-		for a, lp := range p.logProb[cell] {
-			if lp > p.logProb[cell][best] {
+		for a, lp := range p.logProb[state] {
+			if lp > p.logProb[state][best] {
 				best = a
 			}
 		}
 		action := uint8(best)
 		if draw != nil {
-			action = p.draw(cell, draw(i))
+			action = p.draw(state, draw(i))
 		}
-		out = append(out, room.Move(cell, action))
+		to, _ := rule.Enter(state, room.Move(state.Cell(), action))
+		out = append(out, to)
 	}
 	return out
 }
 
 // returnOf is what a walk earned.
-func returnOf(walk []darkroom.Cell, goal darkroom.Goal) float64 {
-	n := 0
-	for _, c := range walk[1:] {
-		if c == goal {
-			n++
-		}
+func returnOf(walk []darkroom.State, goal darkroom.Goal) float64 {
+	n, rule := 0, goal.Rule()
+	for i, s := range walk[1:] {
+		_, reward := rule.Enter(walk[i], s.Cell())
+		n += int(reward)
 	}
 	return float64(n)
 }
 
 // walks are two episodes for a picture: by the most likely actions, and sampled.
 func walks(p *policyTable, room darkroom.Room, goal darkroom.Goal, seed uint64) []draw.Walk {
-	shown := func(caption string, cells []darkroom.Cell) draw.Walk {
-		w := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, returnOf(cells, goal), room.Optimal(goal)), GoalX: goal.X(), GoalY: goal.Y()}
-		for _, c := range cells {
-			w.Cells = append(w.Cells, [2]int{c.X(), c.Y()})
+	shown := func(caption string, states []darkroom.State) draw.Walk {
+		w := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, returnOf(states, goal), room.Optimal(goal)), Goal: goal.Cell().XY()}
+		if goal.Keyed() {
+			key := goal.Key().XY()
+			w.Key = &key
+		}
+		for _, s := range states {
+			w.Cells = append(w.Cells, s.Cell().XY())
 		}
 		return w
 	}
 	sampled := func(step int) float32 { return rng.Float(rng.At(seed, 0, uint32(step), rng.Agent)[0]) }
-	return []draw.Walk{shown("most likely actions", p.walk(room, nil)), shown("sampled", p.walk(room, sampled))}
+	return []draw.Walk{shown("most likely actions", p.walk(room, goal, nil)), shown("sampled", p.walk(room, goal, sampled))}
 }
 
 // judged is what a policy earns.
 type judged struct {
 	Iteration int           `json:"iteration"`
 	Goal      darkroom.Goal `json:"goal"`
+	Env       darkroom.Kind `json:"env"`
 	Size      int           `json:"size"`
 	Horizon   int           `json:"horizon"`
 	Optimal   float64       `json:"optimal"`
@@ -128,8 +132,8 @@ func evaluate(_ context.Context, e *run.Evaluation) (*judged, error) {
 	if e.Seed != nil {
 		seed = *e.Seed
 	}
-	r := &judged{Iteration: ck.Progress.Updates, Goal: goal, Size: room.Size, Horizon: room.Horizon, Optimal: room.Optimal(goal), Expected: p.expected(room, goal),
-		Greedy: returnOf(p.walk(room, nil), goal), path: e.Path, device: dev.Name(), name: c.Name, walks: walks(p, room, goal, seed)}
+	r := &judged{Iteration: ck.Progress.Updates, Goal: goal, Env: room.Kind, Size: room.Size, Horizon: room.Horizon, Optimal: room.Optimal(goal), Expected: p.expected(room, goal),
+		Greedy: returnOf(p.walk(room, goal, nil), goal), path: e.Path, device: dev.Name(), name: c.Name, walks: walks(p, room, goal, seed)}
 	r.Share = stats.ShareOf(r.Expected, r.Optimal)
 	return r, nil
 }

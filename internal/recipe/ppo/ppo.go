@@ -1,4 +1,4 @@
-// Package ppo is the recipe PPO, proximal policy optimization on one goal of Dark Room: an actor and a critic that share two
+// Package ppo is the recipe PPO, proximal policy optimization on one goal of a dark room: an actor and a critic that share two
 // layers, recorded once and replayed. The same learner, on every goal at once, makes the learning histories that the in-context agent is
 // trained on (MakeHistories).
 //
@@ -85,10 +85,17 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 		Work: func(m kernel.Metrics) int64 { return m.Steps * rows * l.flops() }}, l.table.Close()
 }
 
-// goalOf is the cell that pays in a run of its own.
+// goalOf is what pays in a run of its own.
 func goalOf(c *config.PPO) darkroom.Goal { return roomOf(c).Goals()[c.Goal] }
 
-func roomOf(c *config.PPO) darkroom.Room { return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon} }
+// roomOf is the room of the settings, which know its kinds by the same names.
+func roomOf(c *config.PPO) darkroom.Room {
+	kind, err := darkroom.KindOf(c.Env)
+	if err != nil {
+		panic("ppo: " + err.Error())
+	}
+	return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
+}
 
 // Open has nothing to open.
 func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }

@@ -13,12 +13,14 @@ import (
 //
 // What a reader could break: samples are ordered [step, stream], histories [stream, step].
 type rollout struct {
-	room    darkroom.Room
-	cells   []darkroom.Cell // of the room
-	feature [256][2]float32 // of each cell: where it lies, from -1 to 1
-	next    [darkroom.NumActions][256]darkroom.Cell
-	streams int
+	room     darkroom.Room
+	states   []darkroom.State // of the room
+	features int              // that the network sees of a state
+	feature  [darkroom.NumStates][maxFeatures]float32
+	next     [darkroom.NumActions][256]darkroom.Cell
+	streams  int
 
+	rule             darkroom.Rule // of the goal
 	env              *darkroom.Batch
 	done             int // steps of each stream since the goal began
 	policy           policyTable
@@ -30,27 +32,47 @@ type rollout struct {
 
 // sample is one transition and what it teaches.
 type sample struct {
-	cell              darkroom.Cell
+	state             darkroom.State
 	action, reward    uint8
 	logProb           float32 // of the action, when it was taken
 	advantage, target float32
 }
 
-// policyTable is a policy and its critic, cell by cell.
+// policyTable is a policy and its critic, state by state.
 type policyTable struct {
-	logProb [256][darkroom.NumActions]float32
-	below   [256][darkroom.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
-	value   [256]float32
+	logProb [darkroom.NumStates][darkroom.NumActions]float32
+	below   [darkroom.NumStates][darkroom.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
+	value   [darkroom.NumStates]float32
+}
+
+// maxFeatures is the most that the network sees of a state.
+const maxFeatures = 4
+
+// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1, and in a room of several stages whether the key is held and
+// whether the door is open. A learner that did not see them could walk one way alone from a cell that lies on the way to both. The agent
+// that reads its history sees none of it but the rewards.
+func featuresOf(room darkroom.Room, s darkroom.State) []float32 {
+	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
+	out := []float32{scale(s.Cell().X()), scale(s.Cell().Y())}
+	for stage := 1; stage < room.Stages(); stage++ {
+		flag := float32(-1)
+		if int(s.Stage()) >= stage {
+			flag = 1
+		}
+		out = append(out, flag)
+	}
+	return out
 }
 
 func newRollout(c *config.PPO) rollout {
-	r := rollout{room: darkroom.Room{Size: c.GridSize, Horizon: c.Horizon}, streams: c.NStream,
+	r := rollout{room: roomOf(c), streams: c.NStream,
 		samples: make([]sample, c.NSteps*c.NStream), ends: make([]bool, c.NSteps),
 		actions: make([]uint8, c.NStream), rewards: make([]uint8, c.NStream), carried: make([]float64, c.NStream)}
-	r.cells = r.room.Goals()
-	scale := func(v int) float32 { return 2*float32(v)/float32(c.GridSize-1) - 1 }
-	for _, cell := range r.cells {
-		r.feature[cell] = [2]float32{scale(cell.X()), scale(cell.Y())}
+	r.states = r.room.States()
+	for _, s := range r.states {
+		r.features = copy(r.feature[s][:], featuresOf(r.room, s))
+	}
+	for _, cell := range r.room.Cells() {
 		for a := range r.next {
 			r.next[a][cell] = r.room.Move(cell, uint8(a))
 		}
@@ -64,14 +86,14 @@ func (r *rollout) begin(goal darkroom.Goal) {
 	for i := range goals {
 		goals[i] = goal
 	}
-	r.env, r.done = darkroom.NewBatch(r.room, goals), 0
+	r.env, r.rule, r.done = darkroom.NewBatch(r.room, goals), goal.Rule(), 0
 }
 
-// fill takes the network's output over the cells: the actions' logits and a value, row by row.
-func (p *policyTable) fill(cells []darkroom.Cell, outs []float32) {
-	for i, cell := range cells {
+// fill takes the network's output over the states: the actions' logits and a value, row by row.
+func (p *policyTable) fill(states []darkroom.State, outs []float32) {
+	for i, state := range states {
 		row := outs[i*(darkroom.NumActions+1):][:darkroom.NumActions+1]
-		p.value[cell] = row[darkroom.NumActions]
+		p.value[state] = row[darkroom.NumActions]
 		row = row[:darkroom.NumActions]
 		most, sum := row[0], 0.0
 		for _, v := range row {
@@ -83,17 +105,17 @@ func (p *policyTable) fill(cells []darkroom.Cell, outs []float32) {
 		shift, total := float64(most)+math.Log(sum), 0.0
 		for k, v := range row {
 			lp := float64(v) - shift
-			p.logProb[cell][k] = float32(lp)
-			if total += math.Exp(lp); k < len(p.below[cell]) {
-				p.below[cell][k] = float32(total)
+			p.logProb[state][k] = float32(lp)
+			if total += math.Exp(lp); k < len(p.below[state]) {
+				p.below[state][k] = float32(total)
 			}
 		}
 	}
 }
 
 // draw picks an action by a number in [0, 1).
-func (p *policyTable) draw(cell darkroom.Cell, u float32) uint8 {
-	for k, bound := range p.below[cell] {
+func (p *policyTable) draw(state darkroom.State, u float32) uint8 {
+	for k, bound := range p.below[state] {
 		if u < bound {
 			return uint8(k)
 		}
@@ -109,17 +131,17 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 			return err
 		}
 		row := r.samples[t*r.streams:][:r.streams]
-		for s, cell := range r.env.Cells() {
+		for s, state := range r.env.States() {
 			u := rng.Float(rng.At(key, uint64(s), uint32(r.done), rng.Learner)[0])
-			a := r.policy.draw(cell, u)
+			a := r.policy.draw(state, u)
 			r.actions[s] = a
-			row[s] = sample{cell: cell, action: a, logProb: r.policy.logProb[cell][a]}
+			row[s] = sample{state: state, action: a, logProb: r.policy.logProb[state][a]}
 		}
 		r.ends[t] = r.env.Step(r.rewards, r.actions)
 		for s := range row {
 			row[s].reward = r.rewards[s]
 			if history != nil {
-				history[s*each+r.done] = darkroom.MakeStep(row[s].cell, row[s].action, row[s].reward)
+				history[s*each+r.done] = darkroom.MakeStep(row[s].state.Cell(), row[s].action, row[s].reward)
 			}
 		}
 		r.done++
@@ -135,7 +157,7 @@ const spreadFloor = 0.05
 // judge fills in advantages (generalized advantage estimation) and the critic's targets.
 //
 // The end of an episode is a limit of time that the agent cannot see, so the critic's word for what would follow stands in for it: the value of a
-// cell is the same at every step. Advantages are divided by their spread over the rollout, not the minibatch, which may hold no reward
+// state is the same at every step. Advantages are divided by their spread over the rollout, not the minibatch, which may hold no reward
 // while they are rare. Their mean stays: once every stream walks the same way, taking it away turns the critic's error in one cell into a lesson
 // against the only action that was tried there, and the policy falls apart. For the same reason the critic should still be short of the truth when the
 // history ends: until then staying on the goal is better than it expects. It comes nearer by about (1-γ)/(1-γλ) of the way an update, so long histories want
@@ -151,7 +173,8 @@ func (r *rollout) judge(c *config.PPO) {
 			if r.ends[t] {
 				r.carried[s] = 0
 			}
-			v, after := float64(r.policy.value[m.cell]), float64(r.policy.value[r.next[m.action][m.cell]])
+			next, _ := r.rule.Enter(m.state, r.next[m.action][m.state.Cell()])
+			v, after := float64(r.policy.value[m.state]), float64(r.policy.value[next])
 			a := unit*float64(m.reward) + c.Gamma*after - v + c.Gamma*c.GAELambda*r.carried[s]
 			r.carried[s] = a
 			m.advantage, m.target = float32(a), float32(a+v)
@@ -169,5 +192,10 @@ func (r *rollout) judge(c *config.PPO) {
 // rewardUnit is what a reward of 1 counts. The critic shares its layers with the actor, and its errors must not outweigh the actor's: up to a
 // discount of 1-1/horizon the unit is 1-γ and values stay within 0 to 1. Past that it would shrink a single reward to nothing, so it stays
 // 1/horizon, and the goal's value goes towards 1/(horizon·(1-γ)): 5 at horizon 20 and γ 0.99. At γ 1 there would be no such value to go
-// towards; the settings refuse it.
-func rewardUnit(c *config.PPO) float64 { return max(1-c.Gamma, 1/float64(c.Horizon)) }
+// towards; the settings refuse it. A key and a door pay once each: half a unit each keeps values within 0 to 1 whatever the discount.
+func rewardUnit(c *config.PPO) float64 {
+	if c.Env == config.EnvKeyDoor {
+		return 0.5
+	}
+	return max(1-c.Gamma, 1/float64(c.Horizon))
+}

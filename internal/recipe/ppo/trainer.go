@@ -17,11 +17,11 @@ import (
 
 // state is where a learner stands between two rounds, beside its weights.
 type state struct {
-	Pass   uint64          `json:"pass"`   // over samples, in all rounds
-	Steps  int             `json:"steps"`  // of each environment
-	Clock  int             `json:"clock"`  // steps of the episode under way
-	Cells  []darkroom.Cell `json:"cells"`  // where the environments stand
-	Earned int             `json:"earned"` // by all of them in that episode
+	Pass   uint64           `json:"pass"`   // over samples, in all rounds
+	Steps  int              `json:"steps"`  // of each environment
+	Clock  int              `json:"clock"`  // steps of the episode under way
+	States []darkroom.State `json:"cells"`  // where the environments stand
+	Earned int              `json:"earned"` // by all of them in that episode
 }
 
 // trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it stands, judge them, learn from them in some
@@ -69,7 +69,7 @@ func (t *trainer) Initial() []float32 {
 // State is written from the learner, whose copy the checkpoint keeps.
 func (t *trainer) State() any {
 	if e := t.batch.env; e != nil {
-		t.at.Pass, t.at.Steps, t.at.Clock, t.at.Cells = t.pass, t.batch.done, e.Clock(), e.Cells()
+		t.at.Pass, t.at.Steps, t.at.Clock, t.at.States = t.pass, t.batch.done, e.Clock(), e.States()
 	}
 	return &t.at
 }
@@ -82,7 +82,7 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 		return nil
 	}
 	t.pass, t.batch.done = at.Pass, at.Steps
-	if err := t.batch.env.Place(at.Cells, at.Clock); err != nil {
+	if err := t.batch.env.Place(at.States, at.Clock); err != nil {
 		return fmt.Errorf("load checkpoint %s: its state is broken: %w", ck.Path, err)
 	}
 	return nil
@@ -150,7 +150,7 @@ func (t *trainer) Conclude(_ context.Context, s *run.Stretch) (*run.Outcome, err
 	}
 	room, c := roomOf(t.cfg), t.cfg
 	row := &Iteration{Iteration: t.Progress.Updates, Iterations: t.Total(), LR: c.SourceLR, Optimal: room.Optimal(t.goal), Expected: t.batch.policy.expected(room, t.goal),
-		Greedy: returnOf(t.batch.policy.walk(room, nil), t.goal), Seconds: s.Seconds, Asked: s.Asked,
+		Greedy: returnOf(t.batch.policy.walk(room, t.goal, nil), t.goal), Seconds: s.Seconds, Asked: s.Asked,
 		StepsPerSecond: float64(s.Updates*round(c)) / s.Seconds, SecondsLeft: s.Seconds / float64(s.Updates) * float64(t.Total()-t.Progress.Updates)}
 	if t.episodes > 0 {
 		mean := float64(t.returns) / float64(t.episodes)
@@ -173,7 +173,7 @@ func (t *trainer) Finish(context.Context) (*report.Ending, error) {
 	}
 	room, at, p := roomOf(t.cfg), t.Progress, &t.batch.policy
 	sum := &Summary{Iterations: at.Updates, Steps: at.Updates * round(t.cfg), Seconds: at.Elapsed, Goal: t.goal, Optimal: room.Optimal(t.goal), Expected: p.expected(room, t.goal),
-		Greedy: returnOf(p.walk(room, nil), t.goal), BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
+		Greedy: returnOf(p.walk(room, t.goal, nil), t.goal), BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
 	sum.Share = stats.ShareOf(sum.Expected, sum.Optimal)
 	t.view.walks = walks(p, room, t.goal, t.cfg.AlgSeed)
 	return t.view.ending(sum), nil

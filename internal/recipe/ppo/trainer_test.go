@@ -21,13 +21,13 @@ func TestSuite(t *testing.T) {
 	small := func(sets ...string) *config.PPO {
 		return smallData(t, append([]string{"n_steps=37", "n_epochs=2", "total_source_timesteps=1480"}, sets...)...)
 	}
-	var cells []darkroom.Cell
+	var states []darkroom.State
 	for i := range small().NStream {
-		cells = append(cells, darkroom.At(i%5, i/5+1))
+		states = append(states, darkroom.StateOf(darkroom.At(i%5, i/5+1), 0))
 	}
 	runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: small(), Device: openCPU,
 		Open:  func(testing.TB, config.Settings) run.Task { return task{} },
-		Other: small("gamma=0.5"), Differs: "gamma: 0.9", State: &state{Pass: 9, Steps: 74, Clock: 4, Cells: cells, Earned: 3}})
+		Other: small("gamma=0.5"), Differs: "gamma: 0.9", State: &state{Pass: 9, Steps: 74, Clock: 4, States: states, Earned: 3}})
 }
 
 // TestARunIsItsGoalsHistory: a run of one goal ends with the weights of the learner that makes this goal's history, and has acted alike.
@@ -83,17 +83,25 @@ func TestLearns(t *testing.T) {
 
 // TestExpectedReturn compares the exact figure with many sampled episodes.
 func TestExpectedReturn(t *testing.T) {
-	room, goal := darkroom.Room{Size: 4, Horizon: 6}, darkroom.At(2, 3)
+	t.Run("darkroom", func(t *testing.T) {
+		testExpectedReturn(t, darkroom.Room{Size: 4, Horizon: 6}, darkroom.Goal(darkroom.At(2, 3)))
+	})
+	t.Run("keydoor", func(t *testing.T) {
+		testExpectedReturn(t, darkroom.Room{Size: 3, Horizon: 8, Kind: darkroom.KeyDoor}, darkroom.KeyAndDoor(darkroom.At(2, 1), darkroom.At(1, 0)))
+	})
+}
+
+func testExpectedReturn(t *testing.T, room darkroom.Room, goal darkroom.Goal) {
 	var p policyTable
-	outs := make([]float32, len(room.Goals())*(darkroom.NumActions+1))
+	outs := make([]float32, len(room.States())*(darkroom.NumActions+1))
 	for i := range outs {
 		outs[i] = 2 * rng.Float(rng.At(3, uint64(i), 0, rng.Learner)[0])
 	}
-	p.fill(room.Goals(), outs)
+	p.fill(room.States(), outs)
 	const episodes = 200_000
 	sum := 0.0
 	for e := range uint64(episodes) {
-		sum += returnOf(p.walk(room, func(step int) float32 { return rng.Float(rng.At(4, e, uint32(step), rng.Learner)[0]) }), goal)
+		sum += returnOf(p.walk(room, goal, func(step int) float32 { return rng.Float(rng.At(4, e, uint32(step), rng.Learner)[0]) }), goal)
 	}
 	// A return of at most 6 has a standard error below 6/2/sqrt(episodes) = 0.007.
 	if got, want := p.expected(room, goal), sum/episodes; math.Abs(got-want) > 0.03 {
@@ -118,7 +126,7 @@ func TestBrokenState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.at = state{Cells: []darkroom.Cell{darkroom.At(15, 15)}}
+	tr.at = state{States: []darkroom.State{darkroom.StateOf(darkroom.At(15, 15), 0)}}
 	if err := tr.Restore(t.Context(), &run.Checkpoint{Path: "x"}, false); err == nil || !strings.Contains(err.Error(), "its state is broken") {
 		t.Errorf("got %v", err)
 	}

@@ -69,9 +69,18 @@ func (v *view) Banner(bool) (string, [][2]string) {
 	c := v.cfg
 	return fmt.Sprintf("%s of %s steps in %s", report.Plural(int64(Recipe{}.Length(c)), "iteration"), report.Thousands(int64(round(c))), report.Plural(int64(c.NStream), "environment")),
 		[][2]string{
-			{"room", fmt.Sprintf("%d×%d, episodes of %d steps, the goal at %v", c.GridSize, c.GridSize, c.Horizon, v.goal)},
+			{"room", roomLine(roomOf(c), v.goal)},
 			{"step", fmt.Sprintf("recorded once and replayed: %s, %s over each round", report.Plural(int64(c.BatchSize), "sample"), passes(c.NEpochs))},
 		}
+}
+
+// roomLine is the room and its goal in words.
+func roomLine(r darkroom.Room, goal darkroom.Goal) string {
+	out := fmt.Sprintf("%d×%d, episodes of %d steps, ", r.Size, r.Size, r.Horizon)
+	if goal.Keyed() {
+		return out + fmt.Sprintf("the key at %v, the door at %v", goal.Key(), goal.Cell())
+	}
+	return out + fmt.Sprintf("the goal at %v", goal)
 }
 
 func passes(n int) string {
