@@ -49,14 +49,19 @@ def choose(logits, temperature, word):
     return np.where(below.any(-1), below.argmax(-1), logits.argmax(-1))
 
 
+def parts(goal):
+    """What pays, in order: the one cell of Dark Room, or a key and a door, which pay once each."""
+    return [tuple(goal["key"]), tuple(goal["door"])] if isinstance(goal, dict) else [tuple(goal)]
+
+
 def returns(model, report, settings):
     """What the agents of an evaluation's report get when they live here: [goals, agents, episodes]."""
     size, horizon, each, episodes = report["size"], report["horizon"], report["agents_per_goal"], report["episodes"]
-    goals = [tuple(g["goal"]) for g in report["goals"] for _ in range(each)]
+    goals = [parts(g["goal"]) for g in report["goals"] for _ in range(each)]
     compressed = settings["use_compressed_context"].lower() == "true"
     contexts = [Context(compressed, int(settings["compress_interval"]), int(settings["n_transit"]), horizon) for _ in goals]
     start = (size // 2, size // 2)
-    cells = [start] * len(goals)
+    cells, found = [start] * len(goals), [0] * len(goals)  # parts of a key and a door that an episode has found
     for c in contexts:
         c.observe(start, -1, -1)
     out = np.zeros((len(goals), episodes))
@@ -68,10 +73,12 @@ def returns(model, report, settings):
         for i, c in enumerate(contexts):
             dx, dy = MOVES[actions[i]]
             cells[i] = (min(max(cells[i][0] + dx, 0), size - 1), min(max(cells[i][1] + dy, 0), size - 1))
-            reward = int(cells[i] == goals[i])
+            reward = int(found[i] < len(goals[i]) and cells[i] == goals[i][found[i]])
+            if len(goals[i]) > 1:
+                found[i] += reward
             out[i, t // horizon] += reward
             if t % horizon == horizon - 1:
-                cells[i] = start
+                cells[i], found[i] = start, 0
             if compressed and (c.region() >= c.longest or ends[i] == 1):
                 c.end()
             c.observe(cells[i], int(actions[i]), reward)

@@ -64,7 +64,7 @@ so that histories are made of a sample (n_goal), which holds goals to learn from
 env_split_seed). A learner sees where it is and whether it holds the key; the file keeps where it was, what it did and what it was paid, and the
 in-context agent that reads it has to remember whether it was paid for the key. Train one with haul train --model AD --history data/keydoor.hist.`,
 		example: `  haul data keydoor
-  haul data keydoor --set grid_size=5 --set horizon=20 --set n_goal=60 --streams 20 --steps 40000 --out data/doors5.hist`},
+  haul data keydoor --set grid_size=5 --set horizon=20 --steps 100000 --out data/doors5.hist`},
 }
 
 type darkroomFlags struct {

@@ -33,6 +33,7 @@ func init() { // the rules of runs call each other
 		"haul eval":          shortEval,
 		"haul policies pack": shortPack,
 		"haul data darkroom": shortHistories,
+		"haul data keydoor":  shortHistories,
 		"haul profile":       shortStep("--steps", "2"),
 		"haul bench step":    shortStep("--rounds", "2"),
 		"haul bench cost":    appended("--rounds", "3"),
@@ -135,7 +136,7 @@ func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 }
 
 func shortHistories(_ *workshop, _ *cobra.Command, args []string) ([]string, error) {
-	for _, set := range []string{"grid_size=3", "horizon=8", "n_steps=40", "n_epochs=1"} {
+	for _, set := range []string{"grid_size=3", "horizon=8", "n_goal=9", "n_steps=40", "n_epochs=1", "batch_size=40"} {
 		args = append(args, "--set", set)
 	}
 	return append(args, "--streams", "4", "--steps", "960", "--force"), nil

@@ -3,12 +3,14 @@ import { el, svg, calm } from './util.js';
 
 const side = 36;
 
+// A goal is a cell that pays, or a key and a door.
 export function walk({ caption, size, goal, cells, return: got }) {
+  const door = goal.door ?? goal, key = goal.key, at = (c, x, y) => c && x === c[0] && y === c[1];
   const middle = ([x, y]) => [side * (x + 0.5), side * (y + 0.5)];
   const box = svg('svg', { class: 'room-map', viewBox: `0 0 ${side * size} ${side * size}`, role: 'img', 'aria-label': `${caption}: ${cells.length - 1} steps, return ${got}` });
   for (let y = 0; y < size; y++) {
     for (let x = 0; x < size; x++) {
-      box.append(svg('rect', { x: side * x, y: side * y, width: side, height: side, class: x === goal[0] && y === goal[1] ? 'goal' : null }));
+      box.append(svg('rect', { x: side * x, y: side * y, width: side, height: side, class: at(door, x, y) ? 'goal' : at(key, x, y) ? 'key' : null }));
     }
   }
   const way = svg('path', { class: 'way' }), walker = svg('circle', { class: 'walker', r: side / 3.4 });
