@@ -102,7 +102,7 @@ func (c *PPO) conflicts() []conflict {
 		out = append(out, clash(keys, "train_env_ratio %g of %s leaves %d goals to train on and %d held out; both need one", c.TrainEnvRatio, of, n, c.Goals()-n))
 	}
 	if all := c.AllGoals(); c.NGoal > all {
-		out = append(out, clash([]string{"n_goal", "grid_size", "env"}, "n_goal %d is over the %d goals of %s with grid_size %d", c.NGoal, all, c.Env, c.GridSize))
+		out = append(out, clash([]string{"n_goal", "grid_size", "env"}, "n_goal %d is over the %d goals of %s with grid_size %d; 0 takes them all", c.NGoal, all, c.Env, c.GridSize))
 	}
 	switch all := c.AllGoals(); {
 	case c.Goal >= all && c.Env == EnvKeyDoor:

@@ -37,8 +37,8 @@ type Recipe struct{}
 var about = run.About{
 	Name:   Name,
 	Trains: "an in-context agent",
-	Train: `an in-context agent, from learning histories that haul data darkroom makes (--history). It is tested on goals that
-were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.`,
+	Train: `an in-context agent, from learning histories that haul data darkroom or haul data keydoor makes (--history). It is
+tested on goals that were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.`,
 	Eval: `put agents on goals that were held out (--goals), many at once, and let them live for some episodes. Nothing is learned
 but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
 beside that of the source learner and the optimum. --tune chooses the temperature on the goals that the run kept for
@@ -54,7 +54,7 @@ validation (validation_goals), never on those that are judged. --plot draws that
 	},
 	Use: run.LastName,
 	Flags: []run.Flag{
-		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data darkroom makes them; a resumed run remembers its own"},
+		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data makes them; a resumed run remembers its own"},
 		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},
 	},
 	Judging: []run.Flag{

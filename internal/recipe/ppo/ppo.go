@@ -27,8 +27,8 @@ type Recipe struct{}
 var about = run.About{
 	Name:   Name,
 	Trains: "a learner of one goal",
-	Train: `an actor and a critic on one goal of Dark Room by proximal policy optimization: the learner whose histories the in-context
-agent reads, as a run of its own. The setting goal says which cell pays; an iteration is one round of acting and learning.`,
+	Train: `an actor and a critic on one goal of a dark room by proximal policy optimization: the learner whose histories the in-context
+agent reads, as a run of its own. The setting goal says what pays; an iteration is one round of acting and learning.`,
 	Eval: `what the policy earns per episode, worked out exactly from its probabilities in every cell, and by its most likely actions.
 --plot draws a walk by the most likely actions beside a sampled one.`,
 	Config: config.DefaultPPO,
