@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 
+	"haul/internal/cu"
 	"haul/internal/kernel"
 )
 
@@ -52,6 +53,7 @@ type binder struct {
 	again       bool         // one of them has been written twice
 
 	table        func(data []byte) uint64 // device memory with this in it, kept for the program's life
+	tiled        func(m cu.Matrix) uint64 // device memory with its description to the copy engine
 	coefficients []string                 // the control block's, by place
 	sums         []string                 // the metrics', by place
 	reduced      reduction

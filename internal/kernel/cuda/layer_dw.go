@@ -1,6 +1,9 @@
 package cuda
 
-import "haul/internal/kernel"
+import (
+	"haul/internal/cu"
+	"haul/internal/kernel"
+)
 
 // layerTile is a block's tile of DW that src/sequence/layer_dw.cu is built for.
 type layerTile struct {
@@ -13,9 +16,9 @@ type layerTile struct {
 // layerTiles are for the four weights of a layer, in the kernel's order: each takes as much of DW as a block's registers hold.
 var layerTiles = [4]layerTile{
 	{layerWidth, layerFeed, 128, 256, 2, 32, 9}, // down
-	{layerFeed, layerWidth, 256, 128, 2, 32, 9}, // up
-	{layerWidth, layerWidth, 128, 128, 2, 64, 7},
-	{3 * layerWidth, layerWidth, 384, 128, 3, 32, 7},
+	{layerFeed, layerWidth, 256, 128, 2, 32, 8}, // up
+	{layerWidth, layerWidth, 128, 128, 2, 64, 5},
+	{3 * layerWidth, layerWidth, 384, 128, 3, 32, 6},
 }
 
 const (
@@ -26,8 +29,14 @@ const (
 	layerFoldRows      = 4
 )
 
-// shared is a block's stages and the ones that make sums of columns.
-func (t layerTile) shared() int { return t.stages*t.stage*2*(t.rows+t.columns) + 256 }
+// shared is a block's stages with a barrier each, and the ones that make sums of columns: 64 columns of them in a stage of 128.
+func (t layerTile) shared() int {
+	columns := t.rows + t.columns
+	if t.columns == layerWidth {
+		columns += 64
+	}
+	return t.stages*(t.stage*2*columns+8) + 256
+}
 
 // count is how many tiles DW has.
 func (t layerTile) count() int { return t.n / t.rows * (t.k / t.columns) }
@@ -75,6 +84,11 @@ func weightShares(blocks int, own, next bool) (s [4]int) {
 	}
 }
 
+// stages describes a matrix that is brought so many rows at a time.
+func (b *binder) stages(t *kernel.Tensor, rows int) uint64 {
+	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: t.Cols(), Stride: t.Stride, Box: rows})
+}
+
 func (o *layerWeights) bind(b *binder) ([]launch, error) {
 	var jobs [4]struct{ dy, x *kernel.Tensor }
 	blocks := b.sms
@@ -100,7 +114,7 @@ func (o *layerWeights) bind(b *binder) ([]launch, error) {
 		parts[i] = b.scratch(4 * shares[i] * (t.n*t.k + t.n))
 		grid += t.count() * shares[i]
 		shared = max(shared, t.shared())
-		args = append(args, parts[i], b.address(jobs[i].dy), b.address(jobs[i].x), i32(shares[i]))
+		args = append(args, parts[i], b.stages(jobs[i].dy, t.stage), b.stages(jobs[i].x, t.stage), i32(shares[i]))
 	}
 	return []launch{{module: "layer_dw", kernel: "layer_dw", grid: dim3{grid, 1, 1}, block: dim3{layerWeightThreads, 1, 1}, shared: shared,
 		args: append(args, i32(rows)), first: o.own != nil}, o.fold(b, parts, shares)}, nil

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/cu"
 	"haul/internal/kernel"
 	"haul/internal/model"
 )
@@ -185,6 +187,32 @@ func TestLayerTilesMatchSource(t *testing.T) {
 		if tile.n%tile.rows != 0 || tile.k%tile.columns != 0 || tile.shared() > 227<<10 || 128*tile.groups > layerWeightThreads {
 			t.Errorf("%+v is not whole tiles, has too many threads, or %d bytes of shared memory are too many", tile, tile.shared())
 		}
+	}
+}
+
+// TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands: whole boxes of 64 columns, as many rows as a stage has, at
+// places that it can read.
+func TestStagesAreWholeBoxes(t *testing.T) {
+	j := joinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
+	b := testBinder(j, BF16)
+	boxes := map[[2]int]int{} // by columns and rows of a box
+	b.tiled = func(m cu.Matrix) uint64 {
+		if m.At%16 != 0 || m.Stride%8 != 0 || m.Cols%64 != 0 || m.Rows != 1024*164 || m.Stride != m.Cols {
+			t.Errorf("%+v is no matrix for the copy engine", m)
+		}
+		boxes[[2]int{m.Cols, m.Box}]++
+		return 1 << 20
+	}
+	if _, err := b.bindAll(j.PerShard); err != nil {
+		t.Fatal(err)
+	}
+	want := map[[2]int]int{}
+	for _, tile := range layerTiles { // both operands of each layer's
+		want[[2]int{tile.n, tile.stage}] += 2
+		want[[2]int{tile.k, tile.stage}] += 2
+	}
+	if !maps.Equal(boxes, want) {
+		t.Errorf("boxes %v, want %v", boxes, want)
 	}
 }
 

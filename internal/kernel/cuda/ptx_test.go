@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"haul/internal/cu"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
@@ -132,6 +133,7 @@ func testBinder(p *kernel.Program, precision Precision) *binder {
 	}
 	b.bf16 = func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 }
 	b.scratch, b.table = func(int) uint64 { return far / 2 }, func([]byte) uint64 { return far / 2 }
+	b.tiled = func(cu.Matrix) uint64 { return far / 2 }
 	return b
 }
 

@@ -224,6 +224,16 @@ func (r *runner) table(data []byte) uint64 {
 	return at
 }
 
+// tiled describes a matrix to the copy engine, for the op being bound.
+func (r *runner) tiled(m cu.Matrix) uint64 {
+	var data []byte
+	err := r.d.ctx.Do(func() (err error) { data, err = r.d.ctx.Tiles(m); return err })
+	if err != nil {
+		panic(scratchError{err})
+	}
+	return r.table(data)
+}
+
 // scratchError carries a failed reservation out of a binder.
 type scratchError struct{ error }
 
@@ -236,7 +246,7 @@ func (r *runner) bindAll() (err error) {
 	}()
 	b := newBinder(r.prog)
 	b.precision, b.sms, b.maxShared, b.memory, b.hopper = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory, isHopper(r.d.ctx.Device)
-	b.address, b.bf16, b.scratch, b.table = r.address, r.bf16, r.scratch, r.table
+	b.address, b.bf16, b.scratch, b.table, b.tiled = r.address, r.bf16, r.scratch, r.table, r.tiled
 	b.control, b.state, b.metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
 	if len(r.sets) > 0 {
 		s := r.sets[0]

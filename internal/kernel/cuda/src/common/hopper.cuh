@@ -44,6 +44,12 @@ __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
       "r"(bytes), "r"(barrier) : "memory");
 }
+// bring_tile brings a box of 64 columns of a matrix, described to the copy engine (cu.Tiles), from `column` and `row` on, to a tile; the
+// barrier's phase counts its bytes. What lies outside the matrix is zeros.
+__device__ __forceinline__ void bring_tile(u32 to, const void *matrix, int column, int row, u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(matrix), "r"(column), "r"(row), "r"(barrier) : "memory");
+}
 // bulk_prefetch brings `bytes`, a multiple of 16, into the card's cache.
 __device__ __forceinline__ void bulk_prefetch(const void *from, u32 bytes) {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory"); }
@@ -64,6 +70,10 @@ __device__ __forceinline__ void bulk_prefetch(const void *from, u32 bytes) {
 #define NAMES_0_63                                                                                                          \
   NAMES_0_31 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58," \
              "%59,%60,%61,%62,%63"
+#define NAMES_64_127                                                                                                          \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94," \
+  "%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120," \
+  "%121,%122,%123,%124,%125,%126,%127"
 
 // Products are under way while their warpgroup does other work: begin_products stands before the first of a batch, end_products after its
 // last. wait_products says that all batches are there: what it names may be read from then on. Until then nobody touches sums, nor the
@@ -71,6 +81,8 @@ __device__ __forceinline__ void bulk_prefetch(const void *from, u32 bytes) {
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wait_products(float (&a)[64]) { asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS64(a)::"memory"); }
+// wait_earlier says that all batches but the last are there, whose operands may be overwritten then; sums are still nobody's.
+__device__ __forceinline__ void wait_earlier() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 __device__ __forceinline__ void wait_products(float (&a)[32]) {
   asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS16(a, 0), SUMS16(a, 16)::"memory");
 }

@@ -1,0 +1,53 @@
+package cu
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// tileCalls describe matrices to a card's copy engine: CUDA 12.0 or newer.
+type tileCalls struct {
+	Encode uintptr `sym:"cuTensorMapEncodeTiled"`
+}
+
+// Matrix is a matrix of 16-bit floating-point numbers on the card, as its copy engine is to see it: `Box` rows and 64 columns at a time.
+type Matrix struct {
+	At         uint64 // of its first number, a multiple of 16
+	Rows, Cols int
+	Stride     int // numbers from row to row, a multiple of 8
+	Box        int
+}
+
+// CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_128B.
+const (
+	mapBF16      = 9
+	mapSwizzled  = 3
+	mapPromotion = 2
+
+	mapBytes   = 128 // CUtensorMap
+	mapAligned = 64
+
+	matrixColumns = 64
+)
+
+// Tiles is the description that a kernel gives the copy engine, for memory of the card at a multiple of 64 bytes. A box arrives as rows
+// of 128 bytes in which vector q (eight numbers) of row r is at q ^ r%8; what lies outside the matrix is zeros. Inside Do.
+func (c *Context) Tiles(m Matrix) ([]byte, error) {
+	var calls tileCalls
+	if err := c.driver.bind(&calls); err != nil {
+		return nil, fmt.Errorf("the copy engine takes a driver for CUDA 12.0 or newer: %w", err)
+	}
+	room := make([]byte, mapBytes+mapAligned)
+	from := (mapAligned - int(uintptr(unsafe.Pointer(unsafe.SliceData(room)))%mapAligned)) % mapAligned
+	out := room[from : from+mapBytes]
+	sizes, strides := [2]uint64{uint64(m.Cols), uint64(m.Rows)}, [1]uint64{2 * uint64(m.Stride)}
+	box, steps := [2]uint32{matrixColumns, uint32(m.Box)}, [2]uint32{1, 1}
+	r, _, _ := purego.SyscallN(calls.Encode, uintptr(unsafe.Pointer(unsafe.SliceData(out))), mapBF16, uintptr(len(sizes)), uintptr(m.At),
+		uintptr(unsafe.Pointer(&sizes)), uintptr(unsafe.Pointer(&strides)), uintptr(unsafe.Pointer(&box)), uintptr(unsafe.Pointer(&steps)),
+		0, mapSwizzled, mapPromotion, 0)
+	runtime.KeepAlive(room)
+	return out, c.check("cuTensorMapEncodeTiled", Result(r))
+}
