@@ -74,3 +74,34 @@ func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
 		t.Errorf("with --precision: exit %d, %s", r.code, r.stderr)
 	}
 }
+
+// A complete run whose history had been lost, or was somebody else's, fell over its own picture when it was judged once more. Its folder has a
+// blank in its name, and what is to be copied from the screen takes that into account.
+func TestResumeWithoutAHistory(t *testing.T) {
+	whole, args := tiny(t, "--epochs", "1")
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	for name, text := range map[string]string{"lost": "", "another": "a,b\n1,2\n"} {
+		dir := filepath.Join(t.TempDir(), "a run")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		history, code := filepath.Join(dir, "csv", "history_gt_rl.csv"), exitFailed
+		err := os.WriteFile(history, []byte(text), 0o600)
+		if text == "" {
+			err, code = os.Remove(history), exitDone
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := haul(t, "train", "--resume", dir, "--device", "cpu")
+		said := strings.Join(strings.Fields(r.stdout+r.stderr), " ")
+		if r.code != code || !strings.Contains(said, "haul eval --checkpoint '"+dir+"' --decode pomo8") || strings.Count(said, history+": "+history) > 0 {
+			t.Errorf("%s: exit %d, %s%s", name, r.code, r.stdout, r.stderr)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "routes.svg")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

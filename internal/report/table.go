@@ -223,7 +223,7 @@ func (t *table) read(path string, done int) ([]any, error) {
 	}
 	of, known := t.match(names)
 	if err != nil || !known {
-		return nil, fmt.Errorf("%s is no history of this version: its columns differ; move it away", path)
+		return nil, errors.New("no history of this version: its columns differ; move it away")
 	}
 	var rows []any
 	for {

@@ -113,7 +113,7 @@ func (t *Terminal) Done(e *Ending) {
 	t.write("")
 	var b strings.Builder
 	fmt.Fprintln(&b, e.Title)
-	for _, r := range append(e.Rows, [2]string{"", "tensorboard --logdir " + filepath.Dir(t.info.Dir)}) {
+	for _, r := range append(e.Rows, [2]string{"", "tensorboard --logdir " + ShellWord(filepath.Dir(t.info.Dir))}) {
 		fmt.Fprintf(&b, "  %-9s %s\n", r[0], r[1])
 	}
 	fmt.Fprint(t.Result, b.String())

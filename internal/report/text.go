@@ -118,3 +118,14 @@ func padLeft(s string, width int) string {
 	}
 	return s
 }
+
+// ShellWord is a path as a shell takes it for one word, so that a line which names it can be copied.
+func ShellWord(path string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r) || r > 127
+	}
+	if path != "" && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

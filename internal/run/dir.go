@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"haul/internal/config"
+	"haul/internal/report"
 )
 
 // Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's (flock), on a file that stays:
@@ -50,7 +51,7 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 			}
 			return nil, fmt.Errorf("folder %s exists and holds no run: start one there with --force, or name another folder", path)
 		}
-		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, shellWord(path))
+		return nil, fmt.Errorf("run folder %s exists: continue it with --resume %s, or overwrite it with --force", path, report.ShellWord(path))
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))

@@ -3,7 +3,8 @@ package run
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"haul/internal/report"
 )
 
 // ErrTimeUp is the cause of a context whose end was planned: the run has used the time it was given.
@@ -26,18 +27,7 @@ func (e *Interrupted) Error() string {
 	if e.TimeUp {
 		why = ErrTimeUp.Error()
 	}
-	return fmt.Sprintf("%s %s; all is saved, continue with haul train --resume %s%s", why, e.Place, shellWord(e.Dir), e.Again)
-}
-
-// shellWord is a path as a shell takes it for one word, so that a line which names it can be copied.
-func shellWord(path string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r) || r > 127
-	}
-	if path != "" && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return fmt.Sprintf("%s %s; all is saved, continue with haul train --resume %s%s", why, e.Place, report.ShellWord(e.Dir), e.Again)
 }
 
 // Unwrap is the context's error.

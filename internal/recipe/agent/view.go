@@ -170,7 +170,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Last, filepath.Base(s.Best), run.ResultName)
 	out.Line("", "%s, %s, %s and %s as .svg and .png", tables()[0].File, curvesName, inContextName, episodesName)
-	out.Line("next", "haul eval --checkpoint %s", s.Dir)
+	out.Line("next", "haul eval --checkpoint %s", report.ShellWord(s.Dir))
 	return out
 }
 

@@ -184,6 +184,6 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Last, filepath.Base(s.Best), run.ResultName)
 	out.Line("", "%s, curves and walks as .svg and .png", tables()[0].File)
-	out.Line("next", "haul eval --checkpoint %s --plot walks.svg", s.Dir)
+	out.Line("next", "haul eval --checkpoint %s --plot walks.svg", report.ShellWord(s.Dir))
 	return out
 }

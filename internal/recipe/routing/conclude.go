@@ -143,6 +143,7 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 
 // ending is how the run ended, where its time went, and what to try next.
 func (v *view) ending(s *Summary) *report.Ending {
+	v.reference = s.GapTo
 	end := "done"
 	if s.StoppedEarly {
 		end = "stopped early, validation no longer gained"
@@ -164,6 +165,6 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
 	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
-	out.Line("next", "haul eval --checkpoint %s --decode pomo8", s.Dir)
+	out.Line("next", "haul eval --checkpoint %s --decode pomo8", report.ShellWord(s.Dir))
 	return out
 }

@@ -16,15 +16,16 @@ const (
 
 // view is a routing run in words and pictures.
 type view struct {
-	info    *report.Info
-	cfg     *config.Config
-	shard   int
-	flops   int64    // of a step
-	done    int      // steps of the epoch under way that another process made
-	rows    []*Epoch // of the whole run
-	judged  *Epoch   // the last with a validation
-	total   totals
-	example *Example
+	info      *report.Info
+	cfg       *config.Config
+	shard     int
+	flops     int64    // of a step
+	done      int      // steps of the epoch under way that another process made
+	rows      []*Epoch // of the whole run
+	judged    *Epoch   // the last with a validation
+	total     totals
+	example   *Example
+	reference string // what the example is compared with: no row tells where a resumed run has lost its history
 }
 
 // totals are what this process has spent.

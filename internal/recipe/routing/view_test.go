@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 	}
 	s := cvrp.Solution{Routes: [][]int32{{1, 2}}}
 	p := &cvrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
-	v.example = &Example{Problem: p, Policy: s, Reference: s, PolicyCost: 3.4, ReferenceCost: 3.4}
+	v.example, v.reference = &Example{Problem: p, Policy: s, Reference: s, PolicyCost: 3.4, ReferenceCost: 3.4}, "optimum"
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
