@@ -62,7 +62,8 @@ func (c *heads) square() int  { return c.blocks * c.blocks * tileSlots / 2 }
 
 // args is what all heads of an instance share.
 func (c *heads) args(first []int32) headArgs {
-	a := headArgs{step: c.depth * tileBytes, first: address(first), t: c.t, blocks: c.blocks, scale: c.scale, scale2: float32(float64(c.scale) * math.Log2E), keep: 1}
+	a := headArgs{step: c.depth * tileBytes, first: address(first), t: c.t, blocks: c.blocks, scale: c.scale, keep: 1}
+	a.scale2 = float32(float64(c.scale) * math.Log2E)
 	if c.drop != nil {
 		a.keep = c.drop.scale
 	}
@@ -131,7 +132,8 @@ func (c *heads) forward(w *worker, y, logSum, qkv []float32, first []int32, mask
 	w.tiles.pack(rowsOfA, k, qkv[d:], 3*d, t, d)
 	w.tiles.pack(columnsOfA, v, qkv[2*d:], 3*d, d, t)
 	*a = c.args(first)
-	a.ld, a.s, a.p, a.out = 4*d, address(free.take(c.blocks*tileSlots)), address(free.take(c.blocks*tileSlots/2)), address(free.take(tileSlots))
+	a.ld, a.s, a.p = 4*d, address(free.take(c.blocks*tileSlots)), address(free.take(c.blocks*tileSlots/2))
+	a.out = address(free.take(tileSlots))
 	for h := 0; h < c.heads && !w.stopped(); h++ {
 		a.k, a.q, a.turned = half(k, h, halfLine), half(q, h, halfLines), address(v[h*c.pairs*tileSlots:])
 		a.mask, a.logSum = c.mask(masks, h), address(logSum[h*t:][:t])

@@ -72,10 +72,11 @@ func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	return t
 }
 
-var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, attend: attendAMX, attendGrad: attendGradAMX,
-	gelu: geluNear, geluGrad: geluGradNear}
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX,
+	attend: attendAMX, attendGrad: attendGradAMX, gelu: geluNear, geluGrad: geluGradNear}
 
-var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots, gelu: geluNear, geluGrad: geluGradNear}
+var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots,
+	gelu: geluNear, geluGrad: geluGradNear}
 
 // geluNear: y = gelu(x), off by at most 3e-4. y may be x.
 func geluNear(y, x []float32) {
