@@ -133,7 +133,12 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	}
 	last := filepath.Join(path, run.LastName)
 	ck, err := run.Load(last, "")
-	if err != nil {
+	if err != nil { // gone or damaged: the best is put to use where there is one, and what is said is of the last
+		if best, kept := filepath.Join(path, run.BestName), error(nil); exists(best) {
+			if ck, kept = run.Load(best, ""); kept == nil {
+				return best, ck, nil
+			}
+		}
 		return last, nil, err
 	}
 	r, err := recipe.Find(ck.Settings.Recipe())

@@ -105,3 +105,25 @@ func TestResumeWithoutAHistory(t *testing.T) {
 		}
 	}
 }
+
+// The best weights of a run are used where its last checkpoint is gone or damaged; a run does not go on from them.
+func TestBestIsUsedWithoutTheLast(t *testing.T) {
+	dir, args := tiny(t, "--epochs", "1")
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	last := filepath.Join(dir, "last.safetensors")
+	for _, spoil := range []func() error{func() error { return os.Truncate(last, 5) }, func() error { return os.Remove(last) }} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if r := object(t, "eval", "--checkpoint", dir, "--device", "cpu", "--count", "10", "--json"); r["checkpoint"] != filepath.Join(dir, "best.safetensors") {
+			t.Errorf("%v", r)
+		}
+		refused(t, []string{"train", "--resume", dir, "--device", "cpu", "--epochs", "2"}, exitFailed, "last.safetensors")
+	}
+	if err := os.Remove(filepath.Join(dir, "best.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, []string{"eval", "--checkpoint", dir, "--device", "cpu"}, exitFailed, "last.safetensors: no such file")
+}
