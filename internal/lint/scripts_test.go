@@ -52,3 +52,41 @@ func TestScriptsHelpWithoutPackages(t *testing.T) {
 		t.Errorf("race.py without PyTorch: %v\n%s", err, out.String())
 	}
 }
+
+// TestShellScriptsHelp: a script of the shell that is asked for help prints it, in lines that fit, and begins nothing.
+func TestShellScriptsHelp(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash here")
+	}
+	scripts := filepath.Join(t.TempDir(), "scripts") // a copy: who begins its work in spite of all has nothing to spoil
+	if err := os.CopyFS(scripts, os.DirFS(filepath.Join("..", "..", "scripts"))); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(scripts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, e := range entries {
+		path := filepath.Join(scripts, e.Name())
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(text, []byte("#!/usr/bin/env bash")) && !bytes.HasPrefix(text, []byte("#!/bin/sh")) || e.Name() == "mutate" { // whose help is a Go program's
+			continue
+		}
+		tried++
+		help := exec.Command("bash", path, "--help")
+		help.Env = []string{"PATH=/usr/bin:/bin"} // no Go, no clang: who begins its work fails
+		out, err := help.CombinedOutput()
+		if err != nil || len(out) < 80 {
+			t.Errorf("%s --help: %v\n%s", e.Name(), err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if line = strings.TrimRight(line, "\n"); len([]rune(line)) > 100 {
+				t.Errorf("%s --help: a line of %d: %s", e.Name(), len([]rune(line)), line)
+			}
+		}
+	}
+	if tried < 6 {
+		t.Errorf("%d scripts were found: the search is broken", tried)
+	}
+}
