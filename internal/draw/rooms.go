@@ -24,6 +24,9 @@ const (
 // floor is a shade darker than a map's field, so that the cells' borders show.
 var floor = color.NRGBA{R: 0xec, G: 0xec, B: 0xe8, A: 0xff}
 
+// keyFill is pale, so that the way over it shows.
+var keyFill = color.NRGBA{R: 0xdd, G: 0xcc, B: 0x77, A: 0xff}
+
 // Rooms draws walks through a room of side×side cells next to each other: the goal and, in another colour, a key filled, the start ringed, the way from pale to dark as
 // time passes. A cell that was stayed on has a disc that grows with the steps spent.
 func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
@@ -56,7 +59,7 @@ func drawRoom(d pen, side int, walk Walk) {
 	d.rect(palette[4], goal.X, goal.Y, cellSide, cellSide)
 	if walk.Key != nil {
 		key := corner(walk.Key[0], walk.Key[1])
-		d.rect(palette[3], key.X, key.Y, cellSide, cellSide)
+		d.rect(keyFill, key.X, key.Y, cellSide, cellSide)
 	}
 	for i := range side + 1 {
 		at := margin + cellSide*vg.Length(i)

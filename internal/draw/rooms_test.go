@@ -29,3 +29,22 @@ func TestRooms(t *testing.T) {
 		t.Error("two drawings of one walk differ")
 	}
 }
+
+// TestRoomsDrawKeys: a key is one square of a colour of its own.
+func TestRoomsDrawKeys(t *testing.T) {
+	count := func(w Walk) int {
+		var svg bytes.Buffer
+		if err := Rooms(&svg, SVG, "agent", 5, w); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(strings.ToLower(svg.String()), "ddcc77")
+	}
+	w := Walk{Cells: [][2]int{{2, 2}, {2, 1}}, Goal: [2]int{4, 0}}
+	if n := count(w); n != 0 {
+		t.Errorf("%d keys in a room without one", n)
+	}
+	w.Key = &[2]int{0, 3}
+	if n := count(w); n != 1 {
+		t.Errorf("%d keys, want 1", n)
+	}
+}

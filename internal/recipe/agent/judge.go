@@ -176,9 +176,13 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 		}
 		fmt.Fprintf(b, "%-14s  %-9.2f  %s\n", which, mean(e.Return[at:end]), source)
 	}
-	fmt.Fprintf(b, "\n%-14s  %-9s  %-9s  %s\n", "goal", "last", "optimum", "share")
+	width := 14
 	for _, g := range e.Goals {
-		fmt.Fprintf(b, "%-14s  %-9.2f  %-9.2f  %.1f %%\n", g.Goal, g.Last, g.Optimal, 100*g.Share)
+		width = max(width, len(g.Goal.String()))
+	}
+	fmt.Fprintf(b, "\n%-*s  %-9s  %-9s  %s\n", width, "goal", "last", "optimum", "share")
+	for _, g := range e.Goals {
+		fmt.Fprintf(b, "%-*s  %-9.2f  %-9.2f  %.1f %%\n", width, g.Goal, g.Last, g.Optimal, 100*g.Share)
 	}
 	fmt.Fprintf(b, "\n%s steps of all agents per second, %s runs of the network, %s\n", report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
 	_, err := io.WriteString(w, b.String())

@@ -46,21 +46,26 @@ type policyTable struct {
 }
 
 // maxFeatures is the most that the network sees of a state.
-const maxFeatures = 4
+const maxFeatures = 2 + 2*3 // two flags, and the cell in each stage
 
-// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1, and in a room of several stages whether the key is held and
-// whether the door is open. A learner that did not see them could walk one way alone from a cell that lies on the way to both. The agent
-// that reads its history sees none of it but the rewards.
+// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1. In a room of several stages it also sees whether the key is held
+// and whether the door is open, and has inputs of its own for the cell in each stage. Without the flags a learner could walk one way alone
+// from a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be walked again once it is held, and a door far
+// from it never found. The agent that reads the history sees none of this but the rewards.
 func featuresOf(room darkroom.Room, s darkroom.State) []float32 {
 	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
-	out := []float32{scale(s.Cell().X()), scale(s.Cell().Y())}
-	for stage := 1; stage < room.Stages(); stage++ {
-		flag := float32(-1)
-		if int(s.Stage()) >= stage {
-			flag = 1
-		}
-		out = append(out, flag)
+	x, y := scale(s.Cell().X()), scale(s.Cell().Y())
+	if room.Stages() == 1 {
+		return []float32{x, y}
 	}
+	out := make([]float32, 2+2*room.Stages())
+	for stage := 1; stage < room.Stages(); stage++ {
+		out[stage-1] = -1
+		if int(s.Stage()) >= stage {
+			out[stage-1] = 1
+		}
+	}
+	out[2+2*s.Stage()], out[3+2*s.Stage()] = x, y
 	return out
 }
 
