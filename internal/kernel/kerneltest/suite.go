@@ -98,7 +98,8 @@ var multiplying = []string{"linear", "gelu", "causal", "causality", "adamw", "pa
 
 // RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round
 // each operand to the nearest number of relative error at most unit, ties to even, and add up in fp32; causal attention may round its own
-// likewise, and a GELU between two products be as near; all else is fp32. A product alone and a whole step are held to the reference that rounds likewise: the product to the bound of its sum.
+// likewise, and a GELU between two products be as near; all else is fp32. A product alone and a whole step are
+// held to the reference that rounds likewise: the product to the bound of its sum.
 func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	parts := []part{{"linear nearest", testLinear}}
 	for _, p := range append(slices.Clone(shared), routing...) {
