@@ -82,7 +82,8 @@ it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allre
 		},
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", 41, "rounds; medians are reported")
-	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "sizes of the gradient")
+	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "`sizes` of the gradient, parted by commas")
+	cmd.Flags().Lookup("megabytes").DefValue = "2.4,20"
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -84,7 +84,7 @@ With --page the results are also written as a page of Markdown, pictures in the 
 	cmd.Flags().StringVar(&f.device, "device", "auto", "cpu, cuda:K, or auto: a GPU where there is one")
 	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use")
 	cmd.Flags().StringVar(&f.page, "page", "", "write the results as a page of Markdown to this file")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object an experiment")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object per experiment")
 	return cmd
 }
 

@@ -153,8 +153,8 @@ weights and settings alone, an eighth of the size in bf16. It is used like any c
 (--checkpoint FILE); a run cannot be continued from it.
 
 The file says what the weights learned from and how long that took, over all runs: one that began with
-other weights (haul train --from) remembers the runs before it. A run of before that was kept does not:
---began names what it began with, the first first, in place of whatever it remembers.`,
+other weights (haul train --from) remembers the runs before it. A run of an older build may not: --began
+names what it began with, the first first, in place of whatever it remembers.`,
 		Example: `  haul policies pack runs/quick-001 --out quick.safetensors
   haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors
   haul policies pack runs/quick-002 --began runs/quick-001 --out second.safetensors`,

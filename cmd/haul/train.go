@@ -83,7 +83,7 @@ Several processes may share every step, on one machine or many (docs/distributed
 	f.deviceFlags.register(cmd)
 	f.rankFlags.register(cmd)
 	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag {
-		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: i.Unit + "s in all, in place of " + i.Length}}, i.Flags...)
+		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: i.Unit + "s in all, in place of " + lengths(i.Unit)}}, i.Flags...)
 	})
 	flags.StringVar(&f.model, "model", "", "what to train: "+strings.Join(recipe.Names(), ", ")+" (default: what the settings are for)")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
@@ -94,6 +94,17 @@ Several processes may share every step, on one machine or many (docs/distributed
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object per record")
 	return cmd
+}
+
+// lengths are the keys that plan how many units a run has, of every recipe that counts in this unit: they share one flag.
+func lengths(unit string) string {
+	var keys []string
+	for _, r := range recipe.All {
+		if i := r.About(); i.Unit == unit {
+			keys = append(keys, i.Length)
+		}
+	}
+	return strings.Join(keys, " or ")
 }
 
 // trained is what there is to train, in a phrase.

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -132,6 +134,9 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	}
 	defer leave()
 	q := r.URL.Query()
+	if err := onlyKnown(q, "name", "capacity", "index", "distance"); err != nil {
+		return nil, err
+	}
 	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
 	number := func(key string, d, most int) (int, error) {
 		v := q.Get(key)
@@ -209,9 +214,24 @@ func (k *known) testSet(text []byte, ext string, index int) (*cvrp.Problem, erro
 	return set.Problems[index], nil
 }
 
+// onlyKnown refuses parameters that a request does not have, which would be passed over in silence: the page's own address, for one, has n
+// where the API has customers.
+func onlyKnown(q url.Values, names ...string) error {
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(names, key) {
+			return refuse(http.StatusBadRequest, "there is no parameter %q: they are %s", line(key), strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
 // randomInstance draws one as haul gen does.
 func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
+	if err := onlyKnown(q, "customers", "capacity", "seed"); err != nil {
+		s.fail(w, err)
+		return
+	}
 	ask := struct{ customers, capacity, seed int }{20, 30, 1}
 	for key, v := range map[string]*int{"customers": &ask.customers, "capacity": &ask.capacity, "seed": &ask.seed} {
 		if text := q.Get(key); text != "" {

@@ -259,6 +259,8 @@ func TestInstancesAndExport(t *testing.T) {
 	x.refused(x.do("POST", "/api/v1/instances?name=a.vrp", "nonsense"), 422, "a.vrp")
 	x.refused(x.do("GET", "/api/v1/instances/random?capacity=3000000000", ""), 422, "capacity is 3000000000")
 	x.refused(x.do("GET", "/api/v1/instances/random?customers=5001", ""), 422, "5001 customers")
+	x.refused(x.do("GET", "/api/v1/instances/random?n=5", ""), 400, `there is no parameter "n"`)
+	x.refused(x.do("POST", "/api/v1/instances?file=x.vrp", ""), 400, `there is no parameter "file"`)
 	x.refused(x.do("POST", "/api/v1/instances?name=../../etc/passwd", ""), 422, "passwd")
 	x.refused(x.do("POST", "/api/v1/instances?name=a.npz", "PK\x03\x04 and nothing"), 422, ".npz")
 	for format, want := range map[string]string{"sol": "Route #1", "csv": "route,stop", "geojson": "FeatureCollection", "svg": "<svg", "vrp": "CAPACITY"} {

@@ -24,7 +24,7 @@ var about = run.About{
 	Name:   Name,
 	Trains: "a routing policy",
 	Train: `a routing policy by policy gradient, tested against the optimum, or against a search past 12 customers. Without flags the
-shipped settings "quick" run: about a minute on two cores.`,
+shipped settings "quick" run: about a minute and a half on two cores.`,
 	Eval: `route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
 instance's optimum, or against a search past 12 customers. The validator judges every route that counts.
 The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
@@ -41,7 +41,7 @@ costs that the file brings or that --reference gives.`,
 	Judging: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: DecodeUsage,
 			Check: func(f run.Flags) error { _, err := ParseDecode(f.String("decode")); return err }},
-		{Name: "count", Default: 10000, Usage: "number of instances; of a file the first ones (default all)", Check: checkCount},
+		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first so many, all where not said", Check: checkCount},
 		{Name: "instances", Default: "", Usage: "route these: " + testset.Formats, Check: checkSet},
 		{Name: "reference", Default: "", Usage: "costs to compare with: .npz, .pkl, .csv (column reference or cost), or a number per line"},
 		{Name: "testset", Default: "", Usage: "route a public test set: kool, with --customers 10, 20, 50 or 100", Check: checkSet},
