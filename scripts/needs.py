@@ -20,16 +20,20 @@ def flags(doc):
     """A parser whose help is the script's own description, in lines that fit; what is indented stays as it is written."""
     parts = []
     for part in doc.strip().split("\n\n"):
-        parts.append(part if part.startswith(" ") else textwrap.fill(" ".join(part.split()), WIDTH, break_long_words=False, break_on_hyphens=False))
+        if not part.startswith(" "):
+            part = textwrap.fill(" ".join(part.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+        parts.append(part)
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    return argparse.ArgumentParser(description="\n\n".join(parts), formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width))
+    layout = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width)
+    return argparse.ArgumentParser(description="\n\n".join(parts), formatter_class=layout)
 
 
 def packages(*names):
     """Ends the script with a line where one of them is not installed."""
     missing = [n for n in names if importlib.util.find_spec(n) is None]
     if missing:
-        sys.exit(f"{NAME}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed for {sys.executable}: pip install {' '.join(missing)}")
+        are = "is" if len(missing) == 1 else "are"
+        sys.exit(f"{NAME}: {', '.join(missing)} {are} not installed for {sys.executable}: pip install {' '.join(missing)}")
 
 
 def program(path):

@@ -175,7 +175,7 @@ names what it began with, the first first, in place of whatever it remembers.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write")
 	cmd.Flags().StringVar(&kind, "type", "bf16", "type of the weights: bf16 or fp32")
-	cmd.Flags().StringArrayVar(&began, "began", nil, "a run whose weights this one began with, where it does not say so itself; repeatable, the first first")
+	cmd.Flags().StringArrayVar(&began, "began", nil, "a run whose weights it began with, where it does not know; repeatable, the first first")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there already")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -216,7 +216,8 @@ func (a *app) pack(from, out, kind string, as safetensors.DType, began []string,
 		return a.emit(r)
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s: %s parameters as %s, %s bytes; %s in %s, %s\n", out, report.Thousands(int64(info.Parameters)), kind,
-		report.Thousands(int64(r.Bytes)), report.Plural(int64(info.Instances), "instance"), minutes(info.Seconds), report.Plural(int64(len(info.Runs)), "run"))
+		report.Thousands(int64(r.Bytes)),
+		report.Plural(int64(info.Instances), "instance"), minutes(info.Seconds), report.Plural(int64(len(info.Runs)), "run"))
 	return err
 }
 

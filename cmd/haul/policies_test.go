@@ -102,7 +102,8 @@ func TestShippedPolicies(t *testing.T) {
 		info := object(t, "policies", name, "--json")
 		if card := haul(t, "policies", name); card.code != exitDone || !strings.HasPrefix(card.stdout, "# "+name) {
 			t.Errorf("%s: %s", name, card.stdout)
-		} else if all := report.Thousands(int64(info["instances"].(float64))) + " instances"; !strings.Contains(card.stdout, all) || !strings.Contains(r.stdout, strings.Fields(all)[0]) {
+		} else if all := report.Thousands(int64(info["instances"].(float64))) + " instances"; !strings.Contains(card.stdout, all) ||
+			!strings.Contains(r.stdout, strings.Fields(all)[0]) {
 			t.Errorf("%s: the file says %s; list and card must say so too (haul policies pack --began names runs that a file does not know)", name, all)
 		}
 		n := info["customers"].(float64)

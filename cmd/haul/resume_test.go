@@ -75,8 +75,8 @@ func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
 	}
 }
 
-// A complete run whose history had been lost, or was somebody else's, fell over its own picture when it was judged once more. Its folder has a
-// blank in its name, and what is to be copied from the screen takes that into account.
+// A complete run whose history had been lost, or was somebody else's, fell over its own picture when it was judged once more. Its folder
+// has a blank in its name, and what is to be copied from the screen takes that into account.
 func TestResumeWithoutAHistory(t *testing.T) {
 	whole, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
@@ -97,7 +97,8 @@ func TestResumeWithoutAHistory(t *testing.T) {
 		}
 		r := haul(t, "train", "--resume", dir, "--device", "cpu")
 		said := strings.Join(strings.Fields(r.stdout+r.stderr), " ")
-		if r.code != code || !strings.Contains(said, "haul eval --checkpoint '"+dir+"' --decode pomo8") || strings.Count(said, history+": "+history) > 0 {
+		if r.code != code || !strings.Contains(said, "haul eval --checkpoint '"+dir+"' --decode pomo8") ||
+			strings.Count(said, history+": "+history) > 0 {
 			t.Errorf("%s: exit %d, %s%s", name, r.code, r.stdout, r.stderr)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "routes.svg")); err != nil {
@@ -117,7 +118,8 @@ func TestBestIsUsedWithoutTheLast(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if r := object(t, "eval", "--checkpoint", dir, "--device", "cpu", "--count", "10", "--json"); r["checkpoint"] != filepath.Join(dir, "best.safetensors") {
+		r := object(t, "eval", "--checkpoint", dir, "--device", "cpu", "--count", "10", "--json")
+		if r["checkpoint"] != filepath.Join(dir, "best.safetensors") {
 			t.Errorf("%v", r)
 		}
 		refused(t, []string{"train", "--resume", dir, "--device", "cpu", "--epochs", "2"}, exitFailed, "last.safetensors")

@@ -293,7 +293,8 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileReport {
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
-		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open, BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
+		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open,
+		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
 }
 
 // unscaled explains a cost in the scaled units of a file that haul gen wrote: what it is on the unit square.

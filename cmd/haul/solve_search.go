@@ -120,7 +120,8 @@ func (l *live) show(s search.Progress) {
 	if gap != nil {
 		parts = append(parts, "gap "+percent(*gap))
 	}
-	for _, part := range append(parts, fmt.Sprintf("%d routes", s.Routes), fmt.Sprintf("%.0f iterations/s", float64(s.Iterations)/max(s.Seconds, 1e-3))) {
+	parts = append(parts, fmt.Sprintf("%d routes", s.Routes), fmt.Sprintf("%.0f iterations/s", float64(s.Iterations)/max(s.Seconds, 1e-3)))
+	for _, part := range parts {
 		if len(line)+2+len(part) >= l.a.width() {
 			break
 		}

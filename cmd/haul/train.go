@@ -180,7 +180,8 @@ func (f *trainFlags) goOnIn() error {
 	case "", "fp32", "bf16":
 		f.precision = was
 	default:
-		return fmt.Errorf("resume %s: %s was written in precision %q, which this build does not know: name another with --precision", f.resume, f.last.Path, was)
+		return fmt.Errorf("resume %s: %s was written in precision %q, which this build does not know: name another with --precision",
+			f.resume, f.last.Path, was)
 	}
 	return nil
 }

@@ -85,7 +85,8 @@ func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer))
 	for r, c := range h.calls {
 		if c != h.calls[0] { // everybody sees the same, and leaves
 			h.leave()
-			return fmt.Errorf("the ranks have parted: rank 0 came to %s %d bytes, rank %d to %s %d", h.calls[0].what, h.calls[0].bytes, r, c.what, c.bytes)
+			return fmt.Errorf("the ranks have parted: rank 0 came to %s %d bytes, rank %d to %s %d",
+				h.calls[0].what, h.calls[0].bytes, r, c.what, c.bytes)
 		}
 	}
 	f(h.sends)

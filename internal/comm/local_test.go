@@ -27,8 +27,8 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	}
 }
 
-// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for, instead of waiting for ever, whether one has
-// gone on to something else or has ended.
+// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for, instead of waiting for ever, whether one
+// has gone on to something else or has ended.
 func TestRanksThatPartAreTold(t *testing.T) {
 	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }
 	for name, other := range map[string]func(w *World) error{

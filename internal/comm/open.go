@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards: by NCCL, which
-// needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that have not come ends with the
-// context; waiting inside a library does not.
+// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards:
+// by NCCL, which needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that
+// have not come ends with the context; waiting inside a library does not.
 func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil

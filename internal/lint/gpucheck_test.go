@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestGPUCheckTellsWhatItDidNotCheck: where a sanitizer is not installed, or is not done in time, the last line of scripts/gpu-check does not
-// say that all is well. The binaries that it runs stand in here for those of a machine with a card.
+// TestGPUCheckTellsWhatItDidNotCheck: where a sanitizer is not installed, or is not done in time, the last line of scripts/gpu-check does
+// not say that all is well. The binaries that it runs stand in here for those of a machine with a card.
 func TestGPUCheckTellsWhatItDidNotCheck(t *testing.T) {
 	if _, err := exec.LookPath("timeout"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("a script for Linux, with its timeout")
@@ -19,7 +19,8 @@ func TestGPUCheckTellsWhatItDidNotCheck(t *testing.T) {
 	for _, c := range []struct{ name, sanitizer, want, last string }{
 		{"none", "", "sanitizers: compute-sanitizer is not installed", "not checked, see above"},
 		{"slow", "#!/bin/sh\nexec sleep 20\n", "memcheck of chosen: no report within 1 s", "not checked, see above"},
-		{"quick", "#!/bin/sh\necho '--- PASS'\necho '========= ERROR SUMMARY: 0 errors'\n", "clean  racecheck chosen: ERROR SUMMARY: 0 errors", "2 not checked, see above"}, // resume and data
+		{"quick", "#!/bin/sh\necho '--- PASS'\necho '========= ERROR SUMMARY: 0 errors'\n", "clean  racecheck chosen: ERROR SUMMARY: 0 errors",
+			"2 not checked, see above"}, // resume and data
 		{"finds", "#!/bin/sh\necho '========= ERROR SUMMARY: 1 error'\nexit 9\n", "FAILED  memcheck chosen", "something failed, see above"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -45,7 +46,7 @@ func TestGPUCheckTellsWhatItDidNotCheck(t *testing.T) {
 			put("internal/kernel/cuda/x", "")
 			put("internal/device/x", "")
 			// No Go on the path: the script would build what it runs.
-			for _, tool := range []string{"bash", "sh", "cat", "cd", "dirname", "mktemp", "rm", "sed", "grep", "tail", "head", "wc", "timeout", "sleep", "mkdir", "seq"} {
+			for _, tool := range strings.Fields("bash sh cat dirname mktemp rm sed grep tail head wc timeout sleep mkdir seq") {
 				if at, err := exec.LookPath(tool); err == nil {
 					put("tools/"+tool, "#!/bin/sh\nexec "+at+" \"$@\"\n")
 				}
@@ -59,7 +60,8 @@ func TestGPUCheckTellsWhatItDidNotCheck(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &out, &out
 			err = cmd.Run()
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-			if last := lines[len(lines)-1]; !strings.Contains(out.String(), c.want) || !strings.HasSuffix(last, c.last) || (err != nil) != (c.name == "finds") {
+			last := lines[len(lines)-1]
+			if !strings.Contains(out.String(), c.want) || !strings.HasSuffix(last, c.last) || (err != nil) != (c.name == "finds") {
 				t.Errorf("%v, want %q and at the end %q:\n%s", err, c.want, c.last, out.String())
 			}
 		})

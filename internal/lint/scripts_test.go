@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScriptsHelpWithoutPackages: every Python script says what it does on a bare Python, in lines that fit, and one that cannot run for want of
-// a package says so in a line.
+// TestScriptsHelpWithoutPackages: every Python script says what it does on a bare Python, in lines that fit, and one that cannot run for
+// want of a package says so in a line.
 func TestScriptsHelpWithoutPackages(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -48,7 +48,8 @@ func TestScriptsHelpWithoutPackages(t *testing.T) {
 	var out bytes.Buffer
 	bare := exec.Command(python, "-S", "-E", "-B", filepath.Join(scripts, "race.py"))
 	bare.Stdout, bare.Stderr = &out, &out
-	if err := bare.Run(); err == nil || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "torch, numpy are not installed") {
+	if err := bare.Run(); err == nil || strings.Count(out.String(), "\n") != 1 ||
+		!strings.Contains(out.String(), "torch, numpy are not installed") {
 		t.Errorf("race.py without PyTorch: %v\n%s", err, out.String())
 	}
 }
@@ -70,7 +71,8 @@ func TestShellScriptsHelp(t *testing.T) {
 	for _, e := range entries {
 		path := filepath.Join(scripts, e.Name())
 		text, err := os.ReadFile(path)
-		if err != nil || !bytes.HasPrefix(text, []byte("#!/usr/bin/env bash")) && !bytes.HasPrefix(text, []byte("#!/bin/sh")) || e.Name() == "mutate" { // whose help is a Go program's
+		shell := bytes.HasPrefix(text, []byte("#!/usr/bin/env bash")) || bytes.HasPrefix(text, []byte("#!/bin/sh"))
+		if err != nil || !shell || e.Name() == "mutate" { // whose help is a Go program's
 			continue
 		}
 		tried++

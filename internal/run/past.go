@@ -15,7 +15,8 @@ type Past struct {
 
 // Own is the checkpoint's own run, without those before it.
 func (c *Checkpoint) Own(r Recipe) Past {
-	return Past{Settings: c.Settings.Title(), Updates: c.Progress.Updates, Rows: c.Progress.Updates * rows(r, c.Settings), Seconds: c.Progress.Elapsed}
+	p := &c.Progress
+	return Past{Settings: c.Settings.Title(), Updates: p.Updates, Rows: p.Updates * rows(r, c.Settings), Seconds: p.Elapsed}
 }
 
 // Chain is all runs that made a checkpoint's weights, the first first and its own last.

@@ -89,7 +89,8 @@ type Setup struct {
 // TellParts says where a device passes over the parts that a gradient was to be made in.
 func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
 	if parts > 1 && p.Share.Cuts == 0 {
-		s.Note(fmt.Sprintf("%s %d has no effect on this device: the order of its sums is fixed, and no number of ranks changes the weights", key, parts))
+		s.Note(fmt.Sprintf("%s %d has no effect on this device: the order of its sums is fixed, and no number of ranks changes the weights",
+			key, parts))
 	}
 }
 

@@ -29,7 +29,8 @@ type diagnosis struct {
 	Report any    `json:"report"`
 }
 
-// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of one job; with ?diff=1 two are before and after.
+// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of one job; with ?diff=1 two are before
+// and after.
 func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
 	out, err := s.diagnosis(w, r)
 	if err != nil {

@@ -101,7 +101,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	case deep:
 		return refuse(http.StatusBadRequest, "the body nests more than %d deep", maxDepth)
 	case null:
-		return refuse(http.StatusBadRequest, "a list in the body holds null, which many programs write for a number that is none: numbers are needed")
+		return refuse(http.StatusBadRequest, "a list in the body holds null, which is no number: many programs write it for NaN")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -187,7 +187,9 @@ func TestSolve(t *testing.T) {
 // Open routes end at their last customer: of the square's four corners each is a route of its own, or with two vehicles two are.
 func TestSolveOpen(t *testing.T) {
 	x := open(t, nil)
-	for more, want := range map[string]float64{`"open": false`: 40 + 20*math.Sqrt2, `"open": true`: 40, `"open": true, "vehicles": 2`: 20 + 20*math.Sqrt2} {
+	for more, want := range map[string]float64{
+		`"open": false`: 40 + 20*math.Sqrt2, `"open": true`: 40, `"open": true, "vehicles": 2`: 20 + 20*math.Sqrt2,
+	} {
 		body := strings.Replace(square, `"method": %q`, more, 1)
 		var got solved
 		x.do("POST", "/api/v1/solve", body).json(t, &got)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Clients that take their time over an upload hold no place of the doctor's: another one is answered meanwhile. And nothing of any upload is
-// left when it has ended.
+// Clients that take their time over an upload hold no place of the doctor's: another one is answered meanwhile. And nothing of any upload
+// is left when it has ended.
 func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	aside := t.TempDir()
 	t.Setenv("TMPDIR", aside)

@@ -18,9 +18,9 @@ import (
 // Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id is kept beside the
 // number it gets here, and every output names customers by both, because a table's ids need not count from 1.
 
-// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes
-// distances great circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in
-// other languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
+// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes distances great
+// circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in other
+// languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
 func LoadCSV(path string, capacity int32) (*Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {

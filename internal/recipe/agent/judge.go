@@ -184,7 +184,8 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 	for _, g := range e.Goals {
 		fmt.Fprintf(b, "%-*s  %-9.2f  %-9.2f  %.1f %%\n", width, g.Goal, g.Last, g.Optimal, 100*g.Share)
 	}
-	fmt.Fprintf(b, "\n%s steps of all agents per second, %s runs of the network, %s\n", report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
+	fmt.Fprintf(b, "\n%s steps of all agents per second, %s runs of the network, %s\n",
+		report.Thousands(int64(e.StepsPerSecond)), report.Thousands(e.Runs), report.Duration(e.Seconds))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
