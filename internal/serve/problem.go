@@ -157,8 +157,8 @@ func scan(text []byte) (deep, null bool) {
 			opened[max(0, depth)] = c
 		case c == ']' || c == '}':
 			depth--
-		case c == 'n' && depth > 0 && opened[depth] == '[':
-			null = true // nothing else in a list begins so
+		case c == 'n' && depth > 0 && opened[depth] == '[' && bytes.HasPrefix(text[i:], []byte("null")): // not Infinity, which is no JSON at all
+			null = true
 		}
 	}
 	return false, null

@@ -162,6 +162,7 @@ func TestSolve(t *testing.T) {
 		{`{"coords": 5}`, 400, "coords takes a list, not number"},
 		{`{"coords": [[0,0],[null,1]], "demands": [0,1], "capacity": 3}`, 400, "holds null"},
 		{`{"coords": [[0,0],[1,1]], "demands": [0,null], "capacity": 3}`, 400, "holds null"},
+		{`{"coords": [[0,0],[Infinity,1]], "demands": [0,1], "capacity": 3}`, 400, "invalid character 'I'"}, // it has an n, and is no null
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1.5], "capacity": 3}`, 400, "demands takes whole numbers of 32 bits, not 1.5"},
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 9e9}`, 400, "capacity takes whole numbers of 32 bits, not 9e9"},
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 3, "open": "yes"}`, 400, "open takes true or false, not string"},
