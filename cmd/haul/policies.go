@@ -154,7 +154,8 @@ weights and settings alone, an eighth of the size in bf16. It is used like any c
 
 The file says what the weights learned from and how long that took, over all runs: one that began with
 other weights (haul train --from) remembers the runs before it. A run of an older build may not: --began
-names what it began with, the first first, in place of whatever it remembers.`,
+names what it began with, the first first, in place of whatever it remembers; the first that is named
+brings along what it remembers itself.`,
 		Example: `  haul policies pack runs/quick-001 --out quick.safetensors
   haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors
   haul policies pack runs/quick-002 --began runs/quick-001 --out second.safetensors`,
@@ -228,10 +229,10 @@ func exists(path string) bool {
 }
 
 // runsBefore are the runs that somebody names as those before another, each with all that it spent: of a folder its last checkpoint counts,
-// whichever was put to use.
+// whichever was put to use. What the first one began with stands before it; the others began with the one named before them.
 func runsBefore(paths []string) ([]run.Past, error) {
 	var runs []run.Past
-	for _, path := range paths {
+	for i, path := range paths {
 		file := path
 		if last := filepath.Join(path, run.LastName); exists(last) {
 			file = last
@@ -241,6 +242,9 @@ func runsBefore(paths []string) ([]run.Past, error) {
 		ck, err := run.Load(file, routing.Name)
 		if err != nil {
 			return nil, fmt.Errorf("--began %s: %w", path, err)
+		}
+		if i == 0 {
+			runs = append(runs, ck.Progress.Began...)
 		}
 		runs = append(runs, ck.Own(routing.Recipe{}))
 	}

@@ -158,5 +158,14 @@ func TestFromCountsTheRunsBefore(t *testing.T) {
 	if n != 2*epoch || len(runs) != 2 {
 		t.Errorf("what is named takes the place of what is known: %v instances of %v", n, runs)
 	}
+	for _, named := range [][]string{{"second"}, {"first", "second"}} { // the second knows of the first: both ways tell of one chain
+		var more []string
+		for _, run := range named {
+			more = append(more, "--began", at(run))
+		}
+		if n, runs, _ := packed(at("third"), at("named.safetensors"), append(more, "--force")...); n != 5*epoch || len(runs) != 3 {
+			t.Errorf("began with %v: %v instances of %v, want %d of three", named, n, runs, 5*epoch)
+		}
+	}
 	refused(t, []string{"policies", "pack", at("third"), "--out", at("x.safetensors"), "--began", at("nosuch")}, exitFailed, "--began "+at("nosuch"))
 }
