@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -77,6 +78,14 @@ func (f *rankFlags) place() (comm.Place, error) {
 // waitQuietly is how long ranks that were started by hand wait for each other before they say so.
 const waitQuietly = 3 * time.Second
 
+// waits is what a rank that was started by hand says while others have not come: one that is alone opens a library, and waits for nobody.
+func waits(p comm.Place) string {
+	if p.Launcher != comm.Hand || p.Size < 2 {
+		return ""
+	}
+	return fmt.Sprintf("rank %d of %d waits for the others at %s, a minute at most\n", p.Rank, p.Size, p.Address)
+}
+
 // join opens the world of a process that is not alone, and gives the rank its share of the machine.
 func (a *app) join(ctx context.Context, f *rankFlags, d *deviceFlags, workersGiven bool) (*comm.World, error) {
 	f.began = time.Now()
@@ -102,11 +111,7 @@ func (a *app) join(ctx context.Context, f *rankFlags, d *deviceFlags, workersGiv
 			return nil, err
 		}
 	}
-	waiting := time.AfterFunc(waitQuietly, func() {
-		if place.Launcher == comm.Hand {
-			fmt.Fprintf(a.stderr, "rank %d of %d waits for the others at %s, a minute at most\n", place.Rank, place.Size, place.Address)
-		}
-	})
+	waiting := time.AfterFunc(waitQuietly, func() { io.WriteString(a.stderr, waits(place)) })
 	defer waiting.Stop()
 	world, err := comm.Open(ctx, place, strings.HasPrefix(d.name, "cuda"))
 	if err != nil {

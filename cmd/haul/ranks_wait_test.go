@@ -33,6 +33,19 @@ func TestRanksThatWaitCanBeStopped(t *testing.T) {
 	}
 }
 
+// Who waits says for whom: a single rank, whose NCCL takes its time to open, waits for nobody.
+func TestOnlyRanksWithOthersWait(t *testing.T) {
+	two := comm.Place{Launcher: comm.Hand, Rank: 1, Size: 2, Address: "host:29500"}
+	if got := waits(two); !strings.Contains(got, "rank 1 of 2 waits for the others at host:29500") {
+		t.Errorf("two by hand: %q", got)
+	}
+	for _, p := range []comm.Place{{Launcher: comm.Hand, Size: 1}, {Launcher: "mpirun", Size: 2, Rank: 1}} {
+		if got := waits(p); got != "" {
+			t.Errorf("%+v: %q", p, got)
+		}
+	}
+}
+
 // Of ranks that a launcher started on one machine one tells of what all of them have; a rank that somebody started by hand has nobody to
 // tell it.
 func TestRanksByHandTellTheirErrors(t *testing.T) {
