@@ -151,3 +151,30 @@ func TestObjects(t *testing.T) {
 		t.Errorf("%s, %v", got, o.Close())
 	}
 }
+
+// TestGoalsStandInColumns: what a goal is called, a cell or a key and a door, does not move the figures beside it.
+func TestGoalsStandInColumns(t *testing.T) {
+	e := evaluationOf(20, true)
+	at := darkroom.At
+	for _, goal := range []darkroom.Goal{darkroom.KeyAndDoor(at(0, 1), at(2, 2)), darkroom.KeyAndDoor(at(15, 10), at(12, 11))} {
+		e.Goals = append(e.Goals, GoalResult{Goal: goal, Optimal: 2, Last: 1.5, Share: 0.75})
+	}
+	var out bytes.Buffer
+	if err := (&judged{Evaluation: e}).Text(&out, func(s string) string { return s }); err != nil {
+		t.Fatal(err)
+	}
+	column, rows := -1, 0
+	for line := range strings.Lines(out.String()) {
+		for _, figure := range []string{"optimum    share", "2.00       75.0 %"} {
+			if i := strings.Index(line, figure); i >= 0 {
+				if rows++; column >= 0 && i != column {
+					t.Errorf("%q at %d, above it at %d", line, i, column)
+				}
+				column = i
+			}
+		}
+	}
+	if rows != 4 {
+		t.Errorf("%d rows with the header, want 4:\n%s", rows, out.String())
+	}
+}
