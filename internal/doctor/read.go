@@ -156,7 +156,7 @@ func (w *source) document() error {
 	}
 	switch c {
 	case '[':
-		return w.events()
+		return w.events(true)
 	case '{':
 		return w.object()
 	}
@@ -195,7 +195,7 @@ func (w *source) object() error {
 		switch {
 		case key == "traceEvents" && c == '[':
 			seen = true
-			err = w.events()
+			err = w.events(false)
 		case key == "deviceProperties" && c == '[':
 			err = w.retry(w.build.devices)
 		case key == "distributedInfo" && c == '{':
@@ -229,11 +229,15 @@ func (w *source) key() (string, error) {
 	return key, err
 }
 
-// events reads the array at the position, an event at a time.
-func (w *source) events() error {
+// events reads the array at the position, an event at a time. One that is the whole file may be open at its end: the format allows for programs that
+// were killed while they wrote, as long as the last event is whole.
+func (w *source) events(open bool) error {
 	w.pos++
 	for {
 		c, err := w.next()
+		if open && w.eof && w.build.events > 0 && space(w.buf, w.pos) == len(w.buf) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -67,6 +67,21 @@ func TestBadInputIsNamed(t *testing.T) {
 	}
 }
 
+// The array form needs no closing bracket, nor anything behind its last comma.
+func TestAnArrayMayBeOpen(t *testing.T) {
+	for _, end := range []string{"]", "", ",", ",\n", "\n\n"} {
+		tr, err := Read(strings.NewReader("[" + oneOp + ",\n" + oneOp + end))
+		if err != nil || tr.events != 2 {
+			t.Errorf("ending in %q: %v, %+v; want two events", end, err, tr)
+		}
+	}
+	for _, data := range []string{"[" + oneOp + "," + oneOp[:20], "[", "[ "} {
+		if _, err := Read(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), "the JSON is cut off") {
+			t.Errorf("%q: %v, want that it is cut off", data, err)
+		}
+	}
+}
+
 func TestNothingToMeasure(t *testing.T) {
 	tr, err := Read(strings.NewReader(`[{"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}}]`))
 	if err != nil {
