@@ -43,7 +43,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 	}
 	return fmt.Sprintf("%s of %s rows of %s", report.Plural(int64(c.TrainTimesteps), "iteration"), report.Thousands(int64(c.TrainBatchSize*max(1, c.GradientAccumulationSteps))), report.Plural(int64(d.trainSpec.Tokens), "token")),
 		[][2]string{
-			{"room", fmt.Sprintf("%d×%d, episodes of %d steps", d.room.Size, d.room.Size, d.room.Horizon)},
+			{"room", fmt.Sprintf("%s, %d×%d, episodes of %d steps", d.room.Kind.Title(), d.room.Size, d.room.Size, d.room.Horizon)},
 			{"histories", fmt.Sprintf("%s of %s, %s, %s", report.Plural(int64(d.trainSpec.Streams), "stream"), report.Plural(int64(len(d.learned)), "goal"), report.Bytes(4*int64(len(d.train))), where)},
 			{"step", fmt.Sprintf("recorded once and replayed: about %s per iteration", report.Operations(float64(v.flops)))},
 		}

@@ -139,3 +139,15 @@ func TestHistoriesEndWithinARound(t *testing.T) {
 		t.Errorf("%d passes after the end: %v", l.pass, err)
 	}
 }
+
+// TestSettingsCountTheRoomsGoals: the settings, which know no rooms, count goals as the rooms do.
+func TestSettingsCountTheRoomsGoals(t *testing.T) {
+	for _, env := range []string{config.EnvDarkRoom, config.EnvKeyDoor} {
+		for size := darkroom.MinSize; size <= darkroom.MaxSize; size++ {
+			c := &config.PPO{Env: env, GridSize: size, Horizon: 1}
+			if got, want := c.AllGoals(), roomOf(c).NumGoals(); got != want || want != len(roomOf(c).Goals()) {
+				t.Errorf("%s of %d: the settings count %d goals, the room has %d", env, size, got, want)
+			}
+		}
+	}
+}

@@ -18,16 +18,21 @@ import (
 
 // TestSuite: what every recipe's runs must hold; rounds end in the middle of episodes.
 func TestSuite(t *testing.T) {
-	small := func(sets ...string) *config.PPO {
-		return smallData(t, append([]string{"n_steps=37", "n_epochs=2", "total_source_timesteps=1480"}, sets...)...)
+	for env, more := range map[string][]string{config.EnvDarkRoom: nil, config.EnvKeyDoor: {"env=keydoor", "goal=311"}} {
+		t.Run(env, func(t *testing.T) {
+			small := func(sets ...string) *config.PPO {
+				return smallData(t, append(append([]string{"n_steps=37", "n_epochs=2", "total_source_timesteps=1480"}, more...), sets...)...)
+			}
+			var states []darkroom.State
+			for i := range small().NStream {
+				stage := i % roomOf(small()).Stages() // a key that is held must be held when the run goes on
+				states = append(states, darkroom.StateOf(darkroom.At(i%5, i/5+1), uint8(stage)))
+			}
+			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: small(), Device: openCPU,
+				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
+				Other: small("gamma=0.5"), Differs: "gamma: 0.9", State: &state{Pass: 9, Steps: 74, Clock: 4, States: states, Earned: 3}})
+		})
 	}
-	var states []darkroom.State
-	for i := range small().NStream {
-		states = append(states, darkroom.StateOf(darkroom.At(i%5, i/5+1), 0))
-	}
-	runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: small(), Device: openCPU,
-		Open:  func(testing.TB, config.Settings) run.Task { return task{} },
-		Other: small("gamma=0.5"), Differs: "gamma: 0.9", State: &state{Pass: 9, Steps: 74, Clock: 4, States: states, Earned: 3}})
 }
 
 // TestARunIsItsGoalsHistory: a run of one goal ends with the weights of the learner that makes this goal's history, and has acted alike.
