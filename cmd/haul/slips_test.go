@@ -39,6 +39,16 @@ func TestSolveStandardInput(t *testing.T) {
 			}
 		})
 	}
+	onStandardInput(t, "COMMENT : a square, every demand, and no more\n"+squareVRP, func() { // a .vrp whose comment reads like a header
+		if r := object(t, "solve", "-", "--json"); r["cost"] != 68.0 {
+			t.Errorf("a comment first: %v", r)
+		}
+	})
+	onStandardInput(t, "# a depot and a customer\n\nid,x,y,demand\nd,0,0,0\na,3,4,5\n", func() {
+		if r := object(t, "solve", "-", "--capacity", "5", "--json"); r["cost"] != 10.0 {
+			t.Errorf("a comment before the header: %v", r)
+		}
+	})
 	onStandardInput(t, "", func() { refused(t, []string{"solve", "-"}, exitFailed, "standard input:1: the file is empty") })
 	onStandardInput(t, squareVRP, func() { refused(t, []string{"solve", "-", "--capacity", "5"}, exitUsage, "--capacity") })
 }

@@ -255,8 +255,7 @@ func (f *solveFlags) look(args []string) (err error) {
 	if f.given, err = io.ReadAll(os.Stdin); err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	head, _, _ := strings.Cut(strings.ToLower(string(f.given[:min(len(f.given), 4096)])), "\n")
-	f.csv = strings.Contains(head, "demand") && strings.ContainsAny(head, ",;\t")
+	f.csv = cvrp.IsTable(f.given)
 	return nil
 }
 

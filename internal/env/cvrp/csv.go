@@ -37,18 +37,20 @@ func LoadCSV(path string, capacity int32) (*Problem, error) {
 
 // ReadCSV is LoadCSV from a reader. Errors begin with name and line.
 func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
-	text := bufio.NewReaderSize(io.LimitReader(r, maxFile), 1<<16)
+	text := bufio.NewReaderSize(io.LimitReader(r, maxFile), headWithin)
 	in := csv.NewReader(text)
-	in.Comma = separator(text)
+	start, _ := text.Peek(headWithin)
+	in.Comma, _ = separator(start)
 	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
 	in.Comment = '#'
-	number := func(s string) (float64, error) {
+	cell := func(s string) string { // with a decimal point
 		s = strings.TrimSpace(s)
 		if in.Comma == ';' && !strings.Contains(s, ".") {
 			s = strings.Replace(s, ",", ".", 1)
 		}
-		return parseFloat(s)
+		return s
 	}
+	number := func(s string) (float64, error) { return parseFloat(cell(s)) }
 	head, err := in.Read()
 	if err != nil {
 		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
@@ -108,7 +110,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		text := strings.TrimSpace(row[at["demand"]])
 		demand := 0
 		if text != "" || len(p.Demand) > 0 {
-			if demand, err = parseInt(text); err != nil {
+			if demand, err = parseInt(cell(text)); err != nil {
 				return fail("demand %s of %s %v", quoteShort(text), quoteShort(id), err)
 			}
 		}
@@ -130,21 +132,36 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	return p, nil
 }
 
-// separator is what parts the cells of a table, by its header.
-func separator(r *bufio.Reader) rune {
-	start, _ := r.Peek(4096)
+// headWithin is how many bytes may stand up to the end of a header.
+const headWithin = 1 << 16
+
+// IsTable tells whether a text begins as ReadCSV takes it: its first line that is no comment names a column of demands.
+func IsTable(text []byte) bool {
+	_, is := separator(text[:min(len(text), headWithin)])
+	return is
+}
+
+// separator is what parts the cells of a table, by its header: what makes one of them the demand. is tells whether anything does.
+func separator(start []byte) (comma rune, is bool) {
 	for line := range bytes.Lines(start) {
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
 			continue
 		}
 		for _, c := range ",;\t" {
+			for cell := range bytes.SplitSeq(line, []byte(string(c))) {
+				if cell = bytes.Trim(cell, "\ufeff\" \t"); len(cell) < len(line) && bytes.EqualFold(cell, []byte("demand")) {
+					return c, true
+				}
+			}
+		}
+		for _, c := range ",;\t" {
 			if bytes.ContainsRune(line, c) {
-				return c
+				return c, false
 			}
 		}
 		break
 	}
-	return ','
+	return ',', false
 }
 
 func firstOf(errs ...error) error {

@@ -16,6 +16,8 @@ func TestReadCSVForms(t *testing.T) {
 		"plain":        "id,x,y,demand\nd,1,2,0\na,3,4,7\nb,5,6,8\n",
 		"other order":  "demand,Y,X,ID,note\n,2,1,d,\n7,4,3,a,x\n8,6,5,b,\"y,z\"\n",
 		"semicolons":   "# from a spreadsheet\n\nid;x;y;demand\nd;1,0;2;0\na;3;4.0;7\nb;5;6;8\n",
+		"whole, so":    "id;x;y;demand\nd;1;2;0,0\na;3;4;7,0\nb;5;6;8\n",
+		"in a header":  "id\tname, first\tx\ty\tdemand\nd\t\t1\t2\t0\na\t\t3\t4\t7\nb\t\t5\t6\t8\n",
 		"tabs":         "id\tnote\tx\ty\tdemand\nd\t\t1\t2\t0\na\t\t3\t4\t7\nb\tlast, and least\t5\t6\t8\n",
 		"CRLF and BOM": "\ufeffid, x, y, demand\r\nd, 1, 2,\r\n# a comment\r\na, 3, 4, 7\r\nb, 5, 6, 8",
 	} {
