@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,10 +51,10 @@ type scaleModel struct {
 // scaled is one line: n ranks over one link.
 type scaled struct {
 	link
-	Ranks  int     `json:"ranks"`
-	Strong float64 `json:"strong_efficiency"` // the same batch, cut
-	Weak   float64 `json:"weak_efficiency"`   // the batch for each
-	Batch  float64 `json:"batch_for_90"`      // for each rank, that keeps efficiency at 0.9 against one with the same rows; +Inf never
+	Ranks  int       `json:"ranks"`
+	Strong float64   `json:"strong_efficiency"` // the same batch, cut
+	Weak   float64   `json:"weak_efficiency"`   // the batch for each
+	Batch  rowsFor90 `json:"batch_for_90"`      // for each rank, that keeps efficiency at 0.9 against one with the same rows
 }
 
 func (m *scaleModel) step(rows float64) float64 { return m.Fixed + rows*m.Row }
@@ -77,13 +78,38 @@ func (m *scaleModel) fit() {
 	m.Fixed = (sy - m.Row*sx) / s
 }
 
+// rowsFor90 is a batch: 0 any, +Inf none there is, which is null in JSON.
+type rowsFor90 float64
+
+func (b rowsFor90) String() string {
+	switch {
+	case math.IsInf(float64(b), 1):
+		return "never"
+	case b == 0:
+		return "any"
+	}
+	return fmt.Sprintf("%.0f", math.Ceil(float64(b)))
+}
+
+func (b rowsFor90) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(b), 1) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(b))
+}
+
 func (m *scaleModel) predict() {
 	one := m.step(float64(m.Batch))
 	for _, l := range scaleLinks {
 		for _, n := range scaleRanks {
 			c := m.exchange(l, n)
-			// step(b)/(step(b)+c) = 0.9
-			batch := max(0, (9*c-m.Fixed)/m.Row)
+			batch := rowsFor90(0)
+			if more := 9*c - m.Fixed; more > 0 { // step(b)/(step(b)+c) = 0.9
+				batch = rowsFor90(math.Inf(1)) // steps that do not grow with their rows never hide it
+				if m.Row > 0 {
+					batch = rowsFor90(more / m.Row)
+				}
+			}
 			m.Rows = append(m.Rows, scaled{l, n, one / float64(n) / (m.step(float64(m.Batch)/float64(n)) + c), one / (one + c), batch})
 		}
 	}
@@ -262,14 +288,14 @@ func (m *scaleModel) print(w io.Writer) {
 	}
 	var links []string
 	for _, l := range scaleLinks {
-		links = append(links, fmt.Sprintf("%s: %.0f GB/s, %.0f µs", l.Name, l.Bandwidth/1e9, 1e6*l.Latency))
+		links = append(links, fmt.Sprintf("%s: %.3g GB/s, %.0f µs", l.Name, l.Bandwidth/1e9, 1e6*l.Latency))
 	}
 	fmt.Fprintf(w, "links\t%s\n", strings.Join(links, "; "))
 	fmt.Fprintf(w, "table\tefficiency with batch %d cut among ranks, with batch %d each, and the batch each that keeps 90 %%\n", m.Batch, m.Batch)
 	fmt.Fprint(w, "\nlink\tranks\tcut\teach\t90 % from\n")
 	for _, r := range m.Rows {
 		if r.Ranks > 1 {
-			fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f %%\t%.0f\n", r.Name, r.Ranks, 100*r.Strong, 100*r.Weak, math.Ceil(r.Batch))
+			fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f %%\t%s\n", r.Name, r.Ranks, 100*r.Strong, 100*r.Weak, r.Batch)
 		}
 	}
 }

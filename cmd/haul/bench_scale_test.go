@@ -4,6 +4,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -19,7 +21,8 @@ func TestScaleModel(t *testing.T) {
 		t.Fatalf("fixed %v, per row %v", m.Fixed, m.Row)
 	}
 	for _, r := range m.Rows {
-		if c := m.exchange(r.link, r.Ranks); r.Batch > 0 && math.Abs(m.step(r.Batch)/(m.step(r.Batch)+c)-0.9) > 1e-9 {
+		c, step := m.exchange(r.link, r.Ranks), m.step(float64(r.Batch))
+		if r.Batch > 0 && math.Abs(step/(step+c)-0.9) > 1e-9 {
 			t.Errorf("%s, %d ranks: batch %v does not give 90 %%", r.Name, r.Ranks, r.Batch)
 		}
 		if r.Ranks == 1 && (r.Strong != 1 || r.Weak != 1) || r.Strong > r.Weak+1e-12 {
@@ -45,6 +48,14 @@ func TestBenchScaleOfGivenSteps(t *testing.T) {
 	out := object(t, "bench", "scale", "--config", "tiny_1", "--steps", "512=10.37ms,256=5.395ms,128=3ms", "--json")
 	if out["batch"].(float64) != 512 || math.Abs(out["fixed_seconds"].(float64)-0.54e-3) > 0.02e-3 || math.Abs(out["seconds_per_row"].(float64)-19.1e-6) > 0.1e-6 {
 		t.Errorf("%v", out)
+	}
+	words := haul(t, "bench", "scale", "--config", "tiny_1", "--steps", "512=10.37ms,256=5.395ms,128=3ms").stdout
+	if !strings.Contains(words, "Ethernet 10: 1.1 GB/s") || !regexp.MustCompile(`NVLink +4 +[0-9.]+ % +[0-9.]+ % +any`).MatchString(words) {
+		t.Errorf("in words:\n%s", words)
+	}
+	flat := object(t, "bench", "scale", "--config", "tiny_1", "--steps", "512=5ms,256=5ms", "--json")["model"].([]any)
+	if last := flat[len(flat)-1].(map[string]any); last["batch_for_90"] != nil {
+		t.Errorf("steps that do not grow with their rows: %v", last)
 	}
 	for _, steps := range []string{"512", "512=10", "0=1ms,1=2ms", "512=1ms", "128=1ms,256=2ms", "512=-1ms,1=1ms"} {
 		refused(t, []string{"bench", "scale", "--steps", steps}, exitUsage, "--steps")
