@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -84,7 +85,7 @@ func workers(ctx context.Context, _ *env, r *Result) error {
 		return err
 	}
 	for i, n := range counts {
-		r.row("s", t[i]/loadedTaken, "a batch of 1,024 rows of 164 tokens, %d workers", n)
+		r.row("s", t[i]/loadedTaken, "a batch of 1,024 rows of 164 tokens, %s", counted(n, "worker", "workers"))
 	}
 	r.row("GPUs", agentStepFor*loadedTaken/t[at[1]], "that one worker feeds, at 12 ms per step")
 	r.finds(direction("004", "16 workers instead of 12 load faster"), t[at[12]]/t[at[16]])
@@ -137,11 +138,19 @@ func prefetch(ctx context.Context, _ *env, r *Result) error {
 	r.row("s", step.Seconds(), "a batch of 512 rows of 164 tokens, made by one worker; and a step of the trainer")
 	r.row("s", t[2*depths]/loadedTaken, "an iteration that takes no batch, steps of equal length")
 	for i := range 2 * depths {
-		r.row("s", t[i]/loadedTaken, "an iteration, %d batches ahead, %s", i%depths, []string{"steps of equal length", "steps of unequal length"}[i/depths])
+		r.row("s", t[i]/loadedTaken, "an iteration, %s ahead, %s", counted(i%depths, "batch", "batches"), []string{"steps of equal length", "steps of unequal length"}[i/depths])
 	}
 	r.finds(faster("004", "page-locked memory and 2 batches ahead make data loading 2–3× as fast: 2 ahead against none, steps as long as a batch takes", 2, 3), t[0]/t[2])
 	r.finds(direction("004", "2 batches ahead, so that GPUs never wait: against 1, steps of equal length"), t[1]/t[2])
 	r.finds(direction("004", "2 batches ahead, so that GPUs never wait: against 1, steps of unequal length"), t[depths+1]/t[depths+2])
 	r.note("a batch ahead is made beside the step, so that the longer of the two is left of their sum: no more than 2× can be won, and depth past that only evens out")
 	return nil
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -36,7 +36,7 @@ func (r *Result) ranksOn(ctx context.Context, a timedAgent) error {
 	share := t[512/rankCount] + exchange
 	r.row("×", t[512]/share, "%s, four that share 512 samples against one with all", name)
 	r.row("%", 100*t[512]/share/rankCount, "%s, of what four could do", name)
-	r.finds(takes("004", "7 s an iteration on four GPUs: what four add to one, the exchange of gradients ("+name+")", slowIteration), exchange)
+	r.finds(takes("004", "7 s per iteration on four GPUs: what four add to one, the exchange of gradients ("+name+")", slowIteration), exchange)
 	r.finds(direction("004", "128 samples each for four GPUs, 512 in all, is faster than one GPU with 512 ("+name+")"), t[512]/share)
 	return nil
 }
