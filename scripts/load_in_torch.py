@@ -27,8 +27,11 @@ ap.add_argument("--haul", default="haul", help="the program")
 ap.add_argument("--count", type=int, default=2000, help="instances of a routing policy")
 ap.add_argument("--decode", choices=["greedy", "pomo"], default="greedy")
 ap.add_argument("--device", default="cpu", help="where PyTorch computes")
-ap.add_argument("more", nargs="*", help="flags of haul eval, after --")
-FLAGS = ap.parse_args()
+ap.epilog = "For an agent, what follows -- goes to haul eval."
+ours = sys.argv[1:]
+cut = ours.index("--") if "--" in ours else len(ours)  # argparse takes -- only where no flag stands between it and the checkpoint
+FLAGS = ap.parse_args(ours[:cut])
+FLAGS.more = ours[cut + 1:]
 needs.packages("torch", "numpy")
 
 import numpy as np
