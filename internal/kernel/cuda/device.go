@@ -33,6 +33,7 @@ type Device struct {
 	overlaps  bool // a kernel is launched before those it depends on have ended
 	memory    int
 	stream    cu.Stream
+	described descriptions
 	counters  kernel.Counters
 	loadTime  time.Duration
 }
@@ -123,6 +124,9 @@ func (d *Device) Close() error {
 		var errs []error
 		for _, m := range d.modules {
 			errs = append(errs, d.ctx.Unload(m))
+		}
+		for _, m := range d.described.rooms {
+			errs = append(errs, d.ctx.Free(m.at))
 		}
 		return errors.Join(append(errs, d.ctx.FreeStream(d.stream))...)
 	})

@@ -231,7 +231,16 @@ func (r *runner) tiled(m cu.Matrix) uint64 {
 	if err != nil {
 		panic(scratchError{err})
 	}
-	return r.table(data)
+	at, fresh, err := r.d.described.place(data, r.d.alloc)
+	if err == nil && fresh {
+		if err = r.d.copyIn("tables", at, unsafe.Pointer(unsafe.SliceData(data)), len(data)); err != nil {
+			r.d.described.forget(data)
+		}
+	}
+	if err != nil {
+		panic(scratchError{err})
+	}
+	return at
 }
 
 // scratchError carries a failed reservation out of a binder.
