@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -96,6 +97,11 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 	if err != nil {
 		return err
 	}
+	if !opt.diff {
+		if err := eachOnce(paths); err != nil {
+			return err
+		}
+	}
 	reports, err := a.readTraces(ctx, paths)
 	if err != nil {
 		return err
@@ -112,6 +118,29 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 	}
 	j := doctor.JoinRanks(reports)
 	return a.tell(opt, j, j.WriteHTML, func(w io.Writer) error { return j.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) })
+}
+
+// eachOnce refuses a file that is given twice, under whatever name: each would count as a rank of its own.
+func eachOnce(paths []string) error {
+	var seen []os.FileInfo
+	var names []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil { // reading says what is wrong with it
+			continue
+		}
+		for i, s := range seen {
+			if os.SameFile(s, info) {
+				as := ""
+				if names[i] != p {
+					as = ", first as " + names[i]
+				}
+				return usagef("%s is given twice%s: each trace is a rank of its own", p, as)
+			}
+		}
+		seen, names = append(seen, info), append(names, p)
+	}
+	return nil
 }
 
 // tell writes the page where asked for, and the result as JSON or as text.
