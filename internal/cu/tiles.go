@@ -27,7 +27,7 @@ const (
 	mapSwizzled  = 3
 	mapPromotion = 2
 
-	mapBytes   = 128 // CUtensorMap
+	TileBytes  = 128 // of a description: CUtensorMap
 	mapAligned = 64
 
 	matrixColumns = 64
@@ -40,9 +40,9 @@ func (c *Context) Tiles(m Matrix) ([]byte, error) {
 	if err := c.driver.bind(&calls); err != nil {
 		return nil, fmt.Errorf("the copy engine takes a driver for CUDA 12.0 or newer: %w", err)
 	}
-	room := make([]byte, mapBytes+mapAligned)
+	room := make([]byte, TileBytes+mapAligned)
 	from := (mapAligned - int(uintptr(unsafe.Pointer(unsafe.SliceData(room)))%mapAligned)) % mapAligned
-	out := room[from : from+mapBytes]
+	out := room[from : from+TileBytes]
 	sizes, strides := [2]uint64{uint64(m.Cols), uint64(m.Rows)}, [1]uint64{2 * uint64(m.Stride)}
 	box, steps := [2]uint32{matrixColumns, uint32(m.Box)}, [2]uint32{1, 1}
 	r, _, _ := purego.SyscallN(calls.Encode, uintptr(unsafe.Pointer(unsafe.SliceData(out))), mapBF16, uintptr(len(sizes)), uintptr(m.At),

@@ -1,12 +1,11 @@
 package cuda
 
+import "haul/internal/cu"
+
 // What a reader could break: the copy engine keeps the descriptions of matrices that it has read (cu.Matrix) in a cache of its own, which writing to
 // the card's memory does not clear. So a place on the card that has held one description never holds another, as long as the device is open.
 
-const (
-	descriptionBytes = 128
-	descriptionRoom  = 512 * descriptionBytes // reserved at a time
-)
+const descriptionRoom = 512 * cu.TileBytes // reserved at a time
 
 // descriptions are the places of all descriptions that a device has been given.
 type descriptions struct {
@@ -27,10 +26,10 @@ func (p *descriptions) place(data []byte, alloc func(bytes int) (memory, error))
 			return 0, false, err
 		}
 		p.rooms = append(p.rooms, m)
-		p.next, p.left = m.at, descriptionRoom/descriptionBytes
+		p.next, p.left = m.at, descriptionRoom/cu.TileBytes
 	}
 	at = p.next
-	p.next, p.left = p.next+descriptionBytes, p.left-1
+	p.next, p.left = p.next+cu.TileBytes, p.left-1
 	if p.at == nil {
 		p.at = map[string]uint64{}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"haul/internal/cu"
 )
 
 // TestDescriptionsKeepTheirPlaces: one that was given before is found again, and no place is given twice, however many there are.
@@ -16,8 +18,8 @@ func TestDescriptionsKeepTheirPlaces(t *testing.T) {
 		end += uint64(bytes) + 4096
 		return m, nil
 	}
-	describe := func(i int) []byte { return fmt.Appendf(nil, "%0*d", descriptionBytes, i) }
-	const many = 3*descriptionRoom/descriptionBytes + 1
+	describe := func(i int) []byte { return fmt.Appendf(nil, "%0*d", cu.TileBytes, i) }
+	const many = 3*descriptionRoom/cu.TileBytes + 1
 	owner := map[uint64]int{}
 	for range 2 {
 		for i := range many {
@@ -27,6 +29,20 @@ func TestDescriptionsKeepTheirPlaces(t *testing.T) {
 				t.Fatalf("description %d: at %d, fresh %v, %v; the place is %d's", i, at, fresh, err, first)
 			}
 			owner[at] = i
+		}
+	}
+	for at, i := range owner {
+		inside := false
+		for _, m := range p.rooms {
+			inside = inside || at >= m.at && at+cu.TileBytes <= m.at+uint64(m.bytes)
+		}
+		for b := uint64(1); b < cu.TileBytes; b++ {
+			if other, ok := owner[at+b]; ok {
+				t.Fatalf("descriptions %d and %d overlap by %d bytes", i, other, cu.TileBytes-b)
+			}
+		}
+		if !inside {
+			t.Fatalf("description %d, at %d, is outside of what was reserved", i, at)
 		}
 	}
 	if asked != 4 || len(p.rooms) != 4 {
