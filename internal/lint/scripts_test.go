@@ -36,10 +36,8 @@ func TestScriptsHelpWithoutPackages(t *testing.T) {
 		if err := help.Run(); strings.Contains(out.String(), "Traceback") {
 			t.Errorf("%s --help: %v\n%s", e.Name(), err, out.String())
 		}
-		for line := range strings.Lines(out.String()) {
-			if line = strings.TrimRight(line, "\n"); strings.Contains(string(text), "import needs") && len([]rune(line)) > 100 {
-				t.Errorf("%s --help: a line of %d: %s", e.Name(), len([]rune(line)), line)
-			}
+		if strings.Contains(string(text), "import needs") {
+			helpFits(t, e.Name(), out.String())
 		}
 	}
 	if tried < 10 {
@@ -82,13 +80,19 @@ func TestShellScriptsHelp(t *testing.T) {
 		if err != nil || len(out) < 80 {
 			t.Errorf("%s --help: %v\n%s", e.Name(), err, out)
 		}
-		for line := range strings.Lines(string(out)) {
-			if line = strings.TrimRight(line, "\n"); len([]rune(line)) > 100 {
-				t.Errorf("%s --help: a line of %d: %s", e.Name(), len([]rune(line)), line)
-			}
-		}
+		helpFits(t, e.Name(), string(out))
 	}
 	if tried < 6 {
 		t.Errorf("%d scripts were found: the search is broken", tried)
+	}
+}
+
+// helpFits: no line of a script's help is longer than 100 columns.
+func helpFits(t *testing.T, name, help string) {
+	t.Helper()
+	for line := range strings.Lines(help) {
+		if line = strings.TrimRight(line, "\n"); len([]rune(line)) > 100 {
+			t.Errorf("%s --help: a line of %d: %s", name, len([]rune(line)), line)
+		}
 	}
 }

@@ -76,17 +76,7 @@ func TestStopReachesInsideOneShard(t *testing.T) {
 			c.plant(&own, dev.prims)
 			dev.prims, calls = &own, 0
 			p, layout := c.record(t, dev)
-			store, err := dev.NewStore(layout, true)
-			if err == nil {
-				err = store.WriteWeights(model.Initial(layout, 1))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := p.Compile(dev, store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := initial(t, dev, p, layout)
 			if n := p.Program().Shards(); n != 1 {
 				t.Fatalf("%d shards, want 1", n)
 			}
@@ -165,21 +155,28 @@ func TestStopReachesInsideHeads(t *testing.T) {
 			plant(&own, dev.tiles, func() { calls++; stop() })
 			dev.tiles = &own
 			p, layout := agentStepOf(t, dev, 2*headWidth)
-			store, err := dev.NewStore(layout, true)
-			if err == nil {
-				err = store.WriteWeights(model.Initial(layout, 1))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := p.Compile(dev, store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := initial(t, dev, p, layout)
 			stop = r.(kernel.Stopper).Stop
 			if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls != 1 {
 				t.Errorf("%v, after %d calls", err, calls)
 			}
 		})
 	}
+}
+
+// initial compiles a step with the initial weights.
+func initial(t *testing.T, dev *Device, p *plan.Plan, layout *kernel.Layout) kernel.Runner {
+	t.Helper()
+	store, err := dev.NewStore(layout, true)
+	if err == nil {
+		err = store.WriteWeights(model.Initial(layout, 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Compile(dev, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
