@@ -85,12 +85,18 @@ const NearFloor = 1e-4
 //
 //	query     q = Node[cur] + Graph + (load left / Capacity)·Load
 //	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
-//	logits    Clip·tanh(g·Pointer_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)) / temperature over allowed j
+//	logits    Clip·tanh(g·Pointer_j/sqrt(D) + pull) / temperature over allowed j
+//	pull      (PairQuery[cur] + (load left / Capacity)·PairLoad)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
+//
+// Without Pair the first part of pull is 0. What it says of a pair of nodes passes by the glimpse, through whose few heads all else that is
+// known of the vehicle must go.
 type Decoder struct {
 	Proj     *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
 	Pointer  *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
 	Graph    *Tensor // [B,D]
 	Load     *Tensor // [D], a weight
+	Pair     *Tensor // [B,N,≥2D]: PairQuery | PairKey in its first 2D columns; nil: no such scores
+	PairLoad *Tensor // [D], a weight; with Pair
 	PosX     *Tensor
 	PosY     *Tensor
 	Demand   *Tensor
@@ -135,7 +141,7 @@ func (o *Rollout) Kind() string {
 func (o *Rollout) Stage() Stage { return StageDecode }
 
 func (d *Decoder) args(f func(*Tensor, Access)) {
-	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Load, d.PosX, d.PosY, d.Demand)
+	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Load, d.Pair, d.PairLoad, d.PosX, d.PosY, d.Demand)
 }
 
 // Args visits the tensors.
@@ -180,12 +186,16 @@ type RolloutGrad struct {
 	DPointer *Tensor // [B,N,D]
 	DGraph   *Tensor // [B,D]
 	DLoad    *Tensor // [D], accumulated
-	Actions  *Tensor
-	Steps    *Tensor
-	Adv      *Tensor // [B,S]: weight of each row's log-probability in the loss
-	Weight   float32 // 1/(instances·starts): weight of each row's entropy, times the coefficient
-	Bonus    string  // the entropy's coefficient in the control block
-	Forced   bool
+
+	DPair     *Tensor // [B,N,≥2D]: its first 2D columns are written; with Pair
+	DPairLoad *Tensor // [D], accumulated; with Pair
+
+	Actions *Tensor
+	Steps   *Tensor
+	Adv     *Tensor // [B,S]: weight of each row's log-probability in the loss
+	Weight  float32 // 1/(instances·starts): weight of each row's entropy, times the coefficient
+	Bonus   string  // the entropy's coefficient in the control block
+	Forced  bool
 }
 
 // Coefficients names what the op reads of the control block.
@@ -198,8 +208,8 @@ func (o *RolloutGrad) Kind() string { return "rollout.grad" }
 func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
 	o.Decoder.args(f)
 	visit(f, Read, o.Actions, o.Steps, o.Adv)
-	visit(f, Write, o.DProj, o.DPointer, o.DGraph)
-	visit(f, Update, o.DLoad)
+	visit(f, Write, o.DProj, o.DPointer, o.DGraph, o.DPair)
+	visit(f, Update, o.DLoad, o.DPairLoad)
 }
 
 // Cost counts the recomputed steps and twice that for their gradients.
