@@ -20,15 +20,31 @@ type fleet struct {
 	capacity    int32
 	temperature float32
 	near        float32 // kernel.Decoder's
+	pairs       bool    // with scores of pairs
 	flat        bool    // pointer keys of zero: every logit ties
 	most        int32   // the largest demand; 0: heaviest
 	edge        float64 // how near to a boundary of the distribution a device may choose the other side; 0: edge
 }
 
-const heaviest = 9
+const (
+	heaviest = 9
+	pairLoad = "pair_load"
+)
 
 func (f fleet) String() string {
-	return fmt.Sprintf("N=%d H=%d W=%d S=%d forced=%v capacity=%d T=%v near=%v flat=%v", f.nodes, f.heads, f.width, f.starts, f.forced, f.capacity, f.temperature, f.near, f.flat)
+	s := fmt.Sprintf("N=%d H=%d W=%d S=%d forced=%v capacity=%d T=%v near=%v flat=%v", f.nodes, f.heads, f.width, f.starts, f.forced, f.capacity, f.temperature, f.near, f.flat)
+	if f.pairs {
+		s += " pairs"
+	}
+	return s
+}
+
+// columns is the width of the projections: what a decoder reads, the pointer's source, and the parts of pairs.
+func (f fleet) columns() int {
+	if f.pairs {
+		return 6 * f.heads * f.width
+	}
+	return 4 * f.heads * f.width
 }
 
 func (f fleet) steps() int { return 2 * (f.nodes - 1) }
@@ -39,7 +55,8 @@ func (f fleet) amplify() float64 { return 4 * kernel.Clip / float64(f.temperatur
 
 func fleets() []fleet {
 	var out []fleet
-	for i, s := range shapes() {
+	all := shapes()
+	for i, s := range all {
 		f := fleet{shape: s, starts: 1 + i%3, capacity: heaviest + int32(i%3)*12, temperature: []float32{1, 2.5, 0.6}[i%3]}
 		if i%2 == 1 {
 			f.forced, f.starts = true, min(s.nodes-1, 5)
@@ -52,10 +69,18 @@ func fleets() []fleet {
 			f.near = 0.4
 			out = append(out, f)
 		}
+		if i%5 == 1 || i >= len(all)-4 { // the last are models'
+			if f.pairs = true; i%3 == 0 {
+				f.near = 0
+			}
+			out = append(out, f)
+		}
 	}
 	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1} // starts and nodes past 64
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
-	return append(out, wide, tied)
+	paired := wide
+	paired.pairs = true
+	return append(out, wide, tied, paired)
 }
 
 // demands are 0 at the depot and 1..most elsewhere.
@@ -69,11 +94,14 @@ func (r *recording) demands(most int32) *kernel.Tensor {
 	return r.givenInts("demand", values, r.nodes)
 }
 
-// decoder records inputs for f; Proj is wider than what a decoder reads.
+// decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of it, as a model has them.
 func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
-	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, 4*d), Graph: r.in("graph", d), Load: r.weight("load", d),
+	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Load: r.weight("load", d),
 		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(max(f.most, heaviest)), Heads: f.heads, Capacity: f.capacity, Near: f.near}
+	if f.pairs {
+		dec.Pair, dec.PairLoad = columnsOf(dec.Proj, 4*d, 6*d), r.weight(pairLoad, d)
+	}
 	if f.flat {
 		dec.Pointer = r.given("pointer", make([]float32, r.prog.Batch*f.nodes*d), f.nodes, d)
 	} else {
@@ -272,12 +300,19 @@ func defensible(says reference.Decision[float64], choice kernel.Choice, at int, 
 func (f fleet) decoderOf(r *recording, i int) *reference.Decoder[float64] {
 	d := f.heads * f.width
 	part := func(name string, n int) []float64 { return widen(value[float32](r, name)[i*n:][:n]) }
-	return &reference.Decoder[float64]{
-		Proj:    reference.Matrix[float64]{Data: part("proj", f.nodes*4*d), Rows: f.nodes, Cols: 4 * d, Stride: 4 * d},
+	proj := reference.Matrix[float64]{Data: part("proj", f.nodes*f.columns()), Rows: f.nodes, Cols: f.columns(), Stride: f.columns()}
+	out := &reference.Decoder[float64]{
+		Proj:    proj,
 		Pointer: reference.Matrix[float64]{Data: part("pointer", f.nodes*d), Rows: f.nodes, Cols: d, Stride: d},
 		Graph:   part("graph", d), Load: widen(r.weights[:d]), PosX: part("x", f.nodes), PosY: part("y", f.nodes),
 		Demand: value[int32](r, "demand")[i*f.nodes:][:f.nodes], Heads: f.heads, Capacity: f.capacity,
 		Near: float64(f.near), Temperature: float64(f.temperature)}
+	if f.pairs {
+		out.Pair = reference.Matrix[float64]{Data: proj.Data[4*d:], Rows: f.nodes, Cols: 2 * d, Stride: proj.Stride}
+		at := slices.IndexFunc(r.prog.Layout.Params, func(p kernel.Param) bool { return p.Name == pairLoad })
+		out.PairLoad = widen(r.weights[r.prog.Layout.Params[at].Offset:][:d])
+	}
+	return out
 }
 
 func testRolloutGrad(t *testing.T, dev kernel.Device) {

@@ -23,9 +23,16 @@ func manyStarts(nodes int) []fleet {
 			f.near = 0.3
 			out = append(out, f)
 		}
+		if i != 5 {
+			if f.pairs = true; i == 1 { // alone in decisions that begin at the depot
+				f.near = 0
+			}
+			out = append(out, f)
+		}
 	}
 	out = append(out,
-		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1},     // the depot after every customer or two
+		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1}, // the depot after every customer or two
+		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1, pairs: true},
 		fleet{shape: shape{17, 8, 16}, starts: 16, forced: true, capacity: 90, temperature: 1, most: 60}, // demands past any table of them
 		fleet{shape: shape{9, 4, 32}, starts: 8, forced: true, capacity: 20, temperature: 1, flat: true})
 	return slices.DeleteFunc(out, func(f fleet) bool { return f.nodes > nodes })
@@ -84,8 +91,9 @@ func testStartsGrad(t *testing.T, dev kernel.Device, nodes int) {
 			same(t, c.what, got, again)
 			_, want := c.run(t, judge(), false)
 			c.compare(t, r, got, want, outcome{}, unitOf(dev))
-			d := f.heads * f.width
-			got.floats["dproj"], want.floats["dproj"] = firstOf(got.floats["dproj"], 3*d, 4*d), firstOf(want.floats["dproj"], 3*d, 4*d)
+			for _, of := range []outcome{got, want} {
+				f.split(of)
+			}
 			inAll(t, c.what, got, want)
 		}
 	}
@@ -105,12 +113,17 @@ func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) 
 	c.record = func(r *recording) {
 		dec := r.decoder(f)
 		k := f.starts*f.steps() + d
+		dproj := r.out("dproj", k, f.nodes, f.columns())
+		var dpair, dpairLoad *kernel.Tensor
+		if f.pairs {
+			dpair, dpairLoad = columnsOf(dproj, 4*d, 6*d), r.grad(dec.PairLoad, k*r.prog.Batch)
+		}
 		adv := r.normals("adv", r.prog.Batch*f.starts)
 		for i := range adv {
 			adv[i] *= weight
 		}
-		r.do(&kernel.RolloutGrad{Decoder: dec, DProj: r.out("dproj", k, f.nodes, 4*d), DPointer: r.out("dpointer", k, f.nodes, d),
-			DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch),
+		r.do(&kernel.RolloutGrad{Decoder: dec, DProj: dproj, DPointer: r.out("dpointer", k, f.nodes, d),
+			DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch), DPair: dpair, DPairLoad: dpairLoad,
 			Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()),
 			Steps:   r.givenInts("steps", routes.ints["steps"], f.starts),
 			Adv:     r.given("adv", adv, f.starts), Weight: 0.25 * weight, Bonus: plan.EntropyBonus, Forced: f.forced})
@@ -118,11 +131,20 @@ func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) 
 	return c
 }
 
-// firstOf are the first n of every `stride` values: what an op writes of a wider tensor.
-func firstOf(values []float64, n, stride int) []float64 {
+// split leaves of the projections' gradient what the op writes, each part a tensor.
+func (f fleet) split(of outcome) {
+	d, all := f.heads*f.width, of.floats["dproj"]
+	of.floats["dproj"] = columns(all, 0, 3*d, f.columns())
+	if f.pairs {
+		of.floats["dpair.query"], of.floats["dpair.key"] = columns(all, 4*d, 5*d, f.columns()), columns(all, 5*d, 6*d, f.columns())
+	}
+}
+
+// columns are columns [from, to) of rows of so many values.
+func columns(values []float64, from, to, stride int) []float64 {
 	var out []float64
 	for i := 0; i < len(values); i += stride {
-		out = append(out, values[i:i+n]...)
+		out = append(out, values[i+from:i+to]...)
 	}
 	return out
 }

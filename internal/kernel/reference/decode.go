@@ -6,6 +6,8 @@ import "haul/internal/kernel"
 type Decoder[F Float] struct {
 	Proj, Pointer Matrix[F] // [N,≥3D], [N,D]
 	Graph, Load   []F
+	Pair          Matrix[F] // [N,≥2D]; no rows: no scores of pairs
+	PairLoad      []F
 	PosX, PosY    []F
 	Demand        []int32
 	Heads         int
@@ -21,6 +23,7 @@ type Decision[F Float] struct {
 	LogProb  []F
 	Entropy  F
 	query    []F
+	pair     []F   // what the vehicle's place and load ask of the other nodes' pair keys; nil without
 	attended [][]F // a head: the glimpse's softmax
 	glimpse  []F
 	tanh     []F
@@ -29,6 +32,8 @@ type Decision[F Float] struct {
 func (d *Decoder[F]) node(j int) []F  { return d.Proj.Row(j)[:d.Pointer.Cols] }
 func (d *Decoder[F]) key(j int) []F   { return d.Proj.Row(j)[d.Pointer.Cols:][:d.Pointer.Cols] }
 func (d *Decoder[F]) value(j int) []F { return d.Proj.Row(j)[2*d.Pointer.Cols:][:d.Pointer.Cols] }
+
+func (d *Decoder[F]) pairKey(j int) []F { return d.Pair.Row(j)[d.Pointer.Cols:][:d.Pointer.Cols] }
 
 func (d *Decoder[F]) scales() (glimpse, pointer F) {
 	width := d.Pointer.Cols
@@ -50,6 +55,12 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	for c, v := range d.node(t.Current) {
 		out.query[c] = v + d.Graph[c] + load*d.Load[c]
 	}
+	if d.Pair.Rows > 0 {
+		out.pair = make([]F, width)
+		for c, v := range d.Pair.Row(t.Current)[:width] {
+			out.pair[c] = v + load*d.PairLoad[c]
+		}
+	}
 	out.glimpse = make([]F, width)
 	for h := range d.Heads {
 		p := make([]F, len(out.Allowed))
@@ -65,7 +76,11 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 		out.attended = append(out.attended, p)
 	}
 	for _, j := range out.Allowed {
-		th := tanh(dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.Current, j))
+		score := dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.Current, j)
+		if out.pair != nil {
+			score += dot(out.pair, d.pairKey(j)) * pointerScale
+		}
+		th := tanh(score)
 		out.tanh = append(out.tanh, th)
 		out.LogProb = append(out.LogProb, kernel.Clip/d.Temperature*th)
 	}
@@ -73,7 +88,7 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	return out
 }
 
-// pull is what the way from one node to another adds to the pointer's score.
+// pull is what the distance from one node to another adds to the pointer's score.
 func (d *Decoder[F]) pull(from, to int) F {
 	if d.Near == 0 {
 		return 0
@@ -129,19 +144,22 @@ func (s *Decision[F]) sample(u F) int {
 type DecoderGrad[F Float] struct {
 	Proj, Pointer Matrix[F]
 	Graph, Load   []F
+	Pair          Matrix[F]
+	PairLoad      []F
 }
 
 // grad adds the gradient of wLog·LogProb[taken] + wEnt·Entropy of a decision at t.
 //
 //	dlogit_i = wLog·(δ(i=taken) - p_i) - wEnt·p_i·(logp_i + entropy)
 //
-// and then back through tanh, pointer, glimpse and query.
+// and then back through tanh, pairs, pointer, glimpse and query.
 func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, wLog, wEnt F) {
 	if len(s.Allowed) == 1 {
 		return
 	}
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
+	load := F(t.Left) / F(d.Capacity)
 	dglimpse := make([]F, width)
 	for i, j := range s.Allowed {
 		dlogit := -wLog*s.Prob[i] - wEnt*s.Prob[i]*(s.LogProb[i]+s.Entropy)
@@ -153,6 +171,15 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 		for c, v := range d.Pointer.Row(j) {
 			dglimpse[c] += du * v
 			dpointer[c] += du * s.glimpse[c]
+		}
+		if s.pair == nil {
+			continue
+		}
+		dquery, dkey := g.Pair.Row(t.Current), g.Pair.Row(j)[width:]
+		for c, v := range d.pairKey(j) {
+			dquery[c] += du * v
+			dkey[c] += du * s.pair[c]
+			g.PairLoad[c] += du * v * load
 		}
 	}
 	dquery := make([]F, width)

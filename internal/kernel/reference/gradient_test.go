@@ -122,9 +122,13 @@ func TestRolloutGradient(t *testing.T) {
 	const n, width, starts, entropy, weight = 6, 4, 3, 0.7, 0.5
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
 		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 1.4}
-	for _, forced := range []bool{false, true} {
-		if forced {
+	for _, c := range []struct{ forced, near, pairs bool }{{}, {forced: true, near: true}, {pairs: true}, {forced: true, near: true, pairs: true}} {
+		forced := c.forced
+		if d.Near = 0; c.near {
 			d.Near = 0.4
+		}
+		if c.pairs {
+			d.Pair, d.PairLoad = random(n, 2*width), vector(width)
 		}
 		r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
 		for range starts {
@@ -134,8 +138,13 @@ func TestRolloutGradient(t *testing.T) {
 		Rollout(r, d, o, 0)
 		o.Choice = kernel.Replay
 		adv := vector(starts)
-		g := DecoderGrad[float64]{zeros(n, 3*width), zeros(n, width), make([]float64, width), make([]float64, width)}
+		g := DecoderGrad[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
+			Pair: zeros(n, 2*width), PairLoad: make([]float64, width)}
 		RolloutGrad(g, d, r.Actions, r.Steps, adv, &kernel.RolloutGrad{Weight: weight, Forced: forced}, entropy)
+		operands := []operand{{"proj", d.Proj.Data, g.Proj.Data}, {"pointer", d.Pointer.Data, g.Pointer.Data}, {"graph", d.Graph, g.Graph}, {"load", d.Load, g.Load}}
+		if c.pairs {
+			operands = append(operands, operand{"pair", d.Pair.Data, g.Pair.Data}, operand{"pair load", d.PairLoad, g.PairLoad})
+		}
 		differentiate(t, func() float64 {
 			Rollout(r, d, o, 0)
 			loss := dot(adv, r.LogProb)
@@ -143,7 +152,6 @@ func TestRolloutGradient(t *testing.T) {
 				loss -= entropy * weight * h
 			}
 			return loss
-		}, operand{"proj", d.Proj.Data, g.Proj.Data}, operand{"pointer", d.Pointer.Data, g.Pointer.Data},
-			operand{"graph", d.Graph, g.Graph}, operand{"load", d.Load, g.Load})
+		}, operands...)
 	}
 }

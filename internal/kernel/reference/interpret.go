@@ -85,9 +85,13 @@ func (r *Runner[F]) intsOf(t *kernel.Tensor, b int) []int32 {
 }
 
 func (r *Runner[F]) decoder(d *kernel.Decoder, b int) *Decoder[F] {
-	return &Decoder[F]{Proj: r.instance(d.Proj, b), Pointer: r.instance(d.Pointer, b), Graph: r.instance(d.Graph, b).Row(0),
+	out := &Decoder[F]{Proj: r.instance(d.Proj, b), Pointer: r.instance(d.Pointer, b), Graph: r.instance(d.Graph, b).Row(0),
 		Load: r.vector(d.Load), PosX: r.of(d.PosX, b), PosY: r.of(d.PosY, b), Demand: r.intsOf(d.Demand, b),
 		Heads: d.Heads, Capacity: d.Capacity, Near: F(d.Near), Temperature: F(r.control.Temperature)}
+	if d.Pair != nil {
+		out.Pair, out.PairLoad = r.instance(d.Pair, b), r.vector(d.PairLoad)
+	}
+	return out
 }
 
 // actions is instance b's actions, a slice a start.
@@ -213,6 +217,12 @@ func (r *Runner[F]) decoderGrad(o *kernel.RolloutGrad, b int) DecoderGrad[F] {
 	for j := range g.Pointer.Rows {
 		clear(g.Pointer.Row(j))
 		clear(g.Proj.Row(j)[:3*g.Pointer.Cols])
+	}
+	if o.DPair != nil {
+		g.Pair, g.PairLoad = r.instance(o.DPair, b), r.vector(o.DPairLoad)
+		for j := range g.Pair.Rows {
+			clear(g.Pair.Row(j)[:2*g.Pointer.Cols])
+		}
 	}
 	return g
 }

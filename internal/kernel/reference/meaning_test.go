@@ -98,3 +98,25 @@ func TestNearScores(t *testing.T) {
 		t.Errorf("the likeliest is customer %d, want the nearest, 2", got.Allowed[got.greedy()])
 	}
 }
+
+// TestPairScores: where the glimpse says nothing, a node's odds follow from its pair with the place of the vehicle and from the load left.
+func TestPairScores(t *testing.T) {
+	const n, width = 4, 4
+	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
+		Pair: zeros(n, 2*width), PairLoad: []float64{0, 1, 0, 0}, PosX: vector(n), PosY: vector(n), Demand: []int32{0, 2, 1, 1}, Heads: 1, Capacity: 8, Temperature: 5}
+	d.Pair.Row(1)[0] = 0.5 // asked at customer 1 alone
+	for j := range n {
+		key := d.Pair.Row(j)[width:]
+		key[0], key[1] = []float64{0, 0, 0.4, -0.8}[j], []float64{0.3, 0, 0, 0.2}[j]
+	}
+	tour := NewTour(d.Demand, d.Capacity)
+	tour.Visit(1) // 6 of 8 are left: allowed are the depot and customers 2 and 3
+	got := d.Decide(tour)
+	weigh := func(dot float64) float64 { return math.Exp(kernel.Clip / 5. * math.Tanh(dot/2)) } // √D is 2
+	scores := []float64{weigh(0.75 * 0.3), weigh(0.5 * 0.4), weigh(0.5*-0.8 + 0.75*0.2)}
+	for i, s := range scores {
+		if want := s / (scores[0] + scores[1] + scores[2]); math.Abs(got.Prob[i]-want) > 1e-12 {
+			t.Errorf("node %d: probability %v, want %v", got.Allowed[i], got.Prob[i], want)
+		}
+	}
+}
