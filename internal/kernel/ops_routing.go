@@ -163,10 +163,18 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
+// pairCost is the FLOPs of scoring all pairs of all instances once, and each node by the load: no decode step adds to them.
+func (d *Decoder) pairCost() int64 {
+	if d.Pair == nil {
+		return 0
+	}
+	return 2 * int64(d.Pointer.Len()) * int64(d.Pointer.Shape[1]+1)
+}
+
 // Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
-	return Cost{int64(b*s) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}
+	return Cost{int64(b*s)*ExpectedSteps(n)*o.stepCost() + o.pairCost(), bytesOf(o)}
 }
 
 // ExpectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
@@ -215,7 +223,7 @@ func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
 // Cost counts the recomputed steps and twice that for their gradients.
 func (o *RolloutGrad) Cost() Cost {
 	n := o.Pointer.Shape[1]
-	return Cost{3 * int64(o.Adv.Len()) * ExpectedSteps(n) * o.stepCost(), bytesOf(o)}
+	return Cost{3 * (int64(o.Adv.Len())*ExpectedSteps(n)*o.stepCost() + o.pairCost()), bytesOf(o)}
 }
 
 // Expected is how many decode steps Cost assumes.

@@ -206,8 +206,13 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dproj, _ := p.contribute(d.Proj)
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
-	p.op(&kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
-		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced})
+	o := &kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced}
+	if d.Pair != nil {
+		o.DPair, _ = p.contribute(d.Pair)
+		o.DPairLoad = p.gradWeight(d.PairLoad)
+	}
+	p.op(o)
 }
 
 // The scalars of a running baseline: the mean, and the batches in it.

@@ -14,9 +14,11 @@ const decodeRows = 64
 type decoder struct {
 	proj, pointer, graph, load ref
 	posX, posY, demand         ref
+	pair, pairLoad             ref
 	n, d, heads, hd, ld, words int
 	capacity                   int32
 	scale, pointerScale, near  float32
+	pairs                      bool
 }
 
 func (b *binder) decoder(o *kernel.Decoder) decoder {
@@ -26,7 +28,7 @@ func (b *binder) decoder(o *kernel.Decoder) decoder {
 		posX: newRef(b.r, o.PosX), posY: newRef(b.r, o.PosY), demand: newRef(b.r, o.Demand),
 		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: words(n), capacity: o.Capacity,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		near: o.Near,
+		near: o.Near, pairs: o.Pair != nil, pair: newRef(b.r, o.Pair), pairLoad: newRef(b.r, o.PairLoad),
 	}
 }
 
@@ -40,20 +42,30 @@ type block struct {
 	mask             []uint64  // [rows][words]
 	proj, ptr, graph []float32 // the instance's inputs
 	load, posX, posY []float32
-	near             []float32 // [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where nothing
+	pull             []float32 // [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where nothing
+	pullLoad         []float32 // [ld]: what a full load adds to it for each node; nil without pairs
+	pt               []float32 // [D][ld]: pair keys, a column a node
+	pair, pairLoad   []float32 // the instance's inputs, rows pairStride apart, and the weight
 	at               [decodeRows]int32
 	in               instance
 	stride           int // of proj
+	pairStride       int
 }
 
 // blockFloats and blockWords are the scratch a block takes.
 func (d *decoder) blockFloats() int {
-	near := 0
-	if d.near != 0 {
-		near = d.n * d.ld
+	pull := 0
+	if d.pulls() {
+		pull = d.n * d.ld
 	}
-	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2) + near
+	if d.pairs {
+		pull += d.ld + d.d*d.ld
+	}
+	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2) + pull
 }
+
+// pulls says whether the way between nodes adds to the pointer's dot products.
+func (d *decoder) pulls() bool { return d.near != 0 || d.pairs }
 
 func (d *decoder) blockWords() int { return decodeRows * d.words }
 
@@ -70,8 +82,12 @@ func (d *decoder) carve(w *worker) (k block, rest []float32) {
 	k.s = take(d.heads * decodeRows * d.ld)
 	k.p, k.lp, k.th = take(decodeRows*d.ld), take(decodeRows*d.ld), take(decodeRows*d.ld)
 	k.ent, k.cap = take(decodeRows), take(decodeRows)
-	if d.near != 0 {
-		k.near = take(d.n * d.ld)
+	if d.pulls() {
+		k.pull = take(d.n * d.ld)
+	}
+	if d.pairs {
+		k.pullLoad, k.pt = take(d.ld), take(d.d*d.ld)
+		k.pairLoad, k.pairStride = d.pairLoad.of(w), d.pair.stride
 	}
 	k.mask = w.words[:decodeRows*d.words]
 	k.load, k.stride = d.load.of(w), d.proj.stride
@@ -88,6 +104,10 @@ func (d *decoder) open(w *worker, k *block, i int) {
 	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
 	d.measure(k)
+	if d.pairs {
+		k.pair = d.pair.of(w)[i*d.n*k.pairStride:]
+		d.match(w, k)
+	}
 }
 
 // measure tables what distances add to dot products, before these are scaled.
@@ -97,13 +117,24 @@ func (d *decoder) measure(k *block) {
 	}
 	scale := -0.5 * float64(d.near) / float64(d.pointerScale)
 	for a := range d.n {
-		row := k.near[a*d.ld:][:d.ld]
+		row := k.pull[a*d.ld:][:d.ld]
 		for b := range a + 1 {
 			dx, dy := float64(k.posX[a]-k.posX[b]), float64(k.posY[a]-k.posY[b])
 			v := float32(scale * math.Log(dx*dx+dy*dy+kernel.NearFloor))
-			row[b], k.near[b*d.ld+a] = v, v
+			row[b], k.pull[b*d.ld+a] = v, v
 		}
 	}
+}
+
+// match adds the dot products of pairs to the table, which they begin where distances say nothing, and makes the load's row.
+func (d *decoder) match(w *worker, k *block) {
+	w.p.transpose(k.pt, d.ld, k.pair[d.d:], k.pairStride, d.n, d.d)
+	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d, ldc: d.ld, ars: k.pairStride, aks: 1, bks: d.ld, bps: panel}
+	if d.near != 0 {
+		g.r, g.ldr = g.c, g.ldc
+	}
+	w.product(g)
+	w.product(gemmArgs{c: ptr(k.pullLoad), a: ptr(k.pairLoad), b: ptr(k.pt), m: 1, n: d.n, k: d.d, ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
 }
 
 // query sets row r's query for a vehicle.
@@ -124,9 +155,13 @@ func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
 	}
 	w.product(gemmArgs{c: ptr(k.p), a: ptr(k.g), b: ptr(k.lt), m: rows, n: d.ld, k: d.d,
 		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
-	if k.near != nil {
-		for r, at := range k.at[:rows] {
-			w.p.add(k.p[r*d.ld:][:d.n], k.near[int(at)*d.ld:][:d.n])
+	for r, at := range k.at[:rows] {
+		u := k.p[r*d.ld:][:d.n]
+		switch {
+		case d.pairs:
+			w.p.query(u, u, k.pull[int(at)*d.ld:][:d.n], k.pullLoad[:d.n], k.cap[r])
+		case d.near != 0:
+			w.p.add(u, k.pull[int(at)*d.ld:][:d.n])
 		}
 	}
 	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)

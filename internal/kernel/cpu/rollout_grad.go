@@ -12,7 +12,8 @@ type rollGrad struct {
 	decoder
 	o                        *kernel.RolloutGrad
 	dproj, dpointer, dgraph  ref
-	dload                    gradRef
+	dpair                    ref
+	dload, dpairLoad         gradRef
 	actions, steps, adv      ref
 	instances, starts, limit int
 	bonus                    int // place of the entropy's coefficient
@@ -22,9 +23,20 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) func(*worker) {
 	r := &rollGrad{decoder: b.decoder(&o.Decoder), o: o, dproj: newRef(b.r, o.DProj), dpointer: newRef(b.r, o.DPointer),
 		dgraph: newRef(b.r, o.DGraph), dload: b.grad(o.DLoad), actions: newRef(b.r, o.Actions), steps: newRef(b.r, o.Steps),
 		adv: newRef(b.r, o.Adv), bonus: slices.Index(b.r.coefs, o.Bonus)}
+	if r.pairs {
+		r.dpair, r.dpairLoad = newRef(b.r, o.DPair), b.grad(o.DPairLoad)
+	}
 	r.instances, r.starts, r.limit = o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
-	b.need(r.blockFloats()+r.d*r.ld+decodeRows*(2*r.d+r.ld+2), r.blockWords()+r.words)
+	b.need(r.blockFloats()+r.d*r.ld+decodeRows*(2*r.d+r.ld+2)+r.pairFloats(), r.blockWords()+r.words)
 	return r.run
+}
+
+// pairFloats is the scratch of the pairs' gradient.
+func (r *rollGrad) pairFloats() int {
+	if r.pairs {
+		return (r.n + 1) * r.ld
+	}
+	return 0
 }
 
 // gradBlock adds what the way back needs.
@@ -38,7 +50,11 @@ type gradBlock struct {
 	act    [decodeRows]int32
 	rows   int
 
+	dpull     []float32 // [N][ld]: gradients of dot products, summed over the decisions at a node; nil without pairs
+	dpullLoad []float32 // [ld]: summed over all decisions, each times its load left
+
 	dproj, dptr, dgraph, dload []float32
+	dpair, dpairLoad           []float32
 }
 
 func (r *rollGrad) run(w *worker) {
@@ -54,6 +70,10 @@ func (r *rollGrad) run(w *worker) {
 	k.dg, k.dq, k.ds = take(decodeRows*r.d), take(decodeRows*r.d), take(decodeRows*r.ld)
 	k.wa, k.we = take(decodeRows), take(decodeRows)
 	k.dload = r.dload.start(w)
+	if r.pairs {
+		k.dpull, k.dpullLoad = take(r.n*r.ld), take(r.ld)
+		k.dpairLoad = r.dpairLoad.start(w)
+	}
 	for i := range r.instances {
 		k.dproj = r.dproj.of(w)[i*r.n*r.dproj.stride:]
 		k.dptr = r.dpointer.of(w)[i*r.n*r.d:][:r.n*r.d]
@@ -63,6 +83,14 @@ func (r *rollGrad) run(w *worker) {
 		}
 		clear(k.dptr)
 		clear(k.dgraph)
+		if r.pairs {
+			k.dpair = r.dpair.of(w)[i*r.n*r.dpair.stride:]
+			for j := range r.n {
+				clear(k.dpair[j*r.dpair.stride:][:2*r.d])
+			}
+			clear(k.dpull)
+			clear(k.dpullLoad)
+		}
 		if i >= w.active {
 			continue
 		}
@@ -72,7 +100,24 @@ func (r *rollGrad) run(w *worker) {
 			r.walk(w, k, i, s)
 		}
 		r.flush(w, k)
+		if r.pairs && !w.stopped() {
+			r.matchGrad(w, k)
+		}
 	}
+}
+
+// matchGrad turns the sums of an instance's decisions into the gradients of its pairs.
+func (r *rollGrad) matchGrad(w *worker, k *gradBlock) {
+	st, to := k.pairStride, r.dpair.stride
+	key, dkey := k.pair[r.d:], k.dpair[r.d:]
+	w.product(gemmArgs{c: ptr(k.dpair), a: ptr(k.dpull), b: ptr(key), m: r.n, n: r.d, k: r.n,
+		ldc: to, ars: r.ld, aks: 1, bks: st, bps: panel})
+	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpull), b: ptr(k.pair), m: r.n, n: r.d, k: r.n,
+		ldc: to, ars: 1, aks: r.ld, bks: st, bps: panel})
+	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpullLoad), b: ptr(k.pairLoad), r: ptr(dkey), m: r.n, n: r.d, k: 1,
+		ldc: to, ars: 1, aks: r.ld, bks: r.d, bps: panel, ldr: to})
+	w.product(gemmArgs{c: ptr(k.dpairLoad), a: ptr(k.dpullLoad), b: ptr(key), r: ptr(k.dpairLoad), m: 1, n: r.d, k: r.n,
+		ldc: r.d, ars: r.ld, aks: 1, bks: st, bps: panel, ldr: r.d})
 }
 
 // walk replays the route of one start and queues its decisions.
@@ -118,6 +163,13 @@ func (r *rollGrad) flush(w *worker, k *gradBlock) {
 		ldc: r.d, ars: r.ld, aks: 1, bks: r.d, bps: panel})
 	w.product(gemmArgs{c: ptr(k.dptr), a: ptr(du), b: ptr(k.g), r: ptr(k.dptr), m: r.n, n: r.d, k: rows,
 		ldc: r.d, ars: 1, aks: r.ld, bks: r.d, bps: panel, ldr: r.d})
+	if r.pairs {
+		for j := range rows {
+			w.p.add(k.dpull[int(k.cur[j])*r.ld:][:r.n], du[j*r.ld:][:r.n])
+		}
+		w.product(gemmArgs{c: ptr(k.dpullLoad), a: ptr(k.cap), b: ptr(du), r: ptr(k.dpullLoad), m: 1, n: r.n, k: rows,
+			ldc: r.ld, ars: 1, aks: 1, bks: r.ld, bps: panel, ldr: r.ld})
+	}
 	st := r.dproj.stride
 	for h := range r.heads {
 		s, at := k.s[h*decodeRows*r.ld:], h*r.hd
