@@ -42,14 +42,17 @@ class Layer(nn.Module):
 
 
 class GT(nn.Module):
-    def __init__(self, d, layers, heads, mul=2, near=0.0):
+    def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False):
         super().__init__()
-        self.d, self.heads, self.near = d, heads, near
+        self.d, self.heads, self.near, self.pairs = d, heads, near, pairs
         self.emb = nn.Linear(4, d)
         self.layers = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers))
         self.nf = nn.LayerNorm(d)
         self.pq, self.pk, self.pv, self.pl, self.pg, self.po = (nn.Linear(d, d, bias=False) for _ in range(6))
         self.pc = nn.Linear(1, d, bias=False)
+        if pairs:
+            self.pr, self.ps = (nn.Linear(d, d, bias=False) for _ in range(2))
+            self.pw = nn.Linear(1, d, bias=False)
 
     def encode(self, xy, demand):
         """demand is a share of the capacity; node 0 is the depot."""
@@ -64,9 +67,13 @@ class GT(nn.Module):
         split = lambda t: t.view(b, n, self.heads, -1).transpose(1, 2)
         query = self.pq(h) + self.pg(h.mean(1, keepdim=True))
         enc = query, split(self.pk(h)), split(self.pv(h)), self.pl(h) @ self.po.weight
-        if not self.near:
-            return enc
-        return *enc, -self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR)
+        pull = []  # what the way from a node to another adds to a score, and what a full load does
+        if self.near:
+            pull = [-self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR)]
+        if self.pairs:
+            keys = self.ps(h) / math.sqrt(self.d)
+            pull = [self.pr(h) @ keys.transpose(1, 2) + (pull[0] if pull else 0), keys @ self.pw.weight[:, 0]]
+        return *enc, *pull
 
     def logits(self, enc, cur, left, mask):
         """cur, left [B,S], mask [B,S,n] True = forbidden; S rows an instance, or rows times steps."""
@@ -79,6 +86,8 @@ class GT(nn.Module):
         u = g @ pointer.transpose(1, 2) / math.sqrt(self.d)
         if pull:
             u = u + pull[0].gather(1, cur[..., None].expand(-1, -1, pull[0].shape[2]))
+        if self.pairs:
+            u = u + left[..., None] * pull[1][:, None]
         return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
 
@@ -146,10 +155,11 @@ def score(policy, enc, r, forced=False, temperature=1.0):
     return (chosen * real).sum(2), (entropy * real).sum(2) / real.sum(2)
 
 
-def names(layers):
+def names(layers, pairs=False):
     """Haul's name -> (names here, how to join them). docs/parameters.md is this table in words."""
     rows = lambda *t: torch.cat(t, 0)
     same = lambda t: t
+    column = lambda t: t[:, 0]
     out = {"embed.weight": (["emb.weight"], same), "embed.bias": (["emb.bias"], same)}
     for i in range(layers):
         for ours, here in [("norm1", "n1"), ("out", "o"), ("norm2", "n2"), ("gate", "g"), ("down", "w")]:
@@ -158,16 +168,18 @@ def names(layers):
         out[f"layers.{i}.qkv.weight"] = ([f"layers.{i}.qkv.weight"], same)
         out[f"layers.{i}.slope"] = ([f"layers.{i}.slope"], same)
     out["norm.weight"], out["norm.bias"] = (["nf.weight"], same), (["nf.bias"], same)
-    out["decoder.proj.weight"] = (["pq.weight", "pk.weight", "pv.weight", "pl.weight"], rows)
+    out["decoder.proj.weight"] = (["pq.weight", "pk.weight", "pv.weight", "pl.weight"] + ["pr.weight", "ps.weight"] * pairs, rows)
     out["decoder.graph.weight"] = (["pg.weight"], same)
-    out["decoder.load.weight"] = (["pc.weight"], lambda t: t[:, 0])
+    out["decoder.load.weight"] = (["pc.weight"], column)
     out["decoder.pointer.weight"] = (["po.weight"], lambda t: t.T)
+    if pairs:
+        out["decoder.pair_load.weight"] = (["pw.weight"], column)
     return out
 
 
 def export(tensors, layers):
     """This module's tensors (weights or gradients, by name) under Haul's names."""
-    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers).items()}
+    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers, "pw.weight" in tensors).items()}
 
 
 def load(model, tensors):
@@ -175,11 +187,11 @@ def load(model, tensors):
     own = dict(model.named_parameters())
     left = set(own)
     with torch.no_grad():
-        for ours, (here, _) in names(len(model.layers)).items():
+        for ours, (here, _) in names(len(model.layers), model.pairs).items():
             t = tensors[ours]
             if ours == "decoder.pointer.weight":
                 t = t.T
-            elif ours == "decoder.load.weight":
+            elif ours in ("decoder.load.weight", "decoder.pair_load.weight"):
                 t = t[:, None]
             for h, part in zip(here, t.chunk(len(here), 0)):
                 own[h].copy_(part)
@@ -190,7 +202,8 @@ def load(model, tensors):
 def of(tensors, settings):
     """The model that a checkpoint's tensors and settings describe."""
     m = settings["model"]
-    model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"], m.get("pointer_distance", 0.0))
+    model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"], m.get("pointer_distance", 0.0),
+               m.get("pointer_pairs", False))
     load(model, tensors)
     return model
 

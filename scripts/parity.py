@@ -2,8 +2,9 @@
 
   python scripts/parity.py            # needs torch, numpy, safetensors
 
-Weights, instances and actions are float32 and integers; PyTorch computes on them in float64, so that the test sees Haul's rounding
-alone. Three cases: one sampled route an instance, a forced start at every customer, and the same with distances in the pointer's scores.
+Weights, instances, settings and actions are float32 and integers; PyTorch computes on them in float64, so that the test sees Haul's rounding
+alone. Five cases: one sampled route an instance, a forced start at every customer, the same with distances in the pointer's scores, and
+of a second network, whose decoder scores pairs of nodes, a forced start at every customer without distances and with them.
 """
 
 import pathlib
@@ -19,18 +20,24 @@ from safetensors.torch import save_file
 import gt_torch as gt
 
 WIDTH, LAYERS, HEADS, CUSTOMERS, BATCH, CAPACITY = 32, 2, 4, 7, 6, 20
-TEMPERATURE, ENTROPY, NEAR = 1.3, 0.05, 0.35
+TEMPERATURE, ENTROPY, NEAR = (torch.tensor(v, dtype=torch.float32).item() for v in (1.3, 0.05, 0.35))
 OUT = pathlib.Path(__file__).parent.parent / "internal/model/testdata/parity.safetensors"
+
+
+def scattered(pairs):
+    """A network away from the ones and zeros that norms and slopes start at."""
+    policy = gt.GT(WIDTH, LAYERS, HEADS, pairs=pairs)
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+            p.copy_(p.float())
+    return policy
 
 
 def main():
     torch.manual_seed(20)
     torch.set_default_dtype(torch.float64)
-    policy = gt.GT(WIDTH, LAYERS, HEADS)
-    with torch.no_grad():
-        for p in policy.parameters():  # away from the ones and zeros that norms and slopes start at
-            p.add_(0.1 * torch.randn_like(p))
-            p.copy_(p.float())
+    policy = scattered(False)
     xy = (torch.randint(0, 101, (BATCH, CUSTOMERS + 1, 2)).float() / 100).double()
     load = torch.randint(1, 10, (BATCH, CUSTOMERS + 1))
     load[:, 0] = 0
@@ -39,7 +46,12 @@ def main():
     out = {"weights." + k: v.detach().float() for k, v in gt.export(dict(policy.named_parameters()), LAYERS).items()}
     out["x"], out["y"] = xy[..., 0].float().contiguous(), xy[..., 1].float().contiguous()
     out["demand"] = load.float()
-    for name, rows, forced, near in [("sampled", 1, False, 0.0), ("starts", CUSTOMERS, True, 0.0), ("near", CUSTOMERS, True, NEAR)]:
+    cases = [("sampled", 1, False, 0.0), ("starts", CUSTOMERS, True, 0.0), ("near", CUSTOMERS, True, NEAR),
+             ("pairs", CUSTOMERS, True, 0.0), ("pairs and near", CUSTOMERS, True, NEAR)]
+    for name, rows, forced, near in cases:
+        if name == "pairs":
+            policy = scattered(True)
+            out.update({"paired." + k: v.detach().float() for k, v in gt.export(dict(policy.named_parameters()), LAYERS).items()})
         policy.zero_grad()
         policy.near = near
         enc = policy.encode(xy, demand)

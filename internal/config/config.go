@@ -55,6 +55,7 @@ type Model struct {
 	TransformerDropout    float64 `yaml:"transformer_dropout"`
 	FeedforwardMultiplier int     `yaml:"feedforward_multiplier"`
 	PointerDistance       float64 `yaml:"pointer_distance"`
+	PointerPairs          bool    `yaml:"pointer_pairs"`
 }
 
 // Advanced is training_advanced: optimizer, schedules, stopping.

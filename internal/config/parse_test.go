@@ -101,6 +101,7 @@ func TestBadFiles(t *testing.T) {
 		{"training_advanced: {adam_beta1: 1}", "f.yaml:1: training_advanced.adam_beta1 must be at least 0 and below 1, got 1"},
 		{"baseline: {update: {p_value: 1.0}}", "f.yaml:1: baseline.update.p_value must be more than 0 and below 1, got 1.0"},
 		{"model: {transformer_dropout: -0.1}", "f.yaml:1: model.transformer_dropout must be at least 0 and below 1, got -0.1"},
+		{"model: {pointer_pairs: 0.5}", "f.yaml:1: model.pointer_pairs must be true or false, got 0.5"},
 		{"model: {pointer_distance: -0.1}", "f.yaml:1: model.pointer_distance must be at least 0, got -0.1"},
 		{"model: {input_dim: 4}", "f.yaml:1: model.input_dim must be 3, got 4"},
 		{"inference: {max_steps_multiplier: 1}", "f.yaml:1: inference.max_steps_multiplier must be at least 2 and at most 1000, got 1"},

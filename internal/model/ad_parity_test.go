@@ -42,7 +42,7 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 		MaxNorm: float32(f.number("clip")), Warmup: number("warmup"), Total: number("total"), Floor: float32(f.number("floor"))}, 1)
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
-	check(store.WriteWeights(f.weights(m.Layout())))
+	check(store.WriteWeights(f.weights(plain, m.Layout())))
 	r.run, err = p.Compile(dev, store)
 	check(err)
 	check(r.run.SetControl(kernel.Control{LearningRate: float32(f.number("rate")), Temperature: 1}))

@@ -20,6 +20,7 @@ type GTConfig struct {
 	Layers     int
 	FeedMul    int     // the gated unit is FeedMul·D wide
 	Near       float32 // kernel.Decoder's
+	Pairs      bool    // the decoder scores pairs of nodes
 	Dropout    float32
 	DropoutKey uint64 // seed of the dropout masks
 }
@@ -34,6 +35,7 @@ type GT struct {
 	layers                     []gtLayer
 	normG, normB               int
 	proj, graph, load, pointer int
+	pairLoad                   int // with Pairs
 }
 
 type gtLayer struct {
@@ -75,11 +77,22 @@ func NewGT(cfg GTConfig) (*GT, error) {
 		m.layers = append(m.layers, l)
 	}
 	m.normG, m.normB = norm("norm")
-	m.proj = add("decoder.proj.weight", kernel.InitUniform, d, 4*d, d)
+	m.proj = add("decoder.proj.weight", kernel.InitUniform, d, m.projected(), d)
 	m.graph = add("decoder.graph.weight", kernel.InitUniform, d, d, d)
 	m.load = add("decoder.load.weight", kernel.InitUniform, 1, d)
 	m.pointer = add("decoder.pointer.weight", kernel.InitUniform, d, d, d)
+	if cfg.Pairs {
+		m.pairLoad = add("decoder.pair_load.weight", kernel.InitUniform, 1, d)
+	}
 	return m, nil
+}
+
+// projected is the columns of a node's projections: Node | Key | Value | the pointer's source, and with Pairs PairQuery | PairKey.
+func (m *GT) projected() int {
+	if m.cfg.Pairs {
+		return 6 * m.cfg.Width
+	}
+	return 4 * m.cfg.Width
 }
 
 // Layout is where each parameter lies in the flat buffer.
@@ -128,24 +141,39 @@ func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Deco
 	proj := p.Linear(name("decoder.proj"), h, w(m.proj), nil, nil)
 	graph := p.Linear(name("decoder.graph"), p.MeanNodes(name("mean"), h), w(m.graph), nil, nil)
 	pointer := p.Linear(name("decoder.pointer"), p.Columns(proj, 3*d, 4*d), w(m.pointer), nil, nil)
-	return kernel.Decoder{Proj: proj, Pointer: pointer, Graph: graph, Load: w(m.load), PosX: in.PosX, PosY: in.PosY,
-		Demand: in.Demand, Heads: m.cfg.Heads, Capacity: in.Capacity, Near: m.cfg.Near}
+	return m.Decoder(p, set, kernel.Decoder{Proj: proj, Pointer: pointer, Graph: graph, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
 }
 
-// Load is the decoder's weight of the load left, for a plan that decodes without encoding.
-func (m *GT) Load(p *plan.Plan) *kernel.Tensor { return p.Weight(0, m.load) }
+// Decoder fills in what a decoder of instances, whose projections it has, reads of the model itself: for a plan that decodes without encoding.
+func (m *GT) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
+	dec.Load, dec.Heads, dec.Near = p.Weight(set, m.load), m.cfg.Heads, m.cfg.Near
+	if d := m.cfg.Width; m.cfg.Pairs {
+		dec.Pair, dec.PairLoad = p.Columns(dec.Proj, 4*d, 6*d), p.Weight(set, m.pairLoad)
+	}
+	return dec
+}
 
-// LoadOf is the same weight in a flat buffer of parameters.
-func (m *GT) LoadOf(flat []float32) []float32 {
-	p := m.layout.Params[m.load]
-	return flat[p.Offset:][:p.Len()]
+// LoadsOf are the decoder's weights of the load left in a flat buffer of parameters: the query's, and the pairs', nil without them.
+func (m *GT) LoadsOf(flat []float32) (load, pairLoad []float32) {
+	of := func(i int) []float32 {
+		p := m.layout.Params[i]
+		return flat[p.Offset:][:p.Len()]
+	}
+	if m.cfg.Pairs {
+		pairLoad = of(m.pairLoad)
+	}
+	return of(m.load), pairLoad
 }
 
 // EncodeFLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two operations).
 func (m *GT) EncodeFLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)
 	layer := 2*d*3*d + 2*d*d + 2*d*2*f + 2*f*d + 4*nn*d
-	return nn*(2*features*d+int64(m.cfg.Layers)*layer+2*d*4*d+2*d*d) + 2*d*d
+	flops := nn*(2*features*d+int64(m.cfg.Layers)*layer+2*d*int64(m.projected())+2*d*d) + 2*d*d
+	if m.cfg.Pairs { // every pair, and the load with every node: no decode step adds to it
+		flops += 2 * nn * (nn + 1) * d
+	}
+	return flops
 }
 
 // DecodeFLOPs is the work of one decode step of one row.

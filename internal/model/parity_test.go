@@ -30,11 +30,14 @@ func loadFixture(t testing.TB, name string) fixture {
 	return fixture{f, t}
 }
 
-// weights are the parameters before the first step, as the layout places them.
-func (f fixture) weights(l *kernel.Layout) []float32 {
+// weights are the parameters before the first step, under that prefix, as the layout places them.
+func (f fixture) weights(prefix string, l *kernel.Layout) []float32 {
+	f.t.Helper()
 	flat := make([]float32, l.Len)
 	for _, q := range l.Params {
-		copy(flat[q.Offset:][:q.Len()], f.floats("weights."+q.Name))
+		if n := copy(flat[q.Offset:][:q.Len()], f.floats(prefix+q.Name)); n != q.Len() {
+			f.t.Fatalf("%s%s: %d values, want %d", prefix, q.Name, n, q.Len())
+		}
 	}
 	return flat
 }
@@ -70,6 +73,16 @@ func (f fixture) number(key string) float64 {
 	return v
 }
 
+// The networks of the fixture, by what their weights' names begin with; the second scores pairs of nodes.
+const plain, paired = "weights.", "paired."
+
+// parityCase is one of scripts/parity.py's.
+type parityCase struct {
+	name, weights string
+	forced        bool
+	near          float64
+}
+
 // replayed is a step on the fixture's actions and advantages.
 type replayed struct {
 	layout   *kernel.Layout
@@ -79,7 +92,7 @@ type replayed struct {
 	gradient []float32
 }
 
-func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool, near float32) *replayed {
+func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -88,9 +101,10 @@ func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool
 		}
 	}
 	batch, nodes, capacity := int(f.number("batch")), int(f.number("customers"))+1, int32(f.number("capacity"))
-	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2, Near: near})
+	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2,
+		Near: float32(c.near), Pairs: c.weights == paired})
 	check(err)
-	adv, actions := f.floats(name+".advantage"), f.ints(name+".actions")
+	adv, actions := f.floats(c.name+".advantage"), f.ints(c.name+".actions")
 	r := &replayed{layout: m.Layout(), rows: len(adv), gradient: make([]float32, m.Layout().Len)}
 	starts := len(adv) / batch
 
@@ -99,7 +113,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool
 	in := model.Instances{Capacity: capacity, PosX: p.Rows("x", b, nodes), PosY: p.Rows("y", b, nodes), Demand: p.RowInts("demand", b, nodes), Feature: p.Shard("feature", b, nodes, 4)}
 	p.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: capacity})
 	given := p.RowInts("actions", b, starts, len(actions)/len(adv))
-	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: given}, rng.Actions)
+	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: c.forced, Actions: given}, rng.Actions)
 	weight := p.Rows("advantage", b, starts)
 	p.PolicyGradient(r.routes, weight)
 	p.Backward()
@@ -107,7 +121,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, name string, forced bool
 
 	store, err := dev.NewStore(m.Layout(), true)
 	check(err)
-	check(store.WriteWeights(f.weights(m.Layout())))
+	check(store.WriteWeights(f.weights(c.weights, m.Layout())))
 	r.run, err = p.Compile(dev, store)
 	check(err)
 	check(r.run.SetControl(kernel.Control{Temperature: float32(f.number("temperature")), Coefficients: map[string]float32{plan.EntropyBonus: float32(f.number("entropy"))}}))
@@ -176,12 +190,9 @@ func TestParityWithPyTorch(t *testing.T) {
 			if name == exactDevice {
 				result, gradient = toleranceExact, toleranceExact
 			}
-			for _, c := range []struct {
-				name   string
-				forced bool
-				near   float64
-			}{{"sampled", false, 0}, {"starts", true, 0}, {"near", true, f.number("near")}} {
-				r := replay(t, dev, f, c.name, c.forced, float32(c.near))
+			for _, c := range []parityCase{{"sampled", plain, false, 0}, {"starts", plain, true, 0}, {"near", plain, true, f.number("near")},
+				{"pairs", paired, true, 0}, {"pairs and near", paired, true, f.number("near")}} {
+				r := replay(t, dev, f, c)
 				for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
 					got := make([]float32, r.rows)
 					if err := r.run.ReadBatch(tensor, got); err != nil {

@@ -7,6 +7,7 @@ import (
 	"haul/internal/kernel/reference"
 	"haul/internal/model"
 	"haul/internal/plan"
+	"haul/internal/rng"
 )
 
 // rates are the dropouts of a recording, and the work of its products by the ops' own account.
@@ -34,28 +35,33 @@ func rates(prog *kernel.Program) (drops []float32, products int64) {
 func TestDropoutIsForTrainingAlone(t *testing.T) {
 	const nodes, width, layers = 6, 8, 3
 	dev := reference.New[float32](1)
-	gt, err := model.NewGT(model.GTConfig{Width: width, Heads: 2, Layers: layers, FeedMul: 2, Dropout: 0.25})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ad, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: layers, Feed: 12, Positions: nodes, Size: 3, Actions: 5, Dropout: 0.25, AttentionDropout: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, train := range []bool{true, false} {
-		p := plan.New("gt", dev, 1, nodes, gt.Layout())
-		in := model.Instances{Capacity: 9, PosX: p.Rows("x", 1, nodes), PosY: p.Rows("y", 1, nodes), Demand: p.RowInts("demand", 1, nodes), Feature: p.Rows("feature", 1, nodes, 4)}
-		gt.Encode(p, 0, in, train)
-		drops, products := rates(p.Program())
-		if want := 2 * layers; train && len(drops) != want || !train && len(drops) != 0 {
-			t.Errorf("GT, training %v: dropouts %v", train, drops)
+		for _, pairs := range []bool{false, true} {
+			gt, err := model.NewGT(model.GTConfig{Width: width, Heads: 2, Layers: layers, FeedMul: 2, Pairs: pairs, Dropout: 0.25})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plan.New("gt", dev, 1, nodes, gt.Layout())
+			in := model.Instances{Capacity: 9, PosX: p.Rows("x", 1, nodes), PosY: p.Rows("y", 1, nodes), Demand: p.RowInts("demand", 1, nodes), Feature: p.Rows("feature", 1, nodes, 4)}
+			p.Rollout("routes", gt.Encode(p, 0, in, train), plan.RolloutSpec{Starts: 2, MaxStep: 2 * nodes}, rng.Actions)
+			drops, products := rates(p.Program())
+			if want := 2 * layers; train && len(drops) != want || !train && len(drops) != 0 {
+				t.Errorf("GT, training %v: dropouts %v", train, drops)
+			}
+			all := p.Program().PerShard
+			decodes := 2 * kernel.ExpectedSteps(nodes) * gt.DecodeFLOPs(nodes)
+			want := products + layers*4*nodes*nodes*width + all[len(all)-1].Cost().FLOPs
+			if got := gt.EncodeFLOPs(nodes) + decodes; got != want {
+				t.Errorf("GT, pairs %v, states %d operations, it records %d", pairs, got, want)
+			}
 		}
-		if want := products + layers*4*nodes*nodes*width; gt.EncodeFLOPs(nodes) != want {
-			t.Errorf("GT states %d operations, it records %d", gt.EncodeFLOPs(nodes), want)
-		}
-		p = plan.New("ad", dev, 1, nodes, ad.Layout())
+		p := plan.New("ad", dev, 1, nodes, ad.Layout())
 		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
-		drops, products = rates(p.Program())
+		drops, products := rates(p.Program())
 		halves := 0
 		for _, r := range drops {
 			if r == 0.5 {

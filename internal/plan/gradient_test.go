@@ -26,10 +26,10 @@ const (
 	gtEntropy        = 0.7
 )
 
-func newGTTape(t *testing.T, dropout float32, starts int, forced bool) *gtTape {
+func newGTTape(t *testing.T, dropout float32, starts int, forced, pairs bool) *gtTape {
 	t.Helper()
 	dev := reference.New[float64](2)
-	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 2, FeedMul: 2, Dropout: dropout, DropoutKey: 5})
+	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 2, FeedMul: 2, Pairs: pairs, Dropout: dropout, DropoutKey: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +142,10 @@ func TestGradientOfGT(t *testing.T) {
 		dropout float32
 		starts  int
 		forced  bool
-	}{{0, 1, false}, {0, 3, true}, {0.25, 2, false}} {
-		t.Run(fmt.Sprintf("dropout=%v/starts=%d/forced=%v", c.dropout, c.starts, c.forced), func(t *testing.T) {
-			g := newGTTape(t, c.dropout, c.starts, c.forced)
+		pairs   bool
+	}{{0, 1, false, false}, {0, 3, true, false}, {0.25, 2, false, false}, {0, 2, true, true}} {
+		t.Run(fmt.Sprintf("dropout=%v/starts=%d/forced=%v/pairs=%v", c.dropout, c.starts, c.forced, c.pairs), func(t *testing.T) {
+			g := newGTTape(t, c.dropout, c.starts, c.forced, c.pairs)
 			step(t, g.both)
 			differ(t, g.layout, g.store.Weights(), g.both.Grad(), func() float64 { return g.loss(t) })
 		})

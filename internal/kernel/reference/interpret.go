@@ -39,7 +39,7 @@ func (r *Runner[F]) rows(t *kernel.Tensor) []F {
 	if t.Parent != nil {
 		at = t.Offset
 	}
-	if t.Space == kernel.Batch {
+	if root.Space == kernel.Batch {
 		at += r.shard * root.Len()
 	}
 	return r.floats[root][at:]

@@ -29,7 +29,7 @@ import (
 type beamSearch struct {
 	width, expand        int
 	kept                 kernel.Decoder // of the stepper's program
-	load                 []float32
+	load, pairLoad       []float32
 	proj, pointer, graph []float32
 	given                kernel.Decoder // of the program that completes
 	routes               *plan.Routes
@@ -52,9 +52,8 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 	b.slots = max(1, b.width*(b.expand-1))
 	rows, nodes, width := s.batch*s.sym, s.n+1, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
-	b.given = kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()), Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
-		Load: p.model.Load(pl), PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Heads: kept.Heads, Capacity: kept.Capacity,
-		Near: kept.Near}
+	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()), Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
+		PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Capacity: kept.Capacity})
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
 	if b.runner, err = run.Compile("--decode pomo, which keeps no beam", pl, p.dev, p.store); err != nil {
@@ -64,7 +63,7 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 	if err := errors.Join(b.runner.SetControl(evalControl(1)), p.store.ReadWeights(flat)); err != nil {
 		return nil, errors.Join(err, b.runner.Close())
 	}
-	b.load = p.model.LoadOf(flat)
+	b.load, b.pairLoad = p.model.LoadsOf(flat)
 	b.proj, b.pointer, b.graph = make([]float32, rows*nodes*kept.Proj.Cols()), make([]float32, rows*nodes*width), make([]float32, rows*width)
 	b.actions, b.lengths = make([]int32, rows*b.slots*maxSteps(s.n)), make([]float32, rows*b.slots)
 	return b, nil
@@ -191,11 +190,16 @@ func (b *beamSearch) expandRow(s *Stepper, row int, beam []hypothesis, depth int
 // decoder is a row's, as the reference reads it.
 func (b *beamSearch) decoder(s *Stepper, row int) *reference.Decoder[float32] {
 	nodes, wide, width := s.n+1, b.kept.Proj.Cols(), b.kept.Pointer.Cols()
-	return &reference.Decoder[float32]{
-		Proj:    reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide},
+	proj := reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide}
+	d := &reference.Decoder[float32]{
+		Proj:    proj,
 		Pointer: reference.Matrix[float32]{Data: b.pointer[row*nodes*width:][:nodes*width], Rows: nodes, Cols: width, Stride: width},
 		Graph:   b.graph[row*width:][:width], Load: b.load, Demand: s.demand[row*nodes:][:nodes], Heads: b.kept.Heads, Capacity: s.capacity, Temperature: 1,
 		PosX: s.x[row*nodes:][:nodes], PosY: s.y[row*nodes:][:nodes], Near: b.kept.Near}
+	if v := b.kept.Pair; v != nil {
+		d.Pair, d.PairLoad = reference.Matrix[float32]{Data: proj.Data[v.Offset:], Rows: nodes, Cols: v.Cols(), Stride: wide}, b.pairLoad
+	}
+	return d
 }
 
 // keep fills in what the device completed and keeps the shortest.

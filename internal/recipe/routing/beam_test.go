@@ -122,10 +122,10 @@ func TestBeamSearchElsewhere(t *testing.T) {
 }
 
 // TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows, is the one that the device went to, and from their first
-// action on they are completed to the same routes, with distances in the scores and without.
+// action on they are completed to the same routes, with distances and pairs in the scores and without.
 func TestBeamDecidesAsTheDevice(t *testing.T) {
-	for _, distance := range []string{"0", "0.8"} {
-		path, _ := saved(t, "model.pointer_distance="+distance)
+	for _, c := range []struct{ distance, pairs string }{{"0", "false"}, {"0.8", "false"}, {"0", "true"}, {"0.8", "true"}} {
+		path, _ := saved(t, "model.pointer_distance="+c.distance, "model.pointer_pairs="+c.pairs)
 		p, err := LoadPolicy(openCPU(t, 2), path)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 						}
 					}
 					if gap := says.LogProb[best] - says.LogProb[went]; gap > 1e-3 {
-						t.Fatalf("distance %s, row %d, start %d, step %d: the host goes to %d, the device went to %d, less likely by %g", distance, row, start, at,
+						t.Fatalf("%+v, row %d, start %d, step %d: the host goes to %d, the device went to %d, less likely by %g", c, row, start, at,
 							says.Allowed[best], actions[at], gap)
 					}
 					asked++
@@ -182,7 +182,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		}
 		for slot := range s.sym * s.beam.slots {
 			if diff := cmp.Diff(s.actions[slot/s.beam.slots*s.starts*steps:][:steps], s.beam.actions[slot*steps:][:steps]); diff != "" {
-				t.Fatalf("distance %s: a start completed from its first action: %s", distance, diff)
+				t.Fatalf("%+v: a start completed from its first action: %s", c, diff)
 			}
 		}
 		if err := errors.Join(s.Close(), p.Close()); err != nil {

@@ -241,17 +241,19 @@ func TestEachPurposeHasItsOwnInstances(t *testing.T) {
 	}
 }
 
-// TestDecoderIsToldTheSettings: every rollout and its gradient have the setting of distances, and comparisons that of leaders.
+// TestDecoderIsToldTheSettings: every rollout and its gradient have the settings of distances and pairs, and comparisons that of leaders.
 func TestDecoderIsToldTheSettings(t *testing.T) {
 	for _, sets := range [][]string{{"baseline.type=rollout"}, {"baseline.type=pomo", "baseline.advantage=preference", "baseline.preference_alpha=0.2", "baseline.leader_weight=7"}} {
 		decoders := 0
-		for _, op := range recorded(t, append(sets, "model.pointer_distance=0.3")...).PerShard {
-			var near float32
+		for _, op := range recorded(t, append(sets, "model.pointer_distance=0.3", "model.pointer_pairs=true")...).PerShard {
+			var d *kernel.Decoder
 			switch o := op.(type) {
 			case *kernel.Rollout:
-				near = o.Near
+				d = &o.Decoder
 			case *kernel.RolloutGrad:
-				near = o.Near
+				if d = &o.Decoder; o.DPair == nil || o.DPairLoad == nil {
+					t.Errorf("%v: pairs have no gradient", sets)
+				}
 			case *kernel.Advantage:
 				if want := o.By == kernel.Preference; want != (o.Leader == 7) || want != (o.Alpha == 0.2) {
 					t.Errorf("%v: starts are compared by %v, alpha %g, leader %g", sets, o.By, o.Alpha, o.Leader)
@@ -260,8 +262,8 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 			default:
 				continue
 			}
-			if decoders++; near != 0.3 {
-				t.Errorf("%v: %s takes %g of the distance", sets, op.Kind(), near)
+			if decoders++; d.Near != 0.3 || d.Pair == nil || d.PairLoad == nil {
+				t.Errorf("%v: %s takes %g of the distance and %v of pairs", sets, op.Kind(), d.Near, d.Pair)
 			}
 		}
 		if decoders < 2 {
