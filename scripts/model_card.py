@@ -28,7 +28,8 @@ def milliseconds(x):
 
 
 # What a run of before a key was has in its place.
-DEFAULTS = {"pointer_distance": 0, "leader_weight": 0}
+DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "leader_weight": 0}
+WORDS = {"true": True, "false": False}
 
 
 def changed(run, settings):
@@ -37,6 +38,7 @@ def changed(run, settings):
     flags = ""
     for section, key, flag in (
         ("model", "pointer_distance", "--set model.pointer_distance={}"),
+        ("model", "pointer_pairs", "--set model.pointer_pairs={}"),
         ("training", "num_epochs", "--epochs {}"),
         ("training", "learning_rate", "--set training.learning_rate={}"),
         ("training", "batch_size", "--set training.batch_size={}"),
@@ -46,7 +48,7 @@ def changed(run, settings):
         ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
-        value = float(m[1]) if m else DEFAULTS.get(key)
+        value = (WORDS[m[1]] if m[1] in WORDS else float(m[1])) if m else DEFAULTS.get(key)
         if value is not None and value != settings[section][key]:
             flags += " " + flag.format(m[1] if m else value)
     return flags

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,6 +112,48 @@ func TestFromTellsOfAnotherNetwork(t *testing.T) {
 		if told := strings.Contains(words, "another network"); told != (c.told != "") || !strings.Contains(words, c.told) {
 			t.Errorf("%s: want %q in: %s", c.name, c.told, words)
 		}
+	}
+}
+
+// TestFromRefusesPairsOfNone: a network that scores pairs of nodes has other weights than one that does not, whichever comes first; the line names the setting and
+// a weight. A packed policy keeps the setting, and is routed with and begun from as the run is.
+func TestFromRefusesPairsOfNone(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	train := func(name, pairs, from string) result {
+		args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--set", "model.pointer_pairs=" + pairs, "--out", at(name)}, fromSettings...)
+		if from != "" {
+			args = append(args, "--from", at(from))
+		}
+		return haul(t, args...)
+	}
+	for _, c := range []struct{ name, pairs, from, want string }{
+		{name: "plain", pairs: "false"},
+		{name: "pairs", pairs: "true"},
+		{name: "again", pairs: "true", from: "pairs"},
+		{name: "a", pairs: "true", from: "plain", want: "(model.pointer_pairs was false there and is true here): load checkpoint "},
+		{name: "b", pairs: "false", from: "pairs", want: "(model.pointer_pairs was true there and is false here): load checkpoint "},
+	} {
+		r := train(c.name, c.pairs, c.from)
+		if c.want == "" && r.code != exitDone {
+			t.Fatalf("%s: exit %d: %s", c.name, r.code, r.stderr)
+		}
+		if c.want != "" && (r.code != exitFailed || !strings.Contains(r.stderr, c.want) || !strings.Contains(r.stderr, "decoder.proj.weight") || strings.Count(r.stderr, "\n") != 1) {
+			t.Errorf("%s: exit %d, %s; want %d and %q", c.name, r.code, r.stderr, exitFailed, c.want)
+		}
+	}
+	packed := at("packed.safetensors")
+	object(t, "policies", "pack", at("pairs"), "--out", packed, "--json")
+	if r := train("from packed", "true", "packed.safetensors"); r.code != exitDone {
+		t.Errorf("from the packed policy: exit %d: %s", r.code, r.stderr)
+	}
+	// Without the setting the file's weights would not fit; with it the rounding to bf16 is all that may send a route another way.
+	costs := map[string]float64{}
+	for _, checkpoint := range []string{at("pairs"), packed} {
+		costs[checkpoint] = object(t, "eval", "--checkpoint", checkpoint, "--count", "64", "--decode", "pomo", "--json")["mean_cost"].(float64)
+	}
+	if a, b := costs[at("pairs")], costs[packed]; math.Abs(a/b-1) > 0.02 {
+		t.Errorf("the run routes at %g, its packed policy at %g", a, b)
 	}
 }
 

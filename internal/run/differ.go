@@ -26,6 +26,17 @@ func sameText(a, b config.Settings) error {
 	return nil
 }
 
+// changed tells of each of the keys that stands for another value here than in the settings of before.
+func changed(there, here config.Settings, keys []string) []string {
+	var out []string
+	for _, key := range keys {
+		if was, is := valueOf(there, key), valueOf(here, key); was != is {
+			out = append(out, fmt.Sprintf("%s was %s there and is %s here", key, was, is))
+		}
+	}
+	return out
+}
+
 // valueOf is what settings write for a key whose last name no other key has; "" where they do not write it.
 func valueOf(s config.Settings, key string) string {
 	text, err := s.YAML()

@@ -43,6 +43,7 @@ type About struct {
 	Unit    string                      // what a run counts: "epoch"; its flag is --epochs
 	Length  string                      // the key that the flag stands in for
 	Seed    string                      // the key of the seed
+	Seen    []string                    // keys of what a network is made by and shapes or names of weights tell of
 	Unseen  []string                    // keys of what a network is made by and no weight's shape tells of
 	Rows    func(s config.Settings) int // what an update learns from: instances, sequences, steps
 	Use     string                      // the checkpoint of a folder that is put to use: BestName or LastName

@@ -151,18 +151,20 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	if err == nil {
 		err = r.From.noMore(t.Layout())
 	}
+	about := r.Recipe.About()
 	if err != nil {
-		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for: %w", r.From.Path, err)
+		why := strings.Join(changed(r.From.Settings, r.Settings, about.Seen), ", ")
+		if why != "" {
+			why = " (" + why + ")"
+		}
+		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for%s: %w", r.From.Path, why, err)
 	}
 	note := fmt.Sprintf("begins with the weights of %s", r.From.Path)
-	about := r.Recipe.About()
 	if seed := valueOf(r.Settings, about.Seed); seed != "" && seed == valueOf(r.From.Settings, about.Seed) {
 		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
 	}
-	for _, key := range about.Unseen {
-		if was, is := valueOf(r.From.Settings, key), valueOf(r.Settings, key); was != is {
-			note += fmt.Sprintf("; %s was %s there and is %s here, which makes another network of them", key, was, is)
-		}
+	for _, key := range changed(r.From.Settings, r.Settings, about.Unseen) {
+		note += "; " + key + ", which makes another network of them"
 	}
 	r.Listener.Note(note)
 	r.at.Began = r.From.Chain(r.Recipe)

@@ -23,8 +23,7 @@ func SourceOf(c *config.Config, purpose rng.Purpose) cvrp.Source {
 func newModel(c *config.Config) (*model.GT, error) {
 	m := &c.Model
 	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
-		Pairs:   m.PointerPairs,
-		Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
+		Pairs: m.PointerPairs, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
 }
 
 // recordInstances records the drawing of a shard's instances; with a range of capacities each has its own.
