@@ -38,13 +38,26 @@ func testRoundedAttention(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testRoundedRollout lets the device choose, judges every choice as far as its rounding allows, and compares the numbers on its own routes.
-func testRoundedRollout(t *testing.T, dev kernel.Device) {
+// roundedFleets are of roundedShapes; some of them score pairs too, the models' own among these.
+func roundedFleets() []fleet {
+	var out []fleet
 	for i, s := range roundedShapes() {
 		f := fleet{shape: s, starts: 1 + i%2, capacity: heaviest + int32(i%3)*12, temperature: []float32{1, 2.5, 0.6}[i%3]}
 		if i%4 == 3 {
 			f.forced, f.starts = true, min(s.nodes-1, 3)
 		}
+		out = append(out, f)
+		if i%6 == 5 || i == 1 || i == 3 {
+			f.pairs = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// testRoundedRollout lets the device choose, judges every choice as far as its rounding allows, and compares the numbers on its own routes.
+func testRoundedRollout(t *testing.T, dev kernel.Device) {
+	for _, f := range roundedFleets() {
 		// An error of a score is one of a logit, Clip/temperature times as large, and of a probability.
 		f.edge = edge + unitOf(dev)*f.amplify()
 		for _, choice := range []kernel.Choice{kernel.Sample, kernel.Greedy} {

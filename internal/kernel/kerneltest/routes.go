@@ -69,7 +69,7 @@ func fleets() []fleet {
 			f.near = 0.4
 			out = append(out, f)
 		}
-		if i%5 == 1 || i >= len(all)-4 { // the last are models'
+		if i%5 == 1 && s.nodes <= 20 || i >= len(all)-4 { // the last are models'
 			if f.pairs = true; i%3 == 0 {
 				f.near = 0
 			}
