@@ -141,10 +141,12 @@ func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Deco
 	proj := p.Linear(name("decoder.proj"), h, w(m.proj), nil, nil)
 	graph := p.Linear(name("decoder.graph"), p.MeanNodes(name("mean"), h), w(m.graph), nil, nil)
 	pointer := p.Linear(name("decoder.pointer"), p.Columns(proj, 3*d, 4*d), w(m.pointer), nil, nil)
-	return m.Decoder(p, set, kernel.Decoder{Proj: proj, Pointer: pointer, Graph: graph, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: in.Capacity})
+	return m.Decoder(p, set, kernel.Decoder{Proj: proj, Pointer: pointer, Graph: graph, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand,
+		Capacity: in.Capacity})
 }
 
-// Decoder fills in what a decoder of instances, whose projections it has, reads of the model itself: for a plan that decodes without encoding.
+// Decoder fills in what a decoder of instances, whose projections it has, reads of the model itself: for a plan that decodes without
+// encoding.
 func (m *GT) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
 	dec.Load, dec.Heads, dec.Near = p.Weight(set, m.load), m.cfg.Heads, m.cfg.Near
 	if d := m.cfg.Width; m.cfg.Pairs {

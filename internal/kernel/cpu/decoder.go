@@ -129,12 +129,14 @@ func (d *decoder) measure(k *block) {
 // match adds the dot products of pairs to the table, which they begin where distances say nothing, and makes the load's row.
 func (d *decoder) match(w *worker, k *block) {
 	w.p.transpose(k.pt, d.ld, k.pair[d.d:], k.pairStride, d.n, d.d)
-	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d, ldc: d.ld, ars: k.pairStride, aks: 1, bks: d.ld, bps: panel}
+	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d,
+		ldc: d.ld, ars: k.pairStride, aks: 1, bks: d.ld, bps: panel}
 	if d.near != 0 {
 		g.r, g.ldr = g.c, g.ldc
 	}
 	w.product(g)
-	w.product(gemmArgs{c: ptr(k.pullLoad), a: ptr(k.pairLoad), b: ptr(k.pt), m: 1, n: d.n, k: d.d, ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
+	w.product(gemmArgs{c: ptr(k.pullLoad), a: ptr(k.pairLoad), b: ptr(k.pt), m: 1, n: d.n, k: d.d,
+		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
 }
 
 // query sets row r's query for a vehicle.

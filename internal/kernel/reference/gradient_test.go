@@ -122,7 +122,7 @@ func TestRolloutGradient(t *testing.T) {
 	const n, width, starts, entropy, weight = 6, 4, 3, 0.7, 0.5
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
 		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 1.4}
-	for _, c := range []struct{ forced, near, pairs bool }{{}, {forced: true, near: true}, {pairs: true}, {forced: true, near: true, pairs: true}} {
+	for _, c := range []struct{ forced, near, pairs bool }{{false, false, false}, {true, true, false}, {false, false, true}, {true, true, true}} {
 		forced := c.forced
 		if d.Near = 0; c.near {
 			d.Near = 0.4
@@ -141,7 +141,8 @@ func TestRolloutGradient(t *testing.T) {
 		g := DecoderGrad[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
 			Pair: zeros(n, 2*width), PairLoad: make([]float64, width)}
 		RolloutGrad(g, d, r.Actions, r.Steps, adv, &kernel.RolloutGrad{Weight: weight, Forced: forced}, entropy)
-		operands := []operand{{"proj", d.Proj.Data, g.Proj.Data}, {"pointer", d.Pointer.Data, g.Pointer.Data}, {"graph", d.Graph, g.Graph}, {"load", d.Load, g.Load}}
+		operands := []operand{{"proj", d.Proj.Data, g.Proj.Data}, {"pointer", d.Pointer.Data, g.Pointer.Data}, {"graph", d.Graph, g.Graph},
+			{"load", d.Load, g.Load}}
 		if c.pairs {
 			operands = append(operands, operand{"pair", d.Pair.Data, g.Pair.Data}, operand{"pair load", d.PairLoad, g.PairLoad})
 		}

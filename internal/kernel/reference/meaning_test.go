@@ -103,7 +103,8 @@ func TestNearScores(t *testing.T) {
 func TestPairScores(t *testing.T) {
 	const n, width = 4, 4
 	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
-		Pair: zeros(n, 2*width), PairLoad: []float64{0, 1, 0, 0}, PosX: vector(n), PosY: vector(n), Demand: []int32{0, 2, 1, 1}, Heads: 1, Capacity: 8, Temperature: 5}
+		Pair: zeros(n, 2*width), PairLoad: []float64{0, 1, 0, 0}, PosX: vector(n), PosY: vector(n), Demand: []int32{0, 2, 1, 1},
+		Heads: 1, Capacity: 8, Temperature: 5}
 	d.Pair.Row(1)[0] = 0.5 // asked at customer 1 alone
 	for j := range n {
 		key := d.Pair.Row(j)[width:]

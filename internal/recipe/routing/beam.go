@@ -52,8 +52,10 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 	b.slots = max(1, b.width*(b.expand-1))
 	rows, nodes, width := s.batch*s.sym, s.n+1, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
-	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()), Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
-		PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes), Capacity: kept.Capacity})
+	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()),
+		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
+		PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes),
+		Capacity: kept.Capacity})
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
 	if b.runner, err = run.Compile("--decode pomo, which keeps no beam", pl, p.dev, p.store); err != nil {
