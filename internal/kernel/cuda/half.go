@@ -36,7 +36,7 @@ func (b *binder) halfTiles(p policy) int {
 func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to Forced.
-func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) launch {
+func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, args []any) launch {
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
@@ -46,13 +46,13 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) lau
 	}
 	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
 		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
-		args: append(args, p.scale, p.pointerScale, p.near)}
+		args: append(args, p.scale, p.pointerScale, pulls)}
 }
 
-// halfModule names a module for t tiles of nodes: those that look at distances are apart, since the others are a little faster.
+// halfModule names a module for t tiles of nodes: those that add pulls are apart, since the others are a little faster.
 func (p policy) halfModule(name string, t int) string {
-	if p.near != 0 {
-		name += "_near"
+	if p.pull {
+		name += "_pull"
 	}
 	return fmt.Sprint(name, "_", 8*t)
 }
@@ -78,16 +78,10 @@ func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int      { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
-func (g halfGrad) tableShared() int     { return 4 * (2*g.n + 1) * (g.hd + 4) }
-func (g halfGrad) backTableShared() int { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
-func (g halfGrad) rowShared(warps int) int {
-	positions := 0
-	if g.near != 0 {
-		positions = 4 * 2 * 8 * g.t
-	}
-	return (2*8*g.t+16*warps)*2*g.d + positions
-}
+func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
+func (g halfGrad) tableShared() int        { return 4 * (2*g.n + 1) * (g.hd + 4) }
+func (g halfGrad) backTableShared() int    { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
+func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
 func (g halfGrad) nodeShared(slab int) int {
 	line := 2*headPair*g.hd + 16
 	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
@@ -140,6 +134,12 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
+	pulls, made := b.pullTables(&o.Decoder, p, n, pointUnit)
+	for _, l := range made {
+		l.beside = true
+		ls = append(ls, l)
+	}
+	pairs := b.pairGrad(o, p, min(pullLoads, p.n))
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
@@ -154,12 +154,18 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * warps, 1, 1},
 				shared: g.rowShared(warps), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale,
-					b.addr(o.PosX), b.addr(o.PosY), p.near)},
+					pulls)},
 			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
 				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
 				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
+		if pairs.tables != 0 {
+			ls = append(ls, launch{module: "pulls", kernel: "pull_sorted", beside: true, grid: dim3{count, pairs.loads, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
+				args: []any{pairs.of(p, first), dus, from(choices, choiceBytes*g.room), present, i32(first), i32(p.n), i32(g.room), i32(8 * t),
+					i32(p.pullWide()), i32(pairs.loads)}})
+		}
 	}
+	ls = append(ls, b.backPairs(o, p, pairs, ups, pointUnit*float64(p.pointerScale))...)
 	return append(ls, launch{module: nodes, kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1},
 		shared: g.backTableShared(),
 		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph),

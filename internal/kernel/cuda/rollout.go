@@ -15,14 +15,14 @@ type policy struct {
 	n, d, heads, hd, stride int
 	aligned                 bool // rows of projections start at multiples of 16 bytes, heads are whole
 	scale, pointerScale     float32
-	near                    float32 // what a score has of log2 of a squared distance
+	pull                    bool // something is added to the pointer's scores
 }
 
 func (b *binder) policy(o *kernel.Decoder) policy {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	p := policy{n: n, d: d, heads: o.Heads, hd: d / o.Heads, stride: o.Proj.Stride,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		near: -o.Near * math.Ln2 / 2}
+		pull: pulls(o)}
 	p.aligned = p.hd%4 == 0 && p.stride%4 == 0 && b.address(o.Proj)%16 == 0 && b.address(o.Pointer)%16 == 0
 	return p
 }
@@ -141,22 +141,25 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), flag(o.Forced)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
 	if t, half, yes := b.onTensorCores(o); half && !extend {
-		return []launch{b.rolloutHalf(o, p, t, args)}, nil
+		tables, ls := b.pullTables(&o.Decoder, p, instances, pointUnit)
+		return append(ls, b.rolloutHalf(o, p, t, tables, args)), nil
 	} else if yes && !extend {
 		warps := min(ceil(starts, 16), 8)
-		return []launch{{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
+		tables, ls := b.pullTables(&o.Decoder, p, instances, p.dotUnit())
+		return append(ls, launch{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
-			args: append(args, p.scale, p.pointerScale, p.near)}}, nil
+			args: append(args, p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
 	}
+	tables, ls := b.pullTables(&o.Decoder, p, instances, 1)
 	if h, yes := b.held(o); yes && !extend {
-		return []launch{h.launch(p, instances*starts, args)}, nil
+		return append(ls, h.launch(p, instances*starts, tables, args)), nil
 	}
 	r, err := p.rowPlan(limit, b.maxShared)
 	if err != nil {
 		return nil, err
 	}
-	return []launch{{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
-		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, p.near)}}, nil
+	return append(ls, launch{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
+		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
 }
 
 // tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32 products, and tf32

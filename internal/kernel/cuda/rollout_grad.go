@@ -53,9 +53,7 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 			return nil, err
 		}
 	}
-	fresh := b.fresh(o.DLoad)
-	return append(ls, launch{module: "rollout_grad", kernel: "sum_loads", grid: dim3{ceil(p.d, 128), b.lanes, 1}, block: dim3{128, 1, 1}, aside: fresh,
-		args: []any{b.addr(o.DLoad), dloads, i32(instances), i32(b.lanes), i32(b.laneSize), i32(p.d), flag(fresh)}}), nil
+	return append(ls, b.sumLoads(o.DLoad, dloads, instances, 1, p.d)), nil
 }
 
 // Sizes of src/routing/grad_near.cu.
@@ -66,9 +64,9 @@ const (
 )
 
 // gradNearServes reports whether one kernel does the whole gradient, a block an instance: few nodes, one short route, heads as tiny_1 has
-// them, and scores that distances do not speak in.
+// them, and scores to which nothing is added.
 func (b *binder) gradNearServes(o *kernel.RolloutGrad, p policy) bool {
-	return b.precision != FP32 && p.near == 0 && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
+	return b.precision != FP32 && !p.pull && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
 		o.Actions.Shape[1] == 1 && o.Actions.Shape[2] <= nearGradSteps
 }
 
@@ -87,11 +85,14 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]la
 	if shared > b.maxShared {
 		return nil, fmt.Errorf("rollout gradient of %d nodes: %d bytes of shared memory, the GPU has %d a block", p.n, shared, b.maxShared)
 	}
-	return []launch{{module: "rollout_grad", kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
+	pulls, ls := b.pullTables(&o.Decoder, p, o.Actions.Shape[0], 1)
+	pairs := b.pairGrad(o, p, 1)
+	ls = append(ls, launch{module: "rollout_grad", kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
 		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
 			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n), i32(p.stride),
 			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced),
-			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), b.addr(o.PosX), b.addr(o.PosY), p.near}}}, nil
+			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), pulls, pairs.tables, i32(p.pullWide())}})
+	return append(ls, b.backPairs(o, p, pairs, 0, 1)...), nil
 }
 
 // gradChunks walks, goes forward and goes back, some instances at a time so that what lies between fits gradScratch.
@@ -102,7 +103,8 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 	decisions, order, counts := b.scratch(chunk*room*decisionBytes), b.scratch(chunk*room*4), b.scratch(chunk*4)
 	dus, glimpses := b.scratch(chunk*room*4*8*t), b.scratch(chunk*room*4*p.d)
 	module := fmt.Sprintf("grad_%s_%d", b.tensorPrecision(), 8*t)
-	var ls []launch
+	pulls, ls := b.pullTables(&o.Decoder, p, instances, p.dotUnit())
+	pairs := b.pairGrad(o, p, 1)
 	for first := 0; first < instances; first += chunk {
 		count := min(chunk, instances-first)
 		splits := min(ceil(b.sms, count), ceil(room, 128))
@@ -113,14 +115,18 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
 				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,
-					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, b.addr(o.PosX), b.addr(o.PosY), p.near}},
+					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, pulls, i32(p.pullWide())}},
 			launch{module: module, kernel: fmt.Sprint("grad_heads_", p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
 				shared: p.headShared(t),
 				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
 					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),
 					i32(room), p.scale}})
+		if pairs.tables != 0 {
+			ls = append(ls, launch{module: "pulls", kernel: "pull_listed", grid: dim3{count, 1, 1}, block: dim3{128, 1, 1}, shared: 4 * p.n * p.pullWide(),
+				args: []any{pairs.of(p, first), dus, decisions, order, counts, i32(p.n), i32(room), i32(8 * t), i32(p.pullWide())}})
+		}
 	}
-	return ls
+	return append(ls, b.backPairs(o, p, pairs, 0, 1)...)
 }
 
 // chunkOf is how many instances of `each` bytes go together: all, or what fits gradScratch in halves of the card's

@@ -5,7 +5,7 @@
 // weighs nothing. Decisions at one node share their query but for the load left, so a score is a sum of two numbers,
 // table[node][j] + cap·table[n][j], and its gradient is summed over a node's decisions before it meets a key or a query.
 #pragma once
-#include "haul.cuh"
+#include "warp.cuh"
 
 struct Choice {
   u32 mask[4];  // allowed nodes, bit j%32 of word j/32
@@ -14,5 +14,18 @@ struct Choice {
   int node;     // action, and from bit 16 on where the vehicle stands
 } __attribute__((aligned(16)));
 
-// table_at is the place of node j in a row of scores: a lane's nodes of two tiles of eight (law.cuh) side by side.
-__device__ __forceinline__ int table_at(int j) { return (j & ~15) | ((j >> 1 & 3) << 2) | ((j >> 3 & 1) << 1) | (j & 1); }
+// before sums `count` numbers in shared memory in order: each becomes what comes before it, and the last, beyond them, the sum. By one warp.
+__device__ __forceinline__ void before(int *numbers, int count) {
+  int lane = threadIdx_x & 31, sum = 0;
+  for (int s = 0; s < count; s += 32) {
+    int mine = s + lane < count ? numbers[s + lane] : 0, run = mine;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      int low = shfl(run, lane - d);
+      if (lane >= d) run += low;
+    }
+    if (s + lane < count) numbers[s + lane] = sum + run - mine;
+    sum += shfl(run, 31);
+  }
+  if (lane == 0) numbers[count] = sum;
+}

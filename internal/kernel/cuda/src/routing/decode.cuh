@@ -176,18 +176,15 @@ __device__ __forceinline__ void zero(float (&s)[NT][4]) {
   for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
 }
 
-// approach adds to row I's dot products what the way from node `at` adds to a score (law.cuh): k = near/pointerScale. x and y have n nodes.
+// pulled adds to row I's dot products what its node and load add (law.cuh), in the unit of a dot product.
 template <int NT, int I>
-__device__ __forceinline__ void approach(float (&dots)[NT][4], const float *x, const float *y, int at, int n, float k) {
+__device__ __forceinline__ void pulled(float (&dots)[NT][4], const Pulls &pulls, int at, float cap) {
+  if (!pulls.table) return;
   const int t2 = 2 * (threadIdx_x & 3);
-  const float fromX = x[at], fromY = y[at];
 #pragma unroll
   for (int T = 0; T < NT; T++)
 #pragma unroll
-    for (int b = 0; b < 2; b++) {
-      const int j = smaller(8 * T + t2 + b, n - 1);
-      dots[T][2 * I + b] += k * nearness(x[j] - fromX, y[j] - fromY);
-    }
+    for (int b = 0; b < 2; b++) dots[T][2 * I + b] += pulls(at, cap, 8 * T + t2 + b);
 }
 
 // forward computes the pointer's dot products of sixteen rows, before scaling and tanh:

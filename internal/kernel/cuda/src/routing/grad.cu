@@ -46,7 +46,7 @@ template <int NT>
 __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts,
                                              const float *proj, const float *pointer, const float *graph, const float *load,
                                              const Control *control, int first, int n, int stride, int heads, int hd, int room, int splits,
-                                             float scale, float pointerScale, const float *posX, const float *posY, float near) {
+                                             float scale, float pointerScale, const float *pulls, int wide) {
   int local = blockIdx_x, i = first + local, d = heads * hd;
   int count = counts[local];
   if (count == 0) return;
@@ -57,6 +57,7 @@ __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const 
   sync();
   int lane = threadIdx_x & 31, g = lane >> 2, warps = blockDim_x >> 5;
   float mult = div_(10.0f, control->temperature);
+  const Pulls pull(pulls, i, n, wide);
   decisions += (u64)local * room;
   order += (u64)local * room;
   dus += (u64)local * room * (8 * NT);
@@ -69,10 +70,8 @@ __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const 
     u32 mask0 = mask_of<NT>(r0.mask), mask1 = mask_of<NT>(r1.mask);
     forward<NT, true>(dots, in, heads, hd, proj + (u64)r0.cur * stride, proj + (u64)r1.cur * stride, r0.cap, r1.cap, mask0, mask1, scale,
                       k0 < count ? glimpses + (u64)k0 * d : 0, k1 < count ? glimpses + (u64)k1 * d : 0);
-    if (near != 0) {
-      approach<NT, 0>(dots, posX + i * n, posY + i * n, r0.cur, n, div_(near, pointerScale));
-      approach<NT, 1>(dots, posX + i * n, posY + i * n, r1.cur, n, div_(near, pointerScale));
-    }
+    pulled<NT, 0>(dots, pull, r0.cur, r0.cap);
+    pulled<NT, 1>(dots, pull, r1.cur, r1.cap);
     Law w0 = law<NT, 0>(dots, e, mask0, pointerScale, mult), w1 = law<NT, 1>(dots, e, mask1, pointerScale, mult);
     if (k0 < count) leave<NT, 0>(dus + (u64)k0 * (8 * NT), dots, e, w0, r0, pointerScale, mult);
     if (k1 < count) leave<NT, 1>(dus + (u64)k1 * (8 * NT), dots, e, w1, r1, pointerScale, mult);
@@ -338,10 +337,9 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
   KERNEL __launch_bounds__(256, 1) NAME(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts, \
                                         const float *proj, const float *pointer, const float *graph, const float *load,          \
                                         const Control *control, int first, int n, int stride, int heads, int hd, int room,       \
-                                        int splits, float scale, float pointerScale, const float *posX, const float *posY,       \
-                                        float near) {                                                                            \
+                                        int splits, float scale, float pointerScale, const float *pulls, int wide) {             \
     forward_rows<NT>(dus, glimpses, decisions, order, counts, proj, pointer, graph, load, control, first, n, stride, heads, hd, room, splits, \
-                  scale, pointerScale, posX, posY, near);                                                                        \
+                  scale, pointerScale, pulls, wide);                                                                             \
   }
 #define GRAD_HEADS(NAME, NT, HD)                                                                                                 \
   KERNEL __launch_bounds__(128, 2) NAME(float *dproj, float *dpointer, float *dgraph, float *dloads, const float *dus, const float *glimpses, \

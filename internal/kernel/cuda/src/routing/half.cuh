@@ -192,20 +192,20 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
   }
 }
 
-#ifdef NEAR
-// approach lets two rows' dot products begin with what the ways from their nodes add (law.cuh): k·nearness, k = POINT(near). x and y have 8·NT
-// nodes.
+#ifdef PULL
+// pulled lets two rows' dot products begin with what their nodes and loads add (law.cuh): rows of the table, from the lane's first nodes on.
 template <int NT>
-__device__ __forceinline__ void approach(float (&dots)[NT][4], const float *x, const float *y, int at0, int at1, float k) {
-  int t2 = 2 * (threadIdx_x & 3);
-  float x0 = x[at0], y0 = y[at0], x1 = x[at1], y1 = y[at1];
+__device__ __forceinline__ void pulled(float (&dots)[NT][4], const float *at0, const float *at1, const float *load, float cap0, float cap1) {
 #pragma unroll
-  for (int T = 0; T < NT; T++) {
-    float2_ u = two(x + 8 * T + t2), v = two(y + 8 * T + t2);
-    dots[T][0] = k * nearness(u.x - x0, v.x - y0);
-    dots[T][1] = k * nearness(u.y - x0, v.y - y0);
-    dots[T][2] = k * nearness(u.x - x1, v.x - y1);
-    dots[T][3] = k * nearness(u.y - x1, v.y - y1);
+  for (int m = 0; m < (NT + 1) / 2; m++) {
+    float4_ a = whole4(at0 + 16 * m), b = whole4(at1 + 16 * m), l = whole4(load + 16 * m);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      int T = 2 * m + (j >> 1), at = j & 1;
+      if (T >= NT) continue;
+      dots[T][at] = fma_(cap0, l[j], a[j]);
+      dots[T][2 + at] = fma_(cap1, l[j], b[j]);
+    }
   }
 }
 #endif

@@ -65,7 +65,7 @@ template <int NT, int HD>
 __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,
                                             const int *stands, const int *counts, const float *ups, const float *tables, const float *proj,
                                             const float *pointer, const Control *control, int first, int n, int stride, int room, int splits,
-                                            float scale, const float *posX, const float *posY, float near) {
+                                            float scale, const float *pulls) {
   constexpr int U = HD / 8, MT = (NT + 1) / 2, WIDE = 16 * MT, HEADS = WIDTH / HD;
   int local = blockIdx_x, i = first + local, count = counts[local];
   if (count == 0) return;
@@ -73,19 +73,15 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   char *values = (char *)smem, *pointers = values + 8 * NT * ROW_BYTES, *staged = pointers + (8 * NT + 16 * warp) * ROW_BYTES;
   fill(values, proj + (u64)i * n * stride + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
   fill(pointers, pointer + (u64)i * n * WIDTH, WIDTH, n, 8 * NT, POINT(scale));
-#ifdef NEAR
-  float *x = (float *)(pointers + (8 * NT + 16 * warps) * ROW_BYTES), *y = x + 8 * NT;
-  for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
-    x[j] = j < n ? posX[i * n + j] : 0.0f;
-    y[j] = j < n ? posY[i * n + j] : 0.0f;
-  }
-#endif
   sync();
   u32 v = shared_at(values), p = shared_at(pointers), own = shared_at(staged);
   float mult = div_(10.0f, control->temperature), up = ups[local];
   u64 base = (u64)local * room;
   stands += base >> 3;
   tables += (u64)local * HEADS * (n + 1) * WIDE + 4 * t;
+#ifdef PULL
+  pulls += (u64)i * (n + 1) * WIDE + 4 * t;
+#endif
   lse += base * HEADS;
   deltas += base * HEADS;
 #pragma unroll 1
@@ -137,8 +133,8 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     Half2 du[NT][2];
     {
       float dots[NT][4];
-#ifdef NEAR
-      approach<NT>(dots, x, y, stands[2 * tile], stands[2 * tile + 1], POINT(near));
+#ifdef PULL
+      pulled<NT>(dots, pulls + stands[2 * tile] * WIDE, pulls + stands[2 * tile + 1] * WIDE, pulls + n * WIDE, cap0, cap1);
 #else
 #pragma unroll
       for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
@@ -203,9 +199,9 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   KERNEL __launch_bounds__(512, 1) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,   \
                                         const int *stands, const int *counts, const float *ups, const float *tables, const float *proj, \
                                         const float *pointer, const Control *control, int first, int n, int stride, int room, int splits, \
-                                        float scale, const float *posX, const float *posY, float near) {                            \
+                                        float scale, const float *pulls) {                                                          \
     decide_rows<TILES, HD>(dus, glimpses, dglimpses, lse, deltas, choices, stands, counts, ups, tables, proj, pointer, control, first, n, \
-                           stride, room, splits, scale, posX, posY, near);                                                          \
+                           stride, room, splits, scale, pulls);                                                                     \
   }
 
 ROWS(decide_rows_16, 16)

@@ -51,22 +51,6 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
   }
 }
 
-// before sums `count` numbers in shared memory in order: each becomes what comes before it, and the last, beyond them, the sum. By one warp.
-__device__ __forceinline__ void before(int *numbers, int count) {
-  int lane = threadIdx_x & 31, sum = 0;
-  for (int s = 0; s < count; s += 32) {
-    int mine = s + lane < count ? numbers[s + lane] : 0, run = mine;
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-      int low = shfl(run, lane - d);
-      if (lane >= d) run += low;
-    }
-    if (s + lane < count) numbers[s + lane] = sum + run - mine;
-    sum += shfl(run, 31);
-  }
-  if (lane == 0) numbers[count] = sum;
-}
-
 // walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and walks twice: to count, and to write.
 //
 //	choices = the decisions in order;  stands[g] = the node of group g;  counts = how many, groups and tiles filled up

@@ -7,6 +7,9 @@
 #pragma once
 #include "warp.cuh"
 
+// table_at is the place of node j in a row of a table of scores: a lane's nodes of two tiles of eight side by side.
+__device__ __forceinline__ int table_at(int j) { return (j & ~15) | ((j >> 1 & 3) << 2) | ((j >> 3 & 1) << 1) | (j & 1); }
+
 enum { SAMPLE, GREEDY, REPLAY }; // kernel.Choice
 
 __device__ __forceinline__ float as_float(u32 x) { return __builtin_bit_cast(float, x); }
@@ -29,10 +32,18 @@ __device__ __forceinline__ float warp_top(float v) {
 
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
-#define NEAR_FLOOR 1e-4f // kernel.NearFloor
+// Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot product, as pull_tables (pulls.cu) leaves it: row
+// `at` is for a vehicle at that node, row n is multiplied by its load. null where nothing is added. A kernel gets it in the unit of its own sums.
+struct Pulls {
+  const float *table;
+  int wide, n;
 
-// nearness is log2(distance² + floor); a node's score has `near` times it added, near = -Near·ln(2)/2 of kernel.Decoder.
-__device__ __forceinline__ float nearness(float dx, float dy) { return lg2(fma_(dx, dx, fma_(dy, dy, NEAR_FLOOR))); }
+  __device__ __forceinline__ Pulls(const float *all, int i, int n, int wide) : table(all ? all + (u64)i * (n + 1) * wide : 0), wide(wide), n(n) {}
+  __device__ __forceinline__ float operator()(int at, float cap, int j) const {
+    const int place = table_at(j);
+    return fma_(cap, table[n * wide + place], table[at * wide + place]);
+  }
+};
 
 // Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) - logSum.
 struct Law { float top, sum, logSum, entropy; };

@@ -61,7 +61,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                             const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                             int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, int nodes,
-                                            float scale, float pointerScale, float near) {
+                                            float scale, float pointerScale, const float *pulls, int pullWide) {
   const int np = K * 32;
   constexpr int U = K <= 4 ? K : 1; // past four nodes a lane, arrays live in local memory
   int row = blockIdx_x, i = row / starts, s = row - i * starts;
@@ -71,6 +71,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
   graph += (u64)i * d;
+  const Pulls pull(pulls, i, n, pullWide);
 
   float *p = smem;
   float *q = p; p += wide;
@@ -216,9 +217,9 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           float u = 0;
           for (int h = 0; h < heads; h++) u += part[h * np + k * 32 + lane];
           u *= pointerScale;
-          if (near != 0) {
+          if (pull.table) {
             int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane < n ? lane : 0;
-            u += near * nearness(x[j] - x[v.at], y[j] - y[v.at]);
+            u += pull(v.at, v.load(capacity), j);
           }
           th[k] = tanh_(u);
           if (K > 1 ? k * 32 + lane < count : mine & 1) {
@@ -305,9 +306,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, \
-                                     int nodes, float scale, float pointerScale, float near) {                                   \
+                                     int nodes, float scale, float pointerScale, const float *pulls, int pullWide) {             \
     rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, vec, nodes, scale, pointerScale, near); \
+                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, vec, nodes, scale, pointerScale, pulls, \
+                           pullWide);                                                                                            \
   }
 
 ROW(rollout_row_32, 1, true)

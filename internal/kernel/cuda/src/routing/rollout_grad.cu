@@ -87,7 +87,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
                                          int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale, int bonus,
-                                         const float *posX, const float *posY, float near) {
+                                         const float *pulls, float *dpulls, int wide) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
@@ -111,6 +111,12 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   float mult = div_(10.0f, control->temperature);
   for (int k = tid; k < n * 3 * d; k += threads) dproj[(u64)(k / (3 * d)) * dstride + k % (3 * d)] = 0;
   for (int k = tid; k < n * d; k += threads) dpointer[k] = 0;
+  const Pulls pull(pulls, i, n, wide);
+  if (dpulls) {
+    dpulls += (u64)i * (n + 1) * wide;
+    for (int k = 0; k <= n; k++)
+      for (int j = tid; j < wide; j += threads) dpulls[k * wide + j] = 0;
+  }
   for (int c = tid; c < d; c += threads) sumGraph[c] = sumLoad[c] = 0;
 #pragma unroll 1
   for (int s = 0; s < starts; s++) {
@@ -161,7 +167,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           float x = 0;
           for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
           x *= pointerScale;
-          if (near != 0) x += near * nearness(posX[i * n + j] - posX[i * n + v.at], posY[i * n + j] - posY[i * n + v.at]);
+          if (pull.table) x += pull(v.at, v.load(capacity), j);
           th[j] = tanh_(x);
         }
         sync();
@@ -192,6 +198,11 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           dg[c] = x;
         }
         for (int k = tid; k < n * d; k += threads) dpointer[k] += du[k / d] * g[k % d];
+        if (dpulls)
+          for (int j = tid; j < n; j += threads) {
+            dpulls[v.at * wide + j] += du[j];
+            dpulls[n * wide + j] += v.load(capacity) * du[j];
+          }
         sync();
         for (int k = tid; k < heads * n; k += threads) {
           int h = k / n, j = k - h * n;
@@ -233,12 +244,12 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   }
 }
 
-// sum_loads: gradient lane l gets Σ over its instances, a contiguous share, of dloads[i][c], in order; all of
+// sum_loads: gradient lane l gets Σ over its instances, a contiguous share, of dloads[i·each + k][c], k < each, in order; all of
 // it is written, or added to where the gradient is not fresh. A thread per column, a row of blocks per gradient lane.
-KERNEL sum_loads(float *grad, const float *dloads, int instances, int gradLanes, int gradLaneSize, int d, int fresh) {
+KERNEL sum_loads(float *grad, const float *dloads, int instances, int each, int gradLanes, int gradLaneSize, int d, int fresh) {
   int c = blockIdx_x * blockDim_x + threadIdx_x, l = blockIdx_y;
   if (c >= d) return;
-  int from = (int)((u64)instances * l / gradLanes), to = (int)((u64)instances * (l + 1) / gradLanes);
+  int from = (int)((u64)instances * l / gradLanes) * each, to = (int)((u64)instances * (l + 1) / gradLanes) * each;
   float sum = 0;
 #pragma unroll 8
   for (int i = from; i < to; i++) sum += dloads[(u64)i * d + c];

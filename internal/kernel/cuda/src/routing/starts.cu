@@ -57,7 +57,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
                                                const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                                const int *demand, const Control *control, const State *state, u64 seed, u32 purpose,
                                                int capacity, int n, int stride, int heads, int hd, int starts, int limit, int choice,
-                                               int forced, float scale, float pointerScale, float near) {
+                                               int forced, float scale, float pointerScale, const float *pulls, int wide) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int d = heads * hd, start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   proj += (u64)i * n * stride;
@@ -75,6 +75,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   sync();
 
   float mult = div_(10.0f, control->temperature);
+  const Pulls pull(pulls, i, n, wide);
   u64 index = state->instances + i;
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
@@ -116,10 +117,8 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
       forward<NT, false>(dots, in, heads, hd, proj + (u64)v0.at * stride, proj + (u64)v1.at * stride, v0.load(capacity), v1.load(capacity), mask[0],
                          mask[1], scale, 0, 0);
-      if (near != 0) {
-        approach<NT, 0>(dots, x, y, v0.at, n, div_(near, pointerScale));
-        approach<NT, 1>(dots, x, y, v1.at, n, div_(near, pointerScale));
-      }
+      pulled<NT, 0>(dots, pull, v0.at, v0.load(capacity));
+      pulled<NT, 1>(dots, pull, v1.at, v1.load(capacity));
       Law w0 = law<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = law<NT, 1>(dots, e, mask[1], pointerScale, mult);
       int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), row[0].action);
       int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), row[1].action);
@@ -144,9 +143,9 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, float scale, \
-                                     float pointerScale, float near) {                                                           \
+                                     float pointerScale, const float *pulls, int wide) {                                         \
     rollout_starts<NT>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, scale, pointerScale, near);        \
+                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, scale, pointerScale, pulls, wide); \
   }
 
 STARTS(rollout_starts_16, 2)
