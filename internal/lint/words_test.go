@@ -31,7 +31,7 @@ var recipes = []struct {
 // The files of the ops that draw, route and judge routing instances, and of losses.
 var (
 	routing = []string{"ops_routing", "routing", "generate", "random", "decoder", "decode", "decision", "route", "rules", "rollout", "rollout_grad", "rollout_held", "starts", "starts_half", "half", "half_walk", "half_rows", "half_nodes", "choices", "grad_near",
-		"grad", "tally", "warp"}
+		"grad", "pulls", "tally", "warp"}
 	losses = []string{"ops_losses", "losses"}
 )
 
