@@ -33,7 +33,7 @@ __device__ __forceinline__ float warp_top(float v) {
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
 // Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot product, as pull_tables (pulls.cu) leaves it: row
-// `at` is for a vehicle at that node, row n is multiplied by its load. null where nothing is added. A kernel gets it in the unit of its own sums.
+// `at` is for decisions made at that node, row n is multiplied by the load. null where nothing is added. A kernel gets it in the unit of its own sums.
 struct Pulls {
   const float *table;
   int wide, n;
