@@ -88,12 +88,20 @@ func (o *Exchange) Cost() Cost { return Cost{0, 8 * int64(o.Layout.Len)} }
 //
 // lr is the control block's, times min(1, t/Warmup) where Warmup > 0. Where Total > 0 and t > Warmup it follows a cosine from there to
 // Floor times the control block's at step Total: c·(Floor + (1-Floor)·(1+cos(π·(t-Warmup)/(Total-Warmup)))/2), t at most Total.
+//
+// Where Side > 0, matrices that cut into blocks of Side rows and columns (Blocks) are updated by Muon, with the same g and lr. M, a block's
+// momentum, lies where m does, and its v stays as it was:
+//
+//	M = 0.95·M + g;  G = g + 0.95·M;  X = G/(|G|+1e-7), |G| the root of the sum of its squares
+//	five times X = 3.4445·X - 4.7750·A·X + 2.0315·A·A·X, with A = X·Xᵀ
+//	w -= lr·(0.2·sqrt(Side)·X + Decay·w)
 type AdamW struct {
 	Layout              *Layout
 	Beta1, Beta2        float64
 	Eps, Decay, MaxNorm float32 // MaxNorm 0: no clipping
 	Warmup, Total       int
 	Floor               float32
+	Side                int // of Muon's blocks; 0: AdamW for all
 }
 
 // Kind names the op.
@@ -105,5 +113,11 @@ func (o *AdamW) Flat() {}
 // Args visits nothing: the op owns the flat buffers as a whole.
 func (o *AdamW) Args(func(*Tensor, Access)) {}
 
-// Cost counts sixteen operations and seven four-byte accesses per weight.
-func (o *AdamW) Cost() Cost { return Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)} }
+// Cost counts sixteen operations and seven four-byte accesses per weight, and where Muon has blocks the products of its rounds.
+func (o *AdamW) Cost() Cost {
+	c := Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)}
+	if o.Side > 0 {
+		c.FLOPs += 3 * MuonRounds * 2 * int64(o.Side*o.Side*o.Side) * int64(len(o.Blocks()))
+	}
+	return c
+}

@@ -63,3 +63,18 @@ func TestDeviceBF16(t *testing.T) {
 		})
 	}
 }
+
+// Muon's products are fp32's in every precision, so that its directions are as exact.
+func TestMuonIsFP32(t *testing.T) {
+	for _, precision := range []string{"fp32", "bf16"} {
+		t.Run(precision, func(t *testing.T) {
+			kerneltest.RunMuon(t, 0, func(t *testing.T) kernel.Device {
+				dev, err := cpu.Open(cpu.Options{Precision: precision, Workers: 2, ShardRows: 24})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return dev
+			})
+		})
+	}
+}

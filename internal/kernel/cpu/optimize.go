@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -87,6 +88,9 @@ func (c *piece) span(i int) (at, end int) {
 // has everybody's squares, in the order of one process.
 func (b *binder) exchange(o *kernel.Exchange) ([]*phase, error) {
 	r, c := b.r, &b.r.piece
+	if b.inBlocks() {
+		return b.exchangeAll(o), nil
+	}
 	var ok bool
 	if c.peer, ok = o.Peer.(kernel.Sharer); !ok {
 		return nil, errors.New("the other processes cannot share the update, as they must on a CPU")
@@ -119,10 +123,41 @@ func (b *binder) exchange(o *kernel.Exchange) ([]*phase, error) {
 	}, nil
 }
 
+// inBlocks tells whether Muon has a part in the update: its blocks do not end where pieces do, so that every process updates all weights itself.
+func (b *binder) inBlocks() bool {
+	return slices.ContainsFunc(b.r.prog.Once, func(op kernel.Op) bool { o, ok := op.(*kernel.AdamW); return ok && o.Side > 0 })
+}
+
+// exchangeAll gets everybody's whole gradient and adds up its squares.
+func (b *binder) exchangeAll(o *kernel.Exchange) []*phase {
+	r := b.r
+	return []*phase{
+		{when: r.whole, run: func(w *worker, p *phase) {
+			if w.id == 0 {
+				p.err = o.Peer.Exchange(r.piece.grad)
+			}
+		}},
+		{when: r.whole, run: func(w *worker, p *phase) {
+			for i := p.take(); i < len(r.squares); i = p.take() {
+				at, end := r.piece.span(i)
+				r.squares[i] = w.p.sumSquares(r.piece.grad[at:end])
+			}
+		}},
+	}
+}
+
 // adamw clips and updates, then packs. Where processes share the update, each gets the others' weights in between.
 func (b *binder) adamw(o *kernel.AdamW) []*phase {
 	r := b.r
-	u := &update{r: r, o: o}
+	u := &update{r: r, o: o, blocks: o.Blocks()}
+	if o.Side > 0 {
+		b.need(needMuon(o.Side), 0)
+		for _, run := range o.Rest() {
+			for at := run[0]; at < run[1]; at += chunk {
+				u.rest = append(u.rest, [2]int{at, min(at+chunk, run[1])})
+			}
+		}
+	}
 	r.done = append([]func(){u.finish}, r.done...) // before the parts are counted
 	phases := []*phase{{when: r.whole, run: u.apply}}
 	if c := &r.piece; c.peer != nil {
@@ -135,12 +170,14 @@ func (b *binder) adamw(o *kernel.AdamW) []*phase {
 	return append(phases, &phase{when: r.whole, run: r.packAll})
 }
 
-// update is AdamW over a runner's first weight set.
+// update is AdamW, with Muon for blocks, over a runner's first weight set.
 type update struct {
 	r       *runner
 	o       *kernel.AdamW
-	badNow  bool // this step's gradient is not finite; set by one worker, read after the join
-	skipped bool // this step changes no weight; likewise, or behind the next barrier
+	blocks  []kernel.Block // Muon's
+	rest    [][2]int       // where Muon has blocks, what AdamW keeps, a chunk each at most
+	badNow  bool           // this step's gradient is not finite; set by one worker, read after the join
+	skipped bool           // this step changes no weight; likewise, or behind the next barrier
 }
 
 // rate is the learning rate of step t, counted from 1.
@@ -181,6 +218,17 @@ func (u *update) apply(w *worker, p *phase) {
 	w.adam = adamArgs{lr: rate(o, r.ctl.LearningRate, r.state.Step+1), beta1: float32(o.Beta1), beta2: float32(o.Beta2), eps: o.Eps, decay: o.Decay,
 		correct1: float32(1 / (1 - r.state.Beta1T*o.Beta1)), correct2: float32(1 / (1 - r.state.Beta2T*o.Beta2)), scale: float32(scale)}
 	st, c := r.sets[0], &r.piece
+	if o.Side > 0 { // blocks first: they take longest
+		for i := first; i < len(u.blocks)+len(u.rest); i = p.take() {
+			if i < len(u.blocks) {
+				u.muon(w, u.blocks[i])
+				continue
+			}
+			at, end := u.rest[i-len(u.blocks)][0], u.rest[i-len(u.blocks)][1]
+			w.p.adamw(st.weights[at:end], st.m[at:end], st.v[at:end], c.grad[at:end], &w.adam)
+		}
+		return
+	}
 	for i := c.from + first; i < c.to; i = c.from + p.take() {
 		at, end := i*chunk, min((i+1)*chunk, len(st.weights))
 		from, to := c.span(i)

@@ -72,6 +72,7 @@ var shared = []part{
 	{"regions", testRegions},
 	{"ppo", testPPO},
 	{"adamw", testAdamW},
+	{"muon", testMuon},
 	{"parts", testParts},
 	{"exchange", testExchange},
 	{"tally", testTally},

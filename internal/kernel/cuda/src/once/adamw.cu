@@ -3,7 +3,7 @@
 //
 // What a reader could break: the norm is a sum in double precision in an order that the grid alone decides, and once a step is
 // bad nothing here changes weights, moments, step or β^t again, so that the host can replay that step.
-#include "ptx.cuh"
+#include "plan.cuh"
 
 constexpr int threads = 256;
 constexpr int batch = 8; // lanes read at once
@@ -11,13 +11,6 @@ constexpr int batch = 8; // lanes read at once
 // structs.go has the same sizes and places.
 static_assert(sizeof(Control) == 64 && sizeof(State) == 104 && sizeof(Metrics) == 280, "structs.go");
 static_assert(__builtin_offsetof(State, scalars) == 40 && __builtin_offsetof(Metrics, badStep) == 264, "structs.go");
-
-// What the second kernel needs to know of the first.
-struct Plan {
-  float rate, scale, correct1, correct2; // learning rate, clip factor, 1/(1-β^t)
-  u32 apply;
-};
-static_assert(sizeof(Plan) == 20, "adamw.go");
 
 __device__ __forceinline__ bool is_finite(double x) { return (__builtin_bit_cast(u64, x) >> 52 & 0x7ff) != 0x7ff; }
 
@@ -140,11 +133,13 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
 
 // g = grads·scale;  m = β1·m + (1-β1)·g;  v = β2·v + (1-β2)·g²
 // w -= rate·(m·correct1/(sqrt(v·correct2)+eps) + decay·w)
-// half, where it is not null, gets the weights in bf16.
-KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Plan *plan, int length, float beta1, float beta2, float eps,
-                                             float decay) {
+// half, where it is not null, gets the weights in bf16. Where Muon has blocks, `pieces` lists the sixteens of elements that are in none, and length is theirs
+// alone; else it is null.
+KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Plan *plan, const int *pieces, int length, float beta1,
+                                             float beta2, float eps, float decay) {
   int i = 4 * (blockIdx_x * threads + threadIdx_x);
   if (i >= length) return;
+  if (pieces) i = 16 * pieces[i / 16] + i % 16;
   f4 g = load4(grads + i), w = load4(weights + i), mi = load4(m + i), vi = load4(v + i);
   const Plan p = *plan;
   if (!p.apply) return;

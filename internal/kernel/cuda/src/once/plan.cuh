@@ -1,0 +1,9 @@
+// What the kernels that update need to know of the one that took the norm.
+#pragma once
+#include "ptx.cuh"
+
+struct Plan {
+  float rate, scale, correct1, correct2; // learning rate, clip factor, 1/(1-β^t)
+  u32 apply;
+};
+static_assert(sizeof(Plan) == 20, "adamw.go");
