@@ -66,6 +66,7 @@ type Advanced struct {
 	TempAdaptationRate     float64 `yaml:"temp_adaptation_rate"`
 	EntropyCoef            float64 `yaml:"entropy_coef"`
 	EntropyMin             float64 `yaml:"entropy_min"`
+	Optimizer              string  `yaml:"optimizer"`
 	WeightDecay            float64 `yaml:"weight_decay"`
 	GradientClipNorm       float64 `yaml:"gradient_clip_norm"`
 	AdamBeta1              float64 `yaml:"adam_beta1"`
@@ -107,6 +108,12 @@ const (
 	BaselineRollout = "rollout"
 	BaselinePOMO    = "pomo"
 	BaselineEMA     = "ema"
+)
+
+// The values of training_advanced.optimizer.
+const (
+	OptimizerAdamW = "adamw"
+	OptimizerMuon  = "muon"
 )
 
 // The values of training_advanced.scheduler_type.

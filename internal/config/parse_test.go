@@ -106,6 +106,7 @@ func TestBadFiles(t *testing.T) {
 		{"model: {input_dim: 4}", "f.yaml:1: model.input_dim must be 3, got 4"},
 		{"inference: {max_steps_multiplier: 1}", "f.yaml:1: inference.max_steps_multiplier must be at least 2 and at most 1000, got 1"},
 		{"baseline: {type: critic}", "f.yaml:1: baseline.type must be one of rollout, pomo, ema, got critic"},
+		{"training_advanced: {optimizer: sgd}", "f.yaml:1: training_advanced.optimizer must be one of adamw, muon, got sgd"},
 		{"training_advanced: {scheduler_type: step}", "f.yaml:1: training_advanced.scheduler_type must be one of cosine, linear, constant, got step"},
 		{"problem: {distribution: normal}", "f.yaml:1: problem.distribution must be one of grid, uniform, got normal"},
 		{"problem: {demand_range: [9, 1]}", "f.yaml:1: problem.demand_range must be written [low, high], got [9, 1]"},

@@ -98,7 +98,7 @@ func TestTwoRunsAreBitEqual(t *testing.T) {
 	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
 		t.Run(string(p), func(t *testing.T) {
 			for name, steps := range map[string]func(*testing.T, kernel.Device, int) []float32{
-				"ten starts": kerneltest.Train, "one start, 51 nodes": kerneltest.TrainWide,
+				"ten starts": kerneltest.Train, "muon": kerneltest.TrainMuon, "one start, 51 nodes": kerneltest.TrainWide,
 				"one start, 11 nodes": kerneltest.TrainNear} {
 				train := func() []float32 {
 					dev := open(t, p)

@@ -15,8 +15,8 @@ import (
 )
 
 // agentRun compiles a training step of the in-context agent over made-up histories: rows of 164 tokens and layers of the shape that is
-// joined.
-func agentRun(t testing.TB, dev kernel.Device, batch, layers int) (kernel.Runner, kernel.Store, *kernel.Layout) {
+// joined. Muon has blocks of that side; 0: none.
+func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.Runner, kernel.Store, *kernel.Layout) {
 	t.Helper()
 	const tokens, streams, steps = 164, 8, 2000
 	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: layers, Feed: 512, Positions: 2 * tokens, Size: 9,
@@ -31,7 +31,7 @@ func agentRun(t testing.TB, dev kernel.Device, batch, layers int) (kernel.Runner
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: whole, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0.1, true)
 	p.Backward()
-	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1}, 1)
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.01, MaxNorm: 1, Side: side}, 1)
 	p.TallyHeads(sums, m.Heads()...)
 	store, err := dev.NewStore(m.Layout(), true)
 	must(t, err)
@@ -52,7 +52,7 @@ func TestAgentTwiceIsBitEqual(t *testing.T) {
 	train := func() []float32 {
 		dev := open(t, cuda.BF16)
 		defer dev.Close()
-		run, store, layout := agentRun(t, dev, 37, 3)
+		run, store, layout := agentRun(t, dev, 37, 3, 0)
 		defer run.Close()
 		for range 10 {
 			must(t, run.Run())
@@ -74,7 +74,7 @@ func BenchmarkAgentStep(b *testing.B) {
 		b.Skip("needs a GPU: ", err)
 	}
 	defer dev.Close()
-	run, _, _ := agentRun(b, dev, 1024, 6)
+	run, _, _ := agentRun(b, dev, 1024, 6, 0)
 	defer run.Close()
 	_, err = run.(kernel.Profiler).Profile(10) // warm
 	must(b, err)

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -100,6 +101,10 @@ func RunMuon(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) 
 }
 
 func tryMuon(t *testing.T, dev kernel.Device, unit float64) {
+	plain, none := descent{maxNorm: 1, warmup: 10}, descent{maxNorm: 1, warmup: 10, side: 64}
+	if a, b := plain.run(t, dev), none.run(t, dev); !slices.Equal(a.w, b.w) || !slices.Equal(a.m, b.m) || !slices.Equal(a.v, b.v) {
+		t.Error("a layer without blocks is not updated as by AdamW alone")
+	}
 	for _, c := range []muonCase{{side: 16, parts: 1}, {side: 128, parts: 1, maxNorm: 1}, {side: 128, parts: 1, fresh: true}, {side: 32, parts: 2, maxNorm: 1},
 		{side: 1, parts: 1}, {side: 12, parts: 1, maxNorm: 1e-3}, {side: 25, parts: 1}, {side: 77, parts: 1, fresh: true}, {side: 120, parts: 1}, {side: 127, parts: 1}} {
 		what := fmt.Sprintf("muon %+v", c)

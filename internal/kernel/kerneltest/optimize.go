@@ -74,6 +74,7 @@ type descent struct {
 	done    uint64 // steps behind it
 	total   int    // of the cosine
 	floor   float32
+	side    int // of Muon's blocks, which the layer has none of
 }
 
 const (
@@ -95,7 +96,7 @@ func (d descent) run(t *testing.T, dev kernel.Device) descended {
 		r.do(&kernel.LinearGradW{DW: r.grad(r.weight("w", n, k), 0), DBias: r.grad(r.weight("bias", n), 0),
 			DY: r.given("dy", r.coarse("dy", r.prog.Batch*nodes*n), nodes, n), X: r.given("x", r.coarse("x", r.prog.Batch*nodes*k), nodes, k)})
 	}}).on(dev, false)
-	r.prog.Once = optimizer(r.prog, kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup, Total: d.total, Floor: d.floor}, 1)
+	r.prog.Once = optimizer(r.prog, kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: 1e-8, Decay: 0.1, MaxNorm: d.maxNorm, Warmup: d.warmup, Total: d.total, Floor: d.floor, Side: d.side}, 1)
 	store, err := dev.NewStore(r.prog.Layout, true)
 	check(t, err)
 	check(t, store.WriteWeights(r.weights))

@@ -21,6 +21,7 @@ type step struct {
 	starts       int
 	forced       bool
 	by           plan.Comparison
+	side         int                 // of Muon's blocks
 	flips        func(k int) float64 // of the device on trial
 }
 
@@ -73,7 +74,7 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	p.Backward()
 	r := tr.routes
 	p.TallyRoutes(r, tr.adv, base)
-	p.Optimize(&kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: stepEps, Decay: 0.01, MaxNorm: 0.5, Warmup: 2}, 1)
+	p.Optimize(&kernel.AdamW{Beta1: beta1, Beta2: beta2, Eps: stepEps, Decay: 0.01, MaxNorm: 0.5, Warmup: 2, Side: s.side}, 1)
 	tr.store, err = dev.NewStore(m.Layout(), true)
 	check(t, err)
 	weights := model.Initial(m.Layout(), 2)

@@ -16,6 +16,13 @@ func Train(t *testing.T, dev kernel.Device, steps int) []float32 {
 		mode: kernel.SharedMean, starts: 10, forced: true})
 }
 
+// TrainMuon is Train with matrices updated by Muon.
+func TrainMuon(t *testing.T, dev kernel.Device, steps int) []float32 {
+	t.Helper()
+	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2}, nodes: 11, batch: 128,
+		mode: kernel.SharedMean, starts: 10, forced: true, side: kernel.MuonSide(128)})
+}
+
 // TrainWide is Train with one start, the greedy baseline, and as many rows as the kernels for many of them ask for.
 func TrainWide(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()

@@ -15,6 +15,7 @@ func TestRanksAreOneProcess(t *testing.T) {
 		"rollout": {"model.transformer_dropout=0.1", "training.batch_size=240"},
 		"ema":     {"baseline.type=ema", "training.batch_size=360", "training.num_epochs=2"},
 		"bf16":    {"training.batch_size=240", "training.num_epochs=2"},
+		"muon":    {"training.batch_size=240", "training.num_epochs=2", "training_advanced.optimizer=muon"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := openCPU

@@ -79,6 +79,38 @@ func TestOptimizerIsToldTheSettings(t *testing.T) {
 	}
 }
 
+// TestMuonHasBlocksOfTheWidth: a matrix of every layer is in blocks; the embedding, which has four columns, and vectors are not. A width without a
+// divisor of use is refused.
+func TestMuonHasBlocksOfTheWidth(t *testing.T) {
+	for width, want := range map[string]int{"16": 16, "12": 12, "256": 128, "130": 65, "192": 96} {
+		o := runtest.Op[*kernel.AdamW](t, recorded(t, "training_advanced.optimizer=muon", "model.num_layers=2", "model.hidden_dim="+width).Once)
+		if o.Side != want {
+			t.Errorf("width %s: blocks of %d rows, want %d", width, o.Side, want)
+		}
+		squares := 0
+		for _, p := range o.Layout.Params {
+			if len(p.Shape) == 2 && p.Shape[1] > 4 {
+				squares += p.Len()
+			}
+		}
+		if got := len(o.Blocks()) * want * want; got != squares || got == 0 {
+			t.Errorf("width %s: blocks hold %d weights, matrices %d", width, got, squares)
+		}
+	}
+	if o := runtest.Op[*kernel.AdamW](t, recorded(t).Once); o.Side != 0 {
+		t.Errorf("blocks of %d rows unasked", o.Side)
+	}
+	c := tiny(t, "training_advanced.optimizer=muon", "model.hidden_dim=262")
+	m, err := newModel(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "training_advanced.optimizer: muon needs blocks of 16 to 128 rows, and model.hidden_dim 262 has no divisor in between: use another width, or adamw"
+	if _, err := recordStep(openCPU(t, 1), m, c, nil); err == nil || err.Error() != want {
+		t.Errorf("a width without a divisor: %v", err)
+	}
+}
+
 // TestInstancesAreTheSettings: what is drawn is what problem.* says, from the stream of training instances.
 func TestInstancesAreTheSettings(t *testing.T) {
 	sets := []string{"problem.num_customers=7", "problem.vehicle_capacity=23", "problem.demand_range=[2, 8]", "problem.coord_range=55", "experiment.random_seed=99", "training.batch_size=31"}

@@ -63,6 +63,7 @@ func TestSuite(t *testing.T) {
 		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
 		"average": {"baseline.type=pomo", "training_advanced.average_decay=0.6", "training.validation_frequency=1"},
 		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
+		"muon":    {"baseline.type=pomo", "training.num_epochs=2", "training_advanced.optimizer=muon"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, mark, open := 0, 0.6, openCPU
