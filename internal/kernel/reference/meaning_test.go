@@ -43,6 +43,32 @@ func TestAdamWByHand(t *testing.T) {
 	}
 }
 
+// TestMuonByHand: two steps of the right one of two blocks. The singular values of its gradient are 3 and 4, so 0.6 and 0.8 of its norm, which five rounds of
+// 3.4445·x - 4.7750·x³ + 2.0315·x⁵ turn into 0.72287617 and 1.11920393; clipping and momentum change no direction.
+func TestMuonByHand(t *testing.T) {
+	l := &kernel.Layout{}
+	l.Add("w", kernel.InitZero, 4, 2, 4)
+	o := &kernel.AdamW{Layout: l, Beta1: 0.9, Beta2: 0.99, Eps: 1e-3, Decay: 0.1, MaxNorm: 2.5, Side: 2}
+	w, m, v, g := make([]float64, l.Len), make([]float64, l.Len), make([]float64, l.Len), make([]float64, l.Len)
+	g[3], g[6] = 3, 4 // rows are four wide
+	w[2], w[3], w[6] = 1, 1, -1
+	state, metrics := kernel.State{}.Normal(), kernel.Metrics{}
+	const lr, along = 0.5, 0.2 * math.Sqrt2
+	a, b, c := 1.0, 1.0, -1.0
+	for range 2 {
+		AdamW(w, m, v, g, o, kernel.Control{LearningRate: lr}, &state, &metrics)
+		a, b, c = a-lr*0.1*a, b-lr*(along*0.72287617+0.1*b), c-lr*(along*1.11920393+0.1*c)
+	}
+	for i, want := range map[int]float64{0: 0, 2: a, 3: b, 6: c, 7: 0} {
+		if math.Abs(w[i]-want) > 1e-6 {
+			t.Errorf("weight %d is %v, want %v", i, w[i], want)
+		}
+	}
+	if math.Abs(m[6]-1.95*2) > 1e-5 || slices.Max(v) != 0 || slices.Min(v) != 0 {
+		t.Errorf("momentum %v, want 3.9; second moments %v, want none", m[6], v)
+	}
+}
+
 // TestDenseOpsByHand: a product, a norm, a gated unit and attention on numbers small enough for paper.
 func TestDenseOpsByHand(t *testing.T) {
 	row := func(v ...float64) Matrix[float64] { return Matrix[float64]{v, 1, len(v), len(v)} }

@@ -31,7 +31,11 @@ func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state 
 	}
 	beta1, beta2 := F(o.Beta1), F(o.Beta2)
 	correct1, correct2 := F(1/(1-state.Beta1T)), F(1/(1-state.Beta2T))
-	for _, run := range o.Rest() {
+	rest, blocks := [][2]int{{0, len(w)}}, []kernel.Block(nil)
+	if o.Side > 0 {
+		rest, blocks = o.Rest(), o.Blocks()
+	}
+	for _, run := range rest {
 		for i := run[0]; i < run[1]; i++ {
 			g := grad[i] * F(scale)
 			m[i] = beta1*m[i] + (1-beta1)*g
@@ -39,7 +43,7 @@ func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state 
 			w[i] -= F(lr) * (m[i]*correct1/(sqrt(v[i]*correct2)+F(o.Eps)) + F(o.Decay)*w[i])
 		}
 	}
-	for _, b := range o.Blocks() {
+	for _, b := range blocks {
 		muon(w, m, grad, o, b, F(scale), F(lr))
 	}
 }
