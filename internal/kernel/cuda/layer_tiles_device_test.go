@@ -11,7 +11,7 @@ import (
 // gradients are those of one step of agentRun, by parameter.
 func gradients(t *testing.T, dev kernel.Device, batch int) map[string][]float32 {
 	t.Helper()
-	run, _, layout := agentRun(t, dev, batch, 2)
+	run, _, layout := agentRun(t, dev, batch, 2, 0)
 	defer run.Close()
 	must(t, run.Run())
 	all, out := make([]float32, layout.Len), map[string][]float32{}
