@@ -47,11 +47,14 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 	if n := c.Starts(); n > 1 {
 		baseline += fmt.Sprintf(", %d starts per instance", n)
 	}
-	return fmt.Sprintf("%s, %s of %s", report.Plural(int64(c.Problem.NumCustomers), "customer"), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")),
-		[][2]string{
-			{"step", fmt.Sprintf("recorded once and replayed: %s in %s of %d, about %s", report.Plural(int64(batch), "instance"), report.Plural(int64(shards), "shard"), v.shard, report.Operations(float64(v.flops)))},
-			{"baseline", baseline},
-		}
+	rows := [][2]string{
+		{"step", fmt.Sprintf("recorded once and replayed: %s in %s of %d, about %s", report.Plural(int64(batch), "instance"), report.Plural(int64(shards), "shard"), v.shard, report.Operations(float64(v.flops)))},
+		{"baseline", baseline},
+	}
+	if c.Advanced.Optimizer == config.OptimizerMuon {
+		rows = append(rows, [2]string{"optimizer", "muon for weight matrices, adamw for the rest"})
+	}
+	return fmt.Sprintf("%s, %s of %s", report.Plural(int64(c.Problem.NumCustomers), "customer"), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")), rows
 }
 
 func (v *view) Heading() (string, []string) {

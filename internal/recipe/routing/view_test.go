@@ -3,6 +3,7 @@ package routing
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,16 @@ func tell(l report.Listener, v *view, epoch int) {
 func summaryOf(dir string) *Summary {
 	return &Summary{Epochs: 10, Instances: 1000, Seconds: 33, BestEpoch: 9, BestCPC: 0.41, TestInstances: 10000, TestGap: 0.055, GapTo: "optimum",
 		Dir: dir, Best: filepath.Join(dir, "best.safetensors"), Last: filepath.Join(dir, "last.safetensors")}
+}
+
+// TestBannerNamesMuon: what a run learns by is told where it is not the usual.
+func TestBannerNamesMuon(t *testing.T) {
+	for name, want := range map[string]bool{"adamw": false, "muon": true} {
+		_, rows := (&view{cfg: tiny(t, "training_advanced.optimizer="+name), shard: 16}).Banner(true)
+		if got := strings.Contains(fmt.Sprint(rows), "muon for weight matrices"); got != want {
+			t.Errorf("%s: %v", name, rows)
+		}
+	}
 }
 
 // TestFolder: the history begins with the original program's columns, and the pictures name both sides.
