@@ -25,7 +25,7 @@ func TestBlocks(t *testing.T) {
 	if diff := cmp.Diff([][2]int{{0, 32}, {112, 128}, {256, 528}}, o.Rest()); diff != "" {
 		t.Error(diff)
 	}
-	const products = 6 * 5 * 3 * 2 * 6 * 6 * 6
+	const products = 6 * 5 * (1 + 1 + 2) * 6 * 6 * 6
 	if got, plain := o.Cost(), (&AdamW{Layout: l}).Cost(); got.FLOPs-plain.FLOPs != products || got.Bytes != plain.Bytes {
 		t.Errorf("it costs %+v, without blocks %+v", got, plain)
 	}

@@ -113,11 +113,12 @@ func (o *AdamW) Flat() {}
 // Args visits nothing: the op owns the flat buffers as a whole.
 func (o *AdamW) Args(func(*Tensor, Access)) {}
 
-// Cost counts sixteen operations and seven four-byte accesses per weight, and where Muon has blocks the products of its rounds.
+// Cost counts sixteen operations and seven four-byte accesses per weight, and where Muon has blocks the three products of its rounds, half of the two
+// whose results are symmetric.
 func (o *AdamW) Cost() Cost {
 	c := Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)}
 	if o.Side > 0 {
-		c.FLOPs += 3 * MuonRounds * 2 * int64(o.Side*o.Side*o.Side) * int64(len(o.Blocks()))
+		c.FLOPs += MuonRounds * (1 + 1 + 2) * int64(o.Side*o.Side*o.Side) * int64(len(o.Blocks()))
 	}
 	return c
 }

@@ -48,11 +48,9 @@ func (u *update) muon(w *worker, b kernel.Block) {
 	turned := plain
 	turned.ars, turned.aks = 1, n
 	for range kernel.MuonRounds {
-		turned.c, turned.a, turned.b = ptr(d), ptr(x), ptr(x)
-		w.product(turned)
+		w.symmetric(turned, d, x, x)
 		diagonal(d, n, float32(muonBeta))
-		plain.c, plain.a, plain.b = ptr(square), ptr(d), ptr(d)
-		w.product(plain)
+		w.symmetric(plain, square, d, d)
 		diagonal(square, n, float32(muonRest))
 		plain.c, plain.a, plain.b = ptr(next), ptr(x), ptr(square)
 		w.product(plain)
@@ -65,6 +63,16 @@ func (u *update) muon(w *worker, b kernel.Block) {
 			weights[i] = v - a.lr*(step*from[i]+a.decay*v)
 		}
 	}
+}
+
+// symmetric is C = A·B by g's strides where C is known to be symmetric: its lower left quarter is copied.
+func (w *worker) symmetric(g gemmArgs, c, a, b []float32) {
+	n, h := g.n, g.n/2
+	g.m, g.c, g.a, g.b = h, ptr(c), ptr(a), ptr(b)
+	w.product(g)
+	w.p.transpose(c[h*n:], n, c[h:], n, h, n-h) // clears what follows in a row
+	g.m, g.n, g.c, g.a, g.b = n-h, n-h, ptr(c[h*n+h:]), ptr(a[h*g.ars:]), ptr(b[h:])
+	w.product(g)
 }
 
 // diagonal adds v to a matrix's diagonal.
