@@ -120,6 +120,7 @@ func (d *driver) begin(ctx context.Context) error {
 		}
 		d.start = s
 	}
+	d.start = d.p.Gather(d.start)
 	for _, r := range d.start.Routes {
 		if len(r) > 0 {
 			d.present = append(d.present, append([]int32(nil), r...))
@@ -193,7 +194,8 @@ func (d *driver) offer(routes [][]int32, cost int64) bool {
 	if cost >= d.bestCost {
 		return false
 	}
-	d.best, d.bestCost = clone(routes), cost
+	d.best = d.p.Gather(cvrp.Solution{Routes: clone(routes)}).Routes
+	d.bestCost = d.price(d.best)
 	return true
 }
 

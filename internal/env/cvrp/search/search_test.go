@@ -187,6 +187,36 @@ func TestSolveFleet(t *testing.T) {
 	}
 }
 
+// Customers at the depot's place had routes of their own, and every better solution that was told counted them.
+func TestSolveGivesNoVehicleToCustomersAtTheDepot(t *testing.T) {
+	p := uniform(40, 1)
+	total := int32(0)
+	for v := range p.Demand {
+		if v > 30 {
+			p.X[v], p.Y[v], p.Demand[v] = p.X[0], p.Y[0], 1
+		}
+		total += p.Demand[v]
+	}
+	needed := int((total + p.Capacity - 1) / p.Capacity)
+	start := alone(p.N())
+	for _, o := range []Options{{Iterations: 20000}, {Iterations: 1}, {Iterations: 20000, Start: &start}} {
+		o.Progress = func(s Progress) {
+			for _, r := range s.Best.Routes {
+				if p.Cost(cvrp.Solution{Routes: [][]int32{r}}) == 0 && len(s.Best.Routes) > needed {
+					t.Errorf("told of a route %v of customers at the depot, one of %d, %d are needed", r, len(s.Best.Routes), needed)
+				}
+			}
+		}
+		if r := solve(t, p, o); len(r.Solution.Routes) > needed+1 {
+			t.Errorf("%d routes, %d are needed: %v", len(r.Solution.Routes), needed, r.Solution.Routes)
+		}
+	}
+	d := &driver{p: p, m: newMetric(p), bestCost: math.MaxInt64}
+	if d.offer(start.Routes, d.price(start.Routes)); len(d.best) != 30 || d.bestCost != d.price(start.Routes) {
+		t.Errorf("%d routes of 30 customers elsewhere and 10 at the depot, at %d", len(d.best), d.bestCost)
+	}
+}
+
 func TestSolveStopsAndTells(t *testing.T) {
 	p := load(t, "X-n101-k25", cvrp.ReadOptions{})
 	ctx, cancel := context.WithCancel(context.Background())
