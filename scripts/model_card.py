@@ -28,8 +28,18 @@ def milliseconds(x):
 
 
 # What a run of before a key was has in its place.
-DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "leader_weight": 0}
+DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "optimizer": "adamw", "leader_weight": 0}
 WORDS = {"true": True, "false": False}
+
+
+def read(word):
+    """A value as settings write it: true, 0.2 or "muon"."""
+    if word in WORDS:
+        return WORDS[word]
+    try:
+        return float(word)
+    except ValueError:
+        return word.strip('"')
 
 
 def changed(run, settings):
@@ -42,15 +52,16 @@ def changed(run, settings):
         ("training", "num_epochs", "--epochs {}"),
         ("training", "learning_rate", "--set training.learning_rate={}"),
         ("training", "batch_size", "--set training.batch_size={}"),
+        ("training_advanced", "optimizer", "--set training_advanced.optimizer={}"),
         ("training_advanced", "decay_share", "--set training_advanced.decay_share={}"),
         ("training_advanced", "warmup_steps", "--set training_advanced.warmup_steps={}"),
         ("baseline", "preference_alpha", "--set baseline.preference_alpha={}"),
         ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
-        value = (WORDS[m[1]] if m[1] in WORDS else float(m[1])) if m else DEFAULTS.get(key)
+        value = read(m[1]) if m else DEFAULTS.get(key)
         if value is not None and value != settings[section][key]:
-            flags += " " + flag.format(m[1] if m else value)
+            flags += " " + flag.format(m[1].strip('"') if m else value)
     return flags
 
 
@@ -169,7 +180,8 @@ def main():
     print("## Made by\n")
     commands, folder = [], f"runs/{a.name}"
     for k, run in enumerate(runs):
-        more = f" --seed {seed(run)} --from {folder}" if k else ""
+        more = f" --seed {seed(run)}" if seed(run) != str(settings["experiment"]["random_seed"]) else ""
+        more += f" --from {folder}/last.safetensors" if k else ""
         folder = f"runs/{a.name}" + (f"-{k + 1}" if k else "")
         commands.append(command(a.name, run, settings, more, folder))
     commands.append(f"haul policies pack {folder}/last.safetensors --out policies/{a.name}.safetensors")

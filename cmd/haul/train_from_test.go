@@ -53,7 +53,7 @@ func TestFromIsRefused(t *testing.T) {
 	}{
 		{[]string{"--from", "cvrp7"}, exitFailed, "no such file, run folder or policy (policies: cvrp20"},
 		{append(fromSettings, "--from", "cvrp20"), exitFailed, "its network is another one than the settings ask for"},
-		{[]string{"--config", "tiny_1", "--device", "cpu", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"}, // three layers of six
+		{[]string{"--config", "tiny_1", "--device", "cpu", "--set", "model.pointer_pairs=true", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"}, // three layers of six
 		{[]string{"--resume", dir, "--from", "cvrp20"}, exitUsage, "use one of them"},
 	} {
 		args := append([]string{"train"}, c.args...)
