@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -292,7 +293,7 @@ func (v *visit) routes() {
 	v.do("exact", chromedp.SetValue(`#r-methods select`, "exact", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil))
 	v.until("the optimum", `return document.querySelector('.map .figures').textContent.includes('gap 0 % to the optimum')`)
 	before := v.text(`String(solved.length)`)
-	v.do("drag", chromedp.Evaluate(where, &box), chromedp.ActionFunc(func(ctx context.Context) error {
+	v.do("drag", chromedp.Evaluate(`document.querySelector('#r-maps svg').scrollIntoView({block: 'center'})`, nil), chromedp.Evaluate(where, &box), chromedp.ActionFunc(func(ctx context.Context) error {
 		x, y := box.X+box.W*0.12, box.Y+box.H*0.2
 		for i, kind := range []input.MouseType{input.MousePressed, input.MouseMoved, input.MouseMoved, input.MouseReleased} {
 			if err := input.DispatchMouseEvent(kind, x+8*float64(i), y+5*float64(i)).WithButton(input.Left).WithButtons(1).WithClickCount(1).Do(ctx); err != nil {
@@ -306,11 +307,41 @@ func (v *visit) routes() {
 	v.do("keyboard", chromedp.Focus(`#r-maps svg`, chromedp.ByQuery), chromedp.KeyEvent("\r"))
 	v.until("an eleventh customer", `return solved.some(s => JSON.parse(s.request).coords.length == 12 && s.answer.includes('event: result'))`)
 	v.judgeRoutes(11)
+	v.openRoutes()
 	v.do("random, compared", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil), chromedp.Click(`#r-random`, chromedp.ByQuery), chromedp.Click(`#r-compare`, chromedp.ByQuery))
 	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
 	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
 	v.shot("routes")
 	v.judged("routes")
+}
+
+// openRoutes asks for routes that end at their last customer: the exact method says that it knows none, the search finds them, and the map
+// draws no way back.
+func (v *visit) openRoutes() {
+	v.t.Helper()
+	v.do("open routes", chromedp.Click(`#r-open`, chromedp.ByQuery))
+	v.until("that the exact method refuses", `return document.querySelector('.map .notice').textContent.includes('Open routes')`)
+	v.do("search", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery),
+		chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil))
+	v.until("open routes", `return solved.some(s => JSON.parse(s.request).open && s.answer.includes('event: result'))`)
+	v.judgeRoutes(11)
+	back := `(() => { const d = document.querySelector('.depot'), at = [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y')].map(x => x.toFixed(1)).join(' ');
+		return String([...document.querySelectorAll('.map .route')].map(r => r.getAttribute('d')).filter(d => d.endsWith('L' + at)).length) })()`
+	if got := v.text(back); got != "0" {
+		v.t.Errorf("%s open routes are drawn with a way back", got)
+	}
+	if got := v.text(`new URLSearchParams(location.search).get('open')`); got != "1" {
+		v.t.Errorf("the address says open=%s", got)
+	}
+	if got := v.text(`String([...document.querySelectorAll('.map button')].filter(b => !b.hidden && b.textContent == '.vrp').length)`); got != "0" {
+		v.t.Error("open routes are offered as .vrp, which has no word for them")
+	}
+	closed := v.text(`String(solved.length)`)
+	v.do("closed routes", chromedp.Click(`#r-open`, chromedp.ByQuery))
+	v.until("closed routes", `return solved.length > `+closed+` && !JSON.parse(solved.at(-1).request).open && solved.at(-1).answer.includes('event: result')`)
+	if got := v.text(back); got == "0" {
+		v.t.Error("no closed route is drawn with its way back")
+	}
 }
 
 // judgeRoutes asks the validator about what the page was answered last.
@@ -322,8 +353,12 @@ func (v *visit) judgeRoutes(customers int) {
 		Coords   [][2]float64
 		Demands  []int32
 		Capacity int32
+		Open     bool
 	}
-	var got struct{ Routes [][]int32 }
+	var got struct {
+		Cost   float64
+		Routes [][]int32
+	}
 	if err := json.Unmarshal([]byte(text), &last); err != nil {
 		v.t.Fatal(err)
 	}
@@ -334,12 +369,15 @@ func (v *visit) judgeRoutes(customers int) {
 	if err := json.NewDecoder(strings.NewReader(result)).Decode(&got); err != nil {
 		v.t.Fatal(err, last.Answer)
 	}
-	p := &cvrp.Problem{Capacity: ask.Capacity, Demand: ask.Demands}
+	p := &cvrp.Problem{Capacity: ask.Capacity, Demand: ask.Demands, Open: ask.Open}
 	for _, c := range ask.Coords {
 		p.X, p.Y = append(p.X, c[0]), append(p.Y, c[1])
 	}
 	if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil || p.N() != customers {
 		v.t.Errorf("%d customers, want %d: %v", p.N(), customers, err)
+	}
+	if cost := p.Cost(cvrp.Solution{Routes: got.Routes}); math.Abs(cost-got.Cost) > 1e-9*cost {
+		v.t.Errorf("the page was told %v of routes that cost %v", got.Cost, cost)
 	}
 }
 

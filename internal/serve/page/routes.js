@@ -16,6 +16,7 @@ export async function enter(query) {
   const methods = [new Method('A', query.get('method') || 'search'), new Method('B', query.get('with') || 'policy')];
   for (const m of methods) maps.push(new RouteMap(m));
   $('r-compare').checked = query.has('with');
+  $('r-open').checked = query.get('open') === '1';
   for (const [key, id] of [['n', 'r-count'], ['seed', 'r-seed'], ['capacity', 'r-capacity']]) if (query.get(key)) $(id).value = query.get(key);
   arrange();
   try {
@@ -56,6 +57,7 @@ class Method {
   refuses() {
     const m = this.name.value, n = instance.coords.length - 1, most = { exact: limits.exact_customers, policy: limits.policy_customers }[m];
     const heavy = instance.demands.findIndex(d => d > instance.capacity);
+    if (instance.open && m !== 'search') return `Open routes are the search's alone: choose Search, or let routes end at the depot.`;
     if (n > most) return `${m === 'exact' ? 'The exact method' : 'A policy'} takes up to ${most} customers here, these are ${n}: choose Search.`;
     if (m === 'policy' && !policies.length) return 'There is no trained policy yet: haul train makes one, and it is found here once it has an epoch and this room is opened again.';
     if (heavy > 0) return `Customer ${heavy} demands ${instance.demands[heavy]}, more than the capacity ${instance.capacity}: no vehicle can serve it.`;
@@ -75,8 +77,9 @@ class RouteMap {
     this.canvas = svg('svg', { viewBox: `0 0 ${size} ${size}`, tabindex: 0, role: 'application', 'aria-label': 'map: arrows move the cross, Enter places a customer, N picks one' });
     this.figures = el('p', { class: 'figures', role: 'status' });
     this.error = el('p', { class: 'notice', role: 'alert', hidden: true });
+    this.buttons = {};
     this.saves = el('p', { class: 'row', hidden: true }, el('span', { class: 'small soft' }, 'Save as'),
-      ['sol', 'csv', 'geojson', 'svg', 'vrp'].map(f => el('button', { type: 'button', onclick: () => this.save(f) }, '.' + f)));
+      ['sol', 'csv', 'geojson', 'svg', 'vrp'].map(f => this.buttons[f] = el('button', { type: 'button', onclick: () => this.save(f) }, '.' + f)));
     this.head = el('h2', {}, '');
     this.node = el('section', { class: 'map', 'aria-label': 'routes by method ' + method.letter }, this.head, this.figures, this.canvas, this.error, this.saves);
     this.routes = null;
@@ -164,12 +167,13 @@ class RouteMap {
 
   tell(data, running, again) {
     this.saves.hidden = !data || running;
+    this.buttons.vrp.hidden = instance.open; // the format has no word for it
     this.cost = data?.cost;
     if (!data) this.last = null;
     const n = instance.coords.length - 1;
     if (!data) { this.figures.replaceChildren(`${n} customer${n === 1 ? '' : 's'}`); return; }
     const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost))), el('span', {}, `${this.routes?.length ?? 0} routes`), el('span', {}, `${n} customers`)];
-    const known = data.optimum ?? (best || null);
+    const known = data.optimum ?? (!instance.open && best || null); // a file states what closed routes cost
     if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
     const other = maps.find(m => m !== this && m.node.isConnected)?.cost;
     if (other && !running && data.cost > other * (1 + 1e-9)) parts.push(el('span', {}, `${percent(data.cost / other - 1)} above the other`));
@@ -181,7 +185,7 @@ class RouteMap {
 
   draw() {
     const parts = [], c = instance.coords, p = c.map(project);
-    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + [0, ...r, 0].map(v => (p[v] || p[0]).map(x => x.toFixed(1)).join(' ')).join('L') })));
+    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + [0, ...r, ...(instance.open ? [] : [0])].map(v => (p[v] || p[0]).map(x => x.toFixed(1)).join(' ')).join('L') })));
     const small = c.length > 150, top = Math.max(1, ...instance.demands);
     for (let i = 1; i < c.length; i++) {
       const r = small ? 7 : 9 + 11 * Math.sqrt(instance.demands[i] / top);
@@ -199,8 +203,8 @@ class RouteMap {
 
   async save(format) {
     try {
-      const { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles } = instance;
-      const body = { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, routes: this.routes, title: this.method.name.value };
+      const { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, open } = instance;
+      const body = { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, open, routes: this.routes, title: this.method.name.value };
       download(`${(name || 'routes').replace(/[^\w.-]+/g, '_')}.${format}`, await (await post('/export/' + format, body)).blob());
     } catch (e) { say(this.error, e.message); }
   }
@@ -263,7 +267,7 @@ function arrange() {
 
 function use(got) {
   const { best_known, index, count, ...rest } = got;
-  instance = rest;
+  instance = { ...rest, open: $('r-open').checked };
   best = best_known || 0;
   $('r-capacity').value = instance.capacity;
   if (count > 1) { $('r-index-row').hidden = false; $('r-index').max = count - 1; $('r-index').value = index; } else $('r-index-row').hidden = true;
@@ -301,12 +305,14 @@ function remember() {
   if (location.pathname !== '/routes') return;
   const q = new URLSearchParams({ n: $('r-count').value, seed: $('r-seed').value, capacity: $('r-capacity').value, method: maps[0].method.name.value });
   if ($('r-compare').checked) q.set('with', maps[1].method.name.value);
+  if ($('r-open').checked) q.set('open', 1);
   history.replaceState(null, '', '/routes?' + q);
 }
 
 $('r-random').addEventListener('click', () => { if (location.search) $('r-seed').value = Number($('r-seed').value) + 1; random(); });
 $('r-clear').addEventListener('click', () => { clear(); if (location.pathname === '/routes') history.replaceState(null, '', '/routes'); });
 $('r-compare').addEventListener('change', () => { arrange(); solveAll(); remember(); });
+$('r-open').addEventListener('change', e => { if (instance) { instance.open = e.target.checked; for (const m of maps) m.routes = null; solveAll(); remember(); } });
 $('r-file').addEventListener('change', e => { if (e.target.files[0]) open(e.target.files[0]); e.target.value = ''; });
 $('r-index').addEventListener('change', e => { if (file) open(file, e.target.value); });
 $('r-capacity').addEventListener('change', e => { if (instance) { instance.capacity = Number(e.target.value) || 1; solveAll(); } });
