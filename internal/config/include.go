@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"go.yaml.in/yaml/v3"
+
 	"haul/configs"
 )
 
@@ -45,6 +47,9 @@ func find(nameOrPath, recipe string) (*file, error) {
 		}
 	}
 	text, err := readFile(nameOrPath)
+	if err == nil && blank(text) && !isDevice(nameOrPath) {
+		return nil, fmt.Errorf("config %s: no settings in it; for all defaults use --config %s", nameOrPath, among[0].base)
+	}
 	if err == nil {
 		return &file{name: nameOrPath, text: text}, nil
 	}
@@ -74,6 +79,8 @@ func (f *file) include(path string, at origin) (*file, error) {
 		for _, candidate := range candidates {
 			text, err := readRegular(candidate)
 			switch {
+			case err == nil && blank(text):
+				return nil, at.errorf("include %s: no settings in it", shorten(path))
 			case err == nil:
 				return f.then(&file{name: candidate, text: text}, path, at)
 			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
@@ -138,6 +145,22 @@ func shipped(name string) (*file, bool) {
 		return nil, false
 	}
 	return &file{name: "configs/" + name + ".yaml", text: text, shipped: true}, true
+}
+
+// blank says that a file holds nothing but comments. Somebody wrote more than that once, or meant to: a run of defaults is not what they
+// wait for. A mapping without keys, {}, is something said.
+func blank(text []byte) bool {
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil {
+		return false // a mistake, which whoever reads the keys will name
+	}
+	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null"
+}
+
+// isDevice is true of /dev/null, which is named on purpose.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeDevice != 0
 }
 
 func readFile(path string) ([]byte, error) {

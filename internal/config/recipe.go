@@ -26,6 +26,7 @@ type recipe struct {
 	keys        *schema
 	mark        string // the key by which a file says that it is of this recipe; "" when it has none
 	standard    string // the shipped file that is taken when none is asked for
+	base        string // the shipped file that names every key
 	defaults    func() (layer, error)
 	empty       func(name string) settable
 }
@@ -38,7 +39,7 @@ type settable interface {
 
 // newRecipe makes a recipe; base is the shipped file that names every key, read once.
 func newRecipe(name, about string, keys *schema, mark, base, standard string, empty func(name string) settable) *recipe {
-	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard, empty: empty,
+	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard, base: base, empty: empty,
 		defaults: sync.OnceValues(func() (layer, error) {
 			text, err := configs.FS.ReadFile(base + ".yaml")
 			if err != nil {

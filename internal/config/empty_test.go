@@ -1,0 +1,51 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A file that an editor or a failed command left empty ran the defaults without a word.
+func TestAFileWithoutSettingsIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, text := range []string{"", "\n", "\ufeff", "# model: AD\n# all of it\n", "---\n", "---\n# nothing\n...\n", "null\n", "~"} {
+		path := put("empty.yaml", text)
+		for recipe, words := range map[string]string{
+			"": "--config default", RecipeGT: "--config default", RecipeAD: "--config ad_default", RecipePPO: "--config ppo_default",
+		} {
+			_, err := LoadAny(recipe, path, []string{})
+			if err == nil || !strings.HasPrefix(err.Error(), "config "+path+": no settings in it") || !strings.Contains(err.Error(), words) {
+				t.Errorf("%q as %q: %v", text, recipe, err)
+			}
+		}
+		if _, err := LoadAD(put("top.yaml", "model: AD\ninclude: empty.yaml\n"), nil); err == nil || !strings.Contains(err.Error(), "top.yaml:2: include empty.yaml: no settings in it") {
+			t.Errorf("%q included: %v", text, err)
+		}
+	}
+	// What says that there is nothing to say is believed.
+	want, err := LoadAny("", "default", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{put("braces.yaml", "{}\n"), os.DevNull} {
+		got, err := LoadAny("", path, nil)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if diff := cmp.Diff(want.Named(""), got.Named("")); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
