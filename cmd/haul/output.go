@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -45,11 +46,45 @@ func (a *app) bold(s string) string {
 	return "\x1b[1m" + s + "\x1b[0m"
 }
 
-func isTerminal(w io.Writer) bool {
-	if s, ok := w.(*screenWriter); ok {
-		w = s.to
+// resultWriter keeps the first error of standard output, so that a verb cannot end well whose results reached nobody.
+type resultWriter struct {
+	to  io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (r *resultWriter) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := r.to.Write(p)
+	if r.err == nil {
+		r.err = err
 	}
-	f, ok := w.(*os.File)
+	return n, err
+}
+
+func (r *resultWriter) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// underneath is where a writer of ours writes to.
+func underneath(w io.Writer) io.Writer {
+	for {
+		switch v := w.(type) {
+		case *screenWriter:
+			w = v.to
+		case *resultWriter:
+			w = v.to
+		default:
+			return w
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := underneath(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

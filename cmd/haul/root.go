@@ -27,9 +27,10 @@ const (
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
-	a := &app{stdout: stdout, stderr: stderr}
+	results := &resultWriter{to: stdout}
+	a := &app{stdout: results, stderr: stderr}
 	if isTerminal(stdout) {
-		s := &screenWriter{to: stdout, width: func() int { return widthOf(stdout) }}
+		s := &screenWriter{to: results, width: func() int { return widthOf(stdout) }}
 		a.stdout = s
 		defer func() {
 			if err := s.flush(); err != nil && code == exitDone {
@@ -39,7 +40,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 	}
 	root := a.newRoot()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(results)
 	root.SetErr(stderr)
 	root.InitDefaultCompletionCmd()
 	for _, verb := range root.Commands() {
@@ -47,7 +48,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 			a.parent(verb)
 		}
 	}
-	return a.exit(ctx, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = results.failure() // help, and what else passes over its own
+	}
+	return a.exit(ctx, err)
 }
 
 // forRelease are verbs that only the builds of scripts/release have.

@@ -381,10 +381,7 @@ func (a *app) width() int {
 }
 
 func widthOf(w io.Writer) int {
-	if s, ok := w.(*screenWriter); ok {
-		w = s.to
-	}
-	if f, ok := w.(*os.File); ok {
+	if f, ok := underneath(w).(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
 		}
