@@ -7,8 +7,9 @@
 It needs torch and numpy.
 
 A policy routes the first instances of Kool's test set of its size, greedily or from every customer as the first (--decode pomo), in fp32 on
-both sides; tours are compared node by node. Agents live the episodes that `haul eval` reports, their contexts read whole at every step instead
-of from caches; what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may
+both sides; tours are compared node by node. An instance is put before the policy as Haul puts it: in the unit square, and where its demands are far
+larger shares of the capacity than in training, with smaller ones as well, the better of the two routes counting. Agents live the episodes that
+`haul eval` reports, their contexts read whole at every step instead of from caches; what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may
 send a few routes or lives another way.
 """
 
@@ -78,6 +79,36 @@ def tour_of(text):
     return out
 
 
+def frame(places):
+    """The corner and the side of the square that becomes the unit square, by instance: the unit square itself where the nodes fill half of it."""
+    low, high = places.amin(1, keepdim=True), places.amax(1, keepdim=True)
+    side = (high - low).amax(2, keepdim=True)
+    unit = ((low >= 0) & (high <= 1)).all(2, keepdim=True) & (side >= 0.5)
+    return torch.where(unit, 0.0, low), torch.where(unit | (side == 0), 1.0, side)
+
+
+def shown(load, capacity, problem):
+    """What demands are divided by for the policy to see, by instance: the capacity, unless they are larger shares of it than any in training and
+    their mean is more than 1.3 times that of training."""
+    trained = problem["capacity_range"][0] or problem["vehicle_capacity"]
+    least, most = problem["demand_range"]
+    mean = load[:, 1:].double().mean(1)
+    smaller = torch.clamp(mean / (1.3 * ((least + most) / 2 / trained)), min=capacity)
+    usual = load.amax(1).double() <= most / trained * capacity
+    return torch.where(usual, capacity, smaller)[:, None]
+
+
+def gt_routes(policy, xy, demand, seen, n, decode):
+    """The best route of each instance, as its cost and its visits."""
+    out = []
+    with torch.no_grad():
+        for at in range(0, len(xy), 50):  # a few at a time: all steps of all starts are kept
+            part = slice(at, at + 50)
+            r = gt.rollout(policy, policy.encode(xy[part], seen[part]), xy[part], demand[part], n if decode == "pomo" else 1, greedy=True, forced=decode == "pomo")
+            out += [(r.cost[i, s].item(), r.actions[i, s].tolist()) for i, s in enumerate(r.cost.argmin(1).tolist())]
+    return out
+
+
 def route(haul, path, tensors, settings, count, decode, device):
     """Tours here and there, on Kool's test set of the policy's size."""
     problem = settings["problem"]
@@ -87,24 +118,25 @@ def route(haul, path, tensors, settings, count, decode, device):
         given = [haul, "gen", "--testset", "kool", "--customers", str(n), "--count", str(count), "--out", f"{folder}/set.npz"]
         subprocess.run(given, check=True, capture_output=True)
         z = np.load(f"{folder}/set.npz")
-        xy = torch.from_numpy(np.concatenate([z["depot"][:, None], z["locs"]], 1)).float().to(device)
-        load = torch.from_numpy(np.concatenate([np.zeros((count, 1), np.int64), z["demand"]], 1)).float()
-        demand = (load / float(z["capacity"][0])).to(device)
+        places = torch.from_numpy(np.concatenate([z["depot"][:, None], z["locs"]], 1))
+        load = torch.from_numpy(np.concatenate([np.zeros((count, 1), np.int64), z["demand"]], 1))
+        capacity = float(z["capacity"][0])
         out = subprocess.run([haul, "eval", "--checkpoint", str(path), "--instances", f"{folder}/set.npz", "--decode", decode, "--device", "cpu",
                               "--out", f"{folder}/routes", "--json"], check=True, capture_output=True, text=True)
         ours = json.loads(out.stdout)["mean_cost"]
         theirs = [tour_of(pathlib.Path(f"{folder}/routes/instance-{i}.sol").read_text()) for i in range(count)]
+    corner, side = frame(places)
+    xy = ((places - corner) / side).float().to(device)
+    demand = (load.float() / capacity).to(device)
+    divisor = shown(load, capacity, problem)
+    seen = (load.float() / divisor.float()).to(device)  # what the policy reads; what fits a vehicle is decided by demand
+    routes = gt_routes(policy, xy, demand, demand, n, decode)
+    other = gt_routes(policy, xy, demand, seen, n, decode) if (divisor != capacity).any() else routes
     same, costs = 0, []
-    with torch.no_grad():
-        for at in range(0, count, 50):  # a few at a time: all steps of all starts are kept
-            part = slice(at, min(at + 50, count))
-            r = gt.rollout(policy, policy.encode(xy[part], demand[part]), xy[part], demand[part], n if decode == "pomo" else 1, greedy=True, forced=decode == "pomo")
-            best = r.cost.argmin(1)
-            for i, s in enumerate(best.tolist()):
-                tour = r.actions[i, s].tolist()
-                costs.append(r.cost[i, s].item())
-                want = theirs[at + i]
-                same += tour[: len(want)] == want and not any(tour[len(want) :])
+    for i, want in enumerate(theirs):
+        cost, tour = min(routes[i], other[i], key=lambda r: r[0])  # of equals the first
+        costs.append(cost * side[i].item())
+        same += tour[: len(want)] == want and not any(tour[len(want) :])
     cost = sum(costs) / count
     print(f"{decode}, {count} instances of {n} customers: mean cost PyTorch {cost:.6f}, Haul {ours:.6f}, apart by {abs(cost / ours - 1):.1e}; {same} of {count} tours equal")
     return abs(cost / ours - 1) <= TOLERANCE and same >= SAME_TOURS * count
