@@ -9,8 +9,9 @@ It needs torch and numpy.
 A policy routes the first instances of Kool's test set of its size, greedily or from every customer as the first (--decode pomo), in fp32 on
 both sides; tours are compared node by node. An instance is put before the policy as Haul puts it: in the unit square, and where its demands are far
 larger shares of the capacity than in training, with smaller ones as well, the better of the two routes counting. Agents live the episodes that
-`haul eval` reports, their contexts read whole at every step instead of from caches; what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may
-send a few routes or lives another way.
+`haul eval` reports, their contexts read whole at every step instead of from caches;
+what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may send a few
+routes or lives another way.
 """
 
 import json

@@ -174,7 +174,15 @@ func (d *Decoder) pairCost() int64 {
 // Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
-	return Cost{int64(b*s)*ExpectedSteps(n)*o.stepCost() + o.pairCost(), bytesOf(o)}
+	return Cost{int64(b*s)*ExpectedSteps(n)*o.stepCost() + o.pairCost(), bytesOf(o) - o.beside(o.Proj, 3) - o.beside(o.Pair, 2)}
+}
+
+// beside is the bytes of the columns that lie in t behind the first few widths, and that the op leaves alone.
+func (d *Decoder) beside(t *Tensor, widths int) int64 {
+	if t == nil {
+		return 0
+	}
+	return 4 * int64(t.Rows()) * int64(t.Cols()-widths*d.Pointer.Cols())
 }
 
 // ExpectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
@@ -223,7 +231,8 @@ func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
 // Cost counts the recomputed steps and twice that for their gradients.
 func (o *RolloutGrad) Cost() Cost {
 	n := o.Pointer.Shape[1]
-	return Cost{3 * (int64(o.Adv.Len())*ExpectedSteps(n)*o.stepCost() + o.pairCost()), bytesOf(o)}
+	beside := o.beside(o.Proj, 3) + o.beside(o.DProj, 3) + o.beside(o.Pair, 2) + o.beside(o.DPair, 2)
+	return Cost{3 * (int64(o.Adv.Len())*ExpectedSteps(n)*o.stepCost() + o.pairCost()), bytesOf(o) - beside}
 }
 
 // Expected is how many decode steps Cost assumes.
