@@ -218,8 +218,8 @@ func TestShippedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := quick.Training.NumEpochs * quick.Training.NumBatchesPerEpoch * quick.Training.BatchSize; quick.Name != "quick" || n != 204_800 {
-		t.Errorf("no name loads %s with %d instances, want quick with 204800", quick.Name, n)
+	if n := quick.Training.NumEpochs * quick.Training.NumBatchesPerEpoch * quick.Training.BatchSize; quick.Name != "quick" || n != 102_400 {
+		t.Errorf("no name loads %s with %d instances, want quick with 102400", quick.Name, n)
 	}
 	if quick.Starts() != 10 {
 		t.Errorf("quick has %d starts, want one for each customer", quick.Starts())
