@@ -8,7 +8,8 @@
 // What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
 // validations, over all of its pieces, or with --alone what its fastest epochs took; the published curve counts instances, which --rate,
 // measured on the same card, turns into time.
-// Costs of a run with other validation instances than the first are scaled by what the search needs for either.
+// Costs of a run with other validation instances than the first are scaled by what the search needs for either. A few hundred of them may be harder
+// or easier than the distribution as a whole: --ends states what the last weights have on a large set, and all costs are scaled to end there.
 package main
 
 import (
@@ -37,14 +38,22 @@ func main() {
 	title := flag.String("title", "", "of the picture")
 	out := flag.String("out", "curve.svg", ".svg or .png")
 	alone := flag.Bool("alone", false, "count an epoch as the fastest tenth of its run took: for runs that shared their card with other work")
+	ends := flag.Float64("ends", 0, "what the last weights have on a large set of instances by the same decoder: the curve is scaled to end there")
+	endsOn := flag.String("ends-on", "a larger set", "the name of that set")
 	flag.Parse()
-	if err := picture(*run, *beside, *rate, *level, *name, *title, *out, *alone); err != nil {
+	if err := picture(*run, *beside, *rate, *level, *name, *title, *out, *alone, scaling{*ends, *endsOn}); err != nil {
 		fmt.Fprintln(os.Stderr, "curve:", err)
 		os.Exit(1)
 	}
 }
 
-func picture(run, beside string, rate, level float64, levelName, title, out string, alone bool) error {
+// scaling is where a curve shall end, and on what; 0: as it is.
+type scaling struct {
+	cost float64
+	on   string
+}
+
+func picture(run, beside string, rate, level float64, levelName, title, out string, alone bool, ends scaling) error {
 	if run == "" {
 		return errors.New("--run is needed: a run folder")
 	}
@@ -60,7 +69,10 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	own, best, search, err := history(runs, c.Problem.NumCustomers, alone)
+	own, err := history(runs, c.Problem.NumCustomers, alone, 1)
+	if err == nil && ends.cost > 0 {
+		own, err = history(runs, c.Problem.NumCustomers, alone, ends.cost/own.last)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,14 +84,17 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 		}
 		panel.Curves = append(panel.Curves, other)
 	}
-	panel.Curves = append(panel.Curves, own)
-	panel.Level, panel.LevelName = cmp.Or(level, search), cmp.Or(levelName, "search, on the same instances")
+	panel.Curves = append(panel.Curves, own.curve)
+	panel.Level, panel.LevelName = cmp.Or(level, own.search), cmp.Or(levelName, "search, on the same instances")
 	file, err := os.Create(out)
 	if err != nil {
 		return err
 	}
-	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, best))
-	about := fmt.Sprintf("%d customers, capacity %d, %d validation instances", c.Problem.NumCustomers, c.Problem.VehicleCapacity, c.Training.ValidationInstances)
+	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, own.best))
+	about := fmt.Sprintf("capacity %d, %d validation instances", c.Problem.VehicleCapacity, c.Training.ValidationInstances) // the title has the customers
+	if ends.cost > 0 {
+		about += ", scaled to " + ends.on
+	}
 	if alone {
 		about += "; time at the pace of the fastest epochs"
 	}
@@ -112,15 +127,22 @@ func clock(v float64) string {
 	return fmt.Sprintf("%.0f h", minutes/60)
 }
 
-// history is the validations of runs over their minutes, the best in words, and the cost that those of the first are compared with.
-func history(runs []string, customers int, alone bool) (curve draw.Curve, best string, search float64, err error) {
-	curve.Name = "Haul"
+// course is the validations of runs over their minutes, the best in words, the last, and the cost that those of the first are compared with.
+type course struct {
+	curve        draw.Curve
+	best         string
+	last, search float64
+}
+
+// history reads the course of runs, its costs times scale.
+func history(runs []string, customers int, alone bool, scale float64) (course, error) {
+	out := course{curve: draw.Curve{Name: "Haul"}}
 	seconds, instances, lowest := 0.0, 0.0, math.Inf(1)
 	for _, run := range runs {
 		rows, err := table(filepath.Join(run, "csv", "history_gt_rl.csv"), "time_per_epoch", "val_seconds", "baseline_seconds", "val_cost_arithmetic",
 			"instances", "gap_to_cpc")
 		if err != nil {
-			return curve, "", 0, err
+			return out, err
 		}
 		if alone && len(rows) > 0 {
 			pace := fastest(rows)
@@ -131,25 +153,26 @@ func history(runs []string, customers int, alone bool) (curve draw.Curve, best s
 		for _, r := range rows {
 			seconds += r[0] + r[1] + r[2]
 			instances += r[4]
-			search = cmp.Or(search, r[5]*float64(customers))
-			cost := r[3] * float64(customers)
+			out.search = cmp.Or(out.search, scale*r[5]*float64(customers))
+			cost := scale * r[3] * float64(customers)
 			if cost <= 0 {
 				continue
 			}
 			if r[5] > 0 {
-				cost = r[3] / r[5] * search
+				cost = r[3] / r[5] * out.search
 			}
-			curve.Add(math.Log10(seconds/60), cost)
+			out.curve.Add(math.Log10(seconds/60), cost)
+			out.last = cost
 			if cost < lowest {
 				lowest = cost
-				best = fmt.Sprintf("%.3f after %.1f minutes, %.1f million instances", cost, seconds/60, instances/1e6)
+				out.best = fmt.Sprintf("%.3f after %.1f minutes, %.1f million instances", cost, seconds/60, instances/1e6)
 			}
 		}
 	}
-	if best == "" {
-		err = fmt.Errorf("%s: no validation yet", strings.Join(runs, ", "))
+	if out.best == "" {
+		return out, fmt.Errorf("%s: no validation yet", strings.Join(runs, ", "))
 	}
-	return curve, best, search, err
+	return out, nil
 }
 
 // fastest is what an epoch took in the fastest tenth of the rows.
