@@ -62,7 +62,7 @@ env_split_seed says which.`,
 and after it the first that ends on the door pays 1: an agent that does best earns 2. Any two cells are a goal, 6,480 of them in a room of 9 by 9,
 so that histories are made of a sample (n_goal), which holds goals to learn from and goals held out as the whole room does (train_env_ratio,
 env_split_seed). A learner sees where it is and whether it holds the key; the file keeps where it was, what it did and what it was paid, and the
-in-context agent that reads it has to remember whether it was paid for the key. Train one with haul train --model AD --history data/keydoor.hist.`,
+in-context agent that reads it has to remember whether it was paid for the key. Train one on a small room's histories with haul train --config ad_keydoor --history FILE.`,
 		example: `  haul data keydoor
   haul data keydoor --set grid_size=5 --set horizon=20 --steps 100000 --out data/doors5.hist`},
 }

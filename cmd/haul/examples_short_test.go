@@ -61,7 +61,8 @@ func smallSettings(recipe string) (args []string) {
 		config.RecipeGT: {"problem.num_customers=5", "training.num_batches_per_epoch=2", "training.batch_size=240", "training.validation_instances=20",
 			"training.validation_frequency=1", "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1", "baseline.starts=0", "baseline.eval_batches=1"},
 		config.RecipeAD: {"compress_interval=16", "compress_min=8", "n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=8",
-			"num_warmup_steps=1", "train_n_stream=4", "train_source_timesteps=240", "test_batch_size=8", "eval_agents=2", "eval_episodes=3", "num_workers=1"},
+			"num_warmup_steps=1", "train_n_stream=4", "train_source_timesteps=240", "test_batch_size=8", "eval_agents=2", "eval_episodes=3", "num_workers=1",
+			"validation_goals=2"},
 		config.RecipePPO: {"grid_size=3", "goal=0", "horizon=8", "n_stream=4", "n_steps=40", "n_epochs=1", "batch_size=40"},
 	}
 	for _, set := range sets[recipe] {

@@ -170,7 +170,7 @@ func TestRecipeOfAFile(t *testing.T) {
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
 		RecipeGT:  {"cvrp100", "cvrp20", "cvrp50", "default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
-		RecipeAD:  {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed"},
+		RecipeAD:  {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed", "ad_keydoor"},
 		RecipePPO: {"darkroom", "keydoor", "ppo_base", "ppo_darkroom", "ppo_default"},
 	}
 	for _, recipe := range Recipes() {
