@@ -50,7 +50,8 @@ func References(ctx context.Context, problems []*cvrp.Problem, o ReferenceOption
 	}
 	c := openCache(o)
 	defer c.close()
-	ctx, cancel := context.WithCancelCause(ctx)
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	var (
 		wg         sync.WaitGroup
@@ -103,6 +104,9 @@ func References(ctx context.Context, problems []*cvrp.Problem, o ReferenceOption
 		})
 	}
 	wg.Wait()
+	if err := outer.Err(); err != nil {
+		return nil, err // and not its cause, which callers need not know
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}

@@ -110,6 +110,16 @@ func TestReferencesResume(t *testing.T) {
 	}
 }
 
+// TestReferencesEndAsTheirContextDoes: who gave the context a deadline and a reason knows the first from its error.
+func TestReferencesEndAsTheirContextDoes(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, errors.New("time is up"))
+	defer cancel()
+	<-ctx.Done()
+	if _, err := References(ctx, some(1, 20), ReferenceOptions{Iterations: 10, Cache: t.TempDir()}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReferencesWithoutACache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
