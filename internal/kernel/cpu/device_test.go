@@ -64,17 +64,24 @@ func TestDeviceBF16(t *testing.T) {
 	}
 }
 
-// Muon's products are fp32's in every precision, so that its directions are as exact.
-func TestMuonIsFP32(t *testing.T) {
-	for _, precision := range []string{"fp32", "bf16"} {
-		t.Run(precision, func(t *testing.T) {
-			kerneltest.RunMuon(t, 0, func(t *testing.T) kernel.Device {
-				dev, err := cpu.Open(cpu.Options{Precision: precision, Workers: 2, ShardRows: 24})
+// Muon's products are fp32's in fp32; in bf16 they round their operands to the nearest, whatever multiplies them.
+func TestMuon(t *testing.T) {
+	try := func(name string, unit float64, o cpu.Options) {
+		t.Run(name, func(t *testing.T) {
+			kerneltest.RunMuon(t, unit, func(t *testing.T) kernel.Device {
+				dev, err := cpu.Open(o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return dev
 			})
 		})
+	}
+	try("fp32", 0, cpu.Options{Workers: 2, ShardRows: 24})
+	for i, set := range cpu.TileSets() {
+		if testing.Short() && i > 0 {
+			return
+		}
+		try("bf16/"+set, 0x1p-8, cpu.Options{Set: set, Precision: "bf16", Workers: 2, ShardRows: 24})
 	}
 }

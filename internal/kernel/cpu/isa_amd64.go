@@ -12,7 +12,7 @@ var avx512 = checked(primitives{
 	softmaxCausal: softmaxCausalAVX512, softmaxCausalGrad: softmaxCausalGradAVX512, rowDots: rowDotsAVX512, keep: keepAVX512, drop: dropAVX512,
 	pointer: pointerAVX512, pointerGrad: pointerGradAVX512,
 	query: queryAVX512, transpose: transposeAVX2, colSum: colSumAVX512, add: addAVX512, add4: add4AVX512,
-	sumSquares: sumSquaresAVX512, adamw: spread(adamwAVX512),
+	sumSquares: sumSquaresAVX512, adamw: spread(adamwAVX512), scale: scaleAVX512, momentum: momentumAVX512, descend: descendAVX512,
 })
 
 var avx2 = checked(primitives{
@@ -24,7 +24,7 @@ var avx2 = checked(primitives{
 	softmaxCausal: softmaxCausalAVX2, softmaxCausalGrad: softmaxCausalGradAVX2, rowDots: rowDotsAVX2, keep: keepAVX2, drop: dropAVX2,
 	pointer: pointerAVX2, pointerGrad: pointerGradAVX2,
 	query: queryAVX2, transpose: transposeAVX2, colSum: colSumAVX2, add: addAVX2, add4: add4AVX2,
-	sumSquares: sumSquaresAVX2, adamw: spread(adamwAVX2),
+	sumSquares: sumSquaresAVX2, adamw: spread(adamwAVX2), scale: scaleAVX2, momentum: momentumAVX2, descend: descendAVX2,
 })
 
 // vectorSets returns the tables this processor and its operating system support.

@@ -9,12 +9,8 @@ import (
 // Muon's update of one block, by one worker alone: whichever takes it makes the same bits.
 //
 // What a reader could break: no pass over a block may stand between two products, or it costs as much as a quarter of one. So that none is needed, X is
-// kept times γ = C^(1/4), which makes the factor of A² one, and a round is completed to a square. With A = XᵀX, which has the same
-// singular values as kernel.AdamW's X·Xᵀ, D = A + β·I and β = B/(2·sqrt(C)):
-//
-//	X·(a·I + B/sqrt(C)·A + A²) = X·(D² + (a-β²)·I)
-//
-// whose two additions are to diagonals.
+// kept times γ = C^(1/4), which makes the factor of A² one: with A = XᵀX, which has the same singular values as kernel.AdamW's X·Xᵀ, and
+// β = B/(2·sqrt(C)), a round is X·(a·I + 2β·A + A²), and what else it adds, it adds to diagonals. See square and tiled.
 
 var (
 	muonGamma = math.Sqrt(math.Sqrt(kernel.MuonC))
@@ -22,29 +18,40 @@ var (
 	muonRest  = kernel.MuonA - muonBeta*muonBeta
 )
 
-// needMuon is the scratch of a block: X, the next X, D and its square.
-func needMuon(side int) int { return 4*side*side + gemmScratch }
+// needMuon is the scratch of a block: X, the next X, D and its square; in bf16 X, A and the two operands of a product.
+func needMuon(t *tileSet, side int) int {
+	if t != nil {
+		return 2*side*side + 2*tileFloats(side, side) + t.scratch(side)
+	}
+	return 4*side*side + gemmScratch
+}
 
 // muon updates one block; w.adam has the rate and the clip factor.
 func (u *update) muon(w *worker, b kernel.Block) {
 	n, st, a := u.o.Side, u.r.sets[0], &w.adam
-	cut := func(i int) []float32 { return w.scratch[i*n*n:][:n*n] }
-	x, next, d, square := cut(0), cut(1), cut(2), cut(3)
-	spare := w.scratch[4*n*n:]
+	x, spare := w.scratch[:n*n], w.scratch[n*n:]
 	for r := range n {
 		at := b.Offset + r*b.Stride
-		m, g, to := st.m[at:][:n], u.r.piece.grad[at:][:n], x[r*n:][:n]
-		for i := range to {
-			gi := g[i] * a.scale
-			mi := kernel.MuonMomentum*m[i] + gi
-			m[i], to[i] = mi, gi+kernel.MuonMomentum*mi
-		}
+		w.p.momentum(x[r*n:][:n], st.m[at:][:n], u.r.piece.grad[at:][:n], kernel.MuonMomentum, a.scale)
 	}
-	k := float32(muonGamma / (math.Sqrt(w.p.sumSquares(x)) + kernel.MuonEps))
-	for i := range x {
-		x[i] *= k
+	w.p.scale(x, float32(muonGamma/(math.Sqrt(w.p.sumSquares(x))+kernel.MuonEps)))
+	if w.tiles != nil {
+		w.tiled(x, n, spare)
+	} else {
+		x = w.square(x, n, spare)
 	}
-	plain := gemmArgs{m: n, n: n, k: n, ldc: n, ars: n, aks: 1, bks: n, bps: panel, scratch: ptr(spare)}
+	step := float32(u.o.MuonStep() / muonGamma)
+	for r := range n {
+		w.p.descend(st.weights[b.Offset+r*b.Stride:][:n], x[r*n:][:n], a.lr, step, a.decay)
+	}
+}
+
+// square makes the rounds in fp32, each completed to a square, and returns where the last left X. With D = A + β·I:
+//
+//	X·(D² + (a-β²)·I)
+func (w *worker) square(x []float32, n int, spare []float32) []float32 {
+	next, d, square := spare[:n*n], spare[n*n:][:n*n], spare[2*n*n:][:n*n]
+	plain := gemmArgs{m: n, n: n, k: n, ldc: n, ars: n, aks: 1, bks: n, bps: panel, scratch: ptr(spare[3*n*n:])}
 	turned := plain
 	turned.ars, turned.aks = 1, n
 	for range kernel.MuonRounds {
@@ -56,12 +63,33 @@ func (u *update) muon(w *worker, b kernel.Block) {
 		w.product(plain)
 		x, next = next, x
 	}
-	step := float32(u.o.MuonStep() / muonGamma)
-	for r := range n {
-		weights, from := st.weights[b.Offset+r*b.Stride:][:n], x[r*n:][:n]
-		for i, v := range weights {
-			weights[i] = v - a.lr*(step*from[i]+a.decay*v)
-		}
+	return x
+}
+
+// tiled makes the rounds over x itself with products in bf16:
+//
+//	a·X + X·(A·(A + 2β·I))
+//
+// What a reader could break: a round multiplies small singular values by up to a, and with them what was rounded off X. So a·X is fp32, where the
+// product's sums begin, and what X is rounded by as an operand is multiplied by A, which is nothing where singular values are small.
+func (w *worker) tiled(x []float32, n int, spare []float32) {
+	t, size := w.tiles, tileFloats(n, n)
+	d, left, right := spare[:n*n], spare[n*n:][:size], spare[n*n+size:][:size]
+	w.tile = tileArgs{a: ptr(left), b: ptr(right), m: n, n: n, k: n, ldc: n, ldr: n, scratch: ptr(spare[n*n+2*size:])}
+	for range kernel.MuonRounds {
+		t.pack(columnsOfA, left, x, n, n, n)
+		t.pack(rowsOfB, right, x, n, n, n)
+		w.tile.c, w.tile.r = ptr(d), nil
+		t.product(w.p, &w.tile)
+		t.pack(rowsOfA, left, d, n, n, n)
+		diagonal(d, n, float32(2*muonBeta))
+		t.pack(rowsOfB, right, d, n, n, n)
+		t.product(w.p, &w.tile)
+		t.pack(rowsOfA, left, x, n, n, n)
+		t.pack(rowsOfB, right, d, n, n, n)
+		w.p.scale(x, kernel.MuonA)
+		w.tile.c, w.tile.r = ptr(x), ptr(x)
+		t.product(w.p, &w.tile)
 	}
 }
 

@@ -7,29 +7,38 @@ import (
 	"haul/internal/kernel"
 )
 
-// BenchmarkMuon updates one block, as one worker does.
+// BenchmarkMuon updates one block, as one worker does, in fp32 and as the fastest sets of bf16 do.
 func BenchmarkMuon(b *testing.B) {
 	for _, side := range []int{64, 128} {
-		b.Run(fmt.Sprint(side), func(b *testing.B) {
-			l := &kernel.Layout{}
-			l.Add("w", kernel.InitUniform, side, side, side)
-			flat := func(seed int) []float32 {
-				v := make([]float32, l.Len)
-				for i := range v {
-					v[i] = float32((i*7919+seed*31)%257)/128 - 1
-				}
-				return v
+		benchmarkMuon(b, fmt.Sprint(side), side, nil)
+		for _, t := range tileSets {
+			if t.set == sets[0].name {
+				benchmarkMuon(b, fmt.Sprint(side, "/", t.name), side, t)
 			}
-			grad := flat(1)
-			r := &runner{sets: []*store{{weights: flat(2), m: flat(3)}}, piece: piece{grad: grad}}
-			u := &update{r: r, o: &kernel.AdamW{Layout: l, Side: side, Decay: 0.1}}
-			w := &worker{p: sets[0], scratch: make([]float32, needMuon(side)), adam: adamArgs{lr: 1e-3, scale: 1}}
-			block := u.o.Blocks()[0]
-			b.ReportAllocs()
-			for b.Loop() {
-				u.muon(w, block)
-			}
-			b.ReportMetric(float64(u.o.Cost().FLOPs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-		})
+		}
 	}
+}
+
+func benchmarkMuon(b *testing.B, name string, side int, tiles *tileSet) {
+	b.Run(name, func(b *testing.B) {
+		l := &kernel.Layout{}
+		l.Add("w", kernel.InitUniform, side, side, side)
+		flat := func(seed int) []float32 {
+			v := make([]float32, l.Len)
+			for i := range v {
+				v[i] = float32((i*7919+seed*31)%257)/128 - 1
+			}
+			return v
+		}
+		grad := flat(1)
+		r := &runner{sets: []*store{{weights: flat(2), m: flat(3)}}, piece: piece{grad: grad}}
+		u := &update{r: r, o: &kernel.AdamW{Layout: l, Side: side, Decay: 0.1}}
+		w := &worker{p: sets[0], tiles: tiles, scratch: make([]float32, needMuon(tiles, side)), adam: adamArgs{lr: 1e-3, scale: 1}}
+		block := u.o.Blocks()[0]
+		b.ReportAllocs()
+		for b.Loop() {
+			u.muon(w, block)
+		}
+		b.ReportMetric(float64(u.o.Cost().FLOPs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	})
 }

@@ -151,7 +151,7 @@ func (b *binder) adamw(o *kernel.AdamW) []*phase {
 	r := b.r
 	u := &update{r: r, o: o, blocks: o.Blocks()}
 	if o.Side > 0 {
-		b.need(needMuon(o.Side), 0)
+		b.need(needMuon(r.dev.tiles, o.Side), 0)
 		for _, run := range o.Rest() {
 			for at := run[0]; at < run[1]; at += chunk {
 				u.rest = append(u.rest, [2]int{at, min(at+chunk, run[1])})

@@ -83,4 +83,7 @@ type primitives struct {
 	add4       func(y, a, b, c []float32)
 	sumSquares func(x []float32) float64
 	adamw      func(w, m, v, g []float32, a *adamArgs)
+	scale      func(y []float32, by float32)
+	momentum   func(x, m, g []float32, beta, scale float32)
+	descend    func(w, x []float32, lr, step, decay float32)
 }

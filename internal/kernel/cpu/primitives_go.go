@@ -16,6 +16,7 @@ var plain = primitives{
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
 	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, drop: dropGo,
 	query: queryGo, transpose: transposeGo, colSum: colSumGo, add: addGo, add4: add4Go, sumSquares: sumSquaresGo, adamw: adamwGo,
+	scale: scaleGo, momentum: momentumGo, descend: descendGo,
 }
 
 func at(p unsafe.Pointer, i int) *float32 { return (*float32)(unsafe.Add(p, i*4)) }
@@ -368,6 +369,29 @@ func adamwGo(w, m, v, g []float32, a *adamArgs) {
 		m[i] = a.beta1*m[i] + (1-a.beta1)*x
 		v[i] = a.beta2*v[i] + (1-a.beta2)*x*x
 		w[i] -= a.lr * (m[i]*a.correct1/(float32(math.Sqrt(float64(v[i]*a.correct2)))+a.eps) + a.decay*w[i])
+	}
+}
+
+// scaleGo: y *= by.
+func scaleGo(y []float32, by float32) {
+	for i := range y {
+		y[i] *= by
+	}
+}
+
+// momentumGo: g' = g·scale; m = β·m + g'; x = g' + β·m.
+func momentumGo(x, m, g []float32, beta, scale float32) {
+	for i := range x {
+		gi := g[i] * scale
+		mi := float32(beta*m[i]) + gi
+		m[i], x[i] = mi, gi+float32(beta*mi)
+	}
+}
+
+// descendGo: w -= lr·(step·x + decay·w).
+func descendGo(w, x []float32, lr, step, decay float32) {
+	for i, v := range w {
+		w[i] = v - float32(lr*(float32(step*x[i])+float32(decay*v)))
 	}
 }
 

@@ -122,6 +122,14 @@ func checked(t primitives) primitives {
 		fits(atLeast(len(w), m, v, g))
 		t.adamw(w, m, v, g, a)
 	}
+	c.momentum = func(x, m, g []float32, beta, scale float32) {
+		fits(atLeast(len(x), m, g))
+		t.momentum(x, m, g, beta, scale)
+	}
+	c.descend = func(w, x []float32, lr, step, decay float32) {
+		fits(atLeast(len(w), x))
+		t.descend(w, x, lr, step, decay)
+	}
 	return c
 }
 

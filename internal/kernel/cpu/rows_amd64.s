@@ -6740,6 +6740,215 @@ DATA rows_0da24260<>+24(SB)/4, $0x0da24260
 DATA rows_0da24260<>+28(SB)/4, $0x0da24260
 GLOBL rows_0da24260<>(SB), RODATA|NOPTR, $32
 
+// func scaleAVX512(y []float32, by float32)
+// Requires: AVX, AVX512F
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-28
+	MOVQ         y_base+0(FP), AX
+	VBROADCASTSS by+24(FP), Z0
+	MOVQ         y_len+8(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $-16, BX
+	MOVQ         DX, CX
+	SUBQ         BX, CX
+	MOVQ         $0x00000001, SI
+	SHLQ         CL, SI
+	DECQ         SI
+	KMOVW        SI, K1
+	XORQ         CX, CX
+
+group1:
+	LEAQ    64(CX), SI
+	CMPQ    SI, BX
+	JGT     endgroup2
+	VMOVUPS (AX)(CX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(CX*4)
+	VMOVUPS 64(AX)(CX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)(CX*4)
+	VMOVUPS 128(AX)(CX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)(CX*4)
+	VMOVUPS 192(AX)(CX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)(CX*4)
+	ADDQ    $+64, CX
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    16(CX), SI
+	CMPQ    SI, BX
+	JGT     endvector4
+	VMOVUPS (AX)(CX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector3
+
+endvector4:
+	CMPQ      CX, DX
+	JGE       done5
+	VMOVUPS.Z (AX)(CX*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+// func momentumAVX512(x []float32, m []float32, g []float32, beta float32, scale float32)
+// Requires: AVX, AVX512F
+TEXT ·momentumAVX512(SB), NOSPLIT, $0-80
+	MOVQ         x_base+0(FP), AX
+	MOVQ         m_base+24(FP), DX
+	MOVQ         g_base+48(FP), BX
+	MOVQ         x_len+8(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $-16, DI
+	MOVQ         SI, CX
+	SUBQ         DI, CX
+	MOVQ         $0x00000001, R8
+	SHLQ         CL, R8
+	DECQ         R8
+	KMOVW        R8, K1
+	VBROADCASTSS beta+72(FP), Z0
+	VBROADCASTSS scale+76(FP), Z1
+	XORQ         CX, CX
+
+group1:
+	LEAQ    32(CX), R8
+	CMPQ    R8, DI
+	JGT     endgroup2
+	VMOVUPS (BX)(CX*4), Z2
+	VMOVUPS (DX)(CX*4), Z3
+	VMULPS  Z1, Z2, Z2
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z2, Z3, Z3
+	VMOVUPS Z3, (DX)(CX*4)
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z3, Z2, Z2
+	VMOVUPS Z2, (AX)(CX*4)
+	VMOVUPS 64(BX)(CX*4), Z2
+	VMOVUPS 64(DX)(CX*4), Z3
+	VMULPS  Z1, Z2, Z2
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z2, Z3, Z3
+	VMOVUPS Z3, 64(DX)(CX*4)
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z3, Z2, Z2
+	VMOVUPS Z2, 64(AX)(CX*4)
+	ADDQ    $+32, CX
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    16(CX), R8
+	CMPQ    R8, DI
+	JGT     endvector4
+	VMOVUPS (BX)(CX*4), Z2
+	VMOVUPS (DX)(CX*4), Z3
+	VMULPS  Z1, Z2, Z2
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z2, Z3, Z3
+	VMOVUPS Z3, (DX)(CX*4)
+	VMULPS  Z0, Z3, Z3
+	VADDPS  Z3, Z2, Z2
+	VMOVUPS Z2, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector3
+
+endvector4:
+	CMPQ      CX, SI
+	JGE       done5
+	VMOVUPS.Z (BX)(CX*4), K1, Z2
+	VMOVUPS.Z (DX)(CX*4), K1, Z3
+	VMULPS    Z1, Z2, Z2
+	VMULPS    Z0, Z3, Z3
+	VADDPS    Z2, Z3, Z3
+	VMOVUPS   Z3, K1, (DX)(CX*4)
+	VMULPS    Z0, Z3, Z3
+	VADDPS    Z3, Z2, Z2
+	VMOVUPS   Z2, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+// func descendAVX512(w []float32, x []float32, lr float32, step float32, decay float32)
+// Requires: AVX, AVX512F
+TEXT ·descendAVX512(SB), NOSPLIT, $0-60
+	MOVQ         w_base+0(FP), AX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $-16, SI
+	MOVQ         BX, CX
+	SUBQ         SI, CX
+	MOVQ         $0x00000001, DI
+	SHLQ         CL, DI
+	DECQ         DI
+	KMOVW        DI, K1
+	VBROADCASTSS lr+48(FP), Z0
+	VBROADCASTSS step+52(FP), Z1
+	VBROADCASTSS decay+56(FP), Z2
+	XORQ         CX, CX
+
+group1:
+	LEAQ    32(CX), DI
+	CMPQ    DI, SI
+	JGT     endgroup2
+	VMOVUPS (AX)(CX*4), Z3
+	VMOVUPS (DX)(CX*4), Z4
+	VMULPS  Z1, Z4, Z4
+	VMULPS  Z2, Z3, Z5
+	VADDPS  Z5, Z4, Z4
+	VMULPS  Z0, Z4, Z4
+	VSUBPS  Z4, Z3, Z3
+	VMOVUPS Z3, (AX)(CX*4)
+	VMOVUPS 64(AX)(CX*4), Z3
+	VMOVUPS 64(DX)(CX*4), Z4
+	VMULPS  Z1, Z4, Z4
+	VMULPS  Z2, Z3, Z5
+	VADDPS  Z5, Z4, Z4
+	VMULPS  Z0, Z4, Z4
+	VSUBPS  Z4, Z3, Z3
+	VMOVUPS Z3, 64(AX)(CX*4)
+	ADDQ    $+32, CX
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    16(CX), DI
+	CMPQ    DI, SI
+	JGT     endvector4
+	VMOVUPS (AX)(CX*4), Z3
+	VMOVUPS (DX)(CX*4), Z4
+	VMULPS  Z1, Z4, Z4
+	VMULPS  Z2, Z3, Z5
+	VADDPS  Z5, Z4, Z4
+	VMULPS  Z0, Z4, Z4
+	VSUBPS  Z4, Z3, Z3
+	VMOVUPS Z3, (AX)(CX*4)
+	ADDQ    $+16, CX
+	JMP     vector3
+
+endvector4:
+	CMPQ      CX, BX
+	JGE       done5
+	VMOVUPS.Z (AX)(CX*4), K1, Z3
+	VMOVUPS.Z (DX)(CX*4), K1, Z4
+	VMULPS    Z1, Z4, Z4
+	VMULPS    Z2, Z3, Z1
+	VADDPS    Z1, Z4, Z4
+	VMULPS    Z0, Z4, Z4
+	VSUBPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, (AX)(CX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
 // func normAVX2(y []float32, mean []float32, rstd []float32, x []float32, gamma []float32, beta []float32, rows int, d int, eps float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·normAVX2(SB), NOSPLIT, $0-164
@@ -11528,6 +11737,212 @@ endvector2:
 	VMASKMOVPS  Y1, Y0, (AX)(R8*4)
 
 done3:
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(y []float32, by float32)
+// Requires: AVX
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
+	MOVQ         y_base+0(FP), AX
+	VBROADCASTSS by+24(FP), Y0
+	MOVQ         y_len+8(FP), CX
+	MOVQ         CX, DX
+	ANDQ         $-8, DX
+	MOVQ         CX, BX
+	SUBQ         DX, BX
+	LEAQ         rows_stairs<>+0(SB), SI
+	NEGQ         BX
+	VMOVUPS      32(SI)(BX*4), Y1
+	XORQ         BX, BX
+
+group1:
+	LEAQ    32(BX), SI
+	CMPQ    SI, DX
+	JGT     endgroup2
+	VMOVUPS (AX)(BX*4), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, (AX)(BX*4)
+	VMOVUPS 32(AX)(BX*4), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 32(AX)(BX*4)
+	VMOVUPS 64(AX)(BX*4), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 64(AX)(BX*4)
+	VMOVUPS 96(AX)(BX*4), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    8(BX), SI
+	CMPQ    SI, DX
+	JGT     endvector4
+	VMOVUPS (AX)(BX*4), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, (AX)(BX*4)
+	ADDQ    $+8, BX
+	JMP     vector3
+
+endvector4:
+	CMPQ       BX, CX
+	JGE        done5
+	VMASKMOVPS (AX)(BX*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(BX*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+// func momentumAVX2(x []float32, m []float32, g []float32, beta float32, scale float32)
+// Requires: AVX
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-80
+	MOVQ         x_base+0(FP), AX
+	MOVQ         m_base+24(FP), CX
+	MOVQ         g_base+48(FP), DX
+	MOVQ         x_len+8(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $-8, SI
+	MOVQ         BX, DI
+	SUBQ         SI, DI
+	LEAQ         rows_stairs<>+0(SB), R8
+	NEGQ         DI
+	VMOVUPS      32(R8)(DI*4), Y0
+	VBROADCASTSS beta+72(FP), Y1
+	VBROADCASTSS scale+76(FP), Y2
+	XORQ         DI, DI
+
+group1:
+	LEAQ    16(DI), R8
+	CMPQ    R8, SI
+	JGT     endgroup2
+	VMOVUPS (DX)(DI*4), Y3
+	VMOVUPS (CX)(DI*4), Y4
+	VMULPS  Y2, Y3, Y3
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y3, Y4, Y4
+	VMOVUPS Y4, (CX)(DI*4)
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, (AX)(DI*4)
+	VMOVUPS 32(DX)(DI*4), Y3
+	VMOVUPS 32(CX)(DI*4), Y4
+	VMULPS  Y2, Y3, Y3
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y3, Y4, Y4
+	VMOVUPS Y4, 32(CX)(DI*4)
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, 32(AX)(DI*4)
+	ADDQ    $+16, DI
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    8(DI), R8
+	CMPQ    R8, SI
+	JGT     endvector4
+	VMOVUPS (DX)(DI*4), Y3
+	VMOVUPS (CX)(DI*4), Y4
+	VMULPS  Y2, Y3, Y3
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y3, Y4, Y4
+	VMOVUPS Y4, (CX)(DI*4)
+	VMULPS  Y1, Y4, Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, (AX)(DI*4)
+	ADDQ    $+8, DI
+	JMP     vector3
+
+endvector4:
+	CMPQ       DI, BX
+	JGE        done5
+	VMASKMOVPS (DX)(DI*4), Y0, Y3
+	VMASKMOVPS (CX)(DI*4), Y0, Y4
+	VMULPS     Y2, Y3, Y3
+	VMULPS     Y1, Y4, Y4
+	VADDPS     Y3, Y4, Y4
+	VMASKMOVPS Y4, Y0, (CX)(DI*4)
+	VMULPS     Y1, Y4, Y4
+	VADDPS     Y4, Y3, Y3
+	VMASKMOVPS Y3, Y0, (AX)(DI*4)
+
+done5:
+	VZEROUPPER
+	RET
+
+// func descendAVX2(w []float32, x []float32, lr float32, step float32, decay float32)
+// Requires: AVX
+TEXT ·descendAVX2(SB), NOSPLIT, $0-60
+	MOVQ         w_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         w_len+8(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $-8, BX
+	MOVQ         DX, SI
+	SUBQ         BX, SI
+	LEAQ         rows_stairs<>+0(SB), DI
+	NEGQ         SI
+	VMOVUPS      32(DI)(SI*4), Y0
+	VBROADCASTSS lr+48(FP), Y1
+	VBROADCASTSS step+52(FP), Y2
+	VBROADCASTSS decay+56(FP), Y3
+	XORQ         SI, SI
+
+group1:
+	LEAQ    16(SI), DI
+	CMPQ    DI, BX
+	JGT     endgroup2
+	VMOVUPS (AX)(SI*4), Y4
+	VMOVUPS (CX)(SI*4), Y5
+	VMULPS  Y2, Y5, Y5
+	VMULPS  Y3, Y4, Y6
+	VADDPS  Y6, Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMOVUPS Y4, (AX)(SI*4)
+	VMOVUPS 32(AX)(SI*4), Y4
+	VMOVUPS 32(CX)(SI*4), Y5
+	VMULPS  Y2, Y5, Y5
+	VMULPS  Y3, Y4, Y6
+	VADDPS  Y6, Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMOVUPS Y4, 32(AX)(SI*4)
+	ADDQ    $+16, SI
+	JMP     group1
+
+endgroup2:
+vector3:
+	LEAQ    8(SI), DI
+	CMPQ    DI, BX
+	JGT     endvector4
+	VMOVUPS (AX)(SI*4), Y4
+	VMOVUPS (CX)(SI*4), Y5
+	VMULPS  Y2, Y5, Y5
+	VMULPS  Y3, Y4, Y6
+	VADDPS  Y6, Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMOVUPS Y4, (AX)(SI*4)
+	ADDQ    $+8, SI
+	JMP     vector3
+
+endvector4:
+	CMPQ       SI, DX
+	JGE        done5
+	VMASKMOVPS (AX)(SI*4), Y0, Y4
+	VMASKMOVPS (CX)(SI*4), Y0, Y5
+	VMULPS     Y2, Y5, Y5
+	VMULPS     Y3, Y4, Y2
+	VADDPS     Y2, Y5, Y5
+	VMULPS     Y1, Y5, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMASKMOVPS Y4, Y0, (AX)(SI*4)
+
+done5:
 	VZEROUPPER
 	RET
 

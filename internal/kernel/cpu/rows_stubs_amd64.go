@@ -127,6 +127,21 @@ func sumSquaresAVX512(x []float32) float64
 //go:noescape
 func adamwAVX512(w []float32, m []float32, v []float32, g []float32, lr float32, beta1 float32, beta2 float32, eps float32, decay float32, correct1 float32, correct2 float32, scale float32)
 
+// scaleAVX512 is scaleGo, with the same bits.
+//
+//go:noescape
+func scaleAVX512(y []float32, by float32)
+
+// momentumAVX512 is momentumGo, with the same bits.
+//
+//go:noescape
+func momentumAVX512(x []float32, m []float32, g []float32, beta float32, scale float32)
+
+// descendAVX512 is descendGo, with the same bits.
+//
+//go:noescape
+func descendAVX512(w []float32, x []float32, lr float32, step float32, decay float32)
+
 // normAVX2 is normGo, with each row's sums in four chains of vectors.
 //
 //go:noescape
@@ -251,6 +266,21 @@ func sumSquaresAVX2(x []float32) float64
 //
 //go:noescape
 func adamwAVX2(w []float32, m []float32, v []float32, g []float32, lr float32, beta1 float32, beta2 float32, eps float32, decay float32, correct1 float32, correct2 float32, scale float32)
+
+// scaleAVX2 is scaleGo, with the same bits.
+//
+//go:noescape
+func scaleAVX2(y []float32, by float32)
+
+// momentumAVX2 is momentumGo, with the same bits.
+//
+//go:noescape
+func momentumAVX2(x []float32, m []float32, g []float32, beta float32, scale float32)
+
+// descendAVX2 is descendGo, with the same bits.
+//
+//go:noescape
+func descendAVX2(w []float32, x []float32, lr float32, step float32, decay float32)
 
 // geluNearAVX512: y = gelu(x), off by at most 3e-4. y may be x.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -182,6 +183,9 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	def("adamw", 1, []int{all, all, all, all}, func(b [][]float32) { uniform(rng, b[2], 0, 1) }, none(func(s *primitives, b [][]float32) {
 		s.adamw(b[0], b[1], b[2], b[3], adam)
 	}))
+	def("scale", 1, []int{all}, nil, none(func(s *primitives, b [][]float32) { s.scale(b[0], 0.7) }))
+	def("momentum", 1, []int{all, all, all}, nil, none(func(s *primitives, b [][]float32) { s.momentum(b[0], b[1], b[2], 0.95, 0.7) }))
+	def("descend", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.descend(b[0], b[1], 0.01, 2.3, 0.1) }))
 	return calls
 }
 
@@ -325,6 +329,29 @@ func TestRowsBits(t *testing.T) {
 							}
 						}
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestRowsExact: passes that neither fuse nor reorder have plain Go's bits, so that a run's fp32 update is the same on every set.
+func TestRowsExact(t *testing.T) {
+	eachSet(t, func(t *testing.T, set *primitives) {
+		rng := rand.New(rand.NewPCG(11, 12))
+		for _, c := range rowCalls(rng, shape{7, 131, 131}) {
+			switch c.name {
+			case "add", "add4", "scale", "momentum", "descend":
+			default:
+				continue
+			}
+			want := c.buffers(rng, heap)
+			got := clones(want, heap)
+			c.run(&plain, want)
+			c.run(set, got)
+			for i := range want {
+				if !slices.Equal(got[i], want[i]) {
+					t.Errorf("%s: argument %d differs from plain Go's", c.name, i)
 				}
 			}
 		}

@@ -44,6 +44,52 @@ func (m *isa) add4() {
 	ret()
 }
 
+// Muon's passes over a block do not fuse: every set has plain Go's bits.
+
+func (m *isa) scale() {
+	m.text("scale", "func(y []float32, by float32)", ", with the same bits.")
+	y, by, c := ptr("y"), m.splat("by"), m.columns(length("y"))
+	c.each(4, func(a at) {
+		v := a.load(y)
+		VMULPS(by, v, v)
+		a.store(v, y)
+	})
+	ret()
+}
+
+func (m *isa) momentum() {
+	m.text("momentum", "func(x, m, g []float32, beta, scale float32)", ", with the same bits.")
+	x, mm, g, c := ptr("x"), ptr("m"), ptr("g"), m.columns(length("x"))
+	beta, scale := m.splat("beta"), m.splat("scale")
+	c.each(2, func(a at) {
+		v, t := a.load(g), a.load(mm)
+		VMULPS(scale, v, v)
+		VMULPS(beta, t, t)
+		VADDPS(v, t, t)
+		a.store(t, mm)
+		VMULPS(beta, t, t)
+		VADDPS(t, v, v)
+		a.store(v, x)
+	})
+	ret()
+}
+
+func (m *isa) descend() {
+	m.text("descend", "func(w, x []float32, lr, step, decay float32)", ", with the same bits.")
+	w, x, c := ptr("w"), ptr("x"), m.columns(length("w"))
+	lr, step, decay := m.splat("lr"), m.splat("step"), m.splat("decay")
+	c.each(2, func(a at) {
+		v, t, old := a.load(w), a.load(x), m.vec()
+		VMULPS(step, t, t)
+		VMULPS(decay, v, old)
+		VADDPS(old, t, t)
+		VMULPS(lr, t, t)
+		VSUBPS(t, v, v)
+		a.store(v, w)
+	})
+	ret()
+}
+
 // colSum walks the rows once for eight vectors of columns, so that eight sums hide the latency of one.
 func (m *isa) colSum() {
 	m.text("colSum", "func(out, x []float32, rows, n, ld int, accumulate bool)", ", with the same bits: each column adds its rows in order.")

@@ -39,6 +39,9 @@ func main() {
 		m.add4()
 		m.sumSquares()
 		m.adamw()
+		m.scale()
+		m.momentum()
+		m.descend()
 	}
 	avx512.geluNear()
 	avx512.geluGradNear()
