@@ -24,7 +24,7 @@ var about = run.About{
 	Name:   Name,
 	Trains: "a routing policy",
 	Train: `a routing policy by policy gradient, tested against the optimum, or against a search past 12 customers. Without flags the
-shipped settings "quick" run: less than a minute on two cores.`,
+shipped settings "quick" run: about a minute on two cores.`,
 	Eval: `route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
 instance's optimum, or against a search past 12 customers. The validator judges every route that counts.
 The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
