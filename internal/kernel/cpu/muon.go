@@ -8,9 +8,10 @@ import (
 
 // Muon's update of one block, by one worker alone: whichever takes it makes the same bits.
 //
-// What a reader could break: no pass over a block may stand between two products, or it costs as much as a quarter of one. So that none is needed, X is
-// kept times γ = C^(1/4), which makes the factor of A² one: with A = XᵀX, which has the same singular values as kernel.AdamW's X·Xᵀ, and
-// β = B/(2·sqrt(C)), a round is X·(a·I + 2β·A + A²), and what else it adds, it adds to diagonals. See square and tiled.
+// What a reader could break: a pass over a block between two products costs as much as a quarter of one in fp32, and half of one by tiles.
+// So that few are needed, X is kept times γ = C^(1/4), which makes the factor of A² one: with A = XᵀX, which has the same singular values
+// as kernel.AdamW's X·Xᵀ, and β = B/(2·sqrt(C)), a round is X·(a·I + 2β·A + A²), and what is not a product of matrices is added to
+// diagonals. See square, which needs no pass, and tiled, which needs one.
 
 var (
 	muonGamma = math.Sqrt(math.Sqrt(kernel.MuonC))
@@ -70,8 +71,9 @@ func (w *worker) square(x []float32, n int, spare []float32) []float32 {
 //
 //	a·X + X·(A·(A + 2β·I))
 //
-// What a reader could break: a round multiplies small singular values by up to a, and with them what was rounded off X. So a·X is fp32, where the
-// product's sums begin, and what X is rounded by as an operand is multiplied by A, which is nothing where singular values are small.
+// What a reader could break: a round multiplies small singular values by up to a, and with them what was rounded off X. So a·X is fp32,
+// where the product's sums begin, and what X is rounded by as an operand is multiplied by A, which is nothing where singular values are
+// small.
 func (w *worker) tiled(x []float32, n int, spare []float32) {
 	t, size := w.tiles, tileFloats(n, n)
 	d, left, right := spare[:n*n], spare[n*n:][:size], spare[n*n+size:][:size]
