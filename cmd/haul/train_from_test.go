@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"haul/policies"
 )
 
 // fromSettings are those of a run that is over in a blink.
@@ -41,6 +43,17 @@ func TestFromBeginsWithTheWeights(t *testing.T) {
 	}
 	if got := alone["best_val_cpc"].(float64); got < want+1e-2 {
 		t.Errorf("a run of its own validates at %v before it has learned, the trained one at %v", got, want)
+	}
+}
+
+// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network.
+func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
+	for _, name := range policies.Names() {
+		r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
+			"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2")
+		if r.code != exitDone || strings.Contains(r.stderr, " there and is ") {
+			t.Errorf("%s: exit %d, %s", name, r.code, r.stderr)
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
-// The policy of one decode step for sixteen rows of one instance at a time, as half.cu's kernels compute it: products of fp16
+// The policy of one decode step for sixteen rows of one instance at a time, as starts_half.cu and half_rows.cu compute it: products of fp16
 // numbers with fp32 sums. An fp16 number has as many bits as a tf32 one and half its size, and its products run at twice
-// the rate; what it lacks is range, so gradients are multiplied by a power of two first (decisions.cuh). kernel.Decoder states the
+// the rate; what it lacks is range, so gradients are multiplied by a power of two first (half_walk.cu). kernel.Decoder states the
 // formulas, law.cuh the fragments.
 //
 // What a reader could break: matrices lie in shared memory as rows of WIDTH numbers, with piece p (eight numbers, 16 bytes) of
