@@ -19,7 +19,8 @@ func TestAFileWithoutSettingsIsRefused(t *testing.T) {
 		}
 		return path
 	}
-	for _, text := range []string{"", "\n", "\ufeff", "# model: AD\n# all of it\n", "---\n", "---\n# nothing\n...\n", "null\n", "~"} {
+	for _, text := range []string{"", "\n", "\ufeff", "# model: AD\n# all of it\n", "---\n", "---\n# nothing\n...\n", "null\n", "~",
+		"training:\n", "training: null\nmodel: ~\n", "training:\n  # batch_size: 64\nmodel:\n"} {
 		path := put("empty.yaml", text)
 		for recipe, words := range map[string]string{
 			"": "--config default", RecipeGT: "--config default", RecipeAD: "--config ad_default", RecipePPO: "--config ppo_default",
@@ -33,12 +34,24 @@ func TestAFileWithoutSettingsIsRefused(t *testing.T) {
 			t.Errorf("%q included: %v", text, err)
 		}
 	}
+	// A section whose keys were all taken out is none of the agent's, who has a key `model`.
+	for text, want := range map[string]int{"training:\nmodel:\n  hidden_dim: 64\n": 64, "problem:\n  num_customers: 5\nmodel:\n  # hidden_dim: 64\n": 256} {
+		if c, err := LoadAny("", put("section.yaml", text), nil); err != nil || c.(*Config).Model.HiddenDim != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{"trainin:\n": "1: unknown key trainin; did you mean training?",
+		"training:\n  bach_size:\n": "2: unknown key training.bach_size; did you mean training.batch_size?"} {
+		if _, err := LoadAny("", put("unknown.yaml", text), nil); err == nil || !strings.HasSuffix(err.Error(), "unknown.yaml:"+want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	// What says that there is nothing to say is believed.
 	want, err := LoadAny("", "default", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{put("braces.yaml", "{}\n"), os.DevNull} {
+	for _, path := range []string{put("braces.yaml", "{}\n"), put("section.yaml", "training: {}\n"), os.DevNull} {
 		got, err := LoadAny("", path, nil)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,9 @@ const includeKey = "include"
 
 // maxFile is far past any settings file: it only keeps a wrong path from filling memory.
 const maxFile = 1 << 20
+
+// standardInput is what a user names for settings that are piped in; a run of theirs is called stdin.
+const standardInput = "-"
 
 // file is a settings file's text and what is needed to find what it includes. A file includes one
 // other at most, so that the files of a load are a chain; by leads back along it.
@@ -46,7 +50,11 @@ func find(nameOrPath, recipe string) (*file, error) {
 			return f, nil
 		}
 	}
-	text, err := readFile(nameOrPath)
+	read := func() ([]byte, error) { return readFile(nameOrPath) }
+	if nameOrPath == standardInput {
+		nameOrPath, read = "stdin", func() ([]byte, error) { return readAll(os.Stdin) }
+	}
+	text, err := read()
 	if err == nil && blank(text) && !isDevice(nameOrPath) {
 		return nil, fmt.Errorf("config %s: no settings in it; for all defaults use --config %s", nameOrPath, among[0].base)
 	}
@@ -147,14 +155,23 @@ func shipped(name string) (*file, bool) {
 	return &file{name: "configs/" + name + ".yaml", text: text, shipped: true}, true
 }
 
-// blank says that a file holds nothing but comments. Somebody wrote more than that once, or meant to: a run of defaults is not what they
-// wait for. A mapping without keys, {}, is something said.
+// blank says that a file holds nothing but comments, and sections without a key. Somebody wrote more than that once, or meant to: a run of defaults
+// is not what they wait for. A mapping without keys, {}, is something said.
 func blank(text []byte) bool {
 	var doc yaml.Node
 	if yaml.Unmarshal(text, &doc) != nil {
 		return false // a mistake, which whoever reads the keys will name
 	}
-	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null"
+	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null" {
+		return true
+	}
+	keys := rootKeys(text)
+	for _, k := range keys {
+		if !fromNode(k.value).isNull() || !slices.ContainsFunc(recipes, func(r *recipe) bool { return r.keys.sections[k.key.Value] != "" }) {
+			return false
+		}
+	}
+	return len(keys) > 0
 }
 
 // isDevice is true of /dev/null, which is named on purpose.
@@ -169,6 +186,10 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f)
+}
+
+func readAll(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("over %d bytes; not a settings file", maxFile)

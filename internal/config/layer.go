@@ -134,7 +134,7 @@ func (r *reader) section(key, n *yaml.Node, prefix string) error {
 func (r *reader) leaf(key, value *yaml.Node, path string) error {
 	at, e := r.at(key), r.schema.entry(path)
 	if e == nil {
-		return at.errorf("%s", r.schema.unknown(path, follow(value).Kind == yaml.MappingNode))
+		return at.errorf("%s", r.schema.unknown(path, value))
 	}
 	if first, ok := r.out[path]; ok {
 		return at.errorf("%s is set twice; first on line %d", path, first.from.line)
@@ -256,7 +256,7 @@ func (s *schema) readSets(sets []string) (layer, error) {
 		case e == nil && s.sections[key] != "":
 			return nil, at.errorf("%s is a section with keys such as %s", key, s.sections[key])
 		case e == nil:
-			return nil, at.errorf("%s", s.unknown(key, false))
+			return nil, at.errorf("%s", unknownKey(key, s.keys()))
 		case e.kind == kindFile:
 			return nil, at.errorf("%s belongs in a settings file; --config names that", key)
 		}
@@ -271,13 +271,15 @@ func (s *schema) readSets(sets []string) (layer, error) {
 }
 
 // unknown words the error for a key that does not exist, with the nearest one that does: a section
-// where a section was written, else a key.
-func (s *schema) unknown(key string, isSection bool) string {
-	candidates := s.keys()
-	if isSection {
-		candidates = s.sectionNames()
+// where a section was written, either where nothing was, else a key.
+func (s *schema) unknown(key string, value *yaml.Node) string {
+	switch {
+	case follow(value).Kind == yaml.MappingNode:
+		return unknownKey(key, s.sectionNames())
+	case fromNode(value).isNull():
+		return unknownKey(key, append(s.sectionNames(), s.keys()...))
 	}
-	return unknownKey(key, candidates)
+	return unknownKey(key, s.keys())
 }
 
 func unknownKey(key string, candidates []string) string {

@@ -170,6 +170,7 @@ func (r *recipe) votes(keys []keyValue) (n int, marked bool) {
 		key, section := k.key.Value, follow(k.value).Kind == yaml.MappingNode
 		switch {
 		case key == includeKey:
+		case fromNode(k.value).isNull(): // a section that lost its keys, or a key its value: whose it is the others tell
 		case section && r.keys.sections[key] != "":
 			n++
 		case !section && r.keys.entry(key) != nil:
