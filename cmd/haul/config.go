@@ -125,6 +125,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Check a settings file: keys, types, ranges, and what must fit together",
+		Long:    "Check a settings file: keys, types, ranges, and what must fit together. - is standard input, here and in --config.",
 		Example: "  haul config check docs/examples/my.yaml",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -161,7 +162,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 // checkConfig is stricter than loading: a path that does not exist is not taken for the shipped file
 // of the same name, because its owner believes that it was read.
 func checkConfig(model, file string, sets []string) error {
-	if !slices.Contains(config.Names(""), file) {
+	if file != standardInput && !slices.Contains(config.Names(""), file) {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(""), ", "))
 		}

@@ -60,6 +60,9 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 			if opt.diff && len(args) != 2 {
 				return usagef("--diff compares two traces, before and after; got %d (see %s --help)", len(args), cmd.CommandPath())
 			}
+			if opt.page == standardOutput && opt.json {
+				return usagef("--html - and --json would both go to standard output: use one of them")
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +73,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opt.json, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file")
+	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file; - is standard output")
 	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes, kernel families, copies, collectives and the queue too")
 	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, before and after")
 	return cmd
@@ -145,6 +148,9 @@ func eachOnce(paths []string) error {
 
 // tell writes the page where asked for, and the result as JSON or as text.
 func (a *app) tell(opt doctorOptions, result any, page, text func(io.Writer) error) error {
+	if opt.page == standardOutput {
+		return firstOf(page(a.whole()), text(a.stderr))
+	}
 	if opt.page != "" {
 		if err := writeFile(opt.page, page); err != nil {
 			return err

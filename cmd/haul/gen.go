@@ -35,7 +35,8 @@ func (a *app) newGen() *cobra.Command {
 
 An instance is a function of seed and index alone: --first 500 --count 1 writes the same file as
 number 500 of a longer run. --out names a folder for .vrp files, or one file: .npz with the arrays
-depot, locs, demand and capacity as RL4CO and others read them, or .pkl as Kool's code reads it.
+depot, locs, demand and capacity as RL4CO and others read them, or .pkl as Kool's code reads it; -
+is standard output, for one .vrp.
 
 In .vrp files grid keeps its integers, uniform is scaled by 1,000,000; the COMMENT holds the scale.
 Solve them with --distance exact to get the generated problem's own distances, times the scale.
@@ -96,7 +97,10 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	default:
 		return usagef("--testset %s is not one that can be made: kool is", f.testset.name)
 	}
-	if err := a.genWrite(cmd.Context(), f, r, problem, file); err != nil {
+	if f.out == standardOutput && (r.Instances > 1 || f.json) {
+		return usagef("--out - takes one .vrp and nothing else: give --count 1 and no --json, or name a folder")
+	}
+	if err := a.genWrite(cmd.Context(), f, r, problem, file); err != nil || f.out == standardOutput {
 		return err
 	}
 	if f.json {
@@ -132,6 +136,9 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		}
 		r.Dir, r.Files = filepath.Dir(f.out), []string{filepath.Base(f.out)}
 		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
+	}
+	if f.out == standardOutput {
+		return cvrp.WriteProblem(a.whole(), file(0))
 	}
 	r.Dir = f.out
 	if ext := strings.ToLower(filepath.Ext(f.out)); slices.Contains(fileEndings, ext) && !exists(f.out) {

@@ -25,9 +25,6 @@ const (
 	methodPolicy  = "policy" // what --policy and --checkpoint ask for
 )
 
-// standardInput is the name of a file that comes from there.
-const standardInput = "-"
-
 // solveFlags are the flags of haul solve beside those of generated instances.
 type solveFlags struct {
 	src      sourceFlags
@@ -77,7 +74,8 @@ ends a search early: the best routes so far are reported and written, with exit 
 
 A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a .csv with a
 header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
-is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension.
+is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension;
+--out - writes .sol to standard output and the report to standard error. --check and --start take - as well.
 CVRPLIB's rounding of distances applies to files unless --distance exact.
 
 With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
@@ -147,7 +145,7 @@ an interrupted run goes on where it stopped.`,
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "rounded", "distances of a file: rounded as CVRPLIB does, or exact")
-	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .csv or .geojson")
+	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .csv or .geojson; -: as .sol to standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
 	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -210,7 +208,18 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	if _, err := routing.ParseDecode(f.policy.decode); err != nil {
 		return asUsage(err)
 	}
-	return firstOf(knownDevice(f.device.name, ""), f.knownFiles())
+	return firstOf(knownDevice(f.device.name, ""), f.knownFiles(), f.onePipe(fs.Arg(0)))
+}
+
+// onePipe refuses two things that would come from standard input, or go to standard output.
+func (f *solveFlags) onePipe(path string) error {
+	switch in := path == standardInput; {
+	case in && f.check == standardInput, in && f.search.start == standardInput:
+		return usagef("the problem and its routes would both come from standard input: name a file for one of them")
+	case f.out == standardOutput && f.json:
+		return usagef("--out - and --json would both go to standard output: use one of them; the object has the routes too")
+	}
+	return nil
 }
 
 // knownFiles refuses files to write whose names say what cannot be written.

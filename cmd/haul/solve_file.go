@@ -45,7 +45,11 @@ type fileReport struct {
 }
 
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
-	if err := refuseOverwrite(f.force, f.out, f.plot, f.search.curve); err != nil {
+	out := f.out
+	if out == standardOutput {
+		out = ""
+	}
+	if err := refuseOverwrite(f.force, out, f.plot, f.search.curve); err != nil {
 		return err
 	}
 	p, format, err := f.load(path)
@@ -72,13 +76,13 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return fmt.Errorf("%s made invalid routes for %s: %w", f.method, path, err)
 	}
 	r := f.report(path, p, s)
-	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = f.method, seconds, f.out, o.iterations, o.interrupted, f.search.curve
+	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = f.method, seconds, out, o.iterations, o.interrupted, f.search.curve
 	if o.start > 0 {
 		r.Start = &o.start
 	}
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error
-	if f.out != "" {
+	if out != "" {
 		failed = f.write(p, s, r.Cost)
 	}
 	if failed == nil {
@@ -93,13 +97,18 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 			return errors.Join(failed, err)
 		}
 		if !f.json {
-			if err := cvrp.WriteSolution(a.stdout, s, r.Cost); err != nil {
+			if err := cvrp.WriteSolution(a.whole(), s, r.Cost); err != nil {
 				return errors.Join(failed, err)
 			}
 		}
 		return failed
 	}
-	if err := a.reportFile(r, f.json); err != nil {
+	if f.out == standardOutput {
+		err = firstOf(cvrp.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
+	} else {
+		err = a.reportFile(r, f.json)
+	}
+	if err != nil {
 		return err
 	}
 	if o.interrupted {
@@ -211,7 +220,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 		return err
 	}
 	start := time.Now()
-	s, stated, err := cvrp.LoadSolution(f.check)
+	s, stated, err := loadSolution(f.check)
 	if err != nil {
 		return err
 	}
@@ -237,7 +246,7 @@ func (a *app) refuse(path string, p *cvrp.Problem, f *solveFlags, why error) err
 			return err
 		}
 	}
-	return fmt.Errorf("%s is not a solution of %s: %w", f.check, path, why)
+	return fmt.Errorf("%s is not a solution of %s: %w", spoken(f.check), spoken(path), why)
 }
 
 // sameCost says whether the stated cost is the true one, rounded to the digits it is stated with:
@@ -320,7 +329,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	return a.table(func(w io.Writer) {
 		how := r.Method
 		if r.Checked != "" {
-			how = r.Checked + " is valid"
+			how = spoken(r.Checked) + " is valid"
 		}
 		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d customers, capacity %d, %s", r.Name, r.Customers, r.Capacity, how)))
 		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.scaled)

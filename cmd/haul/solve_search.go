@@ -71,12 +71,12 @@ func (a *app) searchFile(ctx context.Context, p *cvrp.Problem, f *solveFlags, st
 
 // loadStart reads the routes to improve. It must be a solution of this very problem.
 func loadStart(path string, p *cvrp.Problem) (*cvrp.Solution, error) {
-	s, _, err := cvrp.LoadSolution(path)
+	s, _, err := loadSolution(path)
 	if err != nil {
 		return nil, err
 	}
 	if err := cvrp.Validate(p, s); err != nil {
-		return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", path, p.Name, err)
+		return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", spoken(path), p.Name, err)
 	}
 	return &s, nil
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"haul/internal/env/cvrp"
+)
+
+// What a reader could break: - in place of a file is standard input or output, and never the name of a file. A flag that names a file or a folder stands
+// in one of the lists below, which a test holds against every flag there is.
+
+// Names that stand for what is piped: of a file to read, and of one to write.
+const (
+	standardInput  = "-"
+	standardOutput = "-"
+)
+
+// filesOut are the flags that name what is written, filesIn those that name what is read.
+var (
+	filesOut = []string{"out", "plot", "curve", "html", "page", "trace"}
+	filesIn  = []string{"check", "start", "checkpoint", "instances", "reference", "testset", "from", "history", "resume", "began", "runs"}
+)
+
+// piped are the flags that take -, by verb. --config, which every verb reads through the same function, always does.
+var piped = map[string][]string{
+	"haul solve":  {"out", "check", "start"},
+	"haul gen":    {"out"},
+	"haul doctor": {"html"},
+}
+
+// refusePipes tells of a - that would be taken for a file's name.
+func refusePipes(cmd *cobra.Command) (err error) {
+	takes := piped[cmd.CommandPath()]
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		dash := f.Value.String() == standardInput
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			dash = slices.Contains(list.GetSlice(), standardInput)
+		}
+		if err != nil || !dash || slices.Contains(takes, f.Name) {
+			return
+		}
+		switch {
+		case slices.Contains(filesOut, f.Name):
+			err = usagef("--%s - is standard output, where this cannot go; name a file or folder: %s", f.Name, f.Usage)
+		case slices.Contains(filesIn, f.Name):
+			err = usagef("--%s - is standard input, where this cannot come from; name a file or folder: %s", f.Name, f.Usage)
+		}
+	})
+	return err
+}
+
+// whole is standard output for what must arrive as it is: a file, whose lines no screen may break.
+func (a *app) whole() io.Writer {
+	if s, ok := a.stdout.(*screenWriter); ok {
+		return s.to
+	}
+	return a.stdout
+}
+
+// aside is the program with its results among the words, where standard output takes a file.
+func (a *app) aside() *app {
+	b := *a
+	b.stdout = a.stderr
+	return &b
+}
+
+// spoken is what words call a file that is read.
+func spoken(path string) string {
+	if path == standardInput {
+		return "standard input"
+	}
+	return path
+}
+
+// loadSolution reads a .sol file, or standard input.
+func loadSolution(path string) (cvrp.Solution, float64, error) {
+	if path == standardInput {
+		return cvrp.ReadSolution(os.Stdin, spoken(path))
+	}
+	return cvrp.LoadSolution(path)
+}
