@@ -19,9 +19,12 @@ var (
 	muonRest  = kernel.MuonA - muonBeta*muonBeta
 )
 
-// needMuon is the scratch of a block: X, the next X, D and its square; in bf16 X, A and the two operands of a product.
+// byTiles tells whether a block's products are in bf16: where that rounds without being faster, they are not.
+func byTiles(t *tileSet) bool { return t != nil && t.muon }
+
+// needMuon is the scratch of a block: X, the next X, D and its square; by tiles X, A and the two operands of a product.
 func needMuon(t *tileSet, side int) int {
-	if t != nil {
+	if byTiles(t) {
 		return 2*side*side + 2*tileFloats(side, side) + t.scratch(side)
 	}
 	return 4*side*side + gemmScratch
@@ -36,7 +39,7 @@ func (u *update) muon(w *worker, b kernel.Block) {
 		w.p.momentum(x[r*n:][:n], st.m[at:][:n], u.r.piece.grad[at:][:n], kernel.MuonMomentum, a.scale)
 	}
 	w.p.scale(x, float32(muonGamma/(math.Sqrt(w.p.sumSquares(x))+kernel.MuonEps)))
-	if w.tiles != nil {
+	if byTiles(w.tiles) {
 		w.tiled(x, n, spare)
 	} else {
 		x = w.square(x, n, spare)

@@ -379,13 +379,23 @@ func scaleGo(y []float32, by float32) {
 	}
 }
 
-// momentumGo: g' = g·scale; m = β·m + g'; x = g' + β·m.
+// momentumGo: g' = g·scale; m = β·m + g'; x = g' + β·m, both of them zero below 1e-16.
 func momentumGo(x, m, g []float32, beta, scale float32) {
 	for i := range x {
 		gi := g[i] * scale
-		mi := float32(beta*m[i]) + gi
-		m[i], x[i] = mi, gi+float32(beta*mi)
+		mi := flushed(float32(beta*m[i]) + gi)
+		m[i], x[i] = mi, flushed(gi+float32(beta*mi))
 	}
+}
+
+// flushed makes zero of what is too small for Muon to move a weight by: the rounds' products of such numbers are subnormal, at a hundred cycles each,
+// and momentum whose gradient stays zero would never be zero itself. A NaN stays.
+func flushed(v float32) float32 {
+	const least = 1e-16
+	if v > -least && v < least {
+		return 0
+	}
+	return v
 }
 
 // descendGo: w -= lr·(step·x + decay·w).

@@ -6798,7 +6798,7 @@ done5:
 	RET
 
 // func momentumAVX512(x []float32, m []float32, g []float32, beta float32, scale float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·momentumAVX512(SB), NOSPLIT, $0-80
 	MOVQ         x_base+0(FP), AX
 	MOVQ         m_base+24(FP), DX
@@ -6817,63 +6817,97 @@ TEXT ·momentumAVX512(SB), NOSPLIT, $0-80
 	XORQ         CX, CX
 
 group1:
-	LEAQ    32(CX), R8
-	CMPQ    R8, DI
-	JGT     endgroup2
-	VMOVUPS (BX)(CX*4), Z2
-	VMOVUPS (DX)(CX*4), Z3
-	VMULPS  Z1, Z2, Z2
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z2, Z3, Z3
-	VMOVUPS Z3, (DX)(CX*4)
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z3, Z2, Z2
-	VMOVUPS Z2, (AX)(CX*4)
-	VMOVUPS 64(BX)(CX*4), Z2
-	VMOVUPS 64(DX)(CX*4), Z3
-	VMULPS  Z1, Z2, Z2
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z2, Z3, Z3
-	VMOVUPS Z3, 64(DX)(CX*4)
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z3, Z2, Z2
-	VMOVUPS Z2, 64(AX)(CX*4)
-	ADDQ    $+32, CX
-	JMP     group1
+	LEAQ        32(CX), R8
+	CMPQ        R8, DI
+	JGT         endgroup2
+	VMOVUPS     (BX)(CX*4), Z2
+	VMOVUPS     (DX)(CX*4), Z3
+	VMULPS      Z1, Z2, Z2
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z2, Z3, Z3
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z3, Z4
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z4, K2
+	VMOVAPS.Z   Z3, K2, Z3
+	VMOVUPS     Z3, (DX)(CX*4)
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z2, Z3
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z3, K2
+	VMOVAPS.Z   Z2, K2, Z2
+	VMOVUPS     Z2, (AX)(CX*4)
+	VMOVUPS     64(BX)(CX*4), Z2
+	VMOVUPS     64(DX)(CX*4), Z3
+	VMULPS      Z1, Z2, Z2
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z2, Z3, Z3
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z3, Z4
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z4, K2
+	VMOVAPS.Z   Z3, K2, Z3
+	VMOVUPS     Z3, 64(DX)(CX*4)
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z2, Z3
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z3, K2
+	VMOVAPS.Z   Z2, K2, Z2
+	VMOVUPS     Z2, 64(AX)(CX*4)
+	ADDQ        $+32, CX
+	JMP         group1
 
 endgroup2:
 vector3:
-	LEAQ    16(CX), R8
-	CMPQ    R8, DI
-	JGT     endvector4
-	VMOVUPS (BX)(CX*4), Z2
-	VMOVUPS (DX)(CX*4), Z3
-	VMULPS  Z1, Z2, Z2
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z2, Z3, Z3
-	VMOVUPS Z3, (DX)(CX*4)
-	VMULPS  Z0, Z3, Z3
-	VADDPS  Z3, Z2, Z2
-	VMOVUPS Z2, (AX)(CX*4)
-	ADDQ    $+16, CX
-	JMP     vector3
+	LEAQ        16(CX), R8
+	CMPQ        R8, DI
+	JGT         endvector4
+	VMOVUPS     (BX)(CX*4), Z2
+	VMOVUPS     (DX)(CX*4), Z3
+	VMULPS      Z1, Z2, Z2
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z2, Z3, Z3
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z3, Z4
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z4, K2
+	VMOVAPS.Z   Z3, K2, Z3
+	VMOVUPS     Z3, (DX)(CX*4)
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z2, Z3
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z3, K2
+	VMOVAPS.Z   Z2, K2, Z2
+	VMOVUPS     Z2, (AX)(CX*4)
+	ADDQ        $+16, CX
+	JMP         vector3
 
 endvector4:
-	CMPQ      CX, SI
-	JGE       done5
-	VMOVUPS.Z (BX)(CX*4), K1, Z2
-	VMOVUPS.Z (DX)(CX*4), K1, Z3
-	VMULPS    Z1, Z2, Z2
-	VMULPS    Z0, Z3, Z3
-	VADDPS    Z2, Z3, Z3
-	VMOVUPS   Z3, K1, (DX)(CX*4)
-	VMULPS    Z0, Z3, Z3
-	VADDPS    Z3, Z2, Z2
-	VMOVUPS   Z2, K1, (AX)(CX*4)
+	CMPQ        CX, SI
+	JGE         done5
+	VMOVUPS.Z   (BX)(CX*4), K1, Z2
+	VMOVUPS.Z   (DX)(CX*4), K1, Z3
+	VMULPS      Z1, Z2, Z2
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z2, Z3, Z3
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z3, Z1
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z1, K2
+	VMOVAPS.Z   Z3, K2, Z3
+	VMOVUPS     Z3, K1, (DX)(CX*4)
+	VMULPS      Z0, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VANDPS.BCST rows_7fffffff<>+0(SB), Z2, Z0
+	VCMPPS.BCST $0x05, rows_24e69595<>+0(SB), Z0, K2
+	VMOVAPS.Z   Z2, K2, Z2
+	VMOVUPS     Z2, K1, (AX)(CX*4)
 
 done5:
 	VZEROUPPER
 	RET
+
+DATA rows_24e69595<>+0(SB)/4, $0x24e69595
+DATA rows_24e69595<>+4(SB)/4, $0x24e69595
+DATA rows_24e69595<>+8(SB)/4, $0x24e69595
+DATA rows_24e69595<>+12(SB)/4, $0x24e69595
+DATA rows_24e69595<>+16(SB)/4, $0x24e69595
+DATA rows_24e69595<>+20(SB)/4, $0x24e69595
+DATA rows_24e69595<>+24(SB)/4, $0x24e69595
+DATA rows_24e69595<>+28(SB)/4, $0x24e69595
+GLOBL rows_24e69595<>(SB), RODATA|NOPTR, $32
 
 // func descendAVX512(w []float32, x []float32, lr float32, step float32, decay float32)
 // Requires: AVX, AVX512F
@@ -11823,18 +11857,30 @@ group1:
 	VMULPS  Y2, Y3, Y3
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y3, Y4, Y4
+	VANDPS  rows_7fffffff<>+0(SB), Y4, Y5
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y5, Y5
+	VANDPS  Y5, Y4, Y4
 	VMOVUPS Y4, (CX)(DI*4)
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y4, Y3, Y3
+	VANDPS  rows_7fffffff<>+0(SB), Y3, Y4
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y4, Y4
+	VANDPS  Y4, Y3, Y3
 	VMOVUPS Y3, (AX)(DI*4)
 	VMOVUPS 32(DX)(DI*4), Y3
 	VMOVUPS 32(CX)(DI*4), Y4
 	VMULPS  Y2, Y3, Y3
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y3, Y4, Y4
+	VANDPS  rows_7fffffff<>+0(SB), Y4, Y5
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y5, Y5
+	VANDPS  Y5, Y4, Y4
 	VMOVUPS Y4, 32(CX)(DI*4)
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y4, Y3, Y3
+	VANDPS  rows_7fffffff<>+0(SB), Y3, Y4
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y4, Y4
+	VANDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(AX)(DI*4)
 	ADDQ    $+16, DI
 	JMP     group1
@@ -11849,9 +11895,15 @@ vector3:
 	VMULPS  Y2, Y3, Y3
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y3, Y4, Y4
+	VANDPS  rows_7fffffff<>+0(SB), Y4, Y5
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y5, Y5
+	VANDPS  Y5, Y4, Y4
 	VMOVUPS Y4, (CX)(DI*4)
 	VMULPS  Y1, Y4, Y4
 	VADDPS  Y4, Y3, Y3
+	VANDPS  rows_7fffffff<>+0(SB), Y3, Y4
+	VCMPPS  $0x05, rows_24e69595<>+0(SB), Y4, Y4
+	VANDPS  Y4, Y3, Y3
 	VMOVUPS Y3, (AX)(DI*4)
 	ADDQ    $+8, DI
 	JMP     vector3
@@ -11864,9 +11916,15 @@ endvector4:
 	VMULPS     Y2, Y3, Y3
 	VMULPS     Y1, Y4, Y4
 	VADDPS     Y3, Y4, Y4
+	VANDPS     rows_7fffffff<>+0(SB), Y4, Y2
+	VCMPPS     $0x05, rows_24e69595<>+0(SB), Y2, Y2
+	VANDPS     Y2, Y4, Y4
 	VMASKMOVPS Y4, Y0, (CX)(DI*4)
 	VMULPS     Y1, Y4, Y4
 	VADDPS     Y4, Y3, Y3
+	VANDPS     rows_7fffffff<>+0(SB), Y3, Y1
+	VCMPPS     $0x05, rows_24e69595<>+0(SB), Y1, Y1
+	VANDPS     Y1, Y3, Y3
 	VMASKMOVPS Y3, Y0, (AX)(DI*4)
 
 done5:

@@ -66,6 +66,7 @@ type tileSet struct {
 	product func(s *primitives, g *tileArgs)
 	peak    func(rounds int) (flop float64) // nil: the primitives' own
 	spreads bool                            // product wants scratch
+	muon    bool                            // Muon's rounds are faster by product than in fp32
 
 	attend, attendGrad func(h *headArgs) // causal attention of a head; nil: in fp32
 

@@ -72,7 +72,7 @@ func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	return t
 }
 
-var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX,
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, muon: true,
 	attend: attendAMX, attendGrad: attendGradAMX, gelu: geluNear, geluGrad: geluGradNear}
 
 var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots,

@@ -66,9 +66,11 @@ func (m *isa) momentum() {
 		VMULPS(scale, v, v)
 		VMULPS(beta, t, t)
 		VADDPS(v, t, t)
+		m.flush(t, leastMomentum)
 		a.store(t, mm)
 		VMULPS(beta, t, t)
 		VADDPS(t, v, v)
+		m.flush(v, leastMomentum)
 		a.store(v, x)
 	})
 	ret()
@@ -172,10 +174,14 @@ func (m *isa) sumSquares() {
 	ret()
 }
 
+// What is smaller moves no weight. Muon divides a block by 1e-7 at least and multiplies products of four of its numbers, so that its bound lies
+// far higher than AdamW's.
+const leastMoment, leastMomentum = 1e-30, 1e-16
+
 // flush makes zero of what is smaller than any moment that moves a weight: a gradient that stays zero would leave its moments
-// among the subnormal numbers for good, at a hundred cycles a vector. A NaN stays.
-func (m *isa) flush(v VecVirtual) {
-	const notLess, least = 5, 1e-30
+// among the subnormal numbers for good, at a hundred cycles a vector, and every product with them. A NaN stays.
+func (m *isa) flush(v VecVirtual, least float32) {
+	const notLess = 5
 	size := m.vec()
 	m.with(VANDPS, VANDPS_BCST, bits(^uint32(signBit)), v, size)
 	if m.wide() {
@@ -204,12 +210,12 @@ func (m *isa) adamw() {
 		VMULPS(scale, x, x)
 		VMULPS(rest1, x, t)
 		VFMADD231PS(a.load(mm), beta1, t) // m
-		m.flush(t)
+		m.flush(t, leastMoment)
 		a.store(t, mm)
 		VMULPS(x, x, x)
 		VMULPS(rest2, x, x)
 		VFMADD231PS(a.load(v), beta2, x) // v
-		m.flush(x)
+		m.flush(x, leastMoment)
 		a.store(x, v)
 		VMULPS(correct2, x, x)
 		VSQRTPS(x, x)
