@@ -34,7 +34,7 @@ type solveRequest struct {
 	Time   float64   `json:"time,omitempty"` // seconds of a search; 1 where none is given
 	Seed   uint64    `json:"seed,omitempty"`
 	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
-	Decode string    `json:"decode,omitempty"` // greedy, pomo, pomo8, sample:K
+	Decode string    `json:"decode,omitempty"` // what routing.ParseDecode reads
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
 	Gap    bool      `json:"gap,omitempty"`    // ask for the gap to the optimum, where that is within reach
 }

@@ -10,15 +10,18 @@ import (
 
 // Decode is how routes are made from a policy; of all routes of an instance the shortest counts.
 type Decode struct {
-	Samples    int  // routes drawn at random; 0: the most likely node at every step
-	Starts     bool // a route from every customer as the first
-	Symmetries int  // 8: every instance under the symmetries of the square; else 1
-	Beam       int  // with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
-	Expand     int  // nodes that each is continued by
+	Samples     int     // routes drawn at random; 0: the most likely node at every step
+	Starts      bool    // a route from every customer as the first
+	Drawn       bool    // with Starts: what follows the first customer is drawn at random
+	Temperature float64 // of what is drawn; 0: inference.default_temperature
+	Symmetries  int     // 8: every instance under the symmetries of the square; else 1
+	Beam        int     // with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
+	Expand      int     // nodes that each is continued by
 }
 
 // DecodeUsage tells a user of the decoders.
-const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo8 (and under 8 symmetries), sgbs or sgbs8 (beam search from there)"
+const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:T (drawn at temperature T), sample8:K, pomo8 or pomo8:T " +
+	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there)"
 
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
@@ -32,32 +35,46 @@ const (
 	maxBeam   = 64
 )
 
-// ParseDecode reads greedy, sample:K, pomo (N starts), pomo8 (N starts, 8 symmetries), sgbs or sgbs8, of which sgbs:B,G says how many
-// hypotheses are kept and how many nodes each is continued by.
+// Temperatures that a decoder may be given, as inference.default_temperature may.
+const (
+	minTemperature = 1e-3
+	maxTemperature = 1e3
+)
+
+// ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the 8 symmetries. pomo:T draws the routes
+// of its starts at temperature T, sample:K,T has one too, and sgbs:B,G says how many hypotheses are kept and how many nodes each is
+// continued by.
 func ParseDecode(s string) (Decode, error) {
-	switch s {
-	case "greedy":
+	name, rest, more := strings.Cut(s, ":")
+	kind, eight := strings.CutSuffix(name, "8")
+	d := Decode{Symmetries: 1}
+	if eight {
+		d.Symmetries = 8
+	}
+	switch {
+	case s == "greedy":
 		return Greedy, nil
-	case "pomo":
-		return Decode{Starts: true, Symmetries: 1}, nil
-	case "pomo8":
-		return Decode{Starts: true, Symmetries: 8}, nil
-	}
-	if k, ok := strings.CutPrefix(s, "sample:"); ok {
-		n, err := strconv.Atoi(k)
+	case kind == "pomo":
+		d.Starts, d.Drawn = true, more
+		if more && !readTemperature(rest, &d.Temperature) {
+			return Decode{}, fmt.Errorf("decode %s: write %s, or %s:T with a temperature of %g to %g", s, name, name, minTemperature, maxTemperature)
+		}
+		return d, nil
+	case kind == "sample":
+		number, temperature, tempered := strings.Cut(rest, ",")
+		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > maxSamples {
-			return Decode{}, fmt.Errorf("decode %s: the number of samples must be 1 to %d", s, maxSamples)
+			return Decode{}, fmt.Errorf("decode %s: the number of samples must be 1 to %d, as in %s:100", s, maxSamples, name)
 		}
-		return Decode{Samples: n, Symmetries: 1}, nil
-	}
-	name, sizes, sized := strings.Cut(s, ":")
-	if name == "sgbs" || name == "sgbs8" {
-		d := Decode{Starts: true, Symmetries: 1, Beam: beamWidth, Expand: beamWidth}
-		if name == "sgbs8" {
-			d.Symmetries = 8
+		d.Samples = n
+		if tempered && !readTemperature(temperature, &d.Temperature) {
+			return Decode{}, fmt.Errorf("decode %s: write %s:%d, or %s:%d,T with a temperature of %g to %g", s, name, n, name, n, minTemperature, maxTemperature)
 		}
-		if sized {
-			b, g, _ := strings.Cut(sizes, ",")
+		return d, nil
+	case kind == "sgbs":
+		d.Starts, d.Beam, d.Expand = true, beamWidth, beamWidth
+		if more {
+			b, g, _ := strings.Cut(rest, ",")
 			var errB, errG error
 			d.Beam, errB = strconv.Atoi(b)
 			d.Expand, errG = strconv.Atoi(g)
@@ -67,7 +84,13 @@ func ParseDecode(s string) (Decode, error) {
 		}
 		return d, nil
 	}
-	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo8, sgbs or sgbs8", s)
+	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo:T, sgbs, or for 8 symmetries sample8:K, pomo8, pomo8:T, sgbs8", s)
+}
+
+func readTemperature(s string, t *float64) bool {
+	var err error
+	*t, err = strconv.ParseFloat(s, 64)
+	return err == nil && *t >= minTemperature && *t <= maxTemperature
 }
 
 // validationDecode is how a run's validation and its test route; the settings hold it to what ParseDecode knows.
@@ -81,19 +104,40 @@ func validationDecode(c *config.Config) Decode {
 
 // String is what ParseDecode reads.
 func (d Decode) String() string {
+	eight := ""
+	if d.Symmetries == 8 {
+		eight = "8"
+	}
 	switch {
-	case d.Beam > 0 && d.Symmetries == 8:
-		return fmt.Sprintf("sgbs8:%d,%d", d.Beam, d.Expand)
 	case d.Beam > 0:
-		return fmt.Sprintf("sgbs:%d,%d", d.Beam, d.Expand)
+		return fmt.Sprintf("sgbs%s:%d,%d", eight, d.Beam, d.Expand)
+	case d.Samples > 0 && d.Temperature > 0:
+		return fmt.Sprintf("sample%s:%d,%g", eight, d.Samples, d.Temperature)
 	case d.Samples > 0:
-		return fmt.Sprintf("sample:%d", d.Samples)
-	case d.Starts && d.Symmetries == 8:
-		return "pomo8"
+		return fmt.Sprintf("sample%s:%d", eight, d.Samples)
+	case d.Starts && d.Drawn:
+		return fmt.Sprintf("pomo%s:%g", eight, d.Temperature)
 	case d.Starts:
-		return "pomo"
+		return "pomo" + eight
 	}
 	return "greedy"
+}
+
+// temperature is that of what is drawn, where the settings have one of their own.
+func (d Decode) temperature(settings float64) float64 {
+	if d.Temperature > 0 {
+		return d.Temperature
+	}
+	return settings
+}
+
+// forever is what is drawn, round after round, once the routes of d are made: from the same starts, or as many again.
+func (d Decode) forever(n int) Decode {
+	d.Beam, d.Drawn = 0, d.Starts
+	if !d.Starts && d.Samples == 0 {
+		d.Samples = n
+	}
+	return d
 }
 
 // starts is the number of routes a row of the batch is given, for instances of n customers.

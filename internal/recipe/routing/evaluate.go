@@ -88,7 +88,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {
 		return nil, err
 	}
-	if err := e.runner.SetControl(evalControl(o.Temperature)); err != nil {
+	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {
 		return nil, err
 	}
 	e.batch = cvrp.NewBatch(e.rows/sym, n, o.Source.Capacity)
@@ -110,7 +110,7 @@ func fitsInstances(o EvalOptions) error {
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
 func recordRoutes(p *plan.Plan, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
 	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), Forced: d.Starts, MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
-	if d.Samples > 0 {
+	if d.Samples > 0 || d.Drawn {
 		spec.Choice = kernel.Sample
 	}
 	return p.Rollout("routes", dec, spec, rng.Actions)

@@ -20,12 +20,13 @@ import (
 )
 
 func TestParseDecode(t *testing.T) {
-	for _, s := range []string{"greedy", "pomo", "pomo8", "sample:16", "sgbs:4,4", "sgbs8:2,3"} {
+	for _, s := range []string{"greedy", "pomo", "pomo8", "pomo:1", "pomo8:1.25", "sample:16", "sample8:16", "sample:3,0.5", "sample8:3,2", "sgbs:4,4", "sgbs8:2,3"} {
 		if d, err := ParseDecode(s); err != nil || d.String() != s {
 			t.Errorf("%s: %v, %v", s, d, err)
 		}
 	}
-	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999", "sgbs:", "sgbs:4", "sgbs:0,4", "sgbs:4,1", "sgbs:65,4", "sgbs:4,4,4", "sgbs16"} {
+	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999", "sgbs:", "sgbs:4", "sgbs:0,4", "sgbs:4,1", "sgbs:65,4", "sgbs:4,4,4", "sgbs16",
+		"sample", "sample8", "sample8:", "sample:4,", "sample:4,0", "sample:4,-1", "sample:4,nan", "sample:4,1,1", "pomo:", "pomo8:", "pomo:0", "pomo:inf", "pomo:1e4", "pomo:hot", "pomo:1,2", "pomo88", "greedy8", "greedy:1"} {
 		if _, err := ParseDecode(s); err == nil {
 			t.Errorf("%q was accepted", s)
 		}
@@ -53,7 +54,7 @@ func TestEvaluate(t *testing.T) {
 			t.Fatal(err)
 		}
 		mean := map[string]float64{}
-		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:1", "sample:8"} {
+		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:1", "sample:8", "sample8:8", "pomo:1", "pomo8:1.5"} {
 			d, err := ParseDecode(name)
 			if err != nil {
 				t.Fatal(err)
@@ -122,6 +123,62 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestTemperatureOfADecoder: where it is near nothing the most likely node is drawn at nearly every step, from the same starts, and where it is
+// high other routes come of them; generated instances and given problems alike. The policy has learned so little that some nodes are as
+// likely as others to the third digit.
+func TestTemperatureOfADecoder(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	const count = 40
+	problems := make([]*cvrp.Problem, count)
+	b := cvrp.NewBatch(count, src.N, src.Capacity)
+	src.Fill(b, 0)
+	for i := range problems {
+		problems[i] = b.Problem(i)
+	}
+	generated := func(decode string) float64 {
+		d, err := ParseDecode(decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: count, Decode: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, _ := stats.MeanSE(e.Lengths)
+		return mean
+	}
+	given := func(decode string) float64 {
+		d, err := ParseDecode(decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs := make([]float64, count)
+		for i, r := range routed {
+			costs[i] = r.Cost
+		}
+		mean, _ := stats.MeanSE(costs)
+		return mean
+	}
+	for name, mean := range map[string]func(string) float64{"generated": generated, "given": given} {
+		for _, same := range [][2]string{{"pomo", "pomo:0.001"}, {"pomo8", "pomo8:0.001"}, {"greedy", "sample:3,0.001"}} {
+			if a, b := mean(same[0]), mean(same[1]); math.Abs(a-b) > 0.005*a {
+				t.Errorf("%s: %s %v, %s %v", name, same[0], a, same[1], b)
+			}
+		}
+		if likely, even := mean("pomo"), mean("pomo:100"); math.Abs(even-likely) < 0.02*likely {
+			t.Errorf("%s: routes that are drawn evenly have %v, as the likely ones have: %v", name, even, likely)
+		}
+		if one, eight := mean("sample:6"), mean("sample8:6"); !(eight < one) {
+			t.Errorf("%s: six samples have %v, and %v under eight symmetries", name, one, eight)
+		}
+	}
+}
+
 func TestSolve(t *testing.T) {
 	p := loadSaved(t)
 	for _, file := range []string{"E-n13-k4.vrp", "E-n22-k4.vrp", "X-n101-k25.vrp"} {
@@ -136,7 +193,7 @@ func TestSolve(t *testing.T) {
 			continue
 		}
 		costs := map[string]float64{}
-		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:4"} {
+		for _, name := range []string{"greedy", "pomo", "pomo8", "pomo8:1", "sample:4", "sample8:4,2"} {
 			d, err := ParseDecode(name)
 			if err != nil {
 				t.Fatal(err)

@@ -63,7 +63,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
-	if err := s.runner.SetControl(evalControl(p.Config.Inference.DefaultTemperature)); err != nil {
+	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
 		return nil, errors.Join(err, s.runner.Close())
 	}
 	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
