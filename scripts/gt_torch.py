@@ -59,7 +59,8 @@ class GT(nn.Module):
         depot = torch.zeros_like(demand)
         depot[:, 0] = 1
         x = self.emb(torch.cat([xy, demand[..., None], depot[..., None]], -1))
-        dist = torch.cdist(xy, xy)
+        # Past 25 nodes cdist would multiply matrices, and near nodes' distances be off by up to 3e-4.
+        dist = torch.cdist(xy, xy, compute_mode="donot_use_mm_for_euclid_dist")
         for layer in self.layers:
             x = layer(x, dist)
         h = self.nf(x)
