@@ -1,6 +1,24 @@
 package cuda
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// TestTooManyNodesTakeNoMemory: what a card cannot decode is refused as that, and not for want of the memory of its table of pairs.
+func TestTooManyNodesTakeNoMemory(t *testing.T) {
+	const batch, n = 64, 20001
+	b := hopper(batch, BF16)
+	b.scratch = func(bytes int) uint64 {
+		t.Errorf("%d bytes are reserved for a rollout of %d nodes", bytes, n)
+		return 1 << 40
+	}
+	o := rolloutOf(batch, n, 8, 16, 1)
+	o.Pair, o.PairLoad = tensor(batch, n, 256), tensor(128)
+	if _, err := b.rollout(o); err == nil || !strings.Contains(err.Error(), "use --device cpu") {
+		t.Errorf("%d nodes: %v", n, err)
+	}
+}
 
 // TestPullsOfEveryChunk: where a gradient is made some instances at a time, each time leaves the gradient of its own instances' pulls where
 // back_pairs looks for it, after the decisions that it sums and before others take their place.

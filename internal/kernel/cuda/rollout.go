@@ -150,13 +150,15 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
 			args: append(args, p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
 	}
-	tables, ls := b.pullTables(&o.Decoder, p, instances, 1)
-	if h, yes := b.held(o); yes && !extend {
-		return append(ls, h.launch(p, instances*starts, tables, args)), nil
-	}
+	h, held := b.held(o)
+	held = held && !extend
 	r, err := p.rowPlan(limit, b.maxShared)
-	if err != nil {
+	if err != nil && !held { // before tables are made for nodes that are too many
 		return nil, err
+	}
+	tables, ls := b.pullTables(&o.Decoder, p, instances, 1)
+	if held {
+		return append(ls, h.launch(p, instances*starts, tables, args)), nil
 	}
 	return append(ls, launch{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
 		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
