@@ -18,8 +18,22 @@ type bounded interface {
 // Compile refuses a program that cannot fit before anything is allocated for it. key is the setting that the program grows with, or a flag
 // and its value that make it smaller, or "" where only the model's size does.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
+	return CompileBeside(key, 0, p, dev, sets...)
+}
+
+// CompileBeside is Compile where the caller will keep so many bytes of its own on the host, in the same memory as the program unless its device
+// has another.
+func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
-	if err := Fits(key, dev, prog.Name, prog.Batch, LeastMemory(dev, prog)); err != nil {
+	need := LeastMemory(dev, prog)
+	if _, apart := dev.(bounded); apart {
+		if err := FitsHost(key, "the host", prog.Name, prog.Batch, host); err != nil {
+			return nil, err
+		}
+	} else {
+		need = Sum(need, host)
+	}
+	if err := Fits(key, dev, prog.Name, prog.Batch, need); err != nil {
 		return nil, err
 	}
 	return p.Compile(dev, sets...)

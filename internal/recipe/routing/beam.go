@@ -58,7 +58,7 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 		Capacity: kept.Capacity})
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
-	if b.runner, err = run.Compile("--decode pomo, which keeps no beam", pl, p.dev, p.store); err != nil {
+	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	flat := make([]float32, p.model.Layout().Len)

@@ -36,9 +36,10 @@ type Evaluation struct {
 	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
 }
 
-// Memory an evaluation's recorded actions may take, and the rows that keep a device busy.
+// Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and the rows that keep a device busy.
 const (
 	evalActionBytes = 64 << 20
+	evalTableBytes  = 1 << 30
 	evalRows        = 1024
 )
 
@@ -85,7 +86,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	in := recordInstances(p, o.Source, sym, [2]int{})
 	e.routes = recordRoutes(p, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
-	if e.runner, err = run.Compile(o.Decode.fewer(n), p, dev, store); err != nil {
+	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, n), p, dev, store); err != nil {
 		return nil, err
 	}
 	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {

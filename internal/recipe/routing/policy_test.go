@@ -221,6 +221,31 @@ func TestSolve(t *testing.T) {
 	}
 }
 
+// TestRoutesAreOnTheHostToo: the host has a copy of the routes that a device makes, so that what fits once need not fit.
+func TestRoutesAreOnTheHostToo(t *testing.T) {
+	available, known := run.AvailableMemory()
+	if !known {
+		t.Skip("this system does not tell its available memory")
+	}
+	n := int(math.Sqrt(0.8 * float64(available) / 16)) // a device keeps n routes of 2n actions, and two numbers for each pair of nodes
+	_, err := loadSaved(t).Prepare(n, 30, Decode{Starts: true})
+	if err == nil || !strings.Contains(err.Error(), "of memory") || !strings.Contains(err.Error(), "use --decode greedy") {
+		t.Errorf("%d routes twice: %v", n, err)
+	}
+}
+
+// TestBatchesOfManyNodes: what all pairs of an instance's nodes say to one another bounds a batch, since a card keeps it for each.
+func TestBatchesOfManyNodes(t *testing.T) {
+	for n, want := range map[int]int{20: 1024, 100: 1024, 500: 1024, 1000: 266, 1023: 256, 5000: 10, 100_000: 1} {
+		if got := evalBatch(n, Greedy); got != want {
+			t.Errorf("%d instances of %d customers at a time, want %d", got, n, want)
+		}
+	}
+	if got := evalBatch(1000, Decode{Symmetries: 8}); got != 266/8 {
+		t.Errorf("%d instances of 1000 customers under 8 symmetries at a time, want %d", got, 266/8)
+	}
+}
+
 func TestReferencesAreCached(t *testing.T) {
 	runtest.Folder(t)
 	for _, n := range []int{6, 14} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"haul/internal/env/cvrp"
+	"haul/internal/kernel"
 )
 
 // ManyOptions say how many problems are routed.
@@ -154,7 +155,7 @@ func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, 
 	return out, nil
 }
 
-// evalBatch is how many instances of n customers are decoded at a time.
+// evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all pairs of nodes for each.
 func evalBatch(n int, d Decode) int {
-	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*maxSteps(n)))/d.symmetries())
+	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*maxSteps(n)), evalTableBytes/(4*(n+1)*kernel.Pad(n+1)))/d.symmetries())
 }

@@ -60,7 +60,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	}
 	s.routes = recordRoutes(pl, dec, d, n, seed)
 	var err error
-	if s.runner, err = run.Compile(d.fewer(n), pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.CompileBeside(d.fewer(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
@@ -75,6 +75,11 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 		}
 	}
 	return s, nil
+}
+
+// routeBytes is what the host keeps of routes that it reads from a device: actions and lengths.
+func routeBytes(rows, starts, n int) int64 {
+	return run.Product(4, int64(rows), int64(starts), int64(maxSteps(n)+1))
 }
 
 // features are what the policy reads of a node: x, y, the share of the capacity that it demands, and whether it is the depot.
