@@ -167,3 +167,29 @@ func TestHostileInstances(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// TestSolveDecodesWellByDefault: one file is routed as thoroughly as a second allows, and says how; a search begins with one route.
+func TestSolveDecodesWellByDefault(t *testing.T) {
+	with := func(n int, more ...string) map[string]any {
+		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", "cvrp20", "--device", "cpu", "--json"}, more...)...)
+	}
+	best := with(30)
+	if by := with(30, "--decode", "pomo8"); best["decode"] != "pomo8" || best["method"] != "policy" || by["cost"] != best["cost"] {
+		t.Errorf("%v, by pomo8 %v", best, by)
+	}
+	if r := with(mostForPomo8 + 1); r["decode"] != "pomo" {
+		t.Errorf("past %d customers: %v", mostForPomo8, r["decode"])
+	}
+	if r := with(30, "--decode", "greedy"); r["decode"] != "greedy" {
+		t.Errorf("%v", r["decode"])
+	}
+	large := write(t, "large.vrp", manyVRP(mostForPomo+1))
+	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy)\n") ||
+		!strings.Contains(r.stderr, "401 customers are routed by greedy") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+	r := haul(t, "solve", write(t, "many.vrp", manyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
+	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy) and search\n") || r.stderr != "" {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}

@@ -15,7 +15,6 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
-	"haul/internal/recipe/routing"
 )
 
 type fileReport struct {
@@ -24,6 +23,7 @@ type fileReport struct {
 	Customers   int       `json:"customers"`
 	Capacity    int32     `json:"capacity"`
 	Method      string    `json:"method,omitempty"`
+	Decode      string    `json:"decode,omitempty"`
 	Checked     string    `json:"checked,omitempty"`
 	Valid       bool      `json:"valid"`
 	Violation   string    `json:"violation,omitempty"`
@@ -77,6 +77,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	}
 	r := f.report(path, p, s)
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = f.method, seconds, out, o.iterations, o.interrupted, f.search.curve
+	r.Decode = o.decode
 	if o.start > 0 {
 		r.Start = &o.start
 	}
@@ -163,7 +164,7 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 		if err := p.Plain(); err != nil {
 			return nil, nil, fmt.Errorf("a policy knows no limit but the capacity, and %s is not such a problem: %w; leave --%s out", p.Name, err, by)
 		}
-		return a.policySolver(ctx, f)
+		return a.policySolver(ctx, p.N(), f)
 	}
 	if f.method == "" {
 		f.method = methodSearch
@@ -189,11 +190,14 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 	}, func() {}, nil
 }
 
-// policySolver opens the device for a trained policy.
-func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Problem) (*outcome, error), func(), error) {
-	decode, err := routing.ParseDecode(f.policy.decode)
+// policySolver opens the device for a trained policy, which is to route n customers.
+func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvrp.Problem) (*outcome, error), func(), error) {
+	decode, lesser, err := f.policy.decoder(n, f.improve)
 	if err != nil {
-		return nil, nil, asUsage(err)
+		return nil, nil, err
+	}
+	if lesser && !f.json {
+		fmt.Fprintf(a.stderr, "%d customers are routed by %s, which is soon done: --decode pomo8 is better and takes its time\n", n, decode)
 	}
 	f.device.workers = f.workers
 	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
@@ -203,10 +207,14 @@ func (a *app) policySolver(ctx context.Context, f *solveFlags) (func(*cvrp.Probl
 	return func(p *cvrp.Problem) (*outcome, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
 		if err != nil || !f.improve {
-			return &outcome{solution: s}, err
+			return &outcome{solution: s, decode: decode.String()}, err
 		}
 		f.method = methodPolicy + " and " + methodSearch
-		return a.searchFile(ctx, p, f, &s)
+		o, err := a.searchFile(ctx, p, f, &s)
+		if o != nil {
+			o.decode = decode.String()
+		}
+		return o, err
 	}, func() { dev.Close() }, nil
 }
 
@@ -328,6 +336,9 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	}
 	return a.table(func(w io.Writer) {
 		how := r.Method
+		if r.Decode != "" { // "policy and search"
+			how = strings.Replace(how, methodPolicy, methodPolicy+" ("+r.Decode+")", 1)
+		}
 		if r.Checked != "" {
 			how = spoken(r.Checked) + " is valid"
 		}

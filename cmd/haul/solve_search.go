@@ -42,6 +42,7 @@ type outcome struct {
 	interrupted bool
 	trace       *draw.Curve // cost over time
 	start       float64     // what a search began with
+	decode      string      // how a policy made the routes
 }
 
 // searchFile improves routes while it shows how it goes.

@@ -45,7 +45,7 @@ def solve(
     method: str = "search",
     policy: str | None = None,
     checkpoint: str | Path | None = None,
-    decode: str = "pomo8",
+    decode: str | None = None,
     vehicles: int = 0,
     open_routes: bool = False,
     iterations: int = 0,
@@ -56,7 +56,7 @@ def solve(
 
     method is "search" (as good as `time` seconds allow, or `iterations`, which give the same routes every time), "exact" (the
     optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy solves it, decoded
-    as `decode` says. vehicles limits the number of routes, open_routes leaves out the way back.
+    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). vehicles limits the number of routes, open_routes leaves out the way back.
 
     Coordinates may be any sequence of pairs, a NumPy array or a tensor too.
 
@@ -92,9 +92,11 @@ def solve(
             table.writerows((i, repr(x), repr(y), d) for i, ((x, y), d) in enumerate(zip(points, loads)))
         arguments = ["solve", str(file), "--capacity", str(whole(capacity, "the capacity")), "--json"]
         if policy is not None:
-            arguments += ["--policy", policy, "--decode", decode]
+            arguments += ["--policy", policy]
         elif checkpoint is not None:
-            arguments += ["--checkpoint", str(checkpoint), "--decode", decode]
+            arguments += ["--checkpoint", str(checkpoint)]
+        if policy is not None or checkpoint is not None:
+            arguments += ["--decode", decode] if decode else []
         else:
             arguments += ["--method", method]
             if method == "search":
