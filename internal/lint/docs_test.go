@@ -57,6 +57,28 @@ func TestArchitectureHasEveryPackage(t *testing.T) {
 	}
 }
 
+// A picture that no page shows is seen by nobody, and grows old unseen.
+func TestPicturesAreShown(t *testing.T) {
+	folder := filepath.Join(root, "docs", "pictures")
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	shown := map[string]bool{}
+	for _, page := range pages(t) {
+		for _, m := range pictureLink.FindAllStringSubmatch(read(t, page), -1) {
+			shown[filepath.Join(root, filepath.Dir(page), filepath.FromSlash(m[1]))] = true
+		}
+	}
+	for _, f := range files {
+		if ext := filepath.Ext(f.Name()); (ext == ".svg" || ext == ".png") && !shown[filepath.Join(folder, f.Name())] {
+			t.Errorf("docs/pictures/%s is shown on no page: show it or remove it", f.Name())
+		}
+	}
+}
+
+var pictureLink = regexp.MustCompile(`!\[[^\]]*\]\(([^)]+)\)`)
+
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
