@@ -26,8 +26,11 @@ func TestBlocks(t *testing.T) {
 		t.Error(diff)
 	}
 	const products = 6 * 5 * (1 + 1 + 2) * 6 * 6 * 6
-	if got, plain := o.Cost(), (&AdamW{Layout: l}).Cost(); got.FLOPs-plain.FLOPs != products || got.Bytes != plain.Bytes {
+	if got, plain := o.Cost(), (&AdamW{Layout: l}).Cost(); got.FLOPs-plain.FLOPs != products || plain.Bytes-got.Bytes != 6*6*6*8 {
 		t.Errorf("it costs %+v, without blocks %+v", got, plain)
+	}
+	if o.Kind() != "muon" || (&AdamW{Layout: l}).Kind() != "adamw" {
+		t.Errorf("it is called %s", o.Kind())
 	}
 	o.Side = 0
 	if diff := cmp.Diff([][2]int{{0, l.Len}}, o.Rest()); diff != "" || o.Blocks() != nil {

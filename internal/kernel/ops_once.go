@@ -104,8 +104,13 @@ type AdamW struct {
 	Side                int // of Muon's blocks; 0: AdamW for all
 }
 
-// Kind names the op.
-func (o *AdamW) Kind() string { return "adamw" }
+// Kind names the op, by what takes its time.
+func (o *AdamW) Kind() string {
+	if o.Side > 0 {
+		return "muon"
+	}
+	return "adamw"
+}
 
 // Flat says that the op owns the flat buffers.
 func (o *AdamW) Flat() {}
@@ -113,12 +118,14 @@ func (o *AdamW) Flat() {}
 // Args visits nothing: the op owns the flat buffers as a whole.
 func (o *AdamW) Args(func(*Tensor, Access)) {}
 
-// Cost counts sixteen operations and seven four-byte accesses per weight, and where Muon has blocks the three products of its rounds, half of the two
-// whose results are symmetric.
+// Cost counts sixteen operations and seven four-byte accesses per weight. In Muon's blocks there are five, since second moments are left alone, and
+// the three products of its rounds, half of the two whose results are symmetric.
 func (o *AdamW) Cost() Cost {
 	c := Cost{16 * int64(o.Layout.Len), 28 * int64(o.Layout.Len)}
 	if o.Side > 0 {
-		c.FLOPs += MuonRounds * (1 + 1 + 2) * int64(o.Side*o.Side*o.Side) * int64(len(o.Blocks()))
+		blocks, square := int64(len(o.Blocks())), int64(o.Side*o.Side)
+		c.FLOPs += MuonRounds * (1 + 1 + 2) * square * int64(o.Side) * blocks
+		c.Bytes -= 8 * square * blocks
 	}
 	return c
 }

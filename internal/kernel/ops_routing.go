@@ -177,6 +177,9 @@ func (o *Rollout) Cost() Cost {
 	return Cost{int64(b*s)*ExpectedSteps(n)*o.stepCost() + o.pairCost(), bytesOf(o) - o.beside(o.Proj, 3) - o.beside(o.Pair, 2)}
 }
 
+// Fixed is the scores of pairs.
+func (o *Rollout) Fixed() int64 { return o.pairCost() }
+
 // beside is the bytes of the columns that lie in t behind the first few widths, and that the op leaves alone.
 func (d *Decoder) beside(t *Tensor, widths int) int64 {
 	if t == nil {
@@ -234,6 +237,9 @@ func (o *RolloutGrad) Cost() Cost {
 	beside := o.beside(o.Proj, 3) + o.beside(o.DProj, 3) + o.beside(o.Pair, 2) + o.beside(o.DPair, 2)
 	return Cost{3 * (int64(o.Adv.Len())*ExpectedSteps(n)*o.stepCost() + o.pairCost()), bytesOf(o) - beside}
 }
+
+// Fixed is the scores of pairs and their gradient.
+func (o *RolloutGrad) Fixed() int64 { return 3 * o.pairCost() }
 
 // Expected is how many decode steps Cost assumes.
 func (d *Decoder) Expected() int64 { return ExpectedSteps(d.Pointer.Shape[1]) }

@@ -39,6 +39,7 @@ const (
 type Varying interface {
 	Op
 	Expected() int64 // the steps per row that Cost assumes
+	Fixed() int64    // what of its FLOPs no step adds to
 }
 
 // NewSum adds up x, or products of x and y where y is not nil.

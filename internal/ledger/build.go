@@ -114,7 +114,7 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 		if halved {
 			c.Bytes -= kernel.HalvedBytes(op)
 		}
-		out = append(out, kernel.Cost{FLOPs: int64(float64(c.FLOPs) * scale * drawn(op, actions)), Bytes: int64(float64(c.Bytes) * scale)})
+		out = append(out, kernel.Cost{FLOPs: int64(drawn(op, float64(c.FLOPs), actions) * scale), Bytes: int64(float64(c.Bytes) * scale)})
 	}
 	for _, op := range p.Once {
 		out = append(out, op.Cost())
@@ -122,10 +122,11 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	return out
 }
 
-// drawn is how the true number of steps compares with the one that the op's formula expects.
-func drawn(op kernel.Op, actions float64) float64 {
+// drawn is an op's FLOPs by the true number of steps, where its formula expects another.
+func drawn(op kernel.Op, flops, actions float64) float64 {
 	if o, ok := op.(kernel.Varying); ok && actions > 0 {
-		return actions / float64(o.Expected())
+		fixed := float64(o.Fixed())
+		return fixed + (flops-fixed)*actions/float64(o.Expected())
 	}
-	return 1
+	return flops
 }

@@ -277,3 +277,25 @@ func TestTraceIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// TestPairsAreScoredOnce: a route's true steps change what its decoding takes, and not what scores of pairs do, which are made before the first.
+func TestPairsAreScoredOnce(t *testing.T) {
+	const b, n, s, d, steps = 4, 9, 3, 8, 7.5
+	tensor := func(shape ...int) *kernel.Tensor {
+		return &kernel.Tensor{Space: kernel.Shard, Shape: shape, Stride: shape[len(shape)-1]}
+	}
+	decoder := kernel.Decoder{Proj: tensor(b, n, 3*d), Pointer: tensor(b, n, d), Graph: tensor(b, d), Load: tensor(d), PosX: tensor(b, n), PosY: tensor(b, n),
+		Demand: tensor(b, n), Pair: tensor(b, n, 2*d), PairLoad: tensor(d)}
+	actions := tensor(b, s, 2*n)
+	prog := &kernel.Program{Batch: b, Shard: b, PerShard: []kernel.Op{
+		&kernel.Rollout{Decoder: decoder, Actions: actions, Steps: tensor(b, s), Length: tensor(b, s), LogProb: tensor(b, s), Entropy: tensor(b, s)},
+		&kernel.RolloutGrad{Decoder: decoder, DProj: tensor(b, n, 3*d), DPointer: tensor(b, n, d), DGraph: tensor(b, d), DLoad: tensor(d),
+			DPair: tensor(b, n, 2*d), DPairLoad: tensor(d), Actions: actions, Steps: tensor(b, s), Adv: tensor(b, s)}}}
+	l := ledger.New(&kernel.Profile{Program: prog, Workers: 1, Wall: 3, Spans: []kernel.Span{{Op: 0, End: 1}, {Op: 1, Start: 1, End: 3}}}, kernel.Roof{}, steps)
+	const want = 2*b*n*(n+1)*d + b*s*steps*3*2*n*d
+	for i, times := range []int64{3, 1} { // the gradient, which took longest, is first
+		if got := l.Ops[i].FLOPs; got != times*want {
+			t.Errorf("%s: %d operations, want %d", l.Ops[i].Op, got, times*int64(want))
+		}
+	}
+}

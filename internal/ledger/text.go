@@ -23,6 +23,7 @@ var what = map[string]string{
 	"rollout.grad":   "the gradient of the routes' probabilities",
 	"generate":       "generating instances",
 	"adamw":          "summing gradients and updating weights",
+	"muon":           "updating weights by Muon",
 }
 
 // Largest says in a sentence each what the n largest costs are, idle workers among them.
