@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -88,5 +89,28 @@ func TestOneMeasurementForAll(t *testing.T) {
 		t.Errorf("%.200s\nand\n%.200s", a, b)
 	} else if !strings.Contains(a, "step_seconds") {
 		t.Errorf("%s", a)
+	}
+}
+
+// TestAPolicyHasItsTime: a beam as wide as may be asked for takes hours, and is let go when a request's time is over; the next is answered.
+func TestAPolicyHasItsTime(t *testing.T) {
+	x := open(t, func(o *Options) {
+		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
+		o.Limits.Search = time.Second
+	})
+	body := func(n int, decode string) string {
+		var nodes, demands []string
+		for i := range n + 1 {
+			nodes, demands = append(nodes, fmt.Sprintf("[%d,%d]", i*7919%1009, i*104729%1013)), append(demands, fmt.Sprint(min(i, 1)))
+		}
+		return fmt.Sprintf(`{"coords": [%s], "demands": [%s], "capacity": 9, "method": "policy", "decode": %q}`, strings.Join(nodes, ","), strings.Join(demands, ","), decode)
+	}
+	began := time.Now()
+	x.refused(x.do("POST", "/api/v1/solve", body(120, "sgbs:64,64")), 422, "decode sgbs:64,64 of 120 customers takes longer than 1 s, the time of a request")
+	if took := time.Since(began); took > 10*time.Second { // minutes without a limit, even on one idle core
+		t.Errorf("it was let go after %s", took)
+	}
+	if a := x.do("POST", "/api/v1/solve", body(5, "greedy")); a.status != 200 {
+		t.Errorf("the next: %d %s", a.status, a.body)
 	}
 }

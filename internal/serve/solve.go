@@ -198,7 +198,13 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
 		return refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
 	}
-	name, solution, cost, err := s.policies.solve(ctx, ask.Policy, p, decode)
+	within, cancel := context.WithTimeout(ctx, s.limits.Search) // a wide beam would hold a core for hours
+	defer cancel()
+	name, solution, cost, err := s.policies.solve(within, ask.Policy, p, decode)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
+			decode, p.N(), s.limits.Search.Seconds())
+	}
 	if err != nil {
 		return err
 	}
