@@ -116,6 +116,7 @@ func TestBadFiles(t *testing.T) {
 		{"problem: {demand_range: [1, [2]]}", "f.yaml:1: problem.demand_range must be two whole numbers, written [low, high], got a nested list"},
 		// Between keys.
 		{"model:\n  num_layers: 2\n  hidden_dim: 130\n", "f.yaml:3: model.hidden_dim 130 is not divisible by model.num_heads 4"},
+		{"model: {hidden_dim: 262, num_heads: 2}\ntraining_advanced:\n  optimizer: muon\n", "f.yaml:3: training_advanced.optimizer muon needs blocks of 16 to 128 rows, and model.hidden_dim 262 has no divisor in between: use another width, or adamw"},
 		{"model:\n  num_heads: 3\n", "f.yaml:2: model.hidden_dim 256 is not divisible by model.num_heads 3"},
 		{"problem: {vehicle_capacity: 9}", "f.yaml:1: problem.demand_range reaches 10, over problem.vehicle_capacity 9: no vehicle could serve that customer"},
 		{"training_advanced: {temp_start: 0.1}", "f.yaml:1: training_advanced.temp_min 0.15 is over training_advanced.temp_start 0.1"},

@@ -28,6 +28,19 @@ func (c conflict) at(l layer) origin {
 // loadUnit is kernel.LoadUnit, in parts of which the demands of instances with capacities of their own are stated.
 const loadUnit = 1 << 20
 
+// The sides that Muon's blocks may have: kernel.MuonMost, and what is enough directions for a step to balance, unless the model is narrower.
+const muonMost, muonLeast = 128, 16
+
+// inBlocks tells whether matrices as wide as the model can be cut into Muon's blocks.
+func inBlocks(width int) bool {
+	for side := min(width, muonMost); side >= min(width, muonLeast); side-- {
+		if width%side == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
 func (c *Config) conflicts() []conflict {
 	var out []conflict
@@ -48,6 +61,10 @@ func (c *Config) conflicts() []conflict {
 	if m.HiddenDim%m.NumHeads != 0 {
 		out = append(out, clash([]string{"model.hidden_dim", "model.num_heads"},
 			"model.hidden_dim %d is not divisible by model.num_heads %d", m.HiddenDim, m.NumHeads))
+	}
+	if a.Optimizer == OptimizerMuon && !inBlocks(m.HiddenDim) {
+		out = append(out, clash([]string{"training_advanced.optimizer", "model.hidden_dim"},
+			"training_advanced.optimizer muon needs blocks of %d to %d rows, and model.hidden_dim %d has no divisor in between: use another width, or adamw", muonLeast, muonMost, m.HiddenDim))
 	}
 	if a.TempMin > a.TempStart {
 		out = append(out, clash([]string{"training_advanced.temp_min", "training_advanced.temp_start"},

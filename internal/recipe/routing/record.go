@@ -72,31 +72,19 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 	p.PolicyGradient(routes, adv)
 	p.Backward()
 
-	side, err := muonSide(c)
-	if err != nil {
-		return nil, err
-	}
 	a := &c.Advanced
-	p.Optimize(&kernel.AdamW{Side: side, Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
+	p.Optimize(&kernel.AdamW{Side: muonSide(c), Beta1: a.AdamBeta1, Beta2: a.AdamBeta2, Eps: float32(a.AdamEps),
 		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
 	p.TallyRoutes(routes, adv, base)
 	return p, nil
 }
 
-// leastSide is how long the side of Muon's blocks must be at least where the model is wider: in smaller ones a step has few directions to balance.
-const leastSide = 16
-
-// muonSide is the side of Muon's blocks; 0 for AdamW.
-func muonSide(c *config.Config) (int, error) {
+// muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have none worth the name.
+func muonSide(c *config.Config) int {
 	if c.Advanced.Optimizer != config.OptimizerMuon {
-		return 0, nil
+		return 0
 	}
-	side := kernel.MuonSide(c.Model.HiddenDim)
-	if side < min(leastSide, c.Model.HiddenDim) {
-		return 0, fmt.Errorf("training_advanced.optimizer: muon needs blocks of %d to %d rows, and model.hidden_dim %d has no divisor in between: use another width, or adamw",
-			leastSide, kernel.MuonMost, c.Model.HiddenDim)
-	}
-	return side, nil
+	return kernel.MuonSide(c.Model.HiddenDim)
 }
 
 // comparison is how the starts of an instance are weighed against one another.
