@@ -43,6 +43,14 @@ var idleWords = [idleKinds]string{
 	"in first uses: context, libraries and kernels being loaded", "capturing a graph", "done: nothing more is issued",
 }
 
+// idleWord says what a kind of idle time is. Haul has no Python: where its threads run no op they wait, for each other or for a core.
+func (a *analysis) idleWord(k idleKind) string {
+	if a.own && (k == idlePython || k == idleBetween) {
+		return "without an op to run: it waits for the others, or for a core"
+	}
+	return idleWords[k]
+}
+
 // idleShare is part of the time in which the GPU had nothing to do, by what the CPU did meanwhile.
 type idleShare struct {
 	What string  `json:"what"`
@@ -435,7 +443,7 @@ func (a *analysis) idleList() []idleShare {
 	out := []idleShare{}
 	for k, ns := range a.idle {
 		if ns > 0 {
-			out = append(out, idleShare{idleWords[k], idleIDs[k], a.ms(ns)})
+			out = append(out, idleShare{a.idleWord(idleKind(k)), idleIDs[k], a.ms(ns)})
 		}
 	}
 	slices.SortStableFunc(out, func(x, y idleShare) int { return cmp.Compare(y.MS, x.MS) })

@@ -200,6 +200,9 @@ func (w *source) object() error {
 			err = w.retry(w.build.devices)
 		case key == "distributedInfo" && c == '{':
 			err = w.retry(w.build.distributed)
+		case key == "haul" && c == '{':
+			w.build.own = true
+			err = w.retry(skip)
 		default:
 			err = w.retry(skip)
 		}

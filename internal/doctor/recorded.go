@@ -85,6 +85,8 @@ func (a *analysis) remarks() []string {
 	switch {
 	case a.gpu.len() == 0 && a.launched > 0:
 		out = append(out, fmt.Sprintf("%s and no GPU events: the profiler could not reach the GPU's counters (permission, or another profiler at work), so only the CPU side can be judged", count1(a.launched, "launch")))
+	case a.gpu.len() == 0 && a.own:
+		out = append(out, "a step of Haul's own on a CPU: haul profile books it op by op against what the machine can do")
 	case a.gpu.len() == 0:
 		out = append(out, "no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)")
 	case !a.shapes && a.format == "":

@@ -393,3 +393,19 @@ func TestWorkOfNoLength(t *testing.T) {
 		t.Errorf("step %v ms", r.StepMS)
 	}
 }
+
+// A trace of haul profile holds no Python: a worker that has no op to run was told to leave its Python loop.
+func TestAStepOfHaulHasNoPython(t *testing.T) {
+	events := `[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":0,"ts":0,"dur":1000},
+		{"ph":"X","cat":"cpu_op","name":"linear","pid":1,"tid":1,"ts":0,"dur":400},{"ph":"X","cat":"cpu_op","name":"adamw","pid":1,"tid":1,"ts":700,"dur":300}]`
+	for head, python := range map[string]bool{`{`: true, `{"haul":{"device":"cpu","workers":1},`: false} {
+		r := diagnose(t, []byte(head+`"traceEvents":`+events+`}`))
+		var b strings.Builder
+		if err := r.WriteText(&b, Text{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(ids(r), "python-bound"); got != python || strings.Contains(b.String(), "Python") != python || strings.Contains(b.String(), "waits for the others") == python {
+			t.Errorf("%s: %v\n%s", head, ids(r), b.String())
+		}
+	}
+}

@@ -14,6 +14,9 @@ var pythonBound = rule{
 	id:     "python-bound",
 	remedy: "Take the work out of the loop's way: do it beside the training loop (workers, a thread, a batch ahead), on the GPU, or in one vectorised call instead of a Python loop.",
 	find: func(a *analysis, _ cause) *cost {
+		if a.own {
+			return nil
+		}
 		ns, short := a.idle[idlePython], a.idle[idleBetween]
 		path := a.idle[idleOp] + a.idle[idleLaunch] + a.idle[idleCopy]
 		loop := len(a.devices) > 0 && short > 1.5*path && a.share(a.ms(short)) >= launchShare

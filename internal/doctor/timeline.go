@@ -161,7 +161,7 @@ func (t *timeline) lanesOf(r *Report, findings []Finding, group string, inner sp
 	at := int64(0)
 	for _, p := range a.held {
 		if p.start >= at { // of several devices, the first one's
-			put(idle, p.span, "idle-"+idleIDs[p.kind], "waits: "+idleWords[p.kind])
+			put(idle, p.span, "idle-"+idleIDs[p.kind], "waits: "+a.idleWord(p.kind))
 			at = p.end
 		}
 	}

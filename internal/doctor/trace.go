@@ -23,6 +23,7 @@ type Trace struct {
 	cards    []card
 	job      job
 	format   string // what wrote it, where that is not PyTorch
+	own      bool   // haul profile wrote it, of a program without Python
 
 	events    int  // complete events in the file
 	recorded  int  // of those, the ones with a length in time
