@@ -78,7 +78,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 		Version:           readVersion().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return refusePipes(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkNames(cmd) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddGroup(

@@ -200,6 +200,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	switch {
 	case err != nil:
 		return err
+	case f.csv && !fs.Changed("capacity"):
+		return usagef("--capacity is missing: a table of stops does not say what a vehicle carries")
 	case f.method != "" && f.method != methodExact && f.method != methodSavings && f.method != methodSearch:
 		return usagef("unknown method %q: use search, exact or savings", f.method)
 	case f.distance != "rounded" && f.distance != "exact":
@@ -256,6 +258,9 @@ func (f *solveFlags) readOptions() cvrp.ReadOptions {
 func (f *solveFlags) look(args []string) (err error) {
 	if len(args) != 1 {
 		return nil
+	}
+	if args[0] == "" {
+		return usagef("the name of the file to solve is empty")
 	}
 	if args[0] != standardInput {
 		f.csv = isCSV(args[0])

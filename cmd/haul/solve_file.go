@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -276,6 +277,9 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, "", fmt.Errorf("%s is a folder: name a .vrp or .csv file", path)
+	}
+	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains([]string{".npz", ".pkl", ".pt"}, ext) {
+		return nil, "", usagef("%s holds a set of instances: haul solve --testset %s solves them", path, path)
 	}
 	var p *cvrp.Problem
 	var err error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,9 @@ func (f *sourceFlags) source() (cvrp.Source, error) {
 	var s cvrp.Source
 	if f.count < 1 {
 		return s, usagef("--count is %d: at least 1 instance is needed", f.count)
+	}
+	if last := f.first + uint64(f.count) - 1; last < f.first {
+		return s, usagef("--first %d and --count %d pass the end of the stream, %d", f.first, f.count, uint64(math.MaxUint64))
 	}
 	if f.customers > maxCustomers {
 		return s, usagef("--customers is %d: at most %d can be generated", f.customers, maxCustomers)

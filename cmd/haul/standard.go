@@ -26,6 +26,9 @@ var (
 	filesIn  = []string{"check", "start", "checkpoint", "instances", "reference", "testset", "from", "history", "resume", "began", "runs"}
 )
 
+// named are flags that name what may be no file.
+var named = []string{"config", "policy", "decode"}
+
 // piped are the flags that take -, by verb. --config, which every verb reads through the same function, always does.
 var piped = map[string][]string{
 	"haul solve":  {"out", "check", "start"},
@@ -33,10 +36,14 @@ var piped = map[string][]string{
 	"haul doctor": {"html"},
 }
 
-// refusePipes tells of a - that would be taken for a file's name.
-func refusePipes(cmd *cobra.Command) (err error) {
+// checkNames tells of a - that would be taken for a file's name, and of a name that is empty, as a shell's variable may be: it was meant to name
+// something.
+func checkNames(cmd *cobra.Command) (err error) {
 	takes := piped[cmd.CommandPath()]
 	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if kind := f.Value.Type(); err == nil && kind == "string" && f.Value.String() == "" && slices.Contains(slices.Concat(filesOut, filesIn, named), f.Name) {
+			err = usagef("--%s is empty: leave it out or give it a name: %s", f.Name, f.Usage)
+		}
 		dash := f.Value.String() == standardInput
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			dash = slices.Contains(list.GetSlice(), standardInput)

@@ -40,6 +40,9 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	text := bufio.NewReaderSize(io.LimitReader(r, maxFile), headWithin)
 	in := csv.NewReader(text)
 	start, _ := text.Peek(headWithin)
+	if bad := notText(start); bad != "" {
+		return nil, fmt.Errorf("%s: %s", name, bad)
+	}
 	in.Comma, _ = separator(start)
 	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
 	in.Comment = '#'

@@ -31,7 +31,11 @@ func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
 	fail := func(format string, args ...any) (Solution, float64, error) {
 		return Solution{}, 0, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 	}
-	sc := bufio.NewScanner(r)
+	in := bufio.NewReader(r)
+	if start, _ := in.Peek(512); notText(start) != "" {
+		return Solution{}, 0, fmt.Errorf("%s: %s", name, notText(start))
+	}
+	sc := bufio.NewScanner(in)
 	sc.Buffer(nil, 64<<20)
 	for sc.Scan() {
 		line++

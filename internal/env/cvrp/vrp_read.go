@@ -54,6 +54,9 @@ func ReadProblem(r io.Reader, name string, o ReadOptions) (*Problem, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
+	if bad := notText(data); bad != "" {
+		return nil, fmt.Errorf("%s: %s", name, bad)
+	}
 	v := &vrpFile{name: name, data: bytes.TrimPrefix(data, []byte("\ufeff")),
 		keys: map[string]field{}, seen: map[string]int{}}
 	if err := v.parse(); err != nil {
@@ -345,6 +348,21 @@ func parseFloat(s string) (float64, error) {
 		return 0, fmt.Errorf("is not a number")
 	}
 	return x, nil
+}
+
+// notText says what a file is that cannot be read as text, by its first bytes, and what to do; "" for one that may be.
+func notText(data []byte) string {
+	switch start := data[:min(len(data), 512)]; {
+	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}):
+		return "this is text in UTF-16: save it as UTF-8"
+	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+		return "this is packed by gzip: unpack it first"
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		return "this is an archive (.zip, .npz or .xlsx), not a text file"
+	case bytes.IndexByte(start, 0) >= 0:
+		return "this is not a text file"
+	}
+	return ""
 }
 
 // quoteShort quotes what a file holds for an error, cut where it would flood the line.

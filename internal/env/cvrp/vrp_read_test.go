@@ -156,6 +156,9 @@ func TestReadProblemErrors(t *testing.T) {
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "f.vrp:1: the file is empty"},
+		{"packed", "\x1f\x8b\b\x00", "f.vrp: this is packed by gzip: unpack it first"},
+		{"UTF-16", "\xff\xfeN\x00", "f.vrp: this is text in UTF-16: save it as UTF-8"},
+		{"a program", "\x7fELF\x00", "f.vrp: this is not a text file"},
 		{"blank", "\n \n", "f.vrp:1: the file is empty"},
 		{"cut coordinates", small[:strings.Index(small, "3 6 8")], "f.vrp:9: the file ends inside NODE_COORD_SECTION: 2 of 4 nodes"},
 		{"cut record", small[:strings.Index(small, " 8\n4")], `f.vrp:10: NODE_COORD_SECTION: expected "node x y", found "3 6"`},
@@ -191,7 +194,7 @@ func TestReadProblemErrors(t *testing.T) {
 		{"limit 0", swap("CAPACITY", "DISTANCE : 0\nCAPACITY"), `f.vrp:6: DISTANCE "0" is not above 0`},
 		{"limit too short", swap("CAPACITY", "DISTANCE : 19\nCAPACITY"), "f.vrp:21: customer 2 alone takes 20 there and back, the limit of a route is 19"},
 		{"service twice", swap("DEMAND_SECTION", "SERVICE_TIME : 1\nSERVICE_TIME_SECTION\n1 0\n2 1\n3 1\n4 1\nDEMAND_SECTION"), "f.vrp:13: SERVICE_TIME_SECTION contradicts SERVICE_TIME on line 12"},
-		{"fleet too small", swap("CAPACITY", "VEHICLES : 1\nCAPACITY"), "f.vrp:21: 1 vehicles of capacity 10 carry 10, the customers demand 18: at least 2 vehicles are needed"},
+		{"fleet too small", swap("CAPACITY", "VEHICLES : 1\nCAPACITY"), "f.vrp:21: 1 vehicle of capacity 10 carries 10, the customers demand 18: at least 2 vehicles are needed"},
 		{"a solution for a problem", "Route #1: 1 2\nCost 5\n", "f.vrp:1: this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start"},
 		{"Solomon's file", "C101\n\nVEHICLE\nNUMBER     CAPACITY\n  25         200\n", "f.vrp:1: not supported: Solomon's format, a problem with time windows (only CVRPLIB's .vrp files with capacities)"},
 		{"section", swap("DEMAND_SECTION", "TIME_WINDOW_SECTION\n1 2 3\nDEMAND_SECTION"), `f.vrp:12: not supported: "TIME_WINDOW_SECTION"`},

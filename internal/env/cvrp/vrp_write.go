@@ -215,8 +215,12 @@ func checkLimits(p *Problem) error {
 			total += int64(d)
 		}
 		if total > int64(p.Vehicles)*int64(p.Capacity) {
-			return fmt.Errorf("%d vehicles of capacity %d carry %d, the customers demand %d: at least %d vehicles are needed",
-				p.Vehicles, p.Capacity, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
+			vehicles, carry := "vehicles", "carry"
+			if p.Vehicles == 1 {
+				vehicles, carry = "vehicle", "carries"
+			}
+			return fmt.Errorf("%d %s of capacity %d %s %d, the customers demand %d: at least %d vehicles are needed",
+				p.Vehicles, vehicles, p.Capacity, carry, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
 		}
 	}
 	return nil

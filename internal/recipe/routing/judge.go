@@ -111,13 +111,37 @@ func (r *Judged) Object() any { return r }
 // Text prints it for a person.
 func (r *Judged) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %d instances, %d customers, capacity %d", r.path, r.Decode, r.Instances, r.Customers, r.Capacity)))
-	fmt.Fprintf(w, "mean CPC\t%.6f ± %.6f (standard error)\n", r.MeanCPC, r.SECPC)
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %d customers, capacity %d", r.path, r.Decode, instances(r.Instances), r.Customers, r.Capacity)))
+	fmt.Fprintf(w, "mean CPC\t%.6f%s\n", r.MeanCPC, spread(r.Instances, r.SECPC))
 	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
-	fmt.Fprintf(w, "gap\t%+.3f ± %.3f %% to %s, CPC %.6f\n", 100*r.Gap, 100*r.GapSE, r.GapTo, r.GapToCPC)
+	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
 	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
 	return w.Flush()
+}
+
+// instances counts them, digits plain, as the benchmarks quote the line.
+func instances(n int) string {
+	if n == 1 {
+		return "1 instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
+// spread is a mean's standard error, which that of one instance has not.
+func spread(n int, se float64) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" ± %.6f (standard error)", se)
+}
+
+// gapOf is a mean gap with its standard error, where it has one.
+func gapOf(n int, gap, se float64) string {
+	if n < 2 {
+		return fmt.Sprintf("%+.3f %%", 100*gap)
+	}
+	return fmt.Sprintf("%+.3f ± %.3f %%", 100*gap, 100*se)
 }
 
 // Pictures are the first instance by policy and reference.

@@ -251,10 +251,10 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	if r.Customers == 0 {
 		size = "of several sizes"
 	}
-	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %d instances of %s, %s", r.path, r.Decode, r.Instances, r.Set, size)))
-	fmt.Fprintf(w, "mean cost\t%.6f ± %.6f (standard error)\n", r.MeanCost, r.SECost)
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s of %s, %s", r.path, r.Decode, instances(r.Instances), r.Set, size)))
+	fmt.Fprintf(w, "mean cost\t%.6f%s\n", r.MeanCost, spread(r.Instances, r.SECost))
 	if r.MeanGap != nil {
-		fmt.Fprintf(w, "gap\t%+.3f ± %.3f %% to %s, mean %.6f\n", 100**r.MeanGap, 100**r.SEGap, r.GapTo, *r.Reference)
+		fmt.Fprintf(w, "gap\t%s to %s, mean %.6f\n", gapOf(r.Instances, *r.MeanGap, *r.SEGap), r.GapTo, *r.Reference)
 	}
 	if r.Published != nil {
 		fmt.Fprintf(w, "published\t%+.3f %% to HGS's mean of %.3f on this set (of the means, not paired)\n", 100**r.ToPublic, *r.Published)
