@@ -49,11 +49,14 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	quiet := errors.As(err, new(silent)) // a rank whose error another one prints
 	stopped := errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped)
-	if i := new(run.Interrupted); (ctx.Err() != nil || errors.As(err, &i)) && stopped {
-		if !quiet {
+	i := new(run.Interrupted)
+	if saved := errors.As(err, &i); (ctx.Err() != nil || saved) && stopped {
+		code := interruptedCode(ctx)
+		left := code == (&signalled{syscall.SIGPIPE}).code() // whoever read the results: they know, but for what was saved
+		if !quiet && (saved || !left) {
 			a.complain(interruption(err))
 		}
-		return interruptedCode(ctx)
+		return code
 	}
 	if errors.Is(err, syscall.EPIPE) { // whoever read the results has left, and knows
 		return (&signalled{syscall.SIGPIPE}).code()

@@ -159,6 +159,9 @@ func (f *trainFlags) checkpoint() (err error) {
 	if f.resume == "" {
 		return nil
 	}
+	if info, err := os.Stat(f.resume); err == nil && !info.IsDir() {
+		return fmt.Errorf("--resume %s is a file, and a run is continued by its folder: --resume %s", f.resume, filepath.Dir(f.resume))
+	}
 	if f.last, err = run.LoadShared(f.world, filepath.Join(f.resume, run.LastName), ""); errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Stat(f.resume); errors.Is(missing, fs.ErrNotExist) {
 			return fmt.Errorf("nothing to resume: there is no folder %s", f.resume)

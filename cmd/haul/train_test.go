@@ -231,6 +231,7 @@ func TestBadTraining(t *testing.T) {
 		{"resume and out", with("--resume", "x"), exitUsage, "use one of them"},
 		{"force without out", []string{"train", "--force"}, exitUsage, "--out"},
 		{"nothing to resume", []string{"train", "--resume", filepath.Join(t.TempDir(), "none")}, exitFailed, "nothing to resume"},
+		{"a file to resume", []string{"train", "--resume", write(t, "last.safetensors", "x")}, exitFailed, "a run is continued by its folder: --resume "},
 		{"an empty folder to resume", []string{"train", "--resume", t.TempDir()}, exitFailed, "nothing to resume"},
 		{"a folder that cannot be made", []string{"train", "--out", write(t, "file", "") + "/run"}, exitFailed, "run folder"},
 	} {

@@ -245,3 +245,14 @@ func TestProfileHeedsCtrlC(t *testing.T) {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
 }
+
+// TestAReaderWhoLeavesKnows: `haul doctor ... | head -1` said that it was interrupted, where the signal came before the write's error.
+func TestAReaderWhoLeavesKnows(t *testing.T) {
+	for signal, words := range map[syscall.Signal]string{syscall.SIGPIPE: "", syscall.SIGTERM: "haul: interrupted\n"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(&signalled{signal})
+		if r := haulIn(ctx, "doctor", "../../docs/examples/trace.json.gz"); r.code != 128+int(signal) || r.stderr != words {
+			t.Errorf("%v: exit %d, %q", signal, r.code, r.stderr)
+		}
+	}
+}
