@@ -146,6 +146,9 @@ With --steps times that were measured elsewhere, by haul bench step, take the pl
 			if err != nil {
 				return err
 			}
+			if err := mustTake(plot); err != nil {
+				return err
+			}
 			m, err := a.benchScale(cmd.Context(), &configs, &devices, given)
 			if err != nil {
 				return err

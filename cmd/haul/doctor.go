@@ -96,6 +96,9 @@ func interruptible(ctx context.Context, work func() error) error {
 }
 
 func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) error {
+	if err := mustTake(opt.page); err != nil {
+		return err
+	}
 	paths, err := doctor.Expand(args)
 	if err != nil {
 		return err

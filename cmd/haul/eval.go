@@ -74,6 +74,9 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 		if format, err = draw.FormatOf(f.plot); err != nil {
 			return asUsage(err)
 		}
+		if err := mustTake(f.plot); err != nil {
+			return err
+		}
 	}
 	path, ck, err := f.policy.load()
 	if err != nil {

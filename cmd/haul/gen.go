@@ -115,6 +115,9 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	return err
 }
 
+// maxNodes are what one file of instances may hold, which are in memory until it is written.
+const maxNodes = 100_000_000
+
 // fileEndings are those of files that somebody may mean by --out, and which a folder would hardly have.
 var fileEndings = []string{".vrp", ".npy", ".pt", ".pth", ".pickle", ".csv", ".json", ".txt", ".zip", ".gz"}
 
@@ -125,6 +128,9 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 	if ext := filepath.Ext(f.out); ext == ".npz" || ext == ".pkl" {
 		if err := refuseOverwrite(f.force, f.out); err != nil {
 			return err
+		}
+		if most := maxNodes / (r.Customers + 1); r.Instances > most {
+			return usagef("--count is %d: one file takes at most %d instances of %d customers, a folder any number", r.Instances, most, r.Customers)
 		}
 		all := make([]*cvrp.Problem, r.Instances)
 		for i := range all {

@@ -103,6 +103,9 @@ func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
 	if err := opt.Check(); err != nil {
 		return asUsage(err)
 	}
+	if err := mustTake(f.page); err != nil {
+		return err
+	}
 	var failed, needs []string
 	var told error
 	results, err := lab.Run(cmd.Context(), list, opt, func(r lab.Result) {

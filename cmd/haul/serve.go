@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -69,9 +71,12 @@ type served struct {
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	signal.Reset(syscall.SIGPIPE) // a client that leaves is no reason to end
-	host, _, err := net.SplitHostPort(f.addr)
+	host, port, err := net.SplitHostPort(f.addr)
 	if err != nil {
 		return usagef("--addr %s: an address and a port are needed, as in 127.0.0.1:8420", f.addr)
+	}
+	if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > math.MaxUint16) {
+		return usagef("--addr %s: a port is at most %d, 0 takes a free one", f.addr, math.MaxUint16)
 	}
 	if f.token != "" && len(f.token) < 16 {
 		return usagef("--token has %d characters: at least 16 are needed, or none for one that is made up", len(f.token))

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"haul/internal/env/cvrp/search"
 )
@@ -94,6 +97,16 @@ func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 	}
 	for _, out := range places {
 		refused(t, []string{"solve", square, "--time", "1h", "--out", out}, exitFailed, "cannot write "+out)
+	}
+	nowhere := filepath.Join(square, "x.")
+	for _, line := range []string{"eval --policy cvrp20 --count 20000 --plot %ssvg", "lab run all --page %smd", "doctor ../../docs/examples/trace.json.gz --html %shtml",
+		"profile --steps 1000 --trace %sjson", "bench scale --config large --plot %spng"} {
+		line = fmt.Sprintf(line, nowhere)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if r := haulIn(ctx, strings.Fields(line)...); r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "haul: cannot write "+nowhere) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("haul %s: exit %d, %q, %q", line, r.code, r.stdout, r.stderr)
+		}
+		cancel()
 	}
 	folder := filepath.Join(dir, "x.sol")
 	if err := os.Mkdir(folder, 0o755); err != nil {

@@ -163,6 +163,14 @@ func refuseExisting(force bool, path string) error {
 	return nil
 }
 
+// mustTake tells of a place that takes no file, before the work whose result is written there. What is there already is replaced.
+func mustTake(path string) error {
+	if path == "" || path == standardOutput {
+		return nil
+	}
+	return refuseOverwrite(true, path)
+}
+
 // refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and tells of a folder that is
 // missing or takes no files before the work and not after it.
 func refuseOverwrite(force bool, paths ...string) error {

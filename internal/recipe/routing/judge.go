@@ -41,11 +41,17 @@ type Judged struct {
 }
 
 func checkCount(f run.Flags) error {
-	if n := f.Int("count"); n < 1 {
+	switch n := f.Int("count"); {
+	case n < 1:
 		return run.Usagef("--count is %d: at least 1 instance is needed", n)
+	case n > maxCount:
+		return run.Usagef("--count is %d: at most %d instances are judged at a time", n, maxCount)
 	}
 	return nil
 }
+
+// maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are kept until they are judged.
+const maxCount = 1_000_000
 
 // evaluate routes test instances with a checkpoint's policy and fills in how well.
 func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
