@@ -241,6 +241,30 @@ func (o *RolloutGrad) Cost() Cost {
 // Fixed is the scores of pairs and their gradient.
 func (o *RolloutGrad) Fixed() int64 { return 3 * o.pairCost() }
 
+// Tabled is an op for whose instances a device makes tables over all pairs of nodes, in memory of no tensor: a CPU for one instance per worker at
+// a time, a card for all of the batch.
+type Tabled interface {
+	Op
+	TableBytes() int64 // of one instance
+}
+
+// TableBytes is what pairs and distances say to the pointer.
+func (d *Decoder) TableBytes() int64 {
+	if d.Pair == nil && d.Near == 0 {
+		return 0
+	}
+	n := d.Pointer.Shape[1]
+	return 4 * int64(n) * int64(Pad(n))
+}
+
+// TableBytes adds the gradient of the pairs' part.
+func (o *RolloutGrad) TableBytes() int64 {
+	if o.Pair == nil {
+		return o.Decoder.TableBytes()
+	}
+	return 2 * o.Decoder.TableBytes()
+}
+
 // Expected is how many decode steps Cost assumes.
 func (d *Decoder) Expected() int64 { return ExpectedSteps(d.Pointer.Shape[1]) }
 

@@ -55,7 +55,8 @@ func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, er
 	return dev.NewStore(l, train)
 }
 
-// LeastMemory is what a device needs for a program: its batch and data tensors, and the activations of the shards that it keeps at once.
+// LeastMemory is what a device needs for a program: its batch and data tensors, the activations of the shards that it keeps at once, and tables
+// over pairs of nodes.
 func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 	arenas := 1
 	if d, ok := dev.(kernel.Sizer); ok {
@@ -70,7 +71,16 @@ func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 			n = Sum(n, Product(4, int64(t.Len())))
 		}
 	}
-	return n
+	var all, largest int64
+	for _, op := range prog.PerShard {
+		if t, ok := op.(kernel.Tabled); ok {
+			all, largest = Sum(all, t.TableBytes()), max(largest, t.TableBytes())
+		}
+	}
+	if _, card := dev.(bounded); card {
+		return Sum(n, Product(all, int64(prog.Batch)))
+	}
+	return Sum(n, Product(largest, int64(arenas)))
 }
 
 // Product and Sum of sizes stop at the largest number: a size past it is as far out of reach.

@@ -13,6 +13,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/env/cvrp"
+	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
@@ -231,6 +232,37 @@ func TestRoutesAreOnTheHostToo(t *testing.T) {
 	_, err := loadSaved(t).Prepare(n, 30, Decode{Starts: true})
 	if err == nil || !strings.Contains(err.Error(), "of memory") || !strings.Contains(err.Error(), "use --decode greedy") {
 		t.Errorf("%d routes twice: %v", n, err)
+	}
+}
+
+// TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most of what it has then, tables of pairs included;
+// a card makes them for all instances of a batch.
+func TestMemoryIsForeseen(t *testing.T) {
+	path, _ := saved(t, "model.pointer_pairs=true", "model.pointer_distance=0.5")
+	dev := openCPU(t, 2)
+	p, err := LoadPolicy(dev, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	program := func(batch int) *plan.Plan {
+		pl := plan.New("solve", dev, batch, n+1, p.model.Layout())
+		recordRoutes(pl, p.model.Encode(pl, 0, givenInstances(pl, n, 30), false), Greedy, n, 1)
+		return pl
+	}
+	pl := program(2)
+	foreseen := run.LeastMemory(dev, pl.Program())
+	r, err := pl.Compile(dev, p.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if has := r.Memory(); float64(foreseen) < 0.9*float64(has) || foreseen > has {
+		t.Errorf("%d bytes are foreseen, it has %d", foreseen, has)
+	}
+	const table = 4 * (n + 1) * 2016
+	if each := run.LeastMemory(crowded{dev}, program(9).Program()) - run.LeastMemory(crowded{dev}, program(8).Program()); each < table || each > table+table/10 {
+		t.Errorf("an instance more takes a card %d bytes, its table of pairs has %d", each, table)
 	}
 }
 
