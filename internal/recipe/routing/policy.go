@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,4 +106,9 @@ func (d Decode) fewer(n int) string {
 		return "--decode greedy, which builds one route per instance"
 	}
 	return ""
+}
+
+// instead is fewer for problems that are given: those that are too large for any decoder have another method.
+func (d Decode) instead(n int) string {
+	return cmp.Or(d.fewer(n), "--method search in place of a policy, whose attention is over all pairs of nodes")
 }

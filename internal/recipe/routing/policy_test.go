@@ -233,6 +233,10 @@ func TestRoutesAreOnTheHostToo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "of memory") || !strings.Contains(err.Error(), "use --decode greedy") {
 		t.Errorf("%d routes twice: %v", n, err)
 	}
+	n = int(math.Sqrt(float64(available))) // one route; two numbers of 4 bytes for each pair of nodes
+	if _, err := loadSaved(t).Prepare(n, 30, Greedy); err == nil || !strings.Contains(err.Error(), ": use --method search in place of a policy") {
+		t.Errorf("%d customers: %v", n, err)
+	}
 }
 
 // TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most of what it has then, tables of pairs included;

@@ -60,7 +60,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 	}
 	s.routes = recordRoutes(pl, dec, d, n, seed)
 	var err error
-	if s.runner, err = run.CompileBeside(d.fewer(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
