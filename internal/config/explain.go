@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Explain describes the settings of one recipe, or of all for "": one key, every key of a section
-// such as `gpu`, or all of them for "" and "all".
+// Explain describes the settings of one recipe, or of all for "": one key, every key of a section such as `gpu`, every key that ends in a word such
+// as `batch_size`, or all of them for "" and "all".
 func Explain(recipe, key string) ([]Entry, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -35,7 +35,7 @@ func Explain(recipe, key string) ([]Entry, error) {
 func (r *recipe) explain(key string, base layer) []Entry {
 	var out []Entry
 	for _, e := range r.keys.entries {
-		if key == "" || key == "all" || key == e.Key || strings.HasPrefix(e.Key, key+".") {
+		if key == "" || key == "all" || key == e.Key || strings.HasPrefix(e.Key, key+".") || strings.HasSuffix(e.Key, "."+key) {
 			e.Recipe, e.Default = r.name, "none"
 			if set, ok := base[e.Key]; ok {
 				e.Default = show(set.value)

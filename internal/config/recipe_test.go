@@ -238,3 +238,20 @@ func TestExplainRecipes(t *testing.T) {
 		}
 	}
 }
+
+// A word that is a key of the learners' hid routing's key that ends in it.
+func TestExplainFindsTheLastWord(t *testing.T) {
+	for key, want := range map[string][]string{"batch_size": {"training.batch_size", "batch_size"}, "hidden_dim": {"model.hidden_dim"}, "update.enabled": {"baseline.update.enabled"}} {
+		entries, err := Explain("", key)
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Key)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+}
