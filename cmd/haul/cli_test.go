@@ -140,6 +140,7 @@ func TestBadInput(t *testing.T) {
 		{"a port past the last", []string{"serve", "--addr", "127.0.0.1:99999"}, exitUsage, "a port is at most 65535"},
 		{"instances past any memory", []string{"eval", "--policy", "cvrp20", "--count", "100000000"}, exitUsage, "at most 1000000"},
 		{"a file past any memory", []string{"gen", "--count", "1000000000", "--out", "x.npz"}, exitUsage, "at most 9090909 instances of 10 customers"},
+		{"processes past any machine", []string{"train", "--processes", "100000"}, exitUsage, "--processes is 100000: at most"},
 		{"no name", []string{"solve", ""}, exitUsage, "the name of the file to solve is empty"},
 		{"an empty policy", []string{"solve", square, "--policy", ""}, exitUsage, "--policy is empty"},
 		{"empty settings", []string{"config", "show", "--config", ""}, exitUsage, "--config is empty"},

@@ -179,7 +179,7 @@ func (a *app) newConfigExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain [KEY]",
 		Short:   "Say what a setting does, its default, and what it may be",
-		Long:    "Say what a setting does, its default, and what it may be. A section explains all its keys; no key, all there are.",
+		Long:    "Say what a setting does, its default, and what it may be. A section explains all its keys, the last word of a key all that end in it; no key, all there are.",
 		Example: "  haul config explain baseline.type\n  haul config explain gpu\n  haul config explain --model AD",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {

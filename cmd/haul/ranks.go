@@ -41,10 +41,15 @@ func (f *rankFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.perRank, "per-rank", false, "tell of every rank at the end, not of rank 0 alone")
 }
 
+// mostProcesses keeps a slip of the hand from filling the machine: ranks that share a core only wait for each other, each with memory of its own.
+func mostProcesses() int { return max(64, 4*runtime.NumCPU()) }
+
 func (f *rankFlags) validate() error {
 	switch {
 	case f.processes < 1:
 		return usagef("--processes is %d: at least 1 is needed", f.processes)
+	case f.processes > mostProcesses():
+		return usagef("--processes is %d: at most %d start on this machine, which has %d cores", f.processes, mostProcesses(), runtime.NumCPU())
 	case f.ranks < 0 || f.rank < 0 || f.ranks > 0 && f.rank >= f.ranks:
 		return usagef("--rank is %d and --ranks is %d: a rank is at least 0 and below their number", f.rank, f.ranks)
 	case f.ranks > 1 && f.rendezvous == "":

@@ -256,3 +256,18 @@ func TestAReaderWhoLeavesKnows(t *testing.T) {
 		}
 	}
 }
+
+// TestARunThatNeverBeganIsNotSaved: one that was ended while it was prepared told how to go on in a folder that is not there.
+func TestARunThatNeverBeganIsNotSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	args := append([]string{"train", "--config", "tiny_1", "--device", "cpu", "--out", dir, "--set", "model.hidden_dim=16"}, "--set", "model.num_layers=1")
+	refused(t, append(args, "--time", "1ns"), exitFailed, "--time 1ns was over before the run had begun")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := haulIn(ctx, args...); r.code != exitInterrupted || r.stderr != "haul: interrupted\n" {
+		t.Errorf("exit %d, %q", r.code, r.stderr)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder is there")
+	}
+}

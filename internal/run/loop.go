@@ -173,7 +173,7 @@ func (r *run) saveInterrupted(err error) error {
 
 // interrupted turns the end of the context, at a moment when all is saved, into the error that says how to go on.
 func (r *run) interrupted(err error) error {
-	if r.trainer == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if r.trainer == nil || !r.kept || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &Interrupted{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Again: r.Again, Updates: r.at.Updates, Total: r.trainer.Total(),

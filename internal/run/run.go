@@ -69,6 +69,7 @@ type run struct {
 	asked   report.Asked // since the last report, by this process
 	pace    pace
 	limit   limit
+	kept    bool // the folder holds a checkpoint of this run
 }
 
 // prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so that a run can be resumed
@@ -82,7 +83,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	if ck != nil {
-		r.at = ck.Progress
+		r.at, r.kept = ck.Progress, true
 	}
 	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World})
 	if err != nil {
@@ -99,6 +100,7 @@ func (r *run) prepare(ctx context.Context) error {
 		if err := r.save(r.Dir.Last()); err != nil { // from here on the folder is this run's
 			return err
 		}
+		r.kept = true
 	}
 	if r.World.Number() != 0 {
 		return nil // rank 0 alone writes
