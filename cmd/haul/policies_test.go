@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/recipe/routing"
 	"haul/internal/report"
 	"haul/policies"
 )
@@ -191,6 +192,21 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	r := haul(t, "solve", write(t, "many.vrp", manyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
 	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy) and search\n") || r.stderr != "" {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}
+
+// TestSlowDecodersAreTold: what is chosen where nobody says how is never slow, and what takes longer is.
+func TestSlowDecodersAreTold(t *testing.T) {
+	var f policyFlags
+	for _, n := range []int{1, 20, mostForPomo8, mostForPomo8 + 1, mostForPomo, mostForPomo + 1, 1000} {
+		if d, _, err := f.decoder(n, false); err != nil || slow(d, n) {
+			t.Errorf("%d customers by %s: slow, %v", n, d, err)
+		}
+	}
+	for name, n := range map[string]int{"pomo8": mostForPomo8 + 1, "pomo8:1": mostForPomo, "pomo": mostForPomo + 1, "sgbs8": 100, "sample:65536": 100} {
+		if d, err := routing.ParseDecode(name); err != nil || !slow(d, n) {
+			t.Errorf("%d customers by %s: not slow, %v", n, name, err)
+		}
 	}
 }
 

@@ -53,6 +53,11 @@ func (f *policyFlags) decoder(n int, search bool) (d routing.Decode, lesser bool
 	return d, lesser, asUsage(err)
 }
 
+// slow says whether routing n customers so takes longer than what is done where nobody says how.
+func slow(d routing.Decode, n int) bool {
+	return d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*mostForPomo8*mostForPomo8*mostForPomo8
+}
+
 func policyUsage() string {
 	return "trained policy that comes with the program: see haul policies"
 }

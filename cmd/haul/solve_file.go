@@ -205,6 +205,9 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 	if err != nil {
 		return nil, nil, err
 	}
+	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
+		a.remark(fmt.Sprintf("routing %d customers by %s, which takes a while; Ctrl-C gives up", n, decode))
+	}
 	return func(p *cvrp.Problem) (*outcome, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
 		if err != nil || !f.improve {
