@@ -116,7 +116,10 @@ func TestShippedPolicies(t *testing.T) {
 	}
 	square := write(t, "square.vrp", squareVRP)
 	plain := haul(t, "solve", square)
-	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") {
+	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") || plain.stderr != "" { // a policy does no better than the optimum
+		t.Fatalf("%s %s", plain.stdout, plain.stderr)
+	}
+	if plain = haul(t, "solve", write(t, "many.vrp", manyVRP(exactFileLimit+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
 	if told := strings.Contains(plain.stderr, "--policy "); told != (len(names) > 0) {

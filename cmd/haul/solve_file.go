@@ -16,6 +16,7 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
+	"haul/internal/report"
 )
 
 type fileReport struct {
@@ -126,9 +127,10 @@ func (a *app) noteTrucks(path string, p *cvrp.Problem) {
 	}
 }
 
-// notePolicy says that a policy could route the file, where no flag says how it is to be solved: the method stays what it is.
+// notePolicy says that a policy could route the file, where no flag says how it is to be solved: the method stays what it is. Next to an optimum it
+// has nothing to offer.
 func (a *app) notePolicy(p *cvrp.Problem, f *solveFlags) {
-	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil {
+	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil || p.N() <= exactFileLimit {
 		return
 	}
 	if name := nearestPolicy(p.N()); name != "" {
@@ -349,7 +351,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 		if r.Checked != "" {
 			how = spoken(r.Checked) + " is valid"
 		}
-		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d customers, capacity %d, %s", r.Name, r.Customers, r.Capacity, how)))
+		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, capacity %d, %s", r.Name, report.Plural(int64(r.Customers), "customer"), r.Capacity, how)))
 		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.scaled)
 		if r.Start != nil {
 			fmt.Fprintf(w, "start\t%s\n", draw.Cost(*r.Start))

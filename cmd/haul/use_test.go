@@ -123,6 +123,10 @@ func TestOneInstanceIsOne(t *testing.T) {
 	if r := haul(t, "solve", "--count", "1", "--customers", "4"); r.code != exitDone || !strings.HasPrefix(r.stdout, "1 grid instance, ") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
+	one := write(t, "one.csv", "id,x,y,demand\nd,0,0,0\na,3,4,1\n")
+	if r := haul(t, "solve", one, "--capacity", "5"); r.code != exitDone || !strings.HasPrefix(r.stdout, "one, 1 customer, capacity 5, exact\n") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
 }
 
 // TestDevicesHelpNamesWhatACardServes: it used to say that no verb uses one.
