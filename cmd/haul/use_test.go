@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -141,7 +142,8 @@ func longRun(t *testing.T, more ...string) (*exec.Cmd, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	args := append([]string{"train", "--config", "tiny_1", "--device", "cpu", "--workers", "1", "--out", dir, "--epochs", "1000000", "--set", "model.hidden_dim=16", "--set", "model.num_layers=1",
-		"--set", "training.batch_size=8", "--set", "training.validation_instances=10", "--set", "problem.num_customers=4", "--set", "training.num_batches_per_epoch=20"}, more...)
+		"--set", "training.batch_size=8", "--set", "training.validation_instances=10", "--set", "problem.num_customers=4", "--set", "training.num_batches_per_epoch=20",
+		"--set", "training_advanced.use_early_stopping=false"}, more...)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "XDG_CACHE_HOME="+t.TempDir())
 	return cmd, dir
@@ -151,6 +153,9 @@ func longRun(t *testing.T, more ...string) (*exec.Cmd, string) {
 func TestASignalSavesTheRun(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
+			if signal.Ignored(s) {
+				t.Skip("it is ignored here, as it is under nohup")
+			}
 			cmd, dir := longRun(t)
 			var words strings.Builder
 			cmd.Stderr = &words
