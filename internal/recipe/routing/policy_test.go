@@ -34,6 +34,23 @@ func TestParseDecode(t *testing.T) {
 	}
 }
 
+// TestForever: with time left, routes are drawn from the same starts, or as many as there are customers; the most likely ones again would bring nothing.
+func TestForever(t *testing.T) {
+	for name, want := range map[string]Decode{
+		"greedy":      {Samples: 7, Symmetries: 1},
+		"pomo":        {Starts: true, Drawn: true, Symmetries: 1},
+		"pomo8":       {Starts: true, Drawn: true, Symmetries: 8},
+		"pomo8:2":     {Starts: true, Drawn: true, Symmetries: 8, Temperature: 2},
+		"sample8:3,2": {Samples: 3, Symmetries: 8, Temperature: 2},
+		"sgbs8":       {Starts: true, Drawn: true, Symmetries: 8, Expand: beamWidth},
+	} {
+		d, err := ParseDecode(name)
+		if got := d.forever(7); err != nil || got != want {
+			t.Errorf("%s: %+v, want %+v, %v", name, got, want, err)
+		}
+	}
+}
+
 func loadSaved(t *testing.T) *Policy {
 	t.Helper()
 	path, _ := saved(t)
