@@ -213,6 +213,24 @@ func TestSlowDecodersAreTold(t *testing.T) {
 	}
 }
 
+// TestAnEvaluationIsNotLost: a place that takes no folder is told before the work, here before the device is looked for, and where routes cannot be
+// written after it the mean is told.
+func TestAnEvaluationIsNotLost(t *testing.T) {
+	eval := func(out, device string) result {
+		return haul(t, "eval", "--policy", "cvrp20", "--device", device, "--instances", "../../docs/examples/grid20.vrp", "--out", out)
+	}
+	if r := eval(filepath.Join(write(t, "file", "x"), "routes"), "cuda:0"); r.code != exitFailed || !strings.Contains(r.stderr, "not a directory") {
+		t.Errorf("exit %d, %q", r.code, r.stderr)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "grid20.sol", "taken"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r := eval(dir, "cpu"); r.code != exitFailed || !strings.Contains(r.stderr, "; the mean cost is 5") || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("exit %d, %q", r.code, r.stderr)
+	}
+}
+
 // TestOneInstanceHasNoSpread: a mean over one was given a standard error of zero.
 func TestOneInstanceHasNoSpread(t *testing.T) {
 	for _, args := range [][]string{{"--instances", "../../docs/examples/grid20.vrp", "--reference", write(t, "r.csv", "cost\n587\n")}, {"--count", "1"}} {

@@ -44,7 +44,10 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
 		}
 	}
-	return g, g.load(e, e.Flags.String("instances"), cvrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"})
+	if err := g.load(e, e.Flags.String("instances"), cvrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"}); err != nil || g.out == "" {
+		return g, err
+	}
+	return g, os.MkdirAll(g.out, 0o755) // a place that takes no folder is told before the work
 }
 
 // checkSet says what is wrong with the flags about given instances, before any file is read.
@@ -179,9 +182,11 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Deco
 	r.Each, r.PerSecond = r.Seconds/float64(r.Instances), float64(r.Instances)/r.Seconds
 	r.compare(g.set, routed)
 	if g.out != "" {
-		err = writeRouted(g.out, g.set, routed)
+		if err := writeRouted(g.out, g.set, routed); err != nil {
+			return nil, fmt.Errorf("%w; the mean cost is %g, and not all routes are written", err, r.MeanCost)
+		}
 	}
-	return r, err
+	return r, nil
 }
 
 // compare fills in the costs, and the gaps where there is something to compare with.
@@ -207,9 +212,6 @@ const costsName = "costs.csv"
 
 // writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's .sol.
 func writeRouted(dir string, set *testset.Set, routed []Routed) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
 		if err := run.WriteAtomic(path, func(w io.Writer) error { return cvrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
