@@ -181,13 +181,13 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	if by := with(30, "--decode", "pomo8"); best["decode"] != "pomo8" || best["method"] != "policy" || by["cost"] != best["cost"] {
 		t.Errorf("%v, by pomo8 %v", best, by)
 	}
-	if r := with(mostForPomo8 + 1); r["decode"] != "pomo" {
-		t.Errorf("past %d customers: %v", mostForPomo8, r["decode"])
+	if r := with(routing.MostForPomo8 + 1); r["decode"] != "pomo" {
+		t.Errorf("past %d customers: %v", routing.MostForPomo8, r["decode"])
 	}
 	if r := with(30, "--decode", "greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}
-	large := write(t, "large.vrp", manyVRP(mostForPomo+1))
+	large := write(t, "large.vrp", manyVRP(routing.MostForPomo+1))
 	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy)\n") ||
 		!strings.Contains(r.stderr, "401 customers are routed by greedy") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
@@ -201,12 +201,12 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 // TestSlowDecodersAreTold: what is chosen where nobody says how is never slow, and what takes longer is.
 func TestSlowDecodersAreTold(t *testing.T) {
 	var f policyFlags
-	for _, n := range []int{1, 20, mostForPomo8, mostForPomo8 + 1, mostForPomo, mostForPomo + 1, 1000} {
+	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 1000} {
 		if d, _, err := f.decoder(n, false); err != nil || slow(d, n) {
 			t.Errorf("%d customers by %s: slow, %v", n, d, err)
 		}
 	}
-	for name, n := range map[string]int{"pomo8": mostForPomo8 + 1, "pomo8:1": mostForPomo, "pomo": mostForPomo + 1, "sgbs8": 100, "sample:65536": 100} {
+	for name, n := range map[string]int{"pomo8": routing.MostForPomo8 + 1, "pomo8:1": routing.MostForPomo, "pomo": routing.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100} {
 		if d, err := routing.ParseDecode(name); err != nil || !slow(d, n) {
 			t.Errorf("%d customers by %s: not slow, %v", n, name, err)
 		}

@@ -24,38 +24,25 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
 	cmd.Flags().StringVar(&f.decode, "decode", "", routing.DecodeUsage+
-		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy", mostForPomo8, mostForPomo))
+		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy", routing.MostForPomo8, routing.MostForPomo))
 }
-
-// Sizes up to which a file is decoded as thoroughly as about a second on two cores allows, where nobody says how: all routes of a file together take a
-// time that grows with the cube of its customers.
-const (
-	mostForPomo8 = 200
-	mostForPomo  = 2 * mostForPomo8 // an eighth of the routes, of twice the length
-)
 
 // decoder is how a file of n customers is routed; lesser says that a smaller one would have been routed more thoroughly. Where a search goes on, one
 // route to begin with will do: its time is better spent there.
 func (f *policyFlags) decoder(n int, search bool) (d routing.Decode, lesser bool, err error) {
-	name := f.decode
-	if name == "" {
-		name = "greedy"
-		switch {
-		case search:
-		case n <= mostForPomo8:
-			name = "pomo8"
-		case n <= mostForPomo:
-			name = "pomo"
-		}
-		lesser = !search && name != "pomo8"
+	switch {
+	case f.decode != "":
+		d, err = routing.ParseDecode(f.decode)
+		return d, false, asUsage(err)
+	case search:
+		return routing.Greedy, false, nil
 	}
-	d, err = routing.ParseDecode(name)
-	return d, lesser, asUsage(err)
+	return routing.DecodeFor(n), n > routing.MostForPomo8, nil
 }
 
 // slow says whether routing n customers so takes longer than what is done where nobody says how.
 func slow(d routing.Decode, n int) bool {
-	return d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*mostForPomo8*mostForPomo8*mostForPomo8
+	return d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*routing.MostForPomo8*routing.MostForPomo8*routing.MostForPomo8
 }
 
 func policyUsage() string {

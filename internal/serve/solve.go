@@ -34,7 +34,7 @@ type solveRequest struct {
 	Time   float64   `json:"time,omitempty"` // seconds of a search; 1 where none is given
 	Seed   uint64    `json:"seed,omitempty"`
 	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
-	Decode string    `json:"decode,omitempty"` // what routing.ParseDecode reads
+	Decode string    `json:"decode,omitempty"` // what routing.ParseDecode reads; "": routing.DecodeFor
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
 	Gap    bool      `json:"gap,omitempty"`    // ask for the gap to the optimum, where that is within reach
 }
@@ -45,6 +45,7 @@ type solved struct {
 	Routes     [][]int32 `json:"routes"`
 	Method     string    `json:"method"`
 	Policy     string    `json:"policy,omitempty"`
+	Decode     string    `json:"decode,omitempty"` // how the policy built them
 	Seconds    float64   `json:"seconds"`
 	Iterations int       `json:"iterations,omitempty"`
 	Optimum    *float64  `json:"optimum,omitempty"` // the lowest cost there is, where it is known
@@ -191,9 +192,11 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 		out.Cost, out.Routes = costs[0], all[0].Routes
 		return nil
 	}
-	decode, err := routing.ParseDecode(or(ask.Decode, "greedy"))
-	if err != nil {
-		return refuse(http.StatusBadRequest, "%s", err)
+	decode := routing.DecodeFor(p.N())
+	if ask.Decode != "" {
+		if decode, err = routing.ParseDecode(ask.Decode); err != nil {
+			return refuse(http.StatusBadRequest, "%s", err)
+		}
 	}
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
 		return refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
@@ -208,7 +211,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 	if err != nil {
 		return err
 	}
-	out.Policy, out.Cost, out.Routes = name, cost, solution.Routes
+	out.Policy, out.Decode, out.Cost, out.Routes = name, decode.String(), cost, solution.Routes
 	return nil
 }
 

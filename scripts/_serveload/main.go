@@ -92,7 +92,7 @@ func instance(n int, capacity int, method string) []byte {
 	for range n {
 		coords, demands = append(coords, [2]float64{rand.Float64(), rand.Float64()}), append(demands, 1+rand.IntN(9))
 	}
-	text, err := json.Marshal(map[string]any{"coords": coords, "demands": demands, "capacity": capacity, "method": method})
+	text, err := json.Marshal(map[string]any{"coords": coords, "demands": demands, "capacity": capacity, "method": method, "decode": "greedy"})
 	check(err)
 	return text
 }

@@ -26,6 +26,24 @@ const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
 
+// Sizes up to which one problem is decoded as thoroughly as about a second on two cores allows, where nobody says how: all of its routes together take
+// a time that grows with the cube of its customers.
+const (
+	MostForPomo8 = 200
+	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
+)
+
+// DecodeFor is how one problem of n customers is routed where nobody says how.
+func DecodeFor(n int) Decode {
+	switch {
+	case n <= MostForPomo8:
+		return Decode{Starts: true, Symmetries: 8}
+	case n <= MostForPomo:
+		return Decode{Starts: true, Symmetries: 1}
+	}
+	return Greedy
+}
+
 // maxSamples keeps a slip of the hand from asking for all memory.
 const maxSamples = 1 << 16
 
