@@ -37,7 +37,7 @@ func LoadCSV(path string, capacity int32) (*Problem, error) {
 
 // ReadCSV is LoadCSV from a reader. Errors begin with name and line.
 func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
-	text := bufio.NewReaderSize(io.LimitReader(r, maxFile), headWithin)
+	text := bufio.NewReaderSize(lineEnds(io.LimitReader(r, maxFile)), headWithin)
 	in := csv.NewReader(text)
 	start, _ := text.Peek(headWithin)
 	if bad := notText(start); bad != "" {
@@ -140,7 +140,7 @@ const headWithin = 1 << 16
 
 // IsTable tells whether a text begins as ReadCSV takes it: its first line that is no comment names a column of demands.
 func IsTable(text []byte) bool {
-	_, is := separator(text[:min(len(text), headWithin)])
+	_, is := separator(bytes.ReplaceAll(text[:min(len(text), headWithin)], []byte("\r"), []byte("\n")))
 	return is
 }
 

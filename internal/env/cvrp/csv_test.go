@@ -19,8 +19,12 @@ func TestReadCSVForms(t *testing.T) {
 		"whole, so":    "id;x;y;demand\nd;1;2;0,0\na;3;4;7,0\nb;5;6;8\n",
 		"in a header":  "id\tname, first\tx\ty\tdemand\nd\t\t1\t2\t0\na\t\t3\t4\t7\nb\t\t5\t6\t8\n",
 		"tabs":         "id\tnote\tx\ty\tdemand\nd\t\t1\t2\t0\na\t\t3\t4\t7\nb\tlast, and least\t5\t6\t8\n",
+		"CR alone":     "id,x,y,demand\rd,1,2,0\ra,3,4,7\rb,5,6,8\r",
 		"CRLF and BOM": "\ufeffid, x, y, demand\r\nd, 1, 2,\r\n# a comment\r\na, 3, 4, 7\r\nb, 5, 6, 8",
 	} {
+		if !IsTable([]byte(text)) {
+			t.Errorf("%s: not told for a table", name)
+		}
 		got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -53,6 +57,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y,demand\nd,1,2,\na,inf,2,1\n", `a.csv:3: coordinates "inf", "2" of "a": a number is not finite`},
 		{"id,x,y,demand\nd,1,2,\nd,1,2,1\n", `a.csv:3: id "d" is given twice`},
 		{"id,lat,lon,demand\nd,91,2,\n", `a.csv:2: lat 91, lon 2 of "d" lie outside ±90, ±180`},
+		{"id,x,y,demand\r\nd,1,2,\r\na,1,2,11\r\n", `a.csv:3: demand 11 of "a" is over the capacity 10`}, // a line for each
 		{"id,x,y,demand\nd,1,2\n", "a.csv:2: not a row like the header: wrong number of fields"},
 		{"id,x,y,demand\n\"", "a.csv:2: not a row like the header: extraneous or missing \" in quoted-field"},
 	} {

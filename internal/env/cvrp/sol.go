@@ -31,7 +31,7 @@ func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
 	fail := func(format string, args ...any) (Solution, float64, error) {
 		return Solution{}, 0, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 	}
-	in := bufio.NewReader(r)
+	in := bufio.NewReader(lineEnds(r))
 	if start, _ := in.Peek(512); notText(start) != "" {
 		return Solution{}, 0, fmt.Errorf("%s: %s", name, notText(start))
 	}

@@ -19,6 +19,7 @@ func TestReadSolutionForms(t *testing.T) {
 		"plain":       {"Route #1: 1 2 3\nRoute #2: 5 4\nCost 27591\n", 27591},
 		"lower case":  {"route #1: 1 2 3\nroute #2: 5 4\ncost 2.5", 2.5},
 		"spaces":      {"\n  Route  # 1 :\t1  2 3 \r\nRoute 2:5 4\r\n\r\n Cost : 7\r\n", 7},
+		"CR alone":    {"Route #1: 1 2 3\rRoute #2: 5 4\rCost 3\r", 3},
 		"cost first":  {"Cost 1\nRoute #1: 1 2 3\nRoute #2: 5 4\n", 1},
 		"no cost":     {"Route #1: 1 2 3\nRoute #2: 5 4", math.NaN()},
 		"times":       {"Route #1: 1 2 3\nRoute #2: 5 4\nCost: 7\nTime: 1.5\n", 7},

@@ -1,6 +1,7 @@
 package cvrp
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func LoadProblem(path string, o ReadOptions) (*Problem, error) {
 
 // ReadProblem reads a problem in CVRPLIB's .vrp format. Errors begin with name and line.
 func ReadProblem(r io.Reader, name string, o ReadOptions) (*Problem, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	data, err := io.ReadAll(lineEnds(io.LimitReader(r, maxFile+1)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -363,6 +364,28 @@ func notText(data []byte) string {
 		return "this is not a text file"
 	}
 	return ""
+}
+
+// lineEnds reads a text whose lines may end in a carriage return alone, as old spreadsheets write them.
+func lineEnds(r io.Reader) io.Reader { return lineEnder{bufio.NewReader(r)} }
+
+type lineEnder struct{ in *bufio.Reader }
+
+func (l lineEnder) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	for i, c := range p[:n] {
+		if c != '\r' {
+			continue
+		}
+		next := p[i+1 : n]
+		if len(next) == 0 {
+			next, _ = l.in.Peek(1)
+		}
+		if len(next) == 0 || next[0] != '\n' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
 }
 
 // quoteShort quotes what a file holds for an error, cut where it would flood the line.

@@ -52,6 +52,7 @@ func TestReadProblemForms(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":           small,
 		"CRLF":            strings.ReplaceAll(small, "\n", "\r\n"),
+		"CR alone":        strings.ReplaceAll(small, "\n", "\r"),
 		"tabs":            strings.ReplaceAll(strings.Replace(small, " ", "\t", 1), " : ", "\t:\t"),
 		"tabbed records":  strings.NewReplacer("2 3 4", "2\t3\t4", "3 6\n", "3\t6\t\n", " -1", "\t-1\t").Replace(small),
 		"trailing blanks": strings.ReplaceAll(small, "\n", "\t \n\n"),
