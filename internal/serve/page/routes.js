@@ -36,7 +36,7 @@ class Method {
     this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
     this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
     this.policy = el('select', { onchange: solveAll });
-    this.decode = el('select', { onchange: solveAll }, option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'));
+    this.decode = el('select', { onchange: solveAll }, option('', 'by size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'));
     this.label = el('span', {}, 'Method');
     this.timeBox = el('label', {}, 'Seconds ', this.time);
     this.policyBox = el('label', {}, 'Policy ', this.policy);
@@ -177,7 +177,7 @@ class RouteMap {
     if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
     const other = maps.find(m => m !== this && m.node.isConnected)?.cost;
     if (other && !running && data.cost > other * (1 + 1e-9)) parts.push(el('span', {}, `${percent(data.cost / other - 1)} above the other`));
-    parts.push(el('span', {}, running ? `searching, ${data.seconds.toFixed(1)} s` : `${figure(1e3 * data.seconds)} ms${data.policy ? ' by ' + data.policy : ''}`));
+    parts.push(el('span', {}, running ? `searching, ${data.seconds.toFixed(1)} s` : `${figure(1e3 * data.seconds)} ms${data.policy ? ` by ${data.policy}, ${data.decode}` : ''}`));
     this.figures.replaceChildren(...parts);
     if (!running && !again) maps.forEach(m => m !== this && m.last && m.tell(m.last, false, true)); // which may be above this one
     this.last = running ? null : data;
