@@ -163,7 +163,7 @@ def main():
     for minutes, instances, cost, gap in curve(runs, n):
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} | {100 * gap:.2f} % |")
     print("\n## Results\n")
-    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard\nerror; where a public set has no costs per instance, the gap of the means to HGS's published one.\nTimes are upper bounds: several evaluations shared the device, and the first loads its kernels.\n")
+    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard\nerror; where a public set has no costs per instance, the gap of the means to HGS's published one.\nTimes are those of whole evaluations, in which a GPU's kernels are loaded, too.\n")
     devices = list(dict.fromkeys(r["device"] for r in results))
     print("| instances | decoder | mean cost | gap | ms per instance | on |\n| --- | --- | --- | --- | --- | --- |")
     for r in results:
