@@ -113,8 +113,9 @@ func project(p *cvrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	if len(p.X) == 0 {
 		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", nameOf(p))
 	}
-	minX, maxX := slices.Min(p.X), slices.Max(p.X)
-	minY, maxY := slices.Min(p.Y), slices.Max(p.Y)
+	x, y := p.Plane()
+	minX, maxX := slices.Min(x), slices.Max(x)
+	minY, maxY := slices.Min(y), slices.Max(y)
 	dx, dy := maxX-minX, maxY-minY
 	extent := math.Max(dx, dy)
 	if extent == 0 {
@@ -135,7 +136,7 @@ func project(p *cvrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	x0 := float64(margin+inset) + (innerX-scale*dx)/2
 	y0 := float64(footer+inset) + (innerY-scale*dy)/2
 	return func(v int) vg.Point {
-		return vg.Point{X: vg.Length(x0 + scale*(p.X[v]-minX)), Y: vg.Length(y0 + scale*(p.Y[v]-minY))}
+		return vg.Point{X: vg.Length(x0 + scale*(x[v]-minX)), Y: vg.Length(y0 + scale*(y[v]-minY))}
 	}, size, nil
 }
 
@@ -304,13 +305,18 @@ func drawKey(d pen, p *cvrp.Problem, radius func(int32) vg.Length) {
 	}
 }
 
-// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four decimals.
+// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four decimals, and the smallest, of coordinates in
+// fractions, with four digits that say something.
 func Cost(c float64) string {
 	switch {
 	case c == math.Trunc(c) && math.Abs(c) < 1e15:
 		return group(int64(c))
 	case math.Abs(c) >= 1e4 && math.Abs(c) < 1e15:
 		return group(int64(math.Round(c)))
+	case math.Abs(c) < 1e-4: // but not 0
+		return strconv.FormatFloat(c, 'e', 3, 64)
+	case math.Abs(c) < 0.1:
+		return strconv.FormatFloat(c, 'g', 4, 64)
 	default:
 		return strconv.FormatFloat(c, 'f', 4, 64)
 	}

@@ -218,7 +218,8 @@ func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
 }
 
 // WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point. Coordinates are
-// the problem's own, which is a map where they are degrees.
+// the problem's own, which is a map where they are degrees: a route over the date line is then cut there, into a MultiLineString, as
+// RFC 7946 asks, or a map would lead it once around the world.
 func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
 	if p.X == nil {
 		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")
@@ -249,7 +250,17 @@ func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
 		if !p.Open {
 			line = append(line, point(0))
 		}
-		all = append(all, feature{"Feature", geometry{"LineString", line}, map[string]any{"kind": "route", "route": i + 1, "customers": r,
+		shape := geometry{"LineString", line}
+		if p.Metric == GreatCircle {
+			switch parts := cutAtDateLine(line); len(parts) {
+			case 0: // up and down the date line: a point
+			case 1:
+				shape.Coordinates = parts[0]
+			default:
+				shape = geometry{"MultiLineString", parts}
+			}
+		}
+		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "customers": r,
 			"ids": ids, "load": load, "cost": p.Cost(Solution{Routes: [][]int32{r}})}})
 	}
 	b := bufio.NewWriter(w)

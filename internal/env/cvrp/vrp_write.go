@@ -170,6 +170,9 @@ func checkProblem(p *Problem) error {
 		if !(math.Abs(p.X[v])+math.Abs(p.Y[v]) <= math.MaxFloat64) {
 			return fmt.Errorf("node %d has the coordinates (%g, %g)", v, p.X[v], p.Y[v])
 		}
+		if p.Metric == GreatCircle && (math.Abs(p.Y[v]) > 90 || math.Abs(p.X[v]) > 180) {
+			return fmt.Errorf("node %d has longitude %g and latitude %g, outside ±180, ±90", v, p.X[v], p.Y[v])
+		}
 	}
 	if err := checkLimits(p); err != nil {
 		return err

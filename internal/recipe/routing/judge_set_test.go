@@ -120,11 +120,22 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || math.Abs(scaled/4096-cost) > 1e-9 {
 		t.Errorf("%v, %g and %g: %s", err, cost, scaled, diff)
 	}
+	// The same places on the globe, far in the north and on both sides of the date line, where the square is 0.02 degrees of latitude wide.
+	globe := *plain
+	globe.Metric, globe.X, globe.Y = cvrp.GreatCircle, make([]float64, 10), make([]float64, 10)
+	for j := range plain.X {
+		globe.X[j] = math.Remainder(179.98+0.02*plain.X[j]/math.Cos(60*math.Pi/180), 360)
+		globe.Y[j] = 59.99 + 0.02*plain.Y[j]
+	}
+	got, _, err = p.Solve(t.Context(), &globe, d)
+	if legs := plain.Cost(got); err != nil || math.Abs(legs/cost-1) > 1e-3 {
+		t.Errorf("%v: routes of %g where those of the same square are %g", err, legs, cost)
+	}
 	inside := &cvrp.Problem{X: []float64{0.1, 0.9}, Y: []float64{0.2, 0.3}}
 	corner := &cvrp.Problem{X: []float64{0.1, 0.2}, Y: []float64{0.2, 0.25}}
 	ours := &cvrp.Problem{X: []float64{1e5, 9e5}, Y: []float64{2e5, 3e5}, Comment: "haul seed=1 index=2 scale=1000000"}
 	for want, p := range map[[3]float64]*cvrp.Problem{{0, 0, 1}: inside, {0.1, 0.2, 0.1}: corner, {0, 0, 1e6}: ours} {
-		x, y, side := unitFrame(p)
+		x, y, side := unitFrame(p, p.X, p.Y)
 		if math.Abs(x-want[0])+math.Abs(y-want[1])+math.Abs(side-want[2]) > 1e-12 {
 			t.Errorf("the frame of %v is (%g, %g) and %g, want %v", p, x, y, side, want)
 		}

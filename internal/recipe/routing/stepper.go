@@ -286,10 +286,11 @@ func tourCost(prob *cvrp.Problem, tour []int32) (sum float64) {
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the slices have room for.
 func unitRows(p *cvrp.Problem, x, y []float32, demand []int32) {
 	nodes := len(p.X)
-	minX, minY, side := unitFrame(p)
+	px, py := p.Plane()
+	minX, minY, side := unitFrame(p, px, py)
 	for k := range len(x) / nodes {
 		for j := range nodes {
-			u, v := (p.X[j]-minX)/side, (p.Y[j]-minY)/side
+			u, v := (px[j]-minX)/side, (py[j]-minY)/side
 			if k&1 != 0 {
 				u = 1 - u
 			}
@@ -310,14 +311,14 @@ const leastSpread = 0.5
 
 // unitFrame is the square that becomes the unit square: by the scale that a file of ours states, the unit square itself where the problem
 // lies in it as those of a test set do, and else the smallest that holds the nodes.
-func unitFrame(p *cvrp.Problem) (minX, minY, side float64) {
+func unitFrame(p *cvrp.Problem, x, y []float64) (minX, minY, side float64) {
 	if scale, ok := p.Scale(); ok {
 		return 0, 0, float64(scale)
 	}
-	minX, maxX, minY, maxY := p.X[0], p.X[0], p.Y[0], p.Y[0]
-	for j := range p.X {
-		minX, maxX = min(minX, p.X[j]), max(maxX, p.X[j])
-		minY, maxY = min(minY, p.Y[j]), max(maxY, p.Y[j])
+	minX, maxX, minY, maxY := x[0], x[0], y[0], y[0]
+	for j := range x {
+		minX, maxX = min(minX, x[j]), max(maxX, x[j])
+		minY, maxY = min(minY, y[j]), max(maxY, y[j])
 	}
 	side = max(maxX-minX, maxY-minY)
 	switch {

@@ -17,16 +17,17 @@ func (d *driver) split(s *stream, parts int) [][][]int32 {
 		x, y  float64
 		key   float64
 	}
+	x, y := d.p.Plane()
 	all := make([]placed, 0, len(d.present))
 	for _, r := range d.present {
 		if len(r) == 0 {
 			continue
 		}
 		q := placed{route: r}
-		if d.p.X != nil {
+		if x != nil {
 			for _, v := range r {
-				q.x += d.p.X[v] / float64(len(r))
-				q.y += d.p.Y[v] / float64(len(r))
+				q.x += x[v] / float64(len(r))
+				q.y += y[v] / float64(len(r))
 			}
 		}
 		all = append(all, q)
@@ -45,7 +46,7 @@ func (d *driver) split(s *stream, parts int) [][][]int32 {
 		sin, cos := math.Sincos(2 * math.Pi * s.unit())
 		from := list[s.below(len(list))].route
 		for i := range list {
-			if d.p.X != nil {
+			if x != nil {
 				list[i].key = cos*list[i].x + sin*list[i].y
 			} else {
 				list[i].key = d.apart(from, list[i].route)
