@@ -202,7 +202,7 @@ func TestFaultyEventsAreLeftOutAndNamed(t *testing.T) {
 		"3 events without a readable time left out",
 		"1 event out of time order, sorted",
 		"no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)",
-		"no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)",
+		"no GPU events in the trace: only the CPU side can be judged (PyTorch records a GPU with ProfilerActivity.CUDA or .XPU; Apple's it cannot record)",
 	}
 	if diff := cmp.Diff(want, r.Remarks); diff != "" {
 		t.Error(diff)

@@ -80,7 +80,7 @@ func (a *analysis) remarks() []string {
 		out = append(out, fmt.Sprintf("%s at the start left out: cold", count1(a.skipped, "step")))
 	}
 	if a.ahead {
-		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the first work of one to the first work of the next")
+		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the end of one's last kernel to the end of the next one's")
 	}
 	switch {
 	case a.gpu.len() == 0 && a.launched > 0:
@@ -88,7 +88,7 @@ func (a *analysis) remarks() []string {
 	case a.gpu.len() == 0 && a.own:
 		out = append(out, "a step of Haul's own on a CPU: haul profile books it op by op against what the machine can do")
 	case a.gpu.len() == 0:
-		out = append(out, "no GPU events in the trace: only the CPU side can be judged (PyTorch records the GPU with ProfilerActivity.CUDA)")
+		out = append(out, "no GPU events in the trace: only the CPU side can be judged (PyTorch records a GPU with ProfilerActivity.CUDA or .XPU; Apple's it cannot record)")
 	case !a.shapes && a.format == "":
 		out = append(out, "no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)")
 	}

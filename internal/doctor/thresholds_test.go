@@ -213,6 +213,7 @@ func TestPrecisionAdvice(t *testing.T) {
 		{"", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64_ffma_aligna4", Critical, "set_float32_matmul_precision"},
 		{`"name":"Tesla P100","computeMajor":6,"computeMinor":0`, "maxwell_sgemm_128x64_tn", "", ""},
 		{`"name":"NVIDIA H200","computeMajor":9,"computeMinor":0`, "void cudnn::dgrad_engine<__half, 512>", "", ""},
+		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_fp16_sgemm_fp16_128x32_nn", "", ""},
 	} {
 		t.Run(c.card+c.kernel, func(t *testing.T) {
 			s := newSynth()

@@ -252,7 +252,9 @@ func (t *builder) add(e *event) {
 	case catPython:
 		t.thread(e).frames.add(frame{e.start, dur, t.names.of(e.name)})
 	case catOverhead:
-		t.overhead = append(t.overhead, span{e.start, e.start + e.dur})
+		if isProfilers(e.name) {
+			t.overhead = append(t.overhead, span{e.start, e.start + e.dur})
+		}
 	case catBare:
 		t.bare.add(bare{e.start, dur, int32(t.thread(e).number), t.names.of(e.name), e.args.correlation, e.args.bytes, e.args.grid})
 	case catOp:

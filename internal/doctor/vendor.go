@@ -45,7 +45,7 @@ func callKindOf(s string) callKind {
 		return callSet
 	case strings.HasSuffix(verb, "Synchronize"):
 		return callWait
-	case verb == "Malloc", verb == "Free", verb == "HostAlloc", verb == "MallocHost", verb == "FreeHost", verb == "HostFree",
+	case verb == "Malloc", verb == "Free", verb == "HostAlloc", verb == "MallocHost", verb == "HostMalloc", verb == "FreeHost", verb == "HostFree",
 		strings.HasPrefix(verb, "MemAlloc") && !strings.HasSuffix(verb, "Async"), strings.HasPrefix(verb, "MemFree") && !strings.HasSuffix(verb, "Async"),
 		verb == "MemCreate", verb == "MemRelease", verb == "MemMap", verb == "MemUnmap":
 		return callAlloc
@@ -63,9 +63,10 @@ func isForeignRuntime(cat []byte) bool {
 func foreignKind(name []byte, correlation uint32) callKind {
 	lower := bytes.ToLower(name)
 	switch {
-	case bytes.Contains(lower, []byte("sync")), bytes.Contains(lower, []byte("wait")):
+	case bytes.Contains(lower, []byte("sync")), bytes.Contains(lower, []byte("wait")), bytes.HasSuffix(lower, []byte("queuefinish")):
 		return callWait
-	case bytes.Contains(lower, []byte("memcpy")), bytes.Contains(lower, []byte("copy")):
+	case bytes.Contains(lower, []byte("copy")), bytes.Contains(lower, []byte("memcpy")), bytes.Contains(lower, []byte("membufferread")),
+		bytes.Contains(lower, []byte("membufferwrite")):
 		return callCopy
 	case bytes.Contains(lower, []byte("alloc")), bytes.Contains(lower, []byte("free")):
 		return callAlloc
@@ -86,9 +87,11 @@ const (
 	downloadPageable
 )
 
-// directionOf reads CUPTI's words, such as "Memcpy HtoD (Pageable -> Device)".
+// directionOf reads CUPTI's words, such as "Memcpy HtoD (Pageable -> Device)", and those of Intel's
+// profiler, "Memcpy M2D" and "Memcpy H2D": M is host memory that the runtime did not allocate.
 func directionOf(s string) direction {
-	up, down := strings.Contains(s, "HtoD"), strings.Contains(s, "DtoH")
+	up := strings.Contains(s, "HtoD") || strings.HasPrefix(s, "Memcpy H2D") || strings.HasPrefix(s, "Memcpy M2D")
+	down := strings.Contains(s, "DtoH") || strings.HasPrefix(s, "Memcpy D2H") || strings.HasPrefix(s, "Memcpy D2M")
 	pageable := strings.Contains(s, "Pageable")
 	switch {
 	case up && pageable:
@@ -121,6 +124,17 @@ func isRegion(s []byte) bool {
 	return false
 }
 
+// isProfilers tells the overheads that the profiler itself causes from those that it only records: a queue
+// of launches that is full, because the CPU is far ahead, and code being compiled or loaded by the driver.
+func isProfilers(s []byte) bool {
+	for _, other := range []string{"Command Buffer Full", "Driver Compiler", "Lazy Function Loading", "Runtime Triggered Module Loading"} {
+		if string(s) == other {
+			return false
+		}
+	}
+	return true
+}
+
 // isWrapper names what PyTorch records as operators around whole regions. Charging a cause with the
 // region that holds it would charge it with everything else there.
 func isWrapper(s string) bool {
@@ -148,9 +162,11 @@ func onHost(s string) bool { return strings.HasPrefix(s, "gloo:") || strings.Has
 
 // isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile that
 // run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's engines
-// with float as their type. tf32 kernels of the same families say so in their names.
+// with float as their type. tf32 kernels of the same families say so in their names, and so do those
+// that read half precision and only sum in fp32.
 func isFP32Product(s string) bool {
-	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") {
+	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") ||
+		strings.Contains(s, "fp16_sgemm") || strings.Contains(s, "bf16_sgemm") {
 		return false
 	}
 	switch {

@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a report claims must be true of traces that others than the rules' own makers bend: each case here
+// plants a cause or none, and the words that would be false are looked for.
+
+// overheadOf writes the profiler's record of what held a call back.
+func (s *synth) overheadOf(name string, dur float64) { s.emit("overhead", name, s.now, dur, "") }
+
+// A launch that stands before a full queue is recorded as overhead, and is not the profiler's work.
+func TestAFullQueueIsNotTheProfilers(t *testing.T) {
+	for name, profilers := range map[string]bool{"Command Buffer Full": false, "Lazy Function Loading": false, "Buffer Flush": true, "Activity Buffer Request": true} {
+		s := newSynth()
+		for n := range 3 {
+			s.step(n, func() { s.overheadOf(name, 500); s.dense(40, 100) })
+		}
+		text := strings.Join(diagnose(t, s.json()).Remarks, "; ")
+		if strings.Contains(text, "profiler's own work") != profilers {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// xpu renames calls and copies as PyTorch writes them on Intel's GPUs.
+func xpu(data []byte) []byte {
+	return []byte(strings.NewReplacer(`"cuda_runtime"`, `"xpu_runtime"`, "cudaLaunchKernel", "urEnqueueKernelLaunch", "cudaMemcpyAsync", "urEnqueueUSMMemcpy",
+		`"cudaStreamSynchronize"`, `"urQueueFinish"`, `"correlation":0`, `"correlation":99999`, "DtoH (Device -> Pinned)", "D2M (DEVICE -> MEMORY(Unknown))",
+		"HtoD (Pinned -> Device)", "M2D (MEMORY(Unknown) -> DEVICE)").Replace(string(data)))
+}
+
+// Intel's GPUs give what NVIDIA's give: reads of single values, uploads, waits, and no launches without work.
+func TestXPU(t *testing.T) {
+	for name, body := range map[string]func(s *synth){
+		"reads": func(s *synth) {
+			for range 60 {
+				s.kernelOp("aten::sum", "", 4, 4)
+				s.item()
+			}
+		},
+		"uploads": func(s *synth) {
+			for range 80 {
+				s.op("aten::to", "", 10, func() { s.copy("HtoD (Pinned -> Device)", 900, 2) })
+			}
+			s.dense(10, 50)
+		},
+	} {
+		s := newSynth()
+		for n := range 3 {
+			s.step(n, func() { body(s) })
+		}
+		want, got := diagnose(t, s.json()), diagnose(t, xpu(s.json()))
+		if got.PerStep != want.PerStep || !slices.Equal(costsOf(got), costsOf(want)) || got.a.lost != want.a.lost {
+			t.Errorf("%s: %+v %v, %d lost; want %+v %v, %d", name, got.PerStep, costsOf(got), got.a.lost, want.PerStep, costsOf(want), want.a.lost)
+		}
+		if len(want.Findings) == 0 {
+			t.Errorf("%s: nothing found", name)
+		}
+	}
+}
