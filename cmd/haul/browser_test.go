@@ -308,6 +308,7 @@ func (v *visit) routes() {
 	v.until("an eleventh customer", `return solved.some(s => JSON.parse(s.request).coords.length == 12 && s.answer.includes('event: result'))`)
 	v.judgeRoutes(11)
 	v.openRoutes()
+	v.globe()
 	v.do("random, compared", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil), chromedp.Click(`#r-random`, chromedp.ByQuery), chromedp.Click(`#r-compare`, chromedp.ByQuery))
 	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
 	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
@@ -342,6 +343,25 @@ func (v *visit) openRoutes() {
 	if got := v.text(back); got == "0" {
 		v.t.Error("no closed route is drawn with its way back")
 	}
+}
+
+// globe drops a table of places on both sides of the date line, far in the north: the map shows them as near as they are, both directions at
+// one scale, and a customer that is placed among them lies there too.
+func (v *visit) globe() {
+	v.t.Helper()
+	table := filepath.Join(v.t.TempDir(), "globe.csv")
+	if err := os.WriteFile(table, []byte("id,lat,lon,demand\nd,59.995,179.98,\na,60.005,-179.98,1\n"), 0o644); err != nil {
+		v.t.Fatal(err)
+	}
+	v.drop(`.map`, table)
+	v.until("one route of one customer", `const told = [...document.querySelectorAll('.map .figures span')].map(s => s.textContent); return told.includes('1 route') && told.includes('1 customer')`)
+	at := `(() => { const d = document.querySelector('.map .depot'), c = document.querySelector('.map .customer');
+		return [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y'), +c.getAttribute('cx'), +c.getAttribute('cy')].map(x => x.toFixed(0)).join(' ') })()`
+	if got := v.text(at); got != "50 725 950 275" { // 0.02 degrees of latitude in x, 0.01 in y
+		v.t.Errorf("depot and customer lie at %s", got)
+	}
+	v.do("keyboard", chromedp.Focus(`#r-maps svg`, chromedp.ByQuery), chromedp.KeyEvent("\r"))
+	v.until("a customer in the middle", `return solved.some(s => { const c = JSON.parse(s.request).coords[2]; return c && Math.abs(Math.abs(c[0]) - 180) < 1e-3 && Math.abs(c[1] - 60) < 1e-3 && s.answer.includes('event: result') })`)
 }
 
 // judgeRoutes asks the validator about what the page was answered last.

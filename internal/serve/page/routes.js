@@ -2,7 +2,7 @@
 import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
 
 let instance = null;          // as the API has it
-let view = null;              // how it lies on the map: x0, y0, side
+let view = null;              // how it lies on the map: x0, y0, side; on the globe lon and narrow too
 let picked = 0;               // the customer that the keyboard moves; 0: none
 let best = 0;                 // a cost that the file states
 let policies = [];
@@ -171,8 +171,8 @@ class RouteMap {
     this.cost = data?.cost;
     if (!data) this.last = null;
     const n = instance.coords.length - 1;
-    if (!data) { this.figures.replaceChildren(`${n} customer${n === 1 ? '' : 's'}`); return; }
-    const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost))), el('span', {}, `${this.routes?.length ?? 0} routes`), el('span', {}, `${n} customers`)];
+    if (!data) { this.figures.replaceChildren(counted(n, 'customer')); return; }
+    const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost))), el('span', {}, counted(this.routes?.length ?? 0, 'route')), el('span', {}, counted(n, 'customer'))];
     const known = data.optimum ?? (!instance.open && best || null); // a file states what closed routes cost
     if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
     const other = maps.find(m => m !== this && m.node.isConnected)?.cost;
@@ -210,19 +210,28 @@ class RouteMap {
   }
 }
 
+const counted = (n, noun) => `${n} ${noun}${n === 1 ? '' : 's'}`;
+
 // fits says that routes are of this instance: every customer once.
 const fits = routes => routes.flat().length === instance.coords.length - 1 && Math.max(0, ...routes.flat()) < instance.coords.length;
 
-// The map shows the instance's own square; an edit may not move it under the pointer.
+// The map shows the instance's own square; an edit may not move it under the pointer. On the globe a degree of longitude is as long as the
+// cosine of the latitude says, and is counted from the depot the short way round.
 function frame() {
-  const xs = instance.coords.map(c => c[0]), ys = instance.coords.map(c => c[1]);
   if (instance.coords.length < 2) { view = { x0: 0, y0: 0, side: 1 }; return; }
+  const lats = instance.coords.map(c => c[1]), middle = (Math.min(...lats) + Math.max(...lats)) / 2;
+  view = instance.distance === 'metres' ? { lon: instance.coords[0][0], narrow: Math.max(1e-6, Math.cos(middle * Math.PI / 180)) } : {};
+  const at = instance.coords.map(flat), xs = at.map(c => c[0]), ys = at.map(c => c[1]);
   const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  view = { x0, y0, side: Math.max(x1 - x0, y1 - y0) || 1 };
+  const side = Math.max(x1 - x0, y1 - y0) || 1;
+  Object.assign(view, { x0: (x0 + x1 - side) / 2, y0: (y0 + y1 - side) / 2, side });
 }
+const around = lon => lon - 360 * Math.round(lon / 360);
+const flat = ([x, y]) => view.narrow ? [around(x - view.lon) * view.narrow, y] : [x, y];
+const round = ([x, y]) => view.narrow ? [around(view.lon + x / view.narrow), Math.min(90, Math.max(-90, y))] : [x, y];
 const inner = size - 2 * margin;
-const project = ([x, y]) => [margin + (x - view.x0) / view.side * inner, size - margin - (y - view.y0) / view.side * inner];
-const unproject = ([x, y]) => [view.x0 + (x - margin) / inner * view.side, view.y0 + (size - margin - y) / inner * view.side].map(v => Number(v.toPrecision(7)));
+const project = at => { const [x, y] = flat(at); return [margin + (x - view.x0) / view.side * inner, size - margin - (y - view.y0) / view.side * inner]; };
+const unproject = ([x, y]) => round([view.x0 + (x - margin) / inner * view.side, view.y0 + (size - margin - y) / inner * view.side]).map(v => Number(v.toPrecision(7)));
 
 function place(node, at) { instance.coords[node] = at; edited(); }
 function edited() { best = 0; file = null; $('r-index-row').hidden = true; }
