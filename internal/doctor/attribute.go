@@ -30,6 +30,7 @@ const (
 	idleComm                // a collective on the host
 	idleQueued              // between pieces of work that were issued already
 	idleUnrecorded          // for long, though work was issued
+	idlePeer                // for long, while another GPU of the program works
 	idleCold                // a first use: context, libraries, kernels being loaded
 	idleCapture             // a graph being captured
 	idleEnd                 // behind the last work of the recording
@@ -40,6 +41,7 @@ var idleWords = [idleKinds]string{
 	"in the data loader", "in waits for the GPU", "in driver allocations", "in copies being issued", "in kernels being launched",
 	"in operators, on the way to a launch", "in Python between operators", "in Python, outside any operator", "in collectives on the host",
 	"ahead: the work is queued, between kernels", "ahead: the work is queued, behind something that was not recorded",
+	"ahead, or waits too: another GPU works meanwhile",
 	"in first uses: context, libraries and kernels being loaded", "capturing a graph", "done: nothing more is issued",
 }
 
@@ -59,7 +61,7 @@ type idleShare struct {
 }
 
 var idleIDs = [idleKinds]string{"loader", "wait", "allocation", "copy", "launch", "operator", "python-between", "python", "communication",
-	"queued", "unrecorded", "cold-start", "capture", "end"}
+	"queued", "unrecorded", "other-gpu", "cold-start", "capture", "end"}
 
 // piece is a stretch of idle time with its cause.
 type piece struct {
@@ -142,6 +144,7 @@ type walker struct {
 	launch  int64   // the middle launch call
 	pieces  []piece // of the gap at hand
 	bare    bool    // no operators were recorded: between two calls is the way to a launch
+	peers   []span  // the other devices' work
 }
 
 func (w *walker) device(d *device) {
@@ -157,6 +160,16 @@ func (w *walker) device(d *device) {
 		w.usual = min(w.usual, launchTimes*w.launch)
 	}
 	a := w.a
+	w.peers = nil
+	for _, other := range a.devices {
+		if other != d {
+			for _, i := range other.works {
+				g := a.gpu.at(int(i))
+				w.peers = append(w.peers, span{g.start, g.end()})
+			}
+		}
+	}
+	w.peers = union(w.peers)
 	at := 0
 	for _, gap := range d.gaps {
 		for at < len(d.works) && a.gpu.at(int(d.works[at])).start < gap.end {
@@ -391,7 +404,8 @@ func opAt(th *thread, at int64) *op {
 // book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the host's own
 // work, and so is an operator that launches nothing for a large part of the step; a short stretch of
 // Python is on the way to its operator, and inside the framework's own loops (the optimizer's over its
-// parameters) it is the way to a launch.
+// parameters) it is the way to a launch. A GPU that has its work, or whose CPU waits, while another one
+// works takes turns with it.
 func (w *walker) book(g span) {
 	a := w.a
 	long := w.isLong(g.end - g.start)
@@ -406,6 +420,9 @@ func (w *walker) book(g span) {
 			p.kind = idleUnrecorded
 		case p.kind == idleOp && p.op != nil && a.isFirstUse(p.op):
 			p.kind = idleCold
+		}
+		if (p.kind == idleWait || p.kind == idleUnrecorded) && w.isLong(p.end-p.start) && covered(w.peers, p.span) > (p.end-p.start)/2 {
+			p.kind = idlePeer
 		}
 		if p.kind == idleBetween && (w.bare || covered(a.regions, p.span) > (p.end-p.start)/2) {
 			p.kind = idleOp

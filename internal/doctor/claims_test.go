@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,47 @@ func TestXPU(t *testing.T) {
 		}
 		if len(want.Findings) == 0 {
 			t.Errorf("%s: nothing found", name)
+		}
+	}
+}
+
+// stage issues kernels to one of several GPUs; none starts before a moment.
+func (s *synth) stage(device, n int, us, from float64) float64 {
+	for range n {
+		s.op("aten::linear", "", 15, func() {
+			s.correlation++
+			s.emit("cuda_runtime", "cudaLaunchKernel", s.now, 5, fmt.Sprintf(`"correlation":%d`, s.correlation))
+			s.now += 5
+			from = max(from, s.now)
+			s.emit("kernel", "nvjet", from, us, fmt.Sprintf(`"correlation":%d,"device":%d`, s.correlation, device))
+			from += us
+		})
+	}
+	s.gpu = max(s.gpu, from)
+	return from
+}
+
+// A model split over two GPUs that take turns: each waits for the other, which was recorded. Neither a cut
+// recording nor a wait is to blame.
+func TestGPUsThatTakeTurns(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		s := newSynth()
+		from := 0.0
+		for n := range 4 {
+			s.step(n, func() {
+				from = s.stage(0, 20, 200, from)
+				from = s.stage(1, 20, 200, from)
+				from = s.stage(0, 20, 200, from)
+				if read {
+					s.item()
+				} else {
+					s.wait()
+				}
+			})
+		}
+		r := diagnose(t, s.json())
+		if len(r.Recorded) > 0 || len(r.Findings) > 0 || idleOf(r, "other-gpu") < 0.8*r.StepMS*(1-r.GPUBusyShare) {
+			t.Errorf("read %v: recorded %v, findings %v, idle %+v", read, r.Recorded, costsOf(r), r.Idle)
 		}
 	}
 }

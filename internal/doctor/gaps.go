@@ -62,6 +62,8 @@ func (a *analysis) doing(g span) string {
 		return "a collective on the host"
 	case idleUnrecorded, idleQueued:
 		return "nothing: the work was issued already"
+	case idlePeer:
+		return "nothing: another GPU works"
 	case idleCapture:
 		return "the capture of a graph"
 	case idleEnd:
