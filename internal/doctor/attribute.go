@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Every moment in which a GPU has nothing to do is given to one cause, the one that the critical path
@@ -39,7 +40,7 @@ const (
 
 var idleWords = [idleKinds]string{
 	"in the data loader", "in waits for the GPU", "in driver allocations", "in copies being issued", "in kernels being launched",
-	"in operators, on the way to a launch", "in Python between operators", "in Python, outside any operator", "in collectives on the host",
+	"in operators, on the way to a launch", "in Python between operators", "in Python, or in operators that launch nothing", "in collectives on the host",
 	"ahead: the work is queued, between kernels", "ahead: the work is queued, behind something that was not recorded",
 	"ahead, or waits too: another GPU works meanwhile",
 	"in first uses: context, libraries and kernels being loaded", "capturing a graph", "done: nothing more is issued",
@@ -111,6 +112,7 @@ func (a *analysis) attribute() {
 	w.host = a.hostCollectives()
 	w.bare = a.main == nil
 	w.launch = int64(a.usualLaunch)
+	w.findHostOps()
 	for _, d := range a.devices {
 		w.device(d)
 	}
@@ -145,6 +147,7 @@ type walker struct {
 	pieces  []piece // of the gap at hand
 	bare    bool    // no operators were recorded: between two calls is the way to a launch
 	peers   []span  // the other devices' work
+	hostOps map[uint32]bool
 }
 
 func (w *walker) device(d *device) {
@@ -402,10 +405,9 @@ func opAt(th *thread, at int64) *op {
 }
 
 // book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the host's own
-// work, and so is an operator that launches nothing for a large part of the step; a short stretch of
-// Python is on the way to its operator, and inside the framework's own loops (the optimizer's over its
-// parameters) it is the way to a launch. A GPU that has its work, or whose CPU waits, while another one
-// works takes turns with it.
+// work, and so is an operator that computes on the CPU; a short stretch of Python is on the way to its
+// operator, and inside the framework's own loops (the optimizer's over its parameters) it is the way to a
+// launch. A GPU that has its work, or whose CPU waits, while another one works takes turns with it.
 func (w *walker) book(g span) {
 	a := w.a
 	long := w.isLong(g.end - g.start)
@@ -414,7 +416,7 @@ func (w *walker) book(g span) {
 		p := &w.pieces[i]
 		ns := float64(p.end-p.start) * w.weight
 		switch {
-		case p.kind == idleBetween && long && w.isLong(p.end-p.start), p.kind == idleOp && p.op != nil && p.op.launches == 0 && p.op.holds == 0 && w.isHuge(p.end-p.start):
+		case p.kind == idleBetween && long && w.isLong(p.end-p.start), p.kind == idleOp && w.isHostWork(p):
 			p.kind = idlePython
 		case p.kind == idleWait && w.leads(p.span) && w.isLong(p.end-p.start):
 			p.kind = idleUnrecorded
@@ -449,6 +451,39 @@ func (w *walker) book(g span) {
 		if float64(p.end-p.start) >= 0.001*float64(a.wall)/float64(len(a.steps)) {
 			a.held = append(a.held, *p)
 		}
+	}
+}
+
+// isHostWork tells an operator that computes on the CPU: it launches nothing, and does so for a large part
+// of the step or is of a name that usually takes its time for it.
+func (w *walker) isHostWork(p *piece) bool {
+	o := p.op
+	return o != nil && o.launches == 0 && o.holds == 0 && (w.isHuge(p.end-p.start) || w.hostOps[o.name])
+}
+
+// findHostOps lists the operators that launch nothing and usually take so long that they, and each operator
+// inside them, could have launched twenty times. A view, which launches nothing either, takes about as long as
+// one launch, and what autograd's engine evaluates is no operator but the way to some. Other runtimes launch
+// from threads that their operators do not show.
+func (w *walker) findHostOps() {
+	if w.a.format != "" || w.launch == 0 {
+		return
+	}
+	type sum struct {
+		ns float64
+		n  int
+	}
+	by := map[uint32]sum{}
+	w.a.eachOp(func(_ *thread, _, _ int, o *op) {
+		if o.launches == 0 && o.holds == 0 {
+			s := by[o.name]
+			by[o.name] = sum{s.ns + float64(o.dur), s.n + 1 + int(o.nested)}
+		}
+	})
+	w.hostOps = map[uint32]bool{}
+	for name, s := range by {
+		w.hostOps[name] = !strings.HasPrefix(w.a.names.list[name].text, backwardPrefix) &&
+			s.ns >= float64(longTimes*w.launch)*float64(s.n)
 	}
 }
 

@@ -34,8 +34,15 @@ type charge struct {
 type named struct {
 	name uint32
 	n    int
-	ns   float64
+	ns   float64 // on the CPU
+	idle float64 // in which the GPU waited for them
+	lead float64 // and for Python on the way to them
 }
+
+// measures of what a name's operators cost.
+func (v *named) onCPU() float64  { return v.ns }
+func (v *named) inside() float64 { return v.idle }
+func (v *named) waited() float64 { return v.idle + v.lead }
 
 func (a *analysis) newCharge() *charge {
 	return &charge{a: a, byName: map[uint32]*named{}, steps: map[int]int{}}
@@ -54,14 +61,19 @@ func (c *charge) add(o *op, step int) {
 }
 
 // count adds an operator to its name's sum.
-func (c *charge) count(o *op) {
+func (c *charge) count(o *op) { c.countFor(o, float64(o.dur)) }
+
+// countFor adds part of an operator's time to its name's sum.
+func (c *charge) countFor(o *op, ns float64) {
 	by := c.byName[o.name]
 	if by == nil {
 		by = &named{name: o.name}
 		c.byName[o.name] = by
 	}
 	by.n++
-	by.ns += float64(o.dur)
+	by.ns += ns
+	by.idle += float64(o.idle)
+	by.lead += float64(o.lead)
 }
 
 // addCalls charges calls that no operator holds.
@@ -125,20 +137,23 @@ func (c *charge) where() string {
 	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
 }
 
-// ranked lists the names by cost.
-func (c *charge) ranked() []*named {
+// ranked lists the names by a measure, the costliest first.
+func (c *charge) ranked(of func(*named) float64) []*named {
 	text := func(v *named) string { return c.a.names.list[v.name].text }
 	return slices.SortedFunc(maps.Values(c.byName), func(x, y *named) int {
-		return cmp.Or(cmp.Compare(y.ns, x.ns), cmp.Compare(text(x), text(y)))
+		return cmp.Or(cmp.Compare(of(y), of(x)), cmp.Compare(text(x), text(y)))
 	})
 }
 
-// top names the operators that cost most.
-func (c *charge) top(n int) string {
+// top names the operators that the GPU waited for most.
+func (c *charge) top(n int) string { return c.topBy(n, (*named).waited) }
+
+// topBy names the operators that cost most by a measure.
+func (c *charge) topBy(n int, of func(*named) float64) string {
 	var parts []string
-	for _, v := range c.ranked()[:min(n, len(c.byName))] {
+	for _, v := range c.ranked(of)[:min(n, len(c.byName))] {
 		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", shortName(c.a.names.list[v.name].text),
-			figure(c.a.ms(v.ns)), perStepCount(c.a.perStep(float64(v.n)))))
+			figure(c.a.ms(of(v))), perStepCount(c.a.perStep(float64(v.n)))))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -104,3 +104,67 @@ func TestGPUsThatTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// Operators on the CPU's own tensors hold the GPU up and launch nothing: larger kernels or a graph would
+// not help. Views launch nothing either and are on the way to a launch, also where one operator holds many.
+func TestOperatorsOnTheCPU(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		body       func(s *synth)
+	}{
+		{"compute", "python-bound", func(s *synth) {
+			for range 30 {
+				s.op("aten::cumsum", "", 300, nil)
+			}
+		}},
+		{"views", "launch-bound", func(s *synth) {
+			for range 1000 {
+				s.op("aten::select", "", 8, nil)
+			}
+		}},
+		{"many views in one", "launch-bound", func(s *synth) {
+			for range 10 {
+				s.op("aten::unflatten_dense_tensors", "", 10, func() {
+					for range 100 {
+						s.op("aten::narrow", "", 8, nil)
+					}
+				})
+			}
+		}},
+	} {
+		s := newSynth()
+		for n := range 4 {
+			s.step(n, func() { c.body(s); s.dense(40, 300) })
+		}
+		r := diagnose(t, s.json())
+		if len(r.Findings) != 1 || r.Findings[0].ID != c.want || !near(r.Findings[0].Share, 9000/(9000+12000.)) {
+			t.Errorf("%s: %v, idle %v", c.name, costsOf(r), r.Idle)
+		}
+		if len(r.Findings) == 0 {
+			continue
+		}
+		text := strings.Join(r.Findings[0].Evidence, "; ") + r.Gaps[0].Doing
+		if named := strings.Count(text, "aten::cumsum"); c.name == "compute" && named != 2 {
+			t.Errorf("%s: %s", c.name, text)
+		}
+	}
+}
+
+// The operators that a finding names are those that the GPU waited for: a read that waits while the GPU
+// works takes longer than all of them and holds nothing up.
+func TestNamedOperatorsHoldTheGPUUp(t *testing.T) {
+	s := newSynth()
+	for n := range 4 {
+		s.step(n, func() {
+			for range 60 {
+				s.kernelOp("aten::add", "", 2, 8)
+			}
+			s.dense(20, 200)
+			s.item()
+		})
+	}
+	r := diagnose(t, s.json())
+	if len(r.Findings) != 1 || r.Findings[0].ID != "launch-bound" || !strings.HasPrefix(r.Findings[0].Evidence[2], "most in aten::add ") {
+		t.Errorf("%v", costsOf(r))
+	}
+}

@@ -48,16 +48,22 @@ func (a *analysis) doing(g span) string {
 		}
 	}
 	kind, most := idleBetween, int64(0)
+	var inOps int64
+	for _, ns := range byName {
+		inOps += ns
+	}
 	for k, ns := range byKind {
 		if ns > most {
 			kind, most = idleKind(k), ns
 		}
 	}
-	switch kind {
-	case idleLoader:
+	switch {
+	case kind == idleLoader:
 		return "the data loader"
-	case idleBetween, idlePython:
+	case kind == idleBetween, kind == idlePython && 2*inOps < most:
 		return "Python, outside any operator"
+	}
+	switch kind {
 	case idleComm:
 		return "a collective on the host"
 	case idleUnrecorded, idleQueued:

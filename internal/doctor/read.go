@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // The reader holds one window of the file and parses events out of it in place. An event that the
@@ -329,7 +330,14 @@ func count1(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return thousands(n) + " " + noun + "s"
+	return thousands(n) + " " + plural(noun)
+}
+
+func plural(noun string) string {
+	if strings.HasSuffix(noun, "ch") {
+		return noun + "es"
+	}
+	return noun + "s"
 }
 
 // thousands writes a whole number as people read it.

@@ -114,7 +114,7 @@ func (a *analysis) costliest() []Operator {
 	c := a.newCharge()
 	a.eachOp(func(_ *thread, _, _ int, o *op) { c.count(o) })
 	list := []Operator{}
-	for _, v := range c.ranked()[:min(topOperators, len(c.byName))] {
+	for _, v := range c.ranked((*named).onCPU)[:min(topOperators, len(c.byName))] {
 		list = append(list, Operator{shortName(a.names.list[v.name].text), a.perStep(float64(v.n)), a.ms(v.ns)})
 	}
 	return list

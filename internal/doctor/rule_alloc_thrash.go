@@ -42,10 +42,10 @@ func (a *analysis) steadyAllocs() bool {
 	return 2*len(steps) > len(a.cpuSteps)
 }
 
-// heldBy names the operators around the calls, or says that there are none.
+// heldBy names the operators that hold the CPU around the calls, or says that there are none.
 func (c *charge) heldBy() string {
 	if len(c.byName) == 0 {
 		return "outside any operator"
 	}
-	return "in " + c.top(3)
+	return "in " + c.topBy(3, (*named).onCPU)
 }

@@ -25,7 +25,7 @@ var launchBound = rule{
 			fmt.Sprintf("the GPU waits %s ms per step while the CPU is inside operators or launch calls (beside what other findings hold); its kernels run %s ms", figure(ms), figure(a.ms(a.kernel))),
 		}
 		if len(c.byName) > 0 {
-			evidence = append(evidence, "most in "+c.top(4))
+			evidence = append(evidence, "most in "+c.topBy(4, (*named).inside))
 		}
 		if between := a.ms(a.idle[idleBetween]); a.share(between) > 0.05 {
 			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", figure(between)))

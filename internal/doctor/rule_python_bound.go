@@ -28,6 +28,7 @@ var pythonBound = rule{
 			return nil
 		}
 		c := &cost{ms: ms}
+		ops := a.newCharge() // that compute on the CPU
 		var longest piece
 		n := 0
 		for _, p := range a.held {
@@ -35,6 +36,9 @@ var pythonBound = rule{
 				continue
 			}
 			n++
+			if p.op != nil {
+				ops.countFor(p.op, float64(p.end-p.start))
+			}
 			c.places = append(c.places, place{p.span, p.thread})
 			if p.end-p.start > longest.end-longest.start {
 				longest = p
@@ -48,7 +52,10 @@ var pythonBound = rule{
 		if n > 0 {
 			step, _ := within(a.steps, longest.start)
 			step = min(step, len(a.steps)-1)
-			c.evidence = append(c.evidence, fmt.Sprintf("the longest of %s stretches takes %s ms, in step %d", thousands(n), figure(float64(longest.end-longest.start)/1e6), step+1))
+			c.evidence = append(c.evidence, fmt.Sprintf("the longest of %s takes %s ms, in step %d", count1(n, "stretch"), figure(float64(longest.end-longest.start)/1e6), step+1))
+		}
+		if len(ops.byName) > 0 {
+			c.evidence = append(c.evidence, "in operators that run on the CPU: "+ops.topBy(4, (*named).onCPU))
 		}
 		if loop {
 			c.evidence = append(c.evidence, fmt.Sprintf("%s ms of it is Python between operators, more than the operators themselves take on the way to a launch", figure(a.ms(short))))

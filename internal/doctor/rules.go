@@ -195,7 +195,7 @@ func countFew(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return perStepCount(n) + " " + noun + "s"
+	return perStepCount(n) + " " + plural(noun)
 }
 
 // shortName cuts a name to what fits a line: template arguments and parameters go first.

@@ -16,8 +16,8 @@ import (
 )
 
 // The traces in testdata are recordings of real steps on an H200 with PyTorch 2.11. The large ones
-// are reduced by this tool, which keeps what the reader keeps (the outermost operators, the calls
-// that are counted, all GPU work) and every argument the reader reads, and drops the rest:
+// are reduced by this tool, which keeps what the reader keeps (the outermost operators, how many
+// others the long ones hold, the calls that are counted, all GPU work) and every argument the reader reads, and drops the rest:
 //
 //	go test ./internal/doctor -run TestShrink -shrink trace.json.gz
 var (
@@ -136,17 +136,22 @@ func outermost(events []rawEvent) []rawEvent {
 		ys, ye := y.span()
 		return cmp.Or(strings.Compare(fmt.Sprint(x.Pid, x.Tid), fmt.Sprint(y.Pid, y.Tid)), cmp.Compare(xs, ys), cmp.Compare(ye, xe))
 	})
-	end, thread := int64(0), ""
-	return slices.DeleteFunc(events, func(e rawEvent) bool {
-		if categoryOf([]byte(e.Cat)) != catOp {
-			return false
-		}
+	const long = 250_000 // ns
+	from, end, thread := int64(0), int64(0), ""
+	out := events[:0]
+	for _, e := range events {
 		start, stop := e.span()
-		if at := fmt.Sprint(e.Pid, e.Tid); at == thread && stop <= end {
-			return true
-		} else if start >= end || at != thread {
-			thread, end = at, stop
+		switch at := fmt.Sprint(e.Pid, e.Tid); {
+		case categoryOf([]byte(e.Cat)) != catOp:
+		case at == thread && stop <= end:
+			if end-from < long {
+				continue
+			}
+			e.Args = nil // it is only counted
+		case start >= end || at != thread:
+			thread, from, end = at, start, stop
 		}
-		return false
-	})
+		out = append(out, e)
+	}
+	return out
 }

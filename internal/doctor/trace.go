@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -98,10 +99,14 @@ type op struct {
 	lead     float32 // such ns of Python between the operator before and this one
 	holds    holds
 	launches uint16
+	nested   uint16 // operators inside
 	cause    cause
 }
 
 func (o *op) end() int64 { return o.start + int64(o.dur) }
+
+// nest counts operators inside.
+func (o *op) nest(n int) { o.nested = uint16(min(math.MaxUint16, int(o.nested)+n)) }
 
 // call is one call of the driver or its runtime that a rule counts.
 type call struct {
@@ -269,6 +274,7 @@ func (t *builder) add(e *event) {
 		if n := ops.len(); n > 0 {
 			prev := ops.at(n - 1)
 			if prev.holdsStart(e.start) && (e.start > prev.start || dur <= prev.dur) {
+				prev.nest(1)
 				return
 			}
 			if e.start < prev.start {
@@ -391,10 +397,13 @@ func (t *builder) settle() *Trace {
 		th.frames.order(func(a, b *frame) bool { return a.start < b.start || a.start == b.start && a.dur > b.dur })
 		kept := 0
 		for i := range th.ops.len() {
-			if o := th.ops.at(i); kept == 0 || !th.ops.at(kept-1).holdsStart(o.start) {
-				*th.ops.at(kept) = *o
-				kept++
+			o := th.ops.at(i)
+			if kept > 0 && th.ops.at(kept-1).holdsStart(o.start) {
+				th.ops.at(kept - 1).nest(1 + int(o.nested))
+				continue
 			}
+			*th.ops.at(kept) = *o
+			kept++
 		}
 		th.ops.cut(kept)
 	}
