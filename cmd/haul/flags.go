@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,9 +29,26 @@ func badFlag(cmd *cobra.Command, err error) error {
 		return usagef("unknown flag --%s %s", name, see)
 	}
 	if bad := new(pflag.InvalidValueError); errors.As(err, &bad) {
-		return usagef("--%s is %q: %s is needed %s", bad.GetFlag().Name, bad.GetValue(), kindOf(bad.GetFlag().Value.Type()), see)
+		kind := bad.GetFlag().Value.Type()
+		if most := largest(kind); most != "" && errors.Is(err, strconv.ErrRange) {
+			return usagef("--%s is %s: at most %s can be given %s", bad.GetFlag().Name, bad.GetValue(), most, see)
+		}
+		return usagef("--%s is %q: %s is needed %s", bad.GetFlag().Name, bad.GetValue(), kindOf(kind), see)
 	}
 	return usagef("%s %s", err, see)
+}
+
+// largest is the largest whole number that a flag of a type holds; "" where it holds none.
+func largest(flag string) string {
+	switch flag {
+	case "int32":
+		return strconv.Itoa(math.MaxInt32)
+	case "int", "int64":
+		return strconv.Itoa(math.MaxInt)
+	case "uint", "uint64":
+		return strconv.FormatUint(math.MaxUint, 10)
+	}
+	return ""
 }
 
 // kindOf is a flag's type in words.

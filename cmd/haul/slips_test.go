@@ -59,14 +59,20 @@ func TestSolveStandardInput(t *testing.T) {
 // TestSlipsOfTheHand: what is mistyped is told with what was most likely meant, and a value with what it must be.
 func TestSlipsOfTheHand(t *testing.T) {
 	for line, want := range map[string]string{
-		"slove x":               `did you mean "solve"?`,
-		"trian":                 `did you mean "train"?`,
-		"pol":                   `did you mean "policies"?`,
-		"config chekc":          `did you mean "check"?`,
-		"xyzzy":                 `haul has no command "xyzzy" (see haul --help)`,
-		"solve x.vrp --time 3":  `--time is "3": a time with its unit, 30s or 5m for one, is needed`,
-		"train --resume nosuch": "there is no folder nosuch",
-		"gen --out set.npy":     "--out set.npy: instances are written as .npz or .pkl",
+		"slove x":                             `did you mean "solve"?`,
+		"trian":                               `did you mean "train"?`,
+		"pol":                                 `did you mean "policies"?`,
+		"config chekc":                        `did you mean "check"?`,
+		"xyzzy":                               `haul has no command "xyzzy" (see haul --help)`,
+		"solve x.vrp --time 3":                `--time is "3": a time with its unit, 30s or 5m for one, is needed`,
+		"train --resume nosuch":               "there is no folder nosuch",
+		"gen --out set.npy":                   "--out set.npy: instances are written as .npz or .pkl",
+		"solve no.csv":                        "open no.csv: ",
+		"solve no.csv --capacity 0":           "--capacity is 0: at least 1 is needed",
+		"solve no.csv --capacity -3":          "--capacity is -3: at least 1 is needed",
+		"solve x.csv --capacity 3000000000":   "--capacity is 3000000000: at most 2147483647 can be given",
+		"solve --seed 99999999999999999999":   "--seed is 99999999999999999999: at most 18446744073709551615 can be given",
+		"train --epochs 99999999999999999999": "--epochs is 99999999999999999999: at most 9223372036854775807 can be given",
 	} {
 		r := haul(t, strings.Fields(line)...)
 		if r.code == exitDone || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {

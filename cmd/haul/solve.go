@@ -160,6 +160,9 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		switch {
 		case err != nil:
 		case file && flag.Name == "capacity" && f.csv:
+			if f.src.capacity < 1 {
+				err = usagef("--capacity is %d: at least 1 is needed", f.src.capacity)
+			}
 		case file && flag.Name == "seed":
 		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "split" || flag.Name == "time-per-instance"):
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
@@ -201,6 +204,13 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	case err != nil:
 		return err
 	case f.csv && !fs.Changed("capacity"):
+		if path := fs.Arg(0); path != standardInput {
+			file, err := os.Open(path)
+			if err != nil { // which no capacity would mend
+				return err
+			}
+			file.Close()
+		}
 		return usagef("--capacity is missing: a table of stops does not say what a vehicle carries")
 	case f.method != "" && f.method != methodExact && f.method != methodSavings && f.method != methodSearch:
 		return usagef("unknown method %q: use search, exact or savings", f.method)
