@@ -140,26 +140,25 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     biased(sums, biases + layerFeed + layerWidth);
     wait_products(part[0]), wait_products(part[1]);
     w.done(up(0)), w.done(up(1));
+    u32 a[8], b[8]; // what the product under way takes: nobody writes there until it has been waited for
     // take starts the product that takes block c, and those that make block c + 2 in its place; taken says that they are there.
     auto take = [&](int c, float (&part)[32]) {
-      u32 a[2][8];
-      left_of(a[0], part, 0), left_of(a[1], part, 16);
+      left_of(a, part, 0), left_of(b, part, 16);
       const u32 takes = w.place(down(c)), makes = w.place(up(c + 2));
       begin_products();
       begin_made(part, left, tile_at(makes));
-      begin_taken(sums, a[0], a[1], tile_at(takes));
+      begin_taken(sums, a, b, tile_at(takes));
       end_products();
     };
     auto taken = [&](int c, float (&part)[32]) {
-      wait_products(sums), wait_products(part);
+      wait_products(sums, a, b), wait_products(part);
       w.done(down(c)), w.done(up(c + 2));
     };
     auto take_only = [&](int c, const float (&part)[32]) {
-      u32 a[2][8];
-      left_of(a[0], part, 0), left_of(a[1], part, 16);
+      left_of(a, part, 0), left_of(b, part, 16);
       const u32 takes = w.place(down(c));
       begin_products();
-      begin_taken(sums, a[0], a[1], tile_at(takes));
+      begin_taken(sums, a, b, tile_at(takes));
       end_products();
     };
     activate(part[0], biases, 0);
@@ -182,10 +181,10 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     taken(5, part[1]);
     take_only(6, part[0]);
     activate(part[1], biases, 7);
-    wait_products(sums);
+    wait_products(sums, a, b);
     w.done(down(6));
     take_only(7, part[1]);
-    wait_products(sums);
+    wait_products(sums, a, b);
     w.done(down(7));
 #pragma unroll
     for (int j = 0; j < 16; j++) {
