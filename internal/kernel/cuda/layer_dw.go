@@ -25,8 +25,6 @@ const (
 	downWeight, upWeight, outWeight, qkvWeight = 0, 1, 2, 3
 
 	layerWeightThreads = 384
-	layerFoldThreads   = 256
-	layerFoldRows      = 4
 )
 
 // shared is a block's stages with a barrier each, and the ones that make sums of columns: 64 columns of them in a stage of 128.
@@ -120,49 +118,25 @@ func (o *layerWeights) bind(b *binder) ([]launch, error) {
 		args: append(args, i32(rows)), first: o.own != nil}, o.fold(b, parts, shares)}, nil
 }
 
-// fold adds the parts up. It begins when they are all there: its many small blocks would take room from others while they wait.
+// fold adds the parts up.
 func (o *layerWeights) fold(b *binder, parts [4]uint64, shares [4]int) launch {
-	var args []any
-	blocks, again := 0, uint32(0)
-	folded := func(i int, w *kernel.LinearGradW, of *kernel.Linear, norm *kernel.Norm, grad *kernel.NormGrad) {
-		n, adds := of.W.Shape[0], b.adds(w.DW)|b.adds(w.DBias)<<1|b.adds(grad.DGamma)<<2|b.adds(grad.DBeta)<<3
-		args = append(args, b.address(w.DW), b.addr(w.DBias), b.address(grad.DGamma), b.address(grad.DBeta),
-			b.scratch(4*2*layerWidth*ceil(n, layerFoldRows)*b.lanes), b.scratch(4*b.lanes), parts[i], b.address(of.W),
-			b.address(norm.Gamma), b.address(norm.Beta), i32(n), i32(shares[i]), i32(ceil(shares[i], b.lanes)), adds)
-		blocks, again = blocks+ceil(n, layerFoldRows), again|adds
-	}
-	plain := func(i int, w *kernel.LinearGradW) {
-		n, k, adds := w.DW.Shape[0], w.DW.Shape[1], b.adds(w.DW)|b.adds(w.DBias)<<1
-		args = append(args, b.address(w.DW), b.address(w.DBias), parts[i], i32(n*k), i32(n), i32(shares[i]),
-			i32(ceil(shares[i], b.lanes)), adds)
-		blocks, again = blocks+ceil(n*k+n, layerFoldThreads), again|adds
-	}
-	absent := func(pointers, numbers int) {
-		for range pointers {
-			args = append(args, uint64(0))
-		}
-		for range numbers {
-			args = append(args, i32(0))
-		}
-	}
-	const foldPointers, foldNumbers, plainPointers, plainNumbers = 10, 4, 3, 5
+	f := folds{b: b}
 	if l := o.own; l != nil {
-		folded(upWeight, l.upW, l.up, l.norm2, l.grad2)
+		f.folded(parts[upWeight], shares[upWeight], l.upW, l.up, l.norm2, l.grad2)
 	} else {
-		absent(foldPointers, foldNumbers)
+		f.noFolded()
 	}
 	if l := o.next; l != nil {
-		folded(qkvWeight, l.qkvW, l.qkv, l.norm1, l.grad1)
+		f.folded(parts[qkvWeight], shares[qkvWeight], l.qkvW, l.qkv, l.norm1, l.grad1)
 	} else {
-		absent(foldPointers, foldNumbers)
+		f.noFolded()
 	}
 	if l := o.own; l != nil {
-		plain(downWeight, l.downW)
-		plain(outWeight, l.outW)
+		f.plain(parts[downWeight], shares[downWeight], l.downW)
+		f.plain(parts[outWeight], shares[outWeight], l.outW)
 	} else {
-		absent(plainPointers, plainNumbers)
-		absent(plainPointers, plainNumbers)
+		f.noPlain()
+		f.noPlain()
 	}
-	return launch{module: "layer_fold", kernel: "layer_fold", grid: dim3{blocks, b.lanes, 1}, block: dim3{layerFoldThreads, 1, 1},
-		args: append(args, i32(b.laneSize)), after: true, aside: again == 0}
+	return f.launch()
 }

@@ -90,6 +90,12 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			instead[l.grad1] = []kernel.Op{&layerQKVGrad{l}, &layerWeights{nil, l}}
 		}
 	}
+	if h := findHead(p.PerShard, layers[len(layers)-1]); h != nil {
+		for _, op := range h.ops() {
+			instead[op] = nil
+		}
+		instead[h.norm] = []kernel.Op{h}
+	}
 	for _, op := range p.PerShard {
 		if with, ok := instead[op]; ok {
 			ops = append(ops, with...)

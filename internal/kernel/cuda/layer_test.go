@@ -37,8 +37,7 @@ func TestLayersAreJoined(t *testing.T) {
 		if dropout > 0 {
 			begin = "layer.pack layer.masks layer.pack layer.masks"
 		}
-		want := strings.Fields(begin + " regions embed norm linear causal layer.tail causal layer.tail norm linear crossentropy " +
-			"linear.dw linear.dx norm.grad " +
+		want := strings.Fields(begin + " regions embed norm linear causal layer.tail causal layer.tail layer.head " +
 			"layer.tail.grad layer.dw causal.grad layer.tail.grad layer.dw causal.grad layer.qkv.grad layer.dw embed.grad")
 		if got := kinds(j); !slices.Equal(got, want) {
 			t.Errorf("dropout %v: joined\n%q\nwant\n%q", dropout, got, want)
@@ -70,6 +69,25 @@ func TestOtherLayersAreLeft(t *testing.T) {
 		"read": read} {
 		if j := joinLayers(p); j != p {
 			t.Errorf("%s: joined %q", name, kinds(j))
+		}
+	}
+}
+
+// TestOtherHeadsAreLeft: a head of more columns than the kernel has, and one whose logits somebody reads, keep the ops that were recorded;
+// the layers before it are joined all the same.
+func TestOtherHeadsAreLeft(t *testing.T) {
+	wide := agentShape(1, 0.1)
+	wide.Actions = 6
+	read := agentStep(t, 8, 20, agentShape(1, 0.1))
+	for _, op := range read.PerShard {
+		if o, ok := op.(*kernel.CrossEntropy); ok {
+			read.PerShard = append(read.PerShard, &kernel.Dropout{Y: o.Logits, X: o.Logits})
+		}
+	}
+	for name, p := range map[string]*kernel.Program{"wide": agentStep(t, 8, 20, wide), "read": read} {
+		got := kinds(joinLayers(p))
+		if slices.Contains(got, "layer.head") || !slices.Contains(got, "layer.tail") || !slices.Contains(got, "crossentropy") {
+			t.Errorf("%s: joined %q", name, got)
 		}
 	}
 }
@@ -124,7 +142,7 @@ func TestLayersWriteBeforeTheyRead(t *testing.T) {
 // TestLayerSizesMatchSource compares the sizes that Go knows with those of the kernels.
 func TestLayerSizesMatchSource(t *testing.T) {
 	text := ""
-	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu"} {
+	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu", "layer_fold.cu", "layer_head.cu"} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +150,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 		text += string(b)
 	}
 	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "layerThreads": layerThreads,
-		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads} {
+		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads, "foldThreads": layerFoldThreads, "foldRows": layerFoldRows,
+		"headWidth": layerWidth, "headColumns": headColumns, "headLosses": headLosses, "headThreads": headThreads, "headBlocks": headBlocks} {
 		m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindStringSubmatch(text)
 		if m == nil {
 			t.Errorf("the sources have no %s", name)

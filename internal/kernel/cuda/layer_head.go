@@ -1,0 +1,98 @@
+package cuda
+
+import (
+	"slices"
+
+	"haul/internal/kernel"
+)
+
+// Sizes of src/sequence/layer_head.cu.
+const (
+	headColumns = 8
+	headLosses  = 2 // classifiers
+	headThreads = 96
+	headBlocks  = 4 // of a multiprocessor
+)
+
+// layerHead is what follows the last layer: a norm, a product of few columns, its losses, and the gradients of all three.
+type layerHead struct {
+	norm   *kernel.Norm
+	head   *kernel.Linear
+	loss   *kernel.CrossEntropy
+	headW  *kernel.LinearGradW
+	headX  *kernel.LinearGradX
+	behind *kernel.NormGrad
+}
+
+// findHead finds it behind the last of the layers; nil where it is of another shape, or others read what stays on the chip.
+func findHead(ops []kernel.Op, last *layer) *layerHead {
+	c := cursor{ops: ops, at: slices.Index(ops, kernel.Op(last.down)) + 1, ok: true}
+	h := &layerHead{}
+	h.norm = expect(&c, func(o *kernel.Norm) bool { return o.X == last.down.Y && bf16Dense(o.Y) })
+	h.head = expect(&c, func(o *kernel.Linear) bool {
+		_, k, n := o.Dims()
+		return o.X == h.norm.Y && o.W.Set == 0 && k == layerWidth && n <= headColumns && o.Bias != nil && o.Residual == nil &&
+			o.Pre == nil && o.Drop.Rate == 0
+	})
+	h.loss = expect(&c, func(o *kernel.CrossEntropy) bool {
+		all := 0
+		for _, n := range o.Columns {
+			all += n
+		}
+		return o.Logits == h.head.Y && o.DLogits != nil && len(o.Columns) <= headLosses && all == h.head.Y.Cols()
+	})
+	h.headW = expect(&c, func(o *kernel.LinearGradW) bool {
+		return o.X == h.norm.Y && o.DY == h.loss.DLogits && o.DBias != nil
+	})
+	h.headX = expect(&c, func(o *kernel.LinearGradX) bool {
+		return o.W == h.head.W && o.DY == h.loss.DLogits && o.Pre == nil && !o.Accumulate
+	})
+	h.behind = expect(&c, func(o *kernel.NormGrad) bool {
+		return o.X == h.norm.X && o.DY == h.headX.DX && o.DX == last.grad2.DX && !o.Accumulate && plainDense(o.DX)
+	})
+	if !c.ok {
+		return nil
+	}
+	mine, hidden := h.ops(), []*kernel.Tensor{h.norm.Y, h.norm.Mean, h.norm.Rstd, h.head.Y, h.loss.DLogits, h.headX.DX}
+	for _, op := range ops {
+		foreign := false
+		op.Args(func(t *kernel.Tensor, _ kernel.Access) { foreign = foreign || slices.Contains(hidden, t.Root()) })
+		if foreign && !slices.Contains(mine, op) {
+			return nil
+		}
+	}
+	return h
+}
+
+// ops are the recorded ops that it stands for.
+func (o *layerHead) ops() []kernel.Op {
+	return []kernel.Op{o.norm, o.head, o.loss, o.headW, o.headX, o.behind}
+}
+
+func (o *layerHead) Kind() string { return "layer.head" }
+
+func (o *layerHead) Args(f func(*kernel.Tensor, kernel.Access)) {
+	access(f, kernel.Read, o.norm.X, o.norm.Gamma, o.norm.Beta, o.head.W, o.head.Bias, o.loss.Labels)
+	access(f, kernel.Write, o.behind.DX, o.loss.Sums)
+	access(f, kernel.Update, o.headW.DW, o.headW.DBias, o.behind.DGamma, o.behind.DBeta)
+}
+
+func (o *layerHead) Cost() kernel.Cost { return costOf(o, o.ops()...) }
+
+func (o *layerHead) bind(b *binder) ([]launch, error) {
+	batch, tokens, n := o.loss.Logits.Shape[0], o.loss.Logits.Shape[1], o.head.Y.Cols()
+	shares := ceil(batch, ceil(batch, headBlocks*b.sms)) // as many instances for every block
+	var columns [headLosses]int
+	copy(columns[:], o.loss.Columns)
+	parts := b.scratch(4 * shares * n * (layerWidth + 1))
+	pass := launch{module: "layer_head", kernel: "layer_head", grid: dim3{shares, 1, 1}, block: dim3{headThreads, 1, 1},
+		args: []any{b.address(o.behind.DX), b.address(o.loss.Sums), parts, b.address(o.norm.X), b.address(o.loss.Labels),
+			b.address(o.head.W), b.address(o.head.Bias), b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(batch), i32(tokens), i32(n),
+			i32(len(o.loss.Columns)), i32(columns[0]), i32(columns[1]), o.loss.Smoothing, o.loss.Weight, float32(kernel.NormEps)}}
+	f := folds{b: b}
+	f.folded(parts, shares, o.headW, o.head, o.norm, o.behind)
+	f.noFolded()
+	f.noPlain()
+	f.noPlain()
+	return []launch{pass, f.launch()}, nil
+}
