@@ -255,8 +255,9 @@ func (o *layerQKVGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 func (o *layerQKVGrad) Cost() kernel.Cost { return costOf(o, o.qkvX, o.grad1) }
 
 func (o *layerQKVGrad) bind(b *binder) ([]launch, error) {
-	rows := o.down.Y.Rows()
-	return []launch{{module: "layer_qkv_grad", kernel: "layer_qkv_grad", grid: o.grid(b, layerQKVThreads/2),
+	rows, grid := o.down.Y.Rows(), o.grid(b, layerQKVThreads/2)
+	grid.x = min(grid.x, max(1, b.sms-besideInputs(b.sms)))
+	return []launch{{module: "layer_qkv_grad", kernel: "layer_qkv_grad", grid: grid,
 		block: dim3{layerQKVThreads, 1, 1}, shared: layerQKVShared,
 		args: []any{b.address(o.grad1.DX), b.address(o.attentionGrad.DQKV), b.address(o.norm1.Y), b.address(o.norm1.Rstd),
 			b.address(o.packed) + layerAtQKVGrad, i32(rows)}}}, nil

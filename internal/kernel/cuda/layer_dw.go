@@ -87,9 +87,12 @@ func (b *binder) stages(t *kernel.Tensor, rows int) uint64 {
 	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: t.Cols(), Stride: t.Stride, Box: rows})
 }
 
+// besideInputs is how many multiprocessors the first layer's weight has, whose gradient is made beside layerQKVGrad; that has the others.
+func besideInputs(sms int) int { return max(1, sms/3) }
+
 func (o *layerWeights) bind(b *binder) ([]launch, error) {
 	var jobs [4]struct{ dy, x *kernel.Tensor }
-	blocks := b.sms
+	blocks := besideInputs(b.sms)
 	if l := o.own; l != nil {
 		jobs[downWeight].dy, jobs[downWeight].x = l.kept2, l.up.Pre
 		jobs[upWeight].dy, jobs[upWeight].x = l.downX.DX, l.norm2.Y
@@ -115,7 +118,7 @@ func (o *layerWeights) bind(b *binder) ([]launch, error) {
 		args = append(args, parts[i], b.stages(jobs[i].dy, t.stage), b.stages(jobs[i].x, t.stage), i32(shares[i]))
 	}
 	return []launch{{module: "layer_dw", kernel: "layer_dw", grid: dim3{grid, 1, 1}, block: dim3{layerWeightThreads, 1, 1}, shared: shared,
-		args: append(args, i32(rows)), first: o.own != nil}, o.fold(b, parts, shares)}, nil
+		args: append(args, i32(rows)), first: true}, o.fold(b, parts, shares)}, nil
 }
 
 // fold adds the parts up.

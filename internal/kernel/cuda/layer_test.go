@@ -241,7 +241,7 @@ func TestWeightShares(t *testing.T) {
 	for _, c := range []struct {
 		blocks    int
 		own, next bool
-	}{{54, true, true}, {54, true, false}, {132, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
+	}{{54, true, true}, {54, true, false}, {44, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
 		shares, blocks, least, most := weightShares(c.blocks, c.own, c.next), 0, 1.0, 0.0
 		for i, tile := range layerTiles {
 			wanted := i == qkvWeight && c.next || i != qkvWeight && c.own
@@ -256,6 +256,27 @@ func TestWeightShares(t *testing.T) {
 		if blocks > max(c.blocks, 18) || most > 1.01*least {
 			t.Errorf("%+v: shares %v, %d blocks that read between %.3f and %.3f", c, shares, blocks, least, most)
 		}
+	}
+}
+
+// TestLastGradientsShareTheCard: the gradients of the first layer's product, for its weight and for its inputs, have a multiprocessor each
+// for all of their blocks.
+func TestLastGradientsShareTheCard(t *testing.T) {
+	j := joinLayers(agentStep(t, 1024, 164, agentShape(1, 0)))
+	blocks, b := 0, testBinder(j, BF16)
+	for _, op := range j.PerShard {
+		weights, ok := op.(*layerWeights)
+		if ok = ok && weights.own == nil; !ok && op.Kind() != "layer.qkv.grad" {
+			continue
+		}
+		ls, err := op.(joined).bind(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks += ls[0].grid.x
+	}
+	if blocks != b.sms {
+		t.Errorf("%d blocks for %d multiprocessors", blocks, b.sms)
 	}
 }
 
