@@ -77,7 +77,7 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if err := fits(o, o.DTables); err != nil {
 		return nil, err
 	}
-	rows, d, fields := o.DY.Rows(), o.DY.Cols(), len(o.DTables)
+	d, fields := o.DY.Cols(), len(o.DTables)
 	starts, all := make([]any, embedTables), 0
 	var adds uint32
 	for i := range starts {
@@ -90,19 +90,27 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if all == 0 {
 		return nil, nil
 	}
-	vec := 1
+	tables := b.embedTables
+	if b.embedsByProducts(o, all) {
+		tables = b.embedProducts
+	}
+	pass, blocks := tables(o, starts, all)
+	lanes := append(append(b.tables(o.DTables), starts...), pass.args[0])
+	return []launch{pass, {module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
+		args: append(lanes, i32(fields), i32(d), i32(all), i32(blocks), i32(b.laneSize), adds)}}, dense(o, o.DY)
+}
+
+// embedTables keeps a block's tables in shared memory. It says how many blocks a lane has.
+func (b *binder) embedTables(o *kernel.EmbedGrad, starts []any, all int) (launch, int) {
+	rows, d, fields, vec := o.DY.Rows(), o.DY.Cols(), len(o.DTables), 1
 	if b.vectors(o.DY) {
 		vec = 4
 	}
 	s := b.embedShape(rows, d, all, fields, vec)
 	chunk := ceil(rows, b.lanes)
-	partial := b.scratch(4 * b.lanes * s.blocks * all * d)
-	tables := append([]any{partial, b.addr(o.DY), b.addr(o.Index)}, starts...)
-	lanes := append(append(b.tables(o.DTables), starts...), partial)
-	return []launch{
-		{module: "embed", kernel: fmt.Sprintf("embed_grad%d", s.vec), grid: dim3{b.lanes * s.blocks, s.tiles, s.parts}, block: dim3{fields * s.width / s.vec, 1, 1}, shared: s.shared,
-			args: append(tables, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)), i32(s.blocks))},
-		{module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
-			args: append(lanes, i32(fields), i32(d), i32(all), i32(s.blocks), i32(b.laneSize), adds)},
-	}, dense(o, o.DY)
+	args := append([]any{b.scratch(4 * b.lanes * s.blocks * all * d), b.addr(o.DY), b.addr(o.Index)}, starts...)
+	return launch{module: "embed", kernel: fmt.Sprintf("embed_grad%d", s.vec), grid: dim3{b.lanes * s.blocks, s.tiles, s.parts},
+		block: dim3{fields * s.width / s.vec, 1, 1}, shared: s.shared,
+		args: append(args, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)),
+			i32(s.blocks))}, s.blocks
 }

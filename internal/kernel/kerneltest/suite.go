@@ -18,7 +18,7 @@
 // A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own: 2⁻¹¹ in tf32, 2⁻⁸ in bf16. A
 // product of two such is off by 2u, and a result that is itself kept so by one more, whatever the number of terms: 3·u·S for a
 // linear op. Behind a softmax or a GELU it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to
-// fp32.
+// fp32; the gradient of embeddings may be one.
 package kerneltest
 
 import (
