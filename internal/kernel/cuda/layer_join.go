@@ -90,6 +90,9 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			instead[l.grad1] = []kernel.Op{&layerQKVGrad{l}, &layerWeights{nil, l}}
 		}
 	}
+	if e := findEmbed(p.PerShard, layers[0]); e != nil {
+		instead[e.embed], instead[e.norm1] = []kernel.Op{e}, nil
+	}
 	if h := findHead(p.PerShard, layers[len(layers)-1]); h != nil {
 		for _, op := range h.ops() {
 			instead[op] = nil

@@ -37,7 +37,7 @@ func TestLayersAreJoined(t *testing.T) {
 		if dropout > 0 {
 			begin = "layer.pack layer.masks layer.pack layer.masks"
 		}
-		want := strings.Fields(begin + " regions embed norm linear causal layer.tail causal layer.tail layer.head " +
+		want := strings.Fields(begin + " regions layer.embed linear causal layer.tail causal layer.tail layer.head " +
 			"layer.tail.grad layer.dw causal.grad layer.tail.grad layer.dw causal.grad layer.qkv.grad layer.dw embed.grad")
 		if got := kinds(j); !slices.Equal(got, want) {
 			t.Errorf("dropout %v: joined\n%q\nwant\n%q", dropout, got, want)
@@ -69,6 +69,34 @@ func TestOtherLayersAreLeft(t *testing.T) {
 		"read": read} {
 		if j := joinLayers(p); j != p {
 			t.Errorf("%s: joined %q", name, kinds(j))
+		}
+	}
+}
+
+// TestEmbeddingsAtOddPlaces: tables that vectors cannot be read of are summed by a kernel of their own, and the norm follows.
+func TestEmbeddingsAtOddPlaces(t *testing.T) {
+	j := joinLayers(agentStep(t, 8, 20, agentShape(1, 0)))
+	at := slices.IndexFunc(j.PerShard, func(op kernel.Op) bool { return op.Kind() == "layer.embed" })
+	o, b := j.PerShard[at].(*layerEmbed), testBinder(j, BF16)
+	for _, odd := range []uint64{0, 4} {
+		plain := b.address
+		b.address = func(x *kernel.Tensor) uint64 {
+			if slices.Contains(o.embed.Tables, x) {
+				return plain(x) + odd
+			}
+			return plain(x)
+		}
+		ls, err := o.bind(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range ls {
+			checkLaunch(t, entries(t), l)
+			got = append(got, l.module)
+		}
+		if want := map[uint64]string{0: "layer_embed", 4: "embed"}[odd]; got[0] != want || len(got) != int(1+odd/4) {
+			t.Errorf("tables %d bytes off: modules %q", odd, got)
 		}
 	}
 }
@@ -142,7 +170,8 @@ func TestLayersWriteBeforeTheyRead(t *testing.T) {
 // TestLayerSizesMatchSource compares the sizes that Go knows with those of the kernels.
 func TestLayerSizesMatchSource(t *testing.T) {
 	text := ""
-	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu", "layer_fold.cu", "layer_head.cu"} {
+	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu", "layer_fold.cu", "layer_head.cu",
+		"layer_embed.cu"} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +180,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 	}
 	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "layerThreads": layerThreads,
 		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads, "foldThreads": layerFoldThreads, "foldRows": layerFoldRows,
-		"headWidth": layerWidth, "headColumns": headColumns, "headLosses": headLosses, "headThreads": headThreads, "headBlocks": headBlocks} {
+		"headWidth": layerWidth, "headColumns": headColumns, "headLosses": headLosses, "headThreads": headThreads, "headBlocks": headBlocks,
+		"mostFields": embedTables, "embedWarps": layerEmbedWarps, "embedRows": layerEmbedRows} {
 		m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindStringSubmatch(text)
 		if m == nil {
 			t.Errorf("the sources have no %s", name)
