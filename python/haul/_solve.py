@@ -36,6 +36,13 @@ def whole(value: SupportsIndex | float, what: str) -> int:
     return int(number)
 
 
+def pair(point: Point, i: int) -> tuple[float, float]:
+    """x and y, and nothing beside them that would be passed over."""
+    if len(point) != 2:
+        raise ValueError(f"point {i} has {len(point)} numbers: two are needed, x and y")
+    return float(point[0]), float(point[1])
+
+
 def solve(
     coords: Iterable[Point],
     demands: Iterable[SupportsIndex | float],
@@ -56,7 +63,8 @@ def solve(
 
     method is "search" (as good as `time` seconds allow, or `iterations`, which give the same routes every time), "exact" (the
     optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy solves it, decoded
-    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). vehicles limits the number of routes, open_routes leaves out the way back.
+    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). vehicles limits the number of routes,
+    open_routes leaves out the way back.
 
     Coordinates may be any sequence of pairs, a NumPy array or a tensor too.
 
@@ -68,8 +76,20 @@ def solve(
     Traceback (most recent call last):
         ...
     ValueError: the demand of point 1 is 1.5: a whole number is needed
+    >>> haul.solve([(0, 0, 0), (3, 4, 0)], [0, 1], capacity=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: point 0 has 3 numbers: two are needed, x and y
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, decode="pomo8")
+    Traceback (most recent call last):
+        ...
+    ValueError: decode is 'pomo8' and no policy is named: give policy or checkpoint
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, policy="cvrp20", iterations=1000)
+    Traceback (most recent call last):
+        ...
+    ValueError: a policy solves it, by no other method and without iterations: leave method and iterations out
     """
-    points = [(float(p[0]), float(p[1])) for p in coords]
+    points = [pair(p, i) for i, p in enumerate(coords)]
     loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(demands)]
     if len(points) != len(loads):
         raise ValueError(f"{len(loads)} demands for {len(points)} points: one per point is needed, 0 for the depot")
@@ -82,6 +102,11 @@ def solve(
             raise ValueError(f"point {i} is ({x}, {y}): finite coordinates are needed")
     if policy is not None and checkpoint is not None:
         raise ValueError("policy and checkpoint both name a policy: give one of them")
+    if policy is None and checkpoint is None:
+        if decode is not None:
+            raise ValueError(f"decode is {decode!r} and no policy is named: give policy or checkpoint")
+    elif method != "search" or iterations:
+        raise ValueError("a policy solves it, by no other method and without iterations: leave method and iterations out")
     if not time > 0:
         raise ValueError(f"time is {time}: seconds above 0 are needed")
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
