@@ -68,8 +68,8 @@ func (in *instance) problem(most int) (*cvrp.Problem, error) {
 		if len(xy) != 2 {
 			return nil, refuse(http.StatusBadRequest, "coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
 		}
-		if math.Abs(xy[0]) > 1e12 || math.Abs(xy[1]) > 1e12 {
-			return nil, refuse(http.StatusBadRequest, "coords[%d] is farther away than 1e12", i)
+		if math.Abs(xy[0]) > cvrp.Farthest || math.Abs(xy[1]) > cvrp.Farthest {
+			return nil, refuse(http.StatusBadRequest, "coords[%d] is farther away than 1e12: give them in a larger unit", i)
 		}
 		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])
 	}

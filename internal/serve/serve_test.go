@@ -178,6 +178,8 @@ func TestSolve(t *testing.T) {
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "time": -1}`, 400, "time"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "distance": "miles"}`, 400, "distance"},
 		{`{"coords": [[0,0],[1e300,2]], "demands": [0,1], "capacity": 3}`, 400, "farther"},
+		{`{"coords": [[0,0],[190,2]], "demands": [0,1], "capacity": 3, "distance": "metres"}`, 422, "node 1 has longitude 190 and latitude 2, outside ±180, ±90"},
+		{`{"coords": [[0,91],[1,2]], "demands": [0,1], "capacity": 3, "distance": "metres"}`, 422, "outside"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3} {}`, 400, "more than one"},
 		{`{"coords": [` + strings.Repeat("[0,0],", 19) + `[0,0]], "demands": [` + strings.Repeat("0,", 19) + `0], "capacity": 3, "method": "exact"}`, 422, "use search"},
 	} {

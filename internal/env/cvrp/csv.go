@@ -18,6 +18,9 @@ import (
 // Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id is kept beside the
 // number it gets here, and every output names customers by both, because a table's ids need not count from 1.
 
+// Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are still told apart to a ten-thousandth.
+const Farthest = 1e12
+
 // LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes distances great
 // circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in other
 // languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
@@ -53,7 +56,9 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		}
 		return s
 	}
-	number := func(s string) (float64, error) { return parseFloat(cell(s)) }
+	number := func(s string) (float64, error) {
+		return parseWithin(cell(s), Farthest, "is beyond 1e12: give them in a larger unit")
+	}
 	head, err := in.Read()
 	if err != nil {
 		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)

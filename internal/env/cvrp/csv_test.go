@@ -43,6 +43,22 @@ func TestReadCSVForms(t *testing.T) {
 	}
 }
 
+// TestFarCoordinates: millimetres of a map's grid, past 32 bits, are numbers as any other, and routes do not depend on the unit.
+func TestFarCoordinates(t *testing.T) {
+	near, err := ReadCSV(strings.NewReader("id,x,y,demand\nd,0.5,0.5,\na,1,1,1\nb,1,0,1\nc,0,0,1\n"), "a.csv", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := ReadCSV(strings.NewReader("id,x,y,demand\nd,5e11,5e11,\na,1e12,1e12,1\nb,1e12,0,1\nc,0,0,1\n"), "a.csv", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	costs, _, err := OptimalSolutions(t.Context(), []*Problem{near, far}, 1, nil)
+	if err != nil || math.Abs(costs[1]/1e12-costs[0]) > 1e-9 {
+		t.Errorf("%v, %v", costs, err)
+	}
+}
+
 func TestReadCSVErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "a.csv:1: no header: expected id,x,y,demand or id,lat,lon,demand"},
@@ -55,6 +71,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y,demand\nd,1,2,\na,1,2,1.5\n", `a.csv:3: demand "1.5" of "a" is not an integer`},
 		{"id,x,y,demand\nd,1,2,\na,1,2,11\n", `a.csv:3: demand 11 of "a" is over the capacity 10`},
 		{"id,x,y,demand\nd,1,2,\na,inf,2,1\n", `a.csv:3: coordinates "inf", "2" of "a": a number is not finite`},
+		{"id,x,y,demand\nd,1,2,\na,2e12,2,1\n", `a.csv:3: coordinates "2e12", "2" of "a": a number is beyond 1e12: give them in a larger unit`},
 		{"id,x,y,demand\nd,1,2,\nd,1,2,1\n", `a.csv:3: id "d" is given twice`},
 		{"id,lat,lon,demand\nd,91,2,\n", `a.csv:2: lat 91, lon 2 of "d" lie outside ±90, ±180`},
 		{"id,x,y,demand\r\nd,1,2,\r\na,1,2,11\r\n", `a.csv:3: demand 11 of "a" is over the capacity 10`}, // a line for each

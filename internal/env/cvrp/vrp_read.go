@@ -3,6 +3,7 @@ package cvrp
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -338,13 +339,16 @@ func parseInt(s string) (int, error) {
 
 // parseFloat reads a finite number no larger than 32-bit integers are, so that distances and
 // their sums stay far from where float64 loses integers.
-func parseFloat(s string) (float64, error) {
+func parseFloat(s string) (float64, error) { return parseWithin(s, math.MaxInt32, "is beyond 32 bits") }
+
+// parseWithin reads a finite number; one past most is told as beyond.
+func parseWithin(s string, most float64, beyond string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	switch {
 	case math.IsNaN(x) || err == nil && math.IsInf(x, 0):
 		return 0, fmt.Errorf("is not finite")
-	case err != nil && math.IsInf(x, 0) || math.Abs(x) > math.MaxInt32:
-		return 0, fmt.Errorf("is beyond 32 bits")
+	case err != nil && math.IsInf(x, 0) || math.Abs(x) > most:
+		return 0, errors.New(beyond)
 	case err != nil:
 		return 0, fmt.Errorf("is not a number")
 	}
