@@ -261,7 +261,7 @@ func TestIdleTimeIsCountedOnce(t *testing.T) {
 		}
 		var held float64
 		for _, f := range r.Findings {
-			if f.ID != "fp32-matmul" && f.ID != "comm-exposed" && f.ID != "pageable-copy" {
+			if f.ID != "fp32-matmul" && f.ID != "comm-exposed" && f.ID != "copy-exposed" && f.ID != "pageable-copy" {
 				held += f.SavesMS
 			}
 		}

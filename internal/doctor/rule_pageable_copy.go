@@ -15,7 +15,8 @@ var pageableCopy = rule{
 	remedy: "Copy from page-locked memory while the GPU works: pin_memory=True in the loader, non_blocking=True in .to(), a batch ahead of its use.",
 	find: func(a *analysis, who cause) *cost {
 		c := a.collect(holdsLargePaged)
-		ms := a.ms(c.ns + a.bareCopies())
+		bare := a.bareCopies(func(g *work) bool { return isLargeCopy(g) && g.direction.pageable() })
+		ms := a.ms(c.ns + float64(total(bare)))
 		if a.large == 0 || a.share(ms) < pageableShare {
 			return nil
 		}
@@ -26,20 +27,4 @@ var pageableCopy = rule{
 			c.where(),
 		}}
 	},
-}
-
-// bareCopies is the GPU time of large pageable copies with no kernel beside them.
-func (a *analysis) bareCopies() float64 {
-	var copies, kernels []span
-	for i := range a.gpu.len() {
-		g := a.gpu.at(i)
-		switch {
-		case g.kind == catKernel:
-			kernels = append(kernels, span{g.start, g.end()})
-		case g.kind == catCopy && g.bytes >= largeBytes && g.direction.pageable():
-			copies = append(copies, span{g.start, g.end()})
-		}
-	}
-	bare, _ := without(clip(union(copies), a.steps), union(kernels))
-	return float64(total(bare))
 }

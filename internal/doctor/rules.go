@@ -17,6 +17,7 @@ var rules = []rule{
 	commExposed,
 	allocThrash,
 	pageableCopy,
+	copyExposed,
 	repeatedWork,
 	syncStorm,
 	tensorInLoop,

@@ -78,9 +78,16 @@ func TestRules(t *testing.T) {
 			}
 			s.dense(40, 200)
 		}},
-		{name: "large page-locked copies", body: func(s *synth) {
+		{name: "large page-locked copies before the kernels", first: "copy-exposed", absent: []string{"pageable-copy"}, body: func(s *synth) {
 			for range 2 {
 				s.op("aten::to", "", 10, func() { s.copy("HtoD (Pinned -> Device)", 64<<20, 1200) })
+			}
+			s.dense(40, 200)
+		}},
+		{name: "large page-locked copies beside the kernels", body: func(s *synth) {
+			s.dense(10, 200)
+			for range 2 {
+				s.op("aten::to", "", 10, func() { free := s.gpu; s.copy("HtoD (Pinned -> Device)", 64<<20, 1200); s.gpu = free })
 			}
 			s.dense(40, 200)
 		}},

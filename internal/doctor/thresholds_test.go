@@ -126,6 +126,13 @@ func TestThresholds(t *testing.T) {
 			}
 			return r, (float64(k) + 15) / 1000 / r.StepMS
 		}},
+		{"copy-exposed", 0.05, 0.01, 200, 900, 50, func(k int) (*Report, float64) {
+			r := steps(func(s *synth, _ int) {
+				s.op("aten::to", "", 1, func() { s.copy("HtoD (Pinned -> Device)", 2<<20, float64(k)) })
+				s.dense(100, 100)
+			})
+			return r, r.Breakdown.CopyShare
+		}},
 		{"fp32-matmul", 0.10, 0.01, 2, 20, 1, func(k int) (*Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
