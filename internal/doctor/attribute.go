@@ -448,7 +448,7 @@ func (w *walker) book(g span) {
 				w.pieces[i+1].op.lead += float32(ns)
 			}
 		}
-		if float64(p.end-p.start) >= 0.001*float64(a.wall)/float64(len(a.steps)) {
+		if a.shows(p.span) {
 			a.held = append(a.held, *p)
 		}
 	}

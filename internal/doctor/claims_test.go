@@ -168,3 +168,38 @@ func TestNamedOperatorsHoldTheGPUUp(t *testing.T) {
 		t.Errorf("%v", costsOf(r))
 	}
 }
+
+// A first step that compiles, or waits for workers to come up, is the start and not the run, whatever it
+// did; a pause in the middle is part of the run, and the report says that the steps are uneven.
+func TestALongFirstStep(t *testing.T) {
+	for _, c := range []struct {
+		at, want int
+		words    string
+	}{{0, 4, "1 step at the start left out: cold, up to 51 times the middle step"}, {2, 5, "(the middle one 4.02, the longest 204)"}} {
+		s := newSynth()
+		for n := range 5 {
+			s.step(n, func() {
+				if n == c.at {
+					s.now += 200_000
+				}
+				s.dense(40, 100)
+			})
+		}
+		r := diagnose(t, s.json())
+		var b strings.Builder
+		if err := r.WriteText(&b, Text{}); err != nil {
+			t.Fatal(err)
+		}
+		if r.Steps != c.want || len(r.Findings) != c.want-4 || !strings.Contains(b.String(), c.words) {
+			t.Errorf("%d: %d steps of %v ms, %v\n%s", c.at, r.Steps, r.StepMS, costsOf(r), b.String())
+		}
+		if c.at == 2 && !strings.Contains(b.String(), "in 1 of 5 steps") {
+			t.Error(b.String())
+		}
+		for _, g := range r.Gaps { // the few microseconds before a first kernel are the way to it
+			if strings.HasPrefix(g.Doing, "Python") && g.MS < 1 && g.At < 0.5 {
+				t.Errorf("gap of %v ms: %s", g.MS, g.Doing)
+			}
+		}
+	}
+}

@@ -14,13 +14,22 @@ type gap struct {
 	where string
 }
 
-// widestGaps is how many gaps a report shows.
-const widestGaps = 5
+const (
+	// widestGaps is how many gaps a report shows.
+	widestGaps = 5
+	// shownShare is the part of a step from which a stretch is worth a line or a mark.
+	shownShare = 0.001
+)
+
+// shows tells a stretch that is long enough to be shown.
+func (a *analysis) shows(s span) bool {
+	return float64(s.end-s.start) >= shownShare*float64(a.wall)/float64(len(a.steps))
+}
 
 func (a *analysis) findWidest() {
 	for _, g := range a.gaps {
 		width := g.end - g.start
-		if len(a.widest) == widestGaps && width <= a.widest[widestGaps-1].end-a.widest[widestGaps-1].start {
+		if !a.shows(g) || len(a.widest) == widestGaps && width <= a.widest[widestGaps-1].end-a.widest[widestGaps-1].start {
 			continue
 		}
 		step, _ := within(a.steps, g.start)
@@ -58,6 +67,8 @@ func (a *analysis) doing(g span) string {
 		}
 	}
 	switch {
+	case most == 0: // each of them too short to be held
+		return "operators and Python, in short turns"
 	case kind == idleLoader:
 		return "the data loader"
 	case kind == idleBetween, kind == idlePython && 2*inOps < most:

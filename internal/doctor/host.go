@@ -28,7 +28,7 @@ func (a *analysis) attributeHost() {
 				continue
 			}
 			a.idle[p.kind] += float64(p.end - p.start)
-			if float64(p.end-p.start) >= 0.001*float64(a.wall)/float64(len(a.steps)) {
+			if a.shows(p.span) {
 				a.held = append(a.held, p)
 			}
 		}

@@ -54,6 +54,7 @@ type analysis struct {
 	steps                     []window // what the figures are measured in
 	cpuSteps                  []window // what the CPU's calls and operators are counted in
 	skipped                   int      // cold steps left out
+	coldest                   float64  // how many times the middle step the longest of them took
 	wall                      int64
 	devices                   []*device
 	main                      *thread // the thread with most operators

@@ -71,7 +71,7 @@ func (a *analysis) setPeriod() {
 	a.steps, a.ahead = windows, true
 }
 
-// leaveColdStepsOut takes the steps of a first use out of the measurement where enough warm ones
+// leaveColdStepsOut takes the steps of a start out of the measurement where enough warm ones
 // are left, and returns how many it took. Only leading steps can be cold.
 func (a *analysis) leaveColdStepsOut() int {
 	if !a.marked || len(a.cpuSteps) < 3 {
@@ -85,15 +85,25 @@ func (a *analysis) leaveColdStepsOut() int {
 	slices.Sort(lengths)
 	middle := lengths[len(lengths)/2]
 	n := 0
-	for n < len(a.cpuSteps)/2 && length(a.cpuSteps[n]) > coldStep*middle && a.coldIn(a.cpuSteps[n]) > length(a.cpuSteps[n])/2 {
+	for n < len(a.cpuSteps)/2 {
+		took := length(a.cpuSteps[n])
+		if took <= coldStep*middle || took <= startStep*middle && a.coldIn(a.cpuSteps[n]) <= took/2 {
+			break
+		}
+		a.coldest = max(a.coldest, float64(took)/float64(middle))
 		n++
 	}
 	a.cpuSteps, a.steps = a.cpuSteps[n:], a.steps[n:]
 	return n
 }
 
-// coldStep is how many times the middle step a cold one takes.
-const coldStep = 3
+const (
+	// coldStep is how many times the middle step one takes that first uses of the driver make cold.
+	coldStep = 3
+	// startStep is from how many times on it is a start for whatever reason: torch.compile at work, workers
+	// that come up, caches being filled.
+	startStep = 10
+)
 
 // coldIn is the time of first uses inside a window.
 func (a *analysis) coldIn(w window) int64 {

@@ -77,7 +77,7 @@ func (a *analysis) remarks() []string {
 		out = append(out, "no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)")
 	}
 	if a.skipped > 0 {
-		out = append(out, fmt.Sprintf("%s at the start left out: cold", count1(a.skipped, "step")))
+		out = append(out, fmt.Sprintf("%s at the start left out: cold, up to %s times the middle step", count1(a.skipped, "step"), thousands(int(a.coldest+0.5))))
 	}
 	if a.ahead {
 		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the end of one's last kernel to the end of the next one's")

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -160,6 +161,13 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	head := fmt.Sprintf("%s of %s ms on average", count1(r.Steps, "step"), figure(r.StepMS))
+	if middle, longest := r.uneven(); longest > 0 {
+		words := "the middle one %s, the longest %s"
+		if r.Steps == 2 {
+			words = "one %s, one %s"
+		}
+		head += fmt.Sprintf(" ("+words+")", figure(middle), figure(longest))
+	}
 	if r.GPU != "" {
 		head += " on " + r.GPU
 	}
@@ -213,6 +221,23 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// unevenTimes is how many times the middle step the longest one takes where an average alone would mislead.
+const unevenTimes = 1.5
+
+// uneven returns the lengths of the middle and the longest step in ms where they are far apart.
+func (r *Report) uneven() (middle, longest float64) {
+	var lengths []int64
+	for _, w := range r.a.steps {
+		lengths = append(lengths, w.end-w.start)
+	}
+	slices.Sort(lengths)
+	mid, last := lengths[(len(lengths)-1)/2], lengths[len(lengths)-1]
+	if float64(last) < unevenTimes*float64(mid) {
+		return 0, 0
+	}
+	return float64(mid) / 1e6, float64(last) / 1e6
 }
 
 func (r *Report) writeIdle(p func(format string, args ...any)) {

@@ -31,6 +31,7 @@ var pythonBound = rule{
 		ops := a.newCharge() // that compute on the CPU
 		var longest piece
 		n := 0
+		in := map[int]bool{}
 		for _, p := range a.held {
 			if p.kind != idlePython && !(loop && p.kind == idleBetween) {
 				continue
@@ -40,6 +41,8 @@ var pythonBound = rule{
 				ops.countFor(p.op, float64(p.end-p.start))
 			}
 			c.places = append(c.places, place{p.span, p.thread})
+			step, _ := within(a.steps, p.start)
+			in[min(step, len(a.steps)-1)] = true
 			if p.end-p.start > longest.end-longest.start {
 				longest = p
 			}
@@ -52,7 +55,14 @@ var pythonBound = rule{
 		if n > 0 {
 			step, _ := within(a.steps, longest.start)
 			step = min(step, len(a.steps)-1)
-			c.evidence = append(c.evidence, fmt.Sprintf("the longest of %s takes %s ms, in step %d", count1(n, "stretch"), figure(float64(longest.end-longest.start)/1e6), step+1))
+			stretches := "one stretch"
+			if n > 1 {
+				stretches = "the longest of " + count1(n, "stretch")
+			}
+			if len(in) < len(a.steps) {
+				stretches = fmt.Sprintf("in %d of %s: ", len(in), count1(len(a.steps), "step")) + stretches
+			}
+			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, figure(float64(longest.end-longest.start)/1e6), step+1))
 		}
 		if len(ops.byName) > 0 {
 			c.evidence = append(c.evidence, "in operators that run on the CPU: "+ops.topBy(4, (*named).onCPU))
