@@ -15,7 +15,8 @@ func (s *synth) overheadOf(name string, dur float64) { s.emit("overhead", name, 
 
 // A launch that stands before a full queue is recorded as overhead, and is not the profiler's work.
 func TestAFullQueueIsNotTheProfilers(t *testing.T) {
-	for name, profilers := range map[string]bool{"Command Buffer Full": false, "Lazy Function Loading": false, "Buffer Flush": true, "Activity Buffer Request": true} {
+	for name, profilers := range map[string]bool{"Command Buffer Full": false, "Lazy Function Loading": false,
+		"Buffer Flush": true, "Activity Buffer Request": true} {
 		s := newSynth()
 		for n := range 3 {
 			s.step(n, func() { s.overheadOf(name, 500); s.dense(40, 100) })
@@ -29,9 +30,9 @@ func TestAFullQueueIsNotTheProfilers(t *testing.T) {
 
 // xpu renames calls and copies as PyTorch writes them on Intel's GPUs.
 func xpu(data []byte) []byte {
-	return []byte(strings.NewReplacer(`"cuda_runtime"`, `"xpu_runtime"`, "cudaLaunchKernel", "urEnqueueKernelLaunch", "cudaMemcpyAsync", "urEnqueueUSMMemcpy",
-		`"cudaStreamSynchronize"`, `"urQueueFinish"`, `"correlation":0`, `"correlation":99999`, "DtoH (Device -> Pinned)", "D2M (DEVICE -> MEMORY(Unknown))",
-		"HtoD (Pinned -> Device)", "M2D (MEMORY(Unknown) -> DEVICE)").Replace(string(data)))
+	return []byte(strings.NewReplacer(`"cuda_runtime"`, `"xpu_runtime"`, "cudaLaunchKernel", "urEnqueueKernelLaunch",
+		"cudaMemcpyAsync", "urEnqueueUSMMemcpy", `"cudaStreamSynchronize"`, `"urQueueFinish"`, `"correlation":0`, `"correlation":99999`,
+		"DtoH (Device -> Pinned)", "D2M (DEVICE -> MEMORY(Unknown))", "HtoD (Pinned -> Device)", "M2D (MEMORY(Unknown) -> DEVICE)").Replace(string(data)))
 }
 
 // Intel's GPUs give what NVIDIA's give: reads of single values, uploads, waits, and no launches without work.
@@ -151,21 +152,39 @@ func TestOperatorsOnTheCPU(t *testing.T) {
 }
 
 // The operators that a finding names are those that the GPU waited for: a read that waits while the GPU
-// works takes longer than all of them and holds nothing up.
-func TestNamedOperatorsHoldTheGPUUp(t *testing.T) {
-	s := newSynth()
-	for n := range 4 {
-		s.step(n, func() {
-			for range 60 {
-				s.kernelOp("aten::add", "", 2, 8)
-			}
-			s.dense(20, 200)
-			s.item()
-		})
-	}
-	r := diagnose(t, s.json())
-	if len(r.Findings) != 1 || r.Findings[0].ID != "launch-bound" || !strings.HasPrefix(r.Findings[0].Evidence[2], "most in aten::add ") {
-		t.Errorf("%v", costsOf(r))
+// works takes longer than all of them and holds nothing up by itself. It keeps the CPU from running ahead,
+// though, and where that would hide the launches the remedy is to wait less.
+func TestAWaitThatKeepsTheCPUFromRunningAhead(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		remedy string
+		dense  int
+		end    func(s *synth)
+	}{
+		{"read", "Wait less", 20, func(s *synth) { s.item() }},
+		{"synchronize", "Wait less", 20, func(s *synth) { s.wait() }},
+		{"no work to hide behind", "Fewer, larger kernels", 1, func(s *synth) { s.item() }},
+	} {
+		s := newSynth()
+		for n := range 4 {
+			s.step(n, func() {
+				for range 60 {
+					s.kernelOp("aten::add", "", 2, 8)
+				}
+				s.dense(c.dense, 200)
+				c.end(s)
+			})
+		}
+		r := diagnose(t, s.json())
+		if len(r.Findings) != 1 || r.Findings[0].ID != "launch-bound" || !strings.HasPrefix(r.Findings[0].Evidence[2], "most in aten::add ") ||
+			!strings.HasPrefix(r.Findings[0].Remedy, c.remedy) {
+			t.Fatalf("%s: %v", c.name, costsOf(r))
+		}
+		text := strings.Join(r.Findings[0].Evidence, "; ")
+		wait := map[string]string{"read": "(most in aten::item)", "synchronize": "(most in cudaStreamSynchronize)"}[c.name]
+		if !strings.Contains(text, wait) || (wait == "") == strings.Contains(text, "run ahead") {
+			t.Errorf("%s: %s", c.name, text)
+		}
 	}
 }
 

@@ -31,11 +31,53 @@ var launchBound = rule{
 			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", figure(between)))
 		}
 		out := &cost{ms: ms, places: c.placed(), evidence: append(evidence, c.where())}
+		if held, by := a.heldByBusyGPU(); held >= ns {
+			out.evidence = append(out.evidence, fmt.Sprintf("the CPU stands still for %s ms per step itself, in waits for a GPU that works "+
+				"(most in %s): without them it would run ahead, and issue this work while the GPU is busy", figure(a.ms(held)), by))
+			out.remedy = waitLess
+		}
 		if a.format == formatJAX {
 			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
 		}
 		return out
 	},
+}
+
+// waitLess is the remedy where the CPU has the time to run ahead and is kept from it.
+const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late, " +
+	"without .item() and synchronize() in each; where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
+
+// heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while the GPU
+// works, and what holds them for most of it. Where that is longer than the GPU waits for the CPU, the step
+// would be shorter by all of the latter if nobody waited.
+func (a *analysis) heldByBusyGPU() (ns float64, by string) {
+	where := map[string]float64{}
+	for _, th := range a.threads {
+		if th.launches == 0 {
+			continue
+		}
+		for i := range th.calls.len() {
+			c := th.calls.at(i)
+			if _, ok := within(a.cpuSteps, c.start); !ok || c.kind != callWait && (c.kind != callCopy || c.dur < longTimes*a.usualLaunch) {
+				continue
+			}
+			s := span{c.start, c.end()}
+			held := float64(s.end - s.start - covered(a.gaps, s))
+			ns += held
+			name := a.names.list[c.name].text
+			if o := opAt(th, c.start); o != nil {
+				name = a.names.list[o.name].text
+			}
+			where[name] += held
+		}
+	}
+	most := 0.0
+	for name, held := range where {
+		if held > most || held == most && name < by {
+			most, by = held, name
+		}
+	}
+	return ns, shortName(by)
 }
 
 // issuing charges the free operators with the idle time inside them, and returns it with that of the
