@@ -40,15 +40,12 @@ func (s *screenWriter) flush() error {
 	return err
 }
 
-var (
-	escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
-	// hangs is what stands before the text of a line: blanks and a mark, or a name and the blanks after it.
-	hangs = regexp.MustCompile(`^( *(?:[-*] |\d+\. )|.*?\S {2,}| +)`)
-)
+// hangs is what stands before the text of a line: blanks and a mark, or a name and the blanks after it.
+var hangs = regexp.MustCompile(`^( *(?:[-*] |\d+\. )|.*?\S {2,}| +)`)
 
 // breakLine breaks a line that is wider than the screen; marks of colour take no room.
 func breakLine(line string, width int) string {
-	plain := escapes.ReplaceAllString(line, "")
+	plain := report.Plain(line)
 	if len([]rune(plain)) <= width || strings.HasPrefix(plain, "{") || strings.HasPrefix(plain, "[") {
 		return line
 	}
@@ -56,5 +53,5 @@ func breakLine(line string, width int) string {
 	if hang == 0 || hang > width/2 {
 		hang = 2
 	}
-	return strings.Join(report.Wrap(line, width+len([]rune(line))-len([]rune(plain)), hang), "\n")
+	return strings.Join(report.Wrap(line, width, hang), "\n")
 }

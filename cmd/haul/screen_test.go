@@ -18,7 +18,8 @@ func TestResultsBreakAtWords(t *testing.T) {
 		"      SSE4.2 AVX AVX2 FMA AVX512F AVX512BW AVX512DQ AVX512VL AVX512_BF16":               "      SSE4.2 AVX AVX2 FMA AVX512F AVX512BW AVX512DQ\n      AVX512VL AVX512_BF16",
 		`{"a": "` + long + ` y"}`: `{"a": "` + long + ` y"}`,
 		long:                      long,
-		"\x1b[1m" + strings.Repeat("ab ", 18) + "end\x1b[0m": "\x1b[1m" + strings.Repeat("ab ", 18) + "end\x1b[0m",
+		"\x1b[1m" + strings.Repeat("ab ", 19) + "abc end\x1b[0m": "\x1b[1m" + strings.Repeat("ab ", 18) + "ab\n  abc end\x1b[0m", // marks of colour give no line more room
+		"\x1b[1m" + strings.Repeat("ab ", 18) + "end\x1b[0m":     "\x1b[1m" + strings.Repeat("ab ", 18) + "end\x1b[0m",
 	} {
 		var out strings.Builder
 		s := &screenWriter{to: &out, width: func() int { return 60 }}

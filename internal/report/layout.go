@@ -1,16 +1,22 @@
 package report
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // What a reader could break: widths count characters, not bytes, and a word is never cut where a line can end before it.
 
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+
+// Plain is a line without its marks of colour, which take no room on a screen.
+func Plain(line string) string { return escapes.ReplaceAllString(line, "") }
+
 // Wrap breaks a line at words so that none is longer than width, the lines after the first indented. A word longer than that stays whole.
 func Wrap(line string, width, indent int) []string {
 	line = strings.TrimRight(line, " ")
-	if runes(line) <= width {
+	if shown(line) <= width {
 		return []string{line}
 	}
 	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -23,7 +29,7 @@ func Wrap(line string, width, indent int) []string {
 		end := blanks + strings.IndexByte(rest[blanks:]+" ", ' ')
 		word := rest[:end]
 		rest = rest[end:]
-		if !empty && runes(at)+runes(word) > width {
+		if !empty && shown(at)+shown(word) > width {
 			out = append(out, at)
 			at, word = strings.Repeat(" ", indent), strings.TrimLeft(word, " ")
 		}
@@ -32,6 +38,8 @@ func Wrap(line string, width, indent int) []string {
 	}
 	return append(out, at)
 }
+
+func shown(s string) int { return runes(Plain(s)) }
 
 func runes(s string) int { return len([]rune(s)) }
 
