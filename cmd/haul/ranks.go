@@ -26,6 +26,7 @@ import (
 type rankFlags struct {
 	processes   int
 	rank, ranks int
+	rankGiven   func() bool // whether --rank was, 0 too
 	rendezvous  string
 	perRank     bool
 	world       *comm.World // once joined; nil: alone
@@ -37,6 +38,7 @@ func (f *rankFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.processes, "processes", 1, "start this many ranks on this machine, which share every step")
 	flags.IntVar(&f.ranks, "ranks", 0, "ranks in all, where no launcher says so (with --rank and --rendezvous)")
 	flags.IntVar(&f.rank, "rank", 0, "this process's rank, from 0")
+	f.rankGiven = func() bool { return flags.Changed("rank") }
 	flags.StringVar(&f.rendezvous, "rendezvous", "", "host:port where rank 0 is met")
 	flags.BoolVar(&f.perRank, "per-rank", false, "tell of every rank at the end, not of rank 0 alone")
 }
@@ -54,7 +56,7 @@ func (f *rankFlags) validate() error {
 		return usagef("--rank is %d and --ranks is %d: a rank is at least 0 and below their number", f.rank, f.ranks)
 	case f.ranks > 1 && f.rendezvous == "":
 		return usagef("--ranks needs --rendezvous: host:port where rank 0 is met")
-	case f.ranks == 0 && (f.rendezvous != "" || f.rank != 0):
+	case f.ranks == 0 && (f.rendezvous != "" || f.rankGiven()):
 		return usagef("--rank and --rendezvous need --ranks")
 	}
 	place, err := f.place()

@@ -66,6 +66,7 @@ func TestSlipsOfTheHand(t *testing.T) {
 		"xyzzy":                               `haul has no command "xyzzy" (see haul --help)`,
 		"solve x.vrp --time 3":                `--time is "3": a time with its unit, 30s or 5m for one, is needed`,
 		"train --resume nosuch":               "there is no folder nosuch",
+		"train --rank 0":                      "--rank and --rendezvous need --ranks",
 		"gen --out set.npy":                   "--out set.npy: instances are written as .npz or .pkl",
 		"solve no.csv":                        "open no.csv: ",
 		"solve no.csv --capacity 0":           "--capacity is 0: at least 1 is needed",
