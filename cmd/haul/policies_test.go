@@ -187,9 +187,9 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	if r := with(30, "--decode", "greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}
-	large := write(t, "large.vrp", manyVRP(routing.MostForPomo+1))
+	large := write(t, "large.vrp", manyVRP(1001))
 	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy)\n") ||
-		!strings.Contains(r.stderr, "401 customers are routed by greedy") {
+		!strings.Contains(r.stderr, "1,001 customers are routed by greedy") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
 	r := haul(t, "solve", write(t, "many.vrp", manyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
@@ -198,15 +198,15 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	}
 }
 
-// TestSlowDecodersAreTold: what is chosen where nobody says how is never slow, and what takes longer is.
+// TestSlowDecodersAreTold: what is chosen where nobody says how is not slow up to 2,000 customers, and what takes longer is.
 func TestSlowDecodersAreTold(t *testing.T) {
 	var f policyFlags
-	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 1000} {
+	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 2000} {
 		if d, _, err := f.decoder(n, false); err != nil || slow(d, n) {
 			t.Errorf("%d customers by %s: slow, %v", n, d, err)
 		}
 	}
-	for name, n := range map[string]int{"pomo8": routing.MostForPomo8 + 1, "pomo8:1": routing.MostForPomo, "pomo": routing.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100} {
+	for name, n := range map[string]int{"pomo8": routing.MostForPomo8 + 1, "pomo8:1": routing.MostForPomo, "pomo": routing.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100, "greedy": 5000} {
 		if d, err := routing.ParseDecode(name); err != nil || !slow(d, n) {
 			t.Errorf("%d customers by %s: not slow, %v", n, name, err)
 		}

@@ -40,9 +40,12 @@ func (f *policyFlags) decoder(n int, search bool) (d routing.Decode, lesser bool
 	return routing.DecodeFor(n), n > routing.MostForPomo8, nil
 }
 
-// slow says whether routing n customers so takes longer than what is done where nobody says how.
+// slowEncoding is the number of customers past which reading a problem takes more than a second by itself, for one route too.
+const slowEncoding = 2000
+
+// slow says whether routing n customers so takes longer than about a second on two cores.
 func slow(d routing.Decode, n int) bool {
-	return d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*routing.MostForPomo8*routing.MostForPomo8*routing.MostForPomo8
+	return n > slowEncoding || d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*routing.MostForPomo8*routing.MostForPomo8*routing.MostForPomo8
 }
 
 func policyUsage() string {

@@ -200,7 +200,7 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 		return nil, nil, err
 	}
 	if lesser && !f.json {
-		fmt.Fprintf(a.stderr, "%d customers are routed by %s, which is soon done: --decode pomo8 is better and takes its time\n", n, decode)
+		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode pomo8 is better and takes its time\n", report.Plural(int64(n), "customer"), decode)
 	}
 	f.device.workers = f.workers
 	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
@@ -208,7 +208,7 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 		return nil, nil, err
 	}
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
-		a.remark(fmt.Sprintf("routing %d customers by %s, which takes a while; Ctrl-C gives up", n, decode))
+		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))
 	}
 	return func(p *cvrp.Problem) (*outcome, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
