@@ -106,7 +106,7 @@ func (a *analysis) attribute() {
 	}
 	w := &walker{a: a, weight: 1 / float64(len(a.devices))}
 	w.threads = busiest(a.threads, func(th *thread) int { return th.launches })
-	if a.format != "" { // other runtimes launch from threads of their own and work in others
+	if a.format != "" || len(w.threads) == 0 { // other runtimes launch from threads of their own and work in others, or tell no calls
 		w.threads = append(w.threads, busiest(a.threads, func(th *thread) int { return th.ops.len() })...)
 	}
 	w.host = a.hostCollectives()
@@ -204,7 +204,8 @@ func (w *walker) gap(g span, prev, next *work) {
 	default:
 		th, i, ok := a.callOf(next)
 		switch {
-		case !ok && prev != nil && prev.correlation == next.correlation:
+		case !ok && prev != nil && prev.correlation == next.correlation && (next.correlation != 0 || g.end-g.start < w.launch):
+			// without numbers too, kernels that follow faster than one can be launched are a graph's
 			w.add(piece{span: g, kind: idleQueued})
 		case !ok:
 			w.path(g, w.main())

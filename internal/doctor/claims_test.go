@@ -222,3 +222,53 @@ func TestALongFirstStep(t *testing.T) {
 		}
 	}
 }
+
+// A recording without numbers that join calls and work, or without the calls, still shows what the CPU did
+// in a gap: neither is work queued that nobody knows of, nor is an operator Python.
+func TestGapsWithoutCalls(t *testing.T) {
+	build := func(body func(s *synth)) string {
+		s := newSynth()
+		for n := range 4 {
+			s.step(n, func() { body(s) })
+		}
+		return string(s.json())
+	}
+	numberless := strings.ReplaceAll(build(func(s *synth) { s.dense(40, 50); s.now = s.gpu + 3000; s.dense(40, 50) }), `"correlation":`, `"other":`)
+	if r := diagnose(t, []byte(numberless)); !slices.Equal(ids(r), []string{"python-bound"}) {
+		t.Errorf("without numbers: %v, idle %+v", costsOf(r), r.Idle)
+	}
+	small := build(func(s *synth) {
+		for range 100 {
+			s.kernelOp("aten::add", "", 4, 8)
+		}
+	})
+	if r := diagnose(t, []byte(strings.ReplaceAll(small, `"correlation":`, `"other":`))); !slices.Equal(ids(r), []string{"launch-bound"}) {
+		t.Errorf("small kernels without numbers: %v, idle %+v", costsOf(r), r.Idle)
+	}
+	var kept []string
+	for line := range strings.Lines(small) {
+		if !strings.Contains(line, `"cuda_runtime"`) {
+			kept = append(kept, line)
+		}
+	}
+	if r := diagnose(t, []byte(strings.Join(kept, ""))); !slices.Equal(ids(r), []string{"launch-bound"}) {
+		t.Errorf("without calls: %v, idle %+v", costsOf(r), r.Idle)
+	}
+}
+
+// Where the CPU is ahead the first step is as long as the others: its copy counts, and what is measured does
+// not depend on how many steps were recorded.
+func TestTheFirstCopyCounts(t *testing.T) {
+	for _, steps := range []int{2, 3, 6} {
+		s := newSynth()
+		for n := range steps {
+			start, at := s.now, s.hold()
+			s.op("aten::to", "", 10, func() { s.copy("HtoD (Pinned -> Device)", 64<<20, 4000) })
+			s.dense(30, 200)
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		if r := diagnose(t, s.json()); !r.a.ahead || !near(r.StepMS, 10) || !slices.Equal(ids(r), []string{"copy-exposed"}) || !near(r.Findings[0].SavesMS, 4) {
+			t.Errorf("%d steps: ahead %v, %v ms, %v", steps, r.a.ahead, r.StepMS, costsOf(r))
+		}
+	}
+}

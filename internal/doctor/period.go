@@ -27,6 +27,8 @@ func (a *analysis) setPeriod() {
 	}
 	type issued struct {
 		first, last int64
+		stream      uint32 // of the first
+		device      uint16
 		n           int
 	}
 	by := make([]issued, len(a.cpuSteps))
@@ -41,7 +43,7 @@ func (a *analysis) setPeriod() {
 			continue
 		}
 		if by[s].n == 0 || g.start < by[s].first {
-			by[s].first = g.start
+			by[s].first, by[s].stream, by[s].device = g.start, g.stream, g.device
 		}
 		by[s].last = max(by[s].last, g.end())
 		by[s].n++
@@ -60,7 +62,7 @@ func (a *analysis) setPeriod() {
 		return
 	}
 	windows := make([]window, len(by))
-	from := by[0].first
+	from := a.firstOf(by[0].first, by[0].stream, by[0].device)
 	for i, b := range by {
 		if b.last <= from { // work of no length
 			return
@@ -69,6 +71,26 @@ func (a *analysis) setPeriod() {
 		from = b.last
 	}
 	a.steps, a.ahead = windows, true
+}
+
+// firstOf is where the first step's work begins: at its first kernel, or at a copy that stands before it in
+// the same stream. A copy of another stream may have been sent while work from before still ran.
+func (a *analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
+	for i := range a.gpu.len() {
+		g := a.gpu.at(i)
+		if g.start >= kernel {
+			break
+		}
+		if g.stream != stream || g.device != device {
+			continue
+		}
+		if th, at, ok := a.callOf(g); ok {
+			if s, ok := within(a.cpuSteps, th.calls.at(at).start); ok && s == 0 {
+				return g.start
+			}
+		}
+	}
+	return kernel
 }
 
 // leaveColdStepsOut takes the steps of a start out of the measurement where enough warm ones

@@ -44,8 +44,8 @@ var launchBound = rule{
 }
 
 // waitLess is the remedy where the CPU has the time to run ahead and is kept from it.
-const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late, " +
-	"without .item() and synchronize() in each; where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
+const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late " +
+	"(.item(), .cpu(), a mask as an index and synchronize() all wait); where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
 
 // heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while the GPU
 // works, and what holds them for most of it. Where that is longer than the GPU waits for the CPU, the step
