@@ -51,6 +51,9 @@ func (a *analysis) idleWord(k idleKind) string {
 	if a.own && (k == idlePython || k == idleBetween) {
 		return "without an op to run: it waits for the others, or for a core"
 	}
+	if k == idlePython && len(a.devices) == 0 { // where nothing is launched its operators are the work
+		return "in Python, outside any operator"
+	}
 	return idleWords[k]
 }
 
@@ -449,9 +452,7 @@ func (w *walker) book(g span) {
 				w.pieces[i+1].op.lead += float32(ns)
 			}
 		}
-		if a.shows(p.span) {
-			a.held = append(a.held, *p)
-		}
+		a.hold(p)
 	}
 }
 

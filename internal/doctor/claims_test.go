@@ -272,3 +272,34 @@ func TestTheFirstCopyCounts(t *testing.T) {
 		}
 	}
 }
+
+// Without a GPU nothing is launched and nothing waits for one; and a loop of thousands of short turns is the
+// place to look at, not the one longer turn beside it.
+func TestALoopWithoutGPU(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		start, at := s.now, s.hold()
+		s.emit("python_function", "train.py(9): loop", start, 1000*12, "")
+		for range 1000 {
+			s.op("aten::select", "", 3, nil)
+			s.now += 8
+		}
+		s.emit("python_function", "train.py(20): log", s.now, 600, "")
+		s.now += 600
+		s.op("aten::linear", "", 3000, nil)
+		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	}
+	r := diagnose(t, s.json())
+	if !slices.Equal(ids(r), []string{"python-bound"}) || r.Findings[0].Where != "train.py:9 loop" {
+		t.Fatalf("%v in %q", costsOf(r), r.Findings[0].Where)
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b, Text{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"launch", "GPU waited"} {
+		if text, _, _ := strings.Cut(b.String(), "About the recording"); strings.Contains(text, word) {
+			t.Errorf("%q in a report without a GPU:\n%s", word, text)
+		}
+	}
+}

@@ -26,6 +26,26 @@ func (a *analysis) shows(s span) bool {
 	return float64(s.end-s.start) >= shownShare*float64(a.wall)/float64(len(a.steps))
 }
 
+// hold keeps a piece of idle time for what is shown of it, and for Python's place in the code: a loop over
+// values is many pieces, each too short to be shown.
+func (a *analysis) hold(p *piece) {
+	if a.shows(p.span) {
+		a.held = append(a.held, *p)
+	}
+	if (p.kind == idlePython || p.kind == idleBetween) && len(a.inPython) < maxPython {
+		a.inPython = append(a.inPython, pythonPiece{place{p.span, p.thread}, p.kind})
+	}
+}
+
+// pythonPiece is a stretch of Python, or of the host's own work.
+type pythonPiece struct {
+	place
+	kind idleKind
+}
+
+// maxPython bounds the pieces that a place in the code is looked for in.
+const maxPython = 1 << 20
+
 func (a *analysis) findWidest() {
 	for _, g := range a.gaps {
 		width := g.end - g.start

@@ -28,9 +28,7 @@ func (a *analysis) attributeHost() {
 				continue
 			}
 			a.idle[p.kind] += float64(p.end - p.start)
-			if a.shows(p.span) {
-				a.held = append(a.held, p)
-			}
+			a.hold(&p)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func (v *view) write(w io.Writer, t *timeline) error {
 		return err
 	}
 	v.Data, v.Script, v.CostNote = template.JS(data), template.JS(pageScript), costNote
+	if v.Report != nil {
+		v.CostNote = v.Report.costNote()
+	}
 	return page.Execute(w, v)
 }
 

@@ -64,6 +64,7 @@ type analysis struct {
 	gaps                      []span // of the first device
 	widest                    []gap
 	held                      []piece // the long pieces of idle time, for places in the code and the page
+	inPython                  []pythonPiece
 	waits                     int
 	waited                    float64
 	allocs                    int

@@ -148,8 +148,18 @@ func (r *Report) Verdict() string {
 	return "What holds this run back, most costly first: " + strings.Join(parts, ", ") + "."
 }
 
-// costNote says what a cost is.
-const costNote = "A cost is the time in which the GPU waited for that cause and no other, or the GPU time it wastes, under the profiler."
+// costNote says what a cost is, with a GPU and without.
+const (
+	costNote = "A cost is the time in which the GPU waited for that cause and no other, or the GPU time it wastes, under the profiler."
+	hostNote = "A cost is the time in which the main thread ran no operator because of that cause and no other, under the profiler."
+)
+
+func (r *Report) costNote() string {
+	if len(r.a.devices) == 0 {
+		return hostNote
+	}
+	return costNote
+}
 
 // Text is how much of a report is printed.
 type Text struct {
@@ -198,7 +208,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 		p("   Wins back up to %s ms: %s ms per step would be left.", figure(f.SavesMS), figure(r.StepMS-f.SavesMS))
 	}
 	if len(r.Findings) > 0 {
-		p("\n%s", costNote)
+		p("\n%s", r.costNote())
 	}
 	if len(r.Gaps) > 0 {
 		p("\nWidest gaps without GPU work")

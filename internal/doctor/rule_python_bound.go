@@ -40,18 +40,22 @@ var pythonBound = rule{
 			if p.op != nil {
 				ops.countFor(p.op, float64(p.end-p.start))
 			}
-			c.places = append(c.places, place{p.span, p.thread})
 			step, _ := within(a.steps, p.start)
 			in[min(step, len(a.steps)-1)] = true
 			if p.end-p.start > longest.end-longest.start {
 				longest = p
 			}
 		}
-		who := "the GPU waits"
-		if len(a.devices) == 0 {
-			who = "the main thread stands"
+		for _, p := range a.inPython {
+			if p.kind == idlePython || loop {
+				c.places = append(c.places, p.place)
+			}
 		}
-		c.evidence = append(c.evidence, fmt.Sprintf("%s for %s ms per step outside any operator that launches work", who, figure(ms)))
+		where := "the GPU waits for %s ms per step outside any operator that launches work"
+		if len(a.devices) == 0 {
+			where = "the main thread spends %s ms per step outside any operator"
+		}
+		c.evidence = append(c.evidence, fmt.Sprintf(where, figure(ms)))
 		if n > 0 {
 			step, _ := within(a.steps, longest.start)
 			step = min(step, len(a.steps)-1)
