@@ -142,3 +142,32 @@ func TestLiveLineFits(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesByAnyName: a table is one by its header where its name does not say, through a pipe too; a problem stays one.
+func TestTablesByAnyName(t *testing.T) {
+	table := "id\tx\ty\tdemand\nd\t0\t0\t0\na\t3\t4\t1\n"
+	for _, name := range []string{"stops.tsv", "stops.txt", "stops"} {
+		if r := object(t, "solve", write(t, name, table), "--capacity", "5", "--json"); r["cost"] != 10.0 || r["name"] != "stops" {
+			t.Errorf("%s: %v", name, r)
+		}
+		refused(t, []string{"solve", write(t, name, table)}, exitUsage, "--capacity is missing")
+	}
+	if r := object(t, "solve", write(t, "square.txt", squareVRP), "--json"); r["cost"] != 68.0 {
+		t.Errorf("%v", r)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for text, args := range map[string][]string{table: {"--capacity", "5"}, squareVRP: nil} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, text)
+		w.Close()
+		if r := object(t, append([]string{"solve", fmt.Sprintf("/dev/fd/%d", r.Fd()), "--json"}, args...)...); r["cost"] != 10.0 && r["cost"] != 68.0 {
+			t.Errorf("%v", r)
+		}
+		r.Close()
+	}
+}

@@ -36,7 +36,7 @@ type solveFlags struct {
 	testset  testsetFlags
 
 	// What validate finds in the command line.
-	csv        bool   // the file is a .csv
+	csv        bool   // the file is a table
 	given      []byte // what came from standard input
 	fleetGiven bool
 	improve    bool // the search goes on from a policy's routes
@@ -71,7 +71,7 @@ to exact up to 12 customers and to search beyond, generated instances to exact w
 beyond. With --iterations equal seeds give equal routes, for any number of workers; with --time the clock decides. Ctrl-C
 ends a search early: the best routes so far are reported and written, with exit code 130.
 
-A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a .csv with a
+A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a table, a .csv for one, with a
 header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
 is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension;
 --out - writes .sol to standard output and the report to standard error. --check and --start take - as well.
@@ -264,20 +264,31 @@ func (f *solveFlags) readOptions() cvrp.ReadOptions {
 	return cvrp.ReadOptions{ExactDistance: f.distance == "exact"}
 }
 
-// look tells a table from a .vrp: by the name, or standard input by its header, which is read for that.
+// look tells a table from a .vrp: by the name where it says so, else by its header. What comes through a pipe is read for that.
 func (f *solveFlags) look(args []string) (err error) {
 	if len(args) != 1 {
 		return nil
 	}
-	if args[0] == "" {
+	path, from := args[0], os.Stdin
+	if path == "" {
 		return usagef("the name of the file to solve is empty")
 	}
-	if args[0] != standardInput {
-		f.csv = isCSV(args[0])
-		return nil
+	if path != standardInput {
+		st, err := os.Stat(path)
+		if f.csv = isCSV(path); f.csv || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
+			return nil // what cannot be read is told by who reads it
+		}
+		if from, err = os.Open(path); err != nil {
+			return err
+		}
+		defer from.Close()
+		if st.Mode().IsRegular() {
+			f.csv, err = cvrp.StartsTable(from)
+			return err
+		}
 	}
-	if f.given, err = io.ReadAll(os.Stdin); err != nil {
-		return fmt.Errorf("standard input: %w", err)
+	if f.given, err = io.ReadAll(from); err != nil {
+		return fmt.Errorf("%s: %w", spoken(path), err)
 	}
 	f.csv = cvrp.IsTable(f.given)
 	return nil

@@ -289,12 +289,12 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	var p *cvrp.Problem
 	var err error
 	switch {
-	case path == standardInput && f.csv:
-		if p, err = cvrp.ReadCSV(bytes.NewReader(f.given), "standard input", f.src.capacity); err == nil {
-			p.Name = "standard input"
+	case f.given != nil && f.csv:
+		if p, err = cvrp.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
+			p.Name = spoken(path)
 		}
-	case path == standardInput:
-		p, err = cvrp.ReadProblem(bytes.NewReader(f.given), "standard input", f.readOptions())
+	case f.given != nil:
+		p, err = cvrp.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
 	case f.csv:
 		p, err = cvrp.LoadCSV(path, f.src.capacity)
 	default:

@@ -164,7 +164,7 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
-	case ext == ".csv":
+	case ext == ".csv", ext != ".vrp" && cvrp.IsTable(text):
 		p, err = cvrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
 	default:
 		p, err = cvrp.ReadProblem(bytes.NewReader(text), name, cvrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})

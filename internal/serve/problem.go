@@ -117,7 +117,12 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 // mistaken words what a decoder found, in the API's terms and not in the program's.
 func mistaken(err error) string {
 	var of *json.UnmarshalTypeError
-	if !errors.As(err, &of) {
+	switch {
+	case errors.Is(err, io.EOF):
+		return "it is empty, and a JSON object is needed"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle of its JSON"
+	case !errors.As(err, &of):
 		return strings.TrimPrefix(err.Error(), "json: ")
 	}
 	takes := "something else"

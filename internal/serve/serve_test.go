@@ -167,6 +167,8 @@ func TestSolve(t *testing.T) {
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 9e9}`, 400, "capacity takes whole numbers of 32 bits, not 9e9"},
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 3, "open": "yes"}`, 400, "open takes true or false, not string"},
 		{`[]`, 400, "it takes an object, not array"},
+		{``, 400, "it is empty, and a JSON object is needed"},
+		{`{"coords": [[0,0]`, 400, "it ends in the middle of its JSON"},
 		{`{"cords": []}`, 400, `unknown field "cords"`},
 		{`{"coords": []}`, 400, "coords is empty"},
 		{`{"coords": [[0,0],[1]], "demands": [0,1], "capacity": 3}`, 400, "coords[1] has 1 numbers"},
@@ -260,6 +262,10 @@ func TestInstancesAndExport(t *testing.T) {
 	x.do("POST", "/api/v1/instances?name=stops.csv&capacity=40", file("stops.csv")).json(t, &stops)
 	if len(vrp.Coords) != 21 || vrp.Distance != "rounded" || stops.Capacity != 40 || stops.IDs == nil || len(stops.Coords) != len(stops.Demands) {
 		t.Errorf("%+v\n%+v", vrp, stops)
+	}
+	var same struct{ Capacity, Count int }
+	if x.do("POST", "/api/v1/instances?name=stops.txt&capacity=40", file("stops.csv")).json(t, &same); same.Capacity != 40 || same.Count != 1 {
+		t.Errorf("a table by another name: %+v", same)
 	}
 	x.refused(x.do("POST", "/api/v1/instances?name=a.vrp", "nonsense"), 422, "a.vrp")
 	x.refused(x.do("GET", "/api/v1/instances/random?capacity=3000000000", ""), 422, "capacity is 3000000000")

@@ -149,6 +149,12 @@ func IsTable(text []byte) bool {
 	return is
 }
 
+// StartsTable is IsTable of what a reader has, which is read as far as a header may go.
+func StartsTable(r io.Reader) (bool, error) {
+	head, err := io.ReadAll(io.LimitReader(r, headWithin))
+	return IsTable(head), err
+}
+
 // separator is what parts the cells of a table, by its header: what makes one of them the demand. is tells whether anything does.
 func separator(start []byte) (comma rune, is bool) {
 	for line := range bytes.Lines(start) {
