@@ -443,6 +443,9 @@ func (w *walker) book(g span) {
 				a.looseWaits += ns
 			case p.kind == idleLaunch, p.kind == idleOp:
 				a.looseLaunches += ns
+				if len(a.loose) < maxPython {
+					a.loose = append(a.loose, p.span)
+				}
 			}
 			if (p.kind == idleWait || p.kind == idleCopy) && p.call != nil && w.isLong(p.end-p.start) {
 				a.long = append(a.long, heldCall{p.thread, p.call, p.op, ns})

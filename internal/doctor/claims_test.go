@@ -303,3 +303,28 @@ func TestALoopWithoutGPU(t *testing.T) {
 		}
 	}
 }
+
+// Compiled code launches outside any operator: what a finding says of its place includes these launches,
+// and nobody is told to compile what is compiled.
+func TestCompiledCode(t *testing.T) {
+	s := newSynth()
+	for n := range 4 {
+		s.step(n, func() {
+			start, at := s.now, s.hold()
+			for i := range 100 {
+				s.now += 8
+				s.issue("cuLaunchKernel", "kernel", fmt.Sprintf("triton_poi_fused_%d", i), 4, 3, `"blocks per SM":4`)
+			}
+			s.events[at] = s.event("cpu_op", "Torch-Compiled Region: 0/0", start, s.now-start, "")
+			s.item()
+		})
+	}
+	r := diagnose(t, s.json())
+	if !slices.Equal(ids(r), []string{"launch-bound"}) {
+		t.Fatal(costsOf(r))
+	}
+	text := strings.Join(r.Findings[0].Evidence, "; ")
+	if !strings.Contains(text, "outside any operator") || strings.Contains(text, "most in aten::item") || strings.Contains(text, "from 9") || strings.Contains(r.Findings[0].Remedy, "fuse with") {
+		t.Errorf("%s\n%s", text, r.Findings[0].Remedy)
+	}
+}

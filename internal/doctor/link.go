@@ -65,6 +65,7 @@ type analysis struct {
 	widest                    []gap
 	held                      []piece // the long pieces of idle time, for places in the code and the page
 	inPython                  []pythonPiece
+	loose                     []span // of looseLaunches
 	waits                     int
 	waited                    float64
 	allocs                    int

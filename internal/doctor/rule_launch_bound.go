@@ -7,7 +7,11 @@ import "fmt"
 //
 // Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
 // next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
-const launchShare = 0.10
+const (
+	launchShare = 0.10
+	// compiledShare is the part of the step in compiled code from which the advice to compile is idle.
+	compiledShare = 0.30
+)
 
 var launchBound = rule{
 	id:     "launch-bound",
@@ -24,8 +28,13 @@ var launchBound = rule{
 				percent(float64(a.tiny)/float64(a.kernels)), a.kernel/float64(a.kernels)/1000),
 			fmt.Sprintf("the GPU waits %s ms per step while the CPU is inside operators or launch calls (beside what other findings hold); its kernels run %s ms", figure(ms), figure(a.ms(a.kernel))),
 		}
+		most := "most in "
+		if a.main != nil && 2*a.looseLaunches >= ns {
+			evidence = append(evidence, fmt.Sprintf("%s ms of it outside any operator: launches of compiled or other code of its own", figure(a.ms(a.looseLaunches))))
+			most = "and in "
+		}
 		if len(c.byName) > 0 {
-			evidence = append(evidence, "most in "+c.topBy(4, (*named).inside))
+			evidence = append(evidence, most+c.topBy(4, (*named).inside))
 		}
 		if between := a.ms(a.idle[idleBetween]); a.share(between) > 0.05 {
 			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", figure(between)))
@@ -36,8 +45,12 @@ var launchBound = rule{
 				"(most in %s): without them it would run ahead, and issue this work while the GPU is busy", figure(a.ms(held)), by))
 			out.remedy = waitLess
 		}
-		if a.format == formatJAX {
+		switch {
+		case a.format == formatJAX:
 			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
+		case out.remedy == "" && float64(total(clip(a.compiled, a.cpuSteps))) >= compiledShare*float64(a.wall):
+			out.remedy = "Part of the step is compiled already: mode=\"reduce-overhead\" replays it as a CUDA graph. Compile the rest too, without graph breaks, " +
+				"and batch loops into tensor operations."
 		}
 		return out
 	},
@@ -89,5 +102,10 @@ func (a *analysis) issuing() (*charge, float64) {
 			c.add(o, step)
 		}
 	})
+	for _, s := range a.loose {
+		if step, ok := within(a.cpuSteps, s.start); ok {
+			c.place(s.start, step, float64(s.end-s.start))
+		}
+	}
 	return c, c.own + a.looseLaunches
 }

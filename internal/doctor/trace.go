@@ -17,6 +17,7 @@ type Trace struct {
 	steps    []window
 	loader   []span
 	regions  []span  // the framework's own loops around operators: an optimizer's step, compiled code
+	compiled []span  // of those, torch.compile's
 	notes    []note  // the collectives that the framework announced, in time order
 	overhead []span  // the profiler's own work
 	memory   []level // bytes allocated on the device
@@ -378,6 +379,9 @@ func (t *builder) note(e *event) {
 		t.loader = append(t.loader, span{e.start, e.start + e.dur})
 	case e.cat == catOp && isRegion(e.name): // an annotation of the same name may be a user's
 		t.regions = append(t.regions, span{e.start, e.start + e.dur})
+		if isCompiled(e.name) {
+			t.compiled = append(t.compiled, span{e.start, e.start + e.dur})
+		}
 	case isBackend(e.name):
 		n := note{span: span{e.start, e.start + e.dur}, thread: t.thread(e), name: t.names.of(e.name),
 			bytes: e.args.elements * uint64(widthOf(e.args.dtype))}
@@ -420,6 +424,7 @@ func (t *builder) settle() *Trace {
 	t.steps = tidySteps(t.steps)
 	t.loader = union(t.loader)
 	t.regions = union(t.regions)
+	t.compiled = union(t.compiled)
 	t.overhead = union(t.overhead)
 	t.captured = union(t.captured)
 	t.blocked = union(t.blocked)

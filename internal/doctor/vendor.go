@@ -124,6 +124,11 @@ func isRegion(s []byte) bool {
 	return false
 }
 
+// isCompiled tells the region that torch.compile's code runs in.
+func isCompiled(s []byte) bool {
+	return bytes.HasPrefix(s, []byte("Torch-Compiled Region")) || bytes.HasPrefix(s, []byte("## Call CompiledFxGraph"))
+}
+
 // isProfilers tells the overheads that the profiler itself causes from those that it only records: a queue
 // of launches that is full, because the CPU is far ahead, and code being compiled or loaded by the driver.
 func isProfilers(s []byte) bool {
