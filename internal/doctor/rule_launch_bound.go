@@ -7,11 +7,10 @@ import "fmt"
 //
 // Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
 // next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
-const (
-	launchShare = 0.10
-	// compiledShare is the part of the step in compiled code from which the advice to compile is idle.
-	compiledShare = 0.30
-)
+const launchShare = 0.10
+
+// compiledShare is the part of the step in compiled code from which the advice to compile is idle.
+const compiledShare = 0.30
 
 var launchBound = rule{
 	id:     "launch-bound",
@@ -30,7 +29,7 @@ var launchBound = rule{
 		}
 		most := "most in "
 		if a.main != nil && 2*a.looseLaunches >= ns {
-			evidence = append(evidence, fmt.Sprintf("%s ms of it outside any operator: launches of compiled or other code of its own", figure(a.ms(a.looseLaunches))))
+			evidence = append(evidence, fmt.Sprintf("%s ms of it outside any operator: launches of graphs or of compiled code", figure(a.ms(a.looseLaunches))))
 			most = "and in "
 		}
 		if len(c.byName) > 0 {

@@ -27,8 +27,8 @@ var loaderStarved = rule{
 			idle = "the main thread stands"
 		}
 		return &cost{ms: ms, places: spansOf(in), evidence: []string{
-			fmt.Sprintf("%s ms per step in the data loader's next batch, %s fetches per step, the longest %s ms",
-				figure(a.ms(float64(total(in)))), perStepCount(a.perStep(float64(len(in)))), figure(float64(longest)/1e6)),
+			fmt.Sprintf("%s ms per step in the data loader's next batch, %s per step, the longest %s ms",
+				figure(a.ms(float64(total(in)))), countFew(a.perStep(float64(len(in))), "fetch"), figure(float64(longest)/1e6)),
 			fmt.Sprintf("%s idle for %s ms of that", idle, figure(ms)),
 		}}
 	},
