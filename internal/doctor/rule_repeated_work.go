@@ -13,12 +13,15 @@ import (
 //
 // A stack of equal layers, a decoder's steps and an optimizer's parameters repeat too, with other
 // weights or other state. A run is therefore passed over when it holds an operator with parameters, a
-// random draw or choice, or an update in place. Without recorded shapes the rule has nothing to go by.
+// product, a random draw or choice, or an update in place. What is left may still go on from its own
+// result, since a trace tells no tensor from another: the remedy says both. Without recorded shapes the
+// rule has nothing to go by.
 //
 // Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would spare.
 var repeatedWork = rule{
-	id:     "repeated-work",
-	remedy: "Do it once and keep the result: the repeated run has the same operators, shapes and arguments each time.",
+	id: "repeated-work",
+	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run goes on from the one before " +
+		"(a solver's steps, layers), make the loop's body one kernel or one graph: torch.compile, mode=\"reduce-overhead\".",
 	find: func(a *analysis, who cause) *cost {
 		if !a.shapes {
 			return nil
@@ -143,8 +146,8 @@ func (a *analysis) isRepeatedWork(r repetition) bool {
 }
 
 var (
-	// changing operators have parameters, draw at random, or choose what comes next.
-	changing = map[string]bool{"linear": true, "addmm": true, "conv1d": true, "conv2d": true, "conv3d": true, "convolution": true,
+	// changing operators have parameters or may, draw at random, or choose what comes next.
+	changing = map[string]bool{"matmul": true, "mm": true, "bmm": true, "mv": true, "einsum": true, "baddbmm": true, "addbmm": true, "linear": true, "addmm": true, "conv1d": true, "conv2d": true, "conv3d": true, "convolution": true,
 		"layer_norm": true, "batch_norm": true, "group_norm": true, "rms_norm": true, "embedding": true, "lstm": true, "gru": true,
 		"scaled_dot_product_attention": true, "multinomial": true, "argmax": true, "argmin": true, "topk": true, "sort": true,
 		"bernoulli": true, "dropout": true, "rand": true, "randn": true, "randint": true, "randperm": true, "rand_like": true, "randn_like": true, "normal": true}

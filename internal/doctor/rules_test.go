@@ -148,6 +148,13 @@ func TestRules(t *testing.T) {
 			}
 			s.dense(40, 600)
 		}},
+		{name: "equal layers of plain products", first: "launch-bound", absent: []string{"repeated-work"}, body: func(s *synth) {
+			for range 24 {
+				for _, name := range []string{"aten::matmul", "aten::add", "aten::mul", "aten::relu"} {
+					s.kernelOp(name, "", 4, 8)
+				}
+			}
+		}},
 		{name: "equal layers", absent: []string{"repeated-work"}, body: func(s *synth) {
 			for range 12 {
 				for range 4 {
