@@ -57,7 +57,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		return s
 	}
 	number := func(s string) (float64, error) {
-		return parseWithin(cell(s), Farthest, "is beyond 1e12: give them in a larger unit")
+		return parseWithin(cell(s), Farthest, "is beyond 1e12: give coordinates in a larger unit")
 	}
 	head, err := in.Read()
 	if err != nil {
@@ -107,11 +107,13 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 			return fail("id %s is given twice", quoteShort(id))
 		}
 		ids[id] = true
-		x, errX := number(row[at[xKey]])
-		y, errY := number(row[at[yKey]])
-		if err := errors.Join(errX, errY); err != nil {
-			return fail("coordinates %s, %s of %s: a number %v", quoteShort(row[at[xKey]]), quoteShort(row[at[yKey]]), quoteShort(id), firstOf(errX, errY))
+		var place [2]float64
+		for i, key := range []string{xKey, yKey} {
+			if place[i], err = number(row[at[key]]); err != nil {
+				return fail("%s %s of %s %v", key, quoteShort(row[at[key]]), quoteShort(id), err)
+			}
 		}
+		x, y := place[0], place[1]
 		if p.Metric == GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
 			return fail("lat %g, lon %g of %s lie outside ±90, ±180", y, x, quoteShort(id))
 		}
@@ -176,15 +178,6 @@ func separator(start []byte) (comma rune, is bool) {
 		break
 	}
 	return ',', false
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ID is what the problem's own file calls a node.

@@ -70,8 +70,10 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y,demand\nd,1,2,\na,1,2,\n", `a.csv:3: demand "" of "a" is not a number`},
 		{"id,x,y,demand\nd,1,2,\na,1,2,1.5\n", `a.csv:3: demand "1.5" of "a" is not an integer`},
 		{"id,x,y,demand\nd,1,2,\na,1,2,11\n", `a.csv:3: demand 11 of "a" is over the capacity 10`},
-		{"id,x,y,demand\nd,1,2,\na,inf,2,1\n", `a.csv:3: coordinates "inf", "2" of "a": a number is not finite`},
-		{"id,x,y,demand\nd,1,2,\na,2e12,2,1\n", `a.csv:3: coordinates "2e12", "2" of "a": a number is beyond 1e12: give them in a larger unit`},
+		{"id,x,y,demand\nd,1,2,\na,inf,2,1\n", `a.csv:3: x "inf" of "a" is not finite`},
+		{"id,x,y,demand\nd,1,2,\na,1,\"2,5\",1\n", `a.csv:3: y "2,5" of "a" is not a number`},
+		{"id,lat,lon,demand\nd,north,2,\n", `a.csv:2: lat "north" of "d" is not a number`},
+		{"id,x,y,demand\nd,1,2,\na,2e12,2,1\n", `a.csv:3: x "2e12" of "a" is beyond 1e12: give coordinates in a larger unit`},
 		{"id,x,y,demand\nd,1,2,\nd,1,2,1\n", `a.csv:3: id "d" is given twice`},
 		{"id,lat,lon,demand\nd,91,2,\n", `a.csv:2: lat 91, lon 2 of "d" lie outside ±90, ±180`},
 		{"id,x,y,demand\r\nd,1,2,\r\na,1,2,11\r\n", `a.csv:3: demand 11 of "a" is over the capacity 10`}, // a line for each
