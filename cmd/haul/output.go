@@ -14,6 +14,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"haul/internal/report"
 )
 
 // emit prints one JSON object on a line of its own.
@@ -196,4 +198,4 @@ func bareError(err error) error {
 }
 
 // percent formats a fraction with its sign, as gaps are read.
-func percent(fraction float64) string { return fmt.Sprintf("%+.2f %%", 100*fraction) }
+func percent(fraction float64) string { return report.Signed(100*fraction, 2) + " %" }

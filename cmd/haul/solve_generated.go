@@ -108,8 +108,8 @@ func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom fun
 }
 
 func (r generatedReport) print(w io.Writer, a *app) {
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d customers, capacity %d, demands %d to %d, %s",
-		report.Plural(int64(r.Instances), r.Distribution+" instance"), r.Customers, r.Capacity, r.DemandRange[0], r.DemandRange[1], r.Method)))
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, capacity %d, demands %d to %d, %s",
+		report.Plural(int64(r.Instances), r.Distribution+" instance"), report.Plural(int64(r.Customers), "customer"), r.Capacity, r.DemandRange[0], r.DemandRange[1], r.Method)))
 	if r.SECPC != nil {
 		fmt.Fprintf(w, "mean CPC\t%.6f ± %.6f (standard error)\n", r.MeanCPC, *r.SECPC)
 	} else {

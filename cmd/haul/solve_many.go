@@ -9,6 +9,7 @@ import (
 	"haul/internal/env/cvrp"
 	"haul/internal/env/cvrp/search"
 	"haul/internal/env/cvrp/testset"
+	"haul/internal/report"
 )
 
 // manyReport is the search over many instances.
@@ -98,7 +99,7 @@ func (r manyReport) print(w io.Writer, a *app) {
 	if r.Iterations == 0 {
 		budget = fmt.Sprintf("%g s each", r.Each)
 	}
-	customers := fmt.Sprintf("%d customers", r.Customers)
+	customers := report.Plural(int64(r.Customers), "customer")
 	if r.Customers == 0 {
 		customers = "of several sizes"
 	}
@@ -115,10 +116,10 @@ func (r manyReport) print(w io.Writer, a *app) {
 		fmt.Fprintf(w, "gap\t%s to %g\n", percent(*r.Gap), r.BestKnown)
 	}
 	if r.MeanGap != nil {
-		fmt.Fprintf(w, "gap to %s\t%+.4f %%%s\n", r.GapTo, 100**r.MeanGap, errorBar(r.GapSE, 100))
+		fmt.Fprintf(w, "gap to %s\t%s %%%s\n", r.GapTo, report.Signed(100**r.MeanGap, 4), errorBar(r.GapSE, 100))
 	}
 	if r.OptimumGap != nil {
-		fmt.Fprintf(w, "gap to optimum\t%+.4f %%%s, first %d instances\n", 100**r.OptimumGap, errorBar(r.OptimumSE, 100), r.Optimal)
+		fmt.Fprintf(w, "gap to optimum\t%s %%%s, first %d instances\n", report.Signed(100**r.OptimumGap, 4), errorBar(r.OptimumSE, 100), r.Optimal)
 	}
 	fmt.Fprintf(w, "time\t%.1f s, %d at a time; costs known from before took none\n", r.Seconds, r.Workers)
 }

@@ -115,3 +115,16 @@ func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingHasNoMinus: a policy that finds the optimum is not told to beat it by a rounding.
+func TestNothingHasNoMinus(t *testing.T) {
+	for want, x := range map[string]float64{"+0.00": -1e-9, "+1.50": 1.5, "-0.01": -0.006, "+0.01": 0.006, "-20.00": -20} {
+		if got := Signed(x, 2); got != want {
+			t.Errorf("%g: %s, want %s", x, got, want)
+		}
+	}
+	tiny := -1e-12
+	if got := GapText(&tiny); got != "+0.00 %" {
+		t.Errorf("a gap of %g is told as %s", tiny, got)
+	}
+}

@@ -91,7 +91,16 @@ func GapText(gap *float64) string {
 	if gap == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%+.2f %%", 100**gap)
+	return Signed(100**gap, 2) + " %"
+}
+
+// Signed is a number with its sign and so many decimals. What rounds to nothing is +0.00: a minus would be the rounding's, and tell of a gain.
+func Signed(x float64, decimals int) string {
+	s := fmt.Sprintf("%+.*f", decimals, x)
+	if strings.Trim(s, "-0.") == "" {
+		s = "+" + s[1:]
+	}
+	return s
 }
 
 // CostText is a cost, or a dash where nothing was measured.

@@ -11,6 +11,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
+	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
@@ -117,7 +118,7 @@ func (r *Judged) Object() any { return r }
 // Text prints it for a person.
 func (r *Judged) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %d customers, capacity %d", r.path, r.Decode, instances(r.Instances), r.Customers, r.Capacity)))
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %s, capacity %d", r.path, r.Decode, instances(r.Instances), report.Plural(int64(r.Customers), "customer"), r.Capacity)))
 	fmt.Fprintf(w, "mean CPC\t%.6f%s\n", r.MeanCPC, spread(r.Instances, r.SECPC))
 	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
 	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
@@ -145,9 +146,9 @@ func spread(n int, se float64) string {
 // gapOf is a mean gap with its standard error, where it has one.
 func gapOf(n int, gap, se float64) string {
 	if n < 2 {
-		return fmt.Sprintf("%+.3f %%", 100*gap)
+		return report.Signed(100*gap, 3) + " %"
 	}
-	return fmt.Sprintf("%+.3f ± %.3f %%", 100*gap, 100*se)
+	return fmt.Sprintf("%s ± %.3f %%", report.Signed(100*gap, 3), 100*se)
 }
 
 // Pictures are the first instance by policy and reference.

@@ -16,6 +16,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
 	"haul/internal/env/cvrp/testset"
+	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/stats"
 )
@@ -249,7 +250,7 @@ func (r *Compared) Object() any { return r }
 // Text prints it for a person.
 func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	size := fmt.Sprintf("%d customers", r.Customers)
+	size := report.Plural(int64(r.Customers), "customer")
 	if r.Customers == 0 {
 		size = "of several sizes"
 	}
@@ -259,7 +260,7 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 		fmt.Fprintf(w, "gap\t%s to %s, mean %.6f\n", gapOf(r.Instances, *r.MeanGap, *r.SEGap), r.GapTo, *r.Reference)
 	}
 	if r.Published != nil {
-		fmt.Fprintf(w, "published\t%+.3f %% to HGS's mean of %.3f on this set (of the means, not paired)\n", 100**r.ToPublic, *r.Published)
+		fmt.Fprintf(w, "published\t%s %% to HGS's mean of %.3f on this set (of the means, not paired)\n", report.Signed(100**r.ToPublic, 3), *r.Published)
 	}
 	if r.Routes > 0 {
 		fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
