@@ -328,3 +328,21 @@ func TestCompiledCode(t *testing.T) {
 		t.Errorf("%s\n%s", text, r.Findings[0].Remedy)
 	}
 }
+
+// What a link could give is said of links that the card has.
+func TestLinks(t *testing.T) {
+	for _, c := range []struct {
+		card card
+		want string
+	}{
+		{card{"NVIDIA H100 80GB HBM3", 9, 0, 132}, "NVLink 4"}, {card{"NVIDIA H100 PCIe", 9, 0, 114}, "PCIe"},
+		{card{"NVIDIA A100-SXM4-80GB", 8, 0, 108}, "NVLink 3"}, {card{"NVIDIA A100-PCIE-40GB", 8, 0, 108}, "PCIe"},
+		{card{"NVIDIA B200", 10, 0, 148}, "NVLink 5"}, {card{"NVIDIA GeForce RTX 5090", 12, 0, 170}, "PCIe"},
+		{card{"NVIDIA A10", 8, 6, 72}, "PCIe"}, {card{"Tesla V100-PCIE-16GB", 7, 0, 80}, "PCIe"},
+	} {
+		a := &analysis{Trace: &Trace{cards: []card{c.card}}}
+		if _, name := a.link2link(); name != c.want {
+			t.Errorf("%s: %s, want %s", c.card.name, name, c.want)
+		}
+	}
+}

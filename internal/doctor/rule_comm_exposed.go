@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // commExposed looks for collectives that nothing hides: kernels of NCCL, RCCL and their kin with no
@@ -83,7 +84,8 @@ func (a *analysis) link2link() (float64, string) {
 		return 130, "MI200 over Infinity Fabric"
 	}
 	switch {
-	case c.major >= 10:
+	case strings.Contains(strings.ToUpper(c.name), "PCIE"), c.major > 10: // cards for workstations
+	case c.major == 10:
 		return 800, "NVLink 5"
 	case c.major == 9:
 		return 370, "NVLink 4"
