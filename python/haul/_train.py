@@ -24,6 +24,19 @@ class Record(dict[str, Any]):
             raise AttributeError(f"this record has no {name}; it has {', '.join(self)}") from None
 
 
+def written(value: Any) -> str:
+    """A setting's value as --set takes it.
+
+    >>> written(True), written((1, 9)), written([2, 8]), written(0.5)
+    ('true', '1,9', '2,8', '0.5')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (tuple, list)):
+        return ",".join(written(v) for v in value)
+    return str(value)
+
+
 def train(
     config: str | Path = "quick",
     *,
@@ -60,6 +73,6 @@ def train(
         if value is not None and value is not False:
             arguments += [f"--{name.replace('_', '-')}"] if value is True else [f"--{name.replace('_', '-')}", str(value)]
     for name, value in (settings or {}).items():
-        arguments += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        arguments += ["--set", f"{name}={written(value)}"]
     for record in stream(arguments):
         yield Record(record)
