@@ -33,6 +33,7 @@ const (
 	idleUnrecorded          // for long, though work was issued
 	idlePeer                // for long, while another GPU of the program works
 	idleCold                // a first use: context, libraries, kernels being loaded
+	idleCompile             // torch.compile at work
 	idleCapture             // a graph being captured
 	idleEnd                 // behind the last work of the recording
 	idleKinds
@@ -43,7 +44,7 @@ var idleWords = [idleKinds]string{
 	"in operators, on the way to a launch", "in Python between operators", "in Python, or in operators that launch nothing", "in collectives on the host",
 	"ahead: the work is queued, between kernels", "ahead: the work is queued, behind something that was not recorded",
 	"ahead, or waits too: another GPU works meanwhile",
-	"in first uses: context, libraries and kernels being loaded", "capturing a graph", "done: nothing more is issued",
+	"in first uses: context, libraries and kernels being loaded", "in torch.compile, compiling", "capturing a graph", "done: nothing more is issued",
 }
 
 // idleWord says what a kind of idle time is. Haul has no Python: where its threads run no op they wait, for each other or for a core.
@@ -65,7 +66,7 @@ type idleShare struct {
 }
 
 var idleIDs = [idleKinds]string{"loader", "wait", "allocation", "copy", "launch", "operator", "python-between", "python", "communication",
-	"queued", "unrecorded", "other-gpu", "cold-start", "capture", "end"}
+	"queued", "unrecorded", "other-gpu", "cold-start", "compile", "capture", "end"}
 
 // piece is a stretch of idle time with its cause.
 type piece struct {
@@ -291,7 +292,9 @@ func (w *walker) add(p piece) {
 // path splits a stretch by what the thread did, and where it did nothing, by what others did.
 func (w *walker) path(g span, th *thread) {
 	w.cut(g, w.a.captured, idleCapture, func(g span) {
-		w.cut(g, w.a.loader, idleLoader, func(g span) { w.ask(g, th, 0) })
+		w.cut(g, w.a.loader, idleLoader, func(g span) {
+			w.cut(g, w.a.compiling, idleCompile, func(g span) { w.ask(g, th, 0) })
+		})
 	})
 }
 

@@ -346,3 +346,48 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// Code that is compiled anew in the middle of a run is a cause of its own, on a GPU and on a CPU; in the first
+// step, or in a recording without steps, it is the start.
+func TestRecompile(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		at       []int // steps that compile
+		gpu      bool
+		findings []string
+		recorded []string
+	}{
+		{"in later steps", []int{2, 4}, true, []string{"recompile"}, []string{}},
+		{"on a CPU", []int{2, 4}, false, []string{"recompile"}, []string{}},
+		{"never", nil, true, []string{}, []string{}},
+		{"at the start alone", []int{0}, true, []string{}, []string{}},
+		{"at the start of few steps", []int{0, 7}, true, []string{}, []string{"cold-start"}},
+	} {
+		s := newSynth()
+		steps := 6
+		if c.name == "at the start of few steps" {
+			steps = 2
+		}
+		for n := range steps {
+			s.step(n, func() {
+				if slices.Contains(c.at, n) {
+					s.op("dynamo", "", 100, func() {
+						s.op("_compile.compile_inner (dynamo_timed)", "", 60_000, func() { s.op("aten::empty", "", 5, nil) })
+					})
+				}
+				if c.gpu {
+					s.dense(40, 100)
+				} else {
+					s.op("aten::linear", "", 4000, nil)
+				}
+			})
+		}
+		r := diagnose(t, s.json())
+		if !slices.Equal(ids(r), c.findings) || !slices.Equal(r.Recorded, c.recorded) {
+			t.Errorf("%s: %v, recorded %v, idle %+v", c.name, costsOf(r), r.Recorded, r.Idle)
+		}
+		if len(c.findings) > 0 && len(r.Findings) > 0 && !near(r.Findings[0].SavesMS, 20) {
+			t.Errorf("%s: %v", c.name, costsOf(r))
+		}
+	}
+}

@@ -101,6 +101,8 @@ func (a *analysis) doing(g span) string {
 		return "nothing: the work was issued already"
 	case idlePeer:
 		return "nothing: another GPU works"
+	case idleCompile:
+		return "torch.compile, compiling"
 	case idleCapture:
 		return "the capture of a graph"
 	case idleEnd:

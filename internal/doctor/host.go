@@ -17,11 +17,11 @@ func (a *analysis) attributeHost() {
 	for _, s := range a.steps {
 		w.pieces = w.pieces[:0]
 		w.cut(span(s), a.loader, idleLoader, func(g span) {
-			w.ask(g, th, 0)
+			w.cut(g, a.compiling, idleCompile, func(g span) { w.ask(g, th, 0) })
 		})
 		for _, p := range w.pieces {
 			switch p.kind {
-			case idleLoader, idleComm:
+			case idleLoader, idleComm, idleCompile:
 			case idleBetween:
 				p.kind = idlePython
 			default:

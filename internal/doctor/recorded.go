@@ -35,11 +35,15 @@ type Recording struct {
 // recordedList says what kind of recording this is.
 func (a *analysis) recordedList() []Recording {
 	out := []Recording{}
+	wall := float64(a.wall)
+	if compile := a.idle[idleCompile]; compile >= 0.1*wall && !a.compilesLate() {
+		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: torch.compile compiles for %s ms of %s ms; warm up for a few steps before recording",
+			figure(compile/1e6), figure(wall/1e6))})
+	}
 	if len(a.devices) == 0 {
 		return out
 	}
-	wall := float64(a.wall)
-	if cold := a.idle[idleCold]; cold >= coldShare*a.idleNS && cold >= 0.1*wall {
+	if cold := a.idle[idleCold]; len(out) == 0 && cold >= coldShare*a.idleNS && cold >= 0.1*wall {
 		name, longest := a.longestCold()
 		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: first uses of the driver, its libraries and kernels hold %s ms of %s ms idle time (the longest, %s, %s ms); warm up for a few steps before recording",
 			figure(cold/1e6), figure(a.idleNS/1e6), name, figure(longest/1e6))})

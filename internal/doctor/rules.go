@@ -14,6 +14,7 @@ import (
 // the findings does not follow from it; that is cost.
 var rules = []rule{
 	loaderStarved,
+	recompile,
 	commExposed,
 	allocThrash,
 	pageableCopy,

@@ -16,16 +16,18 @@ type Trace struct {
 	gpu      log[work]
 	steps    []window
 	loader   []span
-	regions  []span  // the framework's own loops around operators: an optimizer's step, compiled code
-	compiled []span  // of those, torch.compile's
-	notes    []note  // the collectives that the framework announced, in time order
-	overhead []span  // the profiler's own work
-	memory   []level // bytes allocated on the device
-	names    names
-	cards    []card
-	job      job
-	format   string // what wrote it, where that is not PyTorch
-	own      bool   // haul profile wrote it, of a program without Python
+	regions  []span // the framework's own loops around operators: an optimizer's step, compiled code
+	compiled []span // of those, torch.compile's
+
+	compiling []span  // torch.compile at work
+	notes     []note  // the collectives that the framework announced, in time order
+	overhead  []span  // the profiler's own work
+	memory    []level // bytes allocated on the device
+	names     names
+	cards     []card
+	job       job
+	format    string // what wrote it, where that is not PyTorch
+	own       bool   // haul profile wrote it, of a program without Python
 
 	events    int  // complete events in the file
 	recorded  int  // of those, the ones with a length in time
@@ -269,6 +271,9 @@ func (t *builder) add(e *event) {
 			t.note(e)
 			return
 		}
+		if isCompiling(e.name) {
+			t.compiling = append(t.compiling, span{e.start, e.start + e.dur})
+		}
 		t.shapes = t.shapes || e.args.inputs != 0
 		th := t.thread(e)
 		ops := &th.ops
@@ -377,6 +382,8 @@ func (t *builder) note(e *event) {
 		t.steps = append(t.steps, window{e.start, e.start + e.dur})
 	case isLoader(e.name):
 		t.loader = append(t.loader, span{e.start, e.start + e.dur})
+	case isCompiling(e.name):
+		t.compiling = append(t.compiling, span{e.start, e.start + e.dur})
 	case e.cat == catOp && isRegion(e.name): // an annotation of the same name may be a user's
 		t.regions = append(t.regions, span{e.start, e.start + e.dur})
 		if isCompiled(e.name) {
@@ -425,6 +432,7 @@ func (t *builder) settle() *Trace {
 	t.loader = union(t.loader)
 	t.regions = union(t.regions)
 	t.compiled = union(t.compiled)
+	t.compiling = union(t.compiling)
 	t.overhead = union(t.overhead)
 	t.captured = union(t.captured)
 	t.blocked = union(t.blocked)

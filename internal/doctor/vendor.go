@@ -124,6 +124,11 @@ func isRegion(s []byte) bool {
 	return false
 }
 
+// isCompiling tells the records of torch.compile at work.
+func isCompiling(s []byte) bool {
+	return bytes.HasSuffix(s, []byte(" (dynamo_timed)")) || string(s) == "entire_frame_compile" || string(s) == "entire_backward_compile"
+}
+
 // isCompiled tells the region that torch.compile's code runs in.
 func isCompiled(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Torch-Compiled Region")) || bytes.HasPrefix(s, []byte("## Call CompiledFxGraph"))
