@@ -309,6 +309,7 @@ func (v *visit) routes() {
 	v.judgeRoutes(11)
 	v.openRoutes()
 	v.globe()
+	v.crowd()
 	v.do("random, compared", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil), chromedp.Click(`#r-random`, chromedp.ByQuery), chromedp.Click(`#r-compare`, chromedp.ByQuery))
 	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
 	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
@@ -362,6 +363,18 @@ func (v *visit) globe() {
 	}
 	v.do("keyboard", chromedp.Focus(`#r-maps svg`, chromedp.ByQuery), chromedp.KeyEvent("\r"))
 	v.until("a customer in the middle", `return solved.some(s => { const c = JSON.parse(s.request).coords[2]; return c && Math.abs(Math.abs(c[0]) - 180) < 1e-3 && Math.abs(c[1] - 60) < 1e-3 && s.answer.includes('event: result') })`)
+}
+
+// crowd draws 2,000 customers, which must not hide the routes between them.
+func (v *visit) crowd() {
+	v.t.Helper()
+	count := v.text(`document.getElementById('r-count').value`)
+	v.do("many", chromedp.SetValue(`#r-count`, "2000", chromedp.ByQuery), chromedp.Click(`#r-random`, chromedp.ByQuery))
+	v.until("2,000 customers", `return document.querySelectorAll('.map .customer').length == 2000`)
+	if got := v.text(`document.querySelector('.map .customer').getAttribute('r') < 3 ? 'small' : 'large'`); got != "small" {
+		v.t.Error("2,000 customers hide their routes")
+	}
+	v.do("few", chromedp.SetValue(`#r-count`, count, chromedp.ByQuery))
 }
 
 // judgeRoutes asks the validator about what the page was answered last.

@@ -186,9 +186,9 @@ class RouteMap {
   draw() {
     const parts = [], c = instance.coords, p = c.map(project);
     (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + [0, ...r, ...(instance.open ? [] : [0])].map(v => (p[v] || p[0]).map(x => x.toFixed(1)).join(' ')).join('L') })));
-    const small = c.length > 150, top = Math.max(1, ...instance.demands);
+    const small = c.length > 150 && Math.max(2, 7 * Math.sqrt(150 / c.length)), top = Math.max(1, ...instance.demands); // thousands leave room for routes
     for (let i = 1; i < c.length; i++) {
-      const r = small ? 7 : 9 + 11 * Math.sqrt(instance.demands[i] / top);
+      const r = small || 9 + 11 * Math.sqrt(instance.demands[i] / top);
       parts.push(svg('circle', { class: 'customer' + (i === picked ? ' picked' : ''), 'data-node': i, cx: p[i][0], cy: p[i][1], r }));
       if (c.length <= 60) parts.push(svg('text', { class: 'label', x: p[i][0], y: p[i][1] - r - 5 }, i));
     }
