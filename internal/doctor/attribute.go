@@ -292,7 +292,7 @@ func (w *walker) add(p piece) {
 // path splits a stretch by what the thread did, and where it did nothing, by what others did.
 func (w *walker) path(g span, th *thread) {
 	w.cut(g, w.a.captured, idleCapture, func(g span) {
-		w.cut(g, w.a.loader, idleLoader, func(g span) {
+		w.cut(g, w.a.inLoop, idleLoader, func(g span) {
 			w.cut(g, w.a.compiling, idleCompile, func(g span) { w.ask(g, th, 0) })
 		})
 	})
@@ -314,8 +314,10 @@ func (w *walker) askOthers(g span, first *thread, from int) {
 			return
 		}
 	}
-	w.cut(g, w.host, idleComm, func(g span) {
-		w.cut(g, w.a.blocked, idleWait, func(g span) { w.add(piece{span: g, kind: idleBetween, thread: first}) })
+	w.cut(g, w.a.aside, idleLoader, func(g span) {
+		w.cut(g, w.host, idleComm, func(g span) {
+			w.cut(g, w.a.blocked, idleWait, func(g span) { w.add(piece{span: g, kind: idleBetween, thread: first}) })
+		})
 	})
 }
 

@@ -391,3 +391,41 @@ func TestRecompile(t *testing.T) {
 		}
 	}
 }
+
+// A thread that prepares batches is in the loader all the time. It holds the run up only where the training
+// loop has nothing else to do, with a GPU and without.
+func TestALoaderOnAThreadOfItsOwn(t *testing.T) {
+	for _, gpu := range []bool{true, false} {
+		for _, waits := range []float64{0, 3000} {
+			s := newSynth()
+			for n := range 4 {
+				start := s.now
+				s.step(n, func() {
+					s.now += waits // the loop stands before an empty queue
+					for range 100 {
+						if gpu {
+							s.kernelOp("aten::add", "", 2, 8)
+						} else {
+							s.op("aten::add", "", 20, nil)
+						}
+					}
+				})
+				s.tid = 5
+				s.emit("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start, s.now-start, "")
+				s.emit("cpu_op", "aten::stack", start+20, 500, "")
+				s.tid = 1
+			}
+			r := diagnose(t, s.json())
+			want := []string{}
+			if waits > 0 {
+				want = append(want, "loader-starved")
+			}
+			if gpu {
+				want = append(want, "launch-bound")
+			}
+			if !slices.Equal(ids(r), want) || idleOf(r, "loader") < waits/1000 {
+				t.Errorf("gpu %v, waits %v: %v, idle %+v", gpu, waits, costsOf(r), r.Idle)
+			}
+		}
+	}
+}

@@ -13,10 +13,15 @@ func (a *analysis) attributeHost() {
 		}
 		return
 	}
-	w := &walker{a: a, host: a.hostCollectives(), weight: 1, threads: busiest(a.threads, func(th *thread) int { return th.ops.len() })}
+	w := &walker{a: a, host: a.hostCollectives(), weight: 1, threads: busiest(a.threads, func(th *thread) int {
+		if th.feeds {
+			return 0
+		}
+		return th.ops.len()
+	})}
 	for _, s := range a.steps {
 		w.pieces = w.pieces[:0]
-		w.cut(span(s), a.loader, idleLoader, func(g span) {
+		w.cut(span(s), a.inLoop, idleLoader, func(g span) {
 			w.cut(g, a.compiling, idleCompile, func(g span) { w.ask(g, th, 0) })
 		})
 		for _, p := range w.pieces {

@@ -66,6 +66,7 @@ type analysis struct {
 	held                      []piece // the long pieces of idle time, for places in the code and the page
 	inPython                  []pythonPiece
 	loose                     []span // of looseLaunches
+	inLoop, aside             []span // fetches of the training loop's own thread, and of others
 	waits                     int
 	waited                    float64
 	allocs                    int
@@ -141,6 +142,7 @@ func analyse(t *Trace) (*analysis, error) {
 		a.wall += s.end - s.start
 	}
 	a.main = a.mainThread()
+	a.splitFetches()
 	byCorrelation := a.indexGPU()
 	for _, th := range t.threads {
 		a.link(th, byCorrelation)

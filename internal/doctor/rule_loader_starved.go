@@ -34,6 +34,21 @@ var loaderStarved = rule{
 	},
 }
 
+// splitFetches tells the fetches that hold the training loop up from those of a thread that prepares batches
+// for it, which count only where the loop does nothing else. The loop's thread marks the steps; without
+// marks it launches, or has most operators.
+func (a *analysis) splitFetches() {
+	for _, f := range a.fetches {
+		if f.thread.loops || !a.marked && (f.thread.launches > 0 || f.thread == a.main) || a.main == nil {
+			a.inLoop = append(a.inLoop, f.span)
+			continue
+		}
+		f.thread.feeds = true
+		a.aside = append(a.aside, f.span)
+	}
+	a.inLoop, a.aside = union(a.inLoop), union(a.aside)
+}
+
 // clip cuts spans to the steps.
 func clip(list []span, steps []window) []span {
 	var out []span

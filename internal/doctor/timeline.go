@@ -183,7 +183,7 @@ func (t *timeline) lanesOf(r *Report, findings []Finding, group string, inner sp
 			put(l, span{o.start, o.end()}, classes[o.cause], shortName(a.names.list[o.name].text))
 		}
 		if k == 0 {
-			for _, s := range a.loader {
+			for _, s := range a.inLoop {
 				put(l, s, "idle-loader", "data loader")
 			}
 		}

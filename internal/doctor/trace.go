@@ -15,7 +15,8 @@ type Trace struct {
 	threads  []*thread
 	gpu      log[work]
 	steps    []window
-	loader   []span
+	loader   []span // next batches, on any thread
+	fetches  []fetch
 	regions  []span // the framework's own loops around operators: an optimizer's step, compiled code
 	compiled []span // of those, torch.compile's
 
@@ -49,6 +50,12 @@ type job struct {
 	backend     string
 }
 
+// fetch is one call for a data loader's next batch, and who made it.
+type fetch struct {
+	span
+	thread *thread
+}
+
 // note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
 type note struct {
 	span
@@ -80,6 +87,8 @@ type thread struct {
 	calls    log[call]
 	frames   log[frame]
 	launches int
+	loops    bool // it marks the steps
+	feeds    bool // it fetches batches for another thread
 }
 
 // frame is a Python function while it ran.
@@ -380,8 +389,10 @@ func (t *builder) note(e *event) {
 	switch {
 	case isStep(e.name):
 		t.steps = append(t.steps, window{e.start, e.start + e.dur})
+		t.thread(e).loops = true
 	case isLoader(e.name):
 		t.loader = append(t.loader, span{e.start, e.start + e.dur})
+		t.fetches = append(t.fetches, fetch{span{e.start, e.start + e.dur}, t.thread(e)})
 	case isCompiling(e.name):
 		t.compiling = append(t.compiling, span{e.start, e.start + e.dur})
 	case e.cat == catOp && isRegion(e.name): // an annotation of the same name may be a user's
