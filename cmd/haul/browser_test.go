@@ -355,7 +355,7 @@ func (v *visit) globe() {
 		v.t.Fatal(err)
 	}
 	v.drop(`.map`, table)
-	v.until("one route of one customer", `const told = [...document.querySelectorAll('.map .figures span')].map(s => s.textContent); return told.includes('1 route') && told.includes('1 customer')`)
+	v.until("one route of one customer", `const told = [...document.querySelectorAll('.map .figures span')].map(s => s.textContent); return told.includes('1 route') && told.includes('1 customer') && told.some(s => /^cost [0-9,.]+ m$/.test(s))`)
 	at := `(() => { const d = document.querySelector('.map .depot'), c = document.querySelector('.map .customer');
 		return [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y'), +c.getAttribute('cx'), +c.getAttribute('cy')].map(x => x.toFixed(0)).join(' ') })()`
 	if got := v.text(at); got != "50 725 950 275" { // 0.02 degrees of latitude in x, 0.01 in y

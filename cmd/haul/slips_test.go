@@ -171,3 +171,11 @@ func TestTablesByAnyName(t *testing.T) {
 		r.Close()
 	}
 }
+
+// TestCostsHaveTheirUnit: places on the globe are metres apart, which a number alone does not tell.
+func TestCostsHaveTheirUnit(t *testing.T) {
+	r := haul(t, "solve", write(t, "globe.csv", "id,lat,lon,demand\nd,0,0,0\na,0,1,1\n"), "--capacity", "1")
+	if r.code != exitDone || !strings.Contains(r.stdout, "cost    222,390 metres\n") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}

@@ -41,7 +41,7 @@ type fileReport struct {
 	BestKnown   float64   `json:"best_known,omitempty"`
 	Gap         *float64  `json:"gap,omitempty"`
 	Out         string    `json:"out,omitempty"`
-	scaled      string    // what the cost is in the units of the instance that the file was made from
+	unit        string    // of the cost, in words
 	Plot        string    `json:"plot,omitempty"`
 	Curve       string    `json:"curve,omitempty"`
 }
@@ -320,11 +320,15 @@ func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileR
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
 		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open,
-		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, scaled: unscaled(p, cost)}
+		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost)}
 }
 
-// unscaled explains a cost in the scaled units of a file that haul gen wrote: what it is on the unit square.
-func unscaled(p *cvrp.Problem, cost float64) string {
+// unit says what a cost is counted in where that is known: metres between places on the globe, and of a file that haul gen wrote and scaled,
+// what it is on the unit square.
+func unit(p *cvrp.Problem, cost float64) string {
+	if p.Metric == cvrp.GreatCircle {
+		return " metres"
+	}
 	scale, ok := p.Scale()
 	if !ok {
 		return ""
@@ -352,7 +356,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 			how = spoken(r.Checked) + " is valid"
 		}
 		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, capacity %d, %s", r.Name, report.Plural(int64(r.Customers), "customer"), r.Capacity, how)))
-		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.scaled)
+		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.unit)
 		if r.Start != nil {
 			fmt.Fprintf(w, "start\t%s\n", draw.Cost(*r.Start))
 		}
