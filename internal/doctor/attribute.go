@@ -464,11 +464,17 @@ func (w *walker) book(g span) {
 	}
 }
 
-// isHostWork tells an operator that computes on the CPU: it launches nothing, and does so for a large part
-// of the step or is of a name that usually takes its time for it.
+// isHostWork tells a stretch in which an operator computes on the CPU: it makes no call for a large part of
+// the step, as one of autograd's functions written in Python may between its launches, or it makes none at
+// all and is of a name that usually takes its time for it.
 func (w *walker) isHostWork(p *piece) bool {
 	o := p.op
-	return o != nil && o.launches == 0 && o.holds == 0 && (w.isHuge(p.end-p.start) || w.hostOps[o.name])
+	if o == nil || w.a.isFirstUse(o) {
+		return false
+	}
+	ns, calls := p.end-p.start, o.launches > 0 || o.holds != 0
+	few := ns >= longTimes*w.launch*int64(1+int(o.launches)+int(o.nested)) // beside what its launches and operators take
+	return w.isHuge(ns) && (!calls || few && w.launch > 0) || !calls && w.hostOps[o.name]
 }
 
 // findHostOps lists the operators that launch nothing and usually take so long that they, and each operator

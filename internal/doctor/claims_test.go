@@ -118,6 +118,9 @@ func TestOperatorsOnTheCPU(t *testing.T) {
 				s.op("aten::cumsum", "", 300, nil)
 			}
 		}},
+		{"a function of autograd's in Python", "python-bound", func(s *synth) {
+			s.op("autograd::engine::evaluate_function: MineBackward", "", 20, func() { s.launch("k", 5, 8); s.now += 8975; s.launch("k", 5, 8) })
+		}},
 		{"views", "launch-bound", func(s *synth) {
 			for range 1000 {
 				s.op("aten::select", "", 8, nil)

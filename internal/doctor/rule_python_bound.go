@@ -51,7 +51,7 @@ var pythonBound = rule{
 				c.places = append(c.places, p.place)
 			}
 		}
-		where := "the GPU waits for %s ms per step outside any operator that launches work"
+		where := "the GPU waits for %s ms per step in stretches without a launch"
 		if len(a.devices) == 0 {
 			where = "the main thread spends %s ms per step outside any operator"
 		}
@@ -69,7 +69,7 @@ var pythonBound = rule{
 			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, figure(float64(longest.end-longest.start)/1e6), step+1))
 		}
 		if len(ops.byName) > 0 {
-			c.evidence = append(c.evidence, "in operators that run on the CPU: "+ops.topBy(4, (*named).onCPU))
+			c.evidence = append(c.evidence, "of that, in operators: "+ops.topBy(4, (*named).onCPU))
 		}
 		if loop {
 			c.evidence = append(c.evidence, fmt.Sprintf("%s ms of it is Python between operators, more than the operators themselves take on the way to a launch", figure(a.ms(short))))
