@@ -151,7 +151,7 @@ type walker struct {
 	pieces  []piece // of the gap at hand
 	bare    bool    // no operators were recorded: between two calls is the way to a launch
 	peers   []span  // the other devices' work
-	hostOps map[uint32]bool
+	hostOps []bool  // by name: operators that compute on the CPU
 }
 
 func (w *walker) device(d *device) {
@@ -482,6 +482,7 @@ func (w *walker) isHostWork(p *piece) bool {
 // one launch, and what autograd's engine evaluates is no operator but the way to some. Other runtimes launch
 // from threads that their operators do not show.
 func (w *walker) findHostOps() {
+	w.hostOps = make([]bool, len(w.a.names.list))
 	if w.a.format != "" || w.launch == 0 {
 		return
 	}
@@ -489,16 +490,15 @@ func (w *walker) findHostOps() {
 		ns float64
 		n  int
 	}
-	by := map[uint32]sum{}
+	by := make([]sum, len(w.a.names.list))
 	w.a.eachOp(func(_ *thread, _, _ int, o *op) {
 		if o.launches == 0 && o.holds == 0 {
-			s := by[o.name]
-			by[o.name] = sum{s.ns + float64(o.dur), s.n + 1 + int(o.nested)}
+			s := &by[o.name]
+			s.ns, s.n = s.ns+float64(o.dur), s.n+1+int(o.nested)
 		}
 	})
-	w.hostOps = map[uint32]bool{}
 	for name, s := range by {
-		w.hostOps[name] = !strings.HasPrefix(w.a.names.list[name].text, backwardPrefix) &&
+		w.hostOps[name] = s.n > 0 && !strings.HasPrefix(w.a.names.list[name].text, backwardPrefix) &&
 			s.ns >= float64(longTimes*w.launch)*float64(s.n)
 	}
 }

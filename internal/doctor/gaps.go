@@ -44,7 +44,7 @@ type pythonPiece struct {
 }
 
 // maxPython bounds the pieces that a place in the code is looked for in.
-const maxPython = 1 << 20
+const maxPython = 1 << 18
 
 func (a *analysis) findWidest() {
 	for _, g := range a.gaps {
