@@ -40,6 +40,12 @@ haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
   haul policies cvrp20
   haul policies --json`,
 		Args: atMost(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return policies.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.policyCard(args[0], asJSON)

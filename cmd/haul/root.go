@@ -95,6 +95,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 		root.AddCommand(verb(a))
 	}
 	a.parent(root)
+	complete(root)
 	a.layHelp(root)
 	root.SetHelpCommand(a.newHelp())
 	root.SetVersionTemplate("{{.Version}}\n")

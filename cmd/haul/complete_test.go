@@ -1,0 +1,63 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"haul/internal/recipe/routing"
+)
+
+// TestWordsAreOffered: what a shell asks for after Tab, and that each word offered is one that the verb takes.
+func TestWordsAreOffered(t *testing.T) {
+	offered := func(args ...string) (list []string, files bool) {
+		t.Helper()
+		r := haul(t, append([]string{"__complete"}, args...)...)
+		if r.code != 0 {
+			t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
+		}
+		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+		for _, line := range lines[:len(lines)-1] {
+			word, _, _ := strings.Cut(line, "\t")
+			list = append(list, word)
+		}
+		return list, lines[len(lines)-1] == ":0"
+	}
+	for _, c := range []struct {
+		args  []string
+		word  string
+		files bool
+	}{
+		{[]string{"train", "--config", ""}, "cvrp100", true},
+		{[]string{"train", "--from", ""}, "cvrp50", true},
+		{[]string{"bench", "step", "--config", ""}, "ad_dr", true},
+		{[]string{"solve", "a.vrp", "--policy", ""}, "cvrp20", false},
+		{[]string{"policies", ""}, "cvrp20", false},
+		{[]string{"policies", ""}, "pack", false},
+		{[]string{"eval", "--model", ""}, "GT+RL", false},
+		{[]string{"profile", "--precision", ""}, "bf16", false},
+		{[]string{"solve", "--method", ""}, "savings", false},
+	} {
+		if list, files := offered(c.args...); !slices.Contains(list, c.word) || files != c.files {
+			t.Errorf("%v: %v, files %v", c.args, list, files)
+		}
+	}
+	decoders, _ := offered("eval", "--decode", "")
+	for _, d := range decoders {
+		if _, err := routing.ParseDecode(d); err != nil {
+			t.Error(err)
+		}
+	}
+	methods, _ := offered("solve", "--method", "")
+	for _, m := range methods {
+		if r := haul(t, "solve", "--customers", "4", "--capacity", "20", "--count", "2", "--method", m); r.code != 0 {
+			t.Errorf("--method %s: %s", m, r.stderr)
+		}
+	}
+	settings, _ := offered("config", "show", "--config", "")
+	for _, name := range settings {
+		if r := haul(t, "config", "show", "--config", name); r.code != 0 {
+			t.Errorf("--config %s: %s", name, r.stderr)
+		}
+	}
+}
