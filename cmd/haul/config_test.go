@@ -83,7 +83,7 @@ func TestExplainFits(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{stdout: &out, stderr: &out, columns: columns}
 		cmd := a.newConfigExplain()
-		cmd.SetArgs(nil)
+		cmd.SetArgs([]string{})
 		if err := cmd.Execute(); err != nil {
 			t.Fatal(err)
 		}

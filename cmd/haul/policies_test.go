@@ -235,7 +235,7 @@ func TestAnEvaluationIsNotLost(t *testing.T) {
 func TestOneInstanceHasNoSpread(t *testing.T) {
 	for _, args := range [][]string{{"--instances", "../../docs/examples/grid20.vrp", "--reference", write(t, "r.csv", "cost\n587\n")}, {"--count", "1"}} {
 		r := haul(t, append([]string{"eval", "--policy", "cvrp20", "--device", "cpu"}, args...)...)
-		if r.code != exitDone || !strings.Contains(r.stdout, ", 1 instance") || strings.Contains(r.stdout, "1 instances") || strings.Contains(r.stdout, "±") || !strings.Contains(r.stdout, "\ngap ") {
+		if r.code != exitDone || !strings.Contains(r.stdout, ", 1 instance") || strings.Contains(r.stdout, ", 1 instances") || strings.Contains(r.stdout, "±") || !strings.Contains(r.stdout, "\ngap ") {
 			t.Errorf("%v: exit %d, %q, %q", args, r.code, r.stdout, r.stderr)
 		}
 	}

@@ -39,7 +39,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 		}()
 	}
 	root := a.newRoot()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // for none at all cobra takes those of the process
 	root.SetOut(results)
 	root.SetErr(stderr)
 	root.InitDefaultCompletionCmd()
