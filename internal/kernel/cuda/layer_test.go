@@ -120,6 +120,19 @@ func TestOtherHeadsAreLeft(t *testing.T) {
 	}
 }
 
+// TestOtherEmbeddingsAreLeft: embeddings that something is done to before the first norm keep the ops that were recorded.
+func TestOtherEmbeddingsAreLeft(t *testing.T) {
+	p := agentStep(t, 8, 20, agentShape(1, 0.1))
+	at := slices.IndexFunc(p.PerShard, func(op kernel.Op) bool { return op.Kind() == "embed" })
+	o := p.PerShard[at].(*kernel.Embed)
+	stream := o.Y
+	o.Y = new(*stream)
+	p.PerShard = slices.Insert(p.PerShard, at+1, kernel.Op(&kernel.Dropout{Y: stream, X: o.Y}))
+	if got := kinds(joinLayers(p)); slices.Contains(got, "layer.embed") || !slices.Contains(got, "embed") || !slices.Contains(got, "layer.tail") {
+		t.Errorf("joined %q", got)
+	}
+}
+
 // TestMasksAreKept: attention that drops leaves its masks in memory, and its gradient reads them; without dropout, or without a gradient,
 // nothing changes.
 func TestMasksAreKept(t *testing.T) {
