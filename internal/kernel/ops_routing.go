@@ -296,7 +296,12 @@ const (
 	// route summed from another customer on must not be preferred.
 	//
 	// A pair of the instance's shortest route, or of one that ties with it, weighs 1 + Leader times as much: best-of-starts decoding
-	// keeps that route alone (Wang et al. 2024 raise its advantage instead).
+	// keeps that route alone (Wang et al. 2024 raise its advantage instead). With Alone it does so only where no other route ties with
+	// the shortest: what two starts find, the best of them has without either, and the gradient of the best of S routes is zero there.
+	//
+	// With a Group of G, rows b to b+G-1 are one instance under G symmetries, b a multiple of G, and S is that of all of them: each route is
+	// compared with those of the whole group. Then a pair within a row of which one is the row's shortest weighs Leader more, too, so that
+	// the best of one row counts beside the best of all.
 	Preference
 )
 
@@ -318,8 +323,13 @@ type Advantage struct {
 	By          Comparison
 	Alpha       float32 // of Preference
 	Leader      float32 // of Preference
+	Alone       bool    // of Preference
+	Group       int     // of Preference: 0 and 1 are a row by itself. A shard holds whole groups
 	Weight      float32 // 1/(instances·starts)
 }
+
+// Rows is how many rows are compared with one another.
+func (o *Advantage) Rows() int { return max(1, o.Group) }
 
 // Kind names the op.
 func (o *Advantage) Kind() string { return "advantage" }
@@ -342,7 +352,7 @@ func (o *Advantage) Args(f func(*Tensor, Access)) {
 func (o *Advantage) Cost() Cost {
 	each := int64(2)
 	if o.By == Preference {
-		each = 6 * int64(o.Adv.Cols())
+		each = 6 * int64(o.Adv.Cols()) * int64(o.Rows())
 	}
 	return Cost{each * int64(o.Adv.Len()), bytesOf(o)}
 }

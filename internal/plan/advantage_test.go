@@ -132,6 +132,30 @@ func TestAdvantageIsLengthAboveTheBaseline(t *testing.T) {
 	}
 }
 
+// TestGroupsNeedWholeShards: comparing rows that a shard may part is a caller's bug.
+func TestGroupsNeedWholeShards(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 1, FeedMul: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plan.New("learn", reference.New[float64](3), 16, gtNodes, m.Layout())
+		if together {
+			p.Together(8)
+		}
+		spec := plan.RolloutSpec{Choice: kernel.Sample, Starts: 2, Forced: true, MaxStep: 2 * gtNodes}
+		routes := p.Rollout("policy", m.Encode(p, 0, roomy(p), true), spec, rng.Actions)
+		func() {
+			defer func() {
+				if why := recover(); (why == nil) != together {
+					t.Errorf("together %v: %v", together, why)
+				}
+			}()
+			p.Advantage(routes, kernel.SharedMean, nil, 0, plan.Comparison{By: kernel.Preference, Group: 8})
+		}()
+	}
+}
+
 // TestLearningShortensRoutes: a step goes down the slope of the expected length, not up: with a baseline that does not depend on what was drawn,
 // sampled routes get shorter. Sums that are made of the same advantage, whatever its sign, could not tell.
 func TestLearningShortensRoutes(t *testing.T) {

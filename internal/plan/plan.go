@@ -24,6 +24,7 @@ type Plan struct {
 	whole bool // the device takes the whole batch as one shard
 	full  int  // instances of a shard where a batch has as many
 	cuts  int  // parts of a step, whoever runs them; 0: as many as processes
+	rows  int  // instances in turn that a shard does not part
 	w, dw map[weightKey]*kernel.Tensor
 }
 
@@ -34,7 +35,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	size := dev.ShardSize(nodes)
 	shard := min(max(1, size), batch)
 	return &Plan{
-		whole: size == kernel.WholeBatch, full: max(1, size),
+		whole: size == kernel.WholeBatch, full: max(1, size), rows: 1,
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
 		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
@@ -162,28 +163,45 @@ func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o
 // Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
+// Together keeps so many instances in turn, of which a batch has a whole number, in one shard and one part of a step. Before Divide, Join and
+// anything recorded.
+func (p *Plan) Together(rows int) {
+	p.rows = max(1, rows)
+	if p.prog.Batch%p.rows != 0 {
+		panic(fmt.Sprintf("plan: groups of %d in a batch of %d", p.rows, p.prog.Batch))
+	}
+	if p.whole {
+		return
+	}
+	p.full = max(1, (p.full+p.rows/2)/p.rows) * p.rows
+	p.prog.Shard = min(p.full, p.prog.Batch)
+}
+
 // Cut leaves this process its share of every step. Before anything is recorded. What is recorded then weighs an instance as one of the
 // whole step's.
 func (p *Plan) Cut(s kernel.Share) error {
 	n, unit, full := s.Parts(), p.prog.Shard, p.full
 	if p.whole {
-		unit, full = 1, 1
+		unit, full = p.rows, p.rows
 	}
 	if s.Cuts = p.cuts; s.Cuts > 0 {
 		if !kernel.Blocks(s.Cuts, n) {
 			return fmt.Errorf("%d ranks cannot share the %d parts of a gradient: use a power of two that divides them", n, s.Cuts)
 		}
-		if p.prog.Batch%s.Cuts != 0 {
-			return fmt.Errorf("a batch of %d does not cut into %d equal parts", p.prog.Batch, s.Cuts)
-		}
 		n = s.Cuts
 	}
 	if p.prog.Batch%(n*unit) != 0 {
-		in := ""
-		if unit > 1 {
+		in, fewer := "", "ranks"
+		switch {
+		case unit > 1 && p.whole:
+			in = fmt.Sprintf(" in groups of %d", unit)
+		case unit > 1:
 			in = fmt.Sprintf(" in shards of %d", unit)
 		}
-		advice := fmt.Sprintf("use a multiple of %d, or fewer ranks", n*full)
+		if s.Cuts > 0 {
+			fewer = "parts"
+		}
+		advice := fmt.Sprintf("use a multiple of %d, or fewer %s", n*full, fewer)
 		if !p.whole && n&(n-1) != 0 { // a device with shards sums in lanes, which only powers of two share: no batch would do
 			advice = "use a number of ranks that is a power of two"
 		}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 
 	"haul/internal/kernel"
@@ -53,6 +54,65 @@ func (peer) Exchange([]float32) error { return nil }
 func (peer) Share() kernel.Share { return kernel.Share{Size: 1} }
 
 func (peer) Sum([]float64) error { return nil }
+
+// TestTogether: a shard is the nearest number of whole groups to what the device likes, one at least; on a device that takes a batch whole it stays
+// the batch, and parts are of whole groups. What would part a group is refused.
+func TestTogether(t *testing.T) {
+	var l kernel.Layout
+	for _, c := range []struct{ shard, batch, rows, want int }{
+		{2, 16, 1, 2}, {2, 16, 0, 2}, {2, 16, 8, 8}, {8, 16, 8, 8}, {11, 48, 8, 8}, {12, 48, 8, 16}, {30, 64, 8, 32}, {30, 24, 8, 24}, {3, 6, 2, 4},
+		{kernel.WholeBatch, 24, 8, 24},
+	} {
+		p := plan.New("together", reference.New[float64](c.shard), c.batch, 1, &l)
+		if p.Together(c.rows); p.B() != c.want {
+			t.Errorf("%d rows in turn, in shards of %d of a batch of %d: shards of %d, want %d", c.rows, c.shard, c.batch, p.B(), c.want)
+		}
+	}
+	for _, c := range []struct {
+		shard, batch, parts, ranks int
+		want                       string // the error, or else the shard and the batch of a part
+	}{
+		{kernel.WholeBatch, 32, 4, 0, "8 8"},
+		{kernel.WholeBatch, 32, 1, 2, "16 16"},
+		{kernel.WholeBatch, 32, 2, 2, "16 16"},
+		{kernel.WholeBatch, 24, 2, 0, "a batch of 24 in groups of 8 does not cut into 2 equal parts: use a multiple of 16, or fewer parts"},
+		{kernel.WholeBatch, 24, 1, 2, "a batch of 24 in groups of 8 does not cut into 2 equal parts: use a multiple of 16, or fewer ranks"},
+		{kernel.WholeBatch, 32, 8, 2, "a batch of 32 in groups of 8 does not cut into 8 equal parts: use a multiple of 64, or fewer parts"},
+		{kernel.WholeBatch, 48, 1, 4, "a batch of 48 in groups of 8 does not cut into 4 equal parts: use a multiple of 32, or fewer ranks"},
+		{3, 32, 4, 2, "8 16"},
+		{3, 24, 1, 2, "a batch of 24 in shards of 8 does not cut into 2 equal parts: use a multiple of 16, or fewer ranks"},
+		{13, 16, 1, 2, "a batch of 16 in shards of 16 does not cut into 2 equal parts: use a multiple of 32, or fewer ranks"},
+	} {
+		p := plan.New("together", reference.New[float64](c.shard), c.batch, 1, &l)
+		p.Together(8)
+		var joined kernel.Peer
+		if c.ranks > 0 {
+			joined = one{ranks: c.ranks}
+		}
+		err := p.Divide(c.parts, joined)
+		got := fmt.Sprint(p.B(), p.Batch())
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%d parts of a batch of %d in shards of %d, %d ranks: %s, want %s", c.parts, c.batch, c.shard, c.ranks, got, c.want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a batch of 12 has whole groups of 8")
+		}
+	}()
+	plan.New("together", reference.New[float64](4), 12, 1, &l).Together(8)
+}
+
+// one is the first of so many processes.
+type one struct {
+	peer
+	ranks int
+}
+
+func (p one) Share() kernel.Share { return kernel.Share{Size: p.ranks} }
 
 // The optimizer is reduce, the peer where there is one, then the update.
 func TestOptimizeLeavesASeam(t *testing.T) {

@@ -113,7 +113,10 @@ func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 			case starting:
 				clear(a)
 			case o.By == kernel.Preference:
-				prefer(a, l, pb[i*starts:][:starts], o.Alpha, o.Weight*o.Alpha/float32(starts), o.Leader)
+				if i%o.Rows() == 0 {
+					all := o.Rows() * starts
+					prefer(ab[i*starts:][:all], lb[i*starts:][:all], pb[i*starts:][:all], starts, o)
+				}
 			case o.By == kernel.Standard:
 				differ(a, l, bb[i], o.Weight/(deviation(l, bb[i])+kernel.SpreadFloor))
 			default:
@@ -139,24 +142,58 @@ func deviation(length []float32, base float32) float32 {
 	return float32(math.Sqrt(float64(sum / float32(len(length)))))
 }
 
-// prefer: kernel.Preference of one instance; weight is that of a pair without the leader. A pair's σ serves both of its routes.
-func prefer(adv, length, logProb []float32, alpha, weight, leader float32) {
+// prefer: kernel.Preference of a group. A pair's σ serves both of its routes.
+func prefer(adv, length, logProb []float32, starts int, o *kernel.Advantage) {
 	clear(adv)
-	best := slices.Min(length)
-	for i := range adv {
-		for j := range i {
-			long, short := i, j
-			if length[i] < length[j] {
-				long, short = j, i
-			}
-			if length[long]-length[short] > kernel.Tie*length[long] {
-				v := weight * sigmoid(alpha*(logProb[long]-logProb[short]))
-				if length[short]-best <= kernel.Tie*length[short] {
-					v *= 1 + leader
+	weight := o.Weight * o.Alpha / float32(len(adv)) // of a pair without a leader
+	group := leaders(length, o)
+	for from := 0; from < len(adv); from += starts {
+		row := leaders(length[from:][:starts], o)
+		if len(adv) == starts {
+			row.more = 0 // the group is the row
+		}
+		for i := from; i < from+starts; i++ {
+			for j := range i {
+				long, short := i, j
+				if length[i] < length[j] {
+					long, short = j, i
 				}
-				adv[long] += v
-				adv[short] -= v
+				if length[long]-length[short] <= kernel.Tie*length[long] {
+					continue
+				}
+				v := weight * sigmoid(o.Alpha*(logProb[long]-logProb[short]))
+				w := float32(1)
+				if group.leads(length[short]) {
+					w += group.more
+				}
+				if j >= from && row.leads(length[short]) {
+					w += row.more
+				}
+				adv[long] += v * w
+				adv[short] -= v * w
 			}
 		}
 	}
+}
+
+// leading is the shortest of some lengths, and by how much pairs with a route of that length weigh more.
+type leading struct{ best, more float32 }
+
+func (l leading) leads(length float32) bool { return length-l.best <= kernel.Tie*length }
+
+func leaders(length []float32, o *kernel.Advantage) leading {
+	l := leading{slices.Min(length), o.Leader}
+	if !o.Alone {
+		return l
+	}
+	count := 0
+	for _, v := range length {
+		if l.leads(v) {
+			count++
+		}
+	}
+	if count > 1 {
+		l.more = 0
+	}
+	return l
 }

@@ -66,6 +66,9 @@ func testCapacities(t *testing.T, dev kernel.Device) {
 	}
 	plain, got := run("generate", drawn, judge()), run("generate, capacities", varied, dev)
 	compareInts(t, "demands by capacity", got.ints["demand"], run("generate, capacities", varied, judge()).ints["demand"])
+	turned := varied
+	turned.Symmetries = 8 // an instance keeps its capacity under all of them
+	run("generate, capacities under symmetries", turned, dev)
 	seen := map[uint32]bool{}
 	for i := range len(plain.ints["demand"]) / nodes {
 		own, scaled := plain.ints["demand"][i*nodes:][:nodes], got.ints["demand"][i*nodes:][:nodes]

@@ -11,32 +11,61 @@ import (
 
 // testComparisons weighs starts by their spread, and by pairs with some of the same length among them.
 func testComparisons(t *testing.T, dev kernel.Device) {
-	const alpha, weight, leading = 0.7, 0.3, kernel.Comparison(99) // leading: Preference with a leader
 	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 65, 100, 129} {
-		for _, by := range []kernel.Comparison{kernel.Standard, kernel.Preference, leading} {
-			var leader float32
-			if by == leading {
-				by, leader = kernel.Preference, 10
-			}
-			// The mean of lengths near 10 is divided by a spread of at least 0.1.
-			c := trial{what: fmt.Sprintf("advantage by %d S=%d leader=%v", by, starts, leader), nodes: 3, amplify: 100}
-			c.record = func(r *recording) {
-				length, logProb := r.normals("length", r.prog.Batch*starts), r.normals("logprob", r.prog.Batch*starts)
-				for i := range length {
-					length[i] = 9 + length[i]/10 + float32(i%starts)/2
-					if i%3 == 2 && by == kernel.Preference {
-						length[i] = length[i-1] * (1 + 1e-6*float32(i%2)) // the same route, summed in another order
-					}
-				}
-				o := &kernel.Advantage{Adv: r.out("adv", 2*starts, starts), Base: r.out("base", starts, 1), Length: r.given("length", length, starts),
-					By: by, Alpha: alpha, Leader: leader, Weight: weight}
-				if by == kernel.Preference {
-					o.LogProb = r.given("logprob", logProb, starts)
-				}
-				r.do(o)
-			}
-			c.try(t, dev)
+		for _, o := range []kernel.Advantage{{By: kernel.Standard}, {By: kernel.Preference}, {By: kernel.Preference, Leader: 10}} {
+			testComparison(t, dev, starts, o)
 		}
+	}
+	// Leaders that tie with none, with another of their row, and with one of another row.
+	for _, starts := range []int{1, 2, 3, 20, 33, 65} {
+		for _, group := range []int{0, 2, 8} {
+			for _, alone := range []bool{false, true} {
+				testComparison(t, dev, starts, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Group: group})
+			}
+		}
+	}
+}
+
+// testComparison is a trial of o, whose tensors it makes. Every group is of another kind: its shortest route leads alone, ties with one of
+// its own row, or ties with one of another row, where it has any.
+func testComparison(t *testing.T, dev kernel.Device, starts int, o kernel.Advantage) {
+	t.Helper()
+	o.Alpha, o.Weight = 0.7, 0.3
+	routes := o.Rows() * starts // of a group
+	// The mean of lengths near 10 is divided by a spread of at least 0.1.
+	c := trial{what: fmt.Sprintf("advantage by %d S=%d leader=%v alone=%v group=%d", o.By, starts, o.Leader, o.Alone, o.Group),
+		nodes: 3, amplify: 100, group: o.Rows()}
+	c.record = func(r *recording) {
+		length, logProb := r.normals("length", r.prog.Batch*starts), r.normals("logprob", r.prog.Batch*starts)
+		for i := range length {
+			length[i] = 9 + length[i]/10 + float32(i%starts)/2
+			if i%3 == 2 && o.By == kernel.Preference {
+				length[i] = length[i-1] * (1 + 1e-6*float32(i%2)) // the same route, summed in another order
+			}
+		}
+		for g := 0; o.Leader > 0 && g < len(length)/routes; g++ {
+			lead(length[g*routes:][:routes], starts, g)
+		}
+		w := o
+		w.Adv, w.Base, w.Length = r.out("adv", 2*routes, starts), r.out("base", starts, 1), r.given("length", length, starts)
+		if w.By == kernel.Preference {
+			w.LogProb = r.given("logprob", logProb, starts)
+		}
+		r.do(&w)
+	}
+	c.try(t, dev)
+}
+
+// lead gives a group of routes one that is shorter than all others, and by the kind one that is as short in its row or in the row after.
+func lead(length []float32, starts, kind int) {
+	at := kind % len(length)
+	length[at] = 5
+	row := at / starts * starts
+	switch kind % 3 {
+	case 1:
+		length[row+(at-row+1)%starts] = 5 * (1 + 1e-6)
+	case 2:
+		length[(at+starts)%len(length)] = 5 * (1 - 1e-6)
 	}
 }
 

@@ -16,6 +16,7 @@ type trial struct {
 	what    string
 	nodes   int
 	batch   int // 0: batchFor the device on trial
+	group   int // rows in turn that a shard does not part; 0: 1
 	control kernel.Control
 	state   kernel.State
 	linear  bool    // S is Σ|a||b|
@@ -162,7 +163,8 @@ func (r *recording) do(op kernel.Op) { r.prog.PerShard = append(r.prog.PerShard,
 
 // on records the trial for dev.
 func (c *trial) on(dev kernel.Device, absolute bool) *recording {
-	b := min(max(1, dev.ShardSize(c.nodes)), c.batch)
+	group := max(1, c.group)
+	b := min(upTo(max(1, dev.ShardSize(c.nodes)), group), c.batch)
 	r := &recording{prog: &kernel.Program{Name: c.what, Batch: c.batch, Shard: b, Layout: &kernel.Layout{}, Sets: 1},
 		b: b, nodes: c.nodes, what: c.what, absolute: absolute}
 	c.record(r)
@@ -272,7 +274,7 @@ func widen(values []float32) []float64 {
 func (c trial) try(t *testing.T, dev kernel.Device) {
 	t.Helper()
 	if c.batch == 0 {
-		c.batch = batchFor(dev, c.nodes)
+		c.batch = batchOf(dev, c.nodes, max(1, c.group))
 	}
 	r, got := c.run(t, dev, false)
 	_, want := c.run(t, judgeOf(dev), false)

@@ -53,11 +53,12 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	m, err := model.NewGT(s.GTConfig)
 	check(t, err)
 	p := plan.New("step", dev, s.batch, s.nodes, m.Layout())
+	p.Together(s.by.Group)
 	b := p.B()
 	in := model.Instances{PosX: p.Shard("x", b, s.nodes), PosY: p.Shard("y", b, s.nodes), Demand: p.ShardInts("demand", b, s.nodes),
 		Feature: p.Shard("feature", b, s.nodes, 4), Capacity: 15}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 6, Purpose: rng.TrainInstances,
-		Grid: 100, Capacity: 15, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+		Grid: 100, Capacity: 15, DemandMin: 1, DemandMax: 9, Symmetries: max(1, s.by.Group)})
 	var base *kernel.Tensor
 	if s.mode == kernel.Given {
 		frozen := m.Encode(p, 1, in, false)
@@ -115,6 +116,8 @@ func testStep(t *testing.T, dev kernel.Device) {
 		{GTConfig: dropped, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 3},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true, by: plan.Comparison{By: kernel.Standard}},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true, by: plan.Comparison{By: kernel.Preference, Alpha: 0.5}},
+		{GTConfig: small, nodes: 7, batch: batchOf(dev, 7, 8), mode: kernel.SharedMean, starts: 6, forced: true,
+			by: plan.Comparison{By: kernel.Preference, Alpha: 0.5, Leader: 3, Alone: true, Group: 8}},
 		{GTConfig: dropped, nodes: 7, batch: batch, mode: kernel.Given, starts: 1},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Given, starts: 2, forced: true},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Running, starts: 1},

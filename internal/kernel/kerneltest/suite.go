@@ -178,6 +178,14 @@ func batchFor(dev kernel.Device, nodes int) int {
 	}
 }
 
+// batchOf is batchFor of whole groups of rows, two at least.
+func batchOf(dev kernel.Device, nodes, group int) int {
+	return upTo(max(batchFor(dev, nodes), group+1), group)
+}
+
+// upTo is n, or the next multiple of unit.
+func upTo(n, unit int) int { return (n + unit - 1) / unit * unit }
+
 // largest is max(1, |v|...).
 func largest(values []float64) float64 {
 	m := 1.0

@@ -69,9 +69,12 @@ func (r *Runner[F]) instance(t *kernel.Tensor, b int) Matrix[F] {
 }
 
 // of is instance b's part of a dense tensor.
-func (r *Runner[F]) of(t *kernel.Tensor, b int) []F {
+func (r *Runner[F]) of(t *kernel.Tensor, b int) []F { return r.following(t, b, 1) }
+
+// following is of for so many instances from b on.
+func (r *Runner[F]) following(t *kernel.Tensor, b, count int) []F {
 	n := t.Len() / r.prog.Shard
-	return r.vector(t)[b*n:][:n]
+	return r.vector(t)[b*n:][:count*n]
 }
 
 // intsOf is of for integers.
@@ -159,12 +162,14 @@ func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
 		RolloutGrad(r.decoderGrad(o, b), r.decoder(&o.Decoder, b), r.actions(o.Actions, b), r.intsOf(o.Steps, b), r.of(o.Adv, b),
 			o, F(r.control.Coefficients[o.Bonus]))
 	case *kernel.Advantage:
-		base := r.of(o.Base, b)
+		base, adv := r.of(o.Base, b), r.of(o.Adv, b)
+		from := b - b%o.Rows()
 		var logProb []F
 		if o.LogProb != nil {
-			logProb = r.of(o.LogProb, b)
+			logProb = r.following(o.LogProb, from, o.Rows())
 		}
-		base[0] = Advantage(r.of(o.Adv, b), r.of(o.Length, b), logProb, base[0], o, r.scalar(o.Mean), r.scalar(o.Count))
+		length := r.following(o.Length, from, o.Rows())
+		base[0] = Advantage(adv, length, logProb, (b-from)*len(adv), base[0], o, r.scalar(o.Mean), r.scalar(o.Count))
 	default:
 		return r.ofSequence(op, b)
 	}

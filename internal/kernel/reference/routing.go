@@ -89,8 +89,10 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 	}
 }
 
-// Advantage is kernel.Advantage for one instance, with a running baseline of so many batches; returns the baseline.
-func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, running, count float64) F {
+// Advantage is kernel.Advantage for one row, with a running baseline of so many batches; returns the baseline. lengths and logProbs are
+// those of the row's group, of which its own begin at first.
+func Advantage[F Float](adv, lengths, logProbs []F, first int, base F, o *kernel.Advantage, running, count float64) F {
+	length := lengths[first:][:len(adv)]
 	starting := o.Mode == kernel.Running && count == 0
 	switch {
 	case o.Mode == kernel.SharedMean || starting:
@@ -119,7 +121,7 @@ func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, r
 		}
 	case kernel.Preference:
 		for i := range adv {
-			adv[i] = F(o.Alpha) / F(len(adv)) * preferred(length, logProb, i, F(o.Alpha), F(o.Leader))
+			adv[i] = F(o.Alpha) / F(len(lengths)) * preferred(lengths, logProbs, first, len(adv), first+i, o)
 		}
 	}
 	for s := range adv {
@@ -128,15 +130,19 @@ func Advantage[F Float](adv, length, logProb []F, base F, o *kernel.Advantage, r
 	return base
 }
 
-// preferred adds up how far start i should become less likely beside the shorter ones, and more likely beside the longer ones.
-func preferred[F Float](length, logProb []F, i int, alpha, leader F) (sum F) {
+// preferred adds up how far route i of a group should become less likely beside the shorter ones, and more likely beside the longer ones.
+// Its row's routes are the starts from first on.
+func preferred[F Float](length, logProb []F, first, starts, i int, o *kernel.Advantage) (sum F) {
 	sigma := func(x F) F { return F(1 / (1 + math.Exp(-float64(x)))) }
-	best := slices.Min(length)
-	leads := func(l F) bool { return l-best <= kernel.Tie*l }
+	alpha := F(o.Alpha)
+	group, row := leaders(length, o), leaders(length[first:][:starts], o)
 	for j := range length {
 		w := F(1)
-		if leads(length[i]) || leads(length[j]) {
-			w += leader
+		if group.leads(length[i]) || group.leads(length[j]) {
+			w += group.weight
+		}
+		if within := j >= first && j < first+starts; o.Rows() > 1 && within && (row.leads(length[i]) || row.leads(length[j])) {
+			w += row.weight
 		}
 		switch {
 		case length[i]-length[j] > kernel.Tie*length[i]:
@@ -146,4 +152,23 @@ func preferred[F Float](length, logProb []F, i int, alpha, leader F) (sum F) {
 		}
 	}
 	return sum
+}
+
+// leading is the shortest of some lengths, and what a pair with a route of that length weighs more.
+type leading[F Float] struct{ best, weight F }
+
+func (l leading[F]) leads(length F) bool { return length-l.best <= kernel.Tie*length }
+
+func leaders[F Float](length []F, o *kernel.Advantage) leading[F] {
+	l := leading[F]{slices.Min(length), F(o.Leader)}
+	count := 0
+	for _, v := range length {
+		if l.leads(v) {
+			count++
+		}
+	}
+	if o.Alone && count > 1 {
+		l.weight = 0
+	}
+	return l
 }

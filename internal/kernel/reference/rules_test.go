@@ -126,20 +126,20 @@ func TestAdvantageByHand(t *testing.T) {
 		{kernel.Running, 7, 0, 6, []float64{0, 0, 0}},
 	} {
 		adv := []float64{9, 9, 9}
-		base := Advantage(adv, length, nil, 4, &kernel.Advantage{Mode: c.mode, Weight: 0.5}, c.running, c.count)
+		base := Advantage(adv, length, nil, 0, 4, &kernel.Advantage{Mode: c.mode, Weight: 0.5}, c.running, c.count)
 		if base != c.base || !slices.Equal(adv, c.want) {
 			t.Errorf("mode %d after %v steps: baseline %v, advantages %v; want %v, %v", c.mode, c.count, base, adv, c.base, c.want)
 		}
 	}
 	adv := make([]float64, 3)
-	Advantage(adv, []float64{4, 4, 10}, nil, 0, &kernel.Advantage{By: kernel.Standard, Weight: 0.5}, 0, 0)
+	Advantage(adv, []float64{4, 4, 10}, nil, 0, 0, &kernel.Advantage{By: kernel.Standard, Weight: 0.5}, 0, 0)
 	d := math.Sqrt(8) + kernel.SpreadFloor // differences of -2, -2 and 4
 	if adv[0] != -2/d*0.5 || adv[1] != adv[0] || adv[2] != 4/d*0.5 {
 		t.Errorf("advantages by the spread are %v", adv)
 	}
 	// Two routes of the same length, but for rounding, are not told apart.
 	p := []float64{-1, -2, -3}
-	Advantage(adv, []float64{4, 4.00001, 10}, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: 1, Weight: 3}, 0, 0)
+	Advantage(adv, []float64{4, 4.00001, 10}, p, 0, 0, &kernel.Advantage{By: kernel.Preference, Alpha: 1, Weight: 3}, 0, 0)
 	sigma := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 	for i, want := range []float64{-sigma(-2), -sigma(-1), sigma(-2) + sigma(-1)} {
 		if math.Abs(adv[i]-want) > 1e-12 {
@@ -148,29 +148,79 @@ func TestAdvantageByHand(t *testing.T) {
 	}
 }
 
-// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss, in which pairs of the shortest count more.
-func TestPreferenceGradient(t *testing.T) {
-	const starts, alpha = 9, 0.25
-	length, p, adv := vector(starts), vector(starts), make([]float64, starts)
-	for i := range length {
-		length[i] = 9 + length[i]
-		p[i] *= 5
-	}
-	for _, leader := range []float64{0, 7} {
-		Advantage(adv, length, p, 0, &kernel.Advantage{By: kernel.Preference, Alpha: alpha, Leader: float32(leader), Weight: 1.0 / 4}, 0, 0)
-		differentiate(t, func() (sum float64) {
-			for i := range length {
-				for j := range length {
-					if length[i] < length[j] {
-						pair := math.Log1p(math.Exp(-alpha*(p[i]-p[j]))) / starts / 4
-						if length[i] == slices.Min(length) {
-							pair *= 1 + leader
-						}
-						sum += pair
-					}
+// TestLeaderAloneByHand: at equal probabilities a pair is σ(0) = 1/2 for the one and against the other, times 1 + Leader where one of it leads. A tie
+// for the lead takes the weight away, also one with another row for the lead of all; a row's own lead is then still a lead.
+func TestLeaderAloneByHand(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		alone  bool
+		length [][]float64 // of a group's rows
+		want   [][]float64
+	}{
+		{"one leads", true, [][]float64{{4, 5, 6}}, [][]float64{{-4 - 4, 4 - 0.5, 4 + 0.5}}},
+		{"a tie, which counts", false, [][]float64{{4, 4.00001, 6}}, [][]float64{{-4, -4, 4 + 4}}},
+		{"a tie", true, [][]float64{{4, 4.00001, 6}}, [][]float64{{-0.5, -0.5, 0.5 + 0.5}}},
+		// 4 leads all, 5 its row.
+		{"two rows", true, [][]float64{{4, 6}, {5, 7}}, [][]float64{{-7.5 - 4 - 4, 7.5 + 0.5 - 0.5}, {4 - 0.5 - 4, 4 + 0.5 + 4}}},
+		// Nobody leads all, each row has a leader.
+		{"a tie between rows", true, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-4 - 0.5, 4 + 0.5 - 0.5}, {-0.5 - 4, 0.5 + 0.5 + 4}}},
+		// 4 leads all, and in its own row; the other row has no leader.
+		{"a tie in the other row", true, [][]float64{{6, 4}, {5, 5}}, [][]float64{{7.5 + 0.5 + 0.5, -7.5 - 4 - 4}, {-0.5 + 4, -0.5 + 4}}},
+		// A tie in the row of the lead leaves the other row's leader alone.
+		{"a tie in the row that leads", true, [][]float64{{4, 4}, {5, 6}}, [][]float64{{-0.5 - 0.5, -0.5 - 0.5}, {0.5 + 0.5 - 4, 0.5 + 0.5 + 4}}},
+		{"a tie between rows, which counts", false, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-7.5 - 4, 7.5 + 4 - 0.5}, {-4 - 7.5, 4 + 0.5 + 7.5}}},
+	} {
+		starts := len(c.length[0])
+		lengths := slices.Concat(c.length...)
+		o := &kernel.Advantage{By: kernel.Preference, Alpha: 1, Leader: 7, Alone: c.alone, Group: len(c.length), Weight: float32(len(lengths))}
+		for row, want := range c.want {
+			adv := make([]float64, starts)
+			Advantage(adv, lengths, make([]float64, len(lengths)), row*starts, 0, o, 0, 0)
+			for i := range adv {
+				if math.Abs(adv[i]-want[i]) > 1e-12 {
+					t.Errorf("%s: advantages of row %d are %v, want %v", c.name, row, adv, want)
+					break
 				}
 			}
-			return sum
-		}, operand{"logprob", p, adv})
+		}
+	}
+}
+
+// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss over a group's routes, in which pairs of the shortest of all
+// count more, and so do those of a row's shortest within it.
+func TestPreferenceGradient(t *testing.T) {
+	const starts, alpha = 9, 0.25
+	for _, rows := range []int{1, 2, 8} {
+		routes := rows * starts
+		length, p, adv := vector(routes), vector(routes), make([]float64, routes)
+		for i := range length {
+			length[i] = 9 + length[i]
+			p[i] *= 5
+		}
+		rowOf := func(i int) []float64 { return length[i/starts*starts:][:starts] }
+		for _, leader := range []float64{0, 7} {
+			o := &kernel.Advantage{By: kernel.Preference, Alpha: alpha, Leader: float32(leader), Alone: rows > 1, Group: rows, Weight: 1.0 / 4}
+			for row := range rows {
+				Advantage(adv[row*starts:][:starts], length, p, row*starts, 0, o, 0, 0)
+			}
+			differentiate(t, func() (sum float64) {
+				for i := range length {
+					for j := range length {
+						if length[i] >= length[j] {
+							continue
+						}
+						pair, times := math.Log1p(math.Exp(-alpha*(p[i]-p[j])))/float64(routes)/4, 1.0
+						if length[i] == slices.Min(length) {
+							times += leader
+						}
+						if rows > 1 && i/starts == j/starts && length[i] == slices.Min(rowOf(i)) {
+							times += leader
+						}
+						sum += pair * times
+					}
+				}
+				return sum
+			}, operand{"logprob", p, adv})
+		}
 	}
 }

@@ -4,16 +4,36 @@
 enum { SHARED_MEAN, GIVEN, RUNNING };
 enum { DIFFERENCE, STANDARD, PREFERENCE };
 
-// preferred, of one lane: how far route i should become less likely beside the shorter ones of its instance, and more likely beside the
-// longer ones. A pair of which one leads, that is ties with `best`, weighs 1 + leader.
-__device__ float preferred(const float *length, const float *logprob, int i, int starts, float alpha, float tie, float best, float leader) {
+// Leading: the shortest of some lengths, and by how much pairs with a route of that length weigh more.
+struct Leading { float best, more; };
+
+__device__ bool leads(Leading l, float length, float tie) { return length - l.best <= tie * length; }
+
+// leaders, of a warp: with `alone`, where two tie their pairs weigh no more than others.
+__device__ Leading leaders(const float *length, int routes, float tie, float more, int alone, int lane) {
+  float best = -length[0]; // the shortest length's negative
+  for (int s = lane; s < routes; s += 32) best = -length[s] > best ? -length[s] : best;
+  Leading l = {-warp_max(best), more};
+  if (alone) {
+    float count = 0;
+    for (int s = lane; s < routes; s += 32) count += leads(l, length[s], tie) ? 1.0f : 0.0f;
+    if (warp_sum(count) > 1) l.more = 0;
+  }
+  return l;
+}
+
+// preferred, of one lane: how far route i of a group should become less likely beside the shorter ones, and more likely beside the longer
+// ones. A pair of which one leads the group weighs more, and so does one within the row, of the starts from `first` on, of which one leads it.
+__device__ float preferred(const float *length, const float *logprob, int i, int routes, int first, int starts, float alpha, float tie,
+                           Leading group, Leading row) {
   const float own = length[i], p = logprob[i];
-  const bool leads = own - best <= tie * own;
+  const bool leader = leads(group, own, tie), near = leads(row, own, tie);
   float sum = 0;
 #pragma unroll 4
-  for (int j = 0; j < starts; j++) {
+  for (int j = 0; j < routes; j++) {
     const float other = length[j], x = alpha * (p - logprob[j]);
-    const float w = leads || other - best <= tie * other ? 1 + leader : 1.0f;
+    float w = leader || leads(group, other, tie) ? 1 + group.more : 1.0f;
+    if (j >= first && j < first + starts && (near || leads(row, other, tie))) w += row.more;
     const float sign = own - other > tie * own ? 1.0f : other - own > tie * other ? -1.0f : 0.0f;
     sum = fma_(sign * w, sigmoid_(sign * x), sum);
   }
@@ -22,9 +42,11 @@ __device__ float preferred(const float *length, const float *logprob, int i, int
 
 // advantage, `lanes` threads an instance, which are whole warps: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
 // mean; before the first running mean base is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
-// PREFERENCE the starts are compared by pairs. What an instance's warps share each makes for itself.
+// PREFERENCE the starts of `group` instances, which are one under symmetries, are compared by pairs. What an instance's warps share each
+// makes for itself.
 KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
-                 int starts, int lanes, int mode, int by, float alpha, float floor, float tie, float weight, float leader) {
+                 int starts, int lanes, int mode, int by, float alpha, float floor, float tie, float weight, float leader,
+                 int alone, int group) {
   int i = blockIdx_x * (blockDim_x / lanes) + threadIdx_x / lanes, first = threadIdx_x % lanes, lane = threadIdx_x & 31;
   if (i >= instances) return;
   bool unset = mode == RUNNING && *count == 0;
@@ -42,15 +64,16 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
     for (int s = lane; s < starts; s += 32) square += (length[i * starts + s] - b) * (length[i * starts + s] - b);
     weight = div_(weight, sqrtf_(div_(warp_sum(square), (float)starts)) + floor);
   }
-  float best = -length[i * starts]; // the shortest length's negative
+  const int head = i / group * group * starts, routes = group * starts; // the group's first route, and how many it has
+  Leading all = {0, 0}, row = {0, 0};
   if (by == PREFERENCE) {
-    weight = div_(weight * alpha, (float)starts);
-    for (int s = lane; s < starts; s += 32) best = -length[i * starts + s] > best ? -length[i * starts + s] : best;
-    best = warp_max(best);
+    weight = div_(weight * alpha, (float)routes);
+    all = leaders(length + head, routes, tie, leader, alone, lane);
+    row = leaders(length + i * starts, starts, tie, group > 1 ? leader : 0.0f, alone, lane);
   }
   for (int s = first; s < starts; s += lanes) {
     float v = length[i * starts + s] - b;
-    if (by == PREFERENCE) v = preferred(length + i * starts, logprob + i * starts, s, starts, alpha, tie, -best, leader);
+    if (by == PREFERENCE) v = preferred(length + head, logprob + head, i * starts - head + s, routes, i * starts - head, starts, alpha, tie, all, row);
     adv[i * starts + s] = unset ? 0.0f : v * weight;
   }
   if (mode != GIVEN && first == 0) base[i] = b;
