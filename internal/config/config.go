@@ -93,6 +93,8 @@ type Baseline struct {
 
 	PreferenceAlpha float64        `yaml:"preference_alpha"`
 	LeaderWeight    float64        `yaml:"leader_weight"`
+	LeaderAlone     bool           `yaml:"leader_alone"`
+	Symmetries      int            `yaml:"symmetries"` // 1 or 8
 	Update          BaselineUpdate `yaml:"update"`
 }
 

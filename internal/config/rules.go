@@ -94,6 +94,19 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"baseline.leader_weight", "baseline.advantage"},
 			"baseline.leader_weight %g weighs pairs of starts: it needs baseline.advantage preference, not %s", b.LeaderWeight, b.Advantage))
 	}
+	if b.LeaderAlone && b.LeaderWeight == 0 {
+		out = append(out, clash([]string{"baseline.leader_alone", "baseline.leader_weight"},
+			"baseline.leader_alone needs a weight to give: set baseline.leader_weight, to 1000 for one"))
+	}
+	switch {
+	case b.Symmetries == 1:
+	case b.Advantage != AdvantagePreference:
+		out = append(out, clash([]string{"baseline.symmetries", "baseline.advantage"},
+			"baseline.symmetries 8 compares routes by pairs: it needs baseline.advantage preference, not %s", b.Advantage))
+	case t.BatchSize%8 != 0:
+		out = append(out, clash([]string{"training.batch_size", "baseline.symmetries"},
+			"training.batch_size %d is no multiple of 8: with baseline.symmetries 8 each instance is in a batch eight times", t.BatchSize))
+	}
 	// Instances are numbered by a 64-bit counter from the run's beginning.
 	if total := float64(t.NumEpochs) * float64(t.NumBatchesPerEpoch) * float64(t.BatchSize); total >= 1<<62 {
 		out = append(out, clash([]string{"training.num_epochs", "training.num_batches_per_epoch", "training.batch_size"},

@@ -60,6 +60,7 @@ type bounds struct {
 	lo, hi       float64
 	above, below bool
 	far          bool // hi is past any use: it is no news to whoever is below lo
+	ends         bool // lo and hi alone, nothing in between
 }
 
 var anything = bounds{lo: math.Inf(-1), hi: math.Inf(1)}
@@ -68,11 +69,15 @@ func atLeast(lo float64) bounds     { return bounds{lo: lo, hi: math.Inf(1)} }
 func moreThan(lo float64) bounds    { return bounds{lo: lo, hi: math.Inf(1), above: true} }
 func between(lo, hi float64) bounds { return bounds{lo: lo, hi: hi} }
 func upTo(lo, hi float64) bounds    { return bounds{lo: lo, hi: hi, far: true} }
+func either(lo, hi float64) bounds  { return bounds{lo: lo, hi: hi, ends: true} }
 
 // fraction is [0, 1): what a decay or a dropout may be.
 var fraction = bounds{lo: 0, hi: 1, below: true}
 
 func (b bounds) holds(v float64) bool {
+	if b.ends {
+		return v == b.lo || v == b.hi
+	}
 	return (v > b.lo || v == b.lo && !b.above) && (v < b.hi || v == b.hi && !b.below)
 }
 
@@ -91,6 +96,9 @@ func (b bounds) refuses(v float64) string {
 func (b bounds) words() string {
 	if b.lo == b.hi {
 		return number(b.lo)
+	}
+	if b.ends {
+		return number(b.lo) + " or " + number(b.hi)
 	}
 	var parts []string
 	if !math.IsInf(b.lo, -1) {

@@ -15,6 +15,7 @@ func TestRanksAreOneProcess(t *testing.T) {
 		"rollout": {"model.transformer_dropout=0.1", "training.batch_size=240"},
 		"ema":     {"baseline.type=ema", "training.batch_size=360", "training.num_epochs=2"},
 		"bf16":    {"training.batch_size=240", "training.num_epochs=2"},
+		"leaders": append([]string{"training.batch_size=128", "training.num_epochs=2"}, leaders...),
 		"muon":    {"training.batch_size=240", "training.num_epochs=2", "training_advanced.optimizer=muon"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +38,7 @@ func TestRanksThatCannotShare(t *testing.T) {
 	}{
 		{[]string{"training.batch_size=90"}, 2, "training.batch_size: a batch of 90 in shards of 30 does not cut into 2 equal parts: use a multiple of 60, or fewer ranks"},
 		{[]string{"training.batch_size=20"}, 2, "training.batch_size: a batch of 20 in shards of 20 does not cut into 2 equal parts: use a multiple of 60, or fewer ranks"},
+		{append([]string{"training.batch_size=96"}, leaders...), 2, "training.batch_size: a batch of 96 in shards of 32 does not cut into 2 equal parts: use a multiple of 64, or fewer ranks"},
 		{[]string{"training.batch_size=120"}, 3, "a batch of 120 in shards of 30 does not cut into 3 equal parts: use a number of ranks that is a power of two"},
 		{[]string{"training.batch_size=480"}, 16, "16 processes share a step whose gradient is summed in 8 lanes: at most 8 can"},
 		{[]string{"training.batch_size=180"}, 3, "3 processes cannot share the 8 lanes that the gradient is summed in: use a power of two"},

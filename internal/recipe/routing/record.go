@@ -52,10 +52,11 @@ func maxSteps(n int) int { return 2 * n }
 func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
+	p.Together(c.Baseline.Symmetries)
 	if err := p.Divide(c.Training.GradientParts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
-	in := recordInstances(p, src, 1, c.Problem.CapacityRange)
+	in := recordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
 	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}
 
 	// The frozen policy goes first: its activations are dead before the policy's, which the gradient keeps, are made.
@@ -93,7 +94,8 @@ func comparison(c *config.Config) plan.Comparison {
 	case config.AdvantageStandard:
 		return plan.Comparison{By: kernel.Standard}
 	case config.AdvantagePreference:
-		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha, Leader: c.Baseline.LeaderWeight}
+		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha, Leader: c.Baseline.LeaderWeight,
+			Alone: c.Baseline.LeaderAlone, Group: c.Baseline.Symmetries}
 	}
 	return plan.Comparison{}
 }

@@ -56,6 +56,9 @@ func whole(t testing.TB, c *config.Config, dev kernel.Device) (*runtest.Heard, *
 
 func epochsOf(h *runtest.Heard) []*Epoch { return runtest.Rows[Epoch](h) }
 
+// leaders compares the routes of eight symmetries and lets one that leads alone count more.
+var leaders = []string{"baseline.type=pomo", "baseline.advantage=preference", "baseline.leader_weight=9", "baseline.leader_alone=true", "baseline.symmetries=8"}
+
 // TestSuite: what every recipe's runs must hold.
 func TestSuite(t *testing.T) {
 	for name, sets := range map[string][]string{
@@ -63,6 +66,7 @@ func TestSuite(t *testing.T) {
 		"ema":     {"baseline.type=ema", "training.num_epochs=2"},
 		"average": {"baseline.type=pomo", "training_advanced.average_decay=0.6", "training.validation_frequency=1"},
 		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
+		"leaders": append([]string{"training.batch_size=40", "training.num_epochs=2"}, leaders...),
 		"muon":    {"baseline.type=pomo", "training.num_epochs=2", "training_advanced.optimizer=muon"},
 	} {
 		t.Run(name, func(t *testing.T) {
