@@ -28,7 +28,7 @@ def milliseconds(x):
 
 
 # What a run of before a key was has in its place.
-DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "optimizer": "adamw", "leader_weight": 0}
+DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "optimizer": "adamw", "leader_weight": 0, "leader_alone": False, "symmetries": 1}
 WORDS = {"true": True, "false": False}
 
 
@@ -57,11 +57,13 @@ def changed(run, settings):
         ("training_advanced", "warmup_steps", "--set training_advanced.warmup_steps={}"),
         ("baseline", "preference_alpha", "--set baseline.preference_alpha={}"),
         ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
+        ("baseline", "leader_alone", "--set baseline.leader_alone={}"),
+        ("baseline", "symmetries", "--set baseline.symmetries={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)
         value = read(m[1]) if m else DEFAULTS.get(key)
         if value is not None and value != settings[section][key]:
-            flags += " " + flag.format(m[1].strip('"') if m else value)
+            flags += " " + flag.format(m[1].strip('"') if m else str(value).lower())
     return flags
 
 
@@ -81,14 +83,26 @@ def seed(run):
     return re.search(r"^\s+random_seed:\s*(\d+)", (run / "config.yaml").read_text(), re.M)[1]
 
 
+def symmetries(run):
+    """Under how many symmetries of the square the run saw each instance. Its count of instances has each of them."""
+    m = re.search(r"^\s+symmetries:\s*(\d+)", (run / "config.yaml").read_text(), re.M)
+    return int(m[1]) if m else DEFAULTS["symmetries"]
+
+
 def repeats(runs):
     """Whether an instance was seen twice: runs of one seed draw the same ones in the same order."""
     seen, again = {}, 0
     for run in runs:
-        instances = spent(run)[0]
+        instances = spent(run)[0] // symmetries(run)
         again += min(instances, seen.get(seed(run), 0))
         seen[seed(run)] = max(instances, seen.get(seed(run), 0))
-    return f"Runs of one seed draw the same ones: {again / 1e6:.1f} million were seen twice." if again else "None was seen twice."
+    turned = [str(k + 1) for k, run in enumerate(runs) if symmetries(run) > 1]
+    twice = "drawn twice" if turned else "seen twice"
+    text = f"Runs of one seed draw the same ones: {again / 1e6:.1f} million were {twice}." if again else f"None was {twice}."
+    if turned:
+        every = "" if len(turned) == len(runs) else f" in run{'s' if len(turned) > 1 else ''} {' and '.join(turned)}"
+        text += f" Each was seen{every} under the eight symmetries of the square, and counts as eight."
+    return text
 
 
 def fill(text):
