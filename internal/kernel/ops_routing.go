@@ -108,7 +108,8 @@ type Decoder struct {
 // Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
 // customer and a demand over the load left are forbidden; the depot is forbidden at the depot
 // while customers remain; when all are served only the depot is left; the row ends there. With Forced,
-// start s of an instance begins at customer s+1 and that first action is not scored. No demand may pass
+// start s of an instance begins at customer s+1 and that first action is not scored. With Viewed instead, the policy chooses the first
+// action of start s as if the vehicle, full and at the depot as ever, stood at customer s+1, which may be its choice. No demand may pass
 // Capacity, and T must be at least 2(N-1), which no row outlasts.
 //
 // Where one node is allowed it is taken without computing: log-probability and entropy are 0, but the step counts
@@ -125,6 +126,7 @@ type Rollout struct {
 	Entropy *Tensor // [B,S] mean entropy over the scored steps
 	Choice  Choice
 	Forced  bool
+	Viewed  bool
 	Seed    uint64
 	Purpose rng.Purpose // the actions' stream
 }
@@ -215,6 +217,7 @@ type RolloutGrad struct {
 	Weight  float32 // 1/(instances·starts): weight of each row's entropy, times the coefficient
 	Bonus   string  // the entropy's coefficient in the control block
 	Forced  bool
+	Viewed  bool
 }
 
 // Coefficients names what the op reads of the control block.

@@ -173,6 +173,7 @@ type RolloutSpec struct {
 	Choice  kernel.Choice
 	Starts  int
 	Forced  bool
+	Viewed  bool
 	MaxStep int // bound on decode steps
 	Seed    uint64
 	Keep    bool           // keep the actions for the host
@@ -191,7 +192,7 @@ func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose r
 	r := &Routes{Actions: actions, Steps: p.RowInts(name+".steps", b, s.Starts), Length: p.Rows(name+".length", b, s.Starts),
 		LogProb: p.Rows(name+".logprob", b, s.Starts), Entropy: p.Rows(name+".entropy", b, s.Starts)}
 	r.op = &kernel.Rollout{Decoder: dec, Actions: r.Actions, Steps: r.Steps, Length: r.Length, LogProb: r.LogProb,
-		Entropy: r.Entropy, Choice: s.Choice, Forced: s.Forced, Seed: s.Seed, Purpose: purpose}
+		Entropy: r.Entropy, Choice: s.Choice, Forced: s.Forced, Viewed: s.Viewed, Seed: s.Seed, Purpose: purpose}
 	p.op(r.op)
 	return r
 }
@@ -207,7 +208,8 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
 	o := &kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
-		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus, Forced: r.op.Forced}
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus,
+		Forced: r.op.Forced, Viewed: r.op.Viewed}
 	if d.Pair != nil {
 		o.DPair, _ = p.contribute(d.Pair)
 		o.DPairLoad = p.gradWeight(d.PairLoad)

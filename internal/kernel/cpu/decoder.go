@@ -141,8 +141,8 @@ func (d *decoder) match(w *worker, k *block) {
 
 // query sets row r's query for a vehicle.
 func (d *decoder) query(w *worker, k *block, r int, v *vehicle) {
-	k.cap[r], k.at[r] = v.load(k.in), v.at
-	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.at)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
+	k.cap[r], k.at[r] = v.load(k.in), v.seen
+	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.seen)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
 }
 
 // forward computes glimpse, logits and distribution of the block's first `rows` rows.

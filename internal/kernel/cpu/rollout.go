@@ -42,6 +42,9 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		live[j] = j
 		fleet[j].served = served[j*r.words:][:r.words]
 		fleet[j].depart(k.in)
+		if r.o.Viewed {
+			fleet[j].seen = int32(s0 + j + 1)
+		}
 	}
 	at := i*r.starts + s0
 	actions := ints(r.actions.of(w))[at*r.limit:][:count*r.limit]

@@ -20,13 +20,14 @@ type instance struct {
 // vehicle is the state of one route while it is built or replayed.
 type vehicle struct {
 	at, left int32 // node and load
+	seen     int32 // where the policy sees it: at, but before the first step of a start that is viewed
 	unserved int32
 	served   []uint64
 }
 
 // depart stands at the depot with a full load and nobody served.
 func (v *vehicle) depart(in instance) {
-	v.at, v.left, v.unserved = 0, in.capacity, int32(len(in.demand)-1)
+	v.at, v.seen, v.left, v.unserved = 0, 0, in.capacity, int32(len(in.demand)-1)
 	clear(v.served)
 }
 
@@ -80,7 +81,7 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 
 // move takes the vehicle to node a.
 func (v *vehicle) move(a int32, in instance) {
-	v.at = a
+	v.at, v.seen = a, a
 	if a == 0 {
 		v.left = in.capacity
 		return

@@ -78,7 +78,7 @@ func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+3*g.n+3+g.n*ceil(g.starts, 32)) }
+func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32)) }
 func (g halfGrad) tableShared() int        { return 4 * (2*g.n + 1) * (g.hd + 4) }
 func (g halfGrad) backTableShared() int    { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
 func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
@@ -129,7 +129,7 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1},
 			shared: g.walkShared(),
 			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control,
-				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
+				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
 		{module: "half_walk", kernel: "score_tables", beside: true, grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
 			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},

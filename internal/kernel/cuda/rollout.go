@@ -99,6 +99,17 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 	return rowPlan{}, fmt.Errorf("rollout of %d nodes, width %d: %d bytes of shared memory, the GPU has %d a block", p.n, p.d, r.shared, maxShared)
 }
 
+// begins is how a start begins, as src/routing/rules.cuh numbers it.
+func begins(forced, viewed bool) uint32 {
+	switch {
+	case forced:
+		return 1
+	case viewed:
+		return 2
+	}
+	return 0
+}
+
 // fewStarts is where sixteen starts a warp begin to pay.
 const fewStarts = 4
 
@@ -138,7 +149,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	args := []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Proj), b.addr(o.Pointer),
 		b.addr(o.Graph), b.addr(o.Load), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Demand), b.control, b.state, o.Seed, uint32(o.Purpose),
-		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), flag(o.Forced)}
+		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
 	if t, half, yes := b.onTensorCores(o); half && !extend {
 		tables, ls := b.pullTables(&o.Decoder, p, instances, pointUnit)

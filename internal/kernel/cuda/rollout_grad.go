@@ -76,7 +76,7 @@ func (b *binder) gradNear(o *kernel.RolloutGrad, p policy, dloads uint64) launch
 	return launch{module: "grad_near", kernel: "grad_near", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{32 * p.heads, 1, 1},
 		shared: shared, args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps),
 			b.addr(o.Adv), b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n),
-			i32(p.stride), i32(o.DProj.Stride), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced), o.Weight, p.scale, p.pointerScale,
+			i32(p.stride), i32(o.DProj.Stride), i32(o.Actions.Shape[2]), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, p.scale, p.pointerScale,
 			b.coefficient(o.Bonus)}}
 }
 
@@ -90,7 +90,7 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]la
 	ls = append(ls, launch{module: "rollout_grad", kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
 		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
 			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n), i32(p.stride),
-			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, flag(o.Forced),
+			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, begins(o.Forced, o.Viewed),
 			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), pulls, pairs.tables, i32(p.pullWide())}})
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...), nil
 }
@@ -111,7 +111,7 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 		ls = append(ls,
 			launch{module: "rollout_grad", kernel: "walk", grid: dim3{count, 1, 1}, block: dim3{32 * min(starts, 16), 1, 1}, shared: 4 * (starts + 1),
 				args: []any{decisions, order, counts, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(first),
-					i32(p.n), i32(starts), i32(limit), o.Capacity, flag(o.Forced), o.Weight, b.coefficient(o.Bonus)}},
+					i32(p.n), i32(starts), i32(limit), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus)}},
 			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
 				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,

@@ -45,6 +45,7 @@ func roundedFleets() []fleet {
 		f := fleet{shape: s, starts: 1 + i%2, capacity: heaviest + int32(i%3)*12, temperature: []float32{1, 2.5, 0.6}[i%3]}
 		if i%4 == 3 {
 			f.forced, f.starts = true, min(s.nodes-1, 3)
+			out = append(out, f.view())
 		}
 		out = append(out, f)
 		if i%6 == 5 || i == 1 || i == 3 {

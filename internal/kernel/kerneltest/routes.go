@@ -17,6 +17,7 @@ type fleet struct {
 	shape
 	starts      int
 	forced      bool
+	viewed      bool
 	capacity    int32
 	temperature float32
 	near        float32 // kernel.Decoder's
@@ -36,6 +37,9 @@ func (f fleet) String() string {
 	if f.pairs {
 		s += " pairs"
 	}
+	if f.viewed {
+		s += " viewed"
+	}
 	return s
 }
 
@@ -45,6 +49,15 @@ func (f fleet) columns() int {
 		return 6 * f.heads * f.width
 	}
 	return 4 * f.heads * f.width
+}
+
+// tour is start s's before its first step.
+func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
+	tour := reference.NewTour(d.Demand, d.Capacity)
+	if f.viewed {
+		tour.Seen = s + 1
+	}
+	return tour
 }
 
 func (f fleet) steps() int { return 2 * (f.nodes - 1) }
@@ -68,6 +81,8 @@ func fleets() []fleet {
 		if i%2 == 0 {
 			f.near = 0.4
 			out = append(out, f)
+		} else if s.nodes <= 20 {
+			out = append(out, f.view())
 		}
 		if i%5 == 1 && s.nodes <= 20 || i >= len(all)-4 { // the last are models'
 			if f.pairs = true; i%3 == 0 {
@@ -80,7 +95,13 @@ func fleets() []fleet {
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
 	paired := wide
 	paired.pairs = true
-	return append(out, wide, tied, paired)
+	return append(out, wide, tied, paired, paired.view())
+}
+
+// view is the same with starts that are viewed instead of forced.
+func (f fleet) view() fleet {
+	f.forced, f.viewed = false, true
+	return f
 }
 
 // demands are 0 at the depot and 1..most elsewhere.
@@ -117,7 +138,7 @@ func (f fleet) rollout(dev kernel.Device, choice kernel.Choice, actions []int32)
 		record: func(r *recording) {
 			o := &kernel.Rollout{Decoder: r.decoder(f), Steps: r.outInts("steps", f.starts), Length: r.out("length", f.steps(), f.starts),
 				LogProb: r.out("logprob", f.steps()+f.heads*f.width, f.starts), Entropy: r.out("entropy", f.steps()+f.heads*f.width, f.starts),
-				Choice: choice, Forced: f.forced, Seed: 77, Purpose: rng.Actions}
+				Choice: choice, Forced: f.forced, Viewed: f.viewed, Seed: 77, Purpose: rng.Actions}
 			switch choice {
 			case kernel.Replay:
 				o.Actions = r.givenInts("actions", actions, f.starts, f.steps())
@@ -193,7 +214,7 @@ func testExtend(t *testing.T, dev kernel.Device) {
 func (f fleet) judgeEnd(t *testing.T, r *recording, row int, actions []int32, cut int) {
 	t.Helper()
 	d := f.decoderOf(r, row/f.starts)
-	tour := reference.NewTour(d.Demand, d.Capacity)
+	tour := f.tour(d, row%f.starts)
 	for step := 0; !tour.Done; step++ {
 		if step >= cut && (step > 0 || !f.forced) {
 			says := d.Decide(tour)
@@ -264,7 +285,7 @@ func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, ac
 		d := f.decoderOf(r, i)
 		for s := range f.starts {
 			row := actions[(i*f.starts+s)*f.steps():][:f.steps()]
-			tour := reference.NewTour(d.Demand, d.Capacity)
+			tour := f.tour(d, s)
 			for step, action := range row {
 				if tour.Done {
 					break

@@ -28,11 +28,15 @@ func manyStarts(nodes int) []fleet {
 				f.near = 0
 			}
 			out = append(out, f)
+			if i < 5 {
+				out = append(out, f.view())
+			}
 		}
 	}
 	out = append(out,
 		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1}, // the depot after every customer or two
 		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1, pairs: true},
+		fleet{shape: shape{12, 4, 32}, starts: 11, viewed: true, capacity: heaviest, temperature: 1},
 		fleet{shape: shape{17, 8, 16}, starts: 16, forced: true, capacity: 90, temperature: 1, most: 60}, // demands past any table of them
 		fleet{shape: shape{9, 4, 32}, starts: 8, forced: true, capacity: 20, temperature: 1, flat: true})
 	return slices.DeleteFunc(out, func(f fleet) bool { return f.nodes > nodes })
@@ -81,7 +85,7 @@ func testStartsRollout(t *testing.T, dev kernel.Device, nodes int) {
 
 func testStartsGrad(t *testing.T, dev kernel.Device, nodes int) {
 	for _, f := range manyStarts(nodes) {
-		for _, weight := range []float32{1, 1e-6} { // a loss is a mean over thousands of routes
+		for _, weight := range []float32{1, 1e-6, 0} { // a loss is a mean over thousands of routes; starts of one length weigh nothing
 			if weight != 1 && f.nodes > 60 {
 				continue
 			}
@@ -126,7 +130,7 @@ func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) 
 			DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch), DPair: dpair, DPairLoad: dpairLoad,
 			Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()),
 			Steps:   r.givenInts("steps", routes.ints["steps"], f.starts),
-			Adv:     r.given("adv", adv, f.starts), Weight: 0.25 * weight, Bonus: plan.EntropyBonus, Forced: f.forced})
+			Adv:     r.given("adv", adv, f.starts), Weight: 0.25 * weight, Bonus: plan.EntropyBonus, Forced: f.forced, Viewed: f.viewed})
 	}
 	return c
 }

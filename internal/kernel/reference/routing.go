@@ -24,6 +24,9 @@ func Uniform(seed, instance uint64, s, t int, purpose rng.Purpose) float32 {
 func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance uint64) {
 	for s, actions := range r.Actions {
 		tour := NewTour(d.Demand, d.Capacity)
+		if o.Viewed {
+			tour.Seen = s + 1
+		}
 		var length, logProb, entropy F
 		t := 0
 		for ; !tour.Done && t < len(actions); t++ {
@@ -77,6 +80,9 @@ func choose[F Float](step *Decision[F], recorded int32, o *kernel.Rollout, insta
 func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, steps []int32, adv []F, o *kernel.RolloutGrad, entropy F) {
 	for s := range actions {
 		tour := NewTour(d.Demand, d.Capacity)
+		if o.Viewed {
+			tour.Seen = s + 1
+		}
 		wEnt := -entropy * F(o.Weight) / F(Scored(steps[s], o.Forced))
 		for t := range int(steps[s]) {
 			action := int(actions[s][t])

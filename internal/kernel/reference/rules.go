@@ -11,6 +11,7 @@ type Tour struct {
 	visited  []bool
 	unserved int
 	Current  int
+	Seen     int   // where the policy sees the vehicle: Current, but before the first step of a start that is viewed
 	Left     int32 // load left
 	Done     bool  // back at the depot with everyone served
 }
@@ -43,7 +44,7 @@ func (t *Tour) Allowed() []int {
 
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
-	t.Current = j
+	t.Current, t.Seen = j, j
 	if j == 0 {
 		t.Left = t.capacity
 		t.Done = t.unserved == 0

@@ -70,7 +70,7 @@ template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Ti
 // nodes [NP][LN] | parts of dot products [HEADS][TILES][NT][32] | for each head x [32][LX], y [32][LY], dnode [NP][HD].
 KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions,
     const int *steps, const float *adv, const float *proj, const float *pointer, const float *graph, const float *load, const int *demand,
-    const Control *control, int n, int stride, int dstride, int limit, int capacity, int forced, float weight, float scale,
+    const Control *control, int n, int stride, int dstride, int limit, int capacity, int begins, float weight, float scale,
     float pointerScale, int bonus) {
   const int i = blockIdx_x, lane = threadIdx_x & 31, h = threadIdx_x >> 5, g = lane >> 2, t2 = 2 * (lane & 3), at = h * HD;
   proj += (u64)i * n * stride, pointer += (u64)i * n * D, graph += (u64)i * D;
@@ -87,7 +87,7 @@ KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, fl
   }
   in.graph[threadIdx_x] = graph[threadIdx_x], in.load[threadIdx_x] = load[threadIdx_x];
   const int total = steps[i];
-  const float wa = adv[i], we = entropy_weight(control, bonus, weight, total, forced), mult = div_(10.0f, control->temperature);
+  const float wa = adv[i], we = entropy_weight(control, bonus, weight, total, begins), mult = div_(10.0f, control->temperature);
   // The route: decision k stays in lane k.
   u32 mask = 1;
   int cur = 0, action = 0, count = 0;
@@ -101,8 +101,8 @@ KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, fl
     for (int t = 0; t < total; t++) {
       const int a = shfl(route, t);
       const u32 allowed = v.allowed(ballot(v.fits(mine)), served, 1);
-      if (__builtin_popcount(allowed) > 1 && !(forced && t == 0)) {
-        if (lane == count) mask = allowed, cur = v.at, action = a, cap = v.load(capacity);
+      if (__builtin_popcount(allowed) > 1 && !(begins == FORCED && t == 0)) {
+        if (lane == count) mask = allowed, cur = seen(v, begins, t, 0), action = a, cap = v.load(capacity);
         count++;
       }
       Customer next = {};

@@ -25,9 +25,10 @@ struct Fits {
   __device__ __forceinline__ u4 operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
 };
 
-// follow walks one recorded route and calls decide(mask, vehicle, action) at each step that was a decision.
+// follow walks one recorded route and calls decide(mask, vehicle, action, view) at each step that was a decision; view: it was made as from
+// the customer of a start that is viewed.
 template <class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int forced, const Fits &fits, F decide) {
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Fits &fits, F decide) {
   Vehicle v = depart(n, capacity);
   u4 served = {0, 0, 0, 0};
   int next = steps > 0 ? route[0] : 0;
@@ -41,7 +42,7 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
     mask.z = v.allowed(fit.z, served.z, 0);
     mask.w = v.allowed(fit.w, served.w, 0);
     int allowed = __builtin_popcount(mask.x) + __builtin_popcount(mask.y) + __builtin_popcount(mask.z) + __builtin_popcount(mask.w);
-    if (allowed > 1 && !(forced && t == 0)) decide(mask, v, a);
+    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
     u32 bit = 1u << (a & 31); // the depot's is never asked
     served.x |= a < 32 ? bit : 0;
     served.y |= a >> 5 == 1 ? bit : 0;
@@ -56,18 +57,19 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
 //	choices = the decisions in order;  stands[g] = the node of group g;  counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
 //
-// Shared memory: 16·LEVELS bytes and starts + 3n + 3 + n·⌈starts/32⌉ words.
+// Shared memory: 16·LEVELS bytes and starts + 4n + 3 + n·⌈starts/32⌉ words.
 KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, const int *actions, const int *steps,
                                           const float *adv, const int *demand, const Control *control, int n, int starts, int limit, int room,
-                                          int capacity, int forced, float weight, int bonus, float pointerScale) {
+                                          int capacity, int begins, float weight, int bonus, float pointerScale) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
   u4 *levels = (u4 *)smem;
   Customer *customers = (Customer *)(levels + LEVELS); // [n]
   int *depots = (int *)(customers + n);                // [starts + 1]: a start's decisions at the depot, then how many come before
   int *from = depots + starts + 1;                     // [n + 1]: where a node's decisions begin
   int *here = from + n + 1;                            // [n]: how many there are
-  float *heaviest = (float *)(here + n);
-  u32 *who = (u32 *)(here + n + 1);                    // [n][words]: the starts that decide at a customer, once each
+  int *views = here + n;                               // [n]: its own start's decision as from this customer, which may stand here later, too
+  float *heaviest = (float *)(views + n);
+  u32 *who = (u32 *)(views + n + 1);                   // [n][words]: the starts that decide at a customer, once each
   choices += (u64)i * room;
   stands += (u64)i * (room >> 3);
   actions += (u64)i * starts * limit;
@@ -81,6 +83,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   }
   told = ballot(!told) == 0;
   for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
+  for (int j = threadIdx_x; j < n; j += blockDim_x) views[j] = 0;
   sync();
   Fits fits = {customers, levels, n, told};
   if (threadIdx_x < LEVELS) levels[threadIdx_x] = fits.ask(Vehicle::reach(threadIdx_x));
@@ -88,8 +91,10 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = 0;
-    follow(actions + s * limit, steps[s], n, capacity, forced, fits, [&](u4, const Vehicle &v, int) {
-      if (v.at)
+    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4, const Vehicle &v, int, bool view) {
+      if (view)
+        views[s + 1] = 1;
+      else if (v.at)
         or_shared(who + v.at * words + (s >> 5), 1u << (s & 31));
       else
         home++;
@@ -102,7 +107,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     float top = 0;
     for (int s = lane; s < starts; s += 32) {
       top = larger(top, __builtin_fabsf(adv[s]));
-      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], forced)));
+      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], begins)));
     }
     top = warp_max(top);
     if (lane == 0) *heaviest = top;
@@ -111,7 +116,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     int sum = 0;
     for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
-    here[j] = j ? sum : depots[starts];
+    here[j] = j ? sum + views[j] : depots[starts];
     from[j] = (here[j] + 7) & ~7;
     present[i * 128 + j] = here[j];
   }
@@ -124,7 +129,8 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     // What a weight becomes on its way to a dot product, near a quarter: fp16 holds 2^16 times as much and, less exactly, 2^-22 of it.
     float most = *heaviest * div_(10.0f, control->temperature) * pointerScale;
     int e = 252 - ((as_int(most) >> 23) & 255);
-    ups[i] = as_float((u32)(e < 1 ? 1 : e) << 23);
+    // Where nothing weighs, all starts being of one length, 2^100 times nothing stays nothing: twice as far infinity is near.
+    ups[i] = as_float((u32)(e < 1 ? 1 : smaller(e, 227)) << 23);
   }
   for (int j = warp; j < n; j += warps) {
     int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1]; // the last node fills up the tile
@@ -136,17 +142,20 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = from[0] + depots[s];
-    float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], forced);
-    follow(actions + s * limit, steps[s], n, capacity, forced, fits, [&](u4 mask, const Vehicle &v, int a) {
-      int to = home;
-      if (v.at) {
+    float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
+    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4 mask, const Vehicle &v, int a, bool view) {
+      int to = home, at = v.at;
+      if (view) {
+        at = s + 1;
+        to = from[at] + here[at] - 1; // behind those who stand there
+      } else if (v.at) {
         const u32 *others = who + v.at * words;
         to = from[v.at] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
         for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
       } else {
         home++;
       }
-      u4 rest = {(u32)as_int(v.load(capacity)), (u32)as_int(wa), (u32)as_int(we), (u32)(a | v.at << 16)};
+      u4 rest = {(u32)as_int(v.load(capacity)), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
       u4 *c = (u4 *)(choices + to);
       c[0] = mask;
       c[1] = rest;

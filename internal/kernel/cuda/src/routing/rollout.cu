@@ -60,7 +60,7 @@ template <int K, bool SHARED>
 __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                             const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
-                                            int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, int nodes,
+                                            int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, int nodes,
                                             float scale, float pointerScale, const float *pulls, int pullWide) {
   const int np = K * 32;
   constexpr int U = K <= 4 ? K : 1; // past four nodes a lane, arrays live in local memory
@@ -122,7 +122,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
     // A warp that lags behind may read what thread 0 has written in this step: the same action. Where it is to be computed there is a barrier
     // between.
     int given = choice == EXTEND ? actions[t] : -1;
-    if (forced && t == 0) {
+    if (begins == FORCED && t == 0) {
       if (choice == REPLAY) a = actions[0];
     } else if (given >= 0) {
       a = given;
@@ -149,6 +149,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (K > 1) syncwarp();
         int span = K > 1 ? count : n; // positions in use
         float cap = v.load(capacity);
+        int from = seen(v, begins, t, s);
         // Two buffers by turns of the steps that compute: each of those has one barrier, so a buffer is written again only after all
         // have read it. Counting all steps would not do: one with a single node left has no barrier.
         float *part = parts + (turn & 1) * heads * np;
@@ -157,7 +158,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         for (int h = warp; h < heads; h += warps) {
           for (int c = lane; c < hd; c += 32) {
             int at = h * hp + c;
-            float node = SHARED && nodes ? places[v.at * line + at] : proj[(u64)v.at * stride + h * hd + c];
+            float node = SHARED && nodes ? places[from * line + at] : proj[(u64)from * stride + h * hd + c];
             q[at] = node + base[at] + cap * loads[at];
           }
           syncwarp();
@@ -219,7 +220,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           u *= pointerScale;
           if (pull.table) {
             int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane < n ? lane : 0;
-            u += pull(v.at, v.load(capacity), j);
+            u += pull(from, v.load(capacity), j);
           }
           th[k] = tanh_(u);
           if (K > 1 ? k * 32 + lane < count : mine & 1) {
@@ -297,7 +298,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
     steps[row] = t;
     length[row] = len;
     logProb[row] = lp;
-    entropy[row] = div_(ent, scored(t, forced));
+    entropy[row] = div_(ent, scored(t, begins));
   }
 }
 
@@ -305,10 +306,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   KERNEL __launch_bounds__(256) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,  \
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
-                                     int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, int vec, \
+                                     int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, \
                                      int nodes, float scale, float pointerScale, const float *pulls, int pullWide) {             \
     rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, vec, nodes, scale, pointerScale, pulls, \
+                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, vec, nodes, scale, pointerScale, pulls, \
                            pullWide);                                                                                            \
   }
 

@@ -11,7 +11,7 @@
 //	order = the places of all decisions, by start and step; counts = how many
 KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts, const int *actions, const int *steps, const float *adv,
                                    const int *demand, const Control *control, int first, int n, int starts, int limit, int capacity,
-                                   int forced, float weight, int bonus) {
+                                   int begins, float weight, int bonus) {
   int local = blockIdx_x, i = first + local, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5;
   int *found = (int *)smem; // [starts + 1]
   decisions += (u64)local * starts * limit;
@@ -23,7 +23,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   for (int s = warp; s < starts; s += warps) {
     const int *route = actions + ((u64)i * starts + s) * limit;
     int total = steps[i * starts + s], k = 0, batch = 0;
-    float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, forced);
+    float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, begins);
     Vehicle v = depart(n, capacity);
     u32 served[4] = {};
 #pragma unroll 1
@@ -37,12 +37,12 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
         mask[w] = v.allowed(ballot(v.fits(mine[w])), served[w], w == 0);
         allowed += __builtin_popcount(mask[w]);
       }
-      if (allowed > 1 && !(forced && t == 0)) {
+      if (allowed > 1 && !(begins == FORCED && t == 0)) {
         if (lane == 0) {
           Decision r;
 #pragma unroll
           for (int w = 0; w < 4; w++) r.mask[w] = mask[w];
-          r.cur = v.at;
+          r.cur = seen(v, begins, t, s);
           r.action = a;
           r.cap = v.load(capacity);
           r.wa = wa;
@@ -86,7 +86,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
 KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions, const int *steps,
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
-                                         int starts, int limit, int capacity, int forced, float weight, float scale, float pointerScale, int bonus,
+                                         int starts, int limit, int capacity, int begins, float weight, float scale, float pointerScale, int bonus,
                                          const float *pulls, float *dpulls, int wide) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
   proj += (u64)i * n * stride;
@@ -122,20 +122,20 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   for (int s = 0; s < starts; s++) {
     int row = i * starts + s, total = steps[row];
     Vehicle v = depart(n, capacity);
-    float wa = adv[row], we = entropy_weight(control, bonus, weight, total, forced);
+    float wa = adv[row], we = entropy_weight(control, bonus, weight, total, begins);
     sync();
     for (int j = tid; j < n; j += threads) served[j] = 0;
 #pragma unroll 1
     for (int t = 0; t < total; t++) {
-      int a = actions[(u64)row * limit + t];
+      int a = actions[(u64)row * limit + t], from = seen(v, begins, t, s);
       sync();
       for (int j = tid; j < n; j += threads) ok[j] = v.allows(j, served[j], customers);
       for (int c = tid; c < d; c += threads)
-        q[c] = proj[(u64)v.at * stride + c] + graph[c] + v.load(capacity) * load[c];
+        q[c] = proj[(u64)from * stride + c] + graph[c] + v.load(capacity) * load[c];
       sync();
       int allowed = 0; // every warp counts for itself
       for (int j = 0; j < n; j += 32) allowed += __builtin_popcount(ballot(j + lane < n && ok[j + lane]));
-      if (allowed > 1 && !(forced && t == 0)) {
+      if (allowed > 1 && !(begins == FORCED && t == 0)) {
         for (int k = tid; k < heads * n; k += threads) {
           int h = k / n, j = k - h * n;
           float x = 0;
@@ -167,7 +167,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           float x = 0;
           for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
           x *= pointerScale;
-          if (pull.table) x += pull(v.at, v.load(capacity), j);
+          if (pull.table) x += pull(from, v.load(capacity), j);
           th[j] = tanh_(x);
         }
         sync();
@@ -200,7 +200,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
         for (int k = tid; k < n * d; k += threads) dpointer[k] += du[k / d] * g[k % d];
         if (dpulls)
           for (int j = tid; j < n; j += threads) {
-            dpulls[v.at * wide + j] += du[j];
+            dpulls[from * wide + j] += du[j];
             dpulls[n * wide + j] += v.load(capacity) * du[j];
           }
         sync();
@@ -230,7 +230,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           dq[c] = x;
           sumGraph[c] += x;
           sumLoad[c] += v.load(capacity) * x;
-          dproj[(u64)v.at * dstride + c] += x;
+          dproj[(u64)from * dstride + c] += x;
         }
       }
       v.move(a, customers[a], capacity);

@@ -141,7 +141,7 @@ template <int HD>
 __device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
     const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const int *demand,
     const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts,
-    int limit, int choice, int forced, float scale, float pointerScale, const float *pulls, int wide) {
+    int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {
   const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3,
       d = heads * HD;
   proj += (u64)i * n * stride;
@@ -197,7 +197,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   for (; time < limit && !(time > 0 && v.ended()); time++) {
     choice = opaque(choice);
     int a = start + 1;
-    if (forced && time == 0) {
+    if (begins == FORCED && time == 0) {
       if (choice == REPLAY) a = actions[0];
     } else {
       u32 allowed = 0, any = 0; // of this lane
@@ -215,12 +215,13 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         a = shfl((int)(EACH * lane + __builtin_ctz(allowed | 0x80000000u)), who);
       } else {
         const float cap = (float)v.left * whole;
+        const int from = seen(v, begins, time, start);
         float *part = parts + (turn & 1) * heads * SPAN; // by turns of the steps that compute, as in rollout.cu
         turn++;
         Pair q = {{ONES, ONES}, {ONES, ONES}};
 #pragma unroll
         for (int c = 0; c < HD / 16; c++) {
-          const float4_ u = four(places + v.at * d + h * HD + 16 * c + 4 * t) + cap * loads[c];
+          const float4_ u = four(places + from * d + h * HD + 16 * c + 4 * t) + cap * loads[c];
           u32(&half)[2] = c ? q.other : q.one;
           half[0] = held(u.x, u.y), half[1] = held(u.z, u.w);
         }
@@ -282,7 +283,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
           float score = u.v[k] * pointerScale;
-          if (pull.table) score += pull(v.at, v.load(capacity), EACH * lane + k < n ? EACH * lane + k : 0);
+          if (pull.table) score += pull(from, v.load(capacity), EACH * lane + k < n ? EACH * lane + k : 0);
           th[k] = tanh_(score);
           if (allowed >> k & 1) top = larger(top, th[k]);
         }
@@ -348,7 +349,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
     steps[row] = time;
     length[row] = len;
     logProb[row] = lp;
-    entropy[row] = div_(ent - means, scored(time, forced));
+    entropy[row] = div_(ent - means, scored(time, begins));
   }
 }
 
@@ -356,9 +357,9 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(int *actions, int *steps, float *length, float *logProb, float *entropy,  \
       const float *proj, const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,               \
       const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
-      int starts, int limit, int choice, int forced, float scale, float pointerScale, const float *pulls, int wide) {                     \
+      int starts, int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {                     \
     rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose,  \
-        capacity, n, stride, heads, starts, limit, choice, forced, scale, pointerScale, pulls, wide);                                     \
+        capacity, n, stride, heads, starts, limit, choice, begins, scale, pointerScale, pulls, wide);                                     \
   }
 ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)
 ROLLOUT(32, 4, NODES <= 32 ? 4 : NODES <= 56 ? 3 : 2)

@@ -62,6 +62,11 @@ struct Vehicle {
 // depart is a vehicle at the depot of an instance of n nodes.
 __device__ __forceinline__ Vehicle depart(int n, int capacity) { return Vehicle{0, capacity, n - 1}; }
 
+enum { FREE, FORCED, VIEWED }; // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
+
+// seen is the node that the policy sees the vehicle at: in the first step of a start that is viewed, its customer.
+__device__ __forceinline__ int seen(const Vehicle &v, int begins, int t, int start) { return begins == VIEWED && t == 0 ? start + 1 : v.at; }
+
 // leg is the length of the way between two nodes.
 __device__ __forceinline__ float leg(const float *x, const float *y, int from, int to) {
   float dx = x[to] - x[from], dy = y[to] - y[from];
@@ -69,12 +74,12 @@ __device__ __forceinline__ float leg(const float *x, const float *y, int from, i
 }
 
 // scored is how many of a route's steps the policy answers for, at least one.
-__device__ __forceinline__ float scored(int steps, int forced) {
-  int n = forced ? steps - 1 : steps;
+__device__ __forceinline__ float scored(int steps, int begins) {
+  int n = begins == FORCED ? steps - 1 : steps;
   return (float)(n < 1 ? 1 : n);
 }
 
 // entropy_weight is that of a decision's entropy in the loss.
-__device__ __forceinline__ float entropy_weight(const Control *control, int bonus, float weight, int steps, int forced) {
-  return div_(mul_(-control->coefficients[bonus], weight), scored(steps, forced));
+__device__ __forceinline__ float entropy_weight(const Control *control, int bonus, float weight, int steps, int begins) {
+  return div_(mul_(-control->coefficients[bonus], weight), scored(steps, begins));
 }

@@ -57,7 +57,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
                                                const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                                const int *demand, const Control *control, const State *state, u64 seed, u32 purpose,
                                                int capacity, int n, int stride, int heads, int hd, int starts, int limit, int choice,
-                                               int forced, float scale, float pointerScale, const float *pulls, int wide) {
+                                               int begins, float scale, float pointerScale, const float *pulls, int wide) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int d = heads * hd, start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   proj += (u64)i * n * stride;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       int count = quad_sum(__builtin_popcount(mask[r]));
       int bit = mask[r] ? __builtin_ctz(mask[r]) : 0;
       row[r].action = quad_min(mask[r] ? 8 * (bit >> 1) + 2 * t4 + (bit & 1) : 1 << 20);
-      bool first = forced && t == 0;
+      bool first = begins == FORCED && t == 0;
       ask[r] = asks(row[r], first, count);
       if (first) row[r].action = start + 8 * r + 1;
       if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
@@ -115,10 +115,11 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
         mine = unit(t & 2 ? high : low);
       }
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
-      forward<NT, false>(dots, in, heads, hd, proj + (u64)v0.at * stride, proj + (u64)v1.at * stride, v0.load(capacity), v1.load(capacity), mask[0],
+      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1); // past the last start too
+      forward<NT, false>(dots, in, heads, hd, proj + (u64)from0 * stride, proj + (u64)from1 * stride, v0.load(capacity), v1.load(capacity), mask[0],
                          mask[1], scale, 0, 0);
-      pulled<NT, 0>(dots, pull, v0.at, v0.load(capacity));
-      pulled<NT, 1>(dots, pull, v1.at, v1.load(capacity));
+      pulled<NT, 0>(dots, pull, from0, v0.load(capacity));
+      pulled<NT, 1>(dots, pull, from1, v1.load(capacity));
       Law w0 = law<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = law<NT, 1>(dots, e, mask[1], pointerScale, mult);
       int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), row[0].action);
       int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), row[1].action);
@@ -135,17 +136,17 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
 #pragma unroll
   for (int r = 0; r < 2; r++)
     if (start + 8 * r < starts)
-      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, forced);
+      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
 }
 
 #define STARTS(NAME, NT)                                                                                                        \
   KERNEL __launch_bounds__(256, 1) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
-                                     int n, int stride, int heads, int hd, int starts, int limit, int choice, int forced, float scale, \
+                                     int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, float scale, \
                                      float pointerScale, const float *pulls, int wide) {                                         \
     rollout_starts<NT>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, forced, scale, pointerScale, pulls, wide); \
+                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, scale, pointerScale, pulls, wide); \
   }
 
 STARTS(rollout_starts_16, 2)

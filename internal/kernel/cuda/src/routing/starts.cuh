@@ -54,7 +54,7 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
 
 // keep writes what a row came to as number `to` of all starts, and zeros for the actions after its last.
 __device__ __forceinline__ void keep(int *actions, int *steps, float *length, float *logProb, float *entropy, const Row &row, u64 at,
-                                     u32 to, int limit, int choice, int forced) {
+                                     u32 to, int limit, int choice, int begins) {
   int t4 = threadIdx_x & 3;
   if (choice != REPLAY)
     for (int k = row.steps + t4; k < limit; k += 4) actions[at + k] = 0;
@@ -62,5 +62,5 @@ __device__ __forceinline__ void keep(int *actions, int *steps, float *length, fl
   steps[to] = row.steps;
   length[to] = row.length;
   logProb[to] = row.logProb;
-  entropy[to] = div_(row.entropy, scored(row.steps, forced));
+  entropy[to] = div_(row.entropy, scored(row.steps, begins));
 }

@@ -214,7 +214,7 @@ template <int NT, int HD>
 __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                              const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
-                                             int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale,
+                                             int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale,
                                              const float *pulls) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
@@ -285,7 +285,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       u32 even = mask[r] & 0xffff, odd = mask[r] >> 16;
       int node = even ? 8 * __builtin_ctz(even) + 2 * t4 : 1 << 20;
       row[r].action = quad_min(odd ? smaller(node, 8 * __builtin_ctz(odd) + 2 * t4 + 1) : node);
-      bool first = forced && t == 0;
+      bool first = begins == FORCED && t == 0;
       ask[r] = asks(row[r], first, count);
       if (first) row[r].action = start + 8 * r + 1;
       if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
@@ -297,7 +297,8 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       u32 low = t & 1 ? drawn.w[1] : drawn.w[0], high = t & 1 ? drawn.w[3] : drawn.w[2];
       float uniform = unit(t & 2 ? high : low);
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
-      decode<NT, HD>(dots, in, v0.at, v1.at, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
+      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1); // past the last start too
+      decode<NT, HD>(dots, in, from0, from1, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
     move<1, 16>(row, actions, at, t, x, y, customers, capacity, choice);
@@ -305,17 +306,17 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
 #pragma unroll
   for (int r = 0; r < 2; r++)
     if (start + 8 * r < starts)
-      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, forced);
+      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
 }
 
 #define STARTS(NAME, HD, BLOCKS)                                                                                                \
   KERNEL __launch_bounds__(224, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
-                                        int n, int stride, int starts, int limit, int choice, int forced, float scale, float pointerScale, \
+                                        int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale, \
                                         const float *pulls) {                                                                    \
     rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
-                            purpose, capacity, n, stride, starts, limit, choice, forced, scale, pointerScale, pulls);                 \
+                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, pulls);                 \
   }
 
 STARTS(rollout_half_16, 16, 2)
