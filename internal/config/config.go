@@ -56,6 +56,7 @@ type Model struct {
 	FeedforwardMultiplier int     `yaml:"feedforward_multiplier"`
 	PointerDistance       float64 `yaml:"pointer_distance"`
 	PointerPairs          bool    `yaml:"pointer_pairs"`
+	StartViews            bool    `yaml:"start_views"`
 }
 
 // Advanced is training_advanced: optimizer, schedules, stopping.

@@ -94,6 +94,10 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"baseline.leader_weight", "baseline.advantage"},
 			"baseline.leader_weight %g weighs pairs of starts: it needs baseline.advantage preference, not %s", b.LeaderWeight, b.Advantage))
 	}
+	if c.Model.StartViews && b.Type != BaselinePOMO {
+		out = append(out, clash([]string{"model.start_views", "baseline.type"},
+			"model.start_views is how a route from every customer begins: it needs baseline.type pomo, not %s", b.Type))
+	}
 	if b.LeaderAlone && b.LeaderWeight == 0 {
 		out = append(out, clash([]string{"baseline.leader_alone", "baseline.leader_weight"},
 			"baseline.leader_alone needs a weight to give: set baseline.leader_weight, to 1000 for one"))

@@ -21,6 +21,7 @@ type GTConfig struct {
 	FeedMul    int     // the gated unit is FeedMul·D wide
 	Near       float32 // kernel.Decoder's
 	Pairs      bool    // the decoder scores pairs of nodes
+	Views      bool    // a start's customer is where its first step is seen from, and not where it begins by force
 	Dropout    float32
 	DropoutKey uint64 // seed of the dropout masks
 }
@@ -45,6 +46,9 @@ type gtLayer struct {
 
 // features of a node: x, y, demand/capacity, depot flag.
 const features = 4
+
+// Views: see GTConfig.
+func (m *GT) Views() bool { return m.cfg.Views }
 
 // NewGT lays out the parameters.
 func NewGT(cfg GTConfig) (*GT, error) {

@@ -84,7 +84,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	}
 	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
 	in := recordInstances(p, o.Source, sym, [2]int{})
-	e.routes = recordRoutes(p, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
+	e.routes = recordRoutes(p, m, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
 	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, n), p, dev, store); err != nil {
 		return nil, err
@@ -109,8 +109,11 @@ func fitsInstances(o EvalOptions) error {
 }
 
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
-func recordRoutes(p *plan.Plan, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
-	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), Forced: d.Starts, MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
+func recordRoutes(p *plan.Plan, m *model.GT, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
+	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
+	if d.Starts {
+		fromEveryCustomer(&spec, m)
+	}
 	if d.Samples > 0 || d.Drawn {
 		spec.Choice = kernel.Sample
 	}

@@ -23,7 +23,7 @@ func SourceOf(c *config.Config, purpose rng.Purpose) cvrp.Source {
 func newModel(c *config.Config) (*model.GT, error) {
 	m := &c.Model
 	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
-		Pairs: m.PointerPairs, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
+		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
 }
 
 // recordInstances records the drawing of a shard's instances; with a range of capacities each has its own.
@@ -57,7 +57,11 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	in := recordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
-	spec := plan.RolloutSpec{Starts: c.Starts(), Forced: c.Baseline.Type == config.BaselinePOMO, MaxStep: maxSteps(src.N), Seed: src.Seed}
+	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: maxSteps(src.N), Seed: src.Seed}
+
+	if c.Baseline.Type == config.BaselinePOMO {
+		fromEveryCustomer(&spec, m)
+	}
 
 	// The frozen policy goes first: its activations are dead before the policy's, which the gradient keeps, are made.
 	mode, given := kernel.SharedMean, (*kernel.Tensor)(nil)
@@ -78,6 +82,11 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
 	p.TallyRoutes(routes, adv, base)
 	return p, nil
+}
+
+// fromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to be seen from.
+func fromEveryCustomer(spec *plan.RolloutSpec, m *model.GT) {
+	spec.Forced, spec.Viewed = !m.Views(), m.Views()
 }
 
 // muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have none worth the name.

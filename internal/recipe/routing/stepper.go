@@ -58,7 +58,7 @@ func (p *Policy) prepare(n int, capacity int32, batch int, d Decode, seed uint64
 		plan.Keep(dec.Pointer)
 		plan.Keep(dec.Graph)
 	}
-	s.routes = recordRoutes(pl, dec, d, n, seed)
+	s.routes = recordRoutes(pl, p.model, dec, d, n, seed)
 	var err error
 	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
 		return nil, err
