@@ -128,6 +128,8 @@ func TestBadFiles(t *testing.T) {
 		{"baseline: {type: pomo, starts: 21}", "f.yaml:1: baseline.starts 21 is over problem.num_customers 20: each start is another customer"},
 		{"baseline:\n  type: pomo\n  starts: 1\n", "f.yaml:3: baseline.type pomo needs at least 2 starts to compare, got 1"},
 		{"baseline:\n  type: pomo\n  leader_weight: 10\n", "f.yaml:3: baseline.leader_weight 10 weighs pairs of starts: it needs baseline.advantage preference, not difference"},
+		{"model:\n  start_views: true\n", "f.yaml:2: model.start_views is how a route from every customer begins: it needs baseline.type pomo, not rollout"},
+		{"model: {start_views: true}\nbaseline:\n  type: ema\n", "f.yaml:1: model.start_views is how a route from every customer begins: it needs baseline.type pomo, not ema"},
 		{"baseline:\n  leader_alone: true\n", "f.yaml:2: baseline.leader_alone needs a weight to give: set baseline.leader_weight, to 1000 for one"},
 		{"baseline: {type: pomo, leader_alone: true, leader_weight: 9}", "f.yaml:1: baseline.leader_weight 9 weighs pairs of starts: it needs baseline.advantage preference, not difference"},
 		{"baseline:\n  symmetries: 8\n", "f.yaml:2: baseline.symmetries 8 compares routes by pairs: it needs baseline.advantage preference, not difference"},

@@ -26,7 +26,16 @@ const (
 	gtEntropy        = 0.7
 )
 
-func newGTTape(t *testing.T, dropout float32, starts int, forced, pairs bool) *gtTape {
+// begins is what a start's customer is to it.
+type begins string
+
+const (
+	free   begins = "free"
+	forced begins = "forced"
+	viewed begins = "viewed"
+)
+
+func newGTTape(t *testing.T, dropout float32, starts int, begin begins, pairs bool) *gtTape {
 	t.Helper()
 	dev := reference.New[float64](2)
 	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 2, FeedMul: 2, Pairs: pairs, Dropout: dropout, DropoutKey: 5})
@@ -37,12 +46,12 @@ func newGTTape(t *testing.T, dropout float32, starts int, forced, pairs bool) *g
 	if err := store.WriteWeights(scattered(m.Layout())); err != nil {
 		t.Fatal(err)
 	}
-	actions := drawActions(t, dev, m, store, starts, forced, dropout > 0)
+	actions := drawActions(t, dev, m, store, starts, begin, dropout > 0)
 	record := func(gradient bool) *reference.Runner[float64] {
 		p := plan.New("gradient", dev, gtBatch, gtNodes, m.Layout())
 		dec := m.Encode(p, 0, generate(p), true)
 		replay := p.RowInts("replayed", p.B(), starts, 2*gtNodes)
-		r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: forced, Actions: replay}, rng.Actions)
+		r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: begin == forced, Viewed: begin == viewed, Actions: replay}, rng.Actions)
 		adv, base := p.Advantage(r, kernel.Given, p.Rows("given", p.B(), 1), 0, plan.Comparison{})
 		if gradient {
 			p.PolicyGradient(r, adv)
@@ -98,11 +107,12 @@ func compile(t *testing.T, p *plan.Plan, dev kernel.Device, store kernel.Store) 
 	return run.(*reference.Runner[float64])
 }
 
-func drawActions(t *testing.T, dev kernel.Device, m *model.GT, store kernel.Store, starts int, forced, dropout bool) []int32 {
+func drawActions(t *testing.T, dev kernel.Device, m *model.GT, store kernel.Store, starts int, begin begins, dropout bool) []int32 {
 	t.Helper()
 	p := plan.New("draw", dev, gtBatch, gtNodes, m.Layout())
 	dec := m.Encode(p, 0, generate(p), dropout)
-	r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Sample, Starts: starts, Forced: forced, MaxStep: 2 * gtNodes, Keep: true, Seed: 4}, rng.Actions)
+	r := p.Rollout("policy", dec, plan.RolloutSpec{Choice: kernel.Sample, Starts: starts, Forced: begin == forced, Viewed: begin == viewed, MaxStep: 2 * gtNodes,
+		Keep: true, Seed: 4}, rng.Actions)
 	run := compile(t, p, dev, store)
 	step(t, run)
 	actions := make([]int32, gtBatch*starts*2*gtNodes)
@@ -141,11 +151,11 @@ func TestGradientOfGT(t *testing.T) {
 	for _, c := range []struct {
 		dropout float32
 		starts  int
-		forced  bool
+		begin   begins
 		pairs   bool
-	}{{0, 1, false, false}, {0, 3, true, false}, {0.25, 2, false, false}, {0, 2, true, true}} {
-		t.Run(fmt.Sprintf("dropout=%v/starts=%d/forced=%v/pairs=%v", c.dropout, c.starts, c.forced, c.pairs), func(t *testing.T) {
-			g := newGTTape(t, c.dropout, c.starts, c.forced, c.pairs)
+	}{{0, 1, free, false}, {0, 3, forced, false}, {0.25, 2, free, false}, {0, 2, forced, true}, {0, 3, viewed, false}, {0, 2, viewed, true}} {
+		t.Run(fmt.Sprintf("dropout=%v/starts=%d/%s/pairs=%v", c.dropout, c.starts, c.begin, c.pairs), func(t *testing.T) {
+			g := newGTTape(t, c.dropout, c.starts, c.begin, c.pairs)
 			step(t, g.both)
 			differ(t, g.layout, g.store.Weights(), g.both.Grad(), func() float64 { return g.loss(t) })
 		})

@@ -20,6 +20,7 @@ type step struct {
 	mode         kernel.BaselineMode
 	starts       int
 	forced       bool
+	viewed       bool
 	by           plan.Comparison
 	side         int                 // of Muon's blocks
 	flips        func(k int) float64 // of the device on trial
@@ -29,7 +30,7 @@ type step struct {
 func (s step) bound(k int, size float64) float64 { return bound(k, size) + s.flips(k)*size }
 
 func (s step) String() string {
-	return fmt.Sprintf("step D=%d N=%d B=%d baseline=%d S=%d forced=%v dropout=%v by=%v", s.Width, s.nodes, s.batch, s.mode, s.starts, s.forced, s.Dropout, s.by)
+	return fmt.Sprintf("step D=%d N=%d B=%d baseline=%d S=%d forced=%v viewed=%v dropout=%v by=%v", s.Width, s.nodes, s.batch, s.mode, s.starts, s.forced, s.viewed, s.Dropout, s.by)
 }
 
 // trainer is a step compiled for one device.
@@ -64,7 +65,7 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 		frozen := m.Encode(p, 1, in, false)
 		base = p.Rollout("frozen", frozen, plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * s.nodes}, rng.Actions).Length
 	}
-	spec := plan.RolloutSpec{Choice: choice, Starts: s.starts, Forced: s.forced, MaxStep: 2 * s.nodes, Seed: 8, Keep: true}
+	spec := plan.RolloutSpec{Choice: choice, Starts: s.starts, Forced: s.forced, Viewed: s.viewed, MaxStep: 2 * s.nodes, Seed: 8, Keep: true}
 	if choice == kernel.Replay {
 		spec.Actions = p.RowInts("replayed", b, s.starts, 2*s.nodes)
 	}
@@ -118,6 +119,7 @@ func testStep(t *testing.T, dev kernel.Device) {
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, forced: true, by: plan.Comparison{By: kernel.Preference, Alpha: 0.5}},
 		{GTConfig: small, nodes: 7, batch: batchOf(dev, 7, 8), mode: kernel.SharedMean, starts: 6, forced: true,
 			by: plan.Comparison{By: kernel.Preference, Alpha: 0.5, Leader: 3, Alone: true, Group: 8}},
+		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.SharedMean, starts: 6, viewed: true, by: plan.Comparison{By: kernel.Preference, Alpha: 0.5}},
 		{GTConfig: dropped, nodes: 7, batch: batch, mode: kernel.Given, starts: 1},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Given, starts: 2, forced: true},
 		{GTConfig: small, nodes: 7, batch: batch, mode: kernel.Running, starts: 1},

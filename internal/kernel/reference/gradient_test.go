@@ -122,8 +122,9 @@ func TestRolloutGradient(t *testing.T) {
 	const n, width, starts, entropy, weight = 6, 4, 3, 0.7, 0.5
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
 		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 1.4}
-	for _, c := range []struct{ forced, near, pairs bool }{{false, false, false}, {true, true, false}, {false, false, true}, {true, true, true}} {
-		forced := c.forced
+	for _, c := range []struct{ forced, viewed, near, pairs bool }{
+		{}, {forced: true, near: true}, {viewed: true, near: true}, {pairs: true}, {forced: true, near: true, pairs: true}, {viewed: true, near: true, pairs: true},
+	} {
 		if d.Near = 0; c.near {
 			d.Near = 0.4
 		}
@@ -134,13 +135,13 @@ func TestRolloutGradient(t *testing.T) {
 		for range starts {
 			r.Actions = append(r.Actions, make([]int32, 2*n))
 		}
-		o := &kernel.Rollout{Choice: kernel.Sample, Forced: forced, Seed: 3, Purpose: 6}
+		o := &kernel.Rollout{Choice: kernel.Sample, Forced: c.forced, Viewed: c.viewed, Seed: 3, Purpose: 6}
 		Rollout(r, d, o, 0)
 		o.Choice = kernel.Replay
 		adv := vector(starts)
 		g := DecoderGrad[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
 			Pair: zeros(n, 2*width), PairLoad: make([]float64, width)}
-		RolloutGrad(g, d, r.Actions, r.Steps, adv, &kernel.RolloutGrad{Weight: weight, Forced: forced}, entropy)
+		RolloutGrad(g, d, r.Actions, r.Steps, adv, &kernel.RolloutGrad{Weight: weight, Forced: c.forced, Viewed: c.viewed}, entropy)
 		operands := []operand{{"proj", d.Proj.Data, g.Proj.Data}, {"pointer", d.Pointer.Data, g.Pointer.Data}, {"graph", d.Graph, g.Graph},
 			{"load", d.Load, g.Load}}
 		if c.pairs {

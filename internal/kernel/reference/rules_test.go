@@ -46,13 +46,14 @@ func TestSampledRoutesKeepTheRules(t *testing.T) {
 	const n, width, starts = 7, 4, 6
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
 		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1, 5}, Heads: 2, Capacity: 8, Temperature: 2}
-	for _, forced := range []bool{false, true} {
+	for _, c := range []struct{ forced, viewed bool }{{}, {forced: true}, {viewed: true}} {
+		forced := c.forced
 		for instance := range uint64(40) {
 			r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
 			for range starts {
 				r.Actions = append(r.Actions, make([]int32, 2*n))
 			}
-			Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Forced: forced, Seed: 3, Purpose: 6}, instance)
+			Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Forced: forced, Viewed: c.viewed, Seed: 3, Purpose: 6}, instance)
 			for s, actions := range r.Actions {
 				at, load, seen, length := int32(0), int32(0), map[int32]bool{}, 0.0
 				for _, a := range actions[:r.Steps[s]] {
@@ -73,6 +74,62 @@ func TestSampledRoutesKeepTheRules(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAViewIsOfTheFirstStepAlone: the first decision of start s is that of a vehicle at customer s+1 that has served nobody, carries all and may go to
+// any customer, that one too; from the second on it is seen where it is. All of them are scored, and the way is from the depot.
+func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
+	const n, width, starts = 6, 4, 5
+	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
+		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 2, Near: 0.4,
+		Pair: random(n, 2*width), PairLoad: vector(width)}
+	own, elsewhere := 0, 0
+	for instance := range uint64(30) {
+		r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
+		for range starts {
+			r.Actions = append(r.Actions, make([]int32, 2*n))
+		}
+		Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Viewed: true, Seed: 3, Purpose: 6}, instance)
+		for s, actions := range r.Actions {
+			tour := NewTour(d.Demand, d.Capacity)
+			// The same decision of a decoder whose depot has what the query and the distances read of customer s+1.
+			there := *d
+			there.Proj, there.Pair = Matrix[float64]{slices.Clone(d.Proj.Data), n, 3 * width, 3 * width}, Matrix[float64]{slices.Clone(d.Pair.Data), n, 2 * width, 2 * width}
+			copy(there.Proj.Row(0)[:width], d.Proj.Row(s + 1)[:width])
+			copy(there.Pair.Row(0)[:width], d.Pair.Row(s + 1)[:width])
+			there.PosX, there.PosY = slices.Clone(d.PosX), slices.Clone(d.PosY)
+			there.PosX[0], there.PosY[0] = d.PosX[s+1], d.PosY[s+1]
+			var logProb, entropy, length float64
+			for i, a := range actions[:r.Steps[s]] {
+				by := d
+				if i == 0 {
+					by = &there
+				}
+				step := by.Decide(tour)
+				at := slices.Index(step.Allowed, int(a))
+				if i == 0 && (len(step.Allowed) != n-1 || at < 0) {
+					t.Fatalf("start %d: %d customers to choose from, %d chosen", s, len(step.Allowed), a)
+				}
+				logProb += step.LogProb[at]
+				entropy += step.Entropy
+				length += math.Hypot(d.PosX[a]-d.PosX[tour.Current], d.PosY[a]-d.PosY[tour.Current])
+				tour.Visit(int(a))
+			}
+			entropy /= float64(r.Steps[s])
+			if math.Abs(logProb-r.LogProb[s]) > 1e-12 || math.Abs(entropy-r.Entropy[s]) > 1e-12 || math.Abs(length-r.Length[s]) > 1e-12 {
+				t.Errorf("start %d: %v has log-probability %v, entropy %v and length %v; want %v, %v and %v", s, actions[:r.Steps[s]], r.LogProb[s], r.Entropy[s], r.Length[s],
+					logProb, entropy, length)
+			}
+			if int(actions[0]) == s+1 {
+				own++
+			} else {
+				elsewhere++
+			}
+		}
+	}
+	if own == 0 || elsewhere == 0 {
+		t.Errorf("%d starts began at their own customer, %d elsewhere", own, elsewhere)
 	}
 }
 

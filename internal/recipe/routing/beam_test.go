@@ -124,8 +124,9 @@ func TestBeamSearchElsewhere(t *testing.T) {
 // TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows, is the one that the device went to, and from their first
 // action on they are completed to the same routes, with distances and pairs in the scores and without.
 func TestBeamDecidesAsTheDevice(t *testing.T) {
-	for _, c := range []struct{ distance, pairs string }{{"0", "false"}, {"0.8", "false"}, {"0", "true"}, {"0.8", "true"}} {
-		path, _ := saved(t, "model.pointer_distance="+c.distance, "model.pointer_pairs="+c.pairs)
+	for _, c := range []struct{ distance, pairs, views string }{{"0", "false", "false"}, {"0.8", "false", "false"}, {"0", "true", "false"}, {"0.8", "true", "false"},
+		{"0.8", "true", "true"}} {
+		path, _ := saved(t, "baseline.type=pomo", "model.pointer_distance="+c.distance, "model.pointer_pairs="+c.pairs, "model.start_views="+c.views)
 		p, err := LoadPolicy(openCPU(t, 2), path)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 			d := s.beam.decoder(s, row)
 			for start := range s.starts {
 				tour, actions := reference.NewTour(d.Demand, d.Capacity), s.actions[(row*s.starts+start)*steps:][:steps]
-				tour.Visit(int(actions[0])) // every start has its own
+				tour.Visit(int(actions[0])) // its own, or as seen from there
 				for at := 1; at < steps && !tour.Done; at++ {
 					says := d.Decide(tour)
 					best, went := 0, 0

@@ -179,27 +179,29 @@ func TestBaselinesAreRecorded(t *testing.T) {
 		sets    []string
 		starts  int
 		forced  bool
+		viewed  bool
 		mode    kernel.BaselineMode
 		frozen  bool
 		running bool
 	}{
-		{"rollout", nil, 1, false, kernel.Given, true, false},
-		{"pomo", []string{"baseline.type=pomo"}, 5, true, kernel.SharedMean, false, false},
-		{"pomo with three starts", []string{"baseline.type=pomo", "baseline.starts=3"}, 3, true, kernel.SharedMean, false, false},
-		{"ema", []string{"baseline.type=ema", "baseline.ema_decay=0.625"}, 1, false, kernel.Running, false, true},
+		{"rollout", nil, 1, false, false, kernel.Given, true, false},
+		{"pomo", []string{"baseline.type=pomo"}, 5, true, false, kernel.SharedMean, false, false},
+		{"pomo with three starts", []string{"baseline.type=pomo", "baseline.starts=3"}, 3, true, false, kernel.SharedMean, false, false},
+		{"pomo with views", []string{"baseline.type=pomo", "model.start_views=true"}, 5, false, true, kernel.SharedMean, false, false},
+		{"ema", []string{"baseline.type=ema", "baseline.ema_decay=0.625"}, 1, false, false, kernel.Running, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prog := recorded(t, append(c.sets, "experiment.random_seed=5", "model.transformer_dropout=0.2")...)
 			routes := runtest.Ops[*kernel.Rollout](prog.PerShard)
 			policy := routes[len(routes)-1]
-			if policy.Choice != kernel.Sample || policy.Forced != c.forced || policy.Length.Cols() != c.starts || policy.Purpose != rng.Actions || policy.Seed != 5 || policy.Actions.Shape[2] != 10 {
-				t.Errorf("the policy routes by choice %d, forced %v, %d starts, at most %d steps", policy.Choice, policy.Forced, policy.Length.Cols(), policy.Actions.Shape[2])
+			if policy.Choice != kernel.Sample || policy.Forced != c.forced || policy.Viewed != c.viewed || policy.Length.Cols() != c.starts || policy.Purpose != rng.Actions || policy.Seed != 5 || policy.Actions.Shape[2] != 10 {
+				t.Errorf("the policy routes by choice %d, forced %v, viewed %v, %d starts, at most %d steps", policy.Choice, policy.Forced, policy.Viewed, policy.Length.Cols(), policy.Actions.Shape[2])
 			}
 			if got := setsOf(prog, policy); !slices.Equal(got, []int{0}) {
 				t.Errorf("the policy reads weight sets %v", got)
 			}
 			gradient := runtest.Op[*kernel.RolloutGrad](t, prog.PerShard)
-			if gradient.Actions != policy.Actions || gradient.Forced != c.forced || gradient.Bonus != plan.EntropyBonus {
+			if gradient.Actions != policy.Actions || gradient.Forced != c.forced || gradient.Viewed != c.viewed || gradient.Bonus != plan.EntropyBonus {
 				t.Error("the gradient is not of the policy's routes")
 			}
 			adv := runtest.Op[*kernel.Advantage](t, prog.PerShard)
