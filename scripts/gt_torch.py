@@ -42,9 +42,9 @@ class Layer(nn.Module):
 
 
 class GT(nn.Module):
-    def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False):
+    def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False, views=False):
         super().__init__()
-        self.d, self.heads, self.near, self.pairs = d, heads, near, pairs
+        self.d, self.heads, self.near, self.pairs, self.views = d, heads, near, pairs, views
         self.emb = nn.Linear(4, d)
         self.layers = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers))
         self.nf = nn.LayerNorm(d)
@@ -91,6 +91,10 @@ class GT(nn.Module):
             u = u + left[..., None] * pull[1][:, None]
         return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
+    def starts(self):
+        """How routes from every customer begin, in the words of rollout: by force, or as seen from there."""
+        return "viewed" if self.views else "forced"
+
 
 def forbidden(visited, demand, left, cur):
     """Visited customers, demands over the load left; the depot at the depot; all but the depot once all are served."""
@@ -103,15 +107,16 @@ def forbidden(visited, demand, left, cur):
 
 
 class Routes:
-    """All that scoring needs of S routes an instance: per step [B,S,T] action, load left and place before it, mask, and
-    whether the route was still under way."""
+    """All that scoring needs of S routes an instance: per step [B,S,T] action, load left and place before it as the policy
+    sees it, mask, and whether the route was still under way."""
 
     def __init__(self, actions, left, mask, cur, live, cost):
         self.actions, self.left, self.mask, self.cur, self.live, self.cost = actions, left, mask, cur, live, cost
 
 
-def rollout(policy, enc, xy, demand, rows, greedy=False, forced=False, actions=None, temperature=1.0):
-    """Routes by sampling, greedily, or as `actions` [B,S,T] say. forced: row s begins at customer s+1."""
+def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=None, temperature=1.0):
+    """Routes by sampling, greedily, or as `actions` [B,S,T] say. starts "forced": row s begins at customer s+1; "viewed": its first customer is chosen
+    as if the vehicle, full and with nobody served, stood at customer s+1."""
     b, n = demand.shape
     dev = demand.device
     visited = torch.zeros(b, rows, n, dtype=torch.bool, device=dev)
@@ -119,18 +124,20 @@ def rollout(policy, enc, xy, demand, rows, greedy=False, forced=False, actions=N
     cur = torch.zeros(b, rows, dtype=torch.long, device=dev)
     cost = torch.zeros(b, rows, device=dev, dtype=demand.dtype)
     at = torch.arange(b, device=dev)[:, None]
+    own = torch.arange(1, rows + 1, device=dev)[None].expand(b, rows)
     steps = []
     for t in range(2 * (n - 1) if actions is None else actions.shape[2]):
         mask = forbidden(visited, demand, left, cur)
         live = ~(visited[..., 1:].all(-1) & (cur == 0))
+        seen = own if t == 0 and starts == "viewed" else cur
         if actions is not None:
             act = actions[:, :, t]
-        elif t == 0 and forced:
-            act = torch.arange(1, rows + 1, device=dev)[None].expand(b, rows)
+        elif t == 0 and starts == "forced":
+            act = own
         else:
-            lg = policy.logits(enc, cur, left, mask)
+            lg = policy.logits(enc, seen, left, mask)
             act = lg.argmax(-1) if greedy else torch.distributions.Categorical(logits=lg / temperature).sample()
-        steps.append((act, left, mask, cur, live))
+        steps.append((act, left, mask, seen, live))
         cost = cost + (xy[at, act] - xy[at, cur]).norm(dim=-1)
         left = torch.where(act == 0, torch.ones_like(left), left - demand[at, act])
         visited = visited.clone()
@@ -142,7 +149,7 @@ def rollout(policy, enc, xy, demand, rows, greedy=False, forced=False, actions=N
     return Routes(*(torch.stack(s, 2) for s in zip(*steps)), cost)
 
 
-def score(policy, enc, r, forced=False, temperature=1.0):
+def score(policy, enc, r, starts=None, temperature=1.0):
     """Σ log π of each route and the mean entropy of its decisions, a forced first action and idle steps left out."""
     b, s, t = r.actions.shape
     lg = policy.logits(enc, r.cur.reshape(b, s * t), r.left.reshape(b, s * t), r.mask.reshape(b, s * t, -1))
@@ -150,7 +157,7 @@ def score(policy, enc, r, forced=False, temperature=1.0):
     chosen = logp.gather(2, r.actions.reshape(b, s * t, 1)).view(b, s, t)
     entropy = -(logp.exp() * logp).sum(-1).view(b, s, t)
     real = r.live.clone()
-    if forced:
+    if starts == "forced":
         real[:, :, 0] = False
     real = real.to(logp.dtype)
     return (chosen * real).sum(2), (entropy * real).sum(2) / real.sum(2)
@@ -204,7 +211,7 @@ def of(tensors, settings):
     """The model that a checkpoint's tensors and settings describe."""
     m = settings["model"]
     model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"], m.get("pointer_distance", 0.0),
-               m.get("pointer_pairs", False))
+               m.get("pointer_pairs", False), m.get("start_views", False))
     load(model, tensors)
     return model
 

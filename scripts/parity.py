@@ -3,8 +3,9 @@
   python scripts/parity.py            # needs torch, numpy, safetensors
 
 Weights, instances, settings and actions are float32 and integers; PyTorch computes on them in float64, so that the test sees Haul's rounding
-alone. Five cases: one sampled route an instance, a forced start at every customer, the same with distances in the pointer's scores, and
-of a second network, whose decoder scores pairs of nodes, a forced start at every customer without distances and with them.
+alone. Seven cases: one sampled route an instance, a forced start at every customer, the same with distances in the pointer's scores, and
+of a second network, whose decoder scores pairs of nodes, a forced start at every customer without distances and with them, and a start that is viewed
+from every customer, with both and with neither.
 """
 
 import pathlib
@@ -46,9 +47,13 @@ def main():
     out = {"weights." + k: v.detach().float() for k, v in gt.export(dict(policy.named_parameters()), LAYERS).items()}
     out["x"], out["y"] = xy[..., 0].float().contiguous(), xy[..., 1].float().contiguous()
     out["demand"] = load.float()
-    cases = [("sampled", 1, False, 0.0), ("starts", CUSTOMERS, True, 0.0), ("near", CUSTOMERS, True, NEAR),
-             ("pairs", CUSTOMERS, True, 0.0), ("pairs and near", CUSTOMERS, True, NEAR)]
-    for name, rows, forced, near in cases:
+    cases = [("sampled", 1, None, 0.0), ("starts", CUSTOMERS, "forced", 0.0), ("near", CUSTOMERS, "forced", NEAR),
+             ("pairs", CUSTOMERS, "forced", 0.0), ("pairs and near", CUSTOMERS, "forced", NEAR),
+             ("views, pairs and near", CUSTOMERS, "viewed", NEAR), ("views", CUSTOMERS, "viewed", 0.0)]
+    plain = policy
+    for name, rows, starts, near in cases:
+        if name == "views":
+            policy = plain
         if name == "pairs":
             policy = scattered(True)
             out.update({"paired." + k: v.detach().float() for k, v in gt.export(dict(policy.named_parameters()), LAYERS).items()})
@@ -56,12 +61,12 @@ def main():
         policy.near = near
         enc = policy.encode(xy, demand)
         with torch.no_grad():
-            drawn = gt.rollout(policy, enc, xy, demand, rows, forced=forced, temperature=TEMPERATURE)
+            drawn = gt.rollout(policy, enc, xy, demand, rows, starts=starts, temperature=TEMPERATURE)
         actions = torch.zeros(BATCH, rows, 2 * CUSTOMERS, dtype=torch.long)
         steps = min(drawn.actions.shape[2], 2 * CUSTOMERS)
         actions[:, :, :steps] = drawn.actions[:, :, :steps]
-        routes = gt.rollout(policy, enc, xy, demand, rows, actions=actions)
-        logp, entropy = gt.score(policy, enc, routes, forced, TEMPERATURE)
+        routes = gt.rollout(policy, enc, xy, demand, rows, starts=starts, actions=actions)
+        logp, entropy = gt.score(policy, enc, routes, starts, TEMPERATURE)
         adv = (torch.randn(BATCH, rows) / (BATCH * rows)).float().double()
         ((adv * logp).sum() - ENTROPY * entropy.mean()).backward()
         out[name + ".actions"], out[name + ".advantage"] = actions.float(), adv.float()

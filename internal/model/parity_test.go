@@ -80,6 +80,7 @@ const plain, paired = "weights.", "paired."
 type parityCase struct {
 	name, weights string
 	forced        bool
+	viewed        bool
 	near          float64
 }
 
@@ -113,7 +114,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 	in := model.Instances{Capacity: capacity, PosX: p.Rows("x", b, nodes), PosY: p.Rows("y", b, nodes), Demand: p.RowInts("demand", b, nodes), Feature: p.Shard("feature", b, nodes, 4)}
 	p.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: capacity})
 	given := p.RowInts("actions", b, starts, len(actions)/len(adv))
-	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: c.forced, Actions: given}, rng.Actions)
+	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: c.forced, Viewed: c.viewed, Actions: given}, rng.Actions)
 	weight := p.Rows("advantage", b, starts)
 	p.PolicyGradient(r.routes, weight)
 	p.Backward()
@@ -190,8 +191,9 @@ func TestParityWithPyTorch(t *testing.T) {
 			if name == exactDevice {
 				result, gradient = toleranceExact, toleranceExact
 			}
-			for _, c := range []parityCase{{"sampled", plain, false, 0}, {"starts", plain, true, 0}, {"near", plain, true, f.number("near")},
-				{"pairs", paired, true, 0}, {"pairs and near", paired, true, f.number("near")}} {
+			for _, c := range []parityCase{{"sampled", plain, false, false, 0}, {"starts", plain, true, false, 0}, {"near", plain, true, false, f.number("near")},
+				{"pairs", paired, true, false, 0}, {"pairs and near", paired, true, false, f.number("near")},
+				{"views, pairs and near", paired, false, true, f.number("near")}, {"views", plain, false, true, 0}} {
 				r := replay(t, dev, f, c)
 				for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
 					got := make([]float32, r.rows)
