@@ -28,7 +28,7 @@ def milliseconds(x):
 
 
 # What a run of before a key was has in its place.
-DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "optimizer": "adamw", "leader_weight": 0, "leader_alone": False, "symmetries": 1}
+DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "start_views": False, "optimizer": "adamw", "leader_weight": 0, "leader_alone": False, "symmetries": 1}
 WORDS = {"true": True, "false": False}
 
 
@@ -49,6 +49,7 @@ def changed(run, settings):
     for section, key, flag in (
         ("model", "pointer_distance", "--set model.pointer_distance={}"),
         ("model", "pointer_pairs", "--set model.pointer_pairs={}"),
+        ("model", "start_views", "--set model.start_views={}"),
         ("training", "num_epochs", "--epochs {}"),
         ("training", "learning_rate", "--set training.learning_rate={}"),
         ("training", "batch_size", "--set training.batch_size={}"),

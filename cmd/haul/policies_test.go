@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/config"
 	"haul/internal/recipe/routing"
 	"haul/internal/report"
 	"haul/policies"
@@ -174,17 +175,20 @@ func TestHostileInstances(t *testing.T) {
 
 // TestSolveDecodesWellByDefault: one file is routed as thoroughly as a second allows, and says how; a search begins with one route.
 func TestSolveDecodesWellByDefault(t *testing.T) {
-	with := func(n int, more ...string) map[string]any {
-		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", "cvrp20", "--device", "cpu", "--json"}, more...)...)
+	with := func(policy string, n int, more ...string) map[string]any {
+		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
 	}
-	best := with(30)
-	if by := with(30, "--decode", "pomo8"); best["decode"] != "pomo8" || best["method"] != "policy" || by["cost"] != best["cost"] {
-		t.Errorf("%v, by pomo8 %v", best, by)
+	// Starts that are viewed, as cvrp20's are, are drawn.
+	for policy, temperature := range map[string]string{"cvrp20": ":1", "cvrp50": ""} {
+		best := with(policy, 30)
+		if by := with(policy, 30, "--decode", "pomo8"+temperature); best["decode"] != "pomo8"+temperature || best["method"] != "policy" || by["cost"] != best["cost"] {
+			t.Errorf("%v, by pomo8%s %v", best, temperature, by)
+		}
+		if r := with(policy, routing.MostForPomo8+1); r["decode"] != "pomo"+temperature {
+			t.Errorf("%s past %d customers: %v", policy, routing.MostForPomo8, r["decode"])
+		}
 	}
-	if r := with(routing.MostForPomo8 + 1); r["decode"] != "pomo" {
-		t.Errorf("past %d customers: %v", routing.MostForPomo8, r["decode"])
-	}
-	if r := with(30, "--decode", "greedy"); r["decode"] != "greedy" {
+	if r := with("cvrp20", 30, "--decode", "greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}
 	large := write(t, "large.vrp", manyVRP(1001))
@@ -202,7 +206,7 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 func TestSlowDecodersAreTold(t *testing.T) {
 	var f policyFlags
 	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 2000} {
-		if d, _, err := f.decoder(n, false); err != nil || slow(d, n) {
+		if d, _, err := f.decoder(&config.Config{}, n, false); err != nil || slow(d, n) {
 			t.Errorf("%d customers by %s: slow, %v", n, d, err)
 		}
 	}

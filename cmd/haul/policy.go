@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/recipe/routing"
 	"haul/internal/run"
@@ -24,12 +25,12 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
 	cmd.Flags().StringVar(&f.decode, "decode", "", routing.DecodeUsage+
-		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy", routing.MostForPomo8, routing.MostForPomo))
+		fmt.Sprintf("; default: pomo8, or pomo8:1 for a policy with start_views, up to %d customers, pomo up to %d, else greedy", routing.MostForPomo8, routing.MostForPomo))
 }
 
-// decoder is how a file of n customers is routed; lesser says that a smaller one would have been routed more thoroughly. Where a search goes on, one
+// decoder is how a policy of these settings routes a file of n customers; lesser says that a smaller one would have been routed more thoroughly. Where a search goes on, one
 // route to begin with will do: its time is better spent there.
-func (f *policyFlags) decoder(n int, search bool) (d routing.Decode, lesser bool, err error) {
+func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.Decode, lesser bool, err error) {
 	switch {
 	case f.decode != "":
 		d, err = routing.ParseDecode(f.decode)
@@ -37,7 +38,7 @@ func (f *policyFlags) decoder(n int, search bool) (d routing.Decode, lesser bool
 	case search:
 		return routing.Greedy, false, nil
 	}
-	return routing.DecodeFor(n), n > routing.MostForPomo8, nil
+	return routing.DecodeFor(c, n), n > routing.MostForPomo8, nil
 }
 
 // slowEncoding is the number of customers past which reading a problem takes more than a second by itself, for one route too.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
 )
@@ -80,7 +81,7 @@ CVRPLIB's rounding of distances applies to files unless --distance exact.
 With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
 solves the file, whatever its N: coordinates are scaled to the unit square, and of
 the routes that --decode asks for the best by the file's own distances counts. Without --decode it is what takes about a second: pomo8
-up to 200 customers, pomo up to 400, greedy past that. With --time or --iterations as well, the search starts from the policy's routes,
+up to 200 customers, pomo up to 400, greedy past that, and drawn (pomo8:1) where the policy's starts are viewed, as those of cvrp20. With --time or --iterations as well, the search starts from the policy's routes,
 greedy ones unless --decode says otherwise.
 
 --testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
@@ -217,7 +218,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
 	}
-	if _, _, err := f.policy.decoder(0, false); err != nil {
+	if _, _, err := f.policy.decoder(&config.Config{}, 0, false); err != nil {
 		return err
 	}
 	return firstOf(knownDevice(f.device.name, ""), f.knownFiles(), f.onePipe(fs.Arg(0)))

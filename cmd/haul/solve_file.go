@@ -16,6 +16,7 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/env/cvrp"
+	"haul/internal/recipe/routing"
 	"haul/internal/report"
 )
 
@@ -195,17 +196,18 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 
 // policySolver opens the device for a trained policy, which is to route n customers.
 func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvrp.Problem) (*outcome, error), func(), error) {
-	decode, lesser, err := f.policy.decoder(n, f.improve)
-	if err != nil {
-		return nil, nil, err
-	}
-	if lesser && !f.json {
-		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode pomo8 is better and takes its time\n", report.Plural(int64(n), "customer"), decode)
-	}
 	f.device.workers = f.workers
 	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
+	}
+	decode, lesser, err := f.policy.decoder(policy.Config, n, f.improve)
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	if lesser && !f.json {
+		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode %s is better and takes its time\n",
+			report.Plural(int64(n), "customer"), decode, routing.DecodeFor(policy.Config, 1))
 	}
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
 		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))

@@ -113,7 +113,7 @@ func TestAPolicyHasItsTime(t *testing.T) {
 	if a := x.do("POST", "/api/v1/solve", body(5, "greedy")); a.status != 200 {
 		t.Errorf("the next: %d %s", a.status, a.body)
 	}
-	if a := x.do("POST", "/api/v1/solve", strings.Replace(body(5, "x"), `, "decode": "x"`, "", 1)); a.status != 200 || !strings.Contains(a.body, `"decode":"pomo8"`) {
+	if a := x.do("POST", "/api/v1/solve", strings.Replace(body(5, "x"), `, "decode": "x"`, "", 1)); a.status != 200 || !strings.Contains(a.body, `"decode":"pomo8:1"`) {
 		t.Errorf("as haul solve decodes where nobody says how: %d %s", a.status, a.body)
 	}
 }

@@ -201,11 +201,7 @@ func (p *policies) with(ctx context.Context, work func(b *bench) error) error {
 }
 
 // solve routes a problem by a policy on a free bench.
-func (p *policies) solve(ctx context.Context, name string, prob *cvrp.Problem, d routing.Decode) (used string, s cvrp.Solution, cost float64, err error) {
-	c, err := p.pick(name, prob.N())
-	if err != nil {
-		return "", s, 0, err
-	}
+func (p *policies) solve(ctx context.Context, c *checkpoint, prob *cvrp.Problem, d routing.Decode) (s cvrp.Solution, cost float64, err error) {
 	err = p.with(ctx, func(b *bench) error {
 		step, err := b.program(c, prob.N(), prob.Capacity, d)
 		if err != nil {
@@ -214,7 +210,7 @@ func (p *policies) solve(ctx context.Context, name string, prob *cvrp.Problem, d
 		s, cost, err = step.Solve(ctx, prob)
 		return err
 	})
-	return c.name, s, cost, err
+	return s, cost, err
 }
 
 // close waits for the benches and gives back what they hold.

@@ -192,7 +192,11 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 		out.Cost, out.Routes = costs[0], all[0].Routes
 		return nil
 	}
-	decode := routing.DecodeFor(p.N())
+	policy, err := s.policies.pick(ask.Policy, p.N())
+	if err != nil {
+		return err
+	}
+	decode := routing.DecodeFor(policy.settings, p.N())
 	if ask.Decode != "" {
 		if decode, err = routing.ParseDecode(ask.Decode); err != nil {
 			return refuse(http.StatusBadRequest, "%s", err)
@@ -203,7 +207,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 	}
 	within, cancel := context.WithTimeout(ctx, s.limits.Search) // a wide beam would hold a core for hours
 	defer cancel()
-	name, solution, cost, err := s.policies.solve(within, ask.Policy, p, decode)
+	solution, cost, err := s.policies.solve(within, policy, p, decode)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
 			decode, p.N(), s.limits.Search.Seconds())
@@ -211,7 +215,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 	if err != nil {
 		return err
 	}
-	out.Policy, out.Decode, out.Cost, out.Routes = name, decode.String(), cost, solution.Routes
+	out.Policy, out.Decode, out.Cost, out.Routes = policy.name, decode.String(), cost, solution.Routes
 	return nil
 }
 

@@ -33,15 +33,20 @@ const (
 	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
 )
 
-// DecodeFor is how one problem of n customers is routed where nobody says how.
-func DecodeFor(n int) Decode {
+// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says how. Starts that are viewed are drawn: the
+// most likely routes from all views are much the same.
+func DecodeFor(c *config.Config, n int) Decode {
+	d := Decode{Starts: true, Symmetries: 8}
 	switch {
-	case n <= MostForPomo8:
-		return Decode{Starts: true, Symmetries: 8}
-	case n <= MostForPomo:
-		return Decode{Starts: true, Symmetries: 1}
+	case n > MostForPomo:
+		return Greedy
+	case n > MostForPomo8:
+		d.Symmetries = 1
 	}
-	return Greedy
+	if c.Model.StartViews {
+		d.Drawn, d.Temperature = true, 1
+	}
+	return d
 }
 
 // maxSamples keeps a slip of the hand from asking for all memory.

@@ -1,0 +1,31 @@
+package routing
+
+import (
+	"testing"
+
+	"haul/internal/config"
+)
+
+// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed.
+func TestDecodeFor(t *testing.T) {
+	for _, c := range []struct {
+		views bool
+		n     int
+		want  string
+	}{
+		{false, 1, "pomo8"},
+		{false, MostForPomo8, "pomo8"},
+		{false, MostForPomo8 + 1, "pomo"},
+		{false, MostForPomo, "pomo"},
+		{false, MostForPomo + 1, "greedy"},
+		{true, MostForPomo8, "pomo8:1"},
+		{true, MostForPomo, "pomo:1"},
+		{true, MostForPomo + 1, "greedy"},
+	} {
+		var settings config.Config
+		settings.Model.StartViews = c.views
+		if got := DecodeFor(&settings, c.n).String(); got != c.want {
+			t.Errorf("%d customers, views %v: %s, want %s", c.n, c.views, got, c.want)
+		}
+	}
+}
