@@ -94,6 +94,13 @@ __device__ __forceinline__ void wait_products(float (&a)[32]) {
 __device__ __forceinline__ void wait_products(float (&a)[64], u32 (&first)[8], u32 (&second)[8]) {
   asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS64(a), HELD8(first), HELD8(second)::"memory");
 }
+__device__ __forceinline__ void wait_products(float (&a)[32], u32 (&left)[4][8]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;"
+               : SUMS16(a, 0), SUMS16(a, 16), HELD8(left[0]), HELD8(left[1]), HELD8(left[2]), HELD8(left[3])::"memory");
+}
+__device__ __forceinline__ void wait_products(float (&a)[64], u32 (&left)[4][8]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS64(a), HELD8(left[0]), HELD8(left[1]), HELD8(left[2]), HELD8(left[3])::"memory");
+}
 __device__ __forceinline__ void wait_products(float (&a)[4]) { asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS4(a, 0)::"memory"); }
 
 // Steps of 16 terms: with no, sums begin anew.
@@ -112,23 +119,27 @@ __device__ __forceinline__ void begin_made(float (&sums)[32], u64 left, u64 righ
   asm volatile(EIGHT_STEPS("m64n64k16", NAMES_0_31, "%32", "%33") : FRESH16(sums, 0), FRESH16(sums, 16) : "l"(left), "l"(right) : "memory");
 }
 
+// The same with left in registers, 128 terms as a lane holds them of sums; whoever waits for it names it (wait_products).
+#define LEFT_STEP(a, b, add) STEP("m64n64k16", NAMES_0_31, "{" a "}", b, add, "0")
+#define NEXT_LEFT(a, by) "add.s64 y, %64, " by ";\n\t" LEFT_STEP(a, "y", "yes")
+__device__ __forceinline__ void begin_made(float (&sums)[32], const u32 (&left)[4][8], u64 right) {
+  asm volatile(STEPS_BEGIN LEFT_STEP("%32,%33,%34,%35", "%64", "no") NEXT_LEFT("%36,%37,%38,%39", "2") NEXT_LEFT("%40,%41,%42,%43", "4")
+               NEXT_LEFT("%44,%45,%46,%47", "6") NEXT_LEFT("%48,%49,%50,%51", "512") NEXT_LEFT("%52,%53,%54,%55", "514")
+               NEXT_LEFT("%56,%57,%58,%59", "516") NEXT_LEFT("%60,%61,%62,%63", "518") "}"
+               : FRESH16(sums, 0), FRESH16(sums, 16)
+               : LEFT8(left[0]), LEFT8(left[1]), LEFT8(left[2]), LEFT8(left[3]), "l"(right)
+               : "memory");
+}
+
 #define REGISTER_STEP(a, b, turned) STEP("m64n128k16", NAMES_0_63, "{" a "}", b, "yes", turned)
 #define FOUR_STEPS(turned, by1, by2, by3)                                                                                   \
   STEPS_BEGIN REGISTER_STEP("%64,%65,%66,%67", "%80", turned) "add.s64 y, %80, " by1 ";\n\t"                                  \
   REGISTER_STEP("%68,%69,%70,%71", "y", turned) "add.s64 y, %80, " by2 ";\n\t" REGISTER_STEP("%72,%73,%74,%75", "y", turned)    \
   "add.s64 y, %80, " by3 ";\n\t" REGISTER_STEP("%76,%77,%78,%79", "y", turned) "}"
 
-// begin_taken starts sums[64×128] += left·rightᵀ over 64 terms; right is a tile of 128 rows, left in registers, or a tile of 64 rows.
+// begin_taken starts sums[64×128] += left·rightᵀ over 64 terms; right is a tile of 128 rows, left in registers.
 __device__ __forceinline__ void begin_taken(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {
   asm volatile(FOUR_STEPS("0", "2", "4", "6") : SUMS64(sums) : LEFT8(first), LEFT8(second), "l"(right) : "memory");
-}
-__device__ __forceinline__ void begin_taken(float (&sums)[64], u64 left, u64 right) {
-  asm volatile(STEPS_BEGIN STEP("m64n128k16", NAMES_0_63, "%64", "%65", "yes", "0, 0")
-               NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "2") NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "4")
-               NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "6") "}"
-               : SUMS64(sums)
-               : "l"(left), "l"(right)
-               : "memory");
 }
 // begin_turned starts sums[64×128] += left·right over 64 terms, which are rows of right: two tiles of 64 columns (turned_at).
 __device__ __forceinline__ void begin_turned(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {

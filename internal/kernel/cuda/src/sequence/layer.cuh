@@ -34,36 +34,54 @@ __device__ __forceinline__ int column_of(int slot) { return slot / 32 * 32 + slo
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
-// Pieces are the weights on their way: `place` says where piece i is once it has come, and `done` that this warp needs it no more.
-template <int COUNT = pieces> struct Pieces {
+// Pieces are the weights on their way: `place` says where piece i is once it has come, and `done` that this warp needs it no more. With
+// EARLY the first are on their way before the threads of a block have met, and a slot that is a piece's in every round is a constant.
+template <int COUNT = pieces, bool EARLY = false> struct Pieces {
+  static constexpr bool same = EARLY && COUNT % slots == 0;
   u32 at;    // of shared memory
   u32 round; // tiles of rows that this block has done
 
   __device__ __forceinline__ Pieces() : at(shared_at(room)), round(0) {
-    if (threadIdx_x == 0) {
-      for (int s = 0; s < slots; s++) barrier_init(full(s), 1), barrier_init(empty(s), 4 * layerGroups);
-      barrier_inited();
+    static_assert(!EARLY, "say where the weights are");
+    if (threadIdx_x == 0) init();
+    sync();
+  }
+  __device__ __forceinline__ explicit Pieces(const char *weights) : at(shared_at(room)), round(0) {
+    static_assert(EARLY && slots <= pieces, "the first are the pass's own, and bring begins behind them");
+    if (threadIdx_x == 128 * layerGroups) { // who brings the others
+      init();
+      seal();
+      for (int s = 0; s < slots; s++) {
+        barrier_expect(full(s), pieceBytes);
+        bulk_copy(at + atSlots + s * pieceBytes, weights + (long)s * pieceBytes, pieceBytes, full(s));
+      }
     }
     sync();
+  }
+  __device__ __forceinline__ void init() const {
+    for (int s = 0; s < slots; s++) barrier_init(full(s), 1), barrier_init(empty(s), 4 * layerGroups);
+    barrier_inited();
   }
   __device__ __forceinline__ u32 full(u32 s) const { return at + atBarriers + s % slots * 16; }
   __device__ __forceinline__ u32 empty(u32 s) const { return full(s) + 8; }
   __device__ __forceinline__ u32 place(int i) const {
-    const u32 s = round * COUNT + i;
-    barrier_wait(full(s), s / slots % 2);
+    const u32 s = same ? i : round * COUNT + i;
+    barrier_wait(full(s), (s / slots + (same ? round * (COUNT / slots) : 0)) % 2);
     return at + atSlots + s % slots * pieceBytes;
   }
   __device__ __forceinline__ void done(int i) const {
-    if (threadIdx_x % 32 == 0) barrier_arrive(empty(round * COUNT + i));
+    if (threadIdx_x % 32 == 0) barrier_arrive(empty(same ? i : round * COUNT + i));
   }
   // bring is one thread's work: all pieces for all of the block's tiles. Those of the layer behind, `other`, are the FIRST of a tile or
   // stand after the pass's own.
   template <int FIRST = 0> __device__ __forceinline__ void bring(const char *weights, int tiles, const char *other = nullptr) {
+    static_assert(!EARLY || FIRST == 0, "the first are on their way");
     if (threadIdx_x % 128) return;
     u32 s = 0;
     for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x)
       for (int i = 0; i < COUNT; i++, s++) {
         if (s >= slots) barrier_wait(empty(s), (s / slots - 1) % 2);
+        else if (EARLY) continue;
         barrier_expect(full(s), pieceBytes);
         const char *from = i < FIRST            ? other + (long)i * pieceBytes
                            : i - FIRST < pieces ? weights + (long)(i - FIRST) * pieceBytes
@@ -131,6 +149,16 @@ __device__ __forceinline__ void put(char *matrix, int row, int j, float a, float
 __device__ __forceinline__ u32 get(const char *matrix, int row, int j) {
   return *(const u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(row, j % 8) + threadIdx_x % 4 * 4);
 }
+// put_left writes what a lane has of its rows as a product's left operand of 128 terms.
+__device__ __forceinline__ void put_left(char *matrix, const u32 (&v)[4][8], int own) {
+  own = apart(own); // places are worked out here: kept, they spill
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+#pragma unroll
+    for (int j = 0; j < 16; j++)
+      *(u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(own + 8 * h, j % 8) + threadIdx_x % 4 * 4) = v[j / 4][j % 4 * 2 + h];
+}
+
 // save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them and put or get stands syncwarp.
 __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int first, int m) {
   const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill

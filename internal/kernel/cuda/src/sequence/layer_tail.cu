@@ -5,16 +5,14 @@
 //
 // What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip; the gradient makes pre again from hat2.
 // Products are under way while hidden columns are activated: a piece of the weights is done with only when `taken` has waited for them.
-#define LAYER_MATRICES 1
-#define LAYER_BIASES (layerFeed + 5 * layerWidth)
-#define LAYER_SLOTS 7
+#define LAYER_MATRICES 0
+#define LAYER_BIASES (layerFeed + 8 * layerWidth)
+#define LAYER_SLOTS 9
 #include "layer.cuh"
 #include "gelu.cuh"
 
-// hat leaves (v - mean)·rstd of both rows in the group's matrix, and rstd.
-__device__ __forceinline__ void hat(char *matrix, float *rstd, const float (&v)[64], const Row (&row)[2], float eps) {
-  const int thread = apart((int)threadIdx_x), lane = thread % 32; // places are worked out here: kept, they spill
-  const int base = thread / 32 % 4 * 16 + lane / 4;
+// hat makes (v - mean)·rstd of both rows a product's left operand, and leaves rstd.
+__device__ __forceinline__ void hat(u32 (&left)[4][8], float *rstd, const float (&v)[64], const Row (&row)[2], float eps) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     float sum = 0, square = 0;
@@ -27,9 +25,9 @@ __device__ __forceinline__ void hat(char *matrix, float *rstd, const float (&v)[
       square += a * a + b * b;
     }
     const float r = rcp(sqrtf_(quad_sum(square) * (1.0f / layerWidth) + eps)), shift = -mean * r;
-    if (lane % 4 == 0 && row[h].real) rstd[row[h].at] = r;
+    if (threadIdx_x % 4 == 0 && row[h].real) rstd[row[h].at] = r;
 #pragma unroll
-    for (int j = 0; j < 16; j++) put(matrix, base + 8 * h, j, v[4 * j + 2 * h] * r + shift, v[4 * j + 2 * h + 1] * r + shift);
+    for (int j = 0; j < 16; j++) left[j / 4][j % 4 * 2 + h] = bf16x2(v[4 * j + 2 * h] * r + shift, v[4 * j + 2 * h + 1] * r + shift);
   }
 }
 
@@ -83,49 +81,62 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     const Bf16 *attended, const char *weights, const float *outBias, const float *upBias, const float *downBias, int m, float eps,
     float scale1, float scale2, Bf16 *hat1, float *rstd1, Bf16 *qkv, const char *behind, const float *qkvBias) {
   const int warp = threadIdx_x / 32, t = threadIdx_x % 4, group = warp / 4, tiles = (m + blockRows - 1) / blockRows;
-  float *biases = (float *)(room + atBiases); // up, out, down, qkv
-  for (int i = threadIdx_x; i < layerFeed; i += layerThreads) biases[i] = upBias[i];
-  for (int i = threadIdx_x; i < 2 * layerWidth; i += layerThreads)
-    biases[layerFeed + i] = i < layerWidth ? outBias[i] : downBias[i - layerWidth];
-  if (FOLLOWED)
-    for (int i = threadIdx_x; i < 3 * layerWidth; i += layerThreads) biases[layerFeed + 2 * layerWidth + i] = qkvBias[i];
-  Pieces<pieces + (FOLLOWED ? behindPieces : 0)> w;
+  float *biases = (float *)(room + atBiases); // up, out, down, and for each group qkv
+  {
+    const int i = threadIdx_x; // all at once: one wait for memory, not one for each
+    static_assert(layerThreads < layerFeed && layerThreads + layerWidth >= layerFeed && layerThreads >= 2 * layerWidth, "two rounds");
+    const float up = upBias[i], rest = i < layerFeed - layerThreads ? upBias[layerThreads + i] : 0.0f,
+                other = i < layerWidth ? outBias[i] : i < 2 * layerWidth ? downBias[i - layerWidth] : 0.0f;
+    biases[i] = up;
+    if (i < layerFeed - layerThreads) biases[layerThreads + i] = rest;
+    if (i < 2 * layerWidth) biases[layerFeed + i] = other;
+  }
+  Pieces<pieces + (FOLLOWED ? behindPieces : 0), true> w(weights);
   if (group == layerGroups) {
     fewer_registers<24>();
     w.bring(weights, tiles, behind);
     return;
   }
   more_registers<240>();
-  char *matrix = room + group * groupBytes;
-  const u64 left = tile_at(shared_at(matrix));
+  char *matrix = room + atAside + group * aside; // where hats lie on their way to memory, before and after what is laid aside
+  const int own = warp % 4 * 16 + threadIdx_x % 32 / 4;
+  float *qkvBiases = biases + layerFeed + 2 * layerWidth + group * 3 * layerWidth; // they come while the first product is made
+  if constexpr (FOLLOWED) {
+    for (int i = threadIdx_x % 128; i < 3 * layerWidth; i += 128) copy_async<1>(qkvBiases + i, qkvBias + i, 4);
+    commit_copies();
+  }
 #pragma unroll 1
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x, w.round++) {
     const int group0 = tile * blockRows + group * groupRows, row0 = group0 + warp % 4 * 16;
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
     const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row); // read here, where others are waited for anyway
     float sums[64];
+    u32 left[4][8]; // hats
     {
-      u32 a[8], b[8], c[8], d[8];
-      vector(a, attended, layerWidth, row, 0), vector(b, attended, layerWidth, row, 32);
-      vector(c, attended, layerWidth, row, 64), vector(d, attended, layerWidth, row, 96);
+      u32 a[4][8];
+      vector(a[0], attended, layerWidth, row, 0), vector(a[1], attended, layerWidth, row, 32);
+      vector(a[2], attended, layerWidth, row, 64), vector(a[3], attended, layerWidth, row, 96);
       biased(sums, biases + layerFeed);
       const u32 first = w.place(0), second = w.place(1);
       begin_products();
-      begin_taken(sums, a, b, tile_at(first));
-      begin_taken(sums, c, d, tile_at(second));
+      begin_taken(sums, a[0], a[1], tile_at(first));
+      begin_taken(sums, a[2], a[3], tile_at(second));
       end_products();
       Stream stream, other;
       stream.read(x, row[0]);
       other.read(x, row[1]);
-      wait_products(sums);
+      wait_products(sums, a);
       w.done(0), w.done(1);
       stream.join(sums, keeps1, 0);
       other.join(sums, keeps1, 1);
     }
+    hat(left, rstd2, sums, row, eps);
+    put_left(matrix, left, own);
+    syncwarp();
+    save_rows(hat2, matrix, row0, m);
+    wait_copies<0>();
+    sync_group(group); // threads lay aside where others' rows were; qkv's biases have come
     lay_aside(sums);
-    hat(matrix, rstd2, sums, row, eps);
-    seal();
-    sync_group(group);
     float part[2][32]; // of hidden blocks by turns: while one is activated, the next is made and the one before it taken
     auto up = [](int c) { return 2 + 2 * c; }; // pieces
     auto down = [](int c) { return 3 + 2 * c; };
@@ -136,9 +147,8 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
       begin_made(part[1], left, tile_at(second));
       end_products();
     }
-    save_rows(hat2, matrix, row0, m);
     biased(sums, biases + layerFeed + layerWidth);
-    wait_products(part[0]), wait_products(part[1]);
+    wait_products(part[0], left), wait_products(part[1], left);
     w.done(up(0)), w.done(up(1));
     u32 a[8], b[8]; // what the product under way takes: nobody writes there until it has been waited for
     // take starts the product that takes block c, and those that make block c + 2 in its place; taken says that they are there.
@@ -151,7 +161,7 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
       end_products();
     };
     auto taken = [&](int c, float (&part)[32]) {
-      wait_products(sums, a, b), wait_products(part);
+      wait_products(sums, a, b), wait_products(part, left);
       w.done(down(c)), w.done(up(c + 2));
     };
     auto take_only = [&](int c, const float (&part)[32]) {
@@ -197,17 +207,16 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
       float *to = out + (long)apart(row[h].at) * layerWidth + 2 * t;
       if (row[h].real)
 #pragma unroll
-        for (int j = 0; j < 16; j++)
-          *(f2 *)(to + 8 * j) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
+        for (int j = 0; j < 16; j++) *(f2 *)(to + 8 * j) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
     }
-    sync_group(group); // the last product has read the group's matrix, and its rows are saved
+    sync_group(group); // everyone has back what was laid aside
     if constexpr (FOLLOWED) {
-      hat(matrix, rstd1, sums, row, eps);
-      seal();
-      sync_group(group);
+      hat(left, rstd1, sums, row, eps);
+      put_left(matrix, left, own);
+      syncwarp();
 #pragma unroll 1
       for (int i = 0; i < 3; i++) {
-        const float *bias = biases + layerFeed + (2 + i) * layerWidth + 8 * t;
+        const float *bias = qkvBiases + i * layerWidth + 8 * t;
 #pragma unroll
         for (int j = 0; j < 16; j++) {
           const f2 shift = *(const f2 *)(bias + 32 * (j / 4) + 2 * (j % 4));
@@ -215,11 +224,11 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
         }
         const u32 first = w.place(18 + 2 * i), second = w.place(19 + 2 * i);
         begin_products();
-        begin_taken(sums, left, tile_at(first));
-        begin_taken(sums, left + groupBytes / 32, tile_at(second));
+        begin_taken(sums, left[0], left[1], tile_at(first));
+        begin_taken(sums, left[2], left[3], tile_at(second));
         end_products();
         if (i == 0) save_rows(hat1, matrix, row0, m);
-        wait_products(sums);
+        wait_products(sums, left);
         w.done(18 + 2 * i), w.done(19 + 2 * i);
 #pragma unroll
         for (int b = 0; b < 4; b++) {
@@ -231,7 +240,7 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
               stream_out(qkv + (long)apart(row[h].at) * (3 * layerWidth) + i * layerWidth + 32 * b + 8 * t, hidden_row(v, h));
         }
       }
-      sync_group(group); // the last product has read the group's matrix
+      syncwarp(); // hat1 has been saved
     }
   }
 }
