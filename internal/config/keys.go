@@ -23,7 +23,7 @@ var gtKeys = newSchema(
 	float("training.learning_rate", moreThan(0), Honoured, "The optimizer's rate after warm-up, before the schedule lowers it."),
 	integer("training.validation_frequency", atLeast(1), Honoured, "Epochs between validations."),
 	integer("training.validation_instances", upTo(2, mostInstances), Honoured, "Instances in the fixed validation set."),
-	text("training.validation_decode", Honoured, "How they, and the test instances, are routed: greedy (one route), pomo (the best of a route from every customer) or pomo8 (and under the 8 symmetries). A resumed run may change it.", "greedy", "pomo", "pomo8"),
+	text("training.validation_decode", Honoured, "How they, and the test instances, are routed: greedy (one route), pomo (the best of a route from every customer) or pomo8 (and under the 8 symmetries); with model.start_views those routes are drawn, as such a policy is used. A resumed run may change it.", "greedy", "pomo", "pomo8"),
 	boolean("training.use_geometric_mean", Honoured, "Report costs as geometric instead of arithmetic means; the history's mean_type says which. Learning is the same."),
 
 	integer("model.input_dim", between(3, 3), Differently, "Always 3: x, y, demand/capacity. The model adds the depot flag itself."),

@@ -33,8 +33,7 @@ const (
 	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
 )
 
-// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says how. Starts that are viewed are drawn: the
-// most likely routes from all views are much the same.
+// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says how.
 func DecodeFor(c *config.Config, n int) Decode {
 	d := Decode{Starts: true, Symmetries: 8}
 	switch {
@@ -43,7 +42,13 @@ func DecodeFor(c *config.Config, n int) Decode {
 	case n > MostForPomo8:
 		d.Symmetries = 1
 	}
-	if c.Model.StartViews {
+	return d.suits(c)
+}
+
+// suits is d as a policy with these settings was trained for it: starts that are viewed are drawn, since the most likely routes from all views
+// are much the same.
+func (d Decode) suits(c *config.Config) Decode {
+	if c.Model.StartViews && d.Starts {
 		d.Drawn, d.Temperature = true, 1
 	}
 	return d
@@ -122,7 +127,7 @@ func validationDecode(c *config.Config) Decode {
 	if err != nil {
 		panic("routing: training.validation_decode: " + err.Error())
 	}
-	return d
+	return d.suits(c)
 }
 
 // String is what ParseDecode reads.

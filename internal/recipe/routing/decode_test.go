@@ -29,3 +29,20 @@ func TestDecodeFor(t *testing.T) {
 		}
 	}
 }
+
+// TestValidationDecode: a run is judged as its policy will be used.
+func TestValidationDecode(t *testing.T) {
+	for _, c := range []struct {
+		views      bool
+		says, want string
+	}{
+		{false, "greedy", "greedy"}, {false, "pomo", "pomo"}, {false, "pomo8", "pomo8"},
+		{true, "greedy", "greedy"}, {true, "pomo", "pomo:1"}, {true, "pomo8", "pomo8:1"},
+	} {
+		var settings config.Config
+		settings.Model.StartViews, settings.Training.ValidationDecode = c.views, c.says
+		if got := validationDecode(&settings).String(); got != c.want {
+			t.Errorf("%s, views %v: %s, want %s", c.says, c.views, got, c.want)
+		}
+	}
+}
