@@ -151,7 +151,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("%s: %s, %s, %s", end, report.Plural(int64(s.Epochs), "epoch"), report.Plural(int64(s.Instances), "instance"), report.Duration(s.Seconds))}
 	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
 	out.Line("test", "%.4f ± %.4f CPC, gap %s ± %.2f %% to %s, %s, %s", s.TestCPC, s.TestSE, report.Signed(100*s.TestGap, 2), 100*s.TestGapSE, s.GapTo,
-		report.Plural(int64(s.TestInstances), "instance"), v.cfg.Training.ValidationDecode)
+		report.Plural(int64(s.TestInstances), "instance"), validationDecode(v.cfg))
 	if u := &v.total; u.epochs > 0 {
 		all := u.steps + u.validation + u.baseline
 		if v.info.Resumed {

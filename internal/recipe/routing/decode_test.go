@@ -1,6 +1,8 @@
 package routing
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"haul/internal/config"
@@ -44,5 +46,15 @@ func TestValidationDecode(t *testing.T) {
 		if got := validationDecode(&settings).String(); got != c.want {
 			t.Errorf("%s, views %v: %s, want %s", c.says, c.views, got, c.want)
 		}
+	}
+}
+
+// TestARunWithViewsSaysHowItWasJudged: the end of a run and its pictures name the decoder that was used.
+func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
+	var settings config.Config
+	settings.Model.StartViews, settings.Training.ValidationDecode = true, "pomo"
+	v := &view{cfg: &settings}
+	if end := v.ending(&Summary{TestInstances: 7}); !strings.Contains(fmt.Sprint(end), "7 instances, pomo:1") {
+		t.Errorf("%v", end)
 	}
 }

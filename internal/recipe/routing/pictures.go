@@ -24,9 +24,9 @@ func (v *view) Pictures() []report.Picture {
 // drawCurves draws cost and gap over epochs.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var sampled, greedy, gap draw.Curve
-	sampled.Name, greedy.Name = "training, sampled", "validation, "+v.cfg.Training.ValidationDecode
+	sampled.Name, greedy.Name = "training, sampled", "validation, "+validationDecode(v.cfg).String()
 	last := v.last()
-	gap.Name = "validation, " + v.cfg.Training.ValidationDecode + ", to " + last.GapTo
+	gap.Name = "validation, " + validationDecode(v.cfg).String() + ", to " + last.GapTo
 	var bestGap *float64
 	for _, r := range v.rows {
 		x := float64(r.Epoch)
