@@ -104,16 +104,19 @@ func TestFromTellsOfOneSeed(t *testing.T) {
 	}
 }
 
-// TestFromTellsOfAnotherNetwork: what no weight's shape shows is told where it differs.
-func TestFromTellsOfAnotherNetwork(t *testing.T) {
+// TestFromTellsOfAnotherModel: what no weight's shape shows is told where it differs.
+func TestFromTellsOfAnotherModel(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range []struct{ name, from, distance, told string }{
-		{name: "plain", distance: "0"},
-		{name: "near", distance: "0.3", from: "plain", told: "model.pointer_distance was 0.0 there and is 0.3 here"},
-		{name: "nearer", distance: "0.3", from: "near"},
-		{name: "plain again", distance: "0", from: "near", told: "model.pointer_distance was 0.3 there and is 0.0 here"},
+	for _, c := range []struct{ name, from, set, told string }{
+		{name: "plain", set: "model.pointer_distance=0"},
+		{name: "near", set: "model.pointer_distance=0.3", from: "plain", told: "model.pointer_distance was 0.0 there and is 0.3 here"},
+		{name: "nearer", set: "model.pointer_distance=0.3", from: "near"},
+		{name: "plain again", set: "model.pointer_distance=0", from: "near", told: "model.pointer_distance was 0.3 there and is 0.0 here"},
+		{name: "viewed", set: "model.start_views=true", from: "plain", told: "model.start_views was false there and is true here"},
+		{name: "viewed again", set: "model.start_views=true", from: "viewed"},
+		{name: "forced again", set: "model.start_views=false", from: "viewed", told: "model.start_views was true there and is false here"},
 	} {
-		args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--set", "model.pointer_distance=" + c.distance, "--out", filepath.Join(dir, c.name)}, fromSettings...)
+		args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--set", "baseline.type=pomo", "--set", c.set, "--out", filepath.Join(dir, c.name)}, fromSettings...)
 		if c.from != "" {
 			args = append(args, "--from", filepath.Join(dir, c.from))
 		}
@@ -122,7 +125,7 @@ func TestFromTellsOfAnotherNetwork(t *testing.T) {
 			t.Fatalf("%s: exit %d: %s", c.name, r.code, r.stderr)
 		}
 		words := strings.Join(strings.Fields(r.stderr), " ")
-		if told := strings.Contains(words, "another network"); told != (c.told != "") || !strings.Contains(words, c.told) {
+		if told := strings.Contains(words, "another model"); told != (c.told != "") || !strings.Contains(words, c.told) {
 			t.Errorf("%s: want %q in: %s", c.name, c.told, words)
 		}
 	}

@@ -79,7 +79,7 @@ var gtKeys = newSchema(
 	text("baseline.type", Honoured, "What is subtracted from a sampled cost: rollout (greedy route of a frozen policy), pomo (mean over the instance's starts) or ema (moving mean of batch means).", "rollout", "pomo", "ema"),
 	integer("baseline.eval_batches", upTo(1, mostRows), Honoured, "rollout: the fixed evaluation set has this many times batch_size instances."),
 	float("baseline.ema_decay", fraction, Honoured, "ema: weight of the past; the first batch initialises."),
-	integer("baseline.starts", upTo(0, mostCustomers), Honoured, "pomo: routes per instance, each forced to begin at another customer; 0 is one for every customer."),
+	integer("baseline.starts", upTo(0, mostCustomers), Honoured, "pomo: routes per instance, each forced to begin at another customer, or viewed from it (model.start_views); 0 is one for every customer."),
 	text("baseline.advantage", Honoured, "What a route's length weighs: difference (length minus baseline), or with pomo also standard (divided by the standard deviation over the instance's starts) or preference (Preference Optimization: starts are compared by pairs, by which is shorter and not by how much).", "difference", "standard", "preference"),
 	float("baseline.preference_alpha", moreThan(0), Honoured, "preference: how soon a pair whose shorter route is the likelier one counts less; the paper has 0.03."),
 	float("baseline.leader_weight", atLeast(0), Honoured, "preference: pairs that the instance's shortest route is in count 1 plus this times as much as others, since best-of-starts decoding keeps that route alone. For a second run, from trained weights. 0: all pairs count the same."),

@@ -166,7 +166,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
 	}
 	for _, key := range changed(r.From.Settings, r.Settings, about.Unseen) {
-		note += "; " + key + ", which makes another network of them"
+		note += "; " + key + ", which makes another model of them"
 	}
 	r.Listener.Note(note)
 	r.at.Began = r.From.Chain(r.Recipe)

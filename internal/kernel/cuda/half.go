@@ -35,7 +35,7 @@ func (b *binder) halfTiles(p policy) int {
 // positions, demands and what fits a vehicle of each level.
 func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
 
-// rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to Forced.
+// rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start begins.
 func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, args []any) launch {
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)

@@ -83,7 +83,7 @@ func (t *trainer) report(s *run.Stretch) *Epoch {
 	return row
 }
 
-// validate routes the validation set greedily.
+// validate routes the validation set, by the decoder that the settings name.
 func (t *trainer) validate(ctx context.Context, row *Epoch) error {
 	e, err := t.val.run(ctx)
 	if err != nil {
@@ -165,6 +165,6 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
 	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
-	out.Line("next", "haul eval --checkpoint %s --decode pomo8", report.ShellWord(s.Dir))
+	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), DecodeFor(v.cfg, 1))
 	return out
 }

@@ -58,7 +58,6 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 	}
 	in := recordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
 	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: maxSteps(src.N), Seed: src.Seed}
-
 	if c.Baseline.Type == config.BaselinePOMO {
 		fromEveryCustomer(&spec, m)
 	}

@@ -36,7 +36,7 @@ costs that the file brings or that --reference gives.`,
 	Length: "training.num_epochs",
 	Seed:   "experiment.random_seed",
 	Seen:   []string{"model.hidden_dim", "model.num_layers", "model.feedforward_multiplier", "model.pointer_pairs"},
-	Unseen: []string{"model.pointer_distance"},
+	Unseen: []string{"model.pointer_distance", "model.start_views"},
 	Rows:   func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
 	Use:    run.BestName,
 	Judging: []run.Flag{

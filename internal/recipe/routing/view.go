@@ -47,6 +47,12 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 	if n := c.Starts(); n > 1 {
 		baseline += fmt.Sprintf(", %d starts per instance", n)
 	}
+	if c.Model.StartViews {
+		baseline += ", viewed"
+	}
+	if s := c.Baseline.Symmetries; s > 1 {
+		baseline += fmt.Sprintf(", under %d symmetries, which count as %d instances", s, s)
+	}
 	rows := [][2]string{
 		{"step", fmt.Sprintf("recorded once and replayed: %s in %s of %d, about %s", report.Plural(int64(batch), "instance"), report.Plural(int64(shards), "shard"), v.shard, report.Operations(float64(v.flops)))},
 		{"baseline", baseline},

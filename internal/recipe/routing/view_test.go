@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,28 @@ func TestBannerNamesMuon(t *testing.T) {
 		_, rows := (&view{cfg: tiny(t, "training_advanced.optimizer="+name), shard: 16}).Banner(true)
 		if got := strings.Contains(fmt.Sprint(rows), "muon for weight matrices"); got != want {
 			t.Errorf("%s: %v", name, rows)
+		}
+	}
+}
+
+// TestBannerTellsOfStarts: how a run's starts begin, and under how many symmetries, is told where it is not the usual; its end advises the decoder that
+// such a policy is for.
+func TestBannerTellsOfStarts(t *testing.T) {
+	for _, c := range []struct {
+		sets               []string
+		starts, of, advice string
+	}{
+		{[]string{"baseline.type=pomo"}, "pomo, 5 starts per instance", "", "--decode pomo8"},
+		{views, "pomo, 5 starts per instance, viewed", "", "--decode pomo8:1"},
+		{append([]string{"training.batch_size=40"}, leaders...), "pomo, 5 starts per instance", ", under 8 symmetries, which count as 8 instances", "--decode pomo8"},
+	} {
+		v := &view{cfg: tiny(t, c.sets...), shard: 16}
+		_, rows := v.Banner(true)
+		if want := [2]string{"baseline", c.starts + c.of}; !slices.Contains(rows, want) {
+			t.Errorf("%v: %v", c.sets, rows)
+		}
+		if end := fmt.Sprint(v.ending(summaryOf("runs/mine"))); !strings.Contains(end, "haul eval --checkpoint runs/mine "+c.advice+"]") {
+			t.Errorf("%v: %s", c.sets, end)
 		}
 	}
 }
