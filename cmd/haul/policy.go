@@ -25,11 +25,12 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
 	cmd.Flags().StringVar(&f.decode, "decode", "", routing.DecodeUsage+
-		fmt.Sprintf("; default: pomo8, or pomo8:1 for a policy with start_views, up to %d customers, pomo up to %d, else greedy", routing.MostForPomo8, routing.MostForPomo))
+		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 near the size that a policy with start_views was trained on",
+			routing.MostForPomo8, routing.MostForPomo))
 }
 
-// decoder is how a policy of these settings routes a file of n customers; lesser says that a smaller one would have been routed more thoroughly. Where a search goes on, one
-// route to begin with will do: its time is better spent there.
+// decoder is how a policy of these settings routes a file of n customers; lesser says that a smaller one would have been routed more
+// thoroughly. Where a search goes on, one route to begin with will do: its time is better spent there.
 func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.Decode, lesser bool, err error) {
 	switch {
 	case f.decode != "":

@@ -207,7 +207,7 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 	}
 	if lesser && !f.json {
 		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode %s is better and takes its time\n",
-			report.Plural(int64(n), "customer"), decode, routing.DecodeFor(policy.Config, 1))
+			report.Plural(int64(n), "customer"), decode, routing.Thorough(policy.Config, n))
 	}
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
 		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))

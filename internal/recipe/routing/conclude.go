@@ -165,6 +165,6 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
 	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
-	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), DecodeFor(v.cfg, 1))
+	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), Thorough(v.cfg, v.cfg.Problem.NumCustomers))
 	return out
 }

@@ -35,20 +35,27 @@ const (
 
 // DecodeFor is how a policy with these settings routes one problem of n customers where nobody says how.
 func DecodeFor(c *config.Config, n int) Decode {
-	d := Decode{Starts: true, Symmetries: 8}
+	d := Thorough(c, n)
 	switch {
 	case n > MostForPomo:
 		return Greedy
 	case n > MostForPomo8:
 		d.Symmetries = 1
 	}
-	return d.suits(c)
+	return d
 }
 
-// suits is d as a policy with these settings was trained for it: starts that are viewed are drawn, since the most likely routes from all views
-// are much the same.
-func (d Decode) suits(c *config.Config) Decode {
-	if c.Model.StartViews && d.Starts {
+// Thorough is DecodeFor where time does not matter.
+func Thorough(c *config.Config, n int) Decode { return Decode{Starts: true, Symmetries: 8}.suits(c, n) }
+
+// sureOf is how many times the customers that a policy was trained on a problem may have for drawn routes to be better than the most likely
+// ones. Of cvrp20's by pomo8 they are 0.5 % shorter at 30 customers, as long at 40, 0.9 % longer at 50 and 17 % at 100.
+const sureOf = 2
+
+// suits is d as a policy with these settings was trained for it, on problems of n customers: starts that are viewed are drawn, since the most
+// likely routes from all views are much the same.
+func (d Decode) suits(c *config.Config, n int) Decode {
+	if c.Model.StartViews && d.Starts && n <= sureOf*c.Problem.NumCustomers {
 		d.Drawn, d.Temperature = true, 1
 	}
 	return d
@@ -127,7 +134,7 @@ func validationDecode(c *config.Config) Decode {
 	if err != nil {
 		panic("routing: training.validation_decode: " + err.Error())
 	}
-	return d.suits(c)
+	return d.suits(c, c.Problem.NumCustomers)
 }
 
 // String is what ParseDecode reads.

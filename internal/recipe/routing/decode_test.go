@@ -8,26 +8,34 @@ import (
 	"haul/internal/config"
 )
 
-// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed.
+// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed, up to twice the customers of
+// training: what is drawn far from there is no good.
 func TestDecodeFor(t *testing.T) {
 	for _, c := range []struct {
-		views bool
-		n     int
-		want  string
+		views          bool
+		trained, n     int
+		want, thorough string
 	}{
-		{false, 1, "pomo8"},
-		{false, MostForPomo8, "pomo8"},
-		{false, MostForPomo8 + 1, "pomo"},
-		{false, MostForPomo, "pomo"},
-		{false, MostForPomo + 1, "greedy"},
-		{true, MostForPomo8, "pomo8:1"},
-		{true, MostForPomo, "pomo:1"},
-		{true, MostForPomo + 1, "greedy"},
+		{false, 20, 1, "pomo8", "pomo8"},
+		{false, 20, MostForPomo8, "pomo8", "pomo8"},
+		{false, 20, MostForPomo8 + 1, "pomo", "pomo8"},
+		{false, 20, MostForPomo, "pomo", "pomo8"},
+		{false, 20, MostForPomo + 1, "greedy", "pomo8"},
+		{true, 20, 1, "pomo8:1", "pomo8:1"},
+		{true, 20, 40, "pomo8:1", "pomo8:1"},
+		{true, 20, 41, "pomo8", "pomo8"},
+		{true, 20, MostForPomo, "pomo", "pomo8"},
+		{true, 200, MostForPomo8, "pomo8:1", "pomo8:1"},
+		{true, 200, MostForPomo, "pomo:1", "pomo8:1"},
+		{true, 300, MostForPomo + 1, "greedy", "pomo8:1"},
 	} {
 		var settings config.Config
-		settings.Model.StartViews = c.views
+		settings.Model.StartViews, settings.Problem.NumCustomers = c.views, c.trained
 		if got := DecodeFor(&settings, c.n).String(); got != c.want {
-			t.Errorf("%d customers, views %v: %s, want %s", c.n, c.views, got, c.want)
+			t.Errorf("%d customers, trained on %d, views %v: %s, want %s", c.n, c.trained, c.views, got, c.want)
+		}
+		if got := Thorough(&settings, c.n).String(); got != c.thorough {
+			t.Errorf("%d customers, trained on %d, views %v: thoroughly %s, want %s", c.n, c.trained, c.views, got, c.thorough)
 		}
 	}
 }
