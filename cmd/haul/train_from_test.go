@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -46,13 +47,21 @@ func TestFromBeginsWithTheWeights(t *testing.T) {
 	}
 }
 
-// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network.
+// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network. They are those of a first
+// run, whose starts are forced: a policy that has come to views since is told of, and with them set nothing is.
 func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	for _, name := range policies.Names() {
-		r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
-			"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2")
-		if r.code != exitDone || strings.Contains(r.stderr, " there and is ") {
-			t.Errorf("%s: exit %d, %s", name, r.code, r.stderr)
+		for _, views := range []string{"false", "true"} {
+			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
+				"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2", "--set", "model.start_views="+views)
+			var told []string
+			if viewed := fmt.Sprint(name == "cvrp20"); viewed != views {
+				told = append(told, "model.start_views was "+viewed+" there and is "+views+" here")
+			}
+			words := strings.Join(strings.Fields(r.stderr), " ")
+			if r.code != exitDone || strings.Count(words, " there and is ") != len(told) || !strings.Contains(words, strings.Join(told, "")) {
+				t.Errorf("%s: exit %d, want %v of %s", name, r.code, told, r.stderr)
+			}
 		}
 	}
 }

@@ -82,20 +82,24 @@ func TestViewsByEveryVerb(t *testing.T) {
 	}
 }
 
-// TestViewsFromOthers: weights fit whether their run had views or not, and no word of another network is said; a run that is resumed keeps its
-// views, and is refused others.
+// TestViewsFromOthers: weights fit whether their run had views or not, and the change is told of, without a word of another network; a run that is resumed
+// keeps its views, and is refused others.
 func TestViewsFromOthers(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	settings := append([]string{"--config", "tiny_1", "--set", "baseline.type=pomo"}, fromSettings...)
-	for _, c := range []struct{ name, views, from string }{{name: "forced", views: "false"}, {"viewed", "true", "forced"}, {"forced again", "false", "viewed"}} {
-		args := append([]string{"train", "--out", at(c.name), "--epochs", "1", "--seed", fmt.Sprint(len(c.name)), "--set", "model.start_views=" + c.views}, settings...)
+	for i, c := range []struct{ name, views, from, told string }{
+		{name: "forced", views: "false"},
+		{"viewed", "true", "forced", "model.start_views was false there and is true here"},
+		{"forced again", "false", "viewed", "model.start_views was true there and is false here"},
+	} {
+		args := append([]string{"train", "--out", at(c.name), "--epochs", "1", "--seed", fmt.Sprint(i), "--set", "model.start_views=" + c.views}, settings...)
 		if c.from != "" {
 			args = append(args, "--from", at(c.from))
 		}
 		r := haul(t, args...)
 		words := strings.Join(strings.Fields(r.stderr), " ")
-		if r.code != exitDone || strings.Contains(words, "network") || strings.Contains(words, "start_views") {
+		if r.code != exitDone || strings.Contains(words, "network") || strings.Contains(words, "start_views") != (c.told != "") || !strings.Contains(words, c.told) {
 			t.Fatalf("%s: exit %d, %s", c.name, r.code, words)
 		}
 	}
