@@ -70,7 +70,7 @@ Several processes may share every step, on one machine or many (docs/distributed
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
   haul train --resume runs/mine --time 9m
-  haul train --config cvrp20 --from cvrp20 --out runs/more
+  haul train --config cvrp50 --from cvrp50 --out runs/more
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
   haul train --config tiny_1 --device cpu --processes 2
   mpirun -n 4 --bind-to none haul train --config large --device cpu`,
