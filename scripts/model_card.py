@@ -90,6 +90,12 @@ def symmetries(run):
     return int(m[1]) if m else DEFAULTS["symmetries"]
 
 
+def drawn(run):
+    """Whether the policy is at its best with drawn routes, as one whose starts are viewed is."""
+    m = re.search(r"^\s+start_views:\s*(\S+)", (run / "config.yaml").read_text(), re.M)
+    return read(m[1]) if m else DEFAULTS["start_views"]
+
+
 def repeats(runs):
     """Whether an instance was seen twice: runs of one seed draw the same ones in the same order."""
     seen, again = {}, 0
@@ -191,7 +197,7 @@ def main():
         where = {"x": "CVRPLIB X, up to 250 customers"}.get(where, where)
         print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {milliseconds(1000 * r['seconds_per_instance'])} | {r['device'].split(' ')[0]} |")
     print(f"\nOn {' and '.join(devices)}. For example:\n")
-    print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8\n```\n")
+    print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8{':1' if drawn(a.run) else ''}\n```\n")
     print("## Made by\n")
     commands, folder = [], f"runs/{a.name}"
     for k, run in enumerate(runs):

@@ -35,7 +35,7 @@ func (a *app) newEval() *cobra.Command {
 ` + paragraphs(func(i *run.About) string { return i.Eval }),
 		Example: `  haul eval --checkpoint runs/quick-001
   haul eval --checkpoint runs/quick-001/best.safetensors --decode pomo8 --plot routes.svg --json
-  haul eval --policy cvrp20 --testset kool --decode pomo8
+  haul eval --policy cvrp20 --testset kool --decode pomo8:1
   haul eval --checkpoint runs/quick-001 --testset kool --customers 20 --count 200 --decode pomo
   haul eval --checkpoint runs/quick-001 --instances docs/examples/uniform10.npz --out routes
   haul eval --model AD --checkpoint runs/ad_dr_compressed-001 --episodes 50 --plot in_context.svg`,

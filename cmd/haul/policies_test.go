@@ -191,6 +191,10 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 			t.Errorf("%s past %d customers: %v", policy, routing.MostForPomo8, r["decode"])
 		}
 	}
+	other := func(seed string) any { return with("cvrp20", 30, "--decode", "sample:1,3", "--seed", seed)["cost"] }
+	if a, again, b := other("1"), other("1"), other("2"); a != again || a == b {
+		t.Errorf("drawn routes cost %v, %v and of another seed %v", a, again, b)
+	}
 	if r := with("cvrp20", 30, "--decode", "greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}

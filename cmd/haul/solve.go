@@ -40,6 +40,7 @@ type solveFlags struct {
 	csv        bool   // the file is a table
 	given      []byte // what came from standard input
 	fleetGiven bool
+	seedGiven  bool
 	improve    bool // the search goes on from a policy's routes
 	method     string
 	workers    int
@@ -166,6 +167,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 				err = usagef("--capacity is %d: at least 1 is needed", f.src.capacity)
 			}
 		case file && flag.Name == "seed":
+			f.seedGiven = true
 		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "split" || flag.Name == "time-per-instance"):
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):

@@ -201,6 +201,9 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 	if err != nil {
 		return nil, nil, err
 	}
+	if f.seedGiven {
+		policy.Seed = f.src.seed
+	}
 	decode, lesser, err := f.policy.decoder(policy.Config, n, f.improve)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())

@@ -19,6 +19,7 @@ import (
 type Policy struct {
 	Config *config.Config // what it was trained with
 	Epoch  int            // finished epochs
+	Seed   uint64         // of the routes that Prepare's programs draw: the run's unless it is set before
 	dev    kernel.Device
 	model  *model.GT
 	store  kernel.Store
@@ -55,7 +56,7 @@ func NewPolicy(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
 	if err := store.WriteWeights(weights); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Policy{Config: c, Epoch: ck.Progress.Concluded / c.Training.NumBatchesPerEpoch, dev: dev, model: m, store: store}, nil
+	return &Policy{Config: c, Epoch: ck.Progress.Concluded / c.Training.NumBatchesPerEpoch, Seed: c.Experiment.RandomSeed, dev: dev, model: m, store: store}, nil
 }
 
 // Close takes the policy off its device.

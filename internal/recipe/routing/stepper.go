@@ -40,7 +40,7 @@ type Stepper struct {
 
 // Prepare compiles the program for problems of n customers with one capacity.
 func (p *Policy) Prepare(n int, capacity int32, d Decode) (*Stepper, error) {
-	return p.prepare(n, capacity, 1, d, p.Config.Experiment.RandomSeed)
+	return p.prepare(n, capacity, 1, d, p.Seed)
 }
 
 // prepare is Prepare for a batch of problems at a time; the seed is that of sampled routes.
