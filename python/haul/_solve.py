@@ -56,15 +56,15 @@ def solve(
     vehicles: int = 0,
     open_routes: bool = False,
     iterations: int = 0,
-    seed: int = 42,
+    seed: int | None = None,
     workers: int = 0,
 ) -> Solution:
     """Finds routes for customers in the plane; node 0 is the depot and has demand 0.
 
     method is "search" (as good as `time` seconds allow, or `iterations`, which give the same routes every time), "exact" (the
     optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy solves it, decoded
-    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). vehicles limits the number of routes,
-    open_routes leaves out the way back.
+    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). seed is that of the search (None: 42), or of the
+    routes that a policy draws (None: its run's). vehicles limits the number of routes, open_routes leaves out the way back.
 
     Coordinates may be any sequence of pairs, a NumPy array or a tensor too.
 
@@ -72,6 +72,11 @@ def solve(
     >>> s = haul.solve([(0, 0), (3, 4), (6, 8)], [0, 1, 1], capacity=2, method="exact")
     >>> s.cost, s.method, [sorted(r) for r in s.routes]
     (20.0, 'exact', [[1, 2]])
+    >>> around = [(7 * i % 11, 3 * i % 11) for i in range(11)]
+    >>> def drawn(seed):
+    ...     return haul.solve(around, [0] + [3] * 10, capacity=10, policy="cvrp20", decode="sample:1,5", seed=seed).cost
+    >>> drawn(1) == drawn(1), drawn(1) == drawn(2)
+    (True, False)
     >>> haul.solve([(0, 0), (3, 4)], [0, 1.5], capacity=2)
     Traceback (most recent call last):
         ...
@@ -122,11 +127,12 @@ def solve(
             arguments += ["--checkpoint", str(checkpoint)]
         if policy is not None or checkpoint is not None:
             arguments += ["--decode", decode] if decode else []
+            arguments += ["--seed", str(seed)] if seed is not None else []
         else:
             arguments += ["--method", method]
             if method == "search":
                 arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{time:.9f}s"]
-                arguments += ["--seed", str(seed)]
+                arguments += ["--seed", str(seed)] if seed is not None else []
         if workers:
             arguments += ["--workers", str(workers)]
         if vehicles:
