@@ -6,8 +6,8 @@
 
 It needs torch and numpy.
 
-A policy routes the first instances of Kool's test set of its size, greedily or from every customer (--decode pomo: each is the first by force, or where
-the choice of the first is seen from, as the policy was trained), in fp32 on both sides; tours are compared node by node. An instance is put before the policy as Haul puts it: in the unit square, and where its demands are far
+A policy routes the first instances of Kool's test set of its size, greedily or from every customer as the first (--decode pomo), in fp32 on
+both sides; tours are compared node by node. An instance is put before the policy as Haul puts it: in the unit square, and where its demands are far
 larger shares of the capacity than in training, with smaller ones as well, the better of the two routes counting. Agents live the episodes that
 `haul eval` reports, their contexts read whole at every step instead of from caches;
 what follows -- goes to `haul eval`. Both sides draw the same numbers. A tie, or two choices within rounding of each other, may send a few
@@ -106,7 +106,7 @@ def gt_routes(policy, xy, demand, seen, n, decode):
         for at in range(0, len(xy), 50):  # a few at a time: all steps of all starts are kept
             part = slice(at, at + 50)
             r = gt.rollout(policy, policy.encode(xy[part], seen[part]), xy[part], demand[part], n if decode == "pomo" else 1, greedy=True,
-                           starts=policy.starts() if decode == "pomo" else None)
+                           starts="forced" if decode == "pomo" else None)
             out += [(r.cost[i, s].item(), r.actions[i, s].tolist()) for i, s in enumerate(r.cost.argmin(1).tolist())]
     return out
 

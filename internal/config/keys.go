@@ -34,7 +34,7 @@ var gtKeys = newSchema(
 	integer("model.feedforward_multiplier", between(1, 1000), Honoured, "Width of the gated feed-forward layer, as a multiple of hidden_dim."),
 	float("model.pointer_distance", atLeast(0), Honoured, "How far nearer nodes are preferred from the beginning: this times the logarithm of the distance is taken off the pointer's score, before tanh. 0: only what is learned counts."),
 	boolean("model.pointer_pairs", Honoured, "true: a learned score of every pair of nodes is added to the pointer's score, before tanh, so that what the place and the load of a vehicle ask of the next node does not all pass through the glimpse's few heads."),
-	boolean("model.start_views", Honoured, "pomo: true lets the policy choose the first customer of start s as if the vehicle stood at customer s, instead of beginning there by force: most customers are at no end of a good route. Training and decoding from every customer do the same. Needs baseline.type pomo."),
+	boolean("model.start_views", Honoured, "pomo: true lets the policy choose the first customer of start s as if the vehicle stood at customer s, instead of beginning there by force: most customers are at no end of a good route. Training, and decoding that draws routes from every customer, do so; the most likely routes begin by force. Needs baseline.type pomo."),
 
 	integer("model_gat.gat_hidden_dim", atLeast(1), NoEffect, unusedGAT),
 	integer("model_gat.gat_edge_dim", atLeast(1), NoEffect, unusedGAT),

@@ -133,19 +133,13 @@ func (b *beamSearch) take(s *Stepper) error {
 		b.runner.WriteBatch(g.PosX, s.x), b.runner.WriteBatch(g.PosY, s.y), b.runner.WriteBatch(g.Demand, s.demand))
 }
 
-// first is the beam after one action: the shortest of the row's starts. Views that have chosen one first customer are one hypothesis, which
-// the policy completes alike: as several they would have the same children, and fill the beam with them.
+// first is the beam after one action: the shortest of the row's starts.
 func (b *beamSearch) first(s *Stepper, row int) []hypothesis {
 	steps := maxSteps(s.n)
-	var all []hypothesis
-	begun := make([]bool, s.n+1)
-	for k := range s.starts {
+	all := make([]hypothesis, s.starts)
+	for k := range all {
 		at := row*s.starts + k
-		tour := s.actions[at*steps:][:steps]
-		if !begun[tour[0]] {
-			begun[tour[0]] = true
-			all = append(all, hypothesis{tour: slices.Clone(tour), length: s.lengths[at], slot: -1})
-		}
+		all[k] = hypothesis{tour: slices.Clone(s.actions[at*steps:][:steps]), length: s.lengths[at], slot: -1}
 	}
 	return b.shortest(all)
 }

@@ -79,50 +79,6 @@ func TestBeamSearch(t *testing.T) {
 	}
 }
 
-// TestBeamOfViews: of the views that have chosen one first customer the beam begins with one, the shortest, and so with as many first customers as it can.
-func TestBeamOfViews(t *testing.T) {
-	path, _ := saved(t, append(views, "training.num_epochs=2")...)
-	p, err := LoadPolicy(openCPU(t, 1), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := p.Source(rng.TestInstances)
-	s, err := p.Prepare(src.N, src.Capacity, Decode{Starts: true, Symmetries: 8, Beam: 3, Expand: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	b := cvrp.NewBatch(1, src.N, src.Capacity)
-	src.Fill(b, 0)
-	if _, _, err := s.Solve(t.Context(), b.Problem(0)); err != nil {
-		t.Fatal(err)
-	}
-	shared := 0
-	for row := range s.sym {
-		shortest := map[int32]float32{}
-		for k := range s.starts {
-			first, length := s.actions[(row*s.starts+k)*maxSteps(s.n)], s.lengths[row*s.starts+k]
-			if l, again := shortest[first]; !again || length < l {
-				shortest[first] = length
-			}
-		}
-		shared += s.starts - len(shortest)
-		beam := s.beam.first(s, row)
-		if want := min(3, len(shortest)); len(beam) != want {
-			t.Errorf("symmetry %d: %d hypotheses of %d first customers", row, len(beam), len(shortest))
-		}
-		for _, h := range beam {
-			if l, ok := shortest[h.tour[0]]; !ok || h.length != l {
-				t.Errorf("symmetry %d: a hypothesis of length %g begins at %d, where %g is the shortest left", row, h.length, h.tour[0], l)
-			}
-			delete(shortest, h.tour[0])
-		}
-	}
-	if shared == 0 {
-		t.Error("no two views have chosen one customer")
-	}
-}
-
 // TestBeamSearchElsewhere: by eval of generated instances, by solve with a metric that rounds, and interrupted.
 func TestBeamSearchElsewhere(t *testing.T) {
 	p := loadSaved(t)

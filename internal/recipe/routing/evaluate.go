@@ -111,8 +111,11 @@ func fitsInstances(o EvalOptions) error {
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
 func recordRoutes(p *plan.Plan, m *model.GT, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
 	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
-	if d.Starts {
+	switch {
+	case d.Drawn:
 		fromEveryCustomer(&spec, m)
+	case d.Starts: // views come to one most likely route, forced starts cannot
+		spec.Forced = true
 	}
 	if d.Samples > 0 || d.Drawn {
 		spec.Choice = kernel.Sample

@@ -20,8 +20,8 @@ import (
 // views train starts that are viewed.
 var views = []string{"baseline.type=pomo", "model.start_views=true"}
 
-// TestDecodersOfViews: every program that routes from every customer begins as the policy was trained to; of those with one start, and of
-// samples, which all begin at the depot, none does. Validation is of the policy that is trained.
+// TestDecodersOfViews: every program that draws routes from every customer begins as the policy was trained to, and one that takes the most likely by
+// force; those with one start, and samples, which all begin at the depot, do neither. Validation is of the policy that is trained.
 func TestDecodersOfViews(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		path, _ := saved(t, "baseline.type=pomo", fmt.Sprint("model.start_views=", viewed))
@@ -51,7 +51,7 @@ func TestDecodersOfViews(t *testing.T) {
 				seen[prog.Name]++
 				o := runtest.Op[*kernel.Rollout](t, prog.PerShard)
 				want := every && prog.Name != "beam" // which completes tours whose first action is settled
-				if o.Viewed != (want && viewed) || o.Forced != (want && !viewed) {
+				if view := want && viewed && d.Drawn; o.Viewed != view || o.Forced != (want && !view) {
 					t.Errorf("views %v, %s, %s: forced %v, viewed %v", viewed, name, prog.Name, o.Forced, o.Viewed)
 				}
 			}
@@ -112,7 +112,7 @@ func TestViewsAreThePolicys(t *testing.T) {
 			}
 			tours[name][decode] = e.Tours
 		}
-		s, err := p.Prepare(src.N, src.Capacity, Decode{Starts: true})
+		s, err := p.Prepare(src.N, src.Capacity, Decode{Starts: true, Drawn: true})
 		if err != nil {
 			t.Fatal(err)
 		}
