@@ -36,7 +36,7 @@ class Method {
     this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
     this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
     this.policy = el('select', { onchange: solveAll });
-    this.decode = el('select', { onchange: solveAll }, option('', 'by size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'));
+    this.decode = el('select', { onchange: solveAll }, option('', 'by size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'), option('pomo8:1', 'the same, drawn'));
     this.label = el('span', {}, 'Method');
     this.timeBox = el('label', {}, 'Seconds ', this.time);
     this.policyBox = el('label', {}, 'Policy ', this.policy);
