@@ -184,12 +184,12 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 		if by := with(policy, 30, "--decode", "pomo8"+temperature); best["decode"] != "pomo8"+temperature || best["method"] != "policy" || by["cost"] != best["cost"] {
 			t.Errorf("%v, by pomo8%s %v", best, temperature, by)
 		}
-		if r := with(policy, 41); r["decode"] != "pomo8" {
-			t.Errorf("%s, 41 customers: %v", policy, r["decode"])
-		}
-		if r := with(policy, routing.MostForPomo8+1); r["decode"] != "pomo" {
-			t.Errorf("%s past %d customers: %v", policy, routing.MostForPomo8, r["decode"])
-		}
+	}
+	if r := with("cvrp20", 41); r["decode"] != "pomo8" {
+		t.Errorf("41 customers: %v", r["decode"])
+	}
+	if r := with("cvrp20", routing.MostForPomo8+1); r["decode"] != "pomo" {
+		t.Errorf("past %d customers: %v", routing.MostForPomo8, r["decode"])
 	}
 	other := func(seed string) any { return with("cvrp20", 30, "--decode", "sample:1,3", "--seed", seed)["cost"] }
 	if a, again, b := other("1"), other("1"), other("2"); a != again || a == b {
