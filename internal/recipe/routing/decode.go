@@ -11,7 +11,7 @@ import (
 // Decode is how routes are made from a policy; of all routes of an instance the shortest counts.
 type Decode struct {
 	Samples     int     // routes drawn at random; 0: the most likely node at every step
-	Starts      bool    // a route from every customer: begun there by force, or as seen from there where the policy's starts are viewed
+	Starts      bool    // a route from every customer, begun there by force; drawn by a policy with views, begun as seen from there
 	Drawn       bool    // with Starts: what the policy chooses is drawn at random
 	Temperature float64 // of what is drawn; 0: inference.default_temperature
 	Symmetries  int     // 8: every instance under the symmetries of the square; else 1
