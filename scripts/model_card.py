@@ -28,7 +28,7 @@ def milliseconds(x):
 
 
 # What a run of before a key was has in its place.
-DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "start_views": False, "optimizer": "adamw", "leader_weight": 0, "leader_alone": False, "symmetries": 1}
+DEFAULTS = {"pointer_distance": 0, "pointer_pairs": False, "start_views": False, "optimizer": "adamw", "leader_weight": 0, "leader_alone": False, "leader_margin": 0, "symmetries": 1}
 WORDS = {"true": True, "false": False}
 
 
@@ -47,6 +47,7 @@ def changed(run, settings):
     text = (run / "config.yaml").read_text()
     flags = ""
     for section, key, flag in (
+        ("model", "num_layers", "--set model.num_layers={}"),
         ("model", "pointer_distance", "--set model.pointer_distance={}"),
         ("model", "pointer_pairs", "--set model.pointer_pairs={}"),
         ("model", "start_views", "--set model.start_views={}"),
@@ -59,6 +60,7 @@ def changed(run, settings):
         ("baseline", "preference_alpha", "--set baseline.preference_alpha={}"),
         ("baseline", "leader_weight", "--set baseline.leader_weight={}"),
         ("baseline", "leader_alone", "--set baseline.leader_alone={}"),
+        ("baseline", "leader_margin", "--set baseline.leader_margin={}"),
         ("baseline", "symmetries", "--set baseline.symmetries={}"),
     ):
         m = re.search(rf"^\s+{key}:\s*(\S+)", text, re.M)

@@ -95,6 +95,7 @@ type Baseline struct {
 	PreferenceAlpha float64        `yaml:"preference_alpha"`
 	LeaderWeight    float64        `yaml:"leader_weight"`
 	LeaderAlone     bool           `yaml:"leader_alone"`
+	LeaderMargin    float64        `yaml:"leader_margin"`
 	Symmetries      int            `yaml:"symmetries"` // 1 or 8
 	Update          BaselineUpdate `yaml:"update"`
 }

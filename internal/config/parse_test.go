@@ -131,6 +131,7 @@ func TestBadFiles(t *testing.T) {
 		{"model:\n  start_views: true\n", "f.yaml:2: model.start_views is how a route from every customer begins: it needs baseline.type pomo, not rollout"},
 		{"model: {start_views: true}\nbaseline:\n  type: ema\n", "f.yaml:1: model.start_views is how a route from every customer begins: it needs baseline.type pomo, not ema"},
 		{"baseline:\n  leader_alone: true\n", "f.yaml:2: baseline.leader_alone needs a weight to give: set baseline.leader_weight, to 1000 for one"},
+		{"baseline:\n  leader_margin: 0.01\n", "f.yaml:2: baseline.leader_margin measures the weight of a leader: set baseline.leader_weight, to 1000 for one"},
 		{"baseline: {type: pomo, leader_alone: true, leader_weight: 9}", "f.yaml:1: baseline.leader_weight 9 weighs pairs of starts: it needs baseline.advantage preference, not difference"},
 		{"baseline:\n  symmetries: 8\n", "f.yaml:2: baseline.symmetries 8 compares routes by pairs: it needs baseline.advantage preference, not difference"},
 		{"baseline:\n  type: pomo\n  symmetries: 8\n  advantage: standard\n", "f.yaml:3: baseline.symmetries 8 compares routes by pairs: it needs baseline.advantage preference, not standard"},

@@ -302,6 +302,9 @@ const (
 	// keeps that route alone (Wang et al. 2024 raise its advantage instead). With Alone it does so only where no other route ties with
 	// the shortest: what two starts find, the best of them has without either, and the gradient of the best of S routes is zero there.
 	//
+	// With a Margin the leader counts by how much it is shorter, as in that gradient: Leader times (l_2 - l_1) / (Margin·l_1), up to MostMargins
+	// times, with l_2 the shortest length that does not tie with l_1. Where there is none Leader counts for nothing, as no pair has a leader.
+	//
 	// With a Group of G, rows b to b+G-1 are one instance under G symmetries, b a multiple of G, and S is that of all of them: each route is
 	// compared with those of the whole group. Then a pair within a row of which one is the row's shortest weighs Leader more, too, so that
 	// the best of one row counts beside the best of all.
@@ -313,6 +316,9 @@ const (
 	SpreadFloor = 1e-3
 	Tie         = 1e-5
 )
+
+// MostMargins bounds what one leader counts: early in training a few are shorter than all others by a tenth and more.
+const MostMargins = 5
 
 // Advantage: Adv[b,s] = By(Length[b,s])·Weight, and Base[b] where the op computes the baseline.
 // Running with a Count of 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
@@ -327,6 +333,7 @@ type Advantage struct {
 	Alpha       float32 // of Preference
 	Leader      float32 // of Preference
 	Alone       bool    // of Preference
+	Margin      float32 // of Preference: a share of the shortest length. 0: every leader counts the same
 	Group       int     // of Preference: 0 and 1 are a row by itself. A shard holds whole groups
 	Weight      float32 // 1/(instances·starts)
 }

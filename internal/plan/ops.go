@@ -224,11 +224,12 @@ const (
 )
 
 // Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha, those of the leader more, or of one that leads
-// alone, over so many rows in turn (see Together).
+// alone, or by so many margins, over so many rows in turn (see Together).
 type Comparison struct {
 	By            kernel.Comparison
 	Alpha, Leader float64
 	Alone         bool
+	Margin        float64
 	Group         int
 }
 
@@ -241,7 +242,7 @@ func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tenso
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
 	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, By: c.By, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
 	if c.By == kernel.Preference {
-		o.LogProb, o.Alpha, o.Leader, o.Alone, o.Group = r.LogProb, float32(c.Alpha), float32(c.Leader), c.Alone, c.Group
+		o.LogProb, o.Alpha, o.Leader, o.Alone, o.Margin, o.Group = r.LogProb, float32(c.Alpha), float32(c.Leader), c.Alone, float32(c.Margin), c.Group
 		if p.prog.Shard%o.Rows() != 0 || p.prog.Batch%o.Rows() != 0 {
 			panic(fmt.Sprintf("plan: groups of %d in shards of %d of a batch of %d", o.Group, p.prog.Shard, p.prog.Batch))
 		}

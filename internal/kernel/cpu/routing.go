@@ -183,17 +183,22 @@ func (l leading) leads(length float32) bool { return length-l.best <= kernel.Tie
 
 func leaders(length []float32, o *kernel.Advantage) leading {
 	l := leading{slices.Min(length), o.Leader}
-	if !o.Alone {
+	if !o.Alone && o.Margin == 0 {
 		return l
 	}
-	count := 0
+	count, next := 0, float32(math.MaxFloat32)
 	for _, v := range length {
 		if l.leads(v) {
 			count++
+		} else {
+			next = min(next, v)
 		}
 	}
-	if count > 1 {
+	switch {
+	case o.Alone && count > 1 || count == len(length):
 		l.more = 0
+	case o.Margin > 0:
+		l.more *= min(kernel.MostMargins, (next-l.best)/(o.Margin*l.best))
 	}
 	return l
 }

@@ -26,7 +26,7 @@ func (b *binder) advantage(o *kernel.Advantage) ([]launch, error) {
 	return []launch{{module: "tally", kernel: "advantage", grid: dim3{ceil(instances, each), 1, 1}, block: dim3{each * lanes, 1, 1},
 		args: []any{b.addr(o.Adv), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Base), b.addr(o.Mean), b.addr(o.Count), i32(instances), i32(starts),
 			i32(lanes), i32(int(o.Mode)), i32(int(o.By)), o.Alpha, float32(kernel.SpreadFloor), float32(kernel.Tie), o.Weight, o.Leader,
-			flag(o.Alone), i32(o.Rows())}}}, nil
+			flag(o.Alone), o.Margin, float32(kernel.MostMargins), i32(o.Rows())}}}, nil
 }
 
 // tally is one block per sum, which adds up a few ten thousand rows in a fixed order. What the sums are lies in a table on the card.

@@ -20,7 +20,9 @@ func testComparisons(t *testing.T, dev kernel.Device) {
 	for _, starts := range []int{1, 2, 3, 20, 33, 65} {
 		for _, group := range []int{0, 2, 8} {
 			for _, alone := range []bool{false, true} {
-				testComparison(t, dev, starts, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Group: group})
+				for _, margin := range []float32{0, 0.1, 0.5} { // lead makes leaders that are shorter by about half
+					testComparison(t, dev, starts, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Margin: margin, Group: group})
+				}
 			}
 		}
 	}
@@ -33,7 +35,7 @@ func testComparison(t *testing.T, dev kernel.Device, starts int, o kernel.Advant
 	o.Alpha, o.Weight = 0.7, 0.3
 	routes := o.Rows() * starts // of a group
 	// The mean of lengths near 10 is divided by a spread of at least 0.1.
-	c := trial{what: fmt.Sprintf("advantage by %d S=%d leader=%v alone=%v group=%d", o.By, starts, o.Leader, o.Alone, o.Group),
+	c := trial{what: fmt.Sprintf("advantage by %d S=%d leader=%v alone=%v margin=%v group=%d", o.By, starts, o.Leader, o.Alone, o.Margin, o.Group),
 		nodes: 3, amplify: 100, group: o.Rows()}
 	c.record = func(r *recording) {
 		length, logProb := r.normals("length", r.prog.Batch*starts), r.normals("logprob", r.prog.Batch*starts)

@@ -176,5 +176,22 @@ func leaders[F Float](length []F, o *kernel.Advantage) leading[F] {
 	if o.Alone && count > 1 {
 		l.weight = 0
 	}
+	if o.Margin > 0 {
+		l.weight *= margins(length, l, F(o.Margin))
+	}
 	return l
+}
+
+// margins is how many margins the shortest of some lengths is shorter than the next.
+func margins[F Float](length []F, l leading[F], margin F) F {
+	next := F(math.Inf(1))
+	for _, v := range length {
+		if !l.leads(v) {
+			next = min(next, v)
+		}
+	}
+	if math.IsInf(float64(next), 1) {
+		return 0
+	}
+	return min(kernel.MostMargins, (next-l.best)/(margin*l.best))
 }

@@ -206,30 +206,41 @@ func TestAdvantageByHand(t *testing.T) {
 }
 
 // TestLeaderAloneByHand: at equal probabilities a pair is σ(0) = 1/2 for the one and against the other, times 1 + Leader where one of it leads. A tie
-// for the lead takes the weight away, also one with another row for the lead of all; a row's own lead is then still a lead.
+// for the lead takes the weight away, also one with another row for the lead of all; a row's own lead is then still a lead. With a margin the
+// weight is that of as many margins as the next route, which is no tie, is longer by.
 func TestLeaderAloneByHand(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		alone  bool
+		margin float32
 		length [][]float64 // of a group's rows
 		want   [][]float64
 	}{
-		{"one leads", true, [][]float64{{4, 5, 6}}, [][]float64{{-4 - 4, 4 - 0.5, 4 + 0.5}}},
-		{"a tie, which counts", false, [][]float64{{4, 4.00001, 6}}, [][]float64{{-4, -4, 4 + 4}}},
-		{"a tie", true, [][]float64{{4, 4.00001, 6}}, [][]float64{{-0.5, -0.5, 0.5 + 0.5}}},
+		{"one leads", true, 0, [][]float64{{4, 5, 6}}, [][]float64{{-4 - 4, 4 - 0.5, 4 + 0.5}}},
+		{"a tie, which counts", false, 0, [][]float64{{4, 4.00001, 6}}, [][]float64{{-4, -4, 4 + 4}}},
+		{"a tie", true, 0, [][]float64{{4, 4.00001, 6}}, [][]float64{{-0.5, -0.5, 0.5 + 0.5}}},
 		// 4 leads all, 5 its row.
-		{"two rows", true, [][]float64{{4, 6}, {5, 7}}, [][]float64{{-7.5 - 4 - 4, 7.5 + 0.5 - 0.5}, {4 - 0.5 - 4, 4 + 0.5 + 4}}},
+		{"two rows", true, 0, [][]float64{{4, 6}, {5, 7}}, [][]float64{{-7.5 - 4 - 4, 7.5 + 0.5 - 0.5}, {4 - 0.5 - 4, 4 + 0.5 + 4}}},
 		// Nobody leads all, each row has a leader.
-		{"a tie between rows", true, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-4 - 0.5, 4 + 0.5 - 0.5}, {-0.5 - 4, 0.5 + 0.5 + 4}}},
+		{"a tie between rows", true, 0, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-4 - 0.5, 4 + 0.5 - 0.5}, {-0.5 - 4, 0.5 + 0.5 + 4}}},
 		// 4 leads all, and in its own row; the other row has no leader.
-		{"a tie in the other row", true, [][]float64{{6, 4}, {5, 5}}, [][]float64{{7.5 + 0.5 + 0.5, -7.5 - 4 - 4}, {-0.5 + 4, -0.5 + 4}}},
+		{"a tie in the other row", true, 0, [][]float64{{6, 4}, {5, 5}}, [][]float64{{7.5 + 0.5 + 0.5, -7.5 - 4 - 4}, {-0.5 + 4, -0.5 + 4}}},
 		// A tie in the row of the lead leaves the other row's leader alone.
-		{"a tie in the row that leads", true, [][]float64{{4, 4}, {5, 6}}, [][]float64{{-0.5 - 0.5, -0.5 - 0.5}, {0.5 + 0.5 - 4, 0.5 + 0.5 + 4}}},
-		{"a tie between rows, which counts", false, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-7.5 - 4, 7.5 + 4 - 0.5}, {-4 - 7.5, 4 + 0.5 + 7.5}}},
+		{"a tie in the row that leads", true, 0, [][]float64{{4, 4}, {5, 6}}, [][]float64{{-0.5 - 0.5, -0.5 - 0.5}, {0.5 + 0.5 - 4, 0.5 + 0.5 + 4}}},
+		{"a tie between rows, which counts", false, 0, [][]float64{{4, 6}, {4, 7}}, [][]float64{{-7.5 - 4, 7.5 + 4 - 0.5}, {-4 - 7.5, 4 + 0.5 + 7.5}}},
+		// An eighth of 4 is a half: 5 is longer by two margins, and a pair of 4 weighs 1 + 14.
+		{"by two margins", true, 0.125, [][]float64{{4, 5, 6}}, [][]float64{{-7.5 - 7.5, 7.5 - 0.5, 7.5 + 0.5}}},
+		{"by half a margin", true, 0.5, [][]float64{{6, 4, 5}}, [][]float64{{2.25 + 0.5, -2.25 - 2.25, 2.25 - 0.5}}},
+		{"by more than counts", true, 0.001, [][]float64{{4, 5, 6}}, [][]float64{{-18 - 18, 18 - 0.5, 18 + 0.5}}},
+		{"a tie that counts, by what comes after it", false, 0.5, [][]float64{{4, 4.00001, 6}}, [][]float64{{-4, -4, 4 + 4}}},
+		{"nobody is longer", false, 0.5, [][]float64{{4, 4.00001, 4}}, [][]float64{{0, 0, 0}}},
+		// 4 leads all by a quarter and its row by a half, 5 its own row by two fifths.
+		{"rows by margins of their own", true, 0.5, [][]float64{{4, 6}, {5, 7}},
+			[][]float64{{-0.5 - 1.75 - 3.5 - 2.25 - 2.25, 0.5 + 1.75 + 3.5 + 0.5 - 0.5}, {2.25 - 0.5 - 0.5 - 2.8, 2.25 + 0.5 + 0.5 + 2.8}}},
 	} {
 		starts := len(c.length[0])
 		lengths := slices.Concat(c.length...)
-		o := &kernel.Advantage{By: kernel.Preference, Alpha: 1, Leader: 7, Alone: c.alone, Group: len(c.length), Weight: float32(len(lengths))}
+		o := &kernel.Advantage{By: kernel.Preference, Alpha: 1, Leader: 7, Alone: c.alone, Margin: c.margin, Group: len(c.length), Weight: float32(len(lengths))}
 		for row, want := range c.want {
 			adv := make([]float64, starts)
 			Advantage(adv, lengths, make([]float64, len(lengths)), row*starts, 0, o, 0, 0)

@@ -103,7 +103,7 @@ func comparison(c *config.Config) plan.Comparison {
 		return plan.Comparison{By: kernel.Standard}
 	case config.AdvantagePreference:
 		return plan.Comparison{By: kernel.Preference, Alpha: c.Baseline.PreferenceAlpha, Leader: c.Baseline.LeaderWeight,
-			Alone: c.Baseline.LeaderAlone, Group: c.Baseline.Symmetries}
+			Alone: c.Baseline.LeaderAlone, Margin: c.Baseline.LeaderMargin, Group: c.Baseline.Symmetries}
 	}
 	return plan.Comparison{}
 }

@@ -148,8 +148,8 @@ func TestAdvantagesAreTheSettings(t *testing.T) {
 	}
 }
 
-// TestLeadersAreTheSettings: a leader that counts alone, and eight symmetries, which the instances are drawn under and the routes are compared over,
-// in shards of whole groups. Neither is there unasked.
+// TestLeadersAreTheSettings: a leader that counts alone or by its margin, and eight symmetries, which the instances are drawn under and the routes are compared over,
+// in shards of whole groups. None of them is there unasked.
 func TestLeadersAreTheSettings(t *testing.T) {
 	sets := []string{"baseline.type=pomo", "baseline.advantage=preference", "baseline.leader_weight=7", "training.batch_size=128"}
 	for _, c := range []struct {
@@ -158,12 +158,13 @@ func TestLeadersAreTheSettings(t *testing.T) {
 	}{
 		{nil, kernel.Advantage{Leader: 7, Group: 1}},
 		{[]string{"baseline.leader_alone=true"}, kernel.Advantage{Leader: 7, Alone: true, Group: 1}},
+		{[]string{"baseline.leader_margin=0.5"}, kernel.Advantage{Leader: 7, Margin: 0.5, Group: 1}},
 		{[]string{"baseline.symmetries=8"}, kernel.Advantage{Leader: 7, Group: 8}},
 		{[]string{"baseline.symmetries=8", "baseline.leader_alone=true"}, kernel.Advantage{Leader: 7, Alone: true, Group: 8}},
 	} {
 		prog := recorded(t, append(c.more, sets...)...)
 		got, drawn := runtest.Op[*kernel.Advantage](t, prog.PerShard), runtest.Op[*kernel.Generate](t, prog.PerShard)
-		if got.Leader != c.want.Leader || got.Alone != c.want.Alone || got.Group != c.want.Group || drawn.Symmetries != c.want.Group {
+		if got.Leader != c.want.Leader || got.Alone != c.want.Alone || got.Margin != c.want.Margin || got.Group != c.want.Group || drawn.Symmetries != c.want.Group {
 			t.Errorf("%v: recorded as %+v, of instances under %d symmetries", c.more, got, drawn.Symmetries)
 		}
 		if prog.Shard%c.want.Group != 0 || prog.Batch != 128 || prog.Shards() < 2 {

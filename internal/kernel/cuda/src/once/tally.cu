@@ -9,8 +9,9 @@ struct Leading { float best, more; };
 
 __device__ bool leads(Leading l, float length, float tie) { return length - l.best <= tie * length; }
 
-// leaders, of a warp: with `alone`, where two tie their pairs weigh no more than others.
-__device__ Leading leaders(const float *length, int routes, float tie, float more, int alone, int lane) {
+// leaders, of a warp: with `alone`, where two tie their pairs weigh no more than others; with a margin, by how many of them the next route is
+// longer, at most `most`.
+__device__ Leading leaders(const float *length, int routes, float tie, float more, int alone, float margin, float most, int lane) {
   float best = -length[0]; // the shortest length's negative
   for (int s = lane; s < routes; s += 32) best = -length[s] > best ? -length[s] : best;
   Leading l = {-warp_max(best), more};
@@ -18,6 +19,14 @@ __device__ Leading leaders(const float *length, int routes, float tie, float mor
     float count = 0;
     for (int s = lane; s < routes; s += 32) count += leads(l, length[s], tie) ? 1.0f : 0.0f;
     if (warp_sum(count) > 1) l.more = 0;
+  }
+  if (margin > 0) {
+    const float none = -3e38f;
+    float next = none; // the negative of the shortest length that does not lead
+    for (int s = lane; s < routes; s += 32) next = !leads(l, length[s], tie) && -length[s] > next ? -length[s] : next;
+    next = warp_max(next);
+    const float margins = div_(-next - l.best, margin * l.best);
+    l.more *= next == none ? 0.0f : margins < most ? margins : most;
   }
   return l;
 }
@@ -46,7 +55,7 @@ __device__ float preferred(const float *length, const float *logprob, int i, int
 // makes for itself.
 KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
                  int starts, int lanes, int mode, int by, float alpha, float floor, float tie, float weight, float leader,
-                 int alone, int group) {
+                 int alone, float margin, float most, int group) {
   int i = blockIdx_x * (blockDim_x / lanes) + threadIdx_x / lanes, first = threadIdx_x % lanes, lane = threadIdx_x & 31;
   if (i >= instances) return;
   bool unset = mode == RUNNING && *count == 0;
@@ -68,8 +77,8 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
   Leading all = {0, 0}, row = {0, 0};
   if (by == PREFERENCE) {
     weight = div_(weight * alpha, (float)routes);
-    all = leaders(length + head, routes, tie, leader, alone, lane);
-    row = leaders(length + i * starts, starts, tie, group > 1 ? leader : 0.0f, alone, lane);
+    all = leaders(length + head, routes, tie, leader, alone, margin, most, lane);
+    row = leaders(length + i * starts, starts, tie, group > 1 ? leader : 0.0f, alone, margin, most, lane);
   }
   for (int s = first; s < starts; s += lanes) {
     float v = length[i * starts + s] - b;
