@@ -40,6 +40,7 @@ type tileArgs struct {
 	m, n, k          int
 	ldc, ldr         int
 	scratch          unsafe.Pointer // of tileSet.scratch floats
+	spread           gemmArgs       // room for the products in fp32 of spreadTiles, so that they take none from the heap
 }
 
 // packing says which matrix a tile is of, and how it lies in the floats that are packed.
@@ -235,15 +236,15 @@ func productSpread(s *primitives, g *tileArgs) {
 					as[r*g.k+l] = at(g.a, i+r, l)
 				}
 			}
-			p := gemmArgs{c: unsafe.Add(g.c, 4*(i*g.ldc+j)), a: ptr(as), b: ptr(bs), m: m, n: n, k: g.k,
+			g.spread = gemmArgs{c: unsafe.Add(g.c, 4*(i*g.ldc+j)), a: ptr(as), b: ptr(bs), m: m, n: n, k: g.k,
 				ldc: g.ldc, ars: g.k, aks: 1, bks: panel, bps: panel * g.k, ldr: g.ldr}
 			if g.bias != nil {
-				p.bias = unsafe.Add(g.bias, 4*j)
+				g.spread.bias = unsafe.Add(g.bias, 4*j)
 			}
 			if g.r != nil {
-				p.r = unsafe.Add(g.r, 4*(i*g.ldr+j))
+				g.spread.r = unsafe.Add(g.r, 4*(i*g.ldr+j))
 			}
-			s.gemm(&p)
+			s.gemm(&g.spread)
 		}
 	}
 }

@@ -169,6 +169,23 @@ func TestTilesGuarded(t *testing.T) {
 	})
 }
 
+// TestTilesAllocateNothing: packing and products of every set, those for processors without bf16 of their own among them, take nothing from the heap.
+func TestTilesAllocateNothing(t *testing.T) {
+	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+		const m, n, k = 75, 70, 83
+		x, w, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
+		a, b := make([]float32, tileFloats(m, k)), make([]float32, tileFloats(n, k))
+		g := &tileArgs{c: ptr(c), r: ptr(c), bias: ptr(w), a: ptr(a), b: ptr(b), m: m, n: n, k: k, ldc: n, ldr: n, scratch: ptr(make([]float32, spreadFloats(k)))}
+		if got := testing.AllocsPerRun(3, func() {
+			s.pack(rowsOfA, a, x, k, m, k)
+			s.pack(columnsOfB, b, w, k, n, k)
+			s.product(prims, g)
+		}); got != 0 {
+			t.Errorf("%v allocations a product", got)
+		}
+	})
+}
+
 // TestTilesBits: an element has the same bits whatever rows and columns are computed beside it.
 func TestTilesBits(t *testing.T) {
 	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
