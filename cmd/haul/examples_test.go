@@ -111,7 +111,11 @@ func (w *workshop) run(e example) {
 	if slices.Contains(args, "--processes") { // a program that starts itself again: here that must be the program, not its tests
 		start = executeApart
 	}
-	if code := start(ctx, args, &stdout, &stderr); code != exitDone {
+	code := start(ctx, args, &stdout, &stderr)
+	if code == exitFailed && strings.HasPrefix(stderr.String(), "haul: no MPI library ") && os.Getenv("HAUL_RANKS") == "" {
+		return // needs a library that a machine with Go alone lacks; .ci/run ranks has it
+	}
+	if code != exitDone {
 		w.t.Errorf("%s: %s\nas haul %s: exit %d, %s", e.where, e.line, strings.Join(args, " "), code, stderr.String())
 	}
 }
