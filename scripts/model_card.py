@@ -148,6 +148,7 @@ def main():
     ap.add_argument("--haul", default="haul", help="the program, with the policy in it")
     ap.add_argument("--note", default="", help="a sentence for the card's first paragraph")
     ap.add_argument("--began", type=pathlib.Path, action="append", default=[], help="a run before, the first first")
+    ap.add_argument("--pieces", action="store_true", help="the runs were resumed, with a longer plan than they began with where there are several")
     a = ap.parse_args()
     a.haul = needs.program(a.haul)
     p = json.loads(subprocess.run([a.haul, "policies", a.name, "--json"], check=True, capture_output=True, text=True).stdout)
@@ -179,7 +180,7 @@ def main():
         text += f": {len(runs)} runs of {', '.join(parts[:-1])} and {parts[-1]}, of which each began with the weights of the one before"
     print(fill(text + "."))
     print("\n## Curve\n")
-    decode = settings["training"].get("validation_decode", "greedy")
+    decode = settings["training"].get("validation_decode", "greedy") + (":1" if all(map(drawn, runs)) else "")
     other = "; later runs had other instances, so that gaps compare better than costs" if a.began else ""
     print(fill(f"Validation instances by `--decode {decode}`, and their gap to Haul's search{other}:") + "\n")
     print("| minutes of training | instances | mean cost | gap |\n| --- | --- | --- | --- |")
@@ -208,8 +209,9 @@ def main():
         folder = f"runs/{a.name}" + (f"-{k + 1}" if k else "")
         commands.append(command(a.name, run, settings, more, folder))
     commands.append(f"haul policies pack {folder}/last.safetensors --out policies/{a.name}.safetensors")
-    print("```sh yours\n" + "\n".join(commands) + "\n```\n")
-    print("The runs were made in pieces" + (", each resumed with a longer plan than it began with" if a.began else "") + ".")
+    print("```sh yours\n" + "\n".join(commands) + "\n```")
+    if a.pieces:
+        print("\nThe runs were made in pieces" + (", each resumed with a longer plan than it began with" if a.began else "") + ".")
 
 
 if __name__ == "__main__":
