@@ -83,7 +83,7 @@ With --policy, one of those that come with the program (haul policies), or with 
 solves the file, whatever its N: coordinates are scaled to the unit square, and of
 the routes that --decode asks for the best by the file's own distances counts. Without --decode it is what takes about a second: pomo8
 up to 200 customers, pomo up to 400, greedy past that; a policy whose starts are viewed, as cvrp20's are, draws them (pomo8:1) up to
-one and a half times the customers that it was trained on. With --time or --iterations as well, the search starts from the policy's
+twice the customers that it was trained on. With --time or --iterations as well, the search starts from the policy's
 routes, greedy ones unless --decode says otherwise.
 
 --testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000

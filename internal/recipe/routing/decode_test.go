@@ -8,8 +8,8 @@ import (
 	"haul/internal/config"
 )
 
-// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed, up to one and a half times the
-// customers of training: what is drawn far from there is no good.
+// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed, up to twice the customers of
+// training: what is drawn far from there is no good.
 func TestDecodeFor(t *testing.T) {
 	for _, c := range []struct {
 		views          bool
@@ -22,11 +22,11 @@ func TestDecodeFor(t *testing.T) {
 		{false, 20, MostForPomo, "pomo", "pomo8"},
 		{false, 20, MostForPomo + 1, "greedy", "pomo8"},
 		{true, 20, 1, "pomo8:1", "pomo8:1"},
-		{true, 20, 30, "pomo8:1", "pomo8:1"},
-		{true, 20, 31, "pomo8", "pomo8"},
+		{true, 20, 40, "pomo8:1", "pomo8:1"},
+		{true, 20, 41, "pomo8", "pomo8"},
 		{true, 20, MostForPomo, "pomo", "pomo8"},
 		{true, 200, MostForPomo8, "pomo8:1", "pomo8:1"},
-		{true, 267, MostForPomo, "pomo:1", "pomo8:1"},
+		{true, 200, MostForPomo, "pomo:1", "pomo8:1"},
 		{true, 300, MostForPomo + 1, "greedy", "pomo8:1"},
 	} {
 		var settings config.Config
