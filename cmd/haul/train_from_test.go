@@ -47,8 +47,8 @@ func TestFromBeginsWithTheWeights(t *testing.T) {
 	}
 }
 
-// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network. They are those of a first
-// run, whose starts are forced: a policy that has come to views since is told of, and with them set nothing is.
+// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network. Views that a policy has
+// and a run has not, or the other way round, are told of, and nothing is where both have the same.
 func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	for _, name := range policies.Names() {
 		for _, views := range []string{"false", "true"} {
@@ -75,7 +75,7 @@ func TestFromIsRefused(t *testing.T) {
 	}{
 		{[]string{"--from", "cvrp7"}, exitFailed, "no such file, run folder or policy (policies: cvrp20"},
 		{append(fromSettings, "--from", "cvrp20"), exitFailed, "its network is another one than the settings ask for"},
-		{[]string{"--config", "tiny_1", "--device", "cpu", "--set", "model.pointer_pairs=true", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"}, // three layers of six
+		{[]string{"--config", "tiny_1", "--device", "cpu", "--set", "model.pointer_pairs=true", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"}, // three layers of nine
 		{[]string{"--resume", dir, "--from", "cvrp20"}, exitUsage, "use one of them"},
 	} {
 		args := append([]string{"train"}, c.args...)
