@@ -303,7 +303,7 @@ const (
 	// the shortest: what two starts find, the best of them has without either, and the gradient of the best of S routes is zero there.
 	//
 	// With a Margin the leader counts by how much it is shorter, as in that gradient: Leader times (l_2 - l_1) / (Margin·l_1), up to MostMargins
-	// times, with l_2 the shortest length that does not tie with l_1. Where there is none Leader counts for nothing, as no pair has a leader.
+	// times, with l_2 the shortest length that does not tie with l_1. Where there is none, no pair has a leader.
 	//
 	// With a Group of G, rows b to b+G-1 are one instance under G symmetries, b a multiple of G, and S is that of all of them: each route is
 	// compared with those of the whole group. Then a pair within a row of which one is the row's shortest weighs Leader more, too, so that

@@ -195,7 +195,7 @@ func leaders(length []float32, o *kernel.Advantage) leading {
 		}
 	}
 	switch {
-	case o.Alone && count > 1 || count == len(length):
+	case o.Alone && count > 1:
 		l.more = 0
 	case o.Margin > 0:
 		l.more *= min(kernel.MostMargins, (next-l.best)/(o.Margin*l.best))

@@ -182,16 +182,13 @@ func leaders[F Float](length []F, o *kernel.Advantage) leading[F] {
 	return l
 }
 
-// margins is how many margins the shortest of some lengths is shorter than the next.
+// margins is how many margins the shortest of some lengths is shorter than the next. Where there is none, no pair has a leader.
 func margins[F Float](length []F, l leading[F], margin F) F {
 	next := F(math.Inf(1))
 	for _, v := range length {
 		if !l.leads(v) {
 			next = min(next, v)
 		}
-	}
-	if math.IsInf(float64(next), 1) {
-		return 0
 	}
 	return min(kernel.MostMargins, (next-l.best)/(margin*l.best))
 }

@@ -60,6 +60,16 @@ func (d Decode) suits(c *config.Config, n int) Decode {
 	return d
 }
 
+// drawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy with these settings was trained for that on problems
+// of n customers; "" where it was not.
+func (d Decode) drawnFor(c *config.Config, n int) string {
+	drawn := d.suits(c, n)
+	if d.Beam > 0 || d.Drawn || !drawn.Drawn {
+		return ""
+	}
+	return drawn.String()
+}
+
 // maxSamples keeps a slip of the hand from asking for all memory.
 const maxSamples = 1 << 16
 

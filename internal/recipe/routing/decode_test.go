@@ -40,6 +40,31 @@ func TestDecodeFor(t *testing.T) {
 	}
 }
 
+// TestDrawnFor: whoever asks for the most likely routes of viewed starts is told of the drawn ones, near the size of training alone.
+func TestDrawnFor(t *testing.T) {
+	for _, c := range []struct {
+		decode string
+		views  bool
+		n      int
+		want   string
+	}{
+		{"pomo8", true, 20, "pomo8:1"},
+		{"pomo", true, 40, "pomo:1"},
+		{"pomo8", true, 41, ""}, {"pomo8", false, 20, ""}, {"pomo8:1", true, 20, ""}, {"pomo8:0.5", true, 20, ""},
+		{"sgbs8", true, 20, ""}, {"greedy", true, 20, ""}, {"sample8:20", true, 20, ""},
+	} {
+		var settings config.Config
+		settings.Model.StartViews, settings.Problem.NumCustomers = c.views, 20
+		d, err := ParseDecode(c.decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.drawnFor(&settings, c.n); got != c.want {
+			t.Errorf("%s of views %v at %d customers: %q, want %q", c.decode, c.views, c.n, got, c.want)
+		}
+	}
+}
+
 // TestValidationDecode: a run is judged as its policy will be used.
 func TestValidationDecode(t *testing.T) {
 	for _, c := range []struct {

@@ -38,6 +38,7 @@ type Judged struct {
 	PerSecond float64 `json:"instances_per_second"`
 
 	path, device string
+	better       string // another decoder
 	example      *Example
 }
 
@@ -99,7 +100,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		return nil, err
 	}
 	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
-		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name()}
+		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name(), better: decode.drawnFor(p.Config, src.N)}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)
 	r.MeanCost, r.MeanCPC, r.SECPC = mean, cvrp.CPC(mean, src.N), cvrp.CPC(se, src.N)
@@ -124,7 +125,15 @@ func (r *Judged) Text(out io.Writer, bold func(string) string) error {
 	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
 	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
+	tellBetter(w, r.better)
 	return w.Flush()
+}
+
+// tellBetter names a decoder that the policy was trained for where another was asked for.
+func tellBetter(w io.Writer, decode string) {
+	if decode != "" {
+		fmt.Fprintf(w, "next\t--decode %s: this policy was trained for routes that are drawn, which are shorter\n", decode)
+	}
 }
 
 // instances counts them, digits plain, as the benchmarks quote the line.

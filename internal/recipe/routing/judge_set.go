@@ -151,6 +151,7 @@ type Compared struct {
 	Out       string   `json:"out,omitempty"`
 
 	path, device string
+	better       string // another decoder
 	first        *cvrp.Problem
 	solution     cvrp.Solution
 }
@@ -177,6 +178,9 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Deco
 	}
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
 		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
+	if r.Customers > 0 {
+		r.better = decode.drawnFor(p.Config, r.Customers)
+	}
 	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 {
 		r.Routes = decode.Routes(r.Customers)
 	}
@@ -269,6 +273,7 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	if r.Out != "" {
 		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))
 	}
+	tellBetter(w, r.better)
 	return w.Flush()
 }
 
