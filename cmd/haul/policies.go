@@ -93,9 +93,9 @@ func (a *app) listPolicies(asJSON bool) error {
 		return err
 	}
 	return a.table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tinstances\ttime\truns"))
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tdecode\tinstances\ttime\truns"))
 		for _, p := range all {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\t%d\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)),
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)), p.Decode,
 				report.Thousands(int64(p.Instances)), minutes(p.Seconds), len(p.Runs))
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -248,6 +249,24 @@ func TestOneInstanceHasNoSpread(t *testing.T) {
 		r := haul(t, append([]string{"eval", "--policy", "cvrp20", "--device", "cpu"}, args...)...)
 		if r.code != exitDone || !strings.Contains(r.stdout, ", 1 instance") || strings.Contains(r.stdout, ", 1 instances") || strings.Contains(r.stdout, "±") || !strings.Contains(r.stdout, "\ngap ") {
 			t.Errorf("%v: exit %d, %q, %q", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// TestPoliciesNameTheirDecoder: the list says how each routes a problem of its own size, as haul solve then does.
+func TestPoliciesNameTheirDecoder(t *testing.T) {
+	list := haul(t, "policies").stdout
+	for _, name := range policies.Names() {
+		want := "pomo8"
+		if name == "cvrp20" { // whose starts are viewed
+			want = "pomo8:1"
+		}
+		at := strings.Index(list, name)
+		if at < 0 || !slices.Contains(strings.Fields(strings.SplitN(list[at:], "\n", 2)[0]), want) {
+			t.Errorf("%s is not listed with %s: %s", name, want, list)
+		}
+		if got := object(t, "policies", name, "--json")["decode"]; got != want {
+			t.Errorf("%s decodes by %v, want %s", name, got, want)
 		}
 	}
 }

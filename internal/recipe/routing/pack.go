@@ -18,6 +18,7 @@ type PolicyInfo struct {
 	Layers       int       `json:"layers"`
 	Width        int       `json:"width"`
 	Parameters   int       `json:"parameters"`
+	Decode       string    `json:"decode"`    // of a problem of that size, where nobody says how
 	Updates      int       `json:"updates"`   // of all runs that made its weights, as far as the file knows them
 	Instances    int       `json:"instances"` // of those
 	Settings     string    `json:"settings"`  // the name of the last run's
@@ -40,7 +41,7 @@ func Describe(ck *run.Checkpoint) (*PolicyInfo, error) {
 		return nil, err
 	}
 	info := &PolicyInfo{Customers: c.Problem.NumCustomers, Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
-		Width: c.Model.HiddenDim, Parameters: m.Layout().Count(), Settings: c.Title()}
+		Width: c.Model.HiddenDim, Parameters: m.Layout().Count(), Decode: DecodeFor(c, c.Problem.NumCustomers).String(), Settings: c.Title()}
 	for _, p := range ck.Chain(Recipe{}) {
 		info.Runs = append(info.Runs, PastRun{Settings: p.Settings, Updates: p.Updates, Instances: p.Rows, Seconds: p.Seconds})
 		info.Updates += p.Updates
