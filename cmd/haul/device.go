@@ -57,8 +57,17 @@ func knownDevice(name, precision string) error {
 	return nil
 }
 
-// openBy checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
+// openBy is open, with a word where the processor has no instructions for the precision that was asked for.
 func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
+	dev, err := a.open(f, trial)
+	if d, ok := dev.(interface{ Emulates() bool }); ok && err == nil && d.Emulates() {
+		fmt.Fprintln(a.stderr, "bf16: this processor has no instructions for it: products are made in fp32 of rounded numbers, slower than with --precision fp32")
+	}
+	return dev, err
+}
+
+// open checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
+func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
 	if err := f.check(a); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/kernel/cpu"
 	"haul/internal/safetensors"
 )
 
@@ -20,6 +21,9 @@ func TestResumeKeepsThePrecision(t *testing.T) {
 		r := haul(t, args...)
 		if r.code != exitDone || strings.Contains(r.stderr, "was written") {
 			t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
+		}
+		if told := strings.Contains(r.stderr, "bf16: this processor has no instructions for it"); told == cpu.HasBF16() {
+			t.Errorf("%v: whether bf16 is slow here is told: %v", args, told)
 		}
 		f, err := safetensors.Load(filepath.Join(dir, "last.safetensors"))
 		if err != nil {

@@ -69,6 +69,9 @@ func pickFor(precision, set string) (*primitives, *tileSet, error) {
 // Precision is what products with weights, and those for their gradients, round their operands to; causal attention by tiles too.
 func (d *Device) Precision() string { return precisionOf(d.tiles) }
 
+// Emulates tells whether products in bf16 are made in fp32, of numbers rounded to bf16: slower than in fp32 without rounding.
+func (d *Device) Emulates() bool { return d.tiles != nil && d.tiles.spreads }
+
 func precisionOf(t *tileSet) string {
 	if t != nil {
 		return "bf16"

@@ -32,6 +32,26 @@ func TestDevice(t *testing.T) {
 	suite("shards in use", cpu.Options{Workers: 2})
 }
 
+// TestEmulates: products in bf16 are emulated by plain Go, by whatever has no bf16 of its own, and by nothing in fp32.
+func TestEmulates(t *testing.T) {
+	for _, c := range []struct {
+		o    cpu.Options
+		want bool
+	}{
+		{cpu.Options{Set: "go"}, false},
+		{cpu.Options{Set: "go", Precision: "bf16"}, true},
+		{cpu.Options{Precision: "bf16"}, !cpu.HasBF16()},
+	} {
+		dev, err := cpu.Open(c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dev.Emulates() != c.want {
+			t.Errorf("%+v: emulated is %v", c.o, dev.Emulates())
+		}
+	}
+}
+
 // Rollouts of many starts, as wide as a model's, whole tensors compared.
 func TestStarts(t *testing.T) {
 	kerneltest.RunStarts(t, 0, 21, func(t *testing.T) kernel.Device {

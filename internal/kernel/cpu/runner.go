@@ -176,7 +176,11 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 
 // Paths says what a step is made of.
 func (r *runner) Paths() []string {
-	return []string{fmt.Sprintf("%s kernels, products with weights in %s, one fork per step, %d ops per shard, gradients in %d lanes", setName(r.dev.prims, r.dev.tiles), r.dev.Precision(), len(r.ops), len(r.adds)+1)}
+	in := r.dev.Precision()
+	if r.dev.Emulates() {
+		in = "fp32 of numbers rounded to bf16, for which this processor has no instructions"
+	}
+	return []string{fmt.Sprintf("%s kernels, products with weights in %s, one fork per step, %d ops per shard, gradients in %d lanes", setName(r.dev.prims, r.dev.tiles), in, len(r.ops), len(r.adds)+1)}
 }
 
 // Run replays a step.

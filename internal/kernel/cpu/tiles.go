@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -170,28 +171,40 @@ func fromBF16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 
 // packRunGo is packRun in plain Go.
 func packRunGo(kind packing) packRun {
-	turned, pairs, width := kind == columnsOfA || kind == columnsOfB, kind.pairs(), tileDepth
-	if pairs {
+	width := tileDepth
+	if kind.pairs() {
 		width = tileLines
 	}
 	return func(dst *uint16, src *float32, stride, rows, tiles, step int, mask uint64) {
+		cols := min(width, bits.TrailingZeros64(^mask)) // a mask is a run of columns from the first
 		for n := range tiles {
 			tile := unsafe.Slice((*uint16)(unsafe.Add(unsafe.Pointer(dst), n*step)), tileElems)
 			clear(tile)
 			for r := range rows {
-				row := unsafe.Add(unsafe.Pointer(src), r*stride+4*n*width)
-				for c := 0; c < width && mask>>c&1 != 0; c++ { // a mask is a run of columns from the first
-					line, word, half := r, c/2, c%2
-					if pairs {
-						line, word, half = r/2, c, r%2
+				row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(src), r*stride+4*n*width)), cols)
+				switch kind {
+				case rowsOfA:
+					roundTo(tile[r*tileDepth:], row, 1)
+				case columnsOfA:
+					roundTo(tile[r:], row, tileDepth)
+				case rowsOfB:
+					roundTo(tile[r/2*tileDepth+r%2:], row, 2)
+				case columnsOfB:
+					for c, x := range row {
+						tile[c/2*tileDepth+2*r+c%2] = toBF16(x)
 					}
-					if turned {
-						line, word = word, line
-					}
-					tile[(line*16+word)*2+half] = toBF16(*(*float32)(unsafe.Add(row, 4*c)))
 				}
 			}
 		}
+	}
+}
+
+// roundTo puts numbers rounded to bf16 `step` places apart.
+func roundTo(dst []uint16, src []float32, step int) {
+	at := 0
+	for _, x := range src {
+		dst[at] = toBF16(x)
+		at += step
 	}
 }
 
@@ -211,31 +224,14 @@ func (t *tileSet) scratch(k int) int {
 
 // productSpread: see tileArgs for the loop.
 func productSpread(s *primitives, g *tileArgs) {
-	depth := ceil(g.k, tileDepth)
 	bs := unsafe.Slice((*float32)(g.scratch), spreadFloats(g.k))
 	as := bs[panel*g.k:]
-	at := func(tiles unsafe.Pointer, line, l int) float32 { // of A; of B where line is a column
-		tile := unsafe.Add(tiles, (line/tileLines*depth+l/tileDepth)*tileBytes)
-		return fromBF16(*(*uint16)(unsafe.Add(tile, (line%tileLines*tileDepth+l%tileDepth)*2)))
-	}
-	atB := func(l, j int) float32 {
-		tile := unsafe.Add(g.b, (j/tileLines*depth+l/tileDepth)*tileBytes)
-		return fromBF16(*(*uint16)(unsafe.Add(tile, (l%tileDepth/2*16+j%tileLines)*4+l%2*2)))
-	}
 	for j := 0; j < g.n; j += panel {
 		n := min(panel, g.n-j)
-		for l := range g.k {
-			for c := range n {
-				bs[l*panel+c] = atB(l, j+c)
-			}
-		}
+		spreadB(bs, g, j, n)
 		for i := 0; i < g.m; i += spreadRows {
 			m := min(spreadRows, g.m-i)
-			for r := range m {
-				for l := range g.k {
-					as[r*g.k+l] = at(g.a, i+r, l)
-				}
-			}
+			spreadA(as, g, i, m)
 			g.spread = gemmArgs{c: unsafe.Add(g.c, 4*(i*g.ldc+j)), a: ptr(as), b: ptr(bs), m: m, n: n, k: g.k,
 				ldc: g.ldc, ars: g.k, aks: 1, bks: panel, bps: panel * g.k, ldr: g.ldr}
 			if g.bias != nil {
@@ -245,6 +241,38 @@ func productSpread(s *primitives, g *tileArgs) {
 				g.spread.r = unsafe.Add(g.r, 4*(i*g.ldr+j))
 			}
 			s.gemm(&g.spread)
+		}
+	}
+}
+
+// tileAt is a tile of line or column `line` and depth l of a packed operand.
+func (g *tileArgs) tileAt(tiles unsafe.Pointer, line, l int) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Add(tiles, (line/tileLines*ceil(g.k, tileDepth)+l/tileDepth)*tileBytes)), tileElems)
+}
+
+// spreadA: as[r*k+l] = A[i+r][l] for r < m.
+func spreadA(as []float32, g *tileArgs, i, m int) {
+	for r := range m {
+		for l := 0; l < g.k; l += tileDepth {
+			from := g.tileAt(g.a, i+r, l)[(i+r)%tileLines*tileDepth:][:tileDepth]
+			to := as[r*g.k+l:][:min(tileDepth, g.k-l)]
+			for c := range to {
+				to[c] = fromBF16(from[c])
+			}
+		}
+	}
+}
+
+// spreadB: bs[l*panel+c] = B[l][j+c] for c < n, j a multiple of tileLines.
+func spreadB(bs []float32, g *tileArgs, j, n int) {
+	for c := 0; c < n; c += tileLines {
+		wide := min(tileLines, n-c)
+		for l := range g.k {
+			from := g.tileAt(g.b, j+c, l)[l%tileDepth/2*tileDepth+l%2:]
+			to := bs[l*panel+c:][:wide]
+			for x := range to {
+				to[x] = fromBF16(from[2*x])
+			}
 		}
 	}
 }
