@@ -120,11 +120,12 @@ func (w *workshop) run(e example) {
 	}
 }
 
-// wholeOnly leaves examples out of the race detector's pass, which takes minutes over them: the verbs' own tests run the same code there.
+// wholeOnly leaves a test out of the race detector's pass, which takes minutes over examples, and over one run after another: the verbs'
+// other tests run the same goroutines there.
 func wholeOnly(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("examples run without -short")
+		t.Skip("runs without -short")
 	}
 }
 

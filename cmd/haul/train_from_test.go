@@ -50,6 +50,7 @@ func TestFromBeginsWithTheWeights(t *testing.T) {
 // TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network. Views that a policy has
 // and a run has not, or the other way round, are told of, and nothing is where both have the same.
 func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
+	wholeOnly(t)
 	for _, name := range policies.Names() {
 		for _, views := range []string{"false", "true"} {
 			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
@@ -115,6 +116,7 @@ func TestFromTellsOfOneSeed(t *testing.T) {
 
 // TestFromTellsOfAnotherModel: what no weight's shape shows is told where it differs.
 func TestFromTellsOfAnotherModel(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	for _, c := range []struct{ name, from, set, told string }{
 		{name: "plain", set: "model.pointer_distance=0"},
@@ -143,6 +145,7 @@ func TestFromTellsOfAnotherModel(t *testing.T) {
 // TestFromRefusesPairsOfNone: a network that scores pairs of nodes has other weights than one that does not, whichever comes first; the
 // line names the setting and a weight. A packed policy keeps the setting, and is routed with and begun from as the run is.
 func TestFromRefusesPairsOfNone(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	train := func(name, pairs, from string) result {

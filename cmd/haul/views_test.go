@@ -85,6 +85,7 @@ func TestViewsByEveryVerb(t *testing.T) {
 // TestViewsFromOthers: weights fit whether their run had views or not, and the change is told of, without a word of another network; a run that is resumed
 // keeps its views, and is refused others.
 func TestViewsFromOthers(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	settings := append([]string{"--config", "tiny_1", "--set", "baseline.type=pomo"}, fromSettings...)
