@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -208,6 +209,38 @@ func TestPMIFields(t *testing.T) {
 	if diff := cmp.Diff(want, fields("cmd=put kvsname=haul key=k value=a b=c")); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The server's process ended while a rank was still asking it to finalize, and that rank said "readline failed".
+func TestPMIWaitsForTheLast(t *testing.T) {
+	s := newPMI(2, 2)
+	var ranks []net.Conn
+	for range 2 {
+		rank, server := net.Pipe()
+		s.start(server)
+		ranks = append(ranks, rank)
+	}
+	left := make(chan struct{})
+	go func() {
+		s.wait(time.Minute)
+		close(left)
+	}()
+	for i, rank := range ranks {
+		select {
+		case <-left:
+			t.Fatalf("the server leaves with %d ranks to come", len(ranks)-i)
+		case <-time.After(20 * time.Millisecond):
+		}
+		fmt.Fprintln(rank, "cmd=finalize")
+		if line, err := bufio.NewReader(rank).ReadString('\n'); line != "cmd=finalize_ack rc=0\n" {
+			t.Fatalf("the answer is %q, %v", line, err)
+		}
+	}
+	<-left
+	rank, server := net.Pipe()
+	defer rank.Close()
+	s.start(server)
+	s.wait(time.Millisecond) // a rank that never asks holds nobody up
 }
 
 // watched are two ranks that watch each other; ended gets a code when one would end its process.

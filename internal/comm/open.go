@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 )
 
 // Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards:
@@ -182,12 +183,13 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 		return nil, err
 	}
 	var own net.Conn
+	var server *pmi
 	if p.Rank > 0 {
 		own = conns[0]
 	} else {
-		s := newPMI(p.Size, p.LocalSize)
+		server = newPMI(p.Size, p.LocalSize)
 		for _, c := range conns[1:] {
-			go s.serve(c)
+			server.start(c)
 		}
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -201,7 +203,7 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 		if err != nil {
 			return nil, err
 		}
-		go s.serve(c)
+		server.start(c)
 	}
 	f, err := own.(*net.TCPConn).File() // a copy, which blocks, as C expects
 	if err != nil {
@@ -215,7 +217,25 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mp, p.sameWorld(mp)
+	if err := p.sameWorld(mp); err != nil || server == nil {
+		return mp, err
+	}
+	return serving{mp, server}, nil
+}
+
+// serving is the library of the rank that is its launcher, which leaves last.
+type serving struct {
+	*mpi
+	server *pmi
+}
+
+// leaveWithin is how long the others may take to finalize after rank 0 has, on a machine that is busy with something else.
+const leaveWithin = 10 * time.Second
+
+func (s serving) close() error {
+	err := s.mpi.close()
+	s.server.wait(leaveWithin)
+	return err
 }
 
 // kept are connections that C uses: collecting them would close them.

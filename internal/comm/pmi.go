@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 )
 
 // pmi is a server of PMI-1, the few lines of text by which MPICH's processes find each other. A launcher of MPI has one; where ranks were
@@ -15,6 +16,23 @@ type pmi struct {
 	mu       sync.Mutex
 	keys     map[string]string
 	waiting  []net.Conn // at the barrier
+	served   sync.WaitGroup
+}
+
+// start serves one rank in the background.
+func (s *pmi) start(c net.Conn) { s.served.Go(func() { s.serve(c) }) }
+
+// wait gives the ranks so long to finalize. One whose server has gone meanwhile says "readline failed" at the end of a run that went well.
+func (s *pmi) wait(most time.Duration) {
+	all := make(chan struct{})
+	go func() {
+		s.served.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(most):
+	}
 }
 
 // serve answers one rank until it finalizes.
