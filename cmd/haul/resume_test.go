@@ -16,6 +16,9 @@ import (
 
 // A run in bf16 that was resumed as it had said itself went on in another precision, and so to other weights.
 func TestResumeKeepsThePrecision(t *testing.T) {
+	if !cpu.HasBF16() { // then products are packed in plain Go, which the race detector makes twenty times as slow
+		wholeOnly(t)
+	}
 	train := func(dir string, args ...string) map[string]any {
 		t.Helper()
 		r := haul(t, args...)
