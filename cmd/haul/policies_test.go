@@ -270,3 +270,15 @@ func TestPoliciesNameTheirDecoder(t *testing.T) {
 		}
 	}
 }
+
+// TestEvalNamesTheBetterDecoder: whoever asks for a policy's most likely routes, of a set or of generated instances, is told of the drawn ones.
+func TestEvalNamesTheBetterDecoder(t *testing.T) {
+	for _, of := range [][]string{{"--testset", "kool"}, nil} {
+		for decode, told := range map[string]bool{"pomo": true, "pomo:1": false, "greedy": false} {
+			r := haul(t, append([]string{"eval", "--policy", "cvrp20", "--device", "cpu", "--count", "2", "--decode", decode}, of...)...)
+			if r.code != exitDone || strings.Contains(r.stdout, "--decode pomo:1: ") != told {
+				t.Errorf("%v by %s: exit %d, told should be %v: %s%s", of, decode, r.code, told, r.stdout, r.stderr)
+			}
+		}
+	}
+}
