@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"unsafe"
 
@@ -230,8 +231,17 @@ func productEmpty(g *tileArgs) {
 // peakTileDots is how many products of tiles the generated peak loop runs a round.
 const peakTileDots = 8
 
+// peakOperands are two tiles of A and two of B for that loop, numbers between -1 and 1.
+var peakOperands = func() (tiles [4 * tileElems]uint16) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range tiles {
+		tiles[i] = toBF16(2*rng.Float32() - 1)
+	}
+	return tiles
+}()
+
 func peakAMX(rounds int) (flop float64) {
-	peakTiles(&tileConfigs[1][1][15][15][0], rounds)
+	peakTiles(&tileConfigs[1][1][15][15][0], &peakOperands[0], rounds)
 	return float64(rounds) * peakTileDots * 16 * 16 * 32 * 2
 }
 

@@ -714,8 +714,8 @@ end:
 	BYTE $0xc0
 	RET
 
-// func peakTiles(config *byte, rounds int)
-TEXT ·peakTiles(SB), NOSPLIT, $0-16
+// func peakTiles(config *byte, operands *uint16, rounds int)
+TEXT ·peakTiles(SB), NOSPLIT, $0-24
 	MOVQ config+0(FP), AX
 
 	// ldtilecfg [rax]
@@ -724,6 +724,8 @@ TEXT ·peakTiles(SB), NOSPLIT, $0-16
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
+	MOVQ operands+8(FP), BX
+	MOVQ $0x00000040, R11
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -732,12 +734,32 @@ TEXT ·peakTiles(SB), NOSPLIT, $0-16
 	BYTE $0x49
 	BYTE $0xc0
 
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+	ADDQ $0x00000400, BX
+
 	// tilezero tmm1
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x49
 	BYTE $0xc8
+
+	// tileloadd tmm5,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x1b
+	BYTE $0x00
+	ADDQ $0x00000400, BX
 
 	// tilezero tmm2
 	BYTE $0xc4
@@ -746,6 +768,16 @@ TEXT ·peakTiles(SB), NOSPLIT, $0-16
 	BYTE $0x49
 	BYTE $0xd0
 
+	// tileloadd tmm6,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x1b
+	BYTE $0x00
+	ADDQ $0x00000400, BX
+
 	// tilezero tmm3
 	BYTE $0xc4
 	BYTE $0xe2
@@ -753,34 +785,16 @@ TEXT ·peakTiles(SB), NOSPLIT, $0-16
 	BYTE $0x49
 	BYTE $0xd8
 
-	// tilezero tmm4
+	// tileloadd tmm7,[rbx+r11*1+0x0]
 	BYTE $0xc4
-	BYTE $0xe2
+	BYTE $0xa2
 	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xe0
-
-	// tilezero tmm5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xe8
-
-	// tilezero tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xf0
-
-	// tilezero tmm7
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xf8
-	MOVQ rounds+8(FP), CX
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x1b
+	BYTE $0x00
+	ADDQ $0x00000400, BX
+	MOVQ rounds+16(FP), CX
 
 loop:
 	// tdpbf16ps tmm0,tmm4,tmm6

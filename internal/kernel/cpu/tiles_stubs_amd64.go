@@ -7,10 +7,10 @@ package cpu
 //go:noescape
 func tileGrids(t *[14]uintptr, n int)
 
-// Runs rounds × 8 products of tiles, four accumulators in turn.
+// Runs rounds × 8 products of four tiles of operands, four accumulators in turn.
 //
 //go:noescape
-func peakTiles(config *byte, rounds int)
+func peakTiles(config *byte, operands *uint16, rounds int)
 
 // C = start + A·B on 8 rows by t.cols blocks of 2 tiles, the last tile's columns by t.mask.
 //
