@@ -116,8 +116,11 @@ started2x2:
 	LEAQ (R9)(R15*1), R10
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
+	CMPQ CX, $0x04
+	JLE  fetching2x2
+	MOVQ $0x00000004, CX
 
-depth2x2:
+fetching2x2:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -210,8 +213,83 @@ depth2x2:
 	ADDQ $0x00000400, R9
 	ADDQ $0x00000400, R10
 	DECQ CX
+	JNE  fetching2x2
+	MOVQ 56(DI), CX
+	SUBQ $0x04, CX
+	JLE  summed2x2
+
+depth2x2:
+	// tileloadd tmm6,[r9+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tileloadd tmm5,[r8+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x18
+	BYTE $0x00
+
+	// tdpbf16ps tmm2,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+
+	// tileloadd tmm7,[r10+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x1a
+	BYTE $0x00
+
+	// tdpbf16ps tmm1,tmm4,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+
+	// tdpbf16ps tmm3,tmm5,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+	ADDQ $0x00000400, BX
+	ADDQ $0x00000400, R8
+	ADDQ $0x00000400, R9
+	ADDQ $0x00000400, R10
+	DECQ CX
 	JNE  depth2x2
 
+summed2x2:
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
 	BYTE $0xa2
@@ -330,8 +408,11 @@ started2x1:
 	LEAQ (BX)(R15*1), R8
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
+	CMPQ CX, $0x04
+	JLE  fetching2x1
+	MOVQ $0x00000004, CX
 
-depth2x1:
+fetching2x1:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -392,8 +473,59 @@ depth2x1:
 	ADDQ       $0x00000400, R8
 	ADDQ       $0x00000400, R9
 	DECQ       CX
-	JNE        depth2x1
+	JNE        fetching2x1
+	MOVQ       56(DI), CX
+	SUBQ       $0x04, CX
+	JLE        summed2x1
 
+depth2x1:
+	// tileloadd tmm6,[r9+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tileloadd tmm5,[r8+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x18
+	BYTE $0x00
+
+	// tdpbf16ps tmm2,tmm5,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+	ADDQ $0x00000400, BX
+	ADDQ $0x00000400, R8
+	ADDQ $0x00000400, R9
+	DECQ CX
+	JNE  depth2x1
+
+summed2x1:
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
 	BYTE $0xa2
@@ -490,8 +622,11 @@ started1x2:
 	LEAQ (R9)(R15*1), R10
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
+	CMPQ CX, $0x04
+	JLE  fetching1x2
+	MOVQ $0x00000004, CX
 
-depth1x2:
+fetching1x2:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -548,8 +683,59 @@ depth1x2:
 	ADDQ $0x00000400, R9
 	ADDQ $0x00000400, R10
 	DECQ CX
+	JNE  fetching1x2
+	MOVQ 56(DI), CX
+	SUBQ $0x04, CX
+	JLE  summed1x2
+
+depth1x2:
+	// tileloadd tmm6,[r9+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tileloadd tmm7,[r10+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x1a
+	BYTE $0x00
+
+	// tdpbf16ps tmm1,tmm4,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	ADDQ $0x00000400, BX
+	ADDQ $0x00000400, R9
+	ADDQ $0x00000400, R10
+	DECQ CX
 	JNE  depth1x2
 
+summed1x2:
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE $0xc4
 	BYTE $0xa2
@@ -627,8 +813,11 @@ started1x1:
 	MOVQ 16(DI), BX
 	MOVQ SI, AX
 	MOVQ 56(DI), CX
+	CMPQ CX, $0x04
+	JLE  fetching1x1
+	MOVQ $0x00000004, CX
 
-depth1x1:
+fetching1x1:
 	// tileloadd tmm6,[r9+r11*1+0x0]
 	BYTE $0xc4
 	BYTE $0x82
@@ -664,8 +853,42 @@ depth1x1:
 	ADDQ       $0x00000400, BX
 	ADDQ       $0x00000400, R9
 	DECQ       CX
-	JNE        depth1x1
+	JNE        fetching1x1
+	MOVQ       56(DI), CX
+	SUBQ       $0x04, CX
+	JLE        summed1x1
 
+depth1x1:
+	// tileloadd tmm6,[r9+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	ADDQ $0x00000400, BX
+	ADDQ $0x00000400, R9
+	DECQ CX
+	JNE  depth1x1
+
+summed1x1:
 	// tilestored [rsi+r12*1+0x0],tmm0
 	BYTE   $0xc4
 	BYTE   $0xa2

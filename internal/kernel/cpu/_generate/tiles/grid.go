@@ -105,37 +105,25 @@ func grid(nr, nc int) {
 	if nc > 1 {
 		LEAQ(Mem{Base: b0, Index: depth, Scale: 1}, b1)
 	}
+	// Where the sums go is fetched in the first four steps of l.
+	const fetches = 4
 	MOVQ(c, tmp)
 	MOVQ(field(offK), count)
+	CMPQ(count, U8(fetches))
+	JLE(LabelRef(label("fetching")))
+	MOVQ(U32(fetches), count)
+	Label(label("fetching"))
+	depthStep(nr, nc, true)
+	DECQ(count)
+	JNE(LabelRef(label("fetching")))
+	MOVQ(field(offK), count)
+	SUBQ(U8(fetches), count)
+	JLE(LabelRef(label("summed")))
 	Label(label("depth"))
-	tileLoad(tileB, b0, unit, 0)
-	tileLoad(tileA, a0, unit, 0)
-	tileDot(0, tileA, tileB)
-	if nr > 1 {
-		tileLoad(tileA+1, a1, unit, 0)
-		tileDot(2, tileA+1, tileB)
-	}
-	for range 4 * nr { // where the sums go: all of the block's rows in four steps
-		for j := range nc {
-			PREFETCHT0(Mem{Base: tmp, Disp: 64 * j})
-		}
-		ADDQ(ldc, tmp)
-	}
-	if nc > 1 {
-		tileLoad(tileB+1, b1, unit, 0)
-		tileDot(1, tileA, tileB+1)
-	}
-	if nr > 1 && nc > 1 {
-		tileDot(3, tileA+1, tileB+1)
-	}
-	for _, p := range []GPPhysical{a0, a1, b0, b1} {
-		if p == a1 && nr == 1 || p == b1 && nc == 1 {
-			continue
-		}
-		ADDQ(U32(tileBytes), p)
-	}
+	depthStep(nr, nc, false)
 	DECQ(count)
 	JNE(LabelRef(label("depth")))
+	Label(label("summed"))
 	tiles(nr, nc, c, ldc, tileStore)
 	ADDQ(U32(uint32(64*nc)), c)
 	MOVQ(field(offStrip), b0)
@@ -161,6 +149,38 @@ func grid(nr, nc int) {
 	Label(label("next"))
 	DECQ(field(offRows))
 	JNE(LabelRef(label("row")))
+}
+
+// depthStep writes the products of one step of l; where asked to, it fetches 4·nr of the rows that the sums go to.
+func depthStep(nr, nc int, fetch bool) {
+	tileLoad(tileB, b0, unit, 0)
+	tileLoad(tileA, a0, unit, 0)
+	tileDot(0, tileA, tileB)
+	if nr > 1 {
+		tileLoad(tileA+1, a1, unit, 0)
+		tileDot(2, tileA+1, tileB)
+	}
+	if fetch {
+		for range 4 * nr {
+			for j := range nc {
+				PREFETCHT0(Mem{Base: tmp, Disp: 64 * j})
+			}
+			ADDQ(ldc, tmp)
+		}
+	}
+	if nc > 1 {
+		tileLoad(tileB+1, b1, unit, 0)
+		tileDot(1, tileA, tileB+1)
+	}
+	if nr > 1 && nc > 1 {
+		tileDot(3, tileA+1, tileB+1)
+	}
+	for _, p := range []GPPhysical{a0, a1, b0, b1} {
+		if p == a1 && nr == 1 || p == b1 && nc == 1 {
+			continue
+		}
+		ADDQ(U32(tileBytes), p)
+	}
 }
 
 // tiles moves the block's accumulators between registers and a matrix at p, its rows ld bytes apart.
