@@ -152,9 +152,8 @@ func gemmCall(kind string, rows, in, out int) *gemmArgs {
 		return &gemmArgs{c: x, a: y, b: ptr(matrix(packedLen(in, out))),
 			m: rows, n: in, k: out, ldc: in, ars: out, aks: 1, bks: panel, bps: out * panel}
 	default:
-		c := ptr(matrix(out * in))
-		return &gemmArgs{c: c, r: c, a: y, b: x,
-			m: out, n: in, k: rows, ldc: in, ldr: in, ars: 1, aks: out, bks: in, bps: panel, scratch: ptr(matrix(gemmScratch))}
+		return &gemmArgs{c: ptr(matrix(out * in)), a: y, b: x,
+			m: out, n: in, k: rows, ldc: in, ars: 1, aks: out, bks: in, bps: panel, scratch: ptr(matrix(gemmScratch))}
 	}
 }
 
@@ -180,7 +179,7 @@ func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int)
 	default:
 		scratch := matrix(tiles.needByRows(rows, out, in))
 		return func() {
-			*g = tileArgs{c: ptr(w), r: ptr(w), m: out, n: in, k: rows, ldc: in, ldr: in}
+			*g = tileArgs{c: ptr(w), m: out, n: in, k: rows, ldc: in}
 			tiles.byRows(prims, g, y, x, out, in, scratch)
 		}
 	}
