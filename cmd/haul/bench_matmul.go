@@ -32,9 +32,9 @@ func (a *app) newBenchMatmul() *cobra.Command {
 Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
 a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds.
 A neighbour on the same core slows the two by different amounts, so the fastest tenth of both is
-compared too ("quietest"). In bf16 the loop is one of tile products where the processor has AMX, of
-tiles that hold numbers, and a product's time has the packing of its operands to bf16 in it, weights apart, which the
-optimizer packs.`,
+compared too ("quietest"). In bf16 the loop is one of tile products where the processor has AMX, over
+numbers, and a product's time has the packing of its operands to bf16 in it, weights apart, which
+the optimizer packs.`,
 		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

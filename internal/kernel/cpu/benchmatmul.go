@@ -177,11 +177,9 @@ func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int)
 			tiles.byWeight(prims, g, y, out, scratch)
 		}
 	default:
-		scratch := matrix(tiles.needByRows(rows, out, in))
-		return func() {
-			*g = tileArgs{c: ptr(w), m: out, n: in, k: rows, ldc: in}
-			tiles.byRows(prims, g, y, x, out, in, scratch)
-		}
+		sums := newRowSums(tiles, rows, out, in, out, in, 4*out*in >= farBytes)
+		scratch := matrix(sums.need())
+		return func() { sums.product(prims, g, w, y, x, false, scratch) }
 	}
 }
 

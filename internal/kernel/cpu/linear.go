@@ -112,12 +112,11 @@ func (b *binder) byRows(rows, out, in, dyStride, xStride int) func(w *worker, dw
 			w.product(g)
 		}
 	}
-	b.need(tiles.needByRows(rows, out, in), 0)
-	return func(w *worker, dw, dy, x []float32, add bool) {
-		w.tile = tileArgs{c: ptr(dw), m: out, n: in, k: rows, ldc: in}
-		if add {
-			w.tile.r, w.tile.ldr = w.tile.c, w.tile.ldc
-		}
-		w.tiles.byRows(w.p, &w.tile, dy, x, dyStride, xStride, w.scratch)
+	far := false
+	if lanes := b.r.sets[0].lanes; len(lanes) > 0 {
+		far = 4*len(lanes)*len(lanes[0]) >= farBytes
 	}
+	sums := newRowSums(tiles, rows, out, in, dyStride, xStride, far)
+	b.need(sums.need(), 0)
+	return func(w *worker, dw, dy, x []float32, add bool) { sums.product(w.p, &w.tile, dw, dy, x, add, w.scratch) }
 }

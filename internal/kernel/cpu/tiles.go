@@ -42,6 +42,7 @@ type tileArgs struct {
 	ldc, ldr         int
 	scratch          unsafe.Pointer // of tileSet.scratch floats
 	spread           gemmArgs       // room for the products in fp32 of spreadTiles, so that they take none from the heap
+	woven            weaveArgs      // and for a product that packs on the way
 }
 
 // packing says which matrix a tile is of, and how it lies in the floats that are packed.
@@ -69,6 +70,8 @@ type tileSet struct {
 	peak    func(rounds int) (flop float64) // nil: the primitives' own
 	spreads bool                            // product wants scratch
 	muon    bool                            // Muon's rounds are faster by product than in fp32
+
+	weave func(g *weaveArgs) // a weight's gradient, packed between its products; nil: packed before them
 
 	attend, attendGrad func(h *headArgs) // causal attention of a head; nil: in fp32
 

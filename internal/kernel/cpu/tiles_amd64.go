@@ -73,7 +73,7 @@ func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	return t
 }
 
-var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, muon: true,
+var amxTiles = tileSet{name: "amx", set: avx512.name, runs: vectorRuns, product: productAMX, peak: peakAMX, muon: true, weave: weaveAMX,
 	attend: attendAMX, attendGrad: attendGradAMX, gelu: geluNear, geluGrad: geluGradNear}
 
 var dotTiles = tileSet{name: "avx512_bf16", set: avx512.name, runs: vectorRuns, product: productDots,
@@ -227,6 +227,17 @@ func productEmpty(g *tileArgs) {
 		}
 	}
 }
+
+func weaveAMX(g *weaveArgs) {
+	g.config = unsafe.Pointer(&tileConfigs[1][1][15][15])
+	weaveTiles((*[14]uintptr)(unsafe.Pointer(g)))
+}
+
+// The generator knows the fields of the woven product, and what they say, by these numbers.
+var _ = [1]struct{}{}[unsafe.Sizeof(weaveArgs{})-14*8|unsafe.Offsetof(weaveArgs{}.c)-24|unsafe.Offsetof(weaveArgs{}.fromDY)-48|
+	unsafe.Offsetof(weaveArgs{}.ldc)-64|unsafe.Offsetof(weaveArgs{}.depth)-88|unsafe.Offsetof(weaveArgs{}.add)-104|
+	unsafe.Sizeof(weaveStep{})-32|unsafe.Offsetof(weaveStep{}.c)-8|unsafe.Offsetof(weaveStep{}.ahead)-16|unsafe.Offsetof(weaveStep{}.does)-28|
+	weaveStart-1|weaveMultiply-2|weaveFetch-4|weaveStore-8|weaveEven-1|weaveOdd-2|weavePairs-3|weaveHalf-4|weaveShort-8|fetchRows-8]
 
 // peakTileDots is how many products of tiles the generated peak loop runs a round.
 const peakTileDots = 8

@@ -3388,6 +3388,2212 @@ loaded:
 	VZEROUPPER
 	RET
 
+// func weaveTiles(t *[14]uintptr)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·weaveTiles(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), DI
+	MOVQ (DI), AX
+
+	// ldtilecfg [rax]
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0x00
+	MOVL  $0xaaaaaaaa, AX
+	KMOVD AX, K2
+	MOVQ  8(DI), SI
+	MOVQ  16(DI), CX
+	MOVQ  64(DI), R12
+	MOVQ  88(DI), R13
+	MOVQ  72(DI), R14
+	MOVQ  80(DI), R15
+	MOVQ  $0x00000040, R11
+
+step:
+	MOVWLZX 28(SI), DX
+	TESTL   DX, DX
+	JEQ     pack
+	TESTB   $0x01, DL
+	JEQ     started
+	CMPQ    104(DI), $0x00
+	JEQ     zero
+	MOVLQSX 8(SI), BX
+	ADDQ    24(DI), BX
+
+	// tileloadd tmm0,[rbx+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x23
+	BYTE $0x00
+
+	// tileloadd tmm1,[rbx+r12*1+0x40]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x23
+	BYTE $0x40
+	MOVQ R12, AX
+	SHLQ $0x04, AX
+	ADDQ BX, AX
+
+	// tileloadd tmm2,[rax+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x54
+	BYTE $0x20
+	BYTE $0x00
+
+	// tileloadd tmm3,[rax+r12*1+0x40]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x20
+	BYTE $0x40
+	JMP  started
+
+zero:
+	// tilezero tmm0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+
+	// tilezero tmm1
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+	// tilezero tmm2
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+
+	// tilezero tmm3
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+started:
+	MOVLQSX (SI), BX
+	ADDQ    32(DI), BX
+	LEAQ    (BX)(R13*1), R8
+	MOVLQSX 4(SI), R9
+	ADDQ    40(DI), R9
+	LEAQ    (R9)(R13*1), R10
+
+	// tileloadd tmm6,[r9+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x74
+	BYTE $0x19
+	BYTE $0x00
+
+	// tileloadd tmm4,[rbx+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x1b
+	BYTE $0x00
+
+	// tdpbf16ps tmm0,tmm4,tmm6
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+
+	// tileloadd tmm5,[r8+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x18
+	BYTE $0x00
+
+	// tdpbf16ps tmm2,tmm5,tmm6
+	BYTE    $0xc4
+	BYTE    $0xe2
+	BYTE    $0x4a
+	BYTE    $0x5c
+	BYTE    $0xd5
+	TESTB   $0x04, DL
+	JEQ     fetched
+	MOVLQSX 12(SI), AX
+	ADDQ    24(DI), AX
+	CMPQ    104(DI), $0x00
+	JEQ     fetch
+	MOVLQSX 16(SI), AX
+	ADDQ    24(DI), AX
+
+fetch:
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+	PREFETCHT1 (AX)
+	PREFETCHT1 64(AX)
+	ADDQ       R12, AX
+
+fetched:
+	// tileloadd tmm7,[r10+r11*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x1a
+	BYTE $0x00
+
+	// tdpbf16ps tmm1,tmm4,tmm7
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+
+	// tdpbf16ps tmm3,tmm5,tmm7
+	BYTE    $0xc4
+	BYTE    $0xe2
+	BYTE    $0x42
+	BYTE    $0x5c
+	BYTE    $0xdd
+	TESTB   $0x08, DL
+	JEQ     pack
+	MOVLQSX 8(SI), BX
+	ADDQ    24(DI), BX
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x23
+	BYTE $0x00
+
+	// tilestored [rbx+r12*1+0x40],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x23
+	BYTE $0x40
+	MOVQ R12, AX
+	SHLQ $0x04, AX
+	ADDQ BX, AX
+
+	// tilestored [rax+r12*1+0x0],tmm2
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x54
+	BYTE $0x20
+	BYTE $0x00
+
+	// tilestored [rax+r12*1+0x40],tmm3
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x20
+	BYTE $0x40
+
+pack:
+	MOVWLZX 30(SI), AX
+	TESTL   AX, AX
+	JEQ     next
+	CMPL    AX, $0x01
+	JEQ     pack1
+	CMPL    AX, $0x02
+	JEQ     pack2
+	CMPL    AX, $0x03
+	JEQ     pack3
+	CMPL    AX, $0x05
+	JEQ     pack5
+	CMPL    AX, $0x06
+	JEQ     pack6
+	CMPL    AX, $0x07
+	JEQ     pack7
+	CMPL    AX, $0x09
+	JEQ     pack9
+	CMPL    AX, $0x0a
+	JEQ     pack10
+	CMPL    AX, $0x0b
+	JEQ     pack11
+	JMP     next
+
+pack1:
+	MOVLQSX 20(SI), BX
+	ADDQ    48(DI), BX
+	MOVQ    R14, R8
+	SHLQ    $0x04, R8
+	ADDQ    BX, R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm4,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xe4
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc8
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm5,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xec
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm6,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xf4
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd8
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm7,zmm13,zmm12
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x17
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xfc
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z16
+	VSHUFPS     $0xdd, Z1, Z0, Z17
+	VSHUFPS     $0x88, Z3, Z2, Z18
+	VSHUFPS     $0xdd, Z3, Z2, Z19
+	VSHUFPS     $0x88, Z5, Z4, Z20
+	VSHUFPS     $0xdd, Z5, Z4, Z21
+	VSHUFPS     $0x88, Z7, Z6, Z22
+	VSHUFPS     $0xdd, Z7, Z6, Z23
+	JMP         next
+
+pack2:
+	MOVLQSX 20(SI), BX
+	ADDQ    48(DI), BX
+	ADDQ    R14, BX
+	MOVQ    R14, R8
+	SHLQ    $0x04, R8
+	ADDQ    BX, R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm4,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xe4
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc8
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm5,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xec
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm6,zmm13,zmm12
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x17
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xf4
+	LEAQ    (R8)(R14*2), R8
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd8
+	VMOVUPS (R8), Z12
+	VMOVUPS (R8)(R14*8), Z13
+
+	// vcvtne2ps2bf16 zmm7,zmm13,zmm12
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x17
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xfc
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z24
+	VSHUFPS     $0xdd, Z1, Z0, Z25
+	VSHUFPS     $0x88, Z3, Z2, Z26
+	VSHUFPS     $0xdd, Z3, Z2, Z27
+	VSHUFPS     $0x88, Z5, Z4, Z28
+	VSHUFPS     $0xdd, Z5, Z4, Z29
+	VSHUFPS     $0x88, Z7, Z6, Z30
+	VSHUFPS     $0xdd, Z7, Z6, Z31
+	MOVLQSX     24(SI), BX
+	ADDQ        32(DI), BX
+	VPSLLD      $0x10, Z24, Z0
+	VPBLENDMW   Z0, Z16, K2, Z0
+	VPSRLD      $0x10, Z16, Z1
+	VPBLENDMW   Z24, Z1, K2, Z1
+	VMOVDQU32   Z0, (BX)
+	VMOVDQU32   Z1, 64(BX)
+	VPSLLD      $0x10, Z25, Z2
+	VPBLENDMW   Z2, Z17, K2, Z2
+	VPSRLD      $0x10, Z17, Z3
+	VPBLENDMW   Z25, Z3, K2, Z3
+	VMOVDQU32   Z2, 128(BX)
+	VMOVDQU32   Z3, 192(BX)
+	VPSLLD      $0x10, Z26, Z4
+	VPBLENDMW   Z4, Z18, K2, Z4
+	VPSRLD      $0x10, Z18, Z5
+	VPBLENDMW   Z26, Z5, K2, Z5
+	VMOVDQU32   Z4, 256(BX)
+	VMOVDQU32   Z5, 320(BX)
+	VPSLLD      $0x10, Z27, Z6
+	VPBLENDMW   Z6, Z19, K2, Z6
+	VPSRLD      $0x10, Z19, Z7
+	VPBLENDMW   Z27, Z7, K2, Z7
+	VMOVDQU32   Z6, 384(BX)
+	VMOVDQU32   Z7, 448(BX)
+	VPSLLD      $0x10, Z28, Z8
+	VPBLENDMW   Z8, Z20, K2, Z8
+	VPSRLD      $0x10, Z20, Z9
+	VPBLENDMW   Z28, Z9, K2, Z9
+	VMOVDQU32   Z8, 512(BX)
+	VMOVDQU32   Z9, 576(BX)
+	VPSLLD      $0x10, Z29, Z10
+	VPBLENDMW   Z10, Z21, K2, Z10
+	VPSRLD      $0x10, Z21, Z11
+	VPBLENDMW   Z29, Z11, K2, Z11
+	VMOVDQU32   Z10, 640(BX)
+	VMOVDQU32   Z11, 704(BX)
+	VPSLLD      $0x10, Z30, Z12
+	VPBLENDMW   Z12, Z22, K2, Z12
+	VPSRLD      $0x10, Z22, Z13
+	VPBLENDMW   Z30, Z13, K2, Z13
+	VMOVDQU32   Z12, 768(BX)
+	VMOVDQU32   Z13, 832(BX)
+	VPSLLD      $0x10, Z31, Z14
+	VPBLENDMW   Z14, Z23, K2, Z14
+	VPSRLD      $0x10, Z23, Z15
+	VPBLENDMW   Z31, Z15, K2, Z15
+	VMOVDQU32   Z14, 896(BX)
+	VMOVDQU32   Z15, 960(BX)
+	JMP         next
+
+pack3:
+	MOVLQSX   20(SI), BX
+	ADDQ      56(DI), BX
+	MOVLQSX   24(SI), R9
+	ADDQ      40(DI), R9
+	LEAQ      (R9)(R13*1), R10
+	VMOVDQU32 interleave<>+0(SB), Z15
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, (R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, (R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 64(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 64(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 128(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 128(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 192(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 192(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 256(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 256(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 320(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 320(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 384(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 384(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 448(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 448(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 512(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 512(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 576(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 576(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 640(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 640(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 704(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 704(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 768(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 768(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 832(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 832(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 896(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 896(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 960(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 960(R10)
+	JMP       next
+
+pack5:
+	MOVLQSX 20(SI), BX
+	ADDQ    48(DI), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc8
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x37
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xd8
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z16
+	VSHUFPS     $0xdd, Z1, Z0, Z17
+	VSHUFPS     $0x88, Z3, Z2, Z18
+	VSHUFPS     $0xdd, Z3, Z2, Z19
+	VSHUFPS     $0x88, Z5, Z4, Z20
+	VSHUFPS     $0xdd, Z5, Z4, Z21
+	VSHUFPS     $0x88, Z7, Z6, Z22
+	VSHUFPS     $0xdd, Z7, Z6, Z23
+	JMP         next
+
+pack6:
+	MOVLQSX 20(SI), BX
+	ADDQ    48(DI), BX
+	ADDQ    R14, BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xc8
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE    $0x62
+	BYTE    $0xd2
+	BYTE    $0x37
+	BYTE    $0x48
+	BYTE    $0x72
+	BYTE    $0xd0
+	LEAQ    (BX)(R14*2), BX
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R14*8), Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x37
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xd8
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z24
+	VSHUFPS     $0xdd, Z1, Z0, Z25
+	VSHUFPS     $0x88, Z3, Z2, Z26
+	VSHUFPS     $0xdd, Z3, Z2, Z27
+	VSHUFPS     $0x88, Z5, Z4, Z28
+	VSHUFPS     $0xdd, Z5, Z4, Z29
+	VSHUFPS     $0x88, Z7, Z6, Z30
+	VSHUFPS     $0xdd, Z7, Z6, Z31
+	MOVLQSX     24(SI), BX
+	ADDQ        32(DI), BX
+	VPSLLD      $0x10, Z24, Z0
+	VPBLENDMW   Z0, Z16, K2, Z0
+	VPSRLD      $0x10, Z16, Z1
+	VPBLENDMW   Z24, Z1, K2, Z1
+	VMOVDQU32   Z0, (BX)
+	VMOVDQU32   Z1, 64(BX)
+	VPSLLD      $0x10, Z25, Z2
+	VPBLENDMW   Z2, Z17, K2, Z2
+	VPSRLD      $0x10, Z17, Z3
+	VPBLENDMW   Z25, Z3, K2, Z3
+	VMOVDQU32   Z2, 128(BX)
+	VMOVDQU32   Z3, 192(BX)
+	VPSLLD      $0x10, Z26, Z4
+	VPBLENDMW   Z4, Z18, K2, Z4
+	VPSRLD      $0x10, Z18, Z5
+	VPBLENDMW   Z26, Z5, K2, Z5
+	VMOVDQU32   Z4, 256(BX)
+	VMOVDQU32   Z5, 320(BX)
+	VPSLLD      $0x10, Z27, Z6
+	VPBLENDMW   Z6, Z19, K2, Z6
+	VPSRLD      $0x10, Z19, Z7
+	VPBLENDMW   Z27, Z7, K2, Z7
+	VMOVDQU32   Z6, 384(BX)
+	VMOVDQU32   Z7, 448(BX)
+	VPSLLD      $0x10, Z28, Z8
+	VPBLENDMW   Z8, Z20, K2, Z8
+	VPSRLD      $0x10, Z20, Z9
+	VPBLENDMW   Z28, Z9, K2, Z9
+	VMOVDQU32   Z8, 512(BX)
+	VMOVDQU32   Z9, 576(BX)
+	VPSLLD      $0x10, Z29, Z10
+	VPBLENDMW   Z10, Z21, K2, Z10
+	VPSRLD      $0x10, Z21, Z11
+	VPBLENDMW   Z29, Z11, K2, Z11
+	VMOVDQU32   Z10, 640(BX)
+	VMOVDQU32   Z11, 704(BX)
+	VPSLLD      $0x10, Z30, Z12
+	VPBLENDMW   Z12, Z22, K2, Z12
+	VPSRLD      $0x10, Z22, Z13
+	VPBLENDMW   Z30, Z13, K2, Z13
+	VMOVDQU32   Z12, 768(BX)
+	VMOVDQU32   Z13, 832(BX)
+	VPSLLD      $0x10, Z31, Z14
+	VPBLENDMW   Z14, Z23, K2, Z14
+	VPSRLD      $0x10, Z23, Z15
+	VPBLENDMW   Z31, Z15, K2, Z15
+	VMOVDQU32   Z14, 896(BX)
+	VMOVDQU32   Z15, 960(BX)
+	JMP         next
+
+pack7:
+	MOVLQSX   20(SI), BX
+	ADDQ      56(DI), BX
+	MOVLQSX   24(SI), R9
+	ADDQ      40(DI), R9
+	LEAQ      (R9)(R13*1), R10
+	VMOVDQU32 interleave<>+0(SB), Z15
+	VPXORD    Z14, Z14, Z14
+	VMOVDQU32 Z14, 512(R9)
+	VMOVDQU32 Z14, 576(R9)
+	VMOVDQU32 Z14, 640(R9)
+	VMOVDQU32 Z14, 704(R9)
+	VMOVDQU32 Z14, 768(R9)
+	VMOVDQU32 Z14, 832(R9)
+	VMOVDQU32 Z14, 896(R9)
+	VMOVDQU32 Z14, 960(R9)
+	VMOVDQU32 Z14, 512(R10)
+	VMOVDQU32 Z14, 576(R10)
+	VMOVDQU32 Z14, 640(R10)
+	VMOVDQU32 Z14, 704(R10)
+	VMOVDQU32 Z14, 768(R10)
+	VMOVDQU32 Z14, 832(R10)
+	VMOVDQU32 Z14, 896(R10)
+	VMOVDQU32 Z14, 960(R10)
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, (R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, (R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 64(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 64(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 128(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 128(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 192(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 192(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 256(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 256(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 320(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 320(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z1
+	VMOVUPS   (BX)(R15*1), Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 384(R9)
+	VMOVUPS   64(BX), Z4
+	VMOVUPS   64(BX)(R15*1), Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 384(R10)
+	LEAQ      (BX)(R15*2), BX
+	VMOVUPS   (BX), Z7
+	VMOVUPS   (BX)(R15*1), Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 448(R9)
+	VMOVUPS   64(BX), Z10
+	VMOVUPS   64(BX)(R15*1), Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 448(R10)
+	JMP       next
+
+pack9:
+	MOVQ      96(DI), DX
+	MOVLQSX   20(SI), BX
+	ADDQ      48(DI), BX
+	MOVQ      R14, R8
+	SHLQ      $0x04, R8
+	ADDQ      BX, R8
+	KMOVW     (DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     16(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     32(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     48(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm4,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xe4
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     4(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     20(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc8
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     36(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     52(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm5,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xec
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     8(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     24(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xd0
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     40(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     56(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm6,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf4
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     12(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     28(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xd8
+	KMOVW     44(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     60(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm7,zmm13,zmm12
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x17
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xfc
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z16
+	VSHUFPS     $0xdd, Z1, Z0, Z17
+	VSHUFPS     $0x88, Z3, Z2, Z18
+	VSHUFPS     $0xdd, Z3, Z2, Z19
+	VSHUFPS     $0x88, Z5, Z4, Z20
+	VSHUFPS     $0xdd, Z5, Z4, Z21
+	VSHUFPS     $0x88, Z7, Z6, Z22
+	VSHUFPS     $0xdd, Z7, Z6, Z23
+	JMP         next
+
+pack10:
+	MOVQ      96(DI), DX
+	MOVLQSX   20(SI), BX
+	ADDQ      48(DI), BX
+	ADDQ      R14, BX
+	MOVQ      R14, R8
+	SHLQ      $0x04, R8
+	ADDQ      BX, R8
+	KMOVW     2(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     18(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm0,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     34(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     50(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm4,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xe4
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     6(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     22(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm1,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc8
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     38(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     54(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm5,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xec
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     10(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     26(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm2,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xd0
+	LEAQ      (BX)(R14*2), BX
+	KMOVW     42(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     58(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm6,zmm13,zmm12
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x17
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf4
+	LEAQ      (R8)(R14*2), R8
+	KMOVW     14(DX), K1
+	VMOVUPS.Z (BX), K1, Z8
+	KMOVW     30(DX), K1
+	VMOVUPS.Z (BX)(R14*8), K1, Z9
+
+	// vcvtne2ps2bf16 zmm3,zmm9,zmm8
+	BYTE      $0x62
+	BYTE      $0xd2
+	BYTE      $0x37
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xd8
+	KMOVW     46(DX), K1
+	VMOVUPS.Z (R8), K1, Z12
+	KMOVW     62(DX), K1
+	VMOVUPS.Z (R8)(R14*8), K1, Z13
+
+	// vcvtne2ps2bf16 zmm7,zmm13,zmm12
+	BYTE        $0x62
+	BYTE        $0xd2
+	BYTE        $0x17
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xfc
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z12
+	VSHUFI32X4  $0x88, Z5, Z1, Z9
+	VSHUFI32X4  $0xdd, Z5, Z1, Z13
+	VSHUFI32X4  $0x88, Z6, Z2, Z10
+	VSHUFI32X4  $0xdd, Z6, Z2, Z14
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z15
+	VPUNPCKLQDQ Z9, Z8, Z0
+	VPUNPCKHQDQ Z9, Z8, Z2
+	VPUNPCKLQDQ Z11, Z10, Z1
+	VPUNPCKHQDQ Z11, Z10, Z3
+	VPUNPCKLQDQ Z13, Z12, Z4
+	VPUNPCKHQDQ Z13, Z12, Z6
+	VPUNPCKLQDQ Z15, Z14, Z5
+	VPUNPCKHQDQ Z15, Z14, Z7
+	VSHUFPS     $0x88, Z1, Z0, Z24
+	VSHUFPS     $0xdd, Z1, Z0, Z25
+	VSHUFPS     $0x88, Z3, Z2, Z26
+	VSHUFPS     $0xdd, Z3, Z2, Z27
+	VSHUFPS     $0x88, Z5, Z4, Z28
+	VSHUFPS     $0xdd, Z5, Z4, Z29
+	VSHUFPS     $0x88, Z7, Z6, Z30
+	VSHUFPS     $0xdd, Z7, Z6, Z31
+	MOVLQSX     24(SI), BX
+	ADDQ        32(DI), BX
+	VPSLLD      $0x10, Z24, Z0
+	VPBLENDMW   Z0, Z16, K2, Z0
+	VPSRLD      $0x10, Z16, Z1
+	VPBLENDMW   Z24, Z1, K2, Z1
+	VMOVDQU32   Z0, (BX)
+	VMOVDQU32   Z1, 64(BX)
+	VPSLLD      $0x10, Z25, Z2
+	VPBLENDMW   Z2, Z17, K2, Z2
+	VPSRLD      $0x10, Z17, Z3
+	VPBLENDMW   Z25, Z3, K2, Z3
+	VMOVDQU32   Z2, 128(BX)
+	VMOVDQU32   Z3, 192(BX)
+	VPSLLD      $0x10, Z26, Z4
+	VPBLENDMW   Z4, Z18, K2, Z4
+	VPSRLD      $0x10, Z18, Z5
+	VPBLENDMW   Z26, Z5, K2, Z5
+	VMOVDQU32   Z4, 256(BX)
+	VMOVDQU32   Z5, 320(BX)
+	VPSLLD      $0x10, Z27, Z6
+	VPBLENDMW   Z6, Z19, K2, Z6
+	VPSRLD      $0x10, Z19, Z7
+	VPBLENDMW   Z27, Z7, K2, Z7
+	VMOVDQU32   Z6, 384(BX)
+	VMOVDQU32   Z7, 448(BX)
+	VPSLLD      $0x10, Z28, Z8
+	VPBLENDMW   Z8, Z20, K2, Z8
+	VPSRLD      $0x10, Z20, Z9
+	VPBLENDMW   Z28, Z9, K2, Z9
+	VMOVDQU32   Z8, 512(BX)
+	VMOVDQU32   Z9, 576(BX)
+	VPSLLD      $0x10, Z29, Z10
+	VPBLENDMW   Z10, Z21, K2, Z10
+	VPSRLD      $0x10, Z21, Z11
+	VPBLENDMW   Z29, Z11, K2, Z11
+	VMOVDQU32   Z10, 640(BX)
+	VMOVDQU32   Z11, 704(BX)
+	VPSLLD      $0x10, Z30, Z12
+	VPBLENDMW   Z12, Z22, K2, Z12
+	VPSRLD      $0x10, Z22, Z13
+	VPBLENDMW   Z30, Z13, K2, Z13
+	VMOVDQU32   Z12, 768(BX)
+	VMOVDQU32   Z13, 832(BX)
+	VPSLLD      $0x10, Z31, Z14
+	VPBLENDMW   Z14, Z23, K2, Z14
+	VPSRLD      $0x10, Z23, Z15
+	VPBLENDMW   Z31, Z15, K2, Z15
+	VMOVDQU32   Z14, 896(BX)
+	VMOVDQU32   Z15, 960(BX)
+	JMP         next
+
+pack11:
+	MOVQ      96(DI), DX
+	MOVLQSX   20(SI), BX
+	ADDQ      56(DI), BX
+	MOVLQSX   24(SI), R9
+	ADDQ      40(DI), R9
+	LEAQ      (R9)(R13*1), R10
+	VMOVDQU32 interleave<>+0(SB), Z15
+	KMOVW     (DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     2(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, (R9)
+	KMOVW     (DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     2(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, (R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     4(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     6(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 64(R9)
+	KMOVW     4(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     6(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 64(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     8(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     10(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 128(R9)
+	KMOVW     8(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     10(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 128(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     12(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     14(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 192(R9)
+	KMOVW     12(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     14(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 192(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     16(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     18(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 256(R9)
+	KMOVW     16(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     18(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 256(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     20(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     22(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 320(R9)
+	KMOVW     20(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     22(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 320(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     24(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     26(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 384(R9)
+	KMOVW     24(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     26(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 384(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     28(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     30(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 448(R9)
+	KMOVW     28(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     30(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 448(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     32(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     34(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 512(R9)
+	KMOVW     32(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     34(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 512(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     36(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     38(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 576(R9)
+	KMOVW     36(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     38(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 576(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     40(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     42(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 640(R9)
+	KMOVW     40(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     42(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 640(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     44(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     46(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 704(R9)
+	KMOVW     44(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     46(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 704(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     48(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     50(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 768(R9)
+	KMOVW     48(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     50(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 768(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     52(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     54(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 832(R9)
+	KMOVW     52(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     54(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 832(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     56(DX), K1
+	VMOVUPS.Z (BX), K1, Z1
+	KMOVW     58(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z2
+
+	// vcvtne2ps2bf16 zmm0,zmm2,zmm1
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x6f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc1
+	VPERMW    Z0, Z15, Z0
+	VMOVDQU32 Z0, 896(R9)
+	KMOVW     56(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z4
+	KMOVW     58(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z5
+
+	// vcvtne2ps2bf16 zmm3,zmm5,zmm4
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x57
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xdc
+	VPERMW    Z3, Z15, Z3
+	VMOVDQU32 Z3, 896(R10)
+	LEAQ      (BX)(R15*2), BX
+	KMOVW     60(DX), K1
+	VMOVUPS.Z (BX), K1, Z7
+	KMOVW     62(DX), K1
+	VMOVUPS.Z (BX)(R15*1), K1, Z8
+
+	// vcvtne2ps2bf16 zmm6,zmm8,zmm7
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x3f
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf7
+	VPERMW    Z6, Z15, Z6
+	VMOVDQU32 Z6, 960(R9)
+	KMOVW     60(DX), K1
+	VMOVUPS.Z 64(BX), K1, Z10
+	KMOVW     62(DX), K1
+	VMOVUPS.Z 64(BX)(R15*1), K1, Z11
+
+	// vcvtne2ps2bf16 zmm9,zmm11,zmm10
+	BYTE      $0x62
+	BYTE      $0x52
+	BYTE      $0x27
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xca
+	VPERMW    Z9, Z15, Z9
+	VMOVDQU32 Z9, 960(R10)
+
+next:
+	ADDQ $0x20, SI
+	DECQ CX
+	JNE  step
+
+	// tilerelease
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
 // func biasRows(c *float32, r *float32, bias *float32, rows int, n int, ldc int, ldr int)
 // Requires: AVX, AVX512F
 TEXT ·biasRows(SB), NOSPLIT, $0-56

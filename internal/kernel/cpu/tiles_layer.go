@@ -26,23 +26,84 @@ func (t *tileSet) byWeight(p *primitives, g *tileArgs, src []float32, stride int
 	}
 }
 
-// needByRows is the scratch of byRows, in floats.
-func (t *tileSet) needByRows(rows, out, in int) int {
-	run := min(rows, layerRows)
-	return tileFloats(out, run) + tileFloats(in, run) + t.scratch(run)
+// rowSums is a weight's gradient DYᵀ·X over rows of both, in runs of layerRows.
+type rowSums struct {
+	t                 *tileSet
+	rows, out, in     int
+	dyStride, xStride int
+	whole, rest       []weaveStep // of the runs and of the last one, where the set weaves
 }
 
-// byRows computes g for a weight's gradient, DYᵀ·X over g.k rows.
-func (t *tileSet) byRows(p *primitives, g *tileArgs, dy, x []float32, dyStride, xStride int, scratch []float32) {
-	rows, run := g.k, min(g.k, layerRows)
-	a, rest := scratch[:tileFloats(g.m, run)], scratch[tileFloats(g.m, run):]
-	b, rest := rest[:tileFloats(g.n, run)], rest[tileFloats(g.n, run):]
-	g.a, g.b, g.scratch = ptr(a), ptr(b), ptr(rest)
-	for l := 0; l < rows; l += layerRows {
-		g.k = min(layerRows, rows-l)
-		t.pack(columnsOfA, a, dy[l*dyStride:], dyStride, g.m, g.k)
-		t.pack(rowsOfB, b, x[l*xStride:], xStride, g.n, g.k)
-		t.product(p, g)
-		g.r, g.ldr = g.c, g.ldc
+// newRowSums plans it; far: dW is not in the second cache.
+func newRowSums(t *tileSet, rows, out, in, dyStride, xStride int, far bool) *rowSums {
+	s := &rowSums{t: t, rows: rows, out: out, in: in, dyStride: dyStride, xStride: xStride}
+	if t.weaves(min(rows, layerRows), out, in, dyStride, xStride) {
+		if rows >= layerRows {
+			s.whole = weaveOrder(layerRows, out, in, dyStride, xStride, far)
+		}
+		if left := rows % layerRows; left > 0 {
+			s.rest = weaveOrder(left, out, in, dyStride, xStride, far)
+		}
 	}
+	return s
+}
+
+func (s *rowSums) woven() bool { return s.whole != nil || s.rest != nil }
+
+// need is the scratch of product, in floats.
+func (s *rowSums) need() int {
+	run := min(s.rows, layerRows)
+	if s.woven() {
+		return weaveRing(run) + weaveX(run, s.in)
+	}
+	return tileFloats(s.out, run) + tileFloats(s.in, run) + s.t.scratch(run)
+}
+
+// product computes dw, dense, in the room of g; it adds to what is there where asked to.
+func (s *rowSums) product(p *primitives, g *tileArgs, dw, dy, x []float32, add bool, scratch []float32) {
+	fits(len(dw) >= s.out*s.in && spans(dy, s.rows, s.out, s.dyStride) && spans(x, s.rows, s.in, s.xStride) && len(scratch) >= s.need())
+	if s.rows == 0 {
+		if !add {
+			clear(dw[:s.out*s.in])
+		}
+		return
+	}
+	*g = tileArgs{c: ptr(dw), m: s.out, n: s.in, ldc: s.in}
+	for l := 0; l < s.rows; l += layerRows {
+		run := min(layerRows, s.rows-l)
+		if s.woven() {
+			s.weave(g, dy[l*s.dyStride:], x[l*s.xStride:], run, add || l > 0, scratch)
+			continue
+		}
+		if add || l > 0 {
+			g.r, g.ldr = g.c, g.ldc
+		}
+		s.packed(p, g, dy[l*s.dyStride:], x[l*s.xStride:], run, scratch)
+	}
+}
+
+// packed is the product of a run whose operands are packed first.
+func (s *rowSums) packed(p *primitives, g *tileArgs, dy, x []float32, run int, scratch []float32) {
+	a, rest := scratch[:tileFloats(s.out, run)], scratch[tileFloats(s.out, run):]
+	b, rest := rest[:tileFloats(s.in, run)], rest[tileFloats(s.in, run):]
+	g.a, g.b, g.scratch, g.k = ptr(a), ptr(b), ptr(rest), run
+	s.t.pack(columnsOfA, a, dy, s.dyStride, s.out, run)
+	s.t.pack(rowsOfB, b, x, s.xStride, s.in, run)
+	s.t.product(p, g)
+}
+
+// weave is the product of a run whose operands are packed on the way.
+func (s *rowSums) weave(g *tileArgs, dy, x []float32, run int, add bool, scratch []float32) {
+	steps := s.rest
+	if run == layerRows {
+		steps = s.whole
+	}
+	depth := ceil(run, tileDepth)
+	g.woven = weaveArgs{steps: &steps[0], n: len(steps), c: g.c, ring: ptr(scratch), x: ptr(scratch[weaveRing(run):]),
+		fromDY: &dy[0], fromX: &x[0], ldc: 4 * s.in, dyStride: 4 * s.dyStride, xStride: 4 * s.xStride, depth: depth * tileBytes,
+		masks: &rowMasks[depth*tileDepth-run]}
+	if add {
+		g.woven.add = 1
+	}
+	s.t.weave(&g.woven)
 }

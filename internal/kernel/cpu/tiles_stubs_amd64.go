@@ -62,6 +62,11 @@ func packPairs(dst *uint16, src *float32, stride int, rows int, tiles int, step 
 //go:noescape
 func packPairsTurned(dst *uint16, src *float32, stride int, rows int, tiles int, step int, mask uint64)
 
+// C = start + DYᵀ·X by t.n > 0 steps, each a product of tiles and the packing of a tile.
+//
+//go:noescape
+func weaveTiles(t *[14]uintptr)
+
 // c[i*ldc+j] = r[i*ldr+j] + bias[j] for i < rows, j < n; ldc and ldr count bytes.
 //
 //go:noescape

@@ -176,7 +176,10 @@ func TestTilesAllocateNothing(t *testing.T) {
 		x, w, c := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
 		a, b := make([]float32, tileFloats(m, k)), make([]float32, tileFloats(n, k))
 		g := &tileArgs{c: ptr(c), r: ptr(c), bias: ptr(w), a: ptr(a), b: ptr(b), m: m, n: n, k: k, ldc: n, ldr: n, scratch: ptr(make([]float32, spreadFloats(k)))}
+		sums := newRowSums(s, k, 2*blockLines, blockLines, n, blockLines, true)
+		other, room, dw := new(tileArgs), make([]float32, sums.need()), make([]float32, 2*blockLines*blockLines)
 		if got := testing.AllocsPerRun(3, func() {
+			sums.product(prims, other, dw, w, x, true, room)
 			s.pack(rowsOfA, a, x, k, m, k)
 			s.pack(columnsOfB, b, w, k, n, k)
 			s.product(prims, g)
@@ -313,8 +316,8 @@ func TestLayerBlocks(t *testing.T) {
 		wanted := append([]float32(nil), dw...)
 		whole = tileArgs{c: ptr(wanted), r: ptr(wanted), a: ptr(a), b: ptr(b), m: out, n: in, k: rows, ldc: in, ldr: in, scratch: ptr(scratch)}
 		s.product(prims, &whole)
-		g = tileArgs{c: ptr(dw), r: ptr(dw), m: out, n: in, k: rows, ldc: in, ldr: in}
-		s.byRows(prims, &g, got, x, out, in, fill(s.needByRows(rows, out, in)))
+		sums := newRowSums(s, rows, out, in, out, in, false)
+		sums.product(prims, &g, dw, got, x, true, fill(sums.need()))
 		if prims == &plain { // plain Go adds R last, so a block's sum is another
 			return
 		}

@@ -58,6 +58,7 @@ func main() {
 			packFunc(pairs, turned)
 		}
 	}
+	weaveFunc()
 	biasFunc()
 	headFunc()
 	headGradFunc()
