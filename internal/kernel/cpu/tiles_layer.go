@@ -26,7 +26,11 @@ func (t *tileSet) byWeight(p *primitives, g *tileArgs, src []float32, stride int
 	}
 }
 
-// rowSums is a weight's gradient DYᵀ·X over rows of both, in runs of layerRows.
+// sumRows is how many rows of a weight's gradient are packed and multiplied at once: more leave no room in L1, fewer read and write the sums
+// more often.
+const sumRows = 256
+
+// rowSums is a weight's gradient DYᵀ·X over rows of both, in runs of sumRows.
 type rowSums struct {
 	t                 *tileSet
 	rows, out, in     int
@@ -37,11 +41,11 @@ type rowSums struct {
 // newRowSums plans it; far: dW is not in the second cache.
 func newRowSums(t *tileSet, rows, out, in, dyStride, xStride int, far bool) *rowSums {
 	s := &rowSums{t: t, rows: rows, out: out, in: in, dyStride: dyStride, xStride: xStride}
-	if t.weaves(min(rows, layerRows), out, in, dyStride, xStride) {
-		if rows >= layerRows {
-			s.whole = weaveOrder(layerRows, out, in, dyStride, xStride, far)
+	if t.weaves(min(rows, sumRows), out, in, dyStride, xStride) {
+		if rows >= sumRows {
+			s.whole = weaveOrder(sumRows, out, in, dyStride, xStride, far)
 		}
-		if left := rows % layerRows; left > 0 {
+		if left := rows % sumRows; left > 0 {
 			s.rest = weaveOrder(left, out, in, dyStride, xStride, far)
 		}
 	}
@@ -52,7 +56,7 @@ func (s *rowSums) woven() bool { return s.whole != nil || s.rest != nil }
 
 // need is the scratch of product, in floats.
 func (s *rowSums) need() int {
-	run := min(s.rows, layerRows)
+	run := min(s.rows, sumRows)
 	if s.woven() {
 		return weaveRing(run) + weaveX(run, s.in)
 	}
@@ -69,8 +73,8 @@ func (s *rowSums) product(p *primitives, g *tileArgs, dw, dy, x []float32, add b
 		return
 	}
 	*g = tileArgs{c: ptr(dw), m: s.out, n: s.in, ldc: s.in}
-	for l := 0; l < s.rows; l += layerRows {
-		run := min(layerRows, s.rows-l)
+	for l := 0; l < s.rows; l += sumRows {
+		run := min(sumRows, s.rows-l)
 		if s.woven() {
 			s.weave(g, dy[l*s.dyStride:], x[l*s.xStride:], run, add || l > 0, scratch)
 			continue
@@ -95,7 +99,7 @@ func (s *rowSums) packed(p *primitives, g *tileArgs, dy, x []float32, run int, s
 // weave is the product of a run whose operands are packed on the way.
 func (s *rowSums) weave(g *tileArgs, dy, x []float32, run int, add bool, scratch []float32) {
 	steps := s.rest
-	if run == layerRows {
+	if run == sumRows {
 		steps = s.whole
 	}
 	depth := ceil(run, tileDepth)

@@ -295,7 +295,7 @@ func TestLayerBlocks(t *testing.T) {
 				}
 			}
 		}
-		const rows, in, out = 2*layerRows + 37, 19, 45
+		const rows, in, out = 2*max(layerRows, sumRows) + 37, 19, 45
 		x, w, bias, r := fill(rows*in), fill(out*in), fill(out), fill(rows*out)
 		a, b, scratch := fill(tileFloats(rows, in)), fill(tileFloats(out, in)), fill(spreadFloats(rows))
 		s.pack(rowsOfA, a, x, in, rows, in)

@@ -15,7 +15,7 @@ import (
 // the tiles it is meant to, in the order of l, and every block of C begins and ends once.
 func TestWeaveOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.IntRange(1, layerRows).Draw(t, "rows")
+		rows := rapid.IntRange(1, sumRows).Draw(t, "rows")
 		out, in := blockLines*rapid.IntRange(1, 6).Draw(t, "out"), blockLines*rapid.IntRange(1, 6).Draw(t, "in")
 		w := weaveWalk{rows: rows, in: in, depth: int32(ceil(rows, tileDepth)),
 			dyStride: int32(out + rapid.IntRange(0, 40).Draw(t, "pad of dY")), xStride: int32(in + rapid.IntRange(0, 40).Draw(t, "pad of X")),
@@ -180,7 +180,7 @@ func (c rowSumsCase) check(t interface {
 func TestRowSums(t *testing.T) {
 	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		rng := rand.New(rand.NewPCG(6, 7))
-		for n, rows := range []int{1, 2, 16, 17, 31, 32, 33, 63, 64, 100, 176, 191, layerRows, layerRows + 1, 2*layerRows + 40} {
+		for n, rows := range []int{1, 2, 16, 17, 31, 32, 33, 63, 64, 100, 176, 191, sumRows, sumRows + 1, 2*sumRows + 40} {
 			for m, size := range [][2]int{{32, 32}, {64, 32}, {32, 64}, {96, 96}, {33, 32}, {32, 31}} {
 				c := rowSumsCase{rows: rows, out: size[0], in: size[1], padDY: n % 3 * 7, padX: m % 2 * 5, add: (n+m)%2 == 0, far: n%2 == 0, front: (n+m)%3 == 0}
 				c.check(t, prims, s, rng, func(n int) []float32 { return guarded(t, n, c.front) })
@@ -198,7 +198,7 @@ func TestRowSumsRandom(t *testing.T) {
 				}
 				return rapid.IntRange(1, 70).Draw(t, name)
 			}
-			c := rowSumsCase{rows: rapid.IntRange(1, 230).Draw(t, "rows"), out: width("out"), in: width("in"),
+			c := rowSumsCase{rows: rapid.IntRange(1, sumRows+40).Draw(t, "rows"), out: width("out"), in: width("in"),
 				padDY: rapid.IntRange(0, 33).Draw(t, "pad of dY"), padX: rapid.IntRange(0, 33).Draw(t, "pad of X"), add: rapid.Bool().Draw(t, "add"), far: rapid.Bool().Draw(t, "far")}
 			c.check(t, prims, s, rand.New(rand.NewPCG(3, rapid.Uint64().Draw(t, "seed"))), heap)
 		})
