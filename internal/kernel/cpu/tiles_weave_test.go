@@ -3,10 +3,12 @@
 package cpu
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -161,7 +163,7 @@ func (c rowSumsCase) check(t interface {
 			}
 		}
 	}
-	if s.weave == nil {
+	if s.weave == nil || s.spreads {
 		return
 	}
 	// Packed first: the same bits.
@@ -176,9 +178,70 @@ func (c rowSumsCase) check(t interface {
 	}
 }
 
+// eachRowSums is eachTiles, with one more set that walks the steps in plain Go, so that what the assembly is told is tested on any
+// processor.
+func eachRowSums(t *testing.T, run func(t *testing.T, p *primitives, s *tileSet)) {
+	eachTiles(t, run)
+	walked := spreadTiles
+	walked.weave = weaveWalked
+	t.Run("steps in plain Go", func(t *testing.T) { run(t, &plain, &walked) })
+}
+
+// weaveWalked does what the assembly does, with sums in the order of l.
+func weaveWalked(g *weaveArgs) {
+	var sums [blockLines][blockLines]float32
+	half := int32(-1)
+	floats := func(p unsafe.Pointer, at int32, n int) []float32 {
+		return unsafe.Slice((*float32)(unsafe.Add(p, at)), n)
+	}
+	tile := func(p unsafe.Pointer, at int32) *uint16 { return (*uint16)(unsafe.Add(p, at)) }
+	for _, s := range unsafe.Slice(g.steps, g.n) {
+		for i := range sums {
+			row := floats(g.c, s.c+int32(i*g.ldc), blockLines)
+			switch {
+			case s.does&weaveStart == 0:
+			case g.add != 0:
+				copy(sums[i][:], row)
+			default:
+				clear(sums[i][:])
+			}
+			if s.does&weaveMultiply != 0 {
+				a := unsafe.Slice(tile(g.ring, s.a+int32(i/tileLines*g.depth)), tileElems)[i%tileLines*tileDepth:]
+				for j := range sums[i] {
+					b := unsafe.Slice(tile(g.x, s.b+int32(j/tileLines*g.depth)), tileElems)[j%tileLines*2:]
+					for l := range tileDepth {
+						sums[i][j] += fromBF16(a[l]) * fromBF16(b[l/2*tileDepth+l%2])
+					}
+				}
+			}
+			if s.does&weaveStore != 0 {
+				copy(row, sums[i][:])
+			}
+		}
+		rows := tileDepth
+		switch s.packed &^ 3 {
+		case weaveHalf:
+			rows = tileLines
+		case weaveShort:
+			rows = bytes.Index(unsafe.Slice((*byte)(unsafe.Pointer(g.masks)), 2*tileDepth), []byte{0}) / 2
+		}
+		switch s.packed & 3 {
+		case weaveEven:
+			half = s.src
+		case weaveOdd:
+			if half != s.src {
+				panic("two halves of different tiles")
+			}
+			packRunGo(columnsOfA)(tile(g.ring, s.dst), &floats(unsafe.Pointer(g.fromDY), s.src, 1)[0], g.dyStride, rows, 1, 0, wideMask)
+		case weavePairs:
+			packRunGo(rowsOfB)(tile(g.x, s.dst), &floats(unsafe.Pointer(g.fromX), s.src, 1)[0], g.xStride, rows, 2, g.depth, wideMask)
+		}
+	}
+}
+
 // TestRowSums: a weight's gradient is the sum of the rounded operands, whether or not it can be woven, and reads nothing past their ends.
 func TestRowSums(t *testing.T) {
-	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+	eachRowSums(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		rng := rand.New(rand.NewPCG(6, 7))
 		for n, rows := range []int{1, 2, 16, 17, 31, 32, 33, 63, 64, 100, 176, 191, sumRows, sumRows + 1, 2*sumRows + 40} {
 			for m, size := range [][2]int{{32, 32}, {64, 32}, {32, 64}, {96, 96}, {33, 32}, {32, 31}} {
@@ -190,7 +253,7 @@ func TestRowSums(t *testing.T) {
 }
 
 func TestRowSumsRandom(t *testing.T) {
-	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+	eachRowSums(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		rapid.Check(t, func(t *rapid.T) {
 			width := func(name string) int {
 				if rapid.Bool().Draw(t, name+" in blocks") {
@@ -207,7 +270,7 @@ func TestRowSumsRandom(t *testing.T) {
 
 // No rows: nothing is added, or everything is zero.
 func TestRowSumsOfNothing(t *testing.T) {
-	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
+	eachRowSums(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		for _, add := range []bool{false, true} {
 			dw := []float32{3}
 			sums := newRowSums(s, 0, 1, 1, 1, 1, false)
