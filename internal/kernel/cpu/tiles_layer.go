@@ -13,13 +13,13 @@ func (t *tileSet) needByWeight(m, k int) int { return tileFloats(min(m, layerRow
 
 // byWeight computes g for an A that is not packed: rows of src, stride floats apart.
 func (t *tileSet) byWeight(p *primitives, g *tileArgs, src []float32, stride int, scratch []float32) {
-	whole, size := *g, tileFloats(min(g.m, layerRows), g.k)
+	m, c, r, size := g.m, g.c, g.r, tileFloats(min(g.m, layerRows), g.k)
 	g.a, g.scratch = ptr(scratch), ptr(scratch[size:])
-	for i := 0; i < whole.m; i += layerRows {
-		g.m = min(layerRows, whole.m-i)
-		g.c = unsafe.Add(whole.c, 4*i*g.ldc)
-		if g.r != nil {
-			g.r = unsafe.Add(whole.r, 4*i*g.ldr)
+	for i := 0; i < m; i += layerRows {
+		g.m = min(layerRows, m-i)
+		g.c = unsafe.Add(c, 4*i*g.ldc)
+		if r != nil {
+			g.r = unsafe.Add(r, 4*i*g.ldr)
 		}
 		t.pack(rowsOfA, scratch[:size], src[i*stride:], stride, g.m, g.k)
 		t.product(p, g)
@@ -58,7 +58,7 @@ func (s *rowSums) woven() bool { return s.whole != nil || s.rest != nil }
 func (s *rowSums) need() int {
 	run := min(s.rows, sumRows)
 	if s.woven() {
-		return weaveRing(run) + weaveX(run, s.in)
+		return weaveRing(run) + tileFloats(s.in, run)
 	}
 	return tileFloats(s.out, run) + tileFloats(s.in, run) + s.t.scratch(run)
 }

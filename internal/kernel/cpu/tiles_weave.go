@@ -60,9 +60,8 @@ func (t *tileSet) weaves(run, out, in, dyStride, xStride int) bool {
 		4*max(out*in, run*dyStride, run*xStride) <= math.MaxInt32
 }
 
-// weaveRing and weaveX are the floats of the ring and of the tiles of X.
-func weaveRing(run int) int  { return tileFloats(2*blockLines, run) }
-func weaveX(run, in int) int { return tileFloats(in, run) }
+// weaveRing is the floats of the ring.
+func weaveRing(run int) int { return tileFloats(2*blockLines, run) }
 
 // weaver plans the steps of a gradient.
 type weaver struct {

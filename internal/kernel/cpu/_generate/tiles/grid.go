@@ -151,8 +151,23 @@ func grid(nr, nc int) {
 	JNE(LabelRef(label("row")))
 }
 
-// depthStep writes the products of one step of l; where asked to, it fetches 4·nr of the rows that the sums go to.
+// depthStep writes the products of one step of l and moves on; where asked to, it fetches 4·nr of the rows that the sums go to.
 func depthStep(nr, nc int, fetch bool) {
+	multiply(nr, nc, func() {
+		if fetch {
+			fetchSums(4*nr, nc, PREFETCHT0)
+		}
+	})
+	for _, p := range []GPPhysical{a0, a1, b0, b1} {
+		if p == a1 && nr == 1 || p == b1 && nc == 1 {
+			continue
+		}
+		ADDQ(U32(tileBytes), p)
+	}
+}
+
+// multiply adds the product of the tiles at a0, a1 and b0, b1 to the block's sums, with something else in the middle.
+func multiply(nr, nc int, between func()) {
 	tileLoad(tileB, b0, unit, 0)
 	tileLoad(tileA, a0, unit, 0)
 	tileDot(0, tileA, tileB)
@@ -160,14 +175,7 @@ func depthStep(nr, nc int, fetch bool) {
 		tileLoad(tileA+1, a1, unit, 0)
 		tileDot(2, tileA+1, tileB)
 	}
-	if fetch {
-		for range 4 * nr {
-			for j := range nc {
-				PREFETCHT0(Mem{Base: tmp, Disp: 64 * j})
-			}
-			ADDQ(ldc, tmp)
-		}
-	}
+	between()
 	if nc > 1 {
 		tileLoad(tileB+1, b1, unit, 0)
 		tileDot(1, tileA, tileB+1)
@@ -175,11 +183,15 @@ func depthStep(nr, nc int, fetch bool) {
 	if nr > 1 && nc > 1 {
 		tileDot(3, tileA+1, tileB+1)
 	}
-	for _, p := range []GPPhysical{a0, a1, b0, b1} {
-		if p == a1 && nr == 1 || p == b1 && nc == 1 {
-			continue
+}
+
+// fetchSums fetches rows of C, nc tiles wide, from tmp on.
+func fetchSums(rows, nc int, into func(Op)) {
+	for range rows {
+		for j := range nc {
+			into(Mem{Base: tmp, Disp: 64 * j})
 		}
-		ADDQ(U32(tileBytes), p)
+		ADDQ(ldc, tmp)
 	}
 }
 

@@ -95,27 +95,16 @@ func weaveFunc() {
 	LEAQ(Mem{Base: a0, Index: ring, Scale: 1}, a1)
 	address(b0, stepB, offX)
 	LEAQ(Mem{Base: b0, Index: ring, Scale: 1}, b1)
-	tileLoad(tileB, b0, unit, 0)
-	tileLoad(tileA, a0, unit, 0)
-	tileDot(0, tileA, tileB)
-	tileLoad(tileA+1, a1, unit, 0)
-	tileDot(2, tileA+1, tileB)
-	unless("fetched", doesFetch)
-	address(tmp, stepFetch, offSums)
-	CMPQ(field(offAdd), U8(0))
-	JEQ(LabelRef("fetch"))
-	address(tmp, stepAhead, offSums) // the block's own were just loaded
-	Label("fetch")
-	for range fetchRows {
-		for j := range 2 {
-			PREFETCHT1(Mem{Base: tmp, Disp: 64 * j})
-		}
-		ADDQ(ldc, tmp)
-	}
-	Label("fetched")
-	tileLoad(tileB+1, b1, unit, 0)
-	tileDot(1, tileA, tileB+1)
-	tileDot(3, tileA+1, tileB+1)
+	multiply(2, 2, func() {
+		unless("fetched", doesFetch)
+		address(tmp, stepFetch, offSums)
+		CMPQ(field(offAdd), U8(0))
+		JEQ(LabelRef("fetch"))
+		address(tmp, stepAhead, offSums) // the block's own were just loaded
+		Label("fetch")
+		fetchSums(fetchRows, 2, PREFETCHT1)
+		Label("fetched")
+	})
 	unless("pack", doesStore)
 	address(a0, stepC, offSums)
 	tiles(2, 2, a0, ldc, tileStore)
