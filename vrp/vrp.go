@@ -17,16 +17,16 @@ import (
 	"strings"
 	"time"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
+	"haul/internal/search"
+	engine "haul/internal/vrp"
 )
 
 // MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two to the power of it.
-const MaxExact = cvrp.MaxExactN
+const MaxExact = engine.MaxExactN
 
 // Problem is one instance. Its fields are read-only once it is made: a changed problem is a new one.
 type Problem struct {
-	inner *cvrp.Problem
+	inner *engine.Problem
 }
 
 // Limits are what may further limit a route beside the capacity; the zero value limits nothing.
@@ -64,7 +64,7 @@ func NewLimited(coords [][2]float64, demands []int, capacity int, l Limits) (*Pr
 	case l.Service != nil && len(l.Service) != len(coords):
 		return nil, fmt.Errorf("vrp: %d service times for %d points: one per point is needed", len(l.Service), len(coords))
 	}
-	p := &cvrp.Problem{Name: "problem", Capacity: int32(capacity), Metric: cvrp.Exact, Vehicles: l.Vehicles, MaxDuration: l.MaxDuration, Open: l.Open}
+	p := &engine.Problem{Name: "problem", Capacity: int32(capacity), Metric: engine.Exact, Vehicles: l.Vehicles, MaxDuration: l.MaxDuration, Open: l.Open}
 	for i, c := range coords {
 		if math.IsNaN(c[0]+c[1]) || math.IsInf(c[0], 0) || math.IsInf(c[1], 0) {
 			return nil, fmt.Errorf("vrp: point %d is (%v, %v): finite coordinates are needed", i, c[0], c[1])
@@ -88,7 +88,7 @@ func NewLimited(coords [][2]float64, demands []int, capacity int, l Limits) (*Pr
 
 // Load reads CVRPLIB's .vrp. Distances are rounded as the file's type says, as published costs are.
 func Load(path string) (*Problem, error) {
-	p, err := cvrp.LoadProblem(path, cvrp.ReadOptions{})
+	p, err := engine.LoadProblem(path, engine.ReadOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func Load(path string) (*Problem, error) {
 
 // Read is Load from a reader; name stands in errors.
 func Read(r io.Reader, name string) (*Problem, error) {
-	p, err := cvrp.ReadProblem(r, name, cvrp.ReadOptions{})
+	p, err := engine.ReadProblem(r, name, engine.ReadOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return wrap(p)
 }
 
-func wrap(p *cvrp.Problem) (*Problem, error) {
+func wrap(p *engine.Problem) (*Problem, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("vrp: %w", err)
 	}
@@ -130,7 +130,7 @@ func (p *Problem) Validate(routes [][]int) error {
 	if err != nil {
 		return err
 	}
-	return cvrp.Validate(p.inner, s)
+	return engine.Validate(p.inner, s)
 }
 
 // Cost is the length of all routes together. It judges nothing: see Validate.
@@ -142,8 +142,8 @@ func (p *Problem) Cost(routes [][]int) (float64, error) {
 	return p.inner.Cost(s), nil
 }
 
-func (p *Problem) inward(routes [][]int) (cvrp.Solution, error) {
-	s := cvrp.Solution{Routes: make([][]int32, len(routes))}
+func (p *Problem) inward(routes [][]int) (engine.Solution, error) {
+	s := engine.Solution{Routes: make([][]int32, len(routes))}
 	for i, route := range routes {
 		for _, c := range route {
 			if c < 1 || c > p.N() {
@@ -156,11 +156,11 @@ func (p *Problem) inward(routes [][]int) (cvrp.Solution, error) {
 }
 
 // Engine is the problem as the solvers know it, for Haul's own packages: its type is internal.
-func (p *Problem) Engine() *cvrp.Problem { return p.inner }
+func (p *Problem) Engine() *engine.Problem { return p.inner }
 
 // FromEngine turns what a solver made into a solution, once the referee has seen it; for Haul's own packages, as Engine is.
-func (p *Problem) FromEngine(s cvrp.Solution) (*Solution, error) {
-	if err := cvrp.Validate(p.inner, s); err != nil {
+func (p *Problem) FromEngine(s engine.Solution) (*Solution, error) {
+	if err := engine.Validate(p.inner, s); err != nil {
 		return nil, fmt.Errorf("vrp: a solver made invalid routes: %w", err)
 	}
 	out := &Solution{Cost: p.inner.Cost(s), Routes: make([][]int, len(s.Routes))}
@@ -174,14 +174,14 @@ func (p *Problem) FromEngine(s cvrp.Solution) (*Solution, error) {
 
 // String is the solution as CVRPLIB's .sol file has it.
 func (s *Solution) String() string {
-	inner := cvrp.Solution{Routes: make([][]int32, len(s.Routes))}
+	inner := engine.Solution{Routes: make([][]int32, len(s.Routes))}
 	for i, route := range s.Routes {
 		for _, c := range route {
 			inner.Routes[i] = append(inner.Routes[i], int32(c))
 		}
 	}
 	var b strings.Builder
-	_ = cvrp.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
+	_ = engine.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
 	return b.String()
 }
 
@@ -193,7 +193,7 @@ func Exact(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.inner.Plain(); err != nil {
 		return nil, fmt.Errorf("vrp: the exact method knows no limit but the capacity: %w", err)
 	}
-	_, all, err := cvrp.OptimalSolutions(ctx, []*cvrp.Problem{p.inner}, 1, nil)
+	_, all, err := engine.OptimalSolutions(ctx, []*engine.Problem{p.inner}, 1, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func Savings(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.inner.Plain(); err != nil {
 		return nil, fmt.Errorf("vrp: the savings method knows no limit but the capacity: %w", err)
 	}
-	s, err := cvrp.Savings(ctx, p.inner)
+	s, err := engine.Savings(ctx, p.inner)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 type costRow struct {
@@ -78,23 +78,23 @@ another, both in this run and checked against each other first.`,
 
 // costWork is a batch with a feasible tour for each of its instances.
 type costWork struct {
-	batch     *cvrp.Batch
+	batch     *vrp.Batch
 	tours     []int32
 	stride    int
 	out, want []float32
 }
 
 func newCostWork(b, n int, capacity int32) (*costWork, error) {
-	src := cvrp.Source{Seed: 42, Distribution: cvrp.Uniform, N: n, Capacity: capacity, DemandMin: 1, DemandMax: 9}
+	src := vrp.Source{Seed: 42, Distribution: vrp.Uniform, N: n, Capacity: capacity, DemandMin: 1, DemandMax: 9}
 	if err := src.Check(); err != nil {
 		return nil, err
 	}
-	w := &costWork{batch: cvrp.NewBatch(b, n, capacity), out: make([]float32, b), want: make([]float32, b)}
+	w := &costWork{batch: vrp.NewBatch(b, n, capacity), out: make([]float32, b), want: make([]float32, b)}
 	src.Fill(w.batch, 0)
 	rows := make([][]int32, b)
 	for i := range rows {
 		rows[i] = inOrder(w.batch.Demand[i*(n+1):(i+1)*(n+1)], capacity)
-		if err := cvrp.ValidateTour(rows[i], w.batch.Demand[i*(n+1):(i+1)*(n+1)], capacity); err != nil {
+		if err := vrp.ValidateTour(rows[i], w.batch.Demand[i*(n+1):(i+1)*(n+1)], capacity); err != nil {
 			return nil, err
 		}
 		w.stride = max(w.stride, len(rows[i]))
@@ -137,7 +137,7 @@ func (w *costWork) looped(n int) {
 	for range n {
 		for i := range w.want {
 			lo, hi := i*nodes, (i+1)*nodes
-			w.want[i] = cvrp.RouteCost(w.batch.X[lo:hi], w.batch.Y[lo:hi], w.tours[i*w.stride:(i+1)*w.stride])
+			w.want[i] = vrp.RouteCost(w.batch.X[lo:hi], w.batch.Y[lo:hi], w.tours[i*w.stride:(i+1)*w.stride])
 		}
 	}
 }

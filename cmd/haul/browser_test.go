@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: this test drives a real browser against the real program in processes of their own. It runs where
@@ -402,14 +402,14 @@ func (v *visit) judgeRoutes(customers int) {
 	if err := json.NewDecoder(strings.NewReader(result)).Decode(&got); err != nil {
 		v.t.Fatal(err, last.Answer)
 	}
-	p := &cvrp.Problem{Capacity: ask.Capacity, Demand: ask.Demands, Open: ask.Open}
+	p := &vrp.Problem{Capacity: ask.Capacity, Demand: ask.Demands, Open: ask.Open}
 	for _, c := range ask.Coords {
 		p.X, p.Y = append(p.X, c[0]), append(p.Y, c[1])
 	}
-	if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil || p.N() != customers {
+	if err := vrp.Validate(p, vrp.Solution{Routes: got.Routes}); err != nil || p.N() != customers {
 		v.t.Errorf("%d customers, want %d: %v", p.N(), customers, err)
 	}
-	if cost := p.Cost(cvrp.Solution{Routes: got.Routes}); math.Abs(cost-got.Cost) > 1e-9*cost {
+	if cost := p.Cost(vrp.Solution{Routes: got.Routes}); math.Abs(cost-got.Cost) > 1e-9*cost {
 		v.t.Errorf("the page was told %v of routes that cost %v", got.Cost, cost)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/draw"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/recipe/agent"
 	"haul/internal/recipe/ppo"
+	"haul/internal/world"
 )
 
 // newData holds the makers of training data.
@@ -209,7 +209,7 @@ func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, work
 
 // measure reads the file back, as training will, and draws what it shows.
 func (r *darkroomReport) measure() error {
-	h, err := darkroom.Open(r.Out)
+	h, err := world.Open(r.Out)
 	if err != nil {
 		return err
 	}

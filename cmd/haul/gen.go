@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 type genReport struct {
@@ -72,8 +72,8 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 		return usagef("--out is missing: name the folder to write to, or a .npz or .pkl file")
 	}
 	r := &genReport{First: f.src.first}
-	var problem func(i int) *cvrp.Problem // on the unit square, or a grid
-	var file func(i int) *cvrp.Problem    // as a .vrp file states it
+	var problem func(i int) *vrp.Problem // on the unit square, or a grid
+	var file func(i int) *vrp.Problem    // as a .vrp file states it
 	if err := f.testset.check(cmd.Flags()); err != nil {
 		return err
 	}
@@ -84,16 +84,16 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 			return err
 		}
 		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = f.src.count, source.N, source.Capacity, string(source.Distribution), source.Seed
-		problem = func(i int) *cvrp.Problem { return generate(source, f.src.first+uint64(i), 1)[0] }
-		file = func(i int) *cvrp.Problem { return source.FileProblem(f.src.first + uint64(i)) }
+		problem = func(i int) *vrp.Problem { return generate(source, f.src.first+uint64(i), 1)[0] }
+		file = func(i int) *vrp.Problem { return source.FileProblem(f.src.first + uint64(i)) }
 	case testsetKool:
 		set, err := f.testset.load(cmd.Flags(), &f.src)
 		if err != nil {
 			return err
 		}
 		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.customers, set.Capacity(), set.Name, testset.KoolSeed(f.testset.split)
-		problem = func(i int) *cvrp.Problem { return set.Problems[i] }
-		file = func(i int) *cvrp.Problem { return testset.FileProblem(set.Problems[i]) }
+		problem = func(i int) *vrp.Problem { return set.Problems[i] }
+		file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
 	default:
 		return usagef("--testset %s is not one that can be made: kool is", f.testset.name)
 	}
@@ -122,7 +122,7 @@ const maxNodes = 100_000_000
 var fileEndings = []string{".vrp", ".npy", ".pt", ".pth", ".pickle", ".csv", ".json", ".txt", ".zip", ".gz"}
 
 // genWrite writes the instances as the name of --out asks.
-func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, file func(int) *cvrp.Problem) error {
+func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, file func(int) *vrp.Problem) error {
 	bar := a.newBar(r.Instances, "writing")
 	defer bar.end()
 	if ext := filepath.Ext(f.out); ext == ".npz" || ext == ".pkl" {
@@ -132,7 +132,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		if most := maxNodes / (r.Customers + 1); r.Instances > most {
 			return usagef("--count is %d: one file takes at most %d instances of %d customers, a folder any number", r.Instances, most, r.Customers)
 		}
-		all := make([]*cvrp.Problem, r.Instances)
+		all := make([]*vrp.Problem, r.Instances)
 		for i := range all {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -144,7 +144,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
 	}
 	if f.out == standardOutput {
-		return cvrp.WriteProblem(a.whole(), file(0))
+		return vrp.WriteProblem(a.whole(), file(0))
 	}
 	r.Dir = f.out
 	if ext := strings.ToLower(filepath.Ext(f.out)); slices.Contains(fileEndings, ext) && !exists(f.out) {
@@ -162,7 +162,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		if err := refuseExisting(f.force, filepath.Join(f.out, name)); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return cvrp.WriteProblem(w, p) }); err != nil {
+		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return vrp.WriteProblem(w, p) }); err != nil {
 			return err
 		}
 		r.Files = append(r.Files, name)

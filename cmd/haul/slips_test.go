@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"haul/internal/env/cvrp/search"
+	"haul/internal/search"
 )
 
 // onStandardInput runs f with a text there.

@@ -14,7 +14,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // The methods of haul solve.
@@ -264,8 +264,8 @@ func (f *solveFlags) gap(value float64) *float64 {
 	return &g
 }
 
-func (f *solveFlags) readOptions() cvrp.ReadOptions {
-	return cvrp.ReadOptions{ExactDistance: f.distance == "exact"}
+func (f *solveFlags) readOptions() vrp.ReadOptions {
+	return vrp.ReadOptions{ExactDistance: f.distance == "exact"}
 }
 
 // look tells a table from a .vrp: by the name where it says so, else by its header. What comes through a pipe is read for that.
@@ -287,14 +287,14 @@ func (f *solveFlags) look(args []string) (err error) {
 		}
 		defer from.Close()
 		if st.Mode().IsRegular() {
-			f.csv, err = cvrp.StartsTable(from)
+			f.csv, err = vrp.StartsTable(from)
 			return err
 		}
 	}
 	if f.given, err = io.ReadAll(from); err != nil {
 		return fmt.Errorf("%s: %w", spoken(path), err)
 	}
-	f.csv = cvrp.IsTable(f.given)
+	f.csv = vrp.IsTable(f.given)
 	return nil
 }
 

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
 	"haul/internal/recipe/routing"
 	"haul/internal/report"
+	"haul/internal/vrp"
 )
 
 type fileReport struct {
@@ -75,7 +75,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	}
 	seconds := time.Since(start).Seconds()
 	s := o.solution
-	if err := cvrp.Validate(p, s); err != nil {
+	if err := vrp.Validate(p, s); err != nil {
 		return fmt.Errorf("%s made invalid routes for %s: %w", f.method, path, err)
 	}
 	r := f.report(path, p, s)
@@ -101,14 +101,14 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 			return errors.Join(failed, err)
 		}
 		if !f.json {
-			if err := cvrp.WriteSolution(a.whole(), s, r.Cost); err != nil {
+			if err := vrp.WriteSolution(a.whole(), s, r.Cost); err != nil {
 				return errors.Join(failed, err)
 			}
 		}
 		return failed
 	}
 	if f.out == standardOutput {
-		err = firstOf(cvrp.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
+		err = firstOf(vrp.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
 	} else {
 		err = a.reportFile(r, f.json)
 	}
@@ -122,7 +122,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 }
 
 // noteTrucks says that a number of trucks in the comment limits nothing.
-func (a *app) noteTrucks(path string, p *cvrp.Problem) {
+func (a *app) noteTrucks(path string, p *vrp.Problem) {
 	if k := p.Trucks(); k > 0 && p.Vehicles == 0 {
 		fmt.Fprintf(a.stderr, "%s: its comment names %d trucks, which limits nothing here: --vehicles %d would\n", path, k, k)
 	}
@@ -130,7 +130,7 @@ func (a *app) noteTrucks(path string, p *cvrp.Problem) {
 
 // notePolicy says that a policy could route the file, where no flag says how it is to be solved: the method stays what it is. Next to an optimum it
 // has nothing to offer.
-func (a *app) notePolicy(p *cvrp.Problem, f *solveFlags) {
+func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
 	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil || p.N() <= exactFileLimit {
 		return
 	}
@@ -140,23 +140,23 @@ func (a *app) notePolicy(p *cvrp.Problem, f *solveFlags) {
 }
 
 // write writes the routes in the format of the file's extension.
-func (f *solveFlags) write(p *cvrp.Problem, s cvrp.Solution, cost float64) error {
+func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64) error {
 	return writeFile(f.out, func(w io.Writer) error {
 		switch strings.ToLower(filepath.Ext(f.out)) {
 		case ".csv":
-			return cvrp.WriteSolutionCSV(w, p, s)
+			return vrp.WriteSolutionCSV(w, p, s)
 		case ".geojson":
-			return cvrp.WriteSolutionGeoJSON(w, p, s)
+			return vrp.WriteSolutionGeoJSON(w, p, s)
 		}
-		return cvrp.WriteSolution(w, s, cost)
+		return vrp.WriteSolution(w, s, cost)
 	})
 }
 
 // solver is the way to solve the problem that the flags ask for, and what to call after the last.
-func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve func(*cvrp.Problem) (*outcome, error), done func(), err error) {
-	classical := func(method func(context.Context, []*cvrp.Problem, int, func(int)) ([]cvrp.Solution, error)) func(*cvrp.Problem) (*outcome, error) {
-		return func(p *cvrp.Problem) (*outcome, error) {
-			all, err := method(ctx, []*cvrp.Problem{p}, 1, func(int) {})
+func (a *app) solver(ctx context.Context, p *vrp.Problem, f *solveFlags) (solve func(*vrp.Problem) (*outcome, error), done func(), err error) {
+	classical := func(method func(context.Context, []*vrp.Problem, int, func(int)) ([]vrp.Solution, error)) func(*vrp.Problem) (*outcome, error) {
+		return func(p *vrp.Problem) (*outcome, error) {
+			all, err := method(ctx, []*vrp.Problem{p}, 1, func(int) {})
 			if err != nil {
 				return nil, err
 			}
@@ -182,8 +182,8 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 	case methodSavings:
 		return classical(savings), func() {}, nil
 	}
-	return func(p *cvrp.Problem) (*outcome, error) {
-		var start *cvrp.Solution
+	return func(p *vrp.Problem) (*outcome, error) {
+		var start *vrp.Solution
 		if f.search.start != "" {
 			var err error
 			if start, err = loadStart(f.search.start, p); err != nil {
@@ -195,7 +195,7 @@ func (a *app) solver(ctx context.Context, p *cvrp.Problem, f *solveFlags) (solve
 }
 
 // policySolver opens the device for a trained policy, which is to route n customers.
-func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvrp.Problem) (*outcome, error), func(), error) {
+func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*vrp.Problem) (*outcome, error), func(), error) {
 	f.device.workers = f.workers
 	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*cvr
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
 		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))
 	}
-	return func(p *cvrp.Problem) (*outcome, error) {
+	return func(p *vrp.Problem) (*outcome, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
 		if err != nil || !f.improve {
 			return &outcome{solution: s, decode: decode.String()}, err
@@ -243,7 +243,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := cvrp.Validate(p, s); err != nil {
+	if err := vrp.Validate(p, s); err != nil {
 		return a.refuse(path, p, f, err)
 	}
 	r := f.report(path, p, s)
@@ -258,7 +258,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 }
 
 // refuse reports a solution file that does not hold.
-func (a *app) refuse(path string, p *cvrp.Problem, f *solveFlags, why error) error {
+func (a *app) refuse(path string, p *vrp.Problem, f *solveFlags, why error) error {
 	if f.json {
 		r := fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Checked: f.check, Violation: why.Error()}
 		if err := a.emit(r); err != nil {
@@ -277,7 +277,7 @@ func sameCost(stated, cost float64) bool {
 }
 
 // load reads the problem, after the checks that need no file.
-func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
+func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	var format draw.Format
 	if f.plot != "" {
 		var err error
@@ -291,19 +291,19 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains([]string{".npz", ".pkl", ".pt"}, ext) {
 		return nil, "", usagef("%s holds a set of instances: haul solve --testset %s solves them", path, path)
 	}
-	var p *cvrp.Problem
+	var p *vrp.Problem
 	var err error
 	switch {
 	case f.given != nil && f.csv:
-		if p, err = cvrp.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
+		if p, err = vrp.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
 			p.Name = spoken(path)
 		}
 	case f.given != nil:
-		p, err = cvrp.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
+		p, err = vrp.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
 	case f.csv:
-		p, err = cvrp.LoadCSV(path, f.src.capacity)
+		p, err = vrp.LoadCSV(path, f.src.capacity)
 	default:
-		p, err = cvrp.LoadProblem(path, f.readOptions())
+		p, err = vrp.LoadProblem(path, f.readOptions())
 	}
 	if err != nil {
 		return nil, "", err
@@ -321,7 +321,7 @@ func (f *solveFlags) load(path string) (*cvrp.Problem, draw.Format, error) {
 	return p, format, nil
 }
 
-func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileReport {
+func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
 		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open,
@@ -330,8 +330,8 @@ func (f *solveFlags) report(path string, p *cvrp.Problem, s cvrp.Solution) fileR
 
 // unit says what a cost is counted in where that is known: metres between places on the globe, and of a file that haul gen wrote and scaled,
 // what it is on the unit square.
-func unit(p *cvrp.Problem, cost float64) string {
-	if p.Metric == cvrp.GreatCircle {
+func unit(p *vrp.Problem, cost float64) string {
+	if p.Metric == vrp.GreatCircle {
 		return " metres"
 	}
 	scale, ok := p.Scale()
@@ -341,7 +341,7 @@ func unit(p *cvrp.Problem, cost float64) string {
 	return fmt.Sprintf(" in the file's units, %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
 }
 
-func (f *solveFlags) draw(format draw.Format, p *cvrp.Problem, s cvrp.Solution, caption string) error {
+func (f *solveFlags) draw(format draw.Format, p *vrp.Problem, s vrp.Solution, caption string) error {
 	if f.plot == "" {
 		return nil
 	}

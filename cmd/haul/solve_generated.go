@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
 	"haul/internal/report"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 type generatedReport struct {
@@ -48,7 +48,7 @@ func (a *app) solveSet(ctx context.Context, set *testset.Set, f *solveFlags) err
 	}
 	r := generatedReport{Instances: len(set.Problems), Customers: n, Capacity: set.Capacity(), Distribution: set.Name, DemandRange: [2]int32{1, 9},
 		Seed: testset.KoolSeed(f.testset.split), First: f.src.first}
-	return a.solveMany(ctx, r, func(done, count int) []*cvrp.Problem { return set.Problems[done : done+count] }, f)
+	return a.solveMany(ctx, r, func(done, count int) []*vrp.Problem { return set.Problems[done : done+count] }, f)
 }
 
 func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
@@ -61,21 +61,21 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	}
 	r := generatedReport{Instances: f.src.count, Customers: src.N, Capacity: src.Capacity, Distribution: string(src.Distribution),
 		DemandRange: [2]int32{src.DemandMin, src.DemandMax}, Seed: src.Seed, First: f.src.first}
-	return a.solveMany(ctx, r, func(done, count int) []*cvrp.Problem { return generate(src, f.src.first+uint64(done), count) }, f)
+	return a.solveMany(ctx, r, func(done, count int) []*vrp.Problem { return generate(src, f.src.first+uint64(done), count) }, f)
 }
 
 // solveMany solves instances a block at a time, exactly or by savings.
-func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom func(done, count int) []*cvrp.Problem, f *solveFlags) error {
+func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom func(done, count int) []*vrp.Problem, f *solveFlags) error {
 	solve := optimal
 	switch {
-	case f.method == "" && r.Customers > cvrp.MaxExactN:
+	case f.method == "" && r.Customers > vrp.MaxExactN:
 		f.method = methodSavings
 	case f.method == "":
 		f.method = methodExact
 	}
 	if f.method == methodSavings {
 		solve = savings
-	} else if _, err := cvrp.NewExact(r.Customers); r.Customers > cvrp.MaxExactN {
+	} else if _, err := vrp.NewExact(r.Customers); r.Customers > vrp.MaxExactN {
 		return asUsage(err)
 	}
 
@@ -91,10 +91,10 @@ func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom fun
 			return err
 		}
 		for i, s := range solutions {
-			if err := cvrp.Validate(problems[i], s); err != nil {
+			if err := vrp.Validate(problems[i], s); err != nil {
 				return fmt.Errorf("%s made invalid routes for instance %d: %w", f.method, f.src.first+uint64(done+i), err)
 			}
-			cpc.add(cvrp.CPC(problems[i].Cost(s), r.Customers))
+			cpc.add(vrp.CPC(problems[i].Cost(s), r.Customers))
 		}
 	}
 	bar.end()
@@ -144,36 +144,36 @@ func (s *sample) standardError() *float64 {
 	return &se
 }
 
-func generate(src cvrp.Source, first uint64, count int) []*cvrp.Problem {
-	batch := cvrp.NewBatch(count, src.N, src.Capacity)
+func generate(src vrp.Source, first uint64, count int) []*vrp.Problem {
+	batch := vrp.NewBatch(count, src.N, src.Capacity)
 	src.Fill(batch, first)
-	problems := make([]*cvrp.Problem, count)
+	problems := make([]*vrp.Problem, count)
 	for i := range problems {
 		problems[i] = batch.Problem(i)
 	}
 	return problems
 }
 
-func optimal(ctx context.Context, problems []*cvrp.Problem, workers int, progress func(int)) ([]cvrp.Solution, error) {
-	_, solutions, err := cvrp.OptimalSolutions(ctx, problems, workers, progress)
+func optimal(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
+	_, solutions, err := vrp.OptimalSolutions(ctx, problems, workers, progress)
 	return solutions, err
 }
 
 // savings solves the problems with a goroutine a worker; each takes the next problem when free, and
 // the first error ends them all.
-func savings(ctx context.Context, problems []*cvrp.Problem, workers int, progress func(int)) ([]cvrp.Solution, error) {
+func savings(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
 		wg         sync.WaitGroup
 		next, done atomic.Int64
 		mu         sync.Mutex // keeps progress to one call at a time
-		solutions  = make([]cvrp.Solution, len(problems))
+		solutions  = make([]vrp.Solution, len(problems))
 	)
 	for range min(workers, len(problems)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(problems)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				s, err := cvrp.Savings(ctx, problems[i])
+				s, err := vrp.Savings(ctx, problems[i])
 				if err != nil {
 					cancel(err)
 					return

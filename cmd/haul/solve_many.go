@@ -6,10 +6,10 @@ import (
 	"io"
 	"time"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
-	"haul/internal/env/cvrp/testset"
 	"haul/internal/report"
+	"haul/internal/search"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 // manyReport is the search over many instances.
@@ -35,7 +35,7 @@ type manyReport struct {
 	OptimumSE  *float64 `json:"optimum_gap_se,omitempty"`
 }
 
-func (a *app) searchGenerated(ctx context.Context, src cvrp.Source, f *solveFlags) error {
+func (a *app) searchGenerated(ctx context.Context, src vrp.Source, f *solveFlags) error {
 	return a.searchMany(ctx, &testset.Set{Problems: generate(src, f.src.first, f.src.count)}, f)
 }
 
@@ -66,7 +66,7 @@ func (a *app) searchMany(ctx context.Context, set *testset.Set, f *solveFlags) e
 	var cpc, cost, toReference, toOptimum sample
 	mean := 0.0
 	for i, c := range costs {
-		cpc.add(cvrp.CPC(c, problems[i].N()))
+		cpc.add(vrp.CPC(c, problems[i].N()))
 		cost.add(c)
 		if set.Reference != nil {
 			toReference.add(c/set.Reference[i] - 1)
@@ -79,7 +79,7 @@ func (a *app) searchMany(ctx context.Context, set *testset.Set, f *solveFlags) e
 	}
 	if n > 0 && n <= optimumCustomers {
 		some := problems[:min(len(problems), optimumInstances)]
-		best, _, err := cvrp.OptimalSolutions(ctx, some, f.workers, nil)
+		best, _, err := vrp.OptimalSolutions(ctx, some, f.workers, nil)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
+	"haul/internal/search"
+	"haul/internal/vrp"
 )
 
 // searchFlags are the flags of the search: how long, from where, how far.
@@ -37,7 +37,7 @@ const (
 
 // outcome is what a method made of a file.
 type outcome struct {
-	solution    cvrp.Solution
+	solution    vrp.Solution
 	iterations  int
 	interrupted bool
 	trace       *draw.Curve // cost over time
@@ -46,7 +46,7 @@ type outcome struct {
 }
 
 // searchFile improves routes while it shows how it goes.
-func (a *app) searchFile(ctx context.Context, p *cvrp.Problem, f *solveFlags, start *cvrp.Solution) (*outcome, error) {
+func (a *app) searchFile(ctx context.Context, p *vrp.Problem, f *solveFlags, start *vrp.Solution) (*outcome, error) {
 	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed,
 		Start: start, Target: f.search.target}
 	if o.Iterations > 0 {
@@ -71,12 +71,12 @@ func (a *app) searchFile(ctx context.Context, p *cvrp.Problem, f *solveFlags, st
 }
 
 // loadStart reads the routes to improve. It must be a solution of this very problem.
-func loadStart(path string, p *cvrp.Problem) (*cvrp.Solution, error) {
+func loadStart(path string, p *vrp.Problem) (*vrp.Solution, error) {
 	s, _, err := loadSolution(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := cvrp.Validate(p, s); err != nil {
+	if err := vrp.Validate(p, s); err != nil {
 		return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", spoken(path), p.Name, err)
 	}
 	return &s, nil
@@ -139,7 +139,7 @@ func (l *live) end() {
 }
 
 // drawCurve draws cost over time.
-func (f *solveFlags) drawCurve(p *cvrp.Problem, o *outcome) error {
+func (f *solveFlags) drawCurve(p *vrp.Problem, o *outcome) error {
 	if f.search.curve == "" {
 		return nil
 	}

@@ -224,7 +224,7 @@ func TestSolveJSONHasRoutes(t *testing.T) {
 
 // A search is a function of seed and iterations, and improves the start it is given.
 func TestSolveSearchFile(t *testing.T) {
-	file := "../../internal/env/cvrp/testdata/X-n101-k25.vrp"
+	file := "../../internal/vrp/testdata/X-n101-k25.vrp"
 	dir := t.TempDir()
 	out, curve := filepath.Join(dir, "x.sol"), filepath.Join(dir, "c.svg")
 	run := func(more ...string) map[string]any {
@@ -263,7 +263,7 @@ func TestSolveInterruptedWritesTheBest(t *testing.T) {
 	context.AfterFunc(ctx, stop)
 	out := filepath.Join(t.TempDir(), "x.sol")
 	var stdout, stderr bytes.Buffer
-	file := "../../internal/env/cvrp/testdata/X-n101-k25.vrp"
+	file := "../../internal/vrp/testdata/X-n101-k25.vrp"
 	code := execute(canceled, []string{"solve", file, "--time", "1h", "--out", out}, &stdout, &stderr)
 	if code != exitInterrupted || !strings.Contains(stdout.String(), "best routes so far") {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // sourceFlags describes generated instances, for every verb that makes some. An instance depends on
@@ -33,14 +33,14 @@ func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs.IntVar(&f.count, "count", count, "number of instances")
 	fs.Uint64Var(&f.seed, "seed", 42, "seed of the random stream")
 	fs.Uint64Var(&f.first, "first", 0, "index of the first instance in the stream")
-	fs.StringVar(&f.distribution, "distribution", string(cvrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
+	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
 	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest demand (default 1,10 for grid and 1,9 for uniform)")
 	fs.Int32Var(&f.coordRange, "coord-range", 100, "largest coordinate of the grid")
 }
 
 // source checks the flags; whatever is wrong with them is wrong use.
-func (f *sourceFlags) source() (cvrp.Source, error) {
-	var s cvrp.Source
+func (f *sourceFlags) source() (vrp.Source, error) {
+	var s vrp.Source
 	if f.count < 1 {
 		return s, usagef("--count is %d: at least 1 instance is needed", f.count)
 	}
@@ -50,14 +50,14 @@ func (f *sourceFlags) source() (cvrp.Source, error) {
 	if f.customers > maxCustomers {
 		return s, usagef("--customers is %d: at most %d can be generated", f.customers, maxCustomers)
 	}
-	distribution, err := cvrp.ParseDistribution(f.distribution)
+	distribution, err := vrp.ParseDistribution(f.distribution)
 	if err != nil {
 		return s, asUsage(err)
 	}
 	text := f.demandRange
 	if text == "" {
 		text = "1,10"
-		if distribution == cvrp.Uniform {
+		if distribution == vrp.Uniform {
 			text = "1,9"
 		}
 	}
@@ -65,7 +65,7 @@ func (f *sourceFlags) source() (cvrp.Source, error) {
 	if err != nil {
 		return s, err
 	}
-	s = cvrp.Source{Seed: f.seed, Distribution: distribution, N: f.customers, Capacity: f.capacity,
+	s = vrp.Source{Seed: f.seed, Distribution: distribution, N: f.customers, Capacity: f.capacity,
 		DemandMin: low, DemandMax: high, CoordRange: f.coordRange}
 	return s, asUsage(s.Check())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: - in place of a file is standard input or output, and never the name of a file. A flag that names a file or a folder stands
@@ -85,9 +85,9 @@ func spoken(path string) string {
 }
 
 // loadSolution reads a .sol file, or standard input.
-func loadSolution(path string) (cvrp.Solution, float64, error) {
+func loadSolution(path string) (vrp.Solution, float64, error) {
 	if path == standardInput {
-		return cvrp.ReadSolution(os.Stdin, spoken(path))
+		return vrp.ReadSolution(os.Stdin, spoken(path))
 	}
-	return cvrp.LoadSolution(path)
+	return vrp.LoadSolution(path)
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 // testsetKool names the public test sets of Kool et al. (2019), which are made again from their seed; any other name is a file.
@@ -50,7 +50,7 @@ func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, 
 		s, err = testset.Kool(src.customers, f.split)
 		err = asUsage(err)
 	} else {
-		s, err = testset.Load(f.name, cvrp.ReadOptions{})
+		s, err = testset.Load(f.name, vrp.ReadOptions{})
 	}
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // The page, in points. The field between header and footer takes the instance's own aspect ratio.
@@ -48,8 +48,8 @@ var palette = []color.NRGBA{
 
 // Routes draws a solution: the depot a square, customers discs whose area is their demand, a colour
 // a route, and the cost above. A caption, when given, follows the counts (the method, say).
-// The solution must have passed cvrp.Validate; the problem must have coordinates.
-func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption string) error {
+// The solution must have passed vrp.Validate; the problem must have coordinates.
+func Routes(w io.Writer, f Format, p *vrp.Problem, s vrp.Solution, caption string) error {
 	place, size, err := project(p)
 	if err != nil {
 		return err
@@ -65,12 +65,12 @@ func Routes(w io.Writer, f Format, p *cvrp.Problem, s cvrp.Solution, caption str
 // Titled is a solution with the word that stands over it and those that follow its counts.
 type Titled struct {
 	Title    string // in place of the instance's name
-	Solution cvrp.Solution
+	Solution vrp.Solution
 	Caption  string
 }
 
 // Beside draws solutions of one problem side by side, each as Routes would.
-func Beside(w io.Writer, f Format, p *cvrp.Problem, all ...Titled) error {
+func Beside(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
 	place, size, err := project(p)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func Beside(w io.Writer, f Format, p *cvrp.Problem, all ...Titled) error {
 }
 
 // scene draws one page at the canvas's origin.
-func scene(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, place func(int) vg.Point, size vg.Point) {
+func scene(d pen, p *vrp.Problem, s vrp.Solution, caption string, place func(int) vg.Point, size vg.Point) {
 	d.rect(paper, 0, 0, pageWidth, header+size.Y+footer)
 	d.rect(field, margin, footer, size.X, size.Y)
 	drawTitle(d, p, s, caption, footer+size.Y)
@@ -109,7 +109,7 @@ func scene(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, place func(i
 }
 
 // project maps nodes to points on the page, both axes at one scale, and sizes the field.
-func project(p *cvrp.Problem) (func(int) vg.Point, vg.Point, error) {
+func project(p *vrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	if len(p.X) == 0 {
 		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", nameOf(p))
 	}
@@ -142,7 +142,7 @@ func project(p *cvrp.Problem) (func(int) vg.Point, vg.Point, error) {
 
 // coloursByAngle hands out the palette in the order of the routes' directions as the depot sees
 // them, so that routes side by side never share a colour.
-func coloursByAngle(depot vg.Point, s cvrp.Solution, place func(int) vg.Point) []color.NRGBA {
+func coloursByAngle(depot vg.Point, s vrp.Solution, place func(int) vg.Point) []color.NRGBA {
 	angle := make([]float64, len(s.Routes))
 	order := make([]int, len(s.Routes))
 	for i, route := range s.Routes {
@@ -193,7 +193,7 @@ func shade(c color.NRGBA, turn int) color.NRGBA {
 const numbered = 250
 
 // drawNumbers writes each customer's number, as the .sol file has it, beside its disc.
-func drawNumbers(d pen, p *cvrp.Problem, place func(int) vg.Point, radius func(int32) vg.Length) {
+func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(int32) vg.Length) {
 	if p.N() > numbered {
 		return
 	}
@@ -230,7 +230,7 @@ func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(i
 }
 
 // drawCustomers draws the largest first: a small disc near a large one stays in sight.
-func drawCustomers(d pen, p *cvrp.Problem, s cvrp.Solution, colours []color.NRGBA, place func(int) vg.Point, radius func(int32) vg.Length) {
+func drawCustomers(d pen, p *vrp.Problem, s vrp.Solution, colours []color.NRGBA, place func(int) vg.Point, radius func(int32) vg.Length) {
 	type customer struct {
 		node   int32
 		colour color.NRGBA
@@ -257,7 +257,7 @@ func drawDepot(d pen, at vg.Point) {
 
 // radiusOf returns the disc radius of a demand: area in proportion, the largest chosen so that
 // discs rarely overlap at this number of customers, the smallest still visible.
-func radiusOf(p *cvrp.Problem, size vg.Point) func(int32) vg.Length {
+func radiusOf(p *vrp.Problem, size vg.Point) func(int32) vg.Length {
 	top := float64(max(slices.Max(p.Demand), 1))
 	room := math.Sqrt(float64(size.X*size.Y) / float64(max(p.N(), 1)))
 	largest := min(max(0.14*room, 2.5), 9)
@@ -266,7 +266,7 @@ func radiusOf(p *cvrp.Problem, size vg.Point) func(int32) vg.Length {
 	}
 }
 
-func drawTitle(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, top vg.Length) {
+func drawTitle(d pen, p *vrp.Problem, s vrp.Solution, caption string, top vg.Length) {
 	heading := nameOf(p)
 	if p.Name == "" && caption != "" {
 		heading, caption = caption, "" // an instance without a name is told apart by who solved it
@@ -281,7 +281,7 @@ func drawTitle(d pen, p *cvrp.Problem, s cvrp.Solution, caption string, top vg.L
 }
 
 // drawKey explains the marks: the depot, and discs at the smallest and largest demand.
-func drawKey(d pen, p *cvrp.Problem, radius func(int32) vg.Length) {
+func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 	const mid = vg.Length(22)
 	small := face(10, false)
 	x := margin
@@ -341,7 +341,7 @@ func count(n int, noun string) string {
 	return group(int64(n)) + " " + noun + "s"
 }
 
-func nameOf(p *cvrp.Problem) string {
+func nameOf(p *vrp.Problem) string {
 	if p.Name == "" {
 		return "unnamed instance"
 	}

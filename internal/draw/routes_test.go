@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
-func square() (*cvrp.Problem, cvrp.Solution) {
-	p := &cvrp.Problem{Name: "square <4> & co", Capacity: 10, Demand: []int32{0, 3, 4, 5, 6},
+func square() (*vrp.Problem, vrp.Solution) {
+	p := &vrp.Problem{Name: "square <4> & co", Capacity: 10, Demand: []int32{0, 3, 4, 5, 6},
 		X: []float64{50, 0, 100, 100, 0}, Y: []float64{50, 0, 0, 100, 100}}
-	return p, cvrp.Solution{Routes: [][]int32{{1, 2}, {3}, {4}}}
+	return p, vrp.Solution{Routes: [][]int32{{1, 2}, {3}, {4}}}
 }
 
 func TestSVGIsWellFormedAndComplete(t *testing.T) {
@@ -89,10 +89,10 @@ func TestProjectionKeepsProportions(t *testing.T) {
 		{"negative", []float64{-9, -4, 0}, []float64{-1, -2, -8}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &cvrp.Problem{Demand: make([]int32, 3), X: c.x, Y: c.y}
+			p := &vrp.Problem{Demand: make([]int32, 3), X: c.x, Y: c.y}
 			round := 1e-6
 			if strings.HasPrefix(c.name, "the ") { // places on the globe, which a page shows flat
-				p.Metric, round = cvrp.GreatCircle, 1e-3
+				p.Metric, round = vrp.GreatCircle, 1e-3
 			}
 			place, size, err := project(p)
 			if err != nil {
@@ -117,8 +117,8 @@ func TestProjectionKeepsProportions(t *testing.T) {
 
 func TestNeighbouringRoutesDifferInColour(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 9, 16, 17, 21, 25} {
-		p := &cvrp.Problem{Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
-		var s cvrp.Solution
+		p := &vrp.Problem{Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
+		var s vrp.Solution
 		around := func(i int) int { return (i*5 + 1) % n } // route i's rank by angle, where 5 and n share no factor
 		if n%5 == 0 {
 			around = func(i int) int { return (i*7 + 1) % n }
@@ -153,7 +153,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		format Format
-		p      *cvrp.Problem
+		p      *vrp.Problem
 		want   string
 	}{
 		{"no coordinates", SVG, &bare, "no coordinates"},
@@ -205,15 +205,15 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if got, want := strings.Count(two.String(), "<path"), 2*strings.Count(one.String(), "<path"); got != want {
 		t.Errorf("%d shapes, two of the single picture have %d", got, want)
 	}
-	if err := Beside(&two, SVG, &cvrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
+	if err := Beside(&two, SVG, &vrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
 		t.Error("drew a problem without coordinates")
 	}
 }
 
 // A picture of 25 routes had eight colours, and no customer could be found by its number.
 func TestManyRoutesHaveColoursAndNumbers(t *testing.T) {
-	p := &cvrp.Problem{Name: "many", Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
-	var s cvrp.Solution
+	p := &vrp.Problem{Name: "many", Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
+	var s vrp.Solution
 	for i := range 24 {
 		angle := float64(i) / 24 * 2 * math.Pi
 		p.X, p.Y, p.Demand = append(p.X, math.Cos(angle)), append(p.Y, math.Sin(angle)), append(p.Demand, 1)
@@ -243,8 +243,8 @@ func TestManyRoutesHaveColoursAndNumbers(t *testing.T) {
 
 // Panels beside each other are headed by who made them, where the instance has no name.
 func TestPanelsSayWhoMadeThem(t *testing.T) {
-	p := &cvrp.Problem{Capacity: 1, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
-	s := cvrp.Solution{Routes: [][]int32{{1}}}
+	p := &vrp.Problem{Capacity: 1, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
+	s := vrp.Solution{Routes: [][]int32{{1}}}
 	var svg bytes.Buffer
 	if err := Beside(&svg, SVG, p, Titled{Solution: s, Caption: "policy"}, Titled{Solution: s, Caption: "optimum"}); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
+	"haul/internal/world"
 )
 
 // agent is a small in-context agent with the histories it learns from: report 004's network and data, of a size at which experiments take seconds.
@@ -21,9 +21,9 @@ type agent struct {
 
 // newAgent makes an agent of one layer for sequences of two regions of shortest to longest transitions, in a room of 5×5 with episodes of 10.
 func newAgent(shortest, longest int) (*agent, error) {
-	room := darkroom.Room{Size: 5, Horizon: 10}
+	room := world.Room{Size: 5, Horizon: 10}
 	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions})
-	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Size: room.Size, Actions: darkroom.NumActions})
+	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Size: room.Size, Actions: world.NumActions})
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func newAgent(shortest, longest int) (*agent, error) {
 }
 
 // walks are histories of agents that learn: of their steps ever fewer are random, the others lead to the goal.
-func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
+func walks(s *kernel.RegionSpec, room world.Room) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
 	goals := room.Cells()
 	for i := range s.Streams {
@@ -41,15 +41,15 @@ func walks(s *kernel.RegionSpec, room darkroom.Room) []int32 {
 				cell = room.Start()
 			}
 			w := rng.At(s.Seed, uint64(i), uint32(1+t), rng.Learner)
-			action := uint8(rng.Below(w[0], darkroom.NumActions))
+			action := uint8(rng.Below(w[0], world.NumActions))
 			if int(rng.Below(w[1], uint32(s.Steps))) < t {
-				action = darkroom.Towards(cell, goal)
+				action = world.Towards(cell, goal)
 			}
 			next, reward := room.Move(cell, action), uint8(0)
 			if next == goal {
 				reward = 1
 			}
-			out[i*s.Steps+t] = darkroom.MakeStep(cell, action, reward).Word()
+			out[i*s.Steps+t] = world.MakeStep(cell, action, reward).Word()
 			cell = next
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/rng"
+	"haul/internal/world"
 )
 
 // The batch that is collated and embedded: what one of report 004's four GPUs got.
@@ -32,7 +32,7 @@ var fieldWords = [3]int{model.TokenFields, 2, 1}
 func newSamples(n int) *samples {
 	spec := loadedSpec()
 	spec.Streams, spec.Shortest = 100, 20
-	history := walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon})
+	history := walks(&spec, world.Room{Size: 9, Horizon: spec.Horizon})
 	s := &samples{tokens: spec.Tokens, pad: make([]int32, spec.Tokens*model.TokenFields)}
 	for g := range n {
 		s.items = append(s.items, sequence(&spec, history, uint64(g)))

@@ -7,11 +7,11 @@ import (
 	"runtime"
 	"time"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/rng"
+	"haul/internal/world"
 )
 
 // The agent's batches as the loader makes them.
@@ -32,7 +32,7 @@ type loading struct{ options loader.Options }
 
 func newLoading(rows, slabs int) (*loading, error) {
 	spec := loadedSpec()
-	fill, err := spec.Fill(walks(&spec, darkroom.Room{Size: 9, Horizon: spec.Horizon}))
+	fill, err := spec.Fill(walks(&spec, world.Room{Size: 9, Horizon: spec.Horizon}))
 	return &loading{options: loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, slabs)}}, err
 }
 

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix: what every way of
 // computing costs starts from.
 type routes struct {
-	batch   *cvrp.Batch
+	batch   *vrp.Batch
 	nodes   int
 	stride  int
 	tours   []int32   // [B, stride], padded with the depot
@@ -20,11 +20,11 @@ type routes struct {
 }
 
 func newRoutes(b, n int) (*routes, error) {
-	src := cvrp.Source{Seed: 42, Distribution: cvrp.Grid, N: n, Capacity: 30, DemandMin: 1, DemandMax: 10, CoordRange: 100}
+	src := vrp.Source{Seed: 42, Distribution: vrp.Grid, N: n, Capacity: 30, DemandMin: 1, DemandMax: 10, CoordRange: 100}
 	if err := src.Check(); err != nil {
 		return nil, err
 	}
-	r := &routes{batch: cvrp.NewBatch(b, n, src.Capacity), nodes: n + 1, stride: 2*n + 1, lengths: make([]int32, b), want: make([]float32, b)}
+	r := &routes{batch: vrp.NewBatch(b, n, src.Capacity), nodes: n + 1, stride: 2*n + 1, lengths: make([]int32, b), want: make([]float32, b)}
 	src.Fill(r.batch, 0)
 	r.tours = make([]int32, b*r.stride)
 	r.dist = make([]float32, b*r.nodes*r.nodes)
@@ -42,15 +42,15 @@ func newRoutes(b, n int) (*routes, error) {
 		}
 		r.lengths[i] = int32(at + 2)
 		longest = max(longest, at+2)
-		if err := cvrp.ValidateTour(tour[:at+2], demand, src.Capacity); err != nil {
+		if err := vrp.ValidateTour(tour[:at+2], demand, src.Capacity); err != nil {
 			return nil, err
 		}
 		for u := range r.nodes {
 			for v := range r.nodes {
-				r.dist[(i*r.nodes+u)*r.nodes+v] = cvrp.RouteCost(x, y, []int32{int32(u), int32(v)})
+				r.dist[(i*r.nodes+u)*r.nodes+v] = vrp.RouteCost(x, y, []int32{int32(u), int32(v)})
 			}
 		}
-		r.want[i] = cvrp.RouteCost(x, y, tour)
+		r.want[i] = vrp.RouteCost(x, y, tour)
 	}
 	r.cut(longest)
 	return r, nil

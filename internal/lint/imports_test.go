@@ -56,10 +56,10 @@ var house = []string{
 	"internal/safetensors",
 	"internal/sqlite/sqlitetest",
 	"internal/sqlite",
-	"internal/env/darkroom",
-	"internal/env/cvrp/testset",
-	"internal/env/cvrp/search",
-	"internal/env/cvrp",
+	"internal/world",
+	"internal/vrp/testset",
+	"internal/search",
+	"internal/vrp",
 	"internal/config",
 	"internal/pickle",
 	"internal/rng",
@@ -73,12 +73,17 @@ var apart = []struct {
 	importer func(string) bool
 	imported func(string) bool
 }{
-	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), under("internal/env/")},
+	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), aProblem},
 	{"recipes know each other only by the list of them", under("internal/recipe/"), under("internal/recipe/")},
-	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return under("internal/env/")(p) || under("internal/recipe")(p) }},
-	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return under("internal/env/")(p) || oneOf("internal/model", "internal/plan")(p) }},
+	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return aProblem(p) || under("internal/recipe")(p) }},
+	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return aProblem(p) || oneOf("internal/model", "internal/plan")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
+}
+
+// aProblem: the packages that know what is solved or played.
+func aProblem(p string) bool {
+	return oneOf("internal/vrp", "internal/search", "internal/world")(p) || under("internal/vrp/")(p) || under("internal/world/")(p)
 }
 
 func oneOf(list ...string) func(string) bool {
@@ -133,15 +138,15 @@ func TestViolationsAreFound(t *testing.T) {
 		name, importer, imported string
 		want                     []string
 	}{
-		{"down", "internal/draw", "internal/env/cvrp", nil},
-		{"up", "internal/env/cvrp", "internal/draw", []string{"internal/env/cvrp imports internal/draw, which stands above it"}},
+		{"down", "internal/draw", "internal/vrp", nil},
+		{"up", "internal/vrp", "internal/draw", []string{"internal/vrp imports internal/draw, which stands above it"}},
 		{"self", "internal/rng", "internal/rng", []string{"internal/rng imports internal/rng, which stands above it"}},
 		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
-		{"kernel and routing", "internal/kernel/cpu", "internal/env/cvrp", []string{"internal/kernel/cpu imports internal/env/cvrp: the kernels know no problem"}},
-		{"the suite may compare", "internal/kernel/kerneltest", "internal/env/cvrp", nil},
+		{"kernel and routing", "internal/kernel/cpu", "internal/vrp", []string{"internal/kernel/cpu imports internal/vrp: the kernels know no problem"}},
+		{"the suite may compare", "internal/kernel/kerneltest", "internal/vrp", nil},
 		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes know each other only by the list of them"}},
 		{"the list of recipes", "internal/recipe", "internal/recipe/ppo", nil},
-		{"a run and a problem", "internal/run", "internal/env/cvrp", []string{"internal/run imports internal/env/cvrp: a run knows no recipe, and reports tell of any"}},
+		{"a run and a problem", "internal/run", "internal/vrp", []string{"internal/run imports internal/vrp: a run knows no recipe, and reports tell of any"}},
 		{"a report and a recipe", "internal/report", "internal/recipe/agent", []string{
 			"internal/report imports internal/recipe/agent, which stands above it",
 			"internal/report imports internal/recipe/agent: a run knows no recipe, and reports tell of any"}},

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
 	"haul/internal/recipe/routing"
 	"haul/internal/rng"
+	"haul/internal/search"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
 // evaluateRequest is what POST /api/v1/evaluate takes.
@@ -114,21 +114,21 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 	}
 	out := &evaluated{Policy: c.name, Customers: n, Count: ask.Count, Decode: decode.String(), GapTo: to}
 	out.Cost, out.CostSE = stats.MeanSE(lengths)
-	out.CPC = cvrp.CPC(out.Cost, n)
+	out.CPC = vrp.CPC(out.Cost, n)
 	out.Gap, out.GapSE = stats.Gap(lengths, costs)
 	out.Seconds = time.Since(began).Seconds()
 	return out, nil
 }
 
 // references are the costs that the policy's are compared with. They are kept nowhere: a server writes no files.
-func references(ctx context.Context, src cvrp.Source, count int) ([]float64, string, error) {
+func references(ctx context.Context, src vrp.Source, count int) ([]float64, string, error) {
 	costs, to := make([]float64, count), routing.ReferenceMethod(src.N)
 	if to == routing.Optimum {
-		return costs, to, cvrp.OptimalCosts(ctx, src, 0, count, 1, costs, nil)
+		return costs, to, vrp.OptimalCosts(ctx, src, 0, count, 1, costs, nil)
 	}
-	batch := cvrp.NewBatch(count, src.N, src.Capacity)
+	batch := vrp.NewBatch(count, src.N, src.Capacity)
 	src.Fill(batch, 0)
-	problems := make([]*cvrp.Problem, count)
+	problems := make([]*vrp.Problem, count)
 	for i := range problems {
 		problems[i] = batch.Problem(i)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // Whatever a CSV file holds, its rows are JSON that a browser reads, each as long as the header.
@@ -53,8 +53,8 @@ func FuzzSolveRequest(f *testing.F) {
 		if p.N() > 8 || p.Plain() != nil {
 			return
 		}
-		_, all, err := cvrp.OptimalSolutions(t.Context(), []*cvrp.Problem{p}, 1, nil)
-		if err != nil || cvrp.Validate(p, all[0]) != nil {
+		_, all, err := vrp.OptimalSolutions(t.Context(), []*vrp.Problem{p}, 1, nil)
+		if err != nil || vrp.Validate(p, all[0]) != nil {
 			t.Fatalf("%s was accepted and cannot be solved: %v", text, err)
 		}
 	})

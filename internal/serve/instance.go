@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 // instance is a problem as the API speaks of it: node 0 is the depot.
@@ -34,9 +34,9 @@ type instance struct {
 }
 
 // The names of metrics.
-var metricNames = map[string]cvrp.Metric{"": cvrp.Exact, "exact": cvrp.Exact, "rounded": cvrp.Rounded, "ceil": cvrp.Ceil, "metres": cvrp.GreatCircle}
+var metricNames = map[string]vrp.Metric{"": vrp.Exact, "exact": vrp.Exact, "rounded": vrp.Rounded, "ceil": vrp.Ceil, "metres": vrp.GreatCircle}
 
-func metricName(m cvrp.Metric) string {
+func metricName(m vrp.Metric) string {
 	for name, metric := range metricNames {
 		if metric == m && name != "" {
 			return name
@@ -46,7 +46,7 @@ func metricName(m cvrp.Metric) string {
 }
 
 // problem checks what a client sent and gives it its type.
-func (in *instance) problem(most int) (*cvrp.Problem, error) {
+func (in *instance) problem(most int) (*vrp.Problem, error) {
 	n := len(in.Coords)
 	switch {
 	case n == 0:
@@ -62,13 +62,13 @@ func (in *instance) problem(most int) (*cvrp.Problem, error) {
 	if !ok {
 		return nil, refuse(http.StatusBadRequest, "distance is %q: use exact, rounded, ceil or metres", in.Distance)
 	}
-	p := &cvrp.Problem{Name: or(line(in.Name), "instance"), Capacity: in.Capacity, Demand: in.Demands, Metric: metric, IDs: in.IDs,
+	p := &vrp.Problem{Name: or(line(in.Name), "instance"), Capacity: in.Capacity, Demand: in.Demands, Metric: metric, IDs: in.IDs,
 		MaxDuration: in.Duration, Service: in.Service, Vehicles: in.Vehicles, Open: in.Open}
 	for i, xy := range in.Coords {
 		if len(xy) != 2 {
 			return nil, refuse(http.StatusBadRequest, "coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
 		}
-		if math.Abs(xy[0]) > cvrp.Farthest || math.Abs(xy[1]) > cvrp.Farthest {
+		if math.Abs(xy[0]) > vrp.Farthest || math.Abs(xy[1]) > vrp.Farthest {
 			return nil, refuse(http.StatusBadRequest, "coords[%d] is farther away than 1e12: give them in a larger unit", i)
 		}
 		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])
@@ -80,11 +80,11 @@ func (in *instance) problem(most int) (*cvrp.Problem, error) {
 }
 
 // toInstance is a problem for a client; one without coordinates cannot be shown.
-func toInstance(p *cvrp.Problem) (*instance, error) {
+func toInstance(p *vrp.Problem) (*instance, error) {
 	switch {
 	case p.X == nil:
 		return nil, refuse(http.StatusUnprocessableEntity, "%s gives distances and no coordinates, so there is nothing to show: use haul solve", or(p.Name, "the file"))
-	case p.Metric == cvrp.Explicit:
+	case p.Metric == vrp.Explicit:
 		return nil, refuse(http.StatusUnprocessableEntity, "%s gives a table of distances, which this page does not carry: use haul solve", or(p.Name, "the file"))
 	}
 	in := &instance{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, Distance: metricName(p.Metric), IDs: p.IDs,
@@ -158,16 +158,16 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 		return nil, err
 	}
 	found := &known{Count: 1}
-	var p *cvrp.Problem
+	var p *vrp.Problem
 	switch ext := strings.ToLower(path.Ext(name)); {
 	case slices.Contains(setEndings, ext):
 		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
-	case ext == ".csv", ext != ".vrp" && cvrp.IsTable(text):
-		p, err = cvrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
+	case ext == ".csv", ext != ".vrp" && vrp.IsTable(text):
+		p, err = vrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
 	default:
-		p, err = cvrp.ReadProblem(bytes.NewReader(text), name, cvrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})
+		p, err = vrp.ReadProblem(bytes.NewReader(text), name, vrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})
 	}
 	if err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
@@ -191,7 +191,7 @@ var setEndings = []string{".npz", ".pkl", ".pickle", ".pt", ".pth"}
 const maxArrays = 128 << 20
 
 // testSet takes one instance out of a file of many.
-func (k *known) testSet(text []byte, ext string, index int) (*cvrp.Problem, error) {
+func (k *known) testSet(text []byte, ext string, index int) (*vrp.Problem, error) {
 	if z, err := zip.NewReader(bytes.NewReader(text), int64(len(text))); err == nil {
 		total := uint64(0)
 		for _, f := range z.File { // archive/zip ends a file that holds more than it states
@@ -251,12 +251,12 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here", ask.customers, s.limits.Customers))
 		return
 	}
-	src := cvrp.Source{Seed: uint64(ask.seed), Distribution: cvrp.Uniform, N: ask.customers, Capacity: int32(ask.capacity), DemandMin: 1, DemandMax: int32(min(9, ask.capacity))}
+	src := vrp.Source{Seed: uint64(ask.seed), Distribution: vrp.Uniform, N: ask.customers, Capacity: int32(ask.capacity), DemandMin: 1, DemandMax: int32(min(9, ask.capacity))}
 	if err := src.Check(); err != nil {
 		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
 		return
 	}
-	batch := cvrp.NewBatch(1, src.N, src.Capacity)
+	batch := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(batch, 0)
 	p := batch.Problem(0)
 	p.Name = fmt.Sprintf("random-%d-seed-%d", src.N, ask.seed)
@@ -278,21 +278,21 @@ type exportRequest struct {
 // formats are the files that routes leave as.
 var formats = map[string]struct {
 	kind  string
-	write func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, title string) error
+	write func(w io.Writer, p *vrp.Problem, s vrp.Solution, title string) error
 }{
-	"sol": {"text/plain; charset=utf-8", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
-		return cvrp.WriteSolution(w, s, p.Cost(s))
+	"sol": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
+		return vrp.WriteSolution(w, s, p.Cost(s))
 	}},
-	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
-		return cvrp.WriteSolutionCSV(w, p, s)
+	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
+		return vrp.WriteSolutionCSV(w, p, s)
 	}},
-	"geojson": {"application/geo+json", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, _ string) error {
-		return cvrp.WriteSolutionGeoJSON(w, p, s)
+	"geojson": {"application/geo+json", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
+		return vrp.WriteSolutionGeoJSON(w, p, s)
 	}},
-	"svg": {"image/svg+xml", func(w io.Writer, p *cvrp.Problem, s cvrp.Solution, t string) error {
+	"svg": {"image/svg+xml", func(w io.Writer, p *vrp.Problem, s vrp.Solution, t string) error {
 		return draw.Routes(w, draw.SVG, p, s, t)
 	}},
-	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *cvrp.Problem, _ cvrp.Solution, _ string) error { return cvrp.WriteProblem(w, p) }},
+	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, _ vrp.Solution, _ string) error { return vrp.WriteProblem(w, p) }},
 }
 
 // export writes routes as the file that haul solve --out would write. The validator judges them first.
@@ -305,12 +305,12 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	}
 	var ask exportRequest
 	err := s.decode(w, r, &ask)
-	var p *cvrp.Problem
+	var p *vrp.Problem
 	if err == nil {
 		p, err = ask.problem(s.limits.Customers)
 	}
 	if err == nil && name != "vrp" {
-		if bad := cvrp.Validate(p, cvrp.Solution{Routes: ask.Routes}); bad != nil {
+		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Routes}); bad != nil {
 			err = refuse(http.StatusUnprocessableEntity, "these are no routes of the instance: %s", bad)
 		}
 	}
@@ -319,7 +319,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var out bytes.Buffer
-	if err := format.write(&out, p, cvrp.Solution{Routes: ask.Routes}, line(ask.Title)); err != nil {
+	if err := format.write(&out, p, vrp.Solution{Routes: ask.Routes}, line(ask.Title)); err != nil {
 		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
 		return
 	}

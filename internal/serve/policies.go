@@ -15,10 +15,10 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/device"
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/recipe/routing"
 	"haul/internal/run"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: a bench (a device of one core with the policies and programs that it keeps ready) serves one request at a time.
@@ -201,7 +201,7 @@ func (p *policies) with(ctx context.Context, work func(b *bench) error) error {
 }
 
 // solve routes a problem by a policy on a free bench.
-func (p *policies) solve(ctx context.Context, c *checkpoint, prob *cvrp.Problem, d routing.Decode) (s cvrp.Solution, cost float64, err error) {
+func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d routing.Decode) (s vrp.Solution, cost float64, err error) {
 	err = p.with(ctx, func(b *bench) error {
 		step, err := b.program(c, prob.N(), prob.Capacity, d)
 		if err != nil {

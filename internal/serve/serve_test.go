@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"haul/internal/env/cvrp"
+	"haul/internal/vrp"
 )
 
 // site is a server on a real socket.
@@ -147,8 +147,8 @@ func TestSolve(t *testing.T) {
 	for _, method := range []string{"exact", "search"} {
 		var got solved
 		x.do("POST", "/api/v1/solve", fmt.Sprintf(square, method)).json(t, &got)
-		p := &cvrp.Problem{Capacity: 10, Demand: []int32{0, 5, 5, 5, 5}, X: []float64{0, 10, 0, -10, 0}, Y: []float64{0, 0, 10, 0, -10}}
-		if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil || got.Cost > 68.29 || got.Gap == nil || *got.Gap != 0 {
+		p := &vrp.Problem{Capacity: 10, Demand: []int32{0, 5, 5, 5, 5}, X: []float64{0, 10, 0, -10, 0}, Y: []float64{0, 0, 10, 0, -10}}
+		if err := vrp.Validate(p, vrp.Solution{Routes: got.Routes}); err != nil || got.Cost > 68.29 || got.Gap == nil || *got.Gap != 0 {
 			t.Errorf("%s: %v, %+v", method, err, got)
 		}
 	}
@@ -238,7 +238,7 @@ func TestSolveStreams(t *testing.T) {
 		last = got.Cost
 		if got.Routes != nil {
 			routes++
-			if err := cvrp.Validate(p, cvrp.Solution{Routes: got.Routes}); err != nil {
+			if err := vrp.Validate(p, vrp.Solution{Routes: got.Routes}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
 	"haul/internal/recipe/routing"
+	"haul/internal/search"
+	"haul/internal/vrp"
 )
 
 // The methods.
@@ -100,7 +100,7 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 }
 
 // check gives the request its defaults and refuses what cannot be done before any of it is done.
-func (ask *solveRequest) check(l Limits) (*cvrp.Problem, error) {
+func (ask *solveRequest) check(l Limits) (*vrp.Problem, error) {
 	p, err := ask.problem(l.Customers)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (ask *solveRequest) check(l Limits) (*cvrp.Problem, error) {
 		return nil, refuse(http.StatusBadRequest, "time is %g: up to %g seconds can be asked for", ask.Time, l.Search.Seconds())
 	}
 	if ask.Start != nil {
-		if bad := cvrp.Validate(p, cvrp.Solution{Routes: ask.Start}); bad != nil {
+		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start}); bad != nil {
 			return nil, refuse(http.StatusUnprocessableEntity, "start is no solution to begin with: %s", bad)
 		}
 	}
@@ -142,7 +142,7 @@ func (ask *solveRequest) check(l Limits) (*cvrp.Problem, error) {
 }
 
 // solveBy passes the method's gate and solves. It ends with the request's context.
-func (s *Server) solveBy(r *http.Request, p *cvrp.Problem, ask *solveRequest, progress func(improved)) (*solved, error) {
+func (s *Server) solveBy(r *http.Request, p *vrp.Problem, ask *solveRequest, progress func(improved)) (*solved, error) {
 	ctx := r.Context()
 	out := &solved{Method: ask.Method}
 	var err error
@@ -173,7 +173,7 @@ func (s *Server) solveBy(r *http.Request, p *cvrp.Problem, ask *solveRequest, pr
 	return out, nil
 }
 
-func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveRequest, out *solved) error {
+func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, ask *solveRequest, out *solved) error {
 	leave, err := s.quick.enter(ctx)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 	began := time.Now()
 	defer func() { out.Seconds = time.Since(began).Seconds() }()
 	if ask.Method == byExact {
-		costs, all, err := cvrp.OptimalSolutions(ctx, []*cvrp.Problem{p}, 1, nil)
+		costs, all, err := vrp.OptimalSolutions(ctx, []*vrp.Problem{p}, 1, nil)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *cvrp.Problem, ask *solveReq
 // tellEvery bounds how often routes are sent while a search finds better ones.
 const tellEvery = 60 * time.Millisecond
 
-func (s *Server) searchRoutes(r *http.Request, p *cvrp.Problem, ask *solveRequest, progress func(improved), out *solved) error {
+func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, ask *solveRequest, progress func(improved), out *solved) error {
 	ctx := r.Context()
 	done, err := s.clients.enter(r, "searches", clientLong)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Server) searchRoutes(r *http.Request, p *cvrp.Problem, ask *solveReques
 	defer leave()
 	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1, Seed: ask.Seed}
 	if ask.Start != nil {
-		o.Start = &cvrp.Solution{Routes: ask.Start}
+		o.Start = &vrp.Solution{Routes: ask.Start}
 	}
 	if progress != nil {
 		var told time.Time

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
+	"haul/internal/vrp"
 )
 
 // instances are the Batch tensors of a generated batch.
@@ -20,9 +20,9 @@ func (r *recording) instances(o *kernel.Generate) {
 func testGenerate(t *testing.T, dev kernel.Device) {
 	for nodes := 2; nodes <= 20; nodes++ {
 		for _, grid := range []int32{0, 1, 100} {
-			src := cvrp.Source{Seed: 1<<35 + uint64(nodes), Purpose: rng.TrainInstances, Distribution: cvrp.Uniform, N: nodes - 1, Capacity: 30, DemandMin: 2, DemandMax: 11}
+			src := vrp.Source{Seed: 1<<35 + uint64(nodes), Purpose: rng.TrainInstances, Distribution: vrp.Uniform, N: nodes - 1, Capacity: 30, DemandMin: 2, DemandMax: 11}
 			if grid > 0 {
-				src.Distribution, src.CoordRange = cvrp.Grid, grid
+				src.Distribution, src.CoordRange = vrp.Grid, grid
 			}
 			for _, symmetries := range []int{1, 8} {
 				c := trial{what: fmt.Sprintf("generate N=%d grid=%d symmetries=%d", nodes, grid, symmetries), nodes: nodes,
@@ -35,7 +35,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				_, got := c.run(t, dev, false)
 				_, want := c.run(t, judge(), false)
 				if symmetries == 1 {
-					b := cvrp.NewBatch(c.batch, nodes-1, src.Capacity)
+					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
 					src.Fill(b, c.state.Instances)
 					want.floats["x"], want.floats["y"], want.ints["demand"] = widen(b.X), widen(b.Y), b.Demand
 				}

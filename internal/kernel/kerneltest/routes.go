@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
+	"haul/internal/vrp"
 )
 
 // fleet is a rollout on random projections: any decoder will do, so long as every device reads the same.
@@ -240,7 +240,7 @@ func value[T any](r *recording, name string) []T {
 func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 	t.Helper()
 	actions, steps, demand := got.ints["actions"], got.ints["steps"], value[int32](r, "demand")
-	b := &cvrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand}
+	b := &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand}
 	stride := f.steps() + 1
 	for s := range f.starts {
 		tours := make([]int32, b.B*stride)
@@ -249,7 +249,7 @@ func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 			tour := tours[i*stride:][:stride]
 			copy(tour[1:], actions[row*f.steps():][:f.steps()])
 			end := int(steps[row]) + 1
-			if err := cvrp.ValidateTour(tour[:end], demand[i*f.nodes:][:f.nodes], f.capacity); err != nil {
+			if err := vrp.ValidateTour(tour[:end], demand[i*f.nodes:][:f.nodes], f.capacity); err != nil {
 				t.Errorf("%s: instance %d start %d: %v", r.what, i, s, err)
 				return false
 			}

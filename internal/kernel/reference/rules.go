@@ -1,7 +1,7 @@
 package reference
 
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes. kernel.Rollout states them; cpu/rules.go and
-// cuda/src/routing/rules.cuh are the same in fast forms. The referee (env/cvrp) judges finished routes and shares nothing
+// cuda/src/routing/rules.cuh are the same in fast forms. The referee (vrp) judges finished routes and shares nothing
 // with any of them.
 
 // Tour is how far a vehicle has come: the rules of the problem and nothing else.

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // Name is the recipe's.
@@ -127,7 +127,7 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 
 // history opens the learning histories that are asked for, else those that the run remembers, else those of the usual place. The path is
 // absolute.
-func (at *state) history(f run.Flags) (*darkroom.History, string, error) {
+func (at *state) history(f run.Flags) (*world.History, string, error) {
 	path, remembered := f.String("history"), false
 	switch {
 	case f.Changed("history"):
@@ -136,7 +136,7 @@ func (at *state) history(f run.Flags) (*darkroom.History, string, error) {
 	default:
 		path = HistoryFile
 	}
-	h, err := darkroom.Open(path)
+	h, err := world.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && remembered:
 		err = fmt.Errorf("the learning histories of this run are gone from %s: say with --history where they are (checksum %s)", path, at.Histories)
@@ -154,7 +154,7 @@ func (at *state) history(f run.Flags) (*darkroom.History, string, error) {
 
 // Task is a run with its histories open.
 type Task struct {
-	History *darkroom.History
+	History *world.History
 	Data    string // one of the Data constants; "" is DataAuto
 	Path    string // of the histories, absolute; the run remembers it
 }

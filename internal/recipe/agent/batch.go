@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/model"
 	"haul/internal/rng"
+	"haul/internal/world"
 )
 
 // What a reader could break: agents are independent. What agent i does is a function of the seed, of i and of what its own context holds, so neither
@@ -22,7 +22,7 @@ type forwarder interface {
 // evalBatch is an evaluation batch: agents that live through episodes at the same time, each at its own pace: reading a pruned context again takes
 // one agent longer than another.
 type evalBatch struct {
-	room        darkroom.Room
+	room        world.Room
 	episodes    int
 	seed        uint64
 	temperature float64
@@ -32,17 +32,17 @@ type evalBatch struct {
 	runs        int64
 	tokens      int64 // read by all agents
 	regions     regionSums
-	returns     []int32         // [agent, episode]
-	first, last []darkroom.Step // the first and the latest episode of each agent
-	width       int             // of a row of logits
-	from        int             // the number of the first agent: others live elsewhere
+	returns     []int32      // [agent, episode]
+	first, last []world.Step // the first and the latest episode of each agent
+	width       int          // of a row of logits
+	from        int          // the number of the first agent: others live elsewhere
 }
 
 type agent struct {
 	context agentContext
-	goal    darkroom.Goal
-	rule    darkroom.Rule  // the goal's
-	state   darkroom.State // of which the agent sees the cell
+	goal    world.Goal
+	rule    world.Rule  // the goal's
+	state   world.State // of which the agent sees the cell
 	acting  bool
 	steps   int // in its whole life
 }
@@ -67,19 +67,19 @@ func (s *regionSums) add(n int, forced bool) {
 }
 
 // newEvalBatch puts `each` agents on every goal; agent i stands on goal i/each.
-func newEvalBatch(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
+func newEvalBatch(room world.Room, goals []world.Goal, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
 	return newEvalShare(room, goals, each, episodes, rules, net, 0, len(goals)*each)
 }
 
 // newEvalShare has agents [from, to) of an evaluation batch alone.
-func newEvalShare(room darkroom.Room, goals []darkroom.Goal, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
-	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, to-from), width: darkroom.NumActions + model.TokenTypes, from: from}
+func newEvalShare(room world.Room, goals []world.Goal, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
+	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, to-from), width: world.NumActions + model.TokenTypes, from: from}
 	for i := range c.agents {
 		goal := goals[(from+i)/each]
 		c.agents[i] = agent{context: newAgentContext(rules), goal: goal, rule: goal.Rule()}
 	}
 	c.returns = make([]int32, len(c.agents)*episodes)
-	c.first, c.last = make([]darkroom.Step, len(c.agents)*room.Horizon), make([]darkroom.Step, len(c.agents)*room.Horizon)
+	c.first, c.last = make([]world.Step, len(c.agents)*room.Horizon), make([]world.Step, len(c.agents)*room.Horizon)
 	return c
 }
 
@@ -91,12 +91,12 @@ func (c *evalBatch) reset(seed uint64, temperature float64) {
 	for i := range c.agents {
 		a := &c.agents[i]
 		a.context.reset()
-		a.state, a.steps, a.acting = darkroom.StateOf(c.room.Start(), 0), 0, false
+		a.state, a.steps, a.acting = world.StateOf(c.room.Start(), 0), 0, false
 		a.context.observe(observation(a.state.Cell(), -1, -1))
 	}
 }
 
-func observation(c darkroom.Cell, action, reward int32) token {
+func observation(c world.Cell, action, reward int32) token {
 	return token{int32(c.X()), int32(c.Y()), action, reward, model.TypeTransition}
 }
 
@@ -159,14 +159,14 @@ func (c *evalBatch) turn() error {
 func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
-	actions, types := logits[:darkroom.NumActions], logits[darkroom.NumActions:]
+	actions, types := logits[:world.NumActions], logits[world.NumActions:]
 	action := uint8(choose(actions, c.temperature, w[0]))
 	was := a.state.Cell()
 	var reward uint8
 	a.state, reward = a.rule.Enter(a.state, c.room.Move(was, action))
 	episode, clock := a.steps/c.room.Horizon, a.steps%c.room.Horizon
 	c.returns[i*c.episodes+episode] += int32(reward)
-	step := darkroom.MakeStep(was, action, reward)
+	step := world.MakeStep(was, action, reward)
 	if episode == 0 {
 		c.first[i*c.room.Horizon+clock] = step
 	}
@@ -176,7 +176,7 @@ func (c *evalBatch) act(i int, logits []float32) {
 		return
 	}
 	if clock == c.room.Horizon-1 {
-		a.state = darkroom.StateOf(c.room.Start(), 0)
+		a.state = world.StateOf(c.room.Start(), 0)
 	}
 	if x := &a.context; x.rules.compressed {
 		forced := x.region() >= x.rules.longest

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // script is a forwarder that knows the way: its policy sees the token a row is fed and says what to do.
@@ -25,7 +25,7 @@ type script struct {
 }
 
 func newScript(rows int, policy func(row int, fields []int32) (action, kind int)) *script {
-	return &script{index: make([]int32, rows*model.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(darkroom.NumActions+model.TokenTypes)), policy: policy}
+	return &script{index: make([]int32, rows*model.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(world.NumActions+model.TokenTypes)), policy: policy}
 }
 
 func (s *script) buffers() (index, at []int32, logits []float32) { return s.index, s.at, s.logits }
@@ -37,27 +37,27 @@ func (s *script) forward() error {
 		return errScript
 	}
 	clear(s.logits)
-	width := darkroom.NumActions + model.TokenTypes
+	width := world.NumActions + model.TokenTypes
 	for r := range s.at {
 		action, kind := s.policy(r, s.index[r*model.TokenFields:][:model.TokenFields])
 		s.logits[r*width+action] = 1
-		s.logits[r*width+darkroom.NumActions+kind] = 1
+		s.logits[r*width+world.NumActions+kind] = 1
 	}
 	return nil
 }
 
-var testRoom = darkroom.Room{Size: 5, Horizon: 6}
+var testRoom = world.Room{Size: 5, Horizon: 6}
 
 // TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of each step's outcome in the next token.
 func TestCrewWalks(t *testing.T) {
-	cells := []darkroom.Cell{darkroom.At(0, 0), darkroom.At(2, 2), darkroom.At(4, 3)}
-	goals := []darkroom.Goal{darkroom.Goal(cells[0]), darkroom.Goal(cells[1]), darkroom.Goal(cells[2])}
+	cells := []world.Cell{world.At(0, 0), world.At(2, 2), world.At(4, 3)}
+	goals := []world.Goal{world.Goal(cells[0]), world.Goal(cells[1]), world.Goal(cells[2])}
 	rules := contextRules{capacity: 2*7 + 3, compressed: true, longest: 7}
 	const each, episodes = 2, 9
 	type life struct {
 		last  uint8
 		begun bool
-		cell  darkroom.Cell
+		cell  world.Cell
 		clock int
 	}
 	lives := make([]life, len(goals)*each)
@@ -66,7 +66,7 @@ func TestCrewWalks(t *testing.T) {
 		if f[model.FieldType] != model.TypeTransition {
 			return 0, model.TypeTransition
 		}
-		return int(darkroom.Towards(darkroom.At(int(f[model.FieldX]), int(f[model.FieldY])), cells[r/each])), model.TypeTransition
+		return int(world.Towards(world.At(int(f[model.FieldX]), int(f[model.FieldY])), cells[r/each])), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, goals, each, episodes, &rules, s)
 	c.reset(3, 0)
@@ -98,7 +98,7 @@ func TestCrewWalks(t *testing.T) {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
 			}
 			fresh[r]++
-			l.last = darkroom.Towards(l.cell, cells[r/each])
+			l.last = world.Towards(l.cell, cells[r/each])
 		}
 	}
 	for r, n := range fresh {
@@ -121,7 +121,7 @@ func TestCrewWalks(t *testing.T) {
 	if got := c.agents[0].context.prunes; got != regions-1 {
 		t.Errorf("%d prunes, want %d", got, regions-1)
 	}
-	if first := c.first[0]; first.Cell() != testRoom.Start() || first.Action() != darkroom.Left {
+	if first := c.first[0]; first.Cell() != testRoom.Start() || first.Action() != world.Left {
 		t.Errorf("the first episode begins with %v, action %d", first.Cell(), first.Action())
 	}
 }
@@ -131,11 +131,11 @@ func TestRegionsEndWhereAgentsSay(t *testing.T) {
 	rules := contextRules{capacity: 2*10 + 3, compressed: true, longest: 10}
 	s := newScript(1, func(_ int, f []int32) (int, int) {
 		if f[model.FieldType] == model.TypeTransition && f[model.FieldX] == 4 {
-			return int(darkroom.Left), model.TypeEnd // at the right wall
+			return int(world.Left), model.TypeEnd // at the right wall
 		}
-		return int(darkroom.Right), model.TypeTransition
+		return int(world.Right), model.TypeTransition
 	})
-	c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.Goal(darkroom.At(0, 0))}, 1, 50, &rules, s)
+	c := newEvalBatch(testRoom, []world.Goal{world.Goal(world.At(0, 0))}, 1, 50, &rules, s)
 	c.reset(1, 0)
 	if err := c.run(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -153,9 +153,9 @@ func TestThousandEpisodes(t *testing.T) {
 				if at := int(f[model.FieldPosition]); at >= rules.capacity {
 					t.Fatalf("position %d of %d", at, rules.capacity)
 				}
-				return (r + int(max(0, f[model.FieldX]))) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
+				return (r + int(max(0, f[model.FieldX]))) % world.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 			})
-			c := newEvalBatch(testRoom, []darkroom.Goal{1, 2}, 2, 1000, &rules, s)
+			c := newEvalBatch(testRoom, []world.Goal{1, 2}, 2, 1000, &rules, s)
 			allocs := runtest.Allocations(1, func() {
 				c.reset(7, 1)
 				for c.live > 0 {
@@ -178,10 +178,10 @@ func TestThousandEpisodes(t *testing.T) {
 func TestAgentsAreIndependent(t *testing.T) {
 	rules := contextRules{capacity: 2*9 + 3, compressed: true, longest: 9}
 	policy := func(_ int, f []int32) (int, int) {
-		return int(max(0, f[model.FieldX])) % darkroom.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
+		return int(max(0, f[model.FieldX])) % world.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
 	}
 	lives := func(agents int) []int32 {
-		c := newEvalBatch(testRoom, []darkroom.Goal{darkroom.Goal(darkroom.At(1, 2))}, agents, 20, &rules, newScript(agents, policy))
+		c := newEvalBatch(testRoom, []world.Goal{world.Goal(world.At(1, 2))}, agents, 20, &rules, newScript(agents, policy))
 		c.reset(5, 1)
 		if err := c.run(context.Background(), nil); err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestAgentsAreIndependent(t *testing.T) {
 func TestCrewStops(t *testing.T) {
 	rules := contextRules{capacity: 8, keep: 2}
 	s := newScript(1, func(int, []int32) (int, int) { return 0, 0 })
-	c := newEvalBatch(testRoom, []darkroom.Goal{0}, 1, 5, &rules, s)
+	c := newEvalBatch(testRoom, []world.Goal{0}, 1, 5, &rules, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.reset(1, 0)
 	err := c.run(ctx, func(done, of int) {
@@ -253,7 +253,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestTheMedianAgentIsShown(t *testing.T) {
-	goals := []darkroom.Goal{darkroom.Goal(testRoom.Start()), 0, 0}
+	goals := []world.Goal{world.Goal(testRoom.Start()), 0, 0}
 	c := &evalBatch{room: testRoom, agents: make([]agent, len(goals))}
 	for i, g := range goals {
 		c.agents[i].goal = g
@@ -263,9 +263,9 @@ func TestTheMedianAgentIsShown(t *testing.T) {
 	if got := c.median([]float64{0.5 * far, 0.9 * far, far}); got != 1 {
 		t.Errorf("agent %d is taken for the median, want 1", got)
 	}
-	c.first = make([]darkroom.Step, len(goals)*testRoom.Horizon)
+	c.first = make([]world.Step, len(goals)*testRoom.Horizon)
 	for i := range c.first {
-		c.first[i] = darkroom.MakeStep(testRoom.Start(), darkroom.Stay, uint8(i/testRoom.Horizon%2))
+		c.first[i] = world.MakeStep(testRoom.Start(), world.Stay, uint8(i/testRoom.Horizon%2))
 	}
 	if e := c.episode(c.first, 1); len(e.Cells) != testRoom.Horizon+1 {
 		t.Errorf("an episode of %d steps was on %d cells", testRoom.Horizon, len(e.Cells))

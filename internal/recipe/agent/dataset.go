@@ -9,27 +9,27 @@ import (
 	"slices"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // dataset are the parts of the learning histories that a run reads: those of the goals to learn from and, apart from them, of the goals that it
 // is tested on. The words are as kernel.RegionSpec reads them.
 type dataset struct {
-	room        darkroom.Room
+	room        world.Room
 	train, test []int32
 	trainSpec   kernel.RegionSpec
 	testSpec    kernel.RegionSpec
-	learned     []darkroom.Goal // those to learn from
-	checksum    string          // of every word that is read, train-test
+	learned     []world.Goal // those to learn from
+	checksum    string       // of every word that is read, train-test
 }
 
 // newDataset takes what the settings ask for out of an open file.
-func newDataset(h *darkroom.History, c *config.AD) (*dataset, error) {
+func newDataset(h *world.History, c *config.AD) (*dataset, error) {
 	if err := Check(h, c); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func newDataset(h *darkroom.History, c *config.AD) (*dataset, error) {
 
 // goals are the indices of those to learn from, of those among them that are kept for validation, and of those held out. The seed decides
 // which are kept, so that they are no corner of the room.
-func goals(h *darkroom.History, c *config.AD) (train, validation, held []int) {
+func goals(h *world.History, c *config.AD) (train, validation, held []int) {
 	all, held := h.Split()
 	rank := func(g int) uint32 { return rng.At(c.Seed, uint64(g), 1, rng.Goals)[0] }
 	validation = slices.Clone(all)
@@ -70,7 +70,7 @@ func goals(h *darkroom.History, c *config.AD) (train, validation, held []int) {
 }
 
 // Check says in one line why a run with these settings and histories cannot start.
-func Check(h *darkroom.History, c *config.AD) error {
+func Check(h *world.History, c *config.AD) error {
 	if h == nil {
 		return errors.New("no learning histories: make them with `haul data darkroom` or `haul data keydoor`")
 	}
@@ -129,7 +129,7 @@ func checksumOf(words []int32) uint32 {
 
 // randomDataset are histories of agents that walk at random: for timing steps where no file is at hand.
 func randomDataset(c *config.AD) (*dataset, error) {
-	l := &dataset{room: darkroom.Room{Size: 9, Horizon: 20}}
+	l := &dataset{room: world.Room{Size: 9, Horizon: 20}}
 	steps, all := c.TrainSourceTimesteps, l.room.Goals()
 	if err := run.FitsHost("train_n_stream", "the host", "standing in for learning histories", c.TrainNStream, 4*int64(c.TrainNStream)*int64(steps)); err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ func randomDataset(c *config.AD) (*dataset, error) {
 	for s := range c.TrainNStream {
 		cell, goal := l.room.Start(), all[s%len(all)].Cell()
 		for t := range steps {
-			action := uint8(rng.Below(rng.At(c.Seed, uint64(s), uint32(t), rng.Learner)[0], darkroom.NumActions))
+			action := uint8(rng.Below(rng.At(c.Seed, uint64(s), uint32(t), rng.Learner)[0], world.NumActions))
 			next := l.room.Move(cell, action)
 			reward := uint8(0)
 			if next == goal {
 				reward = 1
 			}
-			l.train[s*steps+t] = darkroom.MakeStep(cell, action, reward).Word()
+			l.train[s*steps+t] = world.MakeStep(cell, action, reward).Word()
 			if cell = next; (t+1)%l.room.Horizon == 0 {
 				cell = l.room.Start()
 			}

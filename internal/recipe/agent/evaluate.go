@@ -11,21 +11,21 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/world"
 )
 
 // EvalOptions say on which goals agents are put and for how long.
 type EvalOptions struct {
-	History     *darkroom.History // whose goals, split and learners' curves are taken
-	Goals       []int             // indices into the history's goals; nil: those held out
-	Agents      int               // on each goal; 0: eval_agents
-	Episodes    int               // 0: eval_episodes
-	Temperature *float64          // nil: eval_temperature; 0: the most likely action
-	Seed        *uint64           // nil: seed
+	History     *world.History // whose goals, split and learners' curves are taken
+	Goals       []int          // indices into the history's goals; nil: those held out
+	Agents      int            // on each goal; 0: eval_agents
+	Episodes    int            // 0: eval_episodes
+	Temperature *float64       // nil: eval_temperature; 0: the most likely action
+	Seed        *uint64        // nil: seed
 	Progress    func(done, of int)
 	Flags       bool        // advice names the flags of haul eval, not the settings of a run
 	World       *comm.World // ranks that share the agents out; nil: this process has them all
@@ -54,13 +54,13 @@ type Evaluation struct {
 	Regions   Regions `json:"regions"`
 	Seconds   float64 `json:"seconds" csv:"seconds"`
 
-	Agents      int           `json:"agents_per_goal"`
-	Env         darkroom.Kind `json:"env"`
-	Size        int           `json:"size"` // of the room
-	Horizon     int           `json:"horizon"`
-	Temperature float64       `json:"temperature"`
-	Seed        uint64        `json:"seed"`
-	Tuned       []Trial       `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
+	Agents      int        `json:"agents_per_goal"`
+	Env         world.Kind `json:"env"`
+	Size        int        `json:"size"` // of the room
+	Horizon     int        `json:"horizon"`
+	Temperature float64    `json:"temperature"`
+	Seed        uint64     `json:"seed"`
+	Tuned       []Trial    `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
 
 	Goals   []GoalResult `json:"goals"`
 	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
@@ -83,13 +83,13 @@ type Evaluation struct {
 
 // GoalResult is one goal's part.
 type GoalResult struct {
-	Goal    darkroom.Goal `json:"goal"`
-	Optimal float64       `json:"optimal"`
-	Return  []float64     `json:"return"`    // by episode: mean over its agents
-	SE      []float64     `json:"return_se"` // over its agents
-	Source  []float64     `json:"source"`    // its learner's curve
-	Last    float64       `json:"last"`
-	Share   float64       `json:"share_of_optimum"`
+	Goal    world.Goal `json:"goal"`
+	Optimal float64    `json:"optimal"`
+	Return  []float64  `json:"return"`    // by episode: mean over its agents
+	SE      []float64  `json:"return_se"` // over its agents
+	Source  []float64  `json:"source"`    // its learner's curve
+	Last    float64    `json:"last"`
+	Share   float64    `json:"share_of_optimum"`
 }
 
 // Regions are the lengths of regions that ended, in transitions.
@@ -104,10 +104,10 @@ type Regions struct {
 
 // Episode is one walk: the cells before each action, the actions and their rewards.
 type Episode struct {
-	Goal   darkroom.Goal   `json:"goal"`
-	Steps  []darkroom.Step `json:"-"`
-	Cells  [][2]int        `json:"cells"` // column and row from the top, before each action and after the last
-	Return int             `json:"return"`
+	Goal   world.Goal   `json:"goal"`
+	Steps  []world.Step `json:"-"`
+	Cells  [][2]int     `json:"cells"` // column and row from the top, before each action and after the last
+	Return int          `json:"return"`
 }
 
 // lastEpisodes are those that a result is stated over.
@@ -127,7 +127,7 @@ type evaluator struct {
 	all         *evalBatch  // with ranks, where all agents' lives are put together
 }
 
-func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room darkroom.Room, learned []darkroom.Goal, o EvalOptions) (*evaluator, error) {
+func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room world.Room, learned []world.Goal, o EvalOptions) (*evaluator, error) {
 	if o.History == nil {
 		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
 	}
@@ -154,7 +154,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
 			len(e.goals), e.agents, o.Episodes, e.temperature)
 	}
-	goals := make([]darkroom.Goal, len(e.goals))
+	goals := make([]world.Goal, len(e.goals))
 	for i, g := range e.goals {
 		if g < 0 || g >= len(o.History.Goals) {
 			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(o.History.Goals))
@@ -216,7 +216,7 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 }
 
 // results sums up what the agents did.
-func (c *evalBatch) results(h *darkroom.History, goals []int, each int) *Evaluation {
+func (c *evalBatch) results(h *world.History, goals []int, each int) *Evaluation {
 	out := &Evaluation{Agents: each, Episodes: c.episodes, Env: c.room.Kind, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
 	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
@@ -303,9 +303,9 @@ func (c *evalBatch) median(ends []float64) int {
 }
 
 // episode is agent i's of those that were kept.
-func (c *evalBatch) episode(kept []darkroom.Step, i int) Episode {
+func (c *evalBatch) episode(kept []world.Step, i int) Episode {
 	h := c.room.Horizon
-	out := Episode{Goal: c.agents[i].goal, Steps: append([]darkroom.Step(nil), kept[i*h:][:h]...)}
+	out := Episode{Goal: c.agents[i].goal, Steps: append([]world.Step(nil), kept[i*h:][:h]...)}
 	for i, s := range out.Steps {
 		out.Return += int(s.Reward())
 		out.Cells = append(out.Cells, s.Cell().XY())

@@ -10,9 +10,9 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
-	"haul/internal/env/darkroom"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // judged is an evaluation as a command tells of it.
@@ -80,7 +80,7 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 
 // same refuses histories that took the place of those that the run learned from: they may hold out what it knows. Whoever names a file has
 // looked.
-func (at *state) same(h *darkroom.History, path string, c *config.AD) error {
+func (at *state) same(h *world.History, path string, c *config.AD) error {
 	if err := h.Matches(at.Room); err != nil {
 		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)
 	}
@@ -95,7 +95,7 @@ func (at *state) same(h *darkroom.History, path string, c *config.AD) error {
 }
 
 // chosen are the indices of the goals that are asked for; nil is those held out.
-func chosen(which string, h *darkroom.History, c *config.AD) []int {
+func chosen(which string, h *world.History, c *config.AD) []int {
 	learned, validation, held := goals(h, c)
 	switch which {
 	case "train":

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // card is a device with memory of its own, which compiling takes from.
@@ -56,7 +56,7 @@ type crowded struct {
 func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
 
 // parts are what a step is recorded from and compiled with.
-func parts(t *testing.T, dev kernel.Device, h *darkroom.History, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
+func parts(t *testing.T, dev kernel.Device, h *world.History, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
 	t.Helper()
 	l, err := newDataset(h, cfg)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"haul/internal/draw"
-	"haul/internal/env/darkroom"
 	"haul/internal/report"
+	"haul/internal/world"
 )
 
 // The pictures of a run folder.
@@ -69,14 +69,14 @@ func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error 
 
 // drawEpisodes draws an agent's first and last walk side by side.
 func (e *Evaluation) drawEpisodes(w io.Writer, f draw.Format, name string) error {
-	room := darkroom.Room{Size: e.Size, Horizon: e.Horizon, Kind: e.Env}
+	room := world.Room{Size: e.Size, Horizon: e.Horizon, Kind: e.Env}
 	walk := func(caption string, x Episode) draw.Walk {
 		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d of %g", caption, x.Return, room.Optimal(x.Goal)), Goal: x.Goal.Cell().XY()}
 		if x.Goal.Keyed() {
 			key := x.Goal.Key().XY()
 			out.Key = &key
 		}
-		add := func(c darkroom.Cell) { out.Cells = append(out.Cells, c.XY()) }
+		add := func(c world.Cell) { out.Cells = append(out.Cells, c.XY()) }
 		for i, s := range x.Steps {
 			add(s.Cell())
 			if i == len(x.Steps)-1 {

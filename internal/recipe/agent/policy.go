@@ -6,19 +6,19 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // Agent is a trained in-context agent on a device.
 type Agent struct {
 	Config    *config.AD // what it was trained with
-	Room      darkroom.Room
+	Room      world.Room
 	Iteration int // updates done
-	learned   []darkroom.Goal
+	learned   []world.Goal
 	dev       kernel.Device
 	model     *model.AD
 	store     kernel.Store

@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // trainedAgent trains for a few iterations and loads the result.
-func trainedAgent(t *testing.T, dev kernel.Device, h *darkroom.History, sets ...string) (*Agent, *runtest.Heard) {
+func trainedAgent(t *testing.T, dev kernel.Device, h *world.History, sets ...string) (*Agent, *runtest.Heard) {
 	t.Helper()
 	e, _ := trained(t, tinyAD(t, sets...), dev, h, DataAuto)
 	a, err := Load(dev, e.Info.Last)
@@ -66,7 +66,7 @@ func TestLoadedAgent(t *testing.T) {
 	}
 }
 
-func indexOf(goals []darkroom.Goal, g darkroom.Goal) int {
+func indexOf(goals []world.Goal, g world.Goal) int {
 	for i, x := range goals {
 		if x == g {
 			return i
@@ -130,7 +130,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		once := newWholeReader(t, dev, cfg, m, store)
-		c := newEvalBatch(darkroom.Room{Size: 3, Horizon: 4}, []darkroom.Goal{darkroom.Goal(darkroom.At(2, 0))}, 3, 12, &rules, net)
+		c := newEvalBatch(world.Room{Size: 3, Horizon: 4}, []world.Goal{world.Goal(world.At(2, 0))}, 3, 12, &rules, net)
 		c.reset(1, 1)
 		for c.live > 0 {
 			was := make([][]token, len(c.agents))
@@ -207,7 +207,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer net.runner.Close()
-	c := newEvalBatch(a.Room, []darkroom.Goal{0}, 2, 1000, &rules, net)
+	c := newEvalBatch(a.Room, []world.Goal{0}, 2, 1000, &rules, net)
 	memory := net.runner.Memory()
 	allocated := dev.Counters().Allocations
 	allocs := runtest.Allocations(1, func() {
@@ -278,7 +278,7 @@ func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 	}
 	goals := []int{0, 4, 7}
 	evaluate := func(each int) *Evaluation {
-		c := newEvalBatch(h.Room, []darkroom.Goal{h.Goals[0], h.Goals[4], h.Goals[7]}, each, 1, &rules, nil)
+		c := newEvalBatch(h.Room, []world.Goal{h.Goals[0], h.Goals[4], h.Goals[7]}, each, 1, &rules, nil)
 		for i := range c.returns {
 			c.returns[i] = []int32{1, 4, 1}[i/each]
 		}

@@ -6,16 +6,16 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
+	"haul/internal/world"
 )
 
 // newModel is the network of the settings for rooms of that size.
 func newModel(c *config.AD, size int) (*model.AD, error) {
 	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Size: size,
-		Actions: darkroom.NumActions, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
+		Actions: world.NumActions, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }
 
 // program is a recorded step over sequences. History is nil where the rows come from the host.

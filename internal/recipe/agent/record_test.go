@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // TestStepIsRecordedFromTheSettings: each setting of the optimizer, the loss, the rows and dropout reaches the recorded ops, none of them the default.
@@ -41,7 +41,7 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	if r := runtest.Op[*kernel.Reduce](t, prog.Once); r.Every != 4 {
 		t.Errorf("an update of %d parts", r.Every)
 	}
-	if l := runtest.Op[*kernel.CrossEntropy](t, prog.PerShard); l.Smoothing != 0.125 || !slices.Equal(l.Columns, []int{darkroom.NumActions, model.TokenTypes}) || l.DLogits == nil || l.Weight != 1/float32(7*20) {
+	if l := runtest.Op[*kernel.CrossEntropy](t, prog.PerShard); l.Smoothing != 0.125 || !slices.Equal(l.Columns, []int{world.NumActions, model.TokenTypes}) || l.DLogits == nil || l.Weight != 1/float32(7*20) {
 		t.Errorf("the loss is %+v", l)
 	}
 	rows := runtest.Op[*kernel.Regions](t, prog.PerShard)
@@ -111,7 +111,7 @@ func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	goals := []int{1, 3, 5, 8}
 	rules := contextRules{capacity: 8, keep: 2}
-	var at []darkroom.Goal
+	var at []world.Goal
 	for _, g := range goals {
 		at = append(at, h.Goals[g])
 	}

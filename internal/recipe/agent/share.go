@@ -3,7 +3,7 @@ package agent
 import (
 	"encoding/json"
 
-	"haul/internal/env/darkroom"
+	"haul/internal/world"
 )
 
 // lived is what a rank's agents came to together.
@@ -26,7 +26,7 @@ func (e *evaluator) gather(stopped bool) error {
 		for _, v := range own.returns[i*own.episodes:][:own.episodes] {
 			row = append(row, float64(v))
 		}
-		for _, kept := range [][]darkroom.Step{own.first, own.last} {
+		for _, kept := range [][]world.Step{own.first, own.last} {
 			for _, s := range kept[i*h:][:h] {
 				row = append(row, float64(s))
 			}
@@ -43,7 +43,7 @@ func (e *evaluator) gather(stopped bool) error {
 			all.returns[i*all.episodes+k] = int32(row[k])
 		}
 		for k := range h {
-			all.first[i*h+k], all.last[i*h+k] = darkroom.Step(row[all.episodes+k]), darkroom.Step(row[all.episodes+h+k])
+			all.first[i*h+k], all.last[i*h+k] = world.Step(row[all.episodes+k]), world.Step(row[all.episodes+h+k])
 		}
 		all.agents[i].context.prunes = int(row[each-1])
 	}

@@ -7,12 +7,12 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
+	"haul/internal/world"
 )
 
 // keyBatch is the key that the training step grows with.
@@ -20,11 +20,11 @@ const keyBatch = "train_batch_size"
 
 // state is what a run carries along beside what every run does.
 type state struct {
-	Room      darkroom.Room `json:"room"`
-	Path      string        `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
-	Histories string        `json:"histories"`    // checksum of what is learned from
+	Room      world.Room `json:"room"`
+	Path      string     `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
+	Histories string     `json:"histories"`    // checksum of what is learned from
 	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
-	Learned []darkroom.Goal `json:"learned"`
+	Learned []world.Goal `json:"learned"`
 }
 
 // trainer is AD at work. An update is one iteration: as many steps as its gradient has parts.

@@ -10,50 +10,50 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/device"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // historySpec is a file of learners that explore less and less.
 type historySpec struct {
-	room           darkroom.Room
+	room           world.Room
 	streams, steps int
 	ratio          float64
 }
 
-var tinyHistory = historySpec{darkroom.Room{Size: 3, Horizon: 4}, 3, 120, 0.8}
+var tinyHistory = historySpec{world.Room{Size: 3, Horizon: 4}, 3, 120, 0.8}
 
-func writeHistory(t testing.TB, h historySpec) *darkroom.History {
+func writeHistory(t testing.TB, h historySpec) *world.History {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.hist")
 	goals := h.room.Goals()
-	w, err := darkroom.Create(path, darkroom.Header{Room: h.room, Goals: goals, TrainRatio: h.ratio, Streams: h.streams, Steps: h.steps})
+	w, err := world.Create(path, world.Header{Room: h.room, Goals: goals, TrainRatio: h.ratio, Streams: h.streams, Steps: h.steps})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for g, goal := range goals {
-		var all []darkroom.Step
+		var all []world.Step
 		for s := range h.streams {
-			at, rule := darkroom.StateOf(h.room.Start(), 0), goal.Rule()
+			at, rule := world.StateOf(h.room.Start(), 0), goal.Rule()
 			for i := range h.steps {
 				words := rng.At(11, uint64(g*h.streams+s), uint32(i), rng.Learner)
 				cell, aim := at.Cell(), goal.Key()
 				if at.Stage() > 0 {
 					aim = goal.Cell()
 				}
-				action := darkroom.Towards(cell, aim)
+				action := world.Towards(cell, aim)
 				if rng.Below(words[0], 100) >= uint32(i) {
-					action = uint8(rng.Below(words[1], darkroom.NumActions))
+					action = uint8(rng.Below(words[1], world.NumActions))
 				}
 				var reward uint8
 				at, reward = rule.Enter(at, h.room.Move(cell, action))
-				all = append(all, darkroom.MakeStep(cell, action, reward))
+				all = append(all, world.MakeStep(cell, action, reward))
 				if (i+1)%h.room.Horizon == 0 {
-					at = darkroom.StateOf(h.room.Start(), 0)
+					at = world.StateOf(h.room.Start(), 0)
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func writeHistory(t testing.TB, h historySpec) *darkroom.History {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := darkroom.Open(path)
+	out, err := world.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +102,12 @@ func openIn(t testing.TB, precision string, workers int) kernel.Device {
 }
 
 // options are a run's.
-func options(c *config.AD, dev kernel.Device, h *darkroom.History, data string) run.Options {
+func options(c *config.AD, dev kernel.Device, h *world.History, data string) run.Options {
 	return run.Options{Recipe: Recipe{}, Task: &Task{History: h, Data: data}, Settings: c, Device: dev}
 }
 
 // trained is a run from start to end.
-func trained(t testing.TB, c *config.AD, dev kernel.Device, h *darkroom.History, data string) (*runtest.Heard, *runtest.State) {
+func trained(t testing.TB, c *config.AD, dev kernel.Device, h *world.History, data string) (*runtest.Heard, *runtest.State) {
 	t.Helper()
 	return runtest.Whole(t, options(c, dev, h, data))
 }
@@ -210,7 +210,7 @@ func TestADDataPathsAgree(t *testing.T) {
 
 // TestADLearns: a small model gets better at what its histories' learners do, and at ending regions.
 func TestADLearns(t *testing.T) {
-	h := writeHistory(t, historySpec{darkroom.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
+	h := writeHistory(t, historySpec{world.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
 	cfg := tinyAD(t, "train_timesteps=150", "train_n_stream=4", "train_source_timesteps=160", "train_batch_size=24", "tf_n_embd=16", "num_warmup_steps=10", "lr=0.01",
 		"summary_interval=50", "eval_interval=50", "ckpt_interval=150", "gen_interval=150", "tf_dropout=0", "tf_attn_dropout=0", "test_batch_size=64")
 	e, _ := trained(t, cfg, openCPU(t, 2), h, DataAuto)
@@ -239,7 +239,7 @@ func TestADErrors(t *testing.T) {
 		name    string
 		sets    []string
 		length  int
-		history *darkroom.History
+		history *world.History
 		resume  bool
 		want    string
 	}{

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
+	"haul/internal/world"
 )
 
 // begun is where a round began, so that one that is given up halfway has never happened. What a reader could break: it holds all that a round moves
@@ -14,7 +14,7 @@ type begun struct {
 	weights, m, v []float32
 	state         kernel.State
 	at            state
-	states        []darkroom.State
+	states        []world.State
 }
 
 // keep notes where the learner stands.

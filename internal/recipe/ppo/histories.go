@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/world"
 )
 
 // HistoryOptions say what learning histories to make, where, and on what.
@@ -45,7 +45,7 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 		return HistorySpeed{}, err
 	}
 	room := roomOf(c)
-	head := darkroom.Header{Room: room, Goals: room.Sample(c.EnvSplitSeed, c.TrainEnvRatio, c.Goals()), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
+	head := world.Header{Room: room, Goals: room.Sample(c.EnvSplitSeed, c.TrainEnvRatio, c.Goals()), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
 		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
 	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, run.Product(int64(len(o.Devices)), learnerBytes(c))); err != nil {
 		return HistorySpeed{}, err
@@ -53,7 +53,7 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	if err := run.FitsDisk(o.Path, run.Product(2, int64(len(head.Goals)), int64(c.TotalSourceTimesteps))); err != nil {
 		return HistorySpeed{}, err
 	}
-	w, err := darkroom.Create(o.Path, head)
+	w, err := world.Create(o.Path, head)
 	if err != nil {
 		return HistorySpeed{}, err
 	}
@@ -81,8 +81,8 @@ func roundBytes(c *config.PPO) int64 { return run.Product(16+4, int64(c.NSteps),
 // pool is the worker pool: it hands goals to learners.
 type pool struct {
 	o      *HistoryOptions
-	head   *darkroom.Header
-	writer *darkroom.Writer
+	head   *world.Header
+	writer *world.Writer
 
 	mu     sync.Mutex // guards what follows, and calls of Progress
 	next   int
@@ -114,7 +114,7 @@ func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 		return fmt.Errorf("compile a learner: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	history := make([]darkroom.Step, s.head.Streams*s.head.Steps)
+	history := make([]world.Step, s.head.Streams*s.head.Steps)
 	for {
 		i, ok := s.take()
 		if !ok {
@@ -168,10 +168,10 @@ func (s *pool) count(steps int64) {
 }
 
 // finalEpisodes is how many of a history count as its end: a tenth.
-func finalEpisodes(h *darkroom.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
+func finalEpisodes(h *world.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
 
 // finalReturn is the mean return of the last whole episodes over all streams.
-func finalReturn(h *darkroom.Header, history []darkroom.Step) float64 {
+func finalReturn(h *world.Header, history []world.Step) float64 {
 	last := finalEpisodes(h)
 	end := h.Steps / h.Room.Horizon * h.Room.Horizon
 	sum := 0

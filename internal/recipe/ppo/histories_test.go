@@ -12,9 +12,9 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // makeSmall makes a file with so many workers and returns its bytes.
@@ -51,12 +51,12 @@ func TestHistoriesShowLearning(t *testing.T) {
 	if _, one := makeSmall(t, c, 1); !bytes.Equal(one, two) {
 		t.Error("the file depends on the number of workers")
 	}
-	h, err := darkroom.Open(path)
+	h, err := world.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if h.Streams != 10 || h.Steps != 810 || h.Room != (darkroom.Room{Size: 5, Horizon: 10}) {
+	if h.Streams != 10 || h.Steps != 810 || h.Room != (world.Room{Size: 5, Horizon: 10}) {
 		t.Errorf("%+v", h.Header)
 	}
 	if again, err := config.ParsePPO("small", []byte(h.Settings), nil); err != nil || again.Hidden != c.Hidden {
@@ -143,7 +143,7 @@ func TestHistoriesEndWithinARound(t *testing.T) {
 // TestSettingsCountTheRoomsGoals: the settings, which know no rooms, count goals as the rooms do.
 func TestSettingsCountTheRoomsGoals(t *testing.T) {
 	for _, env := range []string{config.EnvDarkRoom, config.EnvKeyDoor} {
-		for size := darkroom.MinSize; size <= darkroom.MaxSize; size++ {
+		for size := world.MinSize; size <= world.MaxSize; size++ {
 			c := &config.PPO{Env: env, GridSize: size, Horizon: 1}
 			if got, want := c.AllGoals(), roomOf(c).NumGoals(); got != want || want != len(roomOf(c).Goals()) {
 				t.Errorf("%s of %d: the settings count %d goals, the room has %d", env, size, got, want)

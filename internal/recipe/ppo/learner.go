@@ -7,12 +7,12 @@ import (
 	"math"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // What a reader could break: a learner is a function of the settings and its goal alone. It is compiled once and reused for goal after goal, so
@@ -66,7 +66,7 @@ func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner,
 		return nil, err
 	}
 	l = &learner{c: c, batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
-	l.net = model.NewMLP(l.batch.features, c.Hidden, darkroom.NumActions)
+	l.net = model.NewMLP(l.batch.features, c.Hidden, world.NumActions)
 	if l.store, err = run.NewStore(dev, l.net.Layout(), true); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 }
 
 // learn lives through one goal and fills history, stream after stream. tell, which may be nil, hears how many of its steps were taken and learned from.
-func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkroom.Step, tell func(steps int)) error {
+func (l *learner) learn(ctx context.Context, goal world.Goal, history []world.Step, tell func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
 	}
@@ -165,19 +165,19 @@ func (l *learner) learn(ctx context.Context, goal darkroom.Goal, history []darkr
 }
 
 // keyOf is the key of a goal's random numbers.
-func keyOf(c *config.PPO, goal darkroom.Goal) uint64 {
+func keyOf(c *config.PPO, goal world.Goal) uint64 {
 	w := rng.At(c.AlgSeed, uint64(goal), 0, rng.Learner)
 	return uint64(w[0]) | uint64(w[1])<<32
 }
 
 // start puts the environments at the beginning of a goal's history.
-func (l *learner) start(goal darkroom.Goal) {
+func (l *learner) start(goal world.Goal) {
 	l.key, l.pass = keyOf(l.c, goal), 0
 	l.batch.begin(goal)
 }
 
 // begin forgets the last goal.
-func (l *learner) begin(goal darkroom.Goal) error {
+func (l *learner) begin(goal world.Goal) error {
 	l.start(goal)
 	return errors.Join(l.store.WriteWeights(model.Initial(l.net.Layout(), l.key)), l.store.WriteMoments(l.zeros, l.zeros),
 		l.update.SetState(kernel.State{}))

@@ -12,10 +12,10 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // Name is the recipe's.
@@ -86,15 +86,15 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 }
 
 // goalOf is what pays in a run of its own.
-func goalOf(c *config.PPO) darkroom.Goal { return roomOf(c).Goals()[c.Goal] }
+func goalOf(c *config.PPO) world.Goal { return roomOf(c).Goals()[c.Goal] }
 
 // roomOf is the room of the settings, which know its kinds by the same names.
-func roomOf(c *config.PPO) darkroom.Room {
-	kind, err := darkroom.KindOf(c.Env)
+func roomOf(c *config.PPO) world.Room {
+	kind, err := world.KindOf(c.Env)
 	if err != nil {
 		panic("ppo: " + err.Error())
 	}
-	return darkroom.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
+	return world.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
 }
 
 // Open has nothing to open.

@@ -5,23 +5,23 @@ import (
 	"math"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/rng"
+	"haul/internal/world"
 )
 
 // rollout is what a learner gathers between two updates, in streams that run in step. An episode may cross from one rollout to the next.
 //
 // What a reader could break: samples are ordered [step, stream], histories [stream, step].
 type rollout struct {
-	room     darkroom.Room
-	states   []darkroom.State // of the room
-	features int              // that the network sees of a state
-	feature  [darkroom.NumStates][maxFeatures]float32
-	next     [darkroom.NumActions][256]darkroom.Cell
+	room     world.Room
+	states   []world.State // of the room
+	features int           // that the network sees of a state
+	feature  [world.NumStates][maxFeatures]float32
+	next     [world.NumActions][256]world.Cell
 	streams  int
 
-	rule             darkroom.Rule // of the goal
-	env              *darkroom.Batch
+	rule             world.Rule // of the goal
+	env              *world.Batch
 	done             int // steps of each stream since the goal began
 	policy           policyTable
 	samples          []sample
@@ -32,7 +32,7 @@ type rollout struct {
 
 // sample is one transition and what it teaches.
 type sample struct {
-	state             darkroom.State
+	state             world.State
 	action, reward    uint8
 	logProb           float32 // of the action, when it was taken
 	advantage, target float32
@@ -40,9 +40,9 @@ type sample struct {
 
 // policyTable is a policy and its critic, state by state.
 type policyTable struct {
-	logProb [darkroom.NumStates][darkroom.NumActions]float32
-	below   [darkroom.NumStates][darkroom.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
-	value   [darkroom.NumStates]float32
+	logProb [world.NumStates][world.NumActions]float32
+	below   [world.NumStates][world.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
+	value   [world.NumStates]float32
 }
 
 // maxFeatures is the most that the network sees of a state.
@@ -52,7 +52,7 @@ const maxFeatures = 2 + 2*3 // two flags, and the cell in each stage
 // and whether the door is open, and has inputs of its own for the cell in each stage. Without the flags a learner could walk one way alone
 // from a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be walked again once it is held, and a door far
 // from it never found. The agent that reads the history sees none of this but the rewards.
-func featuresOf(room darkroom.Room, s darkroom.State) []float32 {
+func featuresOf(room world.Room, s world.State) []float32 {
 	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
 	x, y := scale(s.Cell().X()), scale(s.Cell().Y())
 	if room.Stages() == 1 {
@@ -86,20 +86,20 @@ func newRollout(c *config.PPO) rollout {
 }
 
 // begin puts every stream at the start of a goal's history.
-func (r *rollout) begin(goal darkroom.Goal) {
-	goals := make([]darkroom.Goal, r.streams)
+func (r *rollout) begin(goal world.Goal) {
+	goals := make([]world.Goal, r.streams)
 	for i := range goals {
 		goals[i] = goal
 	}
-	r.env, r.rule, r.done = darkroom.NewBatch(r.room, goals), goal.Rule(), 0
+	r.env, r.rule, r.done = world.NewBatch(r.room, goals), goal.Rule(), 0
 }
 
 // fill takes the network's output over the states: the actions' logits and a value, row by row.
-func (p *policyTable) fill(states []darkroom.State, outs []float32) {
+func (p *policyTable) fill(states []world.State, outs []float32) {
 	for i, state := range states {
-		row := outs[i*(darkroom.NumActions+1):][:darkroom.NumActions+1]
-		p.value[state] = row[darkroom.NumActions]
-		row = row[:darkroom.NumActions]
+		row := outs[i*(world.NumActions+1):][:world.NumActions+1]
+		p.value[state] = row[world.NumActions]
+		row = row[:world.NumActions]
 		most, sum := row[0], 0.0
 		for _, v := range row {
 			most = max(most, v)
@@ -119,17 +119,17 @@ func (p *policyTable) fill(states []darkroom.State, outs []float32) {
 }
 
 // draw picks an action by a number in [0, 1).
-func (p *policyTable) draw(state darkroom.State, u float32) uint8 {
+func (p *policyTable) draw(state world.State, u float32) uint8 {
 	for k, bound := range p.below[state] {
 		if u < bound {
 			return uint8(k)
 		}
 	}
-	return darkroom.NumActions - 1
+	return world.NumActions - 1
 }
 
 // collect acts for so many steps and appends them to the streams of history, which may be nil. The end of the context is heeded before each.
-func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []darkroom.Step) error {
+func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []world.Step) error {
 	each := len(history) / r.streams
 	for t := range steps {
 		if err := ctx.Err(); err != nil {
@@ -146,7 +146,7 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 		for s := range row {
 			row[s].reward = r.rewards[s]
 			if history != nil {
-				history[s*each+r.done] = darkroom.MakeStep(row[s].state.Cell(), row[s].action, row[s].reward)
+				history[s*each+r.done] = world.MakeStep(row[s].state.Cell(), row[s].action, row[s].reward)
 			}
 		}
 		r.done++

@@ -6,22 +6,22 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
 	"haul/internal/stats"
+	"haul/internal/world"
 )
 
 // state is where a learner stands between two rounds, beside its weights.
 type state struct {
-	Pass   uint64           `json:"pass"`   // over samples, in all rounds
-	Steps  int              `json:"steps"`  // of each environment
-	Clock  int              `json:"clock"`  // steps of the episode under way
-	States []darkroom.State `json:"cells"`  // where the environments stand
-	Earned int              `json:"earned"` // by all of them in that episode
+	Pass   uint64        `json:"pass"`   // over samples, in all rounds
+	Steps  int           `json:"steps"`  // of each environment
+	Clock  int           `json:"clock"`  // steps of the episode under way
+	States []world.State `json:"cells"`  // where the environments stand
+	Earned int           `json:"earned"` // by all of them in that episode
 }
 
 // trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it stands, judge them, learn from them in some
@@ -30,7 +30,7 @@ type trainer struct {
 	*run.Setup
 	*learner
 	cfg  *config.PPO
-	goal darkroom.Goal
+	goal world.Goal
 	at   state
 	view *view
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"haul/internal/config"
-	"haul/internal/env/darkroom"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/world"
 )
 
 // TestSuite: what every recipe's runs must hold; rounds end in the middle of episodes.
@@ -23,10 +23,10 @@ func TestSuite(t *testing.T) {
 			small := func(sets ...string) *config.PPO {
 				return smallData(t, append(append([]string{"n_steps=37", "n_epochs=2", "total_source_timesteps=1480"}, more...), sets...)...)
 			}
-			var states []darkroom.State
+			var states []world.State
 			for i := range small().NStream {
 				stage := i % roomOf(small()).Stages() // a key that is held must be held when the run goes on
-				states = append(states, darkroom.StateOf(darkroom.At(i%5, i/5+1), uint8(stage)))
+				states = append(states, world.StateOf(world.At(i%5, i/5+1), uint8(stage)))
 			}
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: small(), Device: openCPU,
 				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
@@ -89,16 +89,16 @@ func TestLearns(t *testing.T) {
 // TestExpectedReturn compares the exact figure with many sampled episodes.
 func TestExpectedReturn(t *testing.T) {
 	t.Run("darkroom", func(t *testing.T) {
-		testExpectedReturn(t, darkroom.Room{Size: 4, Horizon: 6}, darkroom.Goal(darkroom.At(2, 3)))
+		testExpectedReturn(t, world.Room{Size: 4, Horizon: 6}, world.Goal(world.At(2, 3)))
 	})
 	t.Run("keydoor", func(t *testing.T) {
-		testExpectedReturn(t, darkroom.Room{Size: 3, Horizon: 8, Kind: darkroom.KeyDoor}, darkroom.KeyAndDoor(darkroom.At(2, 1), darkroom.At(1, 0)))
+		testExpectedReturn(t, world.Room{Size: 3, Horizon: 8, Kind: world.KeyDoor}, world.KeyAndDoor(world.At(2, 1), world.At(1, 0)))
 	})
 }
 
-func testExpectedReturn(t *testing.T, room darkroom.Room, goal darkroom.Goal) {
+func testExpectedReturn(t *testing.T, room world.Room, goal world.Goal) {
 	var p policyTable
-	outs := make([]float32, len(room.States())*(darkroom.NumActions+1))
+	outs := make([]float32, len(room.States())*(world.NumActions+1))
 	for i := range outs {
 		outs[i] = 2 * rng.Float(rng.At(3, uint64(i), 0, rng.Learner)[0])
 	}
@@ -131,7 +131,7 @@ func TestBrokenState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.at = state{States: []darkroom.State{darkroom.StateOf(darkroom.At(15, 15), 0)}}
+	tr.at = state{States: []world.State{world.StateOf(world.At(15, 15), 0)}}
 	if err := tr.Restore(t.Context(), &run.Checkpoint{Path: "x"}, false); err == nil || !strings.Contains(err.Error(), "its state is broken") {
 		t.Errorf("got %v", err)
 	}

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/safetensors"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
 // shelf is a store of one weight.
@@ -91,7 +91,7 @@ func TestTheBestHoldsTheAverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	mean, _ := stats.MeanSE(e.Lengths)
-	if got, want := *rows[len(rows)-1].ValCPC, cvrp.CPC(mean, c.Problem.NumCustomers); got != want {
+	if got, want := *rows[len(rows)-1].ValCPC, vrp.CPC(mean, c.Problem.NumCustomers); got != want {
 		t.Errorf("validation says %v, the best checkpoint has %v", got, want)
 	}
 }

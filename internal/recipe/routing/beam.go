@@ -9,12 +9,12 @@ import (
 	"slices"
 	"sync"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/vrp"
 )
 
 // Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the rest that the policy would make of it.
@@ -72,7 +72,7 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 }
 
 // search goes on from the stepper's starts, which have just been decoded.
-func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*cvrp.Problem, out []Routed) error {
+func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*vrp.Problem, out []Routed) error {
 	if err := b.take(s); err != nil {
 		return err
 	}
@@ -233,13 +233,13 @@ func ended(beam []hypothesis, depth int) bool {
 }
 
 // report hands over what has become shorter.
-func (b *beamSearch) report(s *Stepper, problems []*cvrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
+func (b *beamSearch) report(s *Stepper, problems []*vrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
 	for i, prob := range problems {
 		var tours []int32
 		var lengths []float32
 		for _, beam := range beams[i*s.sym:][:s.sym] {
 			for _, h := range beam {
-				if h.slot >= 0 && (h.length < shortest[i] || prob.Metric != cvrp.Exact) {
+				if h.slot >= 0 && (h.length < shortest[i] || prob.Metric != vrp.Exact) {
 					tours, lengths = append(tours, h.tour...), append(lengths, h.length)
 				}
 			}

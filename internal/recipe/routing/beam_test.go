@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
+	"haul/internal/vrp"
 )
 
 // TestBeamSearch: the search is never worse than the starts that it begins with, better on some, the same in batches of any size, and with
@@ -47,7 +47,7 @@ func TestBeamSearch(t *testing.T) {
 			if after < before {
 				better++
 			}
-			if err := cvrp.Validate(prob, costs[pair[1]][i].Solution); err != nil {
+			if err := vrp.Validate(prob, costs[pair[1]][i].Solution); err != nil {
 				t.Errorf("%s by %s: %v", prob.Name, pair[1], err)
 			}
 		}
@@ -58,13 +58,13 @@ func TestBeamSearch(t *testing.T) {
 
 	small := p.Source(rng.TestInstances)
 	small.N = 4
-	b := cvrp.NewBatch(12, small.N, small.Capacity)
+	b := vrp.NewBatch(12, small.N, small.Capacity)
 	small.Fill(b, 0)
-	var few []*cvrp.Problem
+	var few []*vrp.Problem
 	for i := range b.B {
 		few = append(few, b.Problem(i))
 	}
-	best, _, err := cvrp.OptimalSolutions(t.Context(), few, 1, nil)
+	best, _, err := vrp.OptimalSolutions(t.Context(), few, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestBeamSearchElsewhere(t *testing.T) {
 		}
 	}
 	prob := some(t, p)[12]
-	prob.Metric = cvrp.Rounded
+	prob.Metric = vrp.Rounded
 	for j := range prob.X {
 		prob.X[j], prob.Y[j] = 100*prob.X[j], 100*prob.Y[j]
 	}
@@ -136,9 +136,9 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := cvrp.NewBatch(1, src.N, src.Capacity)
+		b := vrp.NewBatch(1, src.N, src.Capacity)
 		src.Fill(b, 0)
-		problems, out := []*cvrp.Problem{b.Problem(0)}, make([]Routed, 1)
+		problems, out := []*vrp.Problem{b.Problem(0)}, make([]Routed, 1)
 		if err := errors.Join(s.load(problems), s.decode(t.Context(), problems, out, 0), s.beam.take(s)); err != nil {
 			t.Fatal(err)
 		}

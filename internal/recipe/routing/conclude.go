@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/plan"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
 // Conclude closes an epoch: test of the baseline, validation, schedules.
@@ -70,14 +70,14 @@ func (t *trainer) report(s *run.Stretch) *Epoch {
 	instances := m.Steps * int64(c.Training.BatchSize)
 	control := t.at.control(c, t.epoch())
 	row := &Epoch{Epoch: t.epoch() + 1, Epochs: c.Training.NumEpochs, Seconds: s.Seconds, Instances: instances, Asked: s.Asked,
-		TrainCPC: cvrp.CPC(m.Sums.Of(plan.SumCost)/rows, n), TrainLoss: m.Sums.Of(plan.SumLoss) / steps, Entropy: m.Sums.Of(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: cvrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
+		TrainCPC: vrp.CPC(m.Sums.Of(plan.SumCost)/rows, n), TrainLoss: m.Sums.Of(plan.SumLoss) / steps, Entropy: m.Sums.Of(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
+		BaselineCPC: vrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
 		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
 		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))) / s.Seconds}
 	busy := s.Busy(t.step, s.Updates)
 	row.BusyShare = &busy
 	if c.Training.UseGeometricMean {
-		row.MeanType, row.TrainCPC = "geometric", cvrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
+		row.MeanType, row.TrainCPC = "geometric", vrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}
 	row.GapToCPC, _ = t.meanCPC(t.refs.Costs)
 	return row
@@ -102,7 +102,7 @@ func (t *trainer) meanCPC(lengths []float64) (cpc, se float64) {
 		mean, se = stats.Geometric(lengths)
 	}
 	n := t.cfg.Problem.NumCustomers
-	return cvrp.CPC(mean, n), cvrp.CPC(se, n)
+	return vrp.CPC(mean, n), vrp.CPC(se, n)
 }
 
 // Finish judges the best checkpoint on instances of its own.

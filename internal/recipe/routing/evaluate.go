@@ -7,18 +7,18 @@ import (
 	"slices"
 
 	"haul/internal/comm"
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/vrp"
 )
 
 // EvalOptions say which instances are routed and how.
 type EvalOptions struct {
-	Source      cvrp.Source // see SourceOf and Policy.Source
-	First       uint64      // index of the first instance
+	Source      vrp.Source // see SourceOf and Policy.Source
+	First       uint64     // index of the first instance
 	Count       int
 	Decode      Decode
 	Batch       int            // instances at a time, 0: chosen. Results do not depend on it
@@ -52,7 +52,7 @@ type evaluator struct {
 	steps   int
 	routes  *plan.Routes
 	runner  kernel.Runner
-	batch   *cvrp.Batch // the same instances, drawn on the host for the judge
+	batch   *vrp.Batch // the same instances, drawn on the host for the judge
 	lengths []float32
 	actions []int32
 	tour    []int32
@@ -92,7 +92,7 @@ func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOpti
 	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {
 		return nil, err
 	}
-	e.batch = cvrp.NewBatch(e.rows/sym, n, o.Source.Capacity)
+	e.batch = vrp.NewBatch(e.rows/sym, n, o.Source.Capacity)
 	e.lengths = make([]float32, e.rows*e.starts)
 	e.actions = make([]int32, e.rows*e.starts*e.steps)
 	e.tour = make([]int32, 1+e.steps)
@@ -209,12 +209,12 @@ func (e *evaluator) take(out *Evaluation, done, to int, first uint64) error {
 const lengthTolerance = 1e-4
 
 // judge asks the validator about a route, and whether it is as long as the device says.
-func judge(b *cvrp.Batch, i int, tour []int32, length float32) error {
+func judge(b *vrp.Batch, i int, tour []int32, length float32) error {
 	nodes := b.N + 1
-	if err := cvrp.ValidateTour(tour, b.Demand[i*nodes:][:nodes], b.Capacity); err != nil {
+	if err := vrp.ValidateTour(tour, b.Demand[i*nodes:][:nodes], b.Capacity); err != nil {
 		return err
 	}
-	host := cvrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)
+	host := vrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)
 	if d := math.Abs(float64(host - length)); !(d <= lengthTolerance*(1+float64(host))) {
 		return fmt.Errorf("the device states length %g, its legs add up to %g", length, host)
 	}

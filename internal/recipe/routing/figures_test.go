@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/vrp"
 )
 
 // figures are a sample's mean and the standard error of it, by their definitions: the deviation of the sample over the root of its size.
@@ -92,7 +92,7 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 					t.Fatal(err)
 				}
 				optimum = make([]float64, count)
-				if err := cvrp.OptimalCosts(t.Context(), src, 0, count, 1, optimum, nil); err != nil {
+				if err := vrp.OptimalCosts(t.Context(), src, 0, count, 1, optimum, nil); err != nil {
 					t.Fatal(err)
 				}
 				return out.Lengths, optimum, out.Tours
@@ -149,7 +149,7 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 				t.Errorf("judged %+v", j)
 			}
 			// The picture shows the first test instance by both.
-			if x := j.example; math.Abs(x.PolicyCost-tested[0]) > 1e-5 || math.Abs(x.ReferenceCost-best[0]) > 1e-9 || len(cvrp.FromTour(tours[0]).Routes) != len(x.Policy.Routes) {
+			if x := j.example; math.Abs(x.PolicyCost-tested[0]) > 1e-5 || math.Abs(x.ReferenceCost-best[0]) > 1e-9 || len(vrp.FromTour(tours[0]).Routes) != len(x.Policy.Routes) {
 				t.Errorf("the example costs %v and %v, want %v and %v", x.PolicyCost, x.ReferenceCost, tested[0], best[0])
 			}
 		})
@@ -200,7 +200,7 @@ func TestTheJudgeIsAsked(t *testing.T) {
 
 // TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same distances, and decoding with them is told so.
 func TestSymmetriesDiffer(t *testing.T) {
-	p := &cvrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
+	p := &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
 	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)
 	unitRows(p, x, y, demand)
 	seen := map[string]bool{}

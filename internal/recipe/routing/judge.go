@@ -10,11 +10,11 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
 // Judged is how a policy fared on test instances.
@@ -73,7 +73,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		return nil, err
 	}
 	n := e.Settings.(*config.Config).Problem.NumCustomers
-	if err := fitsInstances(EvalOptions{Source: cvrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {
+	if err := fitsInstances(EvalOptions{Source: vrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {
 		return nil, err
 	}
 	dev, err := e.Device()
@@ -103,10 +103,10 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name(), better: decode.drawnFor(p.Config, src.N)}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)
-	r.MeanCost, r.MeanCPC, r.SECPC = mean, cvrp.CPC(mean, src.N), cvrp.CPC(se, src.N)
+	r.MeanCost, r.MeanCPC, r.SECPC = mean, vrp.CPC(mean, src.N), vrp.CPC(se, src.N)
 	reference, _ := stats.MeanSE(refs.Costs)
 	r.Gap, r.GapSE = stats.Gap(routed.Lengths, refs.Costs)
-	r.GapToCPC = cvrp.CPC(reference, src.N)
+	r.GapToCPC = vrp.CPC(reference, src.N)
 	if e.Plot {
 		r.example, err = NewExample(ctx, src, routed.Tours[0])
 	}

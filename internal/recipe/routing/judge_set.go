@@ -14,11 +14,11 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 // testsetKool names the public test sets of Kool et al.
@@ -45,7 +45,7 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
 		}
 	}
-	if err := g.load(e, e.Flags.String("instances"), cvrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"}); err != nil || g.out == "" {
+	if err := g.load(e, e.Flags.String("instances"), vrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"}); err != nil || g.out == "" {
 		return g, err
 	}
 	return g, os.MkdirAll(g.out, 0o755) // a place that takes no folder is told before the work
@@ -97,7 +97,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 }
 
 // load reads or makes the instances and what they are compared with.
-func (g *givenEval) load(e *run.Evaluation, file string, o cvrp.ReadOptions) (err error) {
+func (g *givenEval) load(e *run.Evaluation, file string, o vrp.ReadOptions) (err error) {
 	if file != "" {
 		g.set, err = testset.Load(file, o)
 	} else {
@@ -152,8 +152,8 @@ type Compared struct {
 
 	path, device string
 	better       string // another decoder
-	first        *cvrp.Problem
-	solution     cvrp.Solution
+	first        *vrp.Problem
+	solution     vrp.Solution
 }
 
 // evaluate routes the set.
@@ -219,7 +219,7 @@ const costsName = "costs.csv"
 func writeRouted(dir string, set *testset.Set, routed []Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
-		if err := run.WriteAtomic(path, func(w io.Writer) error { return cvrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
+		if err := run.WriteAtomic(path, func(w io.Writer) error { return vrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
 			return err
 		}
 	}

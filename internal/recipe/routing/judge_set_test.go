@@ -14,24 +14,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/testset"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
 )
 
 // some are instances of the kind that the saved policy was trained on, and a few of other sizes and capacities.
-func some(t *testing.T, p *Policy) []*cvrp.Problem {
+func some(t *testing.T, p *Policy) []*vrp.Problem {
 	t.Helper()
 	src := p.Source(rng.TestInstances)
-	var out []*cvrp.Problem
+	var out []*vrp.Problem
 	for i, kind := range []struct {
 		n, count int
 		capacity int32
 	}{{src.N, 11, src.Capacity}, {13, 5, 40}, {13, 3, 25}, {1, 1, src.Capacity}} {
 		src.N, src.Capacity = kind.n, kind.capacity
-		b := cvrp.NewBatch(kind.count, src.N, src.Capacity)
+		b := vrp.NewBatch(kind.count, src.N, src.Capacity)
 		src.Fill(b, uint64(100*i))
 		for j := range kind.count {
 			out = append(out, b.Problem(j))
@@ -101,7 +101,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
 	src.N = 9
-	b := cvrp.NewBatch(1, src.N, src.Capacity)
+	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 3)
 	plain := b.Problem(0)
 	plain.X[1], plain.Y[1], plain.X[2], plain.Y[2] = 0, 0, 1, 1 // fills the square, so that its frame is the square
@@ -122,7 +122,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	}
 	// The same places on the globe, far in the north and on both sides of the date line, where the square is 0.02 degrees of latitude wide.
 	globe := *plain
-	globe.Metric, globe.X, globe.Y = cvrp.GreatCircle, make([]float64, 10), make([]float64, 10)
+	globe.Metric, globe.X, globe.Y = vrp.GreatCircle, make([]float64, 10), make([]float64, 10)
 	for j := range plain.X {
 		globe.X[j] = math.Remainder(179.98+0.02*plain.X[j]/math.Cos(60*math.Pi/180), 360)
 		globe.Y[j] = 59.99 + 0.02*plain.Y[j]
@@ -131,10 +131,10 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	if legs := plain.Cost(got); err != nil || math.Abs(legs/cost-1) > 1e-3 {
 		t.Errorf("%v: routes of %g where those of the same square are %g", err, legs, cost)
 	}
-	inside := &cvrp.Problem{X: []float64{0.1, 0.9}, Y: []float64{0.2, 0.3}}
-	corner := &cvrp.Problem{X: []float64{0.1, 0.2}, Y: []float64{0.2, 0.25}}
-	ours := &cvrp.Problem{X: []float64{1e5, 9e5}, Y: []float64{2e5, 3e5}, Comment: "haul seed=1 index=2 scale=1000000"}
-	for want, p := range map[[3]float64]*cvrp.Problem{{0, 0, 1}: inside, {0.1, 0.2, 0.1}: corner, {0, 0, 1e6}: ours} {
+	inside := &vrp.Problem{X: []float64{0.1, 0.9}, Y: []float64{0.2, 0.3}}
+	corner := &vrp.Problem{X: []float64{0.1, 0.2}, Y: []float64{0.2, 0.25}}
+	ours := &vrp.Problem{X: []float64{1e5, 9e5}, Y: []float64{2e5, 3e5}, Comment: "haul seed=1 index=2 scale=1000000"}
+	for want, p := range map[[3]float64]*vrp.Problem{{0, 0, 1}: inside, {0.1, 0.2, 0.1}: corner, {0, 0, 1e6}: ours} {
 		x, y, side := unitFrame(p, p.X, p.Y)
 		if math.Abs(x-want[0])+math.Abs(y-want[1])+math.Abs(side-want[2]) > 1e-12 {
 			t.Errorf("the frame of %v is (%g, %g) and %g, want %v", p, x, y, side, want)
@@ -157,7 +157,7 @@ func TestEvaluateInstances(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, costs := filepath.Join(dir, "set.npz"), filepath.Join(dir, "best.csv")
-	best, _, err := cvrp.OptimalSolutions(t.Context(), problems, 1, nil)
+	best, _, err := vrp.OptimalSolutions(t.Context(), problems, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +183,8 @@ func TestEvaluateInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		lengths = append(lengths, cost)
-		sol, stated, err := cvrp.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)))
-		if err != nil || cvrp.Validate(prob, sol) != nil || math.Abs(stated-cost) > 1e-2 {
+		sol, stated, err := vrp.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)))
+		if err != nil || vrp.Validate(prob, sol) != nil || math.Abs(stated-cost) > 1e-2 {
 			t.Errorf("instance %d: %v, cost %g stated as %g", i, err, cost, stated)
 		}
 	}
@@ -257,8 +257,8 @@ func TestInterruptedRouteMany(t *testing.T) {
 	if err == nil || ctx.Err() == nil {
 		t.Error("it went on")
 	}
-	limited := &cvrp.Problem{Name: "short", Capacity: 5, Demand: []int32{0, 2}, X: []float64{0, 1}, Y: []float64{0, 1}, MaxDuration: 3}
-	if _, err := p.RouteMany(t.Context(), []*cvrp.Problem{limited}, ManyOptions{}); err == nil || !strings.Contains(err.Error(), "duration") {
+	limited := &vrp.Problem{Name: "short", Capacity: 5, Demand: []int32{0, 2}, X: []float64{0, 1}, Y: []float64{0, 1}, MaxDuration: 3}
+	if _, err := p.RouteMany(t.Context(), []*vrp.Problem{limited}, ManyOptions{}); err == nil || !strings.Contains(err.Error(), "duration") {
 		t.Error(err)
 	}
 	var _ run.Result = (*Compared)(nil)
@@ -280,13 +280,13 @@ func TestLargeDemandsAreShownSmaller(t *testing.T) {
 		{[]int32{0, 20, 10}, 20, 15 / (1.3 * 0.1)},   // more
 		{[]int32{0, 300, 10}, 500, 155 / (1.3 * .1)}, // in other units
 	} {
-		got := s.capacity(&cvrp.Problem{Demand: c.demand, Capacity: c.capacity})
+		got := s.capacity(&vrp.Problem{Demand: c.demand, Capacity: c.capacity})
 		if math.Abs(float64(got-c.want)) > 1e-3*float64(c.want) {
 			t.Errorf("demands %v of %d are divided by %g, want %g", c.demand, c.capacity, got, c.want)
 		}
 	}
 	p := loadSaved(t)
-	large := &cvrp.Problem{Name: "large", Capacity: 10, Demand: []int32{0, 9, 8, 10, 5, 5}, X: []float64{0, 1, 0, 1, 0.5, 0.2}, Y: []float64{0, 0, 1, 1, 0.5, 0.9}}
+	large := &vrp.Problem{Name: "large", Capacity: 10, Demand: []int32{0, 9, 8, 10, 5, 5}, X: []float64{0, 1, 0, 1, 0.5, 0.2}, Y: []float64{0, 0, 1, 1, 0.5, 0.9}}
 	sol, _, err := p.Solve(t.Context(), large, Decode{Starts: true, Symmetries: 8})
 	if err != nil || len(sol.Routes) < 4 {
 		t.Errorf("%v, %v", sol, err)
@@ -297,9 +297,9 @@ func TestLargeDemandsAreShownSmaller(t *testing.T) {
 func TestGivenAndDrawnAgree(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
-	b := cvrp.NewBatch(20, src.N, src.Capacity)
+	b := vrp.NewBatch(20, src.N, src.Capacity)
 	src.Fill(b, 5)
-	var problems []*cvrp.Problem
+	var problems []*vrp.Problem
 	for i := range b.B {
 		problems = append(problems, b.Problem(i))
 	}

@@ -8,11 +8,11 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/config"
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/vrp"
 )
 
 // Policy is a trained model on a device, ready to route.
@@ -66,7 +66,7 @@ func (p *Policy) Close() error { return p.store.Close() }
 func (p *Policy) Parameters() int { return p.model.Layout().Count() }
 
 // Source is where instances like those it was trained on come from.
-func (p *Policy) Source(purpose rng.Purpose) cvrp.Source { return SourceOf(p.Config, purpose) }
+func (p *Policy) Source(purpose rng.Purpose) vrp.Source { return SourceOf(p.Config, purpose) }
 
 // Evaluate routes generated instances, of any size. Temperature 0 stands for inference.default_temperature.
 func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
@@ -86,17 +86,17 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 
 // Solve routes one problem and returns the best routes by the problem's own metric, judged by the validator. Coordinates
 // are scaled to the unit square by their larger side.
-func (p *Policy) Solve(ctx context.Context, prob *cvrp.Problem, d Decode) (cvrp.Solution, float64, error) {
+func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
 	if err := routable(prob); err != nil {
-		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	s, err := p.Prepare(prob.N(), prob.Capacity, d)
 	if err != nil {
-		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	sol, cost, err := s.Solve(ctx, prob)
 	if err = errors.Join(err, s.Close()); err != nil {
-		return cvrp.Solution{}, 0, err
+		return vrp.Solution{}, 0, err
 	}
 	return sol, cost, nil
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/config"
-	"haul/internal/env/cvrp"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
 func TestParseDecode(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEvaluate(t *testing.T) {
 	for _, purpose := range []rng.Purpose{rng.ValidInstances, rng.TestInstances} {
 		src := p.Source(purpose)
 		optimum := make([]float64, count)
-		if err := cvrp.OptimalCosts(t.Context(), src, 5, count, 1, optimum, nil); err != nil {
+		if err := vrp.OptimalCosts(t.Context(), src, 5, count, 1, optimum, nil); err != nil {
 			t.Fatal(err)
 		}
 		mean := map[string]float64{}
@@ -122,7 +122,7 @@ func TestEvaluateOtherSizes(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	b := &cvrp.Batch{B: 1, N: 2, Capacity: 3, X: []float32{0, 1, 0}, Y: []float32{0, 0, 1}, Demand: []int32{0, 2, 2}}
+	b := &vrp.Batch{B: 1, N: 2, Capacity: 3, X: []float32{0, 1, 0}, Y: []float32{0, 0, 1}, Demand: []int32{0, 2, 2}}
 	for _, c := range []struct {
 		name   string
 		tour   []int32
@@ -148,8 +148,8 @@ func TestTemperatureOfADecoder(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
 	const count = 40
-	problems := make([]*cvrp.Problem, count)
-	b := cvrp.NewBatch(count, src.N, src.Capacity)
+	problems := make([]*vrp.Problem, count)
+	b := vrp.NewBatch(count, src.N, src.Capacity)
 	src.Fill(b, 0)
 	for i := range problems {
 		problems[i] = b.Problem(i)
@@ -200,7 +200,7 @@ func TestTemperatureOfADecoder(t *testing.T) {
 func TestSolve(t *testing.T) {
 	p := loadSaved(t)
 	for _, file := range []string{"E-n13-k4.vrp", "E-n22-k4.vrp", "X-n101-k25.vrp"} {
-		prob, err := cvrp.LoadProblem(filepath.Join("..", "..", "env", "cvrp", "testdata", file), cvrp.ReadOptions{})
+		prob, err := vrp.LoadProblem(filepath.Join("..", "..", "env", "cvrp", "testdata", file), vrp.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestSolve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := cvrp.Validate(prob, sol); err != nil || cost != prob.Cost(sol) {
+			if err := vrp.Validate(prob, sol); err != nil || cost != prob.Cost(sol) {
 				t.Errorf("%s by %s: cost %g, %v", file, name, cost, err)
 			}
 			costs[name] = cost
@@ -229,7 +229,7 @@ func TestSolve(t *testing.T) {
 			t.Errorf("%s: symmetries made it worse: %v", file, costs)
 		}
 	}
-	odd := &cvrp.Problem{Name: "odd", Capacity: 5, Demand: []int32{0, 6}, X: []float64{1, 1}, Y: []float64{2, 2}}
+	odd := &vrp.Problem{Name: "odd", Capacity: 5, Demand: []int32{0, 6}, X: []float64{1, 1}, Y: []float64{2, 2}}
 	if _, _, err := p.Solve(t.Context(), odd, Greedy); err == nil || !strings.Contains(err.Error(), "customer 1 demands 6") {
 		t.Errorf("a demand over capacity: %v", err)
 	}
@@ -365,7 +365,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("a step with %s: %v", set, err)
 		}
 	}
-	if err := fitsInstances(EvalOptions{Source: cvrp.Source{N: 10}, Count: math.MaxInt}); err == nil || !strings.Contains(err.Error(), "keeping the results of") {
+	if err := fitsInstances(EvalOptions{Source: vrp.Source{N: 10}, Count: math.MaxInt}); err == nil || !strings.Contains(err.Error(), "keeping the results of") {
 		t.Errorf("%v", err)
 	}
 }

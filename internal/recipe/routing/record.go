@@ -4,18 +4,18 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
+	"haul/internal/vrp"
 )
 
 // SourceOf is where the settings' instances of that purpose come from. The same source on the host
 // and in a device's generate op gives the same bits.
-func SourceOf(c *config.Config, purpose rng.Purpose) cvrp.Source {
+func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	p := &c.Problem
-	return cvrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: cvrp.Distribution(p.Distribution),
+	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
 		CoordRange: int32(p.CoordRange)}
 }
@@ -27,7 +27,7 @@ func newModel(c *config.Config) (*model.GT, error) {
 }
 
 // recordInstances records the drawing of a shard's instances; with a range of capacities each has its own.
-func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int, capacities [2]int) model.Instances {
+func recordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {
 	if capacities[1] > 0 {
 		src.Capacity = kernel.LoadUnit
 	}
@@ -35,7 +35,7 @@ func recordInstances(p *plan.Plan, src cvrp.Source, symmetries int, capacities [
 	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
 		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, 4)}
 	grid := int32(0)
-	if src.Distribution == cvrp.Grid {
+	if src.Distribution == vrp.Grid {
 		grid = src.CoordRange
 	}
 	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"haul/internal/comm"
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
 	"haul/internal/run"
 	"haul/internal/safetensors"
+	"haul/internal/search"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: a cached cost is trusted as long as its key matches. The key holds everything the
@@ -51,7 +51,7 @@ func ReferenceMethod(n int) string {
 // Reference returns the costs of the source's first count instances: the optimum up to ExactLimit customers, else what a
 // search of searchIterations finds. They are solved once and kept in the user's cache folder; a cache that cannot be read, or written, is
 // only lost time. workers 0 stands for all cores. note, which may be nil, is told about long work.
-func Reference(ctx context.Context, src cvrp.Source, count, workers int, note func(string)) (*References, error) {
+func Reference(ctx context.Context, src vrp.Source, count, workers int, note func(string)) (*References, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -71,7 +71,7 @@ func Reference(ctx context.Context, src cvrp.Source, count, workers int, note fu
 }
 
 // SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not there is shared out.
-func SharedReference(ctx context.Context, w *comm.World, src cvrp.Source, count, workers int, note func(string)) (*References, error) {
+func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, workers int, note func(string)) (*References, error) {
 	if w == nil {
 		return Reference(ctx, src, count, workers, note)
 	}
@@ -107,10 +107,10 @@ func SharedReference(ctx context.Context, w *comm.World, src cvrp.Source, count,
 }
 
 // solveReferences solves the instances from `first` on.
-func solveReferences(ctx context.Context, src cvrp.Source, first int, out []float64, method string, workers int, note func(string)) error {
+func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, note func(string)) error {
 	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
 	if method == Optimum {
-		return cvrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
+		return vrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
 	}
 	return searchCosts(ctx, src, first, workers, out, tell, note)
 }
@@ -146,10 +146,10 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 func searchIterations(n int) int { return 200 * n }
 
 // searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an interrupted run goes on where it stopped.
-func searchCosts(ctx context.Context, src cvrp.Source, first, workers int, out []float64, progress func(int), note func(string)) error {
-	problems := make([]*cvrp.Problem, len(out))
+func searchCosts(ctx context.Context, src vrp.Source, first, workers int, out []float64, progress func(int), note func(string)) error {
+	problems := make([]*vrp.Problem, len(out))
 	const chunk = 256
-	batch := cvrp.NewBatch(chunk, src.N, src.Capacity)
+	batch := vrp.NewBatch(chunk, src.N, src.Capacity)
 	for at := 0; at < len(out); at += chunk {
 		src.Fill(batch, uint64(first+at))
 		for i := range min(chunk, len(out)-at) {
@@ -162,10 +162,10 @@ func searchCosts(ctx context.Context, src cvrp.Source, first, workers int, out [
 }
 
 // referencePath is where the costs are cached, "" where the machine names no cache folder.
-func referencePath(src cvrp.Source, count int, method string) (path, key string) {
+func referencePath(src vrp.Source, count int, method string) (path, key string) {
 	text, err := json.Marshal(struct {
 		Version int
-		Source  cvrp.Source
+		Source  vrp.Source
 		Count   int
 		Method  string
 	}{referenceVersion, src, count, method})

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
+	"haul/internal/vrp"
 )
 
 // ManyOptions say how many problems are routed.
@@ -20,7 +20,7 @@ type ManyOptions struct {
 }
 
 // RouteMany routes problems of any sizes and capacities: those of one size and capacity share a program and its batches.
-func (p *Policy) RouteMany(ctx context.Context, problems []*cvrp.Problem, o ManyOptions) ([]Routed, error) {
+func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
 		if err := errors.Join(routable(prob), prob.Plain()); err != nil {
 			return nil, fmt.Errorf("%s: a policy cannot route it: %w", prob.Name, err)
@@ -69,7 +69,7 @@ type group struct {
 	o        ManyOptions
 	n        int
 	capacity int32
-	problems []*cvrp.Problem
+	problems []*vrp.Problem
 	index    []int
 	deadline time.Duration // what the group may take, 0: what the decoder takes
 }
@@ -134,9 +134,9 @@ func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, 
 	if err := fitsInstances(o); err != nil {
 		return nil, err
 	}
-	b := cvrp.NewBatch(o.Count, o.Source.N, o.Source.Capacity)
+	b := vrp.NewBatch(o.Count, o.Source.N, o.Source.Capacity)
 	o.Source.Fill(b, o.First)
-	problems := make([]*cvrp.Problem, o.Count)
+	problems := make([]*vrp.Problem, o.Count)
 	for i := range problems {
 		problems[i] = b.Problem(i)
 		problems[i].Name = fmt.Sprintf("instance %d", o.First+uint64(i))

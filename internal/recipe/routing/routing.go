@@ -8,10 +8,10 @@ import (
 	"context"
 
 	"haul/internal/config"
-	"haul/internal/env/cvrp/testset"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/internal/vrp/testset"
 )
 
 // Name is the recipe's.

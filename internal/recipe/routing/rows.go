@@ -3,9 +3,9 @@ package routing
 import (
 	"context"
 
-	"haul/internal/env/cvrp"
-	"haul/internal/env/cvrp/search"
 	"haul/internal/report"
+	"haul/internal/search"
+	"haul/internal/vrp"
 )
 
 // Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the original PyTorch program names
@@ -70,21 +70,21 @@ type Summary struct {
 
 // Example is one test instance, routed by the best policy and by the reference's method.
 type Example struct {
-	Problem                   *cvrp.Problem
-	Policy, Reference         cvrp.Solution
+	Problem                   *vrp.Problem
+	Policy, Reference         vrp.Solution
 	PolicyCost, ReferenceCost float64
 }
 
 // NewExample solves the first instance of the source beside the policy's tour of it.
-func NewExample(ctx context.Context, src cvrp.Source, tour []int32) (*Example, error) {
-	b := cvrp.NewBatch(1, src.N, src.Capacity)
+func NewExample(ctx context.Context, src vrp.Source, tour []int32) (*Example, error) {
+	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 0)
-	x := &Example{Problem: b.Problem(0), Policy: cvrp.FromTour(tour)}
+	x := &Example{Problem: b.Problem(0), Policy: vrp.FromTour(tour)}
 	x.Problem.Name = "test instance 0"
 	var err error
 	if ReferenceMethod(src.N) == Optimum {
-		var all []cvrp.Solution
-		if _, all, err = cvrp.OptimalSolutions(ctx, []*cvrp.Problem{x.Problem}, 1, nil); err == nil {
+		var all []vrp.Solution
+		if _, all, err = vrp.OptimalSolutions(ctx, []*vrp.Problem{x.Problem}, 1, nil); err == nil {
 			x.Reference = all[0]
 		}
 	} else {

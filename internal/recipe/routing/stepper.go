@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"haul/internal/config"
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/run"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: the policy has only ever seen the unit square and demands as shares of the capacity. A problem goes to the
@@ -101,26 +101,26 @@ func (s *Stepper) Close() error {
 }
 
 // Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
-func (s *Stepper) Solve(ctx context.Context, prob *cvrp.Problem) (cvrp.Solution, float64, error) {
+func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, float64, error) {
 	if err := routable(prob); err != nil {
-		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	if prob.N() != s.n || prob.Capacity != s.capacity {
 		panic("routing: Stepper.Solve: the problem is of another size or capacity")
 	}
 	var out [1]Routed
-	err := s.load([]*cvrp.Problem{prob})
+	err := s.load([]*vrp.Problem{prob})
 	if err == nil {
-		err = s.improve(ctx, []*cvrp.Problem{prob}, out[:], 0)
+		err = s.improve(ctx, []*vrp.Problem{prob}, out[:], 0)
 	}
 	if err != nil {
-		return cvrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
+		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	return out[0].Solution, out[0].Cost, nil
 }
 
 // routable says what keeps a policy from a problem.
-func routable(prob *cvrp.Problem) error {
+func routable(prob *vrp.Problem) error {
 	switch {
 	case prob.N() < 1:
 		return errors.New("it has no customers")
@@ -136,7 +136,7 @@ func routable(prob *cvrp.Problem) error {
 }
 
 // load hands up to a batch of problems over; the rows of those that are missing repeat the last one.
-func (s *Stepper) load(problems []*cvrp.Problem) error {
+func (s *Stepper) load(problems []*vrp.Problem) error {
 	each := s.sym * (s.n + 1)
 	s.odd = false
 	for i := range s.batch {
@@ -185,7 +185,7 @@ const beyond = 1.3
 // capacity is what demands are divided by for the policy to see: the problem's own, unless its demands are larger shares of it than any in
 // training and their mean is far past that of training. Then they are shown as smaller, the whole problem alike; what fits a vehicle is
 // decided by the demands themselves.
-func (s shares) capacity(p *cvrp.Problem) float32 {
+func (s shares) capacity(p *vrp.Problem) float32 {
 	var sum, most float64
 	for _, d := range p.Demand {
 		sum, most = sum+float64(d), max(most, float64(d))
@@ -199,7 +199,7 @@ func (s shares) capacity(p *cvrp.Problem) float32 {
 
 // improve runs the program on the problems that were loaded and keeps the best routes of each, where they beat what is there. Sampled
 // routes are drawn by the index of the first row. Problems whose demands are shown as smaller are routed as they are, too.
-func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []Routed, first uint64) error {
+func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	if s.odd {
 		if err := s.show(true); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (s *Stepper) improve(ctx context.Context, problems []*cvrp.Problem, out []R
 }
 
 // decode runs the program once.
-func (s *Stepper) decode(ctx context.Context, problems []*cvrp.Problem, out []Routed, first uint64) error {
+func (s *Stepper) decode(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
 		return err
 	}
@@ -242,16 +242,16 @@ func (s *Stepper) decode(ctx context.Context, problems []*cvrp.Problem, out []Ro
 
 // Routed is a problem's best routes so far, judged by the validator, and their cost by its own metric.
 type Routed struct {
-	Solution cvrp.Solution
+	Solution vrp.Solution
 	Cost     float64
 }
 
 // take picks the best of the routes. The device's lengths tell which where the metric is Euclid's; one that rounds, or that is another, is
 // asked about each.
-func (r *Routed) take(prob *cvrp.Problem, actions []int32, lengths []float32) error {
+func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) error {
 	steps, best, cost := len(actions)/len(lengths), 0, 0.0
 	for k := range lengths {
-		if prob.Metric == cvrp.Exact {
+		if prob.Metric == vrp.Exact {
 			if lengths[k] < lengths[best] {
 				best = k
 			}
@@ -261,8 +261,8 @@ func (r *Routed) take(prob *cvrp.Problem, actions []int32, lengths []float32) er
 			best, cost = k, c
 		}
 	}
-	sol := cvrp.FromTour(actions[best*steps:][:steps])
-	if err := cvrp.Validate(prob, sol); err != nil {
+	sol := vrp.FromTour(actions[best*steps:][:steps])
+	if err := vrp.Validate(prob, sol); err != nil {
 		return fmt.Errorf("the policy's routes are invalid: %w", err)
 	}
 	if cost = prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
@@ -272,7 +272,7 @@ func (r *Routed) take(prob *cvrp.Problem, actions []int32, lengths []float32) er
 }
 
 // tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with it.
-func tourCost(prob *cvrp.Problem, tour []int32) (sum float64) {
+func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
 	last := int32(0)
 	for _, v := range tour {
 		if v != last {
@@ -284,7 +284,7 @@ func tourCost(prob *cvrp.Problem, tour []int32) (sum float64) {
 }
 
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the slices have room for.
-func unitRows(p *cvrp.Problem, x, y []float32, demand []int32) {
+func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
 	nodes := len(p.X)
 	px, py := p.Plane()
 	minX, minY, side := unitFrame(p, px, py)
@@ -311,7 +311,7 @@ const leastSpread = 0.5
 
 // unitFrame is the square that becomes the unit square: by the scale that a file of ours states, the unit square itself where the problem
 // lies in it as those of a test set do, and else the smallest that holds the nodes.
-func unitFrame(p *cvrp.Problem, x, y []float64) (minX, minY, side float64) {
+func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
 	if scale, ok := p.Scale(); ok {
 		return 0, 0, float64(scale)
 	}

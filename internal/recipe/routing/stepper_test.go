@@ -5,15 +5,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/rng"
+	"haul/internal/vrp"
 )
 
 // A prepared program gives each problem the routes that a program of its own would give it, in any order and again.
 func TestStepperForgetsWhatItSolved(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
-	batch := cvrp.NewBatch(3, src.N, src.Capacity)
+	batch := vrp.NewBatch(3, src.N, src.Capacity)
 	src.Fill(batch, 0)
 	for _, name := range []string{"greedy", "pomo8", "sample:4"} {
 		d, err := ParseDecode(name)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/report"
+	"haul/internal/vrp"
 )
 
 // infoOf is a run as listeners are told of it.
@@ -80,8 +80,8 @@ func TestFolder(t *testing.T) {
 	for e := 1; e <= 3; e++ {
 		tell(f, v, e)
 	}
-	s := cvrp.Solution{Routes: [][]int32{{1, 2}}}
-	p := &cvrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
+	s := vrp.Solution{Routes: [][]int32{{1, 2}}}
+	p := &vrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
 	v.example, v.reference = &Example{Problem: p, Policy: s, Reference: s, PolicyCost: 3.4, ReferenceCost: 3.4}, "optimum"
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

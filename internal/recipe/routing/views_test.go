@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/env/cvrp"
 	"haul/internal/kernel"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/safetensors"
+	"haul/internal/vrp"
 )
 
 // views train starts that are viewed.
@@ -116,7 +116,7 @@ func TestViewsAreThePolicys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := cvrp.NewBatch(1, src.N, src.Capacity)
+		b := vrp.NewBatch(1, src.N, src.Capacity)
 		own, shared := 0, 0
 		for i := range uint64(20) {
 			src.Fill(b, i)

@@ -1,4 +1,4 @@
-// Routing instances and their features, a thread a node. Bit for bit cvrp.Source.Fill: the same words
+// Routing instances and their features, a thread a node. Bit for bit vrp.Source.Fill: the same words
 // of the same Philox blocks, divisions rounded to nearest, no fused operation.
 #include "haul.cuh"
 

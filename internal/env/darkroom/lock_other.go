@@ -1,8 +1,0 @@
-//go:build !unix
-
-package darkroom
-
-import "os"
-
-// hold cannot tell here.
-func hold(*os.File) (mine, known bool) { return false, false }

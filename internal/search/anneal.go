@@ -1,0 +1,315 @@
+package search
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// The course of a search: cycles of annealing, each ended by a cover over the routes seen. What a reader could
+// break: a round is the only place where workers meet. They share no chain, no pool and no stream; what a
+// part's chain does depends on its routes, its temperature and the number of the part.
+
+// Temperatures are in mean legs of the start.
+const (
+	hotFirst  = 1.0  // where the first cycle begins
+	hotAgain  = 0.2  // where later cycles begin, from the best routes
+	cold      = 0.02 // where a cycle ends
+	poolBelow = 0.15 // the temperature under which routes go to the pool
+)
+
+const (
+	rounds       = 100  // per cycle
+	meltMost     = 100  // customers up to which every cycle begins at hotFirst
+	speed        = 4e5  // iterations per second, about
+	chainMost    = 400  // customers up to which workers anneal chains of their own, not parts of one
+	partMost     = 1000 // customers a chain works on at once, where there are several parts
+	clockEach    = 32   // iterations between looks at the clock
+	roundShort   = 5 * time.Millisecond
+	roundLong    = 50 * time.Millisecond // a target met is seen, and the line moves, this often at least
+	roundMost    = 20_000                // the same, in iterations
+	partsRound   = 20 * time.Millisecond // what several workers' rounds last at least
+	partsEach    = 10                    // iterations per customer in a round of parts, at least
+	coverShare   = 0.03                  // of the time, for the cover at a cycle's end
+	meltEach     = 400                   // iterations per customer under which a start at hotFirst does not come back
+	fleetShare   = 0.5                   // of the budget, at most, to reach the fleet's limit
+	coverWork    = 2_000_000             // tries times nodes of a cover, with a budget of iterations
+	coverLongest = 5 * time.Second
+)
+
+// cycle is one annealing: the part of the budget up to which it runs, and where it begins.
+type cycle struct {
+	until float64
+	hot   float64
+}
+
+// cycles cuts the budget. A small problem is melted and annealed again and again, as often as the budget holds n³/10
+// iterations, and the cover joins what the annealings found; a larger one is melted once, and its best routes are reheated.
+func (d *driver) cycles() []cycle {
+	if n := d.p.N(); n <= meltMost {
+		iterations := float64(d.o.Iterations)
+		if d.o.Iterations == 0 {
+			iterations = speed * d.o.Time.Seconds()
+		}
+		count := int(max(1, min(8, iterations*10/math.Pow(float64(n), 3))))
+		var out []cycle
+		for i := range count {
+			out = append(out, cycle{float64(i+1) / float64(count), hotFirst})
+		}
+		return out
+	}
+	return []cycle{{0.4, hotFirst}, {0.6, hotAgain}, {0.8, hotAgain}, {1, hotAgain}}
+}
+
+// spent is the part of the budget used, from 0 to 1.
+func (d *driver) spent() float64 {
+	if d.o.Iterations > 0 {
+		return float64(d.iterations) / float64(d.o.Iterations)
+	}
+	return time.Since(d.begun).Seconds() / d.o.Time.Seconds()
+}
+
+func (d *driver) over(ctx context.Context) bool { return d.met || ctx.Err() != nil || d.spent() >= 1 }
+
+func (d *driver) run(ctx context.Context) {
+	if d.p.N() < 2 {
+		return
+	}
+	number := uint64(0)
+	for i, cy := range d.cycles() {
+		if d.over(ctx) {
+			break
+		}
+		if i > 0 {
+			d.present = clone(d.best)
+		}
+		from := d.spent()
+		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot)}
+		if d.parts() == 1 {
+			number++
+			d.cycleOfChains(ctx, t, number)
+		} else {
+			for x := from; x < t.until && !d.over(ctx); x = d.spent() {
+				number++
+				d.roundOfParts(ctx, t.at(x), t.share(), number)
+			}
+		}
+		d.cover(ctx, cy.until)
+	}
+}
+
+// stretch is one annealing between two parts of the budget.
+type stretch struct{ from, until, hot float64 }
+
+// at is the temperature when x of the budget is spent.
+func (t stretch) at(x float64) float64 {
+	return t.hot * math.Pow(cold/t.hot, min(1, (x-t.from)/(t.until-t.from)))
+}
+
+// share is the part of the budget that a round takes.
+func (t stretch) share() float64 { return (t.until - t.from) / rounds }
+
+// heat lowers the first temperature of a short budget: from a full melt it would not get back to its start.
+func (d *driver) heat(hot float64) float64 {
+	if d.o.Iterations > 0 {
+		hot *= min(1, float64(d.o.Iterations)/float64(meltEach*d.p.N()))
+	}
+	return max(hot, 2*cold)
+}
+
+// parts is how many pieces a round is cut into. With a budget of iterations it must not depend on the workers.
+func (d *driver) parts() int {
+	parts := 1
+	if n := d.p.N(); n > partMost {
+		parts = (n + partMost/2 - 1) / (partMost / 2)
+	}
+	if d.o.Iterations == 0 && d.p.N() > chainMost {
+		parts = max(parts, d.o.Workers)
+	}
+	return max(1, min(parts, len(d.present)/2))
+}
+
+// round is how far a chain goes at one temperature: iterations, or a time where those are 0.
+func (d *driver) round(share float64, parts int) (iterations int, length time.Duration) {
+	if d.o.Iterations > 0 {
+		iterations, most := max(100, int(share*float64(d.o.Iterations))), roundMost
+		if parts > 1 { // making the parts takes as long as some iterations for each customer
+			iterations, most = max(iterations, partsEach*d.p.N()), max(most, partsEach*d.p.N())
+		}
+		iterations = min(iterations, most, d.o.Iterations-d.iterations)
+		return (iterations + parts - 1) / parts, 0
+	}
+	length = max(roundShort, min(roundLong, time.Duration(share*float64(d.o.Time))))
+	if parts > 1 {
+		length = max(length, partsRound*time.Duration((parts+d.o.Workers-1)/d.o.Workers))
+	}
+	return 0, min(length, d.o.Time-time.Since(d.begun))
+}
+
+// cycleOfChains anneals the whole problem, each worker a chain of its own. They meet at a cycle's end: in the cover over
+// what all of them saw, and in the best routes, from which all go on.
+func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
+	workers := d.o.Workers
+	if d.o.Iterations > 0 {
+		workers = 1 // more would be more iterations, or others
+	}
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex // guards the driver
+	)
+	pools := make([]*pool, workers)
+	for w := range workers {
+		pools[w] = newPool()
+		wg.Go(func() {
+			c := newChain(d.all, d.most, newStream(d.o.Seed, number|uint64(w)<<32))
+			c.pool = pools[w]
+			c.set(d.present)
+			mu.Lock()
+			defer mu.Unlock()
+			for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
+				hot := t.at(x)
+				iterations, length := d.round(t.share(), 1)
+				mu.Unlock()
+				done := c.anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(length))
+				routes, cost := c.bestRoutes()
+				mu.Lock()
+				d.iterations += done
+				d.tell(d.offer(routes, cost))
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range pools {
+		d.pool.take(p)
+	}
+}
+
+func (d *driver) units(hot float64) float64 { return hot * d.leg }
+
+// roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as there are.
+func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) {
+	parts := d.parts()
+	iterations, length := d.round(share, parts)
+	s := newStream(d.o.Seed, number)
+	groups := d.split(&s, parts)
+	chains := make([]*chain, len(groups))
+	for i, routes := range groups {
+		chains[i] = d.part(routes, newStream(d.o.Seed, number|uint64(i+1)<<32))
+	}
+	workers := min(d.o.Workers, len(chains))
+	slice := length * time.Duration(workers) / time.Duration(len(chains))
+	counts := make([]int, len(chains))
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(chains); i += workers {
+				chains[i].pool = newPool()
+				counts[i] = chains[i].anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(slice))
+			}
+		})
+	}
+	wg.Wait()
+	d.present = d.present[:0]
+	var best [][]int32
+	var cost int64
+	for i, c := range chains {
+		routes, sum := c.bestRoutes()
+		best = append(best, c.global(routes)...)
+		cost += sum
+		d.present = append(d.present, c.global(c.present())...)
+		d.iterations += counts[i]
+		d.pool.take(c.pool) // in the order of the parts, whoever made them
+	}
+	d.tell(d.offer(best, cost))
+}
+
+// part is a chain over the customers of some routes.
+func (d *driver) part(routes [][]int32, s stream) *chain {
+	var customers []int32
+	for _, r := range routes {
+		customers = append(customers, r...)
+	}
+	g := d.all.part(d.m, customers, d.local)
+	at := int32(0)
+	local := make([][]int32, len(routes))
+	for i, r := range routes {
+		for range r {
+			at++
+			local[i] = append(local[i], at)
+		}
+	}
+	most := len(customers)
+	if d.p.Vehicles > 0 {
+		most = len(routes) // vehicles that this part does not use may be in use elsewhere
+	}
+	c := newChain(g, most, s)
+	c.set(local)
+	return c
+}
+
+// global gives routes of the region in the problem's numbers.
+func (g *region) global(routes [][]int32) [][]int32 {
+	out := make([][]int32, len(routes))
+	for i, r := range routes {
+		out[i] = make([]int32, len(r))
+		for j, v := range r {
+			out[i][j] = g.node[v]
+		}
+	}
+	return out
+}
+
+// anneal runs at one temperature for a number of iterations, or to the deadline where that is 0.
+func (c *chain) anneal(ctx context.Context, temperature float64, pool bool, iterations int, deadline time.Time) int {
+	if c.nodes < 3 {
+		return iterations // nothing to exchange; the budget is spent all the same
+	}
+	sample := 4 * c.nodes
+	done := 0
+	for ; iterations == 0 || done < iterations; done++ {
+		if done%clockEach == 0 && (ctx.Err() != nil || iterations == 0 && !time.Now().Before(deadline)) {
+			break
+		}
+		c.iterate(temperature)
+		if pool && c.pool != nil && done%sample == sample-1 {
+			c.scratch = c.scratch[:0]
+			for r := range c.load {
+				c.scratch = copyRoute(c.scratch, r, c.slots[c.slot[r]].stops)
+			}
+			c.pool.add(c.region, c.scratch)
+		}
+	}
+	return done
+}
+
+// cover looks for better routes among all that were seen, until a part of the budget is spent.
+func (d *driver) cover(ctx context.Context, until float64) {
+	if d.over(ctx) {
+		return
+	}
+	stop := func() bool { return ctx.Err() != nil }
+	tries := max(100, coverWork/d.m.nodes)
+	if d.o.Iterations == 0 {
+		tries = math.MaxInt
+		end := d.begun.Add(time.Duration(until * float64(d.o.Time)))
+		if latest := time.Now().Add(coverLongest); end.After(latest) {
+			end = latest
+		}
+		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
+	}
+	routes, cost := d.pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
+	if routes != nil && vrp.Validate(d.p, vrp.Solution{Routes: routes}) == nil {
+		d.tell(d.offer(routes, cost))
+	}
+}
+
+// fleetBudget bounds the work of keeping to the fleet's limit: iterations, or the time they may take.
+func (d *driver) fleetBudget() budget {
+	if d.o.Iterations > 0 {
+		return budget{iterations: max(1000, int(fleetShare*float64(d.o.Iterations)))}
+	}
+	return budget{deadline: d.begun.Add(time.Duration(fleetShare * float64(d.o.Time)))}
+}

@@ -1,0 +1,253 @@
+// Package search finds routes as good as the time allows, for every kind of problem that vrp.Problem describes:
+// slack induction by string removals (Christiaens and Vanden Berghe, 2020) under simulated annealing, set
+// partitioning over the routes seen, and decomposition where a problem is large or several cores work on it.
+//
+// What a reader could break: with a budget of iterations nothing may ask a clock, because the result is
+// then a function of problem, seed and budget; and what is returned never costs more than the start, by
+// vrp.Problem.Cost, which is not the arithmetic that guides the search.
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// Options says how long to search, from where, and who is told.
+type Options struct {
+	Time       time.Duration // wall time; 0: by Iterations
+	Iterations int           // ruin-and-recreate iterations; 0: by Time
+	Workers    int           // cores; below 1 counts as 1
+	Seed       uint64
+	Start      *vrp.Solution    // routes to improve; nil: savings
+	Target     float64          // stop at this cost; 0: none
+	Progress   func(p Progress) // told about ten times a second and at every better solution; may be nil
+}
+
+// Progress is how a search stands.
+type Progress struct {
+	Seconds    float64
+	Iterations int
+	Cost       float64 // of the best routes so far
+	Routes     int
+	Improved   bool         // the cost is a new one
+	Best       vrp.Solution // the routes themselves, not to be changed
+}
+
+// Result is the best routes found.
+type Result struct {
+	Solution    vrp.Solution
+	Cost        float64
+	Start       float64 // what the start cost
+	Iterations  int
+	Seconds     float64
+	Interrupted bool // the context ended before the budget
+}
+
+// Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far are a
+// result in each case. It fails where the problem cannot be solved, or no routes that keep to the fleet are found.
+func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if o.Time <= 0 && o.Iterations <= 0 {
+		return nil, errors.New("search: a time or a number of iterations is needed")
+	}
+	o.Workers = max(o.Workers, 1)
+	d := &driver{p: p, o: o, begun: time.Now()}
+	if err := d.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	d.run(ctx)
+	return d.result(ctx)
+}
+
+// driver is one search.
+type driver struct {
+	p     *vrp.Problem
+	o     Options
+	begun time.Time
+	m     *metric
+	all   *region
+	most  int // routes allowed
+
+	start    vrp.Solution
+	present  [][]int32 // where the annealing stands
+	best     [][]int32
+	bestCost int64
+	leg      float64 // the mean leg at the start, the unit of temperature
+	pool     *pool   // routes seen
+	local    []int32 // scratch of region.part
+
+	iterations int
+	told       time.Time
+	toldCost   float64
+	met        bool // the target
+}
+
+func (d *driver) prepare(ctx context.Context) error {
+	d.m = newMetric(d.p)
+	var err error
+	if d.all, err = whole(ctx, d.m); err != nil {
+		return err
+	}
+	d.most = d.p.N()
+	if d.p.Vehicles > 0 {
+		d.most = min(d.most, d.p.Vehicles)
+	}
+	d.local = make([]int32, d.m.nodes)
+	d.pool = newPool()
+	return nil
+}
+
+// begin sets the start: the caller's, or one that is built and brought within the fleet.
+func (d *driver) begin(ctx context.Context) error {
+	if d.o.Start != nil {
+		if err := vrp.Validate(d.p, *d.o.Start); err != nil {
+			return fmt.Errorf("the start is not a solution of this problem: %w", err)
+		}
+		d.start = *d.o.Start
+	} else {
+		s, err := d.build(ctx)
+		if err != nil {
+			return err
+		}
+		d.start = s
+	}
+	d.start = d.p.Gather(d.start)
+	for _, r := range d.start.Routes {
+		if len(r) > 0 {
+			d.present = append(d.present, append([]int32(nil), r...))
+		}
+	}
+	d.best = clone(d.present)
+	d.bestCost = d.price(d.best)
+	d.leg = float64(d.bestCost) / float64(d.p.N()+len(d.best))
+	d.tell(true)
+	return nil
+}
+
+// build makes a first solution that keeps every limit.
+func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
+	var routes [][]int32
+	if d.p.Plain() == nil {
+		s, err := vrp.SavingsWith(ctx, d.p, vrp.SavingsOptions{})
+		if errors.Is(err, context.Canceled) {
+			s, err = alone(d.p.N()), nil // the interrupted caller still gets routes
+		}
+		if err != nil {
+			return vrp.Solution{}, err
+		}
+		routes = s.Routes
+	} else {
+		routes = alone(d.p.N()).Routes
+	}
+	if d.p.Plain() == nil && len(routes) <= d.most {
+		return vrp.Solution{Routes: routes}, nil
+	}
+	if d.all.out == nil {
+		// Routes of one customer each already keep every limit but the fleet's.
+		if len(routes) > d.most {
+			return vrp.Solution{}, fmt.Errorf("search: a fleet limit needs a table of all distances, which is kept up to %d nodes", tableNodes)
+		}
+		return vrp.Solution{Routes: routes}, nil
+	}
+	c := newChain(d.all, d.p.N(), newStream(d.o.Seed, 1<<62))
+	c.set(routes)
+	c.rebuild()
+	if without := c.reduce(ctx, d.most, d.fleetBudget()); without > 0 {
+		return vrp.Solution{}, fmt.Errorf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
+			d.most, len(c.load), without)
+	}
+	return vrp.Solution{Routes: c.present()}, nil
+}
+
+func alone(n int) (s vrp.Solution) {
+	for v := range n {
+		s.Routes = append(s.Routes, []int32{int32(v + 1)})
+	}
+	return s
+}
+
+// price is the cost of routes in units.
+func (d *driver) price(routes [][]int32) int64 {
+	var sum int64
+	for _, r := range routes {
+		last := 0
+		for _, v := range r {
+			sum += int64(d.m.leg(last, int(v)))
+			last = int(v)
+		}
+		sum += int64(d.m.leg(last, 0))
+	}
+	return sum
+}
+
+// offer makes routes the best if they cost less.
+func (d *driver) offer(routes [][]int32, cost int64) bool {
+	if cost >= d.bestCost {
+		return false
+	}
+	d.best = d.p.Gather(vrp.Solution{Routes: clone(routes)}).Routes
+	d.bestCost = d.price(d.best)
+	return true
+}
+
+// tell reports, and sees whether the target is met.
+func (d *driver) tell(improved bool) {
+	if d.o.Progress == nil && d.o.Target == 0 {
+		return
+	}
+	now := time.Now()
+	if !improved && now.Sub(d.told) < 100*time.Millisecond {
+		return
+	}
+	d.told = now
+	cost := d.p.Cost(vrp.Solution{Routes: d.best})
+	if d.o.Target > 0 && cost <= d.o.Target {
+		d.met = true
+	}
+	if d.o.Progress != nil {
+		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
+			Routes: len(d.best), Improved: cost != d.toldCost, Best: vrp.Solution{Routes: d.best}})
+	}
+	d.toldCost = cost
+}
+
+// result judges the best routes against the start in the problem's own arithmetic.
+func (d *driver) result(ctx context.Context) (*Result, error) {
+	r := &Result{Solution: vrp.Solution{Routes: d.best}, Start: d.p.Cost(d.start), Iterations: d.iterations,
+		Interrupted: ctx.Err() != nil && !d.met}
+	r.Cost = d.p.Cost(r.Solution)
+	if !(r.Cost <= r.Start) {
+		// Fixed point may call two routes equal that the problem tells apart.
+		r.Solution, r.Cost = d.start, r.Start
+	}
+	if err := vrp.Validate(d.p, r.Solution); err != nil {
+		return nil, fmt.Errorf("search: the routes found are invalid: %w", err)
+	}
+	r.Seconds = time.Since(d.begun).Seconds()
+	return r, nil
+}
+
+func clone(routes [][]int32) [][]int32 {
+	n := 0
+	for _, r := range routes {
+		n += len(r)
+	}
+	all := make([]int32, 0, n)
+	out := make([][]int32, 0, len(routes))
+	for _, r := range routes {
+		if len(r) > 0 {
+			all = append(all, r...)
+			out = append(out, all[len(all)-len(r):len(all):len(all)])
+		}
+	}
+	return out
+}

@@ -1,0 +1,276 @@
+package vrp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id is kept beside the
+// number it gets here, and every output names customers by both, because a table's ids need not count from 1.
+
+// Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are still told apart to a ten-thousandth.
+const Farthest = 1e12
+
+// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes distances great
+// circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in other
+// languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
+func LoadCSV(path string, capacity int32) (*Problem, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := ReadCSV(f, path, capacity)
+	if err != nil {
+		return nil, err
+	}
+	p.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return p, nil
+}
+
+// ReadCSV is LoadCSV from a reader. Errors begin with name and line.
+func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
+	text := bufio.NewReaderSize(lineEnds(io.LimitReader(r, maxFile)), headWithin)
+	in := csv.NewReader(text)
+	start, _ := text.Peek(headWithin)
+	if bad := notText(start); bad != "" {
+		return nil, fmt.Errorf("%s: %s", name, bad)
+	}
+	in.Comma, _ = separator(start)
+	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
+	in.Comment = '#'
+	cell := func(s string) string { // with a decimal point
+		s = strings.TrimSpace(s)
+		if in.Comma == ';' && !strings.Contains(s, ".") {
+			s = strings.Replace(s, ",", ".", 1)
+		}
+		return s
+	}
+	number := func(s string) (float64, error) {
+		return parseWithin(cell(s), Farthest, "is beyond 1e12: give coordinates in a larger unit")
+	}
+	head, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
+	}
+	p := &Problem{Capacity: capacity, Metric: Exact}
+	at := map[string]int{}
+	for i, h := range head {
+		key := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\ufeff")))
+		if short, ok := map[string]string{"latitude": "lat", "longitude": "lon", "lng": "lon"}[key]; ok {
+			key = short
+		}
+		if _, twice := at[key]; twice {
+			return nil, fmt.Errorf("%s:1: column %s is given twice", name, quoteShort(key))
+		}
+		at[key] = i
+	}
+	column := func(key string) (int, bool) { i, ok := at[key]; return i, ok }
+	xKey, yKey := "x", "y"
+	if _, ok := column("lat"); ok {
+		p.Metric, xKey, yKey = GreatCircle, "lon", "lat"
+	}
+	for _, key := range []string{"id", xKey, yKey, "demand"} {
+		if _, ok := column(key); !ok {
+			return nil, fmt.Errorf("%s:1: no column %q: expected id,x,y,demand or id,lat,lon,demand", name, key)
+		}
+	}
+	ids := map[string]bool{}
+	for {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var bad *csv.ParseError // of a row that may have no field yet, and so no place
+		if errors.As(err, &bad) {
+			return nil, fmt.Errorf("%s:%d: not a row like the header: %w", name, bad.StartLine, bad.Err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := in.FieldPos(0)
+		fail := func(format string, args ...any) (*Problem, error) {
+			return nil, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
+		}
+		id := printable(strings.TrimSpace(row[at["id"]]))
+		if ids[id] {
+			return fail("id %s is given twice", quoteShort(id))
+		}
+		ids[id] = true
+		var place [2]float64
+		for i, key := range []string{xKey, yKey} {
+			if place[i], err = number(row[at[key]]); err != nil {
+				return fail("%s %s of %s %v", key, quoteShort(row[at[key]]), quoteShort(id), err)
+			}
+		}
+		x, y := place[0], place[1]
+		if p.Metric == GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
+			return fail("lat %g, lon %g of %s lie outside ±90, ±180", y, x, quoteShort(id))
+		}
+		text := strings.TrimSpace(row[at["demand"]])
+		demand := 0
+		if text != "" || len(p.Demand) > 0 {
+			if demand, err = parseInt(cell(text)); err != nil {
+				return fail("demand %s of %s %v", quoteShort(text), quoteShort(id), err)
+			}
+		}
+		if len(p.Demand) == 0 && demand != 0 {
+			return fail("the first row is the depot, and it has demand %d: expected 0", demand)
+		}
+		if demand < 0 {
+			return fail("demand %d of %s is negative", demand, quoteShort(id))
+		}
+		if demand > int(capacity) {
+			return fail("demand %d of %s is over the capacity %d", demand, quoteShort(id), capacity)
+		}
+		p.IDs = append(p.IDs, id)
+		p.X, p.Y, p.Demand = append(p.X, x), append(p.Y, y), append(p.Demand, int32(demand))
+	}
+	if len(p.Demand) < 2 {
+		return nil, fmt.Errorf("%s: rows below the header: %d, expected a depot and at least one customer", name, len(p.Demand))
+	}
+	return p, nil
+}
+
+// headWithin is how many bytes may stand up to the end of a header.
+const headWithin = 1 << 16
+
+// IsTable tells whether a text begins as ReadCSV takes it: its first line that is no comment names a column of demands.
+func IsTable(text []byte) bool {
+	_, is := separator(bytes.ReplaceAll(text[:min(len(text), headWithin)], []byte("\r"), []byte("\n")))
+	return is
+}
+
+// StartsTable is IsTable of what a reader has, which is read as far as a header may go.
+func StartsTable(r io.Reader) (bool, error) {
+	head, err := io.ReadAll(io.LimitReader(r, headWithin))
+	return IsTable(head), err
+}
+
+// separator is what parts the cells of a table, by its header: what makes one of them the demand. is tells whether anything does.
+func separator(start []byte) (comma rune, is bool) {
+	for line := range bytes.Lines(start) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		for _, c := range ",;\t" {
+			for cell := range bytes.SplitSeq(line, []byte(string(c))) {
+				if cell = bytes.Trim(cell, "\ufeff\" \t"); len(cell) < len(line) && bytes.EqualFold(cell, []byte("demand")) {
+					return c, true
+				}
+			}
+		}
+		for _, c := range ",;\t" {
+			if bytes.ContainsRune(line, c) {
+				return c, false
+			}
+		}
+		break
+	}
+	return ',', false
+}
+
+// ID is what the problem's own file calls a node.
+func (p *Problem) ID(node int) string {
+	if p.IDs != nil {
+		return p.IDs[node]
+	}
+	return strconv.Itoa(node)
+}
+
+// WriteSolutionCSV writes a row per stop: route, stop, customer, id, and the coordinates where there are any.
+func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
+	out := csv.NewWriter(w)
+	head := []string{"route", "stop", "customer", "id", "demand"}
+	switch {
+	case p.X != nil && p.Metric == GreatCircle:
+		head = append(head, "lon", "lat")
+	case p.X != nil:
+		head = append(head, "x", "y")
+	}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	number := 0
+	for _, r := range s.Routes {
+		if len(r) == 0 {
+			continue
+		}
+		number++
+		for i, v := range r {
+			row := []string{strconv.Itoa(number), strconv.Itoa(i + 1), strconv.Itoa(int(v)), p.ID(int(v)), strconv.Itoa(int(p.Demand[v]))}
+			if p.X != nil {
+				row = append(row, strconv.FormatFloat(p.X[v], 'f', -1, 64), strconv.FormatFloat(p.Y[v], 'f', -1, 64))
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point. Coordinates are
+// the problem's own, which is a map where they are degrees: a route over the date line is then cut there, into a MultiLineString, as
+// RFC 7946 asks, or a map would lead it once around the world.
+func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
+	if p.X == nil {
+		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")
+	}
+	type geometry struct {
+		Type        string `json:"type"`
+		Coordinates any    `json:"coordinates"`
+	}
+	type feature struct {
+		Type       string         `json:"type"`
+		Geometry   geometry       `json:"geometry"`
+		Properties map[string]any `json:"properties"`
+	}
+	point := func(v int) []float64 { return []float64{p.X[v], p.Y[v]} }
+	all := []feature{{"Feature", geometry{"Point", point(0)}, map[string]any{"kind": "depot", "id": p.ID(0)}}}
+	for i, r := range s.Routes {
+		if len(r) == 0 {
+			continue
+		}
+		line := [][]float64{point(0)}
+		var ids []string
+		load := 0
+		for _, v := range r {
+			line = append(line, point(int(v)))
+			ids = append(ids, p.ID(int(v)))
+			load += int(p.Demand[v])
+		}
+		if !p.Open {
+			line = append(line, point(0))
+		}
+		shape := geometry{"LineString", line}
+		if p.Metric == GreatCircle {
+			switch parts := cutAtDateLine(line); len(parts) {
+			case 0: // up and down the date line: a point
+			case 1:
+				shape.Coordinates = parts[0]
+			default:
+				shape = geometry{"MultiLineString", parts}
+			}
+		}
+		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "customers": r,
+			"ids": ids, "load": load, "cost": p.Cost(Solution{Routes: [][]int32{r}})}})
+	}
+	b := bufio.NewWriter(w)
+	e := json.NewEncoder(b)
+	if err := e.Encode(map[string]any{"type": "FeatureCollection", "features": all}); err != nil {
+		return err
+	}
+	return b.Flush()
+}

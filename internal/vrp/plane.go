@@ -1,0 +1,59 @@
+package vrp
+
+import "math"
+
+// Places on the globe as places on a plane. What a reader could break: longitude and latitude are no coordinates to measure or to draw
+// by. A degree of longitude is the cosine of the latitude as long as one of latitude, half of it in Oslo, and ±180° is the same meridian.
+
+// Plane is where the nodes lie for whoever draws them or looks at them as a map: X and Y themselves, and for places on the globe, degrees of
+// latitude in both directions, counted in x from the depot's meridian the short way round.
+func (p *Problem) Plane() (x, y []float64) {
+	if p.Metric != GreatCircle || len(p.X) == 0 {
+		return p.X, p.Y
+	}
+	south, north := p.Y[0], p.Y[0]
+	for _, lat := range p.Y {
+		south, north = min(south, lat), max(north, lat)
+	}
+	narrow := math.Cos((south + north) / 2 * math.Pi / 180)
+	x = make([]float64, len(p.X))
+	for i, lon := range p.X {
+		x[i] = shortWay(lon-p.X[0]) * narrow
+	}
+	return x, p.Y
+}
+
+// shortWay is a difference of longitudes within ±180°.
+func shortWay(degrees float64) float64 { return math.Remainder(degrees, 360) }
+
+// cutAtDateLine parts a line of longitudes and latitudes wherever the short way to its next point leads over ±180°.
+func cutAtDateLine(line [][]float64) [][][]float64 {
+	var parts [][][]float64
+	part := line[:1:1]
+	end := func() {
+		if len(part) > 1 { // one point is no line
+			parts = append(parts, part)
+		}
+	}
+	for i, to := range line[1:] {
+		from := line[i]
+		if math.Abs(to[0]-from[0]) > 180 {
+			edge := math.Copysign(180, from[0])
+			over := from[1]
+			if way := shortWay(to[0] - from[0]); way != 0 {
+				over += (edge - from[0]) / way * (to[1] - from[1])
+			}
+			if from[0] != edge {
+				part = append(part, []float64{edge, over})
+			}
+			end()
+			part = nil
+			if to[0] != -edge {
+				part = append(part, []float64{-edge, over})
+			}
+		}
+		part = append(part, to)
+	}
+	end()
+	return parts
+}

@@ -1,0 +1,188 @@
+package vrp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// The classical yardstick. What a reader could break: it is deterministic. Equal savings are
+// taken in order of customer numbers and randomness comes from Philox, so a problem and a budget
+// fix the routes; a map range or a clock here would end that.
+
+// SavingsOptions sets how far Savings searches.
+type SavingsOptions struct {
+	// Perturb is the number of ruin-and-recreate iterations after the first local optimum;
+	// 0 stops there.
+	Perturb int
+}
+
+// Sizes of the neighbour lists and of the default budget.
+const (
+	allPairs      = 400   // customers up to which every pair is offered as a saving
+	savingsNear   = 100   // beyond it: pairs from the lists of this many nearest
+	searchNear    = 40    // nearest customers that moves and insertions look at
+	perturbPairs  = 2     // default iterations: this times N²,
+	perturbAtMost = 30000 // and no more than this
+)
+
+// DefaultPerturb is the number of ruin-and-recreate iterations Savings spends on n customers.
+func DefaultPerturb(n int) int { return min(perturbPairs*n*min(n, perturbAtMost), perturbAtMost) }
+
+// Savings builds routes with the parallel savings of Clarke and Wright (1964) and improves them
+// with 2-opt, relocate, or-opt, swap and 2-opt* to a local optimum of all of them, then by ruin
+// and recreate with the default budget. Customers at the depot's place join routes with room (Gather). The fleet is unbounded. The same problem always gives
+// the same routes.
+func Savings(ctx context.Context, p *Problem) (Solution, error) {
+	return SavingsWith(ctx, p, SavingsOptions{Perturb: DefaultPerturb(p.N())})
+}
+
+// SavingsWith is Savings with a stated budget.
+func SavingsWith(ctx context.Context, p *Problem, o SavingsOptions) (Solution, error) {
+	if err := checkProblem(p); err != nil {
+		return Solution{}, fmt.Errorf("savings: %w", err)
+	}
+	if err := p.Plain(); err != nil {
+		return Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", problemName(p), err)
+	}
+	t := newMetricTable(p)
+	k := searchNear
+	if p.N() > allPairs {
+		k = savingsNear
+	}
+	near, err := newNeighbours(ctx, t, k)
+	if err != nil {
+		return Solution{}, err
+	}
+	start := clarkeWright(t, near)
+	s := newTours(t, near.trim(searchNear))
+	s.set(start)
+	l := newDescent(s)
+	if err := l.run(ctx); err != nil {
+		return Solution{}, err
+	}
+	if o.Perturb > 0 {
+		a := &ruin{tours: s}
+		if err := a.run(ctx, o.Perturb); err != nil {
+			return Solution{}, err
+		}
+		if err := l.run(ctx); err != nil {
+			return Solution{}, err
+		}
+	}
+	return p.Gather(s.solution()), nil
+}
+
+// saving is what serving j right after i spares against two separate routes.
+type saving struct {
+	gain float64
+	i, j int32
+}
+
+// clarkeWright joins routes of one customer each, greatest saving first, wherever both customers
+// are still at an end of their routes and the joint load fits.
+func clarkeWright(t *metricTable, near *neighbours) Solution {
+	n := t.n - 1
+	list := savingsList(t, near)
+	// side[2v] and side[2v+1] are v's customers before and after; 0 is the depot. Where distances
+	// are the same both ways a route has no direction yet, and either side serves.
+	side := make([]int32, 2*t.n)
+	root := make([]int32, t.n)
+	load := make([]int64, t.n)
+	for v := 1; v <= n; v++ {
+		root[v], load[v] = int32(v), int64(t.p.Demand[v])
+	}
+	find := func(v int32) int32 {
+		for root[v] != v {
+			root[v] = root[root[v]]
+			v = root[v]
+		}
+		return v
+	}
+	for _, s := range list {
+		from, to := 2*s.i+1, 2*s.j
+		if !t.oneWay {
+			if side[from] != 0 {
+				from--
+			}
+			if side[to] != 0 {
+				to++
+			}
+		}
+		if side[from] != 0 || side[to] != 0 {
+			continue
+		}
+		a, b := find(s.i), find(s.j)
+		if a == b || load[a]+load[b] > int64(t.p.Capacity) {
+			continue
+		}
+		side[from], side[to] = s.j, s.i
+		root[b] = a
+		load[a] += load[b]
+	}
+	return walk(side, n, t.oneWay)
+}
+
+// walk reads the routes off the links, each from its end with the lower number.
+func walk(side []int32, n int, oneWay bool) Solution {
+	var sol Solution
+	seen := make([]bool, n+1)
+	for v := int32(1); int(v) <= n; v++ {
+		if seen[v] || side[2*v] != 0 && (oneWay || side[2*v+1] != 0) {
+			continue
+		}
+		var route []int32
+		for last, at := int32(0), v; at != 0; {
+			seen[at] = true
+			route = append(route, at)
+			next := side[2*at+1]
+			if !oneWay && next == last {
+				next = side[2*at]
+			}
+			last, at = at, next
+		}
+		sol.Routes = append(sol.Routes, route)
+	}
+	return sol
+}
+
+// savingsList is every pair worth joining, greatest saving first: all pairs in small problems,
+// pairs of near neighbours in large ones. Pairs are ordered where the way back differs.
+func savingsList(t *metricTable, near *neighbours) []saving {
+	n := int32(t.n - 1)
+	var list []saving
+	add := func(i, j int32) {
+		if g := t.d(i, 0) + t.d(0, j) - t.d(i, j); g > 0 {
+			list = append(list, saving{g, i, j})
+		}
+	}
+	if n <= allPairs {
+		list = make([]saving, 0, n*(n-1)/2)
+		for i := int32(1); i <= n; i++ {
+			for j := i + 1; j <= n; j++ {
+				add(i, j)
+				if t.oneWay {
+					add(j, i)
+				}
+			}
+		}
+	} else {
+		for i := int32(1); i <= n; i++ {
+			for _, j := range near.of(i) {
+				// A pair on both lists is offered once, by its lower number.
+				if i > j && slices.Contains(near.of(j), i) {
+					continue
+				}
+				add(i, j)
+				if t.oneWay {
+					add(j, i)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b saving) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
+	})
+	return list
+}

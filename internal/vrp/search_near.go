@@ -1,0 +1,168 @@
+package vrp
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// Neighbour lists. What a reader could break: a list holds customers only, nearest first, and
+// equal distances are ordered by number; every deterministic result rests on that order.
+
+// neighbours holds the k nearest customers of each customer.
+type neighbours struct {
+	k    int
+	list []int32 // customer v's list begins at (v-1)*k
+}
+
+func (nb *neighbours) of(v int32) []int32 { return nb.list[(int(v)-1)*nb.k : int(v)*nb.k] }
+
+// Nearest lists the k nearest customers of every customer, nearest first: those of customer v are
+// list[(v-1)*k : v*k]. k comes back as the length of a list, N-1 at most.
+func Nearest(ctx context.Context, p *Problem, k int) (list []int32, length int, err error) {
+	// Without a table: a list needs each distance once.
+	nb, err := newNeighbours(ctx, &metricTable{p: p, n: len(p.Demand)}, k)
+	if err != nil {
+		return nil, 0, err
+	}
+	return nb.list, nb.k, nil
+}
+
+// bruteNodes is the size up to which scanning every pair is quicker than a tree.
+const bruteNodes = 500
+
+// newNeighbours finds the k nearest customers of every customer. With coordinates and many
+// nodes it asks a k-d tree, so the time grows as N log N and not N².
+func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, error) {
+	n := t.n - 1
+	k = min(k, n-1)
+	nb := &neighbours{k: k, list: make([]int32, n*k)}
+	if k == 0 {
+		return nb, nil
+	}
+	var tree *kdTree
+	if t.p.Metric != Explicit && t.p.Metric != GreatCircle && t.n > bruteNodes {
+		tree = newKDTree(t.p)
+	}
+	best := nearest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}
+	for v := 1; v <= n; v++ {
+		if v%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		best.ids, best.ds = best.ids[:0], best.ds[:0]
+		if tree != nil {
+			tree.find(&best, int32(v), 0, len(tree.ids), 0)
+		} else {
+			for w := 1; w <= n; w++ {
+				if w != v {
+					best.offer(int32(w), min(t.d(int32(v), int32(w)), t.d(int32(w), int32(v))))
+				}
+			}
+		}
+		copy(nb.list[(v-1)*k:], best.ids)
+	}
+	return nb, nil
+}
+
+// nearest keeps the k smallest (distance, id) pairs offered, in order.
+type nearest struct {
+	ids []int32
+	ds  []float64
+	k   int
+}
+
+func (b *nearest) offer(id int32, d float64) {
+	i := len(b.ids)
+	if i == b.k {
+		if d > b.ds[i-1] || d == b.ds[i-1] && id > b.ids[i-1] {
+			return
+		}
+		i--
+	} else {
+		b.ids, b.ds = append(b.ids, 0), append(b.ds, 0)
+	}
+	for ; i > 0 && (b.ds[i-1] > d || b.ds[i-1] == d && b.ids[i-1] > id); i-- {
+		b.ids[i], b.ds[i] = b.ids[i-1], b.ds[i-1]
+	}
+	b.ids[i], b.ds[i] = id, d
+}
+
+// reach is the distance beyond which nothing can enter the list.
+func (b *nearest) reach() float64 {
+	if len(b.ids) < b.k {
+		return math.Inf(1)
+	}
+	return b.ds[len(b.ds)-1]
+}
+
+// kdTree is the customers' order in which each range's middle splits it by x, then y, in turn.
+// Splitting by position, not by value, keeps it balanced when many customers share a place.
+type kdTree struct {
+	p   *Problem
+	ids []int32
+}
+
+func newKDTree(p *Problem) *kdTree {
+	t := &kdTree{p: p, ids: make([]int32, p.N())}
+	for i := range t.ids {
+		t.ids[i] = int32(i + 1)
+	}
+	t.split(t.ids, 0)
+	return t
+}
+
+func (t *kdTree) axis(depth int) []float64 {
+	if depth%2 == 0 {
+		return t.p.X
+	}
+	return t.p.Y
+}
+
+func (t *kdTree) split(ids []int32, depth int) {
+	if len(ids) < 2 {
+		return
+	}
+	x := t.axis(depth)
+	slices.SortFunc(ids, func(a, b int32) int { return cmp.Or(cmp.Compare(x[a], x[b]), cmp.Compare(a, b)) })
+	mid := len(ids) / 2
+	t.split(ids[:mid], depth+1)
+	t.split(ids[mid+1:], depth+1)
+}
+
+// find offers the customers of ids[lo:hi] that may be among v's nearest, by unrounded distance.
+func (t *kdTree) find(b *nearest, v int32, lo, hi, depth int) {
+	if lo >= hi {
+		return
+	}
+	mid := (lo + hi) / 2
+	w := t.ids[mid]
+	if w != v {
+		b.offer(w, math.Hypot(t.p.X[v]-t.p.X[w], t.p.Y[v]-t.p.Y[w]))
+	}
+	x := t.axis(depth)
+	gap := x[v] - x[w]
+	if gap < 0 {
+		t.find(b, v, lo, mid, depth+1)
+		if -gap <= b.reach() {
+			t.find(b, v, mid+1, hi, depth+1)
+		}
+		return
+	}
+	t.find(b, v, mid+1, hi, depth+1)
+	if gap <= b.reach() {
+		t.find(b, v, lo, mid, depth+1)
+	}
+}
+
+// trim keeps the first k of every list.
+func (nb *neighbours) trim(k int) *neighbours {
+	if k >= nb.k {
+		return nb
+	}
+	short := &neighbours{k: k, list: make([]int32, 0, len(nb.list)/nb.k*k)}
+	for i := 0; i < len(nb.list); i += nb.k {
+		short.list = append(short.list, nb.list[i:i+k]...)
+	}
+	return short
+}

@@ -1,0 +1,155 @@
+package vrp
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"haul/internal/rng"
+)
+
+// What a reader could break: the draw order below is part of every stored result, and a GPU kernel
+// repeats it with one thread per node. Node j of an instance spends Philox block draw=j:
+//
+//	word 0 → x, word 1 → y, word 2 → demand (unread at the depot), word 3 unread
+//
+// so an instance is a function of (seed, purpose, index) alone, whatever the batch or the worker.
+
+// Distribution names how coordinates are drawn.
+type Distribution string
+
+// The distributions on offer.
+const (
+	Grid    Distribution = "grid"    // integers 0..CoordRange, divided by CoordRange
+	Uniform Distribution = "uniform" // the unit square (Kool et al.)
+)
+
+// uniformScale turns the unit square into the integers of a written uniform instance.
+const uniformScale = 1_000_000
+
+// ParseDistribution reads a distribution's name.
+func ParseDistribution(s string) (Distribution, error) {
+	d := Distribution(s)
+	return d, d.check()
+}
+
+func (d Distribution) check() error {
+	if d != Grid && d != Uniform {
+		return fmt.Errorf("unknown distribution %q: use %s or %s", string(d), Grid, Uniform)
+	}
+	return nil
+}
+
+// Source makes instances. The zero Purpose stands for rng.Instances.
+type Source struct {
+	Seed                 uint64
+	Purpose              rng.Purpose
+	Distribution         Distribution
+	N                    int
+	Capacity             int32
+	DemandMin, DemandMax int32
+	CoordRange           int32 // grid only
+}
+
+// Check says in one line what makes the source unusable, or nil.
+func (s Source) Check() error {
+	if err := s.Distribution.check(); err != nil {
+		return err
+	}
+	switch {
+	case s.N < 1:
+		return fmt.Errorf("customers is %d: at least 1 is needed", s.N)
+	case s.Capacity < 1:
+		return fmt.Errorf("capacity is %d: at least 1 is needed", s.Capacity)
+	case s.DemandMin < 1:
+		return fmt.Errorf("demand range %d,%d starts below 1: every customer needs a demand of at least 1", s.DemandMin, s.DemandMax)
+	case s.DemandMax < s.DemandMin:
+		return fmt.Errorf("demand range %d,%d is reversed: write the smaller demand first", s.DemandMin, s.DemandMax)
+	case s.DemandMax > s.Capacity:
+		return fmt.Errorf("demand range %d,%d passes capacity %d: no vehicle could serve such a customer", s.DemandMin, s.DemandMax, s.Capacity)
+	case s.Distribution == Grid && s.CoordRange < 1:
+		return fmt.Errorf("coordinate range is %d: at least 1 is needed", s.CoordRange)
+	}
+	return nil
+}
+
+// Fill writes instances first, first+1, ... into the batch's slots in order. The source must pass
+// Check, and the batch must have its N.
+func (s Source) Fill(b *Batch, first uint64) {
+	if b.N != s.N {
+		panic("vrp: Fill: batch and source differ in N")
+	}
+	b.Capacity = s.Capacity
+	nodes := s.N + 1
+	for i := range b.B {
+		lo, hi := i*nodes, (i+1)*nodes
+		s.draw(b.X[lo:hi], b.Y[lo:hi], b.Demand[lo:hi], first+uint64(i))
+	}
+}
+
+func (s Source) draw(x, y []float32, demand []int32, index uint64) {
+	purpose := s.purpose()
+	demands := uint32(s.DemandMax-s.DemandMin) + 1
+	for j := range x {
+		w := rng.At(s.Seed, index, uint32(j), purpose)
+		if s.Distribution == Grid {
+			x[j] = float32(s.gridPoint(w[0])) / float32(s.CoordRange)
+			y[j] = float32(s.gridPoint(w[1])) / float32(s.CoordRange)
+		} else {
+			x[j], y[j] = rng.Float(w[0]), rng.Float(w[1])
+		}
+		demand[j] = s.DemandMin + int32(rng.Below(w[2], demands))
+	}
+	demand[0] = 0
+}
+
+func (s Source) gridPoint(word uint32) uint32 { return rng.Below(word, uint32(s.CoordRange)+1) }
+
+func (s Source) purpose() rng.Purpose {
+	if s.Purpose == 0 {
+		return rng.Instances
+	}
+	return s.Purpose
+}
+
+// FileProblem is instance index as a CVRPLIB file states it: integer coordinates (a grid's own; a
+// uniform instance's times 10^6, rounded) and therefore EUC_2D's rounded distances. The comment
+// holds what brings the unit square back.
+func (s Source) FileProblem(index uint64) *Problem {
+	b := NewBatch(1, s.N, s.Capacity)
+	s.Fill(b, index)
+	p := b.Problem(0)
+	scale := uniformScale
+	if s.Distribution == Grid {
+		scale = int(s.CoordRange)
+	}
+	for j := range p.X {
+		if s.Distribution == Grid {
+			// Drawn afresh: float32 quotients of a range past 2^24 would not round back.
+			w := rng.At(s.Seed, index, uint32(j), s.purpose())
+			p.X[j], p.Y[j] = float64(s.gridPoint(w[0])), float64(s.gridPoint(w[1]))
+		} else {
+			p.X[j], p.Y[j] = math.Round(p.X[j]*uniformScale), math.Round(p.Y[j]*uniformScale)
+		}
+	}
+	p.Metric = Rounded
+	p.Name = fmt.Sprintf("haul-%s-n%d-s%d-i%d", s.Distribution, s.N, s.Seed, index)
+	p.Comment = fmt.Sprintf("haul seed=%d index=%d scale=%d", s.Seed, index, scale)
+	return p
+}
+
+// Scale is the factor by which a written file scaled the unit square, read back from the comment: "haul ... scale=1000000".
+func (p *Problem) Scale() (int, bool) {
+	text, ok := strings.CutPrefix(p.Comment, "haul ")
+	if !ok {
+		return 0, false
+	}
+	for _, field := range strings.Fields(text) {
+		if number, ok := strings.CutPrefix(field, "scale="); ok {
+			scale, err := strconv.Atoi(number)
+			return scale, err == nil && scale > 0
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,170 @@
+package vrp
+
+import "fmt"
+
+// What a reader could break: this is the referee. It shares nothing with the code that makes
+// routes (no masks, no loads carried over, no cost) and judges only what was visited, in order.
+
+// Violation is the first rule a solution breaks. Positions count visits from 0 in the whole tour,
+// depot visits included; routes count from 1, empty ones left out, as in a .sol file.
+type Violation struct {
+	Rule     Rule
+	Node     int32 // the node concerned
+	Position int   // where in the tour; the tour's length for a customer that is missing
+	text     string
+}
+
+// Rule is what a valid solution keeps.
+type Rule int
+
+// The rules, each the one that was broken.
+const (
+	StartsAtDepot Rule = iota + 1
+	EndsAtDepot
+	KnownNode
+	VisitedOnce
+	WithinCapacity
+	VisitedAtAll
+	RouteOfCustomers // a route of a Solution lists customers only
+	WithinDuration
+	WithinFleet
+)
+
+// Error names the violation in words.
+func (v *Violation) Error() string { return v.text }
+
+func violation(rule Rule, node int32, position int, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Node: node, Position: position, text: fmt.Sprintf(format, args...)}
+}
+
+// ValidateTour judges one visit sequence: it starts and ends at the depot, visits every customer
+// once, and no route between two depot visits carries more than the capacity. Repeated depot visits
+// (padding) are empty routes and are allowed. The error is a *Violation.
+func ValidateTour(tour, demand []int32, capacity int32) error {
+	if len(tour) == 0 {
+		return violation(StartsAtDepot, 0, 0, "the tour is empty: it must start and end at the depot")
+	}
+	if tour[0] != 0 {
+		return violation(StartsAtDepot, tour[0], 0, "the tour starts at node %d, not at the depot", tour[0])
+	}
+	r := newReferee(demand, capacity)
+	for _, node := range tour {
+		if v := r.visit(node); v != nil {
+			return v
+		}
+	}
+	if end := len(tour) - 1; tour[end] != 0 {
+		return violation(EndsAtDepot, tour[end], end, "the tour ends at customer %d (position %d), not at the depot", tour[end], end)
+	}
+	return r.finish()
+}
+
+// Validate judges a solution of a problem by the same rules; the depot at both ends of a route is
+// implied, so a route that lists it is a violation. The error is a *Violation.
+func Validate(p *Problem, s Solution) error {
+	r := newReferee(p.Demand, p.Capacity)
+	for i, route := range s.Routes {
+		if v := r.visit(0); v != nil {
+			return v
+		}
+		for stop, node := range route {
+			if node == 0 {
+				return violation(RouteOfCustomers, 0, r.position, "route %d lists the depot as stop %d: routes list customers only", i+1, stop+1)
+			}
+			if v := r.visit(node); v != nil {
+				return v
+			}
+		}
+	}
+	if v := r.visit(0); v != nil {
+		return v
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	return judgeLimits(p, s)
+}
+
+// judgeLimits judges what limits routes beside the capacity: how long one may take, and how many there may be.
+func judgeLimits(p *Problem, s Solution) error {
+	used := 0
+	for _, route := range s.Routes {
+		if len(route) == 0 {
+			continue
+		}
+		used++
+		if p.Vehicles > 0 && used > p.Vehicles {
+			return violation(WithinFleet, route[0], 0, "there are more routes than vehicles: route %d, %d vehicles", used, p.Vehicles)
+		}
+		if p.MaxDuration == 0 {
+			continue
+		}
+		took, last := 0.0, int32(0)
+		for _, v := range route {
+			took += p.Dist(int(last), int(v))
+			if p.Service != nil {
+				took += p.Service[v]
+			}
+			last = v
+		}
+		if !p.Open {
+			took += p.Dist(int(last), 0)
+		}
+		if took > p.MaxDuration*(1+durationSlack) {
+			return violation(WithinDuration, last, 0, "route %d takes %.6g, the limit is %.6g", used, took, p.MaxDuration)
+		}
+	}
+	return nil
+}
+
+// durationSlack forgives the rounding of a sum of float64 legs.
+const durationSlack = 1e-9
+
+// referee follows a vehicle from visit to visit.
+type referee struct {
+	demand   []int32
+	capacity int64
+	seen     []int // position of each customer's visit, 0 for none: position 0 is the depot's
+	position int
+	route    int
+	load     int64
+	out      bool // the vehicle has left the depot
+}
+
+func newReferee(demand []int32, capacity int32) *referee {
+	return &referee{demand: demand, capacity: int64(capacity), seen: make([]int, len(demand))}
+}
+
+func (r *referee) visit(node int32) *Violation {
+	at := r.position
+	r.position++
+	if node < 0 || int(node) >= len(r.demand) {
+		return violation(KnownNode, node, at, "node %d at position %d does not exist: nodes are 0 to %d", node, at, len(r.demand)-1)
+	}
+	if node == 0 {
+		r.load, r.out = 0, false
+		return nil
+	}
+	if !r.out {
+		r.out = true
+		r.route++
+	}
+	if first := r.seen[node]; first != 0 {
+		return violation(VisitedOnce, node, at, "customer %d visited twice: positions %d and %d", node, first, at)
+	}
+	r.seen[node] = at
+	if r.load += int64(r.demand[node]); r.load > r.capacity {
+		return violation(WithinCapacity, node, at, "route %d carries %d, capacity %d (at customer %d)", r.route, r.load, r.capacity, node)
+	}
+	return nil
+}
+
+// finish returns an error, not a *Violation: a nil pointer in an interface would not be nil.
+func (r *referee) finish() error {
+	for node := 1; node < len(r.seen); node++ {
+		if r.seen[node] == 0 {
+			return violation(VisitedAtAll, int32(node), r.position, "customer %d is never visited", node)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package world
+
+import (
+	"io"
+	"os"
+)
+
+// mapFile reads the file whole where there is no mapping.
+func mapFile(f *os.File, size int) ([]byte, func() error, error) {
+	data := make([]byte, size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, nil, err
+	}
+	return data, func() error { return nil }, nil
+}
