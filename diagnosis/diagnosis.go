@@ -1,10 +1,11 @@
-// Package diagnosis reads the trace of a profiler and says why a training run is slow: what haul doctor does, for Go programs.
+// Package diagnosis reads the trace of a profiler and says why a training run is slow: what haul
+// doctor does, for Go programs.
 //
 //	r, err := diagnosis.Of(ctx, "trace.json.gz")
 //	for _, f := range r.Findings { fmt.Println(f.ID, f.SavesMS, f.Remedy) }
 //
-// Read are traces of PyTorch, of JAX, of Nsight Systems (exported as SQLite) and of Haul; docs/doctor.md has the list and the
-// meaning of every finding.
+// Read are traces of PyTorch, of JAX, of Nsight Systems (exported as SQLite) and of Haul;
+// docs/doctor.md has the list and the meaning of every finding.
 //
 // The package is stable: see docs/go.md for what that means.
 package diagnosis
@@ -38,7 +39,8 @@ type Finding struct {
 	Where    string   // file:line and function, where Python's frames were recorded
 }
 
-// Of diagnoses the one trace in a file. Archives and folders of several traces are the ranks of one job: haul doctor reads those.
+// Of diagnoses the one trace in a file. Archives and folders of several traces are the ranks of one
+// job: haul doctor reads those.
 func Of(ctx context.Context, path string) (*Report, error) {
 	var report *Report
 	err := doctor.Load(ctx, path, func(name string, t *doctor.Trace) error {

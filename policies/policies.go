@@ -1,5 +1,6 @@
-// Package policies holds the trained routing policies that come with the program: NAME.safetensors with weights and settings, and NAME.md,
-// its model card. A policy is added by adding the two files; `haul policies pack` makes the first.
+// Package policies holds the trained routing policies that come with the program: NAME.safetensors
+// with weights and settings, and NAME.md, its model card. A policy is added by adding the two
+// files; `haul policies pack` makes the first.
 package policies
 
 import (

@@ -1,10 +1,11 @@
-// Package vrp is the capacitated vehicle routing problem for Go programs: problems from files or from numbers, three ways to
-// solve them, and the referee that judges routes.
+// Package vrp is the capacitated vehicle routing problem for Go programs: problems from files or
+// from numbers, three ways to solve them, and the referee that judges routes.
 //
 //	p, err := vrp.New(coords, demands, capacity)
 //	s, err := vrp.Search(ctx, p, vrp.SearchOptions{Time: time.Second})
 //
-// Node 0 is the depot, nodes 1 to N are customers. Every solution that this package returns was judged by [Problem.Validate].
+// Node 0 is the depot, nodes 1 to N are customers. Every solution that this package returns was
+// judged by [Problem.Validate].
 //
 // The package is stable: see docs/go.md for what that means.
 package vrp
@@ -21,10 +22,12 @@ import (
 	engine "haul/internal/vrp"
 )
 
-// MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two to the power of it.
+// MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two
+// to the power of it.
 const MaxExact = engine.MaxExactN
 
-// Problem is one instance. Its fields are read-only once it is made: a changed problem is a new one.
+// Problem is one instance. Its fields are read-only once it is made: a changed problem is a new
+// one.
 type Problem struct {
 	inner *engine.Problem
 }
@@ -37,13 +40,15 @@ type Limits struct {
 	Open        bool      // a route ends at its last customer: the way back to the depot costs nothing
 }
 
-// Solution is a set of routes. A route lists customers 1 to N in their order; the depot at both ends is implied.
+// Solution is a set of routes. A route lists customers 1 to N in their order; the depot at both
+// ends is implied.
 type Solution struct {
 	Cost   float64
 	Routes [][]int
 }
 
-// New makes a problem of points in the plane, the depot first, with Euclidean distances. The depot's demand is 0.
+// New makes a problem of points in the plane, the depot first, with Euclidean distances. The
+// depot's demand is 0.
 func New(coords [][2]float64, demands []int, capacity int) (*Problem, error) {
 	return NewLimited(coords, demands, capacity, Limits{})
 }
@@ -123,8 +128,8 @@ func (p *Problem) Capacity() int { return int(p.inner.Capacity) }
 // Distance is the length of the way from node i to node j.
 func (p *Problem) Distance(i, j int) float64 { return p.inner.Dist(i, j) }
 
-// Validate says in one line what is wrong with routes: a customer missing or visited twice, a load above the capacity, a limit
-// that is not kept. It returns nil where nothing is.
+// Validate says in one line what is wrong with routes: a customer missing or visited twice, a load
+// above the capacity, a limit that is not kept. It returns nil where nothing is.
 func (p *Problem) Validate(routes [][]int) error {
 	s, err := p.inward(routes)
 	if err != nil {
@@ -158,7 +163,8 @@ func (p *Problem) inward(routes [][]int) (engine.Solution, error) {
 // Engine is the problem as the solvers know it, for Haul's own packages: its type is internal.
 func (p *Problem) Engine() *engine.Problem { return p.inner }
 
-// FromEngine turns what a solver made into a solution, once the referee has seen it; for Haul's own packages, as Engine is.
+// FromEngine turns what a solver made into a solution, once the referee has seen it; for Haul's own
+// packages, as Engine is.
 func (p *Problem) FromEngine(s engine.Solution) (*Solution, error) {
 	if err := engine.Validate(p.inner, s); err != nil {
 		return nil, fmt.Errorf("vrp: a solver made invalid routes: %w", err)
@@ -185,7 +191,8 @@ func (s *Solution) String() string {
 	return b.String()
 }
 
-// Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of them and no limit but the capacity.
+// Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of
+// them and no limit but the capacity.
 func Exact(ctx context.Context, p *Problem) (*Solution, error) {
 	if p.N() > MaxExact {
 		return nil, fmt.Errorf("vrp: %d customers: the optimum is found for %d at most; Search has no such limit", p.N(), MaxExact)
@@ -210,8 +217,8 @@ type SearchOptions struct {
 	Progress   func(cost float64) // told of every better cost, one call at a time; may be nil
 }
 
-// Search improves routes until the time or the iterations are spent, the target is met, or ctx ends: the best routes so far are
-// returned in each case. It knows every limit that a Problem has.
+// Search improves routes until the time or the iterations are spent, the target is met, or ctx
+// ends: the best routes so far are returned in each case. It knows every limit that a Problem has.
 func Search(ctx context.Context, p *Problem, o SearchOptions) (*Solution, error) {
 	switch {
 	case o.Time < 0 || o.Iterations < 0:
@@ -234,8 +241,9 @@ func Search(ctx context.Context, p *Problem, o SearchOptions) (*Solution, error)
 	return p.FromEngine(r.Solution)
 }
 
-// Savings builds routes by the savings of Clarke and Wright and improves them by local search and a fixed budget of ruin and
-// recreate: milliseconds, and the same routes for the same problem. It knows no limit but the capacity.
+// Savings builds routes by the savings of Clarke and Wright and improves them by local search and a
+// fixed budget of ruin and recreate: milliseconds, and the same routes for the same problem. It
+// knows no limit but the capacity.
 func Savings(ctx context.Context, p *Problem) (*Solution, error) {
 	if err := p.inner.Plain(); err != nil {
 		return nil, fmt.Errorf("vrp: the savings method knows no limit but the capacity: %w", err)

@@ -26,7 +26,8 @@ func histories(t *testing.T, more ...string) string {
 	return path
 }
 
-// smallAgent is a run of six iterations on such histories. The shipped settings ask for bf16 on a GPU; a CPU takes them too.
+// smallAgent is a run of six iterations on such histories. The shipped settings ask for bf16 on a
+// GPU; a CPU takes them too.
 func smallAgent(t *testing.T, history string, more ...string) (dir string, args []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
@@ -108,7 +109,8 @@ func TestTrainAgent(t *testing.T) {
 	}
 }
 
-// TestAgentDataPaths: rows drawn on the device, and rows from the loader with any number of workers, end in the same weights.
+// TestAgentDataPaths: rows drawn on the device, and rows from the loader with any number of
+// workers, end in the same weights.
 func TestAgentDataPaths(t *testing.T) {
 	history := histories(t)
 	loss := func(more ...string) (last float64) {

@@ -25,7 +25,8 @@ type costReport struct {
 	Rows   []costRow `json:"rows"`
 }
 
-// costShapes are a training step's batches: the five reports' 128 routes of ten customers, then Kool's.
+// costShapes are a training step's batches: the five reports' 128 routes of ten customers, then
+// Kool's.
 var costShapes = []struct {
 	batch, customers int
 	capacity         int32

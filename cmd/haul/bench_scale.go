@@ -19,9 +19,10 @@ import (
 	"haul/internal/run"
 )
 
-// What a reader could break: the model has three parts and no more, so that each can be looked up. A step of B rows takes fixed + B·row on one
-// device, which is measured here; n ranks run B/n rows each; an exchange of M bytes takes latency·(1 + log2 n) + 2·(n-1)/n·M/bandwidth,
-// nothing of it hidden. Links are assumptions, printed beside the table.
+// What a reader could break: the model has three parts and no more, so that each can be looked up.
+// A step of B rows takes fixed + B·row on one device, which is measured here; n ranks run B/n rows
+// each; an exchange of M bytes takes latency·(1 + log2 n) + 2·(n-1)/n·M/bandwidth, nothing of it
+// hidden. Links are assumptions, printed beside the table.
 
 // link is a way between ranks: what a rank can send at a time, and what starting costs.
 type link struct {
@@ -66,7 +67,8 @@ func (m *scaleModel) exchange(l link, n int) float64 {
 	return l.Latency*(1+math.Log2(float64(n))) + 2*float64(n-1)/float64(n)*m.Bytes/l.Bandwidth
 }
 
-// fit is least squares of times against sizes, relative to the times: small steps count as much as long ones.
+// fit is least squares of times against sizes, relative to the times: small steps count as much as
+// long ones.
 func (m *scaleModel) fit() {
 	var s, sx, sxx, sy, sxy float64
 	for i, n := range m.Sizes {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestScaleModel: the fit finds the line that times lie on, and the batch for 90 % is where the model has 90 %.
+// TestScaleModel: the fit finds the line that times lie on, and the batch for 90 % is where the
+// model has 90 %.
 func TestScaleModel(t *testing.T) {
 	m := &scaleModel{Batch: 512, Bytes: 2.4e6, Sizes: []int{512, 256, 128}}
 	for _, n := range m.Sizes {
@@ -43,7 +44,8 @@ func TestBenchScale(t *testing.T) {
 	refused(t, []string{"bench", "scale", "--config", "ppo_darkroom"}, exitUsage, "are not shared out")
 }
 
-// TestBenchScaleOfGivenSteps: times of another machine give its table without its card; what does not read as times is wrong use.
+// TestBenchScaleOfGivenSteps: times of another machine give its table without its card; what does
+// not read as times is wrong use.
 func TestBenchScaleOfGivenSteps(t *testing.T) {
 	out := object(t, "bench", "scale", "--config", "tiny_1", "--steps", "512=10.37ms,256=5.395ms,128=3ms", "--json")
 	if out["batch"].(float64) != 512 || math.Abs(out["fixed_seconds"].(float64)-0.54e-3) > 0.02e-3 || math.Abs(out["seconds_per_row"].(float64)-19.1e-6) > 0.1e-6 {

@@ -124,7 +124,8 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 	return r, a.timeSteps(ctx, f, dev, s, r)
 }
 
-// compiled opens the device for settings of any recipe and compiles their training step, which the end of the context stops wherever it is.
+// compiled opens the device for settings of any recipe and compiles their training step, which the
+// end of the context stops wherever it is.
 func (a *app) compiled(ctx context.Context, f *configFlags, d *deviceFlags) (kernel.Device, *run.Step, config.Settings, error) {
 	if err := d.check(a); err != nil {
 		return nil, nil, nil, err
@@ -164,8 +165,8 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 	if _, err := s.FLOPs(); err != nil { // drops the warm-up's
 		return err
 	}
-	// A card runs what is queued while the host goes on, so a round there is an epoch of tiny_1, closed as training closes
-	// it: by reading the metrics.
+	// A card runs what is queued while the host goes on, so a round there is an epoch of tiny_1,
+	// closed as training closes it: by reading the metrics.
 	steps, flop := 1, int64(0)
 	if !cpu {
 		steps = 25
@@ -224,8 +225,9 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 	return nil
 }
 
-// heapPerStep counts Go's heap objects in steps alone, without the reading of results that closes a round. The runtime's own objects count
-// with them, now and then, so the least of a few tries is a step's.
+// heapPerStep counts Go's heap objects in steps alone, without the reading of results that closes a
+// round. The runtime's own objects count with them, now and then, so the least of a few tries is a
+// step's.
 func heapPerStep(s *run.Step) (float64, error) {
 	const steps, tries = 10, 5
 	least := math.Inf(1)

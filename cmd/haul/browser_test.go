@@ -25,9 +25,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: this test drives a real browser against the real program in processes of their own. It runs where
-// HAUL_BROWSER=1 says that chromium is there, as .ci/run browser does, and is skipped in words elsewhere. HAUL_AXE names axe-core's script,
-// HAUL_SHOTS a folder for pictures of what was seen.
+// What a reader could break: this test drives a real browser against the real program in processes
+// of their own. It runs where HAUL_BROWSER=1 says that chromium is there, as .ci/run browser does,
+// and is skipped in words elsewhere. HAUL_AXE names axe-core's script, HAUL_SHOTS a folder for
+// pictures of what was seen.
 
 // widths are those of a phone and of a desk.
 var widths = []int{380, 1440}
@@ -317,8 +318,8 @@ func (v *visit) routes() {
 	v.judged("routes")
 }
 
-// openRoutes asks for routes that end at their last customer: the exact method says that it knows none, the search finds them, and the map
-// draws no way back.
+// openRoutes asks for routes that end at their last customer: the exact method says that it knows
+// none, the search finds them, and the map draws no way back.
 func (v *visit) openRoutes() {
 	v.t.Helper()
 	v.do("open routes", chromedp.Click(`#r-open`, chromedp.ByQuery))
@@ -346,8 +347,9 @@ func (v *visit) openRoutes() {
 	}
 }
 
-// globe drops a table of places on both sides of the date line, far in the north: the map shows them as near as they are, both directions at
-// one scale, and a customer that is placed among them lies there too.
+// globe drops a table of places on both sides of the date line, far in the north: the map shows
+// them as near as they are, both directions at one scale, and a customer that is placed among them
+// lies there too.
 func (v *visit) globe() {
 	v.t.Helper()
 	table := filepath.Join(v.t.TempDir(), "globe.csv")

@@ -101,7 +101,8 @@ EOF
 `
 
 // TestBadInput is the contract with a user who errs: one line on standard error that says what is
-// wrong, nothing on standard output, and an exit code that tells a wrong command line from a failure.
+// wrong, nothing on standard output, and an exit code that tells a wrong command line from a
+// failure.
 func TestBadInput(t *testing.T) {
 	square := write(t, "square.vrp", squareVRP)
 	edit := func(old, new string) string {
@@ -219,7 +220,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// refused runs a command line that must end with one line on standard error and nothing on standard output.
+// refused runs a command line that must end with one line on standard error and nothing on standard
+// output.
 func refused(t *testing.T, args []string, code int, want string) {
 	t.Helper()
 	r := haul(t, args...)

@@ -9,8 +9,8 @@ import (
 	"haul/policies"
 )
 
-// What a shell offers after Tab: the words that a flag takes, by the flag's name, which means the same in every verb; files where it takes a
-// file.
+// What a shell offers after Tab: the words that a flag takes, by the flag's name, which means the
+// same in every verb; files where it takes a file.
 
 // words are what may stand behind a flag.
 var words = map[string]func() []string{

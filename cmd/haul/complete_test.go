@@ -8,7 +8,8 @@ import (
 	"haul/internal/recipe/routing"
 )
 
-// TestWordsAreOffered: what a shell asks for after Tab, and that each word offered is one that the verb takes.
+// TestWordsAreOffered: what a shell asks for after Tab, and that each word offered is one that the
+// verb takes.
 func TestWordsAreOffered(t *testing.T) {
 	offered := func(args ...string) (list []string, files bool) {
 		t.Helper()

@@ -159,8 +159,8 @@ func (a *app) newConfigCheck() *cobra.Command {
 	return cmd
 }
 
-// checkConfig is stricter than loading: a path that does not exist is not taken for the shipped file
-// of the same name, because its owner believes that it was read.
+// checkConfig is stricter than loading: a path that does not exist is not taken for the shipped
+// file of the same name, because its owner believes that it was read.
 func checkConfig(model, file string, sets []string) error {
 	if file != standardInput && !slices.Contains(config.Names(""), file) {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {

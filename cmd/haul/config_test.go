@@ -56,7 +56,8 @@ func TestConfigRefusals(t *testing.T) {
 	}
 }
 
-// A resumed run was refused for another working_dir_path, which nothing reads; and its folder's settings listed every such key.
+// A resumed run was refused for another working_dir_path, which nothing reads; and its folder's
+// settings listed every such key.
 func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
 	dir, args := tiny(t, "--set", "working_dir_path=here", "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
@@ -77,7 +78,8 @@ func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
 	refused(t, []string{"train", "--resume", dir, "--epochs", "3", "--set", "training.learning_rate=0.5"}, exitFailed, "learning_rate")
 }
 
-// TestExplainFits: no line is longer than a reader likes or than the screen, but for a word that is, and no word is lost.
+// TestExplainFits: no line is longer than a reader likes or than the screen, but for a word that
+// is, and no word is lost.
 func TestExplainFits(t *testing.T) {
 	for _, columns := range []int{0, 200, 60} {
 		var out bytes.Buffer
@@ -109,7 +111,8 @@ func TestExplainFits(t *testing.T) {
 	}
 }
 
-// TestPartsWithoutEffectAreTold: a CPU passes over gradient_parts, and a run says so instead of looking as if it cut its steps.
+// TestPartsWithoutEffectAreTold: a CPU passes over gradient_parts, and a run says so instead of
+// looking as if it cut its steps.
 func TestPartsWithoutEffectAreTold(t *testing.T) {
 	const told = "gradient_parts 4 has no effect on this device"
 	for parts, want := range map[string]bool{"1": false, "4": true} {

@@ -57,7 +57,8 @@ func knownDevice(name, precision string) error {
 	return nil
 }
 
-// openBy is open, with a word where the processor has no instructions for the precision that was asked for.
+// openBy is open, with a word where the processor has no instructions for the precision that was
+// asked for.
 func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
 	dev, err := a.open(f, trial)
 	if d, ok := dev.(interface{ Emulates() bool }); ok && err == nil && d.Emulates() {
@@ -66,7 +67,8 @@ func (a *app) openBy(f *deviceFlags, trial func(kernel.Device) (float64, error))
 	return dev, err
 }
 
-// open checks the flags and opens the device. auto goes by the trial, and says so where there was a choice.
+// open checks the flags and opens the device. auto goes by the trial, and says so where there was a
+// choice.
 func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (kernel.Device, error) {
 	if err := f.check(a); err != nil {
 		return nil, err
@@ -80,7 +82,8 @@ func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (
 		return dev, err
 	}
 	dev, err := device.Open(f.name, o)
-	if err != nil && !strings.HasPrefix(f.name, "cuda") { // a card's name may be right and the card absent
+	// a card's name may be right and the card absent
+	if err != nil && !strings.HasPrefix(f.name, "cuda") {
 		err = asUsage(err)
 	}
 	return dev, err

@@ -79,8 +79,8 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 	return cmd
 }
 
-// interruptible lets Ctrl-C end work that does not look at the context, such as the sorting of a large
-// trace. The work is left behind: the process is about to end.
+// interruptible lets Ctrl-C end work that does not look at the context, such as the sorting of a
+// large trace. The work is left behind: the process is about to end.
 func interruptible(ctx context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -126,7 +126,8 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 	return a.tell(opt, j, j.WriteHTML, func(w io.Writer) error { return j.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) })
 }
 
-// eachOnce refuses a file that is given twice, under whatever name: each would count as a rank of its own.
+// eachOnce refuses a file that is given twice, under whatever name: each would count as a rank of
+// its own.
 func eachOnce(paths []string) error {
 	var seen []os.FileInfo
 	var names []string
@@ -165,7 +166,8 @@ func (a *app) tell(opt doctorOptions, result any, page, text func(io.Writer) err
 	return text(a.stdout)
 }
 
-// readTraces reads and diagnoses the files, as many at a time as there are cores, and keeps their order.
+// readTraces reads and diagnoses the files, as many at a time as there are cores, and keeps their
+// order.
 func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report, error) {
 	found := make([][]*doctor.Report, len(paths))
 	bar := &bar{}

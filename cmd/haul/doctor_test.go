@@ -84,8 +84,8 @@ func TestDoctorOverSeveralTraces(t *testing.T) {
 	}
 }
 
-// TestRecordingAdviceMarksSteps: without schedule= PyTorch writes no ProfilerStep, so the advice of the help page must have it, and the call
-// that ends a step.
+// TestRecordingAdviceMarksSteps: without schedule= PyTorch writes no ProfilerStep, so the advice of
+// the help page must have it, and the call that ends a step.
 func TestRecordingAdviceMarksSteps(t *testing.T) {
 	var out, words bytes.Buffer
 	if code := execute(t.Context(), []string{"doctor", "--help"}, &out, &words); code != 0 {

@@ -136,7 +136,8 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	return err
 }
 
-// plotAll draws the pictures under the name given and, after it, their own; nothing where no name is given.
+// plotAll draws the pictures under the name given and, after it, their own; nothing where no name
+// is given.
 func plotAll(path string, format draw.Format, pictures []run.Drawing) (drawn []string, err error) {
 	if path == "" {
 		return nil, nil

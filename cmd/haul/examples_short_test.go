@@ -23,8 +23,8 @@ func flagOf(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// shortenings make examples quick, by the command's path: they append flags, of which the last counts, and make what a run before would have
-// left. What has none runs as it stands.
+// shortenings make examples quick, by the command's path: they append flags, of which the last
+// counts, and make what a run before would have left. What has none runs as it stands.
 var shortenings map[string]func(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 
 func init() { // the rules of runs call each other
@@ -177,7 +177,8 @@ func shortLab(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) 
 
 var numberedRun = regexp.MustCompile(`^(.+)-\d{3}$`)
 
-// trained makes a run folder that an example takes for granted: runs/NAME-001 is what haul train --config NAME leaves.
+// trained makes a run folder that an example takes for granted: runs/NAME-001 is what haul train
+// --config NAME leaves.
 func (w *workshop) trained(path string) error {
 	if filepath.Ext(path) == ".safetensors" {
 		if _, err := os.Stat(path); err == nil {

@@ -14,11 +14,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a reader could break: examples are found, not listed. A line of a fenced block on a page, or of a command's help, that begins with haul is run;
-// `haul ...` within a sentence may have placeholders, and only its verb and flags are looked up. An example that is slow gets a rule in
+// What a reader could break: examples are found, not listed. A line of a fenced block on a page, or
+// of a command's help, that begins with haul is run; `haul ...` within a sentence may have
+// placeholders, and only its verb and flags are looked up. An example that is slow gets a rule in
 // shortenings.
 
-// workshop is a folder as a fresh clone's root looks to examples: samples and test data, and room for what they write.
+// workshop is a folder as a fresh clone's root looks to examples: samples and test data, and room
+// for what they write.
 type workshop struct {
 	t    *testing.T
 	root string // of the repository
@@ -48,7 +50,8 @@ func newWorkshop(t *testing.T) *workshop {
 // repository is its root, seen from here.
 const repository = "../.."
 
-// check says what is wrong with an example without running it; with values, flags' values are read too.
+// check says what is wrong with an example without running it; with values, flags' values are read
+// too.
 func (e *example) check(values bool) (*cobra.Command, error) {
 	root := (&app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).newRoot()
 	root.InitDefaultHelpCmd()
@@ -108,7 +111,8 @@ func (w *workshop) run(e example) {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	start := execute
-	if slices.Contains(args, "--processes") { // a program that starts itself again: here that must be the program, not its tests
+	// a program that starts itself again: here that must be the program, not its tests
+	if slices.Contains(args, "--processes") {
 		start = executeApart
 	}
 	code := start(ctx, args, &stdout, &stderr)
@@ -120,8 +124,8 @@ func (w *workshop) run(e example) {
 	}
 }
 
-// wholeOnly leaves a test out of the race detector's pass, which takes minutes over examples, and over one run after another: the verbs'
-// other tests run the same goroutines there.
+// wholeOnly leaves a test out of the race detector's pass, which takes minutes over examples, and
+// over one run after another: the verbs' other tests run the same goroutines there.
 func wholeOnly(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -15,7 +15,8 @@ import (
 )
 
 // The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
-// can be told without reading a file; everything else that goes wrong is 1. A signal that ended the work is 128 and its number.
+// can be told without reading a file; everything else that goes wrong is 1. A signal that ended the
+// work is 128 and its number.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -52,7 +53,8 @@ func (a *app) exit(ctx context.Context, err error) int {
 	i := new(run.Interrupted)
 	if saved := errors.As(err, &i); (ctx.Err() != nil || saved) && stopped {
 		code := interruptedCode(ctx)
-		left := code == (&signalled{syscall.SIGPIPE}).code() // whoever read the results: they know, but for what was saved
+		// whoever read the results: they know, but for what was saved
+		left := code == (&signalled{syscall.SIGPIPE}).code()
 		if !quiet && (saved || !left) {
 			a.complain(interruption(err))
 		}
@@ -71,7 +73,8 @@ func (a *app) exit(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// complain prints why the program ends: one line, which a screen gets broken at words, so that none is cut in two. A command within it stays whole, to be copied.
+// complain prints why the program ends: one line, which a screen gets broken at words, so that none
+// is cut in two. A command within it stays whole, to be copied.
 func (a *app) complain(text string) {
 	text = "haul: " + text
 	if a.columns > 0 || isTerminal(a.stderr) {

@@ -15,8 +15,9 @@ import (
 	"haul/internal/config"
 )
 
-// badFlag words what is wrong with a flag for whoever typed it: the nearest flag for a name that does not exist, and for a value what it must
-// be, without the words of the library that tried to read it.
+// badFlag words what is wrong with a flag for whoever typed it: the nearest flag for a name that
+// does not exist, and for a value what it must be, without the words of the library that tried to
+// read it.
 func badFlag(cmd *cobra.Command, err error) error {
 	see := fmt.Sprintf("(see %s --help)", cmd.CommandPath())
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
@@ -68,7 +69,8 @@ func kindOf(flag string) string {
 	return "another value"
 }
 
-// cores bounds --workers by what the machine has: more of them only wait for each other, and each keeps memory of its own.
+// cores bounds --workers by what the machine has: more of them only wait for each other, and each
+// keeps memory of its own.
 func (a *app) cores(workers int) (int, error) {
 	if workers < 1 {
 		return 0, usagef("--workers is %d: at least 1 is needed", workers)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestFlagsAreJudgedBeforeFiles: what is wrong with a flag's value is wrong use, exit code 2, whether or not the files and settings named beside it can
-// be read: nobody waits for a checkpoint to hear of a slip of the hand.
+// TestFlagsAreJudgedBeforeFiles: what is wrong with a flag's value is wrong use, exit code 2,
+// whether or not the files and settings named beside it can be read: nobody waits for a checkpoint
+// to hear of a slip of the hand.
 func TestFlagsAreJudgedBeforeFiles(t *testing.T) {
 	for line, want := range map[string]string{
 		"eval --checkpoint nowhere --decode beam":                       `unknown decode "beam"`,

@@ -20,8 +20,8 @@ import (
 	"haul/policies"
 )
 
-// docs/formats.md names every column, key and tag. What follows compares it with what runs leave, not with the structs that they are
-// written from.
+// docs/formats.md names every column, key and tag. What follows compares it with what runs leave,
+// not with the structs that they are written from.
 
 // page is a Markdown page by its headings: the rows of the first table under each, heads left out.
 type page map[string][][]string

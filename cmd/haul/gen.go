@@ -118,7 +118,8 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 // maxNodes are what one file of instances may hold, which are in memory until it is written.
 const maxNodes = 100_000_000
 
-// fileEndings are those of files that somebody may mean by --out, and which a folder would hardly have.
+// fileEndings are those of files that somebody may mean by --out, and which a folder would hardly
+// have.
 var fileEndings = []string{".vrp", ".npy", ".pt", ".pth", ".pickle", ".csv", ".json", ".txt", ".zip", ".gz"}
 
 // genWrite writes the instances as the name of --out asks.

@@ -11,8 +11,9 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: texts of help may be written with lines of any length; they are laid out here, for the screen at hand. Lines that
-// begin with a blank are commands: they are broken before a word, with a backslash, so that they can be copied as they stand.
+// What a reader could break: texts of help may be written with lines of any length; they are laid
+// out here, for the screen at hand. Lines that begin with a blank are commands: they are broken
+// before a word, with a backslash, so that they can be copied as they stand.
 
 // widestHelp is as wide as help gets: longer lines are hard to read.
 const widestHelp = 100
@@ -28,7 +29,8 @@ func (a *app) helpWidth() int {
 	case isTerminal(a.stdout):
 		return max(narrowestHelp, min(widestHelp, widthOf(a.stdout)-1))
 	}
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 { // a shell exports it to a pipe only when told to
+	// a shell exports it to a pipe only when told to
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(narrowestHelp, min(widestHelp, n-1))
 	}
 	return widestHelp
@@ -118,8 +120,9 @@ func breakCommand(line string, width int) string {
 	return out
 }
 
-// unicodeLocale says whether the locale shows more than ASCII, by the variables that decide it, the strongest first. Where none is set, as in
-// most containers, the terminal outside decides, and that shows Unicode.
+// unicodeLocale says whether the locale shows more than ASCII, by the variables that decide it, the
+// strongest first. Where none is set, as in most containers, the terminal outside decides, and that
+// shows Unicode.
 func unicodeLocale() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(os.Getenv(name)); v != "" {

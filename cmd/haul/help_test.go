@@ -11,7 +11,8 @@ import (
 	"haul/internal/run"
 )
 
-// TestHelpFitsNarrowScreens: at 80 and at 60 columns no line of any verb's help is broken by the screen, and examples can still be copied.
+// TestHelpFitsNarrowScreens: at 80 and at 60 columns no line of any verb's help is broken by the
+// screen, and examples can still be copied.
 func TestHelpFitsNarrowScreens(t *testing.T) {
 	joined := func(s string) []string {
 		return strings.Fields(strings.ReplaceAll(s, "\\\n", " "))
@@ -90,7 +91,8 @@ func TestLocalesWithoutUnicode(t *testing.T) {
 	}
 }
 
-// TestErrorsBreakAtWords: on a narrow screen an error's words stay whole, and so does a command that it advises; a pipe gets one line.
+// TestErrorsBreakAtWords: on a narrow screen an error's words stay whole, and so does a command
+// that it advises; a pipe gets one line.
 func TestErrorsBreakAtWords(t *testing.T) {
 	err := &run.Interrupted{Dir: "runs/quick-001", Place: "in epoch 2 after step 17 of 25", Cause: context.Canceled}
 	var out strings.Builder

@@ -19,8 +19,9 @@ func keyDoor(t *testing.T, more ...string) (path string, made map[string]any) {
 	return path, object(t, append(args, more...)...)
 }
 
-// TestKeyDoorAgentLearnsInContext: learners find keys and doors by gradient; an agent that has read how finds those of goals that it has never
-// seen, with its weights fixed, and remembers from its rewards whether it holds the key.
+// TestKeyDoorAgentLearnsInContext: learners find keys and doors by gradient; an agent that has read
+// how finds those of goals that it has never seen, with its weights fixed, and remembers from its
+// rewards whether it holds the key.
 func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand steps of training tell the race detector nothing that ten do not")
@@ -43,7 +44,8 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	if e["env"] != "keydoor" || e["held_out"] != true || e["optimal"] != 2.0 {
 		t.Errorf("judged in %v, held out %v, optimum %v", e["env"], e["held_out"], e["optimal"])
 	}
-	// A walk at random earns 0.52 here. Seeds ended at 1.25 to 1.46; what an agent cannot learn from the goals' histories but in its context lies between.
+	// A walk at random earns 0.52 here. Seeds ended at 1.25 to 1.46; what an agent cannot learn from
+	// the goals' histories but in its context lies between.
 	if first, last := e["first"].(float64), e["last"].(float64); first > 0.8 || last < 1 {
 		t.Errorf("agents earned %.2f at first and %.2f at last, want at most 0.8 and at least 1", first, last)
 	}
@@ -57,7 +59,8 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	refused(t, []string{"eval", "--checkpoint", dir, "--history", histories(t), "--device", "cpu"}, exitFailed, "the agent was trained in another room")
 }
 
-// TestDataKeyDoor: a sample of goals, the same whatever else; other rooms' settings are sent to their own verb.
+// TestDataKeyDoor: a sample of goals, the same whatever else; other rooms' settings are sent to
+// their own verb.
 func TestDataKeyDoor(t *testing.T) {
 	_, made := keyDoor(t, "--set", "n_goal=10", "--steps", "1920")
 	if made["goals"] != 10.0 {

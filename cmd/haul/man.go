@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// The verb that writes man pages belongs to the builds of scripts/release alone: what it needs would be carried by every binary.
+// The verb that writes man pages belongs to the builds of scripts/release alone: what it needs
+// would be carried by every binary.
 func init() { forRelease = append(forRelease, (*app).newMan) }
 
 func (a *app) newMan() *cobra.Command {

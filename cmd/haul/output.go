@@ -48,7 +48,8 @@ func (a *app) bold(s string) string {
 	return "\x1b[1m" + s + "\x1b[0m"
 }
 
-// resultWriter keeps the first error of standard output, so that a verb cannot end well whose results reached nobody.
+// resultWriter keeps the first error of standard output, so that a verb cannot end well whose
+// results reached nobody.
 type resultWriter struct {
 	to  io.Writer
 	mu  sync.Mutex
@@ -137,8 +138,9 @@ func (b *bar) end() {
 	}
 }
 
-// writeFile writes a result whole, or leaves what was there before: through a file beside it that takes its name when
-// all of it is on the disk. What is no regular file (/dev/stdout, a pipe) is written to as it is.
+// writeFile writes a result whole, or leaves what was there before: through a file beside it that
+// takes its name when all of it is on the disk. What is no regular file (/dev/stdout, a pipe) is
+// written to as it is.
 func writeFile(path string, write func(w io.Writer) error) error {
 	var buf bytes.Buffer
 	if err := write(&buf); err != nil {

@@ -119,7 +119,8 @@ func (a *app) policyCard(name string, asJSON bool) error {
 	return err
 }
 
-// nearestPolicy is the policy trained on the size nearest to n customers by ratio, "" where there is none.
+// nearestPolicy is the policy trained on the size nearest to n customers by ratio, "" where there
+// is none.
 func nearestPolicy(n int) (best string) {
 	near := math.Inf(1)
 	for _, name := range policies.Names() {
@@ -234,8 +235,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// runsBefore are the runs that somebody names as those before another, each with all that it spent: of a folder its last checkpoint counts,
-// whichever was put to use. What the first one began with stands before it; the others began with the one named before them.
+// runsBefore are the runs that somebody names as those before another, each with all that it spent:
+// of a folder its last checkpoint counts, whichever was put to use. What the first one began with
+// stands before it; the others began with the one named before them.
 func runsBefore(paths []string) ([]run.Past, error) {
 	var runs []run.Past
 	for i, path := range paths {

@@ -25,7 +25,8 @@ func trainedPolicy(t *testing.T) string {
 	return dir
 }
 
-// TestPackedPolicy: weights and settings alone route as the run's own checkpoint does, in bf16 nearly so, and no run continues from them.
+// TestPackedPolicy: weights and settings alone route as the run's own checkpoint does, in bf16
+// nearly so, and no run continues from them.
 func TestPackedPolicy(t *testing.T) {
 	dir := trainedPolicy(t)
 	cost := func(path string) float64 {
@@ -90,8 +91,8 @@ func TestPoliciesRefuse(t *testing.T) {
 	}
 }
 
-// TestShippedPolicies: each is listed, routes a file and a set like those that it was trained on, and a plain solve names the one that fits
-// and does something else.
+// TestShippedPolicies: each is listed, routes a file and a set like those that it was trained on,
+// and a plain solve names the one that fits and does something else.
 func TestShippedPolicies(t *testing.T) {
 	names := policies.Names()
 	r := haul(t, "policies")
@@ -112,13 +113,15 @@ func TestShippedPolicies(t *testing.T) {
 		n := info["customers"].(float64)
 		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563}[n]
 		got := object(t, "eval", "--policy", name, "--device", "cpu", "--testset", "kool", "--count", "30", "--decode", "pomo", "--json")
-		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) { // the first 30 lie within a few percent of all
+		// the first 30 lie within a few percent of all
+		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) {
 			t.Errorf("%s: %v, HGS's mean over all is %v", name, got, hgs)
 		}
 	}
 	square := write(t, "square.vrp", squareVRP)
 	plain := haul(t, "solve", square)
-	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") || plain.stderr != "" { // a policy does no better than the optimum
+	// a policy does no better than the optimum
+	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") || plain.stderr != "" {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
 	if plain = haul(t, "solve", write(t, "many.vrp", manyVRP(exactFileLimit+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
@@ -128,7 +131,8 @@ func TestShippedPolicies(t *testing.T) {
 		t.Errorf("%q", plain.stderr)
 	}
 	if len(names) > 0 {
-		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["valid"] != true || r["cost"].(float64) < 68 || r["cost"].(float64) > 80 { // the optimum; each customer alone
+		// the optimum; each customer alone
+		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["valid"] != true || r["cost"].(float64) < 68 || r["cost"].(float64) > 80 {
 			t.Errorf("%v", r)
 		}
 	}
@@ -169,17 +173,20 @@ func TestHostileInstances(t *testing.T) {
 	refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
 	r := object(t, "eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
 	cost, gap := r["mean_cost"].(float64), r["mean_gap"].(float64)
-	if cost < 68 || cost > 80 || math.Abs(gap-(cost/68-1)) > 1e-12 { // the reference is the optimum; 80 is each customer alone
+	// the reference is the optimum; 80 is each customer alone
+	if cost < 68 || cost > 80 || math.Abs(gap-(cost/68-1)) > 1e-12 {
 		t.Errorf("%v", r)
 	}
 }
 
-// TestSolveDecodesWellByDefault: one file is routed as thoroughly as a second allows, and says how; a search begins with one route.
+// TestSolveDecodesWellByDefault: one file is routed as thoroughly as a second allows, and says how;
+// a search begins with one route.
 func TestSolveDecodesWellByDefault(t *testing.T) {
 	with := func(policy string, n int, more ...string) map[string]any {
 		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
 	}
-	// Starts that are viewed, as cvrp20's are, are drawn, but not far from the size that it was trained on.
+	// Starts that are viewed, as cvrp20's are, are drawn, but not far from the size that it was
+	// trained on.
 	for policy, temperature := range map[string]string{"cvrp20": ":1", "cvrp50": ""} {
 		best := with(policy, 30)
 		if by := with(policy, 30, "--decode", "pomo8"+temperature); best["decode"] != "pomo8"+temperature || best["method"] != "policy" || by["cost"] != best["cost"] {
@@ -210,7 +217,8 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	}
 }
 
-// TestSlowDecodersAreTold: what is chosen where nobody says how is not slow up to 2,000 customers, and what takes longer is.
+// TestSlowDecodersAreTold: what is chosen where nobody says how is not slow up to 2,000 customers,
+// and what takes longer is.
 func TestSlowDecodersAreTold(t *testing.T) {
 	var f policyFlags
 	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 2000} {
@@ -225,8 +233,8 @@ func TestSlowDecodersAreTold(t *testing.T) {
 	}
 }
 
-// TestAnEvaluationIsNotLost: a place that takes no folder is told before the work, here before the device is looked for, and where routes cannot be
-// written after it the mean is told.
+// TestAnEvaluationIsNotLost: a place that takes no folder is told before the work, here before the
+// device is looked for, and where routes cannot be written after it the mean is told.
 func TestAnEvaluationIsNotLost(t *testing.T) {
 	eval := func(out, device string) result {
 		return haul(t, "eval", "--policy", "cvrp20", "--device", device, "--instances", "../../docs/examples/grid20.vrp", "--out", out)
@@ -253,7 +261,8 @@ func TestOneInstanceHasNoSpread(t *testing.T) {
 	}
 }
 
-// TestPoliciesNameTheirDecoder: the list says how each routes a problem of its own size, as haul solve then does.
+// TestPoliciesNameTheirDecoder: the list says how each routes a problem of its own size, as haul
+// solve then does.
 func TestPoliciesNameTheirDecoder(t *testing.T) {
 	list := haul(t, "policies").stdout
 	for _, name := range policies.Names() {
@@ -271,7 +280,8 @@ func TestPoliciesNameTheirDecoder(t *testing.T) {
 	}
 }
 
-// TestEvalNamesTheBetterDecoder: whoever asks for a policy's most likely routes, of a set or of generated instances, is told of the drawn ones.
+// TestEvalNamesTheBetterDecoder: whoever asks for a policy's most likely routes, of a set or of
+// generated instances, is told of the drawn ones.
 func TestEvalNamesTheBetterDecoder(t *testing.T) {
 	for _, of := range [][]string{{"--testset", "kool"}, nil} {
 		for decode, told := range map[string]bool{"pomo": true, "pomo:1": false, "greedy": false} {

@@ -29,8 +29,9 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 			routing.MostForPomo8, routing.MostForPomo))
 }
 
-// decoder is how a policy of these settings routes a file of n customers; lesser says that a smaller one would have been routed more
-// thoroughly. Where a search goes on, one route to begin with will do: its time is better spent there.
+// decoder is how a policy of these settings routes a file of n customers; lesser says that a
+// smaller one would have been routed more thoroughly. Where a search goes on, one route to begin
+// with will do: its time is better spent there.
 func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.Decode, lesser bool, err error) {
 	switch {
 	case f.decode != "":
@@ -42,7 +43,8 @@ func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.D
 	return routing.DecodeFor(c, n), n > routing.MostForPomo8, nil
 }
 
-// slowEncoding is the number of customers past which reading a problem takes more than a second by itself, for one route too.
+// slowEncoding is the number of customers past which reading a problem takes more than a second by
+// itself, for one route too.
 const slowEncoding = 2000
 
 // slow says whether routing n customers so takes longer than about a second on two cores.
@@ -65,7 +67,8 @@ func (f *policyFlags) given() (flag string, ok bool) {
 	return "", false
 }
 
-// load reads the checkpoint that is meant, as far as its settings. The path is that of the file that was taken.
+// load reads the checkpoint that is meant, as far as its settings. The path is that of the file
+// that was taken.
 func (f *policyFlags) load() (path string, ck *run.Checkpoint, err error) {
 	switch {
 	case f.policy != "" && f.checkpoint != "":
@@ -86,7 +89,8 @@ func shippedPolicy(name string) (*run.Checkpoint, error) {
 	return run.Decode(name, routing.Name, data)
 }
 
-// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for, and puts the policy on it.
+// openPolicy opens the device that is fastest for the policy's own settings, or the one asked for,
+// and puts the policy on it.
 func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (policy *routing.Policy, dev kernel.Device, err error) {
 	path, ck, err := f.load()
 	if err != nil {

@@ -43,7 +43,8 @@ func (f *rankFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.perRank, "per-rank", false, "tell of every rank at the end, not of rank 0 alone")
 }
 
-// mostProcesses keeps a slip of the hand from filling the machine: ranks that share a core only wait for each other, each with memory of its own.
+// mostProcesses keeps a slip of the hand from filling the machine: ranks that share a core only
+// wait for each other, each with memory of its own.
 func mostProcesses() int { return max(64, 4*runtime.NumCPU()) }
 
 func (f *rankFlags) validate() error {
@@ -68,7 +69,8 @@ func (f *rankFlags) validate() error {
 
 // oncePerMachine lets one rank of each machine tell of an error that all of them have.
 func oncePerMachine(p comm.Place, err error) error {
-	if err == nil || p.LocalRank == 0 || p.Launcher == comm.Hand { // who was started by hand has a screen of its own
+	// who was started by hand has a screen of its own
+	if err == nil || p.LocalRank == 0 || p.Launcher == comm.Hand {
 		return err
 	}
 	return silent{err}
@@ -85,7 +87,8 @@ func (f *rankFlags) place() (comm.Place, error) {
 // waitQuietly is how long ranks that were started by hand wait for each other before they say so.
 const waitQuietly = 3 * time.Second
 
-// waits is what a rank that was started by hand says while others have not come: one that is alone opens a library, and waits for nobody.
+// waits is what a rank that was started by hand says while others have not come: one that is alone
+// opens a library, and waits for nobody.
 func waits(p comm.Place) string {
 	if p.Launcher != comm.Hand || p.Size < 2 {
 		return ""
@@ -164,7 +167,8 @@ func (f *trainFlags) sharedFolder(name string) (*run.Dir, error) {
 	return own, err
 }
 
-// leave ends a rank together with the others: in peace, or all at once with one rank's error, which rank 0 prints.
+// leave ends a rank together with the others: in peace, or all at once with one rank's error, which
+// rank 0 prints.
 func (a *app) leave(w *comm.World, err error) error {
 	if w == nil {
 		return err
@@ -233,7 +237,8 @@ func (a *app) tellRanks(f *rankFlags, asJSON bool) error {
 	return nil
 }
 
-// spawn starts ranks of this program on this machine and waits for them. Rank 0 has the screen; all have what this process has.
+// spawn starts ranks of this program on this machine and waits for them. Rank 0 has the screen; all
+// have what this process has.
 func (a *app) spawn(ctx context.Context, n int) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// These tests start real ranks of the real program, by Open MPI's and MPICH's mpirun and as torchrun and srun would. They run where
-// HAUL_RANKS=1 asks for them: .ci/run ranks installs both and does.
+// These tests start real ranks of the real program, by Open MPI's and MPICH's mpirun and as
+// torchrun and srun would. They run where HAUL_RANKS=1 asks for them: .ci/run ranks installs both
+// and does.
 
 // ranksBench is the program, built once, and a folder to run in.
 type ranksBench struct {
@@ -110,7 +111,8 @@ func TestRanksRouting(t *testing.T) {
 	b.run(nil, 1, append(routingArgs(2, "spawned"), "--processes", "2")...)
 	b.same("one", "spawned")
 	b.run(openMPIRun, 2, append(routingArgs(2, "json"), "--json")...)
-	// Four ranks of MPICH wait for each other by turning in circles, on two cores most of the time for one that does not run: a run of a few steps.
+	// Four ranks of MPICH wait for each other by turning in circles, on two cores most of the time for
+	// one that does not run: a run of a few steps.
 	short := func(out string) []string {
 		return append(routingArgs(1, out), "--set", "training.num_batches_per_epoch=3", "--set", "training.validation_instances=20")
 	}
@@ -134,7 +136,8 @@ func TestRanksAgent(t *testing.T) {
 	}
 	b.run(mpichRun, 2, args(20, "mpich2")...)
 	b.same("one", "mpich2")
-	// On from four ranks with two. The schedule's length is part of the settings, so the whole run is as long as the first.
+	// On from four ranks with two. The schedule's length is part of the settings, so the whole run is
+	// as long as the first.
 	b.run(nil, 1, args(30, "long")...)
 	b.interrupt(openMPIRun, 4, "moved", args(30, "moved")...)
 	b.run(openMPIRun, 2, "train", "--resume", "moved", "--history", "small.hist", "--device", "cpu", "--workers", "1")
@@ -172,7 +175,8 @@ func (b *ranksBench) waitFor(file string) {
 	}
 }
 
-// launched starts n ranks with a launcher's variables, without the launcher, and returns their outputs.
+// launched starts n ranks with a launcher's variables, without the launcher, and returns their
+// outputs.
 func (b *ranksBench) launched(n int, env func(rank int) []string, args ...string) (out []string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
@@ -242,8 +246,8 @@ func TestRanksBadInput(t *testing.T) {
 	}
 }
 
-// TestRanksKilled kills a random rank at random moments, HAUL_KILLS times: all others end within ten seconds, nobody is left behind, and the
-// run goes on to the weights of one that nobody killed.
+// TestRanksKilled kills a random rank at random moments, HAUL_KILLS times: all others end within
+// ten seconds, nobody is left behind, and the run goes on to the weights of one that nobody killed.
 func TestRanksKilled(t *testing.T) {
 	b := newRanksBench(t)
 	kills := 3

@@ -12,8 +12,8 @@ import (
 	"haul/internal/comm"
 )
 
-// TestRanksThatWaitCanBeStopped: a rank that waits for others who do not come ends when it is told to, not after a minute, and says that
-// it was interrupted, not that somebody was late.
+// TestRanksThatWaitCanBeStopped: a rank that waits for others who do not come ends when it is told
+// to, not after a minute, and says that it was interrupted, not that somebody was late.
 func TestRanksThatWaitCanBeStopped(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,8 +46,8 @@ func TestOnlyRanksWithOthersWait(t *testing.T) {
 	}
 }
 
-// Of ranks that a launcher started on one machine one tells of what all of them have; a rank that somebody started by hand has nobody to
-// tell it.
+// Of ranks that a launcher started on one machine one tells of what all of them have; a rank that
+// somebody started by hand has nobody to tell it.
 func TestRanksByHandTellTheirErrors(t *testing.T) {
 	bad := errors.New("cannot reach rank 0")
 	for launcher, quiet := range map[string]bool{comm.Hand: false, "mpirun": true} {

@@ -87,7 +87,8 @@ func (f *recipeFlags) others(name, what string) (err error) {
 	return err
 }
 
-// Changed, String, Int and Float are run.Flags. A recipe asks for what it has registered, so that no look-up fails.
+// Changed, String, Int and Float are run.Flags. A recipe asks for what it has registered, so that
+// no look-up fails.
 func (f *recipeFlags) Changed(name string) bool { return f.set.Changed(name) }
 
 func (f *recipeFlags) String(name string) string {
@@ -123,8 +124,8 @@ func knownModel(name string) error {
 	return asUsage(err)
 }
 
-// checkpointOf is the file that a user means by a folder or a file: of a folder the one that its recipe puts to use, or the last where
-// that is not there yet. It is read as far as its settings.
+// checkpointOf is the file that a user means by a folder or a file: of a folder the one that its
+// recipe puts to use, or the last where that is not there yet. It is read as far as its settings.
 func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	st, err := os.Stat(path)
 	if err != nil || !st.IsDir() {
@@ -133,7 +134,8 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	}
 	last := filepath.Join(path, run.LastName)
 	ck, err := run.Load(last, "")
-	if err != nil { // gone or damaged: the best is put to use where there is one, and what is said is of the last
+	// gone or damaged: the best is put to use where there is one, and what is said is of the last
+	if err != nil {
 		if best, kept := filepath.Join(path, run.BestName), error(nil); exists(best) {
 			if ck, kept = run.Load(best, ""); kept == nil {
 				return best, ck, nil
@@ -156,8 +158,8 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	return use, ck, err
 }
 
-// openFor opens the device for settings of any recipe. auto goes by the time of their training step, and says so where there was a
-// choice.
+// openFor opens the device for settings of any recipe. auto goes by the time of their training
+// step, and says so where there was a choice.
 func (a *app) openFor(ctx context.Context, f *deviceFlags, r run.Recipe, s config.Settings) (kernel.Device, error) {
 	f.prefer = cmp.Or(f.before, r.Precision(s))
 	dev, err := a.openBy(f, func(dev kernel.Device) (float64, error) {

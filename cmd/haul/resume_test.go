@@ -14,9 +14,11 @@ import (
 	"haul/internal/safetensors"
 )
 
-// A run in bf16 that was resumed as it had said itself went on in another precision, and so to other weights.
+// A run in bf16 that was resumed as it had said itself went on in another precision, and so to
+// other weights.
 func TestResumeKeepsThePrecision(t *testing.T) {
-	if !cpu.HasBF16() { // then products are packed in plain Go, which the race detector makes twenty times as slow
+	// then products are packed in plain Go, which the race detector makes twenty times as slow
+	if !cpu.HasBF16() {
 		wholeOnly(t)
 	}
 	train := func(dir string, args ...string) map[string]any {
@@ -57,7 +59,8 @@ func TestResumeKeepsThePrecision(t *testing.T) {
 	}
 }
 
-// A checkpoint in a precision of some other build was refused as if a flag had named it, without a word of the file.
+// A checkpoint in a precision of some other build was refused as if a flag had named it, without a
+// word of the file.
 func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
 	dir, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
@@ -82,8 +85,9 @@ func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
 	}
 }
 
-// A complete run whose history had been lost, or was somebody else's, fell over its own picture when it was judged once more. Its folder
-// has a blank in its name, and what is to be copied from the screen takes that into account.
+// A complete run whose history had been lost, or was somebody else's, fell over its own picture
+// when it was judged once more. Its folder has a blank in its name, and what is to be copied from
+// the screen takes that into account.
 func TestResumeWithoutAHistory(t *testing.T) {
 	whole, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
@@ -114,7 +118,8 @@ func TestResumeWithoutAHistory(t *testing.T) {
 	}
 }
 
-// The best weights of a run are used where its last checkpoint is gone or damaged; a run does not go on from them.
+// The best weights of a run are used where its last checkpoint is gone or damaged; a run does not
+// go on from them.
 func TestBestIsUsedWithoutTheLast(t *testing.T) {
 	dir, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {

@@ -132,8 +132,8 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// oneLine folds an error into the single line that a user sees. What a file's names and metadata may carry must not command the
-// terminal: control characters are shown, not sent.
+// oneLine folds an error into the single line that a user sees. What a file's names and metadata
+// may carry must not command the terminal: control characters are shown, not sent.
 func oneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	var out strings.Builder

@@ -9,9 +9,11 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: only a screen gets its lines broken. A pipe takes every line whole, and JSON is whole everywhere.
+// What a reader could break: only a screen gets its lines broken. A pipe takes every line whole,
+// and JSON is whole everywhere.
 
-// screenWriter breaks lines of results at words, where the terminal would break them within one. What goes on hangs below the text that it goes on with.
+// screenWriter breaks lines of results at words, where the terminal would break them within one.
+// What goes on hangs below the text that it goes on with.
 type screenWriter struct {
 	to    io.Writer
 	width func() int
@@ -40,7 +42,8 @@ func (s *screenWriter) flush() error {
 	return err
 }
 
-// hangs is what stands before the text of a line: blanks and a mark, or a name and the blanks after it.
+// hangs is what stands before the text of a line: blanks and a mark, or a name and the blanks after
+// it.
 var hangs = regexp.MustCompile(`^( *(?:[-*] |\d+\. )|.*?\S {2,}| +)`)
 
 // breakLine breaks a line that is wider than the screen; marks of colour take no room.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestResultsBreakAtWords: on a screen of 60 columns no word of a result is cut in two, what goes on hangs below the text it goes on with, and JSON stays
-// whole, in whatever pieces it is written.
+// TestResultsBreakAtWords: on a screen of 60 columns no word of a result is cut in two, what goes
+// on hangs below the text it goes on with, and JSON stays whole, in whatever pieces it is written.
 func TestResultsBreakAtWords(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	for line, want := range map[string]string{

@@ -122,10 +122,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	return nil
 }
 
-// tokenLetters are what a token is made of: they stand in an address, a header and a cookie as they are.
+// tokenLetters are what a token is made of: they stand in an address, a header and a cookie as they
+// are.
 const tokenLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// servedHosts are the names that requests may ask for: those given, and the one that --addr listens on, which the printed address has.
+// servedHosts are the names that requests may ask for: those given, and the one that --addr listens
+// on, which the printed address has.
 func servedHosts(given []string, host string) []string {
 	if host == "" || net.ParseIP(host) != nil || loopback(host) {
 		return given

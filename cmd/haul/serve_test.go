@@ -118,7 +118,8 @@ func TestServePolicies(t *testing.T) {
 	}
 }
 
-// Killing the server in the middle of a run and of a solve loses nothing that was saved, and a client that breaks off does not end it.
+// Killing the server in the middle of a run and of a solve loses nothing that was saved, and a
+// client that breaks off does not end it.
 func TestServeIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	server, url := startServer(t, dir)

@@ -26,9 +26,10 @@ func (s *signalled) code() int { return 128 + int(s.signal) }
 // grace is how long ranks take a launcher's further signals for the first one.
 const grace = 5 * time.Second
 
-// heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a scheduler or a container, SIGHUP of a
-// terminal that closes, SIGPIPE of a reader that has left. Verbs that heed the context then save what they have. A second signal ends the
-// process at once, but for SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
+// heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a
+// scheduler or a container, SIGHUP of a terminal that closes, SIGPIPE of a reader that has left.
+// Verbs that heed the context then save what they have. A second signal ends the process at once,
+// but for SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
 func heed(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	asked, pipe := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -46,7 +47,8 @@ func heed(parent context.Context) (context.Context, func()) {
 		}
 		cancel(&signalled{s.(syscall.Signal)})
 		if place, err := comm.Detect(os.Getenv); err == nil && place.Size > 1 {
-			time.Sleep(grace) // a launcher of several ranks repeats itself: what comes meanwhile is the same request
+			// a launcher of several ranks repeats itself: what comes meanwhile is the same request
+			time.Sleep(grace)
 		}
 		signal.Stop(asked)
 	}()

@@ -56,7 +56,8 @@ func TestSolveStandardInput(t *testing.T) {
 	onStandardInput(t, squareVRP, func() { refused(t, []string{"solve", "-", "--capacity", "5"}, exitUsage, "--capacity") })
 }
 
-// TestSlipsOfTheHand: what is mistyped is told with what was most likely meant, and a value with what it must be.
+// TestSlipsOfTheHand: what is mistyped is told with what was most likely meant, and a value with
+// what it must be.
 func TestSlipsOfTheHand(t *testing.T) {
 	for line, want := range map[string]string{
 		"slove x":                             `did you mean "solve"?`,
@@ -95,7 +96,8 @@ func TestHelpHeedsColumns(t *testing.T) {
 	}
 }
 
-// TestPlacesThatTakeNoFileAreToldFirst: a search does not run for its time to say then that its routes cannot be written.
+// TestPlacesThatTakeNoFileAreToldFirst: a search does not run for its time to say then that its
+// routes cannot be written.
 func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 	square, dir := write(t, "square.vrp", squareVRP), t.TempDir()
 	places := []string{filepath.Join(square, "x.sol")}
@@ -129,7 +131,8 @@ func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 	}
 }
 
-// TestLiveLineFits: the line of a search stays within the screen, where one that is broken would fill it.
+// TestLiveLineFits: the line of a search stays within the screen, where one that is broken would
+// fill it.
 func TestLiveLineFits(t *testing.T) {
 	for columns, want := range map[int]string{25: "best 587", 45: "4 routes", 80: "iterations/s"} {
 		var out bytes.Buffer
@@ -143,7 +146,8 @@ func TestLiveLineFits(t *testing.T) {
 	}
 }
 
-// TestTablesByAnyName: a table is one by its header where its name does not say, through a pipe too; a problem stays one.
+// TestTablesByAnyName: a table is one by its header where its name does not say, through a pipe
+// too; a problem stays one.
 func TestTablesByAnyName(t *testing.T) {
 	table := "id\tx\ty\tdemand\nd\t0\t0\t0\na\t3\t4\t1\n"
 	for _, name := range []string{"stops.tsv", "stops.txt", "stops"} {

@@ -268,7 +268,8 @@ func (f *solveFlags) readOptions() vrp.ReadOptions {
 	return vrp.ReadOptions{ExactDistance: f.distance == "exact"}
 }
 
-// look tells a table from a .vrp: by the name where it says so, else by its header. What comes through a pipe is read for that.
+// look tells a table from a .vrp: by the name where it says so, else by its header. What comes
+// through a pipe is read for that.
 func (f *solveFlags) look(args []string) (err error) {
 	if len(args) != 1 {
 		return nil

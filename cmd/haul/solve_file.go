@@ -128,8 +128,8 @@ func (a *app) noteTrucks(path string, p *vrp.Problem) {
 	}
 }
 
-// notePolicy says that a policy could route the file, where no flag says how it is to be solved: the method stays what it is. Next to an optimum it
-// has nothing to offer.
+// notePolicy says that a policy could route the file, where no flag says how it is to be solved:
+// the method stays what it is. Next to an optimum it has nothing to offer.
 func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
 	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil || p.N() <= exactFileLimit {
 		return
@@ -328,8 +328,8 @@ func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileRep
 		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost)}
 }
 
-// unit says what a cost is counted in where that is known: metres between places on the globe, and of a file that haul gen wrote and scaled,
-// what it is on the unit square.
+// unit says what a cost is counted in where that is known: metres between places on the globe, and
+// of a file that haul gen wrote and scaled, what it is on the unit square.
 func unit(p *vrp.Problem, cost float64) string {
 	if p.Metric == vrp.GreatCircle {
 		return " metres"

@@ -37,7 +37,8 @@ type generatedReport struct {
 // rarely wait for a block's last, few enough that a block of large ones stays small.
 func blockSize(n int) int { return min(4096, max(1, 1<<22/(n+1))) }
 
-// solveSet solves the instances of a public test set, or of a file, which is searched unless a method is named.
+// solveSet solves the instances of a public test set, or of a file, which is searched unless a
+// method is named.
 func (a *app) solveSet(ctx context.Context, set *testset.Set, f *solveFlags) error {
 	if f.method == "" && f.testset.name != testsetKool || f.method == methodSearch {
 		return a.searchMany(ctx, set, f)
@@ -122,7 +123,8 @@ func (r generatedReport) print(w io.Writer, a *app) {
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s, %d at a time)\n", r.PerSecond, r.Seconds, r.Workers)
 }
 
-// sample gathers mean and variance in one pass (Welford), so that memory does not grow with the count.
+// sample gathers mean and variance in one pass (Welford), so that memory does not grow with the
+// count.
 type sample struct {
 	n           int
 	mean, sumSq float64 // sumSq: squared deviations from the mean

@@ -30,9 +30,10 @@ var searchFlagNames = []string{"time", "iterations", "target", "start", "curve"}
 
 // What a search gets when the command line names no budget.
 const (
-	searchTime     = time.Second
-	searchEach     = 100 * time.Millisecond // per generated instance
-	exactFileLimit = 12                     // customers up to which a file is solved exactly by default
+	searchTime = time.Second
+	searchEach = 100 * time.Millisecond // per generated instance
+	// customers up to which a file is solved exactly by default
+	exactFileLimit = 12
 )
 
 // outcome is what a method made of a file.
@@ -82,7 +83,8 @@ func loadStart(path string, p *vrp.Problem) (*vrp.Solution, error) {
 	return &s, nil
 }
 
-// live tells how a search goes: a line that changes on a terminal, events as JSON, nothing in a pipe.
+// live tells how a search goes: a line that changes on a terminal, events as JSON, nothing in a
+// pipe.
 type live struct {
 	a        *app
 	f        *solveFlags
@@ -115,7 +117,8 @@ func (l *live) show(s search.Progress) {
 	if !l.terminal {
 		return
 	}
-	// What fits a narrow screen, the most telling first: a line that the screen breaks cannot be written over.
+	// What fits a narrow screen, the most telling first: a line that the screen breaks cannot be
+	// written over.
 	line := fmt.Sprintf("%5.1f s", s.Seconds)
 	parts := []string{"best " + draw.Cost(s.Cost)}
 	if gap != nil {
@@ -163,7 +166,8 @@ func refuseExisting(force bool, path string) error {
 	return nil
 }
 
-// mustTake tells of a place that takes no file, before the work whose result is written there. What is there already is replaced.
+// mustTake tells of a place that takes no file, before the work whose result is written there. What
+// is there already is replaced.
 func mustTake(path string) error {
 	if path == "" || path == standardOutput {
 		return nil
@@ -171,8 +175,8 @@ func mustTake(path string) error {
 	return refuseOverwrite(true, path)
 }
 
-// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and tells of a folder that is
-// missing or takes no files before the work and not after it.
+// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and
+// tells of a folder that is missing or takes no files before the work and not after it.
 func refuseOverwrite(force bool, paths ...string) error {
 	for _, path := range paths {
 		if path == "" {

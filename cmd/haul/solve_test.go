@@ -284,7 +284,8 @@ func TestSolveFullDiskPrintsTheRoutes(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the file that was there: a full disk once left 4,096 bytes of a longer one.
+// A write that fails leaves the file that was there: a full disk once left 4,096 bytes of a longer
+// one.
 func TestWriteFileIsWholeOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.sol")
@@ -371,7 +372,8 @@ func TestSearchManyInstances(t *testing.T) {
 	}
 }
 
-// TestPublicTestSet: what gen writes is Kool's set, by every format, and solve takes the same instances from either.
+// TestPublicTestSet: what gen writes is Kool's set, by every format, and solve takes the same
+// instances from either.
 func TestPublicTestSet(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()

@@ -11,8 +11,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: - in place of a file is standard input or output, and never the name of a file. A flag that names a file or a folder stands
-// in one of the lists below, which a test holds against every flag there is.
+// What a reader could break: - in place of a file is standard input or output, and never the name
+// of a file. A flag that names a file or a folder stands in one of the lists below, which a test
+// holds against every flag there is.
 
 // Names that stand for what is piped: of a file to read, and of one to write.
 const (
@@ -29,15 +30,16 @@ var (
 // named are flags that name what may be no file.
 var named = []string{"config", "policy", "decode"}
 
-// piped are the flags that take -, by verb. --config, which every verb reads through the same function, always does.
+// piped are the flags that take -, by verb. --config, which every verb reads through the same
+// function, always does.
 var piped = map[string][]string{
 	"haul solve":  {"out", "check", "start"},
 	"haul gen":    {"out"},
 	"haul doctor": {"html"},
 }
 
-// checkNames tells of a - that would be taken for a file's name, and of a name that is empty, as a shell's variable may be: it was meant to name
-// something.
+// checkNames tells of a - that would be taken for a file's name, and of a name that is empty, as a
+// shell's variable may be: it was meant to name something.
 func checkNames(cmd *cobra.Command) (err error) {
 	takes := piped[cmd.CommandPath()]
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestSolutionsThroughPipes: `--out -` left a file named "-". What one command writes there the next one reads.
+// TestSolutionsThroughPipes: `--out -` left a file named "-". What one command writes there the
+// next one reads.
 func TestSolutionsThroughPipes(t *testing.T) {
 	square := write(t, "square.vrp", squareVRP)
 	t.Chdir(t.TempDir())
@@ -72,10 +73,12 @@ func TestAPageThroughAPipe(t *testing.T) {
 	}
 }
 
-// TestADashIsNoFileName: every flag that names a file or a folder takes - for what is piped, or says that it does not.
+// TestADashIsNoFileName: every flag that names a file or a folder takes - for what is piped, or
+// says that it does not.
 func TestADashIsNoFileName(t *testing.T) {
 	names := regexp.MustCompile(`\b(files?|folder|write|draw)\b|\.(svg|sol|npz|safetensors)\b`)
-	notFiles := []string{"config", "distance", "model"} // config takes - everywhere; the others speak of files
+	// config takes - everywhere; the others speak of files
+	notFiles := []string{"config", "distance", "model"}
 	t.Chdir(t.TempDir())
 	seen := 0
 	var walk func(cmd *cobra.Command)

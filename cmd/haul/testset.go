@@ -8,7 +8,8 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// testsetKool names the public test sets of Kool et al. (2019), which are made again from their seed; any other name is a file.
+// testsetKool names the public test sets of Kool et al. (2019), which are made again from their
+// seed; any other name is a file.
 const testsetKool = "kool"
 
 // testsetFlags name a set of instances in place of generated ones.

@@ -96,7 +96,8 @@ Several processes may share every step, on one machine or many (docs/distributed
 	return cmd
 }
 
-// lengths are the keys that plan how many units a run has, of every recipe that counts in this unit: they share one flag.
+// lengths are the keys that plan how many units a run has, of every recipe that counts in this
+// unit: they share one flag.
 func lengths(unit string) string {
 	var keys []string
 	for _, r := range recipe.All {
@@ -171,8 +172,8 @@ func (f *trainFlags) checkpoint() (err error) {
 	return err
 }
 
-// goOnIn takes the precision of the run that is resumed where none is asked for, since another would give other bits. A CPU has no tf32, so
-// that is only what a GPU prefers.
+// goOnIn takes the precision of the run that is resumed where none is asked for, since another
+// would give other bits. A CPU has no tf32, so that is only what a GPU prefers.
 func (f *trainFlags) goOnIn() error {
 	if f.last == nil || f.precision != "" {
 		return nil
@@ -189,7 +190,8 @@ func (f *trainFlags) goOnIn() error {
 	return nil
 }
 
-// weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a file's.
+// weights reads what a new run begins with; nil: the recipe's own. A policy's name comes before a
+// file's.
 func (f *trainFlags) weights() (*run.Checkpoint, error) {
 	switch {
 	case f.from == "":
@@ -204,7 +206,8 @@ func (f *trainFlags) weights() (*run.Checkpoint, error) {
 	return ck, err
 }
 
-// settings reads the run's settings, a resumed run's own where no others are named, and finds their recipe.
+// settings reads the run's settings, a resumed run's own where no others are named, and finds their
+// recipe.
 func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
 	name, model := f.config, f.model
 	if ck := f.last; ck != nil && name == "" {
@@ -342,7 +345,8 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	return err
 }
 
-// limited is the context of a run that --time ends. Of several ranks the first has the clock, and stops all.
+// limited is the context of a run that --time ends. Of several ranks the first has the clock, and
+// stops all.
 func (f *trainFlags) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	if f.time == 0 || f.world.Number() > 0 {
 		return ctx, func() {}
@@ -364,8 +368,8 @@ func (f *trainFlags) timeUp(ctx context.Context, err error) (*report.Stopped, er
 	return nil, err
 }
 
-// newScreen is the listener for people. Results share standard output with nothing else, so with JSON there they
-// join the words.
+// newScreen is the listener for people. Results share standard output with nothing else, so with
+// JSON there they join the words.
 func (a *app) newScreen(asJSON bool) report.Screen {
 	live := isTerminal(a.stderr) && os.Getenv("TERM") != "dumb"
 	t := report.Screen{Words: a.stderr, Result: a.stdout, Live: live, Colour: live && os.Getenv("NO_COLOR") == "", Width: a.width, ASCII: !unicodeLocale()}

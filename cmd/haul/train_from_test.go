@@ -16,8 +16,8 @@ var fromSettings = []string{"--set", "problem.num_customers=5", "--set", "traini
 	"--set", "training.validation_instances=50", "--set", "training.validation_frequency=1", "--set", "model.hidden_dim=16", "--set", "model.num_heads=2",
 	"--set", "model.num_layers=1", "--set", "baseline.eval_batches=1", "--device", "cpu"}
 
-// TestFromBeginsWithTheWeights: a run whose learning rate changes nothing validates as the weights that it began with, baseline included,
-// whatever its seed; without --from it does not.
+// TestFromBeginsWithTheWeights: a run whose learning rate changes nothing validates as the weights
+// that it began with, baseline included, whatever its seed; without --from it does not.
 func TestFromBeginsWithTheWeights(t *testing.T) {
 	dir := t.TempDir()
 	train := func(name string, args ...string) map[string]any {
@@ -47,8 +47,9 @@ func TestFromBeginsWithTheWeights(t *testing.T) {
 	}
 }
 
-// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which are those of its network. Views that a policy has
-// and a run has not, or the other way round, are told of, and nothing is where both have the same.
+// TestFromAPolicyBySettingsOfItsName: a policy is trained on by the settings of its own name, which
+// are those of its network. Views that a policy has and a run has not, or the other way round, are
+// told of, and nothing is where both have the same.
 func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	wholeOnly(t)
 	for _, name := range policies.Names() {
@@ -76,7 +77,8 @@ func TestFromIsRefused(t *testing.T) {
 	}{
 		{[]string{"--from", "cvrp7"}, exitFailed, "no such file, run folder or policy (policies: cvrp20"},
 		{append(fromSettings, "--from", "cvrp20"), exitFailed, "its network is another one than the settings ask for"},
-		{[]string{"--config", "tiny_1", "--device", "cpu", "--set", "model.pointer_pairs=true", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"}, // three layers of nine
+		// three layers of nine
+		{[]string{"--config", "tiny_1", "--device", "cpu", "--set", "model.pointer_pairs=true", "--from", "cvrp20"}, exitFailed, "the settings have no such weight"},
 		{[]string{"--resume", dir, "--from", "cvrp20"}, exitUsage, "use one of them"},
 	} {
 		args := append([]string{"train"}, c.args...)
@@ -90,7 +92,8 @@ func TestFromIsRefused(t *testing.T) {
 	}
 }
 
-// TestFromTellsOfOneSeed: a run that begins with weights and with the seed that made them would see the same instances again.
+// TestFromTellsOfOneSeed: a run that begins with weights and with the seed that made them would see
+// the same instances again.
 func TestFromTellsOfOneSeed(t *testing.T) {
 	dir := t.TempDir()
 	const told = "with the seed of their run"
@@ -142,8 +145,9 @@ func TestFromTellsOfAnotherModel(t *testing.T) {
 	}
 }
 
-// TestFromRefusesPairsOfNone: a network that scores pairs of nodes has other weights than one that does not, whichever comes first; the
-// line names the setting and a weight. A packed policy keeps the setting, and is routed with and begun from as the run is.
+// TestFromRefusesPairsOfNone: a network that scores pairs of nodes has other weights than one that
+// does not, whichever comes first; the line names the setting and a weight. A packed policy keeps
+// the setting, and is routed with and begun from as the run is.
 func TestFromRefusesPairsOfNone(t *testing.T) {
 	wholeOnly(t)
 	dir := t.TempDir()
@@ -177,7 +181,8 @@ func TestFromRefusesPairsOfNone(t *testing.T) {
 	if r := train("from packed", "true", "packed.safetensors"); r.code != exitDone {
 		t.Errorf("from the packed policy: exit %d: %s", r.code, r.stderr)
 	}
-	// Without the setting the file's weights would not fit; with it the rounding to bf16 is all that may send a route another way.
+	// Without the setting the file's weights would not fit; with it the rounding to bf16 is all that
+	// may send a route another way.
 	costs := map[string]float64{}
 	for _, checkpoint := range []string{at("pairs"), packed} {
 		costs[checkpoint] = object(t, "eval", "--checkpoint", checkpoint, "--count", "64", "--decode", "pomo", "--json")["mean_cost"].(float64)
@@ -187,8 +192,9 @@ func TestFromRefusesPairsOfNone(t *testing.T) {
 	}
 }
 
-// TestFromCountsTheRunsBefore: a file says what its weights learned from over all runs, through a resumed run and through a packed file,
-// and --began names what a run of before that was kept does not know.
+// TestFromCountsTheRunsBefore: a file says what its weights learned from over all runs, through a
+// resumed run and through a packed file, and --began names what a run of before that was kept does
+// not know.
 func TestFromCountsTheRunsBefore(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -231,7 +237,8 @@ func TestFromCountsTheRunsBefore(t *testing.T) {
 	if n != 2*epoch || len(runs) != 2 {
 		t.Errorf("what is named takes the place of what is known: %v instances of %v", n, runs)
 	}
-	for _, named := range [][]string{{"second"}, {"first", "second"}} { // the second knows of the first: both ways tell of one chain
+	// the second knows of the first: both ways tell of one chain
+	for _, named := range [][]string{{"second"}, {"first", "second"}} {
 		var more []string
 		for _, run := range named {
 			more = append(more, "--began", at(run))

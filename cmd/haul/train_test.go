@@ -123,7 +123,8 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-// TestTimeIsUp: a run that is given less time than it needs saves, says how to go on and is no failure.
+// TestTimeIsUp: a run that is given less time than it needs saves, says how to go on and is no
+// failure.
 func TestTimeIsUp(t *testing.T) {
 	dir, args := tiny(t, "--time", "2s", "--set", "training.num_epochs=1000000", "--set", "training_advanced.use_early_stopping=false")
 	r := haul(t, args...)
@@ -238,7 +239,8 @@ func TestBadTraining(t *testing.T) {
 	}
 }
 
-// TestTheEndNamesEveryFile: the summary of a run names all that a reader may open in its folder, result.json among them.
+// TestTheEndNamesEveryFile: the summary of a run names all that a reader may open in its folder,
+// result.json among them.
 func TestTheEndNamesEveryFile(t *testing.T) {
 	_, args := tiny(t, "--epochs", "1")
 	routing := haul(t, args...)
@@ -250,7 +252,8 @@ func TestTheEndNamesEveryFile(t *testing.T) {
 		}
 		err := filepath.WalkDir(name, func(path string, d os.DirEntry, err error) error {
 			file := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".png"), ".svg")
-			if err != nil || d.IsDir() || strings.HasPrefix(file, ".") || strings.HasPrefix(file, "events.") || file == "config.yaml" { // the settings, and what TensorBoard reads
+			// the settings, and what TensorBoard reads
+			if err != nil || d.IsDir() || strings.HasPrefix(file, ".") || strings.HasPrefix(file, "events.") || file == "config.yaml" {
 				return err
 			}
 			if !strings.Contains(r.stdout, file) {

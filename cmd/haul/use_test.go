@@ -36,7 +36,8 @@ func executeApart(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	return cmd.ProcessState.ExitCode()
 }
 
-// TestWrongUseIsTwo: what the command line alone tells is wrong use, whether or not the files it names exist.
+// TestWrongUseIsTwo: what the command line alone tells is wrong use, whether or not the files it
+// names exist.
 func TestWrongUseIsTwo(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -48,7 +49,8 @@ func TestWrongUseIsTwo(t *testing.T) {
 		{[]string{"train", "--config", "nosuch.yaml", "--precision", "int4"}, exitUsage, "int4"},
 		{[]string{"train", "--config", "nosuch.yaml", "--device", "tpu"}, exitUsage, "tpu"},
 		{[]string{"train", "--config", "nosuch.yaml"}, exitFailed, "nosuch"},
-		{[]string{"train", "--set", "model.num_heads=5"}, exitFailed, "not divisible"}, // by the settings that it is laid over
+		// by the settings that it is laid over
+		{[]string{"train", "--set", "model.num_heads=5"}, exitFailed, "not divisible"},
 		{[]string{"train", "--epochs", "9000000000000000000"}, exitUsage, "at most 1000000000"},
 		{[]string{"train", "--confg", "quick"}, exitUsage, "did you mean --config?"},
 		{[]string{"bench", "step", "--workrs=2"}, exitUsage, "did you mean --workers?"},
@@ -75,7 +77,8 @@ func TestVersionByFlag(t *testing.T) {
 	}
 }
 
-// TestSizesPastAnyMachine: a slip of the finger gets a line that says what is too large, not a stack trace, and soon.
+// TestSizesPastAnyMachine: a slip of the finger gets a line that says what is too large, not a
+// stack trace, and soon.
 func TestSizesPastAnyMachine(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -149,7 +152,8 @@ func longRun(t *testing.T, more ...string) (*exec.Cmd, string) {
 	return cmd, dir
 }
 
-// TestASignalSavesTheRun: a scheduler's SIGTERM, a terminal that closes and Ctrl-C all leave a checkpoint of the last update, and say so.
+// TestASignalSavesTheRun: a scheduler's SIGTERM, a terminal that closes and Ctrl-C all leave a
+// checkpoint of the last update, and say so.
 func TestASignalSavesTheRun(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -255,7 +259,8 @@ func TestProfileHeedsCtrlC(t *testing.T) {
 	}
 }
 
-// TestAReaderWhoLeavesKnows: `haul doctor ... | head -1` said that it was interrupted, where the signal came before the write's error.
+// TestAReaderWhoLeavesKnows: `haul doctor ... | head -1` said that it was interrupted, where the
+// signal came before the write's error.
 func TestAReaderWhoLeavesKnows(t *testing.T) {
 	for signal, words := range map[syscall.Signal]string{syscall.SIGPIPE: "", syscall.SIGTERM: "haul: interrupted\n"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -266,7 +271,8 @@ func TestAReaderWhoLeavesKnows(t *testing.T) {
 	}
 }
 
-// TestARunThatNeverBeganIsNotSaved: one that was ended while it was prepared told how to go on in a folder that is not there.
+// TestARunThatNeverBeganIsNotSaved: one that was ended while it was prepared told how to go on in a
+// folder that is not there.
 func TestARunThatNeverBeganIsNotSaved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := append([]string{"train", "--config", "tiny_1", "--device", "cpu", "--out", dir, "--set", "model.hidden_dim=16"}, "--set", "model.num_layers=1")

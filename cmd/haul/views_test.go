@@ -12,8 +12,9 @@ import (
 	"haul/internal/safetensors"
 )
 
-// TestViewsByEveryVerb: a policy trained with start_views is decoded with them by eval, solve and serve where routes are drawn: the same weights route
-// otherwise once their settings do not ask for views, and greedily and by the most likely routes the same.
+// TestViewsByEveryVerb: a policy trained with start_views is decoded with them by eval, solve and
+// serve where routes are drawn: the same weights route otherwise once their settings do not ask for
+// views, and greedily and by the most likely routes the same.
 func TestViewsByEveryVerb(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, "runs", name) }
@@ -82,8 +83,8 @@ func TestViewsByEveryVerb(t *testing.T) {
 	}
 }
 
-// TestViewsFromOthers: weights fit whether their run had views or not, and the change is told of, without a word of another network; a run that is resumed
-// keeps its views, and is refused others.
+// TestViewsFromOthers: weights fit whether their run had views or not, and the change is told of,
+// without a word of another network; a run that is resumed keeps its views, and is refused others.
 func TestViewsFromOthers(t *testing.T) {
 	wholeOnly(t)
 	dir := t.TempDir()

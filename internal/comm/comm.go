@@ -1,9 +1,11 @@
-// Package comm is the ranks of a run: processes that train the same weights, each on its share of every step. It finds out who it is from
-// the launcher's variables, opens MPI or NCCL at run time, and sums gradients in a fixed order.
+// Package comm is the ranks of a run: processes that train the same weights, each on its share of
+// every step. It finds out who it is from the launcher's variables, opens MPI or NCCL at run time,
+// and sums gradients in a fixed order.
 //
-// What a reader could break: collectives are called by all ranks in the same order, from the goroutine that drives the run. Whatever decides
-// that order (settings, an interruption, an error) must be agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree
-// from where a rank's own lanes left it, so any number of ranks gives the bits of one process.
+// What a reader could break: collectives are called by all ranks in the same order, from the
+// goroutine that drives the run. Whatever decides that order (settings, an interruption, an error)
+// must be agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree from where
+// a rank's own lanes left it, so any number of ranks gives the bits of one process.
 //
 // A nil World is one process alone: it opens no library, waits for nobody and costs nothing.
 package comm
@@ -21,11 +23,13 @@ import (
 	"haul/internal/kernel"
 )
 
-// links carry bytes between ranks. All ranks call the same method with the same sizes at the same time.
+// links carry bytes between ranks. All ranks call the same method with the same sizes at the same
+// time.
 type links interface {
 	name() string
-	// scatter sends rank r its piece of send. Rank r's piece is bytes cuts[r] to cuts[r+1]; what rank r sent comes to recv at r times the length of
-	// this rank's piece, whose own bytes stay where they are.
+	// scatter sends rank r its piece of send. Rank r's piece is bytes cuts[r] to cuts[r+1]; what rank
+	// r sent comes to recv at r times the length of this rank's piece, whose own bytes stay where they
+	// are.
 	scatter(recv, send unsafe.Pointer, cuts []int32) error
 	// complete brings everybody's piece of p, cut likewise, to its place in everybody's p.
 	complete(p unsafe.Pointer, cuts []int32) error
@@ -242,7 +246,8 @@ func (w *World) Close() error {
 	return errors.Join(err, w.links.close())
 }
 
-// Fail tells the others that this rank ends with an error, so that none waits for it. The process must exit after it.
+// Fail tells the others that this rank ends with an error, so that none waits for it. The process
+// must exit after it.
 func (w *World) Fail(err error) {
 	switch {
 	case w == nil:
@@ -259,7 +264,8 @@ func ptr(f []float32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(f)
 
 var errStop = errors.New("a rank was asked to stop")
 
-// Agree is a context that ends on all ranks at the same place of the run. It is heeded where ranks ask each other: Stop and Cut.
+// Agree is a context that ends on all ranks at the same place of the run. It is heeded where ranks
+// ask each other: Stop and Cut.
 func (w *World) Agree(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
@@ -293,7 +299,8 @@ func (w *World) ask() {
 	}
 }
 
-// Soon is ctx for long work that a rank does alone: it ends as soon as this rank is asked to stop. What it leaves undone is told to Collect.
+// Soon is ctx for long work that a rank does alone: it ends as soon as this rank is asked to stop.
+// What it leaves undone is told to Collect.
 func (w *World) Soon(ctx context.Context) context.Context {
 	if w == nil || w.soon == nil {
 		return ctx
@@ -307,8 +314,8 @@ func (w *World) Asked() bool { return w != nil && w.asked.Load() }
 // askEvery is how often ranks ask each other whether to go on.
 const askEvery = 10 * time.Millisecond
 
-// Stop tells, after `done` updates, whether all ranks end here, and then ends the context of Agree. Rank 0 decides, and says after how many
-// updates it will be asked again.
+// Stop tells, after `done` updates, whether all ranks end here, and then ends the context of Agree.
+// Rank 0 decides, and says after how many updates it will be asked again.
 func (w *World) Stop(ctx context.Context, done int) (bool, error) {
 	if w == nil {
 		return ctx.Err() != nil, nil
@@ -346,7 +353,9 @@ func (w *World) Cut(n int) (from, to int) {
 	return w.Number() * n / w.Ranks(), (w.Number() + 1) * n / w.Ranks()
 }
 
-// Collect puts together what ranks made of their shares of Cut: own has this rank's numbers, all gets everybody's, by rank. A rank that has stopped early says so with stopped, and then all ranks end together with the context's error.
+// Collect puts together what ranks made of their shares of Cut: own has this rank's numbers, all
+// gets everybody's, by rank. A rank that has stopped early says so with stopped, and then all ranks
+// end together with the context's error.
 func (w *World) Collect(all, own []float64, stopped bool) error {
 	if w == nil {
 		copy(all, own)

@@ -32,8 +32,8 @@ func each(worlds []*World, f func(w *World) error) []error {
 	return errs
 }
 
-// TestExchangeIsTheTree: lanes that n ranks own in blocks come to what one process makes of them, bit for bit, also where the gradient does
-// not divide among the ranks.
+// TestExchangeIsTheTree: lanes that n ranks own in blocks come to what one process makes of them,
+// bit for bit, also where the gradient does not divide among the ranks.
 func TestExchangeIsTheTree(t *testing.T) {
 	const lanes = 8
 	for _, length := range []int{1, 3, 16, 1000, 1003} {
@@ -211,7 +211,8 @@ func TestPMIFields(t *testing.T) {
 	}
 }
 
-// The server's process ended while a rank was still asking it to finalize, and that rank said "readline failed".
+// The server's process ended while a rank was still asking it to finalize, and that rank said
+// "readline failed".
 func TestPMIWaitsForTheLast(t *testing.T) {
 	s := newPMI(2, 2)
 	var ranks []net.Conn

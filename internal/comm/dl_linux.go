@@ -11,7 +11,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// dlopen opens the first of several libraries that is there. It stays on one thread until the loader's words for a failure are read.
+// dlopen opens the first of several libraries that is there. It stays on one thread until the
+// loader's words for a failure are read.
 func dlopen(flags int, names ...string) (handle uintptr, name string, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -28,8 +29,8 @@ func dlopen(flags int, names ...string) (handle uintptr, name string, err error)
 // signals are the handlers of all signals, as the kernel has them.
 type signals [65][4]uint64
 
-// A library that is opened may put handlers of its own over Go's, which then end the process at the next signal: those that changed are put
-// back.
+// A library that is opened may put handlers of its own over Go's, which then end the process at the
+// next signal: those that changed are put back.
 func readSignals() (s signals) {
 	for n := 1; n < len(s); n++ {
 		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&s[n])), 8, 0, 0)
@@ -49,8 +50,8 @@ func (s *signals) restore() (changed int) {
 	return changed
 }
 
-// mapped is memory for n floats that is never given back: libraries keep notes about the memory they have sent from, and Go's runtime does not
-// tell them when it returns some to the system.
+// mapped is memory for n floats that is never given back: libraries keep notes about the memory
+// they have sent from, and Go's runtime does not tell them when it returns some to the system.
 func mapped(n int) []float32 {
 	if n == 0 {
 		return nil
@@ -64,8 +65,8 @@ func mapped(n int) []float32 {
 
 var libcExit uintptr // set once MPI is open
 
-// Exit ends the process. Where MPI was opened it leaves through C's exit, which runs what the library has registered; without it some launchers
-// call a good run killed.
+// Exit ends the process. Where MPI was opened it leaves through C's exit, which runs what the
+// library has registered; without it some launchers call a good run killed.
 func Exit(code int) {
 	if libcExit != 0 {
 		os.Stdout.Sync()

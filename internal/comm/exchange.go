@@ -9,14 +9,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: every rank cuts a flat buffer alike (kernel.Share.Piece), so that whoever has added a piece up is the one that updates
-// it and sends it on. The sum over ranks continues the tree from where a rank's own lanes left it. Nothing here allocates once a buffer's
+// What a reader could break: every rank cuts a flat buffer alike (kernel.Share.Piece), so that
+// whoever has added a piece up is the one that updates it and sends it on. The sum over ranks
+// continues the tree from where a rank's own lanes left it. Nothing here allocates once a buffer's
 // size is known.
 
 // pending is what the links' thread is asked for.
 type pending struct{ recv, p unsafe.Pointer }
 
-// Scatter sends every rank its piece of grad and returns everybody's gradients of this rank's piece, by rank.
+// Scatter sends every rank its piece of grad and returns everybody's gradients of this rank's
+// piece, by rank.
 func (w *World) Scatter(grad []float32, unit int) ([][]float32, error) {
 	began := time.Now()
 	err := w.scatter(grad, unit)
@@ -89,8 +91,8 @@ func (w *World) cut(n, unit, width int) error {
 func (w *World) runScatter() error  { return w.links.scatter(w.pending.recv, w.pending.p, w.cuts) }
 func (w *World) runComplete() error { return w.links.complete(w.pending.p, w.cuts) }
 
-// Exchange replaces grad by the sum over all ranks, by the tree, for a device that updates all weights itself: each rank adds its piece up and sends the
-// sum to all.
+// Exchange replaces grad by the sum over all ranks, by the tree, for a device that updates all
+// weights itself: each rank adds its piece up and sends the sum to all.
 func (w *World) Exchange(grad []float32) error {
 	began := time.Now()
 	defer func() {
@@ -122,7 +124,8 @@ func add(a, b []float32) {
 	}
 }
 
-// AllReduce is the sum over all ranks in the library's own order, which changes with their number: for comparison.
+// AllReduce is the sum over all ranks in the library's own order, which changes with their number:
+// for comparison.
 func (w *World) AllReduce(grad []float32) error {
 	r, ok := w.links.(interface {
 		allreduce(p unsafe.Pointer, floats int) error

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// local is links within a process: ranks are goroutines, each with a device of its own. What a reader could break: a rank that fails says so by
-// World.Fail, or the others would wait for it for ever.
+// local is links within a process: ranks are goroutines, each with a device of its own. What a
+// reader could break: a rank that fails says so by World.Fail, or the others would wait for it for
+// ever.
 type local struct {
 	rank int
 	hub  *hub
@@ -25,7 +26,8 @@ type hub struct {
 	calls []errand // what each rank has come for
 }
 
-// errand is what a rank asks of all: ranks that ask for different things would exchange nonsense, and in the end wait for ever.
+// errand is what a rank asks of all: ranks that ask for different things would exchange nonsense,
+// and in the end wait for ever.
 type errand struct {
 	what  string
 	bytes int
@@ -52,7 +54,8 @@ func (h *hub) leave() {
 	h.all.Broadcast()
 }
 
-// meet shows everybody's pointer while f runs, and returns when all have run it. All must have come for the same.
+// meet shows everybody's pointer while f runs, and returns when all have run it. All must have come
+// for the same.
 func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
 	h := l.hub
 	wait := func() error {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestARankThatFailsLetsTheOthersGo: goroutines that wait for a rank which has failed end with an error, in the collective under way and in the next.
+// TestARankThatFailsLetsTheOthersGo: goroutines that wait for a rank which has failed end with an
+// error, in the collective under way and in the next.
 func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	worlds := Local(3)
 	said := make(chan error, 2)
@@ -27,8 +28,8 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	}
 }
 
-// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for, instead of waiting for ever, whether one
-// has gone on to something else or has ended.
+// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for,
+// instead of waiting for ever, whether one has gone on to something else or has ended.
 func TestRanksThatPartAreTold(t *testing.T) {
 	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }
 	for name, other := range map[string]func(w *World) error{

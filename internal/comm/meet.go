@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// meeting is where ranks find each other: rank 0 listens, the others call. A connection opens with one line that says which run, what for and
-// who; what follows belongs to whoever asked for it. No gradient ever crosses these connections.
+// meeting is where ranks find each other: rank 0 listens, the others call. A connection opens with
+// one line that says which run, what for and who; what follows belongs to whoever asked for it. No
+// gradient ever crosses these connections.
 type meeting struct {
 	token string
 	conns map[string]map[int]net.Conn // rank 0's: by purpose and rank
@@ -181,7 +182,8 @@ func addresses(port string) []string {
 	return out
 }
 
-// tcp carries small things between ranks where there is no MPI: settings, a checkpoint at the start, figures of an evaluation.
+// tcp carries small things between ranks where there is no MPI: settings, a checkpoint at the
+// start, figures of an evaluation.
 type tcp struct {
 	rank, n int
 	conns   []net.Conn      // rank 0's, by rank; of the others one, to rank 0

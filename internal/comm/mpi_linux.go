@@ -33,7 +33,8 @@ type mpi struct {
 
 	alltoallvFn, allgathervFn, allgatherFn, bcastFn, errorString uintptr
 	words                                                        [9]uintptr
-	sends, to, recvs, from                                       []int32 // of a scatter: counts and places, by rank
+	// of a scatter: counts and places, by rank
+	sends, to, recvs, from []int32
 }
 
 // candidates are the names of libraries by family, the one that the launcher speaks for first.
@@ -157,7 +158,8 @@ func (m *mpi) do(f func() error) error {
 	return <-m.done
 }
 
-// collective calls a function with up to nine words, in memory of its own, so that nothing is allocated.
+// collective calls a function with up to nine words, in memory of its own, so that nothing is
+// allocated.
 func (m *mpi) collective(what string, fn uintptr, n int) error {
 	r, _, _ := purego.SyscallN(fn, m.words[:n]...)
 	return m.check(what, r)
@@ -231,7 +233,8 @@ func (m *mpi) close() error {
 	})
 }
 
-// pmiEnvironment tells MPICH, which reads it in MPI_Init, where its server is: at a connection that is open already.
+// pmiEnvironment tells MPICH, which reads it in MPI_Init, where its server is: at a connection that
+// is open already.
 func pmiEnvironment(fd int, p Place) {
 	for k, v := range map[string]int{"PMI_FD": fd, "PMI_RANK": p.Rank, "PMI_SIZE": p.Size} {
 		os.Setenv(k, fmt.Sprint(v))

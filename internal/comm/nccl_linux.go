@@ -12,11 +12,12 @@ import (
 	"haul/internal/cu"
 )
 
-// nccl is NVIDIA's library for cards that exchange by themselves. One communicator serves a run; it is made, used and ended on the thread of the
-// card's context.
+// nccl is NVIDIA's library for cards that exchange by themselves. One communicator serves a run; it
+// is made, used and ended on the thread of the card's context.
 //
-// What a reader could break: a graph that holds the library's nodes must be destroyed before the communicator goes, and ncclCommDestroy was
-// seen to wait for ever where one lives; so a run leaves by ncclCommAbort, after its graphs are gone.
+// What a reader could break: a graph that holds the library's nodes must be destroyed before the
+// communicator goes, and ncclCommDestroy was seen to wait for ever where one lives; so a run leaves
+// by ncclCommAbort, after its graphs are gone.
 type nccl struct {
 	file    string
 	version int32
@@ -101,18 +102,20 @@ func (c *nccl) start(w *World, ctx *cu.Context) error {
 	return c.check("ncclCommInitRank", c.commInitRank(&c.comm, int32(w.Size), id, int32(w.Rank)))
 }
 
-// InGraph tells whether cards exchange by themselves; else gradients cross by MPI, through the host.
+// InGraph tells whether cards exchange by themselves; else gradients cross by MPI, through the
+// host.
 func (w *World) InGraph() bool { return w.cards != nil }
 
-// Record puts the sum over all cards into a step's graph: a step with communication is still one launch. NCCL decides the order of the sum, so that
-// bits depend on the number of cards.
+// Record puts the sum over all cards into a step's graph: a step with communication is still one
+// launch. NCCL decides the order of the sum, so that bits depend on the number of cards.
 func (w *World) Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error) {
 	return w.capture(g, s, wait, func(c *nccl) error {
 		return c.check("ncclAllReduce", c.allReduce(grads, grads, uintptr(n), ncclFloat32, ncclSum, c.comm, uintptr(s)))
 	})
 }
 
-// RecordGather puts every card's gradient at `all` on every card, by rank: whoever adds them up decides the order.
+// RecordGather puts every card's gradient at `all` on every card, by rank: whoever adds them up
+// decides the order.
 func (w *World) RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, wait []cu.Node) ([]cu.Node, error) {
 	w.fixed = true
 	return w.capture(g, s, wait, func(c *nccl) error {

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu says that gradients cross between cards:
-// by NCCL, which needs no MPI, or, where a rank is without it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that
-// have not come ends with the context; waiting inside a library does not.
+// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu
+// says that gradients cross between cards: by NCCL, which needs no MPI, or, where a rank is without
+// it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that have not come ends
+// with the context; waiting inside a library does not.
 func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil
@@ -38,7 +39,8 @@ func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	return w, err
 }
 
-// cards is NCCL as one rank finds it, and then as all do: where one of them is without, none uses it.
+// cards is NCCL as one rank finds it, and then as all do: where one of them is without, none uses
+// it.
 type cards struct {
 	library carrier
 	missing error
@@ -62,7 +64,8 @@ func (c *cards) agree(w *World) error {
 	return nil
 }
 
-// Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then has NCCL in its graph, to be measured.
+// Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then
+// has NCCL in its graph, to be measured.
 const Hand = "hand"
 
 func (p Place) open(ctx context.Context, c *cards) (*World, error) {
@@ -85,7 +88,8 @@ func (p Place) open(ctx context.Context, c *cards) (*World, error) {
 	return w, w.startWatch(ctx, os.Getenv("HAUL_WATCH"))
 }
 
-// sameWorld holds the library to the launcher's word: one that is not the launcher's own starts as a world of one, N times, without a word.
+// sameWorld holds the library to the launcher's word: one that is not the launcher's own starts as
+// a world of one, N times, without a word.
 func (p Place) sameWorld(m *mpi) error {
 	if rank, n := m.rankAndSize(); n != p.Size || rank != p.Rank {
 		return fmt.Errorf("%s says rank %d of %d, %s says rank %d of %d: the library is not the launcher's own (HAUL_MPI=path names another)", p.Launcher, p.Rank, p.Size, m.name(), rank, n)
@@ -129,8 +133,8 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	return nil
 }
 
-// openApart joins ranks that no launcher of MPI has started: they meet at an address that all know. On a CPU rank 0 then serves MPICH what it
-// would ask its launcher for.
+// openApart joins ranks that no launcher of MPI has started: they meet at an address that all know.
+// On a CPU rank 0 then serves MPICH what it would ask its launcher for.
 func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	token := "apart" // the address is what tells runs apart
 	var m *meeting
@@ -166,7 +170,8 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 			return nil, err
 		}
 	}
-	if c == nil || c.missing != nil { // what carries tensors between hosts is a library's, never a connection of our own
+	// what carries tensors between hosts is a library's, never a connection of our own
+	if c == nil || c.missing != nil {
 		if l, err = p.serveMPI(meet); err != nil {
 			return nil, err
 		}
@@ -229,7 +234,8 @@ type serving struct {
 	server *pmi
 }
 
-// leaveWithin is how long the others may take to finalize after rank 0 has, on a machine that is busy with something else.
+// leaveWithin is how long the others may take to finalize after rank 0 has, on a machine that is
+// busy with something else.
 const leaveWithin = 10 * time.Second
 
 func (s serving) close() error {

@@ -34,8 +34,9 @@ type launcher struct {
 	address                      func(env func(string) string) string
 }
 
-// launchers in the order in which they are asked. A job script of Slurm has a rank without being a task, and mpirun inside it leaves that in every
-// rank, so Slurm counts only within a step and after both kinds of mpirun; hydra is told from srun's PMI by its local rank.
+// launchers in the order in which they are asked. A job script of Slurm has a rank without being a
+// task, and mpirun inside it leaves that in every rank, so Slurm counts only within a step and
+// after both kinds of mpirun; hydra is told from srun's PMI by its local rank.
 var launchers = []launcher{
 	{"haul", "", []string{"HAUL_RANK", "HAUL_RANKS"}, "HAUL_RANK", "HAUL_RANKS", "HAUL_LOCAL_RANK", "HAUL_LOCAL_RANKS", func(env func(string) string) string { return env("HAUL_RENDEZVOUS") }},
 	{"torchrun", "", []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", torchAddress},
@@ -45,7 +46,8 @@ var launchers = []launcher{
 	{"mpiexec", MPICH, []string{"PMI_RANK", "PMI_SIZE"}, "PMI_RANK", "PMI_SIZE", "", "", nil},
 }
 
-// Detect finds out who this process is. A process that no launcher has started, or has started alone, has Size 1.
+// Detect finds out who this process is. A process that no launcher has started, or has started
+// alone, has Size 1.
 func Detect(env func(string) string) (Place, error) {
 	for _, l := range launchers {
 		set := true

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// pmi is a server of PMI-1, the few lines of text by which MPICH's processes find each other. A launcher of MPI has one; where ranks were
-// started by anything else (torchrun, srun without a plugin, haul itself), rank 0 serves it, and MPICH needs no launcher.
+// pmi is a server of PMI-1, the few lines of text by which MPICH's processes find each other. A
+// launcher of MPI has one; where ranks were started by anything else (torchrun, srun without a
+// plugin, haul itself), rank 0 serves it, and MPICH needs no launcher.
 type pmi struct {
 	n, local int
 	mu       sync.Mutex
@@ -22,7 +23,8 @@ type pmi struct {
 // start serves one rank in the background.
 func (s *pmi) start(c net.Conn) { s.served.Go(func() { s.serve(c) }) }
 
-// wait gives the ranks so long to finalize. One whose server has gone meanwhile says "readline failed" at the end of a run that went well.
+// wait gives the ranks so long to finalize. One whose server has gone meanwhile says "readline
+// failed" at the end of a run that went well.
 func (s *pmi) wait(most time.Duration) {
 	all := make(chan struct{})
 	go func() {
@@ -90,7 +92,8 @@ func (s *pmi) barrier(c net.Conn) {
 	s.waiting = nil
 }
 
-// fields splits "cmd=put kvsname=haul key=k value=v": a value is the last field and may hold anything.
+// fields splits "cmd=put kvsname=haul key=k value=v": a value is the last field and may hold
+// anything.
 func fields(line string) map[string]string {
 	out := map[string]string{}
 	for line != "" {

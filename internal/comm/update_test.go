@@ -19,7 +19,8 @@ const (
 	chunk       = 4096
 )
 
-// layer is the sizes of a layer whose weights are several of the optimizer's chunks, and fewer than eight ranks.
+// layer is the sizes of a layer whose weights are several of the optimizer's chunks, and fewer than
+// eight ranks.
 type layer struct {
 	outputs, inputs int
 	side            int // of Muon's blocks
@@ -81,7 +82,8 @@ func fill(v []float32, from uint64) {
 	}
 }
 
-// step feeds this rank's rows of the update and makes it. The row `poison` of the whole batch is not finite; -1: none.
+// step feeds this rank's rows of the update and makes it. The row `poison` of the whole batch is
+// not finite; -1: none.
 func (l *learner) step(number, poison int) error {
 	for _, in := range []*kernel.Tensor{l.x, l.dy} {
 		v := make([]float32, l.rows*in.Cols())
@@ -133,7 +135,8 @@ func (k *kept) differs(want *kept) string {
 	return ""
 }
 
-// learn runs f on n ranks at once, each with a learner of its own; a rank of one is a process alone.
+// learn runs f on n ranks at once, each with a learner of its own; a rank of one is a process
+// alone.
 func learn(t *testing.T, n int, c layer, f func(w *comm.World, l *learner) error) {
 	t.Helper()
 	worlds := []*comm.World{nil}
@@ -160,8 +163,9 @@ func learn(t *testing.T, n int, c layer, f func(w *comm.World, l *learner) error
 	all.Wait()
 }
 
-// TestRanksShareTheUpdate: five updates of 1, 2, 4 and 8 ranks leave the same weights, moments, norms and state, bit for bit; and until moments are gathered each
-// rank has kept up those of its own piece alone; all of them where Muon has blocks, whose second moments stay zero.
+// TestRanksShareTheUpdate: five updates of 1, 2, 4 and 8 ranks leave the same weights, moments,
+// norms and state, bit for bit; and until moments are gathered each rank has kept up those of its
+// own piece alone; all of them where Muon has blocks, whose second moments stay zero.
 func TestRanksShareTheUpdate(t *testing.T) {
 	for _, c := range layers {
 		t.Run(fmt.Sprint("side ", c.side), func(t *testing.T) { testRanksShareTheUpdate(t, c) })
@@ -211,8 +215,8 @@ func testRanksShareTheUpdate(t *testing.T, c layer) {
 	}
 }
 
-// TestRanksSkipTheSameUpdate: a row that is not finite, whoever has it, stops all ranks at the same update: it and all later ones leave weights, moments and
-// counters alone.
+// TestRanksSkipTheSameUpdate: a row that is not finite, whoever has it, stops all ranks at the same
+// update: it and all later ones leave weights, moments and counters alone.
 func TestRanksSkipTheSameUpdate(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		for i, poison := range []int{0, rows - 1, 0} {

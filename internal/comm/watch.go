@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// watch tells every rank of one that has died, hangs or has failed: a survivor inside MPI or NCCL would wait for ever. Each rank holds a
-// connection to rank 0, which passes news on. A connection that ends without a goodbye is a death; one that is silent for too long is a rank
-// that was stopped.
+// watch tells every rank of one that has died, hangs or has failed: a survivor inside MPI or NCCL
+// would wait for ever. Each rank holds a connection to rank 0, which passes news on. A connection
+// that ends without a goodbye is a death; one that is silent for too long is a rank that was
+// stopped.
 //
-// What a reader could break: news must end the process without asking MPI, which is what hangs; and whoever was itself stopped for a while
-// must not take the others' silence for their death.
+// What a reader could break: news must end the process without asking MPI, which is what hangs; and
+// whoever was itself stopped for a while must not take the others' silence for their death.
 type watch struct {
 	rank, n int
 	conns   []*line // rank 0's by rank; of the others [0] alone
@@ -60,7 +61,8 @@ func (l *line) send(kind byte, text string) {
 	_, _ = l.Write(b) // a connection that is broken is found by whoever reads it
 }
 
-// newWatch watches over connections to all ranks, or to rank 0, for a world that it joins. It speaks to out and leaves by exit.
+// newWatch watches over connections to all ranks, or to rank 0, for a world that it joins. It
+// speaks to out and leaves by exit.
 func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch {
 	v := &watch{rank: w.Rank, n: w.Size, world: w, out: out, exit: exit, conns: make([]*line, len(conns))}
 	w.watch = v
@@ -139,7 +141,8 @@ func (v *watch) read(from int) {
 // lost ends all ranks because of one.
 func (v *watch) lost(rank int, why string) {
 	text := fmt.Sprintf("%d\n%s", rank, why)
-	v.tell(-1, text) // also the one that is lost: if it only slept, it wakes to the news and leaves in silence
+	// also the one that is lost: if it only slept, it wakes to the news and leaves in silence
+	v.tell(-1, text)
 	v.end(fmt.Sprint(rank), why, 0)
 }
 
@@ -182,7 +185,8 @@ func (v *watch) stop() {
 	}
 }
 
-// fail tells everybody that this rank ends. Who has been told of another's end already says nothing.
+// fail tells everybody that this rank ends. Who has been told of another's end already says
+// nothing.
 func (v *watch) fail(err error) {
 	mine := false
 	v.ending.Do(func() { mine = true })

@@ -59,8 +59,8 @@ const (
 	PrecisionBF16 = "bf16"
 )
 
-// regionMarks is the tokens of a compressed context that are no transitions: the two regions' starts
-// and ends.
+// regionMarks is the tokens of a compressed context that are no transitions: the two regions'
+// starts and ends.
 const regionMarks = 4
 
 // FeedForward is the width of the feed-forward layers.

@@ -3,8 +3,8 @@ package config
 import "math"
 
 // adKeys is the schema of an in-context agent's run. As in keys.go, every key but include needs a
-// line in configs/ad_default.yaml and, unless it is without effect, a field in AD, in this order, and an explanation must be true
-// of the program.
+// line in configs/ad_default.yaml and, unless it is without effect, a field in AD, in this order,
+// and an explanation must be true of the program.
 var adKeys = newSchema(
 	include(),
 	text("model", Honoured, "AD: the agent that learns from learning histories. A file with this key is known as its settings.", RecipeAD),

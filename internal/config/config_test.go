@@ -80,7 +80,8 @@ func keysOf(entries []Entry) []string {
 	return keys
 }
 
-// Two dozen keys without effect filled the settings that a run keeps, and a resumed run was refused for a change of one.
+// Two dozen keys without effect filled the settings that a run keeps, and a resumed run was refused
+// for a change of one.
 func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
 	for _, r := range recipes {
 		standard, err := ParseAny(r.name, "f.yaml", nil)
@@ -119,7 +120,8 @@ func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
 	}
 }
 
-// The cosine was said to reach min_lr at the last step, and a bound on routes was said to be taken from its key, which nothing reads.
+// The cosine was said to reach min_lr at the last step, and a bound on routes was said to be taken
+// from its key, which nothing reads.
 func TestExplanationsOfSchedulerAndStepsAreTrue(t *testing.T) {
 	for key, want := range map[string]string{"training_advanced.scheduler_type": "by epoch", "inference.max_steps_multiplier": "within 2N steps"} {
 		es, err := Explain(RecipeGT, key)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Explain describes the settings of one recipe, or of all for "": one key, every key of a section such as `gpu`, every key that ends in a word such
-// as `batch_size`, or all of them for "" and "all".
+// Explain describes the settings of one recipe, or of all for "": one key, every key of a section
+// such as `gpu`, every key that ends in a word such as `batch_size`, or all of them for "" and
+// "all".
 func Explain(recipe, key string) ([]Entry, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {

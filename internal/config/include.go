@@ -21,7 +21,8 @@ const includeKey = "include"
 // maxFile is far past any settings file: it only keeps a wrong path from filling memory.
 const maxFile = 1 << 20
 
-// standardInput is what a user names for settings that are piped in; a run of theirs is called stdin.
+// standardInput is what a user names for settings that are piped in; a run of theirs is called
+// stdin.
 const standardInput = "-"
 
 // file is a settings file's text and what is needed to find what it includes. A file includes one
@@ -78,8 +79,9 @@ func offer(name string, names []string) string {
 	return "shipped: " + strings.Join(names, ", ")
 }
 
-// include finds the file that f includes under path: from the working folder, as the original program ran, else from
-// f's own, else of its base name beside f, else shipped. at is the line that includes it.
+// include finds the file that f includes under path: from the working folder, as the original
+// program ran, else from f's own, else of its base name beside f, else shipped. at is the line that
+// includes it.
 func (f *file) include(path string, at origin) (*file, error) {
 	if !f.shipped {
 		beside := filepath.Dir(f.name)
@@ -155,8 +157,9 @@ func shipped(name string) (*file, bool) {
 	return &file{name: "configs/" + name + ".yaml", text: text, shipped: true}, true
 }
 
-// blank says that a file holds nothing but comments, and sections without a key. Somebody wrote more than that once, or meant to: a run of defaults
-// is not what they wait for. A mapping without keys, {}, is something said.
+// blank says that a file holds nothing but comments, and sections without a key. Somebody wrote
+// more than that once, or meant to: a run of defaults is not what they wait for. A mapping without
+// keys, {}, is something said.
 func blank(text []byte) bool {
 	var doc yaml.Node
 	if yaml.Unmarshal(text, &doc) != nil {

@@ -20,7 +20,8 @@ type Settings interface {
 	Named(string) Settings // a copy under another name
 }
 
-// SetError is a fault of `key=value` sets by themselves: no settings that they are laid over would take them.
+// SetError is a fault of `key=value` sets by themselves: no settings that they are laid over would
+// take them.
 type SetError struct{ err error }
 
 func (e *SetError) Error() string { return e.err.Error() }
@@ -45,8 +46,8 @@ func LoadPPO(nameOrPath string, sets []string) (*PPO, error) {
 	return load[*PPO](ppoRecipe, nameOrPath, sets)
 }
 
-// LoadAny reads settings of the recipe named, or of the one that the file's keys tell when it is "".
-// The file is read once, so that a pipe will do.
+// LoadAny reads settings of the recipe named, or of the one that the file's keys tell when it is
+// "". The file is read once, so that a pipe will do.
 func LoadAny(recipe, nameOrPath string, sets []string) (Settings, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -71,12 +72,14 @@ func Parse(name string, data []byte, sets []string) (*Config, error) {
 	return as[*Config](gtRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParseAD is Parse for the in-context agent; what the text includes is looked for from name's folder.
+// ParseAD is Parse for the in-context agent; what the text includes is looked for from name's
+// folder.
 func ParseAD(name string, data []byte, sets []string) (*AD, error) {
 	return as[*AD](adRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParsePPO is Parse for the learner of histories; what the text includes is looked for from name's folder.
+// ParsePPO is Parse for the learner of histories; what the text includes is looked for from name's
+// folder.
 func ParsePPO(name string, data []byte, sets []string) (*PPO, error) {
 	return as[*PPO](ppoRecipe.parse(&file{name: name, text: data}, sets))
 }
@@ -123,8 +126,8 @@ func (r *recipe) parse(f *file, sets []string) (Settings, error) {
 	return c, nil
 }
 
-// find reads the file that a user names as settings of this recipe. A file that has none of its keys
-// and some of another's is refused here: a list of unknown keys would hide what is wrong.
+// find reads the file that a user names as settings of this recipe. A file that has none of its
+// keys and some of another's is refused here: a list of unknown keys would hide what is wrong.
 func (r *recipe) find(nameOrPath string) (*file, error) {
 	f, err := find(nameOrPath, r.name)
 	if err != nil {

@@ -155,7 +155,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A chain of merges, each taking the one before it ten times, is refused long before it is unrolled.
+// A chain of merges, each taking the one before it ten times, is refused long before it is
+// unrolled.
 func TestMultiplyingMergesAreRefused(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("training:\n  <<:\n  - &a0 {batch_size: 3}\n")
@@ -203,8 +204,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, each recipe's parser returns settings that write and read back, or one line of
-// error, and every file is told to be of some recipe.
+// Whatever the bytes, each recipe's parser returns settings that write and read back, or one line
+// of error, and every file is told to be of some recipe.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("training: {batch_size: 3}"), "training.batch_size=4")
 	f.Add([]byte("training: &a {<<: [*a, *a]}"), "problem.demand_range=[1,2]")

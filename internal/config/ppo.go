@@ -47,7 +47,8 @@ const (
 	EnvKeyDoor  = "keydoor"
 )
 
-// AllGoals is the number of tasks that the room has: its cells, or its keys and doors in two of them.
+// AllGoals is the number of tasks that the room has: its cells, or its keys and doors in two of
+// them.
 func (c *PPO) AllGoals() int {
 	n := c.GridSize * c.GridSize
 	if c.Env == EnvKeyDoor {

@@ -2,9 +2,9 @@ package config
 
 import "math"
 
-// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but include needs a line
-// in configs/ppo_default.yaml and, unless it is without effect, a field in PPO, in this order, and an explanation must be true of
-// the program.
+// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but
+// include needs a line in configs/ppo_default.yaml and, unless it is without effect, a field in
+// PPO, in this order, and an explanation must be true of the program.
 var ppoKeys = newSchema(
 	include(),
 	text("env", Honoured, "darkroom: a square of cells, a goal that is not seen, reward 1 for every step on it. keydoor, Dark Key-to-Door: a key and a door that are not seen, reward 1 on the key and after it 1 on the door, once each in an episode. A file with this key is known as its settings.", EnvDarkRoom, EnvKeyDoor),

@@ -52,7 +52,8 @@ func TestBadHistories(t *testing.T) {
 		{"grid_size: 1", "f.yaml:1: grid_size must be at least 2 and at most 16, got 1"},
 		{"train_env_ratio: 1.0", "f.yaml:1: train_env_ratio must be more than 0 and below 1, got 1.0"},
 		{"gamma: 0", "f.yaml:1: gamma must be more than 0 and below 1, got 0"},
-		{"gamma: 1", "f.yaml:1: gamma must be more than 0 and below 1, got 1"}, // values would have no fixed point
+		// values would have no fixed point
+		{"gamma: 1", "f.yaml:1: gamma must be more than 0 and below 1, got 1"},
 		// Between keys.
 		{"train_env_ratio: 0.999", "f.yaml:1: train_env_ratio 0.999 of grid_size 9 leaves 81 goals to train on and 0 held out; both need one"},
 		{"grid_size: 2\ntrain_env_ratio: 0.1", "f.yaml:2: train_env_ratio 0.1 of grid_size 2 leaves 0 goals to train on and 4 held out; both need one"},

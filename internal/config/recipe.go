@@ -11,8 +11,8 @@ import (
 	"haul/configs"
 )
 
-// The recipes, by the names that --model, checkpoints and the registry of recipes use: families of settings files, each with
-// keys of its own.
+// The recipes, by the names that --model, checkpoints and the registry of recipes use: families of
+// settings files, each with keys of its own.
 const (
 	RecipeGT  = "GT+RL" // routing with a graph transformer and reinforcement learning: Config
 	RecipeAD  = "AD"    // the in-context agent, by algorithm distillation: AD
@@ -170,7 +170,8 @@ func (r *recipe) votes(keys []keyValue) (n int, marked bool) {
 		key, section := k.key.Value, follow(k.value).Kind == yaml.MappingNode
 		switch {
 		case key == includeKey:
-		case fromNode(k.value).isNull(): // a section that lost its keys, or a key its value: whose it is the others tell
+		// a section that lost its keys, or a key its value: whose it is the others tell
+		case fromNode(k.value).isNull():
 		case section && r.keys.sections[key] != "":
 			n++
 		case !section && r.keys.entry(key) != nil:

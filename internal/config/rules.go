@@ -25,10 +25,12 @@ func (c conflict) at(l layer) origin {
 	return best
 }
 
-// loadUnit is kernel.LoadUnit, in parts of which the demands of instances with capacities of their own are stated.
+// loadUnit is kernel.LoadUnit, in parts of which the demands of instances with capacities of their
+// own are stated.
 const loadUnit = 1 << 20
 
-// The sides that Muon's blocks may have: kernel.MuonMost, and what is enough directions for a step to balance, unless the model is narrower.
+// The sides that Muon's blocks may have: kernel.MuonMost, and what is enough directions for a step
+// to balance, unless the model is narrower.
 const muonMost, muonLeast = 128, 16
 
 // inBlocks tells whether matrices as wide as the model can be cut into Muon's blocks.

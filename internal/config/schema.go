@@ -46,8 +46,9 @@ const (
 // products of two never overflow 64 bits.
 const maxCount = 1_000_000_000
 
-// What memory grows with is bounded more tightly, far past any use: a slip of the finger is refused as such, and a product of
-// three still fits 64 bits. Whether there is memory for it is the trainer's to say.
+// What memory grows with is bounded more tightly, far past any use: a slip of the finger is refused
+// as such, and a product of three still fits 64 bits. Whether there is memory for it is the
+// trainer's to say.
 const (
 	mostRows      = 1 << 20 // of a batch, and what is counted in batches
 	mostWidth     = 1 << 14 // of a layer

@@ -104,7 +104,8 @@ const noValue complaint = "has no value"
 
 func mustBe(what string) complaint { return complaint("must be " + what) }
 
-// read turns a written value into an int64, float64, bool, string or [2]int64 that the entry allows.
+// read turns a written value into an int64, float64, bool, string or [2]int64 that the entry
+// allows.
 func (e *Entry) read(s source) (any, complaint) {
 	if s.isNull() || e.kind == kindFile && s.text == "" && s.shape == "" {
 		return nil, noValue

@@ -44,8 +44,9 @@ type calls struct {
 	GraphExecDestroy func(exec uintptr) Result                                                              `sym:"cuGraphExecDestroy"`
 }
 
-// stepCalls are the entry points that every step goes through, as bare addresses: a call of a typed function takes memory from Go's
-// heap. None is given a pointer into that heap, which the collector would not see.
+// stepCalls are the entry points that every step goes through, as bare addresses: a call of a typed
+// function takes memory from Go's heap. None is given a pointer into that heap, which the collector
+// would not see.
 type stepCalls struct {
 	GraphLaunch uintptr `sym:"cuGraphLaunch"`
 	EventRecord uintptr `sym:"cuEventRecord"`

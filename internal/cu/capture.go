@@ -8,8 +8,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// captureCalls are what recording another library's work into a graph needs: CUDA 12.3 or newer. They are looked up when first asked for, so that older
-// drivers serve everything else.
+// captureCalls are what recording another library's work into a graph needs: CUDA 12.3 or newer.
+// They are looked up when first asked for, so that older drivers serve everything else.
 type captureCalls struct {
 	Begin uintptr `sym:"cuStreamBeginCaptureToGraph"`
 	Info  uintptr `sym:"cuStreamGetCaptureInfo_v3"`
@@ -21,8 +21,8 @@ const threadLocal = 1 // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 // Context is whose graph it is.
 func (g *Graph) Context() *Context { return g.c }
 
-// Capture records into the graph what f queues on the stream, to run after wait, and returns the nodes that what follows must wait for. Inside
-// Do.
+// Capture records into the graph what f queues on the stream, to run after wait, and returns the
+// nodes that what follows must wait for. Inside Do.
 func (g *Graph) Capture(s Stream, wait []Node, f func() error) ([]Node, error) {
 	var c captureCalls
 	if err := g.c.driver.bind(&c); err != nil {

@@ -167,7 +167,8 @@ func (c *Context) CopyWithin(dst, src uint64, bytes int, s Stream) error {
 	return c.check("cuMemcpyDtoD", c.step(c.s.CopyWithin, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s)))
 }
 
-// CopyLocked queues a copy of page-locked memory (HostAlloc) to the device. src must stay as it is until the stream has passed the copy.
+// CopyLocked queues a copy of page-locked memory (HostAlloc) to the device. src must stay as it is
+// until the stream has passed the copy.
 func (c *Context) CopyLocked(dst uint64, src []byte, s Stream) error {
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(src)))
 	return c.check("cuMemcpyHtoD", c.step(c.s.CopyLocked, uintptr(dst), from, uintptr(len(src)), uintptr(s)))

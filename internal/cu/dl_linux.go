@@ -7,7 +7,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// dlopen stays on one thread until the loader's words for a failure are read: they belong to the thread that failed.
+// dlopen stays on one thread until the loader's words for a failure are read: they belong to the
+// thread that failed.
 func dlopen(name string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

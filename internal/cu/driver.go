@@ -1,5 +1,6 @@
 // Package cu is the CUDA driver, reached through purego: no cgo, no toolkit, only libcuda.so.1.
-// It knows devices, contexts, memory, streams, modules, graphs and the driver's errors, and no kernel.
+// It knows devices, contexts, memory, streams, modules, graphs and the driver's errors, and no
+// kernel.
 //
 // Every driver call returns a result code and every code passes through check. A call whose result
 // is dropped would surface as another call's failure later, because the driver's errors are sticky.

@@ -68,14 +68,15 @@ func (e *Exec) Close() error {
 	return e.c.check("cuGraphExecDestroy", e.c.c.GraphExecDestroy(e.handle))
 }
 
-// CU_LAUNCH_ATTRIBUTE_PRIORITY, and CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY: without it a graph's kernels have their stream's.
+// CU_LAUNCH_ATTRIBUTE_PRIORITY, and CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY: without it a
+// graph's kernels have their stream's.
 const (
 	attributePriority = 8
 	usePriorities     = 8
 )
 
-// Urgent lets a kernel's blocks go before those of kernels that are not, where both could start, and with `first` before those of urgent
-// ones. CUDA 11.7 or newer. Inside Do.
+// Urgent lets a kernel's blocks go before those of kernels that are not, where both could start,
+// and with `first` before those of urgent ones. CUDA 11.7 or newer. Inside Do.
 func (g *Graph) Urgent(n Node, first bool) error {
 	var least, greatest int32
 	if err := g.c.check("cuCtxGetStreamPriorityRange", g.c.c.Priorities(&least, &greatest)); err != nil {

@@ -49,7 +49,8 @@ func (c *Context) Unload(m Module) error {
 	return c.check("cuModuleUnload", c.c.ModuleUnload(uintptr(m)))
 }
 
-// Function finds a kernel by name and lets it use up to `shared` bytes of dynamic shared memory. Inside Do.
+// Function finds a kernel by name and lets it use up to `shared` bytes of dynamic shared memory.
+// Inside Do.
 func (c *Context) Function(m Module, name string, shared int) (Function, error) {
 	text := append([]byte(name), 0)
 	f := Function{name: name}
@@ -64,7 +65,8 @@ func (c *Context) Function(m Module, name string, shared int) (Function, error) 
 	return f, nil
 }
 
-// Resources are the registers and the bytes of local memory (spills) per thread of the kernel. Inside Do.
+// Resources are the registers and the bytes of local memory (spills) per thread of the kernel.
+// Inside Do.
 func (c *Context) Resources(f Function) (registers, local int, err error) {
 	var r, l int32
 	if err := c.check("cuFuncGetAttribute", c.c.FuncGetAttr(&r, attrRegisters, f.handle)); err != nil {

@@ -22,13 +22,14 @@ type edge struct {
 // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
 const programmatic = 1
 
-// Overlaps reports whether the driver knows edges by which a kernel starts before those it depends on have ended, and waits for them
-// itself.
+// Overlaps reports whether the driver knows edges by which a kernel starts before those it depends
+// on have ended, and waits for them itself.
 func (d *Driver) Overlaps() bool { return d.bind(&overlapCalls{}) == nil }
 
-// AddOverlapping adds a launch whose blocks may start as soon as every block of the kernels `before` has said that they may, or has
-// ended. The kernel must wait for their end itself (griddepcontrol.wait) before it touches memory; of other nodes, in `after`, it waits
-// for the end. Inside Do.
+// AddOverlapping adds a launch whose blocks may start as soon as every block of the kernels
+// `before` has said that they may, or has ended. The kernel must wait for their end itself
+// (griddepcontrol.wait) before it touches memory; of other nodes, in `after`, it waits for the end.
+// Inside Do.
 func (g *Graph) AddOverlapping(f Function, geo Geometry, a *Args, before, after []Node) (Node, error) {
 	node, err := g.Add(f, geo, a, after)
 	if err != nil || len(before) == 0 {

@@ -47,7 +47,8 @@ func (c *Context) Record(e Event, s Stream) error {
 	return c.check("cuEventRecord", c.step(c.s.EventRecord, uintptr(e), uintptr(s), 0, 0))
 }
 
-// After makes what is queued on s from here on wait for an event; one that was never recorded has passed. Inside Do.
+// After makes what is queued on s from here on wait for an event; one that was never recorded has
+// passed. Inside Do.
 func (c *Context) After(e Event, s Stream) error {
 	return c.check("cuStreamWaitEvent", c.step(c.s.StreamWait, uintptr(s), uintptr(e), 0, 0))
 }

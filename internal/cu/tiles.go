@@ -13,7 +13,8 @@ type tileCalls struct {
 	Encode uintptr `sym:"cuTensorMapEncodeTiled"`
 }
 
-// Matrix is a matrix of 16-bit floating-point numbers on the card, as its copy engine is to see it: `Box` rows and 64 columns at a time.
+// Matrix is a matrix of 16-bit floating-point numbers on the card, as its copy engine is to see it:
+// `Box` rows and 64 columns at a time.
 type Matrix struct {
 	At         uint64 // of its first number, a multiple of 16
 	Rows, Cols int
@@ -21,7 +22,8 @@ type Matrix struct {
 	Box        int
 }
 
-// CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_128B.
+// CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B and
+// CU_TENSOR_MAP_L2_PROMOTION_L2_128B.
 const (
 	mapBF16      = 9
 	mapSwizzled  = 3
@@ -33,8 +35,9 @@ const (
 	matrixColumns = 64
 )
 
-// Tiles is the description that a kernel gives the copy engine, for memory of the card at a multiple of 64 bytes. A box arrives as rows
-// of 128 bytes in which vector q (eight numbers) of row r is at q ^ r%8; what lies outside the matrix is zeros. Inside Do.
+// Tiles is the description that a kernel gives the copy engine, for memory of the card at a
+// multiple of 64 bytes. A box arrives as rows of 128 bytes in which vector q (eight numbers) of row
+// r is at q ^ r%8; what lies outside the matrix is zeros. Inside Do.
 func (c *Context) Tiles(m Matrix) ([]byte, error) {
 	var calls tileCalls
 	if err := c.driver.bind(&calls); err != nil {

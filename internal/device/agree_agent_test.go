@@ -11,7 +11,8 @@ import (
 	"haul/internal/rng"
 )
 
-// agent is the in-context agent's training step on one device: rows drawn there from the same histories, dropout on, as it is trained.
+// agent is the in-context agent's training step on one device: rows drawn there from the same
+// histories, dropout on, as it is trained.
 type agent struct {
 	run          kernel.Runner
 	store        kernel.Store
@@ -98,11 +99,14 @@ func apart(x, y, origin []float32) float64 {
 	return math.Sqrt(diff / norm)
 }
 
-// TestAgentsStayTogether trains the agent for ten steps on both devices. Tokens, labels and the ends of sequences are equal bit for bit, step after step. Each
-// device's logits and gradients are within 8·ε·√k of the truth for each of 9 roundings per layer, there and back, whose squares add
-// (kernel/kerneltest); so they are apart by a share of at most twice that, and usually by an eighth of it. Adam moves a weight by the sign of its gradient, which
-// is open where the gradient is smaller than its error: about that eighth of the share of all weights may go the other way, and what was moved is then
-// apart by twice its root. Twice that again leaves room for the steps that build on each other.
+// TestAgentsStayTogether trains the agent for ten steps on both devices. Tokens, labels and the
+// ends of sequences are equal bit for bit, step after step. Each device's logits and gradients are
+// within 8·ε·√k of the truth for each of 9 roundings per layer, there and back, whose squares add
+// (kernel/kerneltest); so they are apart by a share of at most twice that, and usually by an eighth
+// of it. Adam moves a weight by the sign of its gradient, which is open where the gradient is
+// smaller than its error: about that eighth of the share of all weights may go the other way, and
+// what was moved is then apart by twice its root. Twice that again leaves room for the steps that
+// build on each other.
 func TestAgentsStayTogether(t *testing.T) {
 	cpu, gpu := both(t)
 	a, b := buildAgent(t, cpu), buildAgent(t, gpu)

@@ -96,8 +96,9 @@ func both(t *testing.T) (cpu, gpu kernel.Device) {
 	return cpu, gpu
 }
 
-// TestSameInstancesSameActions: instances are equal bit for bit, and at least 999 of 1,000 actions of a fixed policy; that
-// the rest lie at a decision's edge is kernel/kerneltest's to judge. Routes that agree have lengths within a few units.
+// TestSameInstancesSameActions: instances are equal bit for bit, and at least 999 of 1,000 actions
+// of a fixed policy; that the rest lie at a decision's edge is kernel/kerneltest's to judge. Routes
+// that agree have lengths within a few units.
 func TestSameInstancesSameActions(t *testing.T) {
 	cpu, gpu := both(t)
 	for name, choice := range map[string]kernel.Choice{"greedy": kernel.Greedy, "sampled": kernel.Sample} {
@@ -141,9 +142,10 @@ func TestSameInstancesSameActions(t *testing.T) {
 	}
 }
 
-// TestTenStepsStayTogether replays the CPU's sampled actions on both devices for ten training steps. Rounding grows with
-// each update, so the bound is that of one gradient, sqrt(rows)·ε of its norm, times the steps, times an
-// amplification of 64 through Adam's division by small second moments.
+// TestTenStepsStayTogether replays the CPU's sampled actions on both devices for ten training
+// steps. Rounding grows with each update, so the bound is that of one gradient, sqrt(rows)·ε of its
+// norm, times the steps, times an amplification of 64 through Adam's division by small second
+// moments.
 func TestTenStepsStayTogether(t *testing.T) {
 	cpu, gpu := both(t)
 	sampler := build(t, cpu, kernel.Sample, false)

@@ -23,8 +23,8 @@ type Trial func(kernel.Device) (seconds float64, err error)
 // choice is a device by name, and a precision of its products.
 type choice struct{ name, precision string }
 
-// choices are what Auto tries. The CPU leaves fp32 only where somebody asked for bf16, or for precision auto on a processor that
-// has bf16 of its own; a GPU has its own way to choose.
+// choices are what Auto tries. The CPU leaves fp32 only where somebody asked for bf16, or for
+// precision auto on a processor that has bf16 of its own; a GPU has its own way to choose.
 func choices(name, precision string) (out []choice) {
 	names := []string{name}
 	if name == "auto" {
@@ -50,9 +50,9 @@ func choices(name, precision string) (out []choice) {
 	return out
 }
 
-// Auto times the devices that the name allows, "auto" being the CPU and every GPU, in every precision that the options allow, on
-// the job itself and returns the fastest, open, with the table. Nothing is assumed to be faster: small problems often belong on the
-// CPU.
+// Auto times the devices that the name allows, "auto" being the CPU and every GPU, in every
+// precision that the options allow, on the job itself and returns the fastest, open, with the
+// table. Nothing is assumed to be faster: small problems often belong on the CPU.
 func Auto(name string, o Options, trial Trial) (kernel.Device, []Candidate, error) {
 	names := choices(name, o.Precision)
 	if len(names) == 1 { // nothing to choose

@@ -9,7 +9,8 @@ import (
 	"haul/internal/kernel/cpu"
 )
 
-// Precision auto times the CPU in every precision that it has itself and takes the faster; nothing else leaves fp32 unasked.
+// Precision auto times the CPU in every precision that it has itself and takes the faster; nothing
+// else leaves fp32 unasked.
 func TestAutoPrecision(t *testing.T) {
 	precision := func(d kernel.Device) string { return d.(*cpu.Device).Precision() }
 	for _, faster := range []string{"fp32", "bf16"} {

@@ -16,16 +16,19 @@ import (
 
 // Options say how to open a device. The zero value picks everything.
 type Options struct {
-	Workers   int    // cores of the CPU; 0: all. Results do not depend on it
-	Set       string // instruction set of the CPU: avx512, avx2, go; "": the fastest
-	Precision string // matrix products: fp32, bf16, on a GPU also tf32; "": what Prefer says on a GPU, fp32 on a CPU. Any is for Auto alone
+	Workers int    // cores of the CPU; 0: all. Results do not depend on it
+	Set     string // instruction set of the CPU: avx512, avx2, go; "": the fastest
+	// matrix products: fp32, bf16, on a GPU also tf32; "": what Prefer says on a GPU, fp32 on a CPU.
+	// Any is for Auto alone
+	Precision string
 	Prefer    string // of a GPU, where nobody asked; "": tf32. A CPU passes it over
 }
 
 // Any is the precision of somebody who lets Auto choose that too.
 const Any = "auto"
 
-// Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's work.
+// Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's
+// work.
 func Open(name string, o Options) (kernel.Device, error) {
 	kind, index, indexed := strings.Cut(name, ":")
 	switch {

@@ -7,35 +7,37 @@ import (
 	"strings"
 )
 
-// Every moment in which a GPU has nothing to do is given to one cause, the one that the critical path
-// waited for. A gap ends when a piece of work starts; the path to that work runs backwards through
-// the call that issued it, on the thread that made the call, and from there through whatever that
-// thread was doing since the gap began. Where that thread did nothing the path has come from another
-// one: the other launching threads are asked, then collectives on the host, and what is left is Python.
+// Every moment in which a GPU has nothing to do is given to one cause, the one that the critical
+// path waited for. A gap ends when a piece of work starts; the path to that work runs backwards
+// through the call that issued it, on the thread that made the call, and from there through
+// whatever that thread was doing since the gap began. Where that thread did nothing the path has
+// come from another one: the other launching threads are asked, then collectives on the host, and
+// what is left is Python.
 //
-// The pieces of a gap never overlap and together are the gap, so the kinds sum to the idle time, and
-// whatever is charged with pieces can be added up.
+// The pieces of a gap never overlap and together are the gap, so the kinds sum to the idle time,
+// and whatever is charged with pieces can be added up.
 
 // idleKind is what a GPU without work waited for.
 type idleKind uint8
 
 const (
-	idleLoader     idleKind = iota
-	idleWait                // the CPU waits for a GPU that has finished, or for work that was not recorded
-	idleAlloc               // driver allocations
-	idleCopy                // a copy being issued
-	idleLaunch              // a kernel being launched
-	idleOp                  // an operator on its way to a launch
-	idleBetween             // Python between operators
-	idlePython              // Python, or work on the host, for long
-	idleComm                // a collective on the host
-	idleQueued              // between pieces of work that were issued already
-	idleUnrecorded          // for long, though work was issued
-	idlePeer                // for long, while another GPU of the program works
-	idleCold                // a first use: context, libraries, kernels being loaded
-	idleCompile             // torch.compile at work
-	idleCapture             // a graph being captured
-	idleEnd                 // behind the last work of the recording
+	idleLoader idleKind = iota
+	// the CPU waits for a GPU that has finished, or for work that was not recorded
+	idleWait
+	idleAlloc      // driver allocations
+	idleCopy       // a copy being issued
+	idleLaunch     // a kernel being launched
+	idleOp         // an operator on its way to a launch
+	idleBetween    // Python between operators
+	idlePython     // Python, or work on the host, for long
+	idleComm       // a collective on the host
+	idleQueued     // between pieces of work that were issued already
+	idleUnrecorded // for long, though work was issued
+	idlePeer       // for long, while another GPU of the program works
+	idleCold       // a first use: context, libraries, kernels being loaded
+	idleCompile    // torch.compile at work
+	idleCapture    // a graph being captured
+	idleEnd        // behind the last work of the recording
 	idleKinds
 )
 
@@ -47,7 +49,8 @@ var idleWords = [idleKinds]string{
 	"in first uses: context, libraries and kernels being loaded", "in torch.compile, compiling", "capturing a graph", "done: nothing more is issued",
 }
 
-// idleWord says what a kind of idle time is. Haul has no Python: where its threads run no op they wait, for each other or for a core.
+// idleWord says what a kind of idle time is. Haul has no Python: where its threads run no op they
+// wait, for each other or for a core.
 func (a *analysis) idleWord(k idleKind) string {
 	if a.own && (k == idlePython || k == idleBetween) {
 		return "without an op to run: it waits for the others, or for a core"
@@ -87,7 +90,8 @@ type heldCall struct {
 
 const (
 	// longShare is the part of a step from which a stretch without launches counts as the host's own
-	// work, if it is also longTimes the usual gap: what lies between two ordinary operators is neither.
+	// work, if it is also longTimes the usual gap: what lies between two ordinary operators is
+	// neither.
 	longShare = 0.01
 	longTimes = 20
 	// launchTimes is how many launch calls an ordinary gap may take.
@@ -110,7 +114,8 @@ func (a *analysis) attribute() {
 	}
 	w := &walker{a: a, weight: 1 / float64(len(a.devices))}
 	w.threads = busiest(a.threads, func(th *thread) int { return th.launches })
-	if a.format != "" || len(w.threads) == 0 { // other runtimes launch from threads of their own and work in others, or tell no calls
+	// other runtimes launch from threads of their own and work in others, or tell no calls
+	if a.format != "" || len(w.threads) == 0 {
 		w.threads = append(w.threads, busiest(a.threads, func(th *thread) int { return th.ops.len() })...)
 	}
 	w.host = a.hostCollectives()
@@ -230,8 +235,9 @@ func (w *walker) main() *thread {
 	return w.threads[0]
 }
 
-// late splits a gap at the call that ended it: what came before is the CPU's, what came after is the
-// way to the GPU, and a long way means that the work stood behind something that was not recorded.
+// late splits a gap at the call that ended it: what came before is the CPU's, what came after is
+// the way to the GPU, and a long way means that the work stood behind something that was not
+// recorded.
 func (w *walker) late(g span, next *work, th *thread, c *call) {
 	issued := min(c.end(), g.end)
 	switch {
@@ -250,7 +256,8 @@ func (w *walker) late(g span, next *work, th *thread, c *call) {
 	rest := span{issued, g.end}
 	switch {
 	case issued < min(c.end(), g.end) && !w.leads(rest):
-		w.add(piece{span: rest, kind: idleWait, thread: th, call: c, op: opAt(th, c.start)}) // a copy that blocks
+		// a copy that blocks
+		w.add(piece{span: rest, kind: idleWait, thread: th, call: c, op: opAt(th, c.start)})
 	case rest.end-rest.start > lateTimes*int64(c.dur) && w.isLong(rest.end-rest.start) || issued < min(c.end(), g.end):
 		w.add(piece{span: rest, kind: idleUnrecorded, thread: th, call: c})
 	default:
@@ -258,8 +265,8 @@ func (w *walker) late(g span, next *work, th *thread, c *call) {
 	}
 }
 
-// leads tells a stretch at the very start of a recording without steps: what stands in line there stands
-// behind work from before the recording.
+// leads tells a stretch at the very start of a recording without steps: what stands in line there
+// stands behind work from before the recording.
 func (w *walker) leads(g span) bool {
 	first := w.a.steps[0]
 	return !w.a.marked && float64(g.start-first.start) < leadShare*float64(first.end-first.start)
@@ -413,10 +420,11 @@ func opAt(th *thread, at int64) *op {
 	return th.ops.at(i)
 }
 
-// book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the host's own
-// work, and so is an operator that computes on the CPU; a short stretch of Python is on the way to its
-// operator, and inside the framework's own loops (the optimizer's over its parameters) it is the way to a
-// launch. A GPU that has its work, or whose CPU waits, while another one works takes turns with it.
+// book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the
+// host's own work, and so is an operator that computes on the CPU; a short stretch of Python is on
+// the way to its operator, and inside the framework's own loops (the optimizer's over its
+// parameters) it is the way to a launch. A GPU that has its work, or whose CPU waits, while another
+// one works takes turns with it.
 func (w *walker) book(g span) {
 	a := w.a
 	long := w.isLong(g.end - g.start)
@@ -464,23 +472,24 @@ func (w *walker) book(g span) {
 	}
 }
 
-// isHostWork tells a stretch in which an operator computes on the CPU: it makes no call for a large part of
-// the step, as one of autograd's functions written in Python may between its launches, or it makes none at
-// all and is of a name that usually takes its time for it.
+// isHostWork tells a stretch in which an operator computes on the CPU: it makes no call for a large
+// part of the step, as one of autograd's functions written in Python may between its launches, or
+// it makes none at all and is of a name that usually takes its time for it.
 func (w *walker) isHostWork(p *piece) bool {
 	o := p.op
 	if o == nil || w.a.isFirstUse(o) {
 		return false
 	}
 	ns, calls := p.end-p.start, o.launches > 0 || o.holds != 0
-	few := ns >= longTimes*w.launch*int64(1+int(o.launches)+int(o.nested)) // beside what its launches and operators take
+	// beside what its launches and operators take
+	few := ns >= longTimes*w.launch*int64(1+int(o.launches)+int(o.nested))
 	return w.isHuge(ns) && (!calls || few && w.launch > 0) || !calls && w.hostOps[o.name]
 }
 
-// findHostOps lists the operators that launch nothing and usually take so long that they, and each operator
-// inside them, could have launched twenty times. A view, which launches nothing either, takes about as long as
-// one launch, and what autograd's engine evaluates is no operator but the way to some. Other runtimes launch
-// from threads that their operators do not show.
+// findHostOps lists the operators that launch nothing and usually take so long that they, and each
+// operator inside them, could have launched twenty times. A view, which launches nothing either,
+// takes about as long as one launch, and what autograd's engine evaluates is no operator but the
+// way to some. Other runtimes launch from threads that their operators do not show.
 func (w *walker) findHostOps() {
 	w.hostOps = make([]bool, len(w.a.names.list))
 	if w.a.format != "" || w.launch == 0 {
@@ -503,7 +512,8 @@ func (w *walker) findHostOps() {
 	}
 }
 
-// isFirstUse tells an operator that holds a first use: everything it does on the way counts with it.
+// isFirstUse tells an operator that holds a first use: everything it does on the way counts with
+// it.
 func (a *analysis) isFirstUse(o *op) bool { return o.holds&holdsCold != 0 }
 
 // idleList is the idle time by kind, largest first.

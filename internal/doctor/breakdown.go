@@ -141,7 +141,8 @@ func (b *Breakdown) splitGPU(a *analysis, wall float64) {
 	}
 }
 
-// queue is how much work stood issued and unfinished at each launch, and how long work stood in line.
+// queue is how much work stood issued and unfinished at each launch, and how long work stood in
+// line.
 func (a *analysis) queue() (depth, ms float64) {
 	if len(a.devices) == 0 {
 		return 0, 0

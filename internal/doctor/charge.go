@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// An operator is charged with the idle time of the GPU that it holds (see attribute.go), not with its
-// own length, and to one cause at most: operators carry the cause that took them, and a rule that comes
-// later finds only what is left. So the costs of all findings never add up to more than the idle time
-// and the GPU time they waste, and a general cause (too many launches) does not hide a particular one
-// (the same work nine times over) by counting it too.
+// An operator is charged with the idle time of the GPU that it holds (see attribute.go), not with
+// its own length, and to one cause at most: operators carry the cause that took them, and a rule
+// that comes later finds only what is left. So the costs of all findings never add up to more than
+// the idle time and the GPU time they waste, and a general cause (too many launches) does not hide
+// a particular one (the same work nine times over) by counting it too.
 
 // cause is a rule's position in the table, counted from 1; 0 is no cause yet.
 type cause uint8

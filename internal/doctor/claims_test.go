@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a report claims must be true of traces that others than the rules' own makers bend: each case here
-// plants a cause or none, and the words that would be false are looked for.
+// What a report claims must be true of traces that others than the rules' own makers bend: each
+// case here plants a cause or none, and the words that would be false are looked for.
 
 // overheadOf writes the profiler's record of what held a call back.
 func (s *synth) overheadOf(name string, dur float64) { s.emit("overhead", name, s.now, dur, "") }
@@ -35,7 +35,8 @@ func xpu(data []byte) []byte {
 		"DtoH (Device -> Pinned)", "D2M (DEVICE -> MEMORY(Unknown))", "HtoD (Pinned -> Device)", "M2D (MEMORY(Unknown) -> DEVICE)").Replace(string(data)))
 }
 
-// Intel's GPUs give what NVIDIA's give: reads of single values, uploads, waits, and no launches without work.
+// Intel's GPUs give what NVIDIA's give: reads of single values, uploads, waits, and no launches
+// without work.
 func TestXPU(t *testing.T) {
 	for name, body := range map[string]func(s *synth){
 		"reads": func(s *synth) {
@@ -81,8 +82,8 @@ func (s *synth) stage(device, n int, us, from float64) float64 {
 	return from
 }
 
-// A model split over two GPUs that take turns: each waits for the other, which was recorded. Neither a cut
-// recording nor a wait is to blame.
+// A model split over two GPUs that take turns: each waits for the other, which was recorded.
+// Neither a cut recording nor a wait is to blame.
 func TestGPUsThatTakeTurns(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		s := newSynth()
@@ -106,8 +107,9 @@ func TestGPUsThatTakeTurns(t *testing.T) {
 	}
 }
 
-// Operators on the CPU's own tensors hold the GPU up and launch nothing: larger kernels or a graph would
-// not help. Views launch nothing either and are on the way to a launch, also where one operator holds many.
+// Operators on the CPU's own tensors hold the GPU up and launch nothing: larger kernels or a graph
+// would not help. Views launch nothing either and are on the way to a launch, also where one
+// operator holds many.
 func TestOperatorsOnTheCPU(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -154,9 +156,9 @@ func TestOperatorsOnTheCPU(t *testing.T) {
 	}
 }
 
-// The operators that a finding names are those that the GPU waited for: a read that waits while the GPU
-// works takes longer than all of them and holds nothing up by itself. It keeps the CPU from running ahead,
-// though, and where that would hide the launches the remedy is to wait less.
+// The operators that a finding names are those that the GPU waited for: a read that waits while the
+// GPU works takes longer than all of them and holds nothing up by itself. It keeps the CPU from
+// running ahead, though, and where that would hide the launches the remedy is to wait less.
 func TestAWaitThatKeepsTheCPUFromRunningAhead(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -191,8 +193,9 @@ func TestAWaitThatKeepsTheCPUFromRunningAhead(t *testing.T) {
 	}
 }
 
-// A first step that compiles, or waits for workers to come up, is the start and not the run, whatever it
-// did; a pause in the middle is part of the run, and the report says that the steps are uneven.
+// A first step that compiles, or waits for workers to come up, is the start and not the run,
+// whatever it did; a pause in the middle is part of the run, and the report says that the steps are
+// uneven.
 func TestALongFirstStep(t *testing.T) {
 	for _, c := range []struct {
 		at, want int
@@ -226,8 +229,8 @@ func TestALongFirstStep(t *testing.T) {
 	}
 }
 
-// A recording without numbers that join calls and work, or without the calls, still shows what the CPU did
-// in a gap: neither is work queued that nobody knows of, nor is an operator Python.
+// A recording without numbers that join calls and work, or without the calls, still shows what the
+// CPU did in a gap: neither is work queued that nobody knows of, nor is an operator Python.
 func TestGapsWithoutCalls(t *testing.T) {
 	build := func(body func(s *synth)) string {
 		s := newSynth()
@@ -259,8 +262,8 @@ func TestGapsWithoutCalls(t *testing.T) {
 	}
 }
 
-// Where the CPU is ahead the first step is as long as the others: its copy counts, and what is measured does
-// not depend on how many steps were recorded.
+// Where the CPU is ahead the first step is as long as the others: its copy counts, and what is
+// measured does not depend on how many steps were recorded.
 func TestTheFirstCopyCounts(t *testing.T) {
 	for _, steps := range []int{2, 3, 6} {
 		s := newSynth()
@@ -276,8 +279,8 @@ func TestTheFirstCopyCounts(t *testing.T) {
 	}
 }
 
-// Without a GPU nothing is launched and nothing waits for one; and a loop of thousands of short turns is the
-// place to look at, not the one longer turn beside it.
+// Without a GPU nothing is launched and nothing waits for one; and a loop of thousands of short
+// turns is the place to look at, not the one longer turn beside it.
 func TestALoopWithoutGPU(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -307,8 +310,8 @@ func TestALoopWithoutGPU(t *testing.T) {
 	}
 }
 
-// Compiled code launches outside any operator: what a finding says of its place includes these launches,
-// and nobody is told to compile what is compiled.
+// Compiled code launches outside any operator: what a finding says of its place includes these
+// launches, and nobody is told to compile what is compiled.
 func TestCompiledCode(t *testing.T) {
 	s := newSynth()
 	for n := range 4 {
@@ -350,8 +353,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Code that is compiled anew in the middle of a run is a cause of its own, on a GPU and on a CPU; in the first
-// step, or in a recording without steps, it is the start.
+// Code that is compiled anew in the middle of a run is a cause of its own, on a GPU and on a CPU;
+// in the first step, or in a recording without steps, it is the start.
 func TestRecompile(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -395,8 +398,8 @@ func TestRecompile(t *testing.T) {
 	}
 }
 
-// A thread that prepares batches is in the loader all the time. It holds the run up only where the training
-// loop has nothing else to do, with a GPU and without.
+// A thread that prepares batches is in the loader all the time. It holds the run up only where the
+// training loop has nothing else to do, with a GPU and without.
 func TestALoaderOnAThreadOfItsOwn(t *testing.T) {
 	for _, gpu := range []bool{true, false} {
 		for _, waits := range []float64{0, 3000} {

@@ -7,9 +7,9 @@ import (
 	"sort"
 )
 
-// Communication is counted apart from compute. It is exposed where no other kernel of the device runs
-// beside it: that time goes away when the collective is hidden, shrunk or not waited for. Time in which
-// both run is overlapped and costs nothing here.
+// Communication is counted apart from compute. It is exposed where no other kernel of the device
+// runs beside it: that time goes away when the collective is hidden, shrunk or not waited for. Time
+// in which both run is overlapped and costs nothing here.
 
 // collective is one communication on one rank.
 type collective struct {
@@ -172,8 +172,8 @@ func (a *analysis) describe(c *collective, g *work) {
 	}
 }
 
-// commOnHost counts the collectives that run on threads of the CPU. Exposed is where the main thread
-// is in no operator meanwhile, or, with a GPU, where the GPU is idle.
+// commOnHost counts the collectives that run on threads of the CPU. Exposed is where the main
+// thread is in no operator meanwhile, or, with a GPU, where the GPU is idle.
 func (a *analysis) commOnHost() {
 	s := &a.comm
 	host := clip(a.hostCollectives(), a.steps)
@@ -236,8 +236,8 @@ func (a *analysis) mainThread() *thread {
 	return best
 }
 
-// traffic is the factor between a collective's bytes and what each link carries, as the makers' tests
-// count it (bus bandwidth).
+// traffic is the factor between a collective's bytes and what each link carries, as the makers'
+// tests count it (bus bandwidth).
 func traffic(kind string, members int) float64 {
 	n := float64(max(2, members))
 	switch kind {

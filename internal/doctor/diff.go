@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A step's time is compute, exposed communication, copies alone and idle time by cause, and nothing is
-// counted twice. So the difference of two steps is the sum of the differences of these parts: a gain is
-// explained, not guessed at.
+// A step's time is compute, exposed communication, copies alone and idle time by cause, and nothing
+// is counted twice. So the difference of two steps is the sum of the differences of these parts: a
+// gain is explained, not guessed at.
 
 // Diff is what changed from one trace to another.
 type Diff struct {

@@ -2,8 +2,8 @@ package doctor
 
 import "strings"
 
-// A kernel's family is read from the names of the vendors' libraries and of PyTorch's own kernels. It
-// is a figure for people; no finding depends on it but what the names of collectives decide.
+// A kernel's family is read from the names of the vendors' libraries and of PyTorch's own kernels.
+// It is a figure for people; no finding depends on it but what the names of collectives decide.
 
 // family is what a kernel computes.
 type family uint8
@@ -60,7 +60,8 @@ func familyOf(s string) family {
 }
 
 // collectiveOf names the collective that a kernel or an annotation carries out: NCCL's and RCCL's
-// kernels, the custom all-reduces of inference engines, gloo's annotations. Empty for anything else.
+// kernels, the custom all-reduces of inference engines, gloo's annotations. Empty for anything
+// else.
 func collectiveOf(s string) string {
 	lower := strings.ToLower(s)
 	_, kind, annotated := strings.Cut(lower, ":")

@@ -16,7 +16,8 @@ import (
 // Other profilers' files become the same events that a Chrome trace holds and are filed by the same
 // builder, so that every rule and every figure means the same for all.
 
-// looksLikeXplane tells the start of an XSpace message: a plane, whose first field is its number or name.
+// looksLikeXplane tells the start of an XSpace message: a plane, whose first field is its number or
+// name.
 func looksLikeXplane(head []byte) bool {
 	return len(head) > 4 && head[0] == 0x0a && head[1] != '\n' && head[1] != ' ' && head[1] != '{' && head[1] != '['
 }
@@ -74,8 +75,8 @@ func (t *builder) hasDevices() bool {
 	return false
 }
 
-// readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a file:
-// what comes out of an archive or a pipe is put into a temporary one.
+// readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a
+// file: what comes out of an archive or a pipe is put into a temporary one.
 func readNsys(name string, packed bool, r io.Reader, tell func(done, size int64)) (*Trace, error) {
 	var f *os.File
 	info, err := os.Stat(name)
@@ -160,7 +161,8 @@ func nsysEvent(row nsys.Row) *event {
 	case nsys.Range:
 		e.cat = catNote
 		if name, _, ok := strings.Cut(row.Name, ", op_id"); ok || strings.HasPrefix(row.Name, "aten::") {
-			e.cat, e.name = catOp, []byte(strings.TrimSuffix(name, ", seq")) // torch.autograd.profiler.emit_nvtx
+			// torch.autograd.profiler.emit_nvtx
+			e.cat, e.name = catOp, []byte(strings.TrimSuffix(name, ", seq"))
 		}
 	}
 	return e

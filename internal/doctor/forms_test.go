@@ -187,8 +187,8 @@ func TestXplane(t *testing.T) {
 	}
 }
 
-// nsysTables are an export by the published schema: kernels, calls, copies, a card. scripts/nsys_fixture.py
-// writes the same with SQLite itself.
+// nsysTables are an export by the published schema: kernels, calls, copies, a card.
+// scripts/nsys_fixture.py writes the same with SQLite itself.
 func nsysTables() []sqlitetest.Table {
 	var ranges, calls, kernels [][]any
 	for i := range 50 {
@@ -232,7 +232,8 @@ func TestNsys(t *testing.T) {
 			if len(r.Breakdown.Copies) != 1 || r.Breakdown.Copies[0].Direction != "to the host, pageable" {
 				t.Errorf("%+v", r.Breakdown.Copies)
 			}
-			packed := loadOne(t, writeTemp(t, "report.sqlite.gz", pack(t, data))) // a file must be made of it
+			// a file must be made of it
+			packed := loadOne(t, writeTemp(t, "report.sqlite.gz", pack(t, data)))
 			if packed.PerStep != r.PerStep {
 				t.Errorf("packed %+v, want %+v", packed.PerStep, r.PerStep)
 			}

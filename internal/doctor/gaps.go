@@ -26,8 +26,8 @@ func (a *analysis) shows(s span) bool {
 	return float64(s.end-s.start) >= shownShare*float64(a.wall)/float64(len(a.steps))
 }
 
-// hold keeps a piece of idle time for what is shown of it, and for Python's place in the code: a loop over
-// values is many pieces, each too short to be shown.
+// hold keeps a piece of idle time for what is shown of it, and for Python's place in the code: a
+// loop over values is many pieces, each too short to be shown.
 func (a *analysis) hold(p *piece) {
 	if a.shows(p.span) {
 		a.held = append(a.held, *p)

@@ -1,8 +1,8 @@
 package doctor
 
-// A job without a GPU is judged by its main thread: in operators it computes, and the time outside them
-// goes to the loader, to collectives that nothing hides, or to Python, by the same intersection of
-// intervals as a GPU's idle time.
+// A job without a GPU is judged by its main thread: in operators it computes, and the time outside
+// them goes to the loader, to collectives that nothing hides, or to Python, by the same
+// intersection of intervals as a GPU's idle time.
 
 // attributeHost splits what the main thread of a job without a GPU does outside its operators.
 func (a *analysis) attributeHost() {

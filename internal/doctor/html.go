@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// The page stands alone: style, script and data are inside it, and it asks nothing of the network. Names
-// out of the trace reach it through html/template or json.Marshal, which escape them, never as they are.
+// The page stands alone: style, script and data are inside it, and it asks nothing of the network.
+// Names out of the trace reach it through html/template or json.Marshal, which escape them, never
+// as they are.
 
 //go:embed page.html
 var pageText string
@@ -32,7 +33,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"gbps":    func(x float64) string { return fmt.Sprintf("%.3g GB/s", x) },
 }).Parse(pageText))
 
-// PageScript is the one script of a page, as it stands between its tags: whoever sends a page over HTTP allows it by its hash.
+// PageScript is the one script of a page, as it stands between its tags: whoever sends a page over
+// HTTP allows it by its hash.
 func PageScript() string { return pageScript }
 
 // view is what the page is made from: one trace, a job or a comparison.

@@ -13,10 +13,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sameReport compares what two traces of one run give; scale is the second's time unit in the first's.
+// sameReport compares what two traces of one run give; scale is the second's time unit in the
+// first's.
 func sameReport(t testing.TB, got, want *Report, scale float64) {
 	t.Helper()
-	// Times are whole nanoseconds: scaled ones are rounded, a part in a hundred thousand of a short step.
+	// Times are whole nanoseconds: scaled ones are rounded, a part in a hundred thousand of a short
+	// step.
 	if math.Abs(got.StepMS-want.StepMS*scale) > 1e-5*want.StepMS*scale || math.Abs(got.GPUBusyShare-want.GPUBusyShare) > 1e-5 {
 		t.Errorf("step %v ms, busy %v, want %v, %v", got.StepMS, got.GPUBusyShare, want.StepMS*scale, want.GPUBusyShare)
 	}
@@ -95,8 +97,8 @@ func newSynthRun() []byte {
 	return s.json()
 }
 
-// Diagnose itself must stand any trace that the reader lets through: overlapping operators, calls that
-// never end, work before its launch, steps inside steps, clocks that jump.
+// Diagnose itself must stand any trace that the reader lets through: overlapping operators, calls
+// that never end, work before its launch, steps inside steps, clocks that jump.
 func TestDiagnoseStandsAnyTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkAny(t, anyTrace(125, func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }))
@@ -107,8 +109,8 @@ func FuzzDiagnose(f *testing.F) {
 	f.Add([]byte("seed"))
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 200, 201, 202, 255, 254})
 	f.Add(bytes.Repeat([]byte{3, 1, 4, 1, 5, 9, 2, 6}, 60))
-	// A choice takes a byte and an event about ten: what is longer than the events there may be changes
-	// nothing, and the fuzzer would spend its time on shortening it.
+	// A choice takes a byte and an event about ten: what is longer than the events there may be
+	// changes nothing, and the fuzzer would spend its time on shortening it.
 	const events = 40
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 12*events {

@@ -49,21 +49,22 @@ type orphan struct {
 // analysis is a trace with its links and its sums over the steps. Sums are totals; perStep divides.
 type analysis struct {
 	*Trace
-	marked                    bool     // the trace marks its steps
-	ahead                     bool     // the CPU ran ahead, and steps are the GPU's windows
-	steps                     []window // what the figures are measured in
-	cpuSteps                  []window // what the CPU's calls and operators are counted in
-	skipped                   int      // cold steps left out
-	coldest                   float64  // how many times the middle step the longest of them took
-	wall                      int64
-	devices                   []*device
-	main                      *thread // the thread with most operators
-	busy                      float64 // ns, mean over the devices
-	idle                      [idleKinds]float64
-	idleNS                    float64
-	gaps                      []span // of the first device
-	widest                    []gap
-	held                      []piece // the long pieces of idle time, for places in the code and the page
+	marked   bool     // the trace marks its steps
+	ahead    bool     // the CPU ran ahead, and steps are the GPU's windows
+	steps    []window // what the figures are measured in
+	cpuSteps []window // what the CPU's calls and operators are counted in
+	skipped  int      // cold steps left out
+	coldest  float64  // how many times the middle step the longest of them took
+	wall     int64
+	devices  []*device
+	main     *thread // the thread with most operators
+	busy     float64 // ns, mean over the devices
+	idle     [idleKinds]float64
+	idleNS   float64
+	gaps     []span // of the first device
+	widest   []gap
+	// the long pieces of idle time, for places in the code and the page
+	held                      []piece
 	inPython                  []pythonPiece
 	loose                     []span // of looseLaunches
 	inLoop, aside             []span // fetches of the training loop's own thread, and of others
@@ -172,8 +173,8 @@ func (a *analysis) indexCalls() {
 	})
 }
 
-// callOf finds the call that issued a piece of work: the last one with its number that does not start
-// after it. Numbers repeat where recordings were joined.
+// callOf finds the call that issued a piece of work: the last one with its number that does not
+// start after it. Numbers repeat where recordings were joined.
 func (a *analysis) callOf(g *work) (*thread, int, bool) {
 	if g.correlation == 0 {
 		return nil, 0, false
@@ -201,8 +202,8 @@ func (a *analysis) indexGPU() []int32 {
 	return index
 }
 
-// started finds what a call set going: the first work with its number that does not start before it.
-// Numbers repeat where recordings were joined.
+// started finds what a call set going: the first work with its number that does not start before
+// it. Numbers repeat where recordings were joined.
 func (a *analysis) started(c *call, index []int32) *work {
 	if c.correlation == 0 {
 		return nil
@@ -307,7 +308,8 @@ func (a *analysis) issuedAt(g *work) []place {
 // a copy between cards leaves such traces.
 const smallDevice = 0.05
 
-// measureGPU sums the GPU's work inside the steps. Busy time is the union of all streams of a device.
+// measureGPU sums the GPU's work inside the steps. Busy time is the union of all streams of a
+// device.
 func (a *analysis) measureGPU() {
 	spans := map[uint16][]span{}
 	works := map[uint16][]int32{}

@@ -21,9 +21,10 @@ import (
 	"haul/internal/sqlite"
 )
 
-// What a file is, its first bytes decide, not its name: traces are renamed, and archives hold several.
-// Packing is peeled off layer by layer (zstd, gzip, bzip2), archives are walked (zip, tar), and what is left is
-// read by the reader of its kind. A file that no reader knows is refused with what to do instead.
+// What a file is, its first bytes decide, not its name: traces are renamed, and archives hold
+// several. Packing is peeled off layer by layer (zstd, gzip, bzip2), archives are walked (zip,
+// tar), and what is left is read by the reader of its kind. A file that no reader knows is refused
+// with what to do instead.
 
 // ReadFile reads the one trace of a file.
 func ReadFile(path string) (*Trace, error) {
@@ -49,8 +50,8 @@ func Load(ctx context.Context, path string, each func(name string, t *Trace) err
 	return LoadWith(ctx, path, nil, each)
 }
 
-// LoadWith is Load that tells how many bytes of the file have been read, and how many there are, where
-// that is known.
+// LoadWith is Load that tells how many bytes of the file have been read, and how many there are,
+// where that is known.
 func LoadWith(ctx context.Context, path string, progress func(done, size int64), each func(name string, t *Trace) error) error {
 	var r io.Reader = os.Stdin
 	name := "standard input"
@@ -76,8 +77,9 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 // ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
 var ErrTooLarge = errors.New("it unpacks to more than may be read")
 
-// LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told, never opened. Unpacked, all layers
-// together may hold what is left of *left, which is less by as much afterwards.
+// LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told,
+// never opened. Unpacked, all layers together may hold what is left of *left, which is less by as
+// much afterwards.
 func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each func(name string, t *Trace) error) error {
 	l := &loading{ctx: ctx, each: each, left: left}
 	return l.read(name, &stoppable{ctx: ctx, r: r}, 0)

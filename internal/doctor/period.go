@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the GPU
-// does meanwhile belongs to an earlier step, so the GPU's own windows are used instead: from the end
-// of one step's last kernel to the end of the next one's. Both lists have one entry a step, in order,
-// and entry i of both is the same step.
+// A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the
+// GPU does meanwhile belongs to an earlier step, so the GPU's own windows are used instead: from
+// the end of one step's last kernel to the end of the next one's. Both lists have one entry a step,
+// in order, and entry i of both is the same step.
 
 const (
 	// aheadShare is how far the GPU's end of a step must lie behind the CPU's, as a share of the step,
@@ -73,8 +73,9 @@ func (a *analysis) setPeriod() {
 	a.steps, a.ahead = windows, true
 }
 
-// firstOf is where the first step's work begins: at its first kernel, or at a copy that stands before it in
-// the same stream. A copy of another stream may have been sent while work from before still ran.
+// firstOf is where the first step's work begins: at its first kernel, or at a copy that stands
+// before it in the same stream. A copy of another stream may have been sent while work from before
+// still ran.
 func (a *analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
 	for i := range a.gpu.len() {
 		g := a.gpu.at(i)
@@ -122,8 +123,8 @@ func (a *analysis) leaveColdStepsOut() int {
 const (
 	// coldStep is how many times the middle step one takes that first uses of the driver make cold.
 	coldStep = 3
-	// startStep is from how many times on it is a start for whatever reason: torch.compile at work, workers
-	// that come up, caches being filled.
+	// startStep is from how many times on it is a start for whatever reason: torch.compile at work,
+	// workers that come up, caches being filled.
 	startStep = 10
 )
 
@@ -140,9 +141,9 @@ func (a *analysis) coldIn(w window) int64 {
 	return ns
 }
 
-// markCold finds the calls that a first use of the driver, a library or a kernel makes long: a hundred
-// times the usual launch, and out of line with the other calls of their name. Calls that wait or copy
-// are long for other reasons.
+// markCold finds the calls that a first use of the driver, a library or a kernel makes long: a
+// hundred times the usual launch, and out of line with the other calls of their name. Calls that
+// wait or copy are long for other reasons.
 func (a *analysis) markCold() {
 	var launches []float32
 	byName := map[uint32][]float32{}
@@ -175,7 +176,8 @@ func (a *analysis) markCold() {
 	}
 	visit(func(c *call) {
 		c.cold = c.dur >= 100*usual && c.dur > 0 && (c.kind == callLaunch || c.dur >= 20*own[c.name]) &&
-			!strings.Contains(a.names.list[c.name].text, "GraphLaunch") // which takes as long as its graph is large
+			// which takes as long as its graph is large
+			!strings.Contains(a.names.list[c.name].text, "GraphLaunch")
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Over ranks the collectives are the common clock: the k-th collective of a kind and group is the same
-// event on every rank that has it, and it cannot end anywhere before all have arrived. Clocks are
-// aligned so that the ends meet; who starts last is who the others waited for.
+// Over ranks the collectives are the common clock: the k-th collective of a kind and group is the
+// same event on every rank that has it, and it cannot end anywhere before all have arrived. Clocks
+// are aligned so that the ends meet; who starts last is who the others waited for.
 
 // Ranks is the diagnosis of a job from several ranks' traces.
 type Ranks struct {
@@ -210,8 +210,8 @@ func distinct(list []int) int {
 	return len(seen)
 }
 
-// align moves each rank's clock so that collectives end together, and returns by how much. Ranks are
-// joined one to another through the collectives they share, starting from the first.
+// align moves each rank's clock so that collectives end together, and returns by how much. Ranks
+// are joined one to another through the collectives they share, starting from the first.
 func align(reports []*Report, list []*meeting) []int64 {
 	offsets := make([]int64, len(reports))
 	off := make([][]int64, len(reports))

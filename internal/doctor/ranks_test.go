@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last rank
-// has come. late is what this rank does more than the others before it.
+// rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last
+// rank has come. late is what this rank does more than the others before it.
 func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
 	const done = 13_000.0
 	s := newSynth()

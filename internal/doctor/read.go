@@ -21,8 +21,8 @@ const (
 	maxEvent = 64 << 20
 )
 
-// Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents, or
-// the bare array of events; plain or gzip.
+// Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents,
+// or the bare array of events; plain or gzip.
 func Read(r io.Reader) (*Trace, error) { return readWithin(r, nil) }
 
 // readWithin is Read of a trace that unpacks to at most the bytes that are left; nil: any number.
@@ -233,8 +233,9 @@ func (w *source) key() (string, error) {
 	return key, err
 }
 
-// events reads the array at the position, an event at a time. One that is the whole file may be open at its end: the format allows for programs that
-// were killed while they wrote, as long as the last event is whole.
+// events reads the array at the position, an event at a time. One that is the whole file may be
+// open at its end: the format allows for programs that were killed while they wrote, as long as the
+// last event is whole.
 func (w *source) events(open bool) error {
 	w.pos++
 	for {

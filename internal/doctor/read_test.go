@@ -271,7 +271,8 @@ func TestNanoseconds(t *testing.T) {
 	}
 }
 
-// endless repeats a body of events until a size is reached, so that a trace past memory needs no file.
+// endless repeats a body of events until a size is reached, so that a trace past memory needs no
+// file.
 func endless(body []byte, size int) io.Reader {
 	readers := []io.Reader{strings.NewReader(`{"traceEvents":[`)}
 	for n := 0; n < size; n += len(body) {

@@ -246,8 +246,8 @@ func TestPythonBoundNamesItsPlace(t *testing.T) {
 	}
 }
 
-// The kinds of idle time sum to the idle time, and the findings hold no more than it and the GPU time
-// that some of them waste.
+// The kinds of idle time sum to the idle time, and the findings hold no more than it and the GPU
+// time that some of them waste.
 func TestIdleTimeIsCountedOnce(t *testing.T) {
 	for _, c := range truths {
 		r := diagnoseFile(t, recording(c.name))
@@ -359,7 +359,8 @@ func TestMissingGPUEvents(t *testing.T) {
 	}
 }
 
-// Accelerators with runtimes of their own: device events by category, calls by what can be read of them.
+// Accelerators with runtimes of their own: device events by category, calls by what can be read of
+// them.
 func TestOtherAccelerators(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -394,7 +395,8 @@ func TestWorkOfNoLength(t *testing.T) {
 	}
 }
 
-// A trace of haul profile holds no Python: a worker that has no op to run was told to leave its Python loop.
+// A trace of haul profile holds no Python: a worker that has no op to run was told to leave its
+// Python loop.
 func TestAStepOfHaulHasNoPython(t *testing.T) {
 	events := `[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":0,"ts":0,"dur":1000},
 		{"ph":"X","cat":"cpu_op","name":"linear","pid":1,"tid":1,"ts":0,"dur":400},{"ph":"X","cat":"cpu_op","name":"adamw","pid":1,"tid":1,"ts":700,"dur":300}]`

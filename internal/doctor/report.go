@@ -233,7 +233,8 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	return err
 }
 
-// unevenTimes is how many times the middle step the longest one takes where an average alone would mislead.
+// unevenTimes is how many times the middle step the longest one takes where an average alone would
+// mislead.
 const unevenTimes = 1.5
 
 // uneven returns the lengths of the middle and the longest step in ms where they are far apart.

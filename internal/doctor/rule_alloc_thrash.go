@@ -6,8 +6,8 @@ import "fmt"
 // allocator keeps what it has: after warm-up a step asks for nothing. Each call takes the driver's
 // lock, and a release waits for the whole GPU.
 //
-// Only the calls themselves are charged, where the GPU is idle. Threshold: 4 calls per step, in most of
-// the steps, and 1 % of the time; a stray growth is no cause.
+// Only the calls themselves are charged, where the GPU is idle. Threshold: 4 calls per step, in
+// most of the steps, and 1 % of the time; a stray growth is no cause.
 var allocThrash = rule{
 	id:     "alloc-thrash",
 	remedy: "Keep memory: no empty_cache() in the loop, the same shapes from step to step (or expandable_segments), buffers allocated once before it.",

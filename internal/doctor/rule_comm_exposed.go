@@ -9,9 +9,9 @@ import (
 )
 
 // commExposed looks for collectives that nothing hides: kernels of NCCL, RCCL and their kin with no
-// other kernel beside them, or collectives on the host while the GPU (without one, the main thread) has
-// nothing to do. A rank that waits for another shows the same way; over all ranks' traces the doctor
-// tells the two apart.
+// other kernel beside them, or collectives on the host while the GPU (without one, the main thread)
+// has nothing to do. A rank that waits for another shows the same way; over all ranks' traces the
+// doctor tells the two apart.
 //
 // Threshold: 5 % of the step. A last bucket that cannot be hidden stays below.
 const commShare = 0.05
@@ -71,7 +71,8 @@ func (a *analysis) familyLine(f *commFamily) string {
 	return line
 }
 
-// link2link is what a card's links reach in the makers' all-reduce tests inside one machine, in GB/s.
+// link2link is what a card's links reach in the makers' all-reduce tests inside one machine, in
+// GB/s.
 func (a *analysis) link2link() (float64, string) {
 	if len(a.cards) == 0 {
 		return 0, ""

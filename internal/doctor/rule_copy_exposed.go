@@ -2,10 +2,10 @@ package doctor
 
 import "fmt"
 
-// copyExposed looks for large copies across the bus that nothing hides: page-locked, so that the CPU is
-// free, and still in front of the kernels because they stand in the same stream or are waited for. State
-// that is offloaded to the host and a batch that is sent when it is needed look like this. What goes
-// through pageable memory is pageable-copy's.
+// copyExposed looks for large copies across the bus that nothing hides: page-locked, so that the
+// CPU is free, and still in front of the kernels because they stand in the same stream or are
+// waited for. State that is offloaded to the host and a batch that is sent when it is needed look
+// like this. What goes through pageable memory is pageable-copy's.
 //
 // Threshold: 5 % of the step, as for communication.
 const copyExposedShare = 0.05
@@ -47,7 +47,8 @@ func isLargeCopy(g *work) bool {
 	return g.kind == catCopy && g.bytes >= largeBytes && g.direction != inside
 }
 
-// bareCopies are the stretches of the steps in which such copies run and no kernel does, on any device.
+// bareCopies are the stretches of the steps in which such copies run and no kernel does, on any
+// device.
 func (a *analysis) bareCopies(which func(*work) bool) []span {
 	var copies, kernels []span
 	for i := range a.gpu.len() {

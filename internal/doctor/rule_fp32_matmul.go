@@ -9,10 +9,9 @@ import (
 // faster ones. It reads the vendor's kernel families; a tf32 or bf16 kernel has another name.
 //
 // What goes away is bounded by the card's rates: at best the products run as much faster as tensor
-// cores outrun the fp32 units. Where tf32 exists a switch wins it; where only fp16 does (Volta, Turing)
-// the model must train in mixed precision, which is a choice and no fault: a note, where nothing else
-// holds the run back. Threshold: 10 % of the
-// step's time in such products.
+// cores outrun the fp32 units. Where tf32 exists a switch wins it; where only fp16 does (Volta,
+// Turing) the model must train in mixed precision, which is a choice and no fault: a note, where
+// nothing else holds the run back. Threshold: 10 % of the step's time in such products.
 const fp32Share = 0.10
 
 var fp32Matmul = rule{
@@ -70,9 +69,9 @@ const (
 	bf16Remedy = "Run products in bf16: torch.autocast(\"cuda\", torch.bfloat16) with fp32 weights."
 )
 
-// fasterUnits is how many times the rate of tf32 (fp16 where tf32 does not exist) exceeds that of fp32,
-// from the makers' data sheets. A card that the trace does not name is known by the architecture its
-// kernels' names tell, which is a lower bound.
+// fasterUnits is how many times the rate of tf32 (fp16 where tf32 does not exist) exceeds that of
+// fp32, from the makers' data sheets. A card that the trace does not name is known by the
+// architecture its kernels' names tell, which is a lower bound.
 func (a *analysis) fasterUnits() units {
 	u := units{card: "the card", how: "in tf32 on tensor cores"}
 	c, named := card{}, len(a.cards) > 0

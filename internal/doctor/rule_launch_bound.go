@@ -2,8 +2,8 @@ package doctor
 
 import "fmt"
 
-// launchBound looks for a GPU that waits for the CPU to issue its work: idle time while the CPU is inside
-// operators or launch calls, past what other findings hold.
+// launchBound looks for a GPU that waits for the CPU to issue its work: idle time while the CPU is
+// inside operators or launch calls, past what other findings hold.
 //
 // Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
 // next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
@@ -59,9 +59,9 @@ var launchBound = rule{
 const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late " +
 	"(.item(), .cpu(), a mask as an index and synchronize() all wait); where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
 
-// heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while the GPU
-// works, and what holds them for most of it. Where that is longer than the GPU waits for the CPU, the step
-// would be shorter by all of the latter if nobody waited.
+// heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while
+// the GPU works, and what holds them for most of it. Where that is longer than the GPU waits for
+// the CPU, the step would be shorter by all of the latter if nobody waited.
 func (a *analysis) heldByBusyGPU() (ns float64, by string) {
 	where := map[string]float64{}
 	for _, th := range a.threads {
@@ -92,8 +92,8 @@ func (a *analysis) heldByBusyGPU() (ns float64, by string) {
 	return ns, shortName(by)
 }
 
-// issuing charges the free operators with the idle time inside them, and returns it with that of the
-// launches outside any operator.
+// issuing charges the free operators with the idle time inside them, and returns it with that of
+// the launches outside any operator.
 func (a *analysis) issuing() (*charge, float64) {
 	c := a.newCharge()
 	a.eachOp(func(_ *thread, _, step int, o *op) {

@@ -2,8 +2,8 @@ package doctor
 
 import "fmt"
 
-// loaderStarved looks for time in which the training loop stands in the data loader's next batch and
-// the GPU has nothing to do. PyTorch marks that time itself.
+// loaderStarved looks for time in which the training loop stands in the data loader's next batch
+// and the GPU has nothing to do. PyTorch marks that time itself.
 //
 // Threshold: 5 % of the step. A loader that keeps up costs the microseconds of taking a batch off a
 // queue; anything a person could measure is already starvation.
@@ -34,9 +34,9 @@ var loaderStarved = rule{
 	},
 }
 
-// splitFetches tells the fetches that hold the training loop up from those of a thread that prepares batches
-// for it, which count only where the loop does nothing else. The loop's thread marks the steps; without
-// marks it launches, or has most operators.
+// splitFetches tells the fetches that hold the training loop up from those of a thread that
+// prepares batches for it, which count only where the loop does nothing else. The loop's thread
+// marks the steps; without marks it launches, or has most operators.
 func (a *analysis) splitFetches() {
 	for _, f := range a.fetches {
 		if f.thread.loops || !a.marked && (f.thread.launches > 0 || f.thread == a.main) || a.main == nil {

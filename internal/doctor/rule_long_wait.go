@@ -6,9 +6,9 @@ import "fmt"
 // while the GPU has nothing to do: a read of a few bytes that stands behind work of another stream,
 // another process or another rank. Many short ones are a storm and have their own rules.
 //
-// Threshold: 5 % of the step in stretches that each stand out. A wait for a GPU that works costs nothing
-// by itself; one that holds the CPU for 30 % of the step is still worth a note, since nothing is prepared
-// meanwhile.
+// Threshold: 5 % of the step in stretches that each stand out. A wait for a GPU that works costs
+// nothing by itself; one that holds the CPU for 30 % of the step is still worth a note, since
+// nothing is prepared meanwhile.
 const (
 	waitShare = 0.05
 	heldShare = 0.30
@@ -51,9 +51,9 @@ var longWait = rule{
 	},
 }
 
-// heldWhileBusy notes one blocking copy that holds the CPU for long while the GPU works. What it costs is
-// the little in which the GPU was done and the CPU not yet back. A wait that a program asks for by name,
-// at the end of a step, is no surprise to anyone and not noted.
+// heldWhileBusy notes one blocking copy that holds the CPU for long while the GPU works. What it
+// costs is the little in which the GPU was done and the CPU not yet back. A wait that a program
+// asks for by name, at the end of a step, is no surprise to anyone and not noted.
 func (a *analysis) heldWhileBusy(who cause) *cost {
 	var longest *call
 	var held *thread

@@ -3,8 +3,8 @@ package doctor
 import "fmt"
 
 // paddingOverhead looks for work that exists to make unequal samples equal: rows filled into padded
-// blocks, index tensors, masks built and applied. For a large problem that buys one large kernel; here
-// the kernels stay tiny, and the dressing costs more than the sum it dresses.
+// blocks, index tensors, masks built and applied. For a large problem that buys one large kernel;
+// here the kernels stay tiny, and the dressing costs more than the sum it dresses.
 //
 // Threshold: 10 % of the step in padding and masking operators, with at least one that pads, and no
 // kernel worth its launch. Masks alone are what attention models do.

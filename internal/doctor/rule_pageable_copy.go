@@ -2,9 +2,9 @@ package doctor
 
 import "fmt"
 
-// pageableCopy looks for large copies between the GPU and ordinary host memory. The driver moves them
-// through a small page-locked buffer of its own while the calling thread waits: slower than the bus,
-// and nothing else is issued meanwhile.
+// pageableCopy looks for large copies between the GPU and ordinary host memory. The driver moves
+// them through a small page-locked buffer of its own while the calling thread waits: slower than
+// the bus, and nothing else is issued meanwhile.
 //
 // Threshold: copies past 1 MB that hold 2 % of the step. A smaller one is over before page-locking
 // could pay.

@@ -2,12 +2,13 @@ package doctor
 
 import "fmt"
 
-// pythonBound looks for stretches in which the GPU waits for the host's own work: Python outside any
-// operator, or operators that launch nothing, such as preprocessing on the CPU. Python between two
-// ordinary operators is not meant: it goes away with the operators, and launch-bound speaks of it.
+// pythonBound looks for stretches in which the GPU waits for the host's own work: Python outside
+// any operator, or operators that launch nothing, such as preprocessing on the CPU. Python between
+// two ordinary operators is not meant: it goes away with the operators, and launch-bound speaks of
+// it.
 //
-// Threshold: 5 % of the step. Where short stretches between operators outweigh the operators by half,
-// the interpreter is the cause after all, and they count too.
+// Threshold: 5 % of the step. Where short stretches between operators outweigh the operators by
+// half, the interpreter is the cause after all, and they count too.
 const pythonShare = 0.05
 
 var pythonBound = rule{

@@ -2,9 +2,10 @@ package doctor
 
 import "fmt"
 
-// recompile looks for torch.compile at work in the run: a compiled function that meets a shape, a type or a
-// Python value that its guards do not know is compiled anew, for seconds, while nothing is launched. PyTorch
-// marks that time itself. In the first recorded step it is the start, and told as such.
+// recompile looks for torch.compile at work in the run: a compiled function that meets a shape, a
+// type or a Python value that its guards do not know is compiled anew, for seconds, while nothing
+// is launched. PyTorch marks that time itself. In the first recorded step it is the start, and told
+// as such.
 //
 // Threshold: 5 % of the step's time, and in a later step than the first.
 const compileShare = 0.05

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// repeatedWork looks for the same run of operators, with the same shapes and the same scalar inputs,
-// several times back to back. Scalars tell a repetition from a loop: a loop over samples selects
-// another index each time.
+// repeatedWork looks for the same run of operators, with the same shapes and the same scalar
+// inputs, several times back to back. Scalars tell a repetition from a loop: a loop over samples
+// selects another index each time.
 //
 // A stack of equal layers, a decoder's steps and an optimizer's parameters repeat too, with other
-// weights or other state. A run is therefore passed over when it holds an operator with parameters, a
-// product, a random draw or choice, or an update in place. What is left may still go on from its own
-// result, since a trace tells no tensor from another: the remedy says both. Without recorded shapes the
-// rule has nothing to go by.
+// weights or other state. A run is therefore passed over when it holds an operator with parameters,
+// a product, a random draw or choice, or an update in place. What is left may still go on from its
+// own result, since a trace tells no tensor from another: the remedy says both. Without recorded
+// shapes the rule has nothing to go by.
 //
-// Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would spare.
+// Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would
+// spare.
 var repeatedWork = rule{
 	id: "repeated-work",
 	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run goes on from the one before " +
@@ -69,8 +70,8 @@ const (
 )
 
 // repetitions finds the stretches of one thread in one step. Candidate periods are the distances at
-// which four operators in a row were last seen; the most frequent are tried, the longest first, so that
-// a large repetition is not taken for the small loops inside it.
+// which four operators in a row were last seen; the most frequent are tried, the longest first, so
+// that a large repetition is not taken for the small loops inside it.
 func (a *analysis) repetitions(th *thread, step int) []repetition {
 	var ops []*op
 	from := sort.Search(th.ops.len(), func(i int) bool { return th.ops.at(i).start >= a.cpuSteps[step].start })

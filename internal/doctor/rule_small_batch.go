@@ -6,9 +6,9 @@ import "fmt"
 // thread blocks than the card has multiprocessors. The step then costs the same for a batch several
 // times as large.
 //
-// Threshold: such kernels hold half of the compute kernels' time, the GPU is idle for half the step, the
-// CPU issues fewer than 256 kernels per step (with more, their number is the cause and launch-bound says
-// so), and the wait for them takes 10 % of the step.
+// Threshold: such kernels hold half of the compute kernels' time, the GPU is idle for half the
+// step, the CPU issues fewer than 256 kernels per step (with more, their number is the cause and
+// launch-bound says so), and the wait for them takes 10 % of the step.
 const (
 	batchKernels = 256
 	batchShare   = 0.10
@@ -37,7 +37,8 @@ var smallBatch = rule{
 	},
 }
 
-// underfilled returns which part of the kernels' time runs on a card not filled, and how full that is.
+// underfilled returns which part of the kernels' time runs on a card not filled, and how full that
+// is.
 func (a *analysis) underfilled() (share, fill float64) {
 	var short, weighted, all float64
 	for i := range a.gpu.len() {

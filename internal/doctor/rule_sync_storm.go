@@ -7,12 +7,12 @@ import "fmt"
 // never run ahead again. Waits outside any operator count with them.
 //
 // The few operators between the wait before and the read made the value that is read (a view, a
-// comparison, a reduction); they exist for the read and are charged with it, and so is the Python between
-// them: it is the loop over the values. Where more than chainLaunches
-// kernels lie between, the work has other uses, and the read is charged alone.
+// comparison, a reduction); they exist for the read and are charged with it, and so is the Python
+// between them: it is the loop over the values. Where more than chainLaunches kernels lie between,
+// the work has other uses, and the read is charged alone.
 //
-// Threshold: 32 per step and 2 % of its time. Reading the loss and a few metrics is normal; one read per
-// sample is not.
+// Threshold: 32 per step and 2 % of its time. Reading the loss and a few metrics is normal; one
+// read per sample is not.
 var syncStorm = rule{
 	id:     "sync-storm",
 	remedy: "Leave values on the GPU: compare, select and sum whole batches with tensor operations, and read the results once, at the end of the step or the epoch.",

@@ -2,9 +2,9 @@ package doctor
 
 import "fmt"
 
-// tensorInLoop looks for tensors of a value or two made on the device over and over: torch.tensor(x,
-// device=...), which is an upload and a wait, or torch.zeros and its kin, which is a kernel. In a loop
-// over tokens or samples the tensor costs more than what is done with it.
+// tensorInLoop looks for tensors of a value or two made on the device over and over:
+// torch.tensor(x, device=...), which is an upload and a wait, or torch.zeros and its kin, which is
+// a kernel. In a loop over tokens or samples the tensor costs more than what is done with it.
 //
 // The loop around the tensor exists because the tensor is made one at a time: what runs from one to
 // the next, where that is at most bodyLaunches kernels, and its backward, is charged with it.

@@ -2,12 +2,12 @@ package doctor
 
 import "fmt"
 
-// transferStorm looks for many small copies across the bus that carry data: a matrix a sample, a row
-// a route, a flag a write. A copy costs about 10 µs whatever its size, and PyTorch waits for each one
-// from pageable memory.
+// transferStorm looks for many small copies across the bus that carry data: a matrix a sample, a
+// row a route, a flag a write. A copy costs about 10 µs whatever its size, and PyTorch waits for
+// each one from pageable memory.
 //
-// Threshold: 64 operators per step that copy under 64 kB each, and 2 % of the time. A step that brings its
-// batch over in a handful of tensors stays far below.
+// Threshold: 64 operators per step that copy under 64 kB each, and 2 % of the time. A step that
+// brings its batch over in a handful of tensors stays far below.
 const (
 	smallCopies = 64
 	copyShare   = 0.02
@@ -37,8 +37,9 @@ var transferStorm = rule{
 	},
 }
 
-// collectCopies charges one thread's small copies with the views and the Python between them, which are
-// the loop over the copies, and returns how many copies there are. A launch in between ends the loop.
+// collectCopies charges one thread's small copies with the views and the Python between them, which
+// are the loop over the copies, and returns how many copies there are. A launch in between ends the
+// loop.
 func (a *analysis) collectCopies(th *thread, c *charge) int {
 	n, since, open := 0, 0, false
 	for i := range th.ops.len() {

@@ -39,7 +39,8 @@ type rule struct {
 	find   func(a *analysis, who cause) *cost
 }
 
-// cost is what a rule found: the milliseconds per step that go away with the cause, and why it says so.
+// cost is what a rule found: the milliseconds per step that go away with the cause, and why it says
+// so.
 type cost struct {
 	ms       float64
 	evidence []string
@@ -68,8 +69,8 @@ type Finding struct {
 // Severity is how much a finding matters.
 type Severity string
 
-// The severities, by share of the step: under 3 % a cause is worth knowing, past 30 % it is what the
-// step mostly does.
+// The severities, by share of the step: under 3 % a cause is worth knowing, past 30 % it is what
+// the step mostly does.
 const (
 	Note     Severity = "note"
 	Warning  Severity = "warning"
@@ -89,9 +90,10 @@ func severityOf(share float64) Severity {
 	return Note
 }
 
-// judge asks every rule and orders the findings, most costly first. Where what was recorded allows no
-// verdict, nothing is more than a note. A choice, such as the precision on a card whose faster units need
-// another one, is a finding only where no fault stands before it, and a remark otherwise.
+// judge asks every rule and orders the findings, most costly first. Where what was recorded allows
+// no verdict, nothing is more than a note. A choice, such as the precision on a card whose faster
+// units need another one, is a finding only where no fault stands before it, and a remark
+// otherwise.
 func judge(a *analysis, withheld bool) (findings []Finding, choices []string) {
 	findings = []Finding{}
 	step := a.ms(float64(a.wall))
@@ -171,8 +173,8 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// printable makes a name out of a trace fit to be shown: control characters become spaces, so that none
-// reaches a terminal.
+// printable makes a name out of a trace fit to be shown: control characters become spaces, so that
+// none reaches a terminal.
 func printable(s string) string {
 	clean := true
 	for i := range len(s) {

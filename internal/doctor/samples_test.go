@@ -15,16 +15,16 @@ import (
 	"haul/internal/sqlite/sqlitetest"
 )
 
-// The samples of docs/examples that this file makes are what the pages and --help show; what they say of
-// them is held here. `go test ./internal/doctor -run TestSamples -samples` writes them anew.
+// The samples of docs/examples that this file makes are what the pages and --help show; what they
+// say of them is held here. `go test ./internal/doctor -run TestSamples -samples` writes them anew.
 var writeSamples = flag.Bool("samples", false, "write the doctor's samples in docs/examples")
 
 func samplePath(name string) string {
 	return filepath.Join("..", "..", "docs", "examples", filepath.FromSlash(name))
 }
 
-// samples are the files by name; those packed are given unpacked, since packing differs between versions
-// of Go.
+// samples are the files by name; those packed are given unpacked, since packing differs between
+// versions of Go.
 func samples() map[string][]byte {
 	out := map[string][]byte{"report.sqlite": sqlitetest.File(4096, readsTables()...)}
 	for rank, late := range []func(*synth){nil, loaderFor(6000)} {

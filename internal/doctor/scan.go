@@ -12,8 +12,8 @@ import (
 // the caller reads more and starts the event again. No function may keep state between calls, or
 // that second start would not see what the first one saw.
 //
-// The scanner is lenient on purpose: profilers write inf and nan where JSON has no word for them, and
-// raw backslashes or bytes that are no UTF-8 inside kernel names. Only the structure must hold.
+// The scanner is lenient on purpose: profilers write inf and nan where JSON has no word for them,
+// and raw backslashes or bytes that are no UTF-8 inside kernel names. Only the structure must hold.
 
 var (
 	errShort  = errors.New("the data ends inside a value")
@@ -28,8 +28,8 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// text reads the string whose opening quote is at i and returns what stands between the quotes, with
-// its escapes left as they are: names are compared, counted and shown, never decoded.
+// text reads the string whose opening quote is at i and returns what stands between the quotes,
+// with its escapes left as they are: names are compared, counted and shown, never decoded.
 func text(b []byte, i int) ([]byte, int, error) {
 	start := i + 1
 	for at := start; ; {
@@ -115,8 +115,8 @@ func word(b []byte, i int) ([]byte, int, error) {
 	return nil, i, errShort
 }
 
-// nanoseconds turns the microseconds of a trace into whole nanoseconds. Counting in integers keeps a
-// clock that started in 1970 as exact as one that started at the first event.
+// nanoseconds turns the microseconds of a trace into whole nanoseconds. Counting in integers keeps
+// a clock that started in 1970 as exact as one that started at the first event.
 func nanoseconds(w []byte) (int64, bool) {
 	i, negative := 0, false
 	if i < len(w) && w[i] == '-' {

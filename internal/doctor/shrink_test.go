@@ -17,7 +17,8 @@ import (
 
 // The traces in testdata are recordings of real steps on an H200 with PyTorch 2.11. The large ones
 // are reduced by this tool, which keeps what the reader keeps (the outermost operators, how many
-// others the long ones hold, the calls that are counted, all GPU work) and every argument the reader reads, and drops the rest:
+// others the long ones hold, the calls that are counted, all GPU work) and every argument the
+// reader reads, and drops the rest:
 //
 //	go test ./internal/doctor -run TestShrink -shrink trace.json.gz
 var (

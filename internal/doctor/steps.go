@@ -87,8 +87,9 @@ func within(steps []window, at int64) (int, bool) {
 	return i, i < len(steps) && steps[i].start <= at
 }
 
-// extent is the stretch from the first to the last event: the one step of a trace that marks none. An
-// event that stands far from all the others, as one with a clock of its own does, is not part of it.
+// extent is the stretch from the first to the last event: the one step of a trace that marks none.
+// An event that stands far from all the others, as one with a clock of its own does, is not part of
+// it.
 func (t *Trace) extent() (window, bool) {
 	var all []span
 	for _, th := range t.threads {

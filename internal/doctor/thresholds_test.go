@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Every threshold is swept across: the finding must be there on one side and absent on the other. The
-// limits are written out here, so that one moved in a rule turns this red.
+// Every threshold is swept across: the finding must be there on one side and absent on the other.
+// The limits are written out here, so that one moved in a rule turns this red.
 func TestThresholds(t *testing.T) {
 	steps := func(body func(s *synth, n int)) *Report {
 		s := newSynth()
@@ -186,7 +186,8 @@ func TestSeverities(t *testing.T) {
 	}
 }
 
-// Kernels of a small step that fill nothing are a small batch; past 256 of them their number is the cause.
+// Kernels of a small step that fill nothing are a small batch; past 256 of them their number is the
+// cause.
 func TestSmallBatchOrManyKernels(t *testing.T) {
 	for k, want := range map[int]string{250: "small-batch", 262: "launch-bound"} {
 		s := newSynth()

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// The page's timeline is lanes of marks. A trace holds far more marks than a page may carry, so a lane is
-// bounded: marks that stand closer than a screen could show are merged, more coarsely outside the step
-// that is shown first. Times are nanoseconds since the timeline's origin; each mark is written as the
-// distance from the end of the one before, its length, its class and its label.
+// The page's timeline is lanes of marks. A trace holds far more marks than a page may carry, so a
+// lane is bounded: marks that stand closer than a screen could show are merged, more coarsely
+// outside the step that is shown first. Times are nanoseconds since the timeline's origin; each
+// mark is written as the distance from the end of the one before, its length, its class and its
+// label.
 
 // lane is one row of the timeline.
 type lane struct {
@@ -363,7 +364,8 @@ func (d *Diff) timeline() *timeline {
 	return t
 }
 
-// script is the timeline as the page's script reads it. JSON escapes what HTML would take for a tag.
+// script is the timeline as the page's script reads it. JSON escapes what HTML would take for a
+// tag.
 func (t *timeline) script() (string, error) {
 	b, err := json.Marshal(t)
 	return string(b), err

@@ -9,8 +9,8 @@ import (
 )
 
 // Trace is what the rules need of a recording, and no more: a 2 GB file becomes some 100 MB. Times
-// are nanoseconds on the trace's own clock. Records are in time order once settle has run; the reader
-// alone appends to them.
+// are nanoseconds on the trace's own clock. Records are in time order once settle has run; the
+// reader alone appends to them.
 type Trace struct {
 	threads  []*thread
 	gpu      log[work]
@@ -379,8 +379,8 @@ func (t *builder) capture(e *event) {
 }
 
 // holdsStart tells whether another operator of the thread that starts at this moment runs inside o.
-// Starts decide, not ends: older profilers round both to microseconds, and a child may seem to outlive
-// its parent. A start is inside only past what rounding a length to 24 bits can have added.
+// Starts decide, not ends: older profilers round both to microseconds, and a child may seem to
+// outlive its parent. A start is inside only past what rounding a length to 24 bits can have added.
 func (o *op) holdsStart(at int64) bool {
 	return at >= o.start && at < o.end()-int64(o.dur/(1<<23))
 }

@@ -89,7 +89,8 @@ func TestRecordingsGiveTheTruth(t *testing.T) {
 	}
 }
 
-// checkFindings holds for every report: ordered by cost, costs within the step, evidence and remedy given.
+// checkFindings holds for every report: ordered by cost, costs within the step, evidence and remedy
+// given.
 func checkFindings(t testing.TB, r *Report) {
 	t.Helper()
 	var sum float64

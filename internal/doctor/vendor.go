@@ -58,8 +58,8 @@ func isForeignRuntime(cat []byte) bool {
 	return bytes.HasPrefix(cat, []byte("mtia")) || bytes.HasPrefix(cat, []byte("xpu")) || bytes.HasPrefix(cat, []byte("privateuse1"))
 }
 
-// foreignKind reads what it can out of a foreign call's name; one that has work to its number and says
-// nothing else is a launch.
+// foreignKind reads what it can out of a foreign call's name; one that has work to its number and
+// says nothing else is a launch.
 func foreignKind(name []byte, correlation uint32) callKind {
 	lower := bytes.ToLower(name)
 	switch {
@@ -134,8 +134,9 @@ func isCompiled(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Torch-Compiled Region")) || bytes.HasPrefix(s, []byte("## Call CompiledFxGraph"))
 }
 
-// isProfilers tells the overheads that the profiler itself causes from those that it only records: a queue
-// of launches that is full, because the CPU is far ahead, and code being compiled or loaded by the driver.
+// isProfilers tells the overheads that the profiler itself causes from those that it only records:
+// a queue of launches that is full, because the CPU is far ahead, and code being compiled or loaded
+// by the driver.
 func isProfilers(s []byte) bool {
 	for _, other := range []string{"Command Buffer Full", "Driver Compiler", "Lazy Function Loading", "Runtime Triggered Module Loading"} {
 		if string(s) == other {
@@ -167,13 +168,14 @@ func isBackend(s []byte) bool {
 	return false
 }
 
-// onHost tells whether a backend's collective runs where its annotation stands: on a thread of the CPU.
+// onHost tells whether a backend's collective runs where its annotation stands: on a thread of the
+// CPU.
 func onHost(s string) bool { return strings.HasPrefix(s, "gloo:") || strings.HasPrefix(s, "mpi:") }
 
-// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile that
-// run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's engines
-// with float as their type. tf32 kernels of the same families say so in their names, and so do those
-// that read half precision and only sum in fp32.
+// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile
+// that run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's
+// engines with float as their type. tf32 kernels of the same families say so in their names, and so
+// do those that read half precision and only sum in fp32.
 func isFP32Product(s string) bool {
 	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") ||
 		strings.Contains(s, "fp16_sgemm") || strings.Contains(s, "bf16_sgemm") {

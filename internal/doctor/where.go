@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// With Python's frames recorded, a cost has a place in the code: the deepest function that was on the
-// stack for most of it. Names are shown and never judged by; a renamed function changes no finding.
+// With Python's frames recorded, a cost has a place in the code: the deepest function that was on
+// the stack for most of it. Names are shown and never judged by; a renamed function changes no
+// finding.
 
 // place is a stretch of time on a thread; nil is the thread that has most frames.
 type place struct {
@@ -185,7 +186,8 @@ func isLibrary(file string) bool {
 		strings.HasPrefix(file, "<")
 }
 
-// codeLine reads "file.py(12): function", as PyTorch writes it, and "$file.py:12 function", as JAX does.
+// codeLine reads "file.py(12): function", as PyTorch writes it, and "$file.py:12 function", as JAX
+// does.
 func codeLine(s string) (file, line, function string, ok bool) {
 	if rest, is := strings.CutPrefix(s, "$"); is {
 		place, function, _ := strings.Cut(rest, " ")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The traces of other projects are read where HAUL_TRACES points and never copied. What is known about
-// each was computed by others, from unions of intervals.
+// The traces of other projects are read where HAUL_TRACES points and never copied. What is known
+// about each was computed by others, from unions of intervals.
 //
 //	HAUL_TRACES=traces scripts/doctor-truth
 

@@ -8,10 +8,12 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// axes are a pair of linear axes on a canvas, quiet ones: figures in grey, horizontal lines across, no line of their own. gonum's
-// plot would draw them too, but it brings in twelve fonts and five formats, 6 MB of a binary that needs two and two.
+// axes are a pair of linear axes on a canvas, quiet ones: figures in grey, horizontal lines across,
+// no line of their own. gonum's plot would draw them too, but it brings in twelve fonts and five
+// formats, 6 MB of a binary that needs two and two.
 //
-// What a reader could break: include everything before frame, which settles what the axes show, and draw nothing before it.
+// What a reader could break: include everything before frame, which settles what the axes show, and
+// draw nothing before it.
 type axes struct {
 	pen
 	x, y     span
@@ -46,7 +48,8 @@ func (a *axes) widen(fromZero bool) {
 		a.y = span{0, 1}
 	}
 	room := max(1e-3, 0.05*math.Abs(a.y.max))
-	if spread := a.y.max - a.y.min; spread > 0 { // values that differ by next to nothing would ask for figures wider than the picture
+	// values that differ by next to nothing would ask for figures wider than the picture
+	if spread := a.y.max - a.y.min; spread > 0 {
 		room = max(0.06*spread, 1e-7*max(1, math.Abs(a.y.max), math.Abs(a.y.min)))
 	}
 	low := a.y.min
@@ -57,8 +60,8 @@ func (a *axes) widen(fromZero bool) {
 	}
 }
 
-// frame draws grid, figures and the name of the x axis inside the rectangle, and leaves the rest of it to the data. A point at the edge
-// and the last figure of the x axis stay inside.
+// frame draws grid, figures and the name of the x axis inside the rectangle, and leaves the rest of
+// it to the data. A point at the edge and the last figure of the x axis stay inside.
 func (a *axes) frame(from, to vg.Point, name string) {
 	f := face(10, false)
 	xs, ys := written(ticks(a.x, true), a.xFigure), written(ticks(a.y, a.yFigure != nil), a.yFigure)
@@ -115,7 +118,8 @@ func written(ticks []tick, figure func(v float64) string) []tick {
 	return ticks
 }
 
-// ticks labels four to nine multiples of 1, 2 or 5 times a power of ten; whole: no fractions, for there is no epoch 2.5.
+// ticks labels four to nine multiples of 1, 2 or 5 times a power of ten; whole: no fractions, for
+// there is no epoch 2.5.
 func ticks(s span, whole bool) []tick {
 	step := math.Pow(10, math.Floor(math.Log10(s.max-s.min)))
 	switch n := (s.max - s.min) / step; {

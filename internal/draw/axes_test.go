@@ -7,8 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAxesHoldTheirData: whatever the values, their points and markers lie inside the rectangle that the axes were given, right of and
-// above the figures, and a larger value lies higher. Values may differ by less than figures can tell.
+// TestAxesHoldTheirData: whatever the values, their points and markers lie inside the rectangle
+// that the axes were given, right of and above the figures, and a larger value lies higher. Values
+// may differ by less than figures can tell.
 func TestAxesHoldTheirData(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := newCanvas(SVG, 400, 300)

@@ -57,8 +57,8 @@ type Panel struct {
 	LevelName string
 	FromZero  bool // the axis starts at 0
 
-	// XFigure and YFigure write the figures of an axis whose values are not what a reader is shown, such as logarithms. Figures then stand at
-	// whole values alone.
+	// XFigure and YFigure write the figures of an axis whose values are not what a reader is shown,
+	// such as logarithms. Figures then stand at whole values alone.
 	XFigure, YFigure func(v float64) string
 }
 
@@ -71,7 +71,8 @@ const (
 	panelLegend = vg.Length(40)
 )
 
-// curveColours are the palette's with the most contrast to each other and to the paper, the last curve's first.
+// curveColours are the palette's with the most contrast to each other and to the paper, the last
+// curve's first.
 var curveColours = []color.NRGBA{palette[1], palette[4], palette[0], palette[2]}
 
 // Panels draws panels side by side under a title.

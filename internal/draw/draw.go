@@ -1,8 +1,9 @@
-// Package draw turns what the program knows into pictures: routes on a map and curves, as SVG and PNG.
+// Package draw turns what the program knows into pictures: routes on a map and curves, as SVG and
+// PNG.
 //
-// One drawing routine serves both formats: everything is drawn on gonum's vg.Canvas, in points, with
-// the origin at the bottom left. Nothing here may branch on the format except newCanvas and encode,
-// or the two pictures of one solution would drift apart.
+// One drawing routine serves both formats: everything is drawn on gonum's vg.Canvas, in points,
+// with the origin at the bottom left. Nothing here may branch on the format except newCanvas and
+// encode, or the two pictures of one solution would drift apart.
 package draw
 
 import (

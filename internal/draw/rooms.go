@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Walk is an agent's way through a room: the cells it was on in order, the first included, with y counted from the top.
+// Walk is an agent's way through a room: the cells it was on in order, the first included, with y
+// counted from the top.
 type Walk struct {
 	Caption string
 	Cells   [][2]int
@@ -27,8 +28,9 @@ var floor = color.NRGBA{R: 0xec, G: 0xec, B: 0xe8, A: 0xff}
 // keyFill is pale, so that the way over it shows.
 var keyFill = color.NRGBA{R: 0xdd, G: 0xcc, B: 0x77, A: 0xff}
 
-// Rooms draws walks through a room of side×side cells next to each other: the goal and, in another colour, a key filled, the start ringed, the way from pale to dark as
-// time passes. A cell that was stayed on has a disc that grows with the steps spent.
+// Rooms draws walks through a room of side×side cells next to each other: the goal and, in another
+// colour, a key filled, the start ringed, the way from pale to dark as time passes. A cell that was
+// stayed on has a disc that grows with the steps spent.
 func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
 	room := cellSide * vg.Length(side)
 	page := room + 2*margin

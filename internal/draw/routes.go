@@ -33,8 +33,8 @@ var (
 	faded = color.NRGBA{R: 0x65, G: 0x6d, B: 0x76, A: 0xff}
 )
 
-// palette is Paul Tol's "muted" qualitative scheme, without the sand that vanishes on a light field:
-// its neighbours stay apart for every common form of colour blindness.
+// palette is Paul Tol's "muted" qualitative scheme, without the sand that vanishes on a light
+// field: its neighbours stay apart for every common form of colour blindness.
 var palette = []color.NRGBA{
 	{R: 0xcc, G: 0x66, B: 0x77, A: 0xff}, // rose
 	{R: 0x33, G: 0x22, B: 0x88, A: 0xff}, // indigo
@@ -173,8 +173,9 @@ func coloursByAngle(depot vg.Point, s vrp.Solution, place func(int) vg.Point) []
 	return out
 }
 
-// shade is a colour's next tint each time the palette has been used up: darker, lighter, and then as it was. Three times
-// eight colours are what an eye tells apart; routes that share one lie on different sides of the depot.
+// shade is a colour's next tint each time the palette has been used up: darker, lighter, and then
+// as it was. Three times eight colours are what an eye tells apart; routes that share one lie on
+// different sides of the depot.
 func shade(c color.NRGBA, turn int) color.NRGBA {
 	mixWith := func(to uint8, part float64) color.NRGBA {
 		m := func(x uint8) uint8 { return uint8(math.Round(float64(x)*(1-part) + float64(to)*part)) }
@@ -305,8 +306,8 @@ func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 	}
 }
 
-// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four decimals, and the smallest, of coordinates in
-// fractions, with four digits that say something.
+// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four
+// decimals, and the smallest, of coordinates in fractions, with four digits that say something.
 func Cost(c float64) string {
 	switch {
 	case c == math.Trunc(c) && math.Abs(c) < 1e15:

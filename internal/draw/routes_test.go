@@ -119,7 +119,8 @@ func TestNeighbouringRoutesDifferInColour(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 9, 16, 17, 21, 25} {
 		p := &vrp.Problem{Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
 		var s vrp.Solution
-		around := func(i int) int { return (i*5 + 1) % n } // route i's rank by angle, where 5 and n share no factor
+		// route i's rank by angle, where 5 and n share no factor
+		around := func(i int) int { return (i*5 + 1) % n }
 		if n%5 == 0 {
 			around = func(i int) int { return (i*7 + 1) % n }
 		}

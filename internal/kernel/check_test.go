@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheckRefuses: what no device could run is said in one line, whichever device it would have been.
+// TestCheckRefuses: what no device could run is said in one line, whichever device it would have
+// been.
 func TestCheckRefuses(t *testing.T) {
 	l := &Layout{}
 	sum := func(names ...string) *Tally {

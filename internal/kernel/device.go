@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// Control is the block a host may change between steps: schedules that move by epoch. It is one upload of 64 bytes.
+// Control is the block a host may change between steps: schedules that move by epoch. It is one
+// upload of 64 bytes.
 type Control struct {
 	LearningRate float32
 	Temperature  float32
-	Coefficients map[string]float32 // by the names that the program's ops read; one that is not set is 0
+	// by the names that the program's ops read; one that is not set is 0
+	Coefficients map[string]float32
 }
 
 // MaxCoefficients is how many coefficients a program may read.
@@ -30,7 +32,8 @@ type State struct {
 // MaxScalars is how many Scalar tensors a program may have.
 const MaxScalars = 8
 
-// Normal is the state with β^t made 1 where no step has been taken, so that the zero State is a start.
+// Normal is the state with β^t made 1 where no step has been taken, so that the zero State is a
+// start.
 func (s State) Normal() State {
 	if s.Step == 0 {
 		s.Beta1T, s.Beta2T = 1, 1
@@ -38,8 +41,8 @@ func (s State) Normal() State {
 	return s
 }
 
-// Metrics are sums over the steps since the last read, in float64, in a fixed order. Steps, GradNorm and BadStep are the
-// engine's own; the rest is what the program's Tally ops add up.
+// Metrics are sums over the steps since the last read, in float64, in a fixed order. Steps,
+// GradNorm and BadStep are the engine's own; the rest is what the program's Tally ops add up.
 type Metrics struct {
 	Steps    int64   // runs of the program
 	GradNorm float64 // Σ over updates of the gradient norm before clipping
@@ -66,7 +69,8 @@ type Store interface {
 	ReadMoments(m, v []float32) error
 	WriteMoments(m, v []float32) error
 	CopyWeights(from Store) error // from a store of the same device and layout
-	// Close gives the memory back, after every runner that uses it was closed. Closing twice is harmless.
+	// Close gives the memory back, after every runner that uses it was closed. Closing twice is
+	// harmless.
 	Close() error
 }
 
@@ -96,25 +100,29 @@ type Device interface {
 
 // Runner replays one compiled program. It is not safe for concurrent use.
 type Runner interface {
-	// Run replays one step and advances State: Instances by Program.Batch, the rest by the ops that run once per step. Row r of
-	// the step is the instance of global index Instances + r.
+	// Run replays one step and advances State: Instances by Program.Batch, the rest by the ops that
+	// run once per step. Row r of the step is the instance of global index Instances + r.
 	Run() error
-	// SetControl sets the block; a runner starts with Temperature 1 and the rest 0. A coefficient that no op reads is an error.
+	// SetControl sets the block; a runner starts with Temperature 1 and the rest 0. A coefficient that
+	// no op reads is an error.
 	SetControl(Control) error
 	State() (State, error)
-	// SetState puts the runner where State left one. A scalar that the program does not have is an error.
+	// SetState puts the runner where State left one. A scalar that the program does not have is an
+	// error.
 	SetState(State) error
 	// TakeMetrics reads the sums and clears them, BadStep excepted.
 	TakeMetrics() (Metrics, error)
-	// ReadBatch and WriteBatch move whole Batch tensors, Program.Batch rows of Len/Shape[0] elements, or whole Data
-	// tensors; []float32 or []int32 by the tensor's type.
+	// ReadBatch and WriteBatch move whole Batch tensors, Program.Batch rows of Len/Shape[0] elements,
+	// or whole Data tensors; []float32 or []int32 by the tensor's type.
 	ReadBatch(t *Tensor, dst any) error
 	WriteBatch(t *Tensor, src any) error
-	// GatherMoments makes the store's moments whole where processes share the update: during steps a device may keep up those of its
-	// Share.Piece alone. All processes call it, before moments are read for a checkpoint.
+	// GatherMoments makes the store's moments whole where processes share the update: during steps a
+	// device may keep up those of its Share.Piece alone. All processes call it, before moments are
+	// read for a checkpoint.
 	GatherMoments() error
 	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
-	// program must have a Reduce. Of processes that share the update each is sure to have its Share.Piece of it.
+	// program must have a Reduce. Of processes that share the update each is sure to have its
+	// Share.Piece of it.
 	ReadGrad(dst []float32) error
 	// FirstBad replays the step of BadStep, or else the last one, op by op and names the first op and
 	// tensor with a result that is not finite: "linear, result layers.0.gate"; "" when all are.
@@ -128,23 +136,27 @@ var ErrStopped = errors.New("the step was abandoned")
 
 // Stopper is a runner whose steps may take longer than somebody wants to wait.
 type Stopper interface {
-	// Stop, from any goroutine, abandons the update under way: its Run returns ErrStopped, and weights, moments, State and metrics are those from
-	// before the update's first part. Every later Run ends likewise.
+	// Stop, from any goroutine, abandons the update under way: its Run returns ErrStopped, and
+	// weights, moments, State and metrics are those from before the update's first part. Every later
+	// Run ends likewise.
 	Stop()
 }
 
-// Slab is host memory for what one step is fed: a slice for each tensor, whole, as WriteBatch takes it. Page-locked where a
-// device reads it itself.
+// Slab is host memory for what one step is fed: a slice for each tensor, whole, as WriteBatch takes
+// it. Page-locked where a device reads it itself.
 type Slab struct {
 	Ints [][]int32
 	ID   int // the runner's, from 0
 }
 
-// Feeder is a runner whose inputs come from the host while it runs. All of its methods belong to the goroutine that drives the device.
+// Feeder is a runner whose inputs come from the host while it runs. All of its methods belong to
+// the goroutine that drives the device.
 type Feeder interface {
-	// NewSlabs reserves n slabs for these Batch tensors, all integers. They are the runner's and go with it.
+	// NewSlabs reserves n slabs for these Batch tensors, all integers. They are the runner's and go
+	// with it.
 	NewSlabs(ts []*Tensor, n int) ([]*Slab, error)
-	// Feed queues a copy of the slab, which may pass beside the step under way, and then one step that reads it.
+	// Feed queues a copy of the slab, which may pass beside the step under way, and then one step that
+	// reads it.
 	Feed(s *Slab) error
 	// Taken waits until the device has read the slab, which may then be filled again.
 	Taken(s *Slab) error
@@ -152,7 +164,8 @@ type Feeder interface {
 
 // Timer is a runner whose device works apart from the host and tells for how long.
 type Timer interface {
-	// StepTime is what the device took for a step not long ago; false before it knows one. It may wait for that step.
+	// StepTime is what the device took for a step not long ago; false before it knows one. It may wait
+	// for that step.
 	StepTime() (time.Duration, bool, error)
 }
 
@@ -161,8 +174,8 @@ type Teller interface {
 	Paths() []string
 }
 
-// Counters count what a device was asked to do since it was opened. Only the goroutine that drives the
-// device writes them.
+// Counters count what a device was asked to do since it was opened. Only the goroutine that drives
+// the device writes them.
 type Counters struct {
 	Steps       int64 // Run calls
 	Launches    int64 // kernel or graph launches; on a CPU, forks

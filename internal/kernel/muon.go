@@ -2,16 +2,19 @@ package kernel
 
 import "math"
 
-// Muon, the rule for matrices in AdamW.Side's blocks (Keller Jordan et al., 2024; steps scaled as Moonlight does, Liu et al., 2025).
+// Muon, the rule for matrices in AdamW.Side's blocks (Keller Jordan et al., 2024; steps scaled as
+// Moonlight does, Liu et al., 2025).
 //
-// What a reader could break: a parameter is made of blocks altogether or not at all, and starts at a multiple of 16 elements, so that blocks and Rest
-// never share 16 elements that a device handles as one. Every device has its blocks and the rule's numbers from here.
+// What a reader could break: a parameter is made of blocks altogether or not at all, and starts at
+// a multiple of 16 elements, so that blocks and Rest never share 16 elements that a device handles
+// as one. Every device has its blocks and the rule's numbers from here.
 
 // Block is a square piece of a matrix: rows of AdamW.Side weights, Stride apart.
 type Block struct{ Offset, Stride int }
 
-// The rule's numbers. A block X of Frobenius norm at most one becomes nearly orthogonal, its singular values about one, by MuonRounds times
-// X = MuonA·X + (MuonB·A + MuonC·A·A)·X with A = X·Xᵀ. A step of MuonShare·sqrt(side) times that is as long as one of AdamW tends to be.
+// The rule's numbers. A block X of Frobenius norm at most one becomes nearly orthogonal, its
+// singular values about one, by MuonRounds times X = MuonA·X + (MuonB·A + MuonC·A·A)·X with A =
+// X·Xᵀ. A step of MuonShare·sqrt(side) times that is as long as one of AdamW tends to be.
 const (
 	MuonMomentum        = 0.95
 	MuonRounds          = 5
@@ -22,7 +25,8 @@ const (
 	MuonMost = 128 // the longest side
 )
 
-// MuonSide is the side of a model's blocks: the largest divisor of its width that is at most MuonMost.
+// MuonSide is the side of a model's blocks: the largest divisor of its width that is at most
+// MuonMost.
 func MuonSide(width int) int {
 	for side := min(width, MuonMost); side > 1; side-- {
 		if width%side == 0 {
@@ -32,7 +36,8 @@ func MuonSide(width int) int {
 	return 1
 }
 
-// inBlocks tells whether a parameter is made of blocks: a matrix whose rows and columns are both multiples of Side. Vectors never are, whatever their length.
+// inBlocks tells whether a parameter is made of blocks: a matrix whose rows and columns are both
+// multiples of Side. Vectors never are, whatever their length.
 func (o *AdamW) inBlocks(p Param) bool {
 	return o.Side > 0 && len(p.Shape) == 2 && p.Len() > 0 && p.Shape[0]%o.Side == 0 && p.Shape[1]%o.Side == 0
 }
@@ -53,7 +58,8 @@ func (o *AdamW) Blocks() []Block {
 	return out
 }
 
-// Rest lists the runs [from, to) of the flat buffers that keep AdamW, in order; both are multiples of 16. Without blocks it is one run of all.
+// Rest lists the runs [from, to) of the flat buffers that keep AdamW, in order; both are multiples
+// of 16. Without blocks it is one run of all.
 func (o *AdamW) Rest() [][2]int {
 	var out [][2]int
 	at := 0

@@ -6,8 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBlocks: matrices whose rows and columns are multiples of the side, row by row; a vector of as many elements, other matrices and what has three
-// dimensions are left to AdamW, in runs that begin and end at sixteens.
+// TestBlocks: matrices whose rows and columns are multiples of the side, row by row; a vector of as
+// many elements, other matrices and what has three dimensions are left to AdamW, in runs that begin
+// and end at sixteens.
 func TestBlocks(t *testing.T) {
 	l := &Layout{}
 	l.Add("embed", InitUniform, 4, 6, 4)    // 0 to 24, padded to 32

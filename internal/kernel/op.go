@@ -41,7 +41,8 @@ func bytesOf(op Op) int64 {
 	return n
 }
 
-// HalvedBytes is how much less an op moves where its Compact tensors are held in two bytes an element.
+// HalvedBytes is how much less an op moves where its Compact tensors are held in two bytes an
+// element.
 func HalvedBytes(op Op) int64 {
 	var n int64
 	op.Args(func(t *Tensor, a Access) {

@@ -20,7 +20,8 @@ func TestHalvedBytes(t *testing.T) {
 	}
 }
 
-// A rollout reads the first 3D columns of the projections, not the pointer's source behind them, and the pairs' columns once.
+// A rollout reads the first 3D columns of the projections, not the pointer's source behind them,
+// and the pairs' columns once.
 func TestRolloutCountsTheBytesItReads(t *testing.T) {
 	const b, n, s, steps, d = 5, 11, 3, 20, 8
 	tensor := func(shape ...int) *Tensor { return &Tensor{Shape: shape, Stride: shape[len(shape)-1]} }

@@ -6,8 +6,9 @@ package kernel
 //	P[b,h,i,j] = softmax over j of q_i·k_j/sqrt(D/H) - Slope[h]·dist(i,j)
 //	Y[b,i] = concatenation over h of sum over j of P[b,h,i,j]·v_j
 //
-// QKV is [B,N,3D]: queries, keys, values. P [B,H,N,PadN] is kept for the gradient; columns from N to PadN are zero. A device whose products round
-// may keep less there, and make P again in the gradient.
+// QKV is [B,N,3D]: queries, keys, values. P [B,H,N,PadN] is kept for the gradient; columns from N
+// to PadN are zero. A device whose products round may keep less there, and make P again in the
+// gradient.
 type Attention struct {
 	Y, P, QKV, PosX, PosY, Slope *Tensor
 	Heads                        int
@@ -34,8 +35,9 @@ func (o *Attention) Cost() Cost {
 	return Cost{int64(b) * (4*int64(n)*int64(n)*int64(d) + 12*int64(n)*int64(n)*int64(o.Heads)), bytesOf(o)}
 }
 
-// AttentionGrad: DQKV and DSlope (accumulated) from DY and what Attention kept. Y and Slope are what Attention gave and read, for devices that make P
-// again; where P is given as it stands they may be absent.
+// AttentionGrad: DQKV and DSlope (accumulated) from DY and what Attention kept. Y and Slope are
+// what Attention gave and read, for devices that make P again; where P is given as it stands they
+// may be absent.
 type AttentionGrad struct {
 	DQKV, DSlope, DY, P, QKV, PosX, PosY, Y, Slope *Tensor
 	Heads                                          int

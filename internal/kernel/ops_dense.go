@@ -1,8 +1,9 @@
 package kernel
 
 // Linear: Y[M,N] = Residual + drop(X[M,K]·Wᵀ + Bias), with W stored [N,K] (out × in). Bias and
-// Residual may be nil; nothing is dropped where Drop.Rate is 0. X may be a column view. With Pre, instead,
-// Pre = X·Wᵀ + Bias is kept for the gradient and Y = GELU(Pre); then Residual is nil and Drop.Rate 0.
+// Residual may be nil; nothing is dropped where Drop.Rate is 0. X may be a column view. With Pre,
+// instead, Pre = X·Wᵀ + Bias is kept for the gradient and Y = GELU(Pre); then Residual is nil and
+// Drop.Rate 0.
 type Linear struct {
 	Y, X, W, Bias, Residual, Pre *Tensor
 	Drop                         Drop
@@ -26,8 +27,8 @@ func (o *Linear) Cost() Cost {
 	return Cost{2 * int64(m) * int64(k) * int64(n), bytesOf(o)}
 }
 
-// LinearGradX: DX[M,K] (+)= DY[M,N]·W. With Pre, whose GELU the linear read as X, it goes on through that:
-// DX = (DY·W)·GELU'(Pre); then Accumulate is false.
+// LinearGradX: DX[M,K] (+)= DY[M,N]·W. With Pre, whose GELU the linear read as X, it goes on
+// through that: DX = (DY·W)·GELU'(Pre); then Accumulate is false.
 type LinearGradX struct {
 	DX, DY, W, Pre *Tensor
 	Accumulate     bool

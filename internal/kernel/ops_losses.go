@@ -1,7 +1,8 @@
 package kernel
 
-// CrossEntropy is the loss of one or more classifiers side by side and its gradient. Head g owns the next Columns[g] columns of Logits; row m
-// has label Labels[m,g], -1 for none. With p the softmax over a head's c columns and target q = (1-Smoothing)·[k = label] + Smoothing/c:
+// CrossEntropy is the loss of one or more classifiers side by side and its gradient. Head g owns
+// the next Columns[g] columns of Logits; row m has label Labels[m,g], -1 for none. With p the
+// softmax over a head's c columns and target q = (1-Smoothing)·[k = label] + Smoothing/c:
 //
 //	loss = -Σ_k q_k·log p_k;  DLogits = Weight·(p - q), 0 without a label
 //	Sums[b, 3g..3g+2] = Σ loss, labels, hits over the instance's rows; a hit has its label as the most likely class, the lowest on ties
@@ -29,8 +30,9 @@ func (o *CrossEntropy) Args(f func(*Tensor, Access)) {
 // Cost counts ten operations an element.
 func (o *CrossEntropy) Cost() Cost { return Cost{10 * int64(o.Logits.Len()), bytesOf(o)} }
 
-// PPO is the clipped policy loss of actor and critic, and its gradient. Out [B,A+1] holds the logits of A actions and a value; Sample [B,4] the
-// action taken, its log-probability then, its advantage and the return. With r = π(action)/π_then(action), v the value:
+// PPO is the clipped policy loss of actor and critic, and its gradient. Out [B,A+1] holds the
+// logits of A actions and a value; Sample [B,4] the action taken, its log-probability then, its
+// advantage and the return. With r = π(action)/π_then(action), v the value:
 //
 //	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy;  DOut = Weight·gradient
 //	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip

@@ -2,15 +2,17 @@ package kernel
 
 import "haul/internal/rng"
 
-// Generate makes the shard's routing instances: row r of the step is instance g = State.Instances + r, a pure
-// function of (Seed, Purpose, g). Node j spends Philox block j: word 0 x, word 1 y, word 2 demand.
-// With Symmetries = 8 it is instance g/8 under symmetry k = g%8 of the unit square: bit 0 of k turns x into
-// 1-x, bit 1 y into 1-y, bit 2 then swaps them. All in float32, so that devices agree bit for bit.
+// Generate makes the shard's routing instances: row r of the step is instance g = State.Instances +
+// r, a pure function of (Seed, Purpose, g). Node j spends Philox block j: word 0 x, word 1 y, word
+// 2 demand. With Symmetries = 8 it is instance g/8 under symmetry k = g%8 of the unit square: bit 0
+// of k turns x into 1-x, bit 1 y into 1-y, bit 2 then swaps them. All in float32, so that devices
+// agree bit for bit.
 //
-// With a range of capacities every instance has its own, q: CapacityMin and the lesser of two draws below the range's size, words 2 and 3 of
-// the depot's block, so that short routes are as usual as they are in CVRPLIB's X. Its demands are then stated in parts of LoadUnit, which
-// Capacity must be: demand·LoadUnit/q, rounded down. The same sets of customers fit as long as N·q < LoadUnit: a set over q is over it by 1,
-// that is by LoadUnit/q, and N roundings take away less.
+// With a range of capacities every instance has its own, q: CapacityMin and the lesser of two draws
+// below the range's size, words 2 and 3 of the depot's block, so that short routes are as usual as
+// they are in CVRPLIB's X. Its demands are then stated in parts of LoadUnit, which Capacity must
+// be: demand·LoadUnit/q, rounded down. The same sets of customers fit as long as N·q < LoadUnit: a
+// set over q is over it by 1, that is by LoadUnit/q, and N roundings take away less.
 type Generate struct {
 	PosX, PosY *Tensor // [B,N]
 	Demand     *Tensor // I32 [B,N]
@@ -69,27 +71,30 @@ type Choice uint8
 
 // The choices.
 const (
-	Sample Choice = iota // inverse CDF over nodes in order, one uniform a (instance, start, step): see Rollout
-	Greedy               // the most likely node, the lowest index on ties
-	Replay               // the actions already in Actions
-	Extend               // the actions already in Actions up to the first below 0, then as Greedy
+	// inverse CDF over nodes in order, one uniform a (instance, start, step): see Rollout
+	Sample Choice = iota
+	Greedy        // the most likely node, the lowest index on ties
+	Replay        // the actions already in Actions
+	Extend        // the actions already in Actions up to the first below 0, then as Greedy
 )
 
 // Clip is the bound of the pointer's logits.
 const Clip = 10
 
-// NearFloor is added to a squared distance before its logarithm is taken: nodes nearer than a hundredth of the square's side are alike.
+// NearFloor is added to a squared distance before its logarithm is taken: nodes nearer than a
+// hundredth of the square's side are alike.
 const NearFloor = 1e-4
 
-// Decoder is what a rollout and its gradient read of the policy: the absorbed projections of each node.
+// Decoder is what a rollout and its gradient read of the policy: the absorbed projections of each
+// node.
 //
 //	query     q = Node[cur] + Graph + (load left / Capacity)·Load
 //	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
 //	logits    Clip·tanh(g·Pointer_j/sqrt(D) + pull) / temperature over allowed j
 //	pull      (PairQuery[cur] + (load left / Capacity)·PairLoad)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
 //
-// Without Pair the first part of pull is 0. What it says of a pair of nodes passes by the glimpse, through whose few heads all else that is
-// known of the vehicle must go.
+// Without Pair the first part of pull is 0. What it says of a pair of nodes passes by the glimpse,
+// through whose few heads all else that is known of the vehicle must go.
 type Decoder struct {
 	Proj     *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
 	Pointer  *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
@@ -107,16 +112,18 @@ type Decoder struct {
 
 // Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
 // customer and a demand over the load left are forbidden; the depot is forbidden at the depot
-// while customers remain; when all are served only the depot is left; the row ends there. With Forced,
-// start s of an instance begins at customer s+1 and that first action is not scored. With Viewed instead, the policy chooses the first
-// action of start s as if the vehicle, full and at the depot as ever, stood at customer s+1, which may be its choice. No demand may pass
-// Capacity, and T must be at least 2(N-1), which no row outlasts.
+// while customers remain; when all are served only the depot is left; the row ends there. With
+// Forced, start s of an instance begins at customer s+1 and that first action is not scored. With
+// Viewed instead, the policy chooses the first action of start s as if the vehicle, full and at the
+// depot as ever, stood at customer s+1, which may be its choice. No demand may pass Capacity, and T
+// must be at least 2(N-1), which no row outlasts.
 //
-// Where one node is allowed it is taken without computing: log-probability and entropy are 0, but the step counts
-// as scored. Sample, at step t of start s of global instance i, draws u = rng.Float(word t%4 of Philox(Seed, index i,
-// draw s<<16|t/4, Purpose)) and takes the first allowed node whose cumulative probability passes u times the total; if rounding
-// leaves none, the last allowed. Greedy does not depend on the temperature. The actions that Extend is given must obey the rules; they
-// are counted as steps and add nothing to LogProb and Entropy.
+// Where one node is allowed it is taken without computing: log-probability and entropy are 0, but
+// the step counts as scored. Sample, at step t of start s of global instance i, draws u =
+// rng.Float(word t%4 of Philox(Seed, index i, draw s<<16|t/4, Purpose)) and takes the first allowed
+// node whose cumulative probability passes u times the total; if rounding leaves none, the last
+// allowed. Greedy does not depend on the temperature. The actions that Extend is given must obey
+// the rules; they are counted as steps and add nothing to LogProb and Entropy.
 type Rollout struct {
 	Decoder
 	Actions *Tensor // I32 [B,S,T]; zero after the end
@@ -165,7 +172,8 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
-// pairCost is the FLOPs of scoring all pairs of all instances once, and each node by the load: no decode step adds to them.
+// pairCost is the FLOPs of scoring all pairs of all instances once, and each node by the load: no
+// decode step adds to them.
 func (d *Decoder) pairCost() int64 {
 	if d.Pair == nil {
 		return 0
@@ -173,7 +181,8 @@ func (d *Decoder) pairCost() int64 {
 	return 2 * int64(d.Pointer.Len()) * int64(d.Pointer.Shape[1]+1)
 }
 
-// Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are drawn.
+// Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are
+// drawn.
 func (o *Rollout) Cost() Cost {
 	b, s, _, n, _ := o.Dims()
 	return Cost{int64(b*s)*ExpectedSteps(n)*o.stepCost() + o.pairCost(), bytesOf(o) - o.beside(o.Proj, 3) - o.beside(o.Pair, 2)}
@@ -182,7 +191,8 @@ func (o *Rollout) Cost() Cost {
 // Fixed is the scores of pairs.
 func (o *Rollout) Fixed() int64 { return o.pairCost() }
 
-// beside is the bytes of the columns that lie in t behind the first few widths, and that the op leaves alone.
+// beside is the bytes of the columns that lie in t behind the first few widths, and that the op
+// leaves alone.
 func (d *Decoder) beside(t *Tensor, widths int) int64 {
 	if t == nil {
 		return 0
@@ -190,7 +200,8 @@ func (d *Decoder) beside(t *Tensor, widths int) int64 {
 	return 4 * int64(t.Rows()) * int64(t.Cols()-widths*d.Pointer.Cols())
 }
 
-// ExpectedSteps is what routes of n nodes take with a return to the depot about every fifth customer.
+// ExpectedSteps is what routes of n nodes take with a return to the depot about every fifth
+// customer.
 func ExpectedSteps(n int) int64 { return int64(n-1) + int64(n+3)/5 }
 
 // Dims returns B, S, T, N, D.
@@ -199,8 +210,9 @@ func (o *Rollout) Dims() (b, s, t, n, d int) {
 }
 
 // RolloutGrad recomputes every scored decode step from the recorded actions, all at once, and
-// returns the gradient of Σ over rows of Adv·LogProb - (c·Weight)·Entropy, with c the control block's coefficient Bonus. Since Entropy is a
-// mean, a step's entropy weighs -c·Weight/(scored steps of its row). Rows past the batch's end weigh 0 in both.
+// returns the gradient of Σ over rows of Adv·LogProb - (c·Weight)·Entropy, with c the control
+// block's coefficient Bonus. Since Entropy is a mean, a step's entropy weighs -c·Weight/(scored
+// steps of its row). Rows past the batch's end weigh 0 in both.
 type RolloutGrad struct {
 	Decoder
 	DProj    *Tensor // [B,N,≥3D]: its first 3D columns are written
@@ -244,8 +256,8 @@ func (o *RolloutGrad) Cost() Cost {
 // Fixed is the scores of pairs and their gradient.
 func (o *RolloutGrad) Fixed() int64 { return 3 * o.pairCost() }
 
-// Tabled is an op for whose instances a device makes tables over all pairs of nodes, in memory of no tensor: a CPU for one instance per worker at
-// a time, a card for all of the batch.
+// Tabled is an op for whose instances a device makes tables over all pairs of nodes, in memory of
+// no tensor: a CPU for one instance per worker at a time, a card for all of the batch.
 type Tabled interface {
 	Op
 	TableBytes() int64 // of one instance
@@ -278,7 +290,8 @@ type BaselineMode uint8
 const (
 	SharedMean BaselineMode = iota // the mean over the instance's starts (POMO)
 	Given                          // Base[b], a greedy rollout of a frozen policy
-	Running                        // a RunningMean as it stood before the step; the first batch only starts it
+	// a RunningMean as it stood before the step; the first batch only starts it
+	Running
 )
 
 // Comparison says what the length of a route weighs.
@@ -288,41 +301,49 @@ type Comparison uint8
 const (
 	// Difference is l_i - b.
 	Difference Comparison = iota
-	// Standard is (l_i - b) / (d + SpreadFloor), with d the root of the mean of (l - b)² over the instance's starts.
+	// Standard is (l_i - b) / (d + SpreadFloor), with d the root of the mean of (l - b)² over the
+	// instance's starts.
 	Standard
-	// Preference is the gradient with respect to p_i of the pairwise loss of Preference Optimization (Pan et al. 2025),
-	// the mean over all S² pairs of -log σ(Alpha·(p_j - p_k)) where j is shorter than k:
+	// Preference is the gradient with respect to p_i of the pairwise loss of Preference Optimization
+	// (Pan et al. 2025), the mean over all S² pairs of -log σ(Alpha·(p_j - p_k)) where j is shorter
+	// than k:
 	//
 	//	Alpha/S · ( Σ over j shorter than i of σ(Alpha·(p_i - p_j)) - Σ over j longer than i of σ(Alpha·(p_j - p_i)) )
 	//
-	// It asks which route is shorter and not by how much. Lengths that differ by no more than Tie of the longer are equal: the same
-	// route summed from another customer on must not be preferred.
+	// It asks which route is shorter and not by how much. Lengths that differ by no more than Tie of
+	// the longer are equal: the same route summed from another customer on must not be preferred.
 	//
-	// A pair of the instance's shortest route, or of one that ties with it, weighs 1 + Leader times as much: best-of-starts decoding
-	// keeps that route alone (Wang et al. 2024 raise its advantage instead). With Alone it does so only where no other route ties with
-	// the shortest: what two starts find, the best of them has without either, and the gradient of the best of S routes is zero there.
+	// A pair of the instance's shortest route, or of one that ties with it, weighs 1 + Leader times as
+	// much: best-of-starts decoding keeps that route alone (Wang et al. 2024 raise its advantage
+	// instead). With Alone it does so only where no other route ties with the shortest: what two
+	// starts find, the best of them has without either, and the gradient of the best of S routes is
+	// zero there.
 	//
-	// With a Margin the leader counts by how much it is shorter, as in that gradient: Leader times (l_2 - l_1) / (Margin·l_1), up to MostMargins
-	// times, with l_2 the shortest length that does not tie with l_1. Where there is none, no pair has a leader.
+	// With a Margin the leader counts by how much it is shorter, as in that gradient: Leader times
+	// (l_2 - l_1) / (Margin·l_1), up to MostMargins times, with l_2 the shortest length that does not
+	// tie with l_1. Where there is none, no pair has a leader.
 	//
-	// With a Group of G, rows b to b+G-1 are one instance under G symmetries, b a multiple of G, and S is that of all of them: each route is
-	// compared with those of the whole group. Then a pair within a row of which one is the row's shortest weighs Leader more, too, so that
-	// the best of one row counts beside the best of all.
+	// With a Group of G, rows b to b+G-1 are one instance under G symmetries, b a multiple of G, and S
+	// is that of all of them: each route is compared with those of the whole group. Then a pair within
+	// a row of which one is the row's shortest weighs Leader more, too, so that the best of one row
+	// counts beside the best of all.
 	Preference
 )
 
-// What the comparisons take for nothing: lengths are of order 10, and a sum of a hundred legs in fp32 is good to about 1e-6 of itself.
+// What the comparisons take for nothing: lengths are of order 10, and a sum of a hundred legs in
+// fp32 is good to about 1e-6 of itself.
 const (
 	SpreadFloor = 1e-3
 	Tie         = 1e-5
 )
 
-// MostMargins bounds what one leader counts: early in training a few are shorter than all others by a tenth and more.
+// MostMargins bounds what one leader counts: early in training a few are shorter than all others by
+// a tenth and more.
 const MostMargins = 5
 
 // Advantage: Adv[b,s] = By(Length[b,s])·Weight, and Base[b] where the op computes the baseline.
-// Running with a Count of 0 has no baseline yet: Adv is 0 and Base the mean over the instance's starts.
-// Rows past the batch's end get 0.
+// Running with a Count of 0 has no baseline yet: Adv is 0 and Base the mean over the instance's
+// starts. Rows past the batch's end get 0.
 type Advantage struct {
 	Adv, Length *Tensor // [B,S]
 	LogProb     *Tensor // [B,S]: with Preference
@@ -333,9 +354,10 @@ type Advantage struct {
 	Alpha       float32 // of Preference
 	Leader      float32 // of Preference
 	Alone       bool    // of Preference
-	Margin      float32 // of Preference: a share of the shortest length. 0: every leader counts the same
-	Group       int     // of Preference: 0 and 1 are a row by itself. A shard holds whole groups
-	Weight      float32 // 1/(instances·starts)
+	// of Preference: a share of the shortest length. 0: every leader counts the same
+	Margin float32
+	Group  int     // of Preference: 0 and 1 are a row by itself. A shard holds whole groups
+	Weight float32 // 1/(instances·starts)
 }
 
 // Rows is how many rows are compared with one another.

@@ -1,6 +1,7 @@
 package kernel
 
-// Embed: Y[m] = Σ over f of Tables[f][Index[m,f]]; an index of -1 adds nothing. Index is [B,T,F] with F = len(Tables), Y [B,T,D].
+// Embed: Y[m] = Σ over f of Tables[f][Index[m,f]]; an index of -1 adds nothing. Index is [B,T,F]
+// with F = len(Tables), Y [B,T,D].
 type Embed struct {
 	Y, Index *Tensor
 	Tables   []*Tensor // [rows, D], weights
@@ -37,13 +38,15 @@ func (o *EmbedGrad) Args(f func(*Tensor, Access)) {
 // Cost counts an addition for each table and element.
 func (o *EmbedGrad) Cost() Cost { return Cost{int64(len(o.DTables)) * int64(o.DY.Len()), bytesOf(o)} }
 
-// CausalAttention is multi-head self-attention of each token over those before it in its sequence. A row of T tokens holds one or
-// more sequences end to end: token i looks at j from First[i], the first of its own, to i.
+// CausalAttention is multi-head self-attention of each token over those before it in its sequence.
+// A row of T tokens holds one or more sequences end to end: token i looks at j from First[i], the
+// first of its own, to i.
 //
 //	S[b,h,i,j] = q_i·k_j/sqrt(D/H);  LogSum[b,h,i] = log Σ_j exp S
 //	Y[b,i] = concatenation over h of Σ_j drop(exp(S - LogSum))·v_j
 //
-// QKV is [B,T,3D]: queries, keys, values. First never falls along a row and First[i] <= i. Drop's rows are h·T + i, its columns j, its width T.
+// QKV is [B,T,3D]: queries, keys, values. First never falls along a row and First[i] <= i. Drop's
+// rows are h·T + i, its columns j, its width T.
 type CausalAttention struct {
 	Y, LogSum, QKV, First *Tensor // [B,T,D], [B,H,T], [B,T,3D], I32 [B,T]
 	Heads                 int
@@ -68,7 +71,8 @@ func (o *CausalAttention) Cost() Cost {
 	return Cost{pairs(b, t) * (4*int64(d) + 12*int64(o.Heads)), bytesOf(o)}
 }
 
-// CausalAttentionGrad: DQKV from DY and what CausalAttention kept. It makes the probabilities again.
+// CausalAttentionGrad: DQKV from DY and what CausalAttention kept. It makes the probabilities
+// again.
 type CausalAttentionGrad struct {
 	DQKV, DY, Y, LogSum, QKV, First *Tensor
 	Heads                           int
@@ -98,8 +102,8 @@ func (o *CausalAttentionGrad) Cost() Cost {
 // pairs is how many (token, earlier token or itself) b rows of t tokens have.
 func pairs(b, t int) int64 { return int64(b) * int64(t) * int64(t+1) / 2 }
 
-// CacheAttention is one step of causal attention with the past kept: the token's key and value are written at At[b] of
-// the caches, then its query looks at positions 0..At[b].
+// CacheAttention is one step of causal attention with the past kept: the token's key and value are
+// written at At[b] of the caches, then its query looks at positions 0..At[b].
 type CacheAttention struct {
 	Y, QKV       *Tensor // [B,1,D], [B,1,3D]
 	Keys, Values *Tensor // [B,T,D], Batch space: kept from step to step

@@ -2,12 +2,13 @@ package kernel
 
 import "slices"
 
-// Tally adds to the program's sums what the rows of a step hold. All tensors live in Batch space and have one column or as many as the widest: a
-// row is one column of one instance, and a tensor of one column holds for all columns of its instance. Rows past the batch's end are not counted.
-// A column of a wider tensor is a view of it.
+// Tally adds to the program's sums what the rows of a step hold. All tensors live in Batch space
+// and have one column or as many as the widest: a row is one column of one instance, and a tensor
+// of one column holds for all columns of its instance. Rows past the batch's end are not counted. A
+// column of a wider tensor is a view of it.
 //
-// Every sum is made in float64: over the rows of the step in a fixed order, then its terms in theirs, then added to what
-// earlier steps left.
+// Every sum is made in float64: over the rows of the step in a fixed order, then its terms in
+// theirs, then added to what earlier steps left.
 type Tally struct {
 	Sums []Sum
 }
@@ -18,8 +19,8 @@ type Sum struct {
 	Terms []Term
 }
 
-// Term is Weight · coefficient · Σ over rows of x·Y, where x is X or its logarithm; with Mean, divided by the number of rows. Without X it
-// is the number of rows, without Y the sum of x alone.
+// Term is Weight · coefficient · Σ over rows of x·Y, where x is X or its logarithm; with Mean,
+// divided by the number of rows. Without X it is the number of rows, without Y the sum of x alone.
 type Term struct {
 	X, Y        *Tensor
 	Log         bool
@@ -28,8 +29,8 @@ type Term struct {
 	Mean        bool
 }
 
-// Sums that the engine itself reads where a program has them: together they say what an op whose work depends on its results, a
-// Varying one, has done.
+// Sums that the engine itself reads where a program has them: together they say what an op whose
+// work depends on its results, a Varying one, has done.
 const (
 	SumRows    = "rows"         // rows: instances times columns
 	SumDecodes = "decode_steps" // decode steps that they took
@@ -98,8 +99,9 @@ func (o *Tally) Coefficients() (names []string) {
 // Cost counts nothing worth the name.
 func (o *Tally) Cost() Cost { return Cost{0, bytesOf(o)} }
 
-// RunningMean carries the mean of X, a Batch tensor, from step to step: the first step sets Mean, then Mean = Decay·Mean + (1-Decay)·mean of
-// the step. Count is how many steps are in it. An op that reads them in the step sees what the step before left.
+// RunningMean carries the mean of X, a Batch tensor, from step to step: the first step sets Mean,
+// then Mean = Decay·Mean + (1-Decay)·mean of the step. Count is how many steps are in it. An op
+// that reads them in the step sees what the step before left.
 type RunningMean struct {
 	Mean, Count *Tensor // Scalar space
 	X           *Tensor

@@ -6,7 +6,8 @@ import "time"
 // GPU, for a launch.
 const Idle = -1
 
-// Span is one piece of one worker's time in a step. Op counts PerShard ops, then Once ops, then Idle.
+// Span is one piece of one worker's time in a step. Op counts PerShard ops, then Once ops, then
+// Idle.
 type Span struct {
 	Op     int
 	Worker int // core, or 0 on a GPU

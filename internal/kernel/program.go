@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Program is a recorded step: ops in order, run once per shard, then ops run once per step. It holds
-// shapes and places, no memory. Where the last shard is partly idle a device may compute the rows past
-// the batch's end or skip them; either way they add nothing to any gradient or metric.
+// Program is a recorded step: ops in order, run once per shard, then ops run once per step. It
+// holds shapes and places, no memory. Where the last shard is partly idle a device may compute the
+// rows past the batch's end or skip them; either way they add nothing to any gradient or metric.
 type Program struct {
 	Name     string
 	Batch    int // instances per step, of this process where several share it
@@ -21,9 +21,11 @@ type Program struct {
 	Share    Share
 }
 
-// Share says which part of every step a process runs: part Rank of Size equal ones. The zero Share is the whole step. Where Cuts is more than 0
-// a step is that many cuts of Program.Batch instances, whoever runs them: a process has a run of whole ones and runs them one after another, and all
-// are added up by the tree, so that the gradient's bits do not depend on the number of processes. Else each process's part is one cut.
+// Share says which part of every step a process runs: part Rank of Size equal ones. The zero Share
+// is the whole step. Where Cuts is more than 0 a step is that many cuts of Program.Batch instances,
+// whoever runs them: a process has a run of whole ones and runs them one after another, and all are
+// added up by the tree, so that the gradient's bits do not depend on the number of processes. Else
+// each process's part is one cut.
 type Share struct{ Rank, Size, Cuts int }
 
 // Parts is how many processes share the step, at least 1.
@@ -32,7 +34,8 @@ func (s Share) Parts() int { return max(1, s.Size) }
 // Runs is how many cuts of a step this process runs.
 func (s Share) Runs() int { return max(1, s.Cuts/s.Parts()) }
 
-// Piece is what of n weights, cut in whole units, this process updates: [from, to). It may be empty where units are few.
+// Piece is what of n weights, cut in whole units, this process updates: [from, to). It may be empty
+// where units are few.
 func (s Share) Piece(n, unit int) (from, to int) {
 	units := (n + unit - 1) / unit
 	return min(n, s.Rank*units/s.Parts()*unit), min(n, (s.Rank+1)*units/s.Parts()*unit)
@@ -75,7 +78,8 @@ func (p *Program) Sums() (names []string) {
 	return names
 }
 
-// Coefficients names what the program's ops read of the control block, each once, in the order of the ops.
+// Coefficients names what the program's ops read of the control block, each once, in the order of
+// the ops.
 func (p *Program) Coefficients() (names []string) {
 	for _, op := range slices.Concat(p.PerShard, p.Once) {
 		if t, ok := op.(Tuned); ok {
@@ -161,7 +165,8 @@ func (p *Program) scalarNames() (names []string) {
 	return names
 }
 
-// Values sorts what is given by name into the places of names; a name that is not there is an error, a place that is not given 0.
+// Values sorts what is given by name into the places of names; a name that is not there is an
+// error, a place that is not given 0.
 func Values[F float32 | float64](what string, names []string, given map[string]F) ([]F, error) {
 	out := make([]F, len(names))
 	for name, v := range given {

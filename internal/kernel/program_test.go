@@ -61,7 +61,8 @@ func TestMetricsAddUpByName(t *testing.T) {
 	}
 }
 
-// TestPiecesTile: pieces of all processes follow each other without a gap, begin at whole units and differ by one unit at most.
+// TestPiecesTile: pieces of all processes follow each other without a gap, begin at whole units and
+// differ by one unit at most.
 func TestPiecesTile(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 9, 63, 64, 65, 1000} {
 		for _, unit := range []int{1, 8} {

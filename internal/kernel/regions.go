@@ -6,11 +6,13 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: Row is the one definition of a training sequence. Devices that keep the streams draw the
-// same rows bit for bit, so its draws, their order and the order of a token's fields are part of every stored result.
+// What a reader could break: Row is the one definition of a training sequence. Devices that keep
+// the streams draw the same rows bit for bit, so its draws, their order and the order of a token's
+// fields are part of every stored result.
 
-// Field is one of a record's four bytes, the lowest being 0: of the record that a token stands for or, with Last, of the one before it in its
-// stream; -1 where there is none. What it means is the recipe's.
+// Field is one of a record's four bytes, the lowest being 0: of the record that a token stands for
+// or, with Last, of the one before it in its stream; -1 where there is none. What it means is the
+// recipe's.
 type Field struct {
 	Byte int
 	Last bool
@@ -27,15 +29,18 @@ const (
 // MaxFields is how many fields of records a token may have.
 const MaxFields = 8
 
-// RegionSpec says how sequences of tokens are drawn from Streams streams, each of Steps records in episodes of Horizon. A record is
-// four bytes.
+// RegionSpec says how sequences of tokens are drawn from Streams streams, each of Steps records in
+// episodes of Horizon. A record is four bytes.
 //
-// A token has the record's Fields, then its type, then its position in its sequence. Compressed, a sequence is <start> previous region <end> <start> current
-// region <end>: two stretches of one stream, each beginning with an episode and Shortest, Shortest+Horizon, ... or at most Longest records long, with 0
-// to Ahead whole episodes left out between them; the tokens around them are markers, which have type and position alone. Otherwise it is
-// Tokens records in a row. Sequences fill a row of Tokens tokens end to end; the last is cut off where the row ends.
+// A token has the record's Fields, then its type, then its position in its sequence. Compressed, a
+// sequence is <start> previous region <end> <start> current region <end>: two stretches of one
+// stream, each beginning with an episode and Shortest, Shortest+Horizon, ... or at most Longest
+// records long, with 0 to Ahead whole episodes left out between them; the tokens around them are
+// markers, which have type and position alone. Otherwise it is Tokens records in a row. Sequences
+// fill a row of Tokens tokens end to end; the last is cut off where the row ends.
 //
-// A record's labels are its Label and the type of the token that follows it in the sequence; without compression the second is -1. Markers have none.
+// A record's labels are its Label and the type of the token that follows it in the sequence;
+// without compression the second is -1. Markers have none.
 type RegionSpec struct {
 	Streams, Steps, Horizon int
 	Tokens                  int // T, a row's
@@ -88,7 +93,8 @@ func (s *RegionSpec) longest() int { return s.Shortest + (s.choices()-1)*s.Horiz
 // episodes that a region of n transitions touches.
 func (s *RegionSpec) episodes(n int) int { return (n + s.Horizon - 1) / s.Horizon }
 
-// Fill makes rows of streams that lie in memory, for whoever fills slabs: parts as Words sizes them.
+// Fill makes rows of streams that lie in memory, for whoever fills slabs: parts as Words sizes
+// them.
 func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -102,8 +108,10 @@ func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error
 	}, nil
 }
 
-// Row writes the row of global index g: index [Tokens·Width], labels [Tokens·2], first [Tokens]. Sequence q of the row spends
-// the words w of Philox(Seed, g, q, Purpose): w0 picks the stream, w1 the previous region's first episode (or the only one's), w2 the episodes left out, w3 both lengths.
+// Row writes the row of global index g: index [Tokens·Width], labels [Tokens·2], first [Tokens].
+// Sequence q of the row spends the words w of Philox(Seed, g, q, Purpose): w0 picks the stream, w1
+// the previous region's first episode (or the only one's), w2 the episodes left out, w3 both
+// lengths.
 func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 	r := rowWriter{spec: s, index: index, labels: labels, first: first}
 	for q := uint32(0); r.at < s.Tokens; q++ {

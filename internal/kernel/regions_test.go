@@ -22,7 +22,8 @@ const (
 	tokenFields
 )
 
-// fields are of the records that traceable makes: two bytes of the record, two of the one before it.
+// fields are of the records that traceable makes: two bytes of the record, two of the one before
+// it.
 func fields(s kernel.RegionSpec) kernel.RegionSpec {
 	s.Fields, s.Label = []kernel.Field{{Byte: 0}, {Byte: 1}, {Byte: 2, Last: true}, {Byte: 3, Last: true}}, kernel.Field{Byte: 2}
 	return s
@@ -42,7 +43,8 @@ func drawSpec(t *rapid.T) kernel.RegionSpec {
 	return s
 }
 
-// traceable histories tell every transition apart: x and y count the steps of a stream, the action is its own, the reward its parity.
+// traceable histories tell every transition apart: x and y count the steps of a stream, the action
+// is its own, the reward its parity.
 func traceable(s *kernel.RegionSpec) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
 	for i := range out {
@@ -210,7 +212,8 @@ func TestEveryChoiceIsDrawn(t *testing.T) {
 		a, b := r.token(starts[0]+1), r.token(starts[1]+1)
 		seen[choice{a[fieldY], a[fieldX], int32(starts[1] - 2), b[fieldX], int32(end - starts[1] - 2)}] = true
 	}
-	// Regions of 1 or 2 episodes among 6: for each pair of lengths, each first episode, each gap of at most 2.
+	// Regions of 1 or 2 episodes among 6: for each pair of lengths, each first episode, each gap of at
+	// most 2.
 	want := 0
 	for previous := 1; previous <= 2; previous++ {
 		for current := 1; current <= 2; current++ {
@@ -224,7 +227,8 @@ func TestEveryChoiceIsDrawn(t *testing.T) {
 	}
 }
 
-// TestRowStandsAlone: a row is a function of its index, whatever was drawn before it, and takes no memory.
+// TestRowStandsAlone: a row is a function of its index, whatever was drawn before it, and takes no
+// memory.
 func TestRowStandsAlone(t *testing.T) {
 	s := fields(kernel.RegionSpec{Streams: 3, Steps: 200, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 80, Ahead: 1, Seed: 5, Purpose: rng.Regions})
 	history, a, b := traceable(&s), newRow(s.Tokens), newRow(s.Tokens)

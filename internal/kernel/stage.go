@@ -15,13 +15,15 @@ const (
 	StageOptimizer Stage = "optimizer"   // what runs once: sums, clipping, update, metrics
 )
 
-// Staged is an op that says which stage it belongs to. One that does not is sorted by its data: see StageOf.
+// Staged is an op that says which stage it belongs to. One that does not is sorted by its data: see
+// StageOf.
 type Staged interface {
 	Op
 	Stage() Stage
 }
 
-// StageOf is the op's place where its data does not say otherwise: what it declares, else the network's forward pass.
+// StageOf is the op's place where its data does not say otherwise: what it declares, else the
+// network's forward pass.
 func StageOf(op Op) Stage {
 	if s, ok := op.(Staged); ok {
 		return s.Stage()
@@ -29,6 +31,6 @@ func StageOf(op Op) Stage {
 	return StageEncode
 }
 
-// Forward tells whether an op of the stage is part of any network's way forward, so that where its data comes from decides whose: the trained
-// one's, a frozen one's, or a gradient's.
+// Forward tells whether an op of the stage is part of any network's way forward, so that where its
+// data comes from decides whose: the trained one's, a frozen one's, or a gradient's.
 func (s Stage) Forward() bool { return s == StageEncode || s == StageDecode }

@@ -13,7 +13,8 @@ import (
 // MaxSums is how many sums a program may have.
 const MaxSums = 32
 
-// Sums are numbers by name. It is a value without memory of its own, so that reading a step's takes none.
+// Sums are numbers by name. It is a value without memory of its own, so that reading a step's takes
+// none.
 type Sums struct {
 	names  []string // shared, never written
 	values [MaxSums]float64

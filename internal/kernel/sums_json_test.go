@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSumsOfAnyValueAreKept: a checkpoint in the middle of an epoch holds what was summed so far, be it minus infinity.
+// TestSumsOfAnyValueAreKept: a checkpoint in the middle of an epoch holds what was summed so far,
+// be it minus infinity.
 func TestSumsOfAnyValueAreKept(t *testing.T) {
 	want := SumsOf(map[string]float64{"cost": 3.25, "log_cost": math.Inf(-1), "tiny": 5e-324})
 	text, err := json.Marshal(want)

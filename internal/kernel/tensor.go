@@ -11,7 +11,8 @@ package kernel
 
 import "fmt"
 
-// Type is the element type of a tensor. Elements are four bytes wide, those of F64, which is for the Scalar space alone, eight.
+// Type is the element type of a tensor. Elements are four bytes wide, those of F64, which is for
+// the Scalar space alone, eight.
 type Type uint8
 
 // The element types.
@@ -26,17 +27,22 @@ type Space uint8
 
 // The spaces.
 const (
-	Shard  Space = iota // activations of one shard: private to whoever runs it, reused by the next shard
-	Batch               // one row per instance of the whole batch: survives the step, readable by the host
-	Weight              // a parameter, in the flat buffer of weight set Set
-	Grad                // a parameter's gradient, laid out as the weights
-	Data                // whole, the same for every shard: the host writes it before the first step, no op does
-	Scalar              // one F64, carried from step to step in State.Scalars by its name; Offset is its place there
+	// activations of one shard: private to whoever runs it, reused by the next shard
+	Shard Space = iota
+	// one row per instance of the whole batch: survives the step, readable by the host
+	Batch
+	Weight // a parameter, in the flat buffer of weight set Set
+	Grad   // a parameter's gradient, laid out as the weights
+	// whole, the same for every shard: the host writes it before the first step, no op does
+	Data
+	// one F64, carried from step to step in State.Scalars by its name; Offset is its place there
+	Scalar
 )
 
-// Tensor is a handle: a shape and a place. Offset counts elements from the start of its space; for a column
-// view, from its parent's. The first dimension of a Shard or Batch tensor runs over the shard's instances, or over
-// their rows; of a Batch tensor always over instances, and its buffer holds one such block per shard.
+// Tensor is a handle: a shape and a place. Offset counts elements from the start of its space; for
+// a column view, from its parent's. The first dimension of a Shard or Batch tensor runs over the
+// shard's instances, or over their rows; of a Batch tensor always over instances, and its buffer
+// holds one such block per shard.
 type Tensor struct {
 	Name   string
 	Type   Type
@@ -47,8 +53,8 @@ type Tensor struct {
 	Stride int     // elements between rows of the last dimension; Cols() when dense
 	Parent *Tensor // the tensor this one is a column view of, or nil
 	ID     int     // unique in its program
-	// Compact lets a device that multiplies in bf16 hold the elements in bf16 too; Shard space only. Elsewhere
-	// it means nothing, so an op must give the same result within that rounding either way.
+	// Compact lets a device that multiplies in bf16 hold the elements in bf16 too; Shard space only.
+	// Elsewhere it means nothing, so an op must give the same result within that rounding either way.
 	Compact bool
 }
 

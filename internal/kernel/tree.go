@@ -2,13 +2,15 @@ package kernel
 
 import "math/bits"
 
-// What a reader could break: every sum that shards, lanes, parts and ranks of a step end in follows this one tree, so that whoever owns an
-// aligned block of leaves can add it up alone and the whole comes out bit for bit the same. The shape depends on the number of leaves only,
-// never on who adds.
+// What a reader could break: every sum that shards, lanes, parts and ranks of a step end in follows
+// this one tree, so that whoever owns an aligned block of leaves can add it up alone and the whole
+// comes out bit for bit the same. The shape depends on the number of leaves only, never on who
+// adds.
 
-// Tree visits the additions of a sum over n leaves in an order in which they may be made: leaf `into` takes leaf `from`, and leaf 0 has the
-// sum in the end. Leaves are paired, then pairs, then pairs of pairs: ((0+1)+(2+3))+((4+5)+(6+7)) for eight. A leaf that is not there
-// is passed over; its partner stands for both. Leaf 0 must be there.
+// Tree visits the additions of a sum over n leaves in an order in which they may be made: leaf
+// `into` takes leaf `from`, and leaf 0 has the sum in the end. Leaves are paired, then pairs, then
+// pairs of pairs: ((0+1)+(2+3))+((4+5)+(6+7)) for eight. A leaf that is not there is passed over;
+// its partner stands for both. Leaf 0 must be there.
 func Tree(n int, there func(leaf int) bool, add func(into, from int)) {
 	tree(0, n, there, add)
 }
@@ -41,8 +43,8 @@ func TreeSum(v []float64) float64 {
 	return v[0]
 }
 
-// Blocks tells whether n owners of equal, aligned blocks of leaves may each add up their own before the sum of all: only where a block is a
-// whole subtree.
+// Blocks tells whether n owners of equal, aligned blocks of leaves may each add up their own before
+// the sum of all: only where a block is a whole subtree.
 func Blocks(leaves, n int) bool {
 	if n < 1 || leaves%n != 0 {
 		return false

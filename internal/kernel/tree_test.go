@@ -27,8 +27,9 @@ func TestTreeIsTheOneThatIsWritten(t *testing.T) {
 	}
 }
 
-// TestBlocksAddUpAlone: owners of blocks add up their own, then their sums, and the brackets are those of one owner, whichever leaves are
-// there. Where Blocks says no, some set of leaves shows why.
+// TestBlocksAddUpAlone: owners of blocks add up their own, then their sums, and the brackets are
+// those of one owner, whichever leaves are there. Where Blocks says no, some set of leaves shows
+// why.
 func TestBlocksAddUpAlone(t *testing.T) {
 	for leaves := 1; leaves <= 12; leaves++ {
 		for n := 1; n <= leaves; n++ {

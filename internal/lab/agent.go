@@ -12,14 +12,16 @@ import (
 	"haul/internal/world"
 )
 
-// agent is a small in-context agent with the histories it learns from: report 004's network and data, of a size at which experiments take seconds.
+// agent is a small in-context agent with the histories it learns from: report 004's network and
+// data, of a size at which experiments take seconds.
 type agent struct {
 	model   *model.AD
 	spec    kernel.RegionSpec
 	history []int32
 }
 
-// newAgent makes an agent of one layer for sequences of two regions of shortest to longest transitions, in a room of 5×5 with episodes of 10.
+// newAgent makes an agent of one layer for sequences of two regions of shortest to longest
+// transitions, in a room of 5×5 with episodes of 10.
 func newAgent(shortest, longest int) (*agent, error) {
 	room := world.Room{Size: 5, Horizon: 10}
 	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions})
@@ -30,7 +32,8 @@ func newAgent(shortest, longest int) (*agent, error) {
 	return &agent{m, spec, walks(&spec, room)}, spec.Check()
 }
 
-// walks are histories of agents that learn: of their steps ever fewer are random, the others lead to the goal.
+// walks are histories of agents that learn: of their steps ever fewer are random, the others lead
+// to the goal.
 func walks(s *kernel.RegionSpec, room world.Room) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
 	goals := room.Cells()
@@ -81,7 +84,8 @@ func (r *agentRun) close() error {
 	return err
 }
 
-// compile records forward, backward and update over rows of t tokens, or with learn unset the loss alone.
+// compile records forward, backward and update over rows of t tokens, or with learn unset the loss
+// alone.
 func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, learn bool) (*agentRun, error) {
 	p := plan.New("agent", dev, rows, t, a.model.Layout())
 	in := model.Sequences{Index: p.RowInts("index", p.B(), t, model.TokenFields), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}

@@ -2,8 +2,8 @@ package lab
 
 import "context"
 
-// The reports' own figures. Nothing here is measured: each result follows from numbers that the same report
-// gives, so it comes out the same everywhere.
+// The reports' own figures. Nothing here is measured: each result follows from numbers that the
+// same report gives, so it comes out the same everywhere.
 
 // What the reports say of an epoch of tiny_1.
 const (
@@ -52,7 +52,8 @@ type part struct {
 	whole  bool
 }
 
-// parts003, in the report's order: JIT of the route cost, creating tensors on the GPU, torch.compile, tf32 and the rest, non-blocking copies.
+// parts003, in the report's order: JIT of the route cost, creating tensors on the GPU,
+// torch.compile, tf32 and the rest, non-blocking copies.
 var parts003 = []part{{0.15, 0.20, false}, {0.05, 0.10, false}, {0.10, 0.15, true}, {0.05, 0.10, false}, {0.02, 0.05, true}}
 
 // combined is what is saved in all when each part saves its share of what the others leave.
@@ -106,7 +107,8 @@ func arithmetic004(_ context.Context, _ *env, r *Result) error {
 	}
 	r.finds(figure("004", "the parts make 25–70×: multiplied, at the least", "×", 25, 70), low)
 	r.finds(figure("004", "the parts make 25–70×: multiplied, at the most", "×", 25, 70), high)
-	// Loading, collating and the forward pass are stretches of one iteration. Shortening each by its own factor shortens their sum by no more than the largest of them.
+	// Loading, collating and the forward pass are stretches of one iteration. Shortening each by its
+	// own factor shortens their sum by no more than the largest of them.
 	r.finds(figure("004", "the parts make 25–70×: loading, collating and the forward pass are parts of one iteration, so at the most 10×, times the batch's 1.5×", "×", 25, 70), 10*1.5)
 	r.finds(figure("004", "the batch of 256 per GPU instead of 128 makes an iteration 1.5× as fast: twice the samples, each in 1/1.5 of the time", "×", 1.5, 1.5), 1.5/2)
 	r.finds(figure("004", "25× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/25)

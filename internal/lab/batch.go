@@ -34,7 +34,8 @@ func (e *env) agents(ctx context.Context, f func(a timedAgent) error) error {
 	})
 }
 
-// step is the seconds of a training step with a batch of n, as training replays it, and how many weights the agent has.
+// step is the seconds of a training step with a batch of n, as training replays it, and how many
+// weights the agent has.
 func (a timedAgent) step(ctx context.Context, n int) (seconds float64, weights int, err error) {
 	c, err := config.LoadAD(a.config, append([]string{fmt.Sprintf("train_batch_size=%d", n)}, a.sets...))
 	if err != nil {

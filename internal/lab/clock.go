@@ -8,15 +8,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// contender is one way of doing the same work; run does it n times and returns when the results are there.
+// contender is one way of doing the same work; run does it n times and returns when the results are
+// there.
 type contender func(n int) error
 
-// slice is how long a contender runs in a round: long against the clock and a context switch, short against the
-// seconds in which a shared machine changes its pace.
+// slice is how long a contender runs in a round: long against the clock and a context switch, short
+// against the seconds in which a shared machine changes its pace.
 const slice = 2 * time.Millisecond
 
-// race times contenders in turn, round after round, and returns each one's median in seconds for one piece of work. What the machine does
-// meanwhile touches them alike.
+// race times contenders in turn, round after round, and returns each one's median in seconds for
+// one piece of work. What the machine does meanwhile touches them alike.
 func race(ctx context.Context, rounds int, contenders ...contender) ([]float64, error) {
 	repeats := make([]int, len(contenders))
 	for i, run := range contenders {
@@ -70,7 +71,8 @@ func plain(f func()) contender {
 	}
 }
 
-// replay makes a contender of a compiled step. Reading the state waits for a device that runs behind the host.
+// replay makes a contender of a compiled step. Reading the state waits for a device that runs
+// behind the host.
 func replay(r kernel.Runner) contender {
 	return func(n int) error {
 		for range n {

@@ -18,7 +18,8 @@ const (
 	embedTokens  = 80 // of a sample
 )
 
-// samples are a data set's items, each with arrays of its own and no longer than it is, as a collate function gets them.
+// samples are a data set's items, each with arrays of its own and no longer than it is, as a
+// collate function gets them.
 type samples struct {
 	tokens int          // of the longest
 	items  [][3][]int32 // index, labels, first
@@ -135,7 +136,8 @@ func newEmbedding(tokens int) *embedding {
 	return e
 }
 
-// perToken is report 004's loop: for each token an index, its vector and a sum, each made for the occasion, then a list that is stacked.
+// perToken is report 004's loop: for each token an index, its vector and a sum, each made for the
+// occasion, then a list that is stacked.
 func (e *embedding) perToken() []float32 {
 	var list [][]float32
 	for t := range e.tokens {

@@ -5,7 +5,8 @@ import "context"
 // gpuRounds is how many rounds GPU contenders race.
 const gpuRounds = 41
 
-// gpuCosts holds a batch of routes on the card and every way of costing it. After a way has run, its costs are in got.
+// gpuCosts holds a batch of routes on the card and every way of costing it. After a way has run,
+// its costs are in got.
 type gpuCosts struct {
 	c      *card
 	work   *routes
@@ -46,7 +47,8 @@ func newGPUCosts(c *card, work *routes) (*gpuCosts, error) {
 	return g, s.err
 }
 
-// perRoute is the reports' loop: each route is copied in and costed with two launches; back: its cost is read before the next.
+// perRoute is the reports' loop: each route is copied in and costed with two launches; back: its
+// cost is read before the next.
 func (g *gpuCosts) perRoute(back bool) error {
 	c := g.c
 	for i := range g.work.batch.B {

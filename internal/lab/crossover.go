@@ -74,7 +74,8 @@ func (r *Result) cells(what string, cells []cell) {
 	r.Tables = append(r.Tables, grid(what, cells))
 }
 
-// grid lays the cells out, a line for each N and a column for each batch: the CPU's time, then the GPU's.
+// grid lays the cells out, a line for each N and a column for each batch: the CPU's time, then the
+// GPU's.
 func grid(what string, cells []cell) Table {
 	t := Table{Title: "Time for " + what + ": CPU / GPU", Head: []string{""}}
 	for _, c := range cells {
@@ -241,7 +242,8 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	return t[0], nil
 }
 
-// plotCells draws times over the batch on logarithmic axes: where a GPU's curve goes below a CPU's of the same N, it starts to win.
+// plotCells draws times over the batch on logarithmic axes: where a GPU's curve goes below a CPU's
+// of the same N, it starts to win.
 func plotCells(costs, steps []cell) ([]byte, error) {
 	panel := func(title string, cells []cell, small, large int) draw.Panel {
 		p := draw.Panel{Title: title, X: "batch",

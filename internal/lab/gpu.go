@@ -14,10 +14,11 @@ import (
 //go:embed ptx/lab.ptx.gz
 var packed []byte
 
-// card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that a fault, which poisons
-// a context for good, ends with the experiment that caused it.
+// card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that
+// a fault, which poisons a context for good, ends with the experiment that caused it.
 //
-// What a reader could break: but for open, close and do, every method runs inside do, on the context's thread.
+// What a reader could break: but for open, close and do, every method runs inside do, on the
+// context's thread.
 type card struct {
 	ctx       *cu.Context
 	module    cu.Module
@@ -222,7 +223,8 @@ func (c *card) timed(f func() error) contender {
 	}
 }
 
-// waited is timed for work that the host waits for every time, as a training step waits for its costs.
+// waited is timed for work that the host waits for every time, as a training step waits for its
+// costs.
 func (c *card) waited(f func() error) contender {
 	return c.timed(func() error {
 		if err := f(); err != nil {
@@ -232,7 +234,8 @@ func (c *card) waited(f func() error) contender {
 	})
 }
 
-// setup collects the reservations of an experiment: the first error sticks, and the rest does nothing.
+// setup collects the reservations of an experiment: the first error sticks, and the rest does
+// nothing.
 type setup struct {
 	c   *card
 	err error

@@ -15,7 +15,8 @@ import (
 // links is how many kernels the chain has: about as many as a step of tiny_1 has ops.
 const links = 100
 
-// graph submits the same kernels one by one and as one graph: a chain of small ones, then a whole training step.
+// graph submits the same kernels one by one and as one graph: a chain of small ones, then a whole
+// training step.
 func graph(ctx context.Context, e *env, r *Result) error {
 	err := e.withCard(func(c *card) error {
 		var single, whole func() error

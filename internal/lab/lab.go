@@ -1,8 +1,9 @@
-// Package lab turns the claims of the five reports into experiments that run on the machine at hand and print the claim, what
-// was measured, and a verdict.
+// Package lab turns the claims of the five reports into experiments that run on the machine at hand
+// and print the claim, what was measured, and a verdict.
 //
-// What a reader could break: a verdict is computed from a measured number and thresholds that stand in the claim
-// (verdict.go); no experiment may write one. Contenders must compute the same result, which is compared before any of them is timed.
+// What a reader could break: a verdict is computed from a measured number and thresholds that stand
+// in the claim (verdict.go); no experiment may write one. Contenders must compute the same result,
+// which is compared before any of them is timed.
 //
 // An experiment is one file and one line in the table below.
 package lab
@@ -216,8 +217,8 @@ func (e *env) everywhere(ctx context.Context, precision string, f func(dev kerne
 	return nil
 }
 
-// Run runs the experiments one after the other and tells each result. A failure, a panic included, is that experiment's result; the
-// rest go on. Only the end of the context ends the run.
+// Run runs the experiments one after the other and tells each result. A failure, a panic included,
+// is that experiment's result; the rest go on. Only the end of the context ends the run.
 func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) ([]Result, error) {
 	e, err := newEnv(o)
 	if err != nil {

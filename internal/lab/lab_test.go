@@ -54,7 +54,8 @@ func TestVerdictsAreComputed(t *testing.T) {
 	}
 }
 
-// A claim of 9 % more held at 74 % more, and one of 1.5 to 2 times at 1.03, while the slack multiplied the ratio and not what it says beyond 1.
+// A claim of 9 % more held at 74 % more, and one of 1.5 to 2 times at 1.03, while the slack
+// multiplied the ratio and not what it says beyond 1.
 func TestVerdictSlackIsOfTheEffect(t *testing.T) {
 	adds9 := faster("", "", 1.09, 1.09)
 	for _, c := range []struct {
@@ -278,7 +279,8 @@ func TestPage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	if _, err := json.Marshal(good); err != nil { // a claim without an upper bound must still be printable
+	// a claim without an upper bound must still be printable
+	if _, err := json.Marshal(good); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,12 +22,14 @@ const (
 	loaderRounds = 5
 )
 
-// loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of 80.
+// loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of
+// 80.
 func loadedSpec() kernel.RegionSpec {
 	return model.Transitions(kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions})
 }
 
-// loading starts a loader for every measurement, so that none begins with what the last one left ready.
+// loading starts a loader for every measurement, so that none begins with what the last one left
+// ready.
 type loading struct{ options loader.Options }
 
 func newLoading(rows, slabs int) (*loading, error) {
@@ -94,14 +96,16 @@ func workers(ctx context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// spend lets time pass as a trainer does that waits for its device: others may run. A sleep would not do, as timers round it to milliseconds.
+// spend lets time pass as a trainer does that waits for its device: others may run. A sleep would
+// not do, as timers round it to milliseconds.
 func spend(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		runtime.Gosched()
 	}
 }
 
-// prefetch has the trainer spend as long on a step as a batch takes to make: where making ahead gains most.
+// prefetch has the trainer spend as long on a step as a batch takes to make: where making ahead
+// gains most.
 func prefetch(ctx context.Context, _ *env, r *Result) error {
 	const rows = loadedRows / 2
 	l, err := newLoading(rows, 6)

@@ -84,7 +84,8 @@ func (p *pipeline) fed(at uint64, host []float32, s cu.Stream, before bool) erro
 	return p.wait()
 }
 
-// The tokens for which report 004 makes tensors: as many as it counts, and as many as its loops have.
+// The tokens for which report 004 makes tensors: as many as it counts, and as many as its loops
+// have.
 const (
 	countedTensors = 240
 	loopedTensors  = collatedRows * embedTokens
@@ -112,8 +113,8 @@ func newTensors(c *card, n int) (*tensors, error) {
 	return t, s.err
 }
 
-// perToken copies an index of its own for every token, waits for it, as a tensor made from host memory does, and adds. reserve has the driver
-// make its memory, too.
+// perToken copies an index of its own for every token, waits for it, as a tensor made from host
+// memory does, and adds. reserve has the driver make its memory, too.
 func (t *tensors) perToken(reserve bool) error {
 	for i, add := range t.each {
 		at := t.index + uint64(4*i)

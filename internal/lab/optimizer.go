@@ -57,7 +57,8 @@ func (a *adam) fused() {
 	}
 }
 
-// passes is a loop over parameters with an operation a pass, each result written before the next is begun.
+// passes is a loop over parameters with an operation a pass, each result written before the next is
+// begun.
 func (a *adam) passes(scaled []float32) {
 	for _, p := range a.params {
 		lo, hi := p.Offset, p.Offset+p.Len()

@@ -2,7 +2,8 @@ package lab
 
 import "context"
 
-// optimizerGPU runs the optimizer over tiny_1's weights: five launches per parameter, five over the flat buffer, one in all.
+// optimizerGPU runs the optimizer over tiny_1's weights: five launches per parameter, five over the
+// flat buffer, one in all.
 func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	layout, err := tinyLayout()
 	if err != nil {
@@ -44,8 +45,8 @@ func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	})
 }
 
-// passes prepares the five passes over elements [at, at+n) of the buffers w, m, v, g. The gradient is scaled into a buffer of its own, so that
-// a pass can be repeated.
+// passes prepares the five passes over elements [at, at+n) of the buffers w, m, v, g. The gradient
+// is scaled into a buffer of its own, so that a pass can be repeated.
 func (s *setup) passes(b [4]uint64, scaled uint64, at, n int) []*call {
 	off := 4 * uint64(at)
 	w, m, v, g, count := b[0]+off, b[1]+off, b[2]+off, scaled+off, int32(n)

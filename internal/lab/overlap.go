@@ -6,13 +6,15 @@ import (
 	"haul/internal/cu"
 )
 
-// The chunks that are copied and worked on: large enough that a copy's bytes outweigh its fixed cost.
+// The chunks that are copied and worked on: large enough that a copy's bytes outweigh its fixed
+// cost.
 const (
 	chunks    = 8
 	chunkSize = 1 << 20 // floats
 )
 
-// stepWork is what the GPU computes in a step of the original program: 44 ms in the two steps of its recorded trace.
+// stepWork is what the GPU computes in a step of the original program: 44 ms in the two steps of
+// its recorded trace.
 const stepWork = 22e-3
 
 // pipeline copies chunks to the card and works on each.
@@ -78,7 +80,8 @@ func (p *pipeline) wait() error {
 	return nil
 }
 
-// run copies and works chunk by chunk on `lanes` streams in turn; blocking waits for every copy before the work is queued.
+// run copies and works chunk by chunk on `lanes` streams in turn; blocking waits for every copy
+// before the work is queued.
 func (p *pipeline) run(lanes int, blocking bool) error {
 	for i := range chunks {
 		k := i % lanes
@@ -97,8 +100,8 @@ func (p *pipeline) run(lanes int, blocking bool) error {
 	return p.wait()
 }
 
-// step is the original program's: a batch's distance matrices, then its work. overlapped: the next batch's matrices
-// cross while this one's work runs.
+// step is the original program's: a batch's distance matrices, then its work. overlapped: the next
+// batch's matrices cross while this one's work runs.
 func (p *pipeline) step(overlapped bool) error {
 	const matrices = 128 * 11 * 11
 	s := p.streams[0]

@@ -32,7 +32,8 @@ var rules = []string{
 	"Contenders are checked to compute the same, then timed in turn, round after round; times are medians. Every GPU time includes the wait for the result.",
 }
 
-// Write writes the results as a page of Markdown. Pictures are named, not written: picture gives the address of an experiment's own.
+// Write writes the results as a page of Markdown. Pictures are named, not written: picture gives
+// the address of an experiment's own.
 func (p Page) Write(w io.Writer, results []Result, picture func(name string) string) error {
 	var b strings.Builder
 	b.WriteString("# Lab: the claims of the five reports, measured\n\n")
@@ -112,7 +113,8 @@ func paragraph(b *strings.Builder, mark, text string) {
 	b.WriteByte('\n')
 }
 
-// tally counts the verdicts on a report's claims, or on all for ""; "" where nothing was said about that report.
+// tally counts the verdicts on a report's claims, or on all for ""; "" where nothing was said about
+// that report.
 func tally(results []Result, report string) string {
 	counts, claims, silent := map[Verdict]int{}, 0, 0
 	for _, r := range results {
@@ -209,7 +211,8 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// anchor is the address that Markdown gives the result's heading: lower case, spaces as hyphens, all but letters, digits and hyphens dropped.
+// anchor is the address that Markdown gives the result's heading: lower case, spaces as hyphens,
+// all but letters, digits and hyphens dropped.
 func anchor(r Result) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(r.Name + ": " + r.Title) {

@@ -11,8 +11,9 @@ import (
 // rankCount is the GPUs of report 004.
 const rankCount = 4
 
-// ranks asks what four that share an iteration gain and what it costs them: a share of the rows each, and the exchange of gradients, which the
-// report does not speak of. The exchange is the fixed-order sum between four ranks in one memory: what any link adds comes on top.
+// ranks asks what four that share an iteration gain and what it costs them: a share of the rows
+// each, and the exchange of gradients, which the report does not speak of. The exchange is the
+// fixed-order sum between four ranks in one memory: what any link adds comes on top.
 func ranks(ctx context.Context, e *env, r *Result) error {
 	r.note(agentSizes + "; one device runs a rank's share, the exchange is four goroutines in host memory")
 	return e.agents(ctx, func(a timedAgent) error { return r.ranksOn(ctx, a) })

@@ -15,7 +15,8 @@ const (
 	rateSamples = 3 << 12
 	rateBase    = 1e-3 // of the smallest batch
 	rateTests   = 512
-	// noiseBatches is how many gradients are compared: their deviation lies in few directions, so that it takes many to know it.
+	// noiseBatches is how many gradients are compared: their deviation lies in few directions, so that
+	// it takes many to know it.
 	noiseBatches = 16
 )
 
@@ -85,7 +86,8 @@ func batchRate(ctx context.Context, e *env, r *Result) (err error) {
 	return nil
 }
 
-// learn trains from the start on the same samples in batches of n and returns the loss on sequences that were not among them.
+// learn trains from the start on the same samples in batches of n and returns the loss on sequences
+// that were not among them.
 func (a *agent) learn(ctx context.Context, dev kernel.Device, n int, rate float64) (loss float64, err error) {
 	store, err := a.store(dev)
 	if err != nil {
@@ -112,14 +114,16 @@ func (a *agent) learn(ctx context.Context, dev kernel.Device, n int, rate float6
 	return loss, err
 }
 
-// noise is how far a gradient of n samples is from the mean of many such, in units of that mean: the root of the mean square.
+// noise is how far a gradient of n samples is from the mean of many such, in units of that mean:
+// the root of the mean square.
 func (a *agent) noise(ctx context.Context, dev kernel.Device, n int) (deviation float64, err error) {
 	store, err := a.store(dev)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	run, err := a.compile(dev, store, n, a.spec.Tokens, true) // its learning rate is 0: all gradients are at the same weights
+	// its learning rate is 0: all gradients are at the same weights
+	run, err := a.compile(dev, store, n, a.spec.Tokens, true)
 	if err != nil {
 		return 0, err
 	}

@@ -12,8 +12,8 @@ import (
 	"haul/internal/rng"
 )
 
-// The stack that is trained both ways: gated feed-forward layers of tiny_1's width, more of them than tiny_1 has, since
-// recomputing is meant for deep models.
+// The stack that is trained both ways: gated feed-forward layers of tiny_1's width, more of them
+// than tiny_1 has, since recomputing is meant for deep models.
 const (
 	stackLayers = 8
 	stackWidth  = 128
@@ -54,8 +54,9 @@ func (s *stack) layer(p *plan.Plan, i int, x *kernel.Tensor) *kernel.Tensor {
 	return p.Linear("down", u, w(l.downW), w(l.downB), x)
 }
 
-// record records a step. Storing keeps every layer's activations until its gradient has been made. Recomputing keeps the layers' inputs
-// alone, and runs each layer forward once more when its turn comes.
+// record records a step. Storing keeps every layer's activations until its gradient has been made.
+// Recomputing keeps the layers' inputs alone, and runs each layer forward once more when its turn
+// comes.
 func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
 	p := plan.New("stack", dev, stackBatch, stackNodes, &s.layout)
 	feature := p.Shard("feature", p.B(), stackNodes, 4)
@@ -125,7 +126,8 @@ func (s *stack) compile(dev kernel.Device, recompute bool) (*stackRun, error) {
 	return out, nil
 }
 
-// sameGradient compares two gradients of the same loss. The ops are the same on the same values; only the order of a sum may differ.
+// sameGradient compares two gradients of the same loss. The ops are the same on the same values;
+// only the order of a sum may differ.
 func sameGradient(a, b []float32) error {
 	top := 0.0
 	for _, v := range a {

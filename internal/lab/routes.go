@@ -7,8 +7,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix: what every way of
-// computing costs starts from.
+// routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix:
+// what every way of computing costs starts from.
 type routes struct {
 	batch   *vrp.Batch
 	nodes   int
@@ -33,7 +33,8 @@ func newRoutes(b, n int) (*routes, error) {
 		x, y, demand := r.row(i)
 		tour := r.tours[i*r.stride:][:r.stride]
 		at, left := 0, src.Capacity
-		for v := 1; v < r.nodes; v++ { // as numbered, with a return where the next does not fit: a random tour
+		// as numbered, with a return where the next does not fit: a random tour
+		for v := 1; v < r.nodes; v++ {
 			if demand[v] > left {
 				at, left = at+1, src.Capacity
 			}
@@ -69,7 +70,8 @@ func (r *routes) row(i int) (x, y []float32, demand []int32) {
 	return r.batch.X[lo:hi], r.batch.Y[lo:hi], r.batch.Demand[lo:hi]
 }
 
-// check compares a contender's costs with the plain ones. Orders of summation differ, so a few units in the last place are allowed.
+// check compares a contender's costs with the plain ones. Orders of summation differ, so a few
+// units in the last place are allowed.
 func (r *routes) check(who string, got []float32) error {
 	for i, w := range r.want {
 		if d := math.Abs(float64(got[i] - w)); !(d <= 1e-5*float64(w)) {
@@ -79,7 +81,8 @@ func (r *routes) check(who string, got []float32) error {
 	return nil
 }
 
-// byMatrix is the reports' simple version: a loop over routes, each a loop over its own distance matrix.
+// byMatrix is the reports' simple version: a loop over routes, each a loop over its own distance
+// matrix.
 func (r *routes) byMatrix(out []float32) {
 	for i := range out {
 		dist := r.dist[i*r.nodes*r.nodes:][:r.nodes*r.nodes]
@@ -92,7 +95,8 @@ func (r *routes) byMatrix(out []float32) {
 	}
 }
 
-// byOperations is the reports' vectorised version: whole tensors, an operation at a time, each with a result of its own.
+// byOperations is the reports' vectorised version: whole tensors, an operation at a time, each with
+// a result of its own.
 func (r *routes) byOperations(out []float32) {
 	b, steps := r.batch.B, r.stride-1
 	padded := make([]int32, b*r.stride)

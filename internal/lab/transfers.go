@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// transfers moves the distance matrices of a batch in every way that report 002 could have, and in the way that needs none.
+// transfers moves the distance matrices of a batch in every way that report 002 could have, and in
+// the way that needs none.
 func transfers(ctx context.Context, e *env, r *Result) error {
 	work, err := newRoutes(128, 10)
 	if err != nil {

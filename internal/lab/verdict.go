@@ -19,7 +19,8 @@ const (
 	Wrong        Verdict = "wrong"        // a figure that does not follow from the report's own
 )
 
-// noEffect is how far from 1 a ratio of times must be to be one: what two runs of the same thing may differ by.
+// noEffect is how far from 1 a ratio of times must be to be one: what two runs of the same thing
+// may differ by.
 const noEffect = 1.03
 
 // Form is how a ratio is told.
@@ -33,8 +34,9 @@ const (
 	Takes              // no ratio: a time in seconds
 )
 
-// Claim is a statement of a report as a number: Lo to Hi times, where more than 1 is what the report says; or a time, or a figure. A bare
-// direction has no upper bound. Slack is the factor by which an honest machine may differ: in the effect, which is the ratio less 1, for Times; in the
+// Claim is a statement of a report as a number: Lo to Hi times, where more than 1 is what the
+// report says; or a time, or a figure. A bare direction has no upper bound. Slack is the factor by
+// which an honest machine may differ: in the effect, which is the ratio less 1, for Times; in the
 // whole time for Saved and Takes. A Figure has to agree to a relative Slack.
 type Claim struct {
 	Report string  `json:"report"`
@@ -46,8 +48,9 @@ type Claim struct {
 	Unit   string  `json:"unit,omitempty"`
 }
 
-// The slacks. Order: a report's machine, library and interpreter may make an effect twice or half as large and its claim still be right. Percent:
-// a share of a step is claimed to the percent, so two percent of the time are allowed. Rounding: figures are printed to two or three digits.
+// The slacks. Order: a report's machine, library and interpreter may make an effect twice or half
+// as large and its claim still be right. Percent: a share of a step is claimed to the percent, so
+// two percent of the time are allowed. Rounding: figures are printed to two or three digits.
 const (
 	slackOrder   = 2
 	slackPercent = 1.02
@@ -87,8 +90,9 @@ func figure(report, says, unit string, lo, hi float64) Claim {
 	return Claim{Report: report, Says: says, Lo: lo, Hi: hi, Slack: slackRound, Form: Figure, Unit: unit}
 }
 
-// limits are the ratios or times between which the claim holds. A ratio's slack goes to what it says beyond 1: half of "adds 9 %" is 4.5 %,
-// not nine percent less than nothing, and twice that is 18 %.
+// limits are the ratios or times between which the claim holds. A ratio's slack goes to what it
+// says beyond 1: half of "adds 9 %" is 4.5 %, not nine percent less than nothing, and twice that is
+// 18 %.
 func (c Claim) limits() (lo, hi float64) {
 	if c.Form == Times {
 		return 1 + (c.Lo-1)/c.Slack, 1 + (c.Hi-1)*c.Slack

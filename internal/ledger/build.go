@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// New books a profile. actions is the mean number of decode steps of a route, 0 where it is not known: what a rollout
-// computes depends on the routes that were drawn.
+// New books a profile. actions is the mean number of decode steps of a route, 0 where it is not
+// known: what a rollout computes depends on the routes that were drawn.
 func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	prog := p.Program
 	l := &Ledger{Program: prog.Name, Workers: p.Workers, Batch: prog.Batch, Shards: prog.Shards(), Plain: p.Plain.Seconds(), Wall: p.Wall.Seconds(),
@@ -72,7 +72,8 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	return l
 }
 
-// rate fills in what follows from a line's sums. A worker's share of the roof is judged against its share of the device.
+// rate fills in what follows from a line's sums. A worker's share of the roof is judged against its
+// share of the device.
 func (l *Ledger) rate(line *Line, total float64) {
 	if total > 0 {
 		line.Share = line.Seconds / total
@@ -105,7 +106,8 @@ func kindsOf(p *kernel.Program) []string {
 	return out
 }
 
-// works is each op's work for the whole batch: a last shard that is partly idle counts for what it holds.
+// works is each op's work for the whole batch: a last shard that is partly idle counts for what it
+// holds.
 func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	scale := float64(p.Batch) / float64(p.Shard)
 	var out []kernel.Cost

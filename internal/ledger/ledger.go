@@ -1,8 +1,10 @@
-// Package ledger says what a step cost: time by op and by stage, arithmetic and bytes against the device's
-// measured roof, launches, waits, copies, allocations, and the time in which a worker had nothing to do.
+// Package ledger says what a step cost: time by op and by stage, arithmetic and bytes against the
+// device's measured roof, launches, waits, copies, allocations, and the time in which a worker had
+// nothing to do.
 //
-// What a reader could break: every moment of every worker is booked exactly once. The stages of a step add up to
-// its wall time times its workers, and a test holds them to 2 %; time that belongs to no op is idle, not lost.
+// What a reader could break: every moment of every worker is booked exactly once. The stages of a
+// step add up to its wall time times its workers, and a test holds them to 2 %; time that belongs
+// to no op is idle, not lost.
 package ledger
 
 import (
@@ -16,7 +18,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// Ledger is one step's account. Seconds of stages and ops are of workers: on two cores a step of 10 ms has 20 ms to give.
+// Ledger is one step's account. Seconds of stages and ops are of workers: on two cores a step of 10
+// ms has 20 ms to give.
 type Ledger struct {
 	Program  string          `json:"program"`
 	Device   string          `json:"device"`
@@ -54,7 +57,8 @@ type Line struct {
 	Bound   string  `json:"bound,omitempty"`         // which side of the roof that is: arithmetic or memory
 }
 
-// Counts are what the device was asked for in a plain step, and what the program took from Go's heap meanwhile.
+// Counts are what the device was asked for in a plain step, and what the program took from Go's
+// heap meanwhile.
 type Counts struct {
 	Launches    float64 `json:"launches"`
 	Waits       float64 `json:"waits"`
@@ -67,8 +71,8 @@ type Counts struct {
 	HeapBytes   float64 `json:"heap_bytes"`
 }
 
-// rounds is how many steps are taken apart. The one with the median wall time is kept, so that a moment in
-// which the machine was busy elsewhere does not become the account.
+// rounds is how many steps are taken apart. The one with the median wall time is kept, so that a
+// moment in which the machine was busy elsewhere does not become the account.
 const rounds = 5
 
 // warm is how many steps go before.
@@ -77,8 +81,9 @@ const warm = 2
 // each is how many plain steps a round takes beside the one that it takes apart.
 func each(steps int) int { return (steps + rounds - 1) / rounds }
 
-// Measure replays the step about 2·steps times: first counting, then between instrumented steps. The runner must be a
-// kernel.Profiler. The context is heeded between steps; progress, which may be nil, hears how far it is.
+// Measure replays the step about 2·steps times: first counting, then between instrumented steps.
+// The runner must be a kernel.Profiler. The context is heeded between steps; progress, which may be
+// nil, hears how far it is.
 func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int, progress func(done, of int)) (*Ledger, error) {
 	profiler, ok := r.(kernel.Profiler)
 	if !ok {
@@ -164,7 +169,8 @@ func roofOf(dev kernel.Device, prog *kernel.Program) (kernel.Roof, error) {
 	return kernel.Roof{}, nil
 }
 
-// median profiles several times and keeps the step in the middle, with the middle of the plain medians.
+// median profiles several times and keeps the step in the middle, with the middle of the plain
+// medians.
 func median(r kernel.Profiler, steps int, beat func(int) error) (*kernel.Profile, error) {
 	all := make([]*kernel.Profile, rounds)
 	for i := range all {

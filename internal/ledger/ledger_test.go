@@ -158,7 +158,8 @@ func TestUnknownOpsFindTheirStage(t *testing.T) {
 	}
 }
 
-// made is a profile of a program of one op with known work: two workers, one of them idle half the time.
+// made is a profile of a program of one op with known work: two workers, one of them idle half the
+// time.
 func made() *kernel.Profile {
 	x := &kernel.Tensor{Name: "x", Space: kernel.Shard, Shape: []int{4, 8}, Stride: 8}
 	w := &kernel.Tensor{Name: "w", Space: kernel.Weight, Shape: []int{16, 8}, Stride: 8, ID: 1}
@@ -278,7 +279,8 @@ func TestTraceIsReadBack(t *testing.T) {
 	}
 }
 
-// TestPairsAreScoredOnce: a route's true steps change what its decoding takes, and not what scores of pairs do, which are made before the first.
+// TestPairsAreScoredOnce: a route's true steps change what its decoding takes, and not what scores
+// of pairs do, which are made before the first.
 func TestPairsAreScoredOnce(t *testing.T) {
 	const b, n, s, d, steps = 4, 9, 3, 8, 7.5
 	tensor := func(shape ...int) *kernel.Tensor {

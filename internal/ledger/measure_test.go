@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// stub is a step that takes what it is told to: wall and plain times by round, and memory of Go's heap.
+// stub is a step that takes what it is told to: wall and plain times by round, and memory of Go's
+// heap.
 type stub struct {
 	kernel.Runner
 	wall, plain []time.Duration
@@ -51,8 +52,8 @@ type stubDevice struct {
 func (d *stubDevice) Name() string               { return "stub" }
 func (d *stubDevice) Counters() *kernel.Counters { return &d.counters }
 
-// TestTheMedianStepIsKept: of five steps that are taken apart the one in the middle becomes the account, not the slowest nor the fastest, and the
-// plain time is the middle one of its own.
+// TestTheMedianStepIsKept: of five steps that are taken apart the one in the middle becomes the
+// account, not the slowest nor the fastest, and the plain time is the middle one of its own.
 func TestTheMedianStepIsKept(t *testing.T) {
 	ms := func(v ...int) (out []time.Duration) {
 		for _, x := range v {
@@ -69,7 +70,8 @@ func TestTheMedianStepIsKept(t *testing.T) {
 	}
 }
 
-// TestCountsArePerStep: what steps ask of the device and of Go's heap is counted, and divided by the steps.
+// TestCountsArePerStep: what steps ask of the device and of Go's heap is counted, and divided by
+// the steps.
 func TestCountsArePerStep(t *testing.T) {
 	dev := &stubDevice{}
 	const steps, objects = 40, 5

@@ -24,7 +24,8 @@ const (
 	Idle Stage = "idle" // workers with nothing to run
 )
 
-// forward and after are the stages in the order of a step; what else ops declare comes between the two, in the order of the program.
+// forward and after are the stages in the order of a step; what else ops declare comes between the
+// two, in the order of the program.
 var (
 	forward = []Stage{Generate, Encode, Decode, Baseline, Loss}
 	after   = []Stage{Backward, Optimizer, Idle}
@@ -44,8 +45,8 @@ func ordered(of []Stage) []Stage {
 	return append(out, after...)
 }
 
-// Stages sorts a program's ops, PerShard then Once, by what they declare and by where their data comes from, so that an op the
-// ledger has never heard of finds its place:
+// Stages sorts a program's ops, PerShard then Once, by what they declare and by where their data
+// comes from, so that an op the ledger has never heard of finds its place:
 //
 //	the op's own   it declares a stage that is not of a network's way forward
 //	backward       it touches a weight's gradient, or reads what a backward op or the loss wrote

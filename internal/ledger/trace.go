@@ -10,8 +10,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// The trace follows the spelling of PyTorch's profiler (categories, ProfilerStep, microseconds), so that every tool that reads its
-// traces reads these: Perfetto, and haul doctor.
+// The trace follows the spelling of PyTorch's profiler (categories, ProfilerStep, microseconds), so
+// that every tool that reads its traces reads these: Perfetto, and haul doctor.
 
 type traceEvent struct {
 	Phase    string         `json:"ph"`
@@ -30,8 +30,9 @@ const (
 	stepTID  = 0
 )
 
-// WriteTrace writes the step that was taken apart as a Chrome trace: a row for the step and one for each worker. The device
-// computes in rows of kernels where gpu is set, and in rows of operators otherwise.
+// WriteTrace writes the step that was taken apart as a Chrome trace: a row for the step and one for
+// each worker. The device computes in rows of kernels where gpu is set, and in rows of operators
+// otherwise.
 func (l *Ledger) WriteTrace(w io.Writer, gpu bool) error {
 	out := bufio.NewWriter(w)
 	head, err := json.Marshal(map[string]any{"program": l.Program, "device": l.Device, "workers": l.Workers})

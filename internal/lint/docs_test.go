@@ -83,7 +83,8 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	// A path in code: of a folder of the repository, with a file's ending where it names a file, and without a place-holder.
+	// A path in code: of a folder of the repository, with a file's ending where it names a file, and
+	// without a place-holder.
 	path = regexp.MustCompile("`((?:internal|cmd|configs|docs|scripts)/[A-Za-z0-9_./-]+)`")
 )
 

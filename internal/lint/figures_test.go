@@ -9,15 +9,17 @@ import (
 	"testing"
 )
 
-// A figure that is stated in several places ages in all but one. The bold ones of the README's table must stand in the short tables of
-// docs/benchmarks.md, and the bold ones of those in the sections that their rows lead to, up to rounding.
+// A figure that is stated in several places ages in all but one. The bold ones of the README's
+// table must stand in the short tables of docs/benchmarks.md, and the bold ones of those in the
+// sections that their rows lead to, up to rounding.
 
 var (
 	bold   = regexp.MustCompile(`\*\*([^*]+)\*\*`)
 	number = regexp.MustCompile(`\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?`)
 )
 
-// section is what stands under a heading, up to the next one of its level or above, without the short tables themselves.
+// section is what stands under a heading, up to the next one of its level or above, without the
+// short tables themselves.
 func section(text, anchor string) string {
 	var out []string
 	level := 0
@@ -48,7 +50,8 @@ func rows(text string) (out [][]string) {
 	return out
 }
 
-// states says whether a text has a number that rounds to the one written, to its last digit that is no zero before the point.
+// states says whether a text has a number that rounds to the one written, to its last digit that is
+// no zero before the point.
 func states(text, written string) bool {
 	value := func(s string) float64 {
 		v, _ := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestGPUCheckTellsWhatItDidNotCheck: where a sanitizer is not installed, or is not done in time, the last line of scripts/gpu-check does
-// not say that all is well. The binaries that it runs stand in here for those of a machine with a card.
+// TestGPUCheckTellsWhatItDidNotCheck: where a sanitizer is not installed, or is not done in time,
+// the last line of scripts/gpu-check does not say that all is well. The binaries that it runs stand
+// in here for those of a machine with a card.
 func TestGPUCheckTellsWhatItDidNotCheck(t *testing.T) {
 	if _, err := exec.LookPath("timeout"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("a script for Linux, with its timeout")

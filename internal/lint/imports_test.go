@@ -217,7 +217,8 @@ func skipDir(root, dir string) error {
 		return nil
 	}
 	base := filepath.Base(dir)
-	if filepath.Dir(dir) == root && (base == "build" || base == "runs" || base == "bin") { // what .gitignore leaves out
+	// what .gitignore leaves out
+	if filepath.Dir(dir) == root && (base == "build" || base == "runs" || base == "bin") {
 		return filepath.SkipDir
 	}
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestFaultsCanBePlanted: every fault of scripts/mutations.txt is found in the source as it stands, once, and leaves Go behind. Whether the tests
-// notice it is for scripts/mutate to say, which takes minutes; a fault that cannot be planted is noticed here.
+// TestFaultsCanBePlanted: every fault of scripts/mutations.txt is found in the source as it stands,
+// once, and leaves Go behind. Whether the tests notice it is for scripts/mutate to say, which takes
+// minutes; a fault that cannot be planted is noticed here.
 func TestFaultsCanBePlanted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("scripts/mutate ends a test's children by their process group, which Windows has not")

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// starts tells whether a file starts a goroutine: by a go statement, or by a method named Go, as sync.WaitGroup and errgroup.Group have it.
+// starts tells whether a file starts a goroutine: by a go statement, or by a method named Go, as
+// sync.WaitGroup and errgroup.Group have it.
 func starts(file *ast.File) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch s := n.(type) {
@@ -30,7 +31,8 @@ func starts(file *ast.File) (found bool) {
 	return found
 }
 
-// TestRaceStepFindsEveryGoroutine: the packages that .ci/run races are those whose source starts a goroutine, whatever is started and however it is written.
+// TestRaceStepFindsEveryGoroutine: the packages that .ci/run races are those whose source starts a
+// goroutine, whatever is started and however it is written.
 func TestRaceStepFindsEveryGoroutine(t *testing.T) {
 	root := filepath.Join("..", "..")
 	packages := map[string]bool{}

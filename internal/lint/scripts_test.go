@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScriptsHelpWithoutPackages: every Python script says what it does on a bare Python, in lines that fit, and one that cannot run for
-// want of a package says so in a line.
+// TestScriptsHelpWithoutPackages: every Python script says what it does on a bare Python, in lines
+// that fit, and one that cannot run for want of a package says so in a line.
 func TestScriptsHelpWithoutPackages(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -52,12 +52,14 @@ func TestScriptsHelpWithoutPackages(t *testing.T) {
 	}
 }
 
-// TestShellScriptsHelp: a script of the shell that is asked for help prints it, in lines that fit, and begins nothing.
+// TestShellScriptsHelp: a script of the shell that is asked for help prints it, in lines that fit,
+// and begins nothing.
 func TestShellScriptsHelp(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash here")
 	}
-	scripts := filepath.Join(t.TempDir(), "scripts") // a copy: who begins its work in spite of all has nothing to spoil
+	// a copy: who begins its work in spite of all has nothing to spoil
+	scripts := filepath.Join(t.TempDir(), "scripts")
 	if err := os.CopyFS(scripts, os.DirFS(filepath.Join("..", "..", "scripts"))); err != nil {
 		t.Fatal(err)
 	}

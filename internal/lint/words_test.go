@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recipes are words that say what is trained and on what. The engine's ops serve any recipe: in internal/kernel and below no name that is declared, no
-// comment and no text may have one of them, outside of the files of the ops that are a recipe's own. Using such an op by its name is allowed.
+// recipes are words that say what is trained and on what. The engine's ops serve any recipe: in
+// internal/kernel and below no name that is declared, no comment and no text may have one of them,
+// outside of the files of the ops that are a recipe's own. Using such an op by its name is allowed.
 var recipes = []struct {
 	words [][]string // each a sequence of words, in any case, with or without an s
 	files []string   // where they may stand, by name without extension
@@ -124,7 +125,8 @@ func said(file *ast.File) []string {
 	return out
 }
 
-// TestTheEngineNamesNoRecipe reads the Go files and the kernels' sources. Tests and the suite compare with whom they like.
+// TestTheEngineNamesNoRecipe reads the Go files and the kernels' sources. Tests and the suite
+// compare with whom they like.
 func TestTheEngineNamesNoRecipe(t *testing.T) {
 	root := filepath.Join("..", "kernel")
 	read := map[string]int{}

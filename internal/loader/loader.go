@@ -1,13 +1,16 @@
 // Package loader makes training batches on the host, ahead of the trainer and in order.
 //
-// What a reader could break: batch k holds the rows From + k·Stride and on, whatever the number of workers, slabs and batches ahead. A row is a
-// function of its global index alone, ranges of rows are claimed in the order of their indices, and Next hands batches over in the order in
-// which they were opened. Failures rest on the same order: when a range fails, everything before it has been claimed and will be finished, so
-// the row that Next names is the first bad one however many workers ran.
+// What a reader could break: batch k holds the rows From + k·Stride and on, whatever the number of
+// workers, slabs and batches ahead. A row is a function of its global index alone, ranges of rows
+// are claimed in the order of their indices, and Next hands batches over in the order in which they
+// were opened. Failures rest on the same order: when a range fails, everything before it has been
+// claimed and will be finished, so the row that Next names is the first bad one however many
+// workers ran.
 //
-// All workers fill the batch in front together, range by range, and go on to the next one as soon as its last range is claimed. The
-// first batch is there as soon as the workers can make it, which is what a trainer waits for at a start and after a stall; and as no worker waits for another
-// at a batch's end, no throughput is lost against a batch for each.
+// All workers fill the batch in front together, range by range, and go on to the next one as soon
+// as its last range is claimed. The first batch is there as soon as the workers can make it, which
+// is what a trainer waits for at a start and after a stall; and as no worker waits for another at a
+// batch's end, no throughput is lost against a batch for each.
 package loader
 
 import (
@@ -23,8 +26,8 @@ import (
 
 // Options say what batches hold and who fills them.
 type Options struct {
-	// Fill writes the row of global index g: its part of each part of a slab, as long as Row says. Workers call it at the same
-	// time. It may fail, or panic, for a row that cannot be made.
+	// Fill writes the row of global index g: its part of each part of a slab, as long as Row says.
+	// Workers call it at the same time. It may fail, or panic, for a row that cannot be made.
 	Fill  func(g uint64, row [][]int32) error
 	Row   []int // words of a row, by part of a slab
 	Batch int   // rows of a batch
@@ -33,13 +36,16 @@ type Options struct {
 	Workers int    // goroutines that collate; 0 leaves it to Next
 	Depth   int    // batches made ahead of Next; 0: none, workers start when Next is called
 	From    uint64 // global index of the first row
-	Stride  int    // rows from a batch's first to the next one's; 0: Batch. More where others make the rows in between
+	// rows from a batch's first to the next one's; 0: Batch. More where others make the rows in
+	// between
+	Stride int
 }
 
 // ErrClosed is Next's answer after Close.
 var ErrClosed = errors.New("loader: closed")
 
-// Loader fills slabs. Next and Return belong to one goroutine, the trainer's; Close and Stats may be called from any.
+// Loader fills slabs. Next and Return belong to one goroutine, the trainer's; Close and Stats may
+// be called from any.
 type Loader struct {
 	options Options
 	span    int       // rows of a range
@@ -107,15 +113,17 @@ func (o *Options) check() error {
 	return checkSlabs(o.Row, o.Batch, o.Slabs)
 }
 
-// span cuts a batch so that each worker gets four ranges of it, which evens out workers that the system has stopped for a while, but not finer than what makes a
-// range long against its two visits to the lock.
+// span cuts a batch so that each worker gets four ranges of it, which evens out workers that the
+// system has stopped for a while, but not finer than what makes a range long against its two visits
+// to the lock.
 func (o *Options) span() int {
 	const least = 16
 	parts := 4 * max(1, o.Workers)
 	return min(o.Batch, max(least, (o.Batch+parts-1)/parts))
 }
 
-// Next returns the next batch, waiting for it if it must. The slab is the caller's until it is given back.
+// Next returns the next batch, waiting for it if it must. The slab is the caller's until it is
+// given back.
 func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -147,7 +155,8 @@ func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	return s, nil
 }
 
-// await waits until the batch in front is complete or the loader is closed. It is called and returns with the lock held.
+// await waits until the batch in front is complete or the loader is closed. It is called and
+// returns with the lock held.
 func (l *Loader) await(ctx context.Context) error {
 	if l.opened == l.handed && len(l.free) == 0 {
 		return fmt.Errorf("loader: all %d slabs are with the trainer; give one back before asking for the next batch", len(l.open))
@@ -179,7 +188,8 @@ func (l *Loader) await(ctx context.Context) error {
 	return nil
 }
 
-// complete tells whether nothing more will happen to batch k: it is full, or has failed and every range that was claimed is through.
+// complete tells whether nothing more will happen to batch k: it is full, or has failed and every
+// range that was claimed is through.
 func (l *Loader) complete(k uint64) bool {
 	if k >= l.opened {
 		return false

@@ -58,7 +58,8 @@ func differs(o Options, k int, got *kernel.Slab) error {
 	return nil
 }
 
-// watched is a loader that tells of every row before it is made, which a test may let panic or wait.
+// watched is a loader that tells of every row before it is made, which a test may let panic or
+// wait.
 func watched(o Options, before func(g uint64)) *Loader {
 	fill := o.Fill
 	o.Fill = func(g uint64, row [][]int32) error {

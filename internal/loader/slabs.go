@@ -6,8 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// NewSlabs reserves n slabs of so many rows in ordinary memory, for where no device reads them itself. row says how many words a
-// row has in each part.
+// NewSlabs reserves n slabs of so many rows in ordinary memory, for where no device reads them
+// itself. row says how many words a row has in each part.
 func NewSlabs(row []int, rows, n int) []*kernel.Slab {
 	out := make([]*kernel.Slab, n)
 	for i := range out {

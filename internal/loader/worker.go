@@ -8,8 +8,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a range is claimed and finished under the lock and filled outside of it. Between the two its rows belong to the
-// goroutine that claimed them, and the batch stays open, so its place in the ring cannot be taken.
+// What a reader could break: a range is claimed and finished under the lock and filled outside of
+// it. Between the two its rows belong to the goroutine that claimed them, and the batch stays open,
+// so its place in the ring cannot be taken.
 
 // collate is a worker.
 func (l *Loader) collate() {
@@ -34,8 +35,8 @@ func (l *Loader) collate() {
 // idle tells that there is nothing more to do for good.
 func (l *Loader) idle() bool { return l.closed || l.failed }
 
-// mayClaim tells whether the last open batch has rows to claim or another may be opened: a slab is free, and either the depth is not reached
-// or Next waits with nothing open.
+// mayClaim tells whether the last open batch has rows to claim or another may be opened: a slab is
+// free, and either the depth is not reached or Next waits with nothing open.
 func (l *Loader) mayClaim() bool {
 	if l.opened > l.handed && l.last().claimed < l.options.Batch {
 		return true
@@ -46,7 +47,8 @@ func (l *Loader) mayClaim() bool {
 
 func (l *Loader) last() *batch { return &l.open[(l.opened-1)%uint64(len(l.open))] }
 
-// collateRange claims a range, fills it row by row, and books it. mayClaim must hold; the lock is held at the call and at the return, and open in between.
+// collateRange claims a range, fills it row by row, and books it. mayClaim must hold; the lock is
+// held at the call and at the return, and open in between.
 func (l *Loader) collateRange(row [][]int32) {
 	if l.opened == l.handed || l.last().claimed == l.options.Batch {
 		n := len(l.free) - 1
@@ -95,7 +97,8 @@ func (l *Loader) fill(row [][]int32, s *kernel.Slab, first uint64, from, to int)
 	return r, nil
 }
 
-// books count what became of everyone's time. Every moment of every worker is booked once, as worked or as blocked.
+// books count what became of everyone's time. Every moment of every worker is booked once, as
+// worked or as blocked.
 type books struct {
 	waited          time.Duration // by the trainer, in Next
 	worked, blocked time.Duration // by all workers, up to `until`
@@ -104,7 +107,8 @@ type books struct {
 	ready           []int64 // calls of Next by the batches that were ready
 }
 
-// newBooks has a place for one batch ready even where none is made ahead: a call of Next that was cancelled leaves it.
+// newBooks has a place for one batch ready even where none is made ahead: a call of Next that was
+// cancelled leaves it.
 func newBooks(o Options) books {
 	return books{until: time.Now(), ready: make([]int64, 1+max(1, min(o.Depth, len(o.Slabs))))}
 }

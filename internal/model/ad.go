@@ -19,8 +19,9 @@ type ADConfig struct {
 	DropoutKey           uint64
 }
 
-// AD is the in-context agent of Algorithm Distillation (Laskin et al. 2023): a pre-norm causal transformer over transitions and markers. Every token is the sum of its
-// fields' embeddings; one head names the next action, another the next token's type.
+// AD is the in-context agent of Algorithm Distillation (Laskin et al. 2023): a pre-norm causal
+// transformer over transitions and markers. Every token is the sum of its fields' embeddings; one
+// head names the next action, another the next token's type.
 type AD struct {
 	cfg          ADConfig
 	layout       kernel.Layout
@@ -98,12 +99,14 @@ const (
 // Heads names the classifiers, in the order of Columns.
 func (m *AD) Heads() []string { return []string{HeadAction, HeadType} }
 
-// Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as kernel.Regions writes them.
+// Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as
+// kernel.Regions writes them.
 type Sequences struct {
 	Index, Labels, First *kernel.Tensor
 }
 
-// Encode records the network over whole rows of tokens and returns the heads' logits [B,T,Actions+TokenTypes]. train turns dropout on.
+// Encode records the network over whole rows of tokens and returns the heads' logits
+// [B,T,Actions+TokenTypes]. train turns dropout on.
 func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	tokens := in.Index.Shape[1]
 	drop := func(layer, site int, rate float32) kernel.Drop {
@@ -117,8 +120,8 @@ func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	})
 }
 
-// Step records the network over one token per row, index [B,1,TokenFields], with the past in caches of `tokens` positions; at [B,1] says
-// where in them the token stands.
+// Step records the network over one token per row, index [B,1,TokenFields], with the past in caches
+// of `tokens` positions; at [B,1] says where in them the token stands.
 func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
 	return m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
@@ -126,7 +129,8 @@ func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Te
 	})
 }
 
-// record is the network with its attention left open. The residual stream stays in fp32; all that is read by matrix products may be compact.
+// record is the network with its attention left open. The residual stream stays in fp32; all that
+// is read by matrix products may be compact.
 func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site int, rate float32) kernel.Drop,
 	attend func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor) *kernel.Tensor {
 	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
@@ -149,8 +153,8 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 	return p.Linear("head", h, w(m.headW), w(m.headB), nil)
 }
 
-// FLOPs is the work of one forward pass over a row that is one sequence of t tokens, by formula (a multiply-add is two operations);
-// attention is counted over the pairs that causality leaves.
+// FLOPs is the work of one forward pass over a row that is one sequence of t tokens, by formula (a
+// multiply-add is two operations); attention is counted over the pairs that causality leaves.
 func (m *AD) FLOPs(t int) int64 {
 	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
 	layer := 2*d*3*d + 2*d*d + 4*d*f

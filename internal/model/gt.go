@@ -15,20 +15,21 @@ import (
 
 // GTConfig is the shape of the graph transformer.
 type GTConfig struct {
-	Width      int // hidden_dim, D
-	Heads      int
-	Layers     int
-	FeedMul    int     // the gated unit is FeedMul·D wide
-	Near       float32 // kernel.Decoder's
-	Pairs      bool    // the decoder scores pairs of nodes
-	Views      bool    // a start's customer is where its first step is seen from, and not where it begins by force
+	Width   int // hidden_dim, D
+	Heads   int
+	Layers  int
+	FeedMul int     // the gated unit is FeedMul·D wide
+	Near    float32 // kernel.Decoder's
+	Pairs   bool    // the decoder scores pairs of nodes
+	// a start's customer is where its first step is seen from, and not where it begins by force
+	Views      bool
 	Dropout    float32
 	DropoutKey uint64 // seed of the dropout masks
 }
 
-// GT is the routing policy, a graph transformer: a pre-norm transformer over the nodes with one learned
-// distance bias per head, and a pointer decoder (Kool et al. 2019) whose projections are applied once
-// per node. docs/models.md has the formulas.
+// GT is the routing policy, a graph transformer: a pre-norm transformer over the nodes with one
+// learned distance bias per head, and a pointer decoder (Kool et al. 2019) whose projections are
+// applied once per node. docs/models.md has the formulas.
 type GT struct {
 	cfg                        GTConfig
 	layout                     kernel.Layout
@@ -91,7 +92,8 @@ func NewGT(cfg GTConfig) (*GT, error) {
 	return m, nil
 }
 
-// projected is the columns of a node's projections: Node | Key | Value | the pointer's source, and with Pairs PairQuery | PairKey.
+// projected is the columns of a node's projections: Node | Key | Value | the pointer's source, and
+// with Pairs PairQuery | PairKey.
 func (m *GT) projected() int {
 	if m.cfg.Pairs {
 		return 6 * m.cfg.Width
@@ -108,7 +110,8 @@ type Instances struct {
 	Capacity                    int32
 }
 
-// Encode records the network from features to what the decoder reads, with weight set `set`. train turns dropout on.
+// Encode records the network from features to what the decoder reads, with weight set `set`. train
+// turns dropout on.
 func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Decoder {
 	w := func(i int) *kernel.Tensor { return p.Weight(set, i) }
 	name := func(s string) string {
@@ -149,8 +152,8 @@ func (m *GT) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Deco
 		Capacity: in.Capacity})
 }
 
-// Decoder fills in what a decoder of instances, whose projections it has, reads of the model itself: for a plan that decodes without
-// encoding.
+// Decoder fills in what a decoder of instances, whose projections it has, reads of the model
+// itself: for a plan that decodes without encoding.
 func (m *GT) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
 	dec.Load, dec.Heads, dec.Near = p.Weight(set, m.load), m.cfg.Heads, m.cfg.Near
 	if d := m.cfg.Width; m.cfg.Pairs {
@@ -159,7 +162,8 @@ func (m *GT) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
 	return dec
 }
 
-// LoadsOf are the decoder's weights of the load left in a flat buffer of parameters: the query's, and the pairs', nil without them.
+// LoadsOf are the decoder's weights of the load left in a flat buffer of parameters: the query's,
+// and the pairs', nil without them.
 func (m *GT) LoadsOf(flat []float32) (load, pairLoad []float32) {
 	of := func(i int) []float32 {
 		p := m.layout.Params[i]
@@ -171,7 +175,8 @@ func (m *GT) LoadsOf(flat []float32) (load, pairLoad []float32) {
 	return of(m.load), pairLoad
 }
 
-// EncodeFLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two operations).
+// EncodeFLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two
+// operations).
 func (m *GT) EncodeFLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)
 	layer := 2*d*3*d + 2*d*d + 2*d*2*f + 2*f*d + 4*nn*d
@@ -185,7 +190,8 @@ func (m *GT) EncodeFLOPs(n int) int64 {
 // DecodeFLOPs is the work of one decode step of one row.
 func (m *GT) DecodeFLOPs(n int) int64 { return 6 * int64(n) * int64(m.cfg.Width) }
 
-// Initial fills the flat buffer from the seed: parameter i, element e takes word e%4 of Philox block e/4 at index i.
+// Initial fills the flat buffer from the seed: parameter i, element e takes word e%4 of Philox
+// block e/4 at index i.
 func Initial(l *kernel.Layout, seed uint64) []float32 {
 	flat := make([]float32, l.Len)
 	for i, p := range l.Params {

@@ -5,14 +5,15 @@ import (
 	"haul/internal/plan"
 )
 
-// MLP is a small actor-critic: two hidden layers with GELU, then the logits of the actions and a value side by side. The last layer starts
-// at zero, so that the first policy is uniform.
+// MLP is a small actor-critic: two hidden layers with GELU, then the logits of the actions and a
+// value side by side. The last layer starts at zero, so that the first policy is uniform.
 type MLP struct {
 	layout                 kernel.Layout
 	w1, b1, w2, b2, wo, bo int
 }
 
-// NewMLP lays out the parameters for `inputs` numbers, `hidden` units per layer and so many actions.
+// NewMLP lays out the parameters for `inputs` numbers, `hidden` units per layer and so many
+// actions.
 func NewMLP(inputs, hidden, actions int) *MLP {
 	m := &MLP{}
 	add := m.layout.Add

@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel/reference"
 )
 
-// TestMuonParity: steps of a matrix in six blocks are those of PyTorch's own optimizer, which divides by the norm or 1e-7 where Haul adds the two.
+// TestMuonParity: steps of a matrix in six blocks are those of PyTorch's own optimizer, which
+// divides by the norm or 1e-7 where Haul adds the two.
 func TestMuonParity(t *testing.T) {
 	f := loadFixture(t, "muon_parity.safetensors")
 	l := &kernel.Layout{}

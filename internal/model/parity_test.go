@@ -15,7 +15,8 @@ import (
 	"haul/internal/safetensors"
 )
 
-// fixture is what scripts/parity.py or scripts/ad_parity.py wrote: the same model in PyTorch, computed in float64 from these float32 inputs.
+// fixture is what scripts/parity.py or scripts/ad_parity.py wrote: the same model in PyTorch,
+// computed in float64 from these float32 inputs.
 type fixture struct {
 	*safetensors.File
 	t testing.TB
@@ -73,7 +74,8 @@ func (f fixture) number(key string) float64 {
 	return v
 }
 
-// The networks of the fixture, by what their weights' names begin with; the second scores pairs of nodes.
+// The networks of the fixture, by what their weights' names begin with; the second scores pairs of
+// nodes.
 const plain, paired = "weights.", "paired."
 
 // parityCase is one of scripts/parity.py's.
@@ -149,24 +151,28 @@ func apart(got, want []float32) float64 {
 	return diff / size
 }
 
-// Tolerances, as shares of a tensor's largest value. float64 sees only the rounding of the fixture itself, 6e-8. In float32 a
-// result passes two layers of sums of up to 64 terms: a few tens of roundings of 6e-8, which add up like their square root. A
-// gradient starts from δ - p at each decision. There p = e^z/Σ is good to four units, 2.4e-7, and of a likely action only 1 - p is
-// left: the tolerance allows for decisions down to 1 - p = 0.005. The errors seen at the decoder's own weights, 1.2e-5, and
-// behind all layers, 1.2e-5 at the embedding's, are alike, so the layers add little.
+// Tolerances, as shares of a tensor's largest value. float64 sees only the rounding of the fixture
+// itself, 6e-8. In float32 a result passes two layers of sums of up to 64 terms: a few tens of
+// roundings of 6e-8, which add up like their square root. A gradient starts from δ - p at each
+// decision. There p = e^z/Σ is good to four units, 2.4e-7, and of a likely action only 1 - p is
+// left: the tolerance allows for decisions down to 1 - p = 0.005. The errors seen at the decoder's
+// own weights, 1.2e-5, and behind all layers, 1.2e-5 at the embedding's, are alike, so the layers
+// add little.
 const (
 	toleranceExact    = 2e-7
 	toleranceResult   = 2e-6
 	toleranceGradient = 5e-5
 )
 
-// parityDevices are the reference, and the CPU with every instruction set and shards of several sizes.
+// parityDevices are the reference, and the CPU with every instruction set and shards of several
+// sizes.
 func parityDevices() map[string]func() (kernel.Device, error) {
 	devices := map[string]func() (kernel.Device, error){
 		exactDevice: func() (kernel.Device, error) { return reference.New[float64](2), nil },
 	}
 	for _, set := range cpu.Sets() {
-		for _, rows := range []int{16, 32, 1000} { // of GT's instances: shards of 2, of 4 and a rest of 2, and one of all
+		// of GT's instances: shards of 2, of 4 and a rest of 2, and one of all
+		for _, rows := range []int{16, 32, 1000} {
 			devices[fmt.Sprintf("%s, shards of %d rows", set, rows)] = func() (kernel.Device, error) {
 				return cpu.Open(cpu.Options{Set: set, Workers: 2, ShardRows: rows})
 			}
@@ -177,7 +183,8 @@ func parityDevices() map[string]func() (kernel.Device, error) {
 
 const exactDevice = "reference float64"
 
-// The whole model on replayed actions, every result and every gradient by name, on every instruction set.
+// The whole model on replayed actions, every result and every gradient by name, on every
+// instruction set.
 func TestParityWithPyTorch(t *testing.T) {
 	f := loadFixture(t, "parity.safetensors")
 	for name, open := range parityDevices() {

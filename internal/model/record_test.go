@@ -30,8 +30,9 @@ func rates(prog *kernel.Program) (drops []float32, products int64) {
 	return drops, products
 }
 
-// TestDropoutIsForTrainingAlone: a network in use records none, one that learns records its rates at every site; and the work that a model
-// states by formula is that of the products it records, attention by its own formula.
+// TestDropoutIsForTrainingAlone: a network in use records none, one that learns records its rates
+// at every site; and the work that a model states by formula is that of the products it records,
+// attention by its own formula.
 func TestDropoutIsForTrainingAlone(t *testing.T) {
 	const nodes, width, layers = 6, 8, 3
 	dev := reference.New[float32](1)

@@ -236,7 +236,8 @@ func (m *machine) call(what Global, args Tuple) error {
 			}
 			out = append(out, byte(r))
 		}
-		// Python turns a text into bytes where it stands, so all of them together are no longer than the file.
+		// Python turns a text into bytes where it stands, so all of them together are no longer than the
+		// file.
 		if m.bytes += len(out); m.bytes > len(m.data) {
 			return errors.New("more bytes than the file has: a text is turned into bytes again and again")
 		}

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// known lists the names that a file may use, by what they are part of. Everything else is refused by its name.
+// known lists the names that a file may use, by what they are part of. Everything else is refused
+// by its name.
 var known = map[Global]bool{
 	{"numpy", "ndarray"}:                       true,
 	{"numpy", "dtype"}:                         true,
@@ -35,8 +36,8 @@ const (
 	maxDigits = 20      // of an integer in text
 )
 
-// Decode reads the one value of a pickle of any protocol from 0 to 5. What is not plain data, an array of NumPy's or a tensor of
-// PyTorch's is refused in one line.
+// Decode reads the one value of a pickle of any protocol from 0 to 5. What is not plain data, an
+// array of NumPy's or a tensor of PyTorch's is refused in one line.
 func Decode(data []byte) (any, error) {
 	m := &machine{data: data, memo: map[uint32]any{}}
 	v, err := m.run()

@@ -8,7 +8,8 @@ import (
 	"math"
 )
 
-// Encode writes int64, float64, Tuple and []any (a list) as protocol 2, which every Python since 2.3 reads.
+// Encode writes int64, float64, Tuple and []any (a list) as protocol 2, which every Python since
+// 2.3 reads.
 func Encode(w io.Writer, v any) error {
 	out := bufio.NewWriter(w)
 	out.Write([]byte{0x80, 2})

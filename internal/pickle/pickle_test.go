@@ -116,7 +116,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSizesAreNotBelieved: a length or a shape past the file is refused before anything is allocated by it.
+// TestSizesAreNotBelieved: a length or a shape past the file is refused before anything is
+// allocated by it.
 func TestSizesAreNotBelieved(t *testing.T) {
 	for _, data := range []string{"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", "B\xff\xff\xff\x7f.", "\x8d\x00\x00\x00\x00\x01\x00\x00\x00."} {
 		if _, err := Decode([]byte(data)); err == nil {
@@ -130,7 +131,8 @@ func TestSizesAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestRepeatedBytesAreCounted: a text that is kept once and turned into bytes again and again would take its size each time.
+// TestRepeatedBytesAreCounted: a text that is kept once and turned into bytes again and again would
+// take its size each time.
 func TestRepeatedBytesAreCounted(t *testing.T) {
 	const once = "c_codecs\nencode\nq\x00X\xe8\x03\x00\x00"
 	head := "](" + once + strings.Repeat("a", 1000) + "q\x01X\x06\x00\x00\x00latin1q\x02\x86R"

@@ -1,9 +1,10 @@
 // Package pickle reads the plain data in Python's pickles and executes nothing.
 //
-// What a reader could break: a pickle is a program that may call any function of any module. This package never looks one up. A name
-// is a name (Global), a call is a note of what would have been called (Call), and both are let through only for the few names that
-// NumPy's arrays and PyTorch's tensors are made of; whoever asked then reads the numbers out of the note. Nothing is allocated by a
-// size that the file only claims.
+// What a reader could break: a pickle is a program that may call any function of any module. This
+// package never looks one up. A name is a name (Global), a call is a note of what would have been
+// called (Call), and both are let through only for the few names that NumPy's arrays and PyTorch's
+// tensors are made of; whoever asked then reads the numbers out of the note. Nothing is allocated
+// by a size that the file only claims.
 package pickle
 
 import (
@@ -11,7 +12,8 @@ import (
 	"math"
 )
 
-// The values that Decode returns: nil, bool, int64, float64, string, []byte, Tuple, *List, *Dict, Global, *Call and Persistent.
+// The values that Decode returns: nil, bool, int64, float64, string, []byte, Tuple, *List, *Dict,
+// Global, *Call and Persistent.
 type (
 	// Tuple is a tuple.
 	Tuple []any
@@ -180,7 +182,8 @@ func (k kind) number(b []byte) float64 {
 	return float64(u)
 }
 
-// Numbers reads numbers of a type that NumPy calls f4, f8, i1 to i8 or u1 to u8, from bytes in the usual order; false for other types.
+// Numbers reads numbers of a type that NumPy calls f4, f8, i1 to i8 or u1 to u8, from bytes in the
+// usual order; false for other types.
 func Numbers(name string) (number func([]byte) float64, width int, ok bool) {
 	if len(name) != 2 {
 		return nil, 0, false

@@ -11,7 +11,8 @@ import (
 	"haul/internal/rng"
 )
 
-// learner is a recorded step of policy gradient in full precision: sampled routes, their advantage, and whatever the step makes of it.
+// learner is a recorded step of policy gradient in full precision: sampled routes, their advantage,
+// and whatever the step makes of it.
 type learner struct {
 	run       *reference.Runner[float64]
 	routes    *plan.Routes
@@ -49,7 +50,8 @@ func record(t *testing.T, batch int, mode kernel.BaselineMode, starts int, decay
 	return l
 }
 
-// roomy draws instances that one vehicle can serve: how long a route is depends on its order alone, which is what there is to learn.
+// roomy draws instances that one vehicle can serve: how long a route is depends on its order alone,
+// which is what there is to learn.
 func roomy(p *plan.Plan) model.Instances {
 	in := generate(p)
 	in.Capacity = 9 * gtNodes
@@ -65,8 +67,8 @@ func meanOf(v []float64) (sum float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
-// TestAdvantageIsLengthAboveTheBaseline: a route longer than the baseline has a positive advantage, its share of the batch; the sums of the step are
-// those of its routes by their definition.
+// TestAdvantageIsLengthAboveTheBaseline: a route longer than the baseline has a positive advantage,
+// its share of the batch; the sums of the step are those of its routes by their definition.
 func TestAdvantageIsLengthAboveTheBaseline(t *testing.T) {
 	given := []float32{2, 1.5, 2.5, 1, 3}
 	const decay = 0.75
@@ -156,8 +158,9 @@ func TestGroupsNeedWholeShards(t *testing.T) {
 	}
 }
 
-// TestLearningShortensRoutes: a step goes down the slope of the expected length, not up: with a baseline that does not depend on what was drawn,
-// sampled routes get shorter. Sums that are made of the same advantage, whatever its sign, could not tell.
+// TestLearningShortensRoutes: a step goes down the slope of the expected length, not up: with a
+// baseline that does not depend on what was drawn, sampled routes get shorter. Sums that are made
+// of the same advantage, whatever its sign, could not tell.
 func TestLearningShortensRoutes(t *testing.T) {
 	for name, mode := range map[string]kernel.BaselineMode{"shared": kernel.SharedMean, "running": kernel.Running} {
 		t.Run(name, func(t *testing.T) {

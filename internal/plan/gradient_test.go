@@ -13,8 +13,8 @@ import (
 	"haul/internal/rng"
 )
 
-// gtTape is a whole training step of the graph transformer on replayed actions, with the baseline given,
-// so that the loss is a smooth function of the weights alone.
+// gtTape is a whole training step of the graph transformer on replayed actions, with the baseline
+// given, so that the loss is a smooth function of the weights alone.
 type gtTape struct {
 	forward, both *reference.Runner[float64] // the loss alone; the loss and its gradient
 	store         *reference.Store[float64]
@@ -140,8 +140,9 @@ func (g *gtTape) loss(t *testing.T) float64 {
 	return m.Sum(plan.SumLoss)
 }
 
-// A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h. Behind a dropout f‴ reaches 6e3
-// for a loss of order one: with h = 3e-6 the first is 1e-8 there and the second below 1e-10.
+// A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h.
+// Behind a dropout f‴ reaches 6e3 for a loss of order one: with h = 3e-6 the first is 1e-8 there
+// and the second below 1e-10.
 const (
 	difference = 3e-6
 	allowed    = 1e-8

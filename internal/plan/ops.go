@@ -32,7 +32,8 @@ func (p *Plan) LinearDrop(name string, x, w, bias, residual *kernel.Tensor, drop
 	return y
 }
 
-// LinearGELU records y = GELU(x·wᵀ + bias). What reads y must be linear: its gradient goes on through the GELU in one op.
+// LinearGELU records y = GELU(x·wᵀ + bias). What reads y must be linear: its gradient goes on
+// through the GELU in one op.
 func (p *Plan) LinearGELU(name string, x, w, bias *kernel.Tensor) *kernel.Tensor {
 	y, pre := Compact(p.dense(name, x, w)), Compact(p.dense(name+".pre", x, w))
 	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Pre: pre})
@@ -55,7 +56,8 @@ func (p *Plan) dense(name string, x, w *kernel.Tensor) *kernel.Tensor {
 	return p.Shard(name, shape...)
 }
 
-// reverseLinear records the gradients of x·wᵀ + bias. Where x is a GELU its gradient buffer is given that of what the GELU was applied to.
+// reverseLinear records the gradients of x·wᵀ + bias. Where x is a GELU its gradient buffer is
+// given that of what the GELU was applied to.
 func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
 	if dw := p.gradWeight(w); dw != nil {
 		p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
@@ -70,7 +72,8 @@ func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
 	p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Pre: p.gelu[x], Accumulate: acc})
 }
 
-// data reports whether x has no gradient: it comes from the host, or from an op that was appended as having none.
+// data reports whether x has no gradient: it comes from the host, or from an op that was appended
+// as having none.
 func (p *Plan) data(x *kernel.Tensor) bool { return !p.made[x.Root()] }
 
 // Norm records layer normalisation of x.
@@ -200,8 +203,8 @@ func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose r
 // EntropyBonus is the control block's coefficient of the entropy in PolicyGradient.
 const EntropyBonus = "entropy"
 
-// PolicyGradient records the gradient of mean(adv·log π) - EntropyBonus·entropy into the decoder's inputs, where
-// reversing the tape starts.
+// PolicyGradient records the gradient of mean(adv·log π) - EntropyBonus·entropy into the decoder's
+// inputs, where reversing the tape starts.
 func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	d := r.op.Decoder
 	dproj, _ := p.contribute(d.Proj)
@@ -223,8 +226,9 @@ const (
 	MeanBatches = "mean_cost_batches"
 )
 
-// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha, those of the leader more, or of one that leads
-// alone, or by so many margins, over so many rows in turn (see Together).
+// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha, those of
+// the leader more, or of one that leads alone, or by so many margins, over so many rows in turn
+// (see Together).
 type Comparison struct {
 	By            kernel.Comparison
 	Alpha, Leader float64
@@ -233,8 +237,9 @@ type Comparison struct {
 	Group         int
 }
 
-// Advantage records what each route weighs, by its length and the baseline, over instances·starts. base is read with Given and otherwise
-// made here. With Running the baseline is the mean length of the steps before, with that decay; otherwise decay means nothing.
+// Advantage records what each route weighs, by its length and the baseline, over instances·starts.
+// base is read with Given and otherwise made here. With Running the baseline is the mean length of
+// the steps before, with that decay; otherwise decay means nothing.
 func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor, decay float64, c Comparison) (adv, used *kernel.Tensor) {
 	if base == nil {
 		base = p.Rows("baseline", p.B(), 1)

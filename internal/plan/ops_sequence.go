@@ -19,7 +19,8 @@ func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor
 	return y
 }
 
-// CausalAttention records attention over qkv [B,T,3D] within the sequences that first [B,T] marks off.
+// CausalAttention records attention over qkv [B,T,3D] within the sequences that first [B,T] marks
+// off.
 func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int, drop kernel.Drop) *kernel.Tensor {
 	b, t, d := qkv.Shape[0], qkv.Shape[1], qkv.Shape[2]/3
 	y := p.Shard(name, b, t, d)
@@ -39,7 +40,8 @@ func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int
 	return y
 }
 
-// CacheAttention records one step of attention over what earlier steps left in caches of `tokens` positions.
+// CacheAttention records one step of attention over what earlier steps left in caches of `tokens`
+// positions.
 func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads int) *kernel.Tensor {
 	b, d := qkv.Shape[0], qkv.Shape[2]/3
 	y := p.Shard(name, b, 1, d)
@@ -48,8 +50,8 @@ func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads
 	return y
 }
 
-// CrossEntropy records the loss of classifiers side by side, each of so many columns, as the mean over the batch's tokens. With learn
-// reversing the tape starts here.
+// CrossEntropy records the loss of classifiers side by side, each of so many columns, as the mean
+// over the batch's tokens. With learn reversing the tape starts here.
 func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
 	sums = p.Rows(name+".sums", p.B(), 3*len(columns))
 	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Sums: sums, Columns: columns, Smoothing: smoothing,
@@ -61,7 +63,8 @@ func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns 
 	return sums
 }
 
-// PPO records the clipped policy loss of out [B,A+1]; reversing the tape starts here. The spec's tensors are filled in.
+// PPO records the clipped policy loss of out [B,A+1]; reversing the tape starts here. The spec's
+// tensors are filled in.
 func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
 	spec.Out, spec.Sample, spec.Sums = out, sample, p.Rows("ppo.sums", p.B(), 4)
 	spec.DOut, _ = p.contribute(out)

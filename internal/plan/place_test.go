@@ -44,7 +44,8 @@ func lives(prog *kernel.Program) map[*kernel.Tensor][2]int {
 	return out
 }
 
-// overlap names two tensors that are alive at the same op and share memory, or one that lies outside of it.
+// overlap names two tensors that are alive at the same op and share memory, or one that lies
+// outside of it.
 func overlap(prog *kernel.Program) string {
 	all := lives(prog)
 	for a, x := range all {
@@ -60,8 +61,8 @@ func overlap(prog *kernel.Program) string {
 	return ""
 }
 
-// TestLiveTensorsShareNoMemory: whatever is recorded, two tensors that one op needs at once lie apart; and memory is used again, so that a chain
-// of ops takes no more than its widest link.
+// TestLiveTensorsShareNoMemory: whatever is recorded, two tensors that one op needs at once lie
+// apart; and memory is used again, so that a chain of ops takes no more than its widest link.
 func TestLiveTensorsShareNoMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := New("made", reference.New[float32](1), 1, 1, nil)

@@ -1,5 +1,6 @@
 // Package plan records a training step once, as data: tensors, fused ops, the gradients that
-// reverse them, and where everything lies in memory. A device compiles the recording and replays it.
+// reverse them, and where everything lies in memory. A device compiles the recording and replays
+// it.
 //
 // What a reader could break: ops are recorded in execution order, and a gradient's buffer may be
 // shared by the two ends of a residual connection. That is sound only because reversing the tape
@@ -99,7 +100,8 @@ func Compact(t *kernel.Tensor) *kernel.Tensor {
 	return t
 }
 
-// Keep gives t a row for every instance of the batch, so that the host may read it after the step. Returns t.
+// Keep gives t a row for every instance of the batch, so that the host may read it after the step.
+// Returns t.
 func Keep(t *kernel.Tensor) *kernel.Tensor {
 	t.Root().Space = kernel.Batch
 	return t
@@ -157,14 +159,15 @@ func (p *Plan) op(o kernel.Op) {
 // reverse puts an op's reversal on the tape.
 func (p *Plan) reverse(f func()) { p.tape = append(p.tape, f) }
 
-// Append records an op that has no gradient: its results are data, and reversing the tape ends there.
+// Append records an op that has no gradient: its results are data, and reversing the tape ends
+// there.
 func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o) }
 
 // Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
-// Together keeps so many instances in turn, of which a batch has a whole number, in one shard and one part of a step. Before Divide, Join and
-// anything recorded.
+// Together keeps so many instances in turn, of which a batch has a whole number, in one shard and
+// one part of a step. Before Divide, Join and anything recorded.
 func (p *Plan) Together(rows int) {
 	p.rows = max(1, rows)
 	if p.prog.Batch%p.rows != 0 {
@@ -177,8 +180,8 @@ func (p *Plan) Together(rows int) {
 	p.prog.Shard = min(p.full, p.prog.Batch)
 }
 
-// Cut leaves this process its share of every step. Before anything is recorded. What is recorded then weighs an instance as one of the
-// whole step's.
+// Cut leaves this process its share of every step. Before anything is recorded. What is recorded
+// then weighs an instance as one of the whole step's.
 func (p *Plan) Cut(s kernel.Share) error {
 	n, unit, full := s.Parts(), p.prog.Shard, p.full
 	if p.whole {
@@ -202,7 +205,8 @@ func (p *Plan) Cut(s kernel.Share) error {
 			fewer = "parts"
 		}
 		advice := fmt.Sprintf("use a multiple of %d, or fewer %s", n*full, fewer)
-		if !p.whole && n&(n-1) != 0 { // a device with shards sums in lanes, which only powers of two share: no batch would do
+		// a device with shards sums in lanes, which only powers of two share: no batch would do
+		if !p.whole && n&(n-1) != 0 {
 			advice = "use a number of ranks that is a power of two"
 		}
 		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
@@ -214,9 +218,10 @@ func (p *Plan) Cut(s kernel.Share) error {
 	return nil
 }
 
-// Divide cuts the step into so many parts whose gradients are added up by the tree, where the device runs a step whole: what it then gives does not depend
-// on how many processes share the step. A device that cuts a step into shards by itself has such an order anyway and passes parts over. Then the peer, which
-// may be nil, joins. Before anything is recorded.
+// Divide cuts the step into so many parts whose gradients are added up by the tree, where the
+// device runs a step whole: what it then gives does not depend on how many processes share the
+// step. A device that cuts a step into shards by itself has such an order anyway and passes parts
+// over. Then the peer, which may be nil, joins. Before anything is recorded.
 func (p *Plan) Divide(parts int, peer kernel.Peer) error {
 	if p.whole && parts > 1 {
 		p.cuts = parts
@@ -230,14 +235,15 @@ func (p *Plan) Divide(parts int, peer kernel.Peer) error {
 	return nil
 }
 
-// Join cuts the step and lets a peer stand between the reduction of the gradient and its use. Before anything is recorded.
+// Join cuts the step and lets a peer stand between the reduction of the gradient and its use.
+// Before anything is recorded.
 func (p *Plan) Join(peer kernel.Peer) error {
 	p.peer = peer
 	return p.Cut(peer.Share())
 }
 
-// Optimize records the optimizer: the gradient is reduced, over `every` steps where that is more than one, exchanged where the plan was
-// joined, then clipped and applied.
+// Optimize records the optimizer: the gradient is reduced, over `every` steps where that is more
+// than one, exchanged where the plan was joined, then clipped and applied.
 func (p *Plan) Optimize(o *kernel.AdamW, every int) {
 	o.Layout = p.prog.Layout
 	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every * p.prog.Share.Runs()})

@@ -9,7 +9,8 @@ import (
 	"haul/internal/plan"
 )
 
-// Reversing the tape ends where data comes in: from the host, or from an op that was appended as having no gradient.
+// Reversing the tape ends where data comes in: from the host, or from an op that was appended as
+// having no gradient.
 func TestGradientsEndAtData(t *testing.T) {
 	var l kernel.Layout
 	w := l.Add("w", kernel.InitUniform, 4, 3, 4)
@@ -55,8 +56,9 @@ func (peer) Share() kernel.Share { return kernel.Share{Size: 1} }
 
 func (peer) Sum([]float64) error { return nil }
 
-// TestTogether: a shard is the nearest number of whole groups to what the device likes, one at least; on a device that takes a batch whole it stays
-// the batch, and parts are of whole groups. What would part a group is refused.
+// TestTogether: a shard is the nearest number of whole groups to what the device likes, one at
+// least; on a device that takes a batch whole it stays the batch, and parts are of whole groups.
+// What would part a group is refused.
 func TestTogether(t *testing.T) {
 	var l kernel.Layout
 	for _, c := range []struct{ shard, batch, rows, want int }{

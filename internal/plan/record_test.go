@@ -23,7 +23,8 @@ func find[O kernel.Op](t *testing.T, ops []kernel.Op) O {
 	return found[0]
 }
 
-// TestLossesAreRecordedAsAsked: what a caller says of a loss reaches the op; a gradient and a loss that are made by the same op agree whatever it was told.
+// TestLossesAreRecordedAsAsked: what a caller says of a loss reaches the op; a gradient and a loss
+// that are made by the same op agree whatever it was told.
 func TestLossesAreRecordedAsAsked(t *testing.T) {
 	l := &kernel.Layout{}
 	l.Add("w", kernel.InitUniform, 4, 5, 4)

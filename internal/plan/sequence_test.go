@@ -44,7 +44,8 @@ func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], ke
 	return dev, store
 }
 
-// The agent on drawn rows: several sequences in each, regions that end, a shard that is partly idle.
+// The agent on drawn rows: several sequences in each, regions that end, a shard that is partly
+// idle.
 func TestGradientOfAD(t *testing.T) {
 	const batch, tokens = 3, 11
 	spec := model.Transitions(kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions})
@@ -96,7 +97,8 @@ func TestGradientOfAD(t *testing.T) {
 	}
 }
 
-// The source learner's actor and critic behind the clipped loss, with ratios inside the clip and on both sides of it.
+// The source learner's actor and critic behind the clipped loss, with ratios inside the clip and on
+// both sides of it.
 func TestGradientOfMLP(t *testing.T) {
 	const batch, inputs, actions = 7, 4, 5
 	m := model.NewMLP(inputs, 6, actions)

@@ -71,8 +71,8 @@ func (d *dots) plain(r int) string {
 	return strings.TrimRight(s.String(), " ")
 }
 
-// lines draws the curve from 1 to the run's end, beside a dotted level such as the optimum, with the
-// extremes written on the left. It takes rows lines of at most width columns.
+// lines draws the curve from 1 to the run's end, beside a dotted level such as the optimum, with
+// the extremes written on the left. It takes rows lines of at most width columns.
 func (c Chart) lines(width, rows int, ascii bool) []string {
 	const margin = 8
 	points, last, level, name := c.Points, c.Last, c.Level, c.Name

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed by its
-// masked CRC-32C. The step of an event is the epoch, or the iteration.
+// TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed
+// by its masked CRC-32C. The step of an event is the epoch, or the iteration.
 
 const eventPrefix = "events.out.tfevents."
 
@@ -30,8 +30,9 @@ const (
 	sessionStatus, sessionStart                                        = 1, 1
 )
 
-// openEvents starts an event file in dir. A run that is not resumed removes those of the run that it overwrites; a resumed
-// one adds a file, whose session mark tells TensorBoard to drop points past `done`.
+// openEvents starts an event file in dir. A run that is not resumed removes those of the run that
+// it overwrites; a resumed one adds a file, whose session mark tells TensorBoard to drop points
+// past `done`.
 func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile, error) {
 	if !resumed {
 		old, err := os.ReadDir(dir) // and no pattern: a folder's name may hold brackets and stars
@@ -47,8 +48,9 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 			}
 		}
 	}
-	// Readers take a folder's files in the order of their names: seconds first, then a counter for a restart within one. A clock that was set
-	// back must not put this file before those that are there.
+	// Readers take a folder's files in the order of their names: seconds first, then a counter for a
+	// restart within one. A clock that was set back must not put this file before those that are
+	// there.
 	seconds := max(now.Unix(), newest(dir))
 	var f *appendFile
 	for i := 0; f == nil; i++ {

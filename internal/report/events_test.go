@@ -184,7 +184,8 @@ func TestAFolderWithBracketsLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackKeepsTheOrder: readers take event files by name, so a restart's comes after those that are there whatever the clock says.
+// TestAClockSetBackKeepsTheOrder: readers take event files by name, so a restart's comes after
+// those that are there whatever the clock says.
 func TestAClockSetBackKeepsTheOrder(t *testing.T) {
 	dir := t.TempDir()
 	var names []string

@@ -10,8 +10,8 @@ import (
 	"haul/internal/draw"
 )
 
-// files are the files of a run folder as far as their failures go: each is noted once, and what is still missing at the end
-// is one error.
+// files are the files of a run folder as far as their failures go: each is noted once, and what is
+// still missing at the end is one error.
 type files struct {
 	dir    string
 	last   string           // the checkpoint

@@ -9,8 +9,8 @@ import (
 	"haul/internal/draw"
 )
 
-// Folder keeps the history of a run in its folder: CSV and TensorBoard events as they come, pictures at the end.
-// The owner calls Close however the run ends.
+// Folder keeps the history of a run in its folder: CSV and TensorBoard events as they come,
+// pictures at the end. The owner calls Close however the run ends.
 type Folder struct {
 	Silent
 	files
@@ -36,7 +36,8 @@ func NewFolder(note func(string)) *Folder {
 
 const eventsName = eventPrefix + "*"
 
-// Start opens the files; of a resumed run it drops what lies past the checkpoint and shows the view what stands.
+// Start opens the files; of a resumed run it drops what lies past the checkpoint and shows the view
+// what stands.
 func (f *Folder) Start(i *Info) {
 	f.dir, f.last, f.view, f.at = i.Dir, i.Last, i.View, i.At
 	for _, t := range i.Tables {
@@ -82,7 +83,8 @@ func (f *Folder) Record(r *Record) {
 // resultName is the file with how a run ended.
 const resultName = "result.json"
 
-// Done keeps how the run ended: as result.json, and as curves of one point where the ending has any.
+// Done keeps how the run ended: as result.json, and as curves of one point where the ending has
+// any.
 func (f *Folder) Done(e *Ending) {
 	f.ended = true
 	text, err := json.MarshalIndent(e.Row, "", "  ")

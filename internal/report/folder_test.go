@@ -158,7 +158,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreMissingAreSaid: a history that was cut short, or emptied, goes on, and the gap is no secret.
+// TestRowsThatAreMissingAreSaid: a history that was cut short, or emptied, goes on, and the gap is
+// no secret.
 func TestRowsThatAreMissingAreSaid(t *testing.T) {
 	for _, left := range []int{0, 1, 3} {
 		dir := t.TempDir()
@@ -227,7 +228,8 @@ func TestResultIsKept(t *testing.T) {
 	}
 }
 
-// TestWordsAfterTheEnd: nobody says that training goes on when it is over, nor that checkpoints are whole where the folder is gone.
+// TestWordsAfterTheEnd: nobody says that training goes on when it is over, nor that checkpoints are
+// whole where the folder is gone.
 func TestWordsAfterTheEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o755); err != nil {

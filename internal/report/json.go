@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Objects prints one JSON object per line: every record under its kind as "event", and how the run ended under "done", or "stopped" where its
-// time was up first.
+// Objects prints one JSON object per line: every record under its kind as "event", and how the run
+// ended under "done", or "stopped" where its time was up first.
 type Objects struct {
 	Silent
 	w   io.Writer
@@ -35,7 +35,8 @@ type Stopped struct {
 // Stopped prints where a run stands that goes on another time.
 func (o *Objects) Stopped(s *Stopped) { o.print("stopped", s) }
 
-// print writes a line. After a failure nothing more is printed: a reader would take the stream for whole.
+// print writes a line. After a failure nothing more is printed: a reader would take the stream for
+// whole.
 func (o *Objects) print(event string, v any) {
 	if o.err != nil {
 		return

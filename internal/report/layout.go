@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// What a reader could break: widths count characters, not bytes, and a word is never cut where a line can end before it.
+// What a reader could break: widths count characters, not bytes, and a word is never cut where a
+// line can end before it.
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
 // Plain is a line without its marks of colour, which take no room on a screen.
 func Plain(line string) string { return escapes.ReplaceAllString(line, "") }
 
-// Wrap breaks a line at words so that none is longer than width, the lines after the first indented. A word longer than that stays whole.
+// Wrap breaks a line at words so that none is longer than width, the lines after the first
+// indented. A word longer than that stays whole.
 func Wrap(line string, width, indent int) []string {
 	line = strings.TrimRight(line, " ")
 	if shown(line) <= width {
@@ -49,7 +51,8 @@ type piece struct {
 	rank int
 }
 
-// assemble joins as many pieces as fit into width, two blanks between them, in their order; the first always stays.
+// assemble joins as many pieces as fit into width, two blanks between them, in their order; the
+// first always stays.
 func assemble(pieces []piece, width int) string {
 	order := make([]int, len(pieces))
 	for i := range order {
@@ -79,8 +82,9 @@ func assemble(pieces []piece, width int) string {
 	return fit(strings.Join(out, "  "), width)
 }
 
-// Narrow leaves columns of a line out until it fits: those that spare names, in that order, then from the right. A word of the heading stands over the
-// right edge of its column; a column has the character after that edge too, where marks stand.
+// Narrow leaves columns of a line out until it fits: those that spare names, in that order, then
+// from the right. A word of the heading stands over the right edge of its column; a column has the
+// character after that edge too, where marks stand.
 func Narrow(line, heading string, spare []string, width int) string {
 	if runes(heading) <= width {
 		return fit(line, width)

@@ -29,7 +29,8 @@ func TestWrapKeepsWords(t *testing.T) {
 	})
 }
 
-// TestTheLiveLineKeepsWhatMatters: at 80 columns the figures of training were cut off in the middle; at 60 the time left was.
+// TestTheLiveLineKeepsWhatMatters: at 80 columns the figures of training were cut off in the
+// middle; at 60 the time left was.
 func TestTheLiveLineKeepsWhatMatters(t *testing.T) {
 	i, v := infoOf("runs/quick-001")
 	for width, want := range map[int][]string{
@@ -57,7 +58,8 @@ func TestTheLiveLineKeepsWhatMatters(t *testing.T) {
 	}
 }
 
-// TestTheBannerWrapsAtWords, and so do notes and records that have no columns; a note of several rows is replaced whole.
+// TestTheBannerWrapsAtWords, and so do notes and records that have no columns; a note of several
+// rows is replaced whole.
 func TestTheBannerWrapsAtWords(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		var words bytes.Buffer
@@ -97,7 +99,8 @@ func TestPlainLocaleGetsPlainCharacters(t *testing.T) {
 	}
 }
 
-// TestColumnsLeaveANarrowScreenWhole: no column is cut; the spare ones go first, in their order, then those on the right; a mark stays with its column.
+// TestColumnsLeaveANarrowScreenWhole: no column is cut; the spare ones go first, in their order,
+// then those on the right; a mark stays with its column.
 func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
 	heading, line := "    epoch    train  baseline        lr    inst/s", "      1/3   0.6446    0.5773*  0.00015       463"
 	for width, want := range map[int][2]string{

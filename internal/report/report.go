@@ -1,5 +1,6 @@
-// Package report is what a training run tells, and who listens: a terminal, JSON objects, a CSV history, TensorBoard events,
-// pictures. The loop never prints; whoever starts it decides who listens.
+// Package report is what a training run tells, and who listens: a terminal, JSON objects, a CSV
+// history, TensorBoard events, pictures. The loop never prints; whoever starts it decides who
+// listens.
 //
 // What a reader could break: a listener may fail, a run may not fail because of one. A write that
 // fails is noted once, kept and tried again with the next record; what is still missing at the
@@ -80,13 +81,14 @@ func (e *Ending) Line(name, format string, args ...any) {
 	e.Rows = append(e.Rows, [2]string{name, fmt.Sprintf(format, args...)})
 }
 
-// View is a recipe's words and pictures for one run. It hears every record, a resumed run's past included, before it is
-// asked about any.
+// View is a recipe's words and pictures for one run. It hears every record, a resumed run's past
+// included, before it is asked about any.
 type View interface {
-	// Banner is the headline and, row by row, what the recipe adds to the model, the device and the memory.
+	// Banner is the headline and, row by row, what the recipe adds to the model, the device and the
+	// memory.
 	Banner(live bool) (title string, rows [][2]string)
-	// Heading stands over the lines on a screen, a word over each column's right edge; "" for none. On a screen that is too narrow columns go, those named
-	// in spare first, in that order.
+	// Heading stands over the lines on a screen, a word over each column's right edge; "" for none. On
+	// a screen that is too narrow columns go, those named in spare first, in that order.
 	Heading() (line string, spare []string)
 	// Add takes a record in. A past one was made before this process.
 	Add(r *Record, past bool)

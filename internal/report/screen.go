@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// Screen is where a run is told to a person: lines that stay, and with Live a block below them that is drawn anew.
+// Screen is where a run is told to a person: lines that stay, and with Live a block below them that
+// is drawn anew.
 //
-// What a reader could break: a live block is taken off by moving up as many rows as it has, so no line of it may wrap.
+// What a reader could break: a live block is taken off by moving up as many rows as it has, so no
+// line of it may wrap.
 type Screen struct {
 	Words  io.Writer  // progress
 	Result io.Writer  // the summary

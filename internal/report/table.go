@@ -20,15 +20,16 @@ type column struct {
 	field []int
 }
 
-// table is the columns and curves of one kind of record, read from the tags of its rows. The first column counts what the rows are in
-// order of.
+// table is the columns and curves of one kind of record, read from the tags of its rows. The first
+// column counts what the rows are in order of.
 type table struct {
 	row     reflect.Type
 	columns []column
 	curves  []column // TensorBoard's
 }
 
-// tableOf reads the tags of a row's type. A field that no column can hold is a mistake of the recipe's.
+// tableOf reads the tags of a row's type. A field that no column can hold is a mistake of the
+// recipe's.
 func tableOf(row any) *table {
 	t := &table{row: reflect.TypeOf(row).Elem()}
 	t.walk(t.row, nil)
@@ -146,8 +147,9 @@ func encode(rows ...[]string) []byte {
 	return []byte(b.String())
 }
 
-// open opens the CSV file and returns the rows it keeps: of a run that is not resumed none, of a resumed one those
-// whose first column is at most `done`. Rows past that belong to a history that did not happen, and a torn row ends what is believed.
+// open opens the CSV file and returns the rows it keeps: of a run that is not resumed none, of a
+// resumed one those whose first column is at most `done`. Rows past that belong to a history that
+// did not happen, and a torn row ends what is believed.
 func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, nil, err
@@ -175,8 +177,8 @@ func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	return f, rows, err
 }
 
-// match finds each column of a file's header; -1 where the file is of a version that did not have it, which only one that may be empty
-// can be.
+// match finds each column of a file's header; -1 where the file is of a version that did not have
+// it, which only one that may be empty can be.
 func (t *table) match(names []string) (of []int, ok bool) {
 	of = make([]int, len(t.columns))
 	found := 0

@@ -130,8 +130,9 @@ func TestResumeCutsTheHistory(t *testing.T) {
 	}
 }
 
-// TestOlderHistoryIsReadOn: a file from before a column was kept, which may be empty, keeps its rows, and they get the column; other
-// columns than those there are, fewer of those that are never empty, and a row that was torn are no such file.
+// TestOlderHistoryIsReadOn: a file from before a column was kept, which may be empty, keeps its
+// rows, and they get the column; other columns than those there are, fewer of those that are never
+// empty, and a row that was torn are no such file.
 func TestOlderHistoryIsReadOn(t *testing.T) {
 	for _, c := range []struct {
 		name, drop, add string

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Terminal tells a person. With Live it keeps a block at the bottom of the screen (where the run stands, and a curve) below one
-// line per record; without, it prints the lines alone, as pipes and logs want them.
+// Terminal tells a person. With Live it keeps a block at the bottom of the screen (where the run
+// stands, and a curve) below one line per record; without, it prints the lines alone, as pipes and
+// logs want them.
 type Terminal struct {
 	Screen
 	info *Info
@@ -48,7 +49,8 @@ func (t *Terminal) Tick(at Tick) {
 	if at.PerSecond > 0 {
 		line = append(line, piece{s.Speed, 5}, piece{Duration(s.Left) + " left", 2})
 	}
-	for _, f := range strings.Split(strings.TrimSpace(s.Figures), "  ") { // the recipe names the most telling first
+	// the recipe names the most telling first
+	for _, f := range strings.Split(strings.TrimSpace(s.Figures), "  ") {
 		line = append(line, piece{f, 4})
 	}
 	t.show(append([]string{assemble(line, t.Width()-1)}, t.chart()...))

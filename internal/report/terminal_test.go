@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// screen plays the few control sequences that Terminal uses, and returns the rows a person would see.
+// screen plays the few control sequences that Terminal uses, and returns the rows a person would
+// see.
 func screen(t *testing.T, text string, width int) []string {
 	t.Helper()
 	rows, at := []string{""}, 0

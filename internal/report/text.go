@@ -48,7 +48,8 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// Long is a time of hours and more in the unit that people would plan it by: "31 hours", "5 days", "3 weeks".
+// Long is a time of hours and more in the unit that people would plan it by: "31 hours", "5 days",
+// "3 weeks".
 func Long(seconds float64) string {
 	for _, u := range []struct {
 		seconds float64
@@ -94,7 +95,8 @@ func GapText(gap *float64) string {
 	return Signed(100**gap, 2) + " %"
 }
 
-// Signed is a number with its sign and so many decimals. What rounds to nothing is +0.00: a minus would be the rounding's, and tell of a gain.
+// Signed is a number with its sign and so many decimals. What rounds to nothing is +0.00: a minus
+// would be the rounding's, and tell of a gain.
 func Signed(x float64, decimals int) string {
 	s := fmt.Sprintf("%+.*f", decimals, x)
 	if strings.Trim(s, "-0.") == "" {
@@ -111,7 +113,8 @@ func CostText(c *float64) string {
 	return fmt.Sprintf("%.4f", *c)
 }
 
-// fit cuts a line to a terminal's width, so that none wraps and the rows on the screen can be counted.
+// fit cuts a line to a terminal's width, so that none wraps and the rows on the screen can be
+// counted.
 func fit(s string, width int) string {
 	if r := []rune(s); len(r) > width {
 		return string(r[:max(0, width)])
@@ -119,8 +122,8 @@ func fit(s string, width int) string {
 	return s
 }
 
-// padLeft aligns text with multi-byte characters, which fmt's widths count as runes already; it names
-// the intent where a column is built piece by piece.
+// padLeft aligns text with multi-byte characters, which fmt's widths count as runes already; it
+// names the intent where a column is built piece by piece.
 func padLeft(s string, width int) string {
 	if n := width - len([]rune(s)); n > 0 {
 		return strings.Repeat(" ", n) + s
@@ -128,7 +131,8 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// ShellWord is a path as a shell takes it for one word, so that a line which names it can be copied.
+// ShellWord is a path as a shell takes it for one word, so that a line which names it can be
+// copied.
 func ShellWord(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r) || r > 127

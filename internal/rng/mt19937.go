@@ -1,7 +1,8 @@
 package rng
 
-// What a reader could break: this is not a source of Haul's randomness. It repeats, word for word, what NumPy's RandomState draws, so that
-// test sets which were published as a seed can be made again.
+// What a reader could break: this is not a source of Haul's randomness. It repeats, word for word,
+// what NumPy's RandomState draws, so that test sets which were published as a seed can be made
+// again.
 
 const (
 	mtWords = 624
@@ -56,7 +57,8 @@ func (m *MT19937) Float64() float64 {
 	return (float64(a)*(1<<26) + float64(b)) / (1 << 53)
 }
 
-// Integer is the next number of numpy.random.randint(low, high): words are cut to the bits of the range, and those past it are drawn again.
+// Integer is the next number of numpy.random.randint(low, high): words are cut to the bits of the
+// range, and those past it are drawn again.
 func (m *MT19937) Integer(low, high uint32) uint32 {
 	most := high - 1 - low
 	mask := most

@@ -2,8 +2,8 @@ package rng
 
 import "testing"
 
-// TestMT19937RepeatsNumPy: the values are those of numpy.random.seed(1234), then uniform(), then randint(1, 10), and those of the
-// generator's authors for seed 5489.
+// TestMT19937RepeatsNumPy: the values are those of numpy.random.seed(1234), then uniform(), then
+// randint(1, 10), and those of the generator's authors for seed 5489.
 func TestMT19937RepeatsNumPy(t *testing.T) {
 	m := NewMT19937(5489)
 	for range 9999 {

@@ -1,6 +1,6 @@
-// Package rng is Haul's one source of randomness: Philox4x32-10 (Salmon et al. 2011), a counter-based
-// generator. A number is a pure function of (seed, index, draw, purpose), so the same seed gives
-// the same numbers on one core, on eight, or on a GPU, in any order.
+// Package rng is Haul's one source of randomness: Philox4x32-10 (Salmon et al. 2011), a
+// counter-based generator. A number is a pure function of (seed, index, draw, purpose), so the same
+// seed gives the same numbers on one core, on eight, or on a GPU, in any order.
 //
 // What a reader could break: the layout of the counter and the order in which each purpose
 // spends its words are part of every stored result. Changing either changes every instance,

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// What a reader could break: a process may take no more than the smallest limit above it. A container's is that of its control group, of which
-// free memory says nothing; past it the kernel ends the process without a word.
+// What a reader could break: a process may take no more than the smallest limit above it. A
+// container's is that of its control group, of which free memory says nothing; past it the kernel
+// ends the process without a word.
 
-// AvailableMemory is what can be taken without swapping: the smaller of what the machine has free, by Linux's estimate, and what the control
-// groups of this process still allow.
+// AvailableMemory is what can be taken without swapping: the smaller of what the machine has free,
+// by Linux's estimate, and what the control groups of this process still allow.
 func AvailableMemory() (bytes int64, known bool) { return availableIn(os.DirFS("/")) }
 
 // availableIn reads a system's files.
@@ -44,11 +45,12 @@ func availableIn(system fs.FS) (int64, bool) {
 // version names the files of control groups of version 1 or 2.
 type version struct {
 	mount, limit, usage string
-	reclaimable         string // the line of memory.stat that counts pages which the kernel takes back before it refuses any
+	// the line of memory.stat that counts pages which the kernel takes back before it refuses any
+	reclaimable string
 }
 
-// left is the least that the group and those above it allow. In a container the path may be that outside of it: then only the mount's own
-// files are there.
+// left is the least that the group and those above it allow. In a container the path may be that
+// outside of it: then only the mount's own files are there.
 func (v version) left(system fs.FS, group string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Join("/", group); ; dir = path.Dir(dir) {

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// TestAContainersLimitCounts: of what the machine has free and what each control group above the process still allows, the least is
-// available.
+// TestAContainersLimitCounts: of what the machine has free and what each control group above the
+// process still allows, the least is available.
 func TestAContainersLimitCounts(t *testing.T) {
 	const gib = 1 << 30
 	base := map[string]string{"proc/meminfo": "MemTotal:       33554432 kB\nMemAvailable:   16777216 kB\n"}

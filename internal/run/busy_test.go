@@ -22,7 +22,8 @@ func (c clocked) StepTime() (time.Duration, bool, error) { return c.took, c.know
 // unclocked is one whose device has none.
 type unclocked struct{ kernel.Runner }
 
-// TestBusyGoesByTheDevicesClock: a step that the device timed, times their number; where it timed none, whatever the host did not wait for.
+// TestBusyGoesByTheDevicesClock: a step that the device timed, times their number; where it timed
+// none, whatever the host did not wait for.
 func TestBusyGoesByTheDevicesClock(t *testing.T) {
 	s := &Stretch{Seconds: 2, Waited: 0.5}
 	for _, c := range []struct {

@@ -13,9 +13,9 @@ import (
 	"haul/internal/safetensors"
 )
 
-// What a reader could break: a checkpoint is all that a run continues from. Whatever an update, a schedule
-// or a baseline reads must be in it. Numbers in the metadata are JSON, which Go writes with as many
-// digits as bring every finite float64 back bit for bit.
+// What a reader could break: a checkpoint is all that a run continues from. Whatever an update, a
+// schedule or a baseline reads must be in it. Numbers in the metadata are JSON, which Go writes
+// with as many digits as bring every finite float64 back bit for bit.
 
 // formatVersion is raised when a file of before can no longer be read as it stands.
 const formatVersion = "2"
@@ -60,7 +60,8 @@ type Progress struct {
 	Elapsed float64  `json:"elapsed"` // seconds of updates and what followed them, over all restarts
 }
 
-// Better takes a figure that the present weights were judged by, lower being better, and says whether they are the best so far.
+// Better takes a figure that the present weights were judged by, lower being better, and says
+// whether they are the best so far.
 func (p *Progress) Better(figure float64) bool {
 	if p.Best != nil && figure >= *p.Best {
 		return false
@@ -183,8 +184,8 @@ func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error)
 	return flat, nil
 }
 
-// noMore refuses a network that has all that the layout asks for and more, a deeper one: what is no weight (moments, a baseline's copy)
-// has a first word that the layout does not know.
+// noMore refuses a network that has all that the layout asks for and more, a deeper one: what is no
+// weight (moments, a baseline's copy) has a first word that the layout does not know.
 func (c *Checkpoint) noMore(l *kernel.Layout) error {
 	asked, words := map[string]bool{}, map[string]bool{}
 	first := func(name string) string { word, _, _ := strings.Cut(name, "."); return word }
@@ -210,8 +211,8 @@ func (c *Checkpoint) Float64s(name string) ([]float64, error) {
 	return out, c.wrap(t.ReadFloat64s(out))
 }
 
-// Bare is the metadata of a checkpoint that is to be used and not continued: its settings and how far it came, without the state of the
-// run.
+// Bare is the metadata of a checkpoint that is to be used and not continued: its settings and how
+// far it came, without the state of the run.
 func (c *Checkpoint) Bare() map[string]string {
 	p := Progress{Updates: c.Progress.Updates, Concluded: c.Progress.Concluded, Best: c.Progress.Best, BestAt: c.Progress.BestAt, Elapsed: c.Progress.Elapsed,
 		Began: c.Progress.Began}

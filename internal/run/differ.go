@@ -7,7 +7,8 @@ import (
 	"haul/internal/config"
 )
 
-// sameText compares settings as they are written, line by line: what has no effect is not written, and may differ.
+// sameText compares settings as they are written, line by line: what has no effect is not written,
+// and may differ.
 func sameText(a, b config.Settings) error {
 	ya, err := a.YAML()
 	if err != nil {
@@ -26,7 +27,8 @@ func sameText(a, b config.Settings) error {
 	return nil
 }
 
-// changed tells of each of the keys that stands for another value here than in the settings of before.
+// changed tells of each of the keys that stands for another value here than in the settings of
+// before.
 func changed(there, here config.Settings, keys []string) []string {
 	var out []string
 	for _, key := range keys {
@@ -37,7 +39,8 @@ func changed(there, here config.Settings, keys []string) []string {
 	return out
 }
 
-// valueOf is what settings write for a key whose last name no other key has; "" where they do not write it.
+// valueOf is what settings write for a key whose last name no other key has; "" where they do not
+// write it.
 func valueOf(s config.Settings, key string) string {
 	text, err := s.YAML()
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"haul/internal/report"
 )
 
-// Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's (flock), on a file that stays:
-// it ends with the process however that ends, and never has to be cleaned up.
+// Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's
+// (flock), on a file that stays: it ends with the process however that ends, and never has to be
+// cleaned up.
 type Dir struct {
 	path string
 	lock *os.File
@@ -32,8 +33,9 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or with force
-// any. What a forced folder holds stays until the first save of the new run has replaced it (see cleared).
+// OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or
+// with force any. What a forced folder holds stays until the first save of the new run has replaced
+// it (see cleared).
 func OpenDir(path string, resume, force bool) (*Dir, error) {
 	info, err := os.Stat(path)
 	exists := err == nil
@@ -64,7 +66,8 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 	return d, nil
 }
 
-// sweep takes away what a process that was killed left half written. The lock is held, so nobody is writing.
+// sweep takes away what a process that was killed left half written. The lock is held, so nobody is
+// writing.
 func (d *Dir) sweep() {
 	for _, dir := range []string{d.path, d.File(tablesName)} {
 		entries, err := os.ReadDir(dir)
@@ -79,8 +82,8 @@ func (d *Dir) sweep() {
 	}
 }
 
-// cleared removes what is left of the run that was overwritten, whatever its recipe was: a new run has put its own state in the place of
-// the old one's last.
+// cleared removes what is left of the run that was overwritten, whatever its recipe was: a new run
+// has put its own state in the place of the old one's last.
 func (d *Dir) cleared() error {
 	stale := []string{BestName, ResultName}
 	if entries, err := os.ReadDir(d.File(tablesName)); err == nil {
@@ -154,8 +157,9 @@ func (d *Dir) Last() string { return d.File(LastName) }
 // Best is the path of the checkpoint with the lowest validation cost.
 func (d *Dir) Best() string { return d.File(BestName) }
 
-// Close gives the folder up. One that was made for a run that never began, because its first checkpoint could not be written, is taken
-// away, so that the name is free for the next try; where that fails, or somebody has put another file there, it stays.
+// Close gives the folder up. One that was made for a run that never began, because its first
+// checkpoint could not be written, is taken away, so that the name is free for the next try; where
+// that fails, or somebody has put another file there, it stays.
 func (d *Dir) Close() error {
 	if _, err := os.Stat(d.Last()); d.made && errors.Is(err, fs.ErrNotExist) {
 		d.made = false
@@ -179,9 +183,9 @@ func bare(err error) error {
 	return err
 }
 
-// WriteAtomic replaces a file whole or not at all: content goes to a temporary file beside it, which is
-// synced and renamed over it. A write that fails leaves the old file as it was and no temporary behind. One process writes
-// a path at a time.
+// WriteAtomic replaces a file whole or not at all: content goes to a temporary file beside it,
+// which is synced and renamed over it. A write that fails leaves the old file as it was and no
+// temporary behind. One process writes a path at a time.
 func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {

@@ -57,7 +57,8 @@ func write(t *testing.T, path string) {
 	}
 }
 
-// TestADiskThatFillsAsARunStartsLeavesNoFolder: the settings had room, the first checkpoint had not; the next try must find the name free.
+// TestADiskThatFillsAsARunStartsLeavesNoFolder: the settings had room, the first checkpoint had
+// not; the next try must find the name free.
 func TestADiskThatFillsAsARunStartsLeavesNoFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string

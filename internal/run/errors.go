@@ -7,7 +7,8 @@ import (
 	"haul/internal/report"
 )
 
-// ErrTimeUp is the cause of a context whose end was planned: the run has used the time it was given.
+// ErrTimeUp is the cause of a context whose end was planned: the run has used the time it was
+// given.
 var ErrTimeUp = errors.New("time is up")
 
 // Interrupted is the end of a run whose context ended. Its state is saved to the update.
@@ -33,7 +34,8 @@ func (e *Interrupted) Error() string {
 // Unwrap is the context's error.
 func (e *Interrupted) Unwrap() error { return e.Cause }
 
-// NonFinite is the end of a run whose gradient, or whose loss, was not finite. Checkpoints are of before.
+// NonFinite is the end of a run whose gradient, or whose loss, was not finite. Checkpoints are of
+// before.
 type NonFinite struct {
 	Dir   string
 	Step  int64 // optimizer steps of the whole run, from 1; 0 where a sum went wrong and no gradient

@@ -18,9 +18,11 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// What runs have been seen to hold under kill -9, failing disks and races for one folder, on a small scale.
+// What runs have been seen to hold under kill -9, failing disks and races for one folder, on a
+// small scale.
 
-// Variables of a child process that trains: the folder, how many epochs, and the most bytes of a file that it may write, "" for any.
+// Variables of a child process that trains: the folder, how many epochs, and the most bytes of a
+// file that it may write, "" for any.
 const (
 	childDir    = "HAUL_TEST_CHILD_DIR"
 	childEpochs = "HAUL_TEST_CHILD_EPOCHS"
@@ -31,7 +33,8 @@ func ofEpochs(t testing.TB, n string) run.Options {
 	return toyOptions(toySettings(t, "training.num_epochs="+n))
 }
 
-// TestChild is no test: it is what child processes of the others run. The run begins, or goes on where one is.
+// TestChild is no test: it is what child processes of the others run. The run begins, or goes on
+// where one is.
 func TestChild(t *testing.T) {
 	path := os.Getenv(childDir)
 	if path == "" {
@@ -61,8 +64,9 @@ func child(path, epochs, limit string) *exec.Cmd {
 	return c
 }
 
-// TestTimedKills kills a run again and again, each time after another while and without any chance to clean up, and lets it go on: the folder is
-// never in use afterwards, no checkpoint is ever broken, and the end is the one of a run that nobody killed.
+// TestTimedKills kills a run again and again, each time after another while and without any chance
+// to clean up, and lets it go on: the folder is never in use afterwards, no checkpoint is ever
+// broken, and the end is the one of a run that nobody killed.
 func TestTimedKills(t *testing.T) {
 	const epochs = "40"
 	_, want := runtest.Whole(t, ofEpochs(t, epochs))
@@ -107,8 +111,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestFailingDisk lets a disk refuse writes past some bytes, in the settings, the first checkpoint or a later one. The run ends with one line that
-// names the file, what was there stays whole and no half file is left; with room again it goes on to the end that it would have had.
+// TestFailingDisk lets a disk refuse writes past some bytes, in the settings, the first checkpoint
+// or a later one. The run ends with one line that names the file, what was there stays whole and no
+// half file is left; with room again it goes on to the end that it would have had.
 func TestFailingDisk(t *testing.T) {
 	const epochs = "3"
 	full, want := runtest.Whole(t, ofEpochs(t, epochs))
@@ -141,8 +146,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// TestOneWinner: of many that want one folder at once, new, to resume or by force, one gets it, and the others are told why not; numbered folders are
-// handed out once each.
+// TestOneWinner: of many that want one folder at once, new, to resume or by force, one gets it, and
+// the others are told why not; numbered folders are handed out once each.
 func TestOneWinner(t *testing.T) {
 	const racers, rounds = 8, 10
 	race := func(open func(i int) (*run.Dir, error)) (won []*run.Dir, lost []error) {
@@ -179,7 +184,8 @@ func TestOneWinner(t *testing.T) {
 					t.Errorf("a loser is told %v", err)
 				}
 			}
-			if err := os.WriteFile(won[0].Last(), nil, 0o644); err != nil { // a run that has begun leaves its folder
+			// a run that has begun leaves its folder
+			if err := os.WriteFile(won[0].Last(), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			if err := won[0].Close(); err != nil {

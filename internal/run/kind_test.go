@@ -2,8 +2,8 @@ package run
 
 import "testing"
 
-// Ranks on several cards of one machine were refused: their names differ by the card's number. And a run in bf16 was resumed in tf32
-// without a word.
+// Ranks on several cards of one machine were refused: their names differ by the card's number. And
+// a run in bf16 was resumed in tf32 without a word.
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a reader could break: a GPU takes updates faster than it makes them, and the host learns of the time they took only when it
-// waits for them. So a run whose time is limited waits about once per second: else it would still have a queue of many seconds when
-// its time is up.
+// What a reader could break: a GPU takes updates faster than it makes them, and the host learns of
+// the time they took only when it waits for them. So a run whose time is limited waits about once
+// per second: else it would still have a queue of many seconds when its time is up.
 
 // Updates between two waits take about this long.
 const (
@@ -18,10 +18,11 @@ const (
 
 // limit is the time that a run was given.
 type limit struct {
-	up    func() bool // it is over
-	until time.Time   // zero: no limit, or ranks share the run, which wait for each other only where all of them do
-	chunk int         // updates between two waits
-	each  float64     // seconds of an update, as it was seen last; 0: not known yet
+	up func() bool // it is over
+	// zero: no limit, or ranks share the run, which wait for each other only where all of them do
+	until time.Time
+	chunk int     // updates between two waits
+	each  float64 // seconds of an update, as it was seen last; 0: not known yet
 }
 
 func newLimit(ctx context.Context, shared bool) limit {

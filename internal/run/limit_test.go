@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLimitWaitsAboutOncePerSecond: stretches grow until they take long enough, shrink where they take too long, and never reach past the end
-// of the time by more than an update.
+// TestLimitWaitsAboutOncePerSecond: stretches grow until they take long enough, shrink where they
+// take too long, and never reach past the end of the time by more than an update.
 func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), ErrTimeUp)
 	defer cancel()
@@ -38,7 +38,8 @@ func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	}
 }
 
-// TestNoLimitCutsNothing: neither without a deadline nor where ranks share a run, which wait only where all of them do.
+// TestNoLimitCutsNothing: neither without a deadline nor where ranks share a run, which wait only
+// where all of them do.
 func TestNoLimitCutsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

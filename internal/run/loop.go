@@ -11,8 +11,9 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: updates run in stretches, and everything else (reports, tests, evaluations, checkpoints) happens between two
-// stretches. Where a run is cut into stretches must change no weight.
+// What a reader could break: updates run in stretches, and everything else (reports, tests,
+// evaluations, checkpoints) happens between two stretches. Where a run is cut into stretches must
+// change no weight.
 
 // tickEvery is how often a listener may hear about updates.
 const tickEvery = 100 * time.Millisecond
@@ -125,7 +126,8 @@ func (r *run) conclude(ctx context.Context) error {
 	if out.Taken {
 		r.at.Since, r.at.Sums, r.at.Seconds, r.at.Waited, r.asked = 0, kernel.Metrics{}, 0, 0, report.Asked{}
 	}
-	// Records go first: a row past the checkpoint is cut when the run is resumed, a row that was never written would be missed for good.
+	// Records go first: a row past the checkpoint is cut when the run is resumed, a row that was never
+	// written would be missed for good.
 	for i := range out.Records {
 		rec := &out.Records[i]
 		if r.at.Told == nil {
@@ -135,7 +137,8 @@ func (r *run) conclude(ctx context.Context) error {
 		r.view.Add(rec, false)
 		r.Listener.Record(rec)
 	}
-	// The best goes before the last: a run killed between the two repeats the updates since the last and writes it again.
+	// The best goes before the last: a run killed between the two repeats the updates since the last
+	// and writes it again.
 	if r.at.Best != nil && r.at.BestAt == r.at.Updates {
 		if err := r.saveBest(); err != nil {
 			return err
@@ -147,7 +150,8 @@ func (r *run) conclude(ctx context.Context) error {
 	return nil
 }
 
-// notANumber finds a sum that training cannot have meant. Minus infinity is the logarithm of a cost of 0.
+// notANumber finds a sum that training cannot have meant. Minus infinity is the logarithm of a cost
+// of 0.
 func notANumber(m *kernel.Metrics) (name string, value float64) {
 	for _, n := range m.Sums.Names() {
 		if v := m.Sum(n); math.IsNaN(v) || math.IsInf(v, 1) {
@@ -171,7 +175,8 @@ func (r *run) saveInterrupted(err error) error {
 	return err
 }
 
-// interrupted turns the end of the context, at a moment when all is saved, into the error that says how to go on.
+// interrupted turns the end of the context, at a moment when all is saved, into the error that says
+// how to go on.
 func (r *run) interrupted(err error) error {
 	if r.trainer == nil || !r.kept || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -180,8 +185,8 @@ func (r *run) interrupted(err error) error {
 		TimeUp: r.limit.up(), Cause: err}
 }
 
-// Busy is the share of a stretch's time that a device worked on its steps: by its own clock where it has one. The cores are the host, so that
-// they are busy whenever it does not wait for data.
+// Busy is the share of a stretch's time that a device worked on its steps: by its own clock where
+// it has one. The cores are the host, so that they are busy whenever it does not wait for data.
 func (s *Stretch) Busy(r kernel.Runner, steps int) float64 {
 	if t, ok := r.(kernel.Timer); ok {
 		if d, known, err := t.StepTime(); err == nil && known {

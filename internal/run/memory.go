@@ -15,14 +15,15 @@ type bounded interface {
 	AvailableMemory() (bytes int64, known bool)
 }
 
-// Compile refuses a program that cannot fit before anything is allocated for it. key is the setting that the program grows with, or a flag
-// and its value that make it smaller, or "" where only the model's size does.
+// Compile refuses a program that cannot fit before anything is allocated for it. key is the setting
+// that the program grows with, or a flag and its value that make it smaller, or "" where only the
+// model's size does.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	return CompileBeside(key, 0, p, dev, sets...)
 }
 
-// CompileBeside is Compile where the caller will keep so many bytes of its own on the host, in the same memory as the program unless its device
-// has another.
+// CompileBeside is Compile where the caller will keep so many bytes of its own on the host, in the
+// same memory as the program unless its device has another.
 func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
 	need := LeastMemory(dev, prog)
@@ -55,8 +56,8 @@ func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, er
 	return dev.NewStore(l, train)
 }
 
-// LeastMemory is what a device needs for a program: its batch and data tensors, the activations of the shards that it keeps at once, and tables
-// over pairs of nodes.
+// LeastMemory is what a device needs for a program: its batch and data tensors, the activations of
+// the shards that it keeps at once, and tables over pairs of nodes.
 func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 	arenas := 1
 	if d, ok := dev.(kernel.Sizer); ok {
@@ -107,8 +108,8 @@ func Sum(sizes ...int64) int64 {
 	return n
 }
 
-// Fits says in one line that the bytes are not to be had, and what value of the key would fit where now it is n. A machine that does not
-// tell passes.
+// Fits says in one line that the bytes are not to be had, and what value of the key would fit where
+// now it is n. A machine that does not tell passes.
 func Fits(key string, dev kernel.Device, what string, n int, bytes int64) error {
 	if d, ok := dev.(bounded); ok {
 		available, known := d.AvailableMemory()
@@ -117,8 +118,9 @@ func Fits(key string, dev kernel.Device, what string, n int, bytes int64) error 
 	return FitsHost(key, dev.Name(), what, n, bytes)
 }
 
-// FitsCompiled is Fits for programs that are compiled. A card has given its memory by then, and what is free is beside it; a host has only
-// promised its own, and gives it when it is first written.
+// FitsCompiled is Fits for programs that are compiled. A card has given its memory by then, and
+// what is free is beside it; a host has only promised its own, and gives it when it is first
+// written.
 func FitsCompiled(key string, dev kernel.Device, what string, n int, bytes int64) error {
 	if _, ok := dev.(bounded); ok {
 		return nil
@@ -149,7 +151,8 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), where, advice)
 }
 
-// room says in one line that the host has no memory for bytes of something that no setting makes smaller.
+// room says in one line that the host has no memory for bytes of something that no setting makes
+// smaller.
 func room(what string, bytes int64) error {
 	if available, known := AvailableMemory(); known && bytes > available {
 		return fmt.Errorf("%s take %s of memory, %s is available", what, mebibytes(bytes), mebibytes(available))
@@ -157,7 +160,8 @@ func room(what string, bytes int64) error {
 	return nil
 }
 
-// FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does not tell passes.
+// FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does
+// not tell passes.
 func FitsDisk(path string, bytes int64) error {
 	if free, known := freeDisk(filepath.Dir(path)); known && bytes > free {
 		return fmt.Errorf("%s takes %s, its disk has %s free", path, mebibytes(bytes), mebibytes(free))

@@ -8,9 +8,11 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: whoever starts a run that will take days should hear so while it costs nothing to stop, and once.
+// What a reader could break: whoever starts a run that will take days should hear so while it costs
+// nothing to stop, and once.
 
-// Updates say how long a run will take once they have run for this long; a run that will take longer than longRun is worth a note.
+// Updates say how long a run will take once they have run for this long; a run that will take
+// longer than longRun is worth a note.
 const (
 	paceAfter = 3 * time.Second
 	longRun   = 6 * time.Hour
@@ -45,7 +47,8 @@ func (r *run) tellPace(updates int, spent time.Duration) {
 	}
 }
 
-// Abandoner is a trainer that can give up the update under way, as if it had never begun. Its Update then returns the context's error.
+// Abandoner is a trainer that can give up the update under way, as if it had never begun. Its
+// Update then returns the context's error.
 type Abandoner interface {
 	Abandon() // from any goroutine
 }
@@ -53,7 +56,8 @@ type Abandoner interface {
 // patience is how long an update under way may take when somebody wants the run to end.
 const patience = 2 * time.Second
 
-// abandonAfter lets the trainer give up an update that takes longer than patience after the end of the context. What it returns ends that.
+// abandonAfter lets the trainer give up an update that takes longer than patience after the end of
+// the context. What it returns ends that.
 func (r *run) abandonAfter(ctx context.Context) func() {
 	a, ok := r.trainer.(Abandoner)
 	if !ok {

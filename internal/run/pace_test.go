@@ -29,7 +29,8 @@ func TestARunOfWeeksSaysSoOnce(t *testing.T) {
 	}
 }
 
-// TestAFolderWithBlanksCanBeCopied: the line that says how to go on names the folder as a shell takes it.
+// TestAFolderWithBlanksCanBeCopied: the line that says how to go on names the folder as a shell
+// takes it.
 func TestAFolderWithBlanksCanBeCopied(t *testing.T) {
 	for path, want := range map[string]string{"runs/quick-001": "runs/quick-001", "runs/my run": "'runs/my run'", "it's": `'it'\''s'`, "runs/x[1]": "'runs/x[1]'", "läufe/1": "läufe/1", "": "''"} {
 		if got := (&Interrupted{Dir: path}).Error(); !strings.HasSuffix(got, "--resume "+want) {

@@ -2,8 +2,9 @@ package run
 
 import "haul/internal/config"
 
-// What a reader could break: a chain of runs is counted once. A run that begins with weights takes over the chain of their checkpoint and
-// adds that checkpoint's own run to its end; its own part stays in Updates and Elapsed, so that nothing is in both.
+// What a reader could break: a chain of runs is counted once. A run that begins with weights takes
+// over the chain of their checkpoint and adds that checkpoint's own run to its end; its own part
+// stays in Updates and Elapsed, so that nothing is in both.
 
 // Past is a run whose weights another one began with, directly or through runs between them.
 type Past struct {

@@ -13,8 +13,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: ranks make the same calls in the same order. Everything that decides what a rank does next is either the same
-// number on all of them (weights, validation, settings) or has been agreed on (interruption).
+// What a reader could break: ranks make the same calls in the same order. Everything that decides
+// what a rank does next is either the same number on all of them (weights, validation, settings) or
+// has been agreed on (interruption).
 
 // LoadShared reads a checkpoint once, on rank 0, for all ranks: the others need not see the folder.
 func LoadShared(w *comm.World, path, recipe string) (*Checkpoint, error) {
@@ -40,7 +41,8 @@ func LoadShared(w *comm.World, path, recipe string) (*Checkpoint, error) {
 	return Decode(path, recipe, text[1:])
 }
 
-// TakeMetrics takes a runner's sums over all ranks. What is the same everywhere, steps and norms, is not added.
+// TakeMetrics takes a runner's sums over all ranks. What is the same everywhere, steps and norms,
+// is not added.
 func TakeMetrics(w *comm.World, r kernel.Runner) (kernel.Metrics, error) {
 	m, err := r.TakeMetrics()
 	if err != nil || w == nil {
@@ -76,8 +78,8 @@ func (r *run) firstBad() (string, error) {
 // identity is what ranks must have in common.
 type identity struct{ Program, Settings, Device, Precision, Data string }
 
-// sameEverywhere compares ranks before anything is computed and names the first that differs: once by their settings, and once more when the
-// trainer knows what it reads.
+// sameEverywhere compares ranks before anything is computed and names the first that differs: once
+// by their settings, and once more when the trainer knows what it reads.
 func (r *run) sameEverywhere() error {
 	if r.World == nil {
 		return nil

@@ -13,21 +13,24 @@ import (
 	"haul/internal/safetensors"
 )
 
-// Recipe is a kind of model and the way it is trained: all that differs between one run and another. internal/recipe lists them.
+// Recipe is a kind of model and the way it is trained: all that differs between one run and
+// another. internal/recipe lists them.
 type Recipe interface {
 	About() *About
-	// Length is how many units a run with these settings has, and Lengthen a copy of them for a run of n, as --epochs or --iterations
-	// asks for.
+	// Length is how many units a run with these settings has, and Lengthen a copy of them for a run of
+	// n, as --epochs or --iterations asks for.
 	Length(s config.Settings) int
 	Lengthen(s config.Settings, n int) config.Settings
-	// Loosen is the settings of a run's checkpoint with those keys taken from `now` that a resumed run may change.
+	// Loosen is the settings of a run's checkpoint with those keys taken from `now` that a resumed run
+	// may change.
 	Loosen(file, now config.Settings) config.Settings
 	// Precision is what the settings prefer of a GPU; "" leaves it to the device.
 	Precision(s config.Settings) string
 	// Step compiles the training step alone, for whoever measures steps and trains nothing.
 	Step(dev kernel.Device, s config.Settings) (*Step, error)
-	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and nothing written yet. A run that
-	// continues hands over its last checkpoint, which may remember where its data lies; nil begins one.
+	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and
+	// nothing written yet. A run that continues hands over its last checkpoint, which may remember
+	// where its data lies; nil begins one.
 	Open(s config.Settings, f Flags, last *Checkpoint) (Task, error)
 	// Evaluate puts a checkpoint to the test.
 	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
@@ -35,20 +38,23 @@ type Recipe interface {
 
 // About is how a recipe presents itself to the command line.
 type About struct {
-	Name    string                      // as --model, settings and checkpoints have it
-	Trains  string                      // what: "a routing policy"
-	Train   string                      // a paragraph for `haul train --help`
-	Eval    string                      // a paragraph for `haul eval --help`
-	Config  string                      // the settings that run where none are named
-	Unit    string                      // what a run counts: "epoch"; its flag is --epochs
-	Length  string                      // the key that the flag stands in for
-	Seed    string                      // the key of the seed
-	Seen    []string                    // keys of what a network is made by and shapes or names of weights tell of
-	Unseen  []string                    // keys of what a network is made by and no weight's shape tells of
-	Rows    func(s config.Settings) int // what an update learns from: instances, sequences, steps
-	Use     string                      // the checkpoint of a folder that is put to use: BestName or LastName
-	Flags   []Flag                      // of train
-	Judging []Flag                      // of eval
+	Name   string // as --model, settings and checkpoints have it
+	Trains string // what: "a routing policy"
+	Train  string // a paragraph for `haul train --help`
+	Eval   string // a paragraph for `haul eval --help`
+	Config string // the settings that run where none are named
+	Unit   string // what a run counts: "epoch"; its flag is --epochs
+	Length string // the key that the flag stands in for
+	Seed   string // the key of the seed
+	// keys of what a network is made by and shapes or names of weights tell of
+	Seen []string
+	// keys of what a network is made by and no weight's shape tells of
+	Unseen []string
+	Rows   func(s config.Settings) int // what an update learns from: instances, sequences, steps
+	// the checkpoint of a folder that is put to use: BestName or LastName
+	Use     string
+	Flags   []Flag // of train
+	Judging []Flag // of eval
 }
 
 // Flag is a flag of one recipe or of several. Default says its type: string, int or float64.
@@ -120,13 +126,13 @@ type Trainer interface {
 	Next(done int) int
 	// Begin comes before a stretch of updates.
 	Begin() error
-	// Update makes one update. The context is heeded before it has begun, never within, but for a trainer that is an Abandoner: a checkpoint
-	// holds whole ones only.
+	// Update makes one update. The context is heeded before it has begun, never within, but for a
+	// trainer that is an Abandoner: a checkpoint holds whole ones only.
 	Update(ctx context.Context) error
 	// Waited is how long this process has waited for data.
 	Waited() float64
-	// Conclude does what is due after the updates so far. It may change the run only once all of it is known, so that an interruption can
-	// be saved and taken up again.
+	// Conclude does what is due after the updates so far. It may change the run only once all of it is
+	// known, so that an interruption can be saved and taken up again.
 	Conclude(ctx context.Context, s *Stretch) (*Outcome, error)
 	// Finish is how the run ended.
 	Finish(ctx context.Context) (*report.Ending, error)
@@ -141,12 +147,14 @@ type Trainer interface {
 	Close() error
 }
 
-// Shipper is a trainer whose best checkpoint holds other weights than those that it trains: what it judged.
+// Shipper is a trainer whose best checkpoint holds other weights than those that it trains: what it
+// judged.
 type Shipper interface {
 	Shipped() kernel.Store // nil: the weights that it trains
 }
 
-// Set is a weight set in a checkpoint: its parameters' names begin with Prefix. Moments are kept of the set that is trained.
+// Set is a weight set in a checkpoint: its parameters' names begin with Prefix. Moments are kept of
+// the set that is trained.
 type Set struct {
 	Prefix  string
 	Store   kernel.Store
@@ -175,7 +183,8 @@ type Evaluation struct {
 	Path       string
 	Checkpoint *Checkpoint
 	Settings   config.Settings // the checkpoint's
-	// Device opens the device, which whoever gave this closes: after the flags were found right, since choosing one takes time.
+	// Device opens the device, which whoever gave this closes: after the flags were found right, since
+	// choosing one takes time.
 	Device   func() (kernel.Device, error)
 	Workers  int
 	Seed     *uint64 // nil: the training run's
@@ -191,7 +200,8 @@ type Result interface {
 	Object() any
 	// Text prints it for a person; bold marks a headline.
 	Text(w io.Writer, bold func(string) string) error
-	// Pictures are drawn by --plot: the first under the name that was asked for, the others under it and their own.
+	// Pictures are drawn by --plot: the first under the name that was asked for, the others under it
+	// and their own.
 	Pictures() []Drawing
 }
 

@@ -28,8 +28,9 @@ type Options struct {
 	Listener report.Listener
 }
 
-// Run trains until the updates are over or the recipe ends the run, then lets it judge what came of it. Its errors are one line each;
-// *Interrupted and *NonFinite are told apart by errors.As. A context with a deadline and the cause ErrTimeUp limits the run's time.
+// Run trains until the updates are over or the recipe ends the run, then lets it judge what came of
+// it. Its errors are one line each; *Interrupted and *NonFinite are told apart by errors.As. A
+// context with a deadline and the cause ErrTimeUp limits the run's time.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Listener == nil {
 		o.Listener = report.Silent{}
@@ -72,8 +73,9 @@ type run struct {
 	kept    bool // the folder holds a checkpoint of this run
 }
 
-// prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so that a run can be resumed
-// from any moment on and a folder that cannot be written is found out early.
+// prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so
+// that a run can be resumed from any moment on and a folder that cannot be written is found out
+// early.
 func (r *run) prepare(ctx context.Context) error {
 	ck, err := r.checkpoint()
 	if err != nil {
@@ -113,8 +115,8 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.Dir.writeConfig(r.Settings)
 }
 
-// place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes first: it says better than a shape what does
-// not fit.
+// place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes
+// first: it says better than a shape what does not fit.
 func (r *run) place(ctx context.Context, ck *Checkpoint) error {
 	t := r.trainer
 	if ck == nil {
@@ -173,7 +175,8 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	return weights, nil
 }
 
-// checkpoint reads the checkpoint of a run that continues, and holds its settings to those asked for.
+// checkpoint reads the checkpoint of a run that continues, and holds its settings to those asked
+// for.
 func (r *run) checkpoint() (*Checkpoint, error) {
 	if !r.Resume {
 		return nil, nil
@@ -185,7 +188,8 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Settings = r.Settings.Named(ck.Settings.Title()) // the run's, whatever file its settings are read from this time
+	// the run's, whatever file its settings are read from this time
+	r.Settings = r.Settings.Named(ck.Settings.Title())
 	if err := sameText(r.Recipe.Loosen(ck.Settings, r.Settings), r.Settings); err != nil {
 		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 	}
@@ -206,8 +210,8 @@ func Precision(dev kernel.Device) string {
 	return "fp32"
 }
 
-// kindOf is what of a device's name decides results: not which of several cards it is, nor the number of workers. It reads "cpu (avx512, 2
-// workers)" and "cuda:1 (NVIDIA H200, tf32)".
+// kindOf is what of a device's name decides results: not which of several cards it is, nor the
+// number of workers. It reads "cpu (avx512, 2 workers)" and "cuda:1 (NVIDIA H200, tf32)".
 func kindOf(name string) string {
 	place, what, _ := strings.Cut(name, " (")
 	kind, _, card := strings.Cut(place, ":")
@@ -233,8 +237,8 @@ func (r *run) info() *report.Info {
 	return i
 }
 
-// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same place, once moments are gathered. All ranks call
-// it.
+// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same
+// place, once moments are gathered. All ranks call it.
 func (r *run) save(path string) error {
 	if err := r.trainer.Runner().GatherMoments(); err != nil {
 		return err
@@ -245,8 +249,8 @@ func (r *run) save(path string) error {
 	return save(path, r.Settings, r.Device, &r.at, r.trainer, r.trainer.Sets(), r.trainer.Extra())
 }
 
-// saveBest writes the weights that were judged best. Where they are not those that are trained, the file holds them alone: a run goes on from
-// its last checkpoint.
+// saveBest writes the weights that were judged best. Where they are not those that are trained, the
+// file holds them alone: a run goes on from its last checkpoint.
 func (r *run) saveBest() error {
 	if s, ok := r.trainer.(Shipper); ok && s.Shipped() != nil {
 		if r.World.Number() > 0 {

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// Step is a training step, compiled and ready to replay from the settings' initial weights: for whoever measures
-// steps and trains nothing.
+// Step is a training step, compiled and ready to replay from the settings' initial weights: for
+// whoever measures steps and trains nothing.
 type Step struct {
 	Runner  kernel.Runner
 	Stores  []kernel.Store // of the step alone
@@ -25,8 +25,8 @@ type Step struct {
 	Facts  map[string]any
 }
 
-// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula from the model and, where they vary, the
-// lengths that were drawn.
+// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula
+// from the model and, where they vary, the lengths that were drawn.
 func (s *Step) FLOPs() (int64, error) {
 	m, err := s.Runner.TakeMetrics()
 	if err == nil && m.BadStep != 0 {

@@ -14,8 +14,9 @@ func Stop(r kernel.Runner) {
 	}
 }
 
-// Replay runs a step of which nothing is kept when the context ends: its end stops the step wherever it is, and the runner for good. It is for
-// evaluations and trials; a training step is given up by Abandoner, with some patience.
+// Replay runs a step of which nothing is kept when the context ends: its end stops the step
+// wherever it is, and the runner for good. It is for evaluations and trials; a training step is
+// given up by Abandoner, with some patience.
 func Replay(ctx context.Context, r kernel.Runner) error {
 	if err := ctx.Err(); err != nil {
 		return err

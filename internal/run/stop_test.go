@@ -22,7 +22,8 @@ func (e *endless) Run() error {
 }
 func (e *endless) Close() error { return nil }
 
-// TestTheEndOfTheContextReachesInsideAReplay: an evaluation or a trial whose one step takes for ever ends with the context, whose error it returns.
+// TestTheEndOfTheContextReachesInsideAReplay: an evaluation or a trial whose one step takes for
+// ever ends with the context, whose error it returns.
 func TestTheEndOfTheContextReachesInsideAReplay(t *testing.T) {
 	for name, work := range map[string]func(context.Context, kernel.Runner) error{
 		"replay": Replay,
@@ -37,7 +38,8 @@ func TestTheEndOfTheContextReachesInsideAReplay(t *testing.T) {
 		if err := work(ctx, e); !errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := work(ctx, e); !errors.Is(err, context.Canceled) { // begins no step: begun would be closed twice
+		// begins no step: begun would be closed twice
+		if err := work(ctx, e); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s after the end: %v", name, err)
 		}
 	}

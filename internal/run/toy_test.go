@@ -17,7 +17,8 @@ import (
 	"haul/internal/safetensors"
 )
 
-// A recipe of this package's own: a small network that learns four values by heart. What a run promises whatever it trains is tested with it.
+// A recipe of this package's own: a small network that learns four values by heart. What a run
+// promises whatever it trains is tested with it.
 
 // toy is the recipe. Its settings are those of a routing run, of which it reads sizes and the seed.
 type toy struct{}
@@ -150,7 +151,8 @@ func TestSuite(t *testing.T) {
 		Other: toySettings(t, "training.learning_rate=0.5"), Differs: "learning_rate: 0.01", State: &toyState{Epochs: 2, Last: 0.75}})
 }
 
-// TestARunByHand: records, checkpoints and the end are those of the updates, which the test makes once more by itself.
+// TestARunByHand: records, checkpoints and the end are those of the updates, which the test makes
+// once more by itself.
 func TestARunByHand(t *testing.T) {
 	c := toySettings(t)
 	h, ck := runtest.Whole(t, toyOptions(c))
@@ -234,7 +236,8 @@ func (shippingTask) Trainer(s *run.Setup) (run.Trainer, error) {
 	return shipping{own, other}, err
 }
 
-// TestTheBestHoldsWhatIsShipped: the weights that the trainer names and nothing else, while the last checkpoint keeps those that are trained.
+// TestTheBestHoldsWhatIsShipped: the weights that the trainer names and nothing else, while the
+// last checkpoint keeps those that are trained.
 func TestTheBestHoldsWhatIsShipped(t *testing.T) {
 	o := toyOptions(toySettings(t))
 	o.Task = shippingTask{}

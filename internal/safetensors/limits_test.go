@@ -15,7 +15,8 @@ func framed(header string) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 }
 
-// TestAHeaderOfMoreTensorsThanAnyNetworkHas: a hundred megabytes of entries would be read for minutes before the file is refused.
+// TestAHeaderOfMoreTensorsThanAnyNetworkHas: a hundred megabytes of entries would be read for
+// minutes before the file is refused.
 func TestAHeaderOfMoreTensorsThanAnyNetworkHas(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("{")
@@ -28,8 +29,8 @@ func TestAHeaderOfMoreTensorsThanAnyNetworkHas(t *testing.T) {
 	}
 }
 
-// TestTensorsAreCheckedBeforeTheyAreRead: a file may be as large as its header says and hold nothing, so that its size is no reason to make
-// room for it.
+// TestTensorsAreCheckedBeforeTheyAreRead: a file may be as large as its header says and hold
+// nothing, so that its size is no reason to make room for it.
 func TestTensorsAreCheckedBeforeTheyAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sparse.safetensors")
 	const size = 60 << 30

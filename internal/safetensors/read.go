@@ -15,14 +15,15 @@ import (
 // maxHeader is the format's own bound.
 const maxHeader = 100_000_000
 
-// maxTensors is far past any network of ours. A header of the format's size can hold a million and a half, which would take minutes to read.
+// maxTensors is far past any network of ours. A header of the format's size can hold a million and
+// a half, which would take minutes to read.
 const maxTensors = 100_000
 
 // Load reads a file from disk. Errors do not repeat the path.
 func Load(path string) (*File, error) { return LoadChecked(path, nil) }
 
-// LoadChecked is Load that first shows the header: check, which may be nil, is given the metadata and the tensors without their data, and how
-// many bytes these take. What it refuses is never read.
+// LoadChecked is Load that first shows the header: check, which may be nil, is given the metadata
+// and the tensors without their data, and how many bytes these take. What it refuses is never read.
 func LoadChecked(path string, check func(f *File, bytes int64) error) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -162,8 +163,8 @@ func parseEntry(name string, raw json.RawMessage) (entry, error) {
 	var e entry
 	var offsets []int64
 	fields := 0
-	// Three keys and one string have eight quotation marks, so that nothing is there twice and nothing else is there: most entries are read by this
-	// alone.
+	// Three keys and one string have eight quotation marks, so that nothing is there twice and nothing
+	// else is there: most entries are read by this alone.
 	var plain struct {
 		DType   DType   `json:"dtype"`
 		Shape   []int   `json:"shape"`

@@ -78,7 +78,8 @@ func Float64s(name string, v []float64, shape ...int) Tensor {
 	return Tensor{Name: name, DType: F64, Shape: shape, Data: data}
 }
 
-// BFloat16s encodes v as a tensor of half the size, each number rounded to the nearest, to the even one of two.
+// BFloat16s encodes v as a tensor of half the size, each number rounded to the nearest, to the even
+// one of two.
 func BFloat16s(name string, v []float32, shape ...int) Tensor {
 	data := make([]byte, 2*len(v))
 	for i, x := range v {

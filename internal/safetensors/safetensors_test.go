@@ -189,7 +189,8 @@ func FuzzRead(f *testing.F) {
 // TestBFloat16: what bf16 can hold comes back as it was, and the rest as its nearest.
 func TestBFloat16(t *testing.T) {
 	exact := []float32{0, 1, -2.5, 0.15625, float32(math.Inf(1)), -3.3895314e38}
-	near := []float32{1.00390625, 1.01171875, 0.1, float32(math.Pi)} // two ties, to even; two in between
+	// two ties, to even; two in between
+	near := []float32{1.00390625, 1.01171875, 0.1, float32(math.Pi)}
 	want := append(append([]float32{}, exact...), 1, 1.015625, 0.10009765625, 3.140625)
 	f := &File{Tensors: []Tensor{BFloat16s("a", append(append([]float32{}, exact...), near...), 10)}}
 	back, err := Read(bytes.NewReader(encode(t, f)), int64(len(encode(t, f))))

@@ -9,9 +9,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// The course of a search: cycles of annealing, each ended by a cover over the routes seen. What a reader could
-// break: a round is the only place where workers meet. They share no chain, no pool and no stream; what a
-// part's chain does depends on its routes, its temperature and the number of the part.
+// The course of a search: cycles of annealing, each ended by a cover over the routes seen. What a
+// reader could break: a round is the only place where workers meet. They share no chain, no pool
+// and no stream; what a part's chain does depends on its routes, its temperature and the number of
+// the part.
 
 // Temperatures are in mean legs of the start.
 const (
@@ -22,21 +23,23 @@ const (
 )
 
 const (
-	rounds       = 100  // per cycle
-	meltMost     = 100  // customers up to which every cycle begins at hotFirst
-	speed        = 4e5  // iterations per second, about
-	chainMost    = 400  // customers up to which workers anneal chains of their own, not parts of one
-	partMost     = 1000 // customers a chain works on at once, where there are several parts
-	clockEach    = 32   // iterations between looks at the clock
-	roundShort   = 5 * time.Millisecond
-	roundLong    = 50 * time.Millisecond // a target met is seen, and the line moves, this often at least
-	roundMost    = 20_000                // the same, in iterations
-	partsRound   = 20 * time.Millisecond // what several workers' rounds last at least
-	partsEach    = 10                    // iterations per customer in a round of parts, at least
-	coverShare   = 0.03                  // of the time, for the cover at a cycle's end
-	meltEach     = 400                   // iterations per customer under which a start at hotFirst does not come back
-	fleetShare   = 0.5                   // of the budget, at most, to reach the fleet's limit
-	coverWork    = 2_000_000             // tries times nodes of a cover, with a budget of iterations
+	rounds     = 100  // per cycle
+	meltMost   = 100  // customers up to which every cycle begins at hotFirst
+	speed      = 4e5  // iterations per second, about
+	chainMost  = 400  // customers up to which workers anneal chains of their own, not parts of one
+	partMost   = 1000 // customers a chain works on at once, where there are several parts
+	clockEach  = 32   // iterations between looks at the clock
+	roundShort = 5 * time.Millisecond
+	// a target met is seen, and the line moves, this often at least
+	roundLong  = 50 * time.Millisecond
+	roundMost  = 20_000                // the same, in iterations
+	partsRound = 20 * time.Millisecond // what several workers' rounds last at least
+	partsEach  = 10                    // iterations per customer in a round of parts, at least
+	coverShare = 0.03                  // of the time, for the cover at a cycle's end
+	// iterations per customer under which a start at hotFirst does not come back
+	meltEach     = 400
+	fleetShare   = 0.5       // of the budget, at most, to reach the fleet's limit
+	coverWork    = 2_000_000 // tries times nodes of a cover, with a budget of iterations
 	coverLongest = 5 * time.Second
 )
 
@@ -46,8 +49,9 @@ type cycle struct {
 	hot   float64
 }
 
-// cycles cuts the budget. A small problem is melted and annealed again and again, as often as the budget holds n³/10
-// iterations, and the cover joins what the annealings found; a larger one is melted once, and its best routes are reheated.
+// cycles cuts the budget. A small problem is melted and annealed again and again, as often as the
+// budget holds n³/10 iterations, and the cover joins what the annealings found; a larger one is
+// melted once, and its best routes are reheated.
 func (d *driver) cycles() []cycle {
 	if n := d.p.N(); n <= meltMost {
 		iterations := float64(d.o.Iterations)
@@ -112,7 +116,8 @@ func (t stretch) at(x float64) float64 {
 // share is the part of the budget that a round takes.
 func (t stretch) share() float64 { return (t.until - t.from) / rounds }
 
-// heat lowers the first temperature of a short budget: from a full melt it would not get back to its start.
+// heat lowers the first temperature of a short budget: from a full melt it would not get back to
+// its start.
 func (d *driver) heat(hot float64) float64 {
 	if d.o.Iterations > 0 {
 		hot *= min(1, float64(d.o.Iterations)/float64(meltEach*d.p.N()))
@@ -120,7 +125,8 @@ func (d *driver) heat(hot float64) float64 {
 	return max(hot, 2*cold)
 }
 
-// parts is how many pieces a round is cut into. With a budget of iterations it must not depend on the workers.
+// parts is how many pieces a round is cut into. With a budget of iterations it must not depend on
+// the workers.
 func (d *driver) parts() int {
 	parts := 1
 	if n := d.p.N(); n > partMost {
@@ -149,8 +155,8 @@ func (d *driver) round(share float64, parts int) (iterations int, length time.Du
 	return 0, min(length, d.o.Time-time.Since(d.begun))
 }
 
-// cycleOfChains anneals the whole problem, each worker a chain of its own. They meet at a cycle's end: in the cover over
-// what all of them saw, and in the best routes, from which all go on.
+// cycleOfChains anneals the whole problem, each worker a chain of its own. They meet at a cycle's
+// end: in the cover over what all of them saw, and in the best routes, from which all go on.
 func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 	workers := d.o.Workers
 	if d.o.Iterations > 0 {
@@ -189,7 +195,8 @@ func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 
 func (d *driver) units(hot float64) float64 { return hot * d.leg }
 
-// roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as there are.
+// roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as
+// there are.
 func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) {
 	parts := d.parts()
 	iterations, length := d.round(share, parts)
@@ -306,7 +313,8 @@ func (d *driver) cover(ctx context.Context, until float64) {
 	}
 }
 
-// fleetBudget bounds the work of keeping to the fleet's limit: iterations, or the time they may take.
+// fleetBudget bounds the work of keeping to the fleet's limit: iterations, or the time they may
+// take.
 func (d *driver) fleetBudget() budget {
 	if d.o.Iterations > 0 {
 		return budget{iterations: max(1000, int(fleetShare*float64(d.o.Iterations)))}

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// The best solution that can be put together from the pool's routes: a set partitioning problem. Multipliers of
-// the customers (Lagrangian relaxation, improved by subgradients) give every route a reduced cost; routes that no
-// better solution can use are dropped, and a depth-first search over the rest takes the least reduced cost first.
-// What a reader could break: all of it is bounded by counts, never by a clock, so that a result depends
-// on the pool alone.
+// The best solution that can be put together from the pool's routes: a set partitioning problem.
+// Multipliers of the customers (Lagrangian relaxation, improved by subgradients) give every route a
+// reduced cost; routes that no better solution can use are dropped, and a depth-first search over
+// the rest takes the least reduced cost first. What a reader could break: all of it is bounded by
+// counts, never by a clock, so that a result depends on the pool alone.
 
 const (
 	coverSteps   = 600  // of the subgradient
@@ -23,8 +23,8 @@ type column struct {
 	set       []uint64 // of the customers, as bits
 }
 
-// cover returns routes of the pool that visit every customer once at a total below cost, and that total; nil where it
-// finds none. most bounds the number of routes, tries and stop the search.
+// cover returns routes of the pool that visit every customer once at a total below cost, and that
+// total; nil where it finds none. most bounds the number of routes, tries and stop the search.
 func (p *pool) cover(nodes int, cost int64, most, tries int, stop func() bool) ([][]int32, int64) {
 	c := newCoverer(p, nodes, cost, most)
 	c.tries, c.stop = tries, stop

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Keeping to a number of vehicles. What a reader could break: while routes are being given up, some customers are in
-// none; they wait in absent, and every iteration tries them again.
+// Keeping to a number of vehicles. What a reader could break: while routes are being given up, some
+// customers are in none; they wait in absent, and every iteration tries them again.
 
 // budget is a number of iterations, or a deadline where that is 0.
 type budget struct {
@@ -36,9 +36,10 @@ func (c *chain) rebuild() {
 	c.set(c.present())
 }
 
-// reduce brings the routes down to most: it gives up the route with the fewest customers and searches until all of them
-// have a place in the others (the result is how many are left without one), weighing a customer by how often it was left out (the fleet minimisation of
-// Christiaens and Vanden Berghe, 2020).
+// reduce brings the routes down to most: it gives up the route with the fewest customers and
+// searches until all of them have a place in the others (the result is how many are left without
+// one), weighing a customer by how often it was left out (the fleet minimisation of Christiaens and
+// Vanden Berghe, 2020).
 func (c *chain) reduce(ctx context.Context, most int, b budget) int {
 	left := make([]int64, c.nodes) // how often each was left out
 	var absent []int32

@@ -9,7 +9,8 @@ import (
 
 // What a reader could break: a stream begins at a Philox word of (seed, index) and then runs on by
 // itself, because a step of Philox costs as much as a tenth of an iteration. A result is a function
-// of the seed and of how many numbers were drawn, so no draw may depend on a clock or on a map's order.
+// of the seed and of how many numbers were drawn, so no draw may depend on a clock or on a map's
+// order.
 
 // stream is the generator known as wyrand: one multiplication a number.
 type stream struct{ state uint64 }

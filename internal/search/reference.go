@@ -15,9 +15,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Costs of many small problems, solved once: what a policy's gap is measured against where the optimum is out of
-// reach. What a reader could break: a cost in the cache is trusted as long as its key matches. The key is a
-// hash of everything the cost depends on; a change to the search's results must raise referenceVersion.
+// Costs of many small problems, solved once: what a policy's gap is measured against where the
+// optimum is out of reach. What a reader could break: a cost in the cache is trusted as long as its
+// key matches. The key is a hash of everything the cost depends on; a change to the search's
+// results must raise referenceVersion.
 
 const referenceVersion = 1
 
@@ -41,9 +42,10 @@ func CacheDir() string {
 	return filepath.Join(dir, "haul", "search")
 }
 
-// References returns what the search's routes cost for each problem. Problems whose costs are cached are not searched
-// again, and each cost is kept as soon as it is known: a run that was interrupted goes on where it stopped. With
-// Iterations a cost is a function of problem, seed and budget.
+// References returns what the search's routes cost for each problem. Problems whose costs are
+// cached are not searched again, and each cost is kept as soon as it is known: a run that was
+// interrupted goes on where it stopped. With Iterations a cost is a function of problem, seed and
+// budget.
 func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions) ([]float64, error) {
 	if o.Iterations <= 0 && o.Time <= 0 {
 		return nil, fmt.Errorf("search: a time or a number of iterations per problem is needed")
@@ -134,8 +136,8 @@ func (o ReferenceOptions) key(p *vrp.Problem) cacheKey {
 	return cacheKey(h.Sum(nil)[:16])
 }
 
-// cache is a file of records that only grows: key, cost, and a sum that tells a torn record. Two runs may append at once;
-// each record goes out in one write.
+// cache is a file of records that only grows: key, cost, and a sum that tells a torn record. Two
+// runs may append at once; each record goes out in one write.
 type cache struct {
 	costs map[cacheKey]float64
 	file  *os.File

@@ -110,7 +110,8 @@ func TestReferencesResume(t *testing.T) {
 	}
 }
 
-// TestReferencesEndAsTheirContextDoes: who gave the context a deadline and a reason knows the first from its error.
+// TestReferencesEndAsTheirContextDoes: who gave the context a deadline and a reason knows the first
+// from its error.
 func TestReferencesEndAsTheirContextDoes(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, errors.New("time is up"))
 	defer cancel()

@@ -8,15 +8,15 @@ import (
 	"haul/internal/vrp"
 )
 
-// Distances as the inner loop reads them. What a reader could break: they are 32-bit fixed point, so
-// that sums are exact in any order and a route's cost never drifts; a leg is at most longestLeg,
+// Distances as the inner loop reads them. What a reader could break: they are 32-bit fixed point,
+// so that sums are exact in any order and a route's cost never drifts; a leg is at most longestLeg,
 // so that the sum of three fits. Costs in these units guide the search; what is reported is
 // vrp.Problem.Cost of the routes.
 
 const (
 	longestLeg = 1 << 28
-	// spread bounds the longest leg that keeps its length, in median legs: files write huge numbers for
-	// "never", and a unit chosen for those would leave nothing of the others.
+	// spread bounds the longest leg that keeps its length, in median legs: files write huge numbers
+	// for "never", and a unit chosen for those would leave nothing of the others.
 	spread = 1 << 20
 	// tableNodes is the number of nodes up to which one table holds every distance (36 MB).
 	tableNodes = 3000
@@ -38,7 +38,8 @@ func newMetric(p *vrp.Problem) *metric {
 	m := &metric{p: p, nodes: len(p.Demand)}
 	longest, whole := m.survey()
 	if p.MaxDuration > 0 {
-		// A limit is kept in these units too: none of the legs it allows, and no service, may be cut short.
+		// A limit is kept in these units too: none of the legs it allows, and no service, may be cut
+		// short.
 		longest = min(longest, 1.01*p.MaxDuration)
 		for _, s := range p.Service {
 			longest, whole = max(longest, s), whole && s == math.Trunc(s)
@@ -70,8 +71,8 @@ func newMetric(p *vrp.Problem) *metric {
 	return m
 }
 
-// survey finds the longest leg, and whether all are whole numbers and the same both ways. Past tableNodes it
-// goes by the coordinates' extent: no matrix of that size is ever made.
+// survey finds the longest leg, and whether all are whole numbers and the same both ways. Past
+// tableNodes it goes by the coordinates' extent: no matrix of that size is ever made.
 func (m *metric) survey() (longest float64, whole bool) {
 	p, n := m.p, m.nodes
 	m.oneWay = p.Open
@@ -166,7 +167,8 @@ func (g *region) limits(m *metric) {
 	if p.MaxDuration > 0 {
 		g.limit = int64(p.MaxDuration * m.unit)
 		if !m.exact {
-			g.limit = max(1, g.limit-int64(g.nodes)-1) // every leg and service was rounded by half a unit at most
+			// every leg and service was rounded by half a unit at most
+			g.limit = max(1, g.limit-int64(g.nodes)-1)
 		}
 	}
 	if p.Service != nil {

@@ -1,8 +1,9 @@
 package search
 
 // Slack induction by string removals (Christiaens and Vanden Berghe, 2020): take strings of
-// customers out of neighbouring routes, put each back where it is cheapest. What a reader could break:
-// ruin and recreate work on touched routes alone, and change is the exact difference of cost they make.
+// customers out of neighbouring routes, put each back where it is cheapest. What a reader could
+// break: ruin and recreate work on touched routes alone, and change is the exact difference of cost
+// they make.
 
 // The method's own constants.
 const (
@@ -93,8 +94,9 @@ func (c *chain) removeString(v int32, longest float64) {
 	}
 }
 
-// recreate puts every removed customer back at its cheapest position. It gives up, with false, as soon as the
-// change passes the limit: an insertion that makes routes shorter is too rare to wait for.
+// recreate puts every removed customer back at its cheapest position. It gives up, with false, as
+// soon as the change passes the limit: an insertion that makes routes shorter is too rare to wait
+// for.
 func (c *chain) recreate(limit int64) bool {
 	c.order()
 	for _, v := range c.removed {
@@ -167,8 +169,8 @@ func (c *chain) within(s *slot, v, best int32) int32 {
 	return int32(max(min(left, int64(best)), -1<<31+1))
 }
 
-// cheapest finds the cheapest position for a customer in a route, where distances are the same both ways:
-// the least d below best, and the index it would take; index 0 for none.
+// cheapest finds the cheapest position for a customer in a route, where distances are the same both
+// ways: the least d below best, and the index it would take; index 0 for none.
 //
 //	for i := 1..: d = row[stops[i-1]] + row[stops[i]] - stops[i].leg
 func cheapest(stops []stop, row []int32, best int32) (int32, int) {
@@ -185,7 +187,8 @@ func cheapest(stops []stop, row []int32, best int32) (int32, int) {
 	return best, at
 }
 
-// blinking is cheapest for distances that may differ by direction, overlooking a position now and then.
+// blinking is cheapest for distances that may differ by direction, overlooking a position now and
+// then.
 func (c *chain) blinking(stops []stop, in, out []int32, best int32) (int32, int) {
 	at := 0
 	for i := 1; i < len(stops); i++ {

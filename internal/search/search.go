@@ -1,10 +1,11 @@
-// Package search finds routes as good as the time allows, for every kind of problem that vrp.Problem describes:
-// slack induction by string removals (Christiaens and Vanden Berghe, 2020) under simulated annealing, set
-// partitioning over the routes seen, and decomposition where a problem is large or several cores work on it.
+// Package search finds routes as good as the time allows, for every kind of problem that
+// vrp.Problem describes: slack induction by string removals (Christiaens and Vanden Berghe, 2020)
+// under simulated annealing, set partitioning over the routes seen, and decomposition where a
+// problem is large or several cores work on it.
 //
-// What a reader could break: with a budget of iterations nothing may ask a clock, because the result is
-// then a function of problem, seed and budget; and what is returned never costs more than the start, by
-// vrp.Problem.Cost, which is not the arithmetic that guides the search.
+// What a reader could break: with a budget of iterations nothing may ask a clock, because the
+// result is then a function of problem, seed and budget; and what is returned never costs more than
+// the start, by vrp.Problem.Cost, which is not the arithmetic that guides the search.
 package search
 
 import (
@@ -22,9 +23,10 @@ type Options struct {
 	Iterations int           // ruin-and-recreate iterations; 0: by Time
 	Workers    int           // cores; below 1 counts as 1
 	Seed       uint64
-	Start      *vrp.Solution    // routes to improve; nil: savings
-	Target     float64          // stop at this cost; 0: none
-	Progress   func(p Progress) // told about ten times a second and at every better solution; may be nil
+	Start      *vrp.Solution // routes to improve; nil: savings
+	Target     float64       // stop at this cost; 0: none
+	// told about ten times a second and at every better solution; may be nil
+	Progress func(p Progress)
 }
 
 // Progress is how a search stands.
@@ -47,8 +49,9 @@ type Result struct {
 	Interrupted bool // the context ended before the budget
 }
 
-// Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far are a
-// result in each case. It fails where the problem cannot be solved, or no routes that keep to the fleet are found.
+// Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far
+// are a result in each case. It fails where the problem cannot be solved, or no routes that keep to
+// the fleet are found.
 func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -89,7 +89,8 @@ func uniform(n int, index uint64) *vrp.Problem {
 	return p
 }
 
-// drawKind draws a problem of any kind: metrics, one-way distances, huge legs, limits, fleets, open routes, customers without demand.
+// drawKind draws a problem of any kind: metrics, one-way distances, huge legs, limits, fleets, open
+// routes, customers without demand.
 func drawKind(t *rapid.T) *vrp.Problem {
 	n := rapid.IntRange(1, 24).Draw(t, "n")
 	p := &vrp.Problem{Name: "drawn", Capacity: rapid.Int32Range(9, 40).Draw(t, "capacity"),
@@ -126,7 +127,8 @@ func drawKind(t *rapid.T) *vrp.Problem {
 	return p
 }
 
-// Whatever the kind, routes are valid and never worse than their start; a fleet that was not reached says so.
+// Whatever the kind, routes are valid and never worse than their start; a fleet that was not
+// reached says so.
 func TestSolveProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawKind(t)
@@ -187,7 +189,8 @@ func TestSolveFleet(t *testing.T) {
 	}
 }
 
-// Customers at the depot's place had routes of their own, and every better solution that was told counted them.
+// Customers at the depot's place had routes of their own, and every better solution that was told
+// counted them.
 func TestSolveGivesNoVehicleToCustomersAtTheDepot(t *testing.T) {
 	p := uniform(40, 1)
 	total := int32(0)

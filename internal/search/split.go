@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// Cutting a solution into parts. What a reader could break: routes stay whole, so that parts together are a
-// solution whatever happens inside them; cuts fall elsewhere every time, or no two routes across one would ever meet.
+// Cutting a solution into parts. What a reader could break: routes stay whole, so that parts
+// together are a solution whatever happens inside them; cuts fall elsewhere every time, or no two
+// routes across one would ever meet.
 
-// split halves the present routes again and again, each time across a direction drawn at random, until there are
-// as many groups as asked for, of about equal numbers of customers.
+// split halves the present routes again and again, each time across a direction drawn at random,
+// until there are as many groups as asked for, of about equal numbers of customers.
 func (d *driver) split(s *stream, parts int) [][][]int32 {
 	type placed struct {
 		route []int32

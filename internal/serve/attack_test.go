@@ -139,7 +139,8 @@ func TestNamesAreNotPaths(t *testing.T) {
 	}
 }
 
-// Markup in names arrives as text: in JSON that no browser takes for a page, and escaped in the doctor's page.
+// Markup in names arrives as text: in JSON that no browser takes for a page, and escaped in the
+// doctor's page.
 func TestMarkupInNames(t *testing.T) {
 	x := open(t, nil)
 	const evil = `<img src=x onerror=alert(1)>`
@@ -249,7 +250,8 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
-// Ten thousand connections: those past the limit are turned away, those that are in are served, and all is well when they have gone.
+// Ten thousand connections: those past the limit are turned away, those that are in are served, and
+// all is well when they have gone.
 func TestTenThousandConnections(t *testing.T) {
 	const limit = 1000
 	x := open(t, func(o *Options) { o.Limits.Connections = limit })

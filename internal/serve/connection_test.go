@@ -92,7 +92,8 @@ func TestOneMeasurementForAll(t *testing.T) {
 	}
 }
 
-// TestAPolicyHasItsTime: a beam as wide as may be asked for takes hours, and is let go when a request's time is over; the next is answered.
+// TestAPolicyHasItsTime: a beam as wide as may be asked for takes hours, and is let go when a
+// request's time is over; the next is answered.
 func TestAPolicyHasItsTime(t *testing.T) {
 	x := open(t, func(o *Options) {
 		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
@@ -107,7 +108,8 @@ func TestAPolicyHasItsTime(t *testing.T) {
 	}
 	began := time.Now()
 	x.refused(x.do("POST", "/api/v1/solve", body(120, "sgbs:64,64")), 422, "decode sgbs:64,64 of 120 customers takes longer than 1 s, the time of a request")
-	if took := time.Since(began); took > 10*time.Second { // minutes without a limit, even on one idle core
+	// minutes without a limit, even on one idle core
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it was let go after %s", took)
 	}
 	if a := x.do("POST", "/api/v1/solve", body(5, "greedy")); a.status != 200 {

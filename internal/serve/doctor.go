@@ -22,15 +22,16 @@ import (
 // maxTraces bounds the files of one request.
 const maxTraces = 256
 
-// diagnosis is what POST /api/v1/doctor answers: the object that haul doctor --json prints, and where its page is.
+// diagnosis is what POST /api/v1/doctor answers: the object that haul doctor --json prints, and
+// where its page is.
 type diagnosis struct {
 	Kind   string `json:"kind"` // trace, ranks or diff
 	Page   string `json:"page"` // the page that haul doctor --html writes
 	Report any    `json:"report"`
 }
 
-// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of one job; with ?diff=1 two are before
-// and after.
+// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of
+// one job; with ?diff=1 two are before and after.
 func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
 	out, err := s.diagnosis(w, r)
 	if err != nil {
@@ -187,7 +188,8 @@ func (s *Server) traceError(ctx context.Context, err error) error {
 	return refuse(http.StatusUnprocessableEntity, "%v", err)
 }
 
-// pages keeps the last pages that were made, for the frame that shows them and for a tab of their own.
+// pages keeps the last pages that were made, for the frame that shows them and for a tab of their
+// own.
 type pages struct {
 	mu    sync.Mutex
 	all   map[string]*list.Element // of *keptPage
@@ -232,7 +234,8 @@ func (p *pages) get(id string) []byte {
 	return e.Value.(*keptPage).text
 }
 
-// doctorCSP lets the page's one script run, by its hash, and its own style; it reaches nothing else.
+// doctorCSP lets the page's one script run, by its hash, and its own style; it reaches nothing
+// else.
 var doctorCSP = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(doctor.PageScript()))
 	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; style-src 'unsafe-inline'; " +

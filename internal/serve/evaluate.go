@@ -120,7 +120,8 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 	return out, nil
 }
 
-// references are the costs that the policy's are compared with. They are kept nowhere: a server writes no files.
+// references are the costs that the policy's are compared with. They are kept nowhere: a server
+// writes no files.
 func references(ctx context.Context, src vrp.Source, count int) ([]float64, string, error) {
 	costs, to := make([]float64, count), routing.ReferenceMethod(src.N)
 	if to == routing.Optimum {

@@ -12,14 +12,17 @@ import (
 	"time"
 )
 
-// What a reader could break: the order. A page of another origin, or one whose name was rebound to this machine's address, must be turned
-// away before its request is looked at; then the token; only then the route.
+// What a reader could break: the order. A page of another origin, or one whose name was rebound to
+// this machine's address, must be turned away before its request is looked at; then the token; only
+// then the route.
 
-// pageCSP is the policy of the page: its own files, no script inline, and of styles inline the one sheet, by its sum.
+// pageCSP is the policy of the page: its own files, no script inline, and of styles inline the one
+// sheet, by its sum.
 var pageCSP = "default-src 'none'; script-src 'self'; style-src 'self' '" + sheetSum() + "'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; " +
 	"manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// dataCSP is the policy of everything else: should a browser show it as a document, it may do nothing.
+// dataCSP is the policy of everything else: should a browser show it as a document, it may do
+// nothing.
 const dataCSP = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 func (s *Server) guard(next http.Handler) http.Handler {
@@ -72,8 +75,8 @@ func (s *Server) admit(r *http.Request) error {
 	return nil
 }
 
-// hostAllowed takes loopback's names, literal addresses where the server listens beyond loopback, and the names it was given. A port says
-// nothing: it may have been forwarded.
+// hostAllowed takes loopback's names, literal addresses where the server listens beyond loopback,
+// and the names it was given. A port says nothing: it may have been forwarded.
 func (s *Server) hostAllowed(host string) bool {
 	name := hostName(host)
 	if name == "localhost" || slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
@@ -92,7 +95,8 @@ func hostName(host string) string {
 
 const cookieName = "haul_token"
 
-// known asks for the token, where there is one. A browser shows it once, in the address, and keeps it as a cookie that no script sees.
+// known asks for the token, where there is one. A browser shows it once, in the address, and keeps
+// it as a cookie that no script sees.
 func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
 	if s.o.Token == "" || r.URL.Path == "/healthz" {
 		return true
@@ -124,8 +128,8 @@ func (s *Server) isToken(got string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// answered remembers the status and gives every write a deadline, so that a client that stops reading is let go. A long answer is written piece
-// by piece: one that reads slowly is not.
+// answered remembers the status and gives every write a deadline, so that a client that stops
+// reading is let go. A long answer is written piece by piece: one that reads slowly is not.
 type answered struct {
 	http.ResponseWriter
 	rc     *http.ResponseController

@@ -103,7 +103,8 @@ type known struct {
 	BestKnown float64 `json:"best_known,omitempty"` // that the file states
 }
 
-// readInstance reads a .vrp or .csv file, or one instance of a file of many. Its name is looked at for its ending and is no path.
+// readInstance reads a .vrp or .csv file, or one instance of a file of many. Its name is looked at
+// for its ending and is no path.
 func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 	found, err := s.instanceOf(w, r)
 	if err != nil {
@@ -114,7 +115,8 @@ func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, error) {
-	// What comes in slowly keeps a place among the files, which bound the memory that they take, and none among those who compute.
+	// What comes in slowly keeps a place among the files, which bound the memory that they take, and
+	// none among those who compute.
 	leaveFiles, err := s.files.enter(r.Context())
 	if err != nil {
 		return nil, err
@@ -214,8 +216,8 @@ func (k *known) testSet(text []byte, ext string, index int) (*vrp.Problem, error
 	return set.Problems[index], nil
 }
 
-// onlyKnown refuses parameters that a request does not have, which would be passed over in silence: the page's own address, for one, has n
-// where the API has customers.
+// onlyKnown refuses parameters that a request does not have, which would be passed over in silence:
+// the page's own address, for one, has n where the API has customers.
 func onlyKnown(q url.Values, names ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(q)) {
 		if !slices.Contains(names, key) {
@@ -295,7 +297,8 @@ var formats = map[string]struct {
 	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, _ vrp.Solution, _ string) error { return vrp.WriteProblem(w, p) }},
 }
 
-// export writes routes as the file that haul solve --out would write. The validator judges them first.
+// export writes routes as the file that haul solve --out would write. The validator judges them
+// first.
 func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("format")
 	format, ok := formats[name]

@@ -32,13 +32,15 @@ func newLedgers() *ledgers {
 	return &ledgers{one: make(chan struct{}, 1), all: map[string]*account{}}
 }
 
-// ledgerBatch is the rows of a measured step at most: shares of time hardly depend on more, and memory does.
+// ledgerBatch is the rows of a measured step at most: shares of time hardly depend on more, and
+// memory does.
 const ledgerBatch = 128
 
 // batchKeys are the keys of the batch size, by recipe.
 var batchKeys = map[string]string{config.RecipeGT: "training.batch_size", config.RecipeAD: "train_batch_size"}
 
-// measureLedger takes the step of a run's settings apart on this machine's CPU, as haul profile does.
+// measureLedger takes the step of a run's settings apart on this machine's CPU, as haul profile
+// does.
 func (s *Server) measureLedger(w http.ResponseWriter, r *http.Request) {
 	found, err := s.findRun(r)
 	var out *account

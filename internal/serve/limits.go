@@ -53,7 +53,8 @@ func or[T comparable](v, d T) T {
 	return v
 }
 
-// silence takes what net/http logs about clients that misbehave: they were answered, and a log that they can fill helps nobody.
+// silence takes what net/http logs about clients that misbehave: they were answered, and a log that
+// they can fill helps nobody.
 func silence() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // gate lets so many in at once and keeps a short queue before it.
@@ -69,7 +70,8 @@ func newGate(what string, slots, queue int, wait time.Duration) *gate {
 	return &gate{what: what, slots: make(chan struct{}, slots), most: int64(queue), wait: wait}
 }
 
-// enter waits for a place. The caller leaves once its work has really ended, not when its client has gone.
+// enter waits for a place. The caller leaves once its work has really ended, not when its client
+// has gone.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-g.slots }
 	select {
@@ -152,7 +154,8 @@ func (p *patient) Read(b []byte) (int, error) {
 		err, p.late = errSlow, true
 	}
 	if err != nil {
-		_ = p.rc.SetReadDeadline(time.Time{}) // the connection lives on, and so must the watch for a client that leaves
+		// the connection lives on, and so must the watch for a client that leaves
+		_ = p.rc.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
@@ -189,7 +192,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// crowd turns connections past a number away at once, with an answer, so that those who are in are served on.
+// crowd turns connections past a number away at once, with an answer, so that those who are in are
+// served on.
 type crowd struct {
 	net.Listener
 	in   atomic.Int64

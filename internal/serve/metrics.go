@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what Prometheus reads. Labels come from lists of this program's, never from a request: a client cannot make series.
+// metrics are what Prometheus reads. Labels come from lists of this program's, never from a
+// request: a client cannot make series.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec

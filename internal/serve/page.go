@@ -18,9 +18,10 @@ import (
 	"sync"
 )
 
-// The page is files of this folder, sent as they are but for the style sheet, which stands inside the page: a browser that has just
-// started takes as long to ask for it as for all else before the first paint. No template, nothing made per request. What a run, a trace or a file is called reaches it
-// as JSON and is put in place as text, never as markup.
+// The page is files of this folder, sent as they are but for the style sheet, which stands inside
+// the page: a browser that has just started takes as long to ask for it as for all else before the
+// first paint. No template, nothing made per request. What a run, a trace or a file is called
+// reaches it as JSON and is put in place as text, never as markup.
 
 //go:embed page
 var pageFiles embed.FS
@@ -58,7 +59,8 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	out := map[string]*asset{}
 	kinds := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 		".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
-	_ = fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error { // an embedded folder can be read
+	// an embedded folder can be read
+	_ = fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

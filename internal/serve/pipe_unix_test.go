@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A named pipe among the runs, or in the place of a checkpoint, is not opened: nobody writes to it, and the server would wait forever.
+// A named pipe among the runs, or in the place of a checkpoint, is not opened: nobody writes to it,
+// and the server would wait forever.
 func TestPipesAreNotOpened(t *testing.T) {
 	runs := t.TempDir()
 	dir := makeRun(t, runs, "a-001", 1)

@@ -21,10 +21,12 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a bench (a device of one core with the policies and programs that it keeps ready) serves one request at a time.
-// A request takes a bench out of the channel and puts it back when its work has ended; nothing else locks.
+// What a reader could break: a bench (a device of one core with the policies and programs that it
+// keeps ready) serves one request at a time. A request takes a bench out of the channel and puts it
+// back when its work has ended; nothing else locks.
 
-// policies are the trained policies at hand: those that ship with the program, and the best of every routing run.
+// policies are the trained policies at hand: those that ship with the program, and the best of
+// every routing run.
 type policies struct {
 	shipped []Shipped
 	runs    *watcher
@@ -64,7 +66,8 @@ func newPolicies(shipped []Shipped, runs *watcher, benches int) *policies {
 // maxCheckpoint bounds the file of a run's policy.
 const maxCheckpoint = 256 << 20
 
-// list says what there is, shipped ones first. Of a run its settings are looked at, not its weights.
+// list says what there is, shipped ones first. Of a run its settings are looked at, not its
+// weights.
 func (p *policies) list() (out []policyInfo) {
 	for _, s := range p.shipped {
 		c, err := p.get(s.Name)
@@ -168,7 +171,8 @@ func (p *policies) forget() {
 	}
 }
 
-// pick is the policy that was asked for, or the one trained on the size nearest to n: of shipped ones where there are any.
+// pick is the policy that was asked for, or the one trained on the size nearest to n: of shipped
+// ones where there are any.
 func (p *policies) pick(name string, n int) (*checkpoint, error) {
 	if name != "" {
 		return p.get(name)
@@ -217,7 +221,8 @@ func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, 
 func (p *policies) close() {
 	all := make([]*bench, p.count)
 	for i := range all {
-		all[i] = <-p.benches // none goes back before the last is here: it would be taken twice, and one at work not at all
+		// none goes back before the last is here: it would be taken twice, and one at work not at all
+		all[i] = <-p.benches
 	}
 	for _, b := range all {
 		b.close()
@@ -235,7 +240,8 @@ type bench struct {
 	order *list.List               // the last used in front
 }
 
-// program is a policy compiled for one size, capacity and way to decode; key "" of size 0 is the policy itself.
+// program is a policy compiled for one size, capacity and way to decode; key "" of size 0 is the
+// policy itself.
 type program struct {
 	key    string
 	policy *routing.Policy

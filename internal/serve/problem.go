@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// problem is what an API answers where it cannot do what was asked (RFC 9457). Detail is one line for a person.
+// problem is what an API answers where it cannot do what was asked (RFC 9457). Detail is one line
+// for a person.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -31,7 +32,8 @@ func refuse(status int, format string, args ...any) error {
 // statusGone is what a client that left is answered, for the metrics alone.
 const statusGone = 499
 
-// asProblem words any error. What a client did wrong was said by refuse; the rest is this server's fault.
+// asProblem words any error. What a client did wrong was said by refuse; the rest is this server's
+// fault.
 func asProblem(err error) *problem {
 	var p *problem
 	var large *http.MaxBytesError
@@ -144,7 +146,8 @@ func mistaken(err error) string {
 	return fmt.Sprintf("%s takes %s, not %s", or(key, "it"), takes, line(strings.TrimPrefix(of.Value, "number ")))
 }
 
-// scan says that brackets nest deeper than maxDepth, before a decoder follows them, and that a list holds null, which it would take for 0.
+// scan says that brackets nest deeper than maxDepth, before a decoder follows them, and that a list
+// holds null, which it would take for 0.
 func scan(text []byte) (deep, null bool) {
 	depth, quoted := 0, false
 	var opened [maxDepth + 1]byte
@@ -162,7 +165,8 @@ func scan(text []byte) (deep, null bool) {
 			opened[max(0, depth)] = c
 		case c == ']' || c == '}':
 			depth--
-		case c == 'n' && depth > 0 && opened[depth] == '[' && bytes.HasPrefix(text[i:], []byte("null")): // not Infinity, which is no JSON at all
+		// not Infinity, which is no JSON at all
+		case c == 'n' && depth > 0 && opened[depth] == '[' && bytes.HasPrefix(text[i:], []byte("null")):
 			null = true
 		}
 	}

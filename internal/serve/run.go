@@ -82,7 +82,8 @@ func isRun(dir *os.Root) bool {
 	return false
 }
 
-// readRun reads a folder, of which `before` is what it was; nil: it is new. It returns before itself where nothing has changed.
+// readRun reads a folder, of which `before` is what it was; nil: it is new. It returns before
+// itself where nothing has changed.
 func readRun(dir *os.Root, name string, before *Run, locked func(fs.FileInfo) bool, now time.Time) (*Run, *gained, error) {
 	r := &Run{Summary: Summary{Name: name}, Tables: map[string]*table{}}
 	if before != nil {
@@ -214,7 +215,8 @@ func (r *Run) settle(dir *os.Root, locked func(fs.FileInfo) bool, now time.Time)
 	}
 }
 
-// freshness is how long a folder whose lock cannot be seen counts as running after it was last written to.
+// freshness is how long a folder whose lock cannot be seen counts as running after it was last
+// written to.
 const freshness = 15 * time.Second
 
 // changed reads a small file where it is another than it was; text is nil where it is not.

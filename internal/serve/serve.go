@@ -1,8 +1,10 @@
-// Package serve is Haul's window: a page with three rooms (runs, routes, doctor) and the HTTP API behind it.
+// Package serve is Haul's window: a page with three rooms (runs, routes, doctor) and the HTTP API
+// behind it.
 //
-// What a reader could break: the server only reads. No request writes to the folder of runs or names a path; runs are read through an
-// os.Root, which no name and no link leaves. Every handler is reached through guard, which judges Host, Origin and token before anything
-// else looks at a request, and every piece of work passes a gate, so that what is asked for at once stays bounded.
+// What a reader could break: the server only reads. No request writes to the folder of runs or
+// names a path; runs are read through an os.Root, which no name and no link leaves. Every handler
+// is reached through guard, which judges Host, Origin and token before anything else looks at a
+// request, and every piece of work passes a gate, so that what is asked for at once stays bounded.
 package serve
 
 import (
@@ -86,7 +88,8 @@ func New(o Options) (*Server, error) {
 // Handler is the server without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// routes is the table of what there is; openapi.json describes what stands under /api, and a test compares the two.
+// routes is the table of what there is; openapi.json describes what stands under /api, and a test
+// compares the two.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
@@ -111,7 +114,8 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// Serve answers on a listener until ctx ends, and then stops: event streams end at once, requests under way are given a moment.
+// Serve answers on a listener until ctx ends, and then stops: event streams end at once, requests
+// under way are given a moment.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s.handler,

@@ -189,7 +189,8 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// Open routes end at their last customer: of the square's four corners each is a route of its own, or with two vehicles two are.
+// Open routes end at their last customer: of the square's four corners each is a route of its own,
+// or with two vehicles two are.
 func TestSolveOpen(t *testing.T) {
 	x := open(t, nil)
 	for more, want := range map[string]float64{
@@ -340,7 +341,8 @@ func form(t *testing.T, files ...string) (body, kind string) {
 	return b.String(), "multipart/form-data; boundary=xxx"
 }
 
-// A stream hears of rows, runs and endings that another process writes; two servers on one folder show the same.
+// A stream hears of rows, runs and endings that another process writes; two servers on one folder
+// show the same.
 func TestRunsAreFollowed(t *testing.T) {
 	x := open(t, nil)
 	y := open(t, func(o *Options) { o.Runs = x.runs })

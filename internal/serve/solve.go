@@ -20,8 +20,8 @@ const (
 	byPolicy = "policy"
 )
 
-// Sizes of exact solutions: what is solved at all, what is solved where no method was named, and what is solved beside another method for
-// its gap.
+// Sizes of exact solutions: what is solved at all, what is solved where no method was named, and
+// what is solved beside another method for its gap.
 const (
 	exactMost    = 18
 	exactDefault = 12
@@ -205,7 +205,8 @@ func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, ask *solveRequ
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
 		return refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
 	}
-	within, cancel := context.WithTimeout(ctx, s.limits.Search) // a wide beam would hold a core for hours
+	// a wide beam would hold a core for hours
+	within, cancel := context.WithTimeout(ctx, s.limits.Search)
 	defer cancel()
 	solution, cost, err := s.policies.solve(within, policy, p, decode)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

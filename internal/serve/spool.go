@@ -8,10 +8,12 @@ import (
 	"os"
 )
 
-// What a reader could break: an upload holds no place of the doctor's while it comes in. A client may take ten minutes over it; a place is
-// taken when all of it is here, and what was put aside is gone when the request ends, however it ends.
+// What a reader could break: an upload holds no place of the doctor's while it comes in. A client
+// may take ten minutes over it; a place is taken when all of it is here, and what was put aside is
+// gone when the request ends, however it ends.
 
-// spoolMemory is how much of an upload is held in memory; what is larger goes into a temporary file.
+// spoolMemory is how much of an upload is held in memory; what is larger goes into a temporary
+// file.
 const spoolMemory = 1 << 20
 
 // spool takes a body in whole and gives it back to be read. The caller closes it.
@@ -28,7 +30,8 @@ func spool(body io.Reader) (io.ReadCloser, error) {
 		return nil, noRoom(err)
 	}
 	file := &spooled{File: f}
-	_ = os.Remove(f.Name()) // an open file is read on without its name; where that is not so, Close removes it
+	// an open file is read on without its name; where that is not so, Close removes it
+	_ = os.Remove(f.Name())
 	if _, err := f.Write(head); err != nil {
 		return nil, errors.Join(noRoom(err), file.Close())
 	}

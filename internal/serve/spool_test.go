@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Clients that take their time over an upload hold no place of the doctor's: another one is answered meanwhile. And nothing of any upload
-// is left when it has ended.
+// Clients that take their time over an upload hold no place of the doctor's: another one is
+// answered meanwhile. And nothing of any upload is left when it has ended.
 func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	aside := t.TempDir()
 	t.Setenv("TMPDIR", aside)
@@ -44,7 +44,8 @@ func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", aside+"/nosuch")
 	x.refused(x.do("POST", "/api/v1/doctor", large), http.StatusInsufficientStorage, "cannot be put aside")
-	if a := x.do("POST", "/api/v1/doctor?name=trace.json.gz", string(trace)); a.status != http.StatusOK { // small ones need no disk
+	// small ones need no disk
+	if a := x.do("POST", "/api/v1/doctor?name=trace.json.gz", string(trace)); a.status != http.StatusOK {
 		t.Errorf("%d %.200s", a.status, a.body)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// table is a run's CSV file as it grows. Rows are kept as JSON, encoded once. The slice only ever gets longer, or is begun anew: whoever holds
-// an earlier one may go on reading it.
+// table is a run's CSV file as it grows. Rows are kept as JSON, encoded once. The slice only ever
+// gets longer, or is begun anew: whoever holds an earlier one may go on reading it.
 type table struct {
 	Columns []string          `json:"columns"`
 	Rows    []json.RawMessage `json:"rows"`
@@ -29,7 +29,8 @@ const (
 	tableRows  = 50_000
 )
 
-// follow reads what a file has gained. A file that was replaced or cut (a resumed run does both) is read from its beginning: fresh says so.
+// follow reads what a file has gained. A file that was replaced or cut (a resumed run does both) is
+// read from its beginning: fresh says so.
 func (t *table) follow(open func() (*os.File, error), info fs.FileInfo) (grown, fresh bool, err error) {
 	if t.info != nil && os.SameFile(t.info, info) && info.Size() == t.info.Size() && info.ModTime().Equal(t.info.ModTime()) {
 		return false, false, nil
@@ -83,7 +84,8 @@ func (t *table) parse(text []byte) {
 	}
 }
 
-// encodeCells writes a row as a JSON array: numbers and truth values as such, nothing and what is no finite number as null.
+// encodeCells writes a row as a JSON array: numbers and truth values as such, nothing and what is
+// no finite number as null.
 func encodeCells(cells []string) json.RawMessage {
 	b := []byte{'['}
 	for i, c := range cells {

@@ -16,8 +16,8 @@ import (
 	"haul/internal/run"
 )
 
-// watcher reads the folder of runs again and again, once for all clients, and tells the hub what is new. One goroutine reads; what it has
-// read is handed out under the lock and changed no more.
+// watcher reads the folder of runs again and again, once for all clients, and tells the hub what is
+// new. One goroutine reads; what it has read is handed out under the lock and changed no more.
 type watcher struct {
 	folder string
 	hub    *hub
@@ -166,7 +166,8 @@ func (w *watcher) count(state string) (n int) {
 	return n
 }
 
-// open opens a file of a run that was seen there. Names are compared with what the folder holds; none becomes part of a path before.
+// open opens a file of a run that was seen there. Names are compared with what the folder holds;
+// none becomes part of a path before.
 func (w *watcher) open(r *Run, file string) (*os.File, error) {
 	root, err := os.OpenRoot(w.folder)
 	if err != nil {
@@ -206,7 +207,8 @@ func (s *Server) oneRun(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, found)
 }
 
-// picture sends one of a run's pictures. It is shown as an image; as a document it may do nothing (dataCSP).
+// picture sends one of a run's pictures. It is shown as an image; as a document it may do nothing
+// (dataCSP).
 func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
 	found, err := s.findRun(r)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// columns takes the names of the stored columns out of a table's CREATE TABLE, and the one that stands
-// for the row's number (INTEGER PRIMARY KEY), or -1. The text is what SQLite accepted once; of anything
-// else, what can be told of it is told.
+// columns takes the names of the stored columns out of a table's CREATE TABLE, and the one that
+// stands for the row's number (INTEGER PRIMARY KEY), or -1. The text is what SQLite accepted once;
+// of anything else, what can be told of it is told.
 func columns(sql string) (names []string, rowID int) {
 	rowID = -1
 	tokens := tokenize(sql)
@@ -37,7 +37,8 @@ func columns(sql string) (names []string, rowID int) {
 	return names, rowID
 }
 
-// computed tells a column that is worked out when it is read and not stored: AS (...) without STORED.
+// computed tells a column that is worked out when it is read and not stored: AS (...) without
+// STORED.
 func computed(d []token) bool {
 	depth, as := 0, false
 	for _, t := range d {

@@ -102,8 +102,8 @@ func (v *Value) decode(code uint64, body []byte) {
 	}
 }
 
-// varint decodes SQLite's numbers of one to nine bytes, the most significant first; n is 0 where they
-// are cut off.
+// varint decodes SQLite's numbers of one to nine bytes, the most significant first; n is 0 where
+// they are cut off.
 func varint(b []byte) (v uint64, n int) {
 	for n < len(b) {
 		c := b[n]

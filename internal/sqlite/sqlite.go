@@ -1,7 +1,8 @@
-// Package sqlite reads tables out of SQLite's file format (https://www.sqlite.org/fileformat2.html), and
-// nothing more: no SQL, no indices, no writing. Nothing in a file is trusted: a page number, a length and
-// an offset are checked before they are used, a page serves once per walk, so that neither a cycle nor a
-// page that many rows share makes a small file long, and memory stays within what the file itself holds.
+// Package sqlite reads tables out of SQLite's file format
+// (https://www.sqlite.org/fileformat2.html), and nothing more: no SQL, no indices, no writing.
+// Nothing in a file is trusted: a page number, a length and an offset are checked before they are
+// used, a page serves once per walk, so that neither a cycle nor a page that many rows share makes
+// a small file long, and memory stays within what the file itself holds.
 package sqlite
 
 import (

@@ -68,7 +68,8 @@ func TestSerialTypes(t *testing.T) {
 	}
 }
 
-// Leaves, inner pages on several levels, rows that go on in other pages, a schema larger than its page.
+// Leaves, inner pages on several levels, rows that go on in other pages, a schema larger than its
+// page.
 func TestPages(t *testing.T) {
 	for _, size := range []int{512, 1024, 4096, 65536} {
 		var list [][]any
@@ -101,7 +102,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A file that SQLite wrote (scripts/nsys_fixture.py): names of kilobytes, comments in the schema, free pages.
+// A file that SQLite wrote (scripts/nsys_fixture.py): names of kilobytes, comments in the schema,
+// free pages.
 func TestFileBySQLite(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "doctor", "testdata", "nsys.sqlite"))
 	if err != nil {

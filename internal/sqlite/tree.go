@@ -30,8 +30,8 @@ const (
 	maxRecord = 64 << 20
 )
 
-// Scan hands over every row in the order of the rows' numbers. A column that the table lacks is null.
-// The row and its bytes are the caller's until it returns.
+// Scan hands over every row in the order of the rows' numbers. A column that the table lacks is
+// null. The row and its bytes are the caller's until it returns.
 func (t *Table) Scan(columns []string, each func(row []Value) error) error {
 	w := &walk{table: t, f: t.file, each: each, row: make([]Value, len(columns)), used: make([]uint64, t.file.pages/64+1)}
 	for i, c := range columns {

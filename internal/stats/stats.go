@@ -27,8 +27,9 @@ func MeanSE(v []float64) (mean, se float64) {
 	return mean, math.Sqrt(ss / (n - 1) / n)
 }
 
-// Gap is the mean over instances of cost/reference - 1, each cost against its own reference, and its standard error.
-// An instance whose reference is 0 (every customer at the depot) has no gap when its cost is 0 too.
+// Gap is the mean over instances of cost/reference - 1, each cost against its own reference, and
+// its standard error. An instance whose reference is 0 (every customer at the depot) has no gap
+// when its cost is 0 too.
 func Gap(costs, references []float64) (mean, se float64) {
 	gaps := make([]float64, len(costs))
 	for i, c := range costs {
@@ -39,8 +40,8 @@ func Gap(costs, references []float64) (mean, se float64) {
 	return MeanSE(gaps)
 }
 
-// Geometric is the geometric mean and its standard error by the first-order expansion. A value of 0 makes both 0: the mean is, and its
-// error cannot be told from logarithms.
+// Geometric is the geometric mean and its standard error by the first-order expansion. A value of 0
+// makes both 0: the mean is, and its error cannot be told from logarithms.
 func Geometric(v []float64) (mean, se float64) {
 	logs := make([]float64, len(v))
 	for i, x := range v {
@@ -72,8 +73,8 @@ func PairedTest(candidate, incumbent []float64) float64 {
 	return studentCDF(mean/se, float64(len(diff)-1))
 }
 
-// studentCDF is the distribution function of Student's t with nu degrees of freedom. gonum's distuv has it too, but comes with
-// all of its linear algebra, 2.7 MB of a binary that needs none.
+// studentCDF is the distribution function of Student's t with nu degrees of freedom. gonum's distuv
+// has it too, but comes with all of its linear algebra, 2.7 MB of a binary that needs none.
 func studentCDF(t, nu float64) float64 {
 	tail := 0.5 * mathext.RegIncBeta(0.5*nu, 0.5, nu/(t*t+nu)) // beyond |t|, on one side
 	if t > 0 {
@@ -82,7 +83,8 @@ func studentCDF(t, nu float64) float64 {
 	return tail
 }
 
-// ShareOf is got by best, and 0 where nothing can be had: a goal that no episode is long enough to reach.
+// ShareOf is got by best, and 0 where nothing can be had: a goal that no episode is long enough to
+// reach.
 func ShareOf(got, best float64) float64 {
 	if best == 0 {
 		return 0

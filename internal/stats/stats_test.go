@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPairedTest compares with closed forms: with one and two degrees of freedom the distribution function is
-// elementary.
+// TestPairedTest compares with closed forms: with one and two degrees of freedom the distribution
+// function is elementary.
 func TestPairedTest(t *testing.T) {
 	twoDF := func(t float64) float64 { return 0.5 + t/(2*math.Sqrt(2+t*t)) }
 	for _, c := range []struct {
@@ -14,7 +14,8 @@ func TestPairedTest(t *testing.T) {
 		a, b []float64
 		want float64
 	}{
-		{"one degree", []float64{1, 2}, []float64{2, 5}, 0.5 + math.Atan(-2)/math.Pi},     // differences -1, -3: t = -2
+		// differences -1, -3: t = -2
+		{"one degree", []float64{1, 2}, []float64{2, 5}, 0.5 + math.Atan(-2)/math.Pi},
 		{"two degrees", []float64{1, 2, 3}, []float64{2, 4, 6}, twoDF(-2 * math.Sqrt(3))}, // -1, -2, -3
 		{"the worse candidate", []float64{2, 4, 6}, []float64{1, 2, 3}, twoDF(2 * math.Sqrt(3))},
 		{"no difference", []float64{1, 2, 3}, []float64{1, 2, 3}, 1},
@@ -38,7 +39,8 @@ func TestMeans(t *testing.T) {
 	if mean != 2.5 || math.Abs(se-math.Sqrt(5.0/3/4)) > 1e-15 {
 		t.Errorf("mean %v, se %v", mean, se)
 	}
-	// Logarithms 0 and log 4: their standard error is log 2, and that of the mean is as large a share of it.
+	// Logarithms 0 and log 4: their standard error is log 2, and that of the mean is as large a share
+	// of it.
 	if g, se := Geometric([]float64{1, 4}); math.Abs(g-2) > 1e-15 || math.Abs(se-2*math.Ln2) > 1e-15 {
 		t.Errorf("geometric mean %v ± %v", g, se)
 	}

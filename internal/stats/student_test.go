@@ -6,7 +6,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestStudentCDF: the same number as gonum's distribution, to the bit: a baseline that is replaced on one machine is on all.
+// TestStudentCDF: the same number as gonum's distribution, to the bit: a baseline that is replaced
+// on one machine is on all.
 func TestStudentCDF(t *testing.T) {
 	for _, nu := range []float64{1, 2, 9, 999, 10239} {
 		for _, x := range []float64{-40, -3.5, -1.6448, -1e-9, 0, 1e-9, 0.7, 2.1, 60} {

@@ -15,15 +15,18 @@ import (
 	"strings"
 )
 
-// Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id is kept beside the
-// number it gets here, and every output names customers by both, because a table's ids need not count from 1.
+// Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id
+// is kept beside the number it gets here, and every output names customers by both, because a
+// table's ids need not count from 1.
 
-// Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are still told apart to a ten-thousandth.
+// Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are
+// still told apart to a ten-thousandth.
 const Farthest = 1e12
 
-// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x and y, which makes distances great
-// circles in metres. The first row is the depot; its demand may be 0 or empty. Cells are parted by commas, or as spreadsheets in other
-// languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
+// LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x
+// and y, which makes distances great circles in metres. The first row is the depot; its demand may
+// be 0 or empty. Cells are parted by commas, or as spreadsheets in other languages do it, by
+// semicolons, where a number may have a decimal comma, or by tabs.
 func LoadCSV(path string, capacity int32) (*Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -145,7 +148,8 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 // headWithin is how many bytes may stand up to the end of a header.
 const headWithin = 1 << 16
 
-// IsTable tells whether a text begins as ReadCSV takes it: its first line that is no comment names a column of demands.
+// IsTable tells whether a text begins as ReadCSV takes it: its first line that is no comment names
+// a column of demands.
 func IsTable(text []byte) bool {
 	_, is := separator(bytes.ReplaceAll(text[:min(len(text), headWithin)], []byte("\r"), []byte("\n")))
 	return is
@@ -157,7 +161,8 @@ func StartsTable(r io.Reader) (bool, error) {
 	return IsTable(head), err
 }
 
-// separator is what parts the cells of a table, by its header: what makes one of them the demand. is tells whether anything does.
+// separator is what parts the cells of a table, by its header: what makes one of them the demand.
+// is tells whether anything does.
 func separator(start []byte) (comma rune, is bool) {
 	for line := range bytes.Lines(start) {
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
@@ -188,7 +193,8 @@ func (p *Problem) ID(node int) string {
 	return strconv.Itoa(node)
 }
 
-// WriteSolutionCSV writes a row per stop: route, stop, customer, id, and the coordinates where there are any.
+// WriteSolutionCSV writes a row per stop: route, stop, customer, id, and the coordinates where
+// there are any.
 func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
 	out := csv.NewWriter(w)
 	head := []string{"route", "stop", "customer", "id", "demand"}
@@ -221,9 +227,10 @@ func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
 	return out.Error()
 }
 
-// WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point. Coordinates are
-// the problem's own, which is a map where they are degrees: a route over the date line is then cut there, into a MultiLineString, as
-// RFC 7946 asks, or a map would lead it once around the world.
+// WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point.
+// Coordinates are the problem's own, which is a map where they are degrees: a route over the date
+// line is then cut there, into a MultiLineString, as RFC 7946 asks, or a map would lead it once
+// around the world.
 func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
 	if p.X == nil {
 		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")

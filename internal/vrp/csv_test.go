@@ -43,7 +43,8 @@ func TestReadCSVForms(t *testing.T) {
 	}
 }
 
-// TestFarCoordinates: millimetres of a map's grid, past 32 bits, are numbers as any other, and routes do not depend on the unit.
+// TestFarCoordinates: millimetres of a map's grid, past 32 bits, are numbers as any other, and
+// routes do not depend on the unit.
 func TestFarCoordinates(t *testing.T) {
 	near, err := ReadCSV(strings.NewReader("id,x,y,demand\nd,0.5,0.5,\na,1,1,1\nb,1,0,1\nc,0,0,1\n"), "a.csv", 2)
 	if err != nil {

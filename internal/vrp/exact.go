@@ -10,14 +10,14 @@ import (
 // that the longest distance has 55 bits. Three things rest on it: sums are exact, so that any
 // order of adding gives the same optimum and a solution is read back by testing for equality; an
 // integer min compiles to a conditional move where a floating one branches; and infinite plus any
-// real cost does not overflow. A distance loses up to 2^-56 of the longest one: the optimum is exact to
-// N+K such steps, and legs shorter than that beside a very long one count as none.
+// real cost does not overflow. A distance loses up to 2^-56 of the longest one: the optimum is
+// exact to N+K such steps, and legs shorter than that beside a very long one count as none.
 //
 // A set is a word of bits; bits number the customers by growing demand (node says which), because
 // a set that does not fit then rules out long runs of larger ones in split.
 
-// MaxExactN is the most customers the exact method takes: past it the partition step, which visits up
-// to 3^(N-1)/2 pairs of sets, outgrows patience before the tables outgrow a gibibyte.
+// MaxExactN is the most customers the exact method takes: past it the partition step, which visits
+// up to 3^(N-1)/2 pairs of sets, outgrows patience before the tables outgrow a gibibyte.
 const MaxExactN = 22
 
 const (
@@ -33,17 +33,20 @@ type ExactSolver struct {
 	n       int             // customers it has room for
 	node    [rowWidth]int32 // bit -> customer
 	demand  [rowWidth]int64
-	from    [rowWidth]int64              // depot -> bit
-	toDepot [rowWidth]int64              // bit -> depot
-	into    [rowWidth][rowWidth]int64    // into[b][a]: leg a -> b, so that one row serves one last customer
-	dist    [rowWidth * rowWidth]float64 // by node, as the problem has it
-	unit    float64                      // fixed-point steps in a distance of 1
+	from    [rowWidth]int64 // depot -> bit
+	toDepot [rowWidth]int64 // bit -> depot
+	// into[b][a]: leg a -> b, so that one row serves one last customer
+	into [rowWidth][rowWidth]int64
+	dist [rowWidth * rowWidth]float64 // by node, as the problem has it
+	unit float64                      // fixed-point steps in a distance of 1
 
 	load []int64  // total demand of a set
 	at   []uint32 // where a feasible set's paths start
-	path []int64  // by set, then by member: the shortest way from the depot through the set that ends there
-	tour []int64  // the shortest tour of a set, infinite when it does not fit
-	best []int64  // by set without bit 0, halved: its cheapest partition into tours; stale where partition skips it
+	// by set, then by member: the shortest way from the depot through the set that ends there
+	path []int64
+	tour []int64 // the shortest tour of a set, infinite when it does not fit
+	// by set without bit 0, halved: its cheapest partition into tours; stale where partition skips it
+	best []int64
 
 	halt <-chan struct{} // closed to abandon a solve; nil never does
 }
@@ -116,8 +119,8 @@ func (e *ExactSolver) checkRoom(n int) {
 	}
 }
 
-// run solves what dist holds and returns the optimum in fixed point: infinite when a customer fits no
-// vehicle, or when halted.
+// run solves what dist holds and returns the optimum in fixed point: infinite when a customer fits
+// no vehicle, or when halted.
 func (e *ExactSolver) run(n int, demand []int32, capacity int32) int64 {
 	if n < 1 {
 		return 0

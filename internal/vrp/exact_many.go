@@ -14,7 +14,8 @@ import (
 const exactBudget = 2 << 30
 
 // exactChunk is how many instances a worker takes at a time: enough that taking costs nothing,
-// few enough that the last worker to finish is not waited for. A large instance is work enough alone.
+// few enough that the last worker to finish is not waited for. A large instance is work enough
+// alone.
 func exactChunk(n int) int {
 	if n > 12 {
 		return 1
@@ -22,9 +23,9 @@ func exactChunk(n int) int {
 	return 64
 }
 
-// OptimalCosts writes the optimal cost of instances first, first+1, ..., first+count-1 of the source
-// to out. workers below 1 counts as 1. progress, where given, is told how many instances are done,
-// one call at a time, with growing numbers. On the end of ctx it returns its error and out is
+// OptimalCosts writes the optimal cost of instances first, first+1, ..., first+count-1 of the
+// source to out. workers below 1 counts as 1. progress, where given, is told how many instances are
+// done, one call at a time, with growing numbers. On the end of ctx it returns its error and out is
 // incomplete.
 func OptimalCosts(ctx context.Context, src Source, first uint64, count, workers int, out []float64, progress func(done int)) error {
 	if err := src.Check(); err != nil {
@@ -46,8 +47,9 @@ func OptimalCosts(ctx context.Context, src Source, first uint64, count, workers 
 	})
 }
 
-// OptimalSolutions solves each problem and returns costs and routes in the problems' order; workers,
-// progress and ctx as in OptimalCosts. A problem with a customer that fits no vehicle is an error.
+// OptimalSolutions solves each problem and returns costs and routes in the problems' order;
+// workers, progress and ctx as in OptimalCosts. A problem with a customer that fits no vehicle is
+// an error.
 func OptimalSolutions(ctx context.Context, problems []*Problem, workers int, progress func(done int)) ([]float64, []Solution, error) {
 	n := 0
 	for _, p := range problems {

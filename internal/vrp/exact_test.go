@@ -180,7 +180,8 @@ func TestExactEqualsPlainRecurrence(t *testing.T) {
 	}
 }
 
-// TestExactRoomForMore solves small problems with a solver made for larger ones, after a larger one.
+// TestExactRoomForMore solves small problems with a solver made for larger ones, after a larger
+// one.
 func TestExactRoomForMore(t *testing.T) {
 	roomy, err := NewExact(11)
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// Customers at the depot's place. What a reader could break: a route to them costs nothing, so no solver that goes by the cost alone has a
-// reason to end one, and a vehicle is a cost that people have. Gather never makes routes dearer, and never more of them.
+// Customers at the depot's place. What a reader could break: a route to them costs nothing, so no
+// solver that goes by the cost alone has a reason to end one, and a vehicle is a cost that people
+// have. Gather never makes routes dearer, and never more of them.
 
-// Gather puts customers at the depot's place (or as near as the metric can tell) into routes that have room for them, so that none
-// has a vehicle to itself for want of a reason. The routes are s where that leaves no fewer; the others stay as they are.
+// Gather puts customers at the depot's place (or as near as the metric can tell) into routes that
+// have room for them, so that none has a vehicle to itself for want of a reason. The routes are s
+// where that leaves no fewer; the others stay as they are.
 func (p *Problem) Gather(s Solution) Solution {
 	var here []int32
 	for v := 1; v < len(p.Demand); v++ {
@@ -40,8 +42,8 @@ func used(s Solution) (n int) {
 	return n
 }
 
-// gather takes the customers that are here out of their routes and packs them, the largest first, each into the fullest route that takes
-// it at no cost.
+// gather takes the customers that are here out of their routes and packs them, the largest first,
+// each into the fullest route that takes it at no cost.
 func (p *Problem) gather(s Solution, here []int32, all bool) (out Solution) {
 	moves := make([]bool, len(p.Demand))
 	for _, v := range here {

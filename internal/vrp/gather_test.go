@@ -8,13 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// atDepot has two pairs of customers on either side of the depot, 1 and 2 against 6 and 7, and four at the depot itself.
+// atDepot has two pairs of customers on either side of the depot, 1 and 2 against 6 and 7, and four
+// at the depot itself.
 func atDepot() *Problem {
 	return &Problem{Capacity: 10, Metric: Rounded, Demand: []int32{0, 3, 3, 1, 1, 1, 3, 3, 1},
 		X: []float64{0, 10, 10, 0, 0, 0, -10, -10, 0}, Y: []float64{0, 0, 5, 0, 0, 0, 0, -5, 0}}
 }
 
-// Customers at the depot's place had routes of their own, which cost nothing and need a vehicle each.
+// Customers at the depot's place had routes of their own, which cost nothing and need a vehicle
+// each.
 func TestSavingsGiveNoVehicleToCustomersAtTheDepot(t *testing.T) {
 	p := atDepot()
 	s, err := Savings(context.Background(), p)
@@ -73,7 +75,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// Whatever the problem, gathered routes are valid where the routes were, no dearer and no more, and the routes given stay as they were.
+// Whatever the problem, gathered routes are valid where the routes were, no dearer and no more, and
+// the routes given stay as they were.
 func TestGatherProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 14).Draw(t, "n")

@@ -2,11 +2,13 @@ package vrp
 
 import "math"
 
-// Places on the globe as places on a plane. What a reader could break: longitude and latitude are no coordinates to measure or to draw
-// by. A degree of longitude is the cosine of the latitude as long as one of latitude, half of it in Oslo, and ±180° is the same meridian.
+// Places on the globe as places on a plane. What a reader could break: longitude and latitude are
+// no coordinates to measure or to draw by. A degree of longitude is the cosine of the latitude as
+// long as one of latitude, half of it in Oslo, and ±180° is the same meridian.
 
-// Plane is where the nodes lie for whoever draws them or looks at them as a map: X and Y themselves, and for places on the globe, degrees of
-// latitude in both directions, counted in x from the depot's meridian the short way round.
+// Plane is where the nodes lie for whoever draws them or looks at them as a map: X and Y
+// themselves, and for places on the globe, degrees of latitude in both directions, counted in x
+// from the depot's meridian the short way round.
 func (p *Problem) Plane() (x, y []float64) {
 	if p.Metric != GreatCircle || len(p.X) == 0 {
 		return p.X, p.Y
@@ -26,7 +28,8 @@ func (p *Problem) Plane() (x, y []float64) {
 // shortWay is a difference of longitudes within ±180°.
 func shortWay(degrees float64) float64 { return math.Remainder(degrees, 360) }
 
-// cutAtDateLine parts a line of longitudes and latitudes wherever the short way to its next point leads over ±180°.
+// cutAtDateLine parts a line of longitudes and latitudes wherever the short way to its next point
+// leads over ±180°.
 func cutAtDateLine(line [][]float64) [][][]float64 {
 	var parts [][][]float64
 	part := line[:1:1]

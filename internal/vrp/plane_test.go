@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPlaneIsAsTheGlobe: distances on the plane are those of the globe, up to its curvature, in the north and over the date line.
+// TestPlaneIsAsTheGlobe: distances on the plane are those of the globe, up to its curvature, in the
+// north and over the date line.
 func TestPlaneIsAsTheGlobe(t *testing.T) {
 	const degree = earthRadius * math.Pi / 180
 	for _, place := range [][2]float64{{10, 0}, {10.7, 59.9}, {-70, -53}, {179.99, -17}, {-179.99, 66}, {180, 5}, {-180, 5}} {

@@ -65,8 +65,8 @@ func greatCircle(lon1, lat1, lon2, lat2 float64) float64 {
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(h, 1)))
 }
 
-// Leg is what driving from node i to node j adds to a route's cost: the distance, but nothing for the
-// way back to the depot of an open route.
+// Leg is what driving from node i to node j adds to a route's cost: the distance, but nothing for
+// the way back to the depot of an open route.
 func (p *Problem) Leg(i, j int) float64 {
 	if p.Open && j == 0 {
 		return 0
@@ -74,7 +74,8 @@ func (p *Problem) Leg(i, j int) float64 {
 	return p.Dist(i, j)
 }
 
-// Solution is a set of routes. A route lists customers 1..N in order; the depot at both ends is implied.
+// Solution is a set of routes. A route lists customers 1..N in order; the depot at both ends is
+// implied.
 type Solution struct {
 	Routes [][]int32
 }

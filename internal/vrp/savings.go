@@ -32,8 +32,8 @@ func DefaultPerturb(n int) int { return min(perturbPairs*n*min(n, perturbAtMost)
 
 // Savings builds routes with the parallel savings of Clarke and Wright (1964) and improves them
 // with 2-opt, relocate, or-opt, swap and 2-opt* to a local optimum of all of them, then by ruin
-// and recreate with the default budget. Customers at the depot's place join routes with room (Gather). The fleet is unbounded. The same problem always gives
-// the same routes.
+// and recreate with the default budget. Customers at the depot's place join routes with room
+// (Gather). The fleet is unbounded. The same problem always gives the same routes.
 func Savings(ctx context.Context, p *Problem) (Solution, error) {
 	return SavingsWith(ctx, p, SavingsOptions{Perturb: DefaultPerturb(p.N())})
 }

@@ -61,11 +61,12 @@ type tours struct {
 	*metricTable
 	near   *neighbours
 	routes [][]int32
-	load   []int64   // of each route
-	route  []int32   // of each customer; -1 while it is in none
-	pos    []int32   // of each customer in its route
-	cum    []int64   // load of the route up to and with this customer
-	skew   []float64 // cost of driving the route backwards minus forwards, from the depot to this customer; oneWay only
+	load   []int64 // of each route
+	route  []int32 // of each customer; -1 while it is in none
+	pos    []int32 // of each customer in its route
+	cum    []int64 // load of the route up to and with this customer
+	// cost of driving the route backwards minus forwards, from the depot to this customer; oneWay only
+	skew []float64
 }
 
 func newTours(t *metricTable, near *neighbours) *tours {

@@ -8,12 +8,14 @@ import "context"
 type moveKind int
 
 const (
-	moveNone     moveKind = iota
-	moveExchange          // a segment of route a against a segment (perhaps none) of route b: relocate, or-opt, swap
-	moveBlocks            // two segments of route a change places: relocate, or-opt, swap within a route
-	moveReverse           // 2-opt: the segment [a0, a1) of route a runs backwards
-	moveTails             // 2-opt*: routes a and b change tails
-	moveHeads             // 2-opt*, reversed: a's head meets b's head, a's tail meets b's tail
+	moveNone moveKind = iota
+	// a segment of route a against a segment (perhaps none) of route b: relocate, or-opt, swap
+	moveExchange
+	// two segments of route a change places: relocate, or-opt, swap within a route
+	moveBlocks
+	moveReverse // 2-opt: the segment [a0, a1) of route a runs backwards
+	moveTails   // 2-opt*: routes a and b change tails
+	moveHeads   // 2-opt*, reversed: a's head meets b's head, a's tail meets b's tail
 )
 
 // move is a change to one or two routes. Segments are half-open index ranges.
@@ -44,7 +46,8 @@ func newDescent(s *tours) *descent {
 	for v := 1; v < s.n; v++ {
 		l.eps = max(l.eps, s.d(0, int32(v)))
 	}
-	if s.p.Metric == Explicit { // long legs between customers make rounding that short ones to the depot do not show
+	// long legs between customers make rounding that short ones to the depot do not show
+	if s.p.Metric == Explicit {
 		for _, d := range s.m {
 			l.eps = max(l.eps, d)
 		}

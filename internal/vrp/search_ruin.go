@@ -47,9 +47,11 @@ func (g *draws) word() uint32 {
 	return g.words[3-g.left]
 }
 
-func (g *draws) below(n int) int        { return int(rng.Below(g.word(), uint32(n))) }
-func (g *draws) chance(p float32) bool  { return rng.Float(g.word()) < p }
-func (g *draws) upTo(limit float64) int { return 1 + int(float64(rng.Float(g.word()))*limit) } // 1..floor(limit)
+func (g *draws) below(n int) int       { return int(rng.Below(g.word(), uint32(n))) }
+func (g *draws) chance(p float32) bool { return rng.Float(g.word()) < p }
+
+// 1..floor(limit)
+func (g *draws) upTo(limit float64) int { return 1 + int(float64(rng.Float(g.word()))*limit) }
 func (g *draws) start(iteration int)    { *g = draws{index: uint64(iteration)} }
 
 type savedRoute struct {

@@ -139,7 +139,8 @@ func (s Source) FileProblem(index uint64) *Problem {
 	return p
 }
 
-// Scale is the factor by which a written file scaled the unit square, read back from the comment: "haul ... scale=1000000".
+// Scale is the factor by which a written file scaled the unit square, read back from the comment:
+// "haul ... scale=1000000".
 func (p *Problem) Scale() (int, bool) {
 	text, ok := strings.CutPrefix(p.Comment, "haul ")
 	if !ok {

@@ -85,7 +85,8 @@ func Validate(p *Problem, s Solution) error {
 	return judgeLimits(p, s)
 }
 
-// judgeLimits judges what limits routes beside the capacity: how long one may take, and how many there may be.
+// judgeLimits judges what limits routes beside the capacity: how long one may take, and how many
+// there may be.
 func judgeLimits(p *Problem, s Solution) error {
 	used := 0
 	for _, route := range s.Routes {

@@ -61,7 +61,8 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 	return p, nil
 }
 
-// fillDurations reads the limit of a route's duration and the service times, which are one number for all customers or a section.
+// fillDurations reads the limit of a route's duration and the service times, which are one number
+// for all customers or a section.
 func (v *vrpFile) fillDurations(p *Problem, order []int) error {
 	if f, ok := v.keys["DISTANCE"]; ok {
 		x, err := parseFloat(f.value)

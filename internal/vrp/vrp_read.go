@@ -23,9 +23,10 @@ import (
 // 1..N, which is also how .sol files number customers: with the depot at node 1, customer i is
 // the file's node i+1.
 //
-// VEHICLES is the number of routes at most, DISTANCE what a route's legs and services may take together,
-// SERVICE_TIME what each customer takes. "No of trucks" in a comment limits nothing: CVRPLIB's best known
-// costs are for a free number of routes. Trucks reads it, so that a user can be told.
+// VEHICLES is the number of routes at most, DISTANCE what a route's legs and services may take
+// together, SERVICE_TIME what each customer takes. "No of trucks" in a comment limits nothing:
+// CVRPLIB's best known costs are for a free number of routes. Trucks reads it, so that a user can
+// be told.
 
 // ReadOptions says how a file's distances are to be understood.
 type ReadOptions struct {
@@ -293,7 +294,8 @@ func splitKey(s string) (key, value string) {
 	return strings.ToUpper(s[:i]), value
 }
 
-// printable replaces what would move a terminal's cursor, change its colours or turn the direction of text.
+// printable replaces what would move a terminal's cursor, change its colours or turn the direction
+// of text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
@@ -355,7 +357,8 @@ func parseWithin(s string, most float64, beyond string) (float64, error) {
 	return x, nil
 }
 
-// notText says what a file is that cannot be read as text, by its first bytes, and what to do; "" for one that may be.
+// notText says what a file is that cannot be read as text, by its first bytes, and what to do; ""
+// for one that may be.
 func notText(data []byte) string {
 	switch start := data[:min(len(data), 512)]; {
 	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}):
@@ -370,7 +373,8 @@ func notText(data []byte) string {
 	return ""
 }
 
-// lineEnds reads a text whose lines may end in a carriage return alone, as old spreadsheets write them.
+// lineEnds reads a text whose lines may end in a carriage return alone, as old spreadsheets write
+// them.
 func lineEnds(r io.Reader) io.Reader { return lineEnder{bufio.NewReader(r)} }
 
 type lineEnder struct{ in *bufio.Reader }
@@ -400,7 +404,8 @@ func quoteShort(s string) string {
 	return strconv.Quote(s)
 }
 
-// solomon tells the files of Solomon's time window problems: a line with the name, then VEHICLE, then NUMBER and CAPACITY.
+// solomon tells the files of Solomon's time window problems: a line with the name, then VEHICLE,
+// then NUMBER and CAPACITY.
 func (v *vrpFile) solomon() bool {
 	word := func(text string) string { return strings.ToUpper(strings.TrimSpace(text)) }
 	if word(v.text) == "VEHICLE" {
@@ -420,7 +425,8 @@ func (v *vrpFile) solomon() bool {
 // trucks finds "No of trucks: 5", as the comments of CVRPLIB's older sets have it.
 var trucks = regexp.MustCompile(`(?i)\bno\.? of trucks:?\s*([0-9]+)`)
 
-// Trucks is the number of trucks that the comment names, 0 if it names none. It limits nothing by itself.
+// Trucks is the number of trucks that the comment names, 0 if it names none. It limits nothing by
+// itself.
 func (p *Problem) Trucks() int {
 	m := trucks.FindStringSubmatch(p.Comment)
 	if m == nil {

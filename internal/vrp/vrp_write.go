@@ -130,7 +130,8 @@ func quoteIfNeeded(s string) string {
 // Check says in one line what makes the problem impossible to solve, or nil.
 func (p *Problem) Check() error { return checkProblem(p) }
 
-// Plain says in one line which limit the problem has beside the capacity, for methods that know no other; nil if none.
+// Plain says in one line which limit the problem has beside the capacity, for methods that know no
+// other; nil if none.
 func (p *Problem) Plain() error {
 	switch {
 	case p.MaxDuration > 0:

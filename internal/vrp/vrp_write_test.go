@@ -21,8 +21,8 @@ func drawProblem(t *rapid.T, maxN int) *Problem {
 		p.X, p.Y = rapid.SliceOfN(coord, n+1, n+1).Draw(t, "x"), rapid.SliceOfN(coord, n+1, n+1).Draw(t, "y")
 	}
 	if p.Metric == Explicit {
-		// In thousandths: legs below 2^-55 of the longest are none to the exact method, and an optimum made of such
-		// legs alone would be judged by what it cannot see.
+		// In thousandths: legs below 2^-55 of the longest are none to the exact method, and an optimum
+		// made of such legs alone would be judged by what it cannot see.
 		weight := rapid.Map(rapid.Float64Range(0, 1e6), func(w float64) float64 { return math.Round(1000*w) / 1000 })
 		p.Weights = rapid.SliceOfN(weight, (n+1)*(n+1), (n+1)*(n+1)).Draw(t, "weights")
 		if rapid.Bool().Draw(t, "symmetric") {

@@ -3,7 +3,8 @@ package world
 import "fmt"
 
 // Batch is many environments of one room that run in step: they share a clock, so all start and end
-// their episodes together. Environment i is element i of every slice. A batch belongs to one goroutine.
+// their episodes together. Environment i is element i of every slice. A batch belongs to one
+// goroutine.
 type Batch struct {
 	room   Room
 	clock  int
@@ -12,8 +13,8 @@ type Batch struct {
 	next   [NumActions][256]Cell // Room.Move as a table
 }
 
-// NewBatch makes one environment a goal, at the start of an episode; a goal may appear many times. The room
-// has passed Check, and the goals are its own.
+// NewBatch makes one environment a goal, at the start of an episode; a goal may appear many times.
+// The room has passed Check, and the goals are its own.
 func NewBatch(room Room, goals []Goal) *Batch {
 	b := &Batch{room: room, states: make([]State, len(goals)), rules: make([]Rule, len(goals))}
 	for i, g := range goals {
@@ -43,7 +44,8 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Place puts the environments where others of the same room stood: in these states, so many steps into an episode. It says why it cannot be.
+// Place puts the environments where others of the same room stood: in these states, so many steps
+// into an episode. It says why it cannot be.
 func (b *Batch) Place(states []State, clock int) error {
 	if len(states) != len(b.states) || clock < 0 || clock >= b.room.Horizon {
 		return fmt.Errorf("%d agents %d steps into an episode: want %d, in 0 to %d", len(states), clock, len(b.states), b.room.Horizon-1)
@@ -67,8 +69,8 @@ func (b *Batch) Clock() int { return b.clock }
 // States is where the agents stand. It is the batch's own memory: read it before the next Step.
 func (b *Batch) States() []State { return b.states }
 
-// Step takes one action everywhere and writes the rewards, each 0 or 1. At the horizon it begins the next
-// episode and returns true: States are then starts, not where the last step ended.
+// Step takes one action everywhere and writes the rewards, each 0 or 1. At the horizon it begins
+// the next episode and returns true: States are then starts, not where the last step ended.
 func (b *Batch) Step(rewards, actions []uint8) (done bool) {
 	n := len(b.states)
 	if len(rewards) != n || len(actions) != n {

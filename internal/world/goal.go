@@ -11,11 +11,12 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: a goal's number picks its learner's random numbers, and the order of a room's goals is that of a split: both are part
-// of every history and result on disk.
+// What a reader could break: a goal's number picks its learner's random numbers, and the order of a
+// room's goals is that of a split: both are part of every history and result on disk.
 
-// Goal is what pays. In Dark Room it is the number of a cell, which pays every step that ends on it. In Dark Key-to-Door it is a key and a door,
-// two cells: the key pays once, and after it the door pays once.
+// Goal is what pays. In Dark Room it is the number of a cell, which pays every step that ends on
+// it. In Dark Key-to-Door it is a key and a door, two cells: the key pays once, and after it the
+// door pays once.
 type Goal uint32
 
 // keyed marks a goal of Dark Key-to-Door: the key in bits 8 to 15, the door below.
@@ -79,8 +80,9 @@ func (g *Goal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// State is where an agent stands and what it has done in the episode: a cell in the low byte, above it the stage. Dark Room has one stage; in Dark
-// Key-to-Door an agent looks for the key, then for the door, then has opened it. Agents see the cell alone.
+// State is where an agent stands and what it has done in the episode: a cell in the low byte, above
+// it the stage. Dark Room has one stage; in Dark Key-to-Door an agent looks for the key, then for
+// the door, then has opened it. Agents see the cell alone.
 type State uint16
 
 // NumStates is over every State.
@@ -123,7 +125,8 @@ func (s *State) UnmarshalJSON(text []byte) error {
 // nowhere is no cell: what pays where nothing is left to earn.
 const nowhere = 256
 
-// Rule is a goal as environments apply it: what pays in each stage, and whether being paid leads to the next stage.
+// Rule is a goal as environments apply it: what pays in each stage, and whether being paid leads to
+// the next stage.
 type Rule struct {
 	pays   [4]uint16
 	passes State // the bit of a stage, or none
@@ -137,13 +140,15 @@ func (g Goal) Rule() Rule {
 	return Rule{pays: [4]uint16{uint16(g.Cell()), nowhere, nowhere, nowhere}}
 }
 
-// Enter is the state after a step that ends on a cell, and its reward, 0 or 1. There is no branch: an agent that learns makes it unpredictable.
+// Enter is the state after a step that ends on a cell, and its reward, 0 or 1. There is no branch:
+// an agent that learns makes it unpredictable.
 func (r *Rule) Enter(s State, to Cell) (State, uint8) {
 	hit := (uint32(to) ^ uint32(r.pays[s>>8&3]) - 1) >> 31
 	return s&^0xff + State(hit<<8)&r.passes | State(to), uint8(hit)
 }
 
-// Goals lists every goal of the room, row by row: the cells, or for each cell of a key the other cells as doors.
+// Goals lists every goal of the room, row by row: the cells, or for each cell of a key the other
+// cells as doors.
 func (r Room) Goals() []Goal {
 	cells := r.Cells()
 	out := make([]Goal, 0, r.NumGoals())
@@ -184,8 +189,9 @@ func (r Room) checkGoal(g Goal) error {
 	return nil
 }
 
-// Optimal is the best return of an episode. In Dark Room the walk to a goal at distance d is paid from its own last step on, so it misses d-1
-// rewards; a goal at the start misses none. Of a key and a door each is paid if the walk gets there in time; a key at the start takes a step too.
+// Optimal is the best return of an episode. In Dark Room the walk to a goal at distance d is paid
+// from its own last step on, so it misses d-1 rewards; a goal at the start misses none. Of a key
+// and a door each is paid if the walk gets there in time; a key at the start takes a step too.
 func (r Room) Optimal(goal Goal) float64 {
 	first := max(1, distance(r.Start(), goal.Key())) // the first step that can be paid
 	if !goal.Keyed() {
@@ -200,14 +206,16 @@ func (r Room) Optimal(goal Goal) float64 {
 	return out
 }
 
-// Split deals the goals of a room into those to learn from and those held out: a permutation by seed, of which the first round(ratio·goals)
-// train. Ratio lies in [0, 1]. The horizon has no part in it.
+// Split deals the goals of a room into those to learn from and those held out: a permutation by
+// seed, of which the first round(ratio·goals) train. Ratio lies in [0, 1]. The horizon has no part
+// in it.
 func (r Room) Split(seed uint64, ratio float64) (train, test []Goal) {
 	if !(ratio >= 0 && ratio <= 1) {
 		panic("darkroom: split ratio outside [0, 1]")
 	}
 	goals := r.Goals()
-	for i := len(goals) - 1; i > 0; i-- { // Fisher–Yates; index i of the stream picks the partner of place i
+	// Fisher–Yates; index i of the stream picks the partner of place i
+	for i := len(goals) - 1; i > 0; i-- {
 		j := rng.Below(rng.At(seed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
 		goals[i], goals[j] = goals[j], goals[i]
 	}
@@ -215,8 +223,9 @@ func (r Room) Split(seed uint64, ratio float64) (train, test []Goal) {
 	return goals[:n:n], goals[n:]
 }
 
-// Sample takes n of the room's goals, in the room's order: of those to learn from and those held out the share that the whole room has. So a goal
-// that is held out in one sample is learned from in none. n lies in [0, NumGoals()].
+// Sample takes n of the room's goals, in the room's order: of those to learn from and those held
+// out the share that the whole room has. So a goal that is held out in one sample is learned from
+// in none. n lies in [0, NumGoals()].
 func (r Room) Sample(seed uint64, ratio float64, n int) []Goal {
 	train, test := r.Split(seed, ratio)
 	some := int(math.Round(ratio * float64(n)))

@@ -95,7 +95,8 @@ func TestKeyDoorGoals(t *testing.T) {
 	}
 }
 
-// TestSampleLeaksNothing: samples hold what they should of goals to learn from and held out, and a goal's side is the same in every one.
+// TestSampleLeaksNothing: samples hold what they should of goals to learn from and held out, and a
+// goal's side is the same in every one.
 func TestSampleLeaksNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		room := Room{Size: rapid.IntRange(MinSize, 5).Draw(t, "size"), Horizon: 1, Kind: anyKind(t)}
@@ -127,8 +128,9 @@ func smallDoors() Header {
 	return Header{Room: room, Goals: room.Sample(5, 0.8, 20), SplitSeed: 5, TrainRatio: 0.8, Streams: 2, Steps: 30}
 }
 
-// TestFilesNameTheirRoom: a file of Dark Room is of the version that programs without Dark Key-to-Door read, and one that names no room is Dark
-// Room's; a file of Dark Key-to-Door is of a version that they refuse.
+// TestFilesNameTheirRoom: a file of Dark Room is of the version that programs without Dark
+// Key-to-Door read, and one that names no room is Dark Room's; a file of Dark Key-to-Door is of a
+// version that they refuse.
 func TestFilesNameTheirRoom(t *testing.T) {
 	read := func(h Header) []byte {
 		data, err := os.ReadFile(write(t, t.TempDir(), h))
@@ -166,14 +168,16 @@ func TestFilesNameTheirRoom(t *testing.T) {
 	}
 }
 
-// TestRefereeKnowsTheKey: a door that pays without the key, a key that pays twice and a reward kept back are found in a file whose sums fit.
+// TestRefereeKnowsTheKey: a door that pays without the key, a key that pays twice and a reward kept
+// back are found in a file whose sums fit.
 func TestRefereeKnowsTheKey(t *testing.T) {
 	room := Room{Size: 3, Horizon: 6, Kind: KeyDoor}
 	goal := KeyAndDoor(At(2, 1), At(1, 0))
 	h := Header{Room: room, Goals: []Goal{goal}, TrainRatio: 0.5, Streams: 1, Steps: 6}
 	play := func(rewards ...uint8) error {
 		at, steps := room.Start(), []Step(nil)
-		for i, a := range []uint8{Up, Down, Right, Stay, Left, Up} { // the door, back, the key, the key, back, the door
+		// the door, back, the key, the key, back, the door
+		for i, a := range []uint8{Up, Down, Right, Stay, Left, Up} {
 			steps = append(steps, MakeStep(at, a, rewards[i]))
 			at = room.Move(at, a)
 		}

@@ -1,8 +1,9 @@
 package world
 
-// A history file is a preamble of 64 bytes, the transitions (goal by goal, stream by stream), and a JSON
-// block. The block comes last because a learner's curve is known only once it has learned; the preamble
-// is written last of all, and the file gets its name after that, so a file that opens is whole.
+// A history file is a preamble of 64 bytes, the transitions (goal by goal, stream by stream), and a
+// JSON block. The block comes last because a learner's curve is known only once it has learned; the
+// preamble is written last of all, and the file gets its name after that, so a file that opens is
+// whole.
 //
 // preamble, little endian:
 //	 0  magic "HAULHIST"
@@ -88,8 +89,8 @@ func (h *Header) Check() error {
 // goalBytes is what one goal's transitions take.
 func (h *Header) goalBytes() int64 { return int64(h.Streams) * int64(h.Steps) * stepBytes }
 
-// Split returns the indices of the goals to learn from and of those held out, by the header's seed and ratio, in
-// the split's order.
+// Split returns the indices of the goals to learn from and of those held out, by the header's seed
+// and ratio, in the split's order.
 func (h *Header) Split() (train, test []int) {
 	index := map[Goal]int{}
 	for i, g := range h.Goals {

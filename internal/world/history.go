@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// History is an open file of learning histories. Its transitions are the mapped file itself: nothing that Stream
-// returned may be read after Close. It may be read from many goroutines.
+// History is an open file of learning histories. Its transitions are the mapped file itself:
+// nothing that Stream returned may be read after Close. It may be read from many goroutines.
 type History struct {
 	Header
 	curves  [][]float64
@@ -16,7 +16,8 @@ type History struct {
 	release func() error
 }
 
-// Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its room.
+// Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its
+// room.
 func Open(path string) (*History, error) {
 	data, release, err := openMapped(path)
 	if err != nil {
@@ -100,8 +101,8 @@ func (h *History) Stream(goal, stream int) Steps {
 // Curve is the learner's mean return in each episode of the goal at that index.
 func (h *History) Curve(goal int) []float64 { return slices.Clone(h.curves[goal]) }
 
-// Pack copies the first steps transitions of the first streams of each chosen goal, as Step.Word writes them:
-// transition t of stream s of the g-th choice is element (g·streams+s)·steps+t.
+// Pack copies the first steps transitions of the first streams of each chosen goal, as Step.Word
+// writes them: transition t of stream s of the g-th choice is element (g·streams+s)·steps+t.
 func (h *History) Pack(goals []int, streams, steps int) ([]int32, error) {
 	switch {
 	case len(goals) == 0:

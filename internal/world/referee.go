@@ -3,7 +3,8 @@ package world
 import "fmt"
 
 // referee judges streams by the room's rules: each starts an episode, every step leads where the
-// action leads, and nothing but the goal pays, by its rule. What passes is safe to index tables with.
+// action leads, and nothing but the goal pays, by its rule. What passes is safe to index tables
+// with.
 type referee struct {
 	room Room
 	next [NumActions][256]Cell
@@ -11,8 +12,9 @@ type referee struct {
 
 func newReferee(room Room) *referee { return &referee{room, room.moves()} }
 
-// judge replays one stream of a goal. Each step is looked up from its own cell, which was just compared with where the
-// step before it led, so that the processor need not wait for one lookup to begin the next.
+// judge replays one stream of a goal. Each step is looked up from its own cell, which was just
+// compared with where the step before it led, so that the processor need not wait for one lookup to
+// begin the next.
 func (r *referee) judge(goal Goal, stream Steps) error {
 	rule, start := goal.Rule(), StateOf(r.room.Start(), 0)
 	at, left := start, r.room.Horizon

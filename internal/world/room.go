@@ -1,7 +1,7 @@
 // Package world is the grid worlds of the in-context agent and the files of learning histories.
-// An agent starts in the centre of a square room and looks for what it cannot see: in Dark Room a goal
-// that pays every step that ends on it, in Dark Key-to-Door (Laskin et al. 2023) a key and then a door,
-// which pay once each. The package knows no tensors.
+// An agent starts in the centre of a square room and looks for what it cannot see: in Dark Room a
+// goal that pays every step that ends on it, in Dark Key-to-Door (Laskin et al. 2023) a key and
+// then a door, which pay once each. The package knows no tensors.
 //
 // What a reader could break: a cell's packing, the order of the actions and the reward's rule are
 // part of every history on disk, and the agent's embeddings are indexed by them.
@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// The actions, in the order of their numbers. Up is towards y = 0; a wall stops a move, and the step
-// still counts.
+// The actions, in the order of their numbers. Up is towards y = 0; a wall stops a move, and the
+// step still counts.
 const (
 	Stay uint8 = iota
 	Up
@@ -46,7 +46,8 @@ func (c Cell) X() int { return int(c & 15) }
 // Y is the row, counted from the top.
 func (c Cell) Y() int { return int(c >> 4) }
 
-// Towards is the action that walks from a cell to another by a shortest way: along x, then along y, then it stays.
+// Towards is the action that walks from a cell to another by a shortest way: along x, then along y,
+// then it stays.
 func Towards(cell, goal Cell) uint8 {
 	switch {
 	case cell.X() < goal.X():
@@ -145,7 +146,8 @@ func (r Room) String() string {
 	return fmt.Sprintf("%d×%d %sroom with horizon %d", r.Size, r.Size, game, r.Horizon)
 }
 
-// Start is the cell in which every episode begins: the centre, right and below it where the size is even.
+// Start is the cell in which every episode begins: the centre, right and below it where the size is
+// even.
 func (r Room) Start() Cell { return At(r.Size/2, r.Size/2) }
 
 // Contains tells whether the cell lies in the room.

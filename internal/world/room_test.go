@@ -79,7 +79,8 @@ func TestOptimal(t *testing.T) {
 	}
 }
 
-// TestOptimalIsReached searches all action sequences, by the number of rewards that a cell and a stage can still give.
+// TestOptimalIsReached searches all action sequences, by the number of rewards that a cell and a
+// stage can still give.
 func TestOptimalIsReached(t *testing.T) {
 	type place struct {
 		cell  Cell
@@ -197,7 +198,8 @@ func TestSplitDealsEveryCellOnce(t *testing.T) {
 	})
 }
 
-// TestPlacedBatch: a batch that is put where another stood goes on as that one does, and refuses what cannot be.
+// TestPlacedBatch: a batch that is put where another stood goes on as that one does, and refuses
+// what cannot be.
 func TestPlacedBatch(t *testing.T) {
 	room := Room{Size: 4, Horizon: 5, Kind: KeyDoor}
 	goals := []Goal{KeyAndDoor(At(2, 1), At(0, 0)), KeyAndDoor(At(2, 3), At(3, 1)), KeyAndDoor(At(1, 2), At(0, 2))}

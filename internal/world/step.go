@@ -50,7 +50,8 @@ func encode(steps []Step) Steps {
 	return out
 }
 
-// curve is the mean return of each whole episode over a goal's streams, which lie one after another.
+// curve is the mean return of each whole episode over a goal's streams, which lie one after
+// another.
 func curve(room Room, all Steps, streams int) []float64 {
 	steps := all.Len() / streams
 	out := make([]float64, steps/room.Horizon)

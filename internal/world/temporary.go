@@ -8,12 +8,14 @@ import (
 	"strings"
 )
 
-// What a reader could break: a temporary file belongs to the process that holds its lock, which the system takes back however the process ends. Names
-// and process numbers prove nothing: numbers are used again, and mean something else in each container.
+// What a reader could break: a temporary file belongs to the process that holds its lock, which the
+// system takes back however the process ends. Names and process numbers prove nothing: numbers are
+// used again, and mean something else in each container.
 
 const tempSuffix = ".tmp"
 
-// createTemporary makes the temporary of a file, locked, and removes those that killed processes have left of it.
+// createTemporary makes the temporary of a file, locked, and removes those that killed processes
+// have left of it.
 func createTemporary(path string) (*os.File, error) {
 	removeStale(path)
 	name := fmt.Sprintf("%s.%d%s", path, os.Getpid(), tempSuffix)
@@ -41,7 +43,8 @@ func isTemporary(name, base string) bool {
 	return ours && temp && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// removeStale removes the temporaries of path that nobody holds. What cannot be removed is left: it is in nobody's way.
+// removeStale removes the temporaries of path that nobody holds. What cannot be removed is left: it
+// is in nobody's way.
 func removeStale(path string) {
 	dir, base := filepath.Split(path)
 	if dir == "" {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestTheNextWriterRemovesWhatAKilledOneLeft: temporaries that no process holds go, whatever number is in their names; one that is being written, other files'
-// temporaries and files that only look alike stay.
+// TestTheNextWriterRemovesWhatAKilledOneLeft: temporaries that no process holds go, whatever number
+// is in their names; one that is being written, other files' temporaries and files that only look
+// alike stay.
 func TestTheNextWriterRemovesWhatAKilledOneLeft(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "d.hist")

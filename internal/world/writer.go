@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Writer writes a history file goal by goal, in any order and from any goroutine. The file gets its name
-// in Close, once every goal is there and on disk; until then it is a temporary beside it.
+// Writer writes a history file goal by goal, in any order and from any goroutine. The file gets its
+// name in Close, once every goal is there and on disk; until then it is a temporary beside it.
 type Writer struct {
 	path    string
 	file    *os.File // nil once closed or discarded
@@ -38,8 +38,9 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, nil
 }
 
-// WriteGoal writes the streams of the goal at that index, one after another: transition t of stream s at s·Steps+t. It
-// refuses streams that break the room's rules, and measures the learner's curve from them.
+// WriteGoal writes the streams of the goal at that index, one after another: transition t of stream
+// s at s·Steps+t. It refuses streams that break the room's rules, and measures the learner's curve
+// from them.
 func (w *Writer) WriteGoal(goal int, steps []Step) error {
 	h := &w.block.Header
 	if goal < 0 || goal >= len(h.Goals) || len(steps) != h.Streams*h.Steps {
@@ -59,7 +60,8 @@ func (w *Writer) WriteGoal(goal int, steps []Step) error {
 	return nil
 }
 
-// Close completes the file and gives it its name. Where a goal is missing or a write fails, no file appears.
+// Close completes the file and gives it its name. Where a goal is missing or a write fails, no file
+// appears.
 func (w *Writer) Close() error {
 	if w.file == nil {
 		return nil

@@ -3,13 +3,16 @@
 //	go run ./scripts/_curve --run runs/cvrp100 --beside docs/pictures/pomo_cvrp100.csv --rate 781 \
 //		--out docs/pictures/cvrp100.svg
 //
-// Several folders, with commas between them, are runs of which each began with the weights of the one before.
+// Several folders, with commas between them, are runs of which each began with the weights of the
+// one before.
 //
-// What a reader could break: both curves are costs by the same decoder, on one time axis. The time of a run is that of its epochs and
-// validations, over all of its pieces, or with --alone what its fastest epochs took; the published curve counts instances, which --rate,
-// measured on the same card, turns into time.
-// Costs of a run with other validation instances than the first are scaled by what the search needs for either. A few hundred of them may be harder
-// or easier than the distribution as a whole: --ends states what the last weights have on a large set, and all costs are scaled to end there.
+// What a reader could break: both curves are costs by the same decoder, on one time axis. The time
+// of a run is that of its epochs and validations, over all of its pieces, or with --alone what its
+// fastest epochs took; the published curve counts instances, which --rate, measured on the same
+// card, turns into time. Costs of a run with other validation instances than the first are scaled
+// by what the search needs for either. A few hundred of them may be harder or easier than the
+// distribution as a whole: --ends states what the last weights have on a large set, and all costs
+// are scaled to end there.
 package main
 
 import (
@@ -91,7 +94,8 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 		return err
 	}
 	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, own.best))
-	about := fmt.Sprintf("capacity %d, %d validation instances", c.Problem.VehicleCapacity, c.Training.ValidationInstances) // the title has the customers
+	// the title has the customers
+	about := fmt.Sprintf("capacity %d, %d validation instances", c.Problem.VehicleCapacity, c.Training.ValidationInstances)
 	if ends.cost > 0 {
 		about += ", scaled to " + ends.on
 	}
@@ -127,7 +131,8 @@ func clock(v float64) string {
 	return fmt.Sprintf("%.0f h", minutes/60)
 }
 
-// course is the validations of runs over their minutes, the best in words, the last, and the cost that those of the first are compared with.
+// course is the validations of runs over their minutes, the best in words, the last, and the cost
+// that those of the first are compared with.
 type course struct {
 	curve        draw.Curve
 	best         string
@@ -200,7 +205,8 @@ func published(path string, rate float64) (curve draw.Curve, err error) {
 	return curve, err
 }
 
-// table reads columns of a CSV file; an empty cell is 0, and lines that begin with # are passed over.
+// table reads columns of a CSV file; an empty cell is 0, and lines that begin with # are passed
+// over.
 func table(path string, columns ...string) ([][]float64, error) {
 	file, err := os.Open(path)
 	if err != nil {

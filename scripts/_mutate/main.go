@@ -1,7 +1,8 @@
 // Command mutate plants faults in copies of the tree and tells which of them no test notices.
 //
-// What a reader could break: a fault counts as noticed only when the package's tests ran and failed. One whose text is not in its file exactly
-// once, or that does not compile, is stale and counts as not noticed; a package that is red without any fault ends the run.
+// What a reader could break: a fault counts as noticed only when the package's tests ran and
+// failed. One whose text is not in its file exactly once, or that does not compile, is stale and
+// counts as not noticed; a package that is red without any fault ends the run.
 package main
 
 import (
@@ -108,8 +109,9 @@ func run(ctx context.Context, table, only string, workers int, timeout time.Dura
 	return report(faults, asJSON)
 }
 
-// parse reads the table: a line "@ package file: what", or "@! " for a named fault, then the text before as lines that begin with "-" and the text
-// after as lines that begin with "+". Everything after that one character is taken as it stands. "#" begins a comment.
+// parse reads the table: a line "@ package file: what", or "@! " for a named fault, then the text
+// before as lines that begin with "-" and the text after as lines that begin with "+". Everything
+// after that one character is taken as it stands. "#" begins a comment.
 func parse(text string) (out []*fault, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		switch {

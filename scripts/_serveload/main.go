@@ -1,8 +1,9 @@
-// Command serveload starts haul serve and measures how it bears load: solves per second with their latency, idle event streams and the memory
-// they take, an upload past the limit, and minutes of everything mixed with memory and goroutines over time.
+// Command serveload starts haul serve and measures how it bears load: solves per second with their
+// latency, idle event streams and the memory they take, an upload past the limit, and minutes of
+// everything mixed with memory and goroutines over time.
 //
-// What a reader could break: solves come by the clock, not when the last one was answered, and a latency counts from when its request was due.
-// A server that falls behind shows it.
+// What a reader could break: solves come by the clock, not when the last one was answered, and a
+// latency counts from when its request was due. A server that falls behind shows it.
 package main
 
 import (
@@ -275,7 +276,8 @@ func (s *server) mixed(length time.Duration) {
 			time.Sleep(2 * time.Second)
 		}
 	})
-	wg.Go(func() { // clients that come, listen and leave, and some that leave in the middle of a search
+	// clients that come, listen and leave, and some that leave in the middle of a search
+	wg.Go(func() {
 		for ctx.Err() == nil {
 			short, stop := context.WithTimeout(ctx, 700*time.Millisecond)
 			for _, path := range []string{"/api/v1/events", "/runs", "/api/v1/runs"} {

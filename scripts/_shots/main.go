@@ -1,4 +1,5 @@
-// Command _shots takes the pictures of haul serve's page that docs/serve.md shows, with chromium. A server must be running:
+// Command _shots takes the pictures of haul serve's page that docs/serve.md shows, with chromium. A
+// server must be running:
 //
 //	haul serve --addr 127.0.0.1:8420 &
 //	go run ./scripts/_shots --url 'http://127.0.0.1:8420/routes?n=20&seed=4&capacity=30&method=search&with=policy' \
@@ -73,7 +74,8 @@ func shoot(url, size string, dark bool, until string, settle time.Duration, out 
 	return os.WriteFile(out, buf.Bytes(), 0o644)
 }
 
-// fewColours keeps the 256 commonest colours, which is a quarter of the bytes; the others are shades at the edges of letters.
+// fewColours keeps the 256 commonest colours, which is a quarter of the bytes; the others are
+// shades at the edges of letters.
 func fewColours(img image.Image) image.Image {
 	count := map[color.Color]int{}
 	b := img.Bounds()

@@ -1,12 +1,12 @@
-// Package policy puts a trained routing policy to work in a Go program: load a checkpoint of haul train, hand it problems, get
-// routes.
+// Package policy puts a trained routing policy to work in a Go program: load a checkpoint of haul
+// train, hand it problems, get routes.
 //
 //	pi, err := policy.Shipped("cvrp20", policy.Options{})
 //	defer pi.Close()
 //	s, err := pi.Solve(ctx, problem, "pomo8")
 //
-// A policy solves problems of any number of customers, best near those it was trained on. Every solution was judged by the
-// validator of package vrp.
+// A policy solves problems of any number of customers, best near those it was trained on. Every
+// solution was judged by the validator of package vrp.
 //
 // The package is stable: see docs/go.md for what that means.
 package policy
@@ -33,14 +33,16 @@ type Options struct {
 	Workers int    // cores of the CPU; 0: all. Routes do not depend on it
 }
 
-// Policy is a trained model on a device. Its methods may be called by many goroutines; it solves one problem at a time.
+// Policy is a trained model on a device. Its methods may be called by many goroutines; it solves
+// one problem at a time.
 type Policy struct {
 	mu    sync.Mutex
 	inner *routing.Policy
 	dev   kernel.Device
 }
 
-// Load puts a policy onto a device: a .safetensors file, or a run folder, of which the best checkpoint is taken.
+// Load puts a policy onto a device: a .safetensors file, or a run folder, of which the best
+// checkpoint is taken.
 func Load(path string, o Options) (*Policy, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, "best.safetensors")
@@ -86,9 +88,12 @@ func (p *Policy) Customers() int { return p.inner.Config.Problem.NumCustomers }
 // Parameters is the number of learned numbers.
 func (p *Policy) Parameters() int { return p.inner.Parameters() }
 
-// Solve makes routes for a problem. decode says how: greedy (one route, the likeliest node at every step), sample:K (the best of K drawn
-// at random), pomo (the best of one from every customer), pomo:T (the same, drawn at temperature T), pomo8, pomo8:T and sample8:K (under the
-// eight symmetries of the square), sgbs and sgbs8 (a beam search from there); "" is greedy. cvrp20 is at its best with pomo8:1. It refuses problems with limits beside the capacity, which a policy does not know.
+// Solve makes routes for a problem. decode says how: greedy (one route, the likeliest node at every
+// step), sample:K (the best of K drawn at random), pomo (the best of one from every customer),
+// pomo:T (the same, drawn at temperature T), pomo8, pomo8:T and sample8:K (under the eight
+// symmetries of the square), sgbs and sgbs8 (a beam search from there); "" is greedy. cvrp20 is at
+// its best with pomo8:1. It refuses problems with limits beside the capacity, which a policy does
+// not know.
 func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string) (*vrp.Solution, error) {
 	d := routing.Greedy
 	if decode != "" {

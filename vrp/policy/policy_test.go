@@ -137,7 +137,8 @@ func (noFlags) String(string) string { return "" }
 func (noFlags) Int(string) int       { return 0 }
 func (noFlags) Float(string) float64 { return 0 }
 
-// TestShipped: what comes with Haul solves a problem of its own size, and a name that is none is refused.
+// TestShipped: what comes with Haul solves a problem of its own size, and a name that is none is
+// refused.
 func TestShipped(t *testing.T) {
 	for _, name := range policy.Names() {
 		p, err := policy.Shipped(name, policy.Options{Workers: 1})

@@ -1,6 +1,7 @@
-// Package nsys reads the SQLite file that `nsys export --type sqlite` writes: the tables of GPU work, of
-// driver calls, of NVTX ranges and of the cards, by their published schema. Tables come and go with the
-// version of Nsight Systems and with what was traced; only the table of kernels or of calls must exist.
+// Package nsys reads the SQLite file that `nsys export --type sqlite` writes: the tables of GPU
+// work, of driver calls, of NVTX ranges and of the cards, by their published schema. Tables come
+// and go with the version of Nsight Systems and with what was traced; only the table of kernels or
+// of calls must exist.
 package nsys
 
 import (
@@ -95,8 +96,8 @@ func (f fields) int(i int, otherwise int64) int64 {
 	return otherwise
 }
 
-// scan goes over a table where there is one. Its first columns, as many as needed, must exist: a row in
-// which one of them is null, such as work that never ended, is left out.
+// scan goes over a table where there is one. Its first columns, as many as needed, must exist: a
+// row in which one of them is null, such as work that never ended, is left out.
 func (f *file) scan(table string, needed int, columns []string, each func(fields)) error {
 	t := f.db.Table(table)
 	if t == nil {
@@ -170,8 +171,8 @@ func (f *file) sets() error {
 	})
 }
 
-// span is a row of a thread, which waits for its turn: a thread's come in the order of their starts, and
-// what holds others before them.
+// span is a row of a thread, which waits for its turn: a thread's come in the order of their
+// starts, and what holds others before them.
 type span struct {
 	start, end, thread, correlation int64
 	name                            string

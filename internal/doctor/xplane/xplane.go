@@ -1,9 +1,9 @@
-// Package xplane reads the profile that JAX and TensorFlow write beside their trace: an XSpace message of
-// planes (a device, a host), lines (a stream, a thread) and events. It decodes only the fields that the
-// doctor needs and passes over the rest, so that new fields do no harm.
+// Package xplane reads the profile that JAX and TensorFlow write beside their trace: an XSpace
+// message of planes (a device, a host), lines (a stream, a thread) and events. It decodes only the
+// fields that the doctor needs and passes over the rest, so that new fields do no harm.
 //
-// A plane's events name their metadata by number, and the metadata may stand behind the events: a plane
-// is decoded when all of it has been seen.
+// A plane's events name their metadata by number, and the metadata may stand behind the events: a
+// plane is decoded when all of it has been seen.
 package xplane
 
 import (
@@ -274,7 +274,8 @@ func (d *decoder) event(data []byte, e Event, timestamp int64) error {
 	if err != nil {
 		return err
 	}
-	if timestamp > math.MaxInt64/1000-1 || timestamp < 0 { // a clock since 1970 in picoseconds overflows
+	// a clock since 1970 in picoseconds overflows
+	if timestamp > math.MaxInt64/1000-1 || timestamp < 0 {
 		return errDamaged
 	}
 	e.StartPS = timestamp*1000 + offset

@@ -16,7 +16,8 @@ import (
 	"haul/internal/plan"
 )
 
-// spent is the processor time of the process in seconds: on shared cores it says more than the clock.
+// spent is the processor time of the process in seconds: on shared cores it says more than the
+// clock.
 func spent() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

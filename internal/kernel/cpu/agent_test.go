@@ -14,7 +14,8 @@ import (
 // adDR is the agent of ad_dr.yaml.
 var adDR = model.ADConfig{Width: 64, Heads: 4, Layers: 4, Feed: 256, Positions: 80, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 1}
 
-// agentRun records a training step of the in-context agent, drawn from made-up histories on the device, as one of `every` parts of an update.
+// agentRun records a training step of the in-context agent, drawn from made-up histories on the
+// device, as one of `every` parts of an update.
 func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens, every int) (kernel.Runner, kernel.Store) {
 	t.Helper()
 	m, err := model.NewAD(cfg)
@@ -64,7 +65,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// TestAgentWorkers: weights after a few updates, each of two parts, are the same bits on one worker, two and three, and a step allocates nothing.
+// TestAgentWorkers: weights after a few updates, each of two parts, are the same bits on one
+// worker, two and three, and a step allocates nothing.
 func TestAgentWorkers(t *testing.T) {
 	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 24, Positions: 70, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.2, DropoutKey: 1}
 	m, err := model.NewAD(cfg)

@@ -40,7 +40,8 @@ func (r *runner) WriteBatch(t *kernel.Tensor, src any) error {
 	return fmt.Errorf("write %v: want []float32 or []int32, got %T", t, src)
 }
 
-// writeInts is WriteBatch for integers: without an interface, which would take memory at every step that is fed.
+// writeInts is WriteBatch for integers: without an interface, which would take memory at every step
+// that is fed.
 func (r *runner) writeInts(t *kernel.Tensor, src []int32) error {
 	buf, err := r.rows(t)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// The products of a training step, timed against the peak of the unit they run on: the FMA units, or in bf16 the tiles. What a
-// reader could break: a product and the peak must alternate in short slices on all workers at once, because the clock of a shared
-// core wanders by tens of percent between seconds but little between neighbouring milliseconds.
+// The products of a training step, timed against the peak of the unit they run on: the FMA units,
+// or in bf16 the tiles. What a reader could break: a product and the peak must alternate in short
+// slices on all workers at once, because the clock of a shared core wanders by tens of percent
+// between seconds but little between neighbouring milliseconds.
 
 // Products says which products to time: a step over Batch rows, in shards of Shard rows, through
 // linear layers Layers[i] = {inputs, outputs}.
@@ -20,9 +21,9 @@ type Products struct {
 	Layers       [][2]int
 }
 
-// TinyProducts are the products of the shipped tiny_1: 128 instances of 11 nodes, width 128, in shards
-// of 16 instances. The layers: queries, keys and values; attention's output; the gated feed-forward's
-// way in and its way out.
+// TinyProducts are the products of the shipped tiny_1: 128 instances of 11 nodes, width 128, in
+// shards of 16 instances. The layers: queries, keys and values; attention's output; the gated
+// feed-forward's way in and its way out.
 var TinyProducts = Products{
 	Batch: 1408, Shard: 176,
 	Layers: [][2]int{{128, 384}, {128, 128}, {128, 512}, {256, 128}},
@@ -53,10 +54,11 @@ type ProductReport struct {
 // benchSlice is how long one side runs before the other takes over.
 const benchSlice = time.Millisecond
 
-// BenchProducts times every product of the step, forward and both gradients, over the whole batch and
-// as the shards run them, each in the given rounds of slices between two slices of the peak loop.
-// Weights arrive packed, as the optimizer leaves them once per step; the gradients of weights read
-// their operands where the step has them and add to what is there. In bf16 the packing of the other operands is part of a product's time.
+// BenchProducts times every product of the step, forward and both gradients, over the whole batch
+// and as the shards run them, each in the given rounds of slices between two slices of the peak
+// loop. Weights arrive packed, as the optimizer leaves them once per step; the gradients of weights
+// read their operands where the step has them and add to what is there. In bf16 the packing of the
+// other operands is part of a product's time.
 func BenchProducts(ctx context.Context, precision, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
 	prims, tiles, err := pickFor(precision, set)
 	if err != nil {
@@ -228,7 +230,8 @@ func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds 
 	return row, peaks, nil
 }
 
-// A benchPool is the benchmark's worker pool: one goroutine per worker, each on a thread of its own, that start a slice together.
+// A benchPool is the benchmark's worker pool: one goroutine per worker, each on a thread of its
+// own, that start a slice together.
 type benchPool struct {
 	work []chan slice
 	done chan outcome

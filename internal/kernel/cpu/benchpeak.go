@@ -1,7 +1,7 @@
 package cpu
 
-// PeakMeter measures the multiply-add peak of a number of workers, a short slice at a time, so that whatever
-// is measured beside it meets the same machine. Its threads sleep between slices.
+// PeakMeter measures the multiply-add peak of a number of workers, a short slice at a time, so that
+// whatever is measured beside it meets the same machine. Its threads sleep between slices.
 type PeakMeter struct {
 	pool  *benchPool
 	spin  func(w, n int) float64

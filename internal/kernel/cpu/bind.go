@@ -77,8 +77,8 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 	return nil, fmt.Errorf("the CPU has no op %s", op.Kind())
 }
 
-// grad resolves a gradient that the op sums into. The first op of the first shard of a lane writes it; add
-// tells whether to add instead.
+// grad resolves a gradient that the op sums into. The first op of the first shard of a lane writes
+// it; add tells whether to add instead.
 type gradRef struct {
 	ref
 	again bool // an earlier op of the same shard has written it

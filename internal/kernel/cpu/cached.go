@@ -6,8 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// cacheAttention attends one token an instance. Keys lie as they were written, so they are turned for each step: a step reads all of
-// them once anyway.
+// cacheAttention attends one token an instance. Keys lie as they were written, so they are turned
+// for each step: a step reads all of them once anyway.
 func (b *binder) cacheAttention(o *kernel.CacheAttention) func(*worker) {
 	y, qkv, keys, values, at := newRef(b.r, o.Y), newRef(b.r, o.QKV), newRef(b.r, o.Keys), newRef(b.r, o.Values), newRef(b.r, o.At)
 	t, d := o.Keys.Shape[1], o.Keys.Shape[2]

@@ -6,9 +6,11 @@ import (
 	"haul/internal/kernel"
 )
 
-// Causal attention runs head by head over each instance, in blocks of rows. A block computes the columns from the first that its first row looks at, rounded
-// down to a whole block, to its own last: what causality rules out is computed only within a block. What a reader could break: blocks begin at
-// multiples of causalRows, which divides 32, so that the rows of a block have as many groups of dropout bits each.
+// Causal attention runs head by head over each instance, in blocks of rows. A block computes the
+// columns from the first that its first row looks at, rounded down to a whole block, to its own
+// last: what causality rules out is computed only within a block. What a reader could break: blocks
+// begin at multiples of causalRows, which divides 32, so that the rows of a block have as many
+// groups of dropout bits each.
 
 const causalRows = 16
 
@@ -42,7 +44,8 @@ func allOnes(n int) []uint16 {
 	return m
 }
 
-// groupsBefore is how many groups of 32 columns the rows before `row` have, of which row i has i/32 + 1.
+// groupsBefore is how many groups of 32 columns the rows before `row` have, of which row i has i/32
+// + 1.
 func groupsBefore(row int) int {
 	band := row / 32
 	return 16*band*(band+1) + (row-32*band)*(band+1)
@@ -77,7 +80,8 @@ func (c *causal) block(at, h int, first []int32, masks []uint16) causalBlock {
 	return k
 }
 
-// scores multiplies the block's rows of x, `stride` apart, with the columns of turned, a transposed matrix of the head, into s.
+// scores multiplies the block's rows of x, `stride` apart, with the columns of turned, a transposed
+// matrix of the head, into s.
 func (c *causal) scores(w *worker, k *causalBlock, s, x []float32, stride int, turned []float32) {
 	w.product(gemmArgs{c: ptr(s), a: ptr(x[k.at*stride:]), b: ptr(turned[k.from:]), m: k.rows, n: k.n, k: c.hd,
 		ldc: c.ld, ars: stride, aks: 1, bks: c.ld, bps: panel})

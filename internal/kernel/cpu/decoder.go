@@ -6,11 +6,12 @@ import (
 	"haul/internal/kernel"
 )
 
-// decodeRows is how many decode steps are computed together: a matrix product instead of as many vector
-// products, still small enough to stay in cache.
+// decodeRows is how many decode steps are computed together: a matrix product instead of as many
+// vector products, still small enough to stay in cache.
 const decodeRows = 64
 
-// decoder computes a block of decode steps of one instance, forward, for the rollout and for its gradient.
+// decoder computes a block of decode steps of one instance, forward, for the rollout and for its
+// gradient.
 type decoder struct {
 	proj, pointer, graph, load ref
 	posX, posY, demand         ref
@@ -42,14 +43,16 @@ type block struct {
 	mask             []uint64  // [rows][words]
 	proj, ptr, graph []float32 // the instance's inputs
 	load, posX, posY []float32
-	pull             []float32 // [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where nothing
-	pullLoad         []float32 // [ld]: what a full load adds to it for each node; nil without pairs
-	pt               []float32 // [D][ld]: pair keys, a column a node
-	pair, pairLoad   []float32 // the instance's inputs, rows pairStride apart, and the weight
-	at               [decodeRows]int32
-	in               instance
-	stride           int // of proj
-	pairStride       int
+	// [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where
+	// nothing
+	pull           []float32
+	pullLoad       []float32 // [ld]: what a full load adds to it for each node; nil without pairs
+	pt             []float32 // [D][ld]: pair keys, a column a node
+	pair, pairLoad []float32 // the instance's inputs, rows pairStride apart, and the weight
+	at             [decodeRows]int32
+	in             instance
+	stride         int // of proj
+	pairStride     int
 }
 
 // blockFloats and blockWords are the scratch a block takes.
@@ -126,7 +129,8 @@ func (d *decoder) measure(k *block) {
 	}
 }
 
-// match adds the dot products of pairs to the table, which they begin where distances say nothing, and makes the load's row.
+// match adds the dot products of pairs to the table, which they begin where distances say nothing,
+// and makes the load's row.
 func (d *decoder) match(w *worker, k *block) {
 	w.p.transpose(k.pt, d.ld, k.pair[d.d:], k.pairStride, d.n, d.d)
 	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d,

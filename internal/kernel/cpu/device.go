@@ -10,11 +10,14 @@ import (
 
 // Options say how to open the CPU.
 type Options struct {
-	Set       string // instruction set: "avx512", "avx2", "go", in bf16 also "amx", "avx512_bf16"; "" picks the fastest
-	Precision string // of products with weights, and of causal attention where tiles do it: "fp32", "bf16"; "": fp32
-	Workers   int    // cores to use; 0: all
-	Lanes     int    // gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
-	ShardRows int    // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
+	// instruction set: "avx512", "avx2", "go", in bf16 also "amx", "avx512_bf16"; "" picks the fastest
+	Set string
+	// of products with weights, and of causal attention where tiles do it: "fp32", "bf16"; "": fp32
+	Precision string
+	Workers   int // cores to use; 0: all
+	// gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
+	Lanes     int
+	ShardRows int // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
 }
 
 // maxLanes is how many lanes a gradient may be summed in.
@@ -66,10 +69,12 @@ func pickFor(precision, set string) (*primitives, *tileSet, error) {
 	return nil, nil, fmt.Errorf("a CPU has no precision %s: use fp32 or bf16", precision)
 }
 
-// Precision is what products with weights, and those for their gradients, round their operands to; causal attention by tiles too.
+// Precision is what products with weights, and those for their gradients, round their operands to;
+// causal attention by tiles too.
 func (d *Device) Precision() string { return precisionOf(d.tiles) }
 
-// Emulates tells whether products in bf16 are made in fp32, of numbers rounded to bf16: slower than in fp32 without rounding.
+// Emulates tells whether products in bf16 are made in fp32, of numbers rounded to bf16: slower than
+// in fp32 without rounding.
 func (d *Device) Emulates() bool { return d.tiles != nil && d.tiles.spreads }
 
 func precisionOf(t *tileSet) string {
@@ -96,9 +101,10 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu (%s, %d worker%s)", setName(d.prims, d.tiles), d.workers, s)
 }
 
-// ShardSize is how many instances reach the rows a shard aims for. An instance of 64 rows is enough for the matrix products by itself, and
-// one at a time leaves the activations of a deep network in L2. Tiles are so fast that what a product costs beside them counts: they take as many
-// instances as fit.
+// ShardSize is how many instances reach the rows a shard aims for. An instance of 64 rows is enough
+// for the matrix products by itself, and one at a time leaves the activations of a deep network in
+// L2. Tiles are so fast that what a product costs beside them counts: they take as many instances
+// as fit.
 func (d *Device) ShardSize(nodes int) int {
 	rows := d.shardRows
 	if rows == 0 {
@@ -122,8 +128,8 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// store is one weight set: the flat buffer, and each matrix packed for products with it and with its transpose.
-// Only the optimizer's phase of a step and the host between steps write it.
+// store is one weight set: the flat buffer, and each matrix packed for products with it and with
+// its transpose. Only the optimizer's phase of a step and the host between steps write it.
 type store struct {
 	layout  *kernel.Layout
 	tiles   *tileSet // nil: packed in fp32

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel/kerneltest"
 )
 
-// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes; the
-// fastest also with shards as they are in use.
+// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes;
+// the fastest also with shards as they are in use.
 func TestDevice(t *testing.T) {
 	suite := func(name string, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,8 @@ func TestDevice(t *testing.T) {
 	suite("shards in use", cpu.Options{Workers: 2})
 }
 
-// TestEmulates: products in bf16 are emulated by plain Go, by whatever has no bf16 of its own, and by nothing in fp32.
+// TestEmulates: products in bf16 are emulated by plain Go, by whatever has no bf16 of its own, and
+// by nothing in fp32.
 func TestEmulates(t *testing.T) {
 	for _, c := range []struct {
 		o    cpu.Options
@@ -84,7 +85,8 @@ func TestDeviceBF16(t *testing.T) {
 	}
 }
 
-// Muon's products are fp32's in fp32; in bf16 they round their operands to the nearest where tiles multiply them, and are fp32's elsewhere.
+// Muon's products are fp32's in fp32; in bf16 they round their operands to the nearest where tiles
+// multiply them, and are fp32's elsewhere.
 func TestMuon(t *testing.T) {
 	try := func(name string, unit float64, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {

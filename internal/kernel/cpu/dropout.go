@@ -7,8 +7,10 @@ import (
 	"haul/internal/rng"
 )
 
-// dropper makes the masks of one dropout, an instance at a time. Which calls of Philox an instance spends does not depend on the instance, so
-// they are listed once. The masks, a bit an element, stay with the worker until its next shard, and what drops by them again, a gradient, reads them there.
+// dropper makes the masks of one dropout, an instance at a time. Which calls of Philox an instance
+// spends does not depend on the instance, so they are listed once. The masks, a bit an element,
+// stay with the worker until its next shard, and what drops by them again, a gradient, reads them
+// there.
 type dropper struct {
 	draws, rounds []uint32 // a draw for each group of 32 columns, filled up to whole units
 	threshold     uint32
@@ -24,7 +26,8 @@ type dropKey struct {
 	some        bool // not all groups
 }
 
-// dropper lists the groups of an instance's rows, from the left: all of them, or as many as groups says.
+// dropper lists the groups of an instance's rows, from the left: all of them, or as many as groups
+// says.
 func (b *binder) dropper(d kernel.Drop, instances, rows, width int, groups func(row int) int) *dropper {
 	key := dropKey{d, rows, width, groups != nil}
 	if p, ok := b.drops[key]; ok {

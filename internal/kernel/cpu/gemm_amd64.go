@@ -1,9 +1,10 @@
 package cpu
 
-// What a reader could break: for m > 1 an element is one chain of FMAs in the order of l that starts
-// from bias + R, in every tile shape and both instruction sets. Blocking over k keeps the chain by
-// carrying it through C, which is why R enters first. So C's bits depend on its own row, column and
-// k alone. For m = 1 an element is four chains, l mod 4, and the product is never blocked over k.
+// What a reader could break: for m > 1 an element is one chain of FMAs in the order of l that
+// starts from bias + R, in every tile shape and both instruction sets. Blocking over k keeps the
+// chain by carrying it through C, which is why R enters first. So C's bits depend on its own row,
+// column and k alone. For m = 1 an element is four chains, l mod 4, and the product is never
+// blocked over k.
 
 import (
 	"runtime"
@@ -12,10 +13,11 @@ import (
 
 //go:generate go run -C _generate ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg cpu
 
-// tile is what the assembly reads: t.tiles tiles of t.rows rows, one below the other, over one strip
-// of columns. Strides count bytes. The assembly moves a and r down as it goes, past the end of their
-// matrices after the last tile, and b stands past its end where k is 0; they are not pointers, so that
-// the collector never sees them there. The caller's gemmArgs keeps the matrices alive.
+// tile is what the assembly reads: t.tiles tiles of t.rows rows, one below the other, over one
+// strip of columns. Strides count bytes. The assembly moves a and r down as it goes, past the end
+// of their matrices after the last tile, and b stands past its end where k is 0; they are not
+// pointers, so that the collector never sees them there. The caller's gemmArgs keeps the matrices
+// alive.
 type tile struct {
 	c                       unsafe.Pointer
 	a                       uintptr
@@ -109,7 +111,8 @@ func gemmBlock(g *gemmArgs, width, i, rows, from, to int) {
 	}
 }
 
-// gemmCopied adds the products of l in [from, to) to all of C; whole panels of B are read from a copy.
+// gemmCopied adds the products of l in [from, to) to all of C; whole panels of B are read from a
+// copy.
 func gemmCopied(g *gemmArgs, width, from, to int) {
 	for p := 0; p < g.n; p += panel {
 		b, bks := unsafe.Add(g.b, (p/panel*g.bps+from*g.bks)*4), g.bks

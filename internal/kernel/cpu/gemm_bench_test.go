@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkProduct times the products of a step's shard on one core, then the small ones of attention
-// (per head and instance) and of the decoder.
+// BenchmarkProduct times the products of a step's shard on one core, then the small ones of
+// attention (per head and instance) and of the decoder.
 func BenchmarkProduct(b *testing.B) {
 	type shape struct {
 		name string

@@ -33,7 +33,8 @@ func start(s []float32) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(s))
 }
 
-// build lays the product out in memory from alloc(n), whose last float is the last the call may touch.
+// build lays the product out in memory from alloc(n), whose last float is the last the call may
+// touch.
 func (p product) build(rng *rand.Rand, alloc func(n int) []float32) *operands {
 	place := func(n int) []float32 {
 		s := alloc(n + p.skew)[p.skew:]
@@ -190,8 +191,8 @@ func TestProductGuarded(t *testing.T) {
 	})
 }
 
-// TestProductBits: an element has the same bits in every instruction set with assembly, and, for m > 1,
-// whatever rows are computed beside it.
+// TestProductBits: an element has the same bits in every instruction set with assembly, and, for m
+// > 1, whatever rows are computed beside it.
 func TestProductBits(t *testing.T) {
 	if len(sets) == 1 {
 		t.Skip("no assembly for this processor")

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// guarded returns n floats that end exactly at a page with no access, or, with front, that start right
-// after one; a read or write beyond that edge ends the process with a fault at its address. The
-// memory goes back when the test ends.
+// guarded returns n floats that end exactly at a page with no access, or, with front, that start
+// right after one; a read or write beyond that edge ends the process with a fault at its address.
+// The memory goes back when the test ends.
 func guarded(t testing.TB, n int, front bool) []float32 {
 	t.Helper()
 	page := syscall.Getpagesize()

@@ -7,14 +7,17 @@ import (
 	"haul/internal/kernel"
 )
 
-// Causal attention in bf16, where tiles do whole heads: the products of scores, of their gradient and of what both sum round their
-// operands as products with weights do, and exponentials are good to a fiftieth of that. What a reader could break: rows of tiles past the
-// last token are zero, as packing leaves them, because the assembly computes with whole blocks of sixteen.
+// Causal attention in bf16, where tiles do whole heads: the products of scores, of their gradient
+// and of what both sum round their operands as products with weights do, and exponentials are good
+// to a fiftieth of that. What a reader could break: rows of tiles past the last token are zero, as
+// packing leaves them, because the assembly computes with whole blocks of sixteen.
 
-// headArgs is one head of one instance for the assembly, which knows it by its layout. What it points to is the worker's and the shard's memory.
+// headArgs is one head of one instance for the assembly, which knows it by its layout. What it
+// points to is the worker's and the shard's memory.
 type headArgs struct {
-	config       uintptr
-	k, v, q, dy  uintptr // blocks of 16 tokens × 16 columns: k and v as rows of A, q and dy as columns of B
+	config uintptr
+	// blocks of 16 tokens × 16 columns: k and v as rows of A, q and dy as columns of B
+	k, v, q, dy  uintptr
 	step         int     // bytes between blocks
 	turned       uintptr // 16 columns × all tokens as A: v forward, k for the gradient
 	qPairs       uintptr // all tokens × 16 columns as B
@@ -55,7 +58,8 @@ func (b *binder) heads(instances, t, d, n int, drop kernel.Drop) heads {
 	return heads{b.causal(instances, t, d, n, drop), ceil(t, tileLines), ceil(d, tileDepth), ceil(t, tileDepth)}
 }
 
-// rows is how many floats take the tokens as blocks of 16; columns, as tiles of a head each; square, half a tile for each pair of blocks.
+// rows is how many floats take the tokens as blocks of 16; columns, as tiles of a head each;
+// square, half a tile for each pair of blocks.
 func (c *heads) rows() int    { return c.blocks * c.depth * tileSlots }
 func (c *heads) columns() int { return c.heads * c.pairs * tileSlots }
 func (c *heads) square() int  { return c.blocks * c.blocks * tileSlots / 2 }
@@ -93,7 +97,8 @@ func (p *pieces) take(n int) []float32 {
 	return s
 }
 
-// needForward and needGrad are the scratch of both directions, in floats: packed operands, then what the assembly asks for.
+// needForward and needGrad are the scratch of both directions, in floats: packed operands, then
+// what the assembly asks for.
 func (c *heads) needForward() int {
 	return 2*c.rows() + c.columns() + c.blocks*(tileSlots*3/2) + tileSlots
 }

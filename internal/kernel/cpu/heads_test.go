@@ -35,8 +35,9 @@ func eachHeads(t *testing.T, run func(t *testing.T, s *tileSet)) {
 	}
 }
 
-// checkHeads compares both directions with float64 on rounded operands. Beside those, p and the gradient of a score are rounded, each by at
-// most 2⁻⁸ of itself, and an exponential is off by 7.5e-5; fp32's own errors, of scores of a few units too, are well below 2⁻¹².
+// checkHeads compares both directions with float64 on rounded operands. Beside those, p and the
+// gradient of a score are rounded, each by at most 2⁻⁸ of itself, and an exponential is off by
+// 7.5e-5; fp32's own errors, of scores of a few units too, are well below 2⁻¹².
 func checkHeads(t *testing.T, s *tileSet, x headCase, alloc func(n int) []float32) {
 	t.Helper()
 	const off = 0x1p-8 + 0x1p-12 + 7.5e-5
@@ -122,7 +123,8 @@ func checkHeads(t *testing.T, s *tileSet, x headCase, alloc func(n int) []float3
 	}
 }
 
-// TestHeads: every number of tokens up to more than two groups of dropout bits, then about larger blocks.
+// TestHeads: every number of tokens up to more than two groups of dropout bits, then about larger
+// blocks.
 func TestHeads(t *testing.T) {
 	eachHeads(t, func(t *testing.T, s *tileSet) {
 		sizes := []int{79, 80, 81, 96, 111, 164}
@@ -135,7 +137,8 @@ func TestHeads(t *testing.T) {
 	})
 }
 
-// TestHeadsGuarded: nothing beyond an operand is touched, at whatever alignment a page's edge gives.
+// TestHeadsGuarded: nothing beyond an operand is touched, at whatever alignment a page's edge
+// gives.
 func TestHeadsGuarded(t *testing.T) {
 	eachHeads(t, func(t *testing.T, s *tileSet) {
 		for _, n := range []int{1, 15, 16, 17, 31, 33, 47, 80} {
@@ -146,7 +149,8 @@ func TestHeadsGuarded(t *testing.T) {
 	})
 }
 
-// TestHeadsKeepNaN: what is not a number in a query, a key that is looked at or a value reaches the result.
+// TestHeadsKeepNaN: what is not a number in a query, a key that is looked at or a value reaches the
+// result.
 func TestHeadsKeepNaN(t *testing.T) {
 	eachHeads(t, func(t *testing.T, s *tileSet) {
 		const n, d = 20, headWidth

@@ -2,7 +2,8 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// avx512 and avx2 take every primitive from assembly; checked stands between a caller's shapes and it.
+// avx512 and avx2 take every primitive from assembly; checked stands between a caller's shapes and
+// it.
 var avx512 = checked(primitives{
 	name: "avx512", gemm: gemmAVX512, peak: peakAVX512,
 	norm: normAVX512, normGrad: normGradAVX512, glu: gluAVX512, gluGrad: gluGradAVX512,

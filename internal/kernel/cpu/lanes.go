@@ -6,8 +6,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a lane is a run of shards, and which shards it has depends on the number of lanes and shards of the whole step
-// alone. A process that shares the step has a run of whole lanes, so it adds up what it would add up alone, in the same order.
+// What a reader could break: a lane is a run of shards, and which shards it has depends on the
+// number of lanes and shards of the whole step alone. A process that shares the step has a run of
+// whole lanes, so it adds up what it would add up alone, in the same order.
 
 // cut finds the lanes of this process and the order in which they are added up.
 func (r *runner) cut() error {

@@ -2,8 +2,9 @@ package cpu
 
 import "haul/internal/kernel"
 
-// A linear layer's products, the ones with weights and those for their gradients, are made in the device's precision: over fp32 where the
-// operands lie, or over bf16 tiles that A is packed to on the way, in the worker's scratch. Whatever follows a product is fp32.
+// A linear layer's products, the ones with weights and those for their gradients, are made in the
+// device's precision: over fp32 where the operands lie, or over bf16 tiles that A is packed to on
+// the way, in the worker's scratch. Whatever follows a product is fp32.
 
 // product runs one gemm with the fields set; unused pointers must be nil.
 func (w *worker) product(g gemmArgs) {
@@ -14,7 +15,8 @@ func (w *worker) product(g gemmArgs) {
 // byWeight multiplies A, m rows `stride` floats apart, with a packed weight: C = A·B + bias + R.
 type byWeight func(w *worker, c, a, bias, r []float32)
 
-// byWeight binds a product of m rows with a pack of depth k and n columns; ldc and ldr are the strides of C and R.
+// byWeight binds a product of m rows with a pack of depth k and n columns; ldc and ldr are the
+// strides of C and R.
 func (b *binder) byWeight(pack []float32, m, k, n, stride, ldc, ldr int) byWeight {
 	tiles := b.r.dev.tiles
 	if tiles == nil {
@@ -98,7 +100,8 @@ func (b *binder) linearGradW(o *kernel.LinearGradW) func(*worker) {
 	}
 }
 
-// byRows binds the product of DYᵀ [out, rows] and X [rows, in] for a weight's gradient, dense, which adds where asked to.
+// byRows binds the product of DYᵀ [out, rows] and X [rows, in] for a weight's gradient, dense,
+// which adds where asked to.
 func (b *binder) byRows(rows, out, in, dyStride, xStride int) func(w *worker, dw, dy, x []float32, add bool) {
 	tiles := b.r.dev.tiles
 	if tiles == nil {

@@ -6,7 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// The losses work on a handful of columns a row, in plain Go; all exponentials of a shard are taken in one call.
+// The losses work on a handful of columns a row, in plain Go; all exponentials of a shard are taken
+// in one call.
 
 // shifted writes z less its largest element to p.
 func shifted(p, z []float32) {
@@ -19,7 +20,8 @@ func shifted(p, z []float32) {
 	}
 }
 
-// normalised turns e, the exponentials of shifted logits z, into probabilities and returns log Σ exp z. The largest of e is 1.
+// normalised turns e, the exponentials of shifted logits z, into probabilities and returns log Σ
+// exp z. The largest of e is 1.
 func normalised(e, z []float32) float32 {
 	var sum, top float32
 	for k, v := range e {
@@ -69,7 +71,8 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
 	}
 }
 
-// crossEntropy is one head of one row: d is empty where no gradient is wanted, p holds the exponentials, sums are loss, labels, hits.
+// crossEntropy is one head of one row: d is empty where no gradient is wanted, p holds the
+// exponentials, sums are loss, labels, hits.
 func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight float32) {
 	if label < 0 {
 		clear(d)
@@ -124,7 +127,8 @@ func (b *binder) ppo(o *kernel.PPO) func(*worker) {
 	}
 }
 
-// ppo is one row with probabilities p, the logarithm of their sum before they were normalised, and the ratio of the action's to what it was.
+// ppo is one row with probabilities p, the logarithm of their sum before they were normalised, and
+// the ratio of the action's to what it was.
 func ppo(d, out, sample, sums, p []float32, logSum, ratio float32, o *kernel.PPO) {
 	actions := len(p)
 	action, adv := int(sample[0]), sample[2]
@@ -134,7 +138,8 @@ func ppo(d, out, sample, sums, p []float32, logSum, ratio float32, o *kernel.PPO
 	}
 	low, high := 1-o.Clip, 1+o.Clip
 	free, held := ratio*adv, min(max(ratio, low), high)*adv
-	var slope float32 // of the policy loss by log π(action); none where the clipped side is the smaller
+	// of the policy loss by log π(action); none where the clipped side is the smaller
+	var slope float32
 	if free <= held {
 		slope = -free
 	}

@@ -2,14 +2,15 @@ package cpu
 
 import "unsafe"
 
-// What a reader could break: buffers of a step are walked with strides of kilobytes, and on 4 KiB pages
-// that outruns the processor's table of recent pages. Buffers that a step touches all over must
-// come from one large allocation (a slab), which hugePages can place on 2 MiB pages.
+// What a reader could break: buffers of a step are walked with strides of kilobytes, and on 4 KiB
+// pages that outruns the processor's table of recent pages. Buffers that a step touches all over
+// must come from one large allocation (a slab), which hugePages can place on 2 MiB pages.
 
 // hugePage is the size of a large page on every system that has them here.
 const hugePage = 2 << 20
 
-// aligned allocates n floats that start at a cache line; large blocks start at a large page and ask for such pages.
+// aligned allocates n floats that start at a cache line; large blocks start at a large page and ask
+// for such pages.
 func aligned(n int) []float32 {
 	unit := 64
 	if 4*n >= hugePage/2 {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePages asks for large pages under the block, whose pages nobody has touched yet. A kernel that refuses leaves small ones.
+// hugePages asks for large pages under the block, whose pages nobody has touched yet. A kernel that
+// refuses leaves small ones.
 func hugePages(f []float32) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f))
 	if whole := len(b) &^ (hugePage - 1); whole > 0 {

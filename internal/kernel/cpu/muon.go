@@ -8,10 +8,11 @@ import (
 
 // Muon's update of one block, by one worker alone: whichever takes it makes the same bits.
 //
-// What a reader could break: a pass over a block between two products costs as much as a quarter of one in fp32, and half of one by tiles.
-// So that few are needed, X is kept times γ = C^(1/4), which makes the factor of A² one: with A = XᵀX, which has the same singular values
-// as kernel.AdamW's X·Xᵀ, and β = B/(2·sqrt(C)), a round is X·(a·I + 2β·A + A²), and what is not a product of matrices is added to
-// diagonals. See square, which needs no pass, and tiled, which needs one.
+// What a reader could break: a pass over a block between two products costs as much as a quarter of
+// one in fp32, and half of one by tiles. So that few are needed, X is kept times γ = C^(1/4), which
+// makes the factor of A² one: with A = XᵀX, which has the same singular values as kernel.AdamW's
+// X·Xᵀ, and β = B/(2·sqrt(C)), a round is X·(a·I + 2β·A + A²), and what is not a product of
+// matrices is added to diagonals. See square, which needs no pass, and tiled, which needs one.
 
 var (
 	muonGamma = math.Sqrt(math.Sqrt(kernel.MuonC))
@@ -19,10 +20,12 @@ var (
 	muonRest  = kernel.MuonA - muonBeta*muonBeta
 )
 
-// byTiles tells whether a block's products are in bf16: where that rounds without being faster, they are not.
+// byTiles tells whether a block's products are in bf16: where that rounds without being faster,
+// they are not.
 func byTiles(t *tileSet) bool { return t != nil && t.muon }
 
-// needMuon is the scratch of a block: X, the next X, D and its square; by tiles X, A and the two operands of a product.
+// needMuon is the scratch of a block: X, the next X, D and its square; by tiles X, A and the two
+// operands of a product.
 func needMuon(t *tileSet, side int) int {
 	if byTiles(t) {
 		return 2*side*side + 2*tileFloats(side, side) + t.scratch(side)
@@ -50,7 +53,8 @@ func (u *update) muon(w *worker, b kernel.Block) {
 	}
 }
 
-// square makes the rounds in fp32, each completed to a square, and returns where the last left X. With D = A + β·I:
+// square makes the rounds in fp32, each completed to a square, and returns where the last left X.
+// With D = A + β·I:
 //
 //	X·(D² + (a-β²)·I)
 func (w *worker) square(x []float32, n int, spare []float32) []float32 {
@@ -74,9 +78,9 @@ func (w *worker) square(x []float32, n int, spare []float32) []float32 {
 //
 //	a·X + X·(A·(A + 2β·I))
 //
-// What a reader could break: a round multiplies small singular values by up to a, and with them what was rounded off X. So a·X is fp32,
-// where the product's sums begin, and what X is rounded by as an operand is multiplied by A, which is nothing where singular values are
-// small.
+// What a reader could break: a round multiplies small singular values by up to a, and with them
+// what was rounded off X. So a·X is fp32, where the product's sums begin, and what X is rounded by
+// as an operand is multiplied by A, which is nothing where singular values are small.
 func (w *worker) tiled(x []float32, n int, spare []float32) {
 	t, size := w.tiles, tileFloats(n, n)
 	d, left, right := spare[:n*n], spare[n*n:][:size], spare[n*n+size:][:size]
@@ -98,7 +102,8 @@ func (w *worker) tiled(x []float32, n int, spare []float32) {
 	}
 }
 
-// symmetric is C = A·B by g's strides where C is known to be symmetric: its lower left quarter is copied.
+// symmetric is C = A·B by g's strides where C is known to be symmetric: its lower left quarter is
+// copied.
 func (w *worker) symmetric(g gemmArgs, c, a, b []float32) {
 	n, h := g.n, g.n/2
 	g.m, g.c, g.a, g.b = h, ptr(c), ptr(a), ptr(b)

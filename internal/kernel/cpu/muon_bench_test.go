@@ -7,8 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// BenchmarkMuon updates one block, as one worker does, in fp32 and where products in bf16 are faster by those; `quiet` is a block of which
-// a column in eight has had no gradient for 3,000 steps.
+// BenchmarkMuon updates one block, as one worker does, in fp32 and where products in bf16 are
+// faster by those; `quiet` is a block of which a column in eight has had no gradient for 3,000
+// steps.
 func BenchmarkMuon(b *testing.B) {
 	for _, side := range []int{64, 128} {
 		benchmarkMuon(b, fmt.Sprint(side), side, nil, 0)

@@ -19,8 +19,9 @@ func muonBlock(p *primitives, tiles *tileSet, side int) (*update, *worker) {
 		&worker{p: p, tiles: tiles, scratch: make([]float32, needMuon(tiles, side)), adam: adamArgs{lr: 1e-3, scale: 1}}
 }
 
-// TestMomentumEnds: momentum whose gradient stays zero becomes zero, and what the rounds multiply is never so small that their products are subnormal:
-// each would take a hundred cycles, in every step from then on. Numbers that move weights, and those that are none, stay, and all sets agree.
+// TestMomentumEnds: momentum whose gradient stays zero becomes zero, and what the rounds multiply
+// is never so small that their products are subnormal: each would take a hundred cycles, in every
+// step from then on. Numbers that move weights, and those that are none, stay, and all sets agree.
 func TestMomentumEnds(t *testing.T) {
 	const side = 24
 	for _, p := range sets {
@@ -55,8 +56,9 @@ func TestMomentumEnds(t *testing.T) {
 	}
 }
 
-// TestTiled holds the rounds by tiles to those in fp32, by every set's products, those too that no device takes for Muon since fp32 is faster there. The
-// matrix has few large singular values and many small ones, which the rounds multiply by 485, with all that was rounded off X itself.
+// TestTiled holds the rounds by tiles to those in fp32, by every set's products, those too that no
+// device takes for Muon since fp32 is faster there. The matrix has few large singular values and
+// many small ones, which the rounds multiply by 485, with all that was rounded off X itself.
 func TestTiled(t *testing.T) {
 	for _, side := range []int{16, 40, 128} {
 		rng := rand.New(rand.NewPCG(1, uint64(side)))
@@ -81,14 +83,16 @@ func TestTiled(t *testing.T) {
 			for i, v := range want {
 				off, all = off+float64((got[i]-v)*(got[i]-v)), all+float64(v*v)
 			}
-			if r, most := math.Sqrt(off/all), 3*kernel.MuonRounds*2*0x1p-9; !(r < most) { // each product rounds two operands by 2^-9 at most
+			// each product rounds two operands by 2^-9 at most
+			if r, most := math.Sqrt(off/all), 3*kernel.MuonRounds*2*0x1p-9; !(r < most) {
 				t.Errorf("%s, side %d: X is off by %.4f of its length, want %.4f at most", set.name, side, r, most)
 			}
 		}
 	}
 }
 
-// TestMuonByTilesWhereItPays: sets whose products in bf16 take longer than fp32's leave them to fp32, whose bits these are then.
+// TestMuonByTilesWhereItPays: sets whose products in bf16 take longer than fp32's leave them to
+// fp32, whose bits these are then.
 func TestMuonByTilesWhereItPays(t *testing.T) {
 	const side = 32
 	made := func(tiles *tileSet) []float32 {

@@ -21,7 +21,8 @@ func eachNear(t *testing.T, run func(t *testing.T, s *tileSet)) {
 	}
 }
 
-// TestGELUNear holds GELU and its slope to what their comments say, over all that is not flat, and to exactly nothing and everything beyond.
+// TestGELUNear holds GELU and its slope to what their comments say, over all that is not flat, and
+// to exactly nothing and everything beyond.
 func TestGELUNear(t *testing.T) {
 	eachNear(t, func(t *testing.T, s *tileSet) {
 		var x, ones []float32

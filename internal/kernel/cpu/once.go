@@ -9,14 +9,16 @@ import (
 
 // phase is work of an op that runs once per step, which all workers share between two barriers.
 //
-// What a reader could break: which worker takes a chunk changes nothing, because chunks are fixed and every sum runs in a fixed
-// order; and whether a phase runs is the same answer for all workers, or they would wait for each other at different barriers.
+// What a reader could break: which worker takes a chunk changes nothing, because chunks are fixed
+// and every sum runs in a fixed order; and whether a phase runs is the same answer for all workers,
+// or they would wait for each other at different barriers.
 type phase struct {
-	op     int // what its time is booked on; 0: the op that it is of
-	run    func(w *worker, p *phase)
-	when   func() bool // nil: in every step
-	beside []task      // whole ops that need no barrier of their own, by whoever has nothing left to do
-	err    error       // of this step: set by one worker, read behind the next barrier
+	op   int // what its time is booked on; 0: the op that it is of
+	run  func(w *worker, p *phase)
+	when func() bool // nil: in every step
+	// whole ops that need no barrier of their own, by whoever has nothing left to do
+	beside []task
+	err    error // of this step: set by one worker, read behind the next barrier
 	next   atomic.Int32
 	spare  atomic.Int32 // of beside
 }
@@ -36,8 +38,9 @@ func (p *phase) reset() {
 	p.spare.Store(0)
 }
 
-// bindOnce makes phases of the ops that run once. One that is Flat, or asks other processes, has phases to itself, in order; any other
-// reads only what the shards left and runs beside the first phase.
+// bindOnce makes phases of the ops that run once. One that is Flat, or asks other processes, has
+// phases to itself, in order; any other reads only what the shards left and runs beside the first
+// phase.
 func (b *binder) bindOnce() error {
 	r := b.r
 	var beside []task
@@ -83,7 +86,8 @@ func (b *binder) bindOnce() error {
 	return nil
 }
 
-// runOnce is a worker's part of all phases. A phase that failed ends the step behind the next barrier, where all workers know of it.
+// runOnce is a worker's part of all phases. A phase that failed ends the step behind the next
+// barrier, where all workers know of it.
 func (r *runner) runOnce(w *worker) {
 	var before *phase
 	for _, p := range r.phases {

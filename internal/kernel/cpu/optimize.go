@@ -8,8 +8,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// The optimizer's phases. Work is handed out in fixed chunks and every sum runs in a fixed order, so which worker takes a chunk
-// changes nothing, nor does which process: those that share a step share its update by chunks too.
+// The optimizer's phases. Work is handed out in fixed chunks and every sum runs in a fixed order,
+// so which worker takes a chunk changes nothing, nor does which process: those that share a step
+// share its update by chunks too.
 
 // learns tells whether the program makes a gradient.
 func (r *runner) learns() bool { return len(r.squares) > 0 }
@@ -17,8 +18,8 @@ func (r *runner) learns() bool { return len(r.squares) > 0 }
 // whole says that the step ends an update: always, unless updates have parts.
 func (r *runner) whole() bool { return r.every == 1 || r.state.Part == uint64(r.every)-1 }
 
-// reduce adds the lanes into lane 0 by the tree, chunk by chunk. Where an update has parts, lanes gather them all and are added up with the
-// last.
+// reduce adds the lanes into lane 0 by the tree, chunk by chunk. Where an update has parts, lanes
+// gather them all and are added up with the last.
 func (b *binder) reduce(o *kernel.Reduce) ([]*phase, error) {
 	r := b.r
 	if err := b.covered(); err != nil {
@@ -61,7 +62,8 @@ func (w *worker) addUp(adds [][2]int, bufs [][]float32, at, end int) {
 	}
 }
 
-// four finds (a+b)+(c+d) at the front of a list of additions: one pass over four lanes, of which only the first is written.
+// four finds (a+b)+(c+d) at the front of a list of additions: one pass over four lanes, of which
+// only the first is written.
 func four(adds [][2]int) (lanes [4]int, ok bool) {
 	if len(adds) < 3 || adds[2] != [2]int{adds[0][0], adds[1][0]} {
 		return lanes, false
@@ -84,8 +86,9 @@ func (c *piece) span(i int) (at, end int) {
 	return at, min(at+chunk, len(c.grad))
 }
 
-// exchange gets what the other processes have for this one's piece, and adds up the sum and its squares, chunk by chunk while it is in cache. Then everybody
-// has everybody's squares, in the order of one process.
+// exchange gets what the other processes have for this one's piece, and adds up the sum and its
+// squares, chunk by chunk while it is in cache. Then everybody has everybody's squares, in the
+// order of one process.
 func (b *binder) exchange(o *kernel.Exchange) ([]*phase, error) {
 	r, c := b.r, &b.r.piece
 	if b.inBlocks() {
@@ -123,7 +126,8 @@ func (b *binder) exchange(o *kernel.Exchange) ([]*phase, error) {
 	}, nil
 }
 
-// inBlocks tells whether Muon has a part in the update: its blocks do not end where pieces do, so that every process updates all weights itself.
+// inBlocks tells whether Muon has a part in the update: its blocks do not end where pieces do, so
+// that every process updates all weights itself.
 func (b *binder) inBlocks() bool {
 	return slices.ContainsFunc(b.r.prog.Once, func(op kernel.Op) bool { o, ok := op.(*kernel.AdamW); return ok && o.Side > 0 })
 }
@@ -146,7 +150,8 @@ func (b *binder) exchangeAll(o *kernel.Exchange) []*phase {
 	}
 }
 
-// adamw clips and updates, then packs. Where processes share the update, each gets the others' weights in between.
+// adamw clips and updates, then packs. Where processes share the update, each gets the others'
+// weights in between.
 func (b *binder) adamw(o *kernel.AdamW) []*phase {
 	r := b.r
 	u := &update{r: r, o: o, blocks: o.Blocks()}
@@ -172,12 +177,13 @@ func (b *binder) adamw(o *kernel.AdamW) []*phase {
 
 // update is AdamW, with Muon for blocks, over a runner's first weight set.
 type update struct {
-	r       *runner
-	o       *kernel.AdamW
-	blocks  []kernel.Block // Muon's
-	rest    [][2]int       // where Muon has blocks, what AdamW keeps, a chunk each at most
-	badNow  bool           // this step's gradient is not finite; set by one worker, read after the join
-	skipped bool           // this step changes no weight; likewise, or behind the next barrier
+	r      *runner
+	o      *kernel.AdamW
+	blocks []kernel.Block // Muon's
+	rest   [][2]int       // where Muon has blocks, what AdamW keeps, a chunk each at most
+	// this step's gradient is not finite; set by one worker, read after the join
+	badNow  bool
+	skipped bool // this step changes no weight; likewise, or behind the next barrier
 }
 
 // rate is the learning rate of step t, counted from 1.
@@ -206,7 +212,8 @@ func (u *update) apply(w *worker, p *phase) {
 	if first == 0 {
 		r.sums.gradNorm += norm
 		u.skipped = bad || r.sums.badStep != 0
-		u.badNow = bad // the other workers may still be reading badStep here, which is why the mark waits for finish
+		// the other workers may still be reading badStep here, which is why the mark waits for finish
+		u.badNow = bad
 	}
 	if bad || r.sums.badStep != 0 {
 		return
@@ -236,7 +243,8 @@ func (u *update) apply(w *worker, p *phase) {
 	}
 }
 
-// finish advances the state after all workers are done. A first step that went wrong is recorded; later ones change nothing, so that it can be replayed.
+// finish advances the state after all workers are done. A first step that went wrong is recorded;
+// later ones change nothing, so that it can be replayed.
 func (u *update) finish() {
 	r := u.r
 	if u.badNow {

@@ -1,8 +1,9 @@
 package cpu
 
-// Weights are kept packed beside their row-major form, in panels of 64 columns whose rows lie one after
-// another, so that the product walks memory in order; in bf16 as the tiles of tiles.go. What a reader could break: packing only moves
-// values, or rounds them to bf16, and fills what is missing with zero, so any instruction set may do it.
+// Weights are kept packed beside their row-major form, in panels of 64 columns whose rows lie one
+// after another, so that the product walks memory in order; in bf16 as the tiles of tiles.go. What
+// a reader could break: packing only moves values, or rounds them to bf16, and fills what is
+// missing with zero, so any instruction set may do it.
 
 // packSizes is how many floats the packed forms of W [n][k] take.
 func packSizes(t *tileSet, n, k int) (forward, transposed int) {
@@ -30,7 +31,8 @@ func packTransposed(t *tileSet, dst, w []float32, n, k int) {
 	packStraight(dst, w, n, k)
 }
 
-// packedLen is how many floats a matrix of n output columns and k rows of products takes when packed.
+// packedLen is how many floats a matrix of n output columns and k rows of products takes when
+// packed.
 func packedLen(n, k int) int { return (n + panel - 1) / panel * panel * k }
 
 // packWeights is packForward in fp32:

@@ -20,12 +20,13 @@ const panel = 64
 //	                 + bias[j] (where bias is not nil) + R[i*ldr+j] (where r is not nil)
 //
 // The strides of A serve row-major (ars=ld, aks=1) and transposed (ars=1, aks=ld) operands; bps and
-// bks serve packed weights (bks=panel, bps=k*panel) and plain row-major matrices (bks=ld, bps=panel).
-// R may be C itself, to accumulate. Strides count elements. n need not be a multiple of anything;
-// columns from n on are neither read nor written.
+// bks serve packed weights (bks=panel, bps=k*panel) and plain row-major matrices (bks=ld,
+// bps=panel). R may be C itself, to accumulate. Strides count elements. n need not be a multiple of
+// anything; columns from n on are neither read nor written.
 //
-// A caller whose B is row-major may lend scratch, gemmScratch floats: rows a power of two apart share few
-// sets of L1, so a product with many rows reads B's panels from a copy there. The bits are the same.
+// A caller whose B is row-major may lend scratch, gemmScratch floats: rows a power of two apart
+// share few sets of L1, so a product with many rows reads B's panels from a copy there. The bits
+// are the same.
 type gemmArgs struct {
 	c, a, b, bias, r unsafe.Pointer
 	m, n, k          int
@@ -52,7 +53,8 @@ type adamArgs struct {
 type primitives struct {
 	name string
 	gemm func(g *gemmArgs)
-	peak func(rounds int) (flop float64) // multiply-adds with nothing to wait for: what gemm is measured against
+	// multiply-adds with nothing to wait for: what gemm is measured against
+	peak func(rounds int) (flop float64)
 
 	norm     func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32)
 	normGrad func(dx, dgamma, dbeta, dy, x, mean, rstd, gamma []float32, rows, d int, accumulate bool)

@@ -140,7 +140,8 @@ func gluGradGo(dg, dy, g []float32, rows, w int) {
 	}
 }
 
-// geluGo: y = x·Φ(x) in its tanh form, 0.5x(1+tanh(√(2/π)(x+0.044715x³))). Assembly makes it, and its slope, zero where Φ is below 2^-40.
+// geluGo: y = x·Φ(x) in its tanh form, 0.5x(1+tanh(√(2/π)(x+0.044715x³))). Assembly makes it, and
+// its slope, zero where Φ is below 2^-40.
 func geluGo(y, x []float32) {
 	for i, v := range x {
 		t := float32(math.Tanh(float64(0.7978845608 * (v + 0.044715*v*v*v))))
@@ -175,7 +176,8 @@ func distancesGo(dist, x, y []float32, n, ld int) {
 	}
 }
 
-// softmaxBiasGo, in place: p[r] = softmax over j < n of p[r,j]·scale - slope·dist[r,j]; zero for n <= j < ld.
+// softmaxBiasGo, in place: p[r] = softmax over j < n of p[r,j]·scale - slope·dist[r,j]; zero for n
+// <= j < ld.
 func softmaxBiasGo(p, dist []float32, rows, n, ld int, scale, slope float32) {
 	for r := range rows {
 		row, dr := p[r*ld:][:ld], dist[r*ld:][:ld]
@@ -196,7 +198,8 @@ func softmaxBiasGo(p, dist []float32, rows, n, ld int, scale, slope float32) {
 	}
 }
 
-// softmaxBiasGradGo, in place on dp: ds = p·(dp - Σ p·dp); dslope = -Σ ds·dist; dp = ds·scale; zero for n <= j < ld.
+// softmaxBiasGradGo, in place on dp: ds = p·(dp - Σ p·dp); dslope = -Σ ds·dist; dp = ds·scale; zero
+// for n <= j < ld.
 func softmaxBiasGradGo(dp, p, dist []float32, rows, n, ld int, scale float32) (dslope float32) {
 	for r := range rows {
 		row, pr, dr := dp[r*ld:][:ld], p[r*ld:][:ld], dist[r*ld:][:ld]
@@ -216,8 +219,8 @@ func softmaxBiasGradGo(dp, p, dist []float32, rows, n, ld int, scale float32) (d
 
 func allowed(mask []uint64, j int) bool { return mask[j>>6]>>(j&63)&1 != 0 }
 
-// softmaxMaskGo, in place: p[r] = softmax over allowed j < n of p[r,j]·scale, zero elsewhere. Bit j of
-// row r's `words` words says that j is allowed; at least one is.
+// softmaxMaskGo, in place: p[r] = softmax over allowed j < n of p[r,j]·scale, zero elsewhere. Bit j
+// of row r's `words` words says that j is allowed; at least one is.
 func softmaxMaskGo(p []float32, mask []uint64, rows, n, ld, words int, scale float32) {
 	for r := range rows {
 		row, m := p[r*ld:][:ld], mask[r*words:][:words]
@@ -292,8 +295,8 @@ func pointerGo(p, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words in
 }
 
 // pointerGradGo: the gradient of wa[r]·lp[r,act[r]] + we[r]·ent[r] with respect to u:
-// dz = wa·(δ(j=act) - p) - we·p·(lp + ent); du = dz·mult·(1-th²)·scale. Masked columns have p = 0 and th = 0
-// and are not act, so they get 0 of themselves. du may be u or p.
+// dz = wa·(δ(j=act) - p) - we·p·(lp + ent); du = dz·mult·(1-th²)·scale. Masked columns have p = 0
+// and th = 0 and are not act, so they get 0 of themselves. du may be u or p.
 func pointerGradGo(du, p, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32) {
 	for r := range rows {
 		dr, pr, lr, tr := du[r*ld:][:ld], p[r*ld:][:ld], lp[r*ld:][:ld], th[r*ld:][:ld]
@@ -388,8 +391,9 @@ func momentumGo(x, m, g []float32, beta, scale float32) {
 	}
 }
 
-// flushed makes zero of what is too small for Muon to move a weight by: the rounds' products of such numbers are subnormal, at a hundred cycles each,
-// and momentum whose gradient stays zero would never be zero itself. A NaN stays.
+// flushed makes zero of what is too small for Muon to move a weight by: the rounds' products of
+// such numbers are subnormal, at a hundred cycles each, and momentum whose gradient stays zero
+// would never be zero itself. A NaN stays.
 func flushed(v float32) float32 {
 	const least = 1e-16
 	if v > -least && v < least {

@@ -25,8 +25,9 @@ func roundKeys(seed uint64) []uint32 {
 // keepUnit divides the number of groups that keep takes at once.
 const keepUnit = 4
 
-// keepGo: bit c of dst[i] says that column c of group i is kept: that its 16 random bits are not below the threshold. A group is 32 columns
-// of a row, and draws[i] the first of its four calls; kernel.Drop.Call says which bits of them belong to a column.
+// keepGo: bit c of dst[i] says that column c of group i is kept: that its 16 random bits are not
+// below the threshold. A group is 32 columns of a row, and draws[i] the first of its four calls;
+// kernel.Drop.Call says which bits of them belong to a column.
 func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	key := [2]uint32{rounds[0], rounds[1]}
 	for i, draw := range draws {
@@ -44,7 +45,8 @@ func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	}
 }
 
-// dropGo: y[r,j] = residual[r,j] + (x[r,j]·scale where bit j of the row's `words` words is set, else 0); no residual where it is empty. y may be x.
+// dropGo: y[r,j] = residual[r,j] + (x[r,j]·scale where bit j of the row's `words` words is set,
+// else 0); no residual where it is empty. y may be x.
 func dropGo(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32) {
 	for r := range rows {
 		for j := range n {
@@ -60,9 +62,10 @@ func dropGo(y, x, residual []float32, mask []uint32, rows, n, words int, scale f
 	}
 }
 
-// softmaxCausalGo, in place: row r looks at the columns from first[r]-from up to, not including, end+r. There p = softmax of p·scale, then times keep where
-// column j's bit of the row's mask is set and else 0; 0 in the other columns below n. logSum[r] is the logarithm of the sum of exp(p·scale). A row's
-// mask is `words` words of 16 bits; rows share one where words is 0.
+// softmaxCausalGo, in place: row r looks at the columns from first[r]-from up to, not including,
+// end+r. There p = softmax of p·scale, then times keep where column j's bit of the row's mask is
+// set and else 0; 0 in the other columns below n. logSum[r] is the logarithm of the sum of
+// exp(p·scale). A row's mask is `words` words of 16 bits; rows share one where words is 0.
 func softmaxCausalGo(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
 	for r := range rows {
 		row, m := p[r*ld:][:n], mask[r*words:]
@@ -96,8 +99,9 @@ func keptOf(mask []uint16, j int, v, scale float32) float32 {
 	return v * scale
 }
 
-// softmaxCausalGradGo, in place on both: p holds scores as softmaxCausal is given them, and is left as that leaves it; with e those probabilities before
-// anything was dropped, ds = e·(kept(ds) - dots[r])·scale.
+// softmaxCausalGradGo, in place on both: p holds scores as softmaxCausal is given them, and is left
+// as that leaves it; with e those probabilities before anything was dropped, ds = e·(kept(ds) -
+// dots[r])·scale.
 func softmaxCausalGradGo(ds, p, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
 	for r := range rows {
 		row, dr, m := p[r*ld:][:n], ds[r*ld:][:n], mask[r*words:]

@@ -26,7 +26,8 @@ func (c *clock) lap(op, shard int) {
 	c.last = now
 }
 
-// Profile times plain steps, then one with every op's start and end noted by the worker that ran it.
+// Profile times plain steps, then one with every op's start and end noted by the worker that ran
+// it.
 func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 	times := make([]time.Duration, max(1, plain))
 	for i := range times {

@@ -5,8 +5,8 @@ import (
 	"haul/internal/rng"
 )
 
-// roll is one rollout op bound to memory. All starts of an instance advance in step, so their queries form a
-// matrix; rows with one node left to go to are moved without computing anything.
+// roll is one rollout op bound to memory. All starts of an instance advance in step, so their
+// queries form a matrix; rows with one node left to go to are moved without computing anything.
 type roll struct {
 	decoder
 	o                                        *kernel.Rollout

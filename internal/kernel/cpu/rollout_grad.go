@@ -50,7 +50,8 @@ type gradBlock struct {
 	act    [decodeRows]int32
 	rows   int
 
-	dpull     []float32 // [N][ld]: gradients of dot products, summed over the decisions at a node; nil without pairs
+	// [N][ld]: gradients of dot products, summed over the decisions at a node; nil without pairs
+	dpull     []float32
 	dpullLoad []float32 // [ld]: summed over all decisions, each times its load left
 
 	dproj, dptr, dgraph, dload []float32

@@ -2,11 +2,12 @@ package cpu
 
 import "haul/internal/kernel"
 
-// roofRounds slices of each side are run; a roof is the best of them, since whatever else the machine does
-// only takes away.
+// roofRounds slices of each side are run; a roof is the best of them, since whatever else the
+// machine does only takes away.
 const roofRounds = 24
 
-// Roof alternates the multiply-add loop with sums of vectors that together fill the working set, on every worker at once.
+// Roof alternates the multiply-add loop with sums of vectors that together fill the working set, on
+// every worker at once.
 func (d *Device) Roof(workingSet int) (kernel.Roof, error) {
 	pool := newBenchPool(d.workers)
 	defer pool.close()

@@ -176,7 +176,8 @@ func prefer(adv, length, logProb []float32, starts int, o *kernel.Advantage) {
 	}
 }
 
-// leading is the shortest of some lengths, and by how much pairs with a route of that length weigh more.
+// leading is the shortest of some lengths, and by how much pairs with a route of that length weigh
+// more.
 type leading struct{ best, more float32 }
 
 func (l leading) leads(length float32) bool { return length-l.best <= kernel.Tie*length }

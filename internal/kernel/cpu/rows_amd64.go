@@ -133,8 +133,8 @@ func checked(t primitives) primitives {
 	return c
 }
 
-// spread hands adamw's arguments to assembly one by one, so that no offset into adamArgs is written down
-// twice.
+// spread hands adamw's arguments to assembly one by one, so that no offset into adamArgs is written
+// down twice.
 func spread(f func(w, m, v, g []float32, lr, beta1, beta2, eps, decay, correct1, correct2, scale float32)) func(w, m, v, g []float32, a *adamArgs) {
 	return func(w, m, v, g []float32, a *adamArgs) {
 		f(w, m, v, g, a.lr, a.beta1, a.beta2, a.eps, a.decay, a.correct1, a.correct2, a.scale)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestRowsShort: a slice one float short of its shape panics with the one message, and touches nothing.
+// TestRowsShort: a slice one float short of its shape panics with the one message, and touches
+// nothing.
 func TestRowsShort(t *testing.T) {
 	s := shape{3, 11, 16}
 	eachSet(t, func(t *testing.T, set *primitives) {
@@ -39,8 +40,8 @@ func TestRowsShort(t *testing.T) {
 	})
 }
 
-// TestSetsKeepToTheirRegisters: the generator's register allocator knows 32 vector registers; AVX2 has 16, and
-// no opmasks.
+// TestSetsKeepToTheirRegisters: the generator's register allocator knows 32 vector registers; AVX2
+// has 16, and no opmasks.
 func TestSetsKeepToTheirRegisters(t *testing.T) {
 	text, err := os.ReadFile("rows_amd64.s")
 	if err != nil {

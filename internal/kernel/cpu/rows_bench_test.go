@@ -11,8 +11,8 @@ import (
 
 // BenchmarkRows times each primitive on a shard of the model: 176 tokens (16 routes of 11 nodes) of
 // width 128, a gate of 256, 8 heads of attention over 11 or 101 nodes, and a pass over 400,000
-// weights. Every eighth call starts from the inputs again, before what works in place has shrunk them to
-// subnormal numbers.
+// weights. Every eighth call starts from the inputs again, before what works in place has shrunk
+// them to subnormal numbers.
 func BenchmarkRows(b *testing.B) {
 	cases := []struct {
 		shape

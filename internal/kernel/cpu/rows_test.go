@@ -17,8 +17,8 @@ type shape struct{ rows, n, ld int }
 
 func (s shape) String() string { return fmt.Sprintf("%dx%d/%d", s.rows, s.n, s.ld) }
 
-// rowCall is one call of a primitive. Its floats are all in buffers, so that a test can place, spoil
-// and compare them; run uses them in the order of sizes.
+// rowCall is one call of a primitive. Its floats are all in buffers, so that a test can place,
+// spoil and compare them; run uses them in the order of sizes.
 type rowCall struct {
 	name   string
 	sizes  []int
@@ -49,7 +49,8 @@ func probabilities(rng *rand.Rand, p []float32, s shape) {
 	}
 }
 
-// randomMask allows about half of the columns, at least one a row, and sets bits beyond n, which mean nothing.
+// randomMask allows about half of the columns, at least one a row, and sets bits beyond n, which
+// mean nothing.
 func randomMask(rng *rand.Rand, s shape, words int) []uint64 {
 	m := make([]uint64, s.rows*words)
 	for i := range m {
@@ -117,11 +118,13 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	}
 	def("norm", n, []int{all, rows, rows, all, n, n}, nil, none(func(s *primitives, b [][]float32) {
 		s.norm(b[0], b[1], b[2], b[3], b[4], b[5], rows, n, 1e-5)
-	})).gain = func(b [][]float32) float64 { return maxOf(b[2]) * maxOf(b[2]) } // 1/σ, of a difference of close values
+		// 1/σ, of a difference of close values
+	})).gain = func(b [][]float32) float64 { return maxOf(b[2]) * maxOf(b[2]) }
 	for _, accumulate := range []bool{false, true} {
 		def(fmt.Sprintf("normGrad,%v", accumulate), n+rows, []int{all, n, n, all, all, rows, rows, n}, nil, none(func(s *primitives, b [][]float32) {
 			s.normGrad(b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], rows, n, accumulate)
-		})).gain = func([][]float32) float64 { return 64 } // products of up to four values of [-2, 2) and their like
+			// products of up to four values of [-2, 2) and their like
+		})).gain = func([][]float32) float64 { return 64 }
 		def(fmt.Sprintf("colSum,%v", accumulate), rows, []int{n, max(0, wide-ld+n)}, nil, none(func(s *primitives, b [][]float32) {
 			s.colSum(b[0], b[1], rows, n, ld, accumulate)
 		}))
@@ -130,7 +133,8 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	def("gluGrad", 1, []int{2 * all, all, 2 * all}, nil, none(func(s *primitives, b [][]float32) { s.gluGrad(b[0], b[1], b[2], rows, n) }))
 	def("gelu", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.gelu(b[0], b[1]) }))
 	def("geluGrad", 1, []int{all, all, all}, nil, none(func(s *primitives, b [][]float32) { s.geluGrad(b[0], b[1], b[2]) }))
-	def("exp", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.exp(b[0], b[1]) })).gain = func([][]float32) float64 { return 8 } // e²
+	// e²
+	def("exp", 1, []int{all, all}, nil, none(func(s *primitives, b [][]float32) { s.exp(b[0], b[1]) })).gain = func([][]float32) float64 { return 8 }
 	def("distances", 1, []int{n * ld, n, n}, nil, none(func(s *primitives, b [][]float32) { s.distances(b[0], b[1], b[2], n, ld) }))
 	def("softmaxBias", n, []int{wide, wide}, nil, none(func(s *primitives, b [][]float32) {
 		s.softmaxBias(b[0], b[1], rows, n, ld, 0.25, 1.5)
@@ -172,7 +176,8 @@ func rowCalls(rng *rand.Rand, s shape) []rowCall {
 	})).gain = func([][]float32) float64 { return 20 }
 	def("pointerGrad", 1, []int{wide, wide, wide, wide, rows, rows, rows}, weights, none(func(s *primitives, b [][]float32) {
 		s.pointerGrad(b[0], b[1], b[2], b[3], b[4], b[5], b[6], act, rows, n, ld, 0.5, 10)
-	})).gain = func([][]float32) float64 { return 400 } // p·(a + e·(lp + ent))·mult·(1-th²), with |th| to 2
+		// p·(a + e·(lp + ent))·mult·(1-th²), with |th| to 2
+	})).gain = func([][]float32) float64 { return 400 }
 	def("query", 1, []int{all, all, all, all}, nil, none(func(s *primitives, b [][]float32) { s.query(b[0], b[1], b[2], b[3], 0.75) }))
 	def("transpose", 1, []int{n * (rows + 3), max(0, wide-ld+n)}, nil, none(func(s *primitives, b [][]float32) {
 		s.transpose(b[0], rows+3, b[1], ld, rows, n)
@@ -211,10 +216,10 @@ func clones(b [][]float32, alloc func(n int) []float32) [][]float32 {
 	return out
 }
 
-// verify runs the call on plain Go and on s and compares everything they may have written. The bound
-// is one of forward error: each of `length` additions in the two sums, and some dozen
-// operations about them, may round by half an ulp of the largest value, which the inputs hold
-// to a few units; gain says where a call goes beyond that.
+// verify runs the call on plain Go and on s and compares everything they may have written. The
+// bound is one of forward error: each of `length` additions in the two sums, and some dozen
+// operations about them, may round by half an ulp of the largest value, which the inputs hold to a
+// few units; gain says where a call goes beyond that.
 func (c *rowCall) verify(t interface{ Fatalf(string, ...any) }, s *primitives, at string, b, got [][]float32) {
 	want := clones(b, heap)
 	wr, gr := c.run(&plain, want), c.run(s, got)
@@ -242,7 +247,8 @@ func (c *rowCall) verify(t interface{ Fatalf(string, ...any) }, s *primitives, a
 	}
 }
 
-// TestRowsSmall covers every size around the vectors' widths, with fences of a known value about each buffer.
+// TestRowsSmall covers every size around the vectors' widths, with fences of a known value about
+// each buffer.
 func TestRowsSmall(t *testing.T) {
 	const fence, wall = float32(-12345.5), 16
 	eachSet(t, func(t *testing.T, set *primitives) {
@@ -335,7 +341,8 @@ func TestRowsBits(t *testing.T) {
 	})
 }
 
-// TestRowsExact: passes that neither fuse nor reorder have plain Go's bits, so that a run's fp32 update is the same on every set.
+// TestRowsExact: passes that neither fuse nor reorder have plain Go's bits, so that a run's fp32
+// update is the same on every set.
 func TestRowsExact(t *testing.T) {
 	eachSet(t, func(t *testing.T, set *primitives) {
 		rng := rand.New(rand.NewPCG(11, 12))
@@ -378,8 +385,8 @@ func TestRowsNaN(t *testing.T) {
 	})
 }
 
-// TestSumSquaresIsDouble: the sum of 100,000 squares, of sizes float32 could not even hold, is right
-// to the rounding of float64.
+// TestSumSquaresIsDouble: the sum of 100,000 squares, of sizes float32 could not even hold, is
+// right to the rounding of float64.
 func TestSumSquaresIsDouble(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	x := make([]float32, 100_003)

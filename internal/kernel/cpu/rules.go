@@ -5,13 +5,16 @@ import (
 	"math/bits"
 )
 
-// The rules of a route: where a vehicle may go next, and what going there changes. The rollout and its gradient take them from here;
-// kernel.Rollout states them, reference/rules.go is the plain form and cuda/src/routing/rules.cuh the GPU's.
+// The rules of a route: where a vehicle may go next, and what going there changes. The rollout and
+// its gradient take them from here; kernel.Rollout states them, reference/rules.go is the plain
+// form and cuda/src/routing/rules.cuh the GPU's.
 //
-// What a reader could break: nothing here knows attention or sampling, and nothing outside decides what is allowed. A rule more, such as a
-// time window, is a field of instance and of vehicle and a line in room and move.
+// What a reader could break: nothing here knows attention or sampling, and nothing outside decides
+// what is allowed. A rule more, such as a time window, is a field of instance and of vehicle and a
+// line in room and move.
 
-// instance is what the rules ask of a routing instance. It is passed by value: four words stay in registers.
+// instance is what the rules ask of a routing instance. It is passed by value: four words stay in
+// registers.
 type instance struct {
 	demand   []int32 // of each node; the depot's is not asked
 	capacity int32
@@ -31,7 +34,8 @@ func (v *vehicle) depart(in instance) {
 	clear(v.served)
 }
 
-// room is 1 where customer j, whom nobody has served, may be next, and else 0: without a branch, since who fits is as good as random.
+// room is 1 where customer j, whom nobody has served, may be next, and else 0: without a branch,
+// since who fits is as good as random.
 func (v *vehicle) room(in instance, j int) uint64 {
 	return uint64(int64(in.demand[j])-int64(v.left)-1) >> 63
 }
@@ -42,7 +46,8 @@ func (v *vehicle) home() bool { return v.unserved == 0 || v.at != 0 }
 // ended: all are served and the vehicle is back.
 func (v *vehicle) ended() bool { return v.unserved == 0 && v.at == 0 }
 
-// allow writes the nodes that may be next into mask and returns how many there are, and one of them.
+// allow writes the nodes that may be next into mask and returns how many there are, and one of
+// them.
 func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 	if v.unserved == 0 {
 		clear(mask)

@@ -9,8 +9,9 @@ import (
 	"haul/internal/kernel/reference"
 )
 
-// TestRules walks random allowed routes by the rules here and by the plain ones: both allow the same nodes at every step, see the same
-// load, and end together, within the 2(N-1) steps that a rollout has room for.
+// TestRules walks random allowed routes by the rules here and by the plain ones: both allow the
+// same nodes at every step, see the same load, and end together, within the 2(N-1) steps that a
+// rollout has room for.
 func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 200).Draw(t, "nodes")

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// runner replays one program. A step is one fork: shards by lanes, then the phases of the ops that run once, each after a
-// barrier.
+// runner replays one program. A step is one fork: shards by lanes, then the phases of the ops that
+// run once, each after a barrier.
 type runner struct {
 	dev     *Device
 	prog    *kernel.Program
@@ -120,8 +120,9 @@ type worker struct {
 	stop    *atomic.Bool // the runner's
 }
 
-// stopped tells an op whose work may take seconds that nobody waits for it: it may leave the rest out, since the whole update is dropped. A shard may
-// be a single instance of any size, so that asking between shards is not enough.
+// stopped tells an op whose work may take seconds that nobody waits for it: it may leave the rest
+// out, since the whole update is dropped. A shard may be a single instance of any size, so that
+// asking between shards is not enough.
 func (w *worker) stopped() bool { return w.stop.Load() }
 
 // Compile places memory and binds every op to it.
@@ -319,7 +320,8 @@ func (r *runner) GatherMoments() error {
 	return r.piece.peer.AllGather(r.sets[0].v, chunk)
 }
 
-// FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
+// FirstBad replays the step that went wrong, op by op, and names the first result that is not
+// finite.
 func (r *runner) FirstBad() (string, error) {
 	w := r.workers[0]
 	for n := range r.prog.Shards() * r.every {

@@ -2,7 +2,8 @@ package cpu
 
 import "haul/internal/kernel"
 
-// regions draws every row of the shard, those past the batch's end too: what reads them needs valid tokens, and their loss counts nothing.
+// regions draws every row of the shard, those past the batch's end too: what reads them needs valid
+// tokens, and their loss counts nothing.
 func (b *binder) regions(o *kernel.Regions) (func(*worker), error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -10,8 +10,9 @@ import (
 	"haul/internal/rng"
 )
 
-// TestStopReachesInsideOneShard: a step that is one shard, and an op that takes most of its time, are left at once. Every long loop has a
-// primitive that it calls in each turn: the primitive stops the runner in its first call, and must not be called again.
+// TestStopReachesInsideOneShard: a step that is one shard, and an op that takes most of its time,
+// are left at once. Every long loop has a primitive that it calls in each turn: the primitive stops
+// the runner in its first call, and must not be called again.
 func TestStopReachesInsideOneShard(t *testing.T) {
 	var stop func()
 	calls := 0
@@ -91,7 +92,8 @@ func TestStopReachesInsideOneShard(t *testing.T) {
 	}
 }
 
-const routingStarts = decodeRows // all starts are one block of decisions, so that one call is one turn of the loop
+// all starts are one block of decisions, so that one call is one turn of the loop
+const routingStarts = decodeRows
 
 func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 	const n = routingStarts

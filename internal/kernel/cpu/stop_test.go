@@ -12,8 +12,8 @@ import (
 	"haul/internal/plan"
 )
 
-// TestAnAbandonedUpdateNeverHappened: whoever stops in any part of an update and goes on from there later ends with the same bits and sums as one
-// who never stopped.
+// TestAnAbandonedUpdateNeverHappened: whoever stops in any part of an update and goes on from there
+// later ends with the same bits and sums as one who never stopped.
 func TestAnAbandonedUpdateNeverHappened(t *testing.T) {
 	const every, parts = 2, 3
 	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 32, Positions: 20, Size: 9, Actions: 5, Dropout: 0.1, DropoutKey: 1}

@@ -36,8 +36,9 @@ func (b *binder) column(t *kernel.Tensor) column {
 	return c
 }
 
-// tally adds the rows to the sums of their lanes, term by term, each in the order of the rows. A sum of plain terms runs on from step to step;
-// any other is made for the step first. Lanes are added up when somebody asks for the sums.
+// tally adds the rows to the sums of their lanes, term by term, each in the order of the rows. A
+// sum of plain terms runs on from step to step; any other is made for the step first. Lanes are
+// added up when somebody asks for the sums.
 func (b *binder) tally(o *kernel.Tally) func() {
 	r := b.r
 	columns := o.Columns()
@@ -113,7 +114,8 @@ func (c *column) at(row, column int) float64 {
 	return float64(v)
 }
 
-// runningMean moves the scalars, which the shards of the step have read by now. The mean is of all processes that share the step.
+// runningMean moves the scalars, which the shards of the step have read by now. The mean is of all
+// processes that share the step.
 func (b *binder) runningMean(o *kernel.RunningMean) ([]*phase, func()) {
 	r := b.r
 	x, columns, peer := b.column(o.X), o.X.Cols(), b.peer()

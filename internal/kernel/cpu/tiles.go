@@ -7,13 +7,15 @@ import (
 	"unsafe"
 )
 
-// Products in bf16. Both operands are packed as tiles of 1 KiB, sixteen lines of sixteen words, where a word is a pair of bf16 of
-// neighbouring l: line i, word p of a tile of A holds A[i][2p] and A[i][2p+1], and line p, word j of a tile of B holds B[2p][j] and
-// B[2p+1][j]. A's tiles run along l, then down the rows; B's along l, then across the columns.
+// Products in bf16. Both operands are packed as tiles of 1 KiB, sixteen lines of sixteen words,
+// where a word is a pair of bf16 of neighbouring l: line i, word p of a tile of A holds A[i][2p]
+// and A[i][2p+1], and line p, word j of a tile of B holds B[2p][j] and B[2p+1][j]. A's tiles run
+// along l, then down the rows; B's along l, then across the columns.
 //
-// What a reader could break: what lies past the ends of a matrix is zero in its tiles, because zero times what an old buffer holds
-// there may not be a number; an operand is rounded to the nearest bf16, ties to even, whoever packs it; sums are fp32 and begin with
-// bias + R. The order of a sum is its set's own: the same for every element, whatever its row, column or neighbours.
+// What a reader could break: what lies past the ends of a matrix is zero in its tiles, because zero
+// times what an old buffer holds there may not be a number; an operand is rounded to the nearest
+// bf16, ties to even, whoever packs it; sums are fp32 and begin with bias + R. The order of a sum
+// is its set's own: the same for every element, whatever its row, column or neighbours.
 
 const (
 	tileLines = 16                // rows of A, or columns of B, in a tile
@@ -27,7 +29,8 @@ const (
 
 func ceil(n, unit int) int { return (n + unit - 1) / unit }
 
-// tileFloats is how many floats of memory hold a matrix of `lines` rows of A, or columns of B, and depth k.
+// tileFloats is how many floats of memory hold a matrix of `lines` rows of A, or columns of B, and
+// depth k.
 func tileFloats(lines, k int) int { return ceil(lines, tileLines) * ceil(k, tileDepth) * tileSlots }
 
 // tileArgs describes one product of packed operands:
@@ -41,8 +44,9 @@ type tileArgs struct {
 	m, n, k          int
 	ldc, ldr         int
 	scratch          unsafe.Pointer // of tileSet.scratch floats
-	spread           gemmArgs       // room for the products in fp32 of spreadTiles, so that they take none from the heap
-	woven            weaveArgs      // and for a product that packs on the way
+	// room for the products in fp32 of spreadTiles, so that they take none from the heap
+	spread gemmArgs
+	woven  weaveArgs // and for a product that packs on the way
 }
 
 // packing says which matrix a tile is of, and how it lies in the floats that are packed.
@@ -58,7 +62,8 @@ const (
 // pairs tells whether two rows of the source make the words of a line, instead of one.
 func (p packing) pairs() bool { return p == columnsOfA || p == rowsOfB }
 
-// packRun packs `tiles` tiles side by side in src, step bytes apart in dst, from `rows` rows and the columns of the mask.
+// packRun packs `tiles` tiles side by side in src, step bytes apart in dst, from `rows` rows and
+// the columns of the mask.
 type packRun func(dst *uint16, src *float32, stride, rows, tiles, step int, mask uint64)
 
 // tileSet is one way to make products in bf16.
@@ -71,7 +76,8 @@ type tileSet struct {
 	spreads bool                            // product wants scratch
 	muon    bool                            // Muon's rounds are faster by product than in fp32
 
-	weave func(g *weaveArgs) // a weight's gradient, packed between its products; nil: packed before them
+	// a weight's gradient, packed between its products; nil: packed before them
+	weave func(g *weaveArgs)
 
 	attend, attendGrad func(h *headArgs) // causal attention of a head; nil: in fp32
 
@@ -82,8 +88,8 @@ type tileSet struct {
 // tileSets lists what this processor can run, fastest first; spread is always last.
 var tileSets = append(vectorTiles(), &spreadTiles)
 
-// pickTiles returns the named set with the primitives that it stands beside; for the name of an instruction set, what that has without tile
-// registers; for "" and "auto", the fastest.
+// pickTiles returns the named set with the primitives that it stands beside; for the name of an
+// instruction set, what that has without tile registers; for "" and "auto", the fastest.
 func pickTiles(name string) (*primitives, *tileSet, error) {
 	for _, t := range tileSets {
 		if t.set != "" && (t.name == name || name == "" || name == "auto") {
@@ -106,8 +112,8 @@ func pickTiles(name string) (*primitives, *tileSet, error) {
 // HasBF16 tells whether this processor multiplies in bf16 by itself.
 func HasBF16() bool { return tileSets[0].set != "" }
 
-// TileSets names the instruction sets this processor can multiply in bf16 with, fastest first. Those of Sets follow the ones that
-// have bf16 of their own.
+// TileSets names the instruction sets this processor can multiply in bf16 with, fastest first.
+// Those of Sets follow the ones that have bf16 of their own.
 func TileSets() []string {
 	var names []string
 	for _, t := range tileSets {
@@ -153,8 +159,8 @@ func (t *tileSet) pack(kind packing, dst []float32, src []float32, stride, lines
 	}
 }
 
-// spreadTiles runs everywhere: tiles are packed in plain Go, and a product spreads them to fp32, block by block, for the primitives'
-// own product, which makes the sums.
+// spreadTiles runs everywhere: tiles are packed in plain Go, and a product spreads them to fp32,
+// block by block, for the primitives' own product, which makes the sums.
 var spreadTiles = tileSet{name: "spread", product: productSpread, spreads: true,
 	runs: [4]packRun{packRunGo(rowsOfA), packRunGo(columnsOfA), packRunGo(rowsOfB), packRunGo(columnsOfB)}}
 

@@ -8,15 +8,17 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// The order of sums. By AMX an element is start, plus for every 32 l in turn the sum of two chains of FMAs from zero, one over the
-// even l and one over the odd; by AVX512_BF16 it is one chain from start, in the order of pairs of l. Either treats numbers below the
-// normal ones as zero. Neither knows a row's or a column's place, so cutting a product changes no bit.
+// The order of sums. By AMX an element is start, plus for every 32 l in turn the sum of two chains
+// of FMAs from zero, one over the even l and one over the odd; by AVX512_BF16 it is one chain from
+// start, in the order of pairs of l. Either treats numbers below the normal ones as zero. Neither
+// knows a row's or a column's place, so cutting a product changes no bit.
 
 //go:generate go run -C _generate ./tiles -out ../tiles_amd64.s -stubs ../tiles_stubs_amd64.go -pkg cpu
 
-// tileGrid is what the assembly reads: rows × cols blocks of tiles. The assembly moves c, a and start down as it goes, past the ends of
-// their matrices after the last block; they are not pointers, so that the collector never sees them there. The caller's tileArgs
-// keeps the matrices alive.
+// tileGrid is what the assembly reads: rows × cols blocks of tiles. The assembly moves c, a and
+// start down as it goes, past the ends of their matrices after the last block; they are not
+// pointers, so that the collector never sees them there. The caller's tileArgs keeps the matrices
+// alive.
 type tileGrid struct {
 	config     *tileConfig
 	c, a, b    uintptr
@@ -40,8 +42,8 @@ func (g *tileGrid) words() *[14]uintptr { return (*[14]uintptr)(unsafe.Pointer(g
 // tileConfig is the processor's table of tile shapes.
 type tileConfig [64]byte
 
-// tileConfigs are the configurations of blocks by rows and columns of tiles and by the rows of the lowest and the columns of the
-// rightmost tile, each from 1.
+// tileConfigs are the configurations of blocks by rows and columns of tiles and by the rows of the
+// lowest and the columns of the rightmost tile, each from 1.
 var tileConfigs [2][2][tileLines][16]tileConfig
 
 func makeTileConfigs() {
@@ -56,8 +58,8 @@ func makeTileConfigs() {
 	}
 }
 
-// configure is the table for a block of nr × nc tiles: accumulators in tiles 0 to 3, row by row, then two of A and two of B. Sums
-// run over whole tiles of l.
+// configure is the table for a block of nr × nc tiles: accumulators in tiles 0 to 3, row by row,
+// then two of A and two of B. Sums run over whole tiles of l.
 func configure(nr, nc, lastRows, lastCols int) (t tileConfig) {
 	t[0] = 1 // palette
 	set := func(tile, rows, bytes int) { t[48+tile], t[16+2*tile] = byte(rows), byte(bytes) }
@@ -106,7 +108,8 @@ func vectorTiles() (out []*tileSet) {
 }
 
 const (
-	// tileRun is the longest run of l, in tiles, that is taken at once: a block's tiles of A and B stay in L1.
+	// tileRun is the longest run of l, in tiles, that is taken at once: a block's tiles of A and B
+	// stay in L1.
 	tileRun = 6
 	// tilePanel is how many bytes of B's tiles are taken through all rows before the next.
 	tilePanel = 24 << 10
@@ -154,7 +157,8 @@ func productAMX(_ *primitives, g *tileArgs) {
 	runtime.KeepAlive(g)
 }
 
-// amxProduct is a product under way: over a run of l, which begins with what the run before it left in C.
+// amxProduct is a product under way: over a run of l, which begins with what the run before it left
+// in C.
 type amxProduct struct {
 	g        *tileArgs
 	depth    int // tiles of all l
@@ -173,7 +177,8 @@ func (p *amxProduct) run(start unsafe.Pointer, lds, from, to int) {
 	}
 }
 
-// strip computes the columns from j on, all rows: blocks of nc tiles, the last of them lastCols wide.
+// strip computes the columns from j on, all rows: blocks of nc tiles, the last of them lastCols
+// wide.
 func (p *amxProduct) strip(j, cols, nc, lastCols int) {
 	m := p.g.m
 	if whole := m / 32; whole > 0 {
@@ -266,7 +271,8 @@ func productDots(_ *primitives, g *tileArgs) {
 		productEmpty(g)
 		return
 	}
-	// strip computes the columns from j on, all rows: blocks of nc tiles, the last tile of each under the mask.
+	// strip computes the columns from j on, all rows: blocks of nc tiles, the last tile of each under
+	// the mask.
 	strip := func(j, cols, nc int, mask uint64) {
 		for i := 0; i < g.m; {
 			rows := 8

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// spelled is an instruction that the assembly spells as bytes, with the text that the generator put above it.
+// spelled is an instruction that the assembly spells as bytes, with the text that the generator put
+// above it.
 type spelled struct {
 	says  string
 	bytes []byte
@@ -56,8 +57,8 @@ func spelledOut(t *testing.T) (out []spelled) {
 
 var generalNames = []string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// decode is a disassembler of the few instructions, by Intel's tables (Software Developer's Manual, volume 2): it shares nothing
-// with the encoder.
+// decode is a disassembler of the few instructions, by Intel's tables (Software Developer's Manual,
+// volume 2): it shares nothing with the encoder.
 func decode(b []byte) string {
 	if len(b) < 5 {
 		return "too short"
@@ -90,7 +91,9 @@ func decode(b []byte) string {
 		case b[3] == 0x5c && prefix == 2 && mod == 3 && len(b) == 5:
 			return fmt.Sprintf("tdpbf16ps tmm%d,tmm%d,tmm%d", reg, rm, third)
 		}
-	case 0x62: // EVEX: inverted R, X, B, R' and the map; W, inverted vvvv, 1 and the prefix; z, L'L, b, inverted V' and the mask
+	// EVEX: inverted R, X, B, R' and the map; W, inverted vvvv, 1 and the prefix; z, L'L, b, inverted
+	// V' and the mask
+	case 0x62:
 		if b[1]&15 != 2 || b[2]>>7 != 0 || bit(b[2], 2) != 1 || b[3]>>5&3 != 2 || b[3]>>7 != 0 || b[3]&7 != 0 {
 			return "not map 0F38, W0, 512 bits, unmasked"
 		}

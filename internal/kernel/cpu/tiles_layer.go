@@ -2,8 +2,9 @@ package cpu
 
 import "unsafe"
 
-// A linear layer's products in bf16, with the packing on the way: block by block, so that what was packed is multiplied while it is in
-// cache. What a reader could break: a block of rows, or of l, ends at a whole tile, which leaves every sum its order.
+// A linear layer's products in bf16, with the packing on the way: block by block, so that what was
+// packed is multiplied while it is in cache. What a reader could break: a block of rows, or of l,
+// ends at a whole tile, which leaves every sum its order.
 
 // layerRows is how many rows are packed and multiplied at once: a shard's are one block.
 const layerRows = 192
@@ -26,8 +27,8 @@ func (t *tileSet) byWeight(p *primitives, g *tileArgs, src []float32, stride int
 	}
 }
 
-// sumRows is how many rows of a weight's gradient are packed and multiplied at once: more leave no room in L1, fewer read and write the sums
-// more often.
+// sumRows is how many rows of a weight's gradient are packed and multiplied at once: more leave no
+// room in L1, fewer read and write the sums more often.
 const sumRows = 256
 
 // rowSums is a weight's gradient DYᵀ·X over rows of both, in runs of sumRows.

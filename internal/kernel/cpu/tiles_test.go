@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// eachTiles runs the test for every way of this processor to multiply in bf16, beside every instruction set that it stands beside.
+// eachTiles runs the test for every way of this processor to multiply in bf16, beside every
+// instruction set that it stands beside.
 func eachTiles(t *testing.T, run func(t *testing.T, p *primitives, s *tileSet)) {
 	for _, s := range tileSets {
 		for _, p := range sets {
@@ -32,8 +33,8 @@ type tileProduct struct {
 
 func (p tileProduct) String() string { return fmt.Sprintf("%+v", struct{ tileProduct }{p}.tileProduct) }
 
-// build packs the product's operands and lays the rest out in memory from alloc(n), whose last float is the last the call may
-// touch. It keeps the rounded operands.
+// build packs the product's operands and lays the rest out in memory from alloc(n), whose last
+// float is the last the call may touch. It keeps the rounded operands.
 func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float32) (args tileArgs, c []float32, want, size []float64) {
 	place := func(n int) []float32 {
 		f := alloc(n + p.skew)[p.skew:]
@@ -93,14 +94,16 @@ func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float
 	return args, c, want, size
 }
 
-// rounded is x to eight bits of significand, ties to even, worked out apart from the package's own conversion.
+// rounded is x to eight bits of significand, ties to even, worked out apart from the package's own
+// conversion.
 func rounded(x float32) float64 {
 	m, e := math.Frexp(float64(x))
 	return math.Ldexp(math.RoundToEven(m*256)/256, e)
 }
 
-// checkTiles compares C with the float64 sum of the rounded operands. A product of two bf16 is exact in fp32, and a sum of k+2 terms in any
-// order is off by at most (k+2)·2⁻²⁴ of the sum of their absolute values.
+// checkTiles compares C with the float64 sum of the rounded operands. A product of two bf16 is
+// exact in fp32, and a sum of k+2 terms in any order is off by at most (k+2)·2⁻²⁴ of the sum of
+// their absolute values.
 func checkTiles(t interface{ Fatalf(string, ...any) }, prims *primitives, s *tileSet, p tileProduct, rng *rand.Rand, alloc func(n int) []float32) {
 	args, c, want, size := p.build(rng, s, alloc)
 	before := append([]float32(nil), c...)
@@ -151,7 +154,8 @@ func TestTilesRandom(t *testing.T) {
 	})
 }
 
-// TestTilesGuarded puts every operand but the tiles against a page without access, at its end and at its start.
+// TestTilesGuarded puts every operand but the tiles against a page without access, at its end and
+// at its start.
 func TestTilesGuarded(t *testing.T) {
 	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		rng := rand.New(rand.NewPCG(4, 4))
@@ -169,7 +173,8 @@ func TestTilesGuarded(t *testing.T) {
 	})
 }
 
-// TestTilesAllocateNothing: packing and products of every set, those for processors without bf16 of their own among them, take nothing from the heap.
+// TestTilesAllocateNothing: packing and products of every set, those for processors without bf16 of
+// their own among them, take nothing from the heap.
 func TestTilesAllocateNothing(t *testing.T) {
 	eachTiles(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		const m, n, k = 75, 70, 83
@@ -222,7 +227,8 @@ func TestTilesBits(t *testing.T) {
 	})
 }
 
-// TestPackTiles: every set packs the same bytes as plain Go, special numbers and ragged ends included.
+// TestPackTiles: every set packs the same bytes as plain Go, special numbers and ragged ends
+// included.
 func TestPackTiles(t *testing.T) {
 	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1.00390625, 1.00390625, 1.01171875, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 		math.MaxFloat32, -math.MaxFloat32, 1e-40, -1e-40, 0x1p-126, 3.5}

@@ -6,16 +6,18 @@ import (
 	"unsafe"
 )
 
-// A weight's gradient DYᵀ·X whose operands are packed between the products that read them. Sums are made in blocks of 32 × 32, row by
-// row. While a row of blocks is multiplied, the 32 columns of DY that the next one reads are packed to the other half of a ring that
-// stays in L1; X is packed during the first row, a block ahead. Rows are walked to and fro, so that each begins with the tiles of X
-// that the one before left in L1. The order is worked out once, as a list of steps that the assembly walks.
+// A weight's gradient DYᵀ·X whose operands are packed between the products that read them. Sums are
+// made in blocks of 32 × 32, row by row. While a row of blocks is multiplied, the 32 columns of DY
+// that the next one reads are packed to the other half of a ring that stays in L1; X is packed
+// during the first row, a block ahead. Rows are walked to and fro, so that each begins with the
+// tiles of X that the one before left in L1. The order is worked out once, as a list of steps that
+// the assembly walks.
 //
-// What a reader could break: half a tile of DY waits in registers for the other half, with no other tile of DY between; a block's products
-// run in the order of l, which is that of every sum.
+// What a reader could break: half a tile of DY waits in registers for the other half, with no other
+// tile of DY between; a block's products run in the order of l, which is that of every sum.
 
-// weaveStep is one product of 2 × 2 tiles, what surrounds it, and what is packed after it. The generator knows its fields by their
-// offsets.
+// weaveStep is one product of 2 × 2 tiles, what surrounds it, and what is packed after it. The
+// generator knows its fields by their offsets.
 type weaveStep struct {
 	a, b   int32 // bytes into the ring and into the tiles of X
 	c      int32 // bytes to the block of C
@@ -78,7 +80,8 @@ type weavePack struct {
 	packed   int16
 }
 
-// weaveOrder lists the steps of a gradient over `rows` rows; far: its sums are not in the second cache.
+// weaveOrder lists the steps of a gradient over `rows` rows; far: its sums are not in the second
+// cache.
 func weaveOrder(rows, out, in, dyStride, xStride int, far bool) []weaveStep {
 	o := weaver{depth: ceil(rows, tileDepth), down: out / blockLines, across: in / blockLines, dyStride: dyStride, xStride: xStride}
 	switch rows % tileDepth {
@@ -157,7 +160,8 @@ func (o *weaver) pack(p weavePack, l int) {
 	o.packs = append(o.packs, p)
 }
 
-// packFirst plans what the first row of blocks needs: just before the products of its first block, and a block ahead of the others.
+// packFirst plans what the first row of blocks needs: just before the products of its first block,
+// and a block ahead of the others.
 func (o *weaver) packFirst() {
 	for l := range o.depth {
 		o.packX(l-1, 0, l)
@@ -173,7 +177,8 @@ func (o *weaver) packFirst() {
 	}
 }
 
-// packNext spreads the packing for the row of blocks after row i over it; the first row's first block has enough to do.
+// packNext spreads the packing for the row of blocks after row i over it; the first row's first
+// block has enough to do.
 func (o *weaver) packNext(i int) {
 	from, n := i*o.across*o.depth, o.across*o.depth
 	if i == 0 && o.across > 1 {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkRowSums times a shard's gradients of weights in the sizes of tiny_1, packed first and packed on the way, with sums that stay in the
-// second cache and with sums of many lanes, which do not.
+// BenchmarkRowSums times a shard's gradients of weights in the sizes of tiny_1, packed first and
+// packed on the way, with sums that stay in the second cache and with sums of many lanes, which do
+// not.
 func BenchmarkRowSums(b *testing.B) {
 	prims, woven, err := pickTiles("")
 	if err != nil {

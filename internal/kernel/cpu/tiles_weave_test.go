@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWeaveOrder walks the steps as the assembly does and keeps what every place of the ring and of X's tiles holds: each product reads
-// the tiles it is meant to, in the order of l, and every block of C begins and ends once.
+// TestWeaveOrder walks the steps as the assembly does and keeps what every place of the ring and of
+// X's tiles holds: each product reads the tiles it is meant to, in the order of l, and every block
+// of C begins and ends once.
 func TestWeaveOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, sumRows).Draw(t, "rows")
@@ -178,8 +179,8 @@ func (c rowSumsCase) check(t interface {
 	}
 }
 
-// eachRowSums is eachTiles, with one more set that walks the steps in plain Go, so that what the assembly is told is tested on any
-// processor.
+// eachRowSums is eachTiles, with one more set that walks the steps in plain Go, so that what the
+// assembly is told is tested on any processor.
 func eachRowSums(t *testing.T, run func(t *testing.T, p *primitives, s *tileSet)) {
 	eachTiles(t, run)
 	walked := spreadTiles
@@ -239,7 +240,8 @@ func weaveWalked(g *weaveArgs) {
 	}
 }
 
-// TestRowSums: a weight's gradient is the sum of the rounded operands, whether or not it can be woven, and reads nothing past their ends.
+// TestRowSums: a weight's gradient is the sum of the rounded operands, whether or not it can be
+// woven, and reads nothing past their ends.
 func TestRowSums(t *testing.T) {
 	eachRowSums(t, func(t *testing.T, prims *primitives, s *tileSet) {
 		rng := rand.New(rand.NewPCG(6, 7))

@@ -7,7 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestUpdatePacks: after steps the packed forms that products read are those of the weights as the optimizer left them, in every precision.
+// TestUpdatePacks: after steps the packed forms that products read are those of the weights as the
+// optimizer left them, in every precision.
 func TestUpdatePacks(t *testing.T) {
 	for _, precision := range []string{"fp32", "bf16"} {
 		t.Run(precision, func(t *testing.T) {

@@ -16,14 +16,15 @@ const (
 	muonShared   = 2 * 2 * kernel.MuonMost * kernel.MuonMost
 )
 
-// GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of its kernels it has nodes of its own. Any other Peer gets the
-// gradient in page-locked memory of the host, between two graphs.
+// GraphPeer is a kernel.Peer that stands in a step's graph, where the host is not: between two of
+// its kernels it has nodes of its own. Any other Peer gets the gradient in page-locked memory of
+// the host, between two graphs.
 type GraphPeer interface {
 	kernel.Peer
 	// InGraph tells whether it can.
 	InGraph() bool
-	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns those that what follows waits for. It may
-	// use the stream, on which nothing is queued.
+	// Record adds nodes that run after those in wait and replace the n floats at grads, and returns
+	// those that what follows waits for. It may use the stream, on which nothing is queued.
 	Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error)
 	// RecordGather likewise leaves every process's n floats at `all`, one after another by rank.
 	RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, wait []cu.Node) ([]cu.Node, error)
@@ -40,15 +41,18 @@ func inGraph(o *kernel.Exchange) GraphPeer {
 // reduction is how the gradient is summed: the binder's, from Reduce on.
 type reduction struct {
 	every int
-	parts uint64 // where sums of an update's parts wait for others, by level of the tree; 0: it has one
-	apart bool   // the lanes are summed by a kernel of its own, because somebody wants the sum before it is used
+	// where sums of an update's parts wait for others, by level of the tree; 0: it has one
+	parts uint64
+	// the lanes are summed by a kernel of its own, because somebody wants the sum before it is used
+	apart bool
 }
 
 func (b *binder) adamwBlocks() int {
 	return max(1, min(ceil(ceil(b.laneSize, 4), adamwThreads), 4*b.sms))
 }
 
-// reduce has a launch only where something stands between it and adamw, which otherwise sums the lanes on its way.
+// reduce has a launch only where something stands between it and adamw, which otherwise sums the
+// lanes on its way.
 func (b *binder) reduce(o *kernel.Reduce) ([]launch, error) {
 	b.reduced.every = o.Every
 	if o.Every > 1 {
@@ -64,7 +68,8 @@ func (b *binder) reduce(o *kernel.Reduce) ([]launch, error) {
 // maxFixed is how many processes' gradients reduce_ranks adds up by the tree.
 const maxFixed = 16
 
-// exchange has no launches where the peer sums, in the graph or on the host. Where a step's parts are fixed, gradients are gathered and added up here.
+// exchange has no launches where the peer sums, in the graph or on the host. Where a step's parts
+// are fixed, gradients are gathered and added up here.
 func (b *binder) exchange(o *kernel.Exchange) ([]launch, error) {
 	s := o.Peer.Share()
 	if b.fixed = b.cuts > 0 && inGraph(o) != nil; !b.fixed {
@@ -78,8 +83,8 @@ func (b *binder) exchange(o *kernel.Exchange) ([]launch, error) {
 		args: []any{b.grads, b.gathered, i32(s.Parts()), i32(b.laneSize)}}}, nil
 }
 
-// adamw takes the norm and decides in one launch, and updates in a second, beside which the step's closing advance may run. Muon's blocks have a third,
-// beside the second, which has the rest.
+// adamw takes the norm and decides in one launch, and updates in a second, beside which the step's
+// closing advance may run. Muon's blocks have a third, beside the second, which has the rest.
 func (b *binder) adamw(o *kernel.AdamW) ([]launch, error) {
 	length := b.laneSize
 	blocks := b.adamwBlocks()
@@ -127,7 +132,8 @@ func (b *binder) muon(o *kernel.AdamW, plan uint64) ([]launch, error) {
 			float32(kernel.MuonA), float32(kernel.MuonB), float32(kernel.MuonC), float32(o.MuonStep()), o.Decay, float32(kernel.MuonEps)}}}, nil
 }
 
-// rest is the table of sixteens of weights that are in no block of Muon's, and how many weights that is; a null table and all of them without blocks.
+// rest is the table of sixteens of weights that are in no block of Muon's, and how many weights
+// that is; a null table and all of them without blocks.
 func (b *binder) rest(o *kernel.AdamW) (pieces uint64, length int) {
 	runs := o.Rest()
 	if len(runs) == 1 && runs[0] == [2]int{0, b.laneSize} {

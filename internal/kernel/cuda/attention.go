@@ -35,7 +35,8 @@ func (s headShape) vectors(b *binder, ts ...*kernel.Tensor) uint32 {
 	return flag(s.hd%4 == 0 && b.vectors(ts...))
 }
 
-// far shapes a launch of src/attention/attention_far.cu, a warp a row with `floats` floats in shared memory.
+// far shapes a launch of src/attention/attention_far.cu, a warp a row with `floats` floats in
+// shared memory.
 func (s headShape) far(b *binder, op kernel.Op, name string, instances, floats int, args ...any) (launch, error) {
 	warps := min(4, b.maxShared/(4*floats))
 	if warps == 0 {

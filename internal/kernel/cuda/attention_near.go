@@ -12,7 +12,8 @@ const (
 	nearHeads = 8
 )
 
-// near reports whether the kernels for few nodes serve: they have a head's columns in whole vectors and a row of p in one quad.
+// near reports whether the kernels for few nodes serve: they have a head's columns in whole vectors
+// and a row of p in one quad.
 func (s headShape) near(b *binder, p *kernel.Tensor, ts ...*kernel.Tensor) bool {
 	return s.n <= nearNodes && p.Cols() == nearNodes && s.heads <= nearHeads && (s.hd == 16 || s.hd == 32) && s.nearShared() <= b.maxShared && b.vectors(ts...)
 }
@@ -28,7 +29,8 @@ func (b *binder) attentionNear(o *kernel.Attention, s headShape, instances int) 
 			i32(s.n), i32(s.d), i32(s.heads), s.scale()}}
 }
 
-// attentionNearGrad has one warp more where the slopes are learned, which adds up their gradient beside the others' work.
+// attentionNearGrad has one warp more where the slopes are learned, which adds up their gradient
+// beside the others' work.
 func (b *binder) attentionNearGrad(o *kernel.AttentionGrad, s headShape, instances int, add uint32) launch {
 	threads := 64 * s.heads
 	if o.DSlope != nil {

@@ -12,8 +12,8 @@ const attentionTilesWarps = 8 // maxWarps
 // attentionTileCounts are how many nodes, in eights, its modules are made for.
 var attentionTileCounts = []int{4, 7, 13, 16}
 
-// tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in fp32, for other heads than of 16 and
-// 32, and past 128 nodes.
+// tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in
+// fp32, for other heads than of 16 and 32, and past 128 nodes.
 func (s headShape) tiles(b *binder, ts ...*kernel.Tensor) int {
 	if b.precision == FP32 || s.hd != 16 && s.hd != 32 || !b.vectors(ts...) {
 		return 0

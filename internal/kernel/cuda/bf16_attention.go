@@ -8,14 +8,16 @@ import (
 
 // Limits of src/attention/bf16_attention.cu.
 const (
-	bf16HeadMost   = 64 // columns of a head
-	bf16Group      = 32 // keys taken at a time by the gradient
-	bf16Warps      = 4  // warps of a forward block
-	bf16Heads      = 2  // its heads: two warps a head end sooner, so that a card's last blocks idle less of it
+	bf16HeadMost = 64 // columns of a head
+	bf16Group    = 32 // keys taken at a time by the gradient
+	bf16Warps    = 4  // warps of a forward block
+	// its heads: two warps a head end sooner, so that a card's last blocks idle less of it
+	bf16Heads      = 2
 	bf16MostShared = 64 << 10
 )
 
-// bf16Head is what the kernels of src/attention/bf16_attention*.cu make of a head: sizes are theirs.
+// bf16Head is what the kernels of src/attention/bf16_attention*.cu make of a head: sizes are
+// theirs.
 type bf16Head struct {
 	t, heads, hd int
 	rows         int // tokens in whole tiles
@@ -33,7 +35,8 @@ func newBF16Head(op kernel.Op, t, d, heads int) (bf16Head, error) {
 	return s, nil
 }
 
-// name is the kernel for this width, with or without dropout; kept says what it does about masks that are in memory.
+// name is the kernel for this width, with or without dropout; kept says what it does about masks
+// that are in memory.
 func (s bf16Head) name(kernel string, drop kernel.Drop, bits *kernel.Tensor, kept string) string {
 	if drop.Threshold() != 0 && bits != nil {
 		kernel += kept
@@ -54,7 +57,8 @@ func (s bf16Head) sharedGrad() int {
 	return n
 }
 
-// split says how many heads a forward block has: as many as leave room for a few blocks on a multiprocessor. Its warps share them out.
+// split says how many heads a forward block has: as many as leave room for a few blocks on a
+// multiprocessor. Its warps share them out.
 func (s bf16Head) split() int {
 	each := bf16Heads
 	for each > 1 && (s.heads%each != 0 || s.shared(each) > bf16MostShared) {

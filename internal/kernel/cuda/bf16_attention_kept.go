@@ -9,8 +9,8 @@ import (
 // keptHeadMost is the most columns of a head that src/attention/bf16_attention.cu reads masks for.
 const keptHeadMost = 16
 
-// keepMasks returns the program with the dropout masks of causal attention left in memory by it, for its gradient to read. Memory must be
-// every tensor's own. In bf16 alone.
+// keepMasks returns the program with the dropout masks of causal attention left in memory by it,
+// for its gradient to read. Memory must be every tensor's own. In bf16 alone.
 func keepMasks(p *kernel.Program) *kernel.Program {
 	out := *p
 	out.PerShard, out.Tensors = slices.Clone(p.PerShard), slices.Clone(p.Tensors)
@@ -27,7 +27,8 @@ func keepMasks(p *kernel.Program) *kernel.Program {
 				continue
 			}
 			bits := &kernel.Tensor{Name: o.LogSum.Name + ".masks", Type: kernel.F32, Space: kernel.Shard, ID: len(out.Tensors),
-				Shape: []int{batch, o.Heads, ceil(tokens, 16), ceil(tokens, 32) * 16}} // two bytes for each of 32 lanes
+				// two bytes for each of 32 lanes
+				Shape: []int{batch, o.Heads, ceil(tokens, 16), ceil(tokens, 32) * 16}}
 			bits.Stride = bits.Cols()
 			out.Tensors = append(out.Tensors, bits)
 			out.PerShard[at] = &keptCausal{p.PerShard[at].(*kernel.CausalAttention), bits}

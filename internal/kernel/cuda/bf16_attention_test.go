@@ -15,7 +15,8 @@ func bf16Tensor(compact bool, shape ...int) *kernel.Tensor {
 	return &kernel.Tensor{Name: "t", Shape: shape, Stride: shape[len(shape)-1], Compact: compact}
 }
 
-// TestBF16LaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take what is passed and fit a multiprocessor.
+// TestBF16LaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take
+// what is passed and fit a multiprocessor.
 func TestBF16LaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, s := range []struct {
@@ -79,7 +80,8 @@ func TestBF16Refuses(t *testing.T) {
 	}
 }
 
-// TestBF16BoundsMatchSource compares the limits of the binders with those that the kernels are built for.
+// TestBF16BoundsMatchSource compares the limits of the binders with those that the kernels are
+// built for.
 func TestBF16BoundsMatchSource(t *testing.T) {
 	for _, c := range []struct {
 		file, pattern string

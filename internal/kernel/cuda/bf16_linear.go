@@ -7,13 +7,15 @@ import (
 	"haul/internal/kernel"
 )
 
-// bf16Work is a way of summing: a block's warps, each with so many rows at once and so many terms of them on the way through shared memory.
+// bf16Work is a way of summing: a block's warps, each with so many rows at once and so many terms
+// of them on the way through shared memory.
 type bf16Work struct {
 	warps, rows, staged int
 }
 
 var (
-	bf16Short = bf16Work{8, 32, 0}    // src/dense/bf16_linear_short.cuh: at most bf16Terms terms, results in bf16
+	// src/dense/bf16_linear_short.cuh: at most bf16Terms terms, results in bf16
+	bf16Short = bf16Work{8, 32, 0}
 	bf16Plain = bf16Work{16, 16, 128} // src/dense/bf16_linear_ring.cuh: likewise, results in fp32
 	bf16Long  = bf16Work{8, 32, 128}  // src/dense/bf16_linear_ring.cuh: any number of terms
 )
@@ -34,7 +36,8 @@ type bf16Matrix struct {
 	stride int
 }
 
-// bf16Matrix is where the elements of t are in bf16: t's own memory, or a copy that the launches make.
+// bf16Matrix is where the elements of t are in bf16: t's own memory, or a copy that the launches
+// make.
 func (b *binder) bf16Matrix(t *kernel.Tensor) (bf16Matrix, []launch, bool) {
 	if b.compact(t) {
 		m := bf16Matrix{b.address(t), t.Stride}
@@ -47,8 +50,9 @@ func (b *binder) bf16Matrix(t *kernel.Tensor) (bf16Matrix, []launch, bool) {
 		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
 }
 
-// bf16Product is a product of src/dense/bf16_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or, turned, its transpose. It goes through the rows
-// upward after an op that went through them downward, whose last rows are still in the card's cache; ops of other kinds go downward.
+// bf16Product is a product of src/dense/bf16_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or,
+// turned, its transpose. It goes through the rows upward after an op that went through them
+// downward, whose last rows are still in the card's cache; ops of other kinds go downward.
 type bf16Product struct {
 	op        string // linear or linear_dx
 	y, x, pre *kernel.Tensor
@@ -133,7 +137,8 @@ func (b *binder) fast(p bf16Product) ([]launch, bool) {
 func (b *binder) bf16Linear(o *kernel.Linear) ([]launch, error) {
 	m, k, n := o.Dims()
 	if ls, ok := b.fast(bf16Product{op: "linear", y: o.Y, x: o.X, pre: o.Pre, w: o.W, bias: o.Bias, add: o.Residual, n: n, k: k, drop: o.Drop,
-		upward: k <= bf16Terms}); ok { // a long sum follows the first half of a feed-forward layer, which went upward
+		// a long sum follows the first half of a feed-forward layer, which went upward
+		upward: k <= bf16Terms}); ok {
 		return ls, nil
 	}
 	return b.anyProduct(anyProduct{c: o.Y, a: o.X, b: o.W, bias: o.Bias, add: o.Residual, pre: o.Pre, preWritten: true, m: m, n: n, terms: k,

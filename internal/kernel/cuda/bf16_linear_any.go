@@ -2,7 +2,8 @@ package cuda
 
 import "haul/internal/kernel"
 
-// anyProduct is a product of src/dense/bf16_linear_any.cu: C[m,n] from A and B whose elements lie where the strides say.
+// anyProduct is a product of src/dense/bf16_linear_any.cu: C[m,n] from A and B whose elements lie
+// where the strides say.
 type anyProduct struct {
 	c, a, b, bias, add, pre *kernel.Tensor
 	sums                    *kernel.Tensor // row sums of A

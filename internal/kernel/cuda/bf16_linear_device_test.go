@@ -18,7 +18,8 @@ type bf16Case struct {
 	record            func(p *bf16Plan)
 }
 
-// bf16Plan records a product. Inputs come from the batch, and results go there, through copies that change the type.
+// bf16Plan records a product. Inputs come from the batch, and results go there, through copies that
+// change the type.
 type bf16Plan struct {
 	*plan.Plan
 	bf16Case
@@ -62,7 +63,8 @@ func (p *bf16Plan) do(op kernel.Op) {
 	})
 }
 
-// bf16Cases are the products of the in-context agent at each of its kernels, more rows than one round of the card takes, and odd sizes.
+// bf16Cases are the products of the in-context agent at each of its kernels, more rows than one
+// round of the card takes, and odd sizes.
 func bf16Cases() []bf16Case {
 	var out []bf16Case
 	drop := func(p *bf16Plan) kernel.Drop { return kernel.Drop{Rate: 0.1, Site: 5, Nodes: p.nodes, Seed: 77} }
@@ -104,7 +106,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// compile records the case for dev and fills weights and inputs with what depends on nothing but their order.
+// compile records the case for dev and fills weights and inputs with what depends on nothing but
+// their order.
 func (c bf16Case) compile(t testing.TB, dev kernel.Device) (*bf16Plan, kernel.Runner) {
 	t.Helper()
 	p := &bf16Plan{bf16Case: c, layout: &kernel.Layout{}}
@@ -153,8 +156,8 @@ func (c bf16Case) run(t *testing.T, precision cuda.Precision) [][]float32 {
 	return out
 }
 
-// compare holds the results in a precision against those of the same card in fp32: an element may be off by ofSize of the root mean square
-// of its tensor and ofOwn of its own size.
+// compare holds the results in a precision against those of the same card in fp32: an element may
+// be off by ofSize of the root mean square of its tensor and ofOwn of its own size.
 func (c bf16Case) compare(t *testing.T, precision cuda.Precision, ofSize, ofOwn float64) {
 	t.Helper()
 	got, want := c.run(t, precision), c.run(t, cuda.FP32)
@@ -172,8 +175,9 @@ func (c bf16Case) compare(t *testing.T, precision cuda.Precision, ofSize, ofOwn 
 	}
 }
 
-// TestBF16Products compares products over compact tensors with those of the same card in fp32. Inputs are standard normals and weights keep their
-// size, so each element is of order one, or of the root of M for a weight's gradient; rounding is 2⁻⁹ of that a few times over.
+// TestBF16Products compares products over compact tensors with those of the same card in fp32.
+// Inputs are standard normals and weights keep their size, so each element is of order one, or of
+// the root of M for a weight's gradient; rounding is 2⁻⁹ of that a few times over.
 func TestBF16Products(t *testing.T) {
 	open(t, cuda.BF16).Close()
 	for _, c := range bf16Cases() {
@@ -181,8 +185,8 @@ func TestBF16Products(t *testing.T) {
 	}
 }
 
-// BenchmarkBF16Products times the in-context agent's products, 1,024 rows of 164 tokens, one after the other:
-// go test ./internal/kernel/cuda -bench BF16Products -benchtime 1x
+// BenchmarkBF16Products times the in-context agent's products, 1,024 rows of 164 tokens, one after
+// the other: go test ./internal/kernel/cuda -bench BF16Products -benchtime 1x
 func BenchmarkBF16Products(b *testing.B) {
 	for _, c := range bf16Cases() {
 		if c.nodes != 164 {

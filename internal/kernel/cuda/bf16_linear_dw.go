@@ -26,8 +26,9 @@ func (t bf16Tile) shared() int        { return t.stages * bf16StageRows * 2 * (t
 // traffic is how many columns of DY and X all tiles read for a row: what the tile is chosen by.
 func (t bf16Tile) traffic(n, k int) int { return ceil(k, t.columns)*n + ceil(n, t.rows)*k }
 
-// bf16Parts launches the parts of DYᵀ·X and of DY's column sums: n·k and then n numbers for every share of the rows. It tells where they
-// are and how many; false where no kernel takes the operands.
+// bf16Parts launches the parts of DYᵀ·X and of DY's column sums: n·k and then n numbers for every
+// share of the rows. It tells where they are and how many; false where no kernel takes the
+// operands.
 func (b *binder) bf16Parts(dyT, xT *kernel.Tensor, sums bool) (ls []launch, parts uint64, shares int, ok bool) {
 	rows, n, k := dyT.Rows(), dyT.Cols(), xT.Cols()
 	dy, ls, okY := b.bf16Matrix(dyT)
@@ -55,7 +56,8 @@ func (b *binder) bf16SumParts(dw, dbias, parts uint64, n, k, shares, size int, a
 		args: []any{dw, dbias, parts, i32(n), i32(k), i32(shares), i32(ceil(shares, b.lanes)), i32(size), addW, addBias}}
 }
 
-// bf16LinearGradW binds DW += DYᵀ·X and DBias: as many shares of the rows as there are blocks, then their sum into the lanes.
+// bf16LinearGradW binds DW += DYᵀ·X and DBias: as many shares of the rows as there are blocks, then
+// their sum into the lanes.
 func (b *binder) bf16LinearGradW(o *kernel.LinearGradW) ([]launch, error) {
 	addW, addBias := b.adds(o.DW), b.adds(o.DBias)
 	ls, parts, shares, ok := b.bf16Parts(o.DY, o.X, o.DBias != nil)

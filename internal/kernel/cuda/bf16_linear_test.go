@@ -19,7 +19,8 @@ func bf16Binder() *binder {
 		scratch: func(int) uint64 { return far / 2 }}
 }
 
-// TestBF16LinearLaunches names the kernel that each shape takes, checks its launch against the PTX, and holds that nothing is refused.
+// TestBF16LinearLaunches names the kernel that each shape takes, checks its launch against the PTX,
+// and holds that nothing is refused.
 func TestBF16LinearLaunches(t *testing.T) {
 	kernels := entries(t)
 	id := 0
@@ -77,7 +78,8 @@ func TestBF16LinearLaunches(t *testing.T) {
 	}
 }
 
-// TestBF16WorkMatchesSource compares the ways of summing with what the kernels are built for: tiles of 16 rows, chunks of 32 terms.
+// TestBF16WorkMatchesSource compares the ways of summing with what the kernels are built for: tiles
+// of 16 rows, chunks of 32 terms.
 func TestBF16WorkMatchesSource(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"dense/bf16_linear_short.cuh", fmt.Sprintf("shortWarps = %d, shortTiles = %d;", bf16Short.warps, bf16Short.rows/16)},
@@ -98,7 +100,8 @@ func TestBF16WorkMatchesSource(t *testing.T) {
 	}
 }
 
-// TestBF16PanelFits holds that a card with less shared memory takes narrower panels, not other kernels, and only where rows leave too little.
+// TestBF16PanelFits holds that a card with less shared memory takes narrower panels, not other
+// kernels, and only where rows leave too little.
 func TestBF16PanelFits(t *testing.T) {
 	tensor := func(id int, compact bool, shape ...int) *kernel.Tensor {
 		return &kernel.Tensor{Name: "t", Space: kernel.Shard, Compact: compact, Shape: shape, Stride: shape[len(shape)-1], ID: id}
@@ -129,7 +132,8 @@ func TestBF16PanelFits(t *testing.T) {
 	}
 }
 
-// TestBF16TilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
+// TestBF16TilesMatchSource compares the table of tiles with the shapes that the kernels are built
+// for.
 func TestBF16TilesMatchSource(t *testing.T) {
 	source, err := os.ReadFile("src/dense/bf16_linear_dw.cu")
 	if err != nil {

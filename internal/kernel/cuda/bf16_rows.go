@@ -13,7 +13,8 @@ const (
 	bf16NormBlocks = 3   // blocks of the gradient that a multiprocessor runs at once
 )
 
-// bf16Width is the suffix of the kernel that normalises rows of d elements, and how many rows its warps take.
+// bf16Width is the suffix of the kernel that normalises rows of d elements, and how many rows its
+// warps take.
 func bf16Width(op kernel.Op, d int) (string, int, error) {
 	switch {
 	case d%4 != 0 || d > bf16RowMost:
@@ -60,7 +61,8 @@ func (b *binder) bf16NormGrad(o *kernel.NormGrad) ([]launch, error) {
 		return nil, err
 	}
 	chunk := ceil(rows, b.lanes)
-	blocks := max(1, min(bf16NormBlocks*b.sms/b.lanes, ceil(chunk, normWarps))) // of a lane; no warp without a row
+	// of a lane; no warp without a row
+	blocks := max(1, min(bf16NormBlocks*b.sms/b.lanes, ceil(chunk, normWarps)))
 	addGamma, addBeta := b.adds(o.DGamma), b.adds(o.DBeta)
 	return []launch{{module: "bf16_rows", kernel: "bf16_norm_grad_" + width, grid: dim3{blocks * b.lanes, 1, 1}, block: dim3{32 * normWarps, 1, 1},
 		args: []any{b.addr(o.DX), b.addr(o.DGamma), b.addr(o.DBeta), b.addr(o.DY), b.addr(o.X), b.addr(o.Mean), b.addr(o.Rstd), b.addr(o.Gamma),
@@ -68,8 +70,9 @@ func (b *binder) bf16NormGrad(o *kernel.NormGrad) ([]launch, error) {
 			flag(o.Accumulate), addGamma, addBeta}}}, nil
 }
 
-// bf16Dropout is, behind a residual branch, the gradient of a dropped branch: from the stream in fp32 to what the products read. Other mixtures of
-// types, and widths that are no multiple of 8, take a slower kernel.
+// bf16Dropout is, behind a residual branch, the gradient of a dropped branch: from the stream in
+// fp32 to what the products read. Other mixtures of types, and widths that are no multiple of 8,
+// take a slower kernel.
 func (b *binder) bf16Dropout(o *kernel.Dropout) ([]launch, error) {
 	rows, d := o.X.Rows(), o.X.Cols()
 	grid := dim3{ceil(4*rows*ceil(d, 32), bf16DropThreads), 1, 1}

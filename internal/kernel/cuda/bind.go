@@ -37,13 +37,14 @@ type binder struct {
 	cuts      int  // the same where their number is fixed, whoever runs them; else 0
 	hopper    bool // the card has the instructions of sm_90a
 
-	address     func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
-	bf16        func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
-	laneSize    int                           // floats between a gradient's lanes
-	scratch     func(bytes int) uint64        // device memory private to the op being bound, kept for the program's life
-	weights     uint64                        // flat weights of set 0
-	bf16Weights uint64                        // their bf16 copy; 0 in other precisions
-	moment1     uint64                        // AdamW's moments, where set 0 is trained
+	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
+	bf16     func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
+	laneSize int                           // floats between a gradient's lanes
+	// device memory private to the op being bound, kept for the program's life
+	scratch     func(bytes int) uint64
+	weights     uint64 // flat weights of set 0
+	bf16Weights uint64 // their bf16 copy; 0 in other precisions
+	moment1     uint64 // AdamW's moments, where set 0 is trained
 	moment2     uint64
 	grads       uint64       // gradient lanes, lane 0 first
 	control     uint64       // struct Control of src/common/haul.cuh
@@ -70,8 +71,8 @@ func newBinder(p *kernel.Program) *binder {
 // coefficient is a coefficient's place in the control block; -1 for none.
 func (b *binder) coefficient(name string) int32 { return i32(slices.Index(b.coefficients, name)) }
 
-// bindAll binds ops in their order. Where a gradient has several writers, followers wait for all of what an op launches: a later writer adds to
-// what an earlier one leaves.
+// bindAll binds ops in their order. Where a gradient has several writers, followers wait for all of
+// what an op launches: a later writer adds to what an earlier one leaves.
 func (b *binder) bindAll(ops []kernel.Op) ([][]launch, error) {
 	out := make([][]launch, len(ops))
 	for i, op := range ops {

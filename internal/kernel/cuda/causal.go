@@ -31,7 +31,8 @@ func newCausalShape(op kernel.Op, d, heads int) (causalShape, error) {
 // slices are the bytes of two tiles.
 func (s causalShape) slices() int { return 4 * 2 * s.tile * 16 * s.parts }
 
-// byQuery is the shared memory of the kernels whose blocks own queries, byKey of the one whose blocks own keys.
+// byQuery is the shared memory of the kernels whose blocks own queries, byKey of the one whose
+// blocks own keys.
 func (s causalShape) byQuery() int { return s.slices() + 4*s.rows*s.tile/32 }
 func (s causalShape) byKey() int   { return s.slices() + 4*s.tile*(3+max(1, s.rows/32)) }
 
@@ -61,7 +62,8 @@ func (b *binder) causal(o *kernel.CausalAttention) ([]launch, error) {
 		dense(o, o.Y, o.QKV)
 }
 
-// causalGrad makes the queries' gradient, then that of keys and values: each adds up over what the other shares out.
+// causalGrad makes the queries' gradient, then that of keys and values: each adds up over what the
+// other shares out.
 func (b *binder) causalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
 	rows, t, d := o.Dims()
 	s, err := newCausalShape(o, d, o.Heads)

@@ -2,8 +2,9 @@ package cuda
 
 import "haul/internal/kernel"
 
-// decoderHead is what stands between a policy's last layer and its decoder: a norm, the projections of every node, the pointer's from one
-// of them, and the graph's from the mean over nodes. src/dense/head.cu does it in one kernel, src/dense/head_grad.cu the way back.
+// decoderHead is what stands between a policy's last layer and its decoder: a norm, the projections
+// of every node, the pointer's from one of them, and the graph's from the mean over nodes.
+// src/dense/head.cu does it in one kernel, src/dense/head_grad.cu the way back.
 type decoderHead struct {
 	norm                 *kernel.Norm
 	proj, graph, pointer *kernel.Linear
@@ -13,8 +14,9 @@ type decoderHead struct {
 // headTiles is TILES of src/dense/head.cu: instances of a block.
 const headTiles = 2
 
-// joinHeads finds the heads that the kernel serves, in one round of the card. All is launched where the norm stands: what the others read
-// beside its input are weights and what that input was made from.
+// joinHeads finds the heads that the kernel serves, in one round of the card. All is launched where
+// the norm stands: what the others read beside its input are weights and what that input was made
+// from.
 func (b *binder) joinHeads(ops []kernel.Op) {
 	if b.precision != TF32 {
 		return

@@ -2,8 +2,9 @@ package cuda
 
 import "haul/internal/cu"
 
-// What a reader could break: the copy engine keeps the descriptions of matrices that it has read (cu.Matrix) in a cache of its own, which writing to
-// the card's memory does not clear. So a place on the card that has held one description never holds another, as long as the device is open.
+// What a reader could break: the copy engine keeps the descriptions of matrices that it has read
+// (cu.Matrix) in a cache of its own, which writing to the card's memory does not clear. So a place
+// on the card that has held one description never holds another, as long as the device is open.
 
 const descriptionRoom = 512 * cu.TileBytes // reserved at a time
 

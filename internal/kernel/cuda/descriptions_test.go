@@ -8,7 +8,8 @@ import (
 	"haul/internal/cu"
 )
 
-// TestDescriptionsKeepTheirPlaces: one that was given before is found again, and no place is given twice, however many there are.
+// TestDescriptionsKeepTheirPlaces: one that was given before is found again, and no place is given
+// twice, however many there are.
 func TestDescriptionsKeepTheirPlaces(t *testing.T) {
 	var p descriptions
 	asked, end := 0, uint64(1<<20)

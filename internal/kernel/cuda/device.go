@@ -13,7 +13,8 @@ import (
 // The oldest compute capability that the kernels are built for.
 const minMajor, minMinor = 8, 0
 
-// gradLanes is how many partial sums each gradient is made of: enough blocks to fill a card, few enough to add quickly.
+// gradLanes is how many partial sums each gradient is made of: enough blocks to fill a card, few
+// enough to add quickly.
 const gradLanes = 8
 
 // Options say how to open a GPU.
@@ -133,8 +134,8 @@ func (d *Device) Close() error {
 	return errors.Join(err, d.ctx.Close())
 }
 
-// function finds a kernel and raises its limit of dynamic shared memory to the most any launch asks for. On the
-// context's thread.
+// function finds a kernel and raises its limit of dynamic shared memory to the most any launch asks
+// for. On the context's thread.
 func (d *Device) function(l launch) (cu.Function, error) {
 	key := l.module + "." + l.kernel
 	if f, ok := d.functions[key]; ok && l.shared <= f.shared {

@@ -42,7 +42,8 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestStarts runs rollouts of many starts, and their gradients, in every precision; with -short those that a sanitizer is done with soon.
+// TestStarts runs rollouts of many starts, and their gradients, in every precision; with -short
+// those that a sanitizer is done with soon.
 func TestStarts(t *testing.T) {
 	nodes := 128
 	if testing.Short() {
@@ -56,7 +57,8 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host nor on the card.
+// TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host
+// nor on the card.
 func TestStepsTakeNothingFromTheHeap(t *testing.T) {
 	dev := open(t, cuda.BF16)
 	defer dev.Close()
@@ -114,9 +116,11 @@ func TestTwoRunsAreBitEqual(t *testing.T) {
 	}
 }
 
-// TestGradientsAgree compares whole gradients in tf32 and bf16 with those in fp32 along the same routes, at sizes that kernels of their
-// own serve: few nodes in a small batch and in a large one, and more. Three layers and a decoder round some thirty products one behind the
-// other, and of three instances' gradients much cancels: in bf16 a CPU is off by 0.063 there, a card by 0.089. A fault is off by 1.
+// TestGradientsAgree compares whole gradients in tf32 and bf16 with those in fp32 along the same
+// routes, at sizes that kernels of their own serve: few nodes in a small batch and in a large one,
+// and more. Three layers and a decoder round some thirty products one behind the other, and of
+// three instances' gradients much cancels: in bf16 a CPU is off by 0.063 there, a card by 0.089. A
+// fault is off by 1.
 func TestGradientsAgree(t *testing.T) {
 	open(t, cuda.FP32).Close()
 	for _, c := range []struct{ nodes, batch, starts int }{{11, 128, 1}, {11, 128, 2}, {11, 5, 1}, {16, 3, 1}, {11, 700, 2}, {21, 64, 2},
@@ -142,7 +146,8 @@ func TestGradientsAgree(t *testing.T) {
 	}
 }
 
-// TestStoresGiveTheirMemoryBack: a weight set takes what the device says it will, and closing it, even twice, frees that.
+// TestStoresGiveTheirMemoryBack: a weight set takes what the device says it will, and closing it,
+// even twice, frees that.
 func TestStoresGiveTheirMemoryBack(t *testing.T) {
 	dev := open(t, cuda.BF16)
 	defer dev.Close()

@@ -56,7 +56,8 @@ type embedShape struct {
 	shared       int // bytes
 }
 
-// embedShape keeps whole tables of 128 columns where they fit into shared memory, else fewer columns, else fewer rows.
+// embedShape keeps whole tables of 128 columns where they fit into shared memory, else fewer
+// columns, else fewer rows.
 func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
 	s := embedShape{vec: vec, width: 128}
 	stages := func() int { return 4 * embedRing * embedStage * (s.width + fields) }
@@ -72,7 +73,8 @@ func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
 	return s
 }
 
-// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A table that wants no gradient has no rows there.
+// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A table that
+// wants no gradient has no rows there.
 func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if err := fits(o, o.DTables); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ const (
 	embedThreads = 128 * embedGroups
 )
 
-// embedsByProducts reports whether a card has the instructions and the tables are of the shape: every block reads all tokens' columns, so
-// more tables than two blocks keep are not worth it.
+// embedsByProducts reports whether a card has the instructions and the tables are of the shape:
+// every block reads all tokens' columns, so more tables than two blocks keep are not worth it.
 func (b *binder) embedsByProducts(o *kernel.EmbedGrad, all int) bool {
 	return b.hopper && b.precision == BF16 && o.DY.Cols() == embedWidth && all <= 2*embedRows && b.vectors(o.DY)
 }

@@ -9,9 +9,10 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a copy passes beside the step under way because it lands in an area apart from the tensors that the step
-// reads, and moves there on the step's own stream. Two such areas take turns; an area is filled again only when the move out of it
-// has passed, so that the host, which waits for its slab's copy, is never more than a few steps ahead of the card.
+// What a reader could break: a copy passes beside the step under way because it lands in an area
+// apart from the tensors that the step reads, and moves there on the step's own stream. Two such
+// areas take turns; an area is filled again only when the move out of it has passed, so that the
+// host, which waits for its slab's copy, is never more than a few steps ahead of the card.
 
 // areas are the staging areas that take turns.
 const areas = 2
@@ -74,7 +75,8 @@ func (r *runner) NewSlabs(ts []*kernel.Tensor, n int) ([]*kernel.Slab, error) {
 			if f.moved[i], err = r.d.ctx.NewEvent(); err != nil {
 				return err
 			}
-			// The area is being filled with zeros on the step's stream, which the copies' stream knows nothing of.
+			// The area is being filled with zeros on the step's stream, which the copies' stream knows
+			// nothing of.
 			if err = r.d.ctx.Record(f.moved[i], r.d.stream); err != nil {
 				return err
 			}

@@ -50,8 +50,9 @@ func (o *order) add(i int, op kernel.Op) []int {
 	return deps
 }
 
-// dependencies lists for each op of the program, PerShard then Once, what it waits for. An op over the flat buffers waits for all before
-// it, since it reads what they leave there or rewrites the weights that they read; so does the closing advance, listed last.
+// dependencies lists for each op of the program, PerShard then Once, what it waits for. An op over
+// the flat buffers waits for all before it, since it reads what they leave there or rewrites the
+// weights that they read; so does the closing advance, listed last.
 func dependencies(p *kernel.Program, serial bool) [][]int {
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
 	deps := make([][]int, len(ops)+1)
@@ -84,7 +85,8 @@ func sinks(waited []bool) []int {
 	return out
 }
 
-// waitFor is what an op waits for whose dependencies ended in these nodes, each once: ops without a launch share what they would wait for.
+// waitFor is what an op waits for whose dependencies ended in these nodes, each once: ops without a
+// launch share what they would wait for.
 func waitFor[N comparable](deps []int, ends [][]N) []N {
 	var wait []N
 	for _, j := range deps {
@@ -97,8 +99,9 @@ func waitFor[N comparable](deps []int, ends [][]N) []N {
 	return wait
 }
 
-// chain adds an op's launches one behind the other, those that stand beside the one before them behind what that one waits for, and
-// returns what the op's followers wait for; one aside is not part of that.
+// chain adds an op's launches one behind the other, those that stand beside the one before them
+// behind what that one waits for, and returns what the op's followers wait for; one aside is not
+// part of that.
 func chain[N any](launches []ready, wait []N, add func(l ready, wait []N) (N, error)) ([]N, error) {
 	before := wait
 	for _, l := range launches {
@@ -136,16 +139,18 @@ func (a ancestors[N]) add(n N, wait []N) {
 	a[n] = all
 }
 
-// essential leaves out of what a node waits for those that others of them wait for: a node with one edge is launched soonest. That pays
-// where kernels are many and short; where they fill the card it cost 2 % of the step, by the order in which kernels came to run.
+// essential leaves out of what a node waits for those that others of them wait for: a node with one
+// edge is launched soonest. That pays where kernels are many and short; where they fill the card it
+// cost 2 % of the step, by the order in which kernels came to run.
 func (a ancestors[N]) essential(wait []N) []N {
 	return slices.DeleteFunc(slices.Clone(wait), func(n N) bool {
 		return slices.ContainsFunc(wait, func(w N) bool { return a[w][n] })
 	})
 }
 
-// record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and one from there on; and where an update has several parts, one
-// without the exchange for all but the last. On the context's thread.
+// record builds the step's graphs: one of all ops; where a peer needs the host, one up to it and
+// one from there on; and where an update has several parts, one without the exchange for all but
+// the last. On the context's thread.
 func (r *runner) record() (err error) {
 	end, cut := len(r.launches), len(r.launches)
 	for i := range r.launches {
@@ -179,8 +184,9 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 		return nil, 0, err
 	}
 	nodes := 0
-	ends := make([][]cu.Node, len(r.launches)) // what an op's followers wait for: its last node or, where it has none, what it would wait for
-	foreign := map[cu.Node]bool{}              // not kernels of this package
+	// what an op's followers wait for: its last node or, where it has none, what it would wait for
+	ends := make([][]cu.Node, len(r.launches))
+	foreign := map[cu.Node]bool{} // not kernels of this package
 	earlier := ancestors[cu.Node]{}
 	var asides []cu.Node // what only ops over the flat buffers wait for
 	for i, deps := range dependencies(r.prog, r.serial) {
@@ -225,8 +231,8 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 	return e, nodes, err
 }
 
-// urgent reports whether a kernel has followers that wait for it; what ends a weight's gradient has none before the end of the step, and
-// the masks of a layer are made long before they are read.
+// urgent reports whether a kernel has followers that wait for it; what ends a weight's gradient has
+// none before the end of the step, and the masks of a layer are made long before they are read.
 func urgent(op kernel.Op, l ready) bool {
 	switch op.(type) {
 	case *kernel.LinearGradW, *layerWeights, *layerMasks:
@@ -235,7 +241,8 @@ func urgent(op kernel.Op, l ready) bool {
 	return !l.aside
 }
 
-// rank lets urgent kernels go before others where both could start, and those that say so before all. On the context's thread.
+// rank lets urgent kernels go before others where both could start, and those that say so before
+// all. On the context's thread.
 func (r *runner) rank(g *cu.Graph, n cu.Node, op kernel.Op, l ready) error {
 	if !r.d.overlaps || !l.first && !urgent(op, l) {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestChain: a launch waits for the one before it, one beside another for what that one waits for, and what follows for both.
+// TestChain: a launch waits for the one before it, one beside another for what that one waits for,
+// and what follows for both.
 func TestChain(t *testing.T) {
 	var waits []string
 	add := func(_ ready, wait []string) (string, error) {
@@ -25,7 +26,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestAsidesHaveOneWriter: what ends a gradient stands aside, but not where another op adds to a gradient, which must wait for it.
+// TestAsidesHaveOneWriter: what ends a gradient stands aside, but not where another op adds to a
+// gradient, which must wait for it.
 func TestAsidesHaveOneWriter(t *testing.T) {
 	p := step(t, 512, 101, 128, 4, 1, 0)
 	asides := func(ops []kernel.Op) (n int) {

@@ -7,8 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the sizes here are the layouts in src/routing/half.cuh, starts_half.cu, half_walk.cu, half_rows.cu and
-// half_nodes.cu, element by element. A number that those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
+// What a reader could break: the sizes here are the layouts in src/routing/half.cuh,
+// starts_half.cu, half_walk.cu, half_rows.cu and half_nodes.cu, element by element. A number that
+// those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
 
 const (
 	halfWidth   = 128     // WIDTH of src/routing/half.cuh
@@ -31,11 +32,12 @@ func (b *binder) halfTiles(p policy) int {
 	return p.tilesFor()
 }
 
-// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up, queries and the load's part of them,
-// positions, demands and what fits a vehicle of each level.
+// startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up,
+// queries and the load's part of them, positions, demands and what fits a vehicle of each level.
 func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
 
-// rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start begins.
+// rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start
+// begins.
 func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, args []any) launch {
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
@@ -49,7 +51,8 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, a
 		args: append(args, p.scale, p.pointerScale, pulls)}
 }
 
-// halfModule names a module for t tiles of nodes: those that add pulls are apart, since the others are a little faster.
+// halfModule names a module for t tiles of nodes: those that add pulls are apart, since the others
+// are a little faster.
 func (p policy) halfModule(name string, t int) string {
 	if p.pull {
 		name += "_pull"
@@ -57,7 +60,8 @@ func (p policy) halfModule(name string, t int) string {
 	return fmt.Sprint(name, "_", 8*t)
 }
 
-// manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups of eight fill up.
+// manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups
+// of eight fill up.
 const manyStarts = 8
 
 // halfGrad are the sizes of the gradient with products of fp16 numbers.
@@ -87,7 +91,8 @@ func (g halfGrad) nodeShared(slab int) int {
 	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
 }
 
-// slab is how many decisions back_nodes has in shared memory at a time: registers leave room for sixteen warps, and so must they.
+// slab is how many decisions back_nodes has in shared memory at a time: registers leave room for
+// sixteen warps, and so must they.
 func (g halfGrad) slab() int {
 	if g.tiles <= 4 {
 		return 32
@@ -95,8 +100,9 @@ func (g halfGrad) slab() int {
 	return mostSlab
 }
 
-// rowBlocks are the warps of a block of decide_rows and the blocks of an instance: no more than the card holds at once, so that a block goes
-// through many decisions for the matrices that it brings. Blocks shrink for that only as far as shared memory holds as many warps of them.
+// rowBlocks are the warps of a block of decide_rows and the blocks of an instance: no more than the
+// card holds at once, so that a block goes through many decisions for the matrices that it brings.
+// Blocks shrink for that only as far as shared memory holds as many warps of them.
 func (g halfGrad) rowBlocks(instances, sms, maxShared int) (warps, splits int) {
 	fits := func(warps int) bool { return rowWarps/warps*(g.rowShared(warps)+1024) <= maxShared }
 	for warps = rowWarps; warps > 4 && instances*warps > rowWarps*sms && fits(warps/2); {
@@ -117,8 +123,8 @@ func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
 	return t
 }
 
-// gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time so that what lies between fits the
-// budget.
+// gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time
+// so that what lies between fits the budget.
 func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
 	g := newHalfGrad(o, p, t)
 	n := g.instances
@@ -147,7 +153,8 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	for first := 0; first < n; first += chunk {
 		count := min(chunk, n-first)
 		warps, splits := g.rowBlocks(count, b.sms, b.maxShared)
-		from := func(at uint64, each int) uint64 { return at + uint64(first*each) } // of what every instance has
+		// of what every instance has
+		from := func(at uint64, each int) uint64 { return at + uint64(first*each) }
 		table := 4 * p.heads * (p.n + 1) * g.wide
 		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, table)}
 		ls = append(ls,
@@ -172,7 +179,8 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 			b.addr(o.Load), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
 }
 
-// budget is what may lie between the kernels of the gradient: an eighth of the card, and at most halfScratch.
+// budget is what may lie between the kernels of the gradient: an eighth of the card, and at most
+// halfScratch.
 func (b *binder) budget() int {
 	if b.memory == 0 {
 		return halfScratch

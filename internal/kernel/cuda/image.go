@@ -8,7 +8,8 @@ import (
 	"haul/internal/cu"
 )
 
-// images are the kernels, a module per file, as scripts/ptx makes them from src. They stay compressed until a program needs one.
+// images are the kernels, a module per file, as scripts/ptx makes them from src. They stay
+// compressed until a program needs one.
 //
 //go:embed ptx/*.ptx.gz
 var images embed.FS
@@ -26,8 +27,9 @@ func image(module string) ([]byte, error) {
 	return text, nil
 }
 
-// module loads a set of kernels when a program first needs it: the driver compiles PTX for the card on a first
-// start, which takes seconds per module, and a run needs few of them. On the context's thread.
+// module loads a set of kernels when a program first needs it: the driver compiles PTX for the card
+// on a first start, which takes seconds per module, and a run needs few of them. On the context's
+// thread.
 func (d *Device) module(name string) (cu.Module, error) {
 	if m, ok := d.modules[name]; ok {
 		return m, nil

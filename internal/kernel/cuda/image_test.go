@@ -22,7 +22,8 @@ func modules(t testing.TB) []string {
 	return files
 }
 
-// TestImagesNameTheirSource: every module inflates to PTX whose header names a source that is there.
+// TestImagesNameTheirSource: every module inflates to PTX whose header names a source that is
+// there.
 func TestImagesNameTheirSource(t *testing.T) {
 	for _, name := range modules(t) {
 		text, err := image(name)
@@ -51,7 +52,8 @@ func TestImageUnknown(t *testing.T) {
 	}
 }
 
-// BenchmarkImage inflates the largest modules: what a run pays for each that it loads, before the driver compiles it.
+// BenchmarkImage inflates the largest modules: what a run pays for each that it loads, before the
+// driver compiles it.
 func BenchmarkImage(b *testing.B) {
 	for _, name := range modules(b) {
 		text, err := image(name)

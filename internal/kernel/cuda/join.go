@@ -2,17 +2,20 @@ package cuda
 
 import "haul/internal/kernel"
 
-// What a reader could break: ops that are joined are one kernel, launched where one of them stands, and the others have no launch.
-// Whoever waits for one of those waits, through the tensors it names, for what it would have waited for: so a launch stands where the
-// first op stands if what lies between is written for others to read, and where the last stands if that one reads what the first does not
-// name. What is written early nobody may mind: nothing in between reads or writes it, and no other tensor has its memory. Where ops share
-// memory along the recording, nothing is joined.
+// What a reader could break: ops that are joined are one kernel, launched where one of them stands,
+// and the others have no launch. Whoever waits for one of those waits, through the tensors it
+// names, for what it would have waited for: so a launch stands where the first op stands if what
+// lies between is written for others to read, and where the last stands if that one reads what the
+// first does not name. What is written early nobody may mind: nothing in between reads or writes
+// it, and no other tensor has its memory. Where ops share memory along the recording, nothing is
+// joined.
 
 // joins are ops that one kernel does together.
 type joins struct {
-	with  map[kernel.Op]kernel.Op // the other one, by the one that has the launch
-	done  map[kernel.Op]bool      // those that have none
-	spare map[*kernel.Tensor]bool // what lies between them and nobody else reads: it need not be written
+	with map[kernel.Op]kernel.Op // the other one, by the one that has the launch
+	done map[kernel.Op]bool      // those that have none
+	// what lies between them and nobody else reads: it need not be written
+	spare map[*kernel.Tensor]bool
 
 	halves map[*kernel.Norm]layerHalf   // by the norm, which has the launch
 	heads  map[*kernel.Norm]decoderHead // likewise
@@ -35,7 +38,8 @@ func (b *binder) join(ops []kernel.Op) {
 	}
 	pair := func(launched, other kernel.Op, between *kernel.Tensor) {
 		b.joins.with[launched], b.joins.done[other] = other, true
-		b.joins.spare[between] = readers[between] == 1 && between.Space == kernel.Shard // the host reads others
+		// the host reads others
+		b.joins.spare[between] = readers[between] == 1 && between.Space == kernel.Shard
 	}
 	b.joinHalves(ops, writer)
 	b.joinHeads(ops)
@@ -68,10 +72,12 @@ func (b *binder) joinsGLUGrad(l *kernel.LinearGradX, o *kernel.GLUGrad) bool {
 		return false
 	}
 	m, n := l.DY.Rows(), l.DX.Cols()
-	return b.rowsWidth(m, n, l.DY.Cols(), false) == rowsWide || b.pick(m, n, 1, true).name == "small" // the one tile with registers for it
+	// the one tile with registers for it
+	return b.rowsWidth(m, n, l.DY.Cols(), false) == rowsWide || b.pick(m, n, 1, true).name == "small"
 }
 
-// linearGLU is G = X·Wᵀ + bias and Y = its gated unit in one; G is left out where only the gated unit would read it.
+// linearGLU is G = X·Wᵀ + bias and Y = its gated unit in one; G is left out where only the gated
+// unit would read it.
 func (b *binder) linearGLU(l *kernel.Linear, o *kernel.GLU) []launch {
 	m, k, n := l.Dims()
 	g := b.addr(l.Y)

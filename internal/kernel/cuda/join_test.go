@@ -8,8 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestJoins: which ops of a training step one kernel does, by size and precision. The step has two layers, a policy with gradients and a
-// frozen one.
+// TestJoins: which ops of a training step one kernel does, by size and precision. The step has two
+// layers, a policy with gradients and a frozen one.
 func TestJoins(t *testing.T) {
 	joined := []string{"linear_rows_glu", "linear_rows_dx_glu", "feed_forward_16", "attention_layer_16", "glu4", "glu_grad4", "norm_grad_lanes",
 		"feed_grad", "attention_layer_grad", "half_lanes", "head_forward", "head_grad"}
@@ -48,7 +48,8 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestJoinsLeaveOutWhatNobodyReads: the frozen policy's gates have no gradient and are not written, the policy's are.
+// TestJoinsLeaveOutWhatNobodyReads: the frozen policy's gates have no gradient and are not written,
+// the policy's are.
 func TestJoinsLeaveOutWhatNobodyReads(t *testing.T) {
 	written, left := 0, 0
 	for _, l := range bindStep(t, step(t, 512, 101, 128, 4, 1, 0), TF32) {
@@ -65,8 +66,8 @@ func TestJoinsLeaveOutWhatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestJoinedOpsKeepTheirOrder: of any two ops that touch a tensor, one of them to write it, the kernel of the earlier reaches that of the
-// later along the graph's edges.
+// TestJoinedOpsKeepTheirOrder: of any two ops that touch a tensor, one of them to write it, the
+// kernel of the earlier reaches that of the later along the graph's edges.
 func TestJoinedOpsKeepTheirOrder(t *testing.T) {
 	keepOrder(t, step(t, 512, 101, 128, 4, 1, 0))
 	few := step(t, 128, 11, 128, 4, 1, 0)
@@ -149,8 +150,9 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 	}
 }
 
-// TestTheWayBackIsJoined: which halves of layers one kernel goes back through, by size and precision, and that their gradients of the
-// residual stream are tensors of their own, read in turn.
+// TestTheWayBackIsJoined: which halves of layers one kernel goes back through, by size and
+// precision, and that their gradients of the residual stream are tensors of their own, read in
+// turn.
 func TestTheWayBackIsJoined(t *testing.T) {
 	count := func(p *kernel.Program) (feed, attention int) {
 		for _, op := range p.PerShard {

@@ -6,23 +6,29 @@ import (
 	"haul/internal/kernel"
 )
 
-// What the binders of all ops share: a launch, what a kernel asks of a tensor before it may read it by vectors or as one
-// piece, and arguments in the widths that kernels take.
+// What the binders of all ops share: a launch, what a kernel asks of a tensor before it may read it
+// by vectors or as one piece, and arguments in the widths that kernels take.
 
 // dim3 is a grid or a block.
 type dim3 struct{ x, y, z int }
 
-// launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32, uint32, uint64,
-// float32. The kernel's parameter list must have the same widths in the same order.
+// launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32,
+// uint32, uint64, float32. The kernel's parameter list must have the same widths in the same order.
 type launch struct {
 	module, kernel string
 	grid, block    dim3
 	shared         int // bytes of dynamic shared memory
 	args           []any
-	beside         bool // it need not wait for the op's launch before it, only for what that one waited for
-	first          bool // its blocks go before all others that could start: few multiprocessors are busy with it for long
-	after          bool // its blocks start only when what it waits for has ended, where those of others would sit and wait on a multiprocessor
-	aside          bool // only ops over the flat buffers read what it leaves, and no op adds to it (bindAll): no other followers need wait for it
+	// it need not wait for the op's launch before it, only for what that one waited for
+	beside bool
+	// its blocks go before all others that could start: few multiprocessors are busy with it for long
+	first bool
+	// its blocks start only when what it waits for has ended, where those of others would sit and wait
+	// on a multiprocessor
+	after bool
+	// only ops over the flat buffers read what it leaves, and no op adds to it (bindAll): no other
+	// followers need wait for it
+	aside bool
 }
 
 // dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.
@@ -35,7 +41,8 @@ func dense(op kernel.Op, ts ...*kernel.Tensor) error {
 	return nil
 }
 
-// vectors reports whether every tensor's rows are made of 16-byte vectors at aligned places; absent tensors are.
+// vectors reports whether every tensor's rows are made of 16-byte vectors at aligned places; absent
+// tensors are.
 func (b *binder) vectors(ts ...*kernel.Tensor) bool {
 	for _, t := range ts {
 		if t != nil && (b.address(t)%16 != 0 || t.Stride%4 != 0 || t.Cols()%4 != 0) {
@@ -45,7 +52,8 @@ func (b *binder) vectors(ts ...*kernel.Tensor) bool {
 	return true
 }
 
-// fresh reports whether t's gradient is written here for the first time in the step, and marks it. Later writers add.
+// fresh reports whether t's gradient is written here for the first time in the step, and marks it.
+// Later writers add.
 func (b *binder) fresh(t *kernel.Tensor) bool {
 	first := !b.seen[t.Offset]
 	b.seen[t.Offset], b.again = true, b.again || !first

@@ -31,8 +31,8 @@ const (
 	layerPacked     = layerAtUpBias + 4*layerFeed // bytes in all
 )
 
-// joinsLayers reports whether a card has what the passes use: the instructions of compute capability 9.0, which no other has, and the
-// memory of a block.
+// joinsLayers reports whether a card has what the passes use: the instructions of compute
+// capability 9.0, which no other has, and the memory of a block.
 func joinsLayers(p Precision, major, minor, maxShared int) bool {
 	most := max(layerShared, layerGradShared)
 	for _, t := range layerTiles {
@@ -85,7 +85,8 @@ func (o *layerPack) bind(b *binder) ([]launch, error) {
 			b.address(o.norm1.Gamma), b.address(o.norm1.Beta), b.address(o.norm2.Gamma), b.address(o.norm2.Beta)}}}, nil
 }
 
-// layerHat is the first norm of a layer that follows no other, without its scale and shift, which are packed with the weight behind it.
+// layerHat is the first norm of a layer that follows no other, without its scale and shift, which
+// are packed with the weight behind it.
 type layerHat struct{ *layer }
 
 func (o *layerHat) Kind() string { return "norm" }
@@ -161,7 +162,8 @@ func (b *binder) masksOf(d kernel.Drop, masks *kernel.Tensor) uint64 {
 	return b.address(masks)
 }
 
-// layerTail is a layer from attention's result on, and the first norm and product of the layer behind it.
+// layerTail is a layer from attention's result on, and the first norm and product of the layer
+// behind it.
 type layerTail struct{ *layer }
 
 func (o *layerTail) Kind() string { return "layer.tail" }
@@ -204,8 +206,9 @@ func (l *layer) grid(b *binder, rows int) dim3 {
 	return dim3{min(b.sms, ceil(l.down.Y.Rows(), rows)), 1, 1}
 }
 
-// layerTailGrad is the gradient of layerTail and, before it, of the first product and norm of the layer behind, without those of weights.
-// It leaves the GELU in Pre's place, which nothing else uses.
+// layerTailGrad is the gradient of layerTail and, before it, of the first product and norm of the
+// layer behind, without those of weights. It leaves the GELU in Pre's place, which nothing else
+// uses.
 type layerTailGrad struct{ *layer }
 
 func (o *layerTailGrad) Kind() string { return "layer.tail.grad" }
@@ -242,7 +245,8 @@ func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
 	return []launch{l}, nil
 }
 
-// layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights, of a layer that follows no other.
+// layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights, of a
+// layer that follows no other.
 type layerQKVGrad struct{ *layer }
 
 func (o *layerQKVGrad) Kind() string { return "layer.qkv.grad" }

@@ -14,8 +14,8 @@ import (
 	"haul/internal/rng"
 )
 
-// agentRun compiles a training step of the in-context agent over made-up histories: rows of 164 tokens and layers of the shape that is
-// joined. Muon has blocks of that side; 0: none.
+// agentRun compiles a training step of the in-context agent over made-up histories: rows of 164
+// tokens and layers of the shape that is joined. Muon has blocks of that side; 0: none.
 func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.Runner, kernel.Store, *kernel.Layout) {
 	t.Helper()
 	const tokens, streams, steps = 164, 8, 2000
@@ -47,7 +47,8 @@ func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.
 	return run, store, m.Layout()
 }
 
-// TestAgentTwiceIsBitEqual trains the in-context agent twice from the same state and compares every weight.
+// TestAgentTwiceIsBitEqual trains the in-context agent twice from the same state and compares every
+// weight.
 func TestAgentTwiceIsBitEqual(t *testing.T) {
 	train := func() []float32 {
 		dev := open(t, cuda.BF16)
@@ -66,8 +67,8 @@ func TestAgentTwiceIsBitEqual(t *testing.T) {
 	}
 }
 
-// BenchmarkAgentStep times the in-context agent's step at its full size, 1,024 rows and 6 layers, and its ops by kind:
-// go test ./internal/kernel/cuda -bench AgentStep -benchtime 1x
+// BenchmarkAgentStep times the in-context agent's step at its full size, 1,024 rows and 6 layers,
+// and its ops by kind: go test ./internal/kernel/cuda -bench AgentStep -benchtime 1x
 func BenchmarkAgentStep(b *testing.B) {
 	dev, err := cuda.Open(cuda.Options{Precision: cuda.BF16})
 	if err != nil {

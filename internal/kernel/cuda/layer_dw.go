@@ -13,7 +13,8 @@ type layerTile struct {
 	stage, stages int // rows of a stage
 }
 
-// layerTiles are for the four weights of a layer, in the kernel's order: each takes as much of DW as a block's registers hold.
+// layerTiles are for the four weights of a layer, in the kernel's order: each takes as much of DW
+// as a block's registers hold.
 var layerTiles = [4]layerTile{
 	{layerWidth, layerFeed, 128, 256, 2, 32, 9}, // down
 	{layerFeed, layerWidth, 256, 128, 2, 32, 8}, // up
@@ -27,7 +28,8 @@ const (
 	layerWeightThreads = 384
 )
 
-// shared is a block's stages with a barrier each, and the ones that make sums of columns: 64 columns of them in a stage of 128.
+// shared is a block's stages with a barrier each, and the ones that make sums of columns: 64
+// columns of them in a stage of 128.
 func (t layerTile) shared() int {
 	columns := t.rows + t.columns
 	if t.columns == layerWidth {
@@ -39,8 +41,9 @@ func (t layerTile) shared() int {
 // count is how many tiles DW has.
 func (t layerTile) count() int { return t.n / t.rows * (t.k / t.columns) }
 
-// layerWeights is the gradients of those weights of a layer, and of its second norm, that its tail's gradient makes possible, and of the
-// weight and norm before the attention of the layer behind. Either may be absent.
+// layerWeights is the gradients of those weights of a layer, and of its second norm, that its
+// tail's gradient makes possible, and of the weight and norm before the attention of the layer
+// behind. Either may be absent.
 type layerWeights struct{ own, next *layer }
 
 func (o *layerWeights) Kind() string { return "layer.dw" }
@@ -67,8 +70,8 @@ func (o *layerWeights) Cost() kernel.Cost {
 	return costOf(o, of...)
 }
 
-// weightShares is how many shares of the rows each weight has, for at most so many blocks in all: in proportion to what a block reads of a
-// row. The two wide weights have two tiles.
+// weightShares is how many shares of the rows each weight has, for at most so many blocks in all:
+// in proportion to what a block reads of a row. The two wide weights have two tiles.
 func weightShares(blocks int, own, next bool) (s [4]int) {
 	switch {
 	case own && next:
@@ -87,7 +90,8 @@ func (b *binder) stages(t *kernel.Tensor, rows int) uint64 {
 	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: t.Cols(), Stride: t.Stride, Box: rows})
 }
 
-// besideInputs is how many multiprocessors the first layer's weight has, whose gradient is made beside layerQKVGrad; that has the others.
+// besideInputs is how many multiprocessors the first layer's weight has, whose gradient is made
+// beside layerQKVGrad; that has the others.
 func besideInputs(sms int) int { return max(1, sms/3) }
 
 func (o *layerWeights) bind(b *binder) ([]launch, error) {

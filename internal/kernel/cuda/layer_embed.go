@@ -8,7 +8,8 @@ const (
 	layerEmbedRows  = 4 // of a warp
 )
 
-// layerEmbed is the sum of embeddings that the stream of a layer that follows no other begins with, and layerHat.
+// layerEmbed is the sum of embeddings that the stream of a layer that follows no other begins with,
+// and layerHat.
 type layerEmbed struct {
 	*layer
 	embed *kernel.Embed

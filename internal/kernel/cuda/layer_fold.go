@@ -2,7 +2,8 @@ package cuda
 
 import "haul/internal/kernel"
 
-// Sizes of src/sequence/layer_fold.cu, and how many parameters of each kind it has for a weight of either sort.
+// Sizes of src/sequence/layer_fold.cu, and how many parameters of each kind it has for a weight of
+// either sort.
 const (
 	layerFoldThreads = 256
 	layerFoldRows    = 4
@@ -11,7 +12,8 @@ const (
 	plainPointers, plainNumbers = 3, 5
 )
 
-// folds collects what one launch of src/sequence/layer_fold.cu adds up: two weights with a norm folded into them, then two without.
+// folds collects what one launch of src/sequence/layer_fold.cu adds up: two weights with a norm
+// folded into them, then two without.
 type folds struct {
 	b      *binder
 	args   []any
@@ -49,7 +51,8 @@ func (f *folds) absent(pointers, numbers int) {
 	}
 }
 
-// launch begins when the parts are all there: its many small blocks would take room from others while they wait.
+// launch begins when the parts are all there: its many small blocks would take room from others
+// while they wait.
 func (f *folds) launch() launch {
 	return launch{module: "layer_fold", kernel: "layer_fold", grid: dim3{f.blocks, f.b.lanes, 1}, block: dim3{layerFoldThreads, 1, 1},
 		args: append(f.args, i32(f.b.laneSize)), after: true, aside: f.again == 0}

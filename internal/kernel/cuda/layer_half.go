@@ -2,7 +2,8 @@ package cuda
 
 import "haul/internal/kernel"
 
-// Sizes of src/attention/attention_layer.cu and src/dense/feed.cu, which do one half of a layer in one kernel.
+// Sizes of src/attention/attention_layer.cu and src/dense/feed.cu, which do one half of a layer in
+// one kernel.
 const (
 	sixteenWidth = 128 // WIDTH of src/common/rows16.cuh
 	sixteenRows  = 16
@@ -11,7 +12,8 @@ const (
 	sixteenWarps = 8
 )
 
-// layerHalf is one half of a layer: a norm, a product, what comes between, and the product that leads back to the residual stream.
+// layerHalf is one half of a layer: a norm, a product, what comes between, and the product that
+// leads back to the residual stream.
 type layerHalf struct {
 	norm    *kernel.Norm
 	in      *kernel.Linear
@@ -19,8 +21,9 @@ type layerHalf struct {
 	out     *kernel.Linear
 }
 
-// joinHalves finds the halves of layers that a kernel each does, where the batch is too small for one op to fill the card. All are
-// launched where the norm stands: what the others read beside its input are weights and what that input was made from.
+// joinHalves finds the halves of layers that a kernel each does, where the batch is too small for
+// one op to fill the card. All are launched where the norm stands: what the others read beside its
+// input are weights and what that input was made from.
 func (b *binder) joinHalves(ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op) {
 	out := map[*kernel.Tensor]*kernel.Linear{}
 	for _, op := range ops {

@@ -6,11 +6,13 @@ import (
 	"haul/internal/kernel"
 )
 
-// layerHalfGrad is the way back through one half of a layer, as src/dense/feed_grad.cu and src/attention/attention_layer_grad.cu do it in one
-// kernel, where a batch is too small for one op to fill the card.
+// layerHalfGrad is the way back through one half of a layer, as src/dense/feed_grad.cu and
+// src/attention/attention_layer_grad.cu do it in one kernel, where a batch is too small for one op
+// to fill the card.
 //
-// What a reader could break: the recording adds each half's share to one gradient of the residual stream in place, which the weights'
-// gradients read before. Here each half leaves its sum in a tensor of its own, so that nothing on the way back waits for those.
+// What a reader could break: the recording adds each half's share to one gradient of the residual
+// stream in place, which the weights' gradients read before. Here each half leaves its sum in a
+// tensor of its own, so that nothing on the way back waits for those.
 type layerHalfGrad struct {
 	outW, inW *kernel.LinearGradW
 	outX, inX *kernel.LinearGradX
@@ -68,8 +70,8 @@ func (o *layerHalfGrad) bind(b *binder) ([]launch, error) {
 	return []launch{l, b.halfLanes(n, slope, partial, blocks, width)}, nil
 }
 
-// halfLanes adds up what the blocks of a way back left of gradients of gamma and beta and, where they are learned, of slopes, `width` floats
-// each, by gradient lanes.
+// halfLanes adds up what the blocks of a way back left of gradients of gamma and beta and, where
+// they are learned, of slopes, `width` floats each, by gradient lanes.
 func (b *binder) halfLanes(n *kernel.NormGrad, slope *kernel.Tensor, partial uint64, blocks, width int) launch {
 	const threads = 32
 	heads := 0
@@ -91,8 +93,8 @@ func (r *runner) shorten(precision Precision, sms int) bool {
 	return r.prog != recorded
 }
 
-// joinWayBack returns the program with the way back through every half of a layer that a kernel serves as one op, or the program itself
-// where there is none. Memory must be every tensor's own.
+// joinWayBack returns the program with the way back through every half of a layer that a kernel
+// serves as one op, or the program itself where there is none. Memory must be every tensor's own.
 func joinWayBack(p *kernel.Program, precision Precision, sms int) *kernel.Program {
 	if precision != TF32 {
 		return p
@@ -108,7 +110,8 @@ func joinWayBack(p *kernel.Program, precision Precision, sms int) *kernel.Progra
 	out := *p
 	out.Tensors = slices.Clone(p.Tensors)
 	out.PerShard = nil
-	latest := map[*kernel.Tensor]*kernel.Tensor{} // of each gradient that is added to in place: where its sum is by now
+	// of each gradient that is added to in place: where its sum is by now
+	latest := map[*kernel.Tensor]*kernel.Tensor{}
 	found := false
 	for c := (&cursor{ops: p.PerShard}); c.at < len(c.ops); {
 		from := c.at
@@ -149,7 +152,8 @@ func joinWayBack(p *kernel.Program, precision Precision, sms int) *kernel.Progra
 	return &out
 }
 
-// renamed is the op with every tensor replaced by what stands for it now, or nil where it is not known how.
+// renamed is the op with every tensor replaced by what stands for it now, or nil where it is not
+// known how.
 func renamed(op kernel.Op, now map[*kernel.Tensor]*kernel.Tensor) kernel.Op {
 	replace := func(ts ...**kernel.Tensor) {
 		for _, t := range ts {

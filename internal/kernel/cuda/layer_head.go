@@ -14,7 +14,8 @@ const (
 	headBlocks  = 4 // of a multiprocessor
 )
 
-// layerHead is what follows the last layer: a norm, a product of few columns, its losses, and the gradients of all three.
+// layerHead is what follows the last layer: a norm, a product of few columns, its losses, and the
+// gradients of all three.
 type layerHead struct {
 	norm   *kernel.Norm
 	head   *kernel.Linear
@@ -24,7 +25,8 @@ type layerHead struct {
 	behind *kernel.NormGrad
 }
 
-// findHead finds it behind the last of the layers; nil where it is of another shape, or others read what stays on the chip.
+// findHead finds it behind the last of the layers; nil where it is of another shape, or others read
+// what stays on the chip.
 func findHead(ops []kernel.Op, last *layer) *layerHead {
 	c := cursor{ops: ops, at: slices.Index(ops, kernel.Op(last.down)) + 1, ok: true}
 	h := &layerHead{}

@@ -6,8 +6,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// joined is an op that stands for several recorded ones, which one pass over the rows does together: what passed between them stays on the
-// chip. It is of this device alone; what was recorded keeps its meaning elsewhere.
+// joined is an op that stands for several recorded ones, which one pass over the rows does
+// together: what passed between them stays on the chip. It is of this device alone; what was
+// recorded keeps its meaning elsewhere.
 type joined interface {
 	kernel.Op
 	bind(b *binder) ([]launch, error)
@@ -36,9 +37,9 @@ type layer struct {
 	next                   *layer          // the layer that follows this one, or nil
 }
 
-// joinLayers returns the program with every transformer layer that it trains in a few passes over the rows, or the program itself where
-// none is of the shape. Memory must be every tensor's own: a pass reads at its beginning what the recording may have let go before its
-// end.
+// joinLayers returns the program with every transformer layer that it trains in a few passes over
+// the rows, or the program itself where none is of the shape. Memory must be every tensor's own: a
+// pass reads at its beginning what the recording may have let go before its end.
 func joinLayers(p *kernel.Program) *kernel.Program {
 	layers := findLayers(p.PerShard)
 	if len(layers) == 0 {
@@ -52,7 +53,8 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 		out.Tensors = append(out.Tensors, t)
 		return t
 	}
-	// What stands in the place of a recorded op; nothing where it is part of a pass that stands elsewhere.
+	// What stands in the place of a recorded op; nothing where it is part of a pass that stands
+	// elsewhere.
 	instead := map[kernel.Op][]kernel.Op{}
 	ops := []kernel.Op{}
 	for i, l := range layers {
@@ -122,12 +124,14 @@ func (l *layer) ops() []kernel.Op {
 	return out
 }
 
-// hidden are the tensors that the passes do not make, or make something else of: nobody but the layers may read them.
+// hidden are the tensors that the passes do not make, or make something else of: nobody but the
+// layers may read them.
 func (l *layer) hidden() []*kernel.Tensor {
 	return []*kernel.Tensor{l.norm1.Y, l.norm1.Mean, l.norm2.Y, l.norm2.Mean, l.out.Y, l.up.Y, l.upX.DX, l.qkvX.DX}
 }
 
-// findLayers finds the layers, first to last: all that the program has in a row of the shape, or none.
+// findLayers finds the layers, first to last: all that the program has in a row of the shape, or
+// none.
 func findLayers(ops []kernel.Op) []*layer {
 	var layers []*layer
 	c := cursor{ops: ops}
@@ -244,7 +248,8 @@ func (c *cursor) forward() *layer {
 	return l
 }
 
-// backward takes the layer's way back, whose first op stands at the cursor or, where nothing is dropped, one further on.
+// backward takes the layer's way back, whose first op stands at the cursor or, where nothing is
+// dropped, one further on.
 func (c *cursor) backward(l *layer) bool {
 	c.ok = true
 	dropped := func(d kernel.Drop, dx *kernel.Tensor) (*kernel.Dropout, *kernel.Tensor) {

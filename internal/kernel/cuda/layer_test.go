@@ -26,7 +26,8 @@ func kinds(p *kernel.Program) (out []string) {
 	return out
 }
 
-// TestLayersAreJoined: a layer of the shape becomes its passes, forward and back, whose launches match the kernels.
+// TestLayersAreJoined: a layer of the shape becomes its passes, forward and back, whose launches
+// match the kernels.
 func TestLayersAreJoined(t *testing.T) {
 	kernels := entries(t)
 	for _, dropout := range []float32{0, 0.1} {
@@ -51,7 +52,8 @@ func TestLayersAreJoined(t *testing.T) {
 	}
 }
 
-// TestOtherLayersAreLeft: another width, a frozen forward pass, and a layer whose inside somebody reads keep the ops that were recorded.
+// TestOtherLayersAreLeft: another width, a frozen forward pass, and a layer whose inside somebody
+// reads keep the ops that were recorded.
 func TestOtherLayersAreLeft(t *testing.T) {
 	narrow := agentShape(1, 0.1)
 	narrow.Width, narrow.Feed = 64, 256
@@ -73,7 +75,8 @@ func TestOtherLayersAreLeft(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsAtOddPlaces: tables that vectors cannot be read of are summed by a kernel of their own, and the norm follows.
+// TestEmbeddingsAtOddPlaces: tables that vectors cannot be read of are summed by a kernel of their
+// own, and the norm follows.
 func TestEmbeddingsAtOddPlaces(t *testing.T) {
 	j := joinLayers(agentStep(t, 8, 20, agentShape(1, 0)))
 	at := slices.IndexFunc(j.PerShard, func(op kernel.Op) bool { return op.Kind() == "layer.embed" })
@@ -101,8 +104,8 @@ func TestEmbeddingsAtOddPlaces(t *testing.T) {
 	}
 }
 
-// TestOtherHeadsAreLeft: a head of more columns than the kernel has, and one whose logits somebody reads, keep the ops that were recorded;
-// the layers before it are joined all the same.
+// TestOtherHeadsAreLeft: a head of more columns than the kernel has, and one whose logits somebody
+// reads, keep the ops that were recorded; the layers before it are joined all the same.
 func TestOtherHeadsAreLeft(t *testing.T) {
 	wide := agentShape(1, 0.1)
 	wide.Actions = 6
@@ -120,7 +123,8 @@ func TestOtherHeadsAreLeft(t *testing.T) {
 	}
 }
 
-// TestOtherEmbeddingsAreLeft: embeddings that something is done to before the first norm keep the ops that were recorded.
+// TestOtherEmbeddingsAreLeft: embeddings that something is done to before the first norm keep the
+// ops that were recorded.
 func TestOtherEmbeddingsAreLeft(t *testing.T) {
 	p := agentStep(t, 8, 20, agentShape(1, 0.1))
 	at := slices.IndexFunc(p.PerShard, func(op kernel.Op) bool { return op.Kind() == "embed" })
@@ -133,8 +137,8 @@ func TestOtherEmbeddingsAreLeft(t *testing.T) {
 	}
 }
 
-// TestMasksAreKept: attention that drops leaves its masks in memory, and its gradient reads them; without dropout, or without a gradient,
-// nothing changes.
+// TestMasksAreKept: attention that drops leaves its masks in memory, and its gradient reads them;
+// without dropout, or without a gradient, nothing changes.
 func TestMasksAreKept(t *testing.T) {
 	kernels := entries(t)
 	narrow := agentShape(1, 0.6)
@@ -162,8 +166,8 @@ func TestMasksAreKept(t *testing.T) {
 	}
 }
 
-// TestLayersWriteBeforeTheyRead: in the joined program every tensor of the shard is written before it is read, and only by ops that name
-// it.
+// TestLayersWriteBeforeTheyRead: in the joined program every tensor of the shard is written before
+// it is read, and only by ops that name it.
 func TestLayersWriteBeforeTheyRead(t *testing.T) {
 	written := map[*kernel.Tensor]bool{}
 	for _, op := range keepMasks(joinLayers(agentStep(t, 8, 20, agentShape(3, 0.1)))).PerShard {
@@ -204,7 +208,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 			t.Errorf("%s is %d in the sources, %d here", name, got, want)
 		}
 	}
-	// What a pass has in shared memory: its groups' matrices, what they lay aside, its weights' slots with a barrier each, its biases.
+	// What a pass has in shared memory: its groups' matrices, what they lay aside, its weights' slots
+	// with a barrier each, its biases.
 	for name, want := range map[string]int{"layer_tail.cu": layerShared, "layer_tail_grad.cu": layerGradShared} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
@@ -225,7 +230,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 	}
 }
 
-// TestLayerTilesMatchSource compares the tiles of weights' gradients that Go knows with those that the kernels are built for.
+// TestLayerTilesMatchSource compares the tiles of weights' gradients that Go knows with those that
+// the kernels are built for.
 func TestLayerTilesMatchSource(t *testing.T) {
 	b, err := os.ReadFile("src/sequence/layer_dw.cu")
 	if err != nil {
@@ -252,8 +258,8 @@ func TestLayerTilesMatchSource(t *testing.T) {
 	}
 }
 
-// TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands: whole boxes of 64 columns, as many rows as a stage has, at
-// places that it can read.
+// TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands: whole boxes of 64
+// columns, as many rows as a stage has, at places that it can read.
 func TestStagesAreWholeBoxes(t *testing.T) {
 	j := joinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
 	b := testBinder(j, BF16)
@@ -278,8 +284,8 @@ func TestStagesAreWholeBoxes(t *testing.T) {
 	}
 }
 
-// TestWeightShares: the weights whose gradients are made together have blocks in proportion to what they read, and no more in all than were
-// asked for, but every one has some.
+// TestWeightShares: the weights whose gradients are made together have blocks in proportion to what
+// they read, and no more in all than were asked for, but every one has some.
 func TestWeightShares(t *testing.T) {
 	for _, c := range []struct {
 		blocks    int
@@ -302,8 +308,8 @@ func TestWeightShares(t *testing.T) {
 	}
 }
 
-// TestLastGradientsShareTheCard: the gradients of the first layer's product, for its weight and for its inputs, have a multiprocessor each
-// for all of their blocks.
+// TestLastGradientsShareTheCard: the gradients of the first layer's product, for its weight and for
+// its inputs, have a multiprocessor each for all of their blocks.
 func TestLastGradientsShareTheCard(t *testing.T) {
 	j := joinLayers(agentStep(t, 1024, 164, agentShape(1, 0)))
 	blocks, b := 0, testBinder(j, BF16)

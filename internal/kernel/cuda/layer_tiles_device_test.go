@@ -22,10 +22,11 @@ func gradients(t *testing.T, dev kernel.Device, batch int) map[string][]float32 
 	return out
 }
 
-// TestAgentOverManyTiles: 41,820 rows are more than two tiles for every multiprocessor, the last not whole, and fill a weight's stages many
-// times over: what a block reuses between tiles and stages is right. Every gradient is held to the same card's in fp32, by the bound of
-// kerneltest's agents of two layers: two units of bf16 for each of 2·9·2 roundings, whose squares add. With -short a step runs that a
-// sanitizer is done with soon, and its gradients are numbers.
+// TestAgentOverManyTiles: 41,820 rows are more than two tiles for every multiprocessor, the last
+// not whole, and fill a weight's stages many times over: what a block reuses between tiles and
+// stages is right. Every gradient is held to the same card's in fp32, by the bound of kerneltest's
+// agents of two layers: two units of bf16 for each of 2·9·2 roundings, whose squares add. With
+// -short a step runs that a sanitizer is done with soon, and its gradients are numbers.
 func TestAgentOverManyTiles(t *testing.T) {
 	const batch = 255
 	bound := 2 * math.Ldexp(1, -8) * math.Sqrt(2*9*2)
@@ -44,7 +45,8 @@ func TestAgentOverManyTiles(t *testing.T) {
 	exact := open(t, cuda.FP32)
 	defer exact.Close()
 	want := gradients(t, exact, batch)
-	gradients(t, card, 3*batch) // what it described to the copy engine is gone, and its places are free for the next
+	// what it described to the copy engine is gone, and its places are free for the next
+	gradients(t, card, 3*batch)
 	for name, got := range gradients(t, card, batch) {
 		var off, size float64
 		for i, w := range want[name] {

@@ -2,7 +2,8 @@ package cuda
 
 import "haul/internal/kernel"
 
-// tile is one shape of block that src/dense/linear.cu is built for; the numbers are those of its Shape.
+// tile is one shape of block that src/dense/linear.cu is built for; the numbers are those of its
+// Shape.
 type tile struct {
 	name         string
 	m, n         int // of C
@@ -28,7 +29,8 @@ const largeBlocks = 2
 
 func (t tile) blocks(m, n int) int { return ceil(m, t.m) * ceil(n, t.n) }
 
-// bytes is the dynamic shared memory for a sum over `terms` terms: stages, no more than a block fills, and room for the piles.
+// bytes is the dynamic shared memory for a sum over `terms` terms: stages, no more than a block
+// fills, and room for the piles.
 func (t tile) bytes(terms int) int {
 	stage := 16 * t.slabs * (t.m + t.n)
 	if !t.shared {
@@ -38,7 +40,8 @@ func (t tile) bytes(terms int) int {
 	return 4 * max(piles, min(t.stages, ceil(terms, 16*t.slabs))*stage)
 }
 
-// pick chooses the tile for `copies` products of m×n. vectors says whether all operands consist of aligned vectors.
+// pick chooses the tile for `copies` products of m×n. vectors says whether all operands consist of
+// aligned vectors.
 func (b *binder) pick(m, n, copies int, vectors bool) tile {
 	if !vectors {
 		return odd
@@ -51,8 +54,8 @@ func (b *binder) pick(m, n, copies int, vectors bool) tile {
 	panic("cuda: no tile serves")
 }
 
-// product is a launch of one of the kernels of src/dense/linear.cu. A block of the large tile takes as many tiles as it must for
-// all blocks to run at once.
+// product is a launch of one of the kernels of src/dense/linear.cu. A block of the large tile takes
+// as many tiles as it must for all blocks to run at once.
 func (b *binder) product(kind string, t tile, m, n, terms, copies int, args ...any) []launch {
 	blocks := t.blocks(m, n)
 	if !t.shared {
@@ -111,7 +114,8 @@ func (b *binder) linearGradX(o *kernel.LinearGradX) ([]launch, error) {
 	return out, nil
 }
 
-// linearGradW gives each lane of the gradient a contiguous share of the rows. A lane without rows is written too.
+// linearGradW gives each lane of the gradient a contiguous share of the rows. A lane without rows
+// is written too.
 func (b *binder) linearGradW(o *kernel.LinearGradW) ([]launch, error) {
 	if ls := b.thinDW(o); ls != nil {
 		return ls, nil

@@ -11,8 +11,9 @@ const (
 	rowsNarrow  = 64
 )
 
-// rowsWidth is how many columns of C a block of src/dense/linear_rows.cu takes, 0 where those kernels do not serve: on other cards than
-// Hopper's, in other precisions than tf32, for too few rows to go round, and for a matrix whose columns' terms do not fit shared memory.
+// rowsWidth is how many columns of C a block of src/dense/linear_rows.cu takes, 0 where those
+// kernels do not serve: on other cards than Hopper's, in other precisions than tf32, for too few
+// rows to go round, and for a matrix whose columns' terms do not fit shared memory.
 func (b *binder) rowsWidth(m, n, terms int, narrow bool, ts ...*kernel.Tensor) int {
 	if !b.hopper || b.precision != TF32 || terms%rowsChunk != 0 || n%rowsWide != 0 || 2*ceil(m, rowsTile)*(n/rowsWide) < b.sms ||
 		!b.vectors(ts...) {

@@ -8,8 +8,8 @@ import (
 	"haul/internal/kernel/cuda"
 )
 
-// rowsCases are the products of the routing policy at sizes that go round the card, with rows that no tile divides, and pairs of ops that
-// one kernel does.
+// rowsCases are the products of the routing policy at sizes that go round the card, with rows that
+// no tile divides, and pairs of ops that one kernel does.
 func rowsCases() []bf16Case {
 	var out []bf16Case
 	sizes := [][4]int{{101, 101, 128, 384}, {131, 101, 128, 128}, {101, 101, 128, 512}, {131, 101, 256, 128}, {99, 87, 384, 128}, {99, 87, 512, 128}}
@@ -52,8 +52,8 @@ func rowsCases() []bf16Case {
 	return out
 }
 
-// TestRowsProducts compares products in tf32 with those of the same card in fp32: each element is of order one, and rounding is 2⁻¹¹ of
-// that a few times over.
+// TestRowsProducts compares products in tf32 with those of the same card in fp32: each element is
+// of order one, and rounding is 2⁻¹¹ of that a few times over.
 func TestRowsProducts(t *testing.T) {
 	open(t, cuda.TF32).Close()
 	for _, c := range rowsCases() {

@@ -9,7 +9,8 @@ const (
 	thinWarps   = 8
 )
 
-// thin is a layer whose input has four columns; nil where the kernels for it do not serve, and in fp32, whose sums keep their order.
+// thin is a layer whose input has four columns; nil where the kernels for it do not serve, and in
+// fp32, whose sums keep their order.
 func (b *binder) thin(o *kernel.Linear, y, residual *kernel.Tensor) []launch {
 	m, k, n := o.Dims()
 	if b.precision == FP32 || k != thinTerms || residual != nil || !o.X.Dense() || !b.vectors(y, o.X, o.W, o.Bias) {

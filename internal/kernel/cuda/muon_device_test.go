@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel/cuda"
 )
 
-// TestMuonWritesTheCopy: in bf16, steps with Muon are the same, bit for bit, where the weights are read and written back in between, which makes
-// their bf16 copy anew.
+// TestMuonWritesTheCopy: in bf16, steps with Muon are the same, bit for bit, where the weights are
+// read and written back in between, which makes their bf16 copy anew.
 func TestMuonWritesTheCopy(t *testing.T) {
 	train := func(again bool) []float32 {
 		dev := open(t, cuda.BF16)

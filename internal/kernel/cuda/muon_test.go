@@ -9,7 +9,8 @@ import (
 	"haul/internal/model"
 )
 
-// muonLaunches are the optimizer's of a step of the graph transformer with blocks, with the tables that they are given.
+// muonLaunches are the optimizer's of a step of the graph transformer with blocks, with the tables
+// that they are given.
 func muonLaunches(t *testing.T, width, maxShared int) (o *kernel.AdamW, ls []launch, tables [][]byte, err error) {
 	t.Helper()
 	p := stepOf(t, 3, 7, 1, model.GTConfig{Width: width, Heads: 2, Layers: 2, FeedMul: 2})
@@ -28,8 +29,8 @@ func muonLaunches(t *testing.T, width, maxShared int) (o *kernel.AdamW, ls []lau
 	return o, ls, tables, err
 }
 
-// TestMuonLaunches: the kernels take what they are given, every weight is updated by one of them, and where there are blocks Muon's and AdamW's kernels may
-// run side by side.
+// TestMuonLaunches: the kernels take what they are given, every weight is updated by one of them,
+// and where there are blocks Muon's and AdamW's kernels may run side by side.
 func TestMuonLaunches(t *testing.T) {
 	kernels := entries(t)
 	for _, width := range []int{128, 256, 50, 18} {

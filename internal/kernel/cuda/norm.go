@@ -4,7 +4,8 @@ import "haul/internal/kernel"
 
 const normWarps = 8 // warps of src/dense/norm.cu
 
-// normWidth is the suffix of the kernel that holds rows of d elements in registers, "any" where none does.
+// normWidth is the suffix of the kernel that holds rows of d elements in registers, "any" where
+// none does.
 func normWidth(d int, vectors bool) string {
 	switch {
 	case vectors && d <= 128:

@@ -6,10 +6,11 @@ import (
 	"regexp"
 )
 
-// What a reader could break: where kernels overlap, one is launched while those it depends on still run, so nothing in it may touch
-// memory before its first instruction has waited for their end; where a kernel says othersEnded, nothing but weights before that. It
-// lets its own followers be launched only after that wait: whoever runs has all that was written before it, however far back, and no more
-// than one generation of blocks sits on the multiprocessors waiting.
+// What a reader could break: where kernels overlap, one is launched while those it depends on still
+// run, so nothing in it may touch memory before its first instruction has waited for their end;
+// where a kernel says othersEnded, nothing but weights before that. It lets its own followers be
+// launched only after that wait: whoever runs has all that was written before it, however far back,
+// and no more than one generation of blocks sits on the multiprocessors waiting.
 
 // The oldest compute capability whose kernels may overlap, and the PTX that has the instructions.
 const overlapMajor = 9
@@ -22,7 +23,8 @@ var (
 	overlapping = []byte("\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;")
 )
 
-// overlapped is a module whose kernels wait for those before them by themselves, and let those after them be launched as soon as they run.
+// overlapped is a module whose kernels wait for those before them by themselves, and let those
+// after them be launched as soon as they run.
 func overlapped(ptx []byte) ([]byte, error) {
 	version := versionLine.FindSubmatchIndex(ptx)
 	if version == nil {

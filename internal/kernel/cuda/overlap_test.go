@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestEveryKernelWaitsFirst: where kernels overlap, the first instructions of each are the wait for those before it and the leave for
-// those after it; where a kernel reads weights before, it writes nothing and touches no shared memory until then.
+// TestEveryKernelWaitsFirst: where kernels overlap, the first instructions of each are the wait for
+// those before it and the leave for those after it; where a kernel reads weights before, it writes
+// nothing and touches no shared memory until then.
 func TestEveryKernelWaitsFirst(t *testing.T) {
 	// An entry, its declarations, and its first instructions.
 	opening := regexp.MustCompile(`(?s)\.entry (\w+)\([^)]*\)[^{]*\{\s*` + // name, parameters

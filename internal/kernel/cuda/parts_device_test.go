@@ -11,8 +11,9 @@ import (
 	"haul/internal/rng"
 )
 
-// half is one of two processes that share a step, played one after the other: the first leaves its gradient with the second, which adds it as the tree
-// does. With nobody before it it is a peer that changes nothing.
+// half is one of two processes that share a step, played one after the other: the first leaves its
+// gradient with the second, which adds it as the tree does. With nobody before it it is a peer that
+// changes nothing.
 type half struct {
 	rank, size int
 	before     []float32 // the other's gradient
@@ -29,8 +30,9 @@ func (h *half) Exchange(g []float32) error {
 	return nil
 }
 
-// TestStagedPartsAreTheWholeStep: a step of four parts gives the same gradient and weights, bit for bit, alone; with a peer on the host, through page-locked
-// memory; and as two processes' two parts each.
+// TestStagedPartsAreTheWholeStep: a step of four parts gives the same gradient and weights, bit for
+// bit, alone; with a peer on the host, through page-locked memory; and as two processes' two parts
+// each.
 func TestStagedPartsAreTheWholeStep(t *testing.T) {
 	for _, p := range []cuda.Precision{cuda.FP32, cuda.TF32} {
 		t.Run(string(p), func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 )
 
 // Profile times plain replays of the graph, then one step launched op by op with an event between
-// ops. The instrumented step runs its ops one after the other, so it also shows what the graph's overlap wins.
+// ops. The instrumented step runs its ops one after the other, so it also shows what the graph's
+// overlap wins.
 func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 	if r.prog.Exchanges() || r.prog.Share.Runs() > 1 {
 		return nil, errors.New("a step in parts, or one that exchanges its gradient, cannot be launched op by op")
@@ -32,7 +33,8 @@ func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 	return p, r.d.ctx.Do(func() error { return r.timeOps(p) })
 }
 
-// timeOps launches the step op by op. The closing advance is booked on the last op. On the context's thread.
+// timeOps launches the step op by op. The closing advance is booked on the last op. On the
+// context's thread.
 func (r *runner) timeOps(p *kernel.Profile) error {
 	c, s := r.d.ctx, r.d.stream
 	ops := len(r.launches) - 1

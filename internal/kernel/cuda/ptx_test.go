@@ -155,8 +155,8 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 	return out
 }
 
-// TestLaunchesMatchPTX compares what the binders pass with what the kernels take: a parameter that is missing or of another
-// width would be read from whatever lies beside it.
+// TestLaunchesMatchPTX compares what the binders pass with what the kernels take: a parameter that
+// is missing or of another width would be read from whatever lies beside it.
 func TestLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, precision := range []Precision{FP32, TF32, BF16} {
@@ -182,7 +182,8 @@ func TestLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-// TestAgentLaunchesMatchPTX does the same for the in-context agent: its training step, and its use with caches.
+// TestAgentLaunchesMatchPTX does the same for the in-context agent: its training step, and its use
+// with caches.
 func TestAgentLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, precision := range []Precision{FP32, TF32, BF16} {
@@ -265,7 +266,8 @@ func TestTilesMatchSource(t *testing.T) {
 	}
 }
 
-// TestTilesFillTheCard: a large product takes large tiles, the layers of a small batch enough blocks for every multiprocessor.
+// TestTilesFillTheCard: a large product takes large tiles, the layers of a small batch enough
+// blocks for every multiprocessor.
 func TestTilesFillTheCard(t *testing.T) {
 	b := &binder{sms: 132}
 	for _, c := range []struct {
@@ -284,7 +286,8 @@ func TestTilesFillTheCard(t *testing.T) {
 	}
 }
 
-// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++ counterparts.
+// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++
+// counterparts.
 func TestStructs(t *testing.T) {
 	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.scalars), unsafe.Offsetof(metrics{}.badStep)}
 	if diff := cmp.Diff([]uintptr{64, 104, 280, 40, 264}, got); diff != "" {

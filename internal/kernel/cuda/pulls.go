@@ -6,14 +6,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a kernel adds pulls to sums in a unit of its own, so the table is made for it (pointUnit, 1 and dotUnit); the sizes of
-// shared memory here are the layouts in src/routing/pulls.cu.
+// What a reader could break: a kernel adds pulls to sums in a unit of its own, so the table is made
+// for it (pointUnit, 1 and dotUnit); the sizes of shared memory here are the layouts in
+// src/routing/pulls.cu.
 
 const (
-	pullSide  = 64            // SIDE of src/routing/pulls.cu
-	pullDeep  = 16            // DEEP
-	pullLoads = 16            // blocks of pull_sorted per instance, and rows of the load's part
-	pointUnit = 2 / math.Ln2  // POINT(1) of src/routing/half.cuh: half kernels hold twice a score, to base 2
+	pullSide  = 64 // SIDE of src/routing/pulls.cu
+	pullDeep  = 16 // DEEP
+	pullLoads = 16 // blocks of pull_sorted per instance, and rows of the load's part
+	// POINT(1) of src/routing/half.cuh: half kernels hold twice a score, to base 2
+	pointUnit = 2 / math.Ln2
 	nearUnit  = -math.Ln2 / 2 // what a score has of log2 of a squared distance, times Near
 )
 
@@ -34,7 +36,8 @@ func (p policy) dotUnit() float64 { return 1 / float64(p.pointerScale) }
 
 func pullShared() int { return 4 * 2 * pullDeep * (pullSide + 4) }
 
-// pullTables makes the tables of a batch in scratch, in multiples of a score's unit; 0 and no launch where there is nothing to add.
+// pullTables makes the tables of a batch in scratch, in multiples of a score's unit; 0 and no
+// launch where there is nothing to add.
 func (b *binder) pullTables(o *kernel.Decoder, p policy, instances int, unit float64) (uint64, []launch) {
 	if !p.pull {
 		return 0, nil
@@ -64,8 +67,8 @@ func (g pairGrad) of(p policy, first int) uint64 {
 	return g.tables + uint64(4*first*(p.n+g.loads)*p.pullWide())
 }
 
-// backPairs goes on from the tables to pairs' queries, keys and load. unit is what a gradient in the tables is to be multiplied by, for that of a
-// dot product.
+// backPairs goes on from the tables to pairs' queries, keys and load. unit is what a gradient in
+// the tables is to be multiplied by, for that of a dot product.
 func (b *binder) backPairs(o *kernel.RolloutGrad, p policy, g pairGrad, ups uint64, unit float64) []launch {
 	if g.tables == 0 {
 		return nil

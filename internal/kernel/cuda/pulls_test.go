@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTooManyNodesTakeNoMemory: what a card cannot decode is refused as that, and not for want of the memory of its table of pairs.
+// TestTooManyNodesTakeNoMemory: what a card cannot decode is refused as that, and not for want of
+// the memory of its table of pairs.
 func TestTooManyNodesTakeNoMemory(t *testing.T) {
 	const batch, n = 64, 20001
 	b := hopper(batch, BF16)
@@ -20,8 +21,9 @@ func TestTooManyNodesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestPullsOfEveryChunk: where a gradient is made some instances at a time, each time leaves the gradient of its own instances' pulls where
-// back_pairs looks for it, after the decisions that it sums and before others take their place.
+// TestPullsOfEveryChunk: where a gradient is made some instances at a time, each time leaves the
+// gradient of its own instances' pulls where back_pairs looks for it, after the decisions that it
+// sums and before others take their place.
 func TestPullsOfEveryChunk(t *testing.T) {
 	const batch, n, heads, hd, starts = 200, 101, 8, 16, 100
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the sizes of shared memory here are the layouts in src/routing/rollout.cu, src/routing/starts.cu and
-// src/routing/grad.cu, element by element.
+// What a reader could break: the sizes of shared memory here are the layouts in
+// src/routing/rollout.cu, src/routing/starts.cu and src/routing/grad.cu, element by element.
 
 // policy is a decoder's shape with what kernels derive from it.
 type policy struct {
@@ -113,8 +113,8 @@ func begins(forced, viewed bool) uint32 {
 // fewStarts is where sixteen starts a warp begin to pay.
 const fewStarts = 4
 
-// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, with how many tiles of nodes, and whether by products of
-// fp16 numbers.
+// onTensorCores reports whether a rollout's starts are decoded sixteen at a time, with how many
+// tiles of nodes, and whether by products of fp16 numbers.
 func (b *binder) onTensorCores(o *kernel.Rollout) (t int, half, yes bool) {
 	p := b.policy(&o.Decoder)
 	t = p.tilesFor()
@@ -175,8 +175,8 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
 }
 
-// tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32 products, and tf32
-// serves bf16 too, since keys and values stay fp32 in shared memory.
+// tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32
+// products, and tf32 serves bf16 too, since keys and values stay fp32 in shared memory.
 func (b *binder) tensorPrecision() string {
 	if b.precision == FP32 {
 		return "fp32"

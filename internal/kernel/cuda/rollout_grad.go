@@ -63,8 +63,8 @@ const (
 	nearGradLine  = nearGradHead + 8 // floats of a row of decisions in shared memory
 )
 
-// gradNearServes reports whether one kernel does the whole gradient, a block an instance: few nodes, one short route, heads as tiny_1 has
-// them, and scores to which nothing is added.
+// gradNearServes reports whether one kernel does the whole gradient, a block an instance: few
+// nodes, one short route, heads as tiny_1 has them, and scores to which nothing is added.
 func (b *binder) gradNearServes(o *kernel.RolloutGrad, p policy) bool {
 	return b.precision != FP32 && !p.pull && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
 		o.Actions.Shape[1] == 1 && o.Actions.Shape[2] <= nearGradSteps
@@ -95,7 +95,8 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]la
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...), nil
 }
 
-// gradChunks walks, goes forward and goes back, some instances at a time so that what lies between fits gradScratch.
+// gradChunks walks, goes forward and goes back, some instances at a time so that what lies between
+// fits gradScratch.
 func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	room := starts * limit // decisions an instance may have
@@ -129,8 +130,8 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...)
 }
 
-// chunkOf is how many instances of `each` bytes go together: all, or what fits gradScratch in halves of the card's
-// multiprocessors, so that two blocks of a head on each come out even.
+// chunkOf is how many instances of `each` bytes go together: all, or what fits gradScratch in
+// halves of the card's multiprocessors, so that two blocks of a head on each come out even.
 func chunkOf(instances, each, sms int) int {
 	fit := max(1, gradScratch/each)
 	if instances <= fit {

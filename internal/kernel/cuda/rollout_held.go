@@ -6,14 +6,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// heldPlan is how a block of src/routing/rollout_held.cu rolls out one row: a warp per head, projections in its registers.
+// heldPlan is how a block of src/routing/rollout_held.cu rolls out one row: a warp per head,
+// projections in its registers.
 type heldPlan struct {
 	tiles, shared int
 }
 
 const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads of 32 half as many
 
-// held reports whether a rollout's projections stay in registers, and how. In fp32 they stay as they are, in shared memory.
+// held reports whether a rollout's projections stay in registers, and how. In fp32 they stay as
+// they are, in shared memory.
 func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 	p := b.policy(&o.Decoder)
 	t := p.tilesFor()

@@ -48,7 +48,8 @@ func gradOf(o *kernel.Rollout) *kernel.RolloutGrad {
 		DLoad: tensor(o.Load.Shape...), Actions: o.Actions, Steps: o.Steps, Adv: tensor(batch, starts), Weight: 1, Forced: o.Forced}
 }
 
-// TestRolloutPaths: which kernel serves a shape, with which block and how much shared memory, and what the user is told.
+// TestRolloutPaths: which kernel serves a shape, with which block and how much shared memory, and
+// what the user is told.
 func TestRolloutPaths(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
@@ -115,7 +116,8 @@ func TestRolloutPaths(t *testing.T) {
 	}
 }
 
-// TestGradChunks: every instance belongs to one chunk, and what lies between the kernels is bounded.
+// TestGradChunks: every instance belongs to one chunk, and what lies between the kernels is
+// bounded.
 func TestGradChunks(t *testing.T) {
 	b := hopper(256, FP32)
 	ls, err := b.rolloutGrad(gradOf(rolloutOf(256, 101, 8, 16, 100)))
@@ -141,7 +143,8 @@ func TestGradChunks(t *testing.T) {
 	}
 }
 
-// TestHalfGradChunks does the same for the gradient with products of fp16 numbers, on a card that holds all and on a small one.
+// TestHalfGradChunks does the same for the gradient with products of fp16 numbers, on a card that
+// holds all and on a small one.
 func TestHalfGradChunks(t *testing.T) {
 	for _, memory := range []int{0, 8 << 30} {
 		b := hopper(256, TF32)
@@ -177,8 +180,8 @@ func TestHalfGradChunks(t *testing.T) {
 	}
 }
 
-// TestRowBlocks: decisions go to as many warps as the card holds at once, in blocks that fit it, and the slabs of back_nodes leave it as many
-// blocks as registers do.
+// TestRowBlocks: decisions go to as many warps as the card holds at once, in blocks that fit it,
+// and the slabs of back_nodes leave it as many blocks as registers do.
 func TestRowBlocks(t *testing.T) {
 	for _, c := range []struct{ instances, nodes, warps, splits, slab int }{
 		{512, 21, 4, 1, 32}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64},
@@ -199,7 +202,8 @@ func TestRowBlocks(t *testing.T) {
 	}
 }
 
-// TestFewRollouts: rollouts have more registers where no multiprocessor gets more than eight warps of them.
+// TestFewRollouts: rollouts have more registers where no multiprocessor gets more than eight warps
+// of them.
 func TestFewRollouts(t *testing.T) {
 	for _, c := range []struct {
 		instances, starts int
@@ -213,7 +217,8 @@ func TestFewRollouts(t *testing.T) {
 	}
 }
 
-// TestRolloutsAnSM: rollouts with products of fp16 numbers leave room for other blocks on a multiprocessor, each of which the driver takes 1 KB for.
+// TestRolloutsAnSM: rollouts with products of fp16 numbers leave room for other blocks on a
+// multiprocessor, each of which the driver takes 1 KB for.
 func TestRolloutsAnSM(t *testing.T) {
 	for nodes, blocks := range map[int]int{101: 2, 51: 4} {
 		b := hopper(1, TF32)
@@ -224,7 +229,8 @@ func TestRolloutsAnSM(t *testing.T) {
 	}
 }
 
-// TestTwoHeadsAnSM: the gradient of a head leaves room for a second block on each multiprocessor, 1 KB of which the driver keeps.
+// TestTwoHeadsAnSM: the gradient of a head leaves room for a second block on each multiprocessor, 1
+// KB of which the driver keeps.
 func TestTwoHeadsAnSM(t *testing.T) {
 	for _, hd := range []int{16, 32} {
 		b := hopper(1, TF32)

@@ -21,7 +21,8 @@ var peakWork = map[Precision]float64{
 	BF16: peakTurns * 16 * 8 * 16 * 2 / 32,
 }
 
-// roofSlice is how long one measurement should last, and roofRounds how many there are; the best counts.
+// roofSlice is how long one measurement should last, and roofRounds how many there are; the best
+// counts.
 const (
 	roofSlice  = 2 * time.Millisecond
 	roofRounds = 8
@@ -30,7 +31,8 @@ const (
 // roofBytes bounds the working set: past the caches a larger one is no slower.
 const roofBytes = 1 << 30
 
-// Roof runs the multiply-add loop of the device's precision and sums of vectors that together fill the working set.
+// Roof runs the multiply-add loop of the device's precision and sums of vectors that together fill
+// the working set.
 func (d *Device) Roof(workingSet int) (roof kernel.Roof, err error) {
 	quads := max(1024, min(workingSet, roofBytes)/32)
 	x, err := d.alloc(16 * quads)

@@ -33,19 +33,21 @@ func (d *Device) ready(l launch) (ready, error) {
 		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
 }
 
-// runner replays one program as one graph. Nothing it queues is waited for until the host reads a result.
+// runner replays one program as one graph. Nothing it queues is waited for until the host reads a
+// result.
 type runner struct {
-	d        *Device
-	prog     *kernel.Program
-	sets     []*store
-	arena    memory                    // shard tensors
-	blocks   memory                    // control, state, metrics
-	extra    []memory                  // scratch of ops
-	batch    map[*kernel.Tensor]memory // Batch and Data tensors
-	offsets  map[*kernel.Tensor]int    // of shard tensors in the arena, in bytes
-	small    bool                      // one op does not fill the card: what counts is how many follow each other
-	serial   bool                      // memory is reused along the recording, so ops keep its order
-	launches [][]ready                 // by op, the closing advance last
+	d       *Device
+	prog    *kernel.Program
+	sets    []*store
+	arena   memory                    // shard tensors
+	blocks  memory                    // control, state, metrics
+	extra   []memory                  // scratch of ops
+	batch   map[*kernel.Tensor]memory // Batch and Data tensors
+	offsets map[*kernel.Tensor]int    // of shard tensors in the arena, in bytes
+	// one op does not fill the card: what counts is how many follow each other
+	small    bool
+	serial   bool      // memory is reused along the recording, so ops keep its order
+	launches [][]ready // by op, the closing advance last
 	exec     *cu.Exec
 	piece    *cu.Exec // of an update's parts but the last: nothing is exchanged; nil where it has one
 	every    int      // parts of an update
@@ -117,8 +119,9 @@ func every(p *kernel.Program) int {
 // align keeps every tensor on its own 256-byte line, as the driver's own allocations are.
 func align(bytes int) int { return (bytes + 255) &^ 255 }
 
-// place gives every shard tensor that an op names memory of its own, so that ops wait only for data; where the card has too
-// little free for that, tensors share memory along the recording, ops run in its order, and none are joined.
+// place gives every shard tensor that an op names memory of its own, so that ops wait only for
+// data; where the card has too little free for that, tensors share memory along the recording, ops
+// run in its order, and none are joined.
 func (r *runner) place(recorded *kernel.Program) error {
 	total := 0
 	named := map[*kernel.Tensor]bool{}
@@ -282,7 +285,8 @@ func (r *runner) bindAll() (err error) {
 	}
 	r.gathered = b.gathered
 	each, skip := r.prog.Total(), 0
-	if runs := r.prog.Share.Runs(); runs > 1 { // its own pieces follow each other; then come those of other processes
+	// its own pieces follow each other; then come those of other processes
+	if runs := r.prog.Share.Runs(); runs > 1 {
 		each, skip = r.prog.Batch, r.prog.Total()-runs*r.prog.Batch
 	}
 	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
@@ -317,7 +321,8 @@ func (r *runner) Run() error {
 	return r.queue(r.run)
 }
 
-// queue has a step queued, by a function that ends with replay, and lets the peer have its gradient where one waits on the host.
+// queue has a step queued, by a function that ends with replay, and lets the peer have its gradient
+// where one waits on the host.
 func (r *runner) queue(step func() error) error {
 	meets := r.stage != nil && r.updates()
 	if err := r.d.ctx.Do(step); err != nil {
@@ -425,7 +430,8 @@ func (r *runner) ReadGrad(dst []float32) error {
 	return r.sets[0].read("gradient", r.sets[0].grads, dst)
 }
 
-// FirstBad replays the step that went wrong, op by op, and names the first result that is not finite.
+// FirstBad replays the step that went wrong, op by op, and names the first result that is not
+// finite.
 func (r *runner) FirstBad() (string, error) {
 	var b metrics
 	if err := r.d.copyOut("metrics", unsafe.Pointer(&b), r.blocks.at+metricsAt, int(unsafe.Sizeof(b))); err != nil {
@@ -472,7 +478,8 @@ func (r *runner) launchOp(i int) error {
 	return nil
 }
 
-// finite looks at every element of a float tensor. A bf16 number is the upper half of the same number in fp32.
+// finite looks at every element of a float tensor. A bf16 number is the upper half of the same
+// number in fp32.
 func (r *runner) finite(t *kernel.Tensor) (bool, error) {
 	span, width := (t.Rows()-1)*t.Stride+t.Cols(), r.width(t)
 	host := make([]byte, span*width)

@@ -37,7 +37,8 @@ func (hostPeer) Share() kernel.Share { return kernel.Share{Size: 1} }
 
 func (hostPeer) Sum([]float64) error { return nil }
 
-// seamStep is a step of policy gradient with a running baseline, its gradient exchanged with a peer where there is one.
+// seamStep is a step of policy gradient with a running baseline, its gradient exchanged with a peer
+// where there is one.
 func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program {
 	t.Helper()
 	const n = 7
@@ -64,7 +65,8 @@ func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program 
 	return p.Program()
 }
 
-// TestSeamLaunchesMatchPTX: alone, AdamW sums the lanes on its way; with a peer a kernel does it before.
+// TestSeamLaunchesMatchPTX: alone, AdamW sums the lanes on its way; with a peer a kernel does it
+// before.
 func TestSeamLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
 	for _, c := range []struct {
@@ -101,8 +103,9 @@ func TestSeamLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-// TestPartsAreTheSameRowsWhoeverRunsThem: however many processes share a step of four parts, part k is the rows from k·batch/4 on, its op shapes are the same,
-// and an instance weighs one of the whole batch.
+// TestPartsAreTheSameRowsWhoeverRunsThem: however many processes share a step of four parts, part k
+// is the rows from k·batch/4 on, its op shapes are the same, and an instance weighs one of the
+// whole batch.
 func TestPartsAreTheSameRowsWhoeverRunsThem(t *testing.T) {
 	alone, second := seamStep(t, nil, 1, 4), seamStep(t, twoPeer{}, 1, 4)
 	for _, c := range []struct {
@@ -129,7 +132,8 @@ func TestPartsAreTheSameRowsWhoeverRunsThem(t *testing.T) {
 	}
 }
 
-// TestScalarsAndFlatBuffersOrderOps: what moves a running mean waits for its readers, and the optimizer's ops for all before them and each other.
+// TestScalarsAndFlatBuffersOrderOps: what moves a running mean waits for its readers, and the
+// optimizer's ops for all before them and each other.
 func TestScalarsAndFlatBuffersOrderOps(t *testing.T) {
 	p := seamStep(t, graphPeer{}, 1, 1)
 	at := map[string]int{}

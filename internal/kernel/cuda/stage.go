@@ -8,11 +8,12 @@ import (
 	"haul/internal/kernel"
 )
 
-// stage is page-locked memory through which a gradient reaches a peer that needs the host: the step's first graph leaves the gradient there, the peer replaces
-// it, the second graph goes on with what comes back.
+// stage is page-locked memory through which a gradient reaches a peer that needs the host: the
+// step's first graph leaves the gradient there, the peer replaces it, the second graph goes on with
+// what comes back.
 //
-// What a reader could break: the peer is called on the goroutine that drives the device, between two of its turns on the context's thread, with nothing
-// queued that touches the memory.
+// What a reader could break: the peer is called on the goroutine that drives the device, between
+// two of its turns on the context's thread, with nothing queued that touches the memory.
 type stage struct {
 	peer  kernel.Peer
 	grads uint64

@@ -7,7 +7,8 @@ import (
 	"haul/internal/cu"
 )
 
-// stopwatch times one replay in many by two events on the stream: how long the card worked, whatever the host did meanwhile.
+// stopwatch times one replay in many by two events on the stream: how long the card worked,
+// whatever the host did meanwhile.
 type stopwatch struct {
 	begin, end cu.Event
 	runs       int
@@ -35,7 +36,8 @@ func (r *runner) replay() error {
 	return r.d.ctx.Record(w.end, r.d.stream)
 }
 
-// launch queues the pieces of a step; where a peer needs the host, up to there. Nothing is exchanged before an update is whole.
+// launch queues the pieces of a step; where a peer needs the host, up to there. Nothing is
+// exchanged before an update is whole.
 func (r *runner) launch() error {
 	for range r.prog.Share.Runs() - 1 {
 		if err := r.piece.Launch(r.d.stream); err != nil {
@@ -51,7 +53,8 @@ func (r *runner) launch() error {
 	return r.stage.out(r.d)
 }
 
-// StepTime is how long the card took for the last step that was timed, one in sixteen; false before the first.
+// StepTime is how long the card took for the last step that was timed, one in sixteen; false before
+// the first.
 func (r *runner) StepTime() (d time.Duration, ok bool, err error) {
 	if !r.watch.timed {
 		return 0, false, nil

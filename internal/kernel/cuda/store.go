@@ -8,8 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// store is one weight set on the card: the flat buffer and, where it is trained, moments and gradient lanes. In precision bf16
-// whoever writes the weights writes their bf16 copy too.
+// store is one weight set on the card: the flat buffer and, where it is trained, moments and
+// gradient lanes. In precision bf16 whoever writes the weights writes their bf16 copy too.
 type store struct {
 	d       *Device
 	layout  *kernel.Layout

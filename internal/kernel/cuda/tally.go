@@ -29,7 +29,8 @@ func (b *binder) advantage(o *kernel.Advantage) ([]launch, error) {
 			flag(o.Alone), o.Margin, float32(kernel.MostMargins), i32(o.Rows())}}}, nil
 }
 
-// tally is one block per sum, which adds up a few ten thousand rows in a fixed order. What the sums are lies in a table on the card.
+// tally is one block per sum, which adds up a few ten thousand rows in a fixed order. What the sums
+// are lies in a table on the card.
 func (b *binder) tally(o *kernel.Tally) ([]launch, error) {
 	if len(o.Sums) == 0 {
 		return nil, nil

@@ -20,7 +20,8 @@ type agent struct {
 	tokens, batch int
 	compressed    bool
 	smoothing     float32
-	drawn         bool // rows are drawn on the device from its copy of the histories; otherwise the host writes them
+	// rows are drawn on the device from its copy of the histories; otherwise the host writes them
+	drawn bool
 }
 
 const agentRoom, agentActions = 5, 5
@@ -138,8 +139,8 @@ func (q *pupil) readLogits(t *testing.T) []float64 {
 	return readBatch(t, q.run, q.logits, q.batch*q.tokens*q.logits.Cols())
 }
 
-// agents are steps of several shapes. A device that takes a batch whole may join a layer's ops, in blocks of rows: the last of them is
-// more than one block and no whole number of them.
+// agents are steps of several shapes. A device that takes a batch whole may join a layer's ops, in
+// blocks of rows: the last of them is more than one block and no whole number of them.
 func agents(dev kernel.Device) []agent {
 	out := []agent{
 		{ADConfig: model.ADConfig{Width: 16, Heads: 2, Layers: 2, Feed: 24}, tokens: 13, compressed: true, batch: batchFor(dev, 13)},
@@ -163,9 +164,11 @@ func apart(got, want []float64) float64 {
 	return math.Sqrt(d / max(n, math.SmallestNonzeroFloat64))
 }
 
-// allowed is how far a whole tensor may be off, as a share of its length. On the way to it, and back, a value is rounded in each of the 6
-// products, 2 norms and 1 attention of every layer, and the squares of independent roundings add. Each is eight deviations of a sum in
-// fp32, as everywhere; and where a device rounds operands, two of its units: a rounding deviates by 1/√3 of one.
+// allowed is how far a whole tensor may be off, as a share of its length. On the way to it, and
+// back, a value is rounded in each of the 6 products, 2 norms and 1 attention of every layer, and
+// the squares of independent roundings add. Each is eight deviations of a sum in fp32, as
+// everywhere; and where a device rounds operands, two of its units: a rounding deviates by 1/√3 of
+// one.
 func (a agent) allowed(dev kernel.Device) float64 {
 	roundings := 2 * 9 * float64(a.Layers)
 	return (8*epsilon*math.Sqrt(float64(a.Feed+a.tokens)) + 2*unitOf(dev)) * math.Sqrt(roundings)
@@ -233,7 +236,8 @@ func (a agent) compareTally(t *testing.T, what string, got, want *pupil, share f
 	check(t, err)
 	for _, head := range []string{model.HeadAction, model.HeadType} {
 		a, b := plan.HeadOf(g, head), plan.HeadOf(w, head)
-		// A hit is decided by logits that may lie within their error of each other: about that share of the labels, and three deviations.
+		// A hit is decided by logits that may lie within their error of each other: about that share of
+		// the labels, and three deviations.
 		ties := share * float64(b.Labels)
 		if a.Labels != b.Labels || math.Abs(float64(a.Hits-b.Hits)) > ties+3*math.Sqrt(ties) || math.Abs(a.Loss-b.Loss) > share*b.Loss {
 			t.Errorf("%s head %s: %+v, want %+v", what, head, a, b)
@@ -251,7 +255,8 @@ func (a agent) compareTally(t *testing.T, what string, got, want *pupil, share f
 	}
 }
 
-// testAgentCausality changes one token of every row and expects all outputs before it, and of other sequences, to keep their bits.
+// testAgentCausality changes one token of every row and expects all outputs before it, and of other
+// sequences, to keep their bits.
 func testAgentCausality(t *testing.T, dev kernel.Device) {
 	for _, a := range agents(dev)[:3] {
 		q := a.on(t, dev)
@@ -280,7 +285,8 @@ func testAgentCausality(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testAgentCached walks an agent through a row token by token, with the past in caches, and expects the logits of the whole row.
+// testAgentCached walks an agent through a row token by token, with the past in caches, and expects
+// the logits of the whole row.
 func testAgentCached(t *testing.T, dev kernel.Device) {
 	for _, a := range agents(dev)[:3] {
 		a.Dropout, a.AttentionDropout, a.compressed = 0, 0, false // one sequence a row

@@ -30,7 +30,8 @@ func shapes() []shape {
 	return append(out, shape{11, 4, 32}, shape{21, 4, 64}, shape{51, 8, 16}, shape{101, 8, 16})
 }
 
-// few keeps the suite quick where instances are large: their number is not what such a shape is for.
+// few keeps the suite quick where instances are large: their number is not what such a shape is
+// for.
 func few(dev kernel.Device, nodes int) int {
 	if nodes <= 8 {
 		return batchFor(dev, nodes)

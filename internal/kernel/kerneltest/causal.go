@@ -29,7 +29,8 @@ func (s rows) String() string {
 	return fmt.Sprintf("T=%d H=%d W=%d cut=%d drop=%v", s.nodes, s.heads, s.width, s.cut, s.drop)
 }
 
-// sequenceRows are small ones in full, then rows about the tiles of 8, 16, 32 and 64, random ones, and the models' own.
+// sequenceRows are small ones in full, then rows about the tiles of 8, 16, 32 and 64, random ones,
+// and the models' own.
 func sequenceRows() []rows {
 	var out []rows
 	heads := []int{8, 16, 32}
@@ -80,7 +81,8 @@ func (s rows) causal(r *recording, qkv *kernel.Tensor, learn bool) {
 
 func testCausal(t *testing.T, dev kernel.Device) {
 	for _, s := range sequenceRows() {
-		// As for attention; the gradient is made from scores and a log-sum that were rounded apart, each of a few units.
+		// As for attention; the gradient is made from scores and a log-sum that were rounded apart, each
+		// of a few units.
 		c := trial{what: fmt.Sprint("causal ", s), nodes: s.nodes, batch: few(dev, s.nodes), amplify: 8, rounds: true, state: kernel.State{Instances: 1<<32 - 2}}
 		if s.nodes > 100 {
 			c.batch = min(c.batch, 3)
@@ -90,7 +92,8 @@ func testCausal(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testCausality moves one token and expects every result of an earlier token, and of every other sequence, to keep its bits.
+// testCausality moves one token and expects every result of an earlier token, and of every other
+// sequence, to keep its bits.
 func testCausality(t *testing.T, dev kernel.Device) {
 	for _, s := range []rows{{shape{19, 2, 8}, several, 0}, {shape{19, 2, 16}, whole, 0.2}, {shape{37, 1, 32}, several, 0.1}, {shape{70, 2, 16}, several, 0}} {
 		n, d := s.nodes, s.heads*s.width
@@ -121,7 +124,8 @@ func testCausality(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// unmoved expects the rows of d columns that do not see a change to keep their bits, and the first that does to show it.
+// unmoved expects the rows of d columns that do not see a change to keep their bits, and the first
+// that does to show it.
 func unmoved(t *testing.T, what string, before, after []float64, d int, sees func(row int) bool) {
 	t.Helper()
 	shown := false
@@ -141,7 +145,8 @@ func unmoved(t *testing.T, what string, before, after []float64, d int, sees fun
 	}
 }
 
-// testCached fills caches step by step and compares each step with causal attention over the whole row.
+// testCached fills caches step by step and compares each step with causal attention over the whole
+// row.
 func testCached(t *testing.T, dev kernel.Device) {
 	for _, s := range []shape{{1, 1, 8}, {7, 3, 8}, {20, 2, 16}, {33, 2, 32}, {40, 8, 16}, {11, 3, 5}} {
 		n, d := s.nodes, s.heads*s.width

@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// products are the shapes of a linear layer: small ones in full, then random ones, then the models' own.
+// products are the shapes of a linear layer: small ones in full, then random ones, then the models'
+// own.
 func products() [][2]int {
 	var out [][2]int
 	for k := 1; k <= 9; k++ {
@@ -90,8 +91,8 @@ func testNorm(t *testing.T, dev kernel.Device) {
 		nodes := nodesFor(i)
 		c := trial{nodes: nodes, batch: batchFor(dev, nodes)}
 		rows := c.batch * nodes
-		// A row whose elements are nearly equal magnifies the rounding of x by rstd ≤ 1/√NormEps = 316; rows of more
-		// than a few standard normal elements do not come near.
+		// A row whose elements are nearly equal magnifies the rounding of x by rstd ≤ 1/√NormEps = 316;
+		// rows of more than a few standard normal elements do not come near.
 		c.amplify = 8
 		if d < 8 {
 			c.amplify = 1500
@@ -131,7 +132,8 @@ func testGLU(t *testing.T, dev kernel.Device) {
 func testDropout(t *testing.T, dev kernel.Device) {
 	for i, d := range widths() {
 		nodes := nodesFor(i)
-		c := trial{nodes: nodes, linear: true, state: kernel.State{Instances: 1<<32 - 3}} // the index passes 32 bits
+		// the index passes 32 bits
+		c := trial{nodes: nodes, linear: true, state: kernel.State{Instances: 1<<32 - 3}}
 		for _, residual := range []bool{false, true} {
 			c.what, c.record = fmt.Sprintf("dropout D=%d residual=%v", d, residual), func(r *recording) {
 				o := &kernel.Dropout{Y: r.out("y", 2, nodes, d), X: r.in("x", nodes, d), Drop: kernel.Drop{Rate: 0.3, Site: i, Nodes: nodes, Seed: 1 << 40}}

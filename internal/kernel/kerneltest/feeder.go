@@ -8,8 +8,8 @@ import (
 	"haul/internal/model"
 )
 
-// testFeeder trains on the same rows three ways, written before each step, fed from slabs that are filled again as soon as they are
-// taken, and drawn on the device, and expects the same bits.
+// testFeeder trains on the same rows three ways, written before each step, fed from slabs that are
+// filled again as soon as they are taken, and drawn on the device, and expects the same bits.
 func testFeeder(t *testing.T, dev kernel.Device) {
 	const steps, slabs = 7, 3
 	a := agent{ADConfig: model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 32, Dropout: 0.1}, tokens: 19, compressed: true, batch: few(dev, 19)}
@@ -25,7 +25,8 @@ func testFeeder(t *testing.T, dev kernel.Device) {
 	if !ok {
 		t.Fatalf("%s: the runner takes no slabs", dev.Name())
 	}
-	for range 3 * steps { // the device is busy when slabs are made: what prepares them must not come after the first rows
+	// the device is busy when slabs are made: what prepares them must not come after the first rows
+	for range 3 * steps {
 		check(t, written.run.Run())
 	}
 	ring, err := feeder.NewSlabs(fed.tensors(), slabs)

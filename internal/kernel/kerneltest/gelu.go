@@ -7,7 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// testGELU tries the linear layers of a transformer over tokens: through a dropout, into a GELU, and back through both.
+// testGELU tries the linear layers of a transformer over tokens: through a dropout, into a GELU,
+// and back through both.
 func testGELU(t *testing.T, dev kernel.Device) {
 	for i, s := range products() {
 		if i%3 != 0 && s[0]*s[1] < 1000 {
@@ -27,7 +28,8 @@ func testGELU(t *testing.T, dev kernel.Device) {
 				Residual: r.in("residual", nodes, n), Drop: drop})
 		}
 		c.try(t, dev)
-		// GELU has a slope of at most 1.13 and is no smaller than half of a positive argument, which is what S becomes.
+		// GELU has a slope of at most 1.13 and is no smaller than half of a positive argument, which is
+		// what S becomes.
 		c.amplify = 3
 		c.what, c.record = name("linear into GELU"), func(r *recording) {
 			r.do(&kernel.Linear{Y: r.out("y", k+1, nodes, n), Pre: r.out("pre", k+1, nodes, n), X: r.in("x", nodes, k), W: r.weight("w", n, k), Bias: r.weight("bias", n)})

@@ -48,8 +48,8 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testCapacities: every instance has its own capacity, by which its demands are stated. Which sets of customers fit is what it would be with
-// the demands and the capacity as they were drawn.
+// testCapacities: every instance has its own capacity, by which its demands are stated. Which sets
+// of customers fit is what it would be with the demands and the capacity as they were drawn.
 func testCapacities(t *testing.T, dev kernel.Device) {
 	const low, high, nodes = 12, 40, 12
 	drawn := kernel.Generate{Seed: 77, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 2, DemandMax: 11, Symmetries: 1}

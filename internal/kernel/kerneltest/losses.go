@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// classify records classifiers over n tokens. Logits are multiples of a half, so that classes tie often and the lowest must win; about a third of
-// the tokens have no label.
+// classify records classifiers over n tokens. Logits are multiples of a half, so that classes tie
+// often and the lowest must win; about a third of the tokens have no label.
 func classify(r *recording, n int, columns []int, smoothing float32, learn bool) *kernel.CrossEntropy {
 	width := 0
 	for _, c := range columns {
@@ -52,7 +52,8 @@ func testCrossEntropy(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testTallyHeads adds up two steps of one and of two classifiers, by columns of what the loss leaves.
+// testTallyHeads adds up two steps of one and of two classifiers, by columns of what the loss
+// leaves.
 func testTallyHeads(t *testing.T, dev kernel.Device) {
 	for _, columns := range [][]int{{4}, {5, 3}} {
 		const n = 6
@@ -109,7 +110,8 @@ func testPPO(t *testing.T, dev kernel.Device) {
 					sum += math.Exp(float64(z))
 				}
 				s[0], s[1] = float32(action), float32(float64(row[action])-math.Log(sum)-math.Log(ratios[b%len(ratios)]))
-				s[2] = float32(math.Copysign(float64(s[2]), float64(b%2)-0.5)) // with an odd number of ratios, each meets both signs
+				// with an odd number of ratios, each meets both signs
+				s[2] = float32(math.Copysign(float64(s[2]), float64(b%2)-0.5))
 			}
 			r.do(&kernel.PPO{DOut: r.out("dout", actions, actions+1), Out: r.given("out", out, actions+1), Sample: r.given("sample", sample, 4),
 				Sums: r.out("sums", actions, 4), Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.02, Weight: 0.25})

@@ -10,16 +10,20 @@ import (
 	"haul/internal/kernel"
 )
 
-// muonSlope is by how much the rounds multiply a small singular value, and what was rounded off it: MuonA to the power of MuonRounds.
+// muonSlope is by how much the rounds multiply a small singular value, and what was rounded off it:
+// MuonA to the power of MuonRounds.
 const muonSlope = 485
 
-// muonUnit is by what a device may round the operands of the rounds' products: they may be fp16 in any precision, since X itself, which
-// carries small singular values, is kept in fp32. See docs/decisions/0028-muon-in-fp16.md.
+// muonUnit is by what a device may round the operands of the rounds' products: they may be fp16 in
+// any precision, since X itself, which carries small singular values, is kept in fp32. See
+// docs/decisions/0028-muon-in-fp16.md.
 const muonUnit = 0x1p-11
 
-// muonBound is how far an element of X may be off. X's elements are of order 1/sqrt(side), and errors of a few units of its singular values are spread
-// over its elements likewise. What is rounded in fp32 is off by eight units and grows by the slope. Each of the fifteen products rounds two
-// operands, of which later rounds leave as much as there was; elements are up to four deviations of the mean, and half of those errors cancel.
+// muonBound is how far an element of X may be off. X's elements are of order 1/sqrt(side), and
+// errors of a few units of its singular values are spread over its elements likewise. What is
+// rounded in fp32 is off by eight units and grows by the slope. Each of the fifteen products rounds
+// two operands, of which later rounds leave as much as there was; elements are up to four
+// deviations of the mean, and half of those errors cancel.
 func muonBound(side int, unit float64) float64 {
 	return (8*epsilon*muonSlope + 4*3*kernel.MuonRounds*unit) / math.Sqrt(float64(side))
 }
@@ -28,8 +32,9 @@ func muonBound(side int, unit float64) float64 {
 type muonCase struct {
 	side    int
 	maxNorm float32
-	fresh   bool // momentum starts at zero: gradients of a few instances have few singular values that are not
-	parts   int
+	// momentum starts at zero: gradients of a few instances have few singular values that are not
+	fresh bool
+	parts int
 }
 
 func (c muonCase) run(t *testing.T, dev kernel.Device) descended {
@@ -112,7 +117,8 @@ func tryMuon(t *testing.T, dev kernel.Device, unit float64) {
 		}
 		what := fmt.Sprintf("muon %+v", c)
 		got, want := c.run(t, dev), c.wanted(t)
-		// Gradients are sums of a few exact terms, added up over parts and steps and multiplied by a clip factor.
+		// Gradients are sums of a few exact terms, added up over parts and steps and multiplied by a clip
+		// factor.
 		moment := bound(descentSteps*6*c.parts, largest(want.m)+largest(want.v)) + epsilon/(1-beta2)
 		compare(t, what+" m", got.m, want.m, func(int) float64 { return moment })
 		compare(t, what+" v", got.v, want.v, func(int) float64 { return moment })

@@ -9,7 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// testComparisons weighs starts by their spread, and by pairs with some of the same length among them.
+// testComparisons weighs starts by their spread, and by pairs with some of the same length among
+// them.
 func testComparisons(t *testing.T, dev kernel.Device) {
 	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 65, 100, 129} {
 		for _, o := range []kernel.Advantage{{By: kernel.Standard}, {By: kernel.Preference}, {By: kernel.Preference, Leader: 10}} {
@@ -20,7 +21,8 @@ func testComparisons(t *testing.T, dev kernel.Device) {
 	for _, starts := range []int{1, 2, 3, 20, 33, 65} {
 		for _, group := range []int{0, 2, 8} {
 			for _, alone := range []bool{false, true} {
-				for _, margin := range []float32{0, 0.1, 0.5} { // lead makes leaders that are shorter by about half
+				// lead makes leaders that are shorter by about half
+				for _, margin := range []float32{0, 0.1, 0.5} {
 					testComparison(t, dev, starts, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Margin: margin, Group: group})
 				}
 			}
@@ -28,8 +30,9 @@ func testComparisons(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testComparison is a trial of o, whose tensors it makes. Every group is of another kind: its shortest route leads alone, ties with one of
-// its own row, or ties with one of another row, where it has any.
+// testComparison is a trial of o, whose tensors it makes. Every group is of another kind: its
+// shortest route leads alone, ties with one of its own row, or ties with one of another row, where
+// it has any.
 func testComparison(t *testing.T, dev kernel.Device, starts int, o kernel.Advantage) {
 	t.Helper()
 	o.Alpha, o.Weight = 0.7, 0.3
@@ -58,7 +61,8 @@ func testComparison(t *testing.T, dev kernel.Device, starts int, o kernel.Advant
 	c.try(t, dev)
 }
 
-// lead gives a group of routes one that is shorter than all others, and by the kind one that is as short in its row or in the row after.
+// lead gives a group of routes one that is shorter than all others, and by the kind one that is as
+// short in its row or in the row after.
 func lead(length []float32, starts, kind int) {
 	at := kind % len(length)
 	length[at] = 5
@@ -164,12 +168,14 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 		{total: 4, floor: 0.2}, {total: 40, done: 20}, {warmup: 2, total: 5, floor: 0.1, done: 1}, {maxNorm: 1, warmup: 2, total: 4, floor: 0.5, done: 3}, {total: 9, done: 100, floor: 0.3}} {
 		what := fmt.Sprintf("adamw %+v", d)
 		got, want := d.run(t, dev), d.run(t, judge())
-		// β rounded to float32 leaves 1-β off by ε/(1-β) of itself; the gradient is a sum of 6 exact terms.
+		// β rounded to float32 leaves 1-β off by ε/(1-β) of itself; the gradient is a sum of 6 exact
+		// terms.
 		moment := bound(descentSteps+6, 1) + epsilon/(1-beta2)
 		size := largest(want.m) + largest(want.v)
 		compare(t, what+" m", got.m, want.m, func(int) float64 { return moment * size })
 		compare(t, what+" v", got.v, want.v, func(int) float64 { return moment * size })
-		// m̂/√v̂ stays below the bias correction's 1/(1-β1) times moments of order one, and v is at least 0.99.
+		// m̂/√v̂ stays below the bias correction's 1/(1-β1) times moments of order one, and v is at least
+		// 0.99.
 		compare(t, what+" w", got.w, want.w, func(i int) float64 {
 			return bound(descentSteps, math.Abs(want.w[i])) + descentSteps*rate*10*moment*size
 		})
@@ -182,7 +188,8 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testParts makes updates of several steps' gradients and expects what one step of all their instances gives: of as many as fill a tree, and not.
+// testParts makes updates of several steps' gradients and expects what one step of all their
+// instances gives: of as many as fill a tree, and not.
 func testParts(t *testing.T, dev kernel.Device) {
 	for _, every := range []int{2, 3, 6, 8} {
 		t.Run(fmt.Sprint(every), func(t *testing.T) { testPartsOf(t, dev, every) })

@@ -11,7 +11,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// trial is one op between Batch tensors, recorded afresh for each device since shapes follow its shard.
+// trial is one op between Batch tensors, recorded afresh for each device since shapes follow its
+// shard.
 type trial struct {
 	what    string
 	nodes   int
@@ -116,7 +117,8 @@ func (r *recording) givenInts(name string, values []int32, dims ...int) *kernel.
 	return t
 }
 
-// out is an output whose elements have k terms. It starts as noise, which an op that writes must not let through.
+// out is an output whose elements have k terms. It starts as noise, which an op that writes must
+// not let through.
 func (r *recording) out(name string, k int, dims ...int) *kernel.Tensor {
 	t := r.in(name, dims...)
 	r.outputs = append(r.outputs, output{t, k})
@@ -289,7 +291,8 @@ func (c trial) try(t *testing.T, dev kernel.Device) {
 	c.compare(t, r, got, want, size, unit)
 }
 
-// compare holds every output of r to its bound, on a device whose products round their operands to unit.
+// compare holds every output of r to its bound, on a device whose products round their operands to
+// unit.
 func (c *trial) compare(t *testing.T, r *recording, got, want, size outcome, unit float64) {
 	t.Helper()
 	for _, o := range append(r.outputs, r.grads...) {

@@ -20,7 +20,8 @@ func histories(s *kernel.RegionSpec, size, actions int) []int32 {
 	return out
 }
 
-// regionSpecs are rows with and without markers, of one length and of many, that end with a sequence and within one.
+// regionSpecs are rows with and without markers, of one length and of many, that end with a
+// sequence and within one.
 func regionSpecs() []kernel.RegionSpec {
 	var out []kernel.RegionSpec
 	for tokens := 1; tokens <= 40; tokens++ {

@@ -7,8 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// roundedShapes are the models' own, and nodes about the tiles of eight and sixteen that devices which round go by; with -short one for each
-// of the sizes that kernels are made for, which a sanitizer is done with soon.
+// roundedShapes are the models' own, and nodes about the tiles of eight and sixteen that devices
+// which round go by; with -short one for each of the sizes that kernels are made for, which a
+// sanitizer is done with soon.
 func roundedShapes() []shape {
 	if testing.Short() {
 		return []shape{{11, 4, 32}, {21, 8, 16}, {51, 4, 32}, {97, 2, 16}, {113, 1, 32}}
@@ -20,7 +21,8 @@ func roundedShapes() []shape {
 	return append(out, shape{30, 8, 8}, shape{30, 2, 64}, shape{19, 3, 5})
 }
 
-// testRoundedAttention is attention with its gradient behind it, since what the one keeps for the other is the device's own affair.
+// testRoundedAttention is attention with its gradient behind it, since what the one keeps for the
+// other is the device's own affair.
 func testRoundedAttention(t *testing.T, dev kernel.Device) {
 	for _, s := range roundedShapes() {
 		n, d := s.nodes, s.heads*s.width
@@ -56,7 +58,8 @@ func roundedFleets() []fleet {
 	return out
 }
 
-// testRoundedRollout lets the device choose, judges every choice as far as its rounding allows, and compares the numbers on its own routes.
+// testRoundedRollout lets the device choose, judges every choice as far as its rounding allows, and
+// compares the numbers on its own routes.
 func testRoundedRollout(t *testing.T, dev kernel.Device) {
 	for _, f := range roundedFleets() {
 		// An error of a score is one of a logit, Clip/temperature times as large, and of a probability.

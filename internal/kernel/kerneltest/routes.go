@@ -12,7 +12,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// fleet is a rollout on random projections: any decoder will do, so long as every device reads the same.
+// fleet is a rollout on random projections: any decoder will do, so long as every device reads the
+// same.
 type fleet struct {
 	shape
 	starts      int
@@ -24,7 +25,8 @@ type fleet struct {
 	pairs       bool    // with scores of pairs
 	flat        bool    // pointer keys of zero: every logit ties
 	most        int32   // the largest demand; 0: heaviest
-	edge        float64 // how near to a boundary of the distribution a device may choose the other side; 0: edge
+	// how near to a boundary of the distribution a device may choose the other side; 0: edge
+	edge float64
 }
 
 const (
@@ -43,7 +45,8 @@ func (f fleet) String() string {
 	return s
 }
 
-// columns is the width of the projections: what a decoder reads, the pointer's source, and the parts of pairs.
+// columns is the width of the projections: what a decoder reads, the pointer's source, and the
+// parts of pairs.
 func (f fleet) columns() int {
 	if f.pairs {
 		return 6 * f.heads * f.width
@@ -91,7 +94,8 @@ func fleets() []fleet {
 			out = append(out, f)
 		}
 	}
-	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1} // starts and nodes past 64
+	// starts and nodes past 64
+	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1}
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
 	paired := wide
 	paired.pairs = true
@@ -115,7 +119,8 @@ func (r *recording) demands(most int32) *kernel.Tensor {
 	return r.givenInts("demand", values, r.nodes)
 }
 
-// decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of it, as a model has them.
+// decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of
+// it, as a model has them.
 func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
 	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Load: r.weight("load", d),
@@ -152,7 +157,8 @@ func (f fleet) rollout(dev kernel.Device, choice kernel.Choice, actions []int32)
 		}}
 }
 
-// testRollout lets the device choose, judges every choice, and compares the numbers on its own routes.
+// testRollout lets the device choose, judges every choice, and compares the numbers on its own
+// routes.
 func testRollout(t *testing.T, dev kernel.Device) {
 	for _, f := range fleets() {
 		for _, choice := range []kernel.Choice{kernel.Sample, kernel.Greedy} {
@@ -173,8 +179,8 @@ func testRollout(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// testExtend takes the ends off sampled routes, each at another place: the beginnings must stay, and what follows must be the policy's most
-// likely nodes.
+// testExtend takes the ends off sampled routes, each at another place: the beginnings must stay,
+// and what follows must be the policy's most likely nodes.
 func testExtend(t *testing.T, dev kernel.Device) {
 	for _, f := range fleets() {
 		sampled := f.rollout(dev, kernel.Sample, nil)

@@ -9,8 +9,8 @@ import (
 	"haul/internal/plan"
 )
 
-// manyStarts are fleets of a model's own width, of at most so many nodes, with as many starts as it trains with: what a device may decode
-// many at a time.
+// manyStarts are fleets of a model's own width, of at most so many nodes, with as many starts as it
+// trains with: what a device may decode many at a time.
 func manyStarts(nodes int) []fleet {
 	var out []fleet
 	for i, s := range []shape{{11, 4, 32}, {21, 8, 16}, {51, 4, 32}, {101, 8, 16}, {101, 4, 32}, {120, 4, 32}, {33, 2, 64}} {
@@ -34,10 +34,12 @@ func manyStarts(nodes int) []fleet {
 		}
 	}
 	out = append(out,
-		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1}, // the depot after every customer or two
+		// the depot after every customer or two
+		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1},
 		fleet{shape: shape{12, 4, 32}, starts: 11, forced: true, capacity: heaviest, temperature: 1, pairs: true},
 		fleet{shape: shape{12, 4, 32}, starts: 11, viewed: true, capacity: heaviest, temperature: 1},
-		fleet{shape: shape{17, 8, 16}, starts: 16, forced: true, capacity: 90, temperature: 1, most: 60}, // demands past any table of them
+		// demands past any table of them
+		fleet{shape: shape{17, 8, 16}, starts: 16, forced: true, capacity: 90, temperature: 1, most: 60},
 		fleet{shape: shape{9, 4, 32}, starts: 8, forced: true, capacity: 20, temperature: 1, flat: true})
 	return slices.DeleteFunc(out, func(f fleet) bool { return f.nodes > nodes })
 }
@@ -45,9 +47,10 @@ func manyStarts(nodes int) []fleet {
 // rows is a batch that the judge is done with soon.
 func (f fleet) rows() int { return max(1, 3-f.nodes/50) }
 
-// RunStarts runs rollouts of many starts of at most so many nodes, and the gradients of their decisions, alone and twice over, on devices
-// whose matrix products round by unit. Beside the suite's bounds, which hold for each element, it holds whole tensors to sixteen
-// roundings of tf32, whatever the unit.
+// RunStarts runs rollouts of many starts of at most so many nodes, and the gradients of their
+// decisions, alone and twice over, on devices whose matrix products round by unit. Beside the
+// suite's bounds, which hold for each element, it holds whole tensors to sixteen roundings of tf32,
+// whatever the unit.
 func RunStarts(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
 	parts := []part{
 		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, nodes) }},
@@ -85,7 +88,8 @@ func testStartsRollout(t *testing.T, dev kernel.Device, nodes int) {
 
 func testStartsGrad(t *testing.T, dev kernel.Device, nodes int) {
 	for _, f := range manyStarts(nodes) {
-		for _, weight := range []float32{1, 1e-6, 0} { // a loss is a mean over thousands of routes; starts of one length weigh nothing
+		// a loss is a mean over thousands of routes; starts of one length weigh nothing
+		for _, weight := range []float32{1, 1e-6, 0} {
 			if weight != 1 && f.nodes > 60 {
 				continue
 			}
@@ -103,7 +107,8 @@ func testStartsGrad(t *testing.T, dev kernel.Device, nodes int) {
 	}
 }
 
-// grad is a trial of f's gradient on routes that the judge draws, with every weight in the loss times `weight`.
+// grad is a trial of f's gradient on routes that the judge draws, with every weight in the loss
+// times `weight`.
 func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) trial {
 	t.Helper()
 	c := f.rollout(dev, kernel.Sample, nil)

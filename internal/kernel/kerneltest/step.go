@@ -43,8 +43,9 @@ type trainer struct {
 }
 
 const (
-	stepRate    = 1e-3
-	stepEps     = 1e-2 // of Adam: large, so that a small gradient's rounding is not blown up to a whole step
+	stepRate = 1e-3
+	// of Adam: large, so that a small gradient's rounding is not blown up to a whole step
+	stepEps     = 1e-2
 	temperature = 1.5
 )
 
@@ -129,8 +130,9 @@ func testStep(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// compare lets the judge sample, replays its routes on dev, and compares three steps; one on a device that rounds operands, since weights
-// that differ a little round to different sides more often than the bound allows for.
+// compare lets the judge sample, replays its routes on dev, and compares three steps; one on a
+// device that rounds operands, since weights that differ a little round to different sides more
+// often than the bound allows for.
 func (s step) compare(t *testing.T, dev kernel.Device) {
 	t.Helper()
 	s.flips = func(k int) float64 { return flips(dev, k) }
@@ -156,8 +158,8 @@ func (s step) compare(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// amplification of the whole network: each layer passes on the relative error of the one before, and the logits
-// multiply by Clip/temperature.
+// amplification of the whole network: each layer passes on the relative error of the one before,
+// and the logits multiply by Clip/temperature.
 func (s step) amplification() float64 { return float64(2*s.Layers+2) * kernel.Clip / temperature }
 
 func (s step) compareResults(t *testing.T, what string, got, want *trainer) {
@@ -178,8 +180,9 @@ func (s step) compareResults(t *testing.T, what string, got, want *trainer) {
 	}
 }
 
-// compareGradients holds every parameter's gradient, by name, to the scale of its own largest element, but no finer
-// than a hundredth of the largest of all: what cancels to less carries the rounding of what it cancelled.
+// compareGradients holds every parameter's gradient, by name, to the scale of its own largest
+// element, but no finer than a hundredth of the largest of all: what cancels to less carries the
+// rounding of what it cancelled.
 func (s step) compareGradients(t *testing.T, what string, got, want *trainer) {
 	t.Helper()
 	g, w := make([]float32, got.layout.Len), make([]float32, got.layout.Len)
@@ -194,7 +197,8 @@ func (s step) compareGradients(t *testing.T, what string, got, want *trainer) {
 		size := max(span(part(w)), top/100)
 		off := s.bound(s.trajectories()*s.nodes, size*s.amplification())
 		compare(t, what+" gradient of "+p.Name, part(g), part(w), func(int) float64 { return off })
-		// A weight moves by rate·m̂/(√v̂+eps), so an error of the gradient moves it by at most rate·10/eps times as much.
+		// A weight moves by rate·m̂/(√v̂+eps), so an error of the gradient moves it by at most
+		// rate·10/eps times as much.
 		moved := part(ww)
 		compare(t, what+" weights "+p.Name, part(gw), moved, func(i int) float64 {
 			return 3*(stepRate*10/stepEps*off+stepRate*epsilon/(1-beta2)) + bound(3, math.Abs(moved[i]))
@@ -241,7 +245,8 @@ func (s step) compareMetrics(t *testing.T, what string, got, want *trainer) {
 	}
 }
 
-// testBadStep puts a weight out of range and expects the step to be refused, named and kept refused.
+// testBadStep puts a weight out of range and expects the step to be refused, named and kept
+// refused.
 func testBadStep(t *testing.T, dev kernel.Device) {
 	s := step{GTConfig: model.GTConfig{Width: 8, Heads: 2, Layers: 2, FeedMul: 2}, nodes: 6, batch: batchFor(dev, 6), mode: kernel.SharedMean, starts: 2, forced: true}
 	tr := s.on(t, dev, kernel.Sample)

@@ -1,13 +1,15 @@
-// Package kerneltest is the one suite that every device passes: each op alone, then whole training steps,
-// compared with kernel/reference in float64; and routes, instances and lengths compared with cvrp.
+// Package kerneltest is the one suite that every device passes: each op alone, then whole training
+// steps, compared with kernel/reference in float64; and routes, instances and lengths compared with
+// cvrp.
 //
-// What a reader could break: a bound follows from the type and from how long the sums behind an element
-// are, never from what a device happens to reach. With ε = 2⁻²⁴ and k terms,
+// What a reader could break: a bound follows from the type and from how long the sums behind an
+// element are, never from what a device happens to reach. With ε = 2⁻²⁴ and k terms,
 //
 //	|got - want| ≤ 8·ε·√(k+1)·S
 //
-// Rounding errors of k terms grow as √k when they are independent, and eight deviations leave room for k·ε growth
-// of one long running sum up to k = 64 and for elementary functions good to a few units. S is
+// Rounding errors of k terms grow as √k when they are independent, and eight deviations leave room
+// for k·ε growth of one long running sum up to k = 64 and for elementary functions good to a few
+// units. S is
 //
 //   - Σ|a||b| of the element's own terms for an op linear in each operand: the reference run on absolute values;
 //   - otherwise the largest of 1 and the tensor's largest element (inputs are of order one), times the op's
@@ -15,10 +17,11 @@
 //
 // Integers are compared exactly.
 //
-// A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own: 2⁻¹¹ in tf32, 2⁻⁸ in bf16. A
-// product of two such is off by 2u, and a result that is itself kept so by one more, whatever the number of terms: 3·u·S for a
-// linear op. Behind a softmax or a GELU it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to
-// fp32; the gradient of embeddings may be one.
+// A device that multiplies in fewer bits rounds each operand of a product by a unit u of its own:
+// 2⁻¹¹ in tf32, 2⁻⁸ in bf16. A product of two such is off by 2u, and a result that is itself kept
+// so by one more, whatever the number of terms: 3·u·S for a linear op. Behind a softmax or a GELU
+// it is 8·u·S, as if each of a few roundings were the worst. Ops without products are held to fp32;
+// the gradient of embeddings may be one.
 package kerneltest
 
 import (
@@ -97,10 +100,11 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 // multiplying are the parts that multiply with weights, or attend causally.
 var multiplying = []string{"linear", "gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
 
-// RunNearest runs the parts that multiply with weights on devices whose products with weights, and those for their gradients, round
-// each operand to the nearest number of relative error at most unit, ties to even, and add up in fp32; causal attention may round its own
-// likewise, and a GELU between two products be as near; all else is fp32. A product alone and a whole step are
-// held to the reference that rounds likewise: the product to the bound of its sum.
+// RunNearest runs the parts that multiply with weights on devices whose products with weights, and
+// those for their gradients, round each operand to the nearest number of relative error at most
+// unit, ties to even, and add up in fp32; causal attention may round its own likewise, and a GELU
+// between two products be as near; all else is fp32. A product alone and a whole step are held to
+// the reference that rounds likewise: the product to the bound of its sum.
 func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	parts := []part{{"linear nearest", testLinear}}
 	for _, p := range append(slices.Clone(shared), routing...) {
@@ -113,7 +117,8 @@ func RunNearest(t *testing.T, unit float64, open func(t *testing.T) kernel.Devic
 	})
 }
 
-// RunRounded runs the parts that hold in any precision on devices whose matrix products, and Compact tensors, round by unit.
+// RunRounded runs the parts that hold in any precision on devices whose matrix products, and
+// Compact tensors, round by unit.
 func RunRounded(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), rounding...), func(t *testing.T) kernel.Device { return rounded{open(t), unit, false} })
 }
@@ -132,8 +137,9 @@ func unitOf(dev kernel.Device) float64 {
 	return 0
 }
 
-// flips is the share of a sum of k terms that operands near a tie may move, which device and judge round to different sides because
-// what made them differs by fp32's own error: 2·unit each, and independent errors of k terms grow as √k.
+// flips is the share of a sum of k terms that operands near a tie may move, which device and judge
+// round to different sides because what made them differs by fp32's own error: 2·unit each, and
+// independent errors of k terms grow as √k.
 func flips(dev kernel.Device, k int) float64 {
 	if r, ok := dev.(rounded); ok && r.nearest {
 		return 2 * r.unit / math.Sqrt(float64(k))
@@ -155,7 +161,8 @@ func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
 	}
 }
 
-// judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on it.
+// judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on
+// it.
 func judge() kernel.Device { return reference.New[float64](3) }
 
 // judgeOf is the judge of dev: one that rounds as dev does where that is what is on trial.
@@ -166,7 +173,8 @@ func judgeOf(dev kernel.Device) kernel.Device {
 	return judge()
 }
 
-// batchFor is a batch of several shards, the last partly idle; for a device that takes any batch in one shard, a few instances.
+// batchFor is a batch of several shards, the last partly idle; for a device that takes any batch in
+// one shard, a few instances.
 func batchFor(dev kernel.Device, nodes int) int {
 	switch s := dev.ShardSize(nodes); {
 	case s > 256:

@@ -19,7 +19,8 @@ func TestReference32(t *testing.T) {
 	kerneltest.Run(t, func(*testing.T) kernel.Device { return reference.New[float32](4) })
 }
 
-// The bounds of fewer bits let a device pass that rounds every operand and every Compact tensor to bf16.
+// The bounds of fewer bits let a device pass that rounds every operand and every Compact tensor to
+// bf16.
 func TestReferenceRounded(t *testing.T) {
 	const unit = 0x1p-8
 	kerneltest.RunRounded(t, unit, func(*testing.T) kernel.Device { return reference.NewRounded[float32](4, unit) })

@@ -11,7 +11,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// tallied is a tally of every kind of term, with the sums that it must give: over rows of one column and of several.
+// tallied is a tally of every kind of term, with the sums that it must give: over rows of one
+// column and of several.
 func tallied(r *recording, columns int) (*kernel.Tally, map[string]float64) {
 	n := r.prog.Batch * columns
 	x, y, one := r.normals("x", n), r.normals("y", n), r.normals("one", r.prog.Batch)
@@ -81,7 +82,8 @@ func testTally(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// second stands in for another process: it keeps what it is given and answers with the sum of that and its own gradient.
+// second stands in for another process: it keeps what it is given and answers with the sum of that
+// and its own gradient.
 type second struct {
 	own, got []float32
 	calls    int
@@ -109,8 +111,8 @@ func (s *second) Exchange(grad []float32) error {
 	return s.err
 }
 
-// testExchange lets two halves of a batch meet at the seam and expects what the whole batch gives: gradient, norm, weights. A peer that fails
-// leaves the weights alone.
+// testExchange lets two halves of a batch meet at the seam and expects what the whole batch gives:
+// gradient, norm, weights. A peer that fails leaves the weights alone.
 func testExchange(t *testing.T, dev kernel.Device) {
 	const nodes, k, n = 2, 65, 70
 	for _, every := range []int{1, 2} {
@@ -164,7 +166,8 @@ func testExchange(t *testing.T, dev kernel.Device) {
 		if peer.calls != 1 || !slices.Equal(peer.got, gradient(alone, length)) {
 			t.Errorf("every %d: the peer was called %d times; it must see the reduced gradient of an update, once", every, peer.calls)
 		}
-		if slices.Equal(peer.own, peer.got) || !slices.Equal(got, want) { // sums of a few coarse numbers are exact
+		// sums of a few coarse numbers are exact
+		if slices.Equal(peer.own, peer.got) || !slices.Equal(got, want) {
 			t.Errorf("every %d: two halves that met have another gradient than the whole", every)
 		}
 		gm, err := half.TakeMetrics()

@@ -8,8 +8,8 @@ import (
 	"haul/internal/plan"
 )
 
-// Train runs sampled training steps at the sizes of tiny_1, with ten starts, and returns the weights after them, for
-// comparing two runs bit for bit.
+// Train runs sampled training steps at the sizes of tiny_1, with ten starts, and returns the
+// weights after them, for comparing two runs bit for bit.
 func Train(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()
 	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2}, nodes: 11, batch: 128,
@@ -23,14 +23,16 @@ func TrainMuon(t *testing.T, dev kernel.Device, steps int) []float32 {
 		mode: kernel.SharedMean, starts: 10, forced: true, side: kernel.MuonSide(128)})
 }
 
-// TrainWide is Train with one start, the greedy baseline, and as many rows as the kernels for many of them ask for.
+// TrainWide is Train with one start, the greedy baseline, and as many rows as the kernels for many
+// of them ask for.
 func TrainWide(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()
 	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2}, nodes: 51, batch: 170,
 		mode: kernel.Given, starts: 1})
 }
 
-// TrainNear is TrainWide at the sizes of tiny_1, for which a device may have kernels that do much at once.
+// TrainNear is TrainWide at the sizes of tiny_1, for which a device may have kernels that do much
+// at once.
 func TrainNear(t *testing.T, dev kernel.Device, steps int) []float32 {
 	t.Helper()
 	return train(t, dev, steps, step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2}, nodes: 11, batch: 127,
@@ -50,8 +52,9 @@ func train(t *testing.T, dev kernel.Device, steps int, s step) []float32 {
 	return weights
 }
 
-// Gradient is a step's gradient at N nodes with one or two starts per instance, along given actions, or along sampled ones where there are
-// none, which it returns: what devices of different precision can be compared by.
+// Gradient is a step's gradient at N nodes with one or two starts per instance, along given
+// actions, or along sampled ones where there are none, which it returns: what devices of different
+// precision can be compared by.
 func Gradient(t *testing.T, dev kernel.Device, nodes, batch, starts int, actions []int32) (grad []float32, along []int32) {
 	t.Helper()
 	s := step{GTConfig: model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2}, nodes: nodes, batch: batch, mode: kernel.SharedMean,
@@ -65,13 +68,14 @@ func Gradient(t *testing.T, dev kernel.Device, nodes, batch, starts int, actions
 	}
 	tr := s.on(t, dev, choice)
 	defer tr.run.Close()
-	check(t, tr.run.SetControl(kernel.Control{Temperature: temperature, Coefficients: bonus(0.05)})) // the weights stay as they are
+	// the weights stay as they are
+	check(t, tr.run.SetControl(kernel.Control{Temperature: temperature, Coefficients: bonus(0.05)}))
 	if actions != nil {
 		check(t, tr.run.WriteBatch(tr.routes.Actions, actions))
 	}
 	if s.mode == kernel.Running {
-		// With another baseline than these lengths' mean most of the gradient would cancel, and what rounding does to the weights, which is the
-		// same in every instance, would be left.
+		// With another baseline than these lengths' mean most of the gradient would cancel, and what
+		// rounding does to the weights, which is the same in every instance, would be left.
 		check(t, tr.run.Run())
 		lengths, sum := make([]float32, s.trajectories()), 0.0
 		check(t, tr.run.ReadBatch(tr.routes.Length, lengths))

@@ -22,7 +22,8 @@ func softmax[F Float](z []F) {
 	}
 }
 
-// Attention is kernel.Attention for one instance: y [N,D], p [H·N,≥N], qkv [N,3D], coordinates and slope.
+// Attention is kernel.Attention for one instance: y [N,D], p [H·N,≥N], qkv [N,3D], coordinates and
+// slope.
 func Attention[F Float](y, p, qkv Matrix[F], posX, posY, slope []F) {
 	n, d, heads := y.Rows, y.Cols, len(slope)
 	w := d / heads

@@ -1,10 +1,10 @@
 // Package reference is the plain-Go meaning of every op: one loop nest a function, in the order of
-// the formula, over float32 or float64. Device interprets whole programs with it, in float64 to judge
-// other devices and to check gradients by differences.
+// the formula, over float32 or float64. Device interprets whole programs with it, in float64 to
+// judge other devices and to check gradients by differences.
 //
 // What a reader could break: nothing here may be made faster at the price of a line that is harder
-// to check by eye. Whatever a backend shares with this package (a helper, a trick, an order of sums that
-// is not in the op's comment) is no longer tested by it.
+// to check by eye. Whatever a backend shares with this package (a helper, a trick, an order of sums
+// that is not in the op's comment) is no longer tested by it.
 package reference
 
 import (
@@ -30,7 +30,8 @@ func dot[F Float](a, b []F) F {
 	return sum
 }
 
-// Matrix is rows of a tensor: row r is Data[r*Stride:][:Cols]. The zero Matrix stands for an absent operand.
+// Matrix is rows of a tensor: row r is Data[r*Stride:][:Cols]. The zero Matrix stands for an absent
+// operand.
 type Matrix[F Float] struct {
 	Data               []F
 	Rows, Cols, Stride int
@@ -44,8 +45,8 @@ func (m Matrix[F]) Slice(from, to int) Matrix[F] {
 	return Matrix[F]{m.Data[from*m.Stride:], to - from, m.Cols, m.Stride}
 }
 
-// Linear: y = residual + drop(x·wᵀ + bias); with pre, pre = x·wᵀ + bias and y = GELU(pre). first is the global index of the instance of
-// row 0.
+// Linear: y = residual + drop(x·wᵀ + bias); with pre, pre = x·wᵀ + bias and y = GELU(pre). first is
+// the global index of the instance of row 0.
 func Linear[F Float](y, pre, x, w Matrix[F], bias []F, residual Matrix[F], d kernel.Drop, first uint64) {
 	for r := range y.Rows {
 		for j := range y.Cols {
@@ -112,7 +113,8 @@ func LinearGradW[F Float](dw, dy, x Matrix[F]) {
 	}
 }
 
-// LinearGradBias: dbias += column sums of dy, where dbias is not nil. It is no product, so dy is not rounded for it.
+// LinearGradBias: dbias += column sums of dy, where dbias is not nil. It is no product, so dy is
+// not rounded for it.
 func LinearGradBias[F Float](dbias []F, dy Matrix[F]) {
 	if dbias == nil {
 		return
@@ -124,7 +126,8 @@ func LinearGradBias[F Float](dbias []F, dy Matrix[F]) {
 	}
 }
 
-// Norm: y = (x-mean)·rstd·gamma + beta, with rstd = 1/sqrt(variance+eps) and the variance over Cols, not Cols-1.
+// Norm: y = (x-mean)·rstd·gamma + beta, with rstd = 1/sqrt(variance+eps) and the variance over
+// Cols, not Cols-1.
 func Norm[F Float](y Matrix[F], mean, rstd []F, x Matrix[F], gamma, beta []F, eps F) {
 	for r := range x.Rows {
 		row := x.Row(r)

@@ -17,8 +17,8 @@ type Device[F Float] struct {
 // New makes a device that likes `shard` instances in a shard.
 func New[F Float](shard int) *Device[F] { return &Device[F]{shard: shard} }
 
-// NewRounded makes a device that multiplies matrices, and keeps Compact tensors, in numbers of relative error `unit`, 2⁻⁸ for bf16: what a
-// device with such products may at most be off.
+// NewRounded makes a device that multiplies matrices, and keeps Compact tensors, in numbers of
+// relative error `unit`, 2⁻⁸ for bf16: what a device with such products may at most be off.
 func NewRounded[F Float](shard int, unit float64) *Device[F] {
 	return &Device[F]{shard: shard, unit: unit}
 }

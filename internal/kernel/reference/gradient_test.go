@@ -14,8 +14,9 @@ type operand struct {
 	at, grad []float64
 }
 
-// differentiate compares claimed gradients with central differences of loss. With h = 1e-5 the difference is off by
-// h²·f‴/6 ≈ 1e-11 and by rounding, 2⁻⁵³·f/h ≈ 1e-11·f, for functions of order one to ten: a hundredth of the bound.
+// differentiate compares claimed gradients with central differences of loss. With h = 1e-5 the
+// difference is off by h²·f‴/6 ≈ 1e-11 and by rounding, 2⁻⁵³·f/h ≈ 1e-11·f, for functions of order
+// one to ten: a hundredth of the bound.
 func differentiate(t *testing.T, loss func() float64, operands ...operand) {
 	t.Helper()
 	const h, bound = 1e-5, 1e-8

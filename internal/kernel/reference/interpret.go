@@ -282,7 +282,8 @@ func (r *Runner[F]) element(t *kernel.Tensor, b, c int) float64 {
 
 func (r *Runner[F]) once(op kernel.Op) error {
 	switch o := op.(type) {
-	case *kernel.Reduce: // shards have added to one gradient; its parts are counted when the step is over
+	// shards have added to one gradient; its parts are counted when the step is over
+	case *kernel.Reduce:
 		if r.sets[0].m == nil {
 			return fmt.Errorf("reference: %s: weight set 0 was not made for training", r.prog.Name)
 		}

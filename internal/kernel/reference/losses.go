@@ -6,7 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// CrossEntropy is kernel.CrossEntropy for one instance: dlogits (or none) and logits [T,C], labels [T·G], sums [3G].
+// CrossEntropy is kernel.CrossEntropy for one instance: dlogits (or none) and logits [T,C], labels
+// [T·G], sums [3G].
 func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, sums []F, o *kernel.CrossEntropy) {
 	clear(sums)
 	for m := range logits.Rows {
@@ -45,8 +46,8 @@ func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, sums []F, 
 	}
 }
 
-// PPO is kernel.PPO for one instance: out [A+1], sample and sums [4]. The policy loss has a slope where its unclipped side is the smaller;
-// the entropy's is -p·(log p + entropy).
+// PPO is kernel.PPO for one instance: out [A+1], sample and sums [4]. The policy loss has a slope
+// where its unclipped side is the smaller; the entropy's is -p·(log p + entropy).
 func PPO[F Float](dout, out, sample, sums []F, o *kernel.PPO) {
 	actions := len(out) - 1
 	action, then, adv, ret := int(sample[0]), sample[1], sample[2], sample[3]

@@ -7,7 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestLossesByHand: cross-entropy with smoothing, and the clipped policy loss on both sides of the clip.
+// TestLossesByHand: cross-entropy with smoothing, and the clipped policy loss on both sides of the
+// clip.
 func TestLossesByHand(t *testing.T) {
 	logits, d, sums := Matrix[float64]{[]float64{1, 0, -1, 2}, 2, 2, 2}, zeros(2, 2), make([]float64, 3)
 	CrossEntropy(d, logits, []int32{1, 1}, sums, &kernel.CrossEntropy{Columns: []int{2}, Smoothing: 0.25, Weight: 0.5})

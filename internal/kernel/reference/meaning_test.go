@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// Everything else is compared with this package, so what it means is held here to numbers worked out by hand.
+// Everything else is compared with this package, so what it means is held here to numbers worked
+// out by hand.
 
 // TestAdamWByHand: two steps of one weight by the formula, clipped, decayed and warmed up.
 func TestAdamWByHand(t *testing.T) {
@@ -43,8 +44,9 @@ func TestAdamWByHand(t *testing.T) {
 	}
 }
 
-// TestMuonByHand: two steps of the right one of two blocks. The singular values of its gradient are 3 and 4, so 0.6 and 0.8 of its norm, which five rounds of
-// 3.4445·x - 4.7750·x³ + 2.0315·x⁵ turn into 0.72287617 and 1.11920393; clipping and momentum change no direction.
+// TestMuonByHand: two steps of the right one of two blocks. The singular values of its gradient are
+// 3 and 4, so 0.6 and 0.8 of its norm, which five rounds of 3.4445·x - 4.7750·x³ + 2.0315·x⁵ turn
+// into 0.72287617 and 1.11920393; clipping and momentum change no direction.
 func TestMuonByHand(t *testing.T) {
 	l := &kernel.Layout{}
 	l.Add("w", kernel.InitZero, 4, 2, 4)
@@ -69,7 +71,8 @@ func TestMuonByHand(t *testing.T) {
 	}
 }
 
-// TestDenseOpsByHand: a product, a norm, a gated unit and attention on numbers small enough for paper.
+// TestDenseOpsByHand: a product, a norm, a gated unit and attention on numbers small enough for
+// paper.
 func TestDenseOpsByHand(t *testing.T) {
 	row := func(v ...float64) Matrix[float64] { return Matrix[float64]{v, 1, len(v), len(v)} }
 	y := zeros(1, 2)
@@ -105,7 +108,8 @@ func TestDenseOpsByHand(t *testing.T) {
 	}
 }
 
-// TestNearScores: where the network says nothing, a node's odds follow from its distance alone, the nearest first.
+// TestNearScores: where the network says nothing, a node's odds follow from its distance alone, the
+// nearest first.
 func TestNearScores(t *testing.T) {
 	const n, width, near, temperature = 4, 2, 0.5, 2
 	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
@@ -125,7 +129,8 @@ func TestNearScores(t *testing.T) {
 	}
 }
 
-// TestPairScores: where the glimpse says nothing, a node's odds follow from its pair with the place of the vehicle and from the load left.
+// TestPairScores: where the glimpse says nothing, a node's odds follow from its pair with the place
+// of the vehicle and from the load left.
 func TestPairScores(t *testing.T) {
 	const n, width = 4, 4
 	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
@@ -139,7 +144,8 @@ func TestPairScores(t *testing.T) {
 	tour := NewTour(d.Demand, d.Capacity)
 	tour.Visit(1) // 6 of 8 are left: allowed are the depot and customers 2 and 3
 	got := d.Decide(tour)
-	weigh := func(dot float64) float64 { return math.Exp(kernel.Clip / 5. * math.Tanh(dot/2)) } // √D is 2
+	// √D is 2
+	weigh := func(dot float64) float64 { return math.Exp(kernel.Clip / 5. * math.Tanh(dot/2)) }
 	scores := []float64{weigh(0.75 * 0.3), weigh(0.5 * 0.4), weigh(0.5*-0.8 + 0.75*0.2)}
 	for i, s := range scores {
 		if want := s / (scores[0] + scores[1] + scores[2]); math.Abs(got.Prob[i]-want) > 1e-12 {

@@ -6,8 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// AdamW updates weights w and moments m, v from the reduced gradient, by Muon those in blocks, and the parts of state and metrics
-// that belong to the optimizer.
+// AdamW updates weights w and moments m, v from the reduced gradient, by Muon those in blocks, and
+// the parts of state and metrics that belong to the optimizer.
 func AdamW[F Float](w, m, v, grad []F, o *kernel.AdamW, c kernel.Control, state *kernel.State, metrics *kernel.Metrics) {
 	var squares float64
 	for _, g := range grad {

@@ -5,8 +5,8 @@ import (
 	"haul/internal/rng"
 )
 
-// dropped is what a dropout multiplies an element by: 0, or the scale of what it keeps. Row counts the rows of the instance of
-// that global index.
+// dropped is what a dropout multiplies an element by: 0, or the scale of what it keeps. Row counts
+// the rows of the instance of that global index.
 func dropped[F Float](d kernel.Drop, instance uint64, row, column, width int) F {
 	if d.Rate == 0 {
 		return 1
@@ -38,8 +38,8 @@ func Dropout[F Float](y, x, residual Matrix[F], d kernel.Drop, first uint64) {
 	}
 }
 
-// Generate draws the instance of global index g. Coordinates are float32 numbers whatever F is, so that
-// every device has the same bits.
+// Generate draws the instance of global index g. Coordinates are float32 numbers whatever F is, so
+// that every device has the same bits.
 func Generate[F Float](posX, posY []F, demand []int32, o *kernel.Generate, g uint64) {
 	symmetry := 0
 	if o.Symmetries > 1 {
@@ -69,7 +69,8 @@ func Generate[F Float](posX, posY []F, demand []int32, o *kernel.Generate, g uin
 	}
 }
 
-// reflect applies symmetry k of the unit square: bit 0 mirrors x, bit 1 mirrors y, bit 2 then swaps them.
+// reflect applies symmetry k of the unit square: bit 0 mirrors x, bit 1 mirrors y, bit 2 then swaps
+// them.
 func reflect(x, y float32, k int) (float32, float32) {
 	if k&1 != 0 {
 		x = 1 - x

@@ -10,7 +10,8 @@ import (
 	"haul/internal/rng"
 )
 
-// TestSymmetriesOfTheSquare: eight images of an instance, all different, all with the same distances and demands.
+// TestSymmetriesOfTheSquare: eight images of an instance, all different, all with the same
+// distances and demands.
 func TestSymmetriesOfTheSquare(t *testing.T) {
 	const n = 5
 	o := &kernel.Generate{Seed: 9, Purpose: rng.TestInstances, Capacity: 12, DemandMin: 2, DemandMax: 9, Symmetries: 8}

@@ -95,8 +95,8 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 	}
 }
 
-// Advantage is kernel.Advantage for one row, with a running baseline of so many batches; returns the baseline. lengths and logProbs are
-// those of the row's group, of which its own begin at first.
+// Advantage is kernel.Advantage for one row, with a running baseline of so many batches; returns
+// the baseline. lengths and logProbs are those of the row's group, of which its own begin at first.
 func Advantage[F Float](adv, lengths, logProbs []F, first int, base F, o *kernel.Advantage, running, count float64) F {
 	length := lengths[first:][:len(adv)]
 	starting := o.Mode == kernel.Running && count == 0
@@ -136,8 +136,8 @@ func Advantage[F Float](adv, lengths, logProbs []F, first int, base F, o *kernel
 	return base
 }
 
-// preferred adds up how far route i of a group should become less likely beside the shorter ones, and more likely beside the longer ones.
-// Its row's routes are the starts from first on.
+// preferred adds up how far route i of a group should become less likely beside the shorter ones,
+// and more likely beside the longer ones. Its row's routes are the starts from first on.
 func preferred[F Float](length, logProb []F, first, starts, i int, o *kernel.Advantage) (sum F) {
 	sigma := func(x F) F { return F(1 / (1 + math.Exp(-float64(x)))) }
 	alpha := F(o.Alpha)
@@ -182,7 +182,8 @@ func leaders[F Float](length []F, o *kernel.Advantage) leading[F] {
 	return l
 }
 
-// margins is how many margins the shortest of some lengths is shorter than the next. Where there is none, no pair has a leader.
+// margins is how many margins the shortest of some lengths is shorter than the next. Where there is
+// none, no pair has a leader.
 func margins[F Float](length []F, l leading[F], margin F) F {
 	next := F(math.Inf(1))
 	for _, v := range length {

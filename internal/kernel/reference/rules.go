@@ -1,8 +1,8 @@
 package reference
 
-// The rules of a route, plainly: where a vehicle may go next, and what going there changes. kernel.Rollout states them; cpu/rules.go and
-// cuda/src/routing/rules.cuh are the same in fast forms. The referee (vrp) judges finished routes and shares nothing
-// with any of them.
+// The rules of a route, plainly: where a vehicle may go next, and what going there changes.
+// kernel.Rollout states them; cpu/rules.go and cuda/src/routing/rules.cuh are the same in fast
+// forms. The referee (vrp) judges finished routes and shares nothing with any of them.
 
 // Tour is how far a vehicle has come: the rules of the problem and nothing else.
 type Tour struct {
@@ -11,9 +11,10 @@ type Tour struct {
 	visited  []bool
 	unserved int
 	Current  int
-	Seen     int   // where the policy sees the vehicle: Current, but before the first step of a start that is viewed
-	Left     int32 // load left
-	Done     bool  // back at the depot with everyone served
+	// where the policy sees the vehicle: Current, but before the first step of a start that is viewed
+	Seen int
+	Left int32 // load left
+	Done bool  // back at the depot with everyone served
 }
 
 // NewTour stands at the depot with a full load.

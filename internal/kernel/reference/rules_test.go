@@ -8,7 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestRulesOfARoute walks by hand. Demands 3, 5, 2 with a capacity of 5: nobody stays at the depot while customers wait.
+// TestRulesOfARoute walks by hand. Demands 3, 5, 2 with a capacity of 5: nobody stays at the depot
+// while customers wait.
 func TestRulesOfARoute(t *testing.T) {
 	tour := NewTour([]int32{0, 3, 5, 2}, 5)
 	for step, c := range []struct {
@@ -41,7 +42,8 @@ func TestRulesOfARoute(t *testing.T) {
 	}
 }
 
-// TestSampledRoutesKeepTheRules: a rollout never stays at the depot, serves everyone once, and is as long as its legs.
+// TestSampledRoutesKeepTheRules: a rollout never stays at the depot, serves everyone once, and is
+// as long as its legs.
 func TestSampledRoutesKeepTheRules(t *testing.T) {
 	const n, width, starts = 7, 4, 6
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
@@ -77,8 +79,9 @@ func TestSampledRoutesKeepTheRules(t *testing.T) {
 	}
 }
 
-// TestAViewIsOfTheFirstStepAlone: the first decision of start s is that of a vehicle at customer s+1 that has served nobody, carries all and may go to
-// any customer, that one too; from the second on it is seen where it is. All of them are scored, and the way is from the depot.
+// TestAViewIsOfTheFirstStepAlone: the first decision of start s is that of a vehicle at customer
+// s+1 that has served nobody, carries all and may go to any customer, that one too; from the second
+// on it is seen where it is. All of them are scored, and the way is from the depot.
 func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 	const n, width, starts = 6, 4, 5
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
@@ -93,7 +96,8 @@ func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 		Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Viewed: true, Seed: 3, Purpose: 6}, instance)
 		for s, actions := range r.Actions {
 			tour := NewTour(d.Demand, d.Capacity)
-			// The same decision of a decoder whose depot has what the query and the distances read of customer s+1.
+			// The same decision of a decoder whose depot has what the query and the distances read of
+			// customer s+1.
 			there := *d
 			there.Proj, there.Pair = Matrix[float64]{slices.Clone(d.Proj.Data), n, 3 * width, 3 * width}, Matrix[float64]{slices.Clone(d.Pair.Data), n, 2 * width, 2 * width}
 			copy(there.Proj.Row(0)[:width], d.Proj.Row(s + 1)[:width])
@@ -133,7 +137,8 @@ func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 	}
 }
 
-// TestSamplingFollowsTheProbabilities: the share of the unit interval that picks a node is its probability; the most likely is the greedy one.
+// TestSamplingFollowsTheProbabilities: the share of the unit interval that picks a node is its
+// probability; the most likely is the greedy one.
 func TestSamplingFollowsTheProbabilities(t *testing.T) {
 	s := &Decision[float64]{Allowed: []int{0, 2, 5, 6}, Prob: []float64{0.1, 0.4, 0.2, 0.3}, tanh: []float64{-1, 0.9, 0.9, 0.1}}
 	counts := make([]float64, 4)
@@ -151,7 +156,8 @@ func TestSamplingFollowsTheProbabilities(t *testing.T) {
 	}
 }
 
-// TestDecisionByHand: one head of one column, so that every step of the formula is a number on paper.
+// TestDecisionByHand: one head of one column, so that every step of the formula is a number on
+// paper.
 func TestDecisionByHand(t *testing.T) {
 	// Node | Key | Value of three nodes; at the depot with a full load customers 1 and 2 are allowed.
 	d := &Decoder[float64]{Proj: Matrix[float64]{[]float64{0.5, 9, 9, 9, 0.2, 1, 9, -0.4, 3}, 3, 3, 3}, Pointer: Matrix[float64]{[]float64{9, 0.3, -0.2}, 3, 1, 1},
@@ -168,7 +174,8 @@ func TestDecisionByHand(t *testing.T) {
 	}
 }
 
-// TestAdvantageByHand: three routes of one instance against each baseline; a running one that has seen nothing yet teaches nothing.
+// TestAdvantageByHand: three routes of one instance against each baseline; a running one that has
+// seen nothing yet teaches nothing.
 func TestAdvantageByHand(t *testing.T) {
 	length := []float64{3, 5, 10}
 	for _, c := range []struct {
@@ -205,8 +212,9 @@ func TestAdvantageByHand(t *testing.T) {
 	}
 }
 
-// TestLeaderAloneByHand: at equal probabilities a pair is σ(0) = 1/2 for the one and against the other, times 1 + Leader where one of it leads. A tie
-// for the lead takes the weight away, also one with another row for the lead of all; a row's own lead is then still a lead. With a margin the
+// TestLeaderAloneByHand: at equal probabilities a pair is σ(0) = 1/2 for the one and against the
+// other, times 1 + Leader where one of it leads. A tie for the lead takes the weight away, also one
+// with another row for the lead of all; a row's own lead is then still a lead. With a margin the
 // weight is that of as many margins as the next route, which is no tie, is longer by.
 func TestLeaderAloneByHand(t *testing.T) {
 	for _, c := range []struct {
@@ -254,8 +262,9 @@ func TestLeaderAloneByHand(t *testing.T) {
 	}
 }
 
-// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss over a group's routes, in which pairs of the shortest of all
-// count more, and so do those of a row's shortest within it.
+// TestPreferenceGradient: the weights by pairs are the gradient of the pairwise loss over a group's
+// routes, in which pairs of the shortest of all count more, and so do those of a row's shortest
+// within it.
 func TestPreferenceGradient(t *testing.T) {
 	const starts, alpha = 9, 0.25
 	for _, rows := range []int{1, 2, 8} {

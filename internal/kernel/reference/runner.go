@@ -9,8 +9,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// Runner interprets one program. What a reader could break: tensors are cut to the live instances of the
-// shard before an op sees them, which is how rows past the batch's end come to contribute nothing.
+// Runner interprets one program. What a reader could break: tensors are cut to the live instances
+// of the shard before an op sees them, which is how rows past the batch's end come to contribute
+// nothing.
 type Runner[F Float] struct {
 	device  *Device[F]
 	prog    *kernel.Program
@@ -20,7 +21,8 @@ type Runner[F Float] struct {
 	grad    []F
 	control kernel.Control
 	state   kernel.State
-	before  kernel.State       // what the step to replay started from: the first bad one, else the last
+	// what the step to replay started from: the first bad one, else the last
+	before  kernel.State
 	metrics kernel.Metrics     // without Sums
 	sums    []float64          // by place
 	every   int                // steps of an update

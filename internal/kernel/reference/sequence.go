@@ -31,7 +31,8 @@ func EmbedGrad[F Float](dtables []Matrix[F], dy Matrix[F], index []int32) {
 	}
 }
 
-// CausalAttention is kernel.CausalAttention for the instance of global index `instance`: y [T,D], logSum [H,T], qkv [T,3D], first [T].
+// CausalAttention is kernel.CausalAttention for the instance of global index `instance`: y [T,D],
+// logSum [H,T], qkv [T,3D], first [T].
 func CausalAttention[F Float](y, logSum, qkv Matrix[F], first []int32, d kernel.Drop, instance uint64) {
 	n, width, heads := y.Rows, y.Cols, logSum.Rows
 	w := width / heads
@@ -78,8 +79,9 @@ func logSumExp[F Float](z []F) F {
 	return top + log(sum)
 }
 
-// CausalAttentionGrad is kernel.CausalAttentionGrad for one instance. With p the probabilities and m what dropout multiplies them by,
-// dp_j = m_j·(dy·v_j), dz_j = p_j·(dp_j - Σ p·dp), dv_j = m_j·p_j·dy.
+// CausalAttentionGrad is kernel.CausalAttentionGrad for one instance. With p the probabilities and
+// m what dropout multiplies them by, dp_j = m_j·(dy·v_j), dz_j = p_j·(dp_j - Σ p·dp), dv_j =
+// m_j·p_j·dy.
 func CausalAttentionGrad[F Float](dqkv, dy, logSum, qkv Matrix[F], first []int32, d kernel.Drop, instance uint64) {
 	n, width, heads := dy.Rows, dy.Cols, logSum.Rows
 	w := width / heads

@@ -9,7 +9,8 @@ import (
 
 var none Matrix[float64]
 
-// A dropped linear layer, then one behind a GELU: the gradient goes through the mask, and from the second layer's input through the GELU.
+// A dropped linear layer, then one behind a GELU: the gradient goes through the mask, and from the
+// second layer's input through the GELU.
 func TestLinearDropGELUGradient(t *testing.T) {
 	const first = 9
 	drop := kernel.Drop{Rate: 0.4, Site: 2, Nodes: 3, Seed: 1}
@@ -75,7 +76,8 @@ func TestCrossEntropyGradient(t *testing.T) {
 	}
 }
 
-// Both sides of the clip, with the advantage of either sign: where the clipped side is the smaller the policy's slope is gone.
+// Both sides of the clip, with the advantage of either sign: where the clipped side is the smaller
+// the policy's slope is gone.
 func TestPPOGradient(t *testing.T) {
 	o := &kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.1, Weight: 0.5}
 	for _, c := range []struct {
@@ -102,7 +104,8 @@ func TestPPOGradient(t *testing.T) {
 	}
 }
 
-// A cache that is filled step by step answers as the whole row does, and moving a later token changes no earlier result by a bit.
+// A cache that is filled step by step answers as the whole row does, and moving a later token
+// changes no earlier result by a bit.
 func TestCausality(t *testing.T) {
 	const n, d, heads = 9, 8, 2
 	first := make([]int32, n)

@@ -1,15 +1,16 @@
-// The kernels of the lab's experiments: each way of doing the same work that the five reports argue about, as plainly as
-// it can be written. None of them trains anything.
+// The kernels of the lab's experiments: each way of doing the same work that the five reports argue
+// about, as plainly as it can be written. None of them trains anything.
 //
-// What a reader could break: contenders must compute the same numbers. The experiments compare results before they
-// compare times.
+// What a reader could break: contenders must compute the same numbers. The experiments compare
+// results before they compare times.
 #include "haul.cuh"
 
 constexpr int threads = 256;
 
 __device__ __forceinline__ float leg(float dx, float dy) { return sqrtf_(dx * dx + dy * dy); }
 
-// out[r] = length of tour r, for r in [first, first+count): a warp a route, from coordinates, in one launch.
+// out[r] = length of tour r, for r in [first, first+count): a warp a route, from coordinates, in
+// one launch.
 KERNEL __launch_bounds__(threads) route_costs(float *out, const float *x, const float *y, const int *tours, int stride, int nodes, int first, int count) {
   int r = (blockIdx_x * threads + threadIdx_x) / 32, lane = threadIdx_x % 32;
   if (r >= count) return;
@@ -25,7 +26,8 @@ KERNEL __launch_bounds__(threads) route_costs(float *out, const float *x, const 
   if (lane == 0) out[r] = sum;
 }
 
-// One route by its own distance matrix, in two launches: legs[t] = dist[tour[t], tour[t+1]], then their sum.
+// One route by its own distance matrix, in two launches: legs[t] = dist[tour[t], tour[t+1]], then
+// their sum.
 KERNEL one_gather(float *legs, const float *dist, const int *tour, int count, int nodes) {
   int t = threadIdx_x;
   if (t < count) legs[t] = dist[tour[t] * nodes + tour[t + 1]];
@@ -37,8 +39,9 @@ KERNEL one_sum(float *out, const float *legs, int count) {
   if (threadIdx_x == 0) *out = sum;
 }
 
-// All routes, an operation a launch, as a tensor library has them: stack the matrices, build the indices and the mask, gather,
-// mask, sum. steps = stride - 1 legs a row, those past the row's own length masked.
+// All routes, an operation a launch, as a tensor library has them: stack the matrices, build the
+// indices and the mask, gather, mask, sum. steps = stride - 1 legs a row, those past the row's own
+// length masked.
 KERNEL __launch_bounds__(threads) all_stack(float *stacked, const float *dist, int n) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i < n) stacked[i] = dist[i];
@@ -94,7 +97,8 @@ KERNEL __launch_bounds__(threads) busy(float *y, const float *x, int n, int roun
   }
 }
 
-// AdamW a pass at a time, then all passes in one. The corrections of the moments are left to the rate.
+// AdamW a pass at a time, then all passes in one. The corrections of the moments are left to the
+// rate.
 KERNEL __launch_bounds__(threads) adam_scale(float *scaled, const float *g, int n, float scale) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i < n) scaled[i] = g[i] * scale;

@@ -1,7 +1,9 @@
-// Package agent is the recipe AD, algorithm distillation with compressed context: a causal transformer that is supervised on the
-// learning histories of other agents, and then learns goals that it has never seen inside its own context, its weights fixed.
+// Package agent is the recipe AD, algorithm distillation with compressed context: a causal
+// transformer that is supervised on the learning histories of other agents, and then learns goals
+// that it has never seen inside its own context, its weights fixed.
 //
-// What a reader could break: training sequences and the contexts of agents in use are built by the same rules (kernel.RegionSpec, context.go).
+// What a reader could break: training sequences and the contexts of agents in use are built by the
+// same rules (kernel.RegionSpec, context.go).
 package agent
 
 import (
@@ -80,7 +82,8 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets those settings change that no weight depends on, and the number of iterations: the schedule then aims for its new end.
+// Loosen lets those settings change that no weight depends on, and the number of iterations: the
+// schedule then aims for its new end.
 func (Recipe) Loosen(file, now config.Settings) config.Settings {
 	a, b := *file.(*config.AD), now.(*config.AD)
 	a.TrainTimesteps = b.TrainTimesteps
@@ -125,8 +128,8 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 	return &Task{History: h, Data: f.String("data"), Path: path}, nil
 }
 
-// history opens the learning histories that are asked for, else those that the run remembers, else those of the usual place. The path is
-// absolute.
+// history opens the learning histories that are asked for, else those that the run remembers, else
+// those of the usual place. The path is absolute.
 func (at *state) history(f run.Flags) (*world.History, string, error) {
 	path, remembered := f.String("history"), false
 	switch {

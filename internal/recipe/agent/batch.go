@@ -9,18 +9,20 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: agents are independent. What agent i does is a function of the seed, of i and of what its own context holds, so neither
-// the others nor their number change it. Nothing here allocates once a batch is made.
+// What a reader could break: agents are independent. What agent i does is a function of the seed,
+// of i and of what its own context holds, so neither the others nor their number change it. Nothing
+// here allocates once a batch is made.
 
-// forwarder is the network as agents use it: it reads one token a row and writes the logits of that row's actions and token types.
-// The slices are index [rows·TokenFields], at [rows] and logits [rows·(actions+types)].
+// forwarder is the network as agents use it: it reads one token a row and writes the logits of that
+// row's actions and token types. The slices are index [rows·TokenFields], at [rows] and logits
+// [rows·(actions+types)].
 type forwarder interface {
 	buffers() (index, at []int32, logits []float32)
 	forward() error
 }
 
-// evalBatch is an evaluation batch: agents that live through episodes at the same time, each at its own pace: reading a pruned context again takes
-// one agent longer than another.
+// evalBatch is an evaluation batch: agents that live through episodes at the same time, each at its
+// own pace: reading a pruned context again takes one agent longer than another.
 type evalBatch struct {
 	room        world.Room
 	episodes    int
@@ -100,7 +102,8 @@ func observation(c world.Cell, action, reward int32) token {
 	return token{int32(c.X()), int32(c.Y()), action, reward, model.TypeTransition}
 }
 
-// run lets every agent live to its end. progress, which may be nil, hears how many steps the slowest agent has done.
+// run lets every agent live to its end. progress, which may be nil, hears how many steps the
+// slowest agent has done.
 func (c *evalBatch) run(ctx context.Context, progress func(done, of int)) error {
 	for c.live > 0 {
 		if err := ctx.Err(); err != nil {
@@ -133,7 +136,8 @@ func (c *evalBatch) turn() error {
 	for i := range c.agents {
 		a := &c.agents[i]
 		fields := index[i*model.TokenFields:][:model.TokenFields]
-		if a.steps == c.life() { // idle: a token of nothing, over the first position of a context that nobody reads
+		// idle: a token of nothing, over the first position of a context that nobody reads
+		if a.steps == c.life() {
 			for f := range fields {
 				fields[f] = -1
 			}
@@ -155,7 +159,8 @@ func (c *evalBatch) turn() error {
 	return nil
 }
 
-// act takes one step in agent i's room. The words of its draw: 0 the action, 1 whether the region ends.
+// act takes one step in agent i's room. The words of its draw: 0 the action, 1 whether the region
+// ends.
 func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
@@ -189,7 +194,8 @@ func (c *evalBatch) act(i int, logits []float32) {
 	a.context.observe(observation(a.state.Cell(), int32(action), int32(reward)))
 }
 
-// choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the largest, the lowest on ties.
+// choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the
+// largest, the lowest on ties.
 func choose(logits []float32, temperature float64, word uint32) int {
 	best := 0
 	for k, v := range logits {

@@ -15,7 +15,8 @@ import (
 	"haul/internal/world"
 )
 
-// script is a forwarder that knows the way: its policy sees the token a row is fed and says what to do.
+// script is a forwarder that knows the way: its policy sees the token a row is fed and says what to
+// do.
 type script struct {
 	index, at []int32
 	logits    []float32
@@ -48,7 +49,8 @@ func (s *script) forward() error {
 
 var testRoom = world.Room{Size: 5, Horizon: 6}
 
-// TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of each step's outcome in the next token.
+// TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of
+// each step's outcome in the next token.
 func TestCrewWalks(t *testing.T) {
 	cells := []world.Cell{world.At(0, 0), world.At(2, 2), world.At(4, 3)}
 	goals := []world.Goal{world.Goal(cells[0]), world.Goal(cells[1]), world.Goal(cells[2])}
@@ -61,7 +63,8 @@ func TestCrewWalks(t *testing.T) {
 		clock int
 	}
 	lives := make([]life, len(goals)*each)
-	fresh := make([]int32, len(lives)) // the highest step that a row was fed, by count of first readings
+	// the highest step that a row was fed, by count of first readings
+	fresh := make([]int32, len(lives))
 	s := newScript(len(lives), func(r int, f []int32) (int, int) {
 		if f[model.FieldType] != model.TypeTransition {
 			return 0, model.TypeTransition

@@ -8,8 +8,9 @@ import (
 	"haul/internal/model"
 )
 
-// What a reader could break: a context is built as kernel.RegionSpec builds training sequences: it begins with <compress> or with a
-// transition, positions count from its first token, and its last token is the transition that the agent has still to act on.
+// What a reader could break: a context is built as kernel.RegionSpec builds training sequences: it
+// begins with <compress> or with a transition, positions count from its first token, and its last
+// token is the transition that the agent has still to act on.
 
 // contextRules say how a context grows and what goes when it is full.
 type contextRules struct {
@@ -19,17 +20,20 @@ type contextRules struct {
 	keep       int // without compression: the transitions that stay when the context is full
 }
 
-// newContextRules takes the settings of an agent in a room with that horizon. Without compression a full context gives up one episode, its oldest, and
-// the rest is read again. So it never holds fewer than n_transit - horizon transitions, and reads each of them about n_transit/horizon times.
+// newContextRules takes the settings of an agent in a room with that horizon. Without compression a
+// full context gives up one episode, its oldest, and the rest is read again. So it never holds
+// fewer than n_transit - horizon transitions, and reads each of them about n_transit/horizon times.
 func newContextRules(c *config.AD, horizon int) (contextRules, error) {
 	r := contextRules{capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
 	if r.compressed {
-		r.capacity = 2*r.longest + 3 // <compress> region </compress> <compress> region: the next </compress> prunes
+		// <compress> region </compress> <compress> region: the next </compress> prunes
+		r.capacity = 2*r.longest + 3
 	}
 	return r, checkTokens(c)
 }
 
-// checkTokens refuses sequences that are longer than the position table, or than attention's dropout has random numbers for.
+// checkTokens refuses sequences that are longer than the position table, or than attention's
+// dropout has random numbers for.
 func checkTokens(c *config.AD) error {
 	n := c.Tokens()
 	if drop := (kernel.Drop{Rate: float32(c.AttnDropout)}); drop.Rate > 0 && !drop.Numbered(c.NHead*n, n) {
@@ -105,7 +109,8 @@ func (c *agentContext) restart(n int) {
 	c.tokens, c.fed = c.tokens[:left], 0
 }
 
-// next writes the fields of the token to be read next and returns its position. acting says that it is the one to act on.
+// next writes the fields of the token to be read next and returns its position. acting says that it
+// is the one to act on.
 func (c *agentContext) next(fields []int32) (at int32, acting bool) {
 	t := c.tokens[c.fed]
 	fields[model.FieldX], fields[model.FieldY] = t.x, t.y

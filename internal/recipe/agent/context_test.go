@@ -11,7 +11,8 @@ import (
 	"haul/internal/model"
 )
 
-// read feeds a context to its end and returns what was read: < and > for markers, else the x of a transition.
+// read feeds a context to its end and returns what was read: < and > for markers, else the x of a
+// transition.
 func read(t testing.TB, c *agentContext) string {
 	t.Helper()
 	var out strings.Builder
@@ -80,7 +81,8 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// TestContextsStayWithinTheirRules: whatever an agent does, its context is a training sequence's beginning and never outgrows its buffer.
+// TestContextsStayWithinTheirRules: whatever an agent does, its context is a training sequence's
+// beginning and never outgrows its buffer.
 func TestContextsStayWithinTheirRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &config.AD{UseCompressedContext: rapid.Bool().Draw(t, "compressed"), CompressInterval: rapid.IntRange(1, 6).Draw(t, "longest")}
@@ -116,7 +118,8 @@ func TestContextsStayWithinTheirRules(t *testing.T) {
 	})
 }
 
-// checkShape wants markers in turn and transitions without a gap, and returns the number of regions.
+// checkShape wants markers in turn and transitions without a gap, and returns the number of
+// regions.
 func checkShape(t *rapid.T, x *agentContext) (starts int) {
 	open := !x.rules.compressed
 	last := int32(-1)

@@ -17,8 +17,9 @@ import (
 	"haul/internal/world"
 )
 
-// dataset are the parts of the learning histories that a run reads: those of the goals to learn from and, apart from them, of the goals that it
-// is tested on. The words are as kernel.RegionSpec reads them.
+// dataset are the parts of the learning histories that a run reads: those of the goals to learn
+// from and, apart from them, of the goals that it is tested on. The words are as kernel.RegionSpec
+// reads them.
 type dataset struct {
 	room        world.Room
 	train, test []int32
@@ -52,8 +53,8 @@ func newDataset(h *world.History, c *config.AD) (*dataset, error) {
 	return l, l.specify(c)
 }
 
-// goals are the indices of those to learn from, of those among them that are kept for validation, and of those held out. The seed decides
-// which are kept, so that they are no corner of the room.
+// goals are the indices of those to learn from, of those among them that are kept for validation,
+// and of those held out. The seed decides which are kept, so that they are no corner of the room.
 func goals(h *world.History, c *config.AD) (train, validation, held []int) {
 	all, held := h.Split()
 	rank := func(g int) uint32 { return rng.At(c.Seed, uint64(g), 1, rng.Goals)[0] }
@@ -127,7 +128,8 @@ func checksumOf(words []int32) uint32 {
 	return sum
 }
 
-// randomDataset are histories of agents that walk at random: for timing steps where no file is at hand.
+// randomDataset are histories of agents that walk at random: for timing steps where no file is at
+// hand.
 func randomDataset(c *config.AD) (*dataset, error) {
 	l := &dataset{room: world.Room{Size: 9, Horizon: 20}}
 	steps, all := c.TrainSourceTimesteps, l.room.Goals()

@@ -39,8 +39,9 @@ func (o *EvalOptions) name(flag string) string {
 	return "eval_" + flag
 }
 
-// Evaluation is how agents fared in context. Agents on one goal share its luck, so that standard errors of figures over all goals are over the goals,
-// each by the mean of its agents; 0 where there is one goal, which tells nothing of others.
+// Evaluation is how agents fared in context. Agents on one goal share its luck, so that standard
+// errors of figures over all goals are over the goals, each by the mean of its agents; 0 where
+// there is one goal, which tells nothing of others.
 type Evaluation struct {
 	Iteration int     `json:"iteration" csv:"iteration"`                                // updates behind the weights
 	First     float64 `json:"first" csv:"first_episode" tb:"test/return_first_episode"` // mean return of the first episode
@@ -76,7 +77,8 @@ type Evaluation struct {
 	StepsPerSecond float64 `json:"steps_per_second"` // of all environments
 	Memory         int64   `json:"memory_bytes"`
 
-	// FirstEpisode and LastEpisode are those of one agent: the median one by its share of the optimum in the end.
+	// FirstEpisode and LastEpisode are those of one agent: the median one by its share of the optimum
+	// in the end.
 	FirstEpisode Episode `json:"first_episode"`
 	LastEpisode  Episode `json:"last_episode"`
 }
@@ -171,7 +173,8 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err != nil {
 		return nil, err
 	}
-	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes) // bytes; what was asked for may be past any int
+	// bytes; what was asked for may be past any int
+	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
@@ -256,8 +259,9 @@ func (c *evalBatch) results(h *world.History, goals []int, each int) *Evaluation
 	return out
 }
 
-// overGoals puts the goals together. The share is one mean by another, over the same goals: its standard error is that of what the goals earned
-// beyond the share of their own optimum, so that near and far goals, whose optima differ, do not count as noise.
+// overGoals puts the goals together. The share is one mean by another, over the same goals: its
+// standard error is that of what the goals earned beyond the share of their own optimum, so that
+// near and far goals, whose optima differ, do not count as noise.
 func (e *Evaluation) overGoals() {
 	e.Return, e.SE = make([]float64, e.Episodes), make([]float64, e.Episodes)
 	at := make([]float64, len(e.Goals))

@@ -8,7 +8,8 @@ import (
 	"haul/internal/run"
 )
 
-// What is wrong with a flag is said before any file is read: checkpoints and histories may be large, and a slip of the hand has nothing to do with them.
+// What is wrong with a flag is said before any file is read: checkpoints and histories may be
+// large, and a slip of the hand has nothing to do with them.
 
 func checkData(f run.Flags) error {
 	switch data := f.String("data"); data {
@@ -59,7 +60,8 @@ func temperatures(f run.Flags) (out []float64, err error) {
 	return out, nil
 }
 
-// atLeastOne refuses less of what a flag counts; 0 stands for the settings' own where it is not given.
+// atLeastOne refuses less of what a flag counts; 0 stands for the settings' own where it is not
+// given.
 func atLeastOne(name string) func(run.Flags) error {
 	return func(f run.Flags) error {
 		if n := f.Int(name); f.Changed(name) && n < 1 {

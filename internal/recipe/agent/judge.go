@@ -78,8 +78,8 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
 }
 
-// same refuses histories that took the place of those that the run learned from: they may hold out what it knows. Whoever names a file has
-// looked.
+// same refuses histories that took the place of those that the run learned from: they may hold out
+// what it knows. Whoever names a file has looked.
 func (at *state) same(h *world.History, path string, c *config.AD) error {
 	if err := h.Matches(at.Room); err != nil {
 		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)

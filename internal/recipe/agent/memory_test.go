@@ -29,7 +29,8 @@ func (c *card) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, e
 	return r, err
 }
 
-// TestRunMayFillACard: what a run has taken of a card is not asked for a second time, and what it cannot have is refused before it is taken.
+// TestRunMayFillACard: what a run has taken of a card is not asked for a second time, and what it
+// cannot have is refused before it is taken.
 func TestRunMayFillACard(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	e, _ := trained(t, tinyAD(t), openReference(), h, DataDevice)
@@ -73,7 +74,8 @@ func parts(t *testing.T, dev kernel.Device, h *world.History, cfg *config.AD) (*
 	return l, m, store
 }
 
-// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the host where the device has no room for them.
+// TestHistoriesGoWhereTheyFit: left to itself a run keeps its histories on the device, or on the
+// host where the device has no room for them.
 func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	h, cfg := writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=3", "train_source_timesteps=120")
 	l, m, _ := parts(t, openReference(), h, cfg)
@@ -113,7 +115,8 @@ func TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost(t *testing.T) {
 	}
 }
 
-// TestHostMemoryIsAskedFor: what the host could never hold is refused in one line before it is reserved.
+// TestHostMemoryIsAskedFor: what the host could never hold is refused in one line before it is
+// reserved.
 func TestHostMemoryIsAskedFor(t *testing.T) {
 	if _, known := run.AvailableMemory(); !known {
 		t.Skip("this system does not tell what memory is free")

@@ -47,7 +47,8 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Actions predicted, %", X: "iteration", Curves: []draw.Curve{acc, heldAcc}})
 }
 
-// drawReturns draws the return of each episode in context beside the source learners' and the optimum.
+// drawReturns draws the return of each episode in context beside the source learners' and the
+// optimum.
 func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error {
 	var agent, source draw.Curve
 	agent.Name, source.Name = "agent, in its context", "source learner, by gradient"

@@ -92,15 +92,17 @@ type network struct {
 	index, at, logits *kernel.Tensor
 	hostIndex, hostAt []int32
 	hostLogits        []float32
-	// The same slices as the runner takes them: putting one into an interface anew would allocate at every token.
+	// The same slices as the runner takes them: putting one into an interface anew would allocate at
+	// every token.
 	boxIndex, boxAt, boxLogits any
 }
 
-// stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token, and a past that is read but not computed.
+// stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token,
+// and a past that is read but not computed.
 const stepNodes = 4
 
-// newNetwork compiles the model for that many agents, `agents` on each goal, with contexts of that capacity; key is what a user changes
-// where so many do not fit.
+// newNetwork compiles the model for that many agents, `agents` on each goal, with contexts of that
+// capacity; key is what a user changes where so many do not fit.
 func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
 	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}

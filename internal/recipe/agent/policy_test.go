@@ -104,8 +104,9 @@ func TestEvaluationErrors(t *testing.T) {
 	}
 }
 
-// TestContextReadInTurnsEqualsOneReading: the logits that an agent acts on, its context read token by token and again after pruning, are those
-// of one pass over the same tokens as training makes it.
+// TestContextReadInTurnsEqualsOneReading: the logits that an agent acts on, its context read token
+// by token and again after pruning, are those of one pass over the same tokens as training makes
+// it.
 func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}} {
 		cfg := tinyAD(t, sets...)
@@ -193,7 +194,8 @@ func (r *wholeReader) read(t *testing.T, tokens []token) []float32 {
 	return out[(len(tokens)-1)*width:][:width]
 }
 
-// TestThousandEpisodesOnADevice: an agent that prunes its own context lives 1,000 episodes without growth.
+// TestThousandEpisodesOnADevice: an agent that prunes its own context lives 1,000 episodes without
+// growth.
 func TestThousandEpisodesOnADevice(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	dev := openCPU(t, 1)
@@ -269,7 +271,8 @@ func TestCompiledADStep(t *testing.T) {
 	}
 }
 
-// Agents on the same goal counted as independent: a hundred times as many that do the same made the standard error ten times smaller.
+// Agents on the same goal counted as independent: a hundred times as many that do the same made the
+// standard error ten times smaller.
 func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	rules, err := newContextRules(tinyAD(t), h.Room.Horizon)
@@ -293,7 +296,8 @@ func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 		t.Errorf("%g ± %g over %s: %s", few.Last, few.LastSE, few.SEOver, inUse(few))
 	}
 
-	// Goals that all end at the same share of their optimum leave no doubt about it, however far apart they are.
+	// Goals that all end at the same share of their optimum leave no doubt about it, however far apart
+	// they are.
 	even := &Evaluation{Episodes: 1}
 	for _, best := range []float64{4, 8, 15} {
 		even.Goals = append(even.Goals, GoalResult{Optimal: best, Return: []float64{best / 2}, Last: best / 2})

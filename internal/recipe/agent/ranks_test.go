@@ -8,8 +8,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestRanksAreOneProcess: rows drawn on the device and made on the host by each rank's own loader, updates of several parts, a test whose rows
-// divide and agents that do not.
+// TestRanksAreOneProcess: rows drawn on the device and made on the host by each rank's own loader,
+// updates of several parts, a test whose rows divide and agents that do not.
 func TestRanksAreOneProcess(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	for _, data := range []string{DataDevice, DataHost} {

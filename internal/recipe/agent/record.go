@@ -36,7 +36,8 @@ func hostRows(p *plan.Plan, tokens int) model.Sequences {
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
-// recordStep records a training step, with a peer this process's share of it. With onDevice the histories live there and the step draws its own rows from them.
+// recordStep records a training step, with a peer this process's share of it. With onDevice the
+// histories live there and the step draws its own rows from them.
 func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevice bool, peer kernel.Peer) (*program, error) {
 	t := l.trainSpec.Tokens
 	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
@@ -59,8 +60,8 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	}
 	sums := p.CrossEntropy("loss", m.Encode(p, out.in, true), out.in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
 	p.Backward()
-	// An update takes the sum of its parts' gradients, the settings mean their average: with the clipping norm and eps as many times larger both give
-	// the same weights.
+	// An update takes the sum of its parts' gradients, the settings mean their average: with the
+	// clipping norm and eps as many times larger both give the same weights.
 	parts := float32(c.GradientAccumulationSteps)
 	p.Optimize(&kernel.AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
 		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR)}, c.GradientAccumulationSteps)
@@ -68,7 +69,8 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	return out, nil
 }
 
-// recordTest records the loss on rows that the host writes, without dropout; of ranks, each takes its share of the rows where they divide.
+// recordTest records the loss on rows that the host writes, without dropout; of ranks, each takes
+// its share of the rows where they divide.
 func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *comm.World) (*program, bool) {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
 	shared := w != nil && p.Cut(w.Share()) == nil
@@ -86,5 +88,6 @@ func learningRate(c *config.AD, i int) float64 {
 	return c.MinLR + (c.LR-c.MinLR)*(1+math.Cos(math.Pi*share))/2
 }
 
-// stepFLOPs is the work of training on that many rows, by formula: forward, and twice that for the gradient.
+// stepFLOPs is the work of training on that many rows, by formula: forward, and twice that for the
+// gradient.
 func stepFLOPs(m *model.AD, tokens int, rows int64) int64 { return 3 * rows * m.FLOPs(tokens) }

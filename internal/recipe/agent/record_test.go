@@ -15,7 +15,8 @@ import (
 	"haul/internal/world"
 )
 
-// TestStepIsRecordedFromTheSettings: each setting of the optimizer, the loss, the rows and dropout reaches the recorded ops, none of them the default.
+// TestStepIsRecordedFromTheSettings: each setting of the optimizer, the loss, the rows and dropout
+// reaches the recorded ops, none of them the default.
 func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	c := tinyAD(t, "beta1=0.81", "beta2=0.92", "adam_eps=0.003", "weight_decay=0.04", "gradient_clip_norm=0.5", "num_warmup_steps=5", "train_timesteps=40", "lr=0.02", "min_lr=0.005",
@@ -33,7 +34,8 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	prog := step.plan.Program()
-	// The optimizer sees the sum of four parts, the settings mean their average: clipping and eps are four times as large.
+	// The optimizer sees the sum of four parts, the settings mean their average: clipping and eps are
+	// four times as large.
 	adam := &kernel.AdamW{Beta1: 0.81, Beta2: 0.92, Eps: 0.012, Decay: 0.04, MaxNorm: 2, Warmup: 5, Total: 40, Floor: 0.25}
 	if diff := cmp.Diff(adam, runtest.Op[*kernel.AdamW](t, prog.Once), cmpopts.IgnoreFields(kernel.AdamW{}, "Layout"), cmpopts.EquateApprox(1e-6, 0)); diff != "" {
 		t.Error(diff)
@@ -105,8 +107,8 @@ func TestRunHearsTheRate(t *testing.T) {
 	}
 }
 
-// TestFiguresAreThoseOfTheAgents: means, standard errors and shares, worked out again from what each agent earned. One agent stands on
-// each goal, so that agents and goals are the same sample.
+// TestFiguresAreThoseOfTheAgents: means, standard errors and shares, worked out again from what
+// each agent earned. One agent stands on each goal, so that agents and goals are the same sample.
 func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	goals := []int{1, 3, 5, 8}

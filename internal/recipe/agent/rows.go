@@ -2,7 +2,8 @@ package agent
 
 import "haul/internal/report"
 
-// Report is what the iterations since the last report came to, every summary_interval and at the end.
+// Report is what the iterations since the last report came to, every summary_interval and at the
+// end.
 type Report struct {
 	Iteration  int `json:"iteration" csv:"iteration"`
 	Iterations int `json:"iterations"`
@@ -24,10 +25,13 @@ type Report struct {
 	WaitShare       float64 `json:"wait_share" csv:"wait_share" tb:"speed/loader_wait_share"` // of the time the trainer waited for rows from the host
 	Memory          int64   `json:"memory_bytes" csv:"memory_bytes"`
 
-	report.Asked // of the device, during this process's part of those iterations, reading the figures above included
+	// of the device, during this process's part of those iterations, reading the figures above
+	// included
+	report.Asked
 }
 
-// Test is the loss on the histories of goals that nothing is learned from, held out or kept for validation, without dropout; the rows are the same at every test.
+// Test is the loss on the histories of goals that nothing is learned from, held out or kept for
+// validation, without dropout; the rows are the same at every test.
 type Test struct {
 	Iteration     int     `json:"iteration" csv:"iteration"`
 	LossAction    float64 `json:"loss_action" csv:"loss_action" tb:"test/loss_action"`

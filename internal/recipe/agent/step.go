@@ -11,8 +11,9 @@ import (
 	"haul/internal/world"
 )
 
-// CompileStep records the step that an agent's run with these settings would replay, its histories on the device, and compiles it
-// with the initial weights. h may be nil: streams of random walks in a 9×9 room then stand in for the histories, at the same cost.
+// CompileStep records the step that an agent's run with these settings would replay, its histories
+// on the device, and compiles it with the initial weights. h may be nil: streams of random walks in
+// a 9×9 room then stand in for the histories, at the same cost.
 func CompileStep(dev kernel.Device, c *config.AD, h *world.History) (step *run.Step, err error) {
 	var l *dataset
 	if h == nil {

@@ -23,7 +23,8 @@ type state struct {
 	Room      world.Room `json:"room"`
 	Path      string     `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
 	Histories string     `json:"histories"`    // checksum of what is learned from
-	// Learned are the goals whose histories are learned from: whatever another file holds out, these are not.
+	// Learned are the goals whose histories are learned from: whatever another file holds out, these
+	// are not.
 	Learned []world.Goal `json:"learned"`
 }
 
@@ -104,7 +105,8 @@ func (t *trainer) compile() error {
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
 }
 
-// compileStep compiles the training step with its histories where they are asked for, and writes them there.
+// compileStep compiles the training step with its histories where they are asked for, and writes
+// them there.
 func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string, peer kernel.Peer) (*program, kernel.Runner, error) {
 	p, err := recordStep(dev, m, c, d, data != DataHost, peer)
 	if err != nil {
@@ -211,7 +213,8 @@ func (t *trainer) Update(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ctx = context.Background() // an update that has begun is finished, or abandoned with all its parts
+		// an update that has begun is finished, or abandoned with all its parts
+		ctx = context.Background()
 	}
 	return nil
 }

@@ -117,7 +117,8 @@ func summaryOf(h *runtest.Heard) *Summary  { return h.Ending.Row.(*Summary) }
 func reportsOf(h *runtest.Heard) []*Report { return runtest.Rows[Report](h) }
 func testsOf(h *runtest.Heard) []*Test     { return runtest.Rows[Test](h) }
 
-// TestSuite: what every recipe's runs must hold, with rows drawn on the device and made on the host.
+// TestSuite: what every recipe's runs must hold, with rows drawn on the device and made on the
+// host.
 func TestSuite(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	sets := []string{"eval_episodes=2", "gen_interval=6", "gradient_accumulation_steps=2"}
@@ -192,7 +193,8 @@ func TestADRuns(t *testing.T) {
 	}
 }
 
-// TestADDataPathsAgree: rows drawn on the device, or made by any number of workers, teach the same weights.
+// TestADDataPathsAgree: rows drawn on the device, or made by any number of workers, teach the same
+// weights.
 func TestADDataPathsAgree(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	cfg := tinyAD(t, "gradient_accumulation_steps=2")
@@ -208,7 +210,8 @@ func TestADDataPathsAgree(t *testing.T) {
 	}
 }
 
-// TestADLearns: a small model gets better at what its histories' learners do, and at ending regions.
+// TestADLearns: a small model gets better at what its histories' learners do, and at ending
+// regions.
 func TestADLearns(t *testing.T) {
 	h := writeHistory(t, historySpec{world.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
 	cfg := tinyAD(t, "train_timesteps=150", "train_n_stream=4", "train_source_timesteps=160", "train_batch_size=24", "tf_n_embd=16", "num_warmup_steps=10", "lr=0.01",
@@ -267,7 +270,8 @@ func TestADErrors(t *testing.T) {
 			}
 		})
 	}
-	// A longer file with the same streams in front is the same data, and settings read from the run's folder leave it its name.
+	// A longer file with the same streams in front is the same data, and settings read from the run's
+	// folder leave it its name.
 	longer := tinyHistory
 	longer.steps += 20
 	again := Recipe{}.Lengthen(tinyAD(t, "eval_agents=1").Named("config"), 6).(*config.AD)
@@ -314,7 +318,8 @@ func TestADNonFinite(t *testing.T) {
 	}
 }
 
-// TestADKindsAreKeptApart: one recipe's checkpoint does not open as another's, and a torn one not at all.
+// TestADKindsAreKeptApart: one recipe's checkpoint does not open as another's, and a torn one not
+// at all.
 func TestADKindsAreKeptApart(t *testing.T) {
 	e, _ := trained(t, Recipe{}.Lengthen(tinyAD(t), 3).(*config.AD), openReference(), writeHistory(t, tinyHistory), DataAuto)
 	if _, err := run.Load(e.Info.Last, config.RecipeGT); err == nil || !strings.Contains(err.Error(), `model "AD", not GT+RL`) {

@@ -12,8 +12,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestValidationGoals: goals kept for validation are learned from by nobody, are none of those held out, and choose the best weights; the
-// goals held out choose nothing.
+// TestValidationGoals: goals kept for validation are learned from by nobody, are none of those held
+// out, and choose the best weights; the goals held out choose nothing.
 func TestValidationGoals(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	all, heldOut := h.Split()

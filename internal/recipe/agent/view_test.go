@@ -28,7 +28,8 @@ func evaluationOf(iteration int, heldOut bool) *Evaluation {
 		First: 1, Last: 1.5, LastSE: 0.1, Share: 0.75, ShareSE: 0.05, Regions: Regions{Ended: 4, Forced: 1, Mean: 10}, Context: 80, FirstEpisode: walk, LastEpisode: walk}
 }
 
-// play tells of iterations from one to another: a report each ten, a test and an evaluation each twenty.
+// play tells of iterations from one to another: a report each ten, a test and an evaluation each
+// twenty.
 func play(l report.Listener, v *view, from, to int) {
 	tell := func(kind string, at int, row any) {
 		r := &report.Record{Kind: kind, At: at, Row: row}
@@ -56,7 +57,8 @@ func lines(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")
 }
 
-// TestFolderKeepsTheRecord: a run that resumes drops what lies past its checkpoint from all three tables, and goes on behind it.
+// TestFolderKeepsTheRecord: a run that resumes drops what lies past its checkpoint from all three
+// tables, and goes on behind it.
 func TestFolderKeepsTheRecord(t *testing.T) {
 	dir := t.TempDir()
 	f := report.NewFolder(func(s string) { t.Errorf("noted %q", s) })
@@ -108,7 +110,8 @@ func TestInContextNamesItsGoals(t *testing.T) {
 	}
 }
 
-// TestTerminal: a pipe gets no control sequences, and the summary says how fast the run was and how to go on.
+// TestTerminal: a pipe gets no control sequences, and the summary says how fast the run was and how
+// to go on.
 func TestTerminal(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		var words, result bytes.Buffer
@@ -152,7 +155,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestGoalsStandInColumns: what a goal is called, a cell or a key and a door, does not move the figures beside it.
+// TestGoalsStandInColumns: what a goal is called, a cell or a key and a door, does not move the
+// figures beside it.
 func TestGoalsStandInColumns(t *testing.T) {
 	e := evaluationOf(20, true)
 	at := world.At

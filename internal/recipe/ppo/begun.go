@@ -8,8 +8,9 @@ import (
 	"haul/internal/world"
 )
 
-// begun is where a round began, so that one that is given up halfway has never happened. What a reader could break: it holds all that a round moves
-// and a checkpoint keeps. Sums are taken after every round, so that those of a broken one are all there are, and are dropped.
+// begun is where a round began, so that one that is given up halfway has never happened. What a
+// reader could break: it holds all that a round moves and a checkpoint keeps. Sums are taken after
+// every round, so that those of a broken one are all there are, and are dropped.
 type begun struct {
 	weights, m, v []float32
 	state         kernel.State

@@ -16,10 +16,12 @@ import (
 
 // HistoryOptions say what learning histories to make, where, and on what.
 type HistoryOptions struct {
-	Config  *config.PPO
-	Path    string
-	Devices []kernel.Device // each runs one learner at a time; the histories do not depend on how many there are
-	// Progress hears each pass of a learner and each learner that ends; it may be nil. Calls come one at a time.
+	Config *config.PPO
+	Path   string
+	// each runs one learner at a time; the histories do not depend on how many there are
+	Devices []kernel.Device
+	// Progress hears each pass of a learner and each learner that ends; it may be nil. Calls come one
+	// at a time.
 	Progress func(HistoryProgress)
 }
 
@@ -36,8 +38,8 @@ type HistorySpeed struct {
 	StepsPerSecond float64 `json:"steps_per_second"` // of the rooms, all learners together
 }
 
-// MakeHistories lets one learner live through every goal that the settings ask for and writes what they did. The file appears when all is in it; an
-// error or a cancelled context leaves none.
+// MakeHistories lets one learner live through every goal that the settings ask for and writes what
+// they did. The file appears when all is in it; an error or a cancelled context leaves none.
 func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
 	c, began := o.Config, time.Now()
 	settings, err := c.YAML()
@@ -69,13 +71,15 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	return HistorySpeed{seconds, float64(len(head.Goals)*head.Streams*head.Steps) / seconds}, nil
 }
 
-// learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what lies between two updates.
+// learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what
+// lies between two updates.
 func learnerBytes(c *config.PPO) int64 {
 	const step = 2 + 2
 	return run.Sum(run.Product(step, int64(c.TotalSourceTimesteps)), roundBytes(c))
 }
 
-// roundBytes is what lies between two updates: every sample, and its place in the order that it is learned in.
+// roundBytes is what lies between two updates: every sample, and its place in the order that it is
+// learned in.
 func roundBytes(c *config.PPO) int64 { return run.Product(16+4, int64(c.NSteps), int64(c.NStream)) }
 
 // pool is the worker pool: it hands goals to learners.

@@ -98,7 +98,8 @@ func TestHistoriesLeaveNoHalfFile(t *testing.T) {
 	}
 }
 
-// TestHistoriesAskForMemory: what the host could never hold is refused in one line before it is reserved.
+// TestHistoriesAskForMemory: what the host could never hold is refused in one line before it is
+// reserved.
 func TestHistoriesAskForMemory(t *testing.T) {
 	if _, known := run.AvailableMemory(); !known {
 		t.Skip("this system does not tell what memory is free")
@@ -109,8 +110,8 @@ func TestHistoriesAskForMemory(t *testing.T) {
 	}
 }
 
-// TestHistoriesEndWithinARound: a learner whose one round would take hours gives it up before the next minibatch or step, and is heard of long before it
-// ends.
+// TestHistoriesEndWithinARound: a learner whose one round would take hours gives it up before the
+// next minibatch or step, and is heard of long before it ends.
 func TestHistoriesEndWithinARound(t *testing.T) {
 	dir := t.TempDir()
 	endless := []string{"n_epochs=1000000", "n_steps=100", "total_source_timesteps=1000"}

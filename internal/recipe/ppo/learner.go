@@ -15,9 +15,11 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: a learner is a function of the settings and its goal alone. It is compiled once and reused for goal after goal, so
-// begin must reset all that learning moves: weights, moments, the optimizer's state. Every random number is Philox by (the goal's key, index, draw): index s
-// is stream s, whose draws are its steps; index shuffleIndex+k is the k-th pass, whose draws are the places it shuffles.
+// What a reader could break: a learner is a function of the settings and its goal alone. It is
+// compiled once and reused for goal after goal, so begin must reset all that learning moves:
+// weights, moments, the optimizer's state. Every random number is Philox by (the goal's key, index,
+// draw): index s is stream s, whose draws are its steps; index shuffleIndex+k is the k-th pass,
+// whose draws are the places it shuffles.
 
 // shuffleIndex keeps passes apart from streams: a history has fewer streams.
 const shuffleIndex = 1 << 32
@@ -60,7 +62,8 @@ type learner struct {
 	told  func(share float64) // hears how much of a round is learned; nil: nobody does
 }
 
-// newLearner compiles the two programs that learning takes. With a peer a minibatch's rows are shared out; everything else each process does.
+// newLearner compiles the two programs that learning takes. With a peer a minibatch's rows are
+// shared out; everything else each process does.
 func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner, err error) {
 	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, roundBytes(c)); err != nil {
 		return nil, err
@@ -131,7 +134,8 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 	return l.table.WriteBatch(x, rows)
 }
 
-// learn lives through one goal and fills history, stream after stream. tell, which may be nil, hears how many of its steps were taken and learned from.
+// learn lives through one goal and fills history, stream after stream. tell, which may be nil,
+// hears how many of its steps were taken and learned from.
 func (l *learner) learn(ctx context.Context, goal world.Goal, history []world.Step, tell func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
@@ -150,7 +154,8 @@ func (l *learner) learn(ctx context.Context, goal world.Goal, history []world.St
 			return err
 		}
 		if left < l.c.NSteps {
-			break // too few to learn from, as the learner knows it: they are part of its history all the same
+			// too few to learn from, as the learner knows it: they are part of its history all the same
+			break
 		}
 		l.batch.judge(l.c)
 		if err := l.improve(ctx); err != nil {
@@ -195,7 +200,8 @@ func (l *learner) look() error {
 	return nil
 }
 
-// improve makes the passes over what was collected. A round may be thousands of minibatches: the end of the context is heeded before each.
+// improve makes the passes over what was collected. A round may be thousands of minibatches: the
+// end of the context is heeded before each.
 func (l *learner) improve(ctx context.Context) error {
 	for pass := range l.c.NEpochs {
 		l.shuffle()
@@ -220,13 +226,15 @@ func (l *learner) improve(ctx context.Context) error {
 	return nil
 }
 
-// shuffle deals the samples anew. What does not fill a minibatch at the end is left out of this pass.
+// shuffle deals the samples anew. What does not fill a minibatch at the end is left out of this
+// pass.
 func (l *learner) shuffle() {
 	for i := range l.order {
 		l.order[i] = int32(i)
 	}
 	var w [4]uint32
-	for i := len(l.order) - 1; i > 0; i-- { // Fisher–Yates; word i of the pass picks the partner of place i
+	// Fisher–Yates; word i of the pass picks the partner of place i
+	for i := len(l.order) - 1; i > 0; i-- {
 		if i%4 == 3 || i == len(l.order)-1 {
 			w = rng.At(l.key, shuffleIndex+l.pass, uint32(i/4), rng.Learner)
 		}
@@ -254,8 +262,9 @@ func (l *learner) step(samples []int32) error {
 	return l.update.Run()
 }
 
-// moved is the mean divergence, over the samples, of the policy as it stands from the one that collected them. That one stays in the table: every pass
-// is measured from it, not from the pass before.
+// moved is the mean divergence, over the samples, of the policy as it stands from the one that
+// collected them. That one stays in the table: every pass is measured from it, not from the pass
+// before.
 func (l *learner) moved() (float64, error) {
 	then := l.batch.policy
 	defer func() { l.batch.policy = then }()

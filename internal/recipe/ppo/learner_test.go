@@ -16,7 +16,8 @@ import (
 	"haul/internal/world"
 )
 
-// smallData is a room that learners master in a fraction of a second, with steps left over after the last update.
+// smallData is a room that learners master in a fraction of a second, with steps left over after
+// the last update.
 func smallData(t testing.TB, sets ...string) *config.PPO {
 	t.Helper()
 	c, err := config.LoadPPO("", append([]string{"grid_size=5", "horizon=10", "n_stream=10", "n_steps=40", "n_epochs=10", "batch_size=40",
@@ -95,7 +96,8 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 	}
 }
 
-// TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples, however often it is asked for.
+// TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples,
+// however often it is asked for.
 func TestMovedCountsFromTheRollout(t *testing.T) {
 	l := openLearner(t, smallData(t))
 	if err := errors.Join(l.begin(world.Goal(world.At(2, 2))), l.look()); err != nil {
@@ -142,7 +144,8 @@ func TestShuffleIsAPermutation(t *testing.T) {
 	}
 }
 
-// TestAdvantages holds judge to the definition: A_t = Σ over k of (γλ)^k·δ_{t+k} within the episode and the rollout, then divided by the spread.
+// TestAdvantages holds judge to the definition: A_t = Σ over k of (γλ)^k·δ_{t+k} within the episode
+// and the rollout, then divided by the spread.
 func TestAdvantages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &config.PPO{Env: rapid.SampledFrom([]string{config.EnvDarkRoom, config.EnvKeyDoor}).Draw(t, "env"), GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,

@@ -15,7 +15,8 @@ import (
 	"haul/internal/world"
 )
 
-// expected is the policy's mean return of an episode, exactly: where it may stand is carried from step to step.
+// expected is the policy's mean return of an episode, exactly: where it may stand is carried from
+// step to step.
 func (p *policyTable) expected(room world.Room, goal world.Goal) float64 {
 	var at, next [world.NumStates]float64
 	at[world.StateOf(room.Start(), 0)] = 1
@@ -38,7 +39,8 @@ func (p *policyTable) expected(room world.Room, goal world.Goal) float64 {
 	return sum
 }
 
-// walk is an episode's states, the start included. draw picks an action by a number in [0, 1) for each step; nil takes the most likely one.
+// walk is an episode's states, the start included. draw picks an action by a number in [0, 1) for
+// each step; nil takes the most likely one.
 func (p *policyTable) walk(room world.Room, goal world.Goal, draw func(step int) float32) []world.State {
 	out, rule := []world.State{world.StateOf(room.Start(), 0)}, goal.Rule()
 	for i := range room.Horizon {

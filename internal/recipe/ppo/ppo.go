@@ -1,9 +1,9 @@
-// Package ppo is the recipe PPO, proximal policy optimization on one goal of a dark room: an actor and a critic that share two
-// layers, recorded once and replayed. The same learner, on every goal at once, makes the learning histories that the in-context agent is
-// trained on (MakeHistories).
+// Package ppo is the recipe PPO, proximal policy optimization on one goal of a dark room: an actor
+// and a critic that share two layers, recorded once and replayed. The same learner, on every goal
+// at once, makes the learning histories that the in-context agent is trained on (MakeHistories).
 //
-// What a reader could break: a run of one goal and that goal's part of the histories are the same learner, step for step. What either draws,
-// the other draws.
+// What a reader could break: a run of one goal and that goal's part of the histories are the same
+// learner, step for step. What either draws, the other draws.
 package ppo
 
 import (
@@ -45,7 +45,8 @@ func (Recipe) About() *run.About { return &about }
 // round is the steps that are gathered between two rounds of learning, in all environments.
 func round(c *config.PPO) int { return c.NSteps * c.NStream }
 
-// Length is the rounds of acting and learning. Steps that are left over teach nothing and are not taken here.
+// Length is the rounds of acting and learning. Steps that are left over teach nothing and are not
+// taken here.
 func (Recipe) Length(s config.Settings) int {
 	c := s.(*config.PPO)
 	return c.TotalSourceTimesteps / round(c)

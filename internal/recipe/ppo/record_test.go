@@ -12,7 +12,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestStepIsRecordedFromTheSettings: each setting of the loss and the optimizer reaches the recorded ops, none of them the default.
+// TestStepIsRecordedFromTheSettings: each setting of the loss and the optimizer reaches the
+// recorded ops, none of them the default.
 func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	dev := runtest.Watch(openCPU(t, 1))
 	l, err := newLearner(dev, smallData(t, "clip_range=0.15", "vf_coef=0.4", "ent_coef=0.03", "max_grad_norm=0.7", "source_lr=0.004", "batch_size=50"), nil)
@@ -36,7 +37,8 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	}
 }
 
-// TestRewardUnit: being paid at every step for ever is worth 1 under discounts that look no further than an episode; beyond, one episode of rewards is.
+// TestRewardUnit: being paid at every step for ever is worth 1 under discounts that look no further
+// than an episode; beyond, one episode of rewards is.
 func TestRewardUnit(t *testing.T) {
 	for _, c := range []struct{ gamma, want float64 }{{0.5, 0.5}, {0.8, 0.2}, {0.9, 0.1}, {0.99, 0.1}} {
 		if got := rewardUnit(&config.PPO{Gamma: c.gamma, Horizon: 10}); math.Abs(got-c.want) > 1e-12 {

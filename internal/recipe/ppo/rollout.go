@@ -9,7 +9,8 @@ import (
 	"haul/internal/world"
 )
 
-// rollout is what a learner gathers between two updates, in streams that run in step. An episode may cross from one rollout to the next.
+// rollout is what a learner gathers between two updates, in streams that run in step. An episode
+// may cross from one rollout to the next.
 //
 // What a reader could break: samples are ordered [step, stream], histories [stream, step].
 type rollout struct {
@@ -41,17 +42,20 @@ type sample struct {
 // policyTable is a policy and its critic, state by state.
 type policyTable struct {
 	logProb [world.NumStates][world.NumActions]float32
-	below   [world.NumStates][world.NumActions - 1]float32 // action k is taken by a draw under below[k] and not under an earlier one; else the last
-	value   [world.NumStates]float32
+	// action k is taken by a draw under below[k] and not under an earlier one; else the last
+	below [world.NumStates][world.NumActions - 1]float32
+	value [world.NumStates]float32
 }
 
 // maxFeatures is the most that the network sees of a state.
 const maxFeatures = 2 + 2*3 // two flags, and the cell in each stage
 
-// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1. In a room of several stages it also sees whether the key is held
-// and whether the door is open, and has inputs of its own for the cell in each stage. Without the flags a learner could walk one way alone
-// from a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be walked again once it is held, and a door far
-// from it never found. The agent that reads the history sees none of this but the rewards.
+// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1. In a room of
+// several stages it also sees whether the key is held and whether the door is open, and has inputs
+// of its own for the cell in each stage. Without the flags a learner could walk one way alone from
+// a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be
+// walked again once it is held, and a door far from it never found. The agent that reads the
+// history sees none of this but the rewards.
 func featuresOf(room world.Room, s world.State) []float32 {
 	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
 	x, y := scale(s.Cell().X()), scale(s.Cell().Y())
@@ -128,7 +132,8 @@ func (p *policyTable) draw(state world.State, u float32) uint8 {
 	return world.NumActions - 1
 }
 
-// collect acts for so many steps and appends them to the streams of history, which may be nil. The end of the context is heeded before each.
+// collect acts for so many steps and appends them to the streams of history, which may be nil. The
+// end of the context is heeded before each.
 func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []world.Step) error {
 	each := len(history) / r.streams
 	for t := range steps {
@@ -154,19 +159,22 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 	return nil
 }
 
-// spreadFloor is added to the spread that advantages are divided by, as a share of the largest value. Where no stream is paid, or all walk the best way, what
-// is left of advantages is the critic's error. Kept small it loses to the entropy bonus, and a learner that has strayed from a far goal explores
-// again; blown up to the size of a lesson it holds the learner where it is.
+// spreadFloor is added to the spread that advantages are divided by, as a share of the largest
+// value. Where no stream is paid, or all walk the best way, what is left of advantages is the
+// critic's error. Kept small it loses to the entropy bonus, and a learner that has strayed from a
+// far goal explores again; blown up to the size of a lesson it holds the learner where it is.
 const spreadFloor = 0.05
 
 // judge fills in advantages (generalized advantage estimation) and the critic's targets.
 //
-// The end of an episode is a limit of time that the agent cannot see, so the critic's word for what would follow stands in for it: the value of a
-// state is the same at every step. Advantages are divided by their spread over the rollout, not the minibatch, which may hold no reward
-// while they are rare. Their mean stays: once every stream walks the same way, taking it away turns the critic's error in one cell into a lesson
-// against the only action that was tried there, and the policy falls apart. For the same reason the critic should still be short of the truth when the
-// history ends: until then staying on the goal is better than it expects. It comes nearer by about (1-γ)/(1-γλ) of the way an update, so long histories want
-// a smaller λ or a larger γ.
+// The end of an episode is a limit of time that the agent cannot see, so the critic's word for what
+// would follow stands in for it: the value of a state is the same at every step. Advantages are
+// divided by their spread over the rollout, not the minibatch, which may hold no reward while they
+// are rare. Their mean stays: once every stream walks the same way, taking it away turns the
+// critic's error in one cell into a lesson against the only action that was tried there, and the
+// policy falls apart. For the same reason the critic should still be short of the truth when the
+// history ends: until then staying on the goal is better than it expects. It comes nearer by about
+// (1-γ)/(1-γλ) of the way an update, so long histories want a smaller λ or a larger γ.
 func (r *rollout) judge(c *config.PPO) {
 	unit := rewardUnit(c)
 	clear(r.carried)
@@ -194,10 +202,12 @@ func (r *rollout) judge(c *config.PPO) {
 	}
 }
 
-// rewardUnit is what a reward of 1 counts. The critic shares its layers with the actor, and its errors must not outweigh the actor's: up to a
-// discount of 1-1/horizon the unit is 1-γ and values stay within 0 to 1. Past that it would shrink a single reward to nothing, so it stays
-// 1/horizon, and the goal's value goes towards 1/(horizon·(1-γ)): 5 at horizon 20 and γ 0.99. At γ 1 there would be no such value to go
-// towards; the settings refuse it. A key and a door pay once each: half a unit each keeps values within 0 to 1 whatever the discount.
+// rewardUnit is what a reward of 1 counts. The critic shares its layers with the actor, and its
+// errors must not outweigh the actor's: up to a discount of 1-1/horizon the unit is 1-γ and values
+// stay within 0 to 1. Past that it would shrink a single reward to nothing, so it stays 1/horizon,
+// and the goal's value goes towards 1/(horizon·(1-γ)): 5 at horizon 20 and γ 0.99. At γ 1 there
+// would be no such value to go towards; the settings refuse it. A key and a door pay once each:
+// half a unit each keeps values within 0 to 1 whatever the discount.
 func rewardUnit(c *config.PPO) float64 {
 	if c.Env == config.EnvKeyDoor {
 		return 0.5

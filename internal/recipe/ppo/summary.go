@@ -11,7 +11,8 @@ import (
 	"haul/internal/world"
 )
 
-// HistorySummary is what the learners of a file came to. A share is a return by the best possible on the same goal.
+// HistorySummary is what the learners of a file came to. A share is a return by the best possible
+// on the same goal.
 type HistorySummary struct {
 	Goals    int          `json:"goals"`
 	Streams  int          `json:"streams"`

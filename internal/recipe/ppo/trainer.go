@@ -24,8 +24,8 @@ type state struct {
 	Earned int           `json:"earned"` // by all of them in that episode
 }
 
-// trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it stands, judge them, learn from them in some
-// passes.
+// trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it
+// stands, judge them, learn from them in some passes.
 type trainer struct {
 	*run.Setup
 	*learner

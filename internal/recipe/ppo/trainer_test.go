@@ -35,7 +35,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// TestARunIsItsGoalsHistory: a run of one goal ends with the weights of the learner that makes this goal's history, and has acted alike.
+// TestARunIsItsGoalsHistory: a run of one goal ends with the weights of the learner that makes this
+// goal's history, and has acted alike.
 func TestARunIsItsGoalsHistory(t *testing.T) {
 	c := smallData(t, "goal=7")
 	l := openLearner(t, c)
@@ -69,7 +70,8 @@ func TestARunIsItsGoalsHistory(t *testing.T) {
 	}
 }
 
-// TestLearns: the goal is found and held, and the figures of the end are those of the last iteration.
+// TestLearns: the goal is found and held, and the figures of the end are those of the last
+// iteration.
 func TestLearns(t *testing.T) {
 	c := smallData(t, "total_source_timesteps=6000")
 	e, _ := runtest.Whole(t, run.Options{Recipe: Recipe{}, Task: task{}, Settings: c, Device: openCPU(t, 1)})
@@ -152,8 +154,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestAnAbandonedRoundNeverHappened: a round that is given up anywhere leaves the run where it began, sums too, and the run goes on from there as if nothing
-// had been.
+// TestAnAbandonedRoundNeverHappened: a round that is given up anywhere leaves the run where it
+// began, sums too, and the run goes on from there as if nothing had been.
 func TestAnAbandonedRoundNeverHappened(t *testing.T) {
 	begin := func() *trainer {
 		tr, err := newTrainer(&run.Setup{Settings: smallData(t, "n_steps=37", "n_epochs=2"), Device: openCPU(t, 1), Progress: &run.Progress{}})

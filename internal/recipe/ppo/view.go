@@ -12,8 +12,8 @@ import (
 	"haul/internal/world"
 )
 
-// Iteration is what one round of acting and learning came to. Return is of the episodes that ended in it, by the policy as it was; Expected
-// and Greedy are of the policy as it is.
+// Iteration is what one round of acting and learning came to. Return is of the episodes that ended
+// in it, by the policy as it was; Expected and Greedy are of the policy as it is.
 type Iteration struct {
 	Iteration  int      `json:"iteration" csv:"iteration"`
 	Iterations int      `json:"iterations"`

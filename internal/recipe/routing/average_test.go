@@ -22,8 +22,8 @@ type shelf struct {
 func (s *shelf) ReadWeights(dst []float32) error  { dst[0] = s.w; return nil }
 func (s *shelf) WriteWeights(src []float32) error { s.w = src[0]; return nil }
 
-// TestAverageByHand: the plain mean of the epochs first, then the moving one; the initial weight has no part in it, and an epoch can be taken
-// back.
+// TestAverageByHand: the plain mean of the epochs first, then the moving one; the initial weight
+// has no part in it, and an epoch can be taken back.
 func TestAverageByHand(t *testing.T) {
 	mean, policy := &shelf{w: 100}, &shelf{}
 	a := &average{store: mean, decay: 0.75, mean: make([]float32, 1), weights: make([]float32, 1)}
@@ -43,7 +43,8 @@ func TestAverageByHand(t *testing.T) {
 	}
 }
 
-// TestTheBestHoldsTheAverage: what validation judged is what is kept, under the names of the weights, and the run's own weights differ.
+// TestTheBestHoldsTheAverage: what validation judged is what is kept, under the names of the
+// weights, and the run's own weights differ.
 func TestTheBestHoldsTheAverage(t *testing.T) {
 	c := tiny(t, "baseline.type=pomo", "training_advanced.average_decay=0.6", "training.num_epochs=3", "training.validation_frequency=3")
 	o := options(c, openCPU(t, 2))

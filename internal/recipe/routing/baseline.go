@@ -13,8 +13,9 @@ import (
 // evalCount is the size of the rollout baseline's evaluation set.
 func evalCount(c *config.Config) int { return c.Baseline.EvalBatches * c.Training.BatchSize }
 
-// frozen is the rollout baseline: a past policy, and its greedy costs on the evaluation set. The costs are those the policy
-// had when it was frozen, so the set is routed once per epoch, by the candidate alone.
+// frozen is the rollout baseline: a past policy, and its greedy costs on the evaluation set. The
+// costs are those the policy had when it was frozen, so the set is routed once per epoch, by the
+// candidate alone.
 type frozen struct {
 	store kernel.Store
 	eval  *evaluator // of the policy

@@ -20,7 +20,8 @@ func lesson(t testing.TB, sets ...string) *config.Config {
 		"training.learning_rate=0.005", "training_advanced.warmup_steps=5", "model.hidden_dim=16", "baseline.eval_batches=3"}, sets...)...)
 }
 
-// TestEveryBaselineLearns: routes get shorter with each of them, on instances that nobody trained on.
+// TestEveryBaselineLearns: routes get shorter with each of them, on instances that nobody trained
+// on.
 func TestEveryBaselineLearns(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -77,7 +78,8 @@ func startCPC(t *testing.T, c *config.Config) float64 {
 	return cpc
 }
 
-// baselineOf are the frozen policy's tensors and the policy's own, in one order, and the frozen costs.
+// baselineOf are the frozen policy's tensors and the policy's own, in one order, and the frozen
+// costs.
 func baselineOf(s *runtest.State) (frozen, policy []string, costs string) {
 	var names []string
 	for name := range s.Tensors {
@@ -92,8 +94,9 @@ func baselineOf(s *runtest.State) (frozen, policy []string, costs string) {
 	return frozen, policy, s.Tensors[nameCosts]
 }
 
-// TestTheBaselineIsReplacedByThePolicy: where the test is won, the frozen policy takes over the policy's weights and costs; where there is none,
-// it stays the initial policy while the other moves on.
+// TestTheBaselineIsReplacedByThePolicy: where the test is won, the frozen policy takes over the
+// policy's weights and costs; where there is none, it stays the initial policy while the other
+// moves on.
 func TestTheBaselineIsReplacedByThePolicy(t *testing.T) {
 	at := func(sets ...string) (*Epoch, *runtest.State) {
 		e, ck := whole(t, lesson(t, append([]string{"training.num_epochs=1", "baseline.update.frequency=1", "baseline.update.warmup_epochs=0"}, sets...)...), openCPU(t, 2))
@@ -124,7 +127,8 @@ func TestTheBaselineIsReplacedByThePolicy(t *testing.T) {
 	}
 }
 
-// TestFrozenCostsAreGreedyCosts: what a candidate is compared with are the frozen policy's own greedy costs on the evaluation set.
+// TestFrozenCostsAreGreedyCosts: what a candidate is compared with are the frozen policy's own
+// greedy costs on the evaluation set.
 func TestFrozenCostsAreGreedyCosts(t *testing.T) {
 	c := lesson(t, "training.num_epochs=1")
 	o := options(c, openCPU(t, 2))

@@ -17,13 +17,14 @@ import (
 	"haul/internal/vrp"
 )
 
-// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the rest that the policy would make of it.
-// Per step, each of the beam's hypotheses is continued by the policy's most likely nodes, the device completes all of them greedily, and
-// the shortest stay.
+// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the
+// rest that the policy would make of it. Per step, each of the beam's hypotheses is continued by
+// the policy's most likely nodes, the device completes all of them greedily, and the shortest stay.
 //
-// What a reader could break: the continuation that a hypothesis has already is one of its children and needs no completion, so that there
-// are width·(expand-1) rows to complete. The host decides which nodes are likely by the reference's decoder, from the projections that the
-// device made; only the device completes, so that its choices and its lengths are those of every other decoder.
+// What a reader could break: the continuation that a hypothesis has already is one of its children
+// and needs no completion, so that there are width·(expand-1) rows to complete. The host decides
+// which nodes are likely by the reference's decoder, from the projections that the device made;
+// only the device completes, so that its choices and its lengths are those of every other decoder.
 
 // beamSearch continues where a Stepper's starts have ended.
 type beamSearch struct {
@@ -46,7 +47,8 @@ type hypothesis struct {
 	slot   int // where the device completes it, -1: it is complete
 }
 
-// newBeam compiles the program that completes tours, for the rows of a stepper whose decoder is kept.
+// newBeam compiles the program that completes tours, for the rows of a stepper whose decoder is
+// kept.
 func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch, error) {
 	b := &beamSearch{width: d.Beam, expand: d.Expand, kept: kept}
 	b.slots = max(1, b.width*(b.expand-1))
@@ -85,7 +87,8 @@ func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*vrp.Pro
 	for i := range shortest {
 		shortest[i] = slices.Min(s.lengths[i*s.sym*s.starts:][:s.sym*s.starts])
 	}
-	// A slot that asks for nothing holds a whole tour, which costs the device nothing: at first one of the starts', then its own last one.
+	// A slot that asks for nothing holds a whole tour, which costs the device nothing: at first one of
+	// the starts', then its own last one.
 	for row := range s.batch * s.sym {
 		for slot := range b.slots {
 			copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
@@ -150,7 +153,8 @@ func (b *beamSearch) shortest(all []hypothesis) []hypothesis {
 	return slices.Clip(all[:min(b.width, len(all))])
 }
 
-// expandRow makes the children of a row's hypotheses after so many settled actions, and says whether any is to be completed.
+// expandRow makes the children of a row's hypotheses after so many settled actions, and says
+// whether any is to be completed.
 func (b *beamSearch) expandRow(s *Stepper, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
 	d := b.decoder(s, row)
 	steps, slot := maxSteps(s.n), 0
@@ -222,7 +226,8 @@ func (b *beamSearch) keep(row int, children []hypothesis, steps int) []hypothesi
 	return kept
 }
 
-// ended says whether nothing is left to decide in a beam after so many actions: a tour that has ended is filled up with the depot.
+// ended says whether nothing is left to decide in a beam after so many actions: a tour that has
+// ended is filled up with the depot.
 func ended(beam []hypothesis, depth int) bool {
 	for _, h := range beam {
 		if depth < len(h.tour) && slices.Max(h.tour[depth:]) > 0 {

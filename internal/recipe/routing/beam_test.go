@@ -13,8 +13,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestBeamSearch: the search is never worse than the starts that it begins with, better on some, the same in batches of any size, and with
-// a beam that holds every beginning of a small problem it ends at the optimum.
+// TestBeamSearch: the search is never worse than the starts that it begins with, better on some,
+// the same in batches of any size, and with a beam that holds every beginning of a small problem it
+// ends at the optimum.
 func TestBeamSearch(t *testing.T) {
 	p := loadSaved(t)
 	problems := some(t, p)
@@ -79,7 +80,8 @@ func TestBeamSearch(t *testing.T) {
 	}
 }
 
-// TestBeamSearchElsewhere: by eval of generated instances, by solve with a metric that rounds, and interrupted.
+// TestBeamSearchElsewhere: by eval of generated instances, by solve with a metric that rounds, and
+// interrupted.
 func TestBeamSearchElsewhere(t *testing.T) {
 	p := loadSaved(t)
 	d, err := ParseDecode("sgbs")
@@ -121,8 +123,9 @@ func TestBeamSearchElsewhere(t *testing.T) {
 	}
 }
 
-// TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows, is the one that the device went to, and from their first
-// action on they are completed to the same routes, with distances and pairs in the scores and without.
+// TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows,
+// is the one that the device went to, and from their first action on they are completed to the same
+// routes, with distances and pairs in the scores and without.
 func TestBeamDecidesAsTheDevice(t *testing.T) {
 	for _, c := range []struct{ distance, pairs, views string }{{"0", "false", "false"}, {"0.8", "false", "false"}, {"0", "true", "false"}, {"0.8", "true", "false"},
 		{"0.8", "true", "true"}} {

@@ -232,7 +232,8 @@ func TestRunFolders(t *testing.T) {
 	}
 }
 
-// TestACheckpointsSizesAreNotBelieved: settings that ask for far more than the file holds are refused by its shapes, before memory is taken.
+// TestACheckpointsSizesAreNotBelieved: settings that ask for far more than the file holds are
+// refused by its shapes, before memory is taken.
 func TestACheckpointsSizesAreNotBelieved(t *testing.T) {
 	path, f := saved(t)
 	config := strings.Replace(f.Metadata["haul.config"], "hidden_dim: 16", "hidden_dim: 16384", 1)

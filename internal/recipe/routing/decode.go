@@ -10,13 +10,16 @@ import (
 
 // Decode is how routes are made from a policy; of all routes of an instance the shortest counts.
 type Decode struct {
-	Samples     int     // routes drawn at random; 0: the most likely node at every step
-	Starts      bool    // a route from every customer, begun there by force; drawn by a policy with views, begun as seen from there
+	Samples int // routes drawn at random; 0: the most likely node at every step
+	// a route from every customer, begun there by force; drawn by a policy with views, begun as seen
+	// from there
+	Starts      bool
 	Drawn       bool    // with Starts: what the policy chooses is drawn at random
 	Temperature float64 // of what is drawn; 0: inference.default_temperature
 	Symmetries  int     // 8: every instance under the symmetries of the square; else 1
-	Beam        int     // with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
-	Expand      int     // nodes that each is continued by
+	// with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
+	Beam   int
+	Expand int // nodes that each is continued by
 }
 
 // DecodeUsage tells a user of the decoders.
@@ -26,14 +29,16 @@ const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
 
-// Sizes up to which one problem is decoded as thoroughly as about a second on two cores allows, where nobody says how: all of its routes together take
-// a time that grows with the cube of its customers.
+// Sizes up to which one problem is decoded as thoroughly as about a second on two cores allows,
+// where nobody says how: all of its routes together take a time that grows with the cube of its
+// customers.
 const (
 	MostForPomo8 = 200
 	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
 )
 
-// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says how.
+// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says
+// how.
 func DecodeFor(c *config.Config, n int) Decode {
 	d := Thorough(c, n)
 	switch {
@@ -48,11 +53,13 @@ func DecodeFor(c *config.Config, n int) Decode {
 // Thorough is DecodeFor where time does not matter.
 func Thorough(c *config.Config, n int) Decode { return Decode{Starts: true, Symmetries: 8}.suits(c, n) }
 
-// sureOf is how many times the customers that a policy was trained on a problem may have for drawn routes to be better than the most likely
-// ones. Of cvrp20's by pomo8 they are 0.40 % shorter at 25 customers, 0.45 % at 35, 0.28 % at 40 and 0.2 % longer at 50.
+// sureOf is how many times the customers that a policy was trained on a problem may have for drawn
+// routes to be better than the most likely ones. Of cvrp20's by pomo8 they are 0.40 % shorter at 25
+// customers, 0.45 % at 35, 0.28 % at 40 and 0.2 % longer at 50.
 const sureOf = 2
 
-// suits is d as a policy with these settings was trained for it, on problems of n customers: starts that are viewed are for routes that are drawn.
+// suits is d as a policy with these settings was trained for it, on problems of n customers: starts
+// that are viewed are for routes that are drawn.
 func (d Decode) suits(c *config.Config, n int) Decode {
 	if c.Model.StartViews && d.Starts && float64(n) <= sureOf*float64(c.Problem.NumCustomers) {
 		d.Drawn, d.Temperature = true, 1
@@ -60,8 +67,8 @@ func (d Decode) suits(c *config.Config, n int) Decode {
 	return d
 }
 
-// drawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy with these settings was trained for that on problems
-// of n customers; "" where it was not.
+// drawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy
+// with these settings was trained for that on problems of n customers; "" where it was not.
 func (d Decode) drawnFor(c *config.Config, n int) string {
 	drawn := d.suits(c, n)
 	if d.Beam > 0 || d.Drawn || !drawn.Drawn {
@@ -85,9 +92,9 @@ const (
 	maxTemperature = 1e3
 )
 
-// ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the 8 symmetries. pomo:T draws the routes
-// of its starts at temperature T, sample:K,T has one too, and sgbs:B,G says how many hypotheses are kept and how many nodes each is
-// continued by.
+// ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the
+// 8 symmetries. pomo:T draws the routes of its starts at temperature T, sample:K,T has one too, and
+// sgbs:B,G says how many hypotheses are kept and how many nodes each is continued by.
 func ParseDecode(s string) (Decode, error) {
 	name, rest, more := strings.Cut(s, ":")
 	kind, eight := strings.CutSuffix(name, "8")
@@ -137,7 +144,8 @@ func readTemperature(s string, t *float64) bool {
 	return err == nil && *t >= minTemperature && *t <= maxTemperature
 }
 
-// validationDecode is how a run's validation and its test route; the settings hold it to what ParseDecode knows.
+// validationDecode is how a run's validation and its test route; the settings hold it to what
+// ParseDecode knows.
 func validationDecode(c *config.Config) Decode {
 	d, err := ParseDecode(c.Training.ValidationDecode)
 	if err != nil {
@@ -175,7 +183,8 @@ func (d Decode) temperature(settings float64) float64 {
 	return settings
 }
 
-// forever is what is drawn, round after round, once the routes of d are made: from the same starts, or as many again.
+// forever is what is drawn, round after round, once the routes of d are made: from the same starts,
+// or as many again.
 func (d Decode) forever(n int) Decode {
 	d.Beam, d.Drawn = 0, d.Starts
 	if !d.Starts && d.Samples == 0 {
@@ -195,7 +204,8 @@ func (d Decode) starts(n int) int {
 	return 1
 }
 
-// Routes is the number of routes an instance of n customers is given; a beam search begins with them.
+// Routes is the number of routes an instance of n customers is given; a beam search begins with
+// them.
 func (d Decode) Routes(n int) int { return d.starts(n) * d.symmetries() }
 
 func (d Decode) symmetries() int { return max(1, d.Symmetries) }

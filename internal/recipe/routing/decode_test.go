@@ -8,8 +8,9 @@ import (
 	"haul/internal/config"
 )
 
-// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the starts are viewed, up to twice the customers of
-// training: what is drawn far from there is no good.
+// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the
+// starts are viewed, up to twice the customers of training: what is drawn far from there is no
+// good.
 func TestDecodeFor(t *testing.T) {
 	for _, c := range []struct {
 		views          bool
@@ -40,7 +41,8 @@ func TestDecodeFor(t *testing.T) {
 	}
 }
 
-// TestDrawnFor: whoever asks for the most likely routes of viewed starts is told of the drawn ones, near the size of training alone.
+// TestDrawnFor: whoever asks for the most likely routes of viewed starts is told of the drawn ones,
+// near the size of training alone.
 func TestDrawnFor(t *testing.T) {
 	for _, c := range []struct {
 		decode string
@@ -82,7 +84,8 @@ func TestValidationDecode(t *testing.T) {
 	}
 }
 
-// TestARunWithViewsSaysHowItWasJudged: the end of a run and its pictures name the decoder that was used.
+// TestARunWithViewsSaysHowItWasJudged: the end of a run and its pictures name the decoder that was
+// used.
 func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
 	var settings config.Config
 	settings.Model.StartViews, settings.Training.ValidationDecode = true, "pomo"

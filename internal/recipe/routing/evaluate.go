@@ -27,7 +27,9 @@ type EvalOptions struct {
 	KeepTours   bool           // return them
 	Progress    func(done int) // may be nil
 	World       *comm.World    // ranks that share the instances out; nil: this process is alone
-	Parts       int            // ranks up to this many have batches of the same size: a card's kernels, and with them the last bits of a length, go by the size
+	// ranks up to this many have batches of the same size: a card's kernels, and with them the last
+	// bits of a length, go by the size
+	Parts int
 }
 
 // Evaluation is the best route of every instance.
@@ -36,7 +38,8 @@ type Evaluation struct {
 	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
 }
 
-// Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and the rows that keep a device busy.
+// Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and
+// the rows that keep a device busy.
 const (
 	evalActionBytes = 64 << 20
 	evalTableBytes  = 1 << 30
@@ -130,7 +133,8 @@ func evalControl(temperature float64) kernel.Control {
 	return kernel.Control{Temperature: float32(temperature)}
 }
 
-// run routes all instances. It heeds ctx, within a batch too; ranks stop together, between two batches.
+// run routes all instances. It heeds ctx, within a batch too; ranks stop together, between two
+// batches.
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	sym := e.o.Decode.symmetries()
 	out := &Evaluation{Lengths: make([]float64, e.o.Count)}

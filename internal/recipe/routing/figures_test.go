@@ -14,7 +14,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// figures are a sample's mean and the standard error of it, by their definitions: the deviation of the sample over the root of its size.
+// figures are a sample's mean and the standard error of it, by their definitions: the deviation of
+// the sample over the root of its size.
 func figures(v []float64) (mean, se float64) {
 	n := float64(len(v))
 	for _, x := range v {
@@ -73,8 +74,8 @@ func evaluation(t *testing.T, dev kernel.Device, path string, flags evalFlags) *
 		Progress: func(int, int) {}, Note: func(string) {}}
 }
 
-// TestFiguresAreThoseOfTheRoutes: means, gaps and standard errors of validation, of the final test and of an evaluation, worked out again from the
-// routes of the same weights on the same instances.
+// TestFiguresAreThoseOfTheRoutes: means, gaps and standard errors of validation, of the final test
+// and of an evaluation, worked out again from the routes of the same weights on the same instances.
 func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 	for _, geometric := range []bool{false, true} {
 		t.Run(fmt.Sprint("geometric=", geometric), func(t *testing.T) {
@@ -156,8 +157,9 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 	}
 }
 
-// TestTheJudgeIsAsked: where a device states another length than its routes have, or visits a customer twice, validation, the final test and an
-// evaluation fail; with strict_validation off the first two do not look.
+// TestTheJudgeIsAsked: where a device states another length than its routes have, or visits a
+// customer twice, validation, the final test and an evaluation fail; with strict_validation off the
+// first two do not look.
 func TestTheJudgeIsAsked(t *testing.T) {
 	lie := map[string]func(t *kernel.Tensor, values any){
 		"length": func(t *kernel.Tensor, values any) {
@@ -198,7 +200,8 @@ func TestTheJudgeIsAsked(t *testing.T) {
 	}
 }
 
-// TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same distances, and decoding with them is told so.
+// TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same
+// distances, and decoding with them is told so.
 func TestSymmetriesDiffer(t *testing.T) {
 	p := &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
 	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)

@@ -34,8 +34,8 @@ func forced(t *testing.T, path string, dev kernel.Device, sets ...string) error 
 	return errors.Join(run.Run(t.Context(), o), folder.Close())
 }
 
-// TestForceDestroysNothingItCannotReplace: a run that cannot start leaves the one it was to overwrite as it was; one that starts leaves
-// nothing of it, another recipe's tables included.
+// TestForceDestroysNothingItCannotReplace: a run that cannot start leaves the one it was to
+// overwrite as it was; one that starts leaves nothing of it, another recipe's tables included.
 func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 	path := runtest.Folder(t)
 	if err := forced(t, path, openCPU(t, 1), "training.num_epochs=2"); err != nil {
@@ -78,8 +78,8 @@ func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 	}
 }
 
-// TestRecordsComeBeforeTheirCheckpoint: when a row is told the checkpoint that counts it is not yet on disk, so that a kill between the two
-// loses no row.
+// TestRecordsComeBeforeTheirCheckpoint: when a row is told the checkpoint that counts it is not yet
+// on disk, so that a kill between the two loses no row.
 func TestRecordsComeBeforeTheirCheckpoint(t *testing.T) {
 	o := options(tiny(t), openCPU(t, 1))
 	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
@@ -98,7 +98,8 @@ func TestRecordsComeBeforeTheirCheckpoint(t *testing.T) {
 	}
 }
 
-// TestLossThatIsNoNumberStopsTheRun: a temperature near 0 makes no gradient infinite and every loss NaN.
+// TestLossThatIsNoNumberStopsTheRun: a temperature near 0 makes no gradient infinite and every loss
+// NaN.
 func TestLossThatIsNoNumberStopsTheRun(t *testing.T) {
 	for _, baseline := range []string{"rollout", "pomo"} {
 		c := tiny(t, "baseline.type="+baseline)
@@ -124,7 +125,8 @@ func TestGeometricMeanOfNothing(t *testing.T) {
 	}
 }
 
-// TestLongerRunTellsOfItsRate: more epochs raise a rate that had come down, and the run says so; a run that is complete says that too.
+// TestLongerRunTellsOfItsRate: more epochs raise a rate that had come down, and the run says so; a
+// run that is complete says that too.
 func TestLongerRunTellsOfItsRate(t *testing.T) {
 	path, dev := runtest.Folder(t), openCPU(t, 1)
 	again := func(epochs string, resume bool) *runtest.Heard {
@@ -146,7 +148,8 @@ func TestLongerRunTellsOfItsRate(t *testing.T) {
 	}
 }
 
-// TestPlacePastTheEnd: a run that is asked for less than it has done is told how far it is, in epochs.
+// TestPlacePastTheEnd: a run that is asked for less than it has done is told how far it is, in
+// epochs.
 func TestPlacePastTheEnd(t *testing.T) {
 	tr := &trainer{Setup: &run.Setup{Progress: &run.Progress{Updates: 12, Concluded: 12}}, cfg: tiny(t, "training.num_epochs=2")}
 	if got := tr.Place(12); got != "after 3 epochs" {

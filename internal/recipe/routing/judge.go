@@ -52,7 +52,8 @@ func checkCount(f run.Flags) error {
 	return nil
 }
 
-// maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are kept until they are judged.
+// maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are
+// kept until they are judged.
 const maxCount = 1_000_000
 
 // evaluate routes test instances with a checkpoint's policy and fills in how well.

@@ -215,7 +215,8 @@ func (r *Compared) compare(set *testset.Set, routed []Routed) {
 // costsName is the table of an evaluation's folder.
 const costsName = "costs.csv"
 
-// writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's .sol.
+// writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's
+// .sol.
 func writeRouted(dir string, set *testset.Set, routed []Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")

@@ -21,7 +21,8 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// some are instances of the kind that the saved policy was trained on, and a few of other sizes and capacities.
+// some are instances of the kind that the saved policy was trained on, and a few of other sizes and
+// capacities.
 func some(t *testing.T, p *Policy) []*vrp.Problem {
 	t.Helper()
 	src := p.Source(rng.TestInstances)
@@ -41,8 +42,8 @@ func some(t *testing.T, p *Policy) []*vrp.Problem {
 	return out
 }
 
-// TestRouteMany: problems of several sizes and capacities get the routes that each would get alone, in batches of any size, and more
-// routes are never worse.
+// TestRouteMany: problems of several sizes and capacities get the routes that each would get alone,
+// in batches of any size, and more routes are never worse.
 func TestRouteMany(t *testing.T) {
 	p := loadSaved(t)
 	problems := some(t, p)
@@ -96,7 +97,8 @@ func TestRouteMany(t *testing.T) {
 	}
 }
 
-// TestUnitsDoNotMatter: the policy sees a share of the capacity and the unit square, whatever units a file has.
+// TestUnitsDoNotMatter: the policy sees a share of the capacity and the unit square, whatever units
+// a file has.
 func TestUnitsDoNotMatter(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -104,7 +106,8 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 3)
 	plain := b.Problem(0)
-	plain.X[1], plain.Y[1], plain.X[2], plain.Y[2] = 0, 0, 1, 1 // fills the square, so that its frame is the square
+	// fills the square, so that its frame is the square
+	plain.X[1], plain.Y[1], plain.X[2], plain.Y[2] = 0, 0, 1, 1
 	other := *plain
 	other.Capacity *= 7
 	other.X, other.Y, other.Demand = make([]float64, 10), make([]float64, 10), make([]int32, 10)
@@ -120,7 +123,8 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || math.Abs(scaled/4096-cost) > 1e-9 {
 		t.Errorf("%v, %g and %g: %s", err, cost, scaled, diff)
 	}
-	// The same places on the globe, far in the north and on both sides of the date line, where the square is 0.02 degrees of latitude wide.
+	// The same places on the globe, far in the north and on both sides of the date line, where the
+	// square is 0.02 degrees of latitude wide.
 	globe := *plain
 	globe.Metric, globe.X, globe.Y = vrp.GreatCircle, make([]float64, 10), make([]float64, 10)
 	for j := range plain.X {
@@ -142,7 +146,8 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestEvaluateInstances: the figures of a file of instances, worked out again from the routes; the folder holds them.
+// TestEvaluateInstances: the figures of a file of instances, worked out again from the routes; the
+// folder holds them.
 func TestEvaluateInstances(t *testing.T) {
 	path, _ := saved(t)
 	dev := openCPU(t, 1)
@@ -228,7 +233,8 @@ func TestEvaluateInstances(t *testing.T) {
 	}
 }
 
-// TestEvaluatePublicSet: Kool's set with its own capacity, and the published mean only beside all of it.
+// TestEvaluatePublicSet: Kool's set with its own capacity, and the published mean only beside all
+// of it.
 func TestEvaluatePublicSet(t *testing.T) {
 	path, _ := saved(t)
 	result, err := Recipe{}.Evaluate(t.Context(), evaluation(t, openCPU(t, 1), path, evalFlags{"testset": "kool", "customers": 20, "count": 5}))
@@ -264,8 +270,9 @@ func TestInterruptedRouteMany(t *testing.T) {
 	var _ run.Result = (*Compared)(nil)
 }
 
-// TestLargeDemandsAreShownSmaller: within what training held a problem is shown as it is; past it the mean demand is shown as far past
-// training's as a policy bears, and no route is loaded by what is shown.
+// TestLargeDemandsAreShownSmaller: within what training held a problem is shown as it is; past it
+// the mean demand is shown as far past training's as a policy bears, and no route is loaded by what
+// is shown.
 func TestLargeDemandsAreShownSmaller(t *testing.T) {
 	s := shares{mean: 0.1, most: 0.18}
 	for _, c := range []struct {
@@ -293,7 +300,8 @@ func TestLargeDemandsAreShownSmaller(t *testing.T) {
 	}
 }
 
-// TestGivenAndDrawnAgree: instances that the host hands over get the routes of those that the device draws.
+// TestGivenAndDrawnAgree: instances that the host hands over get the routes of those that the
+// device draws.
 func TestGivenAndDrawnAgree(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)

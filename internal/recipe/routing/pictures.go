@@ -49,8 +49,8 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Gap, %", X: "epoch", Curves: []draw.Curve{gap}, FromZero: true})
 }
 
-// draw draws an example's two solutions side by side: "policy" over the one, what it is compared with over the other. How says which
-// policy, and how it was asked.
+// draw draws an example's two solutions side by side: "policy" over the one, what it is compared
+// with over the other. How says which policy, and how it was asked.
 func (x *Example) draw(w io.Writer, f draw.Format, how, reference string) error {
 	if x.ReferenceCost > 0 {
 		how += fmt.Sprintf(" · gap %s %%", report.Signed(100*(x.PolicyCost/x.ReferenceCost-1), 2))

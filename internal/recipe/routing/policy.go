@@ -19,10 +19,11 @@ import (
 type Policy struct {
 	Config *config.Config // what it was trained with
 	Epoch  int            // finished epochs
-	Seed   uint64         // of the routes that Prepare's programs draw: the run's unless it is set before
-	dev    kernel.Device
-	model  *model.GT
-	store  kernel.Store
+	// of the routes that Prepare's programs draw: the run's unless it is set before
+	Seed  uint64
+	dev   kernel.Device
+	model *model.GT
+	store kernel.Store
 }
 
 // LoadPolicy reads a checkpoint's policy onto a device.
@@ -68,7 +69,8 @@ func (p *Policy) Parameters() int { return p.model.Layout().Count() }
 // Source is where instances like those it was trained on come from.
 func (p *Policy) Source(purpose rng.Purpose) vrp.Source { return SourceOf(p.Config, purpose) }
 
-// Evaluate routes generated instances, of any size. Temperature 0 stands for inference.default_temperature.
+// Evaluate routes generated instances, of any size. Temperature 0 stands for
+// inference.default_temperature.
 func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature
@@ -84,8 +86,8 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	return out, errors.Join(err, e.close())
 }
 
-// Solve routes one problem and returns the best routes by the problem's own metric, judged by the validator. Coordinates
-// are scaled to the unit square by their larger side.
+// Solve routes one problem and returns the best routes by the problem's own metric, judged by the
+// validator. Coordinates are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
 	if err := routable(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
@@ -109,7 +111,8 @@ func (d Decode) fewer(n int) string {
 	return ""
 }
 
-// instead is fewer for problems that are given: those that are too large for any decoder have another method.
+// instead is fewer for problems that are given: those that are too large for any decoder have
+// another method.
 func (d Decode) instead(n int) string {
 	return cmp.Or(d.fewer(n), "--method search in place of a policy, whose attention is over all pairs of nodes")
 }

@@ -34,7 +34,8 @@ func TestParseDecode(t *testing.T) {
 	}
 }
 
-// TestForever: with time left, routes are drawn from the same starts, or as many as there are customers; the most likely ones again would bring nothing.
+// TestForever: with time left, routes are drawn from the same starts, or as many as there are
+// customers; the most likely ones again would bring nothing.
 func TestForever(t *testing.T) {
 	for name, want := range map[string]Decode{
 		"greedy":      {Samples: 7, Symmetries: 1},
@@ -61,7 +62,8 @@ func loadSaved(t *testing.T) *Policy {
 	return p
 }
 
-// TestEvaluate: no batch size changes a route, more routes are never worse, none beats the optimum, and all please the judge.
+// TestEvaluate: no batch size changes a route, more routes are never worse, none beats the optimum,
+// and all please the judge.
 func TestEvaluate(t *testing.T) {
 	p := loadSaved(t)
 	const count = 37
@@ -141,9 +143,10 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestTemperatureOfADecoder: where it is near nothing the most likely node is drawn at nearly every step, from the same starts, and where it is
-// high other routes come of them; generated instances and given problems alike. The policy has learned so little that some nodes are as
-// likely as others to the third digit.
+// TestTemperatureOfADecoder: where it is near nothing the most likely node is drawn at nearly every
+// step, from the same starts, and where it is high other routes come of them; generated instances
+// and given problems alike. The policy has learned so little that some nodes are as likely as
+// others to the third digit.
 func TestTemperatureOfADecoder(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -239,13 +242,15 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestRoutesAreOnTheHostToo: the host has a copy of the routes that a device makes, so that what fits once need not fit.
+// TestRoutesAreOnTheHostToo: the host has a copy of the routes that a device makes, so that what
+// fits once need not fit.
 func TestRoutesAreOnTheHostToo(t *testing.T) {
 	available, known := run.AvailableMemory()
 	if !known {
 		t.Skip("this system does not tell its available memory")
 	}
-	n := int(math.Sqrt(0.8 * float64(available) / 16)) // a device keeps n routes of 2n actions, and two numbers for each pair of nodes
+	// a device keeps n routes of 2n actions, and two numbers for each pair of nodes
+	n := int(math.Sqrt(0.8 * float64(available) / 16))
 	_, err := loadSaved(t).Prepare(n, 30, Decode{Starts: true})
 	if err == nil || !strings.Contains(err.Error(), "of memory") || !strings.Contains(err.Error(), "use --decode greedy") {
 		t.Errorf("%d routes twice: %v", n, err)
@@ -256,8 +261,8 @@ func TestRoutesAreOnTheHostToo(t *testing.T) {
 	}
 }
 
-// TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most of what it has then, tables of pairs included;
-// a card makes them for all instances of a batch.
+// TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most
+// of what it has then, tables of pairs included; a card makes them for all instances of a batch.
 func TestMemoryIsForeseen(t *testing.T) {
 	path, _ := saved(t, "model.pointer_pairs=true", "model.pointer_distance=0.5")
 	dev := openCPU(t, 2)
@@ -287,7 +292,8 @@ func TestMemoryIsForeseen(t *testing.T) {
 	}
 }
 
-// TestBatchesOfManyNodes: what all pairs of an instance's nodes say to one another bounds a batch, since a card keeps it for each.
+// TestBatchesOfManyNodes: what all pairs of an instance's nodes say to one another bounds a batch,
+// since a card keeps it for each.
 func TestBatchesOfManyNodes(t *testing.T) {
 	for n, want := range map[int]int{20: 1024, 100: 1024, 500: 1024, 1000: 266, 1023: 256, 5000: 10, 100_000: 1} {
 		if got := evalBatch(n, Greedy); got != want {

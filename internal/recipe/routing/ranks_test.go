@@ -9,7 +9,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestRanksAreOneProcess: with a baseline that is a frozen policy, and with one that carries a mean of all ranks' costs from step to step.
+// TestRanksAreOneProcess: with a baseline that is a frozen policy, and with one that carries a mean
+// of all ranks' costs from step to step.
 func TestRanksAreOneProcess(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"model.transformer_dropout=0.1", "training.batch_size=240"},

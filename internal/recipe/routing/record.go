@@ -26,7 +26,8 @@ func newModel(c *config.Config) (*model.GT, error) {
 		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
 }
 
-// recordInstances records the drawing of a shard's instances; with a range of capacities each has its own.
+// recordInstances records the drawing of a shard's instances; with a range of capacities each has
+// its own.
 func recordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {
 	if capacities[1] > 0 {
 		src.Capacity = kernel.LoadUnit
@@ -44,11 +45,13 @@ func recordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 	return in
 }
 
-// maxSteps bounds the actions of a route through n customers: each customer, and a return after each. The rules
-// of a rollout allow no longer one, so that inference.max_steps_multiplier has nothing to bound.
+// maxSteps bounds the actions of a route through n customers: each customer, and a return after
+// each. The rules of a rollout allow no longer one, so that inference.max_steps_multiplier has
+// nothing to bound.
 func maxSteps(n int) int { return 2 * n }
 
-// recordStep records a training step: draw instances, route them, subtract the baseline, learn. With a peer it is this process's share of it.
+// recordStep records a training step: draw instances, route them, subtract the baseline, learn.
+// With a peer it is this process's share of it.
 func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
@@ -62,7 +65,8 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		fromEveryCustomer(&spec, m)
 	}
 
-	// The frozen policy goes first: its activations are dead before the policy's, which the gradient keeps, are made.
+	// The frozen policy goes first: its activations are dead before the policy's, which the gradient
+	// keeps, are made.
 	mode, given := kernel.SharedMean, (*kernel.Tensor)(nil)
 	switch c.Baseline.Type {
 	case config.BaselineRollout:
@@ -83,12 +87,14 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 	return p, nil
 }
 
-// fromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to be seen from.
+// fromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
+// be seen from.
 func fromEveryCustomer(spec *plan.RolloutSpec, m *model.GT) {
 	spec.Forced, spec.Viewed = !m.Views(), m.Views()
 }
 
-// muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have none worth the name.
+// muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have
+// none worth the name.
 func muonSide(c *config.Config) int {
 	if c.Advanced.Optimizer != config.OptimizerMuon {
 		return 0
@@ -109,8 +115,8 @@ func comparison(c *config.Config) plan.Comparison {
 }
 
 // stepFLOPs is the work of training on that many instances with that many decode steps in all, by
-// formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are taken to be
-// as long as the sampled ones.
+// formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are
+// taken to be as long as the sampled ones.
 func stepFLOPs(m *model.GT, c *config.Config, instances, actions int64) int64 {
 	n := c.Problem.NumCustomers + 1
 	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))

@@ -66,7 +66,8 @@ func setsOf(prog *kernel.Program, op kernel.Op) []int {
 	return slices.Compact(sets)
 }
 
-// TestOptimizerIsToldTheSettings: each setting of AdamW reaches the recorded op, none of them the default.
+// TestOptimizerIsToldTheSettings: each setting of AdamW reaches the recorded op, none of them the
+// default.
 func TestOptimizerIsToldTheSettings(t *testing.T) {
 	prog := recorded(t, "training_advanced.adam_beta1=0.81", "training_advanced.adam_beta2=0.92", "training_advanced.adam_eps=0.003", "training_advanced.weight_decay=0.04",
 		"training_advanced.gradient_clip_norm=0.5", "training_advanced.warmup_steps=6")
@@ -80,8 +81,8 @@ func TestOptimizerIsToldTheSettings(t *testing.T) {
 	}
 }
 
-// TestMuonHasBlocksOfTheWidth: a matrix of every layer is in blocks; the embedding, which has four columns, and vectors are not. A width without a
-// divisor of use is refused.
+// TestMuonHasBlocksOfTheWidth: a matrix of every layer is in blocks; the embedding, which has four
+// columns, and vectors are not. A width without a divisor of use is refused.
 func TestMuonHasBlocksOfTheWidth(t *testing.T) {
 	for width, want := range map[string]int{"16": 16, "12": 12, "256": 128, "130": 65, "192": 96} {
 		o := runtest.Op[*kernel.AdamW](t, recorded(t, "training_advanced.optimizer=muon", "model.num_layers=2", "model.hidden_dim="+width).Once)
@@ -110,7 +111,8 @@ func TestMuonHasBlocksOfTheWidth(t *testing.T) {
 	}
 }
 
-// TestInstancesAreTheSettings: what is drawn is what problem.* says, from the stream of training instances.
+// TestInstancesAreTheSettings: what is drawn is what problem.* says, from the stream of training
+// instances.
 func TestInstancesAreTheSettings(t *testing.T) {
 	sets := []string{"problem.num_customers=7", "problem.vehicle_capacity=23", "problem.demand_range=[2, 8]", "problem.coord_range=55", "experiment.random_seed=99", "training.batch_size=31"}
 	for distribution, grid := range map[string]int32{"grid": 55, "uniform": 0} {
@@ -126,7 +128,8 @@ func TestInstancesAreTheSettings(t *testing.T) {
 	}
 }
 
-// TestCapacitiesAreTheSettings: training draws them, and both the instances and the vehicles count in the same unit; validation keeps to one.
+// TestCapacitiesAreTheSettings: training draws them, and both the instances and the vehicles count
+// in the same unit; validation keeps to one.
 func TestCapacitiesAreTheSettings(t *testing.T) {
 	prog := recorded(t, "baseline.type=pomo", "problem.capacity_range=20,60")
 	g, r := runtest.Op[*kernel.Generate](t, prog.PerShard), runtest.Op[*kernel.Rollout](t, prog.PerShard)
@@ -148,8 +151,9 @@ func TestAdvantagesAreTheSettings(t *testing.T) {
 	}
 }
 
-// TestLeadersAreTheSettings: a leader that counts alone or by its margin, and eight symmetries, which the instances are drawn under and the routes are compared over,
-// in shards of whole groups. None of them is there unasked.
+// TestLeadersAreTheSettings: a leader that counts alone or by its margin, and eight symmetries,
+// which the instances are drawn under and the routes are compared over, in shards of whole groups.
+// None of them is there unasked.
 func TestLeadersAreTheSettings(t *testing.T) {
 	sets := []string{"baseline.type=pomo", "baseline.advantage=preference", "baseline.leader_weight=7", "training.batch_size=128"}
 	for _, c := range []struct {
@@ -173,7 +177,8 @@ func TestLeadersAreTheSettings(t *testing.T) {
 	}
 }
 
-// TestBaselinesAreRecorded: who routes, how, with which weights, and what is subtracted, for every baseline.
+// TestBaselinesAreRecorded: who routes, how, with which weights, and what is subtracted, for every
+// baseline.
 func TestBaselinesAreRecorded(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -245,7 +250,8 @@ func TestBaselinesAreRecorded(t *testing.T) {
 	}
 }
 
-// TestEpochsSetTheControlBlock: the device hears each epoch's rate, temperature and entropy bonus, by formula, and reports name the same.
+// TestEpochsSetTheControlBlock: the device hears each epoch's rate, temperature and entropy bonus,
+// by formula, and reports name the same.
 func TestEpochsSetTheControlBlock(t *testing.T) {
 	dev := runtest.Watch(openCPU(t, 1))
 	c := tiny(t, "training.num_epochs=3", "training.learning_rate=0.008", "training_advanced.min_lr=0.002", "training_advanced.temp_start=3", "training_advanced.temp_min=1", "training_advanced.entropy_coef=0.05",
@@ -271,14 +277,16 @@ func TestEpochsSetTheControlBlock(t *testing.T) {
 		near("the reported temperature", float32(rows[i].Temperature), want.temperature)
 		near("the reported entropy bonus", float32(rows[i].EntropyCoef), want.entropy)
 	}
-	// Validation and the baseline's test decode greedily, which knows no temperature; the policy in use has its own.
+	// Validation and the baseline's test decode greedily, which knows no temperature; the policy in
+	// use has its own.
 	last := dev.Controls["evaluate"]
 	if v := last[len(last)-1]; v.Temperature != 0.7 {
 		t.Errorf("the best policy is tested at temperature %v", v.Temperature)
 	}
 }
 
-// TestEachPurposeHasItsOwnInstances: training, the baseline's test, validation and the final test draw from four streams.
+// TestEachPurposeHasItsOwnInstances: training, the baseline's test, validation and the final test
+// draw from four streams.
 func TestEachPurposeHasItsOwnInstances(t *testing.T) {
 	dev := runtest.Watch(openCPU(t, 1))
 	whole(t, tiny(t, "training.num_epochs=1", "training.validation_instances=7"), dev)
@@ -299,7 +307,8 @@ func TestEachPurposeHasItsOwnInstances(t *testing.T) {
 	}
 }
 
-// TestDecoderIsToldTheSettings: every rollout and its gradient have the settings of distances and pairs, and comparisons that of leaders.
+// TestDecoderIsToldTheSettings: every rollout and its gradient have the settings of distances and
+// pairs, and comparisons that of leaders.
 func TestDecoderIsToldTheSettings(t *testing.T) {
 	for _, sets := range [][]string{{"baseline.type=rollout"}, {"baseline.type=pomo", "baseline.advantage=preference", "baseline.preference_alpha=0.2", "baseline.leader_weight=7"}} {
 		decoders := 0

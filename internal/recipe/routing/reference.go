@@ -20,8 +20,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a cached cost is trusted as long as its key matches. The key holds everything the
-// costs depend on; a change to a solver's results must raise referenceVersion.
+// What a reader could break: a cached cost is trusted as long as its key matches. The key holds
+// everything the costs depend on; a change to a solver's results must raise referenceVersion.
 
 const referenceVersion = 2
 
@@ -48,9 +48,10 @@ func ReferenceMethod(n int) string {
 	return Search
 }
 
-// Reference returns the costs of the source's first count instances: the optimum up to ExactLimit customers, else what a
-// search of searchIterations finds. They are solved once and kept in the user's cache folder; a cache that cannot be read, or written, is
-// only lost time. workers 0 stands for all cores. note, which may be nil, is told about long work.
+// Reference returns the costs of the source's first count instances: the optimum up to ExactLimit
+// customers, else what a search of searchIterations finds. They are solved once and kept in the
+// user's cache folder; a cache that cannot be read, or written, is only lost time. workers 0 stands
+// for all cores. note, which may be nil, is told about long work.
 func Reference(ctx context.Context, src vrp.Source, count, workers int, note func(string)) (*References, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -70,7 +71,8 @@ func Reference(ctx context.Context, src vrp.Source, count, workers int, note fun
 	return r, nil
 }
 
-// SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not there is shared out.
+// SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not
+// there is shared out.
 func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, workers int, note func(string)) (*References, error) {
 	if w == nil {
 		return Reference(ctx, src, count, workers, note)
@@ -141,11 +143,13 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 	}
 }
 
-// searchIterations is the budget of one instance of n customers: about 40 ms on one core at n = 100. On instances of Kool's distribution it
-// ends 0.6 % above HGS at n = 50 and 1.3 % at n = 100, on average (docs/benchmarks.md).
+// searchIterations is the budget of one instance of n customers: about 40 ms on one core at n =
+// 100. On instances of Kool's distribution it ends 0.6 % above HGS at n = 50 and 1.3 % at n = 100,
+// on average (docs/benchmarks.md).
 func searchIterations(n int) int { return 200 * n }
 
-// searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an interrupted run goes on where it stopped.
+// searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an
+// interrupted run goes on where it stopped.
 func searchCosts(ctx context.Context, src vrp.Source, first, workers int, out []float64, progress func(int), note func(string)) error {
 	problems := make([]*vrp.Problem, len(out))
 	const chunk = 256

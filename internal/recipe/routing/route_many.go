@@ -12,14 +12,16 @@ import (
 
 // ManyOptions say how many problems are routed.
 type ManyOptions struct {
-	Decode   Decode
-	Seed     uint64        // of sampled routes
-	Batch    int           // problems at a time, 0: chosen. Routes do not depend on it
-	Time     time.Duration // in all: what the decoder leaves of it goes into more routes, sampled from the same starts
+	Decode Decode
+	Seed   uint64 // of sampled routes
+	Batch  int    // problems at a time, 0: chosen. Routes do not depend on it
+	// in all: what the decoder leaves of it goes into more routes, sampled from the same starts
+	Time     time.Duration
 	Progress func(done int)
 }
 
-// RouteMany routes problems of any sizes and capacities: those of one size and capacity share a program and its batches.
+// RouteMany routes problems of any sizes and capacities: those of one size and capacity share a
+// program and its batches.
 func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
 		if err := errors.Join(routable(prob), prob.Plain()); err != nil {
@@ -155,7 +157,8 @@ func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, 
 	return out, nil
 }
 
-// evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all pairs of nodes for each.
+// evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all
+// pairs of nodes for each.
 func evalBatch(n int, d Decode) int {
 	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*maxSteps(n)), evalTableBytes/(4*(n+1)*kernel.Pad(n+1)))/d.symmetries())
 }

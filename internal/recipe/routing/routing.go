@@ -1,7 +1,8 @@
-// Package routing is the recipe GT+RL: a graph transformer that builds vehicle routes, trained by policy gradient (REINFORCE)
-// with a baseline, validated against the optimum.
+// Package routing is the recipe GT+RL: a graph transformer that builds vehicle routes, trained by
+// policy gradient (REINFORCE) with a baseline, validated against the optimum.
 //
-// What a reader could break: the validator judges every route that is reported, outside the step and by code that the step does not share.
+// What a reader could break: the validator judges every route that is reported, outside the step
+// and by code that the step does not share.
 package routing
 
 import (
@@ -67,7 +68,8 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets the number of epochs change, for whose end the schedules then aim, and how validation routes, which no weight depends on.
+// Loosen lets the number of epochs change, for whose end the schedules then aim, and how validation
+// routes, which no weight depends on.
 func (r Recipe) Loosen(file, now config.Settings) config.Settings {
 	own := *r.Lengthen(file, r.Length(now)).(*config.Config)
 	own.Training.ValidationDecode = now.(*config.Config).Training.ValidationDecode

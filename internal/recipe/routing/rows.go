@@ -8,9 +8,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the original PyTorch program names
-// them. Pointers are nil (null) where nothing was measured. Costs are per customer (CPC), by the mean that MeanType names, except
-// BaselineCPC, which is always arithmetic. Seconds is generation and steps, without validation and baseline.
+// Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the
+// original PyTorch program names them. Pointers are nil (null) where nothing was measured. Costs
+// are per customer (CPC), by the mean that MeanType names, except BaselineCPC, which is always
+// arithmetic. Seconds is generation and steps, without validation and baseline.
 type Epoch struct {
 	Epoch        int      `json:"epoch" csv:"epoch"` // from 1
 	Epochs       int      `json:"epochs"`

@@ -9,7 +9,8 @@ import (
 	"haul/internal/stats"
 )
 
-// Schedules move by epoch: within one, the device reads one Control block. Epochs count from 0 here.
+// Schedules move by epoch: within one, the device reads one Control block. Epochs count from 0
+// here.
 
 // cosine goes from `from` at share 0 to `to` at share 1 along half a cosine.
 func cosine(from, to, share float64) float64 {
@@ -17,8 +18,8 @@ func cosine(from, to, share float64) float64 {
 }
 
 // learningRate reaches min_lr only where the epoch after the last would begin: an epoch spent at
-// min_lr would learn nothing. The warm-up is the optimizer's own, step by step. It depends on the planned epochs alone, so that a run may be
-// cut into any pieces.
+// min_lr would learn nothing. The warm-up is the optimizer's own, step by step. It depends on the
+// planned epochs alone, so that a run may be cut into any pieces.
 func learningRate(c *config.Config, epoch int) float64 {
 	a, rate, epochs := &c.Advanced, c.Training.LearningRate, float64(c.Training.NumEpochs)
 	switch {

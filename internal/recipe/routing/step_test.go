@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is measured is what is trained: the compiled step's first epoch leaves the state that a run's leaves.
+// What is measured is what is trained: the compiled step's first epoch leaves the state that a
+// run's leaves.
 func TestCompiledStepIsTheRunsStep(t *testing.T) {
 	c := tiny(t, "training.num_epochs=1", "training_advanced.use_lr_scheduling=false")
 	_, want := whole(t, c, openCPU(t, 2))

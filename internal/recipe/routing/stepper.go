@@ -13,11 +13,13 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: the policy has only ever seen the unit square and demands as shares of the capacity. A problem goes to the
-// device in that form, and the routes that come back are costed by the problem's own metric.
+// What a reader could break: the policy has only ever seen the unit square and demands as shares of
+// the capacity. A problem goes to the device in that form, and the routes that come back are costed
+// by the problem's own metric.
 
-// Stepper is the program that routes problems of one size and capacity, a row for each of their symmetries. It serves one caller at a
-// time, again and again: equal problems get equal routes, whatever came before.
+// Stepper is the program that routes problems of one size and capacity, a row for each of their
+// symmetries. It serves one caller at a time, again and again: equal problems get equal routes,
+// whatever came before.
 type Stepper struct {
 	n        int
 	capacity int32
@@ -82,7 +84,8 @@ func routeBytes(rows, starts, n int) int64 {
 	return run.Product(4, int64(rows), int64(starts), int64(maxSteps(n)+1))
 }
 
-// features are what the policy reads of a node: x, y, the share of the capacity that it demands, and whether it is the depot.
+// features are what the policy reads of a node: x, y, the share of the capacity that it demands,
+// and whether it is the depot.
 const features = 4
 
 // givenInstances are instances that the host hands over, with what the policy is to read of them.
@@ -135,7 +138,8 @@ func routable(prob *vrp.Problem) error {
 	return nil
 }
 
-// load hands up to a batch of problems over; the rows of those that are missing repeat the last one.
+// load hands up to a batch of problems over; the rows of those that are missing repeat the last
+// one.
 func (s *Stepper) load(problems []*vrp.Problem) error {
 	each := s.sym * (s.n + 1)
 	s.odd = false
@@ -148,7 +152,8 @@ func (s *Stepper) load(problems []*vrp.Problem) error {
 	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand), s.show(false))
 }
 
-// show writes what the policy reads of the problems: demands as they are, or as it has seen demands in training.
+// show writes what the policy reads of the problems: demands as they are, or as it has seen demands
+// in training.
 func (s *Stepper) show(plain bool) error {
 	each := s.sym * (s.n + 1)
 	for i, by := range s.shown {
@@ -178,13 +183,14 @@ func trainedShares(c *config.Config) shares {
 	return shares{mean: float64(p.DemandRange[0]+p.DemandRange[1]) / 2 / capacity, most: float64(p.DemandRange[1]) / capacity}
 }
 
-// beyond is how far the mean demand may pass that of training, as a factor. Past it a policy's routes fall apart. It was chosen on six
-// of CVRPLIB's X instances.
+// beyond is how far the mean demand may pass that of training, as a factor. Past it a policy's
+// routes fall apart. It was chosen on six of CVRPLIB's X instances.
 const beyond = 1.3
 
-// capacity is what demands are divided by for the policy to see: the problem's own, unless its demands are larger shares of it than any in
-// training and their mean is far past that of training. Then they are shown as smaller, the whole problem alike; what fits a vehicle is
-// decided by the demands themselves.
+// capacity is what demands are divided by for the policy to see: the problem's own, unless its
+// demands are larger shares of it than any in training and their mean is far past that of training.
+// Then they are shown as smaller, the whole problem alike; what fits a vehicle is decided by the
+// demands themselves.
 func (s shares) capacity(p *vrp.Problem) float32 {
 	var sum, most float64
 	for _, d := range p.Demand {
@@ -197,8 +203,9 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
 }
 
-// improve runs the program on the problems that were loaded and keeps the best routes of each, where they beat what is there. Sampled
-// routes are drawn by the index of the first row. Problems whose demands are shown as smaller are routed as they are, too.
+// improve runs the program on the problems that were loaded and keeps the best routes of each,
+// where they beat what is there. Sampled routes are drawn by the index of the first row. Problems
+// whose demands are shown as smaller are routed as they are, too.
 func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	if s.odd {
 		if err := s.show(true); err != nil {
@@ -240,14 +247,15 @@ func (s *Stepper) decode(ctx context.Context, problems []*vrp.Problem, out []Rou
 	return nil
 }
 
-// Routed is a problem's best routes so far, judged by the validator, and their cost by its own metric.
+// Routed is a problem's best routes so far, judged by the validator, and their cost by its own
+// metric.
 type Routed struct {
 	Solution vrp.Solution
 	Cost     float64
 }
 
-// take picks the best of the routes. The device's lengths tell which where the metric is Euclid's; one that rounds, or that is another, is
-// asked about each.
+// take picks the best of the routes. The device's lengths tell which where the metric is Euclid's;
+// one that rounds, or that is another, is asked about each.
 func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) error {
 	steps, best, cost := len(actions)/len(lengths), 0, 0.0
 	for k := range lengths {
@@ -271,7 +279,8 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 	return nil
 }
 
-// tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with it.
+// tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with
+// it.
 func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
 	last := int32(0)
 	for _, v := range tour {
@@ -283,7 +292,8 @@ func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
 	return sum
 }
 
-// unitRows writes the problem into the unit square, a row for each of the symmetries that the slices have room for.
+// unitRows writes the problem into the unit square, a row for each of the symmetries that the
+// slices have room for.
 func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
 	nodes := len(p.X)
 	px, py := p.Plane()
@@ -309,8 +319,9 @@ func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
 // leastSpread is how much of the unit square a problem must fill to be taken for one of it.
 const leastSpread = 0.5
 
-// unitFrame is the square that becomes the unit square: by the scale that a file of ours states, the unit square itself where the problem
-// lies in it as those of a test set do, and else the smallest that holds the nodes.
+// unitFrame is the square that becomes the unit square: by the scale that a file of ours states,
+// the unit square itself where the problem lies in it as those of a test set do, and else the
+// smallest that holds the nodes.
 func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
 	if scale, ok := p.Scale(); ok {
 		return 0, 0, float64(scale)

@@ -9,7 +9,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// A prepared program gives each problem the routes that a program of its own would give it, in any order and again.
+// A prepared program gives each problem the routes that a program of its own would give it, in any
+// order and again.
 func TestStepperForgetsWhatItSolved(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)

@@ -32,7 +32,8 @@ type state struct {
 	StopCount   int       `json:"stop_count"`
 }
 
-// trainer is GT+RL at work. An update is one step of one batch; an epoch is closed by a test of the baseline, validation and schedules.
+// trainer is GT+RL at work. An update is one step of one batch; an epoch is closed by a test of the
+// baseline, validation and schedules.
 type trainer struct {
 	*run.Setup
 	cfg    *config.Config
@@ -143,7 +144,8 @@ func (t *trainer) Extra() []safetensors.Tensor {
 	return []safetensors.Tensor{safetensors.Float64s(nameCosts, t.frozen.costs, len(t.frozen.costs))}
 }
 
-// Restore takes the baseline's costs over, or measures them: at the start the policy is the baseline.
+// Restore takes the baseline's costs over, or measures them: at the start the policy is the
+// baseline.
 func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
 	if more {
 		t.at.StopCount = 0

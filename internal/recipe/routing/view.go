@@ -16,16 +16,17 @@ const (
 
 // view is a routing run in words and pictures.
 type view struct {
-	info      *report.Info
-	cfg       *config.Config
-	shard     int
-	flops     int64    // of a step
-	done      int      // steps of the epoch under way that another process made
-	rows      []*Epoch // of the whole run
-	judged    *Epoch   // the last with a validation
-	total     totals
-	example   *Example
-	reference string // what the example is compared with: no row tells where a resumed run has lost its history
+	info    *report.Info
+	cfg     *config.Config
+	shard   int
+	flops   int64    // of a step
+	done    int      // steps of the epoch under way that another process made
+	rows    []*Epoch // of the whole run
+	judged  *Epoch   // the last with a validation
+	total   totals
+	example *Example
+	// what the example is compared with: no row tells where a resumed run has lost its history
+	reference string
 }
 
 // totals are what this process has spent.
@@ -110,11 +111,13 @@ func (v *view) last() *Epoch {
 
 func (v *view) Status(t report.Tick) report.Status {
 	steps := v.cfg.Training.NumBatchesPerEpoch
-	epoch, step := (t.Updates-1)/steps, (t.Updates-1)%steps+1 // an update belongs to the epoch that it ends
+	// an update belongs to the epoch that it ends
+	epoch, step := (t.Updates-1)/steps, (t.Updates-1)%steps+1
 	speed := t.PerSecond * float64(v.cfg.Training.BatchSize)
 	s := report.Status{Place: fmt.Sprintf("%d/%d", epoch+1, v.cfg.Training.NumEpochs), Share: float64(step) / float64(steps),
 		Speed: report.Thousands(int64(speed)) + " inst/s"}
-	each := float64(steps) / t.PerSecond // an epoch, at the pace of the steps under way or as the last was
+	// an epoch, at the pace of the steps under way or as the last was
+	each := float64(steps) / t.PerSecond
 	if l := v.last(); l != nil {
 		each = l.Seconds + l.ValSeconds + l.BaselineSeconds
 		s.Figures = fmt.Sprintf("  train %.4f", l.TrainCPC)

@@ -49,8 +49,8 @@ func TestBannerNamesMuon(t *testing.T) {
 	}
 }
 
-// TestBannerTellsOfStarts: how a run's starts begin, and under how many symmetries, is told where it is not the usual; its end advises the decoder that
-// such a policy is for.
+// TestBannerTellsOfStarts: how a run's starts begin, and under how many symmetries, is told where
+// it is not the usual; its end advises the decoder that such a policy is for.
 func TestBannerTellsOfStarts(t *testing.T) {
 	for _, c := range []struct {
 		sets               []string
@@ -71,7 +71,8 @@ func TestBannerTellsOfStarts(t *testing.T) {
 	}
 }
 
-// TestFolder: the history begins with the original program's columns, and the pictures name both sides.
+// TestFolder: the history begins with the original program's columns, and the pictures name both
+// sides.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	f := report.NewFolder(func(s string) { t.Errorf("noted %q", s) })
@@ -131,7 +132,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestStatus: the bar is the epoch's, also when its last step is done, and what is left counts the epochs after it.
+// TestStatus: the bar is the epoch's, also when its last step is done, and what is left counts the
+// epochs after it.
 func TestStatus(t *testing.T) {
 	_, v := infoOf(t, "x")
 	for _, c := range []struct {

@@ -20,8 +20,9 @@ import (
 // views train starts that are viewed.
 var views = []string{"baseline.type=pomo", "model.start_views=true"}
 
-// TestDecodersOfViews: every program that draws routes from every customer begins as the policy was trained to, and one that takes the most likely by
-// force; those with one start, and samples, which all begin at the depot, do neither. Validation is of the policy that is trained.
+// TestDecodersOfViews: every program that draws routes from every customer begins as the policy was
+// trained to, and one that takes the most likely by force; those with one start, and samples, which
+// all begin at the depot, do neither. Validation is of the policy that is trained.
 func TestDecodersOfViews(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		path, _ := saved(t, "baseline.type=pomo", fmt.Sprint("model.start_views=", viewed))
@@ -81,8 +82,9 @@ func TestDecodersOfViews(t *testing.T) {
 	}
 }
 
-// TestViewsAreThePolicys: the same weights route otherwise where their settings ask for views, and only from every customer. A first customer may be
-// the start's own or another; several starts come to one.
+// TestViewsAreThePolicys: the same weights route otherwise where their settings ask for views, and
+// only from every customer. A first customer may be the start's own or another; several starts come
+// to one.
 func TestViewsAreThePolicys(t *testing.T) {
 	path, f := saved(t, append(views, "training.num_epochs=2")...)
 	f.Metadata["haul.config"] = strings.Replace(f.Metadata["haul.config"], "start_views: true", "start_views: false", 1)

@@ -27,7 +27,8 @@ func holds() held {
 	return held{runtime.NumGoroutine(), files, m.HeapAlloc}
 }
 
-// nothingLeft: run after run in one process, finished or interrupted, the process holds no more goroutines, files or memory than before.
+// nothingLeft: run after run in one process, finished or interrupted, the process holds no more
+// goroutines, files or memory than before.
 func (c Case) nothingLeft(t *testing.T) {
 	dev := c.Device(t, 2)
 	again := func() {
@@ -56,7 +57,8 @@ func (c Case) nothingLeft(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		after = holds()
 	}
-	// A test's own bookkeeping grows by folders and environment variables: kilobytes, where a run's programs and weights take hundreds.
+	// A test's own bookkeeping grows by folders and environment variables: kilobytes, where a run's
+	// programs and weights take hundreds.
 	const slack = 128 << 10
 	if after.goroutines > before.goroutines || after.files > before.files || after.heap > before.heap+slack {
 		t.Errorf("four runs left behind: %+v, before them %+v", after, before)

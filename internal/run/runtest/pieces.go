@@ -9,8 +9,9 @@ import (
 	"haul/internal/run"
 )
 
-// pieces cuts a run into many, each ended by its time, and wants the state, the records and the end of the run that was never cut:
-// schedules follow the updates that are planned and not those of a process.
+// pieces cuts a run into many, each ended by its time, and wants the state, the records and the end
+// of the run that was never cut: schedules follow the updates that are planned and not those of a
+// process.
 func (c Case) pieces(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
@@ -20,7 +21,8 @@ func (c Case) pieces(t *testing.T) {
 		if piece > 40 {
 			t.Fatal("a run of 40 pieces is not over")
 		}
-		// The deadline is far, and has the run wait for its updates as one that is near does; the replay decides when time is up.
+		// The deadline is far, and has the run wait for its updates as one that is near does; the replay
+		// decides when time is up.
 		far, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), run.ErrTimeUp)
 		ctx, cancel := context.WithCancelCause(far)
 		o := c.options(t, c.Settings, &Counting{Device: counter.Device, StopAt: each, Stop: func() { cancel(run.ErrTimeUp) }})

@@ -11,8 +11,9 @@ import (
 	"haul/internal/run"
 )
 
-// Ranks trains on n ranks, goroutines of the test, and returns what Run said first, which is the same everywhere but where a rank fails and the others say
-// that it has. Every rank has ended when it returns. A device serves one goroutine: each rank's options have one of their own.
+// Ranks trains on n ranks, goroutines of the test, and returns what Run said first, which is the
+// same everywhere but where a rank fails and the others say that it has. Every rank has ended when
+// it returns. A device serves one goroutine: each rank's options have one of their own.
 func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, heard *Heard, options func(rank int) run.Options) error {
 	t.Helper()
 	said := make(chan error, n)
@@ -49,8 +50,8 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 	return first
 }
 
-// RanksAreOneProcess wants of 2 and 4 ranks what one process leaves and tells, bit for bit; and the same of a run that is stopped on four ranks
-// and goes on with two, then with one.
+// RanksAreOneProcess wants of 2 and 4 ranks what one process leaves and tells, bit for bit; and the
+// same of a run that is stopped on four ranks and goes on with two, then with one.
 func RanksAreOneProcess(t *testing.T, c Case) {
 	told, want := Whole(t, c.options(t, c.Settings, c.Device(t, 2)))
 	devices := make([]kernel.Device, 4)

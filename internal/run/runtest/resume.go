@@ -15,8 +15,9 @@ import (
 	"haul/internal/safetensors"
 )
 
-// everyField resumes from a checkpoint in which no field of progress, or of the recipe's own state, is zero, and wants each of them back in
-// the checkpoint that the resumed run writes. A field that is added is held to it, too: what is zero here fails.
+// everyField resumes from a checkpoint in which no field of progress, or of the recipe's own state,
+// is zero, and wants each of them back in the checkpoint that the resumed run writes. A field that
+// is added is held to it, too: what is zero here fails.
 func (c Case) everyField(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 1)}
 	Whole(t, c.options(t, c.Settings, counter))

@@ -1,5 +1,5 @@
-// Package runtest holds what tests of recipes share: a run that is listened to, what two runs must have in common, and one
-// suite that every recipe passes.
+// Package runtest holds what tests of recipes share: a run that is listened to, what two runs must
+// have in common, and one suite that every recipe passes.
 package runtest
 
 import (
@@ -80,7 +80,8 @@ func OpenDir(t testing.TB, path string, resume bool) *run.Dir {
 	return d
 }
 
-// Whole trains from start to end in a folder of its own and returns what was told and what was left.
+// Whole trains from start to end in a folder of its own and returns what was told and what was
+// left.
 func Whole(t testing.TB, o run.Options) (*Heard, *State) {
 	t.Helper()
 	h := &Heard{}
@@ -253,8 +254,8 @@ func (c Case) workers(t *testing.T) {
 	}
 }
 
-// interrupted stops a run at every replay it makes, be it an update, a test or a validation, resumes it, and wants the state of the run
-// that nobody stopped.
+// interrupted stops a run at every replay it makes, be it an update, a test or a validation,
+// resumes it, and wants the state of the run that nobody stopped.
 func (c Case) interrupted(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
@@ -323,7 +324,8 @@ func (c Case) killed(t *testing.T) {
 	}
 }
 
-// lengthened: a run that is over goes on when more is asked for, ends at once when not, and refuses less.
+// lengthened: a run that is over goes on when more is asked for, ends at once when not, and refuses
+// less.
 func (c Case) lengthened(t *testing.T) {
 	path, dev := Folder(t), c.Device(t, 1)
 	n := c.Recipe.Length(c.Settings)
@@ -386,8 +388,8 @@ func (c Case) allocations(t *testing.T) {
 	}
 }
 
-// Allocations is what f takes from Go's heap per run: the least of a few tries, since objects of the runtime's own are counted with f's, now and then. What f
-// itself allocates is in every try.
+// Allocations is what f takes from Go's heap per run: the least of a few tries, since objects of
+// the runtime's own are counted with f's, now and then. What f itself allocates is in every try.
 func Allocations(runs int, f func()) float64 {
 	least := math.Inf(1)
 	for try := 0; try < 4 && least > 0; try++ {

@@ -53,7 +53,8 @@ func (s *countedStore) Close() error {
 	return s.Store.Close()
 }
 
-// stores: what stays open stays on a card until the process ends, and a trial of `auto` then leaves no room for the run.
+// stores: what stays open stays on a card until the process ends, and a trial of `auto` then leaves
+// no room for the run.
 func (c Case) stores(t *testing.T) {
 	dev := &Stores{Device: c.Device(t, 1)}
 	step, err := c.Recipe.Step(dev, c.Settings)

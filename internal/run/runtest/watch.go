@@ -6,7 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// Watched is a device that keeps what it was given to compile and to heed, and lets a test falsify what the host reads.
+// Watched is a device that keeps what it was given to compile and to heed, and lets a test falsify
+// what the host reads.
 type Watched struct {
 	kernel.Device
 	Programs []*kernel.Program

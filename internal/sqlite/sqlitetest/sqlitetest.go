@@ -1,5 +1,5 @@
-// Package sqlitetest writes SQLite files for tests and samples: whole tables at once, with all kinds of
-// pages that tables have. Rows come in the order of their numbers.
+// Package sqlitetest writes SQLite files for tests and samples: whole tables at once, with all
+// kinds of pages that tables have. Rows come in the order of their numbers.
 package sqlitetest
 
 import (
@@ -124,8 +124,8 @@ func (w *writer) tree(root uint32, cells []cell) {
 	}
 }
 
-// fill writes as many cells as a page holds and returns the others. The last of an inner page's is its
-// way to the right.
+// fill writes as many cells as a page holds and returns the others. The last of an inner page's is
+// its way to the right.
 func (w *writer) fill(page uint32, kind byte, cells []cell) (rest []cell) {
 	p := w.pages[page-1]
 	head := 0

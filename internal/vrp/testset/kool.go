@@ -8,8 +8,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: the order of draws. The sets of Kool et al. (2019) are what NumPy draws after one seed: the depots of all
-// instances, then all customers, then all demands; so no instance can be drawn without those before it.
+// What a reader could break: the order of draws. The sets of Kool et al. (2019) are what NumPy
+// draws after one seed: the depots of all instances, then all customers, then all demands; so no
+// instance can be drawn without those before it.
 
 // KoolInstances is how many instances a set of theirs has.
 const KoolInstances = 10_000
@@ -25,7 +26,8 @@ var koolSeed = map[string]uint32{Test: 1234, Validation: 4321}
 // KoolSeed is the seed of a split.
 func KoolSeed(split string) uint64 { return uint64(koolSeed[split]) }
 
-// KoolCapacity is what a vehicle carries there, by the number of customers; 0 where they have no such set.
+// KoolCapacity is what a vehicle carries there, by the number of customers; 0 where they have no
+// such set.
 func KoolCapacity(customers int) int32 {
 	return map[int]int32{10: 20, 20: 30, 50: 40, 100: 50}[customers]
 }
@@ -33,7 +35,8 @@ func KoolCapacity(customers int) int32 {
 // hgsMean is the mean cost of HGS-CVRP on the test sets, as later papers state it.
 var hgsMean = map[int]float64{20: 6.130, 50: 10.366, 100: 15.563}
 
-// Kool is the set of Kool et al. for 10, 20, 50 or 100 customers, digit for digit: coordinates uniform in the unit square, demands 1 to 9.
+// Kool is the set of Kool et al. for 10, 20, 50 or 100 customers, digit for digit: coordinates
+// uniform in the unit square, demands 1 to 9.
 func Kool(customers int, split string) (*Set, error) {
 	capacity := KoolCapacity(customers)
 	if capacity == 0 {
@@ -70,8 +73,9 @@ func Kool(customers int, split string) (*Set, error) {
 // fileScale turns the unit square into the whole numbers of a .vrp file.
 const fileScale = 1_000_000
 
-// FileProblem is a problem of the unit square as a .vrp file states it: coordinates times a million, rounded. Its comment says so, by which
-// a reader finds the way back. Any other problem is returned as it is.
+// FileProblem is a problem of the unit square as a .vrp file states it: coordinates times a
+// million, rounded. Its comment says so, by which a reader finds the way back. Any other problem is
+// returned as it is.
 func FileProblem(p *vrp.Problem) *vrp.Problem {
 	if p.Metric != vrp.Exact || !inUnitSquare(p) {
 		return p

@@ -20,7 +20,8 @@ import (
 // Formats names the files that Load reads.
 const Formats = ".npz, .pkl, .pt, a .vrp file or a folder of them"
 
-// Load reads a set by its file's ending. In a folder of .vrp files a .sol beside each gives its reference cost.
+// Load reads a set by its file's ending. In a folder of .vrp files a .sol beside each gives its
+// reference cost.
 func Load(path string, o vrp.ReadOptions) (*Set, error) {
 	s, err := load(path, o)
 	if err != nil {
@@ -147,8 +148,9 @@ func (s *Set) refer(method string, costs []float64) error {
 	return nil
 }
 
-// LoadReference reads the costs to compare with from a file of their own: an .npz with an array reference, hgs or costs, a .pkl with a list of
-// costs or of tuples that begin with one (as the results of Kool's code), a .csv with a column reference or cost, rows by the instances' names
+// LoadReference reads the costs to compare with from a file of their own: an .npz with an array
+// reference, hgs or costs, a .pkl with a list of costs or of tuples that begin with one (as the
+// results of Kool's code), a .csv with a column reference or cost, rows by the instances' names
 // where it has a column name, or a text with a number per line.
 func (s *Set) LoadReference(path string) error {
 	f, err := os.Open(path)
@@ -212,7 +214,8 @@ func (s *Set) readReference(f io.ReaderAt, size int64, ext string) ([]float64, e
 	return costs, nil
 }
 
-// pickledCosts reads costs, or tuples that begin with a cost, from a list, or from a tuple that begins with such a list.
+// pickledCosts reads costs, or tuples that begin with a cost, from a list, or from a tuple that
+// begins with such a list.
 func pickledCosts(data []byte) ([]float64, error) {
 	v, err := pickle.Decode(data)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"haul/internal/pickle"
 )
 
-// Instances from NumPy's .npz files, as routing papers publish test sets. What a reader could break: sizes come from the
-// arrays' own headers, and an array is only read where its header, the archive's entry and the limits agree.
+// Instances from NumPy's .npz files, as routing papers publish test sets. What a reader could
+// break: sizes come from the arrays' own headers, and an array is only read where its header, the
+// archive's entry and the limits agree.
 
 // The names that arrays go by: Kool's and RL4CO's, then POMO's.
 var (
@@ -39,7 +40,8 @@ func (a arrays) find(names []string) (string, pickle.Array, bool) {
 	return "", pickle.Array{}, false
 }
 
-// readNPZ reads depot [B,2], locs [B,N,2], demand [B,N], capacity [B], and costs [B] where they are known.
+// readNPZ reads depot [B,2], locs [B,N,2], demand [B,N], capacity [B], and costs [B] where they are
+// known.
 func readNPZ(r io.ReaderAt, size int64) (*Set, error) {
 	a, err := readArrays(r, size, depotNames, locNames, demandNames, capacityNames, referenceNames)
 	if err != nil {
@@ -71,7 +73,8 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 	return all, nil
 }
 
-// set makes a set of arrays: the depot apart, or the first of locs where there is one more of them than of demands.
+// set makes a set of arrays: the depot apart, or the first of locs where there is one more of them
+// than of demands.
 func (a arrays) set() (*Set, error) {
 	name, locs, ok := a.find(locNames)
 	if !ok || len(locs.Shape) != 3 || locs.Shape[2] != 2 {

@@ -63,7 +63,8 @@ func TestReadNPZ(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: POMO's names, a depot that is the first place, one capacity for all, demands already divided by it.
+// TestNamesOfOthers: POMO's names, a depot that is the first place, one capacity for all, demands
+// already divided by it.
 func TestNamesOfOthers(t *testing.T) {
 	for name, change := range map[string]func(map[string]any, map[string]string){
 		"POMO's names": func(a map[string]any, s map[string]string) {

@@ -9,7 +9,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), or a dictionary of arrays by the names of an .npz.
+// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), or a dictionary of
+// arrays by the names of an .npz.
 func readPickle(data []byte) (*Set, error) {
 	v, err := pickle.Decode(data)
 	if err != nil {
@@ -60,7 +61,8 @@ func readDict(d *pickle.Dict, array func(any) (pickle.Array, bool, error)) (*Set
 	return all.set()
 }
 
-// read takes one instance of Kool's: depot [2], customers [n][2], demands [n], capacity. Some have more behind it.
+// read takes one instance of Kool's: depot [2], customers [n][2], demands [n], capacity. Some have
+// more behind it.
 func (r *raw) read(v any, left *int) error {
 	parts, ok := pickle.Items(v)
 	if !ok || len(parts) < 4 {
@@ -83,7 +85,8 @@ func (r *raw) read(v any, left *int) error {
 	return nil
 }
 
-// numbers flattens a list of numbers, a list of lists of numbers, or an array. What is shared is counted as often as it is named.
+// numbers flattens a list of numbers, a list of lists of numbers, or an array. What is shared is
+// counted as often as it is named.
 func numbers(v any, left *int) ([]float64, error) {
 	if a, ok, err := pickle.NumPy(v); ok {
 		if *left -= len(a.Data); *left < 0 {

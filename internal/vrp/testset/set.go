@@ -1,8 +1,9 @@
-// Package testset holds sets of CVRP instances that people compare solvers on: the public ones, made again from their seed, and the files
-// that they are passed around in.
+// Package testset holds sets of CVRP instances that people compare solvers on: the public ones,
+// made again from their seed, and the files that they are passed around in.
 //
-// What a reader could break: an instance is what its file says. Coordinates keep every digit, and demands that were divided by the
-// capacity become whole numbers again only where that is exact within the file's own precision.
+// What a reader could break: an instance is what its file says. Coordinates keep every digit, and
+// demands that were divided by the capacity become whole numbers again only where that is exact
+// within the file's own precision.
 package testset
 
 import (
@@ -68,7 +69,8 @@ type raw struct {
 	capacity float64 // 0: not stated
 }
 
-// build makes problems of what a file states. Demands are whole numbers, or fractions of the capacity.
+// build makes problems of what a file states. Demands are whole numbers, or fractions of the
+// capacity.
 func build(all []raw) ([]*vrp.Problem, error) {
 	if len(all) == 0 {
 		return nil, errors.New("no instances")
@@ -146,12 +148,12 @@ func (r *raw) problem(i int) (*vrp.Problem, error) {
 // maxShare bounds the capacities that divided demands are tried with where none is stated.
 const maxShare = 10_000
 
-// rounding is how far float32 may have moved a fraction of the capacity: half a unit in its last place, and as much again for a
-// capacity that was rounded before.
+// rounding is how far float32 may have moved a fraction of the capacity: half a unit in its last
+// place, and as much again for a capacity that was rounded before.
 const rounding = 1.0 / (1 << 23)
 
-// undivide turns demands that are fractions of the capacity into whole numbers: times the capacity that is stated, or the smallest
-// number that makes all of them whole.
+// undivide turns demands that are fractions of the capacity into whole numbers: times the capacity
+// that is stated, or the smallest number that makes all of them whole.
 func undivide(all []raw) error {
 	stated := true
 	for i := range all {

@@ -151,7 +151,8 @@ func TestReadPickle(t *testing.T) {
 	}
 }
 
-// TestSharedListsAreCounted: a short pickle that names one long list a million times is refused, not unfolded.
+// TestSharedListsAreCounted: a short pickle that names one long list a million times is refused,
+// not unfolded.
 func TestSharedListsAreCounted(t *testing.T) {
 	row := "](" + strings.Repeat("K\x01", 4000) + "e"
 	text := "]((](K\x00K\x00e](" + row + "q\x00" + strings.Repeat("h\x00", 20_000) + "e](K\x01eK\x01te."
@@ -160,7 +161,8 @@ func TestSharedListsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSharedArraysAreCounted: the same of an array of NumPy's, which is unfolded anew wherever it is named.
+// TestSharedArraysAreCounted: the same of an array of NumPy's, which is unfolded anew wherever it
+// is named.
 func TestSharedArraysAreCounted(t *testing.T) {
 	dtype := &pickle.Call{What: pickle.Global{Module: "numpy", Name: "dtype"}, Args: pickle.Tuple{"u1"}}
 	array := &pickle.Call{What: pickle.Global{Module: "numpy._core.numeric", Name: "_frombuffer"},

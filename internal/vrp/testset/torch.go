@@ -10,7 +10,8 @@ import (
 	"haul/internal/pickle"
 )
 
-// Instances from PyTorch's .pt files: an archive with a pickle (data.pkl) that says what the tensors are, and their numbers beside it.
+// Instances from PyTorch's .pt files: an archive with a pickle (data.pkl) that says what the
+// tensors are, and their numbers beside it.
 
 // maxTorchPickle bounds the pickle, which holds names and shapes only.
 const maxTorchPickle = 1 << 20
@@ -72,7 +73,8 @@ func readEntry(f *zip.File, most int64) ([]byte, error) {
 	return data, err
 }
 
-// tensor reads the numbers of _rebuild_tensor_v2(storage, offset, size, stride, ...), whose storage is (_, type, key, device, count).
+// tensor reads the numbers of _rebuild_tensor_v2(storage, offset, size, stride, ...), whose storage
+// is (_, type, key, device, count).
 func tensor(v any, files map[string]*zip.File, left *int64) (a pickle.Array, ok bool, err error) {
 	c, ok := v.(*pickle.Call)
 	if !ok || c.What.Name != "_rebuild_tensor_v2" {

@@ -11,7 +11,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Write writes instances of equal size as .npz (arrays depot, locs, demand, capacity) or as Kool's .pkl, by the ending.
+// Write writes instances of equal size as .npz (arrays depot, locs, demand, capacity) or as Kool's
+// .pkl, by the ending.
 func Write(w io.Writer, ext string, problems []*vrp.Problem) error {
 	switch ext {
 	case ".npz":

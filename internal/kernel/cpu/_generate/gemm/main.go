@@ -2,9 +2,9 @@
 // one-row loops, the copy of a panel, and the FMA loops that measure the peak.
 //
 // What a reader could break: every tile variant must keep one FMA chain an element, in the order of
-// l, starting from bias + R. That makes the bits of an element independent of the tile that computed
-// it, of blocking over k, and of the instruction set. The one-row loops use four chains instead,
-// l mod 4, joined as (0+1)+(2+3).
+// l, starting from bias + R. That makes the bits of an element independent of the tile that
+// computed it, of blocking over k, and of the instruction set. The one-row loops use four chains
+// instead, l mod 4, joined as (0+1)+(2+3).
 package main
 
 import (

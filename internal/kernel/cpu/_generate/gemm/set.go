@@ -51,7 +51,8 @@ var narrow = set{
 	zero:      func(to VecPhysical) { VXORPS(to, to, to) },
 }
 
-// A block is the register plan of one tile: rows × v accumulators, v vectors of B, then temporaries.
+// A block is the register plan of one tile: rows × v accumulators, v vectors of B, then
+// temporaries.
 type block struct {
 	set
 	rows, v int
@@ -72,7 +73,8 @@ func (t block) broadcast(i int) VecPhysical {
 	return t.regs[first+i%left]
 }
 
-// loadCols moves vector j of the block's columns to register to, under the mask where it is the last.
+// loadCols moves vector j of the block's columns to register to, under the mask where it is the
+// last.
 func (t block) loadCols(m Mem, j int, to VecPhysical) {
 	m = m.Offset(j * t.bytes)
 	if t.masked && j == t.v-1 {

@@ -84,7 +84,8 @@ func (t block) loop() {
 	JNE(LabelRef(label("tile")))
 }
 
-// start fills the accumulators with bias + R, either of which may be absent, and moves R down a tile.
+// start fills the accumulators with bias + R, either of which may be absent, and moves R down a
+// tile.
 func (t block) start(label func(string) string) {
 	MOVQ(field(offBias), tmp)
 	TESTQ(tmp, tmp)

@@ -8,7 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// reach is the stretch of columns that a row of causal attention looks at: after `before`, short of `end`.
+// reach is the stretch of columns that a row of causal attention looks at: after `before`, short of
+// `end`.
 type reach struct {
 	m            *isa
 	first        Register // the row's first column, counted as the sequence counts
@@ -79,8 +80,8 @@ func (r *reach) lanes(column VecVirtual) lanes {
 	return lanes{in}
 }
 
-// softmaxCausal takes two rows at a time where the registers hold them: a row is a few vectors, and what follows its largest and its sum waits for
-// them.
+// softmaxCausal takes two rows at a time where the registers hold them: a row is a few vectors, and
+// what follows its largest and its sum waits for them.
 func (m *isa) softmaxCausal() {
 	m.text("softmaxCausal", "func(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32)", ".")
 	p, logSum, r, k := ptr("p"), ptr("logSum"), m.reach(), m.maskOf("mask")

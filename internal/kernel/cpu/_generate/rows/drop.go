@@ -34,9 +34,10 @@ func table(name string, size int, element func(i int) uint32) Mem {
 	return t
 }
 
-// keepMask emits keep, which draws the calls of w/4 groups at a time. Even calls fill the low halves of one vector's 64-bit lanes, odd calls another's: a
-// product of 32 bits then leaves its high half a shift away, and what the upper halves hold never matters.
-// The words of a call, laid side by side again, are the 16 bits of a group's columns in order, eight columns a word.
+// keepMask emits keep, which draws the calls of w/4 groups at a time. Even calls fill the low
+// halves of one vector's 64-bit lanes, odd calls another's: a product of 32 bits then leaves its
+// high half a shift away, and what the upper halves hold never matters. The words of a call, laid
+// side by side again, are the 16 bits of a group's columns in order, eight columns a word.
 func (m *isa) keepMask() {
 	m.text("keep", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w/4))
 	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
@@ -112,7 +113,8 @@ func (m *isa) xor3(key Mem, a, v VecVirtual) {
 	VPXOR(k, v, v)
 }
 
-// storeKept writes a bit for each 16 bits not below the threshold: bits 8k..8k+7 of a group are its eighth of words[k].
+// storeKept writes a bit for each 16 bits not below the threshold: bits 8k..8k+7 of a group are its
+// eighth of words[k].
 func (m *isa) storeKept(words vecs, threshold VecVirtual, dst Register) {
 	VPBROADCASTW(threshold.AsX(), threshold) // for both halves of a lane
 	if m.wide() {

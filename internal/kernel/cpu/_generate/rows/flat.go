@@ -92,7 +92,8 @@ func (m *isa) descend() {
 	ret()
 }
 
-// colSum walks the rows once for eight vectors of columns, so that eight sums hide the latency of one.
+// colSum walks the rows once for eight vectors of columns, so that eight sums hide the latency of
+// one.
 func (m *isa) colSum() {
 	m.text("colSum", "func(out, x []float32, rows, n, ld int, accumulate bool)", ", with the same bits: each column adds its rows in order.")
 	out, x, rows, n, ld := ptr("out"), ptr("x"), integer("rows"), integer("n"), integer("ld")
@@ -174,12 +175,13 @@ func (m *isa) sumSquares() {
 	ret()
 }
 
-// What is smaller moves no weight. Muon divides a block by 1e-7 at least and multiplies products of four of its numbers, so that its bound lies
-// far higher than AdamW's.
+// What is smaller moves no weight. Muon divides a block by 1e-7 at least and multiplies products of
+// four of its numbers, so that its bound lies far higher than AdamW's.
 const leastMoment, leastMomentum = 1e-30, 1e-16
 
-// flush makes zero of what is smaller than any moment that moves a weight: a gradient that stays zero would leave its moments
-// among the subnormal numbers for good, at a hundred cycles a vector, and every product with them. A NaN stays.
+// flush makes zero of what is smaller than any moment that moves a weight: a gradient that stays
+// zero would leave its moments among the subnormal numbers for good, at a hundred cycles a vector,
+// and every product with them. A NaN stays.
 func (m *isa) flush(v VecVirtual, least float32) {
 	const notLess = 5
 	size := m.vec()

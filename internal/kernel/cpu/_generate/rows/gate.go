@@ -63,14 +63,16 @@ func (m *isa) gluGrad() {
 const (
 	geluSlope = 2 * 0.7978845608 // gelu(x) = x/(1 + e^-u) with u = geluSlope·(x + geluCube·x³)
 	geluCube  = 0.044715
-	// A sigmoid below 2^-faint is taken as zero: against the x of other units it is nothing, but multiplied on and on it ends in subnormal
-	// numbers, which slow a matrix product down several times.
+	// A sigmoid below 2^-faint is taken as zero: against the x of other units it is nothing, but
+	// multiplied on and on it ends in subnormal numbers, which slow a matrix product down several
+	// times.
 	faint = 40
 	// farthest keeps 2^z and its reciprocal in the normal range.
 	farthest = 120
 )
 
-// geluParts returns e = e^-u and s = 1/(1+e), gelu's sigmoid, with x². A minimum or maximum returns its first operand when one is NaN.
+// geluParts returns e = e^-u and s = 1/(1+e), gelu's sigmoid, with x². A minimum or maximum returns
+// its first operand when one is NaN.
 func (m *isa) geluParts(x vecs) (square, e, s vecs) {
 	square, z := m.some(len(x)), m.some(len(x))
 	x.all(func(i int) { VMULPS(x[i], x[i], square[i]) })
@@ -102,7 +104,8 @@ func (m *isa) geluParts(x vecs) (square, e, s vecs) {
 	return square, e, s
 }
 
-// reciprocal returns 1/d of normal numbers whose reciprocals are normal: by a Newton step where the estimate has 14 bits.
+// reciprocal returns 1/d of normal numbers whose reciprocals are normal: by a Newton step where the
+// estimate has 14 bits.
 func (m *isa) reciprocal(d vecs) vecs {
 	if !m.wide() {
 		return d.each(func(v VecVirtual) VecVirtual {

@@ -118,8 +118,8 @@ func (m *isa) with(op, broadcastOp emit, c Mem, rest ...Op) {
 func (m *isa) mulC(x float32, a, dst Op) { m.with(VMULPS, VMULPS_BCST, float(x), a, dst) }
 func (m *isa) addC(x float32, a, dst Op) { m.with(VADDPS, VADDPS_BCST, float(x), a, dst) }
 
-// lanes selects lanes of a vector: an opmask, or a vector of all-ones and zero lanes. The zero value
-// selects all of them.
+// lanes selects lanes of a vector: an opmask, or a vector of all-ones and zero lanes. The zero
+// value selects all of them.
 type lanes struct{ reg Register }
 
 func (l lanes) all() bool { return l.reg == nil }
@@ -145,7 +145,8 @@ func (m *isa) below(n Register) lanes {
 
 var stairsData *Mem
 
-// stairs holds eight lanes of ones, then eight of zero; a window that starts 8-n in selects n lanes.
+// stairs holds eight lanes of ones, then eight of zero; a window that starts 8-n in selects n
+// lanes.
 func stairs() Mem {
 	if stairsData == nil {
 		t := GLOBL("rows_stairs", attr.RODATA|attr.NOPTR)
@@ -208,8 +209,8 @@ func (m *isa) maxInto(acc, v VecVirtual, l lanes) {
 	}
 }
 
-// fold joins all lanes of each vector by op, in place, leaving the result in every lane. Lanes meet in
-// the order of distance w/2, ..., 1, which is the same sum in every lane since op commutes.
+// fold joins all lanes of each vector by op, in place, leaving the result in every lane. Lanes meet
+// in the order of distance w/2, ..., 1, which is the same sum in every lane since op commutes.
 func (m *isa) fold(op emit, vs ...VecVirtual) {
 	swaps := []func(v, t VecVirtual){
 		func(v, t VecVirtual) { VPERM2F128(U8(0x01), v, v, t) },

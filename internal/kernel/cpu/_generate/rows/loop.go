@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// columns walks the n elements of a row by vectors. What depends only on n is worked out once, before
-// the loop over rows.
+// columns walks the n elements of a row by vectors. What depends only on n is worked out once,
+// before the loop over rows.
 type columns struct {
 	m       *isa
 	n, full Register // full: n rounded down to whole vectors
@@ -55,17 +55,19 @@ func (a at) mem(row Register) Mem {
 func (a at) load(row Register) VecVirtual     { return a.c.m.load(a.mem(row), a.lanes) }
 func (a at) store(v VecVirtual, row Register) { a.c.m.store(v, a.mem(row), a.lanes) }
 
-// storePadded writes v, whose lanes from n on are zero, over all of the vector that lies in the row. It
-// also serves for what is read back soon: only a store whose mask is full can be forwarded to a load.
+// storePadded writes v, whose lanes from n on are zero, over all of the vector that lies in the
+// row. It also serves for what is read back soon: only a store whose mask is full can be forwarded
+// to a load.
 func (a at) storePadded(v VecVirtual, row Register) { a.c.m.store(v, a.mem(row), a.pad) }
 
-// keepRest clears the lanes past the end of a row. They are zero after a load, but need not be after
-// arithmetic: a mean may have been taken off them, or a NaN of the row multiplied in.
+// keepRest clears the lanes past the end of a row. They are zero after a load, but need not be
+// after arithmetic: a mean may have been taken off them, or a NaN of the row multiplied in.
 func (m *isa) keepRest(v VecVirtual, a at) {
 	m.keep(v, a.lanes)
 }
 
-// each emits step for every vector of the row: unroll vectors at a time, then one, then the partial one.
+// each emits step for every vector of the row: unroll vectors at a time, then one, then the partial
+// one.
 func (c *columns) each(unroll int, step func(a at)) {
 	c.groups(unroll, func(group []at) {
 		for _, a := range group {
@@ -173,8 +175,8 @@ func (c *columns) clear(rows ...Register) {
 	Label(done)
 }
 
-// rows emits body once for each row, then moves every pointer of step on by its bytes. It counts the
-// register count down.
+// rows emits body once for each row, then moves every pointer of step on by its bytes. It counts
+// the register count down.
 func (m *isa) rows(count Register, body func(), steps ...stride) {
 	loop, done := m.label("row"), m.label("end")
 	TESTQ(count, count)

@@ -2,8 +2,8 @@
 //
 // What a reader could break: one emitter serves both sets, so a line of a family file must not know
 // the vector's width but through *isa. A primitive reads and writes only the elements its plain-Go
-// loop touches: the last, partial vector of a row goes through a lane mask, never past the slice. No
-// instruction depends on alignment, and reductions join lanes in one fixed order, so that the
+// loop touches: the last, partial vector of a row goes through a lane mask, never past the slice.
+// No instruction depends on alignment, and reductions join lanes in one fixed order, so that the
 // same arguments give the same bits.
 package main
 

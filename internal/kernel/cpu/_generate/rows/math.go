@@ -84,7 +84,8 @@ func (m *isa) reduce(x vecs) (r, power, tail vecs) {
 	return r, power, tail
 }
 
-// exp2 returns p and power, whose product is 2^z for |z| <= 126: the polynomial of e^r with r = f·ln 2, f the part of z behind the point.
+// exp2 returns p and power, whose product is 2^z for |z| <= 126: the polynomial of e^r with r =
+// f·ln 2, f the part of z behind the point.
 func (m *isa) exp2(z vecs) (p, power vecs) {
 	power, f := m.some(len(z)), m.some(len(z))
 	shift := m.constant(shifter)
@@ -147,9 +148,10 @@ func (m *isa) minusAbs(x vecs) vecs {
 	return out
 }
 
-// sigmoid returns e = e^-|x|, 1+e, and top, which is 1 or e by the sign of x: sigmoid(x) is top/(1+e)
-// and its derivative e/(1+e)². Nothing overflows and neither end loses digits. The one division hides
-// behind the arithmetic of the exponential; a reciprocal by Newton steps takes longer.
+// sigmoid returns e = e^-|x|, 1+e, and top, which is 1 or e by the sign of x: sigmoid(x) is
+// top/(1+e) and its derivative e/(1+e)². Nothing overflows and neither end loses digits. The one
+// division hides behind the arithmetic of the exponential; a reciprocal by Newton steps takes
+// longer.
 func (m *isa) sigmoid(x vecs) (e, below, top vecs) {
 	e = m.exp(m.minusAbs(x))
 	below = m.some(len(x))
@@ -191,9 +193,9 @@ func (m *isa) tanh(x vecs) vecs {
 	return q
 }
 
-// log returns ln x for normal x > 0. x = 2^k·f with f in [√½, √2); s = (f-1)/(f+1), |s| < 0.172, and
-// ln f = 2s(1 + s²/3 + s⁴/5 + s⁶/7 + s⁸/9), where the next term would add 2e-9 of the sum. All lanes of x
-// are one number, so 256 bits of them do.
+// log returns ln x for normal x > 0. x = 2^k·f with f in [√½, √2); s = (f-1)/(f+1), |s| < 0.172,
+// and ln f = 2s(1 + s²/3 + s⁴/5 + s⁶/7 + s⁸/9), where the next term would add 2e-9 of the sum. All
+// lanes of x are one number, so 256 bits of them do.
 func (m *isa) log(x vecs) vecs {
 	if m.wide() {
 		half := x.each(func(v VecVirtual) VecVirtual { return v.AsY().(VecVirtual) })

@@ -8,8 +8,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// GELU where its result is an operand in bf16. Its sigmoid less a half is odd in x, and so is its slope less a half: both are pieces of straight
-// lines in |x|, an eighth long each, whose two numbers are looked up in registers. Past the last piece, at 3.8, they are a half.
+// GELU where its result is an operand in bf16. Its sigmoid less a half is odd in x, and so is its
+// slope less a half: both are pieces of straight lines in |x|, an eighth long each, whose two
+// numbers are looked up in registers. Past the last piece, at 3.8, they are a half.
 
 const (
 	nearPieces = 32
@@ -27,7 +28,8 @@ func geluSlopeAt(x float64) float64 {
 	return s + x*s*(1-s)*geluSlope*(1+3*geluCube*x*x)
 }
 
-// pieces are the lines that stay nearest to f - ½ on each piece: its chord, moved to the middle of what lies about it.
+// pieces are the lines that stay nearest to f - ½ on each piece: its chord, moved to the middle of
+// what lies about it.
 func pieces(f func(x float64) float64) (a, b [nearPieces]uint32) {
 	for p := range nearPieces {
 		from, to := max(0, (float64(p)-0.5)/nearScale), (float64(p)+0.5)/nearScale
@@ -64,7 +66,8 @@ func (m *isa) nearLine(x vecs, a, b lookup) (size, h vecs) {
 	clipped, start := m.some(len(x)), m.some(len(x))
 	far, shift := m.constant(nearFar), m.constant(nearShift)
 	x.all(func(i int) { VPANDD_BCST(bits(^uint32(signBit)), x[i], size[i]) })
-	x.all(func(i int) { VMINPS(size[i], far, clipped[i]) }) // a minimum returns its first operand when one is NaN
+	// a minimum returns its first operand when one is NaN
+	x.all(func(i int) { VMINPS(size[i], far, clipped[i]) })
 	x.all(func(i int) { VADDPS(shift, clipped[i], h[i]) })
 	x.all(func(i int) { VMOVAPS(h[i], start[i]) })
 	x.all(func(i int) { VPERMI2PS(b.high, b.low, h[i]) })

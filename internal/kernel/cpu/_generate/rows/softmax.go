@@ -66,8 +66,8 @@ func (k *mask) allowed(a at) lanes {
 	return lanes{v}
 }
 
-// softmax emits what both forward primitives share: score gives a vector of scores, and which selects
-// the lanes that take part.
+// softmax emits what both forward primitives share: score gives a vector of scores, and which
+// selects the lanes that take part.
 func (m *isa) softmax(rows, p, words Register, c *columns, which func(a at) lanes, score func(a at, l lanes) VecVirtual, steps []stride) {
 	long := m.label("long")
 	CMPQ(c.ld, U8(shortest))

@@ -61,8 +61,8 @@ func (m *isa) turn(r []VecVirtual) []VecVirtual {
 	return out
 }
 
-// transpose moves 8×8 blocks through registers. It exists for AVX2 alone: the loop is bound by loads,
-// stores and one shuffle port, which wider vectors do not relieve.
+// transpose moves 8×8 blocks through registers. It exists for AVX2 alone: the loop is bound by
+// loads, stores and one shuffle port, which wider vectors do not relieve.
 func (m *isa) transpose() {
 	m.text("transpose", "func(dst []float32, ldd int, src []float32, lds, rows, cols int)", ", by blocks of 8×8.")
 	to, from := newGrid(ptr("dst"), integer("ldd")), newGrid(ptr("src"), integer("lds"))

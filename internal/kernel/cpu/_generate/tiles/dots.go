@@ -11,8 +11,9 @@ import (
 var vectors = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15,
 	Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31}
 
-// dotsFunc writes the product of `rows` rows of a tile of A with nc tiles of B, for t.cols such blocks side by side. The last
-// tile's columns are masked in every block, so a grid whose last tile is narrow is one of its own.
+// dotsFunc writes the product of `rows` rows of a tile of A with nc tiles of B, for t.cols such
+// blocks side by side. The last tile's columns are masked in every block, so a grid whose last tile
+// is narrow is one of its own.
 func dotsFunc(rows, nc int) {
 	declare(fmt.Sprintf("dots%dx%d", rows, nc))
 	Doc(fmt.Sprintf("C = start + A·B on %d rows by t.cols blocks of %d tiles, the last tile's columns by t.mask.", rows, nc))

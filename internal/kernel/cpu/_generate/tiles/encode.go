@@ -9,7 +9,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// code emits the bytes of one instruction, with what a disassembler makes of them beside them: a test of the package compares the two.
+// code emits the bytes of one instruction, with what a disassembler makes of them beside them: a
+// test of the package compares the two.
 func code(says string, bytes ...byte) {
 	Comment(says)
 	for _, b := range bytes {
@@ -38,8 +39,8 @@ const (
 	prefixF2   = 3
 )
 
-// vex emits an instruction of map 0F38 with three bytes of prefix: vvvv is the third operand, base and index (0 where there is
-// none) are registers of memory.
+// vex emits an instruction of map 0F38 with three bytes of prefix: vvvv is the third operand, base
+// and index (0 where there is none) are registers of memory.
 func vex(says string, prefix, vvvv, index, base, opcode byte, rest ...byte) {
 	code(says, append([]byte{0xc4, 0x80 | (^index>>3&1)<<6 | (^base>>3&1)<<5 | 2, (^vvvv&15)<<3 | prefix, opcode}, rest...)...)
 }

@@ -32,8 +32,9 @@ var (
 // shapes are the blocks that a grid can be made of, by its field shape.
 var shapes = [][2]int{{2, 2}, {2, 1}, {1, 2}, {1, 1}}
 
-// gridsFunc writes the function that computes grids one after another. Configuring and releasing the tiles takes longer than a small grid,
-// so that a grid with its predecessor's configuration keeps it.
+// gridsFunc writes the function that computes grids one after another. Configuring and releasing
+// the tiles takes longer than a small grid, so that a grid with its predecessor's configuration
+// keeps it.
 func gridsFunc() {
 	TEXT("tileGrids", NOSPLIT, "func(t *[14]uintptr, n int)")
 	Pragma("noescape")
@@ -75,7 +76,8 @@ func gridsFunc() {
 
 func shapeName(nr, nc int) string { return fmt.Sprintf("shape%dx%d", nr, nc) }
 
-// grid writes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile registers.
+// grid writes t.rows × t.cols blocks of nr × nc tiles. A block is summed over all of k in tile
+// registers.
 func grid(nr, nc int) {
 	label := func(name string) string { return fmt.Sprintf("%s%dx%d", name, nr, nc) }
 	Label(label("row"))
@@ -151,7 +153,8 @@ func grid(nr, nc int) {
 	JNE(LabelRef(label("row")))
 }
 
-// depthStep writes the products of one step of l and moves on; where asked to, it fetches 4·nr of the rows that the sums go to.
+// depthStep writes the products of one step of l and moves on; where asked to, it fetches 4·nr of
+// the rows that the sums go to.
 func depthStep(nr, nc int, fetch bool) {
 	multiply(nr, nc, func() {
 		if fetch {
@@ -166,7 +169,8 @@ func depthStep(nr, nc int, fetch bool) {
 	}
 }
 
-// multiply adds the product of the tiles at a0, a1 and b0, b1 to the block's sums, with something else in the middle.
+// multiply adds the product of the tiles at a0, a1 and b0, b1 to the block's sums, with something
+// else in the middle.
 func multiply(nr, nc int, between func()) {
 	tileLoad(tileB, b0, unit, 0)
 	tileLoad(tileA, a0, unit, 0)
@@ -195,7 +199,8 @@ func fetchSums(rows, nc int, into func(Op)) {
 	}
 }
 
-// tiles moves the block's accumulators between registers and a matrix at p, its rows ld bytes apart.
+// tiles moves the block's accumulators between registers and a matrix at p, its rows ld bytes
+// apart.
 func tiles(nr, nc int, p, ld GPPhysical, move func(t int, base, index GPPhysical, disp int)) {
 	for i := range nr {
 		at := p
@@ -211,8 +216,9 @@ func tiles(nr, nc int, p, ld GPPhysical, move func(t int, base, index GPPhysical
 	}
 }
 
-// peakFunc writes the loop that sets the peak: products of tiles that are there already. They hold numbers: over zeroed tiles the loop is
-// faster than any product can be, and keeps its speed where a neighbour on the same core halves theirs.
+// peakFunc writes the loop that sets the peak: products of tiles that are there already. They hold
+// numbers: over zeroed tiles the loop is faster than any product can be, and keeps its speed where
+// a neighbour on the same core halves theirs.
 func peakFunc() {
 	TEXT("peakTiles", NOSPLIT, "func(config *byte, operands *uint16, rounds int)")
 	Pragma("noescape")

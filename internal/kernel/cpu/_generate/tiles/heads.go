@@ -9,13 +9,16 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Causal attention of one head 16 wide, by tiles of half depth: 16 lines of 16 bf16 of A, 8 lines of pairs of B. Scores are made turned, a
-// line for each key and a lane for each of a block of sixteen queries: largest, sum and what follows are one lane's own, with no step across
-// lanes, and what the next product reads is a conversion of two lines away.
+// Causal attention of one head 16 wide, by tiles of half depth: 16 lines of 16 bf16 of A, 8 lines
+// of pairs of B. Scores are made turned, a line for each key and a lane for each of a block of
+// sixteen queries: largest, sum and what follows are one lane's own, with no step across lanes, and
+// what the next product reads is a conversion of two lines away.
 //
-// What a reader could break: keys and queries past the sequence's end are zero in their tiles, and masks are gathered for lanes that exist.
+// What a reader could break: keys and queries past the sequence's end are zero in their tiles, and
+// masks are gathered for lanes that exist.
 
-// Byte offsets into the Go type headArgs; heads_amd64.go holds the two to each other at compile time.
+// Byte offsets into the Go type headArgs; heads_amd64.go holds the two to each other at compile
+// time.
 const (
 	headConfig = 8 * iota
 	headK      // keys as rows of A, the head's first column of the first block
@@ -92,7 +95,8 @@ var lanesThere = K7
 var exp2 = []float32{0.055171669, 0.24261112, 0.69326099, 0.99992807}
 
 const (
-	exp2Shift = 12582912 + 127 // adding it rounds to an integer whose bits, biased for an exponent, are the low ones of the sum
+	// adding it rounds to an integer whose bits, biased for an exponent, are the low ones of the sum
+	exp2Shift = 12582912 + 127
 	exp2Floor = -126
 )
 
@@ -147,7 +151,8 @@ func headVectors() {
 	VPTERNLOGD(U8(0xff), zKept, zKept, zKept)
 }
 
-// headLanes prepares a block's lanes: which exist, what their queries look at, and how far apart their masks lie.
+// headLanes prepares a block's lanes: which exist, what their queries look at, and how far apart
+// their masks lie.
 func headLanes() {
 	MOVQ(block, RAX)
 	SHLQ(U8(4), RAX) // the first query
@@ -182,7 +187,8 @@ func headReach() {
 	SARQ(U8(4), from)
 }
 
-// headGroup makes the bits of the keys' group of 32, and those of dropout where kept is set: at its first block of keys.
+// headGroup makes the bits of the keys' group of 32, and those of dropout where kept is set: at its
+// first block of keys.
 func headGroup(name string, kept bool) {
 	LEAQ(words("bits", 32, func(i int) uint32 { return 1 << i }), bits)
 	TESTQ(U32(1), key)
@@ -246,7 +252,8 @@ func headExp(r int, z, w, f VecPhysical, k OpmaskPhysical) {
 	VMULPS_Z(w, z, k, z)
 }
 
-// headScores multiplies the key blocks' rows of A at a, with columns in tile b, into the lines at to.
+// headScores multiplies the key blocks' rows of A at a, with columns in tile b, into the lines at
+// to.
 func headScores(name string, a, to, b int) {
 	MOVQ(field(headStep), RDX)
 	MOVQ(from, RCX)
@@ -287,7 +294,8 @@ func blockColumns(off, b int) {
 	tileLoad(b, RCX, line64, 0)
 }
 
-// headSum multiplies what is turned as A with the pairs of keys: 16 columns of the head × the block's queries, to headOut.
+// headSum multiplies what is turned as A with the pairs of keys: 16 columns of the head × the
+// block's queries, to headOut.
 func headSum(name string) {
 	MOVQ(from, RCX)
 	SHLQ(U8(9), RCX)
@@ -314,8 +322,8 @@ func headSum(name string) {
 	tileStore(0, RBX, line64, 0)
 }
 
-// headTurn writes the block's rows of the result at headOut, each lane times scale where there is one. It spends all
-// vectors.
+// headTurn writes the block's rows of the result at headOut, each lane times scale where there is
+// one. It spends all vectors.
 func headTurn(name string, scale ...VecPhysical) {
 	MOVQ(field(headOut), RBX)
 	for i := range 16 {
@@ -343,8 +351,8 @@ func headTurn(name string, scale ...VecPhysical) {
 	Label(name)
 }
 
-// headLog: out = ln x of every lane, x normal: x = 2^k·f with f in [√½, √2), s = (f-1)/(f+1), |s| < 0.172, and
-// ln f = 2s(1 + s²/3 + s⁴/5 + s⁶/7 + s⁸/9). It uses vectors 0 to 4.
+// headLog: out = ln x of every lane, x normal: x = 2^k·f with f in [√½, √2), s = (f-1)/(f+1), |s| <
+// 0.172, and ln f = 2s(1 + s²/3 + s⁴/5 + s⁶/7 + s⁸/9). It uses vectors 0 to 4.
 func headLog(x, out VecPhysical) {
 	k, f, s, t := Z0, Z1, Z2, Z3
 	VPSUBD_BCST(word("rootHalf", 0x3f3504f3), x, k)

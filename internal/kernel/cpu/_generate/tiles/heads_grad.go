@@ -8,8 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// headGradFunc writes attention's gradient of a head. A block of queries leaves p and dS of its keys as A, which the keys' own gradients
-// are summed from when all blocks are done.
+// headGradFunc writes attention's gradient of a head. A block of queries leaves p and dS of its
+// keys as A, which the keys' own gradients are summed from when all blocks are done.
 func headGradFunc() {
 	declareHead("attendHeadGrad")
 	Doc("The gradient of attendHead: dQ, dK and dV from dY, with the scores made again.")
@@ -88,7 +88,8 @@ func headGradFunc() {
 	RET()
 }
 
-// headKeys sums the gradients of keys and values, block by block of keys, over the blocks of queries that reach them.
+// headKeys sums the gradients of keys and values, block by block of keys, over the blocks of
+// queries that reach them.
 func headKeys() {
 	XORQ(key, key)
 	Label("keys")

@@ -1,9 +1,11 @@
-// Command tiles writes the assembly of products in bf16: tile loops for AMX, dot-product loops for AVX512_BF16, the
-// packing of fp32 matrices to bf16 tiles that both read, and the tile loop that measures the peak.
+// Command tiles writes the assembly of products in bf16: tile loops for AMX, dot-product loops for
+// AVX512_BF16, the packing of fp32 matrices to bf16 tiles that both read, and the tile loop that
+// measures the peak.
 //
-// What a reader could break: Go's assembler knows none of these instructions, so encode.go spells them as bytes, and neither vet nor
-// the assembler sees what they touch. Tiles are configured at the start of a function and released before it returns: no tile
-// outlives a call, where a switch of threads could meet it.
+// What a reader could break: Go's assembler knows none of these instructions, so encode.go spells
+// them as bytes, and neither vet nor the assembler sees what they touch. Tiles are configured at
+// the start of a function and released before it returns: no tile outlives a call, where a switch
+// of threads could meet it.
 package main
 
 import (
@@ -12,7 +14,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Byte offsets into the Go type tileGrid; tiles_amd64.go holds the two to each other at compile time.
+// Byte offsets into the Go type tileGrid; tiles_amd64.go holds the two to each other at compile
+// time.
 const (
 	offConfig = 0
 	offC      = 8

@@ -11,11 +11,13 @@ import (
 // interleave is the order that makes pairs of two rows of sixteen.
 var interleave Mem
 
-// packFunc writes the packing of tiles that lie side by side in a matrix of floats. Word p of line i of a tile is
+// packFunc writes the packing of tiles that lie side by side in a matrix of floats. Word p of line
+// i of a tile is
 //
 //	rows:  the elements 2p and 2p+1 of row i        pairs: element p of the rows 2i and 2i+1
 //
-// and turned exchanges lines and words. Rows that are not there, and columns that the mask leaves out, are zero.
+// and turned exchanges lines and words. Rows that are not there, and columns that the mask leaves
+// out, are zero.
 func packFunc(pairs, turned bool) {
 	name, rowsOf := "packRows", "rows"
 	if pairs {

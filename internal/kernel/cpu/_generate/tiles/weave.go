@@ -8,7 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Byte offsets into the Go types weaveArgs and weaveStep, and what their fields say; tiles_amd64.go holds the two to each other.
+// Byte offsets into the Go types weaveArgs and weaveStep, and what their fields say; tiles_amd64.go
+// holds the two to each other.
 const (
 	offSteps    = 8
 	offCount    = 16
@@ -162,7 +163,8 @@ func address(p GPPhysical, offset, base int) {
 	ADDQ(field(base), p)
 }
 
-// rowsThere says which of a tile's 32 rows are there: all, the first sixteen, or those of the masks.
+// rowsThere says which of a tile's 32 rows are there: all, the first sixteen, or those of the
+// masks.
 type rowsThere int
 
 const (
@@ -178,7 +180,8 @@ func (r rowsThere) begin() {
 	}
 }
 
-// join makes `to` bf16 of row n at low and of row m at high, zeros where one is not there; spare and the register after it are free.
+// join makes `to` bf16 of row n at low and of row m at high, zeros where one is not there; spare
+// and the register after it are free.
 func (r rowsThere) join(to byte, low, high Mem, n, m int, spare byte) {
 	for i, row := range []Mem{low, high} {
 		v := vectors[int(spare)+i]
@@ -192,9 +195,10 @@ func (r rowsThere) join(to byte, low, high Mem, n, m int, spare byte) {
 	cvt(to, spare+1, spare)
 }
 
-// halfTile turns the even rows, or the odd, of 32 × 16 floats to eight registers from 16 or 24 on: register c has, word by word, the
-// columns 2c and 2c+1 of every second row. Rows come in by the bits of their number: bit 3 by the conversion, which joins two rows, 4 by lanes,
-// 1 by halves of lanes and 2 by words, so that the words are in their order in the end.
+// halfTile turns the even rows, or the odd, of 32 × 16 floats to eight registers from 16 or 24 on:
+// register c has, word by word, the columns 2c and 2c+1 of every second row. Rows come in by the
+// bits of their number: bit 3 by the conversion, which joins two rows, 4 by lanes, 1 by halves of
+// lanes and 2 by words, so that the words are in their order in the end.
 func halfTile(odd int, is rowsThere) {
 	is.begin()
 	address(a0, stepSrc, offFromDY)

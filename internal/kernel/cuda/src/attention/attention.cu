@@ -1,14 +1,15 @@
-// Multi-head self-attention with a distance bias, and its gradient, a block a head of an instance. The loops they
-// compute are those of kernel.Attention and kernel.AttentionGrad.
+// Multi-head self-attention with a distance bias, and its gradient, a block a head of an instance.
+// The loops they compute are those of kernel.Attention and kernel.AttentionGrad.
 //
-// What a reader could break: a head's slices live in shared memory for the whole block. Where they do not fit, the
-// kernels of attention_far.cu are launched instead; the sizes here and in attention.go must agree.
+// What a reader could break: a head's slices live in shared memory for the whole block. Where they
+// do not fit, the kernels of attention_far.cu are launched instead; the sizes here and in
+// attention.go must agree.
 #include "attention.cuh"
 
 constexpr int maxWarps = 8;
 
-// z = scale·q_i·k_j - slope[h]·dist(i,j);  p[b,h,i,:] = softmax(z), 0 from n to pad;  y[b,i] = Σ_j p_j·v_j
-// Shared: q, k, v [n][ld] | entries [warps][n] f4 | x, y [n].
+// z = scale·q_i·k_j - slope[h]·dist(i,j); p[b,h,i,:] = softmax(z), 0 from n to pad; y[b,i] = Σ_j
+// p_j·v_j Shared: q, k, v [n][ld] | entries [warps][n] f4 | x, y [n].
 KERNEL __launch_bounds__(32 * maxWarps) attention(float *y, float *p, const float *qkv, const float *posX, const float *posY, const float *slope, int n, int d, int heads,
                                           int pad, float scale, u32 vec) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
@@ -67,9 +68,10 @@ KERNEL __launch_bounds__(32 * maxWarps) attention(float *y, float *p, const floa
 }
 
 // With dp_j = dy_i·v_j and dz_j = p_j·(dp_j - Σ p·dp):
-// dq_i = scale·Σ_j dz_ij·k_j;  dk_j = scale·Σ_i dz_ij·q_i;  dv_j = Σ_i p_ij·dy_i;  dslope[h] -= Σ dz_ij·dist(i,j)
-// Shared: q, k, v, dy [n][ld] | s [n][wide], p and then scale·dz | entries [warps][n] f4 | x, y [n] | a sum a warp.
-// partial is a sum a block; the last block adds them up into the gradient's lanes, gradLanes of them.
+// dq_i = scale·Σ_j dz_ij·k_j; dk_j = scale·Σ_i dz_ij·q_i; dv_j = Σ_i p_ij·dy_i; dslope[h] -= Σ
+// dz_ij·dist(i,j) Shared: q, k, v, dy [n][ld] | s [n][wide], p and then scale·dz | entries
+// [warps][n] f4 | x, y [n] | a sum a warp. partial is a sum a block; the last block adds them up
+// into the gradient's lanes, gradLanes of them.
 KERNEL __launch_bounds__(32 * maxWarps) attention_grad(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX, const float *posY,
                                                float *partial, u32 *turn, int n, int d, int heads, int pad, float scale, u32 vec, int instances, int gradLanes,
                                                int gradLaneSize, u32 add) {

@@ -1,11 +1,12 @@
-// What attention and its gradient share: one head of one instance in shared memory, worked on four rows at a time.
+// What attention and its gradient share: one head of one instance in shared memory, worked on four
+// rows at a time.
 //
-// What a reader could break: a warp owns four rows, and what it keeps of them between passes is a list of f4, entry j the
-// four rows' values at column j. Lane j%32 writes and reads entry j in the passes over columns; only `spread` reads all
-// entries, between two syncwarps.
+// What a reader could break: a warp owns four rows, and what it keeps of them between passes is a
+// list of f4, entry j the four rows' values at column j. Lane j%32 writes and reads entry j in the
+// passes over columns; only `spread` reads all entries, between two syncwarps.
 //
-// A slice is [n][ld] floats, hd columns padded with zeros to 4·quads; quads odd in ld keep 16-byte reads of
-// neighbouring rows in different banks.
+// A slice is [n][ld] floats, hd columns padded with zeros to 4·quads; quads odd in ld keep 16-byte
+// reads of neighbouring rows in different banks.
 #pragma once
 #include "ptx.cuh"
 
@@ -33,8 +34,8 @@ __device__ __forceinline__ void bring_slice(float *slice, const float *src, int 
   }
 }
 
-// dots gives, for columns j = j0 + 32u + lane, the products of rows i0..i0+3 of a with row j of b. Rows past the end repeat
-// the last, columns past the end hold nothing of use.
+// dots gives, for columns j = j0 + 32u + lane, the products of rows i0..i0+3 of a with row j of b.
+// Rows past the end repeat the last, columns past the end hold nothing of use.
 __device__ __forceinline__ void dots(f4 (&out)[4], const float *a, const float *b, int i0, int j0, const Head &h) {
   const int lane = threadIdx_x % 32, last = h.n - 1;
   const float *row[4], *col[4];
@@ -61,8 +62,8 @@ __device__ __forceinline__ void dots(f4 (&out)[4], const float *a, const float *
   }
 }
 
-// spread: out[i0+r, c] = Σ_j w[j·step + r]·values[j, c] for r < 4 and all columns of the head; out is in global memory, rows
-// `stride` apart. A lane has a quad of columns and every parts-th j.
+// spread: out[i0+r, c] = Σ_j w[j·step + r]·values[j, c] for r < 4 and all columns of the head; out
+// is in global memory, rows `stride` apart. A lane has a quad of columns and every parts-th j.
 __device__ __forceinline__ void spread(float *out, int stride, int i0, const float *w, int step, const float *values, const Head &h) {
   const int lane = threadIdx_x % 32;
   int across = 1; // lanes over quads, a power of two
@@ -109,7 +110,8 @@ __device__ __forceinline__ f4 distances(const float *x, const float *y, int i0, 
   return out;
 }
 
-// For gradient lane l, over its instances b: dslope_l[h] (+)= Σ_b Σ_i partial[(b·heads+h)·items + i]. One block.
+// For gradient lane l, over its instances b: dslope_l[h] (+)= Σ_b Σ_i partial[(b·heads+h)·items +
+// i]. One block.
 __device__ __forceinline__ void slope_grad_lanes(float *dslope, const float *partial, int instances, int heads, int items, int gradLanes, int gradLaneSize, u32 add) {
   const int lane = threadIdx_x % 32, chunk = (instances + gradLanes - 1) / gradLanes;
   for (int e = threadIdx_x / 32; e < gradLanes * heads; e += blockDim_x / 32) {

@@ -1,8 +1,10 @@
-// Attention where a head of an instance is too large for shared memory: a warp a row, everything else read from
-// global memory as often as it is needed. Slower, and bounded only by one row in shared memory.
+// Attention where a head of an instance is too large for shared memory: a warp a row, everything
+// else read from global memory as often as it is needed. Slower, and bounded only by one row in
+// shared memory.
 //
-// What a reader could break: nothing holds the matrix of score gradients here, so the kernel over columns makes them again
-// from p, dy, v and the row means that the kernel over rows left in scratch.
+// What a reader could break: nothing holds the matrix of score gradients here, so the kernel over
+// columns makes them again from p, dy, v and the row means that the kernel over rows left in
+// scratch.
 #include "attention.cuh"
 
 // Row is where warp `row` of the grid works: node i of head h of instance b.
@@ -60,7 +62,8 @@ KERNEL attention_far(float *y, float *p, const float *qkv, const float *posX, co
   }
 }
 
-// dq of row i, its mean Σ_j p·dp and its part of the slope's gradient, by rows. Shared: a row [n] a warp.
+// dq of row i, its mean Σ_j p·dp and its part of the slope's gradient, by rows. Shared: a row [n] a
+// warp.
 KERNEL attention_far_rows(float *dqkv, float *mean, float *partial, const float *dy, const float *p, const float *qkv, const float *posX, const float *posY, int instances,
                         int n, int d, int heads, int pad, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));

@@ -1,14 +1,16 @@
-// The attention half of a layer of 128 columns and four heads in one kernel, for instances of at most 16 nodes, an instance
-// a block, where one op does not fill a card: norm, queries, keys and values, attention with its distance bias, and the way back with bias and
-// residual. The loops are those of kernel.Norm, kernel.Linear, kernel.Attention and kernel.Linear.
+// The attention half of a layer of 128 columns and four heads in one kernel, for instances of at
+// most 16 nodes, an instance a block, where one op does not fill a card: norm, queries, keys and
+// values, attention with its distance bias, and the way back with bias and residual. The loops are
+// those of kernel.Norm, kernel.Linear, kernel.Attention and kernel.Linear.
 #include "attention_near.cuh"
 #include "rows16.cuh"
 
 constexpr int heads = 4, QKV = 3 * WIDTH, LONG = QKV + 16;
 
 // h = norm(x), with mean and rstd;  qkv = h·wᵀ;  p, y = attention(qkv);  out = y·outᵀ + outBias + x
-// A block has TILES instances; two of them were no faster. A warp has 48 columns of qkv, half the rows of a head, and
-// 16 columns of the result. Shared: h, and then what attention gives [TILES·16][ROW] | qkv [TILES·16][LONG] | x, y [TILES·16].
+// A block has TILES instances; two of them were no faster. A warp has 48 columns of qkv, half the
+// rows of a head, and 16 columns of the result. Shared: h, and then what attention gives
+// [TILES·16][ROW] | qkv [TILES·16][LONG] | x, y [TILES·16].
 template <int TILES> __device__ __forceinline__ void layer(float *out, float *h, float *mean, float *rstd, float *qkv, float *p, float *y,
     const float *x, const float *gamma, const float *beta, const float *w, const float *posX, const float *posY, const float *slope,
     const float *outW, const float *outBias, int n, int instances, float eps, float scale) {

@@ -1,22 +1,27 @@
-// The way back through the attention half of a layer of 128 columns and four heads in one kernel, for instances of at most 16 nodes, an
-// instance a block, where one op does not fill a card: through the last product, attention, the first product and the norm. The loops
-// are those of kernel.LinearGradX, kernel.AttentionGrad, kernel.LinearGradX and kernel.NormGrad.
+// The way back through the attention half of a layer of 128 columns and four heads in one kernel,
+// for instances of at most 16 nodes, an instance a block, where one op does not fill a card:
+// through the last product, attention, the first product and the norm. The loops are those of
+// kernel.LinearGradX, kernel.AttentionGrad, kernel.LinearGradX and kernel.NormGrad.
 //
-// What a reader could break: dx is another tensor than dy, which the weights' gradients still read. Gradients of gamma, beta and the
-// slopes are left as sums of a block, which half_lanes adds in the order of the blocks.
+// What a reader could break: dx is another tensor than dy, which the weights' gradients still read.
+// Gradients of gamma, beta and the slopes are left as sums of a block, which half_lanes adds in the
+// order of the blocks.
 #include "attention_near.cuh"
 #include "rows16.cuh"
 
 constexpr int heads = 4, QKV = 3 * WIDTH, LONG = QKV + 16, SCORES = most * (most + 1), SUMS = 2 * WIDTH + heads;
 
 // da = dy·out;  dqkv = attention's gradient;  dh = dqkv·w;  dx = dy + the norm's gradient from dh
-// A warp has 16 columns of da, then half the rows of a head, then 32 columns of dh over half of the terms.
+// A warp has 16 columns of da, then half the rows of a head, then 32 columns of dh over half of the
+// terms.
 KERNEL __launch_bounds__(32 * WARPS, 2) attention_layer_grad(float *dx, float *dqkv, float *partial, const float *dy, const float *qkv,
     const float *p, const float *posX, const float *posY, const float *x, const float *mean, const float *rstd, const float *gamma,
     const float *w, const float *outW, int n, float scale) {
-  __shared__ float qkvs[most * LONG] __attribute__((aligned(16))); // q, k and v, then their gradients, and then sums
+  // q, k and v, then their gradients, and then sums
+  __shared__ float qkvs[most * LONG] __attribute__((aligned(16)));
   __shared__ float as[most * ROW] __attribute__((aligned(16)));    // da, and then dh
-  __shared__ float ys[most * ROW] __attribute__((aligned(16)));    // dy, and then p and dz of each head
+  // dy, and then p and dz of each head
+  __shared__ float ys[most * ROW] __attribute__((aligned(16)));
   __shared__ float xs[most], py[most], slopes[WARPS];
   static_assert(heads * 2 * SCORES <= most * ROW, "p and dz have room");
   const int b = blockIdx_x, lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4;

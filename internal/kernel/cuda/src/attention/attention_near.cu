@@ -1,11 +1,12 @@
-// Attention and its gradient for instances of at most 16 nodes, a block an instance, two warps a head. The loops they compute
-// are those of kernel.Attention and kernel.AttentionGrad.
+// Attention and its gradient for instances of at most 16 nodes, a block an instance, two warps a
+// head. The loops they compute are those of kernel.Attention and kernel.AttentionGrad.
 //
-// What a reader could break: attention_near.cuh says who holds what; here rows past the end are zeros in shared memory.
+// What a reader could break: attention_near.cuh says who holds what; here rows past the end are
+// zeros in shared memory.
 #include "attention_near.cuh"
 
-// z = scale·q_i·k_j - slope[h]·dist(i,j);  p[b,h,i,:] = softmax(z), 0 from n on;  y[b,i] = Σ_j p_j·v_j
-// Shared: k and v [16][2·d] | x, y [16].
+// z = scale·q_i·k_j - slope[h]·dist(i,j); p[b,h,i,:] = softmax(z), 0 from n on; y[b,i] = Σ_j
+// p_j·v_j Shared: k and v [16][2·d] | x, y [16].
 template <int Q>
 __device__ __forceinline__ void near(float *y, float *p, const float *qkv, const float *posX, const float *posY, const float *slope, int n, int d, int heads,
                                      float scale) {
@@ -36,8 +37,9 @@ __device__ __forceinline__ void near(float *y, float *p, const float *qkv, const
   if (row < n) store_row<Q>(y + ((long)b * n + i) * d + at + 4 * t, out, 1.0f);
 }
 
-// slopes_of is the work of one warp: it leaves the instance's sums in partial, and for the last instance of a
-// gradient lane adds them up: dslope_l[h] (+)= Σ_b partial[b·heads + h]. Gradient lanes without instances are written by the first block.
+// slopes_of is the work of one warp: it leaves the instance's sums in partial, and for the last
+// instance of a gradient lane adds them up: dslope_l[h] (+)= Σ_b partial[b·heads + h]. Gradient
+// lanes without instances are written by the first block.
 __device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, float *partial, u32 *turns, int heads, int instances, int gradLanes, int gradLaneSize, u32 add) {
   const int lane = threadIdx_x % 32, b = blockIdx_x, chunk = (instances + gradLanes - 1) / gradLanes, l = b / chunk;
   const int count = (l + 1) * chunk < instances ? chunk : instances - l * chunk;
@@ -57,9 +59,9 @@ __device__ __forceinline__ void slopes_of(float *dslope, const float *slopes, fl
 }
 
 // With dp_j = dy_i·v_j and dz_j = p_j·(dp_j - Σ p·dp):
-// dq_i = scale·Σ_j dz_ij·k_j;  dk_j = scale·Σ_i dz_ij·q_i;  dv_j = Σ_i p_ij·dy_i;  dslope[h] -= Σ dz_ij·dist(i,j)
-// Shared: q, k and v [16][3·d] | dy [16][d] | p and dz [heads][2][16][17] | x, y [16] | a sum a warp. The warp past those of the
-// heads is there where dslope is.
+// dq_i = scale·Σ_j dz_ij·k_j; dk_j = scale·Σ_i dz_ij·q_i; dv_j = Σ_i p_ij·dy_i; dslope[h] -= Σ
+// dz_ij·dist(i,j) Shared: q, k and v [16][3·d] | dy [16][d] | p and dz [heads][2][16][17] | x, y
+// [16] | a sum a warp. The warp past those of the heads is there where dslope is.
 template <int Q>
 __device__ __forceinline__ void near_grad(float *dqkv, float *dslope, const float *dy, const float *p, const float *qkv, const float *posX, const float *posY,
                                           float *partial, u32 *turns, int n, int d, int heads, float scale, int instances, int gradLanes, int gradLaneSize, u32 add) {

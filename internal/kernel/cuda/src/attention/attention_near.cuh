@@ -1,21 +1,25 @@
 // What kernels of attention for instances of at most 16 nodes share, two warps a head.
 //
-// What a reader could break: a quad of lanes owns a row i. Lane t of it holds columns 4t..4t+3 of every 16 of the head, and of
-// the row's scores those of nodes j = t, t+4, t+8, t+12. Rows past the end repeat the last, so that every lane shuffles; they
-// write nothing, and their probabilities are zeros. In shared memory rows past the end are finite numbers, so that every loop has
-// 16 turns and all its reads under way.
+// What a reader could break: a quad of lanes owns a row i. Lane t of it holds columns 4t..4t+3 of
+// every 16 of the head, and of the row's scores those of nodes j = t, t+4, t+8, t+12. Rows past the
+// end repeat the last, so that every lane shuffles; they write nothing, and their probabilities are
+// zeros. In shared memory rows past the end are finite numbers, so that every loop has 16 turns and
+// all its reads under way.
 #pragma once
 #include "ptx.cuh"
 
 constexpr int most = 16, maxHeads = 8; // nodes, and columns of p; heads
 
-// exchange keeps b where `second`, else a, adds the same of the lane across, and hands that lane the other.
+// exchange keeps b where `second`, else a, adds the same of the lane across, and hands that lane
+// the other.
 __device__ __forceinline__ float exchange(float a, float b, bool second, int mask) {
-  float give = second ? +a : +b, keep = second ? +b : +a; // values: a choice between variables would put them in memory
+  // values: a choice between variables would put them in memory
+  float give = second ? +a : +b, keep = second ? +b : +a;
   return keep + shfl_xor(give, mask);
 }
 
-// dots gives the products of a row with rows j of b: entry u is j = 4u + t. Past the end they are 0.
+// dots gives the products of a row with rows j of b: entry u is j = 4u + t. Past the end they are
+// 0.
 template <int Q> __device__ __forceinline__ void dots(float (&out)[4], const f4 (&row)[Q], const float *b, int stride, int t) {
   float z[most], pairs[8];
 #pragma unroll
@@ -64,7 +68,8 @@ __device__ __forceinline__ float distance(const float *x, const float *y, int i,
   return sqrtf_(dx * dx + dy * dy);
 }
 
-// softmax turns a row's products with the keys, entry u being j = 4u + t, into probabilities: softmax of scale·z - bias·dist(i,j), 0 from n on.
+// softmax turns a row's products with the keys, entry u being j = 4u + t, into probabilities:
+// softmax of scale·z - bias·dist(i,j), 0 from n on.
 __device__ __forceinline__ void softmax(float (&z)[4], const float *xs, const float *ys, int i, int n, int t, float scale, float bias) {
   float top = -3e38f, sum = 0;
 #pragma unroll

@@ -1,15 +1,19 @@
-// Attention with a distance bias on tensor cores, and its gradient, for 17 to 128 nodes and heads of 16 or 32: no matrix of
-// probabilities in memory. The loops they compute are those of kernel.Attention and kernel.AttentionGrad; of P they keep one number per
-// row, the base-2 logarithm of the row's sum. TILES, a module's, is how many tiles of eight nodes a head has at most.
+// Attention with a distance bias on tensor cores, and its gradient, for 17 to 128 nodes and heads
+// of 16 or 32: no matrix of probabilities in memory. The loops they compute are those of
+// kernel.Attention and kernel.AttentionGrad; of P they keep one number per row, the base-2
+// logarithm of the row's sum. TILES, a module's, is how many tiles of eight nodes a head has at
+// most.
 //
-// What a reader could break: who holds what. With g = lane/4 and t = lane%4, an accumulator c[4] is row g in c[0], c[1] and row g+8 in
-// c[2], c[3], at columns 2t and 2t+1 of eight. Any order of terms and columns does as long as both operands keep to it, and here
+// What a reader could break: who holds what. With g = lane/4 and t = lane%4, an accumulator c[4] is
+// row g in c[0], c[1] and row g+8 in c[2], c[3], at columns 2t and 2t+1 of eight. Any order of
+// terms and columns does as long as both operands keep to it, and here
 //
 //   terms that are columns of a head:  lane t has 4t..4t+3 of every 16, two steps of a tensor core
 //   terms that are nodes:              lane t has 2t and 2t+1 of every eight, as an accumulator has them: one result is the next left operand
 //   columns of a head in a result:     column g of tile c is HD/8·g + c, so that lane t ends with HD/4 neighbours of a row
 //
-// so every read of shared memory is a vector, and `place` puts the vectors of a quarter of a warp into different banks in either direction.
+// so every read of shared memory is a vector, and `place` puts the vectors of a quarter of a warp
+// into different banks in either direction.
 #include "attention.cuh"
 
 constexpr int ROWS = 8 * TILES;             // nodes that a head has room for
@@ -46,7 +50,8 @@ __device__ __forceinline__ void multiply(float (&c)[4], const u32 (&a)[4], float
   mma_tf32(c[0], c[1], c[2], c[3], a[0], a[1], a[2], a[3], bits(b0), bits(b1));
 }
 
-// Side is one operand of a product over a head's columns: 16 rows of a matrix in global memory, times `scale`.
+// Side is one operand of a product over a head's columns: 16 rows of a matrix in global memory,
+// times `scale`.
 template <int HD> struct Side {
   u32 a[HD / 8][4];
 
@@ -66,7 +71,8 @@ template <int HD> struct Side {
   }
 };
 
-// across: s = a·matrixᵀ for the tile of eight rows at `tile` of a matrix in shared memory; at[c] is place(g, 4c+t).
+// across: s = a·matrixᵀ for the tile of eight rows at `tile` of a matrix in shared memory; at[c] is
+// place(g, 4c+t).
 template <int HD> __device__ __forceinline__ void across(float (&s)[4], const Side<HD> &a, const float *tile, const int (&at)[HD / 16]) {
   s[0] = s[1] = s[2] = s[3] = 0;
 #pragma unroll
@@ -105,7 +111,8 @@ __device__ __forceinline__ void left(u32 (&a)[4], const float (&c)[4]) {
   a[0] = tf32(c[0]), a[1] = tf32(c[2]), a[2] = tf32(c[1]), a[3] = tf32(c[3]);
 }
 
-// write puts rows r and r+8 of a result, times their scales, into global memory, as far as they are below n.
+// write puts rows r and r+8 of a result, times their scales, into global memory, as far as they are
+// below n.
 template <int HD> __device__ __forceinline__ void write(float *to, int stride, int r, int n, const float (&o)[HD / 8][4], float scale,
     float scale8) {
   const int t = threadIdx_x % 4;
@@ -124,8 +131,8 @@ template <int HD> __device__ __forceinline__ void write(float *to, int stride, i
   }
 }
 
-// Block is what a block works on: `each` heads of an instance, `tiles` warps a head, 16 rows a warp. A thread brings columns 4q.. of head
-// h of every step-th row from r0 on.
+// Block is what a block works on: `each` heads of an instance, `tiles` warps a head, 16 rows a
+// warp. A thread brings columns 4q.. of head h of every step-th row from r0 on.
 template <int HD> struct Block {
   int n, d, b, head0, tiles, own, tile, h, q, r0, step;
 
@@ -142,7 +149,8 @@ __device__ __forceinline__ void bring_positions(f2 *xy, const float *posX, const
   for (int i = threadIdx_x; i < ROWS; i += blockDim_x) xy[i] = i < n ? f2{posX[(long)b * n + i], posY[(long)b * n + i]} : f2{0, 0};
 }
 
-// far are the distances of nodes (x, y) and (x8, y8) to nodes 2t and 2t+1 of a tile, in an accumulator's order.
+// far are the distances of nodes (x, y) and (x8, y8) to nodes 2t and 2t+1 of a tile, in an
+// accumulator's order.
 __device__ __forceinline__ void far(float (&out)[4], f2 a, f2 a8, const f2 *tile) {
   const f4 v = *(const f4 *)(tile + 2 * (threadIdx_x % 4));
 #pragma unroll
@@ -154,8 +162,8 @@ __device__ __forceinline__ void far(float (&out)[4], f2 a, f2 a8, const f2 *tile
 
 constexpr int batch = 4; // rows that a thread has under way
 
-// kept[b,h,i] = log2 Σ_j 2^z_ij with z = (scale·q_i·k_j - slope[h]·dist(i,j))·log2(e);  y[b,i] = Σ_j 2^(z_ij - kept_i)·v_j
-// Shared: for each head k, v [ROWS][HD] | x, y [ROWS].
+// kept[b,h,i] = log2 Σ_j 2^z_ij with z = (scale·q_i·k_j - slope[h]·dist(i,j))·log2(e); y[b,i] = Σ_j
+// 2^(z_ij - kept_i)·v_j Shared: for each head k, v [ROWS][HD] | x, y [ROWS].
 template <int HD>
 __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, const float *posX, const float *posY,
     const float *slope, int n, int heads, int each, float scale) {
@@ -237,9 +245,10 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
 }
 
 // With p_ij = 2^(z_ij - kept_i), dz_ij = p_ij·(dy_i·v_j - dy_i·y_i):
-// dq_i = scale·Σ_j dz_ij·k_j;  dk_j = scale·Σ_i dz_ij·q_i;  dv_j = Σ_i p_ij·dy_i;  dslope[h] -= Σ dz_ij·dist(i,j)
-// A warp has 16 nodes j in the first half, where it leaves dz in shared memory, and the same nodes as i in the second.
-// Shared: x, y [ROWS] | a sum a warp | for each head q, dy, k [ROWS][HD], dz [ROWS][ACROSS], dy·y [ROWS], kept [ROWS].
+// dq_i = scale·Σ_j dz_ij·k_j; dk_j = scale·Σ_i dz_ij·q_i; dv_j = Σ_i p_ij·dy_i; dslope[h] -= Σ
+// dz_ij·dist(i,j) A warp has 16 nodes j in the first half, where it leaves dz in shared memory, and
+// the same nodes as i in the second. Shared: x, y [ROWS] | a sum a warp | for each head q, dy, k
+// [ROWS][HD], dz [ROWS][ACROSS], dy·y [ROWS], kept [ROWS].
 template <int HD>
 __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const float *dy, const float *y, const float *kept,
     const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n, int heads, int each,

@@ -1,10 +1,12 @@
-// Causal attention over bf16, a warp or a few a head, `each` heads of an instance in a block. The loops it computes are those of
-// kernel.CausalAttention.
+// Causal attention over bf16, a warp or a few a head, `each` heads of an instance in a block. The
+// loops it computes are those of kernel.CausalAttention.
 //
-// What a reader could break: a warp takes 16 queries at a time and goes over groups of 32 keys from their own backwards. A row's products are
-// relative to its largest score in that first group, which is finite, for every query sees itself. Should a later group's sum become huge,
-// and only then, the row goes over to its largest score so far. Queries past the end repeat the last one and are not written. Keys past
-// the end of a head's rows are whatever follows them: finite numbers, whose probability is 0; hence the zeros after the last head.
+// What a reader could break: a warp takes 16 queries at a time and goes over groups of 32 keys from
+// their own backwards. A row's products are relative to its largest score in that first group,
+// which is finite, for every query sees itself. Should a later group's sum become huge, and only
+// then, the row goes over to its largest score so far. Queries past the end repeat the last one and
+// are not written. Keys past the end of a head's rows are whatever follows them: finite numbers,
+// whose probability is 0; hence the zeros after the last head.
 #include "bf16_attention.cuh"
 
 constexpr int maxWarps = 4;
@@ -51,8 +53,9 @@ template <int K> struct Queries {
   }
 };
 
-// scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i` are this lane's queries, `from` where their
-// sequences begin, `highest` where the tile's last does.
+// scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i`
+// are this lane's queries, `from` where their sequences begin, `highest` where the tile's last
+// does.
 template <int HD>
 __device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16][4], const Tiles<HD> &keys, int r, int J, const int (&i)[2], const int (&from)[2],
                                        int highest) {
@@ -124,7 +127,8 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, Bits *bits, const
   const Compared limit(masks.below >> 16);
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys.at + 2 * rows * HD);
   const float unit2 = scale * LOG2E;
-  // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there and back, so that they have about as much to do.
+  // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there
+  // and back, so that they have about as much to do.
   const int w = warp % share, there = 2 * (share - w) - 1, back = 2 * w + 1;
   const int start = rows / 16 - 1 - w; // below 0: nothing for this warp
   Queries<K> next;

@@ -1,10 +1,12 @@
-// What causal attention over bf16 and its gradient share: where a head's rows lie in shared memory, products of 16×16 tiles, the
-// mask of dropout.
+// What causal attention over bf16 and its gradient share: where a head's rows lie in shared memory,
+// products of 16×16 tiles, the mask of dropout.
 //
-// What a reader could break: a tensor core takes operands in registers that follow each other, so the four matrices of a tile of 16 rows
-// and 16 columns are read in the order that the operand has them: left half first, rows 0-7 and 8-15, for left operands and for turned
-// right ones (`down`); upper half first for right operands (`across`). Rows of HD numbers are made of pieces of eight; the exclusive or of
-// `piece` puts a column of eight pieces into different banks, and is the same for every tile.
+// What a reader could break: a tensor core takes operands in registers that follow each other, so
+// the four matrices of a tile of 16 rows and 16 columns are read in the order that the operand has
+// them: left half first, rows 0-7 and 8-15, for left operands and for turned right ones (`down`);
+// upper half first for right operands (`across`). Rows of HD numbers are made of pieces of eight;
+// the exclusive or of `piece` puts a column of eight pieces into different banks, and is the same
+// for every tile.
 #pragma once
 #include "drop.cuh"
 #include "bf16_attention_ptx.cuh"
@@ -20,14 +22,17 @@ template <int HD> __device__ __forceinline__ int piece(int r, int c) {
 
 // Tiles reads tiles of one matrix in shared memory.
 template <int HD> struct Tiles {
-  u32 at, down, across; // bytes: the matrix, and this lane's piece of the tile of its first rows and columns in either order
+  // bytes: the matrix, and this lane's piece of the tile of its first rows and columns in either
+  // order
+  u32 at, down, across;
 
   __device__ __forceinline__ Tiles(u32 at) : at(at) {
     const int l = apart((int)threadIdx_x) % 32; // worked out here: kept, they spill
     down = 2 * piece<HD>(l % 16, l / 16), across = 2 * piece<HD>(l % 8 + l / 16 * 8, l / 8 % 2);
   }
-  // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns are terms; m[0..1] are rows 0-7, m[2..3]
-  // rows 8-15. turned: rows are terms; m[0..1] are columns 0-7, m[2..3] columns 8-15.
+  // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns
+  // are terms; m[0..1] are rows 0-7, m[2..3] rows 8-15. turned: rows are terms; m[0..1] are columns
+  // 0-7, m[2..3] columns 8-15.
   __device__ __forceinline__ void left(u32 (&m)[4], int row, int c) const { matrices(m, at + 2 * row * HD + (down ^ 32 * c)); }
   __device__ __forceinline__ void right(u32 (&m)[4], int row, int c) const { matrices(m, at + 2 * row * HD + (across ^ 32 * c)); }
   __device__ __forceinline__ void turned(u32 (&m)[4], int row, int c) const {
@@ -47,8 +52,9 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
   out[2] = bf16x2(s[2 * a + 1][0], s[2 * a + 1][1]), out[3] = bf16x2(s[2 * a + 1][2], s[2 * a + 1][3]);
 }
 
-// The ten keys of Philox's rounds, two words each, are parameters of a kernel: an instruction takes them from constant memory, where made
-// from the seed they would fill twenty registers through the loops.
+// The ten keys of Philox's rounds, two words each, are parameters of a kernel: an instruction takes
+// them from constant memory, where made from the seed they would fill twenty registers through the
+// loops.
 #define ROUND_KEYS \
   u32 k0, u32 k1, u32 k2, u32 k3, u32 k4, u32 k5, u32 k6, u32 k7, u32 k8, u32 k9, u32 k10, u32 k11, u32 k12, u32 k13, u32 k14, u32 k15, u32 k16, u32 k17, u32 k18, u32 k19
 #define THE_ROUND_KEYS {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15, k16, k17, k18, k19}
@@ -70,8 +76,8 @@ struct Masks {
   }
 };
 
-// drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the threshold in a word's upper half,
-// which spares the shift of every second number.
+// drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the
+// threshold in a word's upper half, which spares the shift of every second number.
 __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], const Words &w, const Words &w8, u32 below) {
 #pragma unroll
   for (int n = 0; n < 4; n++) {
@@ -82,12 +88,14 @@ __device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4],
   }
 }
 
-// What a kernel does about dropout: nothing, make its masks, read those that were made, or make them and leave them to be read: the gradient
-// reads what attention made, a bit where it would make sixteen.
+// What a kernel does about dropout: nothing, make its masks, read those that were made, or make
+// them and leave them to be read: the gradient reads what attention made, a bit where it would make
+// sixteen.
 enum { WHOLE, MASKED, KEPT, MADE };
 
-// Masks in memory are 16 bits a lane for 16 queries and 32 keys: bit n + 4·(e/2) + 8·(e%2) for element e of block n of eight keys. kept_at
-// is where a lane's are of tile r and group J of a head.
+// Masks in memory are 16 bits a lane for 16 queries and 32 keys: bit n + 4·(e/2) + 8·(e%2) for
+// element e of block n of eight keys. kept_at is where a lane's are of tile r and group J of a
+// head.
 typedef unsigned short Bits;
 __device__ __forceinline__ long kept_at(int head, int tiles, int groups, int r, int J) { return ((((long)head * tiles + r) * groups + J) << 5) + threadIdx_x % 32; }
 

@@ -1,21 +1,25 @@
-// The gradient of causal attention over bf16, a block of two warps a head of an instance. The loops it computes are those of
-// kernel.CausalAttentionGrad.
+// The gradient of causal attention over bf16, a block of two warps a head of an instance. The loops
+// it computes are those of kernel.CausalAttentionGrad.
 //
-// What a reader could break: the block goes over groups of 32 keys; a group's dk and dv are sums in registers over the tiles of 16 queries that
-// see it, the even tiles in warp 0, the odd ones in warp 1, and the warps add up their halves at the group's end. A tile's dq is a sum over
-// groups, which stays with the tile's warp: in shared memory from group to group, begun at the first group its queries see and written at
-// its own, the last. So every sum has one order. Queries past the end are the last one with an infinite LogSum: their
-// probabilities are 0. Keys past the end lie after every query. Shared memory is what bounds the blocks on a multiprocessor, so a
-// warp hands its half over where nothing is read any more: in the sums of the tile it has just finished and in the group's keys and values.
+// What a reader could break: the block goes over groups of 32 keys; a group's dk and dv are sums in
+// registers over the tiles of 16 queries that see it, the even tiles in warp 0, the odd ones in
+// warp 1, and the warps add up their halves at the group's end. A tile's dq is a sum over groups,
+// which stays with the tile's warp: in shared memory from group to group, begun at the first group
+// its queries see and written at its own, the last. So every sum has one order. Queries past the
+// end are the last one with an infinite LogSum: their probabilities are 0. Keys past the end lie
+// after every query. Shared memory is what bounds the blocks on a multiprocessor, so a warp hands
+// its half over where nothing is read any more: in the sums of the tile it has just finished and in
+// the group's keys and values.
 #include "bf16_attention.cuh"
 
 constexpr int group = 32; // keys
 
 // With p = exp(s - logSum), kept the dropout's mask times keepScale, and D_i = dy_i·y_i:
-// dv_j = Σ_i p·kept·dy_i;  ds = p·(kept·dy_i·v_j - D_i);  dq_i = scale·Σ_j ds·k_j;  dk_j = scale·Σ_i ds·q_i
-// keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead.
-// Shared: q, dy [tokens][HD] | k, v [2][2][32][HD], a group's and the next one's | logSum and D [rows][2] | first [rows] | dq [rows·HD], where HD < 64.
-// Where HD is 64 dq is in `wide`, as many floats a block. rows is tokens in whole sixteens.
+// dv_j = Σ_i p·kept·dy_i; ds = p·(kept·dy_i·v_j - D_i); dq_i = scale·Σ_j ds·k_j; dk_j = scale·Σ_i
+// ds·q_i keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead. Shared:
+// q, dy [tokens][HD] | k, v [2][2][32][HD], a group's and the next one's | logSum and D [rows][2] |
+// first [rows] | dq [rows·HD], where HD < 64. Where HD is 64 dq is in `wide`, as many floats a
+// block. rows is tokens in whole sixteens.
 template <int HD> struct Room {
   u32 queries, grads, groups;
   float *stats, *sums, *pairs; // stats: a row's logSum and D; pairs: the groups' memory
@@ -52,7 +56,8 @@ __device__ __forceinline__ float dot2(u32 a, u32 b) { return bf16_low(a) * bf16_
 template <int HD>
 __device__ __forceinline__ void bring_queries(const Room<HD> &room, Bf16 *grads, const Bf16 *qkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const int *first,
                                               float keepScale, int tokens, int rows, int d, int hd) {
-  constexpr int across = HD / 8, step = 64 / across, ahead = 6; // pieces of a row, rows at a time, reads under way
+  // pieces of a row, rows at a time, reads under way
+  constexpr int across = HD / 8, step = 64 / across, ahead = 6;
   const int c = threadIdx_x % across;
   const float inverse = rcp(keepScale);
   for (int i = threadIdx_x; i < rows; i += 64)
@@ -88,9 +93,10 @@ __device__ __forceinline__ void same_bits(u32 &c0, u32 &c1, const u32 (&a)[4], u
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
 }
 
-// turn gives a result's 16 columns from 16·a on as the left operand of a product over its rows: a tensor core multiplies them by the unit
-// matrix, with the operand's columns read as rows. It takes their bits for fp16 numbers, which are finite while |x| < 2^121, and so gives them
-// back packed and as they were. m is what `left` made of them.
+// turn gives a result's 16 columns from 16·a on as the left operand of a product over its rows: a
+// tensor core multiplies them by the unit matrix, with the operand's columns read as rows. It takes
+// their bits for fp16 numbers, which are finite while |x| < 2^121, and so gives them back packed
+// and as they were. m is what `left` made of them.
 __device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32 (&one)[4]) {
   same_bits(out[0], out[1], one, m[0], m[2]);
   same_bits(out[2], out[3], one, m[1], m[3]);
@@ -133,11 +139,13 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
   bring_group<HD>(room, qkv, 0, tokens, d, hd);
   bring_queries<HD>(room, (Bf16 *)smem + tokens * HD, qkv, dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens, keepScale, tokens, rows, d, hd);
   if (DROP == MASKED) masks.instance = state->instances + b;
-  // Where this lane's lines of a tile of queries begin: of tile 0, and of the last, whose lines past the end repeat the last query.
+  // Where this lane's lines of a tile of queries begin: of tile 0, and of the last, whose lines
+  // past the end repeat the last query.
   const int line = 16 * tiles - 16 + lane % 16;
   const u32 down = 2 * piece<HD>(lane % 16, lane / 16), end = 2 * piece<HD>(line < tokens ? line : tokens - 1, lane / 16);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3c000000u : 0x3c00u : 0;
-  // The unit matrix in fp16. The zeros come from a parameter, which no compiler knows: constants would be put into registers again for every product.
+  // The unit matrix in fp16. The zeros come from a parameter, which no compiler knows: constants
+  // would be put into registers again for every product.
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * keepScale;
   // Masks are read a tile ahead, and of a group's first tile a group ahead.

@@ -1,7 +1,7 @@
 // One token's attention over keys and values kept from earlier steps, a warp a head of a row.
 //
-// What a reader could break: a warp writes the token's key and value of its head before it reads the caches, and reads nothing of another
-// head, so that warps need not wait for each other.
+// What a reader could break: a warp writes the token's key and value of its head before it reads
+// the caches, and reads nothing of another head, so that warps need not wait for each other.
 #include "ptx.cuh"
 
 constexpr int warps = 4;
@@ -10,8 +10,9 @@ __device__ __forceinline__ float read(const void *p, long i, u32 compact) {
   return compact ? __builtin_bit_cast(float, (u32)((const unsigned short *)p)[i] << 16) : ((const float *)p)[i];
 }
 
-// keys[b,at] = k;  values[b,at] = v;  y[b] = Σ_j softmax_j(scale·q·keys[b,j])·values[b,j], j from 0 to at. qkv and y are bf16 where compact.
-// Shared: for each warp the head's query [hd] and the scores [t].
+// keys[b,at] = k; values[b,at] = v; y[b] = Σ_j softmax_j(scale·q·keys[b,j])·values[b,j], j from 0
+// to at. qkv and y are bf16 where compact. Shared: for each warp the head's query [hd] and the
+// scores [t].
 KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, int pairs, int t, int d, int heads, float scale,
                                            u32 compact) {
   extern __shared__ float smem[] __attribute__((aligned(16)));

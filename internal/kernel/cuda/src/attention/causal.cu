@@ -1,9 +1,11 @@
-// Causal self-attention within the sequences of a row, and its gradient, in fp32. The loops they compute are those of
-// kernel.CausalAttention and kernel.CausalAttentionGrad.
+// Causal self-attention within the sequences of a row, and its gradient, in fp32. The loops they
+// compute are those of kernel.CausalAttention and kernel.CausalAttentionGrad.
 //
-// What a reader could break: a query (in causal_dkv a key) belongs to PARTS neighbouring lanes for the whole block. Lane p of them holds
-// quads p, p+PARTS, ... of its 16·PARTS columns, zeros past the head's width, so that a product of two rows is a lane's sum, added over
-// the PARTS lanes. Loop bounds are therefore a warp's, never a thread's: what lies outside a thread's own range is masked, not skipped.
+// What a reader could break: a query (in causal_dkv a key) belongs to PARTS neighbouring lanes for
+// the whole block. Lane p of them holds quads p, p+PARTS, ... of its 16·PARTS columns, zeros past
+// the head's width, so that a product of two rows is a lane's sum, added over the PARTS lanes. Loop
+// bounds are therefore a warp's, never a thread's: what lies outside a thread's own range is
+// masked, not skipped.
 #include "drop.cuh"
 #include "ptx.cuh"
 
@@ -26,7 +28,8 @@ __device__ __forceinline__ void add(Row &to, float w, const Row &a) {
 
 template <int PARTS> struct Causal {
   static constexpr int width = 16 * PARTS, rows = threads / PARTS, tile = PARTS < 4 ? 128 / PARTS : 32;
-  static constexpr int words = rows < 32 ? 1 : rows / 32; // of 32 keys that a block's own rows touch
+  // of 32 keys that a block's own rows touch
+  static constexpr int words = rows < 32 ? 1 : rows / 32;
 
   int n, d, hd, part;
   u32 vec; // global rows are 16-byte aligned
@@ -101,8 +104,8 @@ template <int PARTS> __device__ __forceinline__ Place place(int n, int d, int he
   return p;
 }
 
-// bring_keys brings a tile of keys and values from j0 on, and dropout's decisions between them and the block's queries. It waits for those
-// that read the tile before, and until this one is there.
+// bring_keys brings a tile of keys and values from j0 on, and dropout's decisions between them and
+// the block's queries. It waits for those that read the tile before, and until this one is there.
 template <int PARTS>
 __device__ __forceinline__ void bring_keys(float *ks, float *vs, u32 *masks, const float *qkv, const Causal<PARTS> &c, const Place &at,
                                            const Drop &drop, int j0) {
@@ -118,8 +121,8 @@ __device__ __forceinline__ void bring_keys(float *ks, float *vs, u32 *masks, con
   sync();
 }
 
-// S_j = scale·q_i·k_j;  logSum_i = log Σ_j exp S_j;  y_i = Σ_j drop(exp(S_j - logSum_i))·v_j, j from first_i to i.
-// Shared: k, v [tile][width] | words of decisions [rows][tile/32].
+// S_j = scale·q_i·k_j; logSum_i = log Σ_j exp S_j; y_i = Σ_j drop(exp(S_j - logSum_i))·v_j, j from
+// first_i to i. Shared: k, v [tile][width] | words of decisions [rows][tile/32].
 template <int PARTS>
 __device__ __forceinline__ void causal(float *y, float *logSum, const float *qkv, const int *first, const State *state, const Drop &drop, int n, int d, int heads,
                                        float scale, u32 vec) {
@@ -167,9 +170,9 @@ __device__ __forceinline__ void causal(float *y, float *logSum, const float *qkv
   if (c.part == 0) logSum[(long)blockIdx_x * n + i] = top + logf_(sum);
 }
 
-// With p_j = exp(S_j - logSum_i), m_j what dropout multiplies it by and delta_i = dy_i·y_i, which is Σ_j p_j·m_j·(dy_i·v_j):
-// dS_j = p_j·(m_j·(dy_i·v_j) - delta_i);  dq_i = scale·Σ_j dS_j·k_j. delta is kept for causal_dkv.
-// Shared: as causal.
+// With p_j = exp(S_j - logSum_i), m_j what dropout multiplies it by and delta_i = dy_i·y_i, which
+// is Σ_j p_j·m_j·(dy_i·v_j): dS_j = p_j·(m_j·(dy_i·v_j) - delta_i); dq_i = scale·Σ_j dS_j·k_j.
+// delta is kept for causal_dkv. Shared: as causal.
 template <int PARTS>
 __device__ __forceinline__ void causal_dq(float *dqkv, float *delta, const float *dy, const float *y, const float *logSum, const float *qkv, const int *first,
                                           const State *state, const Drop &drop, int n, int d, int heads, float scale, u32 vec) {

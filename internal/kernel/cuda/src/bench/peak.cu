@@ -1,8 +1,8 @@
-// The roof of a card, measured: multiply-adds with nothing to wait for, in each precision of the matrix
-// products and by the instructions they use, and the movement of data through a working set.
+// The roof of a card, measured: multiply-adds with nothing to wait for, in each precision of the
+// matrix products and by the instructions they use, and the movement of data through a working set.
 //
-// What a reader could break: a result must depend on every operation, or the compiler drops the loop; hence the test
-// against a number that no sum reaches.
+// What a reader could break: a result must depend on every operation, or the compiler drops the
+// loop; hence the test against a number that no sum reaches.
 #include "ptx.cuh"
 
 constexpr int threads = 256;
@@ -27,7 +27,8 @@ KERNEL __launch_bounds__(threads) peak_fp32(float *out, int rounds, float a, flo
   keep(out, sum);
 }
 
-// tensor_cores multiplies with one instruction of a tensor core, whose sums wait for nothing but themselves.
+// tensor_cores multiplies with one instruction of a tensor core, whose sums wait for nothing but
+// themselves.
 template <auto MULTIPLY> __device__ __forceinline__ void tensor_cores(float *out, int rounds, u32 x, u32 y) {
   float c[chains][4] = {};
   for (int r = 0; r < rounds; r++)

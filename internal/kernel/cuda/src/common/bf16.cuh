@@ -1,4 +1,5 @@
-// Instructions that the kernels over bf16 tensors use beside those of ptx.cuh. Nothing here knows a tensor.
+// Instructions that the kernels over bf16 tensors use beside those of ptx.cuh. Nothing here knows a
+// tensor.
 #pragma once
 #include "ptx.cuh"
 
@@ -34,12 +35,13 @@ __device__ __forceinline__ u32 shared_at(const void *p) {
   asm("{.reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t;}" : "=r"(at) : "l"(p));
   return at;
 }
-// copy16 brings 16 bytes from global to shared memory, or zeros; it is done when wait_copies says so.
+// copy16 brings 16 bytes from global to shared memory, or zeros; it is done when wait_copies says
+// so.
 __device__ __forceinline__ void copy16(u32 to, const Bf16 *from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
 }
-// turned4 reads four 8×8 matrices of bf16, transposed: lane l gives the place of row l%8 of matrix l/8, and gets of each
-// matrix rows 2t and 2t+1 of column g, with g = l/4 and t = l%4.
+// turned4 reads four 8×8 matrices of bf16, transposed: lane l gives the place of row l%8 of matrix
+// l/8, and gets of each matrix rows 2t and 2t+1 of column g, with g = l/4 and t = l%4.
 __device__ __forceinline__ u4 turned4(u32 at) {
   u4 v;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");

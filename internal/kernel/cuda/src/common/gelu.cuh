@@ -1,5 +1,5 @@
-// GELU in its tanh form, x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), and its derivative. Both are written by the
-// sigmoid s of 2u, since (1 + tanh u)/2 = s: nothing cancels.
+// GELU in its tanh form, x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), and its derivative.
+// Both are written by the sigmoid s of 2u, since (1 + tanh u)/2 = s: nothing cancels.
 #pragma once
 #include "haul.cuh"
 
@@ -11,8 +11,9 @@ __device__ __forceinline__ float gelu_slope(float x) {
   return s + x * s * (1 - s) * (2 * geluRoot) * (1 + 3 * geluCube * x * x);
 }
 
-// Gelu is both at once for results in bf16, by the card's own tanh: one instruction of the unit for special functions in place of two, and
-// at most 2^-11 off, an eighth of what rounding to bf16 takes from a number near 1.
+// Gelu is both at once for results in bf16, by the card's own tanh: one instruction of the unit for
+// special functions in place of two, and at most 2^-11 off, an eighth of what rounding to bf16
+// takes from a number near 1.
 struct Gelu {
   float value, slope;
   __device__ __forceinline__ explicit Gelu(float x) {

@@ -65,7 +65,8 @@ __device__ __forceinline__ float div_(float a, float b) { float r; asm("div.rn.f
 __device__ __forceinline__ float fma_(float a, float b, float c) { float r; asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c)); return r; }
 __device__ __forceinline__ float sigmoid_(float x) { return rcp(1.0f + expf_(-x)); }
 
-// Blocks of device memory that Go reads and writes (structs.go). What coefficients, scalars and sums mean is the program's.
+// Blocks of device memory that Go reads and writes (structs.go). What coefficients, scalars and
+// sums mean is the program's.
 struct Control { float learningRate, temperature, coefficients[14]; };
 struct State { u64 step, instances; double beta1T, beta2T; u64 part; double scalars[8]; };
 struct Metrics {

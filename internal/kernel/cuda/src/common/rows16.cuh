@@ -1,22 +1,27 @@
-// Sixteen rows of 128 columns in shared memory, normalised and multiplied with weights that come straight from memory: what the kernels
-// that do a whole half of a small batch's layer have in common, eight warps a block. Products are in tf32.
+// Sixteen rows of 128 columns in shared memory, normalised and multiplied with weights that come
+// straight from memory: what the kernels that do a whole half of a small batch's layer have in
+// common, eight warps a block. Products are in tf32.
 //
-// What a reader could break: who holds what. With g = lane/4 and t = lane%4 the terms of a thread are columns 16c + 4t.. of rows g and
-// g+8; of 16 columns of a result it gets 4t.. of both rows, since column 2i + b of tile v of the tensor core stands for column 4i + 2v +
-// b (`weight_row`). Weights are used once by a block, so they pass through no shared memory; `Weights` is a batch of them under way. Two
-// blocks fit a multiprocessor: 128 registers a thread.
+// What a reader could break: who holds what. With g = lane/4 and t = lane%4 the terms of a thread
+// are columns 16c + 4t.. of rows g and g+8; of 16 columns of a result it gets 4t.. of both rows,
+// since column 2i + b of tile v of the tensor core stands for column 4i + 2v + b (`weight_row`).
+// Weights are used once by a block, so they pass through no shared memory; `Weights` is a batch of
+// them under way. Two blocks fit a multiprocessor: 128 registers a thread.
 #pragma once
 #include "ptx.cuh"
 
 constexpr int WIDTH = 128, CHUNKS = WIDTH / 16, WARPS = 8;
-constexpr int ROW = WIDTH + 16; // floats of a row in shared memory: neighbours begin in different halves of the banks
+// floats of a row in shared memory: neighbours begin in different halves of the banks
+constexpr int ROW = WIDTH + 16;
 
-// others_ended stands where a kernel must have waited for those that it depends on, if not in its first instruction (overlap.go): before
-// it, only what no kernel of a step but the optimizer writes may be read, which is weights.
+// others_ended stands where a kernel must have waited for those that it depends on, if not in its
+// first instruction (overlap.go): before it, only what no kernel of a step but the optimizer writes
+// may be read, which is weights.
 __device__ __forceinline__ void others_ended() { asm volatile("// haul: others ended" ::: "memory"); }
 
-// norm_rows is layer normalisation of rows first..first+15 of x, of which there are `rows`, two a warp, into shared memory and h; a
-// barrier must follow. Rows past the end repeat the last and are not written to h, nor is any where none is `real`.
+// norm_rows is layer normalisation of rows first..first+15 of x, of which there are `rows`, two a
+// warp, into shared memory and h; a barrier must follow. Rows past the end repeat the last and are
+// not written to h, nor is any where none is `real`.
 __device__ __forceinline__ void norm_rows(float *shared, float *h, float *mean, float *rstd, const float *x, const float *gamma,
     const float *beta, long first, long rows, float eps, bool real = true) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32;
@@ -46,7 +51,8 @@ __device__ __forceinline__ void norm_rows(float *shared, float *h, float *mean, 
   }
 }
 
-// operand makes the left operands of chunk c of 16 rows in shared memory, `stride` apart: two steps of a tensor core.
+// operand makes the left operands of chunk c of 16 rows in shared memory, `stride` apart: two steps
+// of a tensor core.
 __device__ __forceinline__ void operand(u32 (&a)[2][4], const float *shared, int stride, int c) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
   const f4 row = load4(shared + g * stride + 16 * c + 4 * t), row8 = load4(shared + (g + 8) * stride + 16 * c + 4 * t);
@@ -55,7 +61,8 @@ __device__ __forceinline__ void operand(u32 (&a)[2][4], const float *shared, int
       a[s][3] = tf32(row8[2 * s + 1]);
 }
 
-// Instances are the TILES of a block, n <= 16 rows each: the last block's may be past the end, repeats the last then and writes nothing.
+// Instances are the TILES of a block, n <= 16 rows each: the last block's may be past the end,
+// repeats the last then and writes nothing.
 template <int TILES> struct Instances {
   int n, index[TILES];
   bool has[TILES];
@@ -76,8 +83,8 @@ template <int TILES> struct Instances {
   static __device__ __forceinline__ int within(int i) { return (int)threadIdx_x % 32 / 4 + 8 * (i % 2); }
 };
 
-// turned is chunk c of N as this block counts them: blocks begin with different ones, since all of them read the same weights at the same
-// time, and what all ask for at once comes last.
+// turned is chunk c of N as this block counts them: blocks begin with different ones, since all of
+// them read the same weights at the same time, and what all ask for at once comes last.
 template <int N> __device__ __forceinline__ int turned(int c) {
   if ((N & (N - 1)) == 0) return (c + (int)blockIdx_x) & (N - 1);
   const int x = c + (int)(blockIdx_x % N);
@@ -94,7 +101,8 @@ __device__ __forceinline__ int weight_row(int v) {
 template <int P, int C> struct Weights {
   f4 w[P][2][C];
 
-  // from[p] is where the first of a group's 16 rows begins, rows `stride` apart; c0 the first chunk.
+  // from[p] is where the first of a group's 16 rows begins, rows `stride` apart; c0 the first
+  // chunk.
   __device__ __forceinline__ void read(const float *const (&from)[P], int stride, int c0) {
     const int t = threadIdx_x % 4;
 #pragma unroll
@@ -118,7 +126,8 @@ template <int P, int C> struct Weights {
         }
   }
 
-  // multiply_rows does so with all chunks of `tiles` times 16 rows in shared memory, `stride` apart, of which c0 is the first.
+  // multiply_rows does so with all chunks of `tiles` times 16 rows in shared memory, `stride`
+  // apart, of which c0 is the first.
   template <int TILES>
   __device__ __forceinline__ void multiply_rows(float (&acc)[TILES][P][2][4], const float *rows, int stride, int c0,
       int tiles = TILES) const {
@@ -136,13 +145,15 @@ template <int P, int C> struct Weights {
 // sums are a thread's four columns of row g (x = 0) or g+8 of a group.
 __device__ __forceinline__ f4 sums(const float (&o)[2][4], int x) { return f4{o[0][2 * x], o[0][2 * x + 1], o[1][2 * x], o[1][2 * x + 1]}; }
 
-// Across is C chunks of weights as the way back multiplies with them, under way from memory: terms are rows of the weight, of which a
-// thread has four a chunk, and V of the 8·V columns of each. Column c of tile v of the tensor core stands for column V·c + v.
+// Across is C chunks of weights as the way back multiplies with them, under way from memory: terms
+// are rows of the weight, of which a thread has four a chunk, and V of the 8·V columns of each.
+// Column c of tile v of the tensor core stands for column V·c + v.
 template <int V, int C> struct Across {
   typedef float vector __attribute__((ext_vector_type(V)));
   vector w[C][4];
 
-  // from is where the first of the 8·V columns begins in the first of all rows, rows `stride` apart; c0 the first chunk.
+  // from is where the first of the 8·V columns begins in the first of all rows, rows `stride`
+  // apart; c0 the first chunk.
   __device__ __forceinline__ void read(const float *from, int stride, int c0) {
     const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
 #pragma unroll
@@ -172,7 +183,8 @@ template <int V, int C> struct Across {
       }
   }
 
-  // multiply_rows does so with all chunks of 16 rows in shared memory, ROW apart, of which c0 is the first.
+  // multiply_rows does so with all chunks of 16 rows in shared memory, ROW apart, of which c0 is
+  // the first.
   __device__ __forceinline__ void multiply_rows(float (&acc)[V][4], const float *rows, int c0) const {
 #pragma unroll
     for (int c = 0; c < C; c++) {
@@ -183,10 +195,11 @@ template <int V, int C> struct Across {
   }
 };
 
-// half_terms is the product of 16 rows with weights of 128 columns over one half of the terms a group of four warps; a warp has 32
-// columns. The halves are added in `to`, [16][ROW], which nobody reads any more. BATCHES of C chunks: left(a, c) makes the left operands
-// of chunk c of the half, fetch(w, i) brings batch i, of which 0 and 1 are under way already. All threads must come here, and a barrier is
-// behind it.
+// half_terms is the product of 16 rows with weights of 128 columns over one half of the terms a
+// group of four warps; a warp has 32 columns. The halves are added in `to`, [16][ROW], which nobody
+// reads any more. BATCHES of C chunks: left(a, c) makes the left operands of chunk c of the half,
+// fetch(w, i) brings batch i, of which 0 and 1 are under way already. All threads must come here,
+// and a barrier is behind it.
 template <int BATCHES, int C, class Left, class Fetch> __device__ __forceinline__ void half_terms(float *to, Across<4, C> (&w)[2], Left left,
     Fetch fetch) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4, half = warp / 4;
@@ -227,7 +240,8 @@ template <int CHUNKS> __device__ __forceinline__ const float *half_weight(const 
   return weight + (long)(warp / 4 * 16 * CHUNKS) * WIDTH + 32 * (warp % 4);
 }
 
-// Stream is what the way back through a norm needs of a warp's two rows: gradients of the residual stream and what was normalised.
+// Stream is what the way back through a norm needs of a warp's two rows: gradients of the residual
+// stream and what was normalised.
 struct Stream {
   f4 dy[2], h[2];
   float rs[2];
@@ -261,8 +275,9 @@ struct Stream {
     for (int i = 0; i < 2; i++) store4(to + (2 * warp + i) * ROW + 4 * lane, dy[i]);
   }
 
-  // norm_grad is dx = dy + the norm's gradient from dh, [16][ROW] in shared memory, and the block's sums over its rows of dh·h and of dh
-  // in partial. room is for 2·WARPS·WIDTH floats and nobody else's by then. dy is dx afterwards.
+  // norm_grad is dx = dy + the norm's gradient from dh, [16][ROW] in shared memory, and the block's
+  // sums over its rows of dh·h and of dh in partial. room is for 2·WARPS·WIDTH floats and nobody
+  // else's by then. dy is dx afterwards.
   __device__ __forceinline__ void norm_grad(float *dx, float *partial, const float *dh, const float *gamma, float *room, long first,
       long rows) {
     const int lane = threadIdx_x % 32, warp = threadIdx_x / 32;

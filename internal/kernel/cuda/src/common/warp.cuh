@@ -1,4 +1,5 @@
-// What the routing kernels add to haul.cuh: shared memory, shuffles and arithmetic that is never fused.
+// What the routing kernels add to haul.cuh: shared memory, shuffles and arithmetic that is never
+// fused.
 #pragma once
 #include "haul.cuh"
 
@@ -9,8 +10,8 @@ extern __shared__ float smem[];
 #define LOG2E 1.4426950408889634f
 #define LN2 0.6931471805599453f
 
-// Vector types, not structs: clang 19 splits the copy of a struct between global and shared memory and gives one half a
-// generic store of a shared address.
+// Vector types, not structs: clang 19 splits the copy of a struct between global and shared memory
+// and gives one half a generic store of a shared address.
 typedef float float2_ __attribute__((ext_vector_type(2)));
 typedef float float4_ __attribute__((ext_vector_type(4)));
 
@@ -37,5 +38,6 @@ __device__ __forceinline__ int redux_max(int v) {
   asm volatile("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(v));
   return r;
 }
-// opaque hides that a value never changes: the compiler would otherwise copy a whole loop for each of its values.
+// opaque hides that a value never changes: the compiler would otherwise copy a whole loop for each
+// of its values.
 __device__ __forceinline__ int opaque(int v) { asm volatile("" : "+r"(v)); return v; }

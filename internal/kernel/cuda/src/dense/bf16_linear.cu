@@ -1,5 +1,6 @@
-// Products of bf16 matrices: fp32 results with residual and dropout, bf16 results, and bf16 results through a GELU. Without DX the
-// module has Y = X·Wᵀ, with it DX = DY·W, whose GELU is the way back through one (scripts/ptx).
+// Products of bf16 matrices: fp32 results with residual and dropout, bf16 results, and bf16 results
+// through a GELU. Without DX the module has Y = X·Wᵀ, with it DX = DY·W, whose GELU is the way back
+// through one (scripts/ptx).
 #include "bf16_linear_ring.cuh"
 #include "bf16_linear_short.cuh"
 

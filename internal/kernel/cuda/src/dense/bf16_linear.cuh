@@ -1,12 +1,15 @@
-// Products Y[M,N] = X[M,K]·B of rows in bf16 with a weight that stays in shared memory: the job, the order of its columns, and what becomes of its
-// sums. Each row is read once and each result written once. How rows come is in bf16_linear_short.cuh and bf16_linear_ring.cuh.
+// Products Y[M,N] = X[M,K]·B of rows in bf16 with a weight that stays in shared memory: the job,
+// the order of its columns, and what becomes of its sums. Each row is read once and each result
+// written once. How rows come is in bf16_linear_short.cuh and bf16_linear_ring.cuh.
 //
-// What a reader could break: who holds which column. A warp takes 16·TILES rows; lane (g, t) = (l/4, l%4) ends up with columns 2t and 2t+1 of
-// each tile of eight columns, and four tiles are a block of 32. For results in fp32 tile j's column i is column
-// 16·(j/2) + 4·(i/2) + 2·(j%2) + i%2, so that a lane has columns 4t..4t+3 of both halves of the block; in bf16 it is column
-// 8·(i/2) + 2j + i%2, and the lane has columns 8t..8t+7: whole vectors.
+// What a reader could break: who holds which column. A warp takes 16·TILES rows; lane (g, t) =
+// (l/4, l%4) ends up with columns 2t and 2t+1 of each tile of eight columns, and four tiles are a
+// block of 32. For results in fp32 tile j's column i is column 16·(j/2) + 4·(i/2) + 2·(j%2) + i%2,
+// so that a lane has columns 4t..4t+3 of both halves of the block; in bf16 it is column 8·(i/2) +
+// 2j + i%2, and the lane has columns 8t..8t+7: whole vectors.
 //
-// Rows and terms that X lacks are read from its nearest row and first terms: what they give is not written, or multiplied by zeros.
+// Rows and terms that X lacks are read from its nearest row and first terms: what they give is not
+// written, or multiplied by zeros.
 #pragma once
 #include "drop.cuh"
 #include "bf16.cuh"
@@ -32,12 +35,14 @@ struct Product {
   u32 upward; // from the last rows to the first
 };
 
-// Sweep is a warp's way through the tiles of ROWS rows: neighbouring warps of the grid take neighbouring tiles.
+// Sweep is a warp's way through the tiles of ROWS rows: neighbouring warps of the grid take
+// neighbouring tiles.
 template <int WARPS, int ROWS> struct Sweep {
   int tile, step, count, last;
   __device__ __forceinline__ Sweep(const Product &p)
       : tile(blockIdx_x * WARPS + threadIdx_x / 32), step(gridDim_x * WARPS), count((p.m + ROWS - 1) / ROWS), last(p.upward ? count - 1 : 0) {}
-  // row is the first row of the tile `ahead` steps on; past the end, none of X's: who reads takes the nearest.
+  // row is the first row of the tile `ahead` steps on; past the end, none of X's: who reads takes
+  // the nearest.
   __device__ __forceinline__ int row(int ahead) const {
     const int at = tile + ahead * step;
     return (last ? last - at : at) * ROWS;
@@ -45,7 +50,8 @@ template <int WARPS, int ROWS> struct Sweep {
 };
 
 
-// column_of is the column that stands at a spot of the panel's tiles, tile*8 + the tile's column; spot_of is its inverse.
+// column_of is the column that stands at a spot of the panel's tiles, tile*8 + the tile's column;
+// spot_of is its inverse.
 template <bool WIDE> __device__ __forceinline__ int column_of(int spot) {
   const int block = spot / 32 * 32, j = spot % 32 / 8, i = spot % 8;
   return WIDE ? block + j / 2 * 16 + i / 2 * 4 + j % 2 * 2 + i % 2 : block + i / 2 * 8 + j * 2 + i % 2;
@@ -61,8 +67,9 @@ template <int THREADS> __device__ __forceinline__ void bring_bias(float *bias, c
   for (int i = threadIdx_x; i < p.panel; i += THREADS) bias[i] = p.bias && column0 + i < p.n ? p.bias[column0 + i] : 0;
 }
 
-// bring_turned_panel fills the panel from W[k,n]: a thread turns eight terms of eight columns. ORDER says where they go: vector t of chunk c holds
-// terms term(c, t, 0..7), and the one of a spot is at place(spot, c, t). Rows and terms that W lacks are zeros.
+// bring_turned_panel fills the panel from W[k,n]: a thread turns eight terms of eight columns.
+// ORDER says where they go: vector t of chunk c holds terms term(c, t, 0..7), and the one of a spot
+// is at place(spot, c, t). Rows and terms that W lacks are zeros.
 template <bool WIDE, int THREADS, class ORDER> __device__ __forceinline__ void bring_turned_panel(const Product &p, int column0, ORDER l) {
   const int octets = p.panel / 8, pieces = octets * l.chunks * 4;
   for (int i = threadIdx_x; i < pieces; i += THREADS) {
@@ -85,10 +92,12 @@ template <bool WIDE, int THREADS, class ORDER> __device__ __forceinline__ void b
   }
 }
 
-// Sums are a lane's part of a block of 32 columns: [i][j][2h+e] is row 16i + 8h + g, column 2t+e of tile j.
+// Sums are a lane's part of a block of 32 columns: [i][j][2h+e] is row 16i + 8h + g, column 2t+e of
+// tile j.
 template <int TILES> struct Sums { float v[TILES][4][4]; };
 
-// Held is what the end of 16 rows of a block of columns reads from memory: pre, or what is added. The first row is one of X's.
+// Held is what the end of 16 rows of a block of columns reads from memory: pre, or what is added.
+// The first row is one of X's.
 template <int END> struct Held {};
 template <> struct Held<GELU_GRAD> { u4 v[2]; };
 template <> struct Held<PLAIN> { f4 v[2][2]; };
@@ -105,7 +114,8 @@ template <int END> __device__ __forceinline__ void hold(Held<END> &to, const Pro
   }
 }
 
-// GELU as gelu.cuh has it, with the reciprocal that is one instruction: exact to a few units in fp32's last place, which bf16 does not see.
+// GELU as gelu.cuh has it, with the reciprocal that is one instruction: exact to a few units in
+// fp32's last place, which bf16 does not see.
 __device__ __forceinline__ float quick_gate(float x) {
   constexpr float scale = -2 * 1.4426950408889634f * 0.79788456080286535588f; // -2·log2 e·√(2/π)
   return rcp_approx(1.0f + ex2(x * fma_(x * x, scale * 0.044715f, scale)));

@@ -1,7 +1,8 @@
-// Products of any size and layout with operands in fp32 or bf16, each element where strides say: for what the fast kernels do not
-// take. Plain arithmetic in fp32.
+// Products of any size and layout with operands in fp32 or bf16, each element where strides say:
+// for what the fast kernels do not take. Plain arithmetic in fp32.
 //
-// What a reader could break: C may be what is added (add), element by element, so a thread reads its element before it writes it.
+// What a reader could break: C may be what is added (add), element by element, so a thread reads
+// its element before it writes it.
 #include "drop.cuh"
 #include "gelu.cuh"
 #include "bf16.cuh"
@@ -21,8 +22,9 @@ __device__ __forceinline__ void write(void *p, long at, bool bf16, float v) {
     ((float *)p)[at] = v;
 }
 
-// C[i,j] = add[i,j] + drop(Σ_t A[i,t]·B[t,j] + bias[j]); with pre, GELU of the sum or the sum times the slope of pre. Gradient lane z = blockIdx.z
-// takes terms [z·chunk, (z+1)·chunk), and sums[i] is then Σ_t A[i,t].
+// C[i,j] = add[i,j] + drop(Σ_t A[i,t]·B[t,j] + bias[j]); with pre, GELU of the sum or the sum times
+// the slope of pre. Gradient lane z = blockIdx.z takes terms [z·chunk, (z+1)·chunk), and sums[i] is
+// then Σ_t A[i,t].
 KERNEL __launch_bounds__(side *side) any_product(void *c, const void *a, const void *b, const float *bias, const void *add, void *pre, float *sums, int m, int n, int terms,
                                                 int ai, int at, int bt, int bj, int ldc, int ldadd, int ldpre, int chunk, int gradLaneSize, u32 flags,
                                                 const State *state, u64 seed, u32 site, u32 threshold, float scale, u32 nodes) {

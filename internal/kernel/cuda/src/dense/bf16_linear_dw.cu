@@ -1,13 +1,15 @@
-// DW[N,K] = DYᵀ·X over M rows in bf16, N and K small and M large: each block sums a share of the rows for one tile of DW into
-// a part of its own, and the parts are added in order.
+// DW[N,K] = DYᵀ·X over M rows in bf16, N and K small and M large: each block sums a share of the
+// rows for one tile of DW into a part of its own, and the parts are added in order.
 //
-// What a reader could break: a stage holds rows of DY and of X as memory has them, except that vector q (eight columns) of row r is
-// at q ^ r%8, so that the eight rows of one column's vectors lie in different banks. Both operands are read turned.
+// What a reader could break: a stage holds rows of DY and of X as memory has them, except that
+// vector q (eight columns) of row r is at q ^ r%8, so that the eight rows of one column's vectors
+// lie in different banks. Both operands are read turned.
 #include "bf16.cuh"
 
 constexpr int stageRows = 64;
 
-// Shape: NW×KW warps, each with 16·TILES rows and 64 columns of DW; STAGES-1 stages are loaded ahead.
+// Shape: NW×KW warps, each with 16·TILES rows and 64 columns of DW; STAGES-1 stages are loaded
+// ahead.
 template <int NW, int KW, int TILES, int STAGES> struct Shape {
   static constexpr int threads = 32 * NW * KW, rows = NW * TILES * 16, columns = KW * 64;
   static constexpr int yBytes = stageRows * rows * 2, stageBytes = yBytes + stageRows * columns * 2, stages = STAGES;
@@ -27,8 +29,9 @@ template <int WIDTH, int THREADS> __device__ __forceinline__ void bring(u32 to, 
   }
 }
 
-// Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are
-// near the same rows at any time, and those of one share read them from memory once.
+// Block (tile, share) sums stages share, share+shares, ... into part `share`: N·K numbers of DW,
+// then N column sums of DY. So all blocks are near the same rows at any time, and those of one
+// share read them from memory once.
 template <class S, int NW, int KW, int TILES>
 __device__ __forceinline__ void gradient(float *parts, const Bf16 *dy, const Bf16 *x, int m, int n, int k, int lddy, int ldx, int shares, u32 biased) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, wn = warp % NW, wk = warp / NW;

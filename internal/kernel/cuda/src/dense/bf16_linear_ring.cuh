@@ -1,25 +1,30 @@
-// Long sums, and short ones with results in fp32: rows come through shared memory. Their ends and sums take the registers that
-// bf16_linear_short.cuh keeps rows in, and a copy under way takes none.
+// Long sums, and short ones with results in fp32: rows come through shared memory. Their ends and
+// sums take the registers that bf16_linear_short.cuh keeps rows in, and a copy under way takes
+// none.
 //
-// What a reader could break: who holds which term. Each warp copies its rows into stages of its own and reads them there, so warps never wait
-// for each other. A stage holds chunks of 32 terms, a row's four vectors of a chunk side by side, vector q of row r at q ^ r/2%4: eight
-// rows of one q lie in different banks. B lies in shared memory as the lanes read it: of the 32 vectors for tile j and chunk c,
-// the one for lane (g, t) is at 4g + (t ^ g/2) and holds terms 2t and 2t+1 of each of the chunk's four octets, of the column that g stands
-// for in tile j.
+// What a reader could break: who holds which term. Each warp copies its rows into stages of its own
+// and reads them there, so warps never wait for each other. A stage holds chunks of 32 terms, a
+// row's four vectors of a chunk side by side, vector q of row r at q ^ r/2%4: eight rows of one q
+// lie in different banks. B lies in shared memory as the lanes read it: of the 32 vectors for tile
+// j and chunk c, the one for lane (g, t) is at 4g + (t ^ g/2) and holds terms 2t and 2t+1 of each
+// of the chunk's four octets, of the column that g stands for in tile j.
 #pragma once
 #include "bf16_linear.cuh"
 
-// A vector of B that a warp reads serves all its tiles of rows. Short sums are many warps, whose latencies overlap; long sums keep many sums.
+// A vector of B that a warp reads serves all its tiles of rows. Short sums are many warps, whose
+// latencies overlap; long sums keep many sums.
 constexpr int plainWarps = 16, plainTiles = 1, longWarps = 8, longTiles = 2, longStages = 4;
 
-// Paired is the panel's order: the 32 vectors of tile j and chunk c are at 32·(j·tile + c·chunk), the terms of each in the tensor cores' pairs.
+// Paired is the panel's order: the 32 vectors of tile j and chunk c are at 32·(j·tile + c·chunk),
+// the terms of each in the tensor cores' pairs.
 struct Paired {
   int chunks, tile, chunk;
   __device__ __forceinline__ int term(int c, int t, int r) const { return 32 * c + r / 2 * 8 + 2 * t + r % 2; }
   __device__ __forceinline__ int place(int spot, int c, int t) const { return (spot / 8 * tile + c * chunk) * 32 + spot % 8 * 4 + (t ^ spot % 8 / 2); }
 };
 
-// bring_panel fills the panel from W[n,k]: a thread turns the four octets of a chunk of one row of W. Rows and terms that W lacks are zeros.
+// bring_panel fills the panel from W[n,k]: a thread turns the four octets of a chunk of one row of
+// W. Rows and terms that W lacks are zeros.
 template <bool WIDE, int THREADS> __device__ __forceinline__ void bring_panel(const Product &p, int column0, Paired l) {
   const int pieces = p.panel * l.chunks;
 #pragma unroll 2
@@ -45,7 +50,8 @@ template <int TILES> __device__ __forceinline__ void copy_rows(u32 to, const Pro
   for (int i = 0; i < 2 * TILES; i++) copy16(to + (8 * i + g) * 64 + (t ^ g / 2) * 16, from + (long)least(row0 + 8 * i + g, p.m - 1) * p.ldx, true);
 }
 
-// Rows is what a lane holds of one chunk of a tile of rows: [i][s] are a tensor core's four words for rows 16i..16i+15 and terms 16s..16s+15.
+// Rows is what a lane holds of one chunk of a tile of rows: [i][s] are a tensor core's four words
+// for rows 16i..16i+15 and terms 16s..16s+15.
 template <int TILES> struct Rows { u4 v[TILES][2]; };
 
 template <int TILES> __device__ __forceinline__ void take_rows(Rows<TILES> &to, u32 stage) {
@@ -72,7 +78,8 @@ template <int END, int TILES> __device__ __forceinline__ void begin_sums(Sums<TI
       for (int e = 0; e < 4; e++) to.v[i][j][e] = first[j / 2][j % 2 * 2 + e % 2];
 }
 
-// multiply adds the products of a chunk with four tiles of the panel; b is their first vector for this lane.
+// multiply adds the products of a chunk with four tiles of the panel; b is their first vector for
+// this lane.
 template <int STEP, int TILES> __device__ __forceinline__ void multiply(Sums<TILES> &to, const Rows<TILES> &a, const u4 *b) {
   u4 w[4];
 #pragma unroll
@@ -89,7 +96,8 @@ template <int STEP, int TILES> __device__ __forceinline__ void multiply(Sums<TIL
       }
 }
 
-// near brings what the ends of a tile of rows read into the card's cache, 64 bytes at a time: that takes no registers.
+// near brings what the ends of a tile of rows read into the card's cache, 64 bytes at a time: that
+// takes no registers.
 template <int END, int ROWS, int COLUMNS> __device__ __forceinline__ void near(const Product &p, int row0, int column0) {
   if constexpr (END == PLAIN || END == GELU_GRAD) {
     constexpr int piece = END == PLAIN ? 16 : 32, across = COLUMNS / piece;
@@ -106,14 +114,15 @@ template <int END, int ROWS, int COLUMNS> __device__ __forceinline__ void near(c
   }
 }
 
-// keep drops or scales the eight sums of one row. Columns 4t..4t+3 of a half belong to two calls of Philox, which lanes t and t^2 make between
-// them and then exchange what the other needs.
+// keep drops or scales the eight sums of one row. Columns 4t..4t+3 of a half belong to two calls of
+// Philox, which lanes t and t^2 make between them and then exchange what the other needs.
 __device__ __forceinline__ void keep(float (&v)[4][2], const Product &p, u64 first, int row, int column) {
   u32 instance = (u32)((u64)(u32)row * p.inverse >> 32), node = row - instance * p.nodes;
   if (node >= p.nodes) instance++, node -= p.nodes; // the inverse is rounded down
   const int t = threadIdx_x % 4;
   const bool upper = t / 2;
-  const Drop drop = {apart(p.drop.seed), p.drop.site, p.drop.threshold, p.drop.scale}; // the rounds' keys are made here: kept, they spill
+  // the rounds' keys are made here: kept, they spill
+  const Drop drop = {apart(p.drop.seed), p.drop.site, p.drop.threshold, p.drop.scale};
   const Words made = drop_words(drop, first + instance, node, (p.n + 31) / 32, column / 32, t % 2 * 2 + t / 2);
   Words bits; // word j has columns 16·(j/2) + 4t + 2·(j%2) and the next
 #pragma unroll
@@ -173,8 +182,9 @@ __device__ __forceinline__ const u4 *lane_panel() {
   return panel + (lane ^ lane / 8);
 }
 
-// plain_sums is the block's work where a row has at most 32·CHUNKS terms and results are fp32: a warp keeps a tile of rows in registers, goes
-// through the panel's columns, and has the next tile under way meanwhile.
+// plain_sums is the block's work where a row has at most 32·CHUNKS terms and results are fp32: a
+// warp keeps a tile of rows in registers, goes through the panel's columns, and has the next tile
+// under way meanwhile.
 template <bool TURNED, int CHUNKS> __device__ __forceinline__ void plain_sums(const Product &p) {
   constexpr int tileRows = 16 * plainTiles, chunkBytes = 64 * tileRows;
   const int column0 = blockIdx_y * p.panel, columns = p.n - column0 < p.panel ? p.n - column0 : p.panel;
@@ -224,8 +234,9 @@ template <bool TURNED, int CHUNKS> __device__ __forceinline__ void plain_sums(co
   wait_copies<0>();
 }
 
-// long_sums is the block's work for rows of any length and a panel of 32·BLOCKS columns: a warp keeps the sums of a tile of rows in
-// registers and goes through the terms, copies longStages-1 chunks ahead of the arithmetic and into the next tile.
+// long_sums is the block's work for rows of any length and a panel of 32·BLOCKS columns: a warp
+// keeps the sums of a tile of rows in registers and goes through the terms, copies longStages-1
+// chunks ahead of the arithmetic and into the next tile.
 template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long_sums(const Product &p) {
   constexpr int tileRows = 16 * longTiles, chunkBytes = 64 * tileRows, parts = BLOCKS * longTiles, ahead = 4;
   const int column0 = blockIdx_y * p.panel, chunks = (p.k + 127) / 128 * 4;
@@ -262,7 +273,8 @@ template <int END, bool TURNED, int BLOCKS> __device__ __forceinline__ void long
         for (int block = 0; block < BLOCKS; block++) multiply<1>(sums[block], rows, b + (c * BLOCKS + block) * 4 * 32);
       }
     }
-    // Nothing but the sums is kept through them, or registers spill: what the ends need is read, and their addresses are computed, here.
+    // Nothing but the sums is kept through them, or registers spill: what the ends need is read,
+    // and their addresses are computed, here.
     const int doneRow = apart(row0), doneColumn = apart(column0);
     const u64 first = END == PLAIN && p.drop.threshold ? p.state->instances : 0;
     Held<END> held[ahead]; // of a part: 16 rows of a block of columns

@@ -1,23 +1,28 @@
-// Short sums with results in bf16: a row has at most 128 terms. Rows pass through registers only, read straight from memory while the tile before
-// is multiplied, so that shared memory carries nothing but the weight; results in bf16 leave registers enough for that.
-// Those in fp32, and longer sums, are bf16_linear_ring.cuh's.
+// Short sums with results in bf16: a row has at most 128 terms. Rows pass through registers only,
+// read straight from memory while the tile before is multiplied, so that shared memory carries
+// nothing but the weight; results in bf16 leave registers enough for that. Those in fp32, and
+// longer sums, are bf16_linear_ring.cuh's.
 //
-// What a reader could break: who holds which term. Of each chunk of 32 terms lane (g, t) reads terms 8t..8t+7 of rows g and g+8 in one vector. A
-// tensor core numbers terms otherwise, but any order does as long as B keeps to it, so B lies in shared memory as the lanes read it:
-// of the 32 vectors for tile j and chunk c, vector l holds terms 32c+8t..32c+8t+7 of the column that lane g stands for in tile j.
+// What a reader could break: who holds which term. Of each chunk of 32 terms lane (g, t) reads
+// terms 8t..8t+7 of rows g and g+8 in one vector. A tensor core numbers terms otherwise, but any
+// order does as long as B keeps to it, so B lies in shared memory as the lanes read it: of the 32
+// vectors for tile j and chunk c, vector l holds terms 32c+8t..32c+8t+7 of the column that lane g
+// stands for in tile j.
 #pragma once
 #include "bf16_linear.cuh"
 
 constexpr int shortWarps = 8, shortTiles = 2;
 
-// Natural is the panel's order: the chunks of a tile one after the other, the terms of a vector as W has them.
+// Natural is the panel's order: the chunks of a tile one after the other, the terms of a vector as
+// W has them.
 template <int CHUNKS> struct Natural {
   static constexpr int chunks = CHUNKS;
   __device__ __forceinline__ int term(int c, int t, int r) const { return 32 * c + 8 * t + r; }
   __device__ __forceinline__ int place(int spot, int c, int t) const { return (spot / 8 * CHUNKS + c) * 32 + spot % 8 * 4 + t; }
 };
 
-// bring_panel fills the panel from W[n,k]: a vector is eight terms of one row of W. Rows and terms that W lacks are zeros.
+// bring_panel fills the panel from W[n,k]: a vector is eight terms of one row of W. Rows and terms
+// that W lacks are zeros.
 template <int CHUNKS> __device__ __forceinline__ void bring_panel(const Product &p, int column0, Natural<CHUNKS> l) {
   const int pieces = p.panel * CHUNKS * 4;
 #pragma unroll 8
@@ -41,7 +46,8 @@ __device__ __forceinline__ void fetch(Vectors &to, const Product &p, int row0, i
     for (int h = 0; h < 2; h++) to.v[i][h] = stream4(p.x + (long)least(row0 + 16 * i + 8 * h + g, p.m - 1) * p.ldx + at);
 }
 
-// multiply adds the products of a chunk with four tiles of the panel; b is their first vector for this lane.
+// multiply adds the products of a chunk with four tiles of the panel; b is their first vector for
+// this lane.
 template <int CHUNKS> __device__ __forceinline__ void multiply(Sums<shortTiles> &to, const Vectors &a, const u4 *b) {
   u4 w[4];
 #pragma unroll
@@ -75,8 +81,8 @@ __device__ __forceinline__ void finish_biased(const float (&sums)[4][4], const H
   }
 }
 
-// short_sums is the block's work where a row has at most 32·CHUNKS terms: a warp keeps a tile of rows in registers, goes through the panel's
-// columns, and has the next tile under way meanwhile.
+// short_sums is the block's work where a row has at most 32·CHUNKS terms: a warp keeps a tile of
+// rows in registers, goes through the panel's columns, and has the next tile under way meanwhile.
 template <int END, bool TURNED, int CHUNKS> __device__ __forceinline__ void short_sums(const Product &p) {
   static_assert(END != PLAIN, "results in bf16");
   const int lane = threadIdx_x % 32, column0 = blockIdx_y * p.panel, columns = p.n - column0 < p.panel ? p.n - column0 : p.panel;

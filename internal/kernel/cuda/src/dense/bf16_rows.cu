@@ -1,8 +1,10 @@
-// Layer normalisation, its gradient and dropout where one side is held in bf16: the residual stream and its gradient are fp32, what matrix
-// products read is bf16. A warp a row, and a few rows at a time, for these kernels only move data.
+// Layer normalisation, its gradient and dropout where one side is held in bf16: the residual stream
+// and its gradient are fp32, what matrix products read is bf16. A warp a row, and a few rows at a
+// time, for these kernels only move data.
 //
-// What a reader could break: the gradients of gamma and beta are sums over all rows in the order of norm.cu: a warp's rows, the warps of a
-// block, the blocks of a gradient lane, which are consecutive.
+// What a reader could break: the gradients of gamma and beta are sums over all rows in the order of
+// norm.cu: a warp's rows, the warps of a block, the blocks of a gradient lane, which are
+// consecutive.
 #include "drop.cuh"
 #include "bf16.cuh"
 
@@ -14,8 +16,9 @@ __device__ __forceinline__ f4 load4(const Bf16 *p) {
   return f4{bf16_low(v.x), bf16_high(v.x), bf16_low(v.y), bf16_high(v.y)};
 }
 
-// own_sum adds up N numbers of every lane, and gives a lane the sum of number lane·N/32: lanes halve the numbers they carry on with while they
-// halve their distance, which takes 6 exchanges for four numbers and not 20.
+// own_sum adds up N numbers of every lane, and gives a lane the sum of number lane·N/32: lanes
+// halve the numbers they carry on with while they halve their distance, which takes 6 exchanges for
+// four numbers and not 20.
 __device__ __forceinline__ float own_sum(const float (&x)[1]) { return warp_sum(x[0]); }
 __device__ __forceinline__ float own_sum(const float (&x)[2]) {
   const bool late = threadIdx_x & 16;
@@ -86,7 +89,8 @@ KERNEL __launch_bounds__(32 * warps) bf16_norm_512(Bf16 *y, float *mean, float *
   norm_rows<4, 1>(y, mean, rstd, x, gamma, beta, rows, d, eps);
 }
 
-// afresh hides that a place follows from the one before: it is made from the row again, and not kept as a 64-bit address for every tensor.
+// afresh hides that a place follows from the one before: it is made from the row again, and not
+// kept as a 64-bit address for every tensor.
 __device__ __forceinline__ u32 afresh(u32 v) {
   asm volatile("" : "+r"(v));
   return v;
@@ -94,9 +98,9 @@ __device__ __forceinline__ u32 afresh(u32 v) {
 
 // With h = (x-mean)·rstd and e = dy·gamma, for each row:
 // dx (+)= rstd·(e - mean(e) - h·mean(e·h))
-// and for gradient lane l, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c];  dbeta_l[c] (+)= Σ_r dy[r,c]
-// Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows. partial holds 2·d sums per block, turns a counter
-// per gradient lane.
+// and for gradient lane l, over its rows: dgamma_l[c] (+)= Σ_r dy[r,c]·h[r,c]; dbeta_l[c] (+)= Σ_r
+// dy[r,c] Block b belongs to gradient lane b/blocks and takes `each` of its `chunk` rows. partial
+// holds 2·d sums per block, turns a counter per gradient lane.
 template <int V, int R>
 __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta, const Bf16 *dy, const float *x, const float *mean, const float *rstd,
                                           const float *gamma, float *partial, u32 *turns, int rows, int d, int chunk, int each, int blocks, int gradLaneSize,
@@ -185,8 +189,9 @@ __device__ __forceinline__ void norm_grad(float *dx, float *dgamma, float *dbeta
 NORM_GRAD(bf16_norm_grad_128, 1, 2, 3)
 NORM_GRAD(bf16_norm_grad_512, 4, 1, 1)
 
-// y[r,c] = kept ? x[r,c]·scale : 0, by the mask of kernel.Drop: `nodes` rows an instance, d columns, a multiple of 8. Four threads make the
-// decisions for 32 columns of a row together and take eight columns each.
+// y[r,c] = kept ? x[r,c]·scale : 0, by the mask of kernel.Drop: `nodes` rows an instance, d
+// columns, a multiple of 8. Four threads make the decisions for 32 columns of a row together and
+// take eight columns each.
 KERNEL __launch_bounds__(256) bf16_dropout(Bf16 *y, const float *x, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes, int d) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
   const u32 kept = drop_mask(Drop{seed, site, threshold, scale}, state->instances + r / nodes, r % nodes, blocks, block, t) >> 8 * t;
@@ -199,7 +204,8 @@ KERNEL __launch_bounds__(256) bf16_dropout(Bf16 *y, const float *x, const State 
   *(u4 *)(y + (long)r * d + c) = u4{bf16x2(v[0].x, v[0].y), bf16x2(v[0].z, v[0].w), bf16x2(v[1].x, v[1].y), bf16x2(v[1].z, v[1].w)};
 }
 
-// The same in any mixture of types and for any width, with a residual: y = residual + drop(x). Bit 0 of inBf16: y is in bf16, bit 1: x, bit 2: residual.
+// The same in any mixture of types and for any width, with a residual: y = residual + drop(x). Bit
+// 0 of inBf16: y is in bf16, bit 1: x, bit 2: residual.
 __device__ __forceinline__ float either(const void *p, long at, u32 bf16) {
   return bf16 ? __builtin_bit_cast(float, (u32)((const Bf16 *)p)[at] << 16) : ((const float *)p)[at];
 }

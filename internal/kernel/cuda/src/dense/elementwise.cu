@@ -1,5 +1,6 @@
-// Ops that look at one element, or at one column, at a time: the gated unit, GELU, dropout and the mean over
-// nodes, with their gradients. All tensors are dense; "4" kernels take four neighbours a thread.
+// Ops that look at one element, or at one column, at a time: the gated unit, GELU, dropout and the
+// mean over nodes, with their gradients. All tensors are dense; "4" kernels take four neighbours a
+// thread.
 #include "drop.cuh"
 #include "gelu.cuh"
 #include "ptx.cuh"
@@ -42,8 +43,9 @@ KERNEL glu_grad1(float *dg, const float *dy, const float *g, int rows, int w) {
   dg[r * 2 * w + w + c] = v * a * s * (1.0f - s);
 }
 
-// y = residual + drop(x), rows of `width` columns, `nodes` rows an instance. A thread makes one Philox call, whose eight elements are columns 2t
-// and 2t+1 of four groups of eight. vec says that the two lie in one 8-byte vector.
+// y = residual + drop(x), rows of `width` columns, `nodes` rows an instance. A thread makes one
+// Philox call, whose eight elements are columns 2t and 2t+1 of four groups of eight. vec says that
+// the two lie in one 8-byte vector.
 KERNEL dropout(float *y, const float *x, const float *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes,
                int width, u32 vec) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (width + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;

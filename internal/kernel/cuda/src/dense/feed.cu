@@ -1,13 +1,13 @@
-// The feed-forward half of a layer of 128 columns in one kernel, for batches too small to fill a card with one op: norm, gated unit of
-// 256, and the way back with bias and residual, 16 rows a block. The loops are those of kernel.Norm, kernel.Linear, kernel.GLU and
-// kernel.Linear.
+// The feed-forward half of a layer of 128 columns in one kernel, for batches too small to fill a
+// card with one op: norm, gated unit of 256, and the way back with bias and residual, 16 rows a
+// block. The loops are those of kernel.Norm, kernel.Linear, kernel.GLU and kernel.Linear.
 #include "rows16.cuh"
 
 constexpr int FEED = 256, LONG = FEED + 16;
 
-// h = norm(x), with mean and rstd;  g = h·gateᵀ + gateBias;  u = g[:F]·sigmoid(g[F:]);  y = u·downᵀ + downBias + x
-// A block has TILES·16 rows; 32 of them were no faster. A warp has 32 columns of either half of g, and 16 of y.
-// Shared: h [TILES·16][ROW] | u [TILES·16][LONG].
+// h = norm(x), with mean and rstd; g = h·gateᵀ + gateBias; u = g[:F]·sigmoid(g[F:]); y = u·downᵀ +
+// downBias + x A block has TILES·16 rows; 32 of them were no faster. A warp has 32 columns of
+// either half of g, and 16 of y. Shared: h [TILES·16][ROW] | u [TILES·16][LONG].
 template <int TILES> __device__ __forceinline__ void feed(float *y, float *h, float *mean, float *rstd, float *g, float *u, const float *x,
     const float *gamma, const float *beta, const float *gate, const float *gateBias, const float *down, const float *downBias, int rows,
     float eps) {
@@ -16,7 +16,8 @@ template <int TILES> __device__ __forceinline__ void feed(float *y, float *h, fl
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4;
   const int first = blockIdx_x * TILES * 16;
   Weights<2, 2> w[2];
-  auto fetch = [&](int i) { // the i-th batch of the gate's weights: 16 columns of either half, two chunks
+  // the i-th batch of the gate's weights: 16 columns of either half, two chunks
+  auto fetch = [&](int i) {
     const float *from[2];
     from[0] = gate + (long)(32 * warp + i / 4 * 16) * WIDTH;
     from[1] = from[0] + (long)FEED * WIDTH;

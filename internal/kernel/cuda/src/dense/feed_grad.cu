@@ -1,14 +1,16 @@
-// The way back through the feed-forward half of a layer of 128 columns in one kernel, for batches too small to fill a card with one op:
-// through the second product, the gated unit, the first product and the norm, sixteen rows a block. The loops are those of
-// kernel.LinearGradX, kernel.GLUGrad, kernel.LinearGradX and kernel.NormGrad.
+// The way back through the feed-forward half of a layer of 128 columns in one kernel, for batches
+// too small to fill a card with one op: through the second product, the gated unit, the first
+// product and the norm, sixteen rows a block. The loops are those of kernel.LinearGradX,
+// kernel.GLUGrad, kernel.LinearGradX and kernel.NormGrad.
 //
-// What a reader could break: dx is another tensor than dy, which the weights' gradients still read. Gradients of gamma and beta are left
-// as sums of a block, which half_lanes adds in the order of the blocks.
+// What a reader could break: dx is another tensor than dy, which the weights' gradients still read.
+// Gradients of gamma and beta are left as sums of a block, which half_lanes adds in the order of
+// the blocks.
 #include "rows16.cuh"
 
 constexpr int FEED = 256, LONG = 2 * FEED + 16;
 
-// du = dy·down;  dg = the gated unit's gradient;  dh = dg·gate;  dx = dy + the norm's gradient from dh
+// du = dy·down; dg = the gated unit's gradient; dh = dg·gate; dx = dy + the norm's gradient from dh
 // A warp has 32 columns of du, then 32 columns of dh over half of the terms.
 KERNEL __launch_bounds__(32 * WARPS, 2) feed_grad(float *dx, float *dg, float *partial, const float *dy, const float *g, const float *x,
     const float *mean, const float *rstd, const float *gamma, const float *gate, const float *down, int rows) {
@@ -60,8 +62,9 @@ KERNEL __launch_bounds__(32 * WARPS, 2) feed_grad(float *dx, float *dg, float *p
   s.norm_grad(dx, partial + (long)blockIdx_x * 2 * WIDTH, ys, gamma, gs, first, rows);
 }
 
-// For gradient lane l, the block's y, of `each` blocks, all of them `blocks`: out[c] (+)= Σ partial[c] over its blocks, where c is a
-// column of gamma, then of beta, then one of `heads` slopes. Blocks' sums are `width` apart.
+// For gradient lane l, the block's y, of `each` blocks, all of them `blocks`: out[c] (+)= Σ
+// partial[c] over its blocks, where c is a column of gamma, then of beta, then one of `heads`
+// slopes. Blocks' sums are `width` apart.
 KERNEL __launch_bounds__(32) half_lanes(float *dgamma, float *dbeta, float *dslope, const float *partial, int each, int blocks, int width,
     int heads, int gradLaneSize, u32 addGamma, u32 addBeta, u32 addSlope) {
   const int e = blockIdx_x * 32 + threadIdx_x, l = blockIdx_y, from = l * each, to = from + each < blocks ? from + each : blocks;

@@ -1,23 +1,27 @@
-// What a policy's decoder reads, from the last layer's result, in one kernel, for instances of at most 16 nodes and batches too small to
-// fill a card with one op: norm, projections, the pointer's projection, and the mean over nodes with its own, two instances a block. The
-// loops are those of kernel.Norm, kernel.Linear, kernel.MeanNodes and kernel.Linear.
+// What a policy's decoder reads, from the last layer's result, in one kernel, for instances of at
+// most 16 nodes and batches too small to fill a card with one op: norm, projections, the pointer's
+// projection, and the mean over nodes with its own, two instances a block. The loops are those of
+// kernel.Norm, kernel.Linear, kernel.MeanNodes and kernel.Linear.
 #include "rows16.cuh"
 
 constexpr int PROJ = 4 * WIDTH, TILES = 2;
 
-// h = norm(x), with means and rstd;  proj = h·wᵀ;  pointer = proj[3·128:]·pointerWᵀ;  mean = Σ h / n;  graph = mean·graphWᵀ
-// A warp has 16 of each 128 columns.
+// h = norm(x), with means and rstd; proj = h·wᵀ; pointer = proj[3·128:]·pointerWᵀ; mean = Σ h / n;
+// graph = mean·graphWᵀ A warp has 16 of each 128 columns.
 KERNEL __launch_bounds__(32 * WARPS, 1) head_forward(float *proj, float *pointer, float *graph, float *h, float *means, float *rstd,
     float *mean, const float *x, const float *gamma, const float *beta, const float *w, const float *pointerW, const float *graphW, int n,
     int instances, float eps) {
   __shared__ float hs[TILES * 16 * ROW] __attribute__((aligned(16)));
-  __shared__ float ps[TILES * 16 * ROW] __attribute__((aligned(16))); // what the pointer is projected from
-  __shared__ float ms[16 * ROW] __attribute__((aligned(16)));         // row m is the mean of instance m, the others are zeros
+  // what the pointer is projected from
+  __shared__ float ps[TILES * 16 * ROW] __attribute__((aligned(16)));
+  // row m is the mean of instance m, the others are zeros
+  __shared__ float ms[16 * ROW] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, q = lane / 4, t = lane % 4, at = 16 * warp + 4 * t;
   const Instances<TILES> in(n, instances);
   Weights<1, 4> ws[2];
   auto fetch = [&](int i) { // the i-th batch of the weights: 16 columns, four chunks
-    const int k = i / 2;    // of the projections the last comes first, since the pointer waits for it
+    // of the projections the last comes first, since the pointer waits for it
+    const int k = i / 2;
     const float *from[1] = {(k < 4 ? w + (k + 3) % 4 * WIDTH * WIDTH : k == 4 ? pointerW : graphW) + 16 * warp * WIDTH};
     ws[i % 2].read(from, WIDTH, i % 2 * 4);
   };

@@ -1,13 +1,14 @@
-// The way back through what a policy's decoder reads in one kernel, for instances of at most 16 nodes, an instance a block: through the
-// pointer's projection, the projections, the mean over nodes with its own, and the norm. The loops are those of kernel.LinearGradX,
-// kernel.MeanNodesGrad and kernel.NormGrad. What every node gets of the mean's gradient is the same row, so that projection adds terms
-// to the other one.
+// The way back through what a policy's decoder reads in one kernel, for instances of at most 16
+// nodes, an instance a block: through the pointer's projection, the projections, the mean over
+// nodes with its own, and the norm. The loops are those of kernel.LinearGradX, kernel.MeanNodesGrad
+// and kernel.NormGrad. What every node gets of the mean's gradient is the same row, so that
+// projection adds terms to the other one.
 #include "rows16.cuh"
 
 constexpr int PROJ = 4 * WIDTH, LONG = PROJ + 16;
 
-// dproj[3·128:] = dpointer·pointerW;  dh = dproj·w + dgraph/n·graphW;  dx = the norm's gradient from dh
-// A warp has 16 columns of the first, then 32 columns of dh over half of the terms.
+// dproj[3·128:] = dpointer·pointerW; dh = dproj·w + dgraph/n·graphW; dx = the norm's gradient from
+// dh A warp has 16 columns of the first, then 32 columns of dh over half of the terms.
 KERNEL __launch_bounds__(32 * WARPS, 2) head_grad(float *dx, float *dproj, float *partial, const float *dpointer, const float *dgraph,
     const float *x, const float *mean, const float *rstd, const float *gamma, const float *w, const float *pointerW, const float *graphW,
     int n) {

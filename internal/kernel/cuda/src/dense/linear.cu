@@ -1,26 +1,32 @@
-// Matrix products C[M,N] (+)= A·B, one source for three precisions and three pairs of layouts. PRECISION makes a module of
-// each (scripts/ptx), so that a run loads one: FP32 by fused multiply-adds, TF32 and BF16 by tensor cores on rounded operands.
+// Matrix products C[M,N] (+)= A·B, one source for three precisions and three pairs of layouts.
+// PRECISION makes a module of each (scripts/ptx), so that a run loads one: FP32 by fused
+// multiply-adds, TF32 and BF16 by tensor cores on rounded operands.
 //
-// What a reader could break: who owns which element. A warp works on blocks of 32×32; in each of them thread
-// (g, t) = (lane/4, lane%4) owns rows 4g..4g+3 and columns 4t..4t+3 and 16+4t..16+4t+3, in every precision. Tensor
-// cores number rows, columns and terms otherwise, but any order does as long as both operands keep to it:
+// What a reader could break: who owns which element. A warp works on blocks of 32×32; in each of
+// them thread (g, t) = (lane/4, lane%4) owns rows 4g..4g+3 and columns 4t..4t+3 and 16+4t..16+4t+3,
+// in every precision. Tensor cores number rows, columns and terms otherwise, but any order does as
+// long as both operands keep to it:
 //
 //   row g of half s%2 of tile s/2   is row 4g+s of the block              s = 0..3
 //   column g of tile j              is column 16·(g%2) + 4·(g/2) + j      j = 0..3
 //   terms of thread t               are terms 4t..4t+3 of 16
 //
-// so a thread reads four terms of a row at once, and the four threads of a row write 64 bytes in one piece.
+// so a thread reads four terms of a row at once, and the four threads of a row write 64 bytes in
+// one piece.
 //
-// A slab of an operand is 16 terms of its ROWS rows in shared memory, laid out as global memory has it:
+// A slab of an operand is 16 terms of its ROWS rows in shared memory, laid out as global memory has
+// it:
 //   terms adjacent: row r, term k at 16·(r ^ (r/4 + r/16)%2) + k
 //   rows adjacent:  row r, term k at k·ROWS + (r ^ SWIZZLE·(k/4%4)), SWIZZLE 8 for A and 4 for B
-// where the exclusive or puts the 16-byte reads of any eight neighbouring lanes into different banks.
+// where the exclusive or puts the 16-byte reads of any eight neighbouring lanes into different
+// banks.
 #include "ptx.cuh"
 
 enum Precision { FP32, TF32, BF16 };
 
-// The shape of a block's work: BM×BN of C; WM×WN×WK warps over rows, columns and slabs of terms, DEPTH slabs a warp in a
-// stage; STAGES-1 stages are loaded ahead. Where warps share the terms (WK > 1) a block has one tile, else it may have many.
+// The shape of a block's work: BM×BN of C; WM×WN×WK warps over rows, columns and slabs of terms,
+// DEPTH slabs a warp in a stage; STAGES-1 stages are loaded ahead. Where warps share the terms (WK
+// > 1) a block has one tile, else it may have many.
 template <int BM_, int BN_, int WM_, int WN_, int WK_, int DEPTH_, int STAGES_> struct Shape {
   static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, WK = WK_, DEPTH = DEPTH_, STAGES = STAGES_;
   static constexpr int threads = 32 * WM * WN * WK, slabs = WK * DEPTH, terms = 16 * slabs;
@@ -31,7 +37,8 @@ typedef Shape<128, 128, 2, 4, 1, 2, 3> Large;
 typedef Shape<64, 64, 2, 2, 2, 2, 3> Medium;
 typedef Shape<32, 32, 1, 1, 4, 2, 3> Small; // the warps share the terms: many blocks, little wait
 
-// Product is one block's job. A row r, term k is a[r·lda + k] or, rows adjacent, a[k·lda + r]; B likewise by column.
+// Product is one block's job. A row r, term k is a[r·lda + k] or, rows adjacent, a[k·lda + r]; B
+// likewise by column.
 struct Product {
   float *c;
   const float *a, *b;
@@ -40,13 +47,16 @@ struct Product {
   bool addSums;
   int m, n, from, to; // rows, columns, range of terms
   int ldc, lda, ldb, ldadd;
-  const float *gate; // where not null, C is the gradient of a gated unit's input g, of twice as many columns, from that of its result, which is A·B
+  // where not null, C is the gradient of a gated unit's input g, of twice as many columns, from
+  // that of its result, which is A·B
+  const float *gate;
 };
 
 // Where row r of a slab begins, terms adjacent.
 __device__ __forceinline__ int row_at(int r) { return 16 * (r ^ ((r >> 2 ^ r >> 4) & 1)); }
 
-// bring starts the copy of ROWS rows × SLABS slabs of terms from k0 on; what lies outside the matrix is zeros.
+// bring starts the copy of ROWS rows × SLABS slabs of terms from k0 on; what lies outside the
+// matrix is zeros.
 template <bool TERMS, int ROWS, int SWIZZLE, int SLABS, int THREADS, int VEC>
 __device__ __forceinline__ void bring(float *slab, const float *src, int ld, int row0, int rows, int k0, int to) {
   constexpr int across = (TERMS ? 16 * SLABS : ROWS) / VEC, step = THREADS / across, pieces = ROWS * 16 * SLABS / VEC / THREADS;
@@ -55,7 +65,8 @@ __device__ __forceinline__ void bring(float *slab, const float *src, int ld, int
   const bool inside = top + x < (TERMS ? to : rows); // a vector is inside as a whole or not at all
   const float *from = src + (long)(left + y0) * ld + top + x;
   auto place = [&](int y) { return TERMS ? x / 16 * ROWS * 16 + row_at(y) + x % 16 : y * ROWS + (x ^ (SWIZZLE * (y / 4 % 4))); };
-  constexpr bool regular = step % (TERMS ? 32 : 16) == 0; // the exclusive or is the same for all of a thread's pieces
+  // the exclusive or is the same for all of a thread's pieces
+  constexpr bool regular = step % (TERMS ? 32 : 16) == 0;
 #pragma unroll
   for (int i = 0; i < pieces; i++) {
     int y = y0 + i * step, at = regular ? place(y0) + i * step * (TERMS ? 16 : ROWS) : place(y);
@@ -112,7 +123,8 @@ template <int P> __device__ __forceinline__ void patch(float (&c)[4][8], const f
   }
 }
 
-// product is the whole block: loads run STAGES-1 stages ahead of the arithmetic, into the next tile while one is written.
+// product is the whole block: loads run STAGES-1 stages ahead of the arithmetic, into the next tile
+// while one is written.
 template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forceinline__ void product(const Product &p) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int aFloats = S::terms * S::BM, stage = aFloats + S::terms * S::BN, W = S::WM * S::WN, OWN = 4 / S::WK, unrolled = P == FP32 || S::WK == 1 ? 1 : S::DEPTH;
@@ -138,14 +150,17 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
     commit_copies();
   };
 
-  int at = 0, first = 1 - S::STAGES; // the stage being worked on; rounds below 0 only load, so that the code of a load is there once
+  // the stage being worked on; rounds below 0 only load, so that the code of a load is there once
+  int at = 0, first = 1 - S::STAGES;
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x) {
     const int m0 = tile / across * S::BM, n0 = tile % across * S::BN;
     const int row = wm * S::MG * 32, col = wn * 32;
     const bool summing = p.sums && n0 == 0 && wn == 0;
 
-    // What is added to C is read all at once, before the arithmetic where there are registers for it.
-    constexpr bool early = S::WK > 1, gated = ATERMS && !BTERMS && VEC == 4 && S::WK == 4; // gated: p.gate may be set
+    // What is added to C is read all at once, before the arithmetic where there are registers for
+    // it.
+    // gated: p.gate may be set
+    constexpr bool early = S::WK > 1, gated = ATERMS && !BTERMS && VEC == 4 && S::WK == 4;
     f4 bias[2] = {}, add[OWN][2] = {}, gates[gated ? OWN : 1][2][2];
     auto read_added = [&](int x) {
 #pragma unroll
@@ -229,10 +244,11 @@ template <int P, bool ATERMS, bool BTERMS, class S, int VEC> __device__ __forcei
           rowSum[x][s] += shfl_xor(rowSum[x][s], 2);
         }
 
-    // Warps that took different terms of a block pile up what they have; warp wk adds rows wk·OWN.. of each patch, in the
-    // warps' order, into acc[0][0..OWN-1].
+    // Warps that took different terms of a block pile up what they have; warp wk adds rows wk·OWN..
+    // of each patch, in the warps' order, into acc[0][0..OWN-1].
     if (S::WK > 1) {
-      constexpr int pile = W * 8 * 128, sums = S::WK * pile; // floats of a pile; where row sums begin
+      // floats of a pile; where row sums begin
+      constexpr int pile = W * 8 * 128, sums = S::WK * pile;
       float *mine = smem + (wn * S::WM + wm) * 8 * 128 + 4 * lane, *rowSums = smem + sums + wm * 32;
       wait_copies<0>();
       sync();
@@ -304,8 +320,9 @@ __device__ __forceinline__ void linear(float *y, const float *x, const float *w,
   product<P, true, true, S, VEC>(Product{y, x, w, bias, residual, nullptr, false, m, n, 0, k, ldy, ldx, k, ldr, nullptr});
 }
 
-// DX[m,k] = Σ_n DY[m,n]·W[n,k] + add[m,k]; add is DX or null. With gate = g of a gated unit whose result the layer reads:
-// with s = sigmoid(g[m,K+k]) and v the sum, DX[m,k] = v·s and DX[m,K+k] = v·g[m,k]·s·(1-s)
+// DX[m,k] = Σ_n DY[m,n]·W[n,k] + add[m,k]; add is DX or null. With gate = g of a gated unit whose
+// result the layer reads: with s = sigmoid(g[m,K+k]) and v the sum, DX[m,k] = v·s and DX[m,K+k] =
+// v·g[m,k]·s·(1-s)
 template <int P, class S, int VEC>
 __device__ __forceinline__ void linear_dx(float *dx, const float *dy, const float *w, const float *add, int m, int n, int k, int lddx, int lddy, const float *gate) {
   product<P, true, false, S, VEC>(Product{dx, dy, w, nullptr, add, nullptr, false, m, k, 0, n, lddx, lddy, k, lddx, gate});

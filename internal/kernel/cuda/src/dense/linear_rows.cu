@@ -1,19 +1,22 @@
-// Products C = A·B of many rows on Hopper's tensor cores (wgmma, sm_90a): Y = X·Wᵀ + bias + residual, and DX = DY·W. A block keeps its
-// columns of B in shared memory for its life and streams rows of A past them, from global memory into registers, one tile ahead; products
-// are in tf32, sums in fp32.
+// Products C = A·B of many rows on Hopper's tensor cores (wgmma, sm_90a): Y = X·Wᵀ + bias +
+// residual, and DX = DY·W. A block keeps its columns of B in shared memory for its life and streams
+// rows of A past them, from global memory into registers, one tile ahead; products are in tf32,
+// sums in fp32.
 //
-// What a reader could break: who holds what. A warpgroup has 64 rows, a warp 16 of them; with g = lane/4 and t = lane%4 a thread has rows
-// g and g+8 of its warp. Terms and columns are numbered otherwise than the tensor core does, which is right as long as A, B and C keep to
-// it:
+// What a reader could break: who holds what. A warpgroup has 64 rows, a warp 16 of them; with g =
+// lane/4 and t = lane%4 a thread has rows g and g+8 of its warp. Terms and columns are numbered
+// otherwise than the tensor core does, which is right as long as A, B and C keep to it:
 //
 //   term 16c + 4t + 2s + b       is term 8·(2c+s) + 4b + t of the tensor core, so that a thread reads four terms of a row at once
 //   column 16u + 4t + 2v + b     is column 8·(2u+v) + 2t + b, so that a thread writes four columns of a row at once
 //
-// B lies in shared memory as the tensor core wants it: blocks of 32 terms, in a block rows of 128 bytes, one per column, whose eight
-// 16-byte pieces are turned by the column's last three bits; eight columns are 1024 bytes, which is what the block's start is aligned to.
+// B lies in shared memory as the tensor core wants it: blocks of 32 terms, in a block rows of 128
+// bytes, one per column, whose eight 16-byte pieces are turned by the column's last three bits;
+// eight columns are 1024 bytes, which is what the block's start is aligned to.
 #include "ptx.cuh"
 
-constexpr int BM = 128, CHUNK = 128, threads = 256; // rows of a tile, terms of a step, threads of a block
+// rows of a tile, terms of a step, threads of a block
+constexpr int BM = 128, CHUNK = 128, threads = 256;
 
 // term_of and column_of are the tensor core's numbers of a term and of a column.
 __device__ __forceinline__ int term_of(int k) { return (k & ~15) | (k >> 1 & 1) << 3 | (k & 1) << 2 | (k >> 2 & 3); }
@@ -30,8 +33,8 @@ __device__ __forceinline__ u32 shared_address(const void *p) {
   return at;
 }
 
-// descriptor of B from a place in shared memory on: rows of 128 bytes turned by their number, eight rows 1024 bytes apart from the next
-// eight.
+// descriptor of B from a place in shared memory on: rows of 128 bytes turned by their number, eight
+// rows 1024 bytes apart from the next eight.
 __device__ __forceinline__ u64 descriptor(u32 at) { return (u64)(at >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62; }
 
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -64,12 +67,14 @@ __device__ __forceinline__ void multiply(float (&c)[32], const u32 (&a)[4], u64 
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
 }
 
-// Job is a launch's. Columns [0, n) of C in slices of BN, one to a block; A has k terms, a multiple of CHUNK.
+// Job is a launch's. Columns [0, n) of C in slices of BN, one to a block; A has k terms, a multiple
+// of CHUNK.
 struct Job {
   float *c;
   const float *a, *w, *bias, *add; // bias and add may be null
   int m, n, k, ldc, lda, ldadd;
-  float *u;       // GLU: C is g, and u = g·sigmoid(g of the other half). GLU_GRAD: C is dg, and u is g
+  // GLU: C is g, and u = g·sigmoid(g of the other half). GLU_GRAD: C is dg, and u is g
+  float *u;
   int half;       // their width
 };
 

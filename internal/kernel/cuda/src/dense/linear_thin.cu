@@ -1,8 +1,9 @@
-// Layers whose input has four columns: what counts is writing the result, or reading its gradient, once. A warp has 128 columns of a row,
-// a lane four of them.
+// Layers whose input has four columns: what counts is writing the result, or reading its gradient,
+// once. A warp has 128 columns of a row, a lane four of them.
 //
-// What a reader could break: gradients of weights are sums over all rows, made in a fixed order whatever block runs first: a warp's rows
-// in order, the warps of a block, the blocks of a gradient lane.
+// What a reader could break: gradients of weights are sums over all rows, made in a fixed order
+// whatever block runs first: a warp's rows in order, the warps of a block, the blocks of a gradient
+// lane.
 #include "ptx.cuh"
 
 constexpr int warps = 8, K = 4, SUMS = K + 1; // of a column: a weight each, and the bias
@@ -24,8 +25,9 @@ KERNEL __launch_bounds__(32 * warps) linear_thin(float *y, const float *x, const
   }
 }
 
-// For gradient lane l, over its `chunk` rows: dw_l[n,k] (+)= Σ_r dy[r,n]·x[r,k];  dbias_l[n] (+)= Σ_r dy[r,n]. Block b of `blocks` a lane
-// takes `each` rows. partial holds n·SUMS sums per block, turns a counter per lane. n is 128.
+// For gradient lane l, over its `chunk` rows: dw_l[n,k] (+)= Σ_r dy[r,n]·x[r,k]; dbias_l[n] (+)=
+// Σ_r dy[r,n]. Block b of `blocks` a lane takes `each` rows. partial holds n·SUMS sums per block,
+// turns a counter per lane. n is 128.
 KERNEL __launch_bounds__(32 * warps) linear_thin_dw(float *dw, float *dbias, const float *dy, const float *x, float *partial,
     u32 *turns, int rows, int lddy, int chunk, int each, int blocks, int gradLaneSize, u32 addW, u32 addBias) {
   constexpr int n = 128;

@@ -1,8 +1,9 @@
 // Layer normalisation and its gradient, a warp a row.
 //
-// What a reader could break: the gradients of gamma and beta are sums over all rows, made in a fixed order whatever block
-// runs first: a warp's rows in order, the warps of a block, the blocks of a gradient lane. norm_grad_lanes adds the blocks' sums, beside
-// whatever waits for dx, so rows of a gradient lane must belong to consecutive blocks.
+// What a reader could break: the gradients of gamma and beta are sums over all rows, made in a
+// fixed order whatever block runs first: a warp's rows in order, the warps of a block, the blocks
+// of a gradient lane. norm_grad_lanes adds the blocks' sums, beside whatever waits for dx, so rows
+// of a gradient lane must belong to consecutive blocks.
 #include "ptx.cuh"
 
 constexpr int warps = 8;
@@ -131,7 +132,8 @@ __device__ __forceinline__ void norm_grad(float *dx, const float *dy, const floa
 NORM_GRAD(norm_grad_128, 1)
 NORM_GRAD(norm_grad_512, 4)
 
-// For gradient lane l, the block's y: dgamma_l[c] (+)= Σ over its blocks of partial[c];  dbeta_l[c] (+)= the same of partial[d+c]
+// For gradient lane l, the block's y: dgamma_l[c] (+)= Σ over its blocks of partial[c]; dbeta_l[c]
+// (+)= the same of partial[d+c]
 KERNEL __launch_bounds__(32 * warps) norm_grad_lanes(float *dgamma, float *dbeta, const float *partial, int d, int blocks, int gradLaneSize, u32 addGamma, u32 addBeta) {
   const int e = blockIdx_x * 32 * warps + threadIdx_x, l = blockIdx_y;
   if (e >= 2 * d) return;
@@ -161,7 +163,8 @@ KERNEL __launch_bounds__(32 * warps) norm_grad_any(float *dx, const float *dy, c
   }
 }
 
-// dgamma and dbeta alone, for any d: block (tile, gradient lane) has 32 columns, warp w every warps-th of its rows.
+// dgamma and dbeta alone, for any d: block (tile, gradient lane) has 32 columns, warp w every
+// warps-th of its rows.
 KERNEL __launch_bounds__(32 * warps) norm_grad_sums(float *dgamma, float *dbeta, const float *dy, const float *x, const float *mean, const float *rstd, int rows, int d, int chunk,
                                           int gradLaneSize, u32 addGamma, u32 addBeta) {
   __shared__ float sums[2][warps][32];

@@ -1,8 +1,10 @@
-// The optimizer over flat buffers: add up the gradient's lanes, clip by the norm, update; and the end of a step. Where something stands
-// between the reduced gradient and its use, `reduce` adds up the lanes and adamw_sum starts from its one; otherwise adamw_sum does both.
+// The optimizer over flat buffers: add up the gradient's lanes, clip by the norm, update; and the
+// end of a step. Where something stands between the reduced gradient and its use, `reduce` adds up
+// the lanes and adamw_sum starts from its one; otherwise adamw_sum does both.
 //
-// What a reader could break: the norm is a sum in double precision in an order that the grid alone decides, and once a step is
-// bad nothing here changes weights, moments, step or β^t again, so that the host can replay that step.
+// What a reader could break: the norm is a sum in double precision in an order that the grid alone
+// decides, and once a step is bad nothing here changes weights, moments, step or β^t again, so that
+// the host can replay that step.
 #include "plan.cuh"
 
 constexpr int threads = 256;
@@ -27,7 +29,8 @@ __device__ __forceinline__ double block_sum(double v) {
   return sum;
 }
 
-// cos(π·x) for x in [0,1], by its series about the nearer end; the first term left out is below 1e-17.
+// cos(π·x) for x in [0,1], by its series about the nearer end; the first term left out is below
+// 1e-17.
 __device__ double cos_pi(double x) {
   const bool far = x > 0.5;
   const double a = 3.14159265358979323846 * (far ? 1 - x : x), s = a * a;
@@ -36,8 +39,8 @@ __device__ double cos_pi(double x) {
   return far ? -1 - sum : 1 + sum;
 }
 
-// What the learning rate is multiplied by at step t, counted from 1: a rise to 1 at warmup, then, where total > 0, a cosine down to
-// floor at total.
+// What the learning rate is multiplied by at step t, counted from 1: a rise to 1 at warmup, then,
+// where total > 0, a cosine down to floor at total.
 __device__ double schedule(double t, double warmup, double total, double floor) {
   if (t <= warmup) return t / warmup;
   if (total <= 0) return 1;
@@ -45,9 +48,10 @@ __device__ double schedule(double t, double warmup, double total, double floor) 
   return floor + (1 - floor) * (1 + cos_pi(x)) / 2;
 }
 
-// sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes by the tree of kernel/tree.go: ((0+1)+(2+3))+((4+5)+(6+7)), groups of
-// eight one after another. Then, where an update has parts, they are added up by the same tree: level l of `parts` keeps the sum of a whole block of 2^l
-// parts until its neighbour is there. The last part gathers what is left.
+// sum_lanes is Σ_lane grads[lane·laneSize + i] of four elements, lanes by the tree of
+// kernel/tree.go: ((0+1)+(2+3))+((4+5)+(6+7)), groups of eight one after another. Then, where an
+// update has parts, they are added up by the same tree: level l of `parts` keeps the sum of a whole
+// block of 2^l parts until its neighbour is there. The last part gathers what is left.
 __device__ __forceinline__ f4 sum_lanes(const float *grads, int lanes, int laneSize, int i, float *parts, u64 part, u32 every) {
   f4 g = {0, 0, 0, 0};
   for (int l = 0; l < lanes; l += batch) {
@@ -84,13 +88,14 @@ KERNEL __launch_bounds__(threads, 4) reduce_ranks(float *grads, const float *all
     store4(grads + i, sum_lanes(all, ranks, laneSize, i, nullptr, 0, 1));
 }
 
-// grads = the sum of its lanes, as `reduce`; squares[block] = Σ_i grads[i]². The last block adds up the
-// norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an update, and only the last part's
-// plan applies; parts is null where `reduce` has added them up.
+// grads = the sum of its lanes, as `reduce`; squares[block] = Σ_i grads[i]². The last block adds up
+// the norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an
+// update, and only the last part's plan applies; parts is null where `reduce` has added them up.
 KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
                                           int laneSize, double beta1, double beta2, float maxNorm, int warmup, int total, float floor, float *parts, u32 every) {
   double sum = 0;
-  const u64 part = every > 1 ? state->part : 0; // the last block changes it when every block has come that far
+  // the last block changes it when every block has come that far
+  const u64 part = every > 1 ? state->part : 0;
   for (int i = 4 * (blockIdx_x * threads + threadIdx_x); i < laneSize; i += 4 * threads * gridDim_x) {
     const f4 g = sum_lanes(grads, lanes, laneSize, i, parts, part, every);
     store4(grads + i, g);
@@ -133,8 +138,8 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
 
 // g = grads·scale;  m = β1·m + (1-β1)·g;  v = β2·v + (1-β2)·g²
 // w -= rate·(m·correct1/(sqrt(v·correct2)+eps) + decay·w)
-// half, where it is not null, gets the weights in bf16. Where Muon has blocks, `pieces` lists the sixteens of elements that are in none, and length is theirs
-// alone; else it is null.
+// half, where it is not null, gets the weights in bf16. Where Muon has blocks, `pieces` lists the
+// sixteens of elements that are in none, and length is theirs alone; else it is null.
 KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Plan *plan, const int *pieces, int length, float beta1,
                                              float beta2, float eps, float decay) {
   int i = 4 * (blockIdx_x * threads + threadIdx_x);
@@ -160,5 +165,6 @@ KERNEL __launch_bounds__(threads) halve(u32 *half, const float *weights, int pai
   if (i < pairs) half[i] = bf16x2(weights[2 * i], weights[2 * i + 1]);
 }
 
-// The last kernel of a step: the next one starts `batch` instances further on and, where it begins another update, behind the `skip` that other processes have.
+// The last kernel of a step: the next one starts `batch` instances further on and, where it begins
+// another update, behind the `skip` that other processes have.
 KERNEL advance(State *state, u32 batch, u32 skip) { state->instances += batch + (state->part == 0 ? skip : 0); }

@@ -1,15 +1,19 @@
-// Muon's update of square blocks of weights, a thread block for each: kernel.AdamW states the rule. It runs beside adamw_update, which leaves blocks alone.
+// Muon's update of square blocks of weights, a thread block for each: kernel.AdamW states the rule.
+// It runs beside adamw_update, which leaves blocks alone.
 //
-// What a reader could break: X stays in registers in fp32, and only what products read of it is fp16. A round multiplies a small singular
-// value by 3.4, five rounds by 485, and with it what was rounded off X; what is rounded off a product's operand is as small as that operand's
-// share in X. All numbers are of order one behind the norm, so that fp16's range is enough. A thread has the same elements of X, A and the block
-// all along, those of its warp's accumulators, and padding up to 128 is zeros, which products keep.
+// What a reader could break: X stays in registers in fp32, and only what products read of it is
+// fp16. A round multiplies a small singular value by 3.4, five rounds by 485, and with it what was
+// rounded off X; what is rounded off a product's operand is as small as that operand's share in X.
+// All numbers are of order one behind the norm, so that fp16's range is enough. A thread has the
+// same elements of X, A and the block all along, those of its warp's accumulators, and padding up
+// to 128 is zeros, which products keep.
 #include "bf16.cuh"
 #include "plan.cuh"
 
 constexpr int most = 128;              // rows and columns of a matrix, padded
 constexpr int threads = 512;           // 16 warps, each with 32 rows and 32 columns
-constexpr int row_bytes = 2 * most;    // of a matrix in shared memory; piece p (16 bytes) of row r is at place p ^ (r & 7)
+// of a matrix in shared memory; piece p (16 bytes) of row r is at place p ^ (r & 7)
+constexpr int row_bytes = 2 * most;
 constexpr int matrix_bytes = most * row_bytes;
 
 typedef float Tile[2][4][4]; // by 16 rows and 8 columns: an accumulator of mma
@@ -25,11 +29,13 @@ __device__ __forceinline__ void mma_half(float (&c)[4], u4 a, u32 b0, u32 b1) {
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-// What a thread has of a matrix: rows row()+16i and 8 further down, columns column()+8j and the next.
+// What a thread has of a matrix: rows row()+16i and 8 further down, columns column()+8j and the
+// next.
 __device__ __forceinline__ int row() { return 32 * (threadIdx_x / 128) + (threadIdx_x % 32) / 4; }
 __device__ __forceinline__ int column() { return 32 * (threadIdx_x / 32 % 4) + 2 * (threadIdx_x % 4); }
 
-// each calls f(i, j, e, row, column) for every pair of neighbours that the thread has; they are elements e and e+1 of tile i, j.
+// each calls f(i, j, e, row, column) for every pair of neighbours that the thread has; they are
+// elements e and e+1 of tile i, j.
 template <class F> __device__ __forceinline__ void each(F f) {
 #pragma unroll
   for (int i = 0; i < 2; i++)
@@ -92,8 +98,9 @@ __device__ __forceinline__ double norm(const Tile &x) {
 
 struct Block { int offset, stride; }; // kernel.Block
 
-// M = μ·M + g;  X = g + μ·M, over its norm;  `rounds` times X = a·X + (b·A + c·A·A)·X with A = X·Xᵀ;  w -= rate·(step·X + decay·w)
-// for the side×side weights of a block; g = grads·scale, M is at m. half, where it is not null, gets the weights in bf16.
+// M = μ·M + g; X = g + μ·M, over its norm; `rounds` times X = a·X + (b·A + c·A·A)·X with A = X·Xᵀ;
+// w -= rate·(step·X + decay·w) for the side×side weights of a block; g = grads·scale, M is at m.
+// half, where it is not null, gets the weights in bf16.
 KERNEL __launch_bounds__(threads) muon(float *weights, u32 *half, float *m, const float *grads, const Plan *plan, const Block *blocks, int side, int rounds, float momentum, float a,
                                      float b, float c, float step, float decay, float eps) {
   extern __shared__ char room[] __attribute__((aligned(1024)));
@@ -101,7 +108,8 @@ KERNEL __launch_bounds__(threads) muon(float *weights, u32 *half, float *m, cons
   const Plan p = *plan;
   if (!p.apply) return;
   const Block block = blocks[blockIdx_x];
-  const bool even = side % 2 == 0; // pairs of neighbours are aligned then, and both inside or neither
+  // pairs of neighbours are aligned then, and both inside or neither
+  const bool even = side % 2 == 0;
   auto at = [&](int r, int col) { return block.offset + (long)r * block.stride + col; };
   auto get = [&](const float *from, int r, int col) {
     f2 v = {0, 0};

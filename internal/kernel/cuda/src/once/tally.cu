@@ -4,13 +4,14 @@
 enum { SHARED_MEAN, GIVEN, RUNNING };
 enum { DIFFERENCE, STANDARD, PREFERENCE };
 
-// Leading: the shortest of some lengths, and by how much pairs with a route of that length weigh more.
+// Leading: the shortest of some lengths, and by how much pairs with a route of that length weigh
+// more.
 struct Leading { float best, more; };
 
 __device__ bool leads(Leading l, float length, float tie) { return length - l.best <= tie * length; }
 
-// leaders, of a warp: with `alone`, where two tie their pairs weigh no more than others; with a margin, by how many of them the next route is
-// longer, at most `most`.
+// leaders, of a warp: with `alone`, where two tie their pairs weigh no more than others; with a
+// margin, by how many of them the next route is longer, at most `most`.
 __device__ Leading leaders(const float *length, int routes, float tie, float more, int alone, float margin, float most, int lane) {
   float best = -length[0]; // the shortest length's negative
   for (int s = lane; s < routes; s += 32) best = -length[s] > best ? -length[s] : best;
@@ -31,8 +32,9 @@ __device__ Leading leaders(const float *length, int routes, float tie, float mor
   return l;
 }
 
-// preferred, of one lane: how far route i of a group should become less likely beside the shorter ones, and more likely beside the longer
-// ones. A pair of which one leads the group weighs more, and so does one within the row, of the starts from `first` on, of which one leads it.
+// preferred, of one lane: how far route i of a group should become less likely beside the shorter
+// ones, and more likely beside the longer ones. A pair of which one leads the group weighs more,
+// and so does one within the row, of the starts from `first` on, of which one leads it.
 __device__ float preferred(const float *length, const float *logprob, int i, int routes, int first, int starts, float alpha, float tie,
                            Leading group, Leading row) {
   const float own = length[i], p = logprob[i];
@@ -49,10 +51,11 @@ __device__ float preferred(const float *length, const float *logprob, int i, int
   return sum;
 }
 
-// advantage, `lanes` threads an instance, which are whole warps: adv = (length - base)·weight, with base the mean over starts, the given one, or the running
-// mean; before the first running mean base is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
-// PREFERENCE the starts of `group` instances, which are one under symmetries, are compared by pairs. What an instance's warps share each
-// makes for itself.
+// advantage, `lanes` threads an instance, which are whole warps: adv = (length - base)·weight, with
+// base the mean over starts, the given one, or the running mean; before the first running mean base
+// is the mean over starts and adv 0. With STANDARD it is divided by the spread of the starts, with
+// PREFERENCE the starts of `group` instances, which are one under symmetries, are compared by
+// pairs. What an instance's warps share each makes for itself.
 KERNEL advantage(float *adv, const float *length, const float *logprob, float *base, const double *mean, const double *count, int instances,
                  int starts, int lanes, int mode, int by, float alpha, float floor, float tie, float weight, float leader,
                  int alone, float margin, float most, int group) {
@@ -73,7 +76,8 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
     for (int s = lane; s < starts; s += 32) square += (length[i * starts + s] - b) * (length[i * starts + s] - b);
     weight = div_(weight, sqrtf_(div_(warp_sum(square), (float)starts)) + floor);
   }
-  const int head = i / group * group * starts, routes = group * starts; // the group's first route, and how many it has
+  // the group's first route, and how many it has
+  const int head = i / group * group * starts, routes = group * starts;
   Leading all = {0, 0}, row = {0, 0};
   if (by == PREFERENCE) {
     weight = div_(weight * alpha, (float)routes);
@@ -88,7 +92,8 @@ KERNEL advantage(float *adv, const float *length, const float *logprob, float *b
   if (mode != GIVEN && first == 0) base[i] = b;
 }
 
-// log_: x = m·2^e with m in [sqrt(1/2), sqrt(2)); log m = 2·atanh((m-1)/(m+1)) by its series, to double precision.
+// log_: x = m·2^e with m in [sqrt(1/2), sqrt(2)); log m = 2·atanh((m-1)/(m+1)) by its series, to
+// double precision.
 __device__ double log_(double x) {
   u64 bits = __builtin_bit_cast(u64, x);
   if (!(x > 0) || bits >> 52 == 0x7ff || bits >> 52 == 0) return x == 0 ? -__builtin_inf() : x > 0 ? x : __builtin_nan("");
@@ -103,7 +108,8 @@ __device__ double log_(double x) {
   return e * 0.69314718055994530942 + 2 * s * sum;
 }
 
-// block_tree adds v over a block of 1024, in a tree. What is read last nobody writes before the next sync.
+// block_tree adds v over a block of 1024, in a tree. What is read last nobody writes before the
+// next sync.
 __device__ __forceinline__ double block_tree(double v) {
   __shared__ double part[1024];
   const int tid = threadIdx_x;
@@ -137,8 +143,8 @@ __device__ __forceinline__ double element(const Column &c, int row, int column, 
   return isInt ? (double)((const int *)c.at)[at] : (double)((const float *)c.at)[at];
 }
 
-// tally, a block of 1024 per sum: adds the step's to metrics->sums, from place `first` on. Thread k adds rows k, k+1024, ..., a row being one
-// column of an instance, then sums meet in a tree.
+// tally, a block of 1024 per sum: adds the step's to metrics->sums, from place `first` on. Thread k
+// adds rows k, k+1024, ..., a row being one column of an instance, then sums meet in a tree.
 KERNEL __launch_bounds__(1024) tally(Metrics *metrics, const Control *control, const Sum *sums, const Term *terms, int first, int rows, int columns) {
   const Sum s = sums[blockIdx_x];
   double total = 0;
@@ -161,7 +167,8 @@ KERNEL __launch_bounds__(1024) tally(Metrics *metrics, const Control *control, c
   if (threadIdx_x == 0) metrics->sums[first + blockIdx_x] += total;
 }
 
-// running_mean, one block of 1024: moves the mean of x's rows on; decay is a double's bits. The first step sets it.
+// running_mean, one block of 1024: moves the mean of x's rows on; decay is a double's bits. The
+// first step sets it.
 KERNEL __launch_bounds__(1024) running_mean(double *mean, double *count, const float *x, u64 decay, int rows) {
   double v = 0;
   for (int i = threadIdx_x; i < rows; i += 1024) v += x[i];

@@ -1,9 +1,11 @@
-// The decisions of an instance as the fp16 gradient takes them: sorted by the node that the vehicle stands at, start by start
-// within a node.
+// The decisions of an instance as the fp16 gradient takes them: sorted by the node that the vehicle
+// stands at, start by start within a node.
 //
-// What a reader could break: a node's decisions fill whole groups of eight, and an instance's groups whole tiles of sixteen; what fills them up
-// weighs nothing. Decisions at one node share their query but for the load left, so a score is a sum of two numbers,
-// table[node][j] + cap·table[n][j], and its gradient is summed over a node's decisions before it meets a key or a query.
+// What a reader could break: a node's decisions fill whole groups of eight, and an instance's
+// groups whole tiles of sixteen; what fills them up weighs nothing. Decisions at one node share
+// their query but for the load left, so a score is a sum of two numbers, table[node][j] +
+// cap·table[n][j], and its gradient is summed over a node's decisions before it meets a key or a
+// query.
 #pragma once
 #include "warp.cuh"
 
@@ -14,7 +16,8 @@ struct Choice {
   int node;     // action, and from bit 16 on where the vehicle stands
 } __attribute__((aligned(16)));
 
-// before sums `count` numbers in shared memory in order: each becomes what comes before it, and the last, beyond them, the sum. By one warp.
+// before sums `count` numbers in shared memory in order: each becomes what comes before it, and the
+// last, beyond them, the sum. By one warp.
 __device__ __forceinline__ void before(int *numbers, int count) {
   int lane = threadIdx_x & 31, sum = 0;
   for (int s = 0; s < count; s += 32) {

@@ -1,4 +1,5 @@
-// A decision of a recorded route: what walk (rollout_grad.cu) leaves for the gradient on tensor cores.
+// A decision of a recorded route: what walk (rollout_grad.cu) leaves for the gradient on tensor
+// cores.
 #pragma once
 #include "haul.cuh"
 

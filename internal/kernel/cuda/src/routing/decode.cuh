@@ -1,9 +1,10 @@
-// The policy of one decode step for sixteen rows of one instance at a time, on tensor cores: what the
-// rollout of many starts and the rollout's gradient have in common. kernel.Decoder states the formulas.
+// The policy of one decode step for sixteen rows of one instance at a time, on tensor cores: what
+// the rollout of many starts and the rollout's gradient have in common. kernel.Decoder states the
+// formulas.
 //
-// What a reader could break: a fragment's k index may be any permutation, so long as both operands use the
-// same. Here lane t of a quad holds k = 2t and 2t+1 of every eight (PTX names them t and t+4): an
-// accumulator is then the next product's left operand as it stands, without a shuffle.
+// What a reader could break: a fragment's k index may be any permutation, so long as both operands
+// use the same. Here lane t of a quad holds k = 2t and 2t+1 of every eight (PTX names them t and
+// t+4): an accumulator is then the next product's left operand as it stands, without a shuffle.
 #pragma once
 #include "law.cuh"
 
@@ -19,8 +20,9 @@ __device__ __forceinline__ void mma_tf32(float (&c)[4], const u32 (&a)[4], u32 b
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Operands are rounded to tf32 where they are stored, once, not where they are multiplied, many times: the
-// tensor cores ignore the bits past tf32's ten, so an operand that was not rounded would be cut off instead.
+// Operands are rounded to tf32 where they are stored, once, not where they are multiplied, many
+// times: the tensor cores ignore the bits past tf32's ten, so an operand that was not rounded would
+// be cut off instead.
 struct Left { u32 hi[4], lo[4]; };
 
 // settle rounds a value that will be an operand. With three passes all its bits count.
@@ -28,7 +30,8 @@ __device__ __forceinline__ float settle(float x) { return PASSES == 1 ? as_float
 __device__ __forceinline__ float2_ settle(float2_ v) { return float2_{settle(v.x), settle(v.y)}; }
 __device__ __forceinline__ float4_ settle(float4_ v) { return float4_{settle(v.x), settle(v.y), settle(v.z), settle(v.w)}; }
 
-// left makes a left operand, of settled values, of rows g, g+8 at k = 2t, 2t+1: an accumulator's own order.
+// left makes a left operand, of settled values, of rows g, g+8 at k = 2t, 2t+1: an accumulator's
+// own order.
 __device__ __forceinline__ Left left(float r0k0, float r0k1, float r1k0, float r1k1) {
   float v[4] = {r0k0, r1k0, r0k1, r1k1};
   Left a;
@@ -53,10 +56,10 @@ __device__ __forceinline__ void multiply(float (&c)[4], const Left &a, float k0,
   mma_tf32(c, a.hi, h0, h1);
 }
 
-// Matrices of one instance lie in shared memory in chunks of eight columns, each chunk 8·NT rows of eight floats, zero
-// past n: a fragment's reads then fall into different banks, at distances known to the compiler. Keys and
-// pointer keys, read as pairs along a row, keep the order of rows. Values, read down a column, put rows 2t and 2t+1 of
-// every eight at t and 4+t.
+// Matrices of one instance lie in shared memory in chunks of eight columns, each chunk 8·NT rows of
+// eight floats, zero past n: a fragment's reads then fall into different banks, at distances known
+// to the compiler. Keys and pointer keys, read as pairs along a row, keep the order of rows.
+// Values, read down a column, put rows 2t and 2t+1 of every eight at t and 4+t.
 struct Instance { float *keys, *pointers, *values, *graph, *load; };
 
 // lay places an instance at shared memory's start and returns what follows it.
@@ -71,12 +74,13 @@ __device__ __forceinline__ float *lay(Instance &in, int d) {
   return p;
 }
 
-// chunked copies `width` columns of n rows into chunks, settled, all threads of the block. src is aligned to 16 bytes, stride a
-// multiple of four.
+// chunked copies `width` columns of n rows into chunks, settled, all threads of the block. src is
+// aligned to 16 bytes, stride a multiple of four.
 template <int NT, bool VALUES>
 __device__ __forceinline__ void chunked(float *dst, const float *src, int stride, int n, int width) {
 #pragma unroll 4
-  for (int i = threadIdx_x; i < 2 * NT * width; i += blockDim_x) { // a float4 each: half a row of a chunk
+  // a float4 each: half a row of a chunk
+  for (int i = threadIdx_x; i < 2 * NT * width; i += blockDim_x) {
     int half = i & 1, j = (i >> 1) % (8 * NT), u = (i >> 1) / (8 * NT);
     int at = VALUES ? (j & ~7) | ((j & 1) << 2) | ((j & 7) >> 1) : j;
     float4_ v = {0, 0, 0, 0};
@@ -98,7 +102,8 @@ __device__ __forceinline__ void fetch(const Instance &in, const float *proj, int
   }
 }
 
-// softmax of two rows of scores under their masks: s becomes exp(scale·(s - top)), and sum0, sum1 what to divide by.
+// softmax of two rows of scores under their masks: s becomes exp(scale·(s - top)), and sum0, sum1
+// what to divide by.
 template <int NT>
 __device__ __forceinline__ void softmax2(float (&s)[NT][4], u32 mask0, u32 mask1, float scale, float &sum0, float &sum1) {
   float top0 = -INFINITE, top1 = -INFINITE;
@@ -126,8 +131,8 @@ __device__ __forceinline__ void softmax2(float (&s)[NT][4], u32 mask0, u32 mask1
   sum1 = quad_sum(sum1);
 }
 
-// query is one head's chunk u of two rows' queries, columns 2t and 2t+1: node + graph + capacity·load. Pointers stand
-// at the chunk's column 2t.
+// query is one head's chunk u of two rows' queries, columns 2t and 2t+1: node + graph +
+// capacity·load. Pointers stand at the chunk's column 2t.
 __device__ __forceinline__ void query(float (&q)[4], const float *node0, const float *node1, const float *graph, const float *load,
                                       float cap0, float cap1) {
   float2_ a = two(node0), b = two(node1), gr = two(graph), ld = two(load);
@@ -149,8 +154,8 @@ __device__ __forceinline__ void against(float (&s)[NT][4], const Left &a, const 
   }
 }
 
-// blend: out = w·matrix, w settled, for one chunk of columns, `VALUES` as chunked. Four sums side by side: a product waits for its own
-// accumulator only every fourth time.
+// blend: out = w·matrix, w settled, for one chunk of columns, `VALUES` as chunked. Four sums side
+// by side: a product waits for its own accumulator only every fourth time.
 template <int NT, bool VALUES>
 __device__ __forceinline__ void blend(float (&out)[4], const float (&w)[NT][4], const float *chunk) {
   int lane = threadIdx_x & 31, t = lane & 3;
@@ -176,7 +181,8 @@ __device__ __forceinline__ void zero(float (&s)[NT][4]) {
   for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
 }
 
-// pulled adds to row I's dot products what its node and load add (law.cuh), in the unit of a dot product.
+// pulled adds to row I's dot products what its node and load add (law.cuh), in the unit of a dot
+// product.
 template <int NT, int I>
 __device__ __forceinline__ void pulled(float (&dots)[NT][4], const Pulls &pulls, int at, float cap) {
   if (!pulls.table) return;
@@ -192,8 +198,9 @@ __device__ __forceinline__ void pulled(float (&dots)[NT][4], const Pulls &pulls,
 //	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)
 //	               glimpse = w·values;  dots += glimpse·pointersᵀ
 //
-// node0 and node1 are the rows' Node projections. With KEEP the glimpses go to keep0 and keep1 (null: nowhere).
-// Loops over heads and chunks stay loops: unrolled they would fill the instruction cache and the registers.
+// node0 and node1 are the rows' Node projections. With KEEP the glimpses go to keep0 and keep1
+// (null: nowhere). Loops over heads and chunks stay loops: unrolled they would fill the instruction
+// cache and the registers.
 template <int NT, bool KEEP>
 __device__ __forceinline__ void forward(float (&dots)[NT][4], const Instance &in, int heads, int hd, const float *node0, const float *node1,
                                         float cap0, float cap1, u32 mask0, u32 mask1, float scale, float *keep0, float *keep1) {

@@ -1,5 +1,5 @@
-// Routing instances and their features, a thread a node. Bit for bit vrp.Source.Fill: the same words
-// of the same Philox blocks, divisions rounded to nearest, no fused operation.
+// Routing instances and their features, a thread a node. Bit for bit vrp.Source.Fill: the same
+// words of the same Philox blocks, divisions rounded to nearest, no fused operation.
 #include "haul.cuh"
 
 struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
@@ -9,8 +9,8 @@ struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
 //	u = philox(seed, g/symmetries, j, purpose);  x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
 //	demand = low + u[2] below span, 0 at the depot;  feature = x, y, demand/capacity, is depot
 //
-// With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3] below capacities, and
-// demand = demand·capacity/q, rounded down.
+// With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3]
+// below capacities, and demand = demand·capacity/q, rounded down.
 KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
                 int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n) {
   int k = blockIdx_x * blockDim_x + threadIdx_x;

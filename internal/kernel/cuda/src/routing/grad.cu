@@ -1,9 +1,10 @@
-// The rollout's gradient on tensor cores, after walk (rollout_grad.cu) has listed the decisions of each
-// instance: grad_rows goes forward and leaves the glimpse and the gradient of every pointer dot product;
-// grad_heads goes back through one head of one instance.
+// The rollout's gradient on tensor cores, after walk (rollout_grad.cu) has listed the decisions of
+// each instance: grad_rows goes forward and leaves the glimpse and the gradient of every pointer
+// dot product; grad_heads goes back through one head of one instance.
 //
-// What a reader could break: a (instance, head) belongs to one block, which adds its decisions in their order
-// and writes every gradient of its columns once. Decisions past the last read as zero gradients at the depot.
+// What a reader could break: a (instance, head) belongs to one block, which adds its decisions in
+// their order and writes every gradient of its columns once. Decisions past the last read as zero
+// gradients at the depot.
 #include "decode.cuh"
 #include "decision.cuh"
 
@@ -39,7 +40,8 @@ __device__ __forceinline__ void leave(float *du, const float (&th)[NT][4], const
   }
 }
 
-// forward_rows, for each decision k of instance blockIdx_x (in tiles of sixteen, dealt to warps and to blockIdx_y):
+// forward_rows, for each decision k of instance blockIdx_x (in tiles of sixteen, dealt to warps and
+// to blockIdx_y):
 //
 //	glimpses[k] = the glimpse;  dus[k][j] = d loss / d (glimpse·pointer_j), j < 8·NT
 template <int NT>
@@ -80,8 +82,8 @@ __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const 
 
 #define ROWS 64 // decisions of a tile: sixteen a warp, four warps
 
-// transposed: out[c][j] += Σ over rows of y[row][c]·x[row][j] for the tiles of eight nodes that this warp owns
-// (T = warp, warp+4, ...); rows are taken eight at a time.
+// transposed: out[c][j] += Σ over rows of y[row][c]·x[row][j] for the tiles of eight nodes that
+// this warp owns (T = warp, warp+4, ...); rows are taken eight at a time.
 template <int NT, int HD, int LX, int LY>
 __device__ __forceinline__ void transposed(float (&out)[HD / 16][(NT + 3) / 4][4], const float *x, const float *y, int rows) {
   int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx_x >> 5;
@@ -128,7 +130,8 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
                                               const Decision *decisions, const int *order, const int *counts, const float *proj,
                                               const float *pointer, const float *graph, const float *load, int first, int n, int stride,
                                               int dstride, int heads, int room, float scale) {
-  constexpr int NP = 8 * NT, LX = NP + (40 - NP % 32) % 32, LY = HD + 8; // strides of 8 or 24 mod 32: no two rows in a bank
+  // strides of 8 or 24 mod 32: no two rows in a bank
+  constexpr int NP = 8 * NT, LX = NP + (40 - NP % 32) % 32, LY = HD + 8;
   int local = blockIdx_x, i = first + local, h = blockIdx_y, d = heads * HD, at = h * HD;
   int tid = threadIdx_x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t2 = 2 * (lane & 3);
   int count = counts[local];
@@ -296,8 +299,8 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
     }
     sync();
     transposed<NT, HD, LX, LY>(dkeys, x, y, rows);
-    // A thread owns a column of the nodes that are its group modulo the number of groups: sums in row order. Each warp
-    // first finds the rows of its groups.
+    // A thread owns a column of the nodes that are its group modulo the number of groups: sums in
+    // row order. Each warp first finds the rows of its groups.
     const int groups = 128 / HD, each = 32 / HD; // groups a warp
     int c = tid % HD, group = tid / HD;
 #pragma unroll 1
@@ -350,7 +353,8 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
                        stride, dstride, heads, room, scale);                                                                     \
   }
 
-// A module holds the kernels of one number of tiles: a run needs one of them, and the driver compiles whole modules.
+// A module holds the kernels of one number of tiles: a run needs one of them, and the driver
+// compiles whole modules.
 GRAD_ROWS(grad_rows, TILES)
 GRAD_HEADS(grad_heads_16, TILES, 16)
 GRAD_HEADS(grad_heads_32, TILES, 32)

@@ -1,9 +1,11 @@
-// The gradient of one route per instance of at most 16 nodes and 32 steps in one kernel, where batches are small and what counts is how
-// long one instance takes: walk of rollout_grad.cu, then grad.cu's way forward and back. A block an instance, a warp a head.
+// The gradient of one route per instance of at most 16 nodes and 32 steps in one kernel, where
+// batches are small and what counts is how long one instance takes: walk of rollout_grad.cu, then
+// grad.cu's way forward and back. A block an instance, a warp a head.
 //
-// What a reader could break: every warp walks the route for itself and has decision k in lane k. The heads meet once, where their parts
-// of the pointer's dot products are added, in the order of the heads; all else of a head belongs to its warp, so barriers of a warp are
-// enough. Decisions past the last have no gradients and are at the depot.
+// What a reader could break: every warp walks the route for itself and has decision k in lane k.
+// The heads meet once, where their parts of the pointer's dot products are added, in the order of
+// the heads; all else of a head belongs to its warp, so barriers of a warp are enough. Decisions
+// past the last have no gradients and are at the depot.
 #include "decode.cuh"
 #include "rules.cuh"
 
@@ -49,7 +51,8 @@ __device__ __forceinline__ void transposed(float *dst, int stride, const float *
       }
 }
 
-// pointer_grad is row I's gradient of the dot products, from what law made of them: grad.cu's leave.
+// pointer_grad is row I's gradient of the dot products, from what law made of them: grad.cu's
+// leave.
 template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Tile &th, const Tile &e, const Law &w, int action, float wa,
     float we, float scale, float mult, bool real) {
   const int t2 = 2 * (threadIdx_x & 3);
@@ -66,8 +69,9 @@ template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Ti
     }
 }
 
-// The formulas are those of forward_rows and backward_head in grad.cu. Shared: keys, pointers, values [NP][D] as chunks | graph, load [D] |
-// nodes [NP][LN] | parts of dot products [HEADS][TILES][NT][32] | for each head x [32][LX], y [32][LY], dnode [NP][HD].
+// The formulas are those of forward_rows and backward_head in grad.cu. Shared: keys, pointers,
+// values [NP][D] as chunks | graph, load [D] | nodes [NP][LN] | parts of dot products
+// [HEADS][TILES][NT][32] | for each head x [32][LX], y [32][LY], dnode [NP][HD].
 KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions,
     const int *steps, const float *adv, const float *proj, const float *pointer, const float *graph, const float *load, const int *demand,
     const Control *control, int n, int stride, int dstride, int limit, int capacity, int begins, float weight, float scale,

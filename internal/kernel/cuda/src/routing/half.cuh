@@ -1,11 +1,12 @@
-// The policy of one decode step for sixteen rows of one instance at a time, as starts_half.cu and half_rows.cu compute it: products of fp16
-// numbers with fp32 sums. An fp16 number has as many bits as a tf32 one and half its size, and its products run at twice
-// the rate; what it lacks is range, so gradients are multiplied by a power of two first (half_walk.cu). kernel.Decoder states the
+// The policy of one decode step for sixteen rows of one instance at a time, as starts_half.cu and
+// half_rows.cu compute it: products of fp16 numbers with fp32 sums. An fp16 number has as many bits
+// as a tf32 one and half its size, and its products run at twice the rate; what it lacks is range,
+// so gradients are multiplied by a power of two first (half_walk.cu). kernel.Decoder states the
 // formulas, law.cuh the fragments.
 //
-// What a reader could break: matrices lie in shared memory as rows of WIDTH numbers, with piece p (eight numbers, 16 bytes) of
-// row r at place p ^ (r & 7), so that the eight rows of a fragment fall into different banks. Every reader and writer goes
-// through piece_at or the two lane offsets.
+// What a reader could break: matrices lie in shared memory as rows of WIDTH numbers, with piece p
+// (eight numbers, 16 bytes) of row r at place p ^ (r & 7), so that the eight rows of a fragment
+// fall into different banks. Every reader and writer goes through piece_at or the two lane offsets.
 #pragma once
 #include "bf16.cuh"
 #include "law.cuh"
@@ -37,7 +38,8 @@ __device__ __forceinline__ float max_(float a, float b) { float r; asm("max.f32 
 __device__ __forceinline__ float min_(float a, float b) { float r; asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 __device__ __forceinline__ float quad_top(float v) { v = max_(v, shfl_xor(v, 1)); return max_(v, shfl_xor(v, 2)); }
 
-// whole4 reads four floats as one, which clang may take apart otherwise. Nobody writes them meanwhile.
+// whole4 reads four floats as one, which clang may take apart otherwise. Nobody writes them
+// meanwhile.
 __device__ __forceinline__ float4_ whole4(const float *p) {
   float4_ v;
   asm("ld.global.nc.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
@@ -56,14 +58,16 @@ __device__ __forceinline__ void mma(float (&c)[4], u32 a0, u32 a1, u32 b0) {
       : "r"(a0), "r"(a1), "r"(b0));
 }
 
-// A lane's mask of its nodes here has bit T + 16b for node 8T+2t+b, so that a tile's two bits make an operand (see forbid).
+// A lane's mask of its nodes here has bit T + 16b for node 8T+2t+b, so that a tile's two bits make
+// an operand (see forbid).
 __device__ __forceinline__ bool allows(u32 mask, int T, int b) { return mask >> (T + 16 * b) & 1; }
 
 // piece_at is the byte of piece p of row r of a matrix.
 __device__ __forceinline__ int piece_at(int r, int p) { return r * ROW_BYTES + ((p ^ (r & 7)) << 4); }
 
-// across_at is the lane's byte for upright4 of rows 0..7 and 32 columns from `chunk`·32 on: the right operand of ·matrixᵀ, two steps of 16
-// columns. Rows further down are ROW_BYTES apart, since all eights of rows are swizzled alike.
+// across_at is the lane's byte for upright4 of rows 0..7 and 32 columns from `chunk`·32 on: the
+// right operand of ·matrixᵀ, two steps of 16 columns. Rows further down are ROW_BYTES apart, since
+// all eights of rows are swizzled alike.
 __device__ __forceinline__ int across_at(int chunk) {
   int l = threadIdx_x & 31;
   return piece_at(l & 7, 4 * chunk + (l >> 3));
@@ -73,7 +77,8 @@ __device__ __forceinline__ int across16_at(int part) {
   int l = threadIdx_x & 31;
   return piece_at((l & 7) + 8 * (l >> 4), 2 * part + ((l >> 3) & 1));
 }
-// down_at is the lane's byte for turned4 of rows 0..15 and 16 columns from `part`·16 on: the right operand of ·matrix, two tiles of eight columns.
+// down_at is the lane's byte for turned4 of rows 0..15 and 16 columns from `part`·16 on: the right
+// operand of ·matrix, two tiles of eight columns.
 __device__ __forceinline__ int down_at(int part) {
   int l = threadIdx_x & 31;
   return piece_at((l & 7) + 8 * ((l >> 3) & 1), 2 * part + (l >> 4));
@@ -85,7 +90,8 @@ __device__ __forceinline__ int down8_16_at(int part) {
   return piece_at(l & 7, 2 * part + ((l >> 3) & 1));
 }
 
-// fill brings n rows of WIDTH floats, times k, into a matrix of `rows` rows, zeros past n, all threads of the block.
+// fill brings n rows of WIDTH floats, times k, into a matrix of `rows` rows, zeros past n, all
+// threads of the block.
 __device__ __forceinline__ void fill(char *matrix, const float *src, int stride, int n, int rows, float k) {
 #pragma unroll 4
   for (int i = threadIdx_x; i < rows * (WIDTH / 8); i += blockDim_x) {
@@ -99,8 +105,9 @@ __device__ __forceinline__ void fill(char *matrix, const float *src, int stride,
   }
 }
 
-// forbid lowers two rows of scores by 32768 where a node is not allowed, by a product with the unit matrix: a bit times 31·2^11 is -32768 in
-// fp16. Comparing bits would cost twice the instructions, and predicates that the compiler carries along.
+// forbid lowers two rows of scores by 32768 where a node is not allowed, by a product with the unit
+// matrix: a bit times 31·2^11 is -32768 in fp16. Comparing bits would cost twice the instructions,
+// and predicates that the compiler carries along.
 template <int NT>
 __device__ __forceinline__ void forbid(float (&s)[NT][4], u32 mask0, u32 mask1) {
   int g = threadIdx_x >> 2 & 7, t2 = 2 * (threadIdx_x & 3);
@@ -114,7 +121,8 @@ __device__ __forceinline__ void forbid(float (&s)[NT][4], u32 mask0, u32 mask1) 
   }
 }
 
-// weigh turns two rows of scores into fp16 weights exp2(k·(score - top)), a left operand over nodes, and gives k·top.
+// weigh turns two rows of scores into fp16 weights exp2(k·(score - top)), a left operand over
+// nodes, and gives k·top.
 template <int NT>
 __device__ __forceinline__ void weigh(Half2 (&w)[NT][2], const float (&s)[NT][4], float k, float &top0, float &top1) {
   top0 = s[0][0];
@@ -133,7 +141,8 @@ __device__ __forceinline__ void weigh(Half2 (&w)[NT][2], const float (&s)[NT][4]
   }
 }
 
-// total sums two rows of weights, as rounded, by a product with ones: sum[0] for row g, sum[2] for row g+8, in every lane.
+// total sums two rows of weights, as rounded, by a product with ones: sum[0] for row g, sum[2] for
+// row g+8, in every lane.
 template <int NT>
 __device__ __forceinline__ void total(float (&sum)[4], const Half2 (&w)[NT][2]) {
   const Half2 ones = 0x3c003c00;
@@ -143,8 +152,8 @@ __device__ __forceinline__ void total(float (&sum)[4], const Half2 (&w)[NT][2]) 
   if (NT & 1) mma(sum, w[NT - 1][0], w[NT - 1][1], ones);
 }
 
-// blend: out = w·matrix for 8·U columns: U = 4 from bytes `at` and `at2` on (down_at), U = 2 from `at`. An odd number of tiles ends at
-// `last`, down8_at or with U = 2 down8_16_at.
+// blend: out = w·matrix for 8·U columns: U = 4 from bytes `at` and `at2` on (down_at), U = 2 from
+// `at`. An odd number of tiles ends at `last`, down8_at or with U = 2 down8_16_at.
 template <int NT, int U>
 __device__ __forceinline__ void blend(float (&out)[U][4], const Half2 (&w)[NT][2], u32 at, u32 at2, u32 last) {
 #pragma unroll
@@ -171,7 +180,8 @@ __device__ __forceinline__ void blend(float (&out)[U][4], const Half2 (&w)[NT][2
   }
 }
 
-// against: s += a·matrixᵀ over 32 columns from byte `at` on (across_at); a[from] and a[from+1] are the left operands.
+// against: s += a·matrixᵀ over 32 columns from byte `at` on (across_at); a[from] and a[from+1] are
+// the left operands.
 template <int NT, int ALL>
 __device__ __forceinline__ void against(float (&s)[NT][4], const Half2 (&a)[ALL][4], int from, u32 at) {
 #pragma unroll
@@ -186,14 +196,16 @@ template <int NT>
 __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4], u32 at) {
 #pragma unroll
   for (int T = 0; T < NT; T += 2) {
-    u4 b = upright4(at + 8 * T * ROW_BYTES); // an odd number of tiles reads eight rows past the last, which every layout has
+    // an odd number of tiles reads eight rows past the last, which every layout has
+    u4 b = upright4(at + 8 * T * ROW_BYTES);
     mma(s[T], a[0], a[1], a[2], a[3], b.x, b.y);
     if (T + 1 < NT) mma(s[T + 1], a[0], a[1], a[2], a[3], b.z, b.w);
   }
 }
 
 #ifdef PULL
-// pulled lets two rows' dot products begin with what their nodes and loads add (law.cuh): rows of the table, from the lane's first nodes on.
+// pulled lets two rows' dot products begin with what their nodes and loads add (law.cuh): rows of
+// the table, from the lane's first nodes on.
 template <int NT>
 __device__ __forceinline__ void pulled(float (&dots)[NT][4], const float *at0, const float *at1, const float *load, float cap0, float cap1) {
 #pragma unroll
@@ -210,18 +222,22 @@ __device__ __forceinline__ void pulled(float (&dots)[NT][4], const float *at0, c
 }
 #endif
 
-// The pointer's logits are Clip·tanh(x)/T. Kernels hold tanh as its complement r = 1/(1 + exp(2x)), tanh = 1 - 2r, which is
-// exact where tanh is near one, and take pointer keys times POINT(scale), so that a dot product is 2x to base 2.
+// The pointer's logits are Clip·tanh(x)/T. Kernels hold tanh as its complement r = 1/(1 + exp(2x)),
+// tanh = 1 - 2r, which is exact where tanh is near one, and take pointer keys times POINT(scale),
+// so that a dot product is 2x to base 2.
 #define POINT(scale) ((scale) * (2.0f * LOG2E))
 
-// NOWHERE is r at a forbidden node: its probability is 0 at any temperature, and what is made of it stays finite.
+// NOWHERE is r at a forbidden node: its probability is 0 at any temperature, and what is made of it
+// stays finite.
 #define NOWHERE 1e6f
 
-// Odds is one row's distribution: the log-probability of a node is mult·2·(least - r) - logSum, with mult = Clip/T.
+// Odds is one row's distribution: the log-probability of a node is mult·2·(least - r) - logSum,
+// with mult = Clip/T.
 struct Odds { float least, sum, logSum, entropy; };
 
-// distribution turns row I's dot products into r, NOWHERE where forbidden, in place, and gives e = exp2(k·(least - r)), k = 2·mult·LOG2E: the lane's two of
-// each tile, or with PAIRS their sum, beside the other row's.
+// distribution turns row I's dot products into r, NOWHERE where forbidden, in place, and gives e =
+// exp2(k·(least - r)), k = 2·mult·LOG2E: the lane's two of each tile, or with PAIRS their sum,
+// beside the other row's.
 template <int NT, int I, bool PAIRS>
 __device__ __forceinline__ Odds distribution(float (&r)[NT][4], float (&e)[NT][2], u32 mask, float k) {
   Odds w;

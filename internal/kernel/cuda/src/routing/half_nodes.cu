@@ -1,8 +1,10 @@
-// The gradient of the decisions with products of fp16 numbers, node by node, after half_rows.cu: back_nodes sums over the decisions what belongs to a
-// value, a pointer key and a table of scores; back_tables goes on to keys and queries. Sums are fp32.
+// The gradient of the decisions with products of fp16 numbers, node by node, after half_rows.cu:
+// back_nodes sums over the decisions what belongs to a value, a pointer key and a table of scores;
+// back_tables goes on to keys and queries. Sums are fp32.
 //
-// What a reader could break: a pair of heads of an instance belongs to one block, a tile of sixteen nodes to one warp, and all take
-// the decisions in their order, so sums are the same in every run. A buffer of decisions is overwritten two slabs later, after the barrier that ends its use.
+// What a reader could break: a pair of heads of an instance belongs to one block, a tile of sixteen
+// nodes to one warp, and all take the decisions in their order, so sums are the same in every run.
+// A buffer of decisions is overwritten two slabs later, after the barrier that ends its use.
 #include "choices.cuh"
 #include "half.cuh"
 
@@ -11,8 +13,8 @@
 #endif
 #define PAIR 2  // heads of a block, so that what depends on no head is done once
 
-// Where the parts of a slab of decisions lie, in bytes. Rows of fp16 numbers are an odd number of 16-byte pieces long: eight rows
-// fall into different banks.
+// Where the parts of a slab of decisions lie, in bytes. Rows of fp16 numbers are an odd number of
+// 16-byte pieces long: eight rows fall into different banks.
 template <int HD> struct Slab {
   static constexpr int SPAN = PAIR * HD, LINE = 2 * SPAN + 16, GLIMPSE = 32 * SLAB, DGLIMPSE = GLIMPSE + SLAB * LINE, LSE = DGLIMPSE + SLAB * LINE,
                        DELTA = LSE + PAIR * 4 * SLAB, STANDS = DELTA + PAIR * 4 * SLAB, DU = STANDS + SLAB / 2;
@@ -22,13 +24,15 @@ template <int HD> struct Slab {
 
 __device__ __forceinline__ void copy16(char *to, const void *from) { copy16(shared_at(to), (const Bf16 *)from, true); }
 
-// back_nodes, for heads PAIR·blockIdx_y on of instance blockIdx_x + first, over its decisions in order, warp m for nodes 16m..16m+15:
+// back_nodes, for heads PAIR·blockIdx_y on of instance blockIdx_x + first, over its decisions in
+// order, warp m for nodes 16m..16m+15:
 //
 //	dpointers += duᵀ·glimpse
 //	w = exp2(table[cur] + cap·table[n] - lse) where allowed;   dvalues += wᵀ·dglimpse
 //	ds = w·(values·dglimpse - delta);  dtables[cur] = Σ ds;    dtables[n] = Σ cap·ds
 //
-// `across` numbers a row of du has. A row of dtables is in the order of nodes; rows of nodes where no vehicle decided are not written.
+// `across` numbers a row of du has. A row of dtables is in the order of nodes; rows of nodes where
+// no vehicle decided are not written.
 template <int HD>
 __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses, const Half *dglimpses,
                                            const float *lse, const float *deltas, const Choice *choices, const int *stands, const int *counts,
@@ -241,12 +245,14 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
 NODES(back_nodes_16, 16)
 NODES(back_nodes_32, 32)
 
-// back_tables, for head blockIdx_y of instance blockIdx_x, from the gradient of its table of scores:
+// back_tables, for head blockIdx_y of instance blockIdx_x, from the gradient of its table of
+// scores:
 //
 //	dnode_cur = Σ over j of dtable[cur][j]·key_j;              dgraph = Σ dnode;  dload = Σ over j of dtable[n][j]·key_j
 //	dkey_j = Σ over cur of dtable[cur][j]·(node_cur + graph) + dtable[n][j]·load
 //
-// all times k. Shared memory: (n + 1)·(wide + 4) + (2n + 1)·(hd + 4) floats. A thread makes four rows by four columns.
+// all times k. Shared memory: (n + 1)·(wide + 4) + (2n + 1)·(hd + 4) floats. A thread makes four
+// rows by four columns.
 KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dloads, const float *dtables, const int *present, const float *ups,
                                           const float *proj, const float *graph, const float *load, int n, int stride, int dstride,
                                           int heads, int hd, int wide, float k) {
@@ -272,7 +278,8 @@ KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dl
   sync();
   int across = hd / 4;
   int rows = (n + 4) / 4;
-  for (int p = tid; p < rows * across; p += blockDim_x) { // dnode, and in row n dload; rows `rows` apart, so that lanes read rows side by side
+  // dnode, and in row n dload; rows `rows` apart, so that lanes read rows side by side
+  for (int p = tid; p < rows * across; p += blockDim_x) {
     int row = p / across, c = p % across * 4;
     float4_ sum[4] = {};
     const float *x[4];

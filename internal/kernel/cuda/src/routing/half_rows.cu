@@ -1,8 +1,9 @@
-// The gradient of the decisions with products of fp16 numbers, row by row: sixteen decisions of an instance a warp go forward, and back as far
-// as the gradient of the glimpse. half_nodes.cu goes on from there, node by node.
+// The gradient of the decisions with products of fp16 numbers, row by row: sixteen decisions of an
+// instance a warp go forward, and back as far as the gradient of the glimpse. half_nodes.cu goes on
+// from there, node by node.
 //
-// What a reader could break: a warp's staging rows (half.cuh's matrices) are its own; whatever other lanes wrote is read
-// after syncwarp. The order of the decisions is choices.cuh's.
+// What a reader could break: a warp's staging rows (half.cuh's matrices) are its own; whatever
+// other lanes wrote is read after syncwarp. The order of the decisions is choices.cuh's.
 #include "choices.cuh"
 #include "half.cuh"
 
@@ -56,7 +57,8 @@ __device__ __forceinline__ void copy_out(Half *to, const char *staged) {
   }
 }
 
-// decide_rows, for each decision k of instance blockIdx_x + first (in tiles of sixteen, dealt to warps and to blockIdx_y):
+// decide_rows, for each decision k of instance blockIdx_x + first (in tiles of sixteen, dealt to
+// warps and to blockIdx_y):
 //
 //	glimpses[k] = the glimpse;  lse[h][k] = log2 of a head's sum of exp2 of its scores
 //	dus[k][j] = d loss / d dot_j·up, dot_j the product with a pointer key times POINT(scale);  dglimpses[k] = Σ over j of dus[k][j]·that key

@@ -1,5 +1,5 @@
-// What the fp16 gradient of the decisions begins with (choices.cuh): the recorded routes are walked and their decisions sorted, and the
-// scores that decisions at one node share are tabled.
+// What the fp16 gradient of the decisions begins with (choices.cuh): the recorded routes are walked
+// and their decisions sorted, and the scores that decisions at one node share are tabled.
 #include "bf16.cuh"
 #include "choices.cuh"
 #include "law.cuh"
@@ -9,7 +9,8 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
   asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
 }
 
-// Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they are kept (rules.cuh).
+// Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they
+// are kept (rules.cuh).
 struct Fits {
   const Customer *customers;
   const u4 *levels;
@@ -25,8 +26,8 @@ struct Fits {
   __device__ __forceinline__ u4 operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
 };
 
-// follow walks one recorded route and calls decide(mask, vehicle, action, view) at each step that was a decision; view: it was made as from
-// the customer of a start that is viewed.
+// follow walks one recorded route and calls decide(mask, vehicle, action, view) at each step that
+// was a decision; view: it was made as from the customer of a start that is viewed.
 template <class F>
 __device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Fits &fits, F decide) {
   Vehicle v = depart(n, capacity);
@@ -52,7 +53,8 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
   }
 }
 
-// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and walks twice: to count, and to write.
+// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and
+// walks twice: to count, and to write.
 //
 //	choices = the decisions in order;  stands[g] = the node of group g;  counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
@@ -64,12 +66,15 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
   u4 *levels = (u4 *)smem;
   Customer *customers = (Customer *)(levels + LEVELS); // [n]
-  int *depots = (int *)(customers + n);                // [starts + 1]: a start's decisions at the depot, then how many come before
+  // [starts + 1]: a start's decisions at the depot, then how many come before
+  int *depots = (int *)(customers + n);
   int *from = depots + starts + 1;                     // [n + 1]: where a node's decisions begin
   int *here = from + n + 1;                            // [n]: how many there are
-  int *views = here + n;                               // [n]: its own start's decision as from this customer, which may stand here later, too
+  // [n]: its own start's decision as from this customer, which may stand here later, too
+  int *views = here + n;
   float *heaviest = (float *)(views + n);
-  u32 *who = (u32 *)(views + n + 1);                   // [n][words]: the starts that decide at a customer, once each
+  // [n][words]: the starts that decide at a customer, once each
+  u32 *who = (u32 *)(views + n + 1);
   choices += (u64)i * room;
   stands += (u64)i * (room >> 3);
   actions += (u64)i * starts * limit;
@@ -126,14 +131,17 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   int all = (from[n] + 15) & ~15;
   if (threadIdx_x == 0) {
     counts[i] = all;
-    // What a weight becomes on its way to a dot product, near a quarter: fp16 holds 2^16 times as much and, less exactly, 2^-22 of it.
+    // What a weight becomes on its way to a dot product, near a quarter: fp16 holds 2^16 times as
+    // much and, less exactly, 2^-22 of it.
     float most = *heaviest * div_(10.0f, control->temperature) * pointerScale;
     int e = 252 - ((as_int(most) >> 23) & 255);
-    // Where nothing weighs, all starts being of one length, 2^100 times nothing stays nothing: twice as far infinity is near.
+    // Where nothing weighs, all starts being of one length, 2^100 times nothing stays nothing:
+    // twice as far infinity is near.
     ups[i] = as_float((u32)(e < 1 ? 1 : smaller(e, 227)) << 23);
   }
   for (int j = warp; j < n; j += warps) {
-    int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1]; // the last node fills up the tile
+    // the last node fills up the tile
+    int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1];
     for (int k = from[j] + lane; k < end; k += 32) {
       if ((k & 7) == 0) stands[k >> 3] = j;
       if (k - from[j] >= here[j]) choices[k] = Choice{{1, 0, 0, 0}, 0, 0, 0, j << 16};
@@ -163,8 +171,9 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   }
 }
 
-// score_tables: table[cur][table_at(j)] = (node_cur + graph)·key_j·k for head blockIdx_y of instance blockIdx_x, and row n the same of load; zero
-// past n. `wide` floats a row. Shared memory: (2n + 1)·(hd + 4) floats. A thread makes four by four.
+// score_tables: table[cur][table_at(j)] = (node_cur + graph)·key_j·k for head blockIdx_y of
+// instance blockIdx_x, and row n the same of load; zero past n. `wide` floats a row. Shared memory:
+// (2n + 1)·(hd + 4) floats. A thread makes four by four.
 KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, const float *graph, const float *load, int n, int stride, int heads, int hd,
                                            int wide, float k) {
   int i = blockIdx_x, h = blockIdx_y, line = hd + 4, d = heads * hd;

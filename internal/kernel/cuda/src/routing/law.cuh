@@ -1,13 +1,15 @@
-// The policy's distribution of one decode step, from the pointer's dot products on, and reductions over a quad: the
-// four lanes that hold one row of a matrix fragment. kernel.Decoder states the formulas.
+// The policy's distribution of one decode step, from the pointer's dot products on, and reductions
+// over a quad: the four lanes that hold one row of a matrix fragment. kernel.Decoder states the
+// formulas.
 //
-// Fragments: lane = 4g + t. An accumulator c[4] of rows x columns holds row g in c[0], c[1] and row g+8 in
-// c[2], c[3], at columns 2t and 2t+1 of its tile of eight. Node masks follow: bit 2T+b of a lane's
-// mask is node 8T+2t+b, so that 32 bits a row are enough for 128 nodes.
+// Fragments: lane = 4g + t. An accumulator c[4] of rows x columns holds row g in c[0], c[1] and row
+// g+8 in c[2], c[3], at columns 2t and 2t+1 of its tile of eight. Node masks follow: bit 2T+b of a
+// lane's mask is node 8T+2t+b, so that 32 bits a row are enough for 128 nodes.
 #pragma once
 #include "warp.cuh"
 
-// table_at is the place of node j in a row of a table of scores: a lane's nodes of two tiles of eight side by side.
+// table_at is the place of node j in a row of a table of scores: a lane's nodes of two tiles of
+// eight side by side.
 __device__ __forceinline__ int table_at(int j) { return (j & ~15) | ((j >> 1 & 3) << 2) | ((j >> 3 & 1) << 1) | (j & 1); }
 
 enum { SAMPLE, GREEDY, REPLAY }; // kernel.Choice
@@ -32,8 +34,10 @@ __device__ __forceinline__ float warp_top(float v) {
 
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
-// Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot product, as pull_tables (pulls.cu) leaves it: row
-// `at` is for decisions made at that node, row n is multiplied by the load. null where nothing is added. A kernel gets it in the unit of its own sums.
+// Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot
+// product, as pull_tables (pulls.cu) leaves it: row `at` is for decisions made at that node, row n
+// is multiplied by the load. null where nothing is added. A kernel gets it in the unit of its own
+// sums.
 struct Pulls {
   const float *table;
   int wide, n;
@@ -45,10 +49,12 @@ struct Pulls {
   }
 };
 
-// Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) - logSum.
+// Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) -
+// logSum.
 struct Law { float top, sum, logSum, entropy; };
 
-// law turns row I's dots into th = tanh(dots·scale), in place, and exp(mult·(th - top)) into e (0 where masked).
+// law turns row I's dots into th = tanh(dots·scale), in place, and exp(mult·(th - top)) into e (0
+// where masked).
 template <int NT, int I>
 __device__ __forceinline__ Law law(float (&dots)[NT][4], float (&e)[NT][4], u32 mask, float scale, float mult) {
   Law w;

@@ -1,18 +1,22 @@
-// What kernel.Decoder adds to a score beside the pointer's dot product, as a table per instance, and the way back from the gradient of such
-// tables to the pairs' queries and keys. law.cuh's Pulls reads the tables.
+// What kernel.Decoder adds to a score beside the pointer's dot product, as a table per instance,
+// and the way back from the gradient of such tables to the pairs' queries and keys. law.cuh's Pulls
+// reads the tables.
 //
-// What a reader could break: a table of gradients has `loads` rows past the nodes', whose sum is the load's part; each stands for PairLoad in
-// the products, so nobody adds them up before. Sums run in one order, so they are the same in every run.
+// What a reader could break: a table of gradients has `loads` rows past the nodes', whose sum is
+// the load's part; each stands for PairLoad in the products, so nobody adds them up before. Sums
+// run in one order, so they are the same in every run.
 #include "choices.cuh"
 #include "decision.cuh"
 #include "law.cuh"
 
 #define NEAR_FLOOR 1e-4f // kernel.NearFloor
 
-constexpr int SIDE = 64, DEEP = 16, LINE = SIDE + 4; // a block's square of results, and how many terms it has at a time
+// a block's square of results, and how many terms it has at a time
+constexpr int SIDE = 64, DEEP = 16, LINE = SIDE + 4;
 
-// square: sum[a][b] += Σ over k < terms of left(k, 4y + a)·right(k, 4x + b), 256 threads, x and y of the thread 0..15. The functions are asked for
-// every k < terms, rows and columns 0..63, and give zero where there is nothing. Shared memory: 2·DEEP·LINE floats.
+// square: sum[a][b] += Σ over k < terms of left(k, 4y + a)·right(k, 4x + b), 256 threads, x and y
+// of the thread 0..15. The functions are asked for every k < terms, rows and columns 0..63, and
+// give zero where there is nothing. Shared memory: 2·DEEP·LINE floats.
 template <class L, class R>
 __device__ __forceinline__ void square(float (&sum)[4][4], int terms, bool leftByTerm, bool rightByTerm, L left, R right) {
   float *lefts = smem, *rights = smem + DEEP * LINE;
@@ -21,7 +25,8 @@ __device__ __forceinline__ void square(float (&sum)[4][4], int terms, bool leftB
     sync();
 #pragma unroll
     for (int p = tid; p < DEEP * SIDE; p += 256) {
-      int k = leftByTerm ? p % DEEP : p / SIDE, at = leftByTerm ? p / DEEP : p % SIDE; // neighbours read side by side
+      // neighbours read side by side
+      int k = leftByTerm ? p % DEEP : p / SIDE, at = leftByTerm ? p / DEEP : p % SIDE;
       lefts[k * LINE + at] = from + k < terms ? left(from + k, at) : 0.0f;
       k = rightByTerm ? p % DEEP : p / SIDE, at = rightByTerm ? p / DEEP : p % SIDE;
       rights[k * LINE + at] = from + k < terms ? right(from + k, at) : 0.0f;
@@ -75,8 +80,9 @@ KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const
     }
 }
 
-// pull_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has sorted by node, block blockIdx_y of `loads` for
-// every loads-th node: dpulls[cur][j] = Σ over decisions at cur of du_j, and dpulls[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
+// pull_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
+// sorted by node, block blockIdx_y of `loads` for every loads-th node: dpulls[cur][j] = Σ over
+// decisions at cur of du_j, and dpulls[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
 // numbers; a thread has two nodes, 64 threads. Shared memory: n + 1 words.
 KERNEL __launch_bounds__(64) pull_sorted(float *dpulls, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
                                          int wide, int loads) {
@@ -115,8 +121,8 @@ KERNEL __launch_bounds__(64) pull_sorted(float *dpulls, const u32 *dus, const Ch
   *(float2_ *)(dpulls + (n + mine) * wide) = load;
 }
 
-// pull_listed is the same for decisions in the order of walk (rollout_grad.cu), a block an instance, a thread a node, one row for the load. Shared
-// memory: n·wide floats.
+// pull_listed is the same for decisions in the order of walk (rollout_grad.cu), a block an
+// instance, a thread a node, one row for the load. Shared memory: n·wide floats.
 KERNEL __launch_bounds__(128) pull_listed(float *dpulls, const float *dus, const Decision *decisions, const int *order, const int *counts, int n, int room,
                                           int across, int wide) {
   int local = blockIdx_x, j = threadIdx_x, count = counts[local];
@@ -140,7 +146,8 @@ KERNEL __launch_bounds__(128) pull_listed(float *dpulls, const float *dus, const
   dpulls[n * wide] = load;
 }
 
-// back_pairs, for instance blockIdx_x, rows from 64·blockIdx_y on, columns from 64·(blockIdx_z / 2) on:
+// back_pairs, for instance blockIdx_x, rows from 64·blockIdx_y on, columns from 64·(blockIdx_z / 2)
+// on:
 //
 //	blockIdx_z even: dquery_cur = Σ over j of dpulls[cur][j]·key_j;  dloads[k] = Σ over j of dpulls[n + k][j]·key_j, k < loads
 //	odd:             dkey_j = Σ over cur of dpulls[cur][j]·query_cur + Σ over k of dpulls[n + k][j]·pairLoad

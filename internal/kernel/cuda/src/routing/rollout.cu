@@ -1,8 +1,9 @@
-// Rollouts of one row, an (instance, start), a block: all decode steps in one launch, a warp a head.
+// Rollouts of one row, an (instance, start), a block: all decode steps in one launch, a warp a
+// head.
 //
-// What a reader could break: every warp decides for itself from the same partial dot products, in the
-// same order, so that all hold the same state and take the same branches; one barrier a step is enough only
-// because the partial products alternate between two buffers.
+// What a reader could break: every warp decides for itself from the same partial dot products, in
+// the same order, so that all hold the same state and take the same branches; one barrier a step is
+// enough only because the partial products alternate between two buffers.
 #include "decode.cuh"
 #include "rules.cuh"
 
@@ -29,8 +30,8 @@ __device__ __forceinline__ float dot(const float *a, const float *b, int count) 
   return x;
 }
 
-// place copies a matrix of n rows of heads·hd columns into rows of `row` floats, each head padded to hp; the
-// padding is zero. VEC: everything is a multiple of four floats and hp = hd.
+// place copies a matrix of n rows of heads·hd columns into rows of `row` floats, each head padded
+// to hp; the padding is zero. VEC: everything is a multiple of four floats and hp = hd.
 __device__ __forceinline__ void place(float *dst, int row, int hp, const float *src, int stride, int n, int heads, int hd, bool vec) {
   if (vec) {
     int quads = heads * hd / 4;
@@ -53,9 +54,10 @@ __device__ __forceinline__ void place(float *dst, int row, int hp, const float *
 //	  a = the only node allowed, or the choice under the policy for the vehicle v
 //	  length += |a - v.at|;  logProb += log p(a);  entropy += H(p);  go to a
 //
-// K·32 nodes at most. Nodes are spread over lanes: with K = 1 lane j is node j; else the allowed nodes are listed in
-// order and position p belongs to lane p%32, so that steps cost what is left to choose from. SHARED: projections lie in
-// shared memory (the Node part too with `nodes`), else they are read where they are.
+// K·32 nodes at most. Nodes are spread over lanes: with K = 1 lane j is node j; else the allowed
+// nodes are listed in order and position p belongs to lane p%32, so that steps cost what is left to
+// choose from. SHARED: projections lie in shared memory (the Node part too with `nodes`), else they
+// are read where they are.
 template <int K, bool SHARED>
 __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
@@ -67,7 +69,8 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   int row = blockIdx_x, i = row / starts, s = row - i * starts;
   int warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5;
   int d = heads * hd, hp = (hd + 3) & ~3, wide = heads * hp;
-  int line = wide + ((wide >> 2) & 1 ? 0 : 4); // an odd number of 16-byte words: rows start in different banks
+  // an odd number of 16-byte words: rows start in different banks
+  int line = wide + ((wide >> 2) & 1 ? 0 : 4);
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
   graph += (u64)i * d;
@@ -119,8 +122,8 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   for (; t < limit && !(t > 0 && v.ended()); t++) {
     choice = opaque(choice);
     int a = s + 1;
-    // A warp that lags behind may read what thread 0 has written in this step: the same action. Where it is to be computed there is a barrier
-    // between.
+    // A warp that lags behind may read what thread 0 has written in this step: the same action.
+    // Where it is to be computed there is a barrier between.
     int given = choice == EXTEND ? actions[t] : -1;
     if (begins == FORCED && t == 0) {
       if (choice == REPLAY) a = actions[0];
@@ -150,8 +153,9 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         int span = K > 1 ? count : n; // positions in use
         float cap = v.load(capacity);
         int from = seen(v, begins, t, s);
-        // Two buffers by turns of the steps that compute: each of those has one barrier, so a buffer is written again only after all
-        // have read it. Counting all steps would not do: one with a single node left has no barrier.
+        // Two buffers by turns of the steps that compute: each of those has one barrier, so a
+        // buffer is written again only after all have read it. Counting all steps would not do: one
+        // with a single node left has no barrier.
         float *part = parts + (turn & 1) * heads * np;
         turn++;
 #pragma unroll 1

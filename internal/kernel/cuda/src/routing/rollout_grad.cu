@@ -1,10 +1,11 @@
-// The rollout's gradient, but for the tensor cores' part (grad.cu): walking the recorded routes, any shape
-// without tensor cores, and the sum over instances.
+// The rollout's gradient, but for the tensor cores' part (grad.cu): walking the recorded routes,
+// any shape without tensor cores, and the sum over instances.
 #include "decode.cuh"
 #include "decision.cuh"
 #include "rules.cuh"
 
-// walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a warp a start:
+// walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a
+// warp a start:
 //
 //	for each start s, step t: if more than one node is allowed (and t is not the forced one):
 //	  decisions[s·limit + k] = the state, the action and its weights, k counting from 0
@@ -80,9 +81,10 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
     for (int k = lane; k < found[s + 1] - found[s]; k += 32) order[found[s] + k] = s * limit + k;
 }
 
-// grad_plain adds the gradient of every decision of instance blockIdx_x, one decision after the other, into the
-// output tensors themselves; any shape whose H·N weights fit shared memory. reference.Decoder.grad is the loop.
-// A thread owns the elements it strides over, in every decision the same, so nothing races.
+// grad_plain adds the gradient of every decision of instance blockIdx_x, one decision after the
+// other, into the output tensors themselves; any shape whose H·N weights fit shared memory.
+// reference.Decoder.grad is the loop. A thread owns the elements it strides over, in every decision
+// the same, so nothing races.
 KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions, const int *steps,
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
@@ -244,8 +246,9 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   }
 }
 
-// sum_loads: gradient lane l gets Σ over its instances, a contiguous share, of dloads[i·each + k][c], k < each, in order; all of
-// it is written, or added to where the gradient is not fresh. A thread per column, a row of blocks per gradient lane.
+// sum_loads: gradient lane l gets Σ over its instances, a contiguous share, of dloads[i·each +
+// k][c], k < each, in order; all of it is written, or added to where the gradient is not fresh. A
+// thread per column, a row of blocks per gradient lane.
 KERNEL sum_loads(float *grad, const float *dloads, int instances, int each, int gradLanes, int gradLaneSize, int d, int fresh) {
   int c = blockIdx_x * blockDim_x + threadIdx_x, l = blockIdx_y;
   if (c >= d) return;

@@ -1,15 +1,17 @@
-// Rollouts of one row, an (instance, start), a block, a warp a head, with keys, values and pointer keys in registers for the whole route,
-// as right operands of tensor cores in fp16, whose ten bits of mantissa are tf32's. All decode steps in one launch. TILES, a module's, is
-// how many tiles of eight nodes there are room for.
+// Rollouts of one row, an (instance, start), a block, a warp a head, with keys, values and pointer
+// keys in registers for the whole route, as right operands of tensor cores in fp16, whose ten bits
+// of mantissa are tf32's. All decode steps in one launch. TILES, a module's, is how many tiles of
+// eight nodes there are room for.
 //
-// What a reader could break: as in rollout.cu, every warp decides for itself from the same partial dot products, in the same order, so
-// that all hold the same state and take the same branches; one barrier a step is enough only because the partial products alternate
-// between two buffers.
+// What a reader could break: as in rollout.cu, every warp decides for itself from the same partial
+// dot products, in the same order, so that all hold the same state and take the same branches; one
+// barrier a step is enough only because the partial products alternate between two buffers.
 //
-// Who holds what: lane = 4g + t. The one query of a step is many equal rows of a left operand, so that every g has the same results.
-// Terms that are columns of a head: lane t has 4t..4t+3 of every 16 in the first product. The glimpse comes out with column g of tile c
-// being HD/8·g + c, so that the third product takes it as it stands. Nodes as terms: lane t has four of every 16, see `owner`. Everything
-// else has nodes by lanes: lane l has nodes EACH·l..EACH·l+EACH-1.
+// Who holds what: lane = 4g + t. The one query of a step is many equal rows of a left operand, so
+// that every g has the same results. Terms that are columns of a head: lane t has 4t..4t+3 of every
+// 16 in the first product. The glimpse comes out with column g of tile c being HD/8·g + c, so that
+// the third product takes it as it stands. Nodes as terms: lane t has four of every 16, see
+// `owner`. Everything else has nodes by lanes: lane l has nodes EACH·l..EACH·l+EACH-1.
 #include "decode.cuh"
 #include "rules.cuh"
 
@@ -26,12 +28,14 @@ __device__ __forceinline__ u32 halves(float low, float high) {
   return r;
 }
 __device__ __forceinline__ float bounded(float x) { return __builtin_fminf(__builtin_fmaxf(x, -HIGHEST), HIGHEST); }
-// held rounds what stays in registers: what fp16 cannot hold becomes its largest number, not infinity.
+// held rounds what stays in registers: what fp16 cannot hold becomes its largest number, not
+// infinity.
 __device__ __forceinline__ u32 held(float low, float high) { return halves(bounded(low), bounded(high)); }
 
-// Pair are left operands of two products at once: rows 0..7, all alike, of the one, rows 8..15 of the other, so that four different
-// registers serve both without a copy. A product with the one's right operand is read in rows 0..7 of its result (c[0], c[1]), with the
-// other's in rows 8..15 (c[2], c[3]).
+// Pair are left operands of two products at once: rows 0..7, all alike, of the one, rows 8..15 of
+// the other, so that four different registers serve both without a copy. A product with the one's
+// right operand is read in rows 0..7 of its result (c[0], c[1]), with the other's in rows 8..15
+// (c[2], c[3]).
 struct Pair { u32 one[2], other[2]; };
 
 // c[16×8] (+)= a·b over 16 terms. With fresh it starts from 0, which takes no register.
@@ -46,7 +50,8 @@ __device__ __forceinline__ void multiply(float (&c)[4], const Pair &a, const u32
         : "r"(a.one[0]), "r"(a.other[0]), "r"(a.one[1]), "r"(a.other[1]), "r"(b[0]), "r"(b[1]));
 }
 
-// owner: terms 4t.. of step m are nodes 4·STEPS·t + 4m.., so that a lane's weights lie side by side.
+// owner: terms 4t.. of step m are nodes 4·STEPS·t + 4m.., so that a lane's weights lie side by
+// side.
 __device__ __forceinline__ int owner(int m, int t) { return 4 * STEPS * t + 4 * m; }
 
 // Held is one head of an instance.
@@ -96,8 +101,8 @@ template <int HD> struct Held {
   }
 };
 
-// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in shared memory. Every g has them, and all
-// write the same.
+// list writes a product's results, nodes 8T+2t and 8T+2t+1 of tile T, into a list of nodes in
+// shared memory. Every g has them, and all write the same.
 template <int HD> __device__ __forceinline__ void list(float *to, const Pair &a, const u32 (&b)[TILES][HD / 16][2]) {
   to += 2 * (threadIdx_x & 3);
 #pragma unroll
@@ -135,8 +140,9 @@ __device__ __forceinline__ float warp_add(float v) {
   return v;
 }
 
-// Shared, in floats: node projections with the graph's added [n][d] | partial dot products, two buffers [heads][SPAN] | a warp's scores
-// [SPAN] and its weights in fp16 [SPAN/2] | uniforms [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
+// Shared, in floats: node projections with the graph's added [n][d] | partial dot products, two
+// buffers [heads][SPAN] | a warp's scores [SPAN] and its weights in fp16 [SPAN/2] | uniforms
+// [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
 template <int HD>
 __device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
     const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const int *demand,
@@ -169,7 +175,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
     y[j] = posY[i * n + j];
     customers[j] = customer(demand + i * n, j, n);
   }
-  for (int e = threadIdx_x; e < 2 * heads * SPAN; e += blockDim_x) parts[e] = 0; // past the last tile too
+  // past the last tile too
+  for (int e = threadIdx_x; e < 2 * heads * SPAN; e += blockDim_x) parts[e] = 0;
   for (int e = lane; e < SPAN; e += 32) scores[e] = 0;
   if (choice == SAMPLE)
     for (int b = threadIdx_x; b * 4 < limit; b += blockDim_x) {
@@ -216,7 +223,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
       } else {
         const float cap = (float)v.left * whole;
         const int from = seen(v, begins, time, start);
-        float *part = parts + (turn & 1) * heads * SPAN; // by turns of the steps that compute, as in rollout.cu
+        // by turns of the steps that compute, as in rollout.cu
+        float *part = parts + (turn & 1) * heads * SPAN;
         turn++;
         Pair q = {{ONES, ONES}, {ONES, ONES}};
 #pragma unroll
@@ -258,7 +266,8 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         };
         const u32 ones[2] = {ONES, ONES};
         float sum, same;
-        blend(sum, same, [&](int) -> const u32(&)[2] { return ones; }); // the weights' sum is their product with ones
+        // the weights' sum is their product with ones
+        blend(sum, same, [&](int) -> const u32(&)[2] { return ones; });
         const float over = rcp_fast(sum);
         Pair glimpse = {{ONES, ONES}, {ONES, ONES}};
 #pragma unroll
@@ -319,7 +328,9 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
             if (pick < 0 && (allowed >> k & 1) && (choice == GREEDY ? th[k] == top : EACH * lane + k == told)) pick = k;
         }
         u32 votes = ballot(pick >= 0);
-        if (!votes) { // rounding left none: the last allowed; or a recorded action that the rules forbid: the first
+        // rounding left none: the last allowed; or a recorded action that the rules forbid: the
+        // first
+        if (!votes) {
           pick = choice == SAMPLE ? 31 - __builtin_clz(allowed | 1) : __builtin_ctz(allowed | 0x80000000u);
           votes = any;
           if (choice == SAMPLE) votes = 1u << (31 - __builtin_clz(any));

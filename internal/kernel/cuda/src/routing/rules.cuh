@@ -1,9 +1,12 @@
-// The rules of a route: where a vehicle may go next, and what going there changes. All CUDA kernels that build or replay routes take them
-// from here; kernel.Rollout states them, reference/rules.go and cpu/rules.go are the same in Go.
+// The rules of a route: where a vehicle may go next, and what going there changes. All CUDA kernels
+// that build or replay routes take them from here; kernel.Rollout states them, reference/rules.go
+// and cpu/rules.go are the same in Go.
 //
-// What a reader could break: nothing here knows attention or sampling, and nothing outside decides what is allowed. Which customers are served is
-// kept by the kernels, as bits where their threads need them; all else of a route's state is a Vehicle, equal in all threads that
-// follow the route. A rule more, such as a time window, is a field of Customer and of Vehicle and a line in fits and move.
+// What a reader could break: nothing here knows attention or sampling, and nothing outside decides
+// what is allowed. Which customers are served is kept by the kernels, as bits where their threads
+// need them; all else of a route's state is a Vehicle, equal in all threads that follow the route.
+// A rule more, such as a time window, is a field of Customer and of Vehicle and a line in fits and
+// move.
 #pragma once
 #include "warp.cuh"
 
@@ -23,8 +26,9 @@ struct Vehicle {
   // fits: a customer that nobody has served may be next.
   __device__ __forceinline__ bool fits(const Customer &c) const { return c.demand <= left; }
 
-  // level is what fits asks of a vehicle as a small number: vehicles of one level fit the same customers, where level_tells all of those, and
-  // reach(level) is one of them. A kernel may keep what fits says for each level; a rule that no small number tells has level_tells say no.
+  // level is what fits asks of a vehicle as a small number: vehicles of one level fit the same
+  // customers, where level_tells all of those, and reach(level) is one of them. A kernel may keep
+  // what fits says for each level; a rule that no small number tells has level_tells say no.
   __device__ __forceinline__ int level() const { return left < LEVELS ? left : LEVELS - 1; }
   static __device__ __forceinline__ bool level_tells(const Customer &c) { return c.demand < LEVELS; }
   static __device__ __forceinline__ Vehicle reach(int level) { return Vehicle{0, level, 1}; }
@@ -35,7 +39,8 @@ struct Vehicle {
   // allows: node j may be next.
   __device__ __forceinline__ bool allows(int j, bool served, const Customer *customers) const { return j == 0 ? home() : !served && fits(customers[j]); }
 
-  // allowed is the same for the nodes of a word of bits: those that fit, those that are served, and the depot's bit or 0.
+  // allowed is the same for the nodes of a word of bits: those that fit, those that are served, and
+  // the depot's bit or 0.
   __device__ __forceinline__ u32 allowed(u32 fit, u32 served, u32 depot) const {
     if (unserved == 0) return depot;
     return (fit & ~served & ~depot) | (at != 0 ? depot : 0);
@@ -52,7 +57,8 @@ struct Vehicle {
     }
   }
 
-  // ended: all are served and the vehicle is back. A route begins like this too where there are no customers, so ask after a move.
+  // ended: all are served and the vehicle is back. A route begins like this too where there are no
+  // customers, so ask after a move.
   __device__ __forceinline__ bool ended() const { return unserved == 0 && at == 0; }
 
   // load is what the policy sees of the vehicle beside its node.
@@ -62,9 +68,11 @@ struct Vehicle {
 // depart is a vehicle at the depot of an instance of n nodes.
 __device__ __forceinline__ Vehicle depart(int n, int capacity) { return Vehicle{0, capacity, n - 1}; }
 
-enum { FREE, FORCED, VIEWED }; // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
+// how a start begins: at the depot, at its customer, or at the depot as seen from its customer
+enum { FREE, FORCED, VIEWED };
 
-// seen is the node that the policy sees the vehicle at: in the first step of a start that is viewed, its customer.
+// seen is the node that the policy sees the vehicle at: in the first step of a start that is
+// viewed, its customer.
 __device__ __forceinline__ int seen(const Vehicle &v, int begins, int t, int start) { return begins == VIEWED && t == 0 ? start + 1 : v.at; }
 
 // leg is the length of the way between two nodes.

@@ -1,5 +1,6 @@
-// Rollouts of many starts of one instance: sixteen starts a warp, the instance's projections once in
-// shared memory, all products on tensor cores, all steps in one launch. starts.cuh says what a reader could break.
+// Rollouts of many starts of one instance: sixteen starts a warp, the instance's projections once
+// in shared memory, all products on tensor cores, all steps in one launch. starts.cuh says what a
+// reader could break.
 #include "decode.cuh"
 #include "starts.cuh"
 
@@ -50,8 +51,9 @@ __device__ __forceinline__ void score(Row &row, const float (&th)[NT][4], const 
   row.entropy += w.entropy;
 }
 
-// rollout_starts is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's starts, from
-// blockIdx_y·16·warps on; n <= 8·NT nodes, heads of hd columns, a multiple of eight.
+// rollout_starts is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance
+// blockIdx_x's starts, from blockIdx_y·16·warps on; n <= 8·NT nodes, heads of hd columns, a
+// multiple of eight.
 template <int NT>
 __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                                const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
@@ -115,7 +117,8 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
         mine = unit(t & 2 ? high : low);
       }
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
-      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1); // past the last start too
+      // past the last start too
+      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       forward<NT, false>(dots, in, heads, hd, proj + (u64)from0 * stride, proj + (u64)from1 * stride, v0.load(capacity), v1.load(capacity), mask[0],
                          mask[1], scale, 0, 0);
       pulled<NT, 0>(dots, pull, from0, v0.load(capacity));

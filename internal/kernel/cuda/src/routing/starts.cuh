@@ -1,8 +1,10 @@
-// Rollouts of many starts of one instance, sixteen starts a warp: the state of a row, and what a step does around the policy, which
-// starts.cu computes in fp32 and in tf32 and starts_half.cu in fp16. A quad of lanes has two rows, eight starts apart.
+// Rollouts of many starts of one instance, sixteen starts a warp: the state of a row, and what a
+// step does around the policy, which starts.cu computes in fp32 and in tf32 and starts_half.cu in
+// fp16. A quad of lanes has two rows, eight starts apart.
 //
-// What a reader could break: warps share nothing but the read-only projections, so there is no barrier once those are there; every shuffle
-// needs all lanes, so whatever a row does, its lanes stay in the loop until the warp's last row has ended.
+// What a reader could break: warps share nothing but the read-only projections, so there is no
+// barrier once those are there; every shuffle needs all lanes, so whatever a row does, its lanes
+// stay in the loop until the warp's last row has ended.
 #pragma once
 #include "law.cuh"
 #include "rules.cuh"
@@ -16,7 +18,8 @@ struct Row {
   float length, logProb, entropy;
 };
 
-// quad_before is the sum of a quad's numbers before this lane's; run, this lane's own, becomes the sum up to it.
+// quad_before is the sum of a quad's numbers before this lane's; run, this lane's own, becomes the
+// sum up to it.
 __device__ __forceinline__ float quad_before(float &run) {
   int t = threadIdx_x & 3;
   float low = shfl_up(run, 1);
@@ -27,14 +30,16 @@ __device__ __forceinline__ float quad_before(float &run) {
   return t >= 1 ? low : 0.0f;
 }
 
-// begin is a row before its first step. One past the last start is done from the first on, and has no customer.
+// begin is a row before its first step. One past the last start is done from the first on, and has
+// no customer.
 __device__ __forceinline__ Row begin(bool done, int n, int capacity) { return Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0}; }
 
-// asks: the policy chooses the row's next node, of `count` that are allowed. A forced first step asks nobody.
+// asks: the policy chooses the row's next node, of `count` that are allowed. A forced first step
+// asks nobody.
 __device__ __forceinline__ bool asks(const Row &row, bool first, int count) { return !row.done && !first && count > 1; }
 
-// move takes both rows to their actions, and records them from `at` on, unless they are replayed. Bit TILE·T + ODD·b of a lane's masks is
-// node 8T + 2t + b, b < 2.
+// move takes both rows to their actions, and records them from `at` on, unless they are replayed.
+// Bit TILE·T + ODD·b of a lane's masks is node 8T + 2t + b, b < 2.
 template <int TILE, int ODD>
 __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at)[2], int t, const float *x, const float *y,
                                      const Customer *customers, int capacity, int choice) {
@@ -48,11 +53,13 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
     row[r].steps++;
     row[r].vehicle.move(a, customers[a], capacity);
     row[r].done = row[r].vehicle.ended();
-    if ((a >> 1 & 3) == t4) row[r].served |= 1u << (TILE * (a >> 3) + ODD * (a & 1)); // the depot's is never asked
+    // the depot's is never asked
+    if ((a >> 1 & 3) == t4) row[r].served |= 1u << (TILE * (a >> 3) + ODD * (a & 1));
   }
 }
 
-// keep writes what a row came to as number `to` of all starts, and zeros for the actions after its last.
+// keep writes what a row came to as number `to` of all starts, and zeros for the actions after its
+// last.
 __device__ __forceinline__ void keep(int *actions, int *steps, float *length, float *logProb, float *entropy, const Row &row, u64 at,
                                      u32 to, int limit, int choice, int begins) {
   int t4 = threadIdx_x & 3;

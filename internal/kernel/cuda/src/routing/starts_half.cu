@@ -1,13 +1,15 @@
-// Rollouts of many starts of one instance with products of fp16 numbers: sixteen starts a warp, the instance's projections once in
-// shared memory, all steps in one launch. starts.cu does the same in fp32, and for other widths in tf32.
+// Rollouts of many starts of one instance with products of fp16 numbers: sixteen starts a warp, the
+// instance's projections once in shared memory, all steps in one launch. starts.cu does the same in
+// fp32, and for other widths in tf32.
 //
-// What a reader could break, beside what starts.cuh says: two blocks fit a multiprocessor, with 128 registers a thread and half its shared
-// memory (half.go). Where no multiprocessor gets more than eight warps, rollout_few has twice as many registers.
+// What a reader could break, beside what starts.cuh says: two blocks fit a multiprocessor, with 128
+// registers a thread and half its shared memory (half.go). Where no multiprocessor gets more than
+// eight warps, rollout_few has twice as many registers.
 #include "half.cuh"
 #include "starts.cuh"
 
-// Queries lie apart from the other matrices: row j is Node_j + Graph, and lane t's piece of 32 columns holds columns 8i+2t and 8i+2t+1,
-// i < 4: its part of two left operands.
+// Queries lie apart from the other matrices: row j is Node_j + Graph, and lane t's piece of 32
+// columns holds columns 8i+2t and 8i+2t+1, i < 4: its part of two left operands.
 __device__ __forceinline__ u4 turned_piece(const float *a, const float *b, int chunk, int t) {
   Half2 v[4];
 #pragma unroll
@@ -92,10 +94,12 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
 // Pick is what a row chose, and r there.
 struct Pick { int node; float r; };
 
-// Place is where a row's uniform falls: a tile of eight nodes, what comes before it, and how far to go. tile is NT where rounding left none.
+// Place is where a row's uniform falls: a tile of eight nodes, what comes before it, and how far to
+// go. tile is NT where rounding left none.
 struct Place { int tile; float base, edge; };
 
-// place finds both rows' tiles. Lane parity says which row a lane sums for, so that one pass serves two rows.
+// place finds both rows' tiles. Lane parity says which row a lane sums for, so that one pass serves
+// two rows.
 template <int NT>
 __device__ __forceinline__ void place(Place (&out)[2], const float (&part)[NT][2], float uniform) {
   int lane = threadIdx_x & 31;
@@ -208,8 +212,8 @@ __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *custome
   return mask;
 }
 
-// rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's starts, from
-// blockIdx_y·16·warps on; n <= 8·NT nodes, WIDTH columns, heads of HD.
+// rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's
+// starts, from blockIdx_y·16·warps on; n <= 8·NT nodes, WIDTH columns, heads of HD.
 template <int NT, int HD>
 __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
@@ -290,14 +294,16 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       if (first) row[r].action = start + 8 * r + 1;
       if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
     }
-    if (choice == SAMPLE && (t & 3) == 0) // lane parity: which of the quad's two rows this lane draws for
+    // lane parity: which of the quad's two rows this lane draws for
+    if (choice == SAMPLE && (t & 3) == 0)
       drawn = philox(seed, index, (u32)(start + 8 * (t4 & 1)) << 16 | (u32)t >> 2, purpose);
     if (ballot(ask[0] || ask[1])) {
       float dots[NT][4];
       u32 low = t & 1 ? drawn.w[1] : drawn.w[0], high = t & 1 ? drawn.w[3] : drawn.w[2];
       float uniform = unit(t & 2 ? high : low);
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
-      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1); // past the last start too
+      // past the last start too
+      int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       decode<NT, HD>(dots, in, from0, from1, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }

@@ -1,9 +1,10 @@
 // The sum of a token's embeddings, and its gradient.
 //
-// What a reader could break: no two threads add to the same element of a table. In the gradient a block keeps rows of all tables in shared
-// memory, and a column of table f belongs to one thread, which takes the block's tokens in order, a few at once: where two of them have the same
-// row, the second goes on from the first one's sum; the blocks' tables are then added in
-// order into the gradient's lanes. Threads of a warp have the same table, so that an absent index costs nothing.
+// What a reader could break: no two threads add to the same element of a table. In the gradient a
+// block keeps rows of all tables in shared memory, and a column of table f belongs to one thread,
+// which takes the block's tokens in order, a few at once: where two of them have the same row, the
+// second goes on from the first one's sum; the blocks' tables are then added in order into the
+// gradient's lanes. Threads of a warp have the same table, so that an absent index costs nothing.
 #include "ptx.cuh"
 
 constexpr int stage = 16; // tokens brought at a time
@@ -44,9 +45,11 @@ KERNEL embed1(float *y, const int *index, POINTERS(const float), int fields, int
   embed<1>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, rows, d);
 }
 
-// partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c], where the tables' rows are numbered through and
-// table f begins at s_f and ends where the next begins. Block (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile of `width`
-// columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns.
+// partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c], where the
+// tables' rows are numbered through and table f begins at s_f and ends where the next begins. Block
+// (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile
+// of `width` columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy
+// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns.
 template <int VEC>
 __device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep,
                                            int width, int chunk, int each, int blocks) {
@@ -58,7 +61,8 @@ __device__ __forceinline__ void embed_grad(float *partial, const float *dy, cons
   const int f = VEC * threadIdx_x / width, c = VEC * threadIdx_x % width, c0 = blockIdx_y * width, first = blockIdx_z * keep;
   const int start = (EACH_TABLE(PICK_START) 0) - first, stop = (EACH_TABLE(PICK_END) all) - first, limit = stop < keep ? stop : keep;
   for (int e = VEC * threadIdx_x; e < keep * width; e += VEC * blockDim_x) *(Vec *)(tables + e) = 0;
-  auto bring = [&](int r0, int slot) { // a group of copies even where there is nothing to copy, for they are counted
+  // a group of copies even where there is nothing to copy, for they are counted
+  auto bring = [&](int r0, int slot) {
     for (int e = VEC * threadIdx_x; r0 < to && e < stage * width; e += VEC * blockDim_x) {
       int r = r0 + e / width, x = c0 + e % width;
       copy_async<VEC>(dys + slot * stage * width + e, dy + (long)r * d + x, r < to && x < d ? 4 * VEC : 0);
@@ -112,8 +116,9 @@ KERNEL __launch_bounds__(1024) embed_grad1(float *partial, const float *dy, cons
   embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks);
 }
 
-// For gradient lane l = block y: p_f[l·gradLaneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c] over its blocks, in order. Bit f of
-// `adds` says that there is a gradient of table f already; a table without a pointer wants none.
+// For gradient lane l = block y: p_f[l·gradLaneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c]
+// over its blocks, in order. Bit f of `adds` says that there is a gradient of table f already; a
+// table without a pointer wants none.
 KERNEL __launch_bounds__(256) embed_grad_lanes(POINTERS(float), STARTS, const float *partial, int fields, int d, int all, int blocks, int gradLaneSize, u32 adds) {
   const int e = blockIdx_x * 256 + threadIdx_x, l = blockIdx_y, row = e / d;
   if (row >= all) return;

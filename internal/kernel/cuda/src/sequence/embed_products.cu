@@ -1,21 +1,24 @@
-// The gradient of embeddings of 128 columns (embed.cu) by a warpgroup's products: a row of a table adds up the tokens that have it, so the
-// gradient is a matrix of ones and zeros times dy.
+// The gradient of embeddings of 128 columns (embed.cu) by a warpgroup's products: a row of a table
+// adds up the tokens that have it, so the gradient is a matrix of ones and zeros times dy.
 //
 //   partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c]
 //
-// What a reader could break: dy is rounded to bf16, as all that weights' gradients are made of is, and added up in fp32.
-// Stages go through three buffers: what is written into one was read by products that every group has waited for before the last barrier.
-// The two sets of left operands take turns, for one is under way while the other is made (hopper.cuh).
+// What a reader could break: dy is rounded to bf16, as all that weights' gradients are made of is,
+// and added up in fp32. Stages go through three buffers: what is written into one was read by
+// products that every group has waited for before the last barrier. The two sets of left operands
+// take turns, for one is under way while the other is made (hopper.cuh).
 #include "hopper.cuh"
 
 constexpr int width = 128, stage = 64, buffers = 3, mostFields = 8, groups = 3, threads = 128 * groups;
-constexpr int tileBytes = stage * tileRowBytes, stageBytes = 2 * tileBytes; // 64 columns, all of them
+// 64 columns, all of them
+constexpr int tileBytes = stage * tileRowBytes, stageBytes = 2 * tileBytes;
 constexpr int vectors = (stage * width / 4 + threads - 1) / threads, indexes = (stage * mostFields + threads - 1) / threads;
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
-// Table f has rows s_f up to where the next begins, `all` in all. Block (x, y): x is one of `blocks` of lane x/blocks and takes `each` of
-// its `chunk` tokens; y has three tiles of 64 rows of the tables. Apart from the kernel: as one function it spills six times as much.
+// Table f has rows s_f up to where the next begins, `all` in all. Block (x, y): x is one of
+// `blocks` of lane x/blocks and takes `each` of its `chunk` tokens; y has three tiles of 64 rows of
+// the tables. Apart from the kernel: as one function it spills six times as much.
 __device__ __forceinline__ void gradient(float *partial, const float *dy, const int *index, const int (&starts)[mostFields], int fields,
     int rows, int all, int chunk, int each, int blocks) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, group = warp / 4;
@@ -24,7 +27,8 @@ __device__ __forceinline__ void gradient(float *partial, const float *dy, const 
   int *tokens = (int *)(room + buffers * stageBytes); // [buffers][mostFields][stage]
   const u32 base = shared_at(room);
 
-  const int own = ((int)blockIdx_y * groups + group) * 64 + warp % 4 * 16 + g; // and the row eight further on
+  // and the row eight further on
+  const int own = ((int)blockIdx_y * groups + group) * 64 + warp % 4 * 16 + g;
   int field[2], wanted[2];
 #pragma unroll
   for (int h = 0; h < 2; h++) {
@@ -100,7 +104,8 @@ __device__ __forceinline__ void gradient(float *partial, const float *dy, const 
   bring(0, from);
   begin(0);
 #pragma unroll 1
-  for (int r0 = from + stage; r0 < to; r0 += 2 * stage) { // the second of two stages may have no tokens
+  // the second of two stages may have no tokens
+  for (int r0 = from + stage; r0 < to; r0 += 2 * stage) {
     bring(1, r0);
     wait_products(sums, a[0], b[0]);
     begin(1);

@@ -1,18 +1,22 @@
-// A transformer layer of 128 columns with a feed-forward layer of 512, in one pass over rows: what the kernels before and after attention
-// share. A row never leaves the chip between the products of a pass, so each of a pass's tensors crosses memory once.
+// A transformer layer of 128 columns with a feed-forward layer of 512, in one pass over rows: what
+// the kernels before and after attention share. A row never leaves the chip between the products of
+// a pass, so each of a pass's tensors crosses memory once.
 //
-// What a reader could break: who holds what. A block is two warpgroups with 64 rows each, and one whose first thread brings the weights
-// and whose registers the others take. Sums lie as hopper.cuh says. Hidden columns are numbered so that a lane's eight of a block of 32
-// are neighbours in memory: slot 8j + 2t + e of the block is column 8t + 2j + e. A left operand read straight from memory has the same
-// order. layer_pack.cu lays the weights out to match: `column_of` is the one place that says so.
+// What a reader could break: who holds what. A block is two warpgroups with 64 rows each, and one
+// whose first thread brings the weights and whose registers the others take. Sums lie as hopper.cuh
+// says. Hidden columns are numbered so that a lane's eight of a block of 32 are neighbours in
+// memory: slot 8j + 2t + e of the block is column 8t + 2j + e. A left operand read straight from
+// memory has the same order. layer_pack.cu lays the weights out to match: `column_of` is the one
+// place that says so.
 //
-// A norm's scale and shift are folded into the weight behind it (layer_pack.cu), so a norm leaves (x - mean)·rstd alone, here called its
-// hat.
+// A norm's scale and shift are folded into the weight behind it (layer_pack.cu), so a norm leaves
+// (x - mean)·rstd alone, here called its hat.
 #pragma once
 #include "hopper.cuh"
 
 constexpr int layerWidth = 128, layerFeed = 512;
-// What a pass has in shared memory, if it says so before it includes this: a group's matrices, its biases, and the slots of its weights.
+// What a pass has in shared memory, if it says so before it includes this: a group's matrices, its
+// biases, and the slots of its weights.
 #ifndef LAYER_MATRICES
 #define LAYER_MATRICES 1
 #define LAYER_BIASES 0
@@ -20,11 +24,13 @@ constexpr int layerWidth = 128, layerFeed = 512;
 #endif
 constexpr int groupRows = 64, layerGroups = 2, blockRows = layerGroups * groupRows, layerThreads = 384;
 static_assert(layerThreads == 128 * (layerGroups + 1), "the groups, and one that brings weights");
-// The weights of a pass are 18 pieces, which pass through a few slots of shared memory in the order of their use: two for attention's
-// output matrix, and two for every 64 hidden columns, of the product that makes them and of the one that takes them.
+// The weights of a pass are 18 pieces, which pass through a few slots of shared memory in the order
+// of their use: two for attention's output matrix, and two for every 64 hidden columns, of the
+// product that makes them and of the one that takes them.
 constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS;
 constexpr int groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
-// Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases, barriers.
+// Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases,
+// barriers.
 constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside;
 constexpr int atBiases = atSlots + slots * pieceBytes;
 constexpr int atBarriers = atBiases + LAYER_BIASES * 4, layerShared = atBarriers + 16 * slots;
@@ -34,8 +40,9 @@ __device__ __forceinline__ int column_of(int slot) { return slot / 32 * 32 + slo
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
-// Pieces are the weights on their way: `place` says where piece i is once it has come, and `done` that this warp needs it no more. With
-// EARLY the first are on their way before the threads of a block have met, and a slot that is a piece's in every round is a constant.
+// Pieces are the weights on their way: `place` says where piece i is once it has come, and `done`
+// that this warp needs it no more. With EARLY the first are on their way before the threads of a
+// block have met, and a slot that is a piece's in every round is a constant.
 template <int COUNT = pieces, bool EARLY = false> struct Pieces {
   static constexpr bool same = EARLY && COUNT % slots == 0;
   u32 at;    // of shared memory
@@ -72,8 +79,8 @@ template <int COUNT = pieces, bool EARLY = false> struct Pieces {
   __device__ __forceinline__ void done(int i) const {
     if (threadIdx_x % 32 == 0) barrier_arrive(empty(same ? i : round * COUNT + i));
   }
-  // bring is one thread's work: all pieces for all of the block's tiles. Those of the layer behind, `other`, are the FIRST of a tile or
-  // stand after the pass's own.
+  // bring is one thread's work: all pieces for all of the block's tiles. Those of the layer behind,
+  // `other`, are the FIRST of a tile or stand after the pass's own.
   template <int FIRST = 0> __device__ __forceinline__ void bring(const char *weights, int tiles, const char *other = nullptr) {
     static_assert(!EARLY || FIRST == 0, "the first are on their way");
     if (threadIdx_x % 128) return;
@@ -91,7 +98,8 @@ template <int COUNT = pieces, bool EARLY = false> struct Pieces {
   }
 };
 
-// lay_aside keeps a thread's sums in shared memory while its registers have other uses; again is how it gets four of them back.
+// lay_aside keeps a thread's sums in shared memory while its registers have other uses; again is
+// how it gets four of them back.
 __device__ __forceinline__ f4 *aside_at() { return (f4 *)(room + atAside + threadIdx_x / 128 * aside) + threadIdx_x % 128; }
 __device__ __forceinline__ void lay_aside(const float (&v)[64]) {
   f4 *to = aside_at();
@@ -100,7 +108,8 @@ __device__ __forceinline__ void lay_aside(const float (&v)[64]) {
 }
 __device__ __forceinline__ f4 again(int j) { return aside_at()[128 * j]; }
 
-// stream_out stores what later kernels read: kept in the card's cache, it would only drive others out.
+// stream_out stores what later kernels read: kept in the card's cache, it would only drive others
+// out.
 __device__ __forceinline__ void stream_out(Bf16 *to, u4 v) {
   asm volatile("st.global.cs.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
@@ -116,8 +125,8 @@ __device__ __forceinline__ float quad_sum(float v) {
   return v + shfl_xor(v, 2);
 }
 
-// Row is one of the two rows that a lane has a part of: row g + 8h of its warp's sixteen. Past the last row it repeats that one and is not
-// written.
+// Row is one of the two rows that a lane has a part of: row g + 8h of its warp's sixteen. Past the
+// last row it repeats that one and is not written.
 struct Row {
   int at;
   bool real;
@@ -127,8 +136,8 @@ struct Row {
   }
 };
 
-// Masks of the two dropouts of the residual stream's branches (layer_masks.cu): a word for each of a row's four lanes, bit 4b + j + 16e
-// for element e of block 4b + j of eight columns.
+// Masks of the two dropouts of the residual stream's branches (layer_masks.cu): a word for each of
+// a row's four lanes, bit 4b + j + 16e for element e of block 4b + j of eight columns.
 struct Kept {
   u32 bits[2]; // of rows g and g+8
   float scale;
@@ -141,8 +150,9 @@ struct Kept {
   __device__ __forceinline__ float of(float v, int i) const { return bits[i / 2 % 2] & 1u << (i / 4 + 16 * (i % 2)) ? v * scale : 0; }
 };
 
-// A group's matrix of 64 rows and 128 columns of bf16 in shared memory: two tiles. A warp touches its own sixteen rows; products read them
-// all. put writes the two elements that a lane holds of block j of eight columns.
+// A group's matrix of 64 rows and 128 columns of bf16 in shared memory: two tiles. A warp touches
+// its own sixteen rows; products read them all. put writes the two elements that a lane holds of
+// block j of eight columns.
 __device__ __forceinline__ void put(char *matrix, int row, int j, float a, float b) {
   *(u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(row, j % 8) + threadIdx_x % 4 * 4) = bf16x2(a, b);
 }
@@ -159,7 +169,8 @@ __device__ __forceinline__ void put_left(char *matrix, const u32 (&v)[4][8], int
       *(u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(own + 8 * h, j % 8) + threadIdx_x % 4 * 4) = v[j / 4][j % 4 * 2 + h];
 }
 
-// save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them and put or get stands syncwarp.
+// save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them
+// and put or get stands syncwarp.
 __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int first, int m) {
   const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
   const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;

@@ -1,23 +1,27 @@
-// Weights' gradients of a joined layer by a warpgroup's products: DW[N,K] = DYᵀ·X over M rows, N and K small and M large. Each block sums
-// a share of the rows for one tile of DW into a part of its own, and the parts are added in order (layer_fold.cu).
+// Weights' gradients of a joined layer by a warpgroup's products: DW[N,K] = DYᵀ·X over M rows, N
+// and K small and M large. Each block sums a share of the rows for one tile of DW into a part of
+// its own, and the parts are added in order (layer_fold.cu).
 //
-// What a reader could break: a stage is blocks of 64 columns, DY's and then X's, each STAGE rows of 128 bytes at a multiple of 1,024 bytes
-// with vector q (eight columns) of row r at q ^ r%8, as the copy engine leaves them. Rows are a product's terms, so both operands are read
-// turned. A stage is filled again only after the barrier that follows the wait for its products. N and K are whole tiles; rows past the last are zeros.
+// What a reader could break: a stage is blocks of 64 columns, DY's and then X's, each STAGE rows of
+// 128 bytes at a multiple of 1,024 bytes with vector q (eight columns) of row r at q ^ r%8, as the
+// copy engine leaves them. Rows are a product's terms, so both operands are read turned. A stage is
+// filled again only after the barrier that follows the wait for its products. N and K are whole
+// tiles; rows past the last are zeros.
 #include "hopper.cuh"
 
 constexpr int stepTerms = 128; // a step of 16 rows, in a descriptor's units
 constexpr int onesBytes = 256;
 
-// add_products starts sums[64×128] += leftᵀ·right over 16 rows, and sums of the left's columns: the 128 columns of right are followed by
-// eight of ones.
+// add_products starts sums[64×128] += leftᵀ·right over 16 rows, and sums of the left's columns: the
+// 128 columns of right are followed by eight of ones.
 __device__ __forceinline__ void add_products(float (&sums)[1][64], float (&totals)[4], u64 left, u64 right, u64) {
   asm volatile(STEPS_BEGIN STEP("m64n136k16", NAMES_0_63 ",%64,%65,%66,%67", "%68", "%69", "yes", "1, 1") "}"
                : SUMS64(sums[0]), SUMS4(totals, 0)
                : "l"(left), "l"(right)
                : "memory");
 }
-// The same for 256 columns, which are as many as a product takes: the sums are a product of their own, of ones that lie anyhow.
+// The same for 256 columns, which are as many as a product takes: the sums are a product of their
+// own, of ones that lie anyhow.
 __device__ __forceinline__ void add_products(float (&sums)[2][64], float (&totals)[4], u64 left, u64 right, u64 ones) {
   asm volatile(STEPS_BEGIN STEP("m64n256k16", NAMES_0_63 NAMES_64_127, "%128", "%129", "yes", "1, 1") "}"
                : SUMS64(sums[0]), SUMS64(sums[1])
@@ -34,10 +38,11 @@ template <int THREADS> __device__ __forceinline__ void sync_first() { asm volati
 
 extern __shared__ char stages[] __attribute__((aligned(1024)));
 
-// GROUPS warpgroups, each with DOWN blocks of 64 rows and ACROSS blocks of 128 columns of DW; STAGE rows at a time. While the products of
-// a stage are under way those of the one before end and the one after comes, so STAGES-2 are ahead. Block (tile, share) sums stages
-// share, share+shares, ... into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are near the same rows at any
-// time, and those of one share read them from memory once.
+// GROUPS warpgroups, each with DOWN blocks of 64 rows and ACROSS blocks of 128 columns of DW; STAGE
+// rows at a time. While the products of a stage are under way those of the one before end and the
+// one after comes, so STAGES-2 are ahead. Block (tile, share) sums stages share, share+shares, ...
+// into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are near the same
+// rows at any time, and those of one share read them from memory once.
 template <int GROUPS, int DOWN, int ACROSS, int STAGE, int STAGES>
 __device__ __forceinline__ void gradient(float *parts, const void *dy, const void *x, int m, int n, int k, int shares, int at) {
   constexpr int threads = 128 * GROUPS, rows = GROUPS * DOWN * 64, columns = ACROSS * 128, block = STAGE * tileRowBytes,
@@ -75,7 +80,8 @@ __device__ __forceinline__ void gradient(float *parts, const void *dy, const voi
 #pragma unroll 1
   for (int round = 0; round < rounds; round++) {
     barrier_wait(barriers + round % STAGES * 8, round / STAGES % 2);
-    sync_first<threads>(); // the products of the round before the last have ended for everyone: their stage is free
+    // the products of the round before the last have ended for everyone: their stage is free
+    sync_first<threads>();
     const u32 stage = base + round % STAGES * stageBytes;
     begin_products();
 #pragma unroll
@@ -108,8 +114,9 @@ __device__ __forceinline__ void gradient(float *parts, const void *dy, const voi
   }
 }
 
-// Weights of a layer, all in one launch: tiles and stages by N and K, so many shares of the rows for each, a weight's blocks after those of
-// the one before. A weight without shares is not asked for.
+// Weights of a layer, all in one launch: tiles and stages by N and K, so many shares of the rows
+// for each, a weight's blocks after those of the one before. A weight without shares is not asked
+// for.
 #define JOB(i) float *parts##i, const void *dy##i, const void *x##i, int shares##i
 #define TILES(i, N, K, GROUPS, DOWN, ACROSS, STAGE, STAGES)                                                                 \
   {                                                                                                                         \

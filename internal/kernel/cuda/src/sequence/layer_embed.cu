@@ -1,7 +1,9 @@
-// The sum of a token's embeddings, which begins the residual stream, and the norm that follows it, without its scale and shift
-// (layer_pack.cu): a warp has a few rows of 128 columns, a lane four columns of each.
+// The sum of a token's embeddings, which begins the residual stream, and the norm that follows it,
+// without its scale and shift (layer_pack.cu): a warp has a few rows of 128 columns, a lane four
+// columns of each.
 //
-// What a reader could break: tables are added in their order, as in embed.cu, so that the stream has the same bits.
+// What a reader could break: tables are added in their order, as in embed.cu, so that the stream
+// has the same bits.
 #include "bf16.cuh"
 
 constexpr int embedWidth = 128, embedWarps = 8, embedRows = 4, mostFields = 8;

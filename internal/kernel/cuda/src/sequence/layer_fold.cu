@@ -1,16 +1,18 @@
-// The gradient of a weight of 128 columns whose norm was folded into it (layer_pack.cu), from the parts of hat = DYᵀ·X, for X the norm's
-// hat, and of sum, the column sums of DY (dense/bf16_linear_dw.cuh):
+// The gradient of a weight of 128 columns whose norm was folded into it (layer_pack.cu), from the
+// parts of hat = DYᵀ·X, for X the norm's hat, and of sum, the column sums of DY
+// (dense/bf16_linear_dw.cuh):
 //
 //   DW[n,k] (+)= hat[n,k]·gamma[k] + sum[n]·beta[k];  DBias[n] (+)= sum[n]
 //   DGamma[k] (+)= Σ_n W[n,k]·hat[n,k];  DBeta[k] (+)= Σ_n W[n,k]·sum[n]
 //
-// What a reader could break: all of it is linear in hat and sum, so each gradient lane is made of its own parts, in order; rows n are
-// added in an order that the grid alone decides.
+// What a reader could break: all of it is linear in hat and sum, so each gradient lane is made of
+// its own parts, in order; rows n are added in an order that the grid alone decides.
 #include "ptx.cuh"
 
 constexpr int foldWidth = 128, foldThreads = 256, foldRows = 4, atOnce = foldThreads / foldWidth, batch = 8;
 
-// Fold is such a weight's parts, and where its gradients go. adds: bits 0 to 3, that there is one already of w, bias, gamma, beta.
+// Fold is such a weight's parts, and where its gradients go. adds: bits 0 to 3, that there is one
+// already of w, bias, gamma, beta.
 struct Fold {
   float *dw, *dbias, *dgamma, *dbeta, *scratch;
   u32 *turns;
@@ -19,8 +21,9 @@ struct Fold {
   u32 adds;
 };
 
-// fold is the work of one block for gradient lane blockIdx_y, which adds up parts [lane·each, (lane+1)·each): foldRows rows, of `blocks`
-// such blocks. Scratch: for each lane and block the sums of DGamma and DBeta.
+// fold is the work of one block for gradient lane blockIdx_y, which adds up parts [lane·each,
+// (lane+1)·each): foldRows rows, of `blocks` such blocks. Scratch: for each lane and block the sums
+// of DGamma and DBeta.
 __device__ __forceinline__ void fold(const Fold &f, int block, int blocks, int gradLaneSize) {
   __shared__ float shares[2][atOnce][foldWidth];
   const int k = threadIdx_x % foldWidth, half = threadIdx_x / foldWidth, lane = blockIdx_y;
@@ -62,7 +65,8 @@ __device__ __forceinline__ void fold(const Fold &f, int block, int blocks, int g
   *out = (f.adds & (which ? 8 : 4) ? *out : 0) + fresh_sum<32>(own, blocks, 2 * foldWidth);
 }
 
-// Plain is a weight's parts with no norm before it, `size` numbers of it and then n of its bias; adds as above.
+// Plain is a weight's parts with no norm before it, `size` numbers of it and then n of its bias;
+// adds as above.
 struct Plain {
   float *dw, *dbias;
   const float *parts;
@@ -86,7 +90,8 @@ __device__ __forceinline__ void add_up(const Plain &p, int block, int gradLaneSi
   *out = sum;
 }
 
-// All weights of a launch of layer_dw.cu at once: blocks of fold 0, of fold 1, of plain 2, of plain 3. One without rows is not asked for.
+// All weights of a launch of layer_dw.cu at once: blocks of fold 0, of fold 1, of plain 2, of plain
+// 3. One without rows is not asked for.
 #define FOLD(i)                                                                                                                     \
   float *dw##i, float *dbias##i, float *dgamma##i, float *dbeta##i, float *scratch##i, u32 *turns##i, const float *parts##i,        \
       const float *w##i, const float *gamma##i, const float *beta##i, int n##i, int count##i, int each##i, u32 adds##i

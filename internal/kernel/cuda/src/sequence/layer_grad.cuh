@@ -11,8 +11,9 @@ __device__ __forceinline__ void put_sums(char *matrix, const float (&v)[64], int
     for (int j = 0; j < 16; j++) put(matrix, own + 8 * h, j, v[4 * j + 2 * h], v[4 * j + 2 * h + 1]);
 }
 
-// norm_grad makes the stream's gradient dx of what it was, element by element given by `was`, and what comes through a norm whose hat has
-// the gradient `sums` and lies in the group's matrix; sums becomes dx, which is written if it is of use to others.
+// norm_grad makes the stream's gradient dx of what it was, element by element given by `was`, and
+// what comes through a norm whose hat has the gradient `sums` and lies in the group's matrix; sums
+// becomes dx, which is written if it is of use to others.
 template <bool WRITES = true, class F>
 __device__ __forceinline__ void norm_grad(float (&sums)[64], float *dx, const char *matrix, const float (&rstd)[2], const Row (&row)[2],
     int own, F was) {

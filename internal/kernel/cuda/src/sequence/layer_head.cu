@@ -1,20 +1,24 @@
-// The end of a network of layers and the beginning of its gradient, in one pass over the rows of an instance: the last norm, the head's
-// logits, their losses, and the gradient of the stream:
+// The end of a network of layers and the beginning of its gradient, in one pass over the rows of an
+// instance: the last norm, the head's logits, their losses, and the gradient of the stream:
 //
 //   hat = (x - mean)·rstd;  z = hat·(W·diag(gamma))ᵀ + bias + W·beta;  dz = the gradient of kernel.CrossEntropy
 //   dhat = dz·W·diag(gamma);  dx = rstd·(dhat - mean(dhat) - hat·mean(dhat·hat));  part = dzᵀ·hat, and the sums of dz
 //
-// layer_fold.cu makes the gradients of weight, bias and norm of the parts, as for a layer's weights. Means need no dhat:
-// mean(dhat·hat) = dz·(z without its bias), and mean(dhat) = dz·(the sums of W·diag(gamma)).
+// layer_fold.cu makes the gradients of weight, bias and norm of the parts, as for a layer's
+// weights. Means need no dhat: mean(dhat·hat) = dz·(z without its bias), and mean(dhat) = dz·(the
+// sums of W·diag(gamma)).
 //
-// What a reader could break: a warp has 16 rows, as the sums of a product: rows g and g+8, columns 8j + 2t and the next. Rows past an
-// instance's last repeat that one, have no dz and are not written. All sums have one order: a warp's tiles, a block's warps, the blocks.
+// What a reader could break: a warp has 16 rows, as the sums of a product: rows g and g+8, columns
+// 8j + 2t and the next. Rows past an instance's last repeat that one, have no dz and are not
+// written. All sums have one order: a warp's tiles, a block's warps, the blocks.
 #include "hopper.cuh"
 
 constexpr int headWidth = 128, headThreads = 96, headWarps = headThreads / 32, headColumns = 8, headLosses = 2, headBlocks = 4;
-constexpr int headStride = headWidth + 8; // of a weight's row in shared memory: its vectors lie in different banks
+// of a weight's row in shared memory: its vectors lie in different banks
+constexpr int headStride = headWidth + 8;
 
-// turn gives the transpose of a matrix of 8×8 bf16 numbers, of which a lane has row g, columns 2t and 2t+1.
+// turn gives the transpose of a matrix of 8×8 bf16 numbers, of which a lane has row g, columns 2t
+// and 2t+1.
 __device__ __forceinline__ u32 turn(u32 v) {
   u32 r;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(v));
@@ -51,8 +55,9 @@ __device__ __forceinline__ float columns_sum(float v) {
   return v + shfl_xor(v, 16);
 }
 
-// losses are those of one row and classifier, of `n` columns from `from` on: dz of this lane's two columns if they are among them, and in
-// the quad's first lane the sum of losses, and labels and hits in one word's halves.
+// losses are those of one row and classifier, of `n` columns from `from` on: dz of this lane's two
+// columns if they are among them, and in the quad's first lane the sum of losses, and labels and
+// hits in one word's halves.
 __device__ __forceinline__ void losses(float (&dz)[2], float &sum, u32 &count, const float (&z)[2], int from, int n, int label, float smoothing,
     float weight) {
   const int t = threadIdx_x % 4, column = 2 * t - from;
@@ -109,11 +114,13 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
   }
   sync();
 
-  float part[16][2] = {}, partSum[2] = {0, 0}; // dzᵀ·hat: column g of dz, columns 8j + 2t and the next of hat; and of dz 2t and the next
+  // dzᵀ·hat: column g of dz, columns 8j + 2t and the next of hat; and of dz 2t and the next
+  float part[16][2] = {}, partSum[2] = {0, 0};
 #pragma unroll 1
   for (int b = blockIdx_x, side = 0; b < batch; b += gridDim_x, side ^= 1) {
     float sum[headLosses] = {};
-    u32 count[headLosses] = {}; // labels, and from bit 16 on hits, of an instance's rows: fewer than 2^16
+    // labels, and from bit 16 on hits, of an instance's rows: fewer than 2^16
+    u32 count[headLosses] = {};
 #pragma unroll 1
     for (int tile = warp; tile < tiles; tile += headWarps) {
       u32 hat[16][2];
@@ -146,7 +153,8 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
         for (int j = 0; j < 16; j++) hat[j][h] = bf16x2(v[j].x * rstd[h] + shift, v[j].y * rstd[h] + shift);
       }
       float z[4] = {0, 0, 0, 0};
-      const Bf16 *row = &weights[apart(g)][2 * t], *column = &turned[apart(g)][2 * t]; // read again for every tile: kept, they spill
+      // read again for every tile: kept, they spill
+      const Bf16 *row = &weights[apart(g)][2 * t], *column = &turned[apart(g)][2 * t];
 #pragma unroll
       for (int s = 0; s < 8; s++)
         mma_bf16(z[0], z[1], z[2], z[3], hat[2 * s][0], hat[2 * s][1], hat[2 * s + 1][0], hat[2 * s + 1][1], *(const u32 *)(row + 16 * s),

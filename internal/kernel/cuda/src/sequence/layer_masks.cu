@@ -1,6 +1,7 @@
-// The masks of a layer's two dropouts of the residual stream's branches, a word for each of a row's four lanes, as layer.cuh reads them.
-// They are made apart from the passes that use them, forward and back, because integer arithmetic by many small threads hides its latency
-// where a pass of few large ones does not.
+// The masks of a layer's two dropouts of the residual stream's branches, a word for each of a row's
+// four lanes, as layer.cuh reads them. They are made apart from the passes that use them, forward
+// and back, because integer arithmetic by many small threads hides its latency where a pass of few
+// large ones does not.
 #include "drop.cuh"
 
 constexpr int maskThreads = 256;

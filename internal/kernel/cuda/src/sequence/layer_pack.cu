@@ -1,13 +1,13 @@
-// The weights of a layer as its passes (layer_tail.cu, layer_tail_grad.cu, layer_qkv_grad.cu) read them, made anew in every step: in bf16,
-// in tiles (hopper.cuh), terms and hidden columns in slots' order (layer.cuh), with each norm's scale and shift folded into the weight
-// behind it:
+// The weights of a layer as its passes (layer_tail.cu, layer_tail_grad.cu, layer_qkv_grad.cu) read
+// them, made anew in every step: in bf16, in tiles (hopper.cuh), terms and hidden columns in slots'
+// order (layer.cuh), with each norm's scale and shift folded into the weight behind it:
 //
 //   W' = W·diag(gamma), b' = b + W·beta
 #include "layer.cuh"
 
 constexpr int packThreads = 256, tailBytes = pieces * pieceBytes, pairBytes = 2 * pieceBytes, qkvBytes = 6 * 16384;
-// Where the parts begin: tail at 0, its gradient, the gradient of qkv, qkv for the tail of the layer before, qkv by rows, the biases of qkv
-// and up. layer.go has the same places.
+// Where the parts begin: tail at 0, its gradient, the gradient of qkv, qkv for the tail of the
+// layer before, qkv by rows, the biases of qkv and up. layer.go has the same places.
 constexpr int atTailGrad = tailBytes, atQKVGrad = 2 * tailBytes, atBehind = atQKVGrad + qkvBytes, atQKV = atBehind + qkvBytes;
 constexpr int atQKVBias = atQKV + qkvBytes, atUpBias = atQKVBias + 3 * layerWidth * 4;
 constexpr int vectorsInAll = atQKVBias / 16, sumsInAll = 3 * layerWidth + layerFeed;

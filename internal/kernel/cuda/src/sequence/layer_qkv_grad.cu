@@ -1,9 +1,10 @@
-// The gradient of what comes before a layer's attention, in one pass over rows: dhat = dqkv·W, and through the norm into the stream:
+// The gradient of what comes before a layer's attention, in one pass over rows: dhat = dqkv·W, and
+// through the norm into the stream:
 //
 //   dx += rstd1·(dhat - mean(dhat) - hat1·mean(dhat·hat1))
 //
-// What a reader could break: all of the weight stays in shared memory, six tiles of 128 rows and 64 terms; a row past the last repeats
-// that one, whose dx it reads and must not write.
+// What a reader could break: all of the weight stays in shared memory, six tiles of 128 rows and 64
+// terms; a row past the last repeats that one, whose dx it reads and must not write.
 #include "layer_grad.cuh"
 
 constexpr int qkvTiles = 6, qkvTileBytes = 128 * tileRowBytes, qkvThreads = 256;

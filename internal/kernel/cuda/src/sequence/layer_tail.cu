@@ -1,10 +1,12 @@
-// The tail of a transformer layer, from attention's result to the next layer's first norm, in one pass over rows:
+// The tail of a transformer layer, from attention's result to the next layer's first norm, in one
+// pass over rows:
 //
 //   middle = x + drop1(attended·Wₒᵀ + bₒ);  hat2 = norm(middle);  pre = hat2·W₁ᵀ + b₁
 //   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂);  hat1 = norm(out) and qkv = hat1·Wᵀ, where a layer follows
 //
-// What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip; the gradient makes pre again from hat2.
-// Products are under way while hidden columns are activated: a piece of the weights is done with only when `taken` has waited for them.
+// What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip;
+// the gradient makes pre again from hat2. Products are under way while hidden columns are
+// activated: a piece of the weights is done with only when `taken` has waited for them.
 #define LAYER_MATRICES 0
 #define LAYER_BIASES (layerFeed + 8 * layerWidth)
 #define LAYER_SLOTS 9
@@ -65,7 +67,8 @@ __device__ __forceinline__ void activate(float (&part)[32], const float *bias, i
 #pragma unroll
   for (int b = 0; b < 2; b++)
 #pragma unroll
-    for (int j = 0; j < 4; j++) { // columns 8t+2j and the next of the block of 32: slots of its tile j of eight
+    // columns 8t+2j and the next of the block of 32: slots of its tile j of eight
+    for (int j = 0; j < 4; j++) {
       const f2 shift = *(const f2 *)(bias + hiddenColumns * c + 32 * b + 8 * (threadIdx_x % 4) + 2 * j);
 #pragma unroll
       for (int h = 0; h < 2; h++) {
@@ -98,9 +101,11 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     return;
   }
   more_registers<240>();
-  char *matrix = room + atAside + group * aside; // where hats lie on their way to memory, before and after what is laid aside
+  // where hats lie on their way to memory, before and after what is laid aside
+  char *matrix = room + atAside + group * aside;
   const int own = warp % 4 * 16 + threadIdx_x % 32 / 4;
-  float *qkvBiases = biases + layerFeed + 2 * layerWidth + group * 3 * layerWidth; // they come while the first product is made
+  // they come while the first product is made
+  float *qkvBiases = biases + layerFeed + 2 * layerWidth + group * 3 * layerWidth;
   if constexpr (FOLLOWED) {
     for (int i = threadIdx_x % 128; i < 3 * layerWidth; i += 128) copy_async<1>(qkvBiases + i, qkvBias + i, 4);
     commit_copies();
@@ -109,7 +114,8 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x, w.round++) {
     const int group0 = tile * blockRows + group * groupRows, row0 = group0 + warp % 4 * 16;
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
-    const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row); // read here, where others are waited for anyway
+    // read here, where others are waited for anyway
+    const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row);
     float sums[64];
     u32 left[4][8]; // hats
     {
@@ -137,7 +143,9 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     wait_copies<0>();
     sync_group(group); // threads lay aside where others' rows were; qkv's biases have come
     lay_aside(sums);
-    float part[2][32]; // of hidden blocks by turns: while one is activated, the next is made and the one before it taken
+    // of hidden blocks by turns: while one is activated, the next is made and the one before it
+    // taken
+    float part[2][32];
     auto up = [](int c) { return 2 + 2 * c; }; // pieces
     auto down = [](int c) { return 3 + 2 * c; };
     {
@@ -150,8 +158,10 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     biased(sums, biases + layerFeed + layerWidth);
     wait_products(part[0], left), wait_products(part[1], left);
     w.done(up(0)), w.done(up(1));
-    u32 a[8], b[8]; // what the product under way takes: nobody writes there until it has been waited for
-    // take starts the product that takes block c, and those that make block c + 2 in its place; taken says that they are there.
+    // what the product under way takes: nobody writes there until it has been waited for
+    u32 a[8], b[8];
+    // take starts the product that takes block c, and those that make block c + 2 in its place;
+    // taken says that they are there.
     auto take = [&](int c, float (&part)[32]) {
       left_of(a, part, 0), left_of(b, part, 16);
       const u32 takes = w.place(down(c)), makes = w.place(up(c + 2));

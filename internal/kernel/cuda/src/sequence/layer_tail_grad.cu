@@ -1,14 +1,14 @@
-// The gradient of a layer's tail (layer_tail.cu) in one pass over rows: from dx, the gradient of its result, to that of its stream and of
-// attention's result.
+// The gradient of a layer's tail (layer_tail.cu) in one pass over rows: from dx, the gradient of
+// its result, to that of its stream and of attention's result.
 //
 //   kept2 = drop2(dx);  pre = hat2·W₁ᵀ + b₁;  dpre = (kept2·W₂)·GELU'(pre);  dhat = dpre·W₁
 //   dx += rstd2·(dhat - mean(dhat) - hat2·mean(dhat·hat2));  kept1 = drop1(dx);  dattended = kept1·Wₒ
 //
-// kept2, dpre, GELU(pre) and kept1 are written for the weights' gradients. pre is made again, as in the pass forward: a product costs
-// less than to write and to read it.
+// kept2, dpre, GELU(pre) and kept1 are written for the weights' gradients. pre is made again, as in
+// the pass forward: a product costs less than to write and to read it.
 //
-// What a reader could break: a piece of W₁, 64 hidden rows, is the right operand of two products, as it lies for pre and turned for dhat,
-// so it is done with only after the second.
+// What a reader could break: a piece of W₁, 64 hidden rows, is the right operand of two products,
+// as it lies for pre and turned for dhat, so it is done with only after the second.
 #define LAYER_MATRICES 2
 #define LAYER_BIASES layerFeed
 #define LAYER_SLOTS 6
@@ -17,7 +17,8 @@
 
 constexpr int hiddenColumns = 64, hiddenBlocks = layerFeed / hiddenColumns;
 
-// stream_aside starts the copy of what a lane holds of two rows of the stream's gradient to where lay_aside would leave it.
+// stream_aside starts the copy of what a lane holds of two rows of the stream's gradient to where
+// lay_aside would leave it.
 __device__ __forceinline__ void stream_aside(const float *dx, const Row (&row)[2]) {
   const u32 to = shared_at(aside_at());
 #pragma unroll
@@ -31,8 +32,8 @@ __device__ __forceinline__ void stream_aside(const float *dx, const Row (&row)[2
 
 constexpr int beforePieces = 6;
 
-// JOINED: the gradient of the next layer's first product and norm comes before, as in layer_qkv_grad.cu, and what it makes of dx stays on
-// the chip.
+// JOINED: the gradient of the next layer's first product and norm comes before, as in
+// layer_qkv_grad.cu, and what it makes of dx stays on the chip.
 template <bool JOINED>
 __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const Bf16 *hat2,
     const float *rstd2, const u32 *masks1, const u32 *masks2, const char *weights, const float *upBias, int m, float scale1, float scale2,
@@ -61,7 +62,8 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
     float sums[64];
     stream_aside(dx, row);
-    const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row); // read here, where others are waited for anyway
+    // read here, where others are waited for anyway
+    const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row);
     const float rstd[2] = {rstd2[row[0].at], rstd2[row[1].at]};
     float rstdBehind[2];
     if constexpr (JOINED) {
@@ -122,7 +124,8 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
         u32 made[8];
         const float *bias = biases + hiddenColumns * c + 32 * b + 8 * t;
 #pragma unroll
-        for (int j = 0; j < 4; j++) { // columns 8t+2j and the next of the block: slots of its tile j of eight
+        // columns 8t+2j and the next of the block: slots of its tile j of eight
+        for (int j = 0; j < 4; j++) {
           const f2 shift = *(const f2 *)(bias + 2 * j);
 #pragma unroll
           for (int h = 0; h < 2; h++) {

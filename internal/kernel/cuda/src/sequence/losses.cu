@@ -1,10 +1,11 @@
-// Losses with their gradients: classifiers over tokens, and the clipped policy loss. All sums run in a fixed order.
+// Losses with their gradients: classifiers over tokens, and the clipped policy loss. All sums run
+// in a fixed order.
 #include "ptx.cuh"
 
 constexpr int threads = 128, mostHeads = 4;
 
-// crossentropy, a block an instance, a thread a token: kernel.CrossEntropy for up to four classifiers side by side, of n0, n1, ... of the c
-// columns. dlogits may be null.
+// crossentropy, a block an instance, a thread a token: kernel.CrossEntropy for up to four
+// classifiers side by side, of n0, n1, ... of the c columns. dlogits may be null.
 KERNEL __launch_bounds__(threads) crossentropy(float *dlogits, const float *logits, const int *labels, float *sums, int tokens, int c, int heads, int n0, int n1,
                                               int n2, int n3, float smoothing, float weight) {
   __shared__ float parts[3 * mostHeads][threads / 32];
@@ -54,7 +55,8 @@ KERNEL __launch_bounds__(threads) crossentropy(float *dlogits, const float *logi
   sums[(long)b * 3 * heads + e] = v;
 }
 
-// ppo, a thread a row: kernel.PPO. The policy loss has a slope where its unclipped side is the smaller; the entropy's is -p·(log p + entropy).
+// ppo, a thread a row: kernel.PPO. The policy loss has a slope where its unclipped side is the
+// smaller; the entropy's is -p·(log p + entropy).
 KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float *sample, float *sums, int rows, int actions, float clip, float valueCoef,
                                      float entropyCoef, float weight) {
   const int r = blockIdx_x * threads + threadIdx_x;

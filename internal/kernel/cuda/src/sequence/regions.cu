@@ -1,11 +1,12 @@
-// Training sequences drawn from streams of records, a warp per row. Bit for bit kernel.RegionSpec.Row: the same words of the same Philox
-// calls, the same order of tokens.
+// Training sequences drawn from streams of records, a warp per row. Bit for bit
+// kernel.RegionSpec.Row: the same words of the same Philox calls, the same order of tokens.
 #include "haul.cuh"
 
 constexpr int warps = 4;
 enum { RECORD, START, END };
 
-// A field of a record: bits 0 to 4 say how far it is shifted, bit 5 that it is of the record before, or -1 at a stream's beginning.
+// A field of a record: bits 0 to 4 say how far it is shifted, bit 5 that it is of the record
+// before, or -1 at a stream's beginning.
 __device__ __forceinline__ int field(u32 code, int record, int before, bool first) {
   if (!(code & 32)) return record >> (code & 31) & 0xff;
   return first ? -1 : before >> (code & 31) & 0xff;
