@@ -14,26 +14,55 @@ const (
 	GreatCircle               // metres on the globe; X is the longitude and Y the latitude, in degrees
 )
 
-// Problem is one instance with its metric: what solvers, files and the validator work on.
-// Capacity and demands are integers; Demand[0] is 0.
+// Problem is one routing problem: what solvers, files and the validator work on. Places are
+// numbered from 0: depots first, then customers. A plain CVRP has one depot, Capacity, Demand and
+// distances, and nothing else; every further part is optional, and its zero value asks for nothing
+// (parts.go has their types). Slices "by place" have one entry per place, the depots' included.
+//
+// What a reader could break: a solver that does not honour a part refuses the problem by the part's
+// name (Plain, Parts). A part that is read and then ignored gives routes that are called valid and
+// are not.
 type Problem struct {
 	Name, Comment string
-	Capacity      int32
-	Demand        []int32   // N+1
-	X, Y          []float64 // N+1, nil when the file gives no coordinates
-	IDs           []string  // N+1: what the file calls each node; nil: its number
+	Capacity      int32     // of a vehicle, where Fleet is nil
+	Demand        []int32   // by place: what is delivered; 0 at depots
+	X, Y          []float64 // by place, nil when the file gives no coordinates
+	IDs           []string  // by place: what the file calls it; nil: its number
 	Metric        Metric
-	Weights       []float64 // Explicit only: (N+1)×(N+1), row-major
+	Weights       []float64 // Explicit only: places × places, row-major, may be asymmetric
 
-	// What further limits a route; the zero values limit nothing.
-	MaxDuration float64   // of a route's legs and services together; 0: none
-	Service     []float64 // N+1: time spent at each node, in units of distance; nil: none
+	// What further limits a route where Fleet is nil; the zero values limit nothing.
+	MaxDuration float64   // of a route's legs, waiting and services together; 0: none
+	Service     []float64 // by place: time spent there, in units of duration; nil: none
 	Vehicles    int       // routes at most; 0: any number
 	Open        bool      // a route ends at its last customer: the leg back to the depot costs nothing
+
+	// Optional parts.
+	Depots     int           // how many; 0 counts as 1
+	Fleet      []VehicleType // nil: Vehicles of Capacity from depot 0 (see Types)
+	Profiles   []Profile     // matrices of their own for vehicle types; [0] replaces Weights and Metric
+	Pickup     []int32       // by place: what is picked up, in the first dimension; nil: nothing
+	Dimensions []Dimension   // of load beyond the first
+	Windows    [][]Window    // by place, in order, apart; none: any time
+	Setup      []float64     // by place: time spent where the place before has other coordinates or matrix index
+	Release    []float64     // by place: a vehicle that carries it leaves its depot no sooner
+	Optional   []bool        // by place: may be left out; nil: every customer is required
+	Prize      []float64     // by place: lost where an optional customer is left out
+	Groups     []Group       // of which one customer is visited
+	Shipments  []Shipment    // pickups and deliveries that one vehicle makes
+	LIFO       bool          // what was picked up last of shipments is delivered first
+	Needs      [][]int32     // by place: skills that its vehicle must have
+	Priority   []int         // by place: of those that cannot all be served, the higher are kept
+	Backhauls  BackhaulRule
+	Late       []float64 // by place: price per unit of time past its windows; nil or 0: windows are hard
+	Objective  Objective
 }
 
+// DepotCount is the number of depots, which are the first places.
+func (p *Problem) DepotCount() int { return max(1, p.Depots) }
+
 // N is the number of customers.
-func (p *Problem) N() int { return len(p.Demand) - 1 }
+func (p *Problem) N() int { return len(p.Demand) - p.DepotCount() }
 
 // Dist is the distance from node i to node j under the problem's metric.
 func (p *Problem) Dist(i, j int) float64 {
@@ -74,10 +103,12 @@ func (p *Problem) Leg(i, j int) float64 {
 	return p.Dist(i, j)
 }
 
-// Solution is a set of routes. A route lists customers 1..N in order; the depot at both ends is
-// implied.
+// Solution is a set of routes. A route lists the places between its ends in order: customers, and a
+// depot where the vehicle reloads. Its first and last depot are those of its vehicle type and are
+// implied. A customer on no route is not served.
 type Solution struct {
 	Routes [][]int32
+	Types  []int32 // index into Types() of each route's vehicle; nil: all 0
 }
 
 // Tour flattens the routes into one visit sequence: 0, route, 0, route, ..., 0.

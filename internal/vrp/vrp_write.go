@@ -130,20 +130,6 @@ func quoteIfNeeded(s string) string {
 // Check says in one line what makes the problem impossible to solve, or nil.
 func (p *Problem) Check() error { return checkProblem(p) }
 
-// Plain says in one line which limit the problem has beside the capacity, for methods that know no
-// other; nil if none.
-func (p *Problem) Plain() error {
-	switch {
-	case p.MaxDuration > 0:
-		return fmt.Errorf("it limits a route's duration to %g", p.MaxDuration)
-	case p.Vehicles > 0:
-		return fmt.Errorf("it has %d vehicles", p.Vehicles)
-	case p.Open:
-		return fmt.Errorf("its routes are open")
-	}
-	return nil
-}
-
 // checkProblem says what makes a problem impossible to solve or to write, in one line.
 func checkProblem(p *Problem) error {
 	n := len(p.Demand)

@@ -1,0 +1,181 @@
+package vrp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// The optional parts of a problem. What a reader could break: a part that is added here is added to
+// Parts too, so that every method which does not know it refuses it by name.
+
+// None stands for "no depot" at an end of a vehicle type's routes.
+const None = -1
+
+// Window is a span of time in which service may begin; both ends belong to it.
+type Window struct{ From, To float64 }
+
+// Always is the window that asks for nothing.
+var Always = Window{0, math.Inf(1)}
+
+// VehicleType is a kind of vehicle. NewVehicleType gives one that limits nothing but its capacity.
+type VehicleType struct {
+	Name         string
+	Count        int     // how many there are; 0: any number
+	Capacity     []int32 // per dimension; nil: no limit
+	Start, End   int     // depots; None: the route begins at its first, or ends at its last customer
+	Shift        Window  // leaves no sooner than From, is back by To
+	LatestStart  float64 // leaves no later; +Inf: any time
+	MaxDuration  float64 // from leaving to being back, waiting included; +Inf: none
+	MaxDistance  float64 // +Inf: none
+	MaxStops     int     // customers at most; 0: any number
+	FixedCost    float64 // of a route that serves anybody
+	DistanceCost float64 // per unit of distance
+	DurationCost float64 // per unit of duration
+	Profile      int     // index into Problem.Profiles
+	Skills       []int32
+	Allowed      []int32 // customers that it may serve; nil: all
+	Reloads      []int   // depots at which it may reload; nil: none
+	MaxReloads   int     // per route; 0 with Reloads: any number
+	Breaks       []Break
+	InitialLoad  []int32 // per dimension: on board when it leaves, and delivered to nobody
+}
+
+// NewVehicleType is a type of which there is any number, that leaves from and returns to depot 0 and
+// whose routes cost their distance.
+func NewVehicleType(capacity ...int32) VehicleType {
+	inf := math.Inf(1)
+	return VehicleType{Capacity: capacity, Shift: Always, LatestStart: inf, MaxDuration: inf, MaxDistance: inf, DistanceCost: 1}
+}
+
+// Break is a rest that a vehicle takes between two stops, or before the first or after the last.
+type Break struct {
+	Windows  []Window // in which it begins
+	Duration float64
+	MaxLoad  []int32 // per dimension: on board at most while it rests; nil: any
+}
+
+// Profile has the distances and durations of a kind of vehicle: places × places, row-major. A nil
+// Duration is the distance.
+type Profile struct {
+	Name               string
+	Distance, Duration []float64
+}
+
+// Dimension is one more kind of load, by place. nil: nothing.
+type Dimension struct {
+	Name             string
+	Delivery, Pickup []int32
+}
+
+// Group is a set of customers of which exactly one is visited, or at most one where it is not
+// Required. Its members are Optional by being in it.
+type Group struct {
+	Name     string
+	Members  []int32
+	Required bool
+}
+
+// Shipment is an amount that one vehicle picks up at one customer and delivers at another, later in
+// the same route. The two places have no demand of their own for it.
+type Shipment struct {
+	Pickup, Delivery int32
+	Amount           []int32 // per dimension
+}
+
+// BackhaulRule says in which order a route delivers (linehauls) and picks up (backhauls).
+type BackhaulRule int
+
+// The rules.
+const (
+	Mixed         BackhaulRule = iota // any order within the capacity
+	BackhaulsLast                     // every delivery before the first pickup; pickups alone are allowed
+)
+
+// Objective is what a solver minimises.
+type Objective int
+
+// The objectives. The cost is fixed costs, distance and duration at their prices, prizes that are
+// not collected, and lateness at its price.
+const (
+	MinCost        Objective = iota
+	FewestVehicles           // fewest routes, then the cost
+	ShortestRoute            // the longest route's duration, then the cost
+)
+
+// Types is the fleet: Fleet itself, or what Capacity, Vehicles, MaxDuration and Open say as one
+// type. It never is empty.
+func (p *Problem) Types() []VehicleType {
+	if p.Fleet != nil {
+		return p.Fleet
+	}
+	t := NewVehicleType(p.Capacity)
+	t.Count = p.Vehicles
+	if p.MaxDuration > 0 {
+		t.MaxDuration = p.MaxDuration
+	}
+	if p.Open {
+		t.End = None
+	}
+	return []VehicleType{t}
+}
+
+// part is one optional part: its words in a refusal, and whether a problem has it.
+type part struct {
+	words string
+	has   func(p *Problem) bool
+}
+
+// parts is the list of them, in the order of the fields.
+var parts = []part{
+	{"several depots", func(p *Problem) bool { return p.Depots > 1 }},
+	{"a fleet of its own", func(p *Problem) bool { return p.Fleet != nil }},
+	{"matrices of distance and duration", func(p *Problem) bool { return p.Profiles != nil }},
+	{"pickups", func(p *Problem) bool { return p.Pickup != nil }},
+	{"several dimensions of load", func(p *Problem) bool { return p.Dimensions != nil }},
+	{"time windows", func(p *Problem) bool { return p.Windows != nil }},
+	{"setup times", func(p *Problem) bool { return p.Setup != nil }},
+	{"release times", func(p *Problem) bool { return p.Release != nil }},
+	{"optional customers", func(p *Problem) bool { return p.Optional != nil || p.Prize != nil }},
+	{"groups", func(p *Problem) bool { return p.Groups != nil }},
+	{"shipments", func(p *Problem) bool { return p.Shipments != nil || p.LIFO }},
+	{"skills", func(p *Problem) bool { return p.Needs != nil }},
+	{"priorities", func(p *Problem) bool { return p.Priority != nil }},
+	{"backhauls last", func(p *Problem) bool { return p.Backhauls != Mixed }},
+	{"soft windows", func(p *Problem) bool { return p.Late != nil }},
+	{"another objective than the cost", func(p *Problem) bool { return p.Objective != MinCost }},
+}
+
+// Parts names the optional parts that the problem has.
+func (p *Problem) Parts() []string {
+	var out []string
+	for _, part := range parts {
+		if part.has(p) {
+			out = append(out, part.words)
+		}
+	}
+	return out
+}
+
+// Limited says in one line which optional parts the problem has, for methods that know a route's
+// duration, the number of vehicles and open routes, and nothing else; nil if none.
+func (p *Problem) Limited() error {
+	if has := p.Parts(); len(has) > 0 {
+		return fmt.Errorf("it has %s", strings.Join(has, ", "))
+	}
+	return nil
+}
+
+// Plain says in one line which limit the problem has beside the capacity, for methods that know no
+// other; nil if none.
+func (p *Problem) Plain() error {
+	switch {
+	case p.MaxDuration > 0:
+		return fmt.Errorf("it limits a route's duration to %g", p.MaxDuration)
+	case p.Vehicles > 0:
+		return fmt.Errorf("it has %d vehicles", p.Vehicles)
+	case p.Open:
+		return fmt.Errorf("its routes are open")
+	}
+	return p.Limited()
+}
