@@ -12,7 +12,9 @@ import (
 // None stands for "no depot" at an end of a vehicle type's routes.
 const None = -1
 
-// Window is a span of time in which service may begin; both ends belong to it.
+// Window is a span of time in which service may begin; both ends belong to it. A vehicle that
+// arrives sooner waits. A depot's windows hold where a vehicle begins to load there, before it
+// leaves or where it reloads, and where it returns.
 type Window struct{ From, To float64 }
 
 // Always is the window that asks for nothing.
@@ -22,6 +24,7 @@ var Always = Window{0, math.Inf(1)}
 type VehicleType struct {
 	Name         string
 	Count        int     // how many there are; 0: any number
+	Numbers      []int32 // which of the file's vehicles, counted from 0, are of this type; nil: not told
 	Capacity     []int32 // per dimension; nil: no limit
 	Start, End   int     // depots; None: the route begins at its first, or ends at its last customer
 	Shift        Window  // leaves no sooner than From, is back by To
@@ -36,9 +39,9 @@ type VehicleType struct {
 	Skills       []int32
 	Allowed      []int32 // customers that it may serve; nil: all
 	Reloads      []int   // depots at which it may reload; nil: none
-	MaxReloads   int     // per route; 0 with Reloads: any number
+	MaxReloads   int     // per route; 0 with Reloads: any number (a type without Reloads has none)
 	Breaks       []Break
-	InitialLoad  []int32 // per dimension: on board when it leaves, and delivered to nobody
+	InitialLoad  []int32 // per dimension: on board up to the first reload or the end, for nobody
 }
 
 // NewVehicleType is a type of which there is any number, that leaves from and returns to depot 0 and
@@ -77,7 +80,8 @@ type Group struct {
 }
 
 // Shipment is an amount that one vehicle picks up at one customer and delivers at another, later in
-// the same route. The two places have no demand of their own for it.
+// the same route. The two places have no demand of their own for it. It stays on board while the
+// vehicle reloads. Its customers are both served or, where both are Optional, both left out.
 type Shipment struct {
 	Pickup, Delivery int32
 	Amount           []int32 // per dimension
@@ -90,6 +94,7 @@ type BackhaulRule int
 const (
 	Mixed         BackhaulRule = iota // any order within the capacity
 	BackhaulsLast                     // every delivery before the first pickup; pickups alone are allowed
+	LinehaulFirst                     // BackhaulsLast, and no route begins with a pickup
 )
 
 // Objective is what a solver minimises.
@@ -100,7 +105,7 @@ type Objective int
 const (
 	MinCost        Objective = iota
 	FewestVehicles           // fewest routes, then the cost
-	ShortestRoute            // the longest route's duration, then the cost
+	ShortestRoute            // the longest route's duration at its smallest, then the cost
 )
 
 // Types is the fleet: Fleet itself, or what Capacity, Vehicles, MaxDuration and Open say as one
@@ -129,6 +134,7 @@ type part struct {
 // parts is the list of them, in the order of the fields.
 var parts = []part{
 	{"several depots", func(p *Problem) bool { return p.Depots > 1 }},
+	{"a speed", func(p *Problem) bool { return p.Speed != 0 && p.Speed != 1 }},
 	{"a fleet of its own", func(p *Problem) bool { return p.Fleet != nil }},
 	{"matrices of distance and duration", func(p *Problem) bool { return p.Profiles != nil }},
 	{"pickups", func(p *Problem) bool { return p.Pickup != nil }},

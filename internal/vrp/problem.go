@@ -5,13 +5,19 @@ import "math"
 // Metric says how the distance between two nodes is made from the data.
 type Metric int
 
-// The metrics CVRPLIB files use, and Exact for unrounded Euclidean distances.
+// The metrics of the formats, and Exact for unrounded Euclidean distances. Those that round to a
+// fraction have sums that are equal to a multiple of it up to float64's rounding.
 const (
 	Exact       Metric = iota // sqrt(dx²+dy²)
 	Rounded                   // EUC_2D: the nearest integer, floor(d + 0.5)
 	Ceil                      // CEIL_2D: the next integer up
 	Explicit                  // EXPLICIT: read from Weights
 	GreatCircle               // metres on the globe; X is the longitude and Y the latitude, in degrees
+	Tenths                    // cut to one decimal, as the DIMACS challenge does
+	Thousandths               // the nearest thousandth: what PyVRP calls exact
+	Trunc                     // FLOOR_2D: the next integer down
+	Geo                       // TSPLIB's GEO: whole kilometres; X is DDD.MM of the latitude, Y of the longitude
+	Att                       // TSPLIB's ATT: pseudo-Euclidean
 )
 
 // Problem is one routing problem: what solvers, files and the validator work on. Places are
@@ -28,24 +34,26 @@ type Problem struct {
 	Demand        []int32   // by place: what is delivered; 0 at depots
 	X, Y          []float64 // by place, nil when the file gives no coordinates
 	IDs           []string  // by place: what the file calls it; nil: its number
+	Notes         []string  // lines that a reader of the file owes its user: columns that were not read
 	Metric        Metric
 	Weights       []float64 // Explicit only: places × places, row-major, may be asymmetric
 
 	// What further limits a route where Fleet is nil; the zero values limit nothing.
 	MaxDuration float64   // of a route's legs, waiting and services together; 0: none
-	Service     []float64 // by place: time spent there, in units of duration; nil: none
+	Service     []float64 // by place: time spent there (at a depot: before leaving it); nil: none
 	Vehicles    int       // routes at most; 0: any number
 	Open        bool      // a route ends at its last customer: the leg back to the depot costs nothing
 
 	// Optional parts.
 	Depots     int           // how many; 0 counts as 1
+	Speed      float64       // distance per unit of time, where no profile has durations; 0: 1
 	Fleet      []VehicleType // nil: Vehicles of Capacity from depot 0 (see Types)
 	Profiles   []Profile     // matrices of their own for vehicle types; [0] replaces Weights and Metric
 	Pickup     []int32       // by place: what is picked up, in the first dimension; nil: nothing
 	Dimensions []Dimension   // of load beyond the first
-	Windows    [][]Window    // by place, in order, apart; none: any time
+	Windows    [][]Window    // by place, in order, apart: when service begins, or a vehicle leaves or returns
 	Setup      []float64     // by place: time spent where the place before has other coordinates or matrix index
-	Release    []float64     // by place: a vehicle that carries it leaves its depot no sooner
+	Release    []float64     // by place: the trip that serves it begins (loads at its depot) no sooner
 	Optional   []bool        // by place: may be left out; nil: every customer is required
 	Prize      []float64     // by place: lost where an optional customer is left out
 	Groups     []Group       // of which one customer is visited
@@ -66,21 +74,72 @@ func (p *Problem) N() int { return len(p.Demand) - p.DepotCount() }
 
 // Dist is the distance from node i to node j under the problem's metric.
 func (p *Problem) Dist(i, j int) float64 {
-	if p.Metric == Explicit {
-		return p.Weights[i*len(p.Demand)+j]
-	}
-	if p.Metric == GreatCircle {
-		return greatCircle(p.X[i], p.Y[i], p.X[j], p.Y[j])
-	}
-	d := math.Hypot(p.X[i]-p.X[j], p.Y[i]-p.Y[j])
 	switch p.Metric {
+	case Explicit:
+		return p.Weights[i*len(p.Demand)+j]
+	case GreatCircle:
+		return greatCircle(p.X[i], p.Y[i], p.X[j], p.Y[j])
+	case Geo:
+		return geo(p.X[i], p.Y[i], p.X[j], p.Y[j])
+	}
+	dx, dy := p.X[i]-p.X[j], p.Y[i]-p.Y[j]
+	switch p.Metric {
+	case Exact:
+		return math.Hypot(dx, dy)
 	case Rounded:
-		return math.Floor(d + 0.5)
+		return math.Floor(math.Hypot(dx, dy) + 0.5)
+	}
+	// Hypot's last bit may be wrong, which a metric that cuts turns into a whole unit: 12.999... for
+	// the triangle 5, 12, 13. The root of a sum of squares is exact there.
+	d := math.Sqrt(float64(dx*dx) + float64(dy*dy))
+	switch p.Metric {
 	case Ceil:
 		return math.Ceil(d)
-	default:
-		return d
+	case Tenths:
+		return math.Floor(d*10) / 10
+	case Thousandths:
+		return math.Floor(d*1000+0.5) / 1000
+	case Trunc:
+		return math.Floor(d)
+	default: // Att
+		return math.Ceil(math.Sqrt((float64(dx*dx) + float64(dy*dy)) / 10))
 	}
+}
+
+// DistanceOf is the distance from place i to place j for vehicles of a profile.
+func (p *Problem) DistanceOf(profile, i, j int) float64 {
+	if p.Profiles == nil {
+		return p.Dist(i, j)
+	}
+	return p.Profiles[profile].Distance[i*len(p.Demand)+j]
+}
+
+// DurationOf is how long vehicles of a profile take from place i to place j.
+func (p *Problem) DurationOf(profile, i, j int) float64 {
+	if p.Profiles != nil && p.Profiles[profile].Duration != nil {
+		return p.Profiles[profile].Duration[i*len(p.Demand)+j]
+	}
+	d := p.DistanceOf(profile, i, j)
+	if p.Speed != 0 {
+		d /= p.Speed
+	}
+	return d
+}
+
+// geo is TSPLIB's GEO: coordinates are degrees with minutes as two decimals, pi and the Earth's
+// radius are those of its definition.
+func geo(x1, y1, x2, y2 float64) float64 {
+	const pi, radius = 3.141592, 6378.388
+	rad := func(c float64) float64 {
+		deg := math.Trunc(c)
+		return pi * (deg + 5*(c-deg)/3) / 180
+	}
+	lat1, lon1, lat2, lon2 := rad(x1), rad(y1), rad(x2), rad(y2)
+	if lat1 == lat2 && lon1 == lon2 {
+		return 0
+	}
+	q1, q2, q3 := math.Cos(lon1-lon2), math.Cos(lat1-lat2), math.Cos(lat1+lat2)
+	return math.Trunc(radius*math.Acos(max(-1, min(1, 0.5*((1+q1)*q2-(1-q1)*q3)))) + 1)
 }
 
 // earthRadius is the mean one, in metres.
