@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"haul/internal/search"
+	"haul/internal/solve"
 	engine "haul/internal/vrp"
 )
 
@@ -194,17 +195,20 @@ func (s *Solution) String() string {
 // Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of
 // them and no limit but the capacity.
 func Exact(ctx context.Context, p *Problem) (*Solution, error) {
-	if p.N() > MaxExact {
-		return nil, fmt.Errorf("vrp: %d customers: the optimum is found for %d at most; Search has no such limit", p.N(), MaxExact)
+	return p.solve(ctx, solve.Exact, solve.Options{})
+}
+
+// solve asks the table of methods.
+func (p *Problem) solve(ctx context.Context, method string, o solve.Options) (*Solution, error) {
+	m, err := solve.Choose(p.inner, method, nil)
+	if err != nil {
+		return nil, fmt.Errorf("vrp: %w", err)
 	}
-	if err := p.inner.Plain(); err != nil {
-		return nil, fmt.Errorf("vrp: the exact method knows no limit but the capacity: %w", err)
-	}
-	_, all, err := engine.OptimalSolutions(ctx, []*engine.Problem{p.inner}, 1, nil)
+	r, err := m.Solve(ctx, p.inner, o)
 	if err != nil {
 		return nil, err
 	}
-	return p.FromEngine(all[0])
+	return p.FromEngine(r.Solution)
 }
 
 // SearchOptions say how long to search. One of Time and Iterations is needed.
@@ -234,23 +238,12 @@ func Search(ctx context.Context, p *Problem, o SearchOptions) (*Solution, error)
 			}
 		}
 	}
-	r, err := search.Solve(ctx, p.inner, inner)
-	if err != nil {
-		return nil, err
-	}
-	return p.FromEngine(r.Solution)
+	return p.solve(ctx, solve.Search, solve.Options{Search: inner})
 }
 
 // Savings builds routes by the savings of Clarke and Wright and improves them by local search and a
 // fixed budget of ruin and recreate: milliseconds, and the same routes for the same problem. It
 // knows no limit but the capacity.
 func Savings(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := p.inner.Plain(); err != nil {
-		return nil, fmt.Errorf("vrp: the savings method knows no limit but the capacity: %w", err)
-	}
-	s, err := engine.Savings(ctx, p.inner)
-	if err != nil {
-		return nil, err
-	}
-	return p.FromEngine(s)
+	return p.solve(ctx, solve.Savings, solve.Options{})
 }

@@ -111,7 +111,7 @@ func TestLimitsAreKeptOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Exact(ctx, large); err == nil || !strings.Contains(err.Error(), "Search") {
+	if _, err := Exact(ctx, large); err == nil || !strings.Contains(err.Error(), "use search") {
 		t.Errorf("%d customers: %v, want a line that names Search", MaxExact+1, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/config"
+	"haul/internal/solve"
 	"haul/policies"
 )
 
@@ -24,7 +25,7 @@ var words = map[string]func() []string{
 	"split":     of("test", "validation"),
 	"distance":  of("rounded", "exact"),
 	"goals":     of("held-out", "validation", "train", "all"),
-	"method":    of(methodSearch, methodExact, methodSavings),
+	"method":    solve.Named,
 }
 
 // orFiles are flags whose value may be a file as well.

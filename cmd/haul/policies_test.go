@@ -11,6 +11,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/recipe/routing"
 	"haul/internal/report"
+	"haul/internal/solve"
 	"haul/policies"
 )
 
@@ -124,7 +125,7 @@ func TestShippedPolicies(t *testing.T) {
 	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") || plain.stderr != "" {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
-	if plain = haul(t, "solve", write(t, "many.vrp", manyVRP(exactFileLimit+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
+	if plain = haul(t, "solve", write(t, "many.vrp", manyVRP(solve.Find(solve.Exact).Alone+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
 	if told := strings.Contains(plain.stderr, "--policy "); told != (len(names) > 0) {

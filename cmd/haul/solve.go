@@ -14,15 +14,8 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
+	"haul/internal/solve"
 	"haul/internal/vrp"
-)
-
-// The methods of haul solve.
-const (
-	methodExact   = "exact"
-	methodSavings = "savings"
-	methodSearch  = "search"
-	methodPolicy  = "policy" // what --policy and --checkpoint ask for
 )
 
 // solveFlags are the flags of haul solve beside those of generated instances.
@@ -134,7 +127,7 @@ an interrupted run goes on where it stopped.`,
 	f.src.register(cmd, 1000)
 	f.policy.register(cmd)
 	fs.StringVar(&f.device.name, "device", "auto", "where a policy computes: cpu, cuda:K, or auto: the fastest here")
-	fs.StringVar(&f.method, "method", "", "search, exact or savings (default: see above)")
+	fs.StringVar(&f.method, "method", "", strings.Join(solve.Named(), ", ")+" (default: see above)")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores: instances solved at the same time, or parts of a file's problem")
 	fs.DurationVar(&f.search.time, "time", searchTime, "wall time of the search on a file")
 	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search on a generated instance, on one core")
@@ -178,7 +171,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--method and --%s both say how to solve: use one of them", by)
 		case policy && flag.Name == "start":
 			err = usagef("--start and --%s both say where to start: use one of them", by)
-		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != methodSearch:
+		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != solve.Search:
 			err = usagef("--%s is about the search: leave --method %s out", flag.Name, f.method)
 		case flag.Name == "time" && f.search.time <= 0, flag.Name == "time-per-instance" && f.search.each <= 0:
 			err = usagef("--%s is %s: a time above 0 is needed, 10s for one", flag.Name, flag.Value)
@@ -193,9 +186,9 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		case flag.Name == "vehicles":
 			f.fleetGiven = true
 		case !file && f.method == "" && (flag.Name == "time-per-instance" || flag.Name == "iterations"):
-			f.method = methodSearch
+			f.method = solve.Search
 		case file && f.method == "" && !policy && slices.Contains(searchFlagNames, flag.Name):
-			f.method = methodSearch
+			f.method = solve.Search
 		case file && policy && slices.Contains(searchFlagNames, flag.Name):
 			f.improve = true
 		case !policy && slices.Contains([]string{"decode", "device"}, flag.Name):
@@ -216,8 +209,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			file.Close()
 		}
 		return usagef("--capacity is missing: a table of stops does not say what a vehicle carries")
-	case f.method != "" && f.method != methodExact && f.method != methodSavings && f.method != methodSearch:
-		return usagef("unknown method %q: use search, exact or savings", f.method)
+	case f.method != "" && solve.Known(f.method) != nil:
+		return asUsage(solve.Known(f.method))
 	case f.distance != "rounded" && f.distance != "exact":
 		return usagef("unknown distance %q: use rounded or exact", f.distance)
 	}

@@ -17,6 +17,8 @@ import (
 	"haul/internal/draw"
 	"haul/internal/recipe/routing"
 	"haul/internal/report"
+	"haul/internal/search"
+	"haul/internal/solve"
 	"haul/internal/vrp"
 )
 
@@ -63,34 +65,21 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if ctx.Err() == nil {
 		a.notePolicy(p, f)
 	}
-	solve, done, err := a.solver(ctx, p, f)
+	o, err := a.solveBy(ctx, p, f)
 	if err != nil {
 		return err
 	}
-	defer done()
-	start := time.Now()
-	o, err := solve(p)
-	if err != nil {
-		return err
-	}
-	seconds := time.Since(start).Seconds()
-	s := o.solution
-	if err := vrp.Validate(p, s); err != nil {
-		return fmt.Errorf("%s made invalid routes for %s: %w", f.method, path, err)
-	}
+	s := o.Solution
 	r := f.report(path, p, s)
-	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = f.method, seconds, out, o.iterations, o.interrupted, f.search.curve
-	r.Decode = o.decode
-	if o.start > 0 {
-		r.Start = &o.start
-	}
+	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
+	r.Decode, r.Start = o.Decode, o.Start
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error
 	if out != "" {
 		failed = f.write(p, s, r.Cost)
 	}
 	if failed == nil {
-		failed = f.draw(format, p, s, f.method)
+		failed = f.draw(format, p, s, o.Method)
 	}
 	if failed == nil && o.trace != nil {
 		failed = f.drawCurve(p, o)
@@ -115,7 +104,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if err != nil {
 		return err
 	}
-	if o.interrupted {
+	if o.Interrupted {
 		return ctx.Err()
 	}
 	return nil
@@ -131,7 +120,7 @@ func (a *app) noteTrucks(path string, p *vrp.Problem) {
 // notePolicy says that a policy could route the file, where no flag says how it is to be solved:
 // the method stays what it is. Next to an optimum it has nothing to offer.
 func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
-	if _, ok := f.policy.given(); ok || f.method != "" || f.json || p.X == nil || p.Plain() != nil || p.N() <= exactFileLimit {
+	if _, ok := f.policy.given(); ok || f.method != "" || f.json || !solve.Solves(solve.Policy, p, nil) || solve.Best(p, nil) {
 		return
 	}
 	if name := nearestPolicy(p.N()); name != "" {
@@ -152,50 +141,56 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64) error {
 	})
 }
 
-// solver is the way to solve the problem that the flags ask for, and what to call after the last.
-func (a *app) solver(ctx context.Context, p *vrp.Problem, f *solveFlags) (solve func(*vrp.Problem) (*outcome, error), done func(), err error) {
-	classical := func(method func(context.Context, []*vrp.Problem, int, func(int)) ([]vrp.Solution, error)) func(*vrp.Problem) (*outcome, error) {
-		return func(p *vrp.Problem) (*outcome, error) {
-			all, err := method(ctx, []*vrp.Problem{p}, 1, func(int) {})
-			if err != nil {
-				return nil, err
-			}
-			return &outcome{solution: all[0]}, nil
+// solveBy solves the problem as the flags ask for, or by the method that the table of methods
+// names for it.
+func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outcome, error) {
+	name := f.method
+	if _, ok := f.policy.given(); ok {
+		name = solve.Policy
+		if f.improve {
+			name = solve.Both
 		}
 	}
-	if by, ok := f.policy.given(); ok {
-		f.method = methodPolicy
-		if err := p.Plain(); err != nil {
-			return nil, nil, fmt.Errorf("a policy knows no limit but the capacity, and %s is not such a problem: %w; leave --%s out", p.Name, err, by)
+	m, err := solve.Choose(p, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{}
+	o := solve.Options{Search: f.searchOptions()}
+	if m.Name == solve.Policy || m.Name == solve.Both {
+		done := func() {}
+		if o.Route, done, err = a.router(ctx, p.N(), f); err != nil {
+			return nil, err
 		}
-		return a.policySolver(ctx, p.N(), f)
+		defer done()
 	}
-	if f.method == "" {
-		f.method = methodSearch
-		if p.N() <= exactFileLimit && p.Plain() == nil {
-			f.method = methodExact
-		}
-	}
-	switch f.method {
-	case methodExact:
-		return classical(optimal), func() {}, nil
-	case methodSavings:
-		return classical(savings), func() {}, nil
-	}
-	return func(p *vrp.Problem) (*outcome, error) {
-		var start *vrp.Solution
+	if !m.Quick {
 		if f.search.start != "" {
-			var err error
-			if start, err = loadStart(f.search.start, p); err != nil {
+			if o.Search.Start, err = loadStart(f.search.start, p); err != nil {
 				return nil, err
 			}
 		}
-		return a.searchFile(ctx, p, f, start)
-	}, func() {}, nil
+		live := a.newLive(f)
+		defer live.end()
+		out.trace = &draw.Curve{Name: "best routes so far"}
+		o.Search.Progress = func(s search.Progress) {
+			if s.Improved {
+				out.trace.Add(s.Seconds, s.Cost)
+			}
+			live.show(s)
+		}
+	}
+	if out.Result, err = m.Solve(ctx, p, o); err != nil {
+		return nil, err
+	}
+	if out.trace != nil {
+		out.trace.Add(out.Seconds, out.Cost)
+	}
+	return out, nil
 }
 
-// policySolver opens the device for a trained policy, which is to route n customers.
-func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*vrp.Problem) (*outcome, error), func(), error) {
+// router opens the device for a trained policy, which is to route n customers. done gives it back.
+func (a *app) router(ctx context.Context, n int, f *solveFlags) (route solve.Router, done func(), err error) {
 	f.device.workers = f.workers
 	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
@@ -215,17 +210,9 @@ func (a *app) policySolver(ctx context.Context, n int, f *solveFlags) (func(*vrp
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
 		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))
 	}
-	return func(p *vrp.Problem) (*outcome, error) {
+	return func(ctx context.Context, p *vrp.Problem) (vrp.Solution, string, error) {
 		s, _, err := policy.Solve(ctx, p, decode)
-		if err != nil || !f.improve {
-			return &outcome{solution: s, decode: decode.String()}, err
-		}
-		f.method = methodPolicy + " and " + methodSearch
-		o, err := a.searchFile(ctx, p, f, &s)
-		if o != nil {
-			o.decode = decode.String()
-		}
-		return o, err
+		return s, decode.String(), err
 	}, func() { dev.Close() }, nil
 }
 
@@ -355,7 +342,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	return a.table(func(w io.Writer) {
 		how := r.Method
 		if r.Decode != "" { // "policy and search"
-			how = strings.Replace(how, methodPolicy, methodPolicy+" ("+r.Decode+")", 1)
+			how = strings.Replace(how, solve.Policy, solve.Policy+" ("+r.Decode+")", 1)
 		}
 		if r.Checked != "" {
 			how = spoken(r.Checked) + " is valid"

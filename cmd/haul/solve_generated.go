@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"haul/internal/report"
+	"haul/internal/solve"
 	"haul/internal/vrp"
 	"haul/internal/vrp/testset"
 )
@@ -40,7 +39,7 @@ func blockSize(n int) int { return min(4096, max(1, 1<<22/(n+1))) }
 // solveSet solves the instances of a public test set, or of a file, which is searched unless a
 // method is named.
 func (a *app) solveSet(ctx context.Context, set *testset.Set, f *solveFlags) error {
-	if f.method == "" && f.testset.name != testsetKool || f.method == methodSearch {
+	if f.method == "" && f.testset.name != testsetKool || f.method == solve.Search {
 		return a.searchMany(ctx, set, f)
 	}
 	n := set.Customers()
@@ -57,7 +56,7 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.method == methodSearch {
+	if f.method == solve.Search {
 		return a.searchGenerated(ctx, src, f)
 	}
 	r := generatedReport{Instances: f.src.count, Customers: src.N, Capacity: src.Capacity, Distribution: string(src.Distribution),
@@ -67,19 +66,11 @@ func (a *app) solveGenerated(ctx context.Context, f *solveFlags) error {
 
 // solveMany solves instances a block at a time, exactly or by savings.
 func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom func(done, count int) []*vrp.Problem, f *solveFlags) error {
-	solve := optimal
-	switch {
-	case f.method == "" && r.Customers > vrp.MaxExactN:
-		f.method = methodSavings
-	case f.method == "":
-		f.method = methodExact
-	}
-	if f.method == methodSavings {
-		solve = savings
-	} else if _, err := vrp.NewExact(r.Customers); r.Customers > vrp.MaxExactN {
+	m, err := solve.ForMany(f.method, r.Customers)
+	if err != nil {
 		return asUsage(err)
 	}
-
+	f.method = m.Name
 	bar := a.newBar(r.Instances, f.method)
 	defer bar.end()
 	start := time.Now()
@@ -87,7 +78,7 @@ func (a *app) solveMany(ctx context.Context, r generatedReport, problemsFrom fun
 	for cpc.n < r.Instances {
 		done := cpc.n
 		problems := problemsFrom(done, min(blockSize(r.Customers), r.Instances-done))
-		solutions, err := solve(ctx, problems, f.workers, func(n int) { bar.set(done + n) })
+		solutions, err := m.SolveMany(ctx, problems, f.workers, func(n int) { bar.set(done + n) })
 		if err != nil {
 			return err
 		}
@@ -154,39 +145,4 @@ func generate(src vrp.Source, first uint64, count int) []*vrp.Problem {
 		problems[i] = batch.Problem(i)
 	}
 	return problems
-}
-
-func optimal(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
-	_, solutions, err := vrp.OptimalSolutions(ctx, problems, workers, progress)
-	return solutions, err
-}
-
-// savings solves the problems with a goroutine a worker; each takes the next problem when free, and
-// the first error ends them all.
-func savings(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wg         sync.WaitGroup
-		next, done atomic.Int64
-		mu         sync.Mutex // keeps progress to one call at a time
-		solutions  = make([]vrp.Solution, len(problems))
-	)
-	for range min(workers, len(problems)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(problems)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				s, err := vrp.Savings(ctx, problems[i])
-				if err != nil {
-					cancel(err)
-					return
-				}
-				solutions[i] = s
-				mu.Lock()
-				progress(int(done.Add(1)))
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return solutions, context.Cause(ctx)
 }

@@ -8,6 +8,7 @@ import (
 
 	"haul/internal/report"
 	"haul/internal/search"
+	"haul/internal/solve"
 	"haul/internal/vrp"
 	"haul/internal/vrp/testset"
 )
@@ -49,11 +50,11 @@ func (a *app) searchMany(ctx context.Context, set *testset.Set, f *solveFlags) e
 	problems, n := set.Problems, set.Customers()
 	o := search.ReferenceOptions{Iterations: f.search.iterations, Workers: f.workers, Cache: search.CacheDir(),
 		Warn: func(text string) { fmt.Fprintln(a.stderr, "haul: "+text) }}
-	r := manyReport{Method: methodSearch, Instances: len(problems), Customers: n, Iterations: f.search.iterations, Workers: f.workers, BestKnown: f.bestKnown}
+	r := manyReport{Method: solve.Search, Instances: len(problems), Customers: n, Iterations: f.search.iterations, Workers: f.workers, BestKnown: f.bestKnown}
 	if f.search.iterations == 0 {
 		o.Time, r.Each = f.search.each, f.search.each.Seconds()
 	}
-	bar := a.newBar(len(problems), methodSearch)
+	bar := a.newBar(len(problems), solve.Search)
 	defer bar.end()
 	o.Progress = bar.set
 	start := time.Now()

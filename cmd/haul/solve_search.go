@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/search"
+	"haul/internal/solve"
 	"haul/internal/vrp"
 )
 
@@ -32,43 +32,21 @@ var searchFlagNames = []string{"time", "iterations", "target", "start", "curve"}
 const (
 	searchTime = time.Second
 	searchEach = 100 * time.Millisecond // per generated instance
-	// customers up to which a file is solved exactly by default
-	exactFileLimit = 12
 )
 
 // outcome is what a method made of a file.
 type outcome struct {
-	solution    vrp.Solution
-	iterations  int
-	interrupted bool
-	trace       *draw.Curve // cost over time
-	start       float64     // what a search began with
-	decode      string      // how a policy made the routes
+	*solve.Result
+	trace *draw.Curve // cost over time; nil: it was not searched
 }
 
-// searchFile improves routes while it shows how it goes.
-func (a *app) searchFile(ctx context.Context, p *vrp.Problem, f *solveFlags, start *vrp.Solution) (*outcome, error) {
-	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed,
-		Start: start, Target: f.search.target}
+// searchOptions are the budget and the seed of the search.
+func (f *solveFlags) searchOptions() search.Options {
+	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed, Target: f.search.target}
 	if o.Iterations > 0 {
 		o.Time = 0
 	}
-	out := &outcome{trace: &draw.Curve{Name: "best routes so far"}}
-	live := a.newLive(f)
-	o.Progress = func(s search.Progress) {
-		if s.Improved {
-			out.trace.Add(s.Seconds, s.Cost)
-		}
-		live.show(s)
-	}
-	r, err := search.Solve(ctx, p, o)
-	live.end()
-	if err != nil {
-		return nil, err
-	}
-	out.trace.Add(r.Seconds, r.Cost)
-	out.solution, out.iterations, out.interrupted, out.start = r.Solution, r.Iterations, r.Interrupted, r.Start
-	return out, nil
+	return o
 }
 
 // loadStart reads the routes to improve. It must be a solution of this very problem.
@@ -154,7 +132,7 @@ func (f *solveFlags) drawCurve(p *vrp.Problem, o *outcome) error {
 	if f.bestKnown > 0 {
 		panel.Level, panel.LevelName = f.bestKnown, "best known"
 	}
-	words := fmt.Sprintf("%d customers, %d routes, %s after %d iterations", p.N(), len(o.solution.Routes), draw.Cost(p.Cost(o.solution)), o.iterations)
+	words := fmt.Sprintf("%d customers, %d routes, %s after %d iterations", p.N(), len(o.Solution.Routes), draw.Cost(o.Cost), o.Iterations)
 	return writeFile(f.search.curve, func(w io.Writer) error { return draw.Panels(w, format, p.Name, words, panel) })
 }
 

@@ -29,6 +29,7 @@ var house = []string{
 	"diagnosis",
 	"internal/serve",
 	"internal/lab",
+	"internal/solve",
 	"internal/doctor",
 	"internal/doctor/nsys",
 	"internal/doctor/xplane",

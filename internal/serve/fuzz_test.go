@@ -43,7 +43,7 @@ func FuzzSolveRequest(f *testing.F) {
 		if json.Unmarshal([]byte(text), &ask) != nil {
 			return
 		}
-		p, err := ask.check(limits)
+		p, _, err := ask.check(limits)
 		if err != nil {
 			if q := asProblem(err); q.Status < 400 || q.Status >= 500 || strings.ContainsAny(q.Detail, "\n\r") || q.Detail == "" {
 				t.Fatalf("%+v", q)

@@ -212,7 +212,7 @@ func TestSolveStreams(t *testing.T) {
 	x := open(t, nil)
 	var in known
 	x.do("GET", "/api/v1/instances/random?customers=100&capacity=50&seed=3", "").json(t, &in)
-	ask := solveRequest{instance: in.instance, Method: bySearch, Time: 0.4}
+	ask := solveRequest{instance: in.instance, Method: "search", Time: 0.4}
 	body, err := json.Marshal(ask)
 	if err != nil {
 		t.Fatal(err)

@@ -10,22 +10,17 @@ import (
 
 	"haul/internal/recipe/routing"
 	"haul/internal/search"
+	"haul/internal/solve"
 	"haul/internal/vrp"
 )
 
-// The methods.
-const (
-	byExact  = "exact"
-	bySearch = "search"
-	byPolicy = "policy"
-)
+// exactMost is how many customers are solved exactly here: more would hold a core for minutes.
+const exactMost = 18
 
-// Sizes of exact solutions: what is solved at all, what is solved where no method was named, and
-// what is solved beside another method for its gap.
-const (
-	exactMost    = 18
-	exactDefault = 12
-)
+// bounds are the customers that each method takes here.
+func (l Limits) bounds() solve.Bounds {
+	return solve.Bounds{solve.Exact: exactMost, solve.Policy: l.PolicySize}
+}
 
 // solveRequest is what POST /api/v1/solve takes.
 type solveRequest struct {
@@ -66,13 +61,13 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p, err := ask.check(s.limits)
+	p, m, err := ask.check(s.limits)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		out, err := s.solveBy(r, p, &ask, nil)
+		out, err := s.solveBy(r, p, m, &ask, nil)
 		if err != nil {
 			s.fail(w, err)
 			return
@@ -88,7 +83,7 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = out.tell(event, v) // who has gone ends the request's context
 	}
-	result, err := s.solveBy(r, p, &ask, func(i improved) { tell("progress", i) })
+	result, err := s.solveBy(r, p, m, &ask, func(i improved) { tell("progress", i) })
 	switch {
 	case err == nil:
 		tell("result", result)
@@ -99,69 +94,62 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check gives the request its defaults and refuses what cannot be done before any of it is done.
-func (ask *solveRequest) check(l Limits) (*vrp.Problem, error) {
+// check gives the request its defaults, picks its method and refuses what cannot be done before any of it is done.
+func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 	p, err := ask.problem(l.Customers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if ask.Method == "" {
-		ask.Method = bySearch
-		if p.N() <= exactDefault && p.Plain() == nil {
-			ask.Method = byExact
-		}
+	m, err := solve.Choose(p, ask.Method, l.bounds())
+	if err != nil {
+		return nil, nil, asRefused(err)
 	}
-	switch ask.Method {
-	case byExact:
-		if p.N() > exactMost {
-			return nil, refuse(http.StatusUnprocessableEntity, "the exact method takes up to %d customers here, these are %d: use search", exactMost, p.N())
-		}
-	case byPolicy:
-		if p.N() > l.PolicySize {
-			return nil, refuse(http.StatusUnprocessableEntity, "a policy routes up to %d customers here, these are %d: use search", l.PolicySize, p.N())
-		}
-	case bySearch:
-	default:
-		return nil, refuse(http.StatusBadRequest, "method is %q: use exact, search or policy", ask.Method)
-	}
-	if ask.Method != bySearch {
-		if bad := p.Plain(); bad != nil {
-			return nil, refuse(http.StatusUnprocessableEntity, "%s knows no limit but the capacity, and %s: use search", ask.Method, bad)
-		}
-	}
+	ask.Method = m.Name
 	ask.Time = or(ask.Time, 1)
 	if !(ask.Time > 0) || ask.Time > l.Search.Seconds() {
-		return nil, refuse(http.StatusBadRequest, "time is %g: up to %g seconds can be asked for", ask.Time, l.Search.Seconds())
+		return nil, nil, refuse(http.StatusBadRequest, "time is %g: up to %g seconds can be asked for", ask.Time, l.Search.Seconds())
 	}
 	if ask.Start != nil {
 		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start}); bad != nil {
-			return nil, refuse(http.StatusUnprocessableEntity, "start is no solution to begin with: %s", bad)
+			return nil, nil, refuse(http.StatusUnprocessableEntity, "start is no solution to begin with: %s", bad)
 		}
 	}
-	return p, nil
+	return p, m, nil
+}
+
+// asRefused words what the table of methods refused: a name that it does not have is a mistake of
+// the request, a problem that a method does not know is one of what was asked for.
+func asRefused(err error) error {
+	var no *solve.Refusal
+	if errors.As(err, &no) && no.Unknown {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	return refuse(http.StatusUnprocessableEntity, "%s", err)
 }
 
 // solveBy passes the method's gate and solves. It ends with the request's context.
-func (s *Server) solveBy(r *http.Request, p *vrp.Problem, ask *solveRequest, progress func(improved)) (*solved, error) {
+func (s *Server) solveBy(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solved, error) {
 	ctx := r.Context()
-	out := &solved{Method: ask.Method}
+	var found *solve.Result
 	var err error
-	if ask.Method == bySearch {
-		err = s.searchRoutes(r, p, ask, progress, out)
+	out := &solved{}
+	if m.Quick {
+		found, err = s.quickRoutes(ctx, p, m, ask, out)
 	} else {
-		err = s.quickRoutes(ctx, p, ask, out)
+		found, err = s.searchRoutes(r, p, m, ask, progress)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.solves.WithLabelValues(ask.Method).Observe(out.Seconds)
-	if ask.Method == byExact {
+	out.Method, out.Cost, out.Routes, out.Seconds, out.Iterations, out.Decode = found.Method, found.Cost, found.Solution.Routes, found.Seconds, found.Iterations, found.Decode
+	s.metrics.solves.WithLabelValues(m.Name).Observe(out.Seconds)
+	if found.Optimal {
 		out.Optimum, out.Gap = &out.Cost, new(float64)
 		return out, nil
 	}
-	if ask.Gap && p.N() <= exactDefault && p.Plain() == nil {
-		best := &solved{}
-		if err := s.quickRoutes(ctx, p, &solveRequest{Method: byExact}, best); err != nil {
+	if ask.Gap && solve.Best(p, s.limits.bounds()) {
+		best, err := s.quickRoutes(ctx, p, solve.Find(solve.Exact), ask, &solved{})
+		if err != nil {
 			return nil, err
 		}
 		gap := 0.0
@@ -173,66 +161,69 @@ func (s *Server) solveBy(r *http.Request, p *vrp.Problem, ask *solveRequest, pro
 	return out, nil
 }
 
-func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, ask *solveRequest, out *solved) error {
+// quickRoutes solves by a method that is soon done.
+func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, m *solve.Method, ask *solveRequest, out *solved) (*solve.Result, error) {
 	leave, err := s.quick.enter(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
-	began := time.Now()
-	defer func() { out.Seconds = time.Since(began).Seconds() }()
-	if ask.Method == byExact {
-		costs, all, err := vrp.OptimalSolutions(ctx, []*vrp.Problem{p}, 1, nil)
-		if err != nil {
-			return err
+	var o solve.Options
+	if m.Name == solve.Policy {
+		if o.Route, err = s.router(p, ask, out); err != nil {
+			return nil, err
 		}
-		if math.IsInf(costs[0], 0) {
-			return refuse(http.StatusUnprocessableEntity, "no routes serve every customer")
-		}
-		out.Cost, out.Routes = costs[0], all[0].Routes
-		return nil
 	}
+	found, err := m.Solve(ctx, p, o)
+	if errors.Is(err, solve.ErrNoRoutes) {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	return found, err
+}
+
+// router is the policy that a request names, or the nearest in size, as the table of methods takes
+// it.
+func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.Router, error) {
 	policy, err := s.policies.pick(ask.Policy, p.N())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	decode := routing.DecodeFor(policy.settings, p.N())
 	if ask.Decode != "" {
 		if decode, err = routing.ParseDecode(ask.Decode); err != nil {
-			return refuse(http.StatusBadRequest, "%s", err)
+			return nil, refuse(http.StatusBadRequest, "%s", err)
 		}
 	}
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
-		return refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
+		return nil, refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
 	}
-	// a wide beam would hold a core for hours
-	within, cancel := context.WithTimeout(ctx, s.limits.Search)
-	defer cancel()
-	solution, cost, err := s.policies.solve(within, policy, p, decode)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
-			decode, p.N(), s.limits.Search.Seconds())
-	}
-	if err != nil {
-		return err
-	}
-	out.Policy, out.Decode, out.Cost, out.Routes = policy.name, decode.String(), cost, solution.Routes
-	return nil
+	out.Policy = policy.name
+	return func(ctx context.Context, p *vrp.Problem) (vrp.Solution, string, error) {
+		// a wide beam would hold a core for hours
+		within, cancel := context.WithTimeout(ctx, s.limits.Search)
+		defer cancel()
+		solution, _, err := s.policies.solve(within, policy, p, decode)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
+				decode, p.N(), s.limits.Search.Seconds())
+		}
+		return solution, decode.String(), err
+	}, nil
 }
 
 // tellEvery bounds how often routes are sent while a search finds better ones.
 const tellEvery = 60 * time.Millisecond
 
-func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, ask *solveRequest, progress func(improved), out *solved) error {
+func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solve.Result, error) {
 	ctx := r.Context()
 	done, err := s.clients.enter(r, "searches", clientLong)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
 	leave, err := s.long.enter(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
 	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1, Seed: ask.Seed}
@@ -253,15 +244,14 @@ func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, ask *solveRequest
 			}
 		}
 	}
-	found, err := search.Solve(ctx, p, o)
+	found, err := m.Solve(ctx, p, solve.Options{Search: o})
 	switch {
 	case err == nil && found.Interrupted:
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case errors.Is(err, context.Canceled):
-		return err
+		return nil, err
 	case err != nil:
-		return refuse(http.StatusUnprocessableEntity, "%s", err)
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
-	out.Cost, out.Routes, out.Seconds, out.Iterations = found.Cost, found.Solution.Routes, found.Seconds, found.Iterations
-	return nil
+	return found, nil
 }

@@ -14,7 +14,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/recipe/routing"
 	"haul/internal/run"
+	"haul/internal/solve"
 	"haul/policies"
 	"haul/vrp"
 )
@@ -102,8 +102,8 @@ func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string)
 			return nil, err
 		}
 	}
-	if err := problem.Engine().Plain(); err != nil {
-		return nil, fmt.Errorf("a policy knows no limit but the capacity: %w", err)
+	if _, err := solve.Choose(problem.Engine(), solve.Policy, nil); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,129 @@
+package solve
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"haul/internal/search"
+	"haul/internal/vrp"
+)
+
+// Router routes a problem by a trained policy and says how ("pomo8"). Whoever holds the device and
+// the weights gives it.
+type Router func(ctx context.Context, p *vrp.Problem) (s vrp.Solution, how string, err error)
+
+// Options are what a method may need. A method that has no use for one of them leaves it alone:
+// who reads a user's words refuses those that contradict each other.
+type Options struct {
+	Search search.Options // budget, cores, seed, start, target and listener of the search
+	Route  Router         // Policy and Both
+}
+
+// Result is what a method made of a problem. The validator has judged it.
+type Result struct {
+	Solution    vrp.Solution
+	Cost        float64
+	Method      string
+	Decode      string   // how a policy made the routes
+	Start       *float64 // what the search began with
+	Iterations  int
+	Seconds     float64
+	Interrupted bool // the context ended before the budget: these are the best routes so far
+	Optimal     bool // there is no lower cost
+}
+
+// job is one problem on its way through a method.
+type job struct {
+	ctx context.Context
+	p   *vrp.Problem
+	o   Options
+	out *Result
+}
+
+// ErrNoRoutes says that not every customer can be served.
+var ErrNoRoutes = errors.New("no routes serve every customer")
+
+func runExact(j *job) error {
+	costs, all, err := vrp.OptimalSolutions(j.ctx, []*vrp.Problem{j.p}, 1, nil)
+	if err != nil {
+		return err
+	}
+	if math.IsInf(costs[0], 0) {
+		return ErrNoRoutes
+	}
+	j.out.Solution, j.out.Optimal = all[0], true
+	return nil
+}
+
+func runSavings(j *job) (err error) {
+	j.out.Solution, err = vrp.Savings(j.ctx, j.p)
+	return err
+}
+
+func runSearch(j *job) error {
+	found, err := search.Solve(j.ctx, j.p, j.o.Search)
+	if err != nil {
+		return err
+	}
+	j.out.Solution, j.out.Iterations, j.out.Interrupted = found.Solution, found.Iterations, found.Interrupted
+	if found.Start > 0 {
+		j.out.Start = &found.Start
+	}
+	return nil
+}
+
+func runPolicy(j *job) (err error) {
+	j.out.Solution, j.out.Decode, err = j.o.Route(j.ctx, j.p)
+	return err
+}
+
+func runBoth(j *job) error {
+	if err := runPolicy(j); err != nil {
+		return err
+	}
+	start := j.out.Solution
+	j.o.Search.Start = &start
+	return runSearch(j)
+}
+
+// manyFunc solves problems several at a time; progress is never nil.
+type manyFunc func(ctx context.Context, problems []*vrp.Problem, workers int, progress func(done int)) ([]vrp.Solution, error)
+
+// exactMany finds the optimum of each problem.
+func exactMany(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
+	_, solutions, err := vrp.OptimalSolutions(ctx, problems, workers, progress)
+	return solutions, err
+}
+
+// savingsMany solves the problems with a goroutine per worker; each takes the next problem when
+// free, and the first error ends them all.
+func savingsMany(ctx context.Context, problems []*vrp.Problem, workers int, progress func(int)) ([]vrp.Solution, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wg         sync.WaitGroup
+		next, done atomic.Int64
+		mu         sync.Mutex // keeps progress to one call at a time
+		solutions  = make([]vrp.Solution, len(problems))
+	)
+	for range min(workers, len(problems)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(problems)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				s, err := vrp.Savings(ctx, problems[i])
+				if err != nil {
+					cancel(err)
+					return
+				}
+				solutions[i] = s
+				mu.Lock()
+				progress(int(done.Add(1)))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return solutions, context.Cause(ctx)
+}
