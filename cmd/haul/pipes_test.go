@@ -92,7 +92,7 @@ func TestADashIsNoFileName(t *testing.T) {
 			case kind != "string" && kind != "stringArray":
 				return
 			case names.MatchString(f.Usage) && !known && !slices.Contains(notFiles, f.Name):
-				t.Errorf("%s --%s: %q seems to name a file and stands in no list of standard.go", cmd.CommandPath(), f.Name, f.Usage)
+				t.Errorf("%s --%s: %q seems to name a file and stands in no list of pipes.go", cmd.CommandPath(), f.Name, f.Usage)
 				return
 			case !known || slices.Contains(piped[cmd.CommandPath()], f.Name):
 				return
