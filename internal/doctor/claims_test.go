@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
 )
 
 // What a report claims must be true of traces that others than the rules' own makers bend: each
@@ -57,8 +59,8 @@ func TestXPU(t *testing.T) {
 			s.step(n, func() { body(s) })
 		}
 		want, got := diagnose(t, s.json()), diagnose(t, xpu(s.json()))
-		if got.PerStep != want.PerStep || !slices.Equal(costsOf(got), costsOf(want)) || got.a.lost != want.a.lost {
-			t.Errorf("%s: %+v %v, %d lost; want %+v %v, %d", name, got.PerStep, costsOf(got), got.a.lost, want.PerStep, costsOf(want), want.a.lost)
+		if got.PerStep != want.PerStep || !slices.Equal(costsOf(got), costsOf(want)) || !slices.Equal(got.Remarks, want.Remarks) {
+			t.Errorf("%s: %+v %v %v; want %+v %v %v", name, got.PerStep, costsOf(got), got.Remarks, want.PerStep, costsOf(want), want.Remarks)
 		}
 		if len(want.Findings) == 0 {
 			t.Errorf("%s: nothing found", name)
@@ -212,7 +214,7 @@ func TestALongFirstStep(t *testing.T) {
 		}
 		r := diagnose(t, s.json())
 		var b strings.Builder
-		if err := r.WriteText(&b, Text{}); err != nil {
+		if err := r.WriteText(&b, report.Text{}); err != nil {
 			t.Fatal(err)
 		}
 		if r.Steps != c.want || len(r.Findings) != c.want-4 || !strings.Contains(b.String(), c.words) {
@@ -273,8 +275,8 @@ func TestTheFirstCopyCounts(t *testing.T) {
 			s.dense(30, 200)
 			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
 		}
-		if r := diagnose(t, s.json()); !r.a.ahead || !near(r.StepMS, 10) || !slices.Equal(ids(r), []string{"copy-exposed"}) || !near(r.Findings[0].SavesMS, 4) {
-			t.Errorf("%d steps: ahead %v, %v ms, %v", steps, r.a.ahead, r.StepMS, costsOf(r))
+		if r := diagnose(t, s.json()); !ahead(r) || !near(r.StepMS, 10) || !slices.Equal(ids(r), []string{"copy-exposed"}) || !near(r.Findings[0].SavesMS, 4) {
+			t.Errorf("%d steps: ahead %v, %v ms, %v", steps, ahead(r), r.StepMS, costsOf(r))
 		}
 	}
 }
@@ -300,7 +302,7 @@ func TestALoopWithoutGPU(t *testing.T) {
 		t.Fatalf("%v in %q", costsOf(r), r.Findings[0].Where)
 	}
 	var b strings.Builder
-	if err := r.WriteText(&b, Text{}); err != nil {
+	if err := r.WriteText(&b, report.Text{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, word := range []string{"launch", "GPU waited"} {
@@ -332,24 +334,6 @@ func TestCompiledCode(t *testing.T) {
 	text := strings.Join(r.Findings[0].Evidence, "; ")
 	if !strings.Contains(text, "outside any operator") || strings.Contains(text, "most in aten::item") || strings.Contains(text, "from 9") || strings.Contains(r.Findings[0].Remedy, "fuse with") {
 		t.Errorf("%s\n%s", text, r.Findings[0].Remedy)
-	}
-}
-
-// What a link could give is said of links that the card has.
-func TestLinks(t *testing.T) {
-	for _, c := range []struct {
-		card card
-		want string
-	}{
-		{card{"NVIDIA H100 80GB HBM3", 9, 0, 132}, "NVLink 4"}, {card{"NVIDIA H100 PCIe", 9, 0, 114}, "PCIe"},
-		{card{"NVIDIA A100-SXM4-80GB", 8, 0, 108}, "NVLink 3"}, {card{"NVIDIA A100-PCIE-40GB", 8, 0, 108}, "PCIe"},
-		{card{"NVIDIA B200", 10, 0, 148}, "NVLink 5"}, {card{"NVIDIA GeForce RTX 5090", 12, 0, 170}, "PCIe"},
-		{card{"NVIDIA A10", 8, 6, 72}, "PCIe"}, {card{"Tesla V100-PCIE-16GB", 7, 0, 80}, "PCIe"},
-	} {
-		a := &analysis{Trace: &Trace{cards: []card{c.card}}}
-		if _, name := a.link2link(); name != c.want {
-			t.Errorf("%s: %s, want %s", c.card.name, name, c.want)
-		}
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"haul/internal/doctor/nsys"
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/trace"
 	"haul/internal/sqlite/sqlitetest"
 )
 
@@ -69,11 +71,11 @@ func TestJAX(t *testing.T) {
 
 // Events without categories and without devices are nobody's: they are not taken for JAX's.
 func TestBareEventsOfOthers(t *testing.T) {
-	tr, err := Read(strings.NewReader(`[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":5},{"ph":"X","name":"b","pid":1,"tid":1,"ts":9,"dur":5}]`))
+	tr, err := trace.Read(strings.NewReader(`[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":5},{"ph":"X","name":"b","pid":1,"tid":1,"ts":9,"dur":5}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Diagnose(tr); err == nil || !strings.Contains(err.Error(), "nothing to measure") {
+	if _, err := report.Diagnose(tr); err == nil || !strings.Contains(err.Error(), "nothing to measure") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -131,11 +133,11 @@ func xspace() []byte {
 	return message(b, 4, []byte("host"))
 }
 
-func load(t testing.TB, path string) ([]*Report, error) {
+func load(t testing.TB, path string) ([]*report.Report, error) {
 	t.Helper()
-	var out []*Report
-	err := Load(context.Background(), path, func(name string, tr *Trace) error {
-		r, err := Diagnose(tr)
+	var out []*report.Report
+	err := trace.Load(context.Background(), path, func(name string, tr *trace.Trace) error {
+		r, err := report.Diagnose(tr)
 		if err == nil {
 			r.File = name
 			out = append(out, r)
@@ -145,7 +147,7 @@ func load(t testing.TB, path string) ([]*Report, error) {
 	return out, err
 }
 
-func loadOne(t testing.TB, path string) *Report {
+func loadOne(t testing.TB, path string) *report.Report {
 	t.Helper()
 	list, err := load(t, path)
 	if err != nil || len(list) != 1 {
@@ -382,7 +384,7 @@ func TestPackings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one, err := ReadFile(writeTemp(t, "a.json.bz2", bzipped)); err != nil || one.events != 1 {
+	if one, err := trace.ReadFile(writeTemp(t, "a.json.bz2", bzipped)); err != nil || one.Events != 1 {
 		t.Errorf("a.json.bz2: %+v, %v", one, err)
 	}
 	for _, c := range []struct {
@@ -425,7 +427,7 @@ func emptyZip(t testing.TB) []byte {
 func TestLoadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	err := Load(ctx, recording("item_sync"), func(string, *Trace) error { return nil })
+	err := trace.Load(ctx, recording("item_sync"), func(string, *trace.Trace) error { return nil })
 	if err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
@@ -442,7 +444,7 @@ func TestFoldersInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := Expand([]string{dir})
+	got, err := trace.Expand([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/trace"
 )
 
 // sameReport compares what two traces of one run give; scale is the second's time unit in the
 // first's.
-func sameReport(t testing.TB, got, want *Report, scale float64) {
+func sameReport(t testing.TB, got, want *report.Report, scale float64) {
 	t.Helper()
 	// Times are whole nanoseconds: scaled ones are rounded, a part in a hundred thousand of a short
 	// step.
@@ -129,7 +132,7 @@ func FuzzDiagnose(f *testing.F) {
 
 // anyTrace makes a few events, at most so many, out of small choices.
 func anyTrace(most int, pick func(n int) int) string {
-	names := []string{"aten::add", "aten::to", "aten::item", "aten::zeros", backwardPrefix + ": AddBackward0", "aten::pad", "aten::masked_fill", "c10d::allreduce_"}
+	names := []string{"aten::add", "aten::to", "aten::item", "aten::zeros", trace.BackwardPrefix + ": AddBackward0", "aten::pad", "aten::masked_fill", "c10d::allreduce_"}
 	calls := []string{"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "cudaStreamBeginCapture", "cudaStreamEndCapture", "hipGraphLaunch", "cudaGetDevice"}
 	works := []struct{ cat, name string }{{"kernel", "k"}, {"kernel", "ampere_sgemm"}, {"kernel", "ncclDevKernel_AllReduce"}, {"gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"}, {"gpu_memcpy", "Memcpy DtoH (Device -> Pinned)"}, {"gpu_memset", "Memset"}}
 	notes := []string{"ProfilerStep#1", "ProfilerStep#2", "enumerate(DataLoader)#x.__next__", "gloo:all_reduce", "nccl:all_reduce", "mine"}
@@ -172,11 +175,11 @@ type failer interface {
 }
 
 func checkAny(t failer, text string) {
-	tr, err := Read(strings.NewReader(text))
+	tr, err := trace.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	r, err := Diagnose(tr)
+	r, err := report.Diagnose(tr)
 	if err != nil {
 		return
 	}
@@ -201,29 +204,29 @@ func checkAny(t failer, text string) {
 	if _, err := json.Marshal(r); err != nil {
 		t.Errorf("%v", err)
 	}
-	if err := r.WriteText(io.Discard, Text{Breakdown: true}); err != nil {
+	if err := r.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
 		t.Errorf("%v", err)
 	}
 	if err := r.WriteHTML(io.Discard); err != nil {
 		t.Errorf("%v", err)
 	}
-	other, err := Read(strings.NewReader(text))
+	other, err := trace.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	again, err := Diagnose(other)
+	again, err := report.Diagnose(other)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
 	again.File = "rank1.json"
-	j := JoinRanks([]*Report{r, again})
-	if err := j.WriteText(io.Discard, Text{}); err != nil {
+	j := report.JoinRanks([]*report.Report{r, again})
+	if err := j.WriteText(io.Discard, report.Text{}); err != nil {
 		t.Errorf("%v", err)
 	}
 	if err := j.WriteHTML(io.Discard); err != nil {
 		t.Errorf("%v", err)
 	}
-	if err := Compare(r, again).WriteText(io.Discard); err != nil {
+	if err := report.Compare(r, again).WriteText(io.Discard); err != nil {
 		t.Errorf("%v", err)
 	}
 }

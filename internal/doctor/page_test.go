@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/trace"
 )
 
-func pageOf(t testing.TB, r *Report) string {
+func pageOf(t testing.TB, r *report.Report) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteHTML(&b); err != nil {
@@ -91,7 +94,7 @@ func TestPageStandsAlone(t *testing.T) {
 					t.Errorf("the page does not name %s", f.ID)
 				}
 				id := fmt.Sprintf("f%d", i)
-				if len(f.places) > 0 && !slices.ContainsFunc(d.Places, func(p struct {
+				if len(f.Places) > 0 && !slices.ContainsFunc(d.Places, func(p struct {
 					ID         string
 					Start, End int64
 				}) bool {
@@ -156,7 +159,7 @@ func TestPageNamesThreads(t *testing.T) {
 		for range 20 {
 			s.kernelOp("aten::add", "", 20, 4)
 		}
-		s.kernelOp(backwardPrefix+": AddBackward0", "", 20, 4)
+		s.kernelOp(trace.BackwardPrefix+": AddBackward0", "", 20, 4)
 		s.sequence = 100
 		s.backward(10)
 	})
@@ -169,7 +172,7 @@ func TestPageNamesThreads(t *testing.T) {
 // The page of text for a person keeps its order: how busy, the verdict, causes, gaps.
 func TestTextPage(t *testing.T) {
 	var b bytes.Buffer
-	if err := diagnoseFile(t, recording("item_sync")).WriteText(&b, Text{}); err != nil {
+	if err := diagnoseFile(t, recording("item_sync")).WriteText(&b, report.Text{}); err != nil {
 		t.Fatal(err)
 	}
 	at := 0

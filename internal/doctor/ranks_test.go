@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
 )
 
 // rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last
@@ -35,9 +38,9 @@ func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
 	return []byte(strings.Replace(string(s.json()), `{"schemaVersion"`, info, 1))
 }
 
-func rankReports(t testing.TB, clock func(rank int) float64, late map[int]func(s *synth)) []*Report {
+func rankReports(t testing.TB, clock func(rank int) float64, late map[int]func(s *synth)) []*report.Report {
 	t.Helper()
-	var out []*Report
+	var out []*report.Report
 	for _, rank := range []int{2, 0, 3, 1} { // in any order
 		r := diagnose(t, rankTrace(rank, clock(rank), late[rank]))
 		r.File = fmt.Sprintf("trace_%d.json", rank)
@@ -57,7 +60,7 @@ func TestStraggler(t *testing.T) {
 	skew := []float64{0, 7e6, -3e6, 123}
 	for name, clock := range map[string]func(int) float64{"one clock": func(int) float64 { return 0 }, "a clock each": func(r int) float64 { return skew[r] }} {
 		t.Run(name, func(t *testing.T) {
-			j := JoinRanks(rankReports(t, clock, map[int]func(s *synth){2: loaderFor(6000)}))
+			j := report.JoinRanks(rankReports(t, clock, map[int]func(s *synth){2: loaderFor(6000)}))
 			if j.Matched != 3 || len(j.Ranks) != 4 || *j.Ranks[1].Rank != 1 {
 				t.Fatalf("%d matched, ranks %v", j.Matched, len(j.Ranks))
 			}
@@ -77,7 +80,7 @@ func TestStraggler(t *testing.T) {
 				}
 			}
 			var b bytes.Buffer
-			if err := j.WriteText(&b, Text{Breakdown: true}); err != nil || !strings.Contains(b.String(), "1. straggler rank 2: critical") {
+			if err := j.WriteText(&b, report.Text{Breakdown: true}); err != nil || !strings.Contains(b.String(), "1. straggler rank 2: critical") {
 				t.Errorf("%v\n%s", err, b.String())
 			}
 			d := dataOf(t, pageOfRanks(t, j))
@@ -90,7 +93,7 @@ func TestStraggler(t *testing.T) {
 	}
 }
 
-func pageOfRanks(t testing.TB, j *Ranks) string {
+func pageOfRanks(t testing.TB, j *report.Ranks) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := j.WriteHTML(&b); err != nil {
@@ -104,7 +107,7 @@ func pageOfRanks(t testing.TB, j *Ranks) string {
 
 // A rank that computes longer is told from one whose host is late.
 func TestStragglerByCompute(t *testing.T) {
-	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){1: func(s *synth) { s.dense(50, 100) }}))
+	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){1: func(s *synth) { s.dense(50, 100) }}))
 	if f := j.Findings[0]; f.ID != "straggler" || *f.Rank != 1 || !strings.Contains(strings.Join(f.Evidence, ";"), "its GPU computes longer: 5.00 ms") {
 		t.Errorf("%+v", j.Findings)
 	}
@@ -122,7 +125,7 @@ func TestImbalance(t *testing.T) {
 			n++
 		}
 	}
-	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, turns))
+	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, turns))
 	if f := j.Findings[0]; f.ID != "imbalance" || f.Rank != nil {
 		t.Errorf("%+v", j.Findings)
 	}
@@ -130,25 +133,25 @@ func TestImbalance(t *testing.T) {
 
 // Equal ranks have no straggler; traces without collectives are judged one by one.
 func TestEqualRanks(t *testing.T) {
-	j := JoinRanks(rankReports(t, func(int) float64 { return 0 }, nil))
+	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, nil))
 	for _, f := range j.Findings {
 		if f.ID == "straggler" || f.ID == "imbalance" {
 			t.Errorf("%+v", f)
 		}
 	}
-	var list []*Report
+	var list []*report.Report
 	for range 2 {
 		s := newSynth()
 		s.step(1, func() { s.dense(40, 100) })
 		list = append(list, diagnose(t, s.json()))
 	}
-	if j := JoinRanks(list); j.Matched != 0 || len(j.Remarks) != 1 || *j.Ranks[1].Rank != 1 {
+	if j := report.JoinRanks(list); j.Matched != 0 || len(j.Remarks) != 1 || *j.Ranks[1].Rank != 1 {
 		t.Errorf("%+v", j)
 	}
 }
 
 func TestJSONOverRanks(t *testing.T) {
-	data, err := json.Marshal(JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: loaderFor(6000)})))
+	data, err := json.Marshal(report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: loaderFor(6000)})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,7 @@ func TestJSONOverRanks(t *testing.T) {
 		Ranks []struct {
 			Rank     *int
 			Busy     *float64 `json:"gpu_busy_share"`
-			Findings []Finding
+			Findings []rule.Finding
 			Recorded []string
 		}
 		Findings []struct {
@@ -173,37 +176,9 @@ func TestJSONOverRanks(t *testing.T) {
 	}
 }
 
-func TestRankNumbers(t *testing.T) {
-	for _, c := range []struct {
-		files []string
-		ranks []int // as the traces tell, -1 for none
-		want  []int
-	}{
-		{[]string{"rank3.json", "rank10.json"}, []int{-1, -1}, []int{3, 10}},
-		{[]string{"worker1_step_12.json", "worker0_step_12.json"}, []int{0, 0}, []int{1, 0}},
-		{[]string{"a.json", "b.json"}, []int{5, 4}, []int{5, 4}},
-		{[]string{"a.json", "b.json"}, []int{-1, -1}, []int{0, 1}},
-	} {
-		var list []*Report
-		for i, f := range c.files {
-			r := &Report{File: f}
-			if c.ranks[i] >= 0 {
-				r.Rank = &c.ranks[i]
-			}
-			list = append(list, r)
-		}
-		numberRanks(list)
-		for i, r := range list {
-			if *r.Rank != c.want[i] {
-				t.Errorf("%v: rank %d, want %d", c.files, *r.Rank, c.want[i])
-			}
-		}
-	}
-}
-
 // The parts of a difference sum to it.
 func TestDiff(t *testing.T) {
-	build := func(loader float64, reads int) *Report {
+	build := func(loader float64, reads int) *report.Report {
 		s := newSynth()
 		for n := range 3 {
 			s.gpu = s.now
@@ -218,7 +193,7 @@ func TestDiff(t *testing.T) {
 		}
 		return diagnose(t, s.json())
 	}
-	d := Compare(build(5000, 40), build(20, 0))
+	d := report.Compare(build(5000, 40), build(20, 0))
 	var sum float64
 	for _, p := range d.Parts {
 		sum += p.Delta
@@ -232,7 +207,7 @@ func TestDiff(t *testing.T) {
 	if !slices.Equal(d.Gone, []string{"loader-starved", "sync-storm"}) || len(d.Come) > 0 {
 		t.Errorf("gone %v, come %v", d.Gone, d.Come)
 	}
-	if i := slices.IndexFunc(d.Counts, func(c Change) bool { return c.What == "waits" }); d.Counts[i].Before != 40 || d.Counts[i].After != 0 {
+	if i := slices.IndexFunc(d.Counts, func(c report.Change) bool { return c.What == "waits" }); d.Counts[i].Before != 40 || d.Counts[i].After != 0 {
 		t.Errorf("%+v", d.Counts)
 	}
 	var b bytes.Buffer
@@ -246,7 +221,7 @@ func TestDiff(t *testing.T) {
 	if len(dataOf(t, b.String()).lane("before GPU")) == 0 || !strings.Contains(b.String(), "What changed") {
 		t.Error("the page has no lanes of before, or no table")
 	}
-	if same := Compare(build(20, 0), build(20, 0)); !strings.Contains(same.Verdict(), "as long as before") {
+	if same := report.Compare(build(20, 0), build(20, 0)); !strings.Contains(same.Verdict(), "as long as before") {
 		t.Errorf("%s", same.Verdict())
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/trace"
 )
 
 // bomb is a gzip file of `size` blanks inside a trace.
@@ -35,8 +38,8 @@ func TestLoadReaderEndsABomb(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{"once": once, "twice": twice.Bytes(), "plain": bytes.Repeat([]byte(" "), 3<<20)} {
 		left := int64(1 << 20)
-		err := LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), &left, func(string, *Trace) error { return nil })
-		if !errors.Is(err, ErrTooLarge) {
+		err := trace.LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), &left, func(string, *trace.Trace) error { return nil })
+		if !errors.Is(err, trace.ErrTooLarge) {
 			t.Errorf("%s: %v, want that it is too large", name, err)
 		}
 	}
@@ -53,9 +56,9 @@ func TestLoadReaderOpensNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, left := 0, int64(1<<30)
-	err = LoadReader(context.Background(), path, bytes.NewReader(sample), &left, func(name string, tr *Trace) error {
+	err = trace.LoadReader(context.Background(), path, bytes.NewReader(sample), &left, func(name string, tr *trace.Trace) error {
 		got++
-		_, err := Diagnose(tr)
+		_, err := report.Diagnose(tr)
 		return err
 	})
 	if err != nil || got != 1 {

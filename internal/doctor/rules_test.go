@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
+	"haul/internal/doctor/trace"
 )
 
 // Each case is three steps of a small program with one fault, beside honest work, and what must be
@@ -225,7 +229,7 @@ func TestRules(t *testing.T) {
 			switch {
 			case c.first != "" && (len(got) == 0 || got[0] != c.first):
 				t.Errorf("findings %v, want %s first; %+v", got, c.first, r.PerStep)
-			case c.first == "" && c.absent == nil && len(r.Findings) > 0 && r.Findings[0].Severity != Note:
+			case c.first == "" && c.absent == nil && len(r.Findings) > 0 && r.Findings[0].Severity != rule.Note:
 				t.Errorf("findings %v (%v), want none above a note", got, r.Findings[0].Evidence)
 			}
 			for _, id := range c.absent {
@@ -243,7 +247,7 @@ func (s *synth) backward(n int) {
 	last := s.sequence
 	for k := range n {
 		s.sequence = last - k
-		s.kernelOp(backwardPrefix+": AddBackward0", "", 2, 0.1)
+		s.kernelOp(trace.BackwardPrefix+": AddBackward0", "", 2, 0.1)
 	}
 	s.tid, s.sequence = 1, last+1
 }
@@ -271,7 +275,7 @@ func TestWithoutStepsAndWithoutGPU(t *testing.T) {
 		t.Errorf("findings %v, want the loader", got)
 	}
 	var b strings.Builder
-	if err := r.WriteText(&b, Text{}); err != nil {
+	if err := r.WriteText(&b, report.Text{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"holds no GPU work", "1.00 ms  aten::addmm, 10 per step", "no GPU events in the trace"} {

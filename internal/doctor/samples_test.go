@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/doctor/report"
 	"haul/internal/sqlite/sqlitetest"
 )
 
@@ -103,15 +104,15 @@ func TestSamples(t *testing.T) {
 }
 
 func TestSamplesShowWhatThePagesSay(t *testing.T) {
-	var ranks []*Report
+	var ranks []*report.Report
 	for _, name := range []string{"ranks/rank0.json.gz", "ranks/rank1.json.gz"} {
 		ranks = append(ranks, loadOne(t, samplePath(name)))
 	}
-	j := JoinRanks(ranks)
+	j := report.JoinRanks(ranks)
 	if len(j.Findings) == 0 || j.Findings[0].ID != "straggler" || *j.Findings[0].Rank != 1 || !strings.Contains(strings.Join(j.Findings[0].Evidence, ";"), "its data loader") {
 		t.Errorf("ranks: %+v", j.Findings)
 	}
-	d := Compare(loadOne(t, samplePath("before.json.gz")), loadOne(t, samplePath("after.json.gz")))
+	d := report.Compare(loadOne(t, samplePath("before.json.gz")), loadOne(t, samplePath("after.json.gz")))
 	if !slices.Equal(d.Gone, []string{"loader-starved", "sync-storm"}) || len(d.Come) > 0 || d.DeltaMS > -5 {
 		t.Errorf("before and after: gone %v, come %v, %v ms", d.Gone, d.Come, d.DeltaMS)
 	}

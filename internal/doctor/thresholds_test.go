@@ -5,12 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
 )
 
 // Every threshold is swept across: the finding must be there on one side and absent on the other.
 // The limits are written out here, so that one moved in a rule turns this red.
 func TestThresholds(t *testing.T) {
-	steps := func(body func(s *synth, n int)) *Report {
+	steps := func(body func(s *synth, n int)) *report.Report {
 		s := newSynth()
 		for n := range 4 {
 			s.gpu = max(s.gpu, s.now)
@@ -19,7 +22,7 @@ func TestThresholds(t *testing.T) {
 		return diagnose(t, s.json())
 	}
 	settle := func(s *synth) { s.now = max(s.now, s.gpu) }
-	share := func(r *Report, kinds ...string) float64 {
+	share := func(r *report.Report, kinds ...string) float64 {
 		var ms float64
 		for _, k := range kinds {
 			ms += idleOf(r, k)
@@ -33,9 +36,9 @@ func TestThresholds(t *testing.T) {
 		from  int
 		to    int
 		by    int
-		run   func(k int) (r *Report, measure float64)
+		run   func(k int) (r *report.Report, measure float64)
 	}{
-		{"launch-bound", 0.10, 0.02, 20, 100, 4, func(k int) (*Report, float64) {
+		{"launch-bound", 0.10, 0.02, 20, 100, 4, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
 				settle(s)
@@ -45,7 +48,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, share(r, "operator", "launch")
 		}},
-		{"loader-starved", 0.05, 0.01, 100, 900, 50, func(k int) (*Report, float64) {
+		{"loader-starved", 0.05, 0.01, 100, 900, 50, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.emit("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", s.now, float64(k), "")
 				s.now += float64(k)
@@ -53,7 +56,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, share(r, "loader")
 		}},
-		{"python-bound", 0.05, 0.01, 200, 900, 50, func(k int) (*Report, float64) {
+		{"python-bound", 0.05, 0.01, 200, 900, 50, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
 				settle(s)
@@ -62,7 +65,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, share(r, "python")
 		}},
-		{"long-wait", 0.05, 0.01, 200, 900, 50, func(k int) (*Report, float64) {
+		{"long-wait", 0.05, 0.01, 200, 900, 50, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
 				settle(s)
@@ -71,7 +74,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, share(r, "wait")
 		}},
-		{"comm-exposed", 0.05, 0.01, 200, 900, 50, func(k int) (*Report, float64) {
+		{"comm-exposed", 0.05, 0.01, 200, 900, 50, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
 				s.exchange(s.gpu, float64(k), 1<<20)
@@ -79,7 +82,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, r.Breakdown.CommExposedShare
 		}},
-		{"sync-storm", 32, 0, 28, 36, 1, func(k int) (*Report, float64) {
+		{"sync-storm", 32, 0, 28, 36, 1, func(k int) (*report.Report, float64) {
 			return steps(func(s *synth, _ int) {
 				s.dense(10, 50)
 				for range k {
@@ -88,7 +91,7 @@ func TestThresholds(t *testing.T) {
 				}
 			}), float64(k)
 		}},
-		{"transfer-storm", 64, 0, 60, 68, 1, func(k int) (*Report, float64) {
+		{"transfer-storm", 64, 0, 60, 68, 1, func(k int) (*report.Report, float64) {
 			return steps(func(s *synth, _ int) {
 				s.dense(10, 50)
 				for range k {
@@ -96,7 +99,7 @@ func TestThresholds(t *testing.T) {
 				}
 			}), float64(k)
 		}},
-		{"tensor-in-loop", 64, 0, 60, 68, 1, func(k int) (*Report, float64) {
+		{"tensor-in-loop", 64, 0, 60, 68, 1, func(k int) (*report.Report, float64) {
 			return steps(func(s *synth, _ int) {
 				s.dense(10, 50)
 				for range k {
@@ -105,7 +108,7 @@ func TestThresholds(t *testing.T) {
 				}
 			}), float64(k)
 		}},
-		{"alloc-thrash", 4, 0, 2, 7, 1, func(k int) (*Report, float64) {
+		{"alloc-thrash", 4, 0, 2, 7, 1, func(k int) (*report.Report, float64) {
 			return steps(func(s *synth, _ int) {
 				s.dense(20, 50)
 				settle(s)
@@ -115,7 +118,7 @@ func TestThresholds(t *testing.T) {
 				s.dense(1, 50)
 			}), float64(k)
 		}},
-		{"pageable-copy", 0.02, 0.02, 50, 500, 25, func(k int) (*Report, float64) {
+		{"pageable-copy", 0.02, 0.02, 50, 500, 25, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.op("aten::to", "", 1, func() { s.copy("HtoD (Pageable -> Device)", 2<<20, float64(k)); s.wait() })
 				s.dense(100, 100)
@@ -126,14 +129,14 @@ func TestThresholds(t *testing.T) {
 			}
 			return r, (float64(k) + 15) / 1000 / r.StepMS
 		}},
-		{"copy-exposed", 0.05, 0.01, 200, 900, 50, func(k int) (*Report, float64) {
+		{"copy-exposed", 0.05, 0.01, 200, 900, 50, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.op("aten::to", "", 1, func() { s.copy("HtoD (Pinned -> Device)", 2<<20, float64(k)) })
 				s.dense(100, 100)
 			})
 			return r, r.Breakdown.CopyShare
 		}},
-		{"fp32-matmul", 0.10, 0.01, 2, 20, 1, func(k int) (*Report, float64) {
+		{"fp32-matmul", 0.10, 0.01, 2, 20, 1, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				s.dense(100, 100)
 				for range k {
@@ -142,7 +145,7 @@ func TestThresholds(t *testing.T) {
 			})
 			return r, float64(k) * 0.1 / r.StepMS
 		}},
-		{"small-batch", 0.10, 0.02, 20, 100, 4, func(k int) (*Report, float64) {
+		{"small-batch", 0.10, 0.02, 20, 100, 4, func(k int) (*report.Report, float64) {
 			r := steps(func(s *synth, _ int) {
 				for range k {
 					s.kernelOp("aten::add", "", 5, 0.05)
@@ -179,8 +182,8 @@ func TestThresholds(t *testing.T) {
 
 // A severity is a share of the step: 3 % is a warning, 30 % critical.
 func TestSeverities(t *testing.T) {
-	for share, want := range map[float64]Severity{0.0299: Note, 0.03: Warning, 0.299: Warning, 0.30: Critical, 1: Critical} {
-		if got := severityOf(share); got != want {
+	for share, want := range map[float64]rule.Severity{0.0299: rule.Note, 0.03: rule.Warning, 0.299: rule.Warning, 0.30: rule.Critical, 1: rule.Critical} {
+		if got := rule.SeverityOf(share); got != want {
 			t.Errorf("%v is %s, want %s", share, got, want)
 		}
 	}
@@ -209,16 +212,16 @@ func TestPrecisionAdvice(t *testing.T) {
 	for _, c := range []struct {
 		card     string
 		kernel   string
-		severity Severity
+		severity rule.Severity
 		words    string
 	}{
-		{`"name":"NVIDIA H200","computeMajor":9,"computeMinor":0`, "ampere_sgemm_128x64_tn", Critical, "set_float32_matmul_precision"},
-		{`"name":"NVIDIA A100","computeMajor":8,"computeMinor":0`, "volta_sgemm_128x64_tn", Critical, "set_float32_matmul_precision"},
-		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_sgemm_128x64_tn", Note, "torch.float16"},
-		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_scudnn_128x64_relu_medium_nn_v1", Note, "torch.float16"},
-		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "void cudnn::cnn::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>", Note, "torch.float16"},
-		{"", "volta_sgemm_128x64_tn", Note, "torch.float16"},
-		{"", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64_ffma_aligna4", Critical, "set_float32_matmul_precision"},
+		{`"name":"NVIDIA H200","computeMajor":9,"computeMinor":0`, "ampere_sgemm_128x64_tn", rule.Critical, "set_float32_matmul_precision"},
+		{`"name":"NVIDIA A100","computeMajor":8,"computeMinor":0`, "volta_sgemm_128x64_tn", rule.Critical, "set_float32_matmul_precision"},
+		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_sgemm_128x64_tn", rule.Note, "torch.float16"},
+		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_scudnn_128x64_relu_medium_nn_v1", rule.Note, "torch.float16"},
+		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "void cudnn::cnn::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>", rule.Note, "torch.float16"},
+		{"", "volta_sgemm_128x64_tn", rule.Note, "torch.float16"},
+		{"", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64_ffma_aligna4", rule.Critical, "set_float32_matmul_precision"},
 		{`"name":"Tesla P100","computeMajor":6,"computeMinor":0`, "maxwell_sgemm_128x64_tn", "", ""},
 		{`"name":"NVIDIA H200","computeMajor":9,"computeMinor":0`, "void cudnn::dgrad_engine<__half, 512>", "", ""},
 		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_fp16_sgemm_fp16_128x32_nn", "", ""},
@@ -260,7 +263,7 @@ func replaceOnce(data, old, with []byte) []byte {
 
 // What was recorded has limits too.
 func TestRecordedThresholds(t *testing.T) {
-	sweep := func(word string, limit float64, from, to, by int, run func(k int) (*Report, float64)) {
+	sweep := func(word string, limit float64, from, to, by int, run func(k int) (*report.Report, float64)) {
 		t.Run(word, func(t *testing.T) {
 			above, below := 0, 0
 			for k := from; k <= to; k += by {
@@ -283,7 +286,7 @@ func TestRecordedThresholds(t *testing.T) {
 			}
 		})
 	}
-	sweep("cold-start", 0.20, 1000, 4000, 200, func(k int) (*Report, float64) {
+	sweep("cold-start", 0.20, 1000, 4000, 200, func(k int) (*report.Report, float64) {
 		s := newSynth()
 		s.dense(10, 50)
 		s.now = max(s.now, s.gpu)
@@ -298,7 +301,7 @@ func TestRecordedThresholds(t *testing.T) {
 		}
 		return r, idleOf(r, "cold-start") / idle
 	})
-	sweep("graph-capture", 0.10, 200, 3000, 200, func(k int) (*Report, float64) {
+	sweep("graph-capture", 0.10, 200, 3000, 200, func(k int) (*report.Report, float64) {
 		s := newSynth()
 		s.dense(100, 100)
 		s.call("cudaStreamBeginCapture", 3)
@@ -347,8 +350,8 @@ func TestAheadThreshold(t *testing.T) {
 			s.events[at] = s.event("user_annotation", "ProfilerStep#"+string(rune('0'+n)), start, s.now-start, "")
 		}
 		r := diagnose(t, s.json())
-		if r.a.ahead != want {
-			t.Errorf("behind by %v of a step: the GPU's own steps %v, want %v", behind, r.a.ahead, want)
+		if ahead(r) != want {
+			t.Errorf("behind by %v of a step: the GPU's own steps %v, want %v", behind, ahead(r), want)
 		}
 	}
 }

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
+	"haul/internal/doctor/trace"
 )
 
 // truths is what is known about each recording, from the one who wrote its program.
@@ -19,37 +23,39 @@ var truths = []struct {
 	busy    float64
 	first   []string // a true first finding; empty where none may rise above a note
 	present []string
-	most    Severity // the highest severity that would be true
+	most    rule.Severity // the highest severity that would be true
 }{
-	{"fp32_matmul", 44.77, 0.983, []string{"fp32-matmul"}, nil, Critical},
-	{"gpu_cost_loop", 101.41, 0.0232, []string{"launch-bound"}, nil, Critical},
-	{"healthy_bf16", 4.53, 0.912, nil, nil, Note},
-	{"item_sync", 47.66, 0.0349, []string{"sync-storm"}, []string{"sync-storm", "transfer-storm"}, Critical},
-	{"loader_starved", 102.75, 0.175, []string{"loader-starved"}, nil, Critical},
-	{"pomo_cvrp20", 181.18, 0.0536, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, Critical},
-	{"seed_gt_rl_tiny_1_b32", 603.33, 0.0451, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, Critical},
-	{"tensor_hoisted", 30.73, 0.949, []string{"fp32-matmul"}, nil, Warning},
-	{"transfer_storm", 31.15, 0.0406, []string{"transfer-storm"}, nil, Critical},
+	{"fp32_matmul", 44.77, 0.983, []string{"fp32-matmul"}, nil, rule.Critical},
+	{"gpu_cost_loop", 101.41, 0.0232, []string{"launch-bound"}, nil, rule.Critical},
+	{"healthy_bf16", 4.53, 0.912, nil, nil, rule.Note},
+	{"item_sync", 47.66, 0.0349, []string{"sync-storm"}, []string{"sync-storm", "transfer-storm"}, rule.Critical},
+	{"loader_starved", 102.75, 0.175, []string{"loader-starved"}, nil, rule.Critical},
+	{"pomo_cvrp20", 181.18, 0.0536, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, rule.Critical},
+	{"seed_gt_rl_tiny_1_b32", 603.33, 0.0451, []string{"launch-bound", "sync-storm"}, []string{"launch-bound", "sync-storm"}, rule.Critical},
+	{"tensor_hoisted", 30.73, 0.949, []string{"fp32-matmul"}, nil, rule.Warning},
+	{"transfer_storm", 31.15, 0.0406, []string{"transfer-storm"}, nil, rule.Critical},
 }
 
 func recording(name string) string { return filepath.Join("testdata", name+".json.gz") }
 
-func diagnoseFile(t testing.TB, path string) *Report {
+func diagnoseFile(t testing.TB, path string) *report.Report {
 	t.Helper()
-	tr, err := ReadFile(path)
+	tr, err := trace.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Diagnose(tr)
+	r, err := report.Diagnose(tr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Note, Warning, Critical}, s) }
+func rank(s rule.Severity) int {
+	return slices.Index([]rule.Severity{rule.Note, rule.Warning, rule.Critical}, s)
+}
 
-func ids(r *Report) []string {
+func ids(r *report.Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
 		out = append(out, f.ID)
@@ -82,7 +88,7 @@ func TestRecordingsGiveTheTruth(t *testing.T) {
 					t.Errorf("%s is %s, at most %s is true", f.ID, f.Severity, c.most)
 				}
 			}
-			if c.most == Note && !strings.Contains(r.Verdict(), "healthy") {
+			if c.most == rule.Note && !strings.Contains(r.Verdict(), "healthy") {
 				t.Errorf("a healthy run is told %q", r.Verdict())
 			}
 		})
@@ -91,7 +97,7 @@ func TestRecordingsGiveTheTruth(t *testing.T) {
 
 // checkFindings holds for every report: ordered by cost, costs within the step, evidence and remedy
 // given.
-func checkFindings(t testing.TB, r *Report) {
+func checkFindings(t testing.TB, r *report.Report) {
 	t.Helper()
 	var sum float64
 	for i, f := range r.Findings {
@@ -225,7 +231,7 @@ func TestVerdictPageQuotesTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := diagnoseFile(t, recording("seed_gt_rl_tiny_1_b32")).WriteText(&b, Text{}); err != nil {
+	if err := diagnoseFile(t, recording("seed_gt_rl_tiny_1_b32")).WriteText(&b, report.Text{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, figure := range []string{"603 ms", "4.5 %", "576 ms", "9,807", "21.9 ms", "3,856", "22.8 ms", "3,855", "4.80 ms", "21.1 kB",
@@ -237,12 +243,17 @@ func TestVerdictPageQuotesTheReport(t *testing.T) {
 }
 
 // costsOf lists findings with what they cost, for messages.
-func costsOf(r *Report) []string {
+func costsOf(r *report.Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
 		out = append(out, fmt.Sprintf("%s (%s, %.4g ms)", f.ID, f.Severity, f.SavesMS))
 	}
 	return out
+}
+
+// ahead tells whether the steps are the GPU's own.
+func ahead(r *report.Report) bool {
+	return strings.Contains(strings.Join(r.Remarks, "\n"), "the CPU runs ahead")
 }
 
 func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
+	"haul/internal/doctor/trace"
 )
 
 // The traces of other projects are read where HAUL_TRACES points and never copied. What is known
@@ -64,7 +68,7 @@ func wild(t testing.TB, parts ...string) string {
 // near tells two times or shares apart that differ by more than 15 %.
 func near(got, want float64) bool { return math.Abs(got-want) <= 0.15*want }
 
-func idleOf(r *Report, kind string) float64 {
+func idleOf(r *report.Report, kind string) float64 {
 	var ms float64
 	for _, i := range r.Idle {
 		if i.Kind == kind || kind == "path" && (i.Kind == "operator" || i.Kind == "launch") {
@@ -84,7 +88,7 @@ func TestWildTracesGiveTheTruth(t *testing.T) {
 			if !slices.Equal(r.Recorded, append([]string{}, c.recorded...)) {
 				t.Errorf("recorded %v, want %v", r.Recorded, c.recorded)
 			}
-			above := len(r.Findings) > 0 && r.Findings[0].Severity != Note
+			above := len(r.Findings) > 0 && r.Findings[0].Severity != rule.Note
 			switch {
 			case len(c.first) > 0 && (!above || !slices.Contains(c.first, got[0])):
 				t.Errorf("findings %v, want one of %v first", costsOf(r), c.first)
@@ -110,26 +114,26 @@ func TestWildTracesGiveTheTruth(t *testing.T) {
 					t.Errorf("findings %v, want %s at %v ms", costsOf(r), id, ms)
 				}
 			}
-			if c.where != "" && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return contains(f.Where, c.where) }) {
+			if c.where != "" && !slices.ContainsFunc(r.Findings, func(f rule.Finding) bool { return contains(f.Where, c.where) }) {
 				t.Errorf("no finding names %s", c.where)
 			}
 		})
 	}
 }
 
-func wildRanks(t testing.TB, dir string) *Ranks {
+func wildRanks(t testing.TB, dir string) *report.Ranks {
 	t.Helper()
-	paths, err := Expand([]string{wild(t, dir)})
+	paths, err := trace.Expand([]string{wild(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*Report
+	var list []*report.Report
 	for _, p := range paths {
 		r := diagnoseFile(t, p)
 		r.File = p
 		list = append(list, r)
 	}
-	return JoinRanks(list)
+	return report.JoinRanks(list)
 }
 
 func TestWildRanks(t *testing.T) {
@@ -137,7 +141,7 @@ func TestWildRanks(t *testing.T) {
 		j := wildRanks(t, filepath.Join("param", "dlrm_kineto"))
 		exposed := []float64{0.38, 0.56, 0.25, 0.49, 0.36, 0.35, 0.25, 0.13}
 		for i, r := range j.Ranks {
-			if k := slices.Index(ids(r), "comm-exposed"); k < 0 || r.Findings[k].Severity == Note || math.Abs(r.Findings[k].Share-exposed[i]) > 0.015 {
+			if k := slices.Index(ids(r), "comm-exposed"); k < 0 || r.Findings[k].Severity == rule.Note || math.Abs(r.Findings[k].Share-exposed[i]) > 0.015 {
 				t.Errorf("rank %d: %v, want comm-exposed at %v of the step", i, costsOf(r), exposed[i])
 			}
 		}
@@ -170,12 +174,12 @@ func TestWildRanks(t *testing.T) {
 }
 
 func TestWildDiff(t *testing.T) {
-	d := Compare(diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw0.json.gz")), diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw4.json.gz")))
+	d := report.Compare(diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw0.json.gz")), diagnoseFile(t, wild(t, "kineto/resnet50_profiler_api_nw4.json.gz")))
 	if !near(-d.DeltaMS, 26) || d.Parts[0].What != "idle in the data loader" || !slices.Contains(d.Gone, "loader-starved") {
 		t.Errorf("%v ms, %+v, gone %v", d.DeltaMS, d.Parts[0], d.Gone)
 	}
 	t.Logf("%s", d.Verdict())
-	d = Compare(diagnoseFile(t, wild(t, "hta/trace_diff_control_control.json.gz")), diagnoseFile(t, wild(t, "hta/trace_diff_test_test.json.gz")))
+	d = report.Compare(diagnoseFile(t, wild(t, "hta/trace_diff_control_control.json.gz")), diagnoseFile(t, wild(t, "hta/trace_diff_test_test.json.gz")))
 	if d.Parts[0].What != "compute" || d.DeltaMS < 35 || !slices.Contains(d.Gone, "launch-bound") {
 		t.Errorf("%v ms, %+v, gone %v", d.DeltaMS, d.Parts[0], d.Gone)
 	}

@@ -1,0 +1,195 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// Breakdown is the numbers people ask for beside the verdict. Shares are of the step.
+type Breakdown struct {
+	ComputeShare     float64       `json:"compute_share"`      // kernels other than communication
+	CommExposedShare float64       `json:"comm_exposed_share"` // communication with no other kernel beside it
+	CommHiddenShare  float64       `json:"comm_overlapped_share"`
+	CopyShare        float64       `json:"copy_share"` // copies and memsets with no kernel beside them
+	IdleShare        float64       `json:"idle_share"`
+	Families         []FamilyTime  `json:"kernel_families"`
+	QueueDepth       float64       `json:"queue_depth"` // work issued and not finished, mean at each launch
+	QueueMS          float64       `json:"queue_ms"`    // from issue to start, median
+	Copies           []CopyRate    `json:"copy_bandwidth"`
+	Collectives      []CommTime    `json:"collectives"`
+	GPUs             []GPU         `json:"gpus"`
+	Memory           []MemoryLevel `json:"memory,omitempty"`
+}
+
+// FamilyTime is the kernels of one kind.
+type FamilyTime struct {
+	Family string  `json:"family"`
+	Count  float64 `json:"count"`
+	MS     float64 `json:"ms"`
+	Share  float64 `json:"share"` // of the kernels' time
+}
+
+// CopyRate is the copies of one direction.
+type CopyRate struct {
+	Direction string  `json:"direction"`
+	Count     float64 `json:"count"`
+	MB        float64 `json:"mb"`
+	MS        float64 `json:"ms"`
+	GBps      float64 `json:"gb_per_s"`
+}
+
+// CommTime is the collectives of one kind and group.
+type CommTime struct {
+	Kind      string  `json:"kind"`
+	Group     string  `json:"group,omitempty"`
+	Count     float64 `json:"count"`
+	MS        float64 `json:"ms"`
+	ExposedMS float64 `json:"exposed_ms"`
+	MB        float64 `json:"mb"`
+	BusGBps   float64 `json:"bus_gb_per_s"`
+}
+
+// GPU is one device of the trace.
+type GPU struct {
+	Device    int     `json:"device"`
+	BusyShare float64 `json:"busy_share"`
+	Kernels   int     `json:"kernels"`
+	Gaps      int     `json:"gaps"`
+	IdleMS    float64 `json:"idle_ms"`
+	WidestMS  float64 `json:"widest_gap_ms"`
+}
+
+// MemoryLevel is a point of the memory's timeline.
+type MemoryLevel struct {
+	MS float64 `json:"ms"` // since the first step
+	MB float64 `json:"mb"`
+}
+
+// memoryPoints bounds the memory's timeline in a report.
+const memoryPoints = 400
+
+var busWords = [...]string{"within the GPU", "to the GPU, page-locked", "to the GPU, pageable", "to the host, page-locked", "to the host, pageable"}
+
+func (a *Analysis) Breakdown() *Breakdown {
+	b := &Breakdown{Families: []FamilyTime{}, Copies: []CopyRate{}, Collectives: []CommTime{}, GPUs: []GPU{}}
+	wall := float64(a.Wall)
+	b.splitGPU(a, wall)
+	var ns [trace.Families]float64
+	var n [trace.Families]int
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel {
+			f := a.Names.List[g.Name].Family
+			if g.Comm {
+				f = trace.FamilyComm
+			}
+			ns[f] += float64(g.Dur)
+			n[f]++
+		}
+	}
+	for f := range trace.Families {
+		if n[f] > 0 {
+			b.Families = append(b.Families, FamilyTime{f.String(), a.PerStep(float64(n[f])), a.Ms(ns[f]), ns[f] / max(1, a.Kernel)})
+		}
+	}
+	slices.SortStableFunc(b.Families, func(x, y FamilyTime) int { return cmp.Compare(y.MS, x.MS) })
+	for d, s := range a.bus {
+		if s.n > 0 {
+			b.Copies = append(b.Copies, CopyRate{busWords[d], a.PerStep(float64(s.n)), a.PerStep(s.bytes) / (1 << 20), a.Ms(s.ns), s.bytes / max(1, s.ns)})
+		}
+	}
+	for _, f := range a.Comm.Families {
+		b.Collectives = append(b.Collectives, CommTime{f.Kind, phrase.Printable(f.Group), a.PerStep(float64(f.N)), a.Ms(f.Ns), a.Ms(f.Exposed),
+			a.PerStep(float64(f.Bytes)) / (1 << 20), f.RateBytes / max(1, f.RateNS) * Traffic(f.Kind, f.Members)})
+	}
+	slices.SortFunc(b.Collectives, func(x, y CommTime) int {
+		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Kind+x.Group, y.Kind+y.Group))
+	})
+	b.QueueDepth, b.QueueMS = a.queue()
+	b.Memory = a.memoryLevels()
+	return b
+}
+
+func (b *Breakdown) splitGPU(a *Analysis, wall float64) {
+	for _, d := range a.Devices {
+		var compute []trace.Span
+		for _, i := range d.Works {
+			g := a.Gpu.At(int(i))
+			if g.Kind == trace.CatKernel && !g.Comm {
+				compute = append(compute, trace.Span{Start: g.Start, End: g.End()})
+			}
+		}
+		compute = trace.Clip(trace.Union(compute), a.Steps)
+		part := 1 / wall / float64(len(a.Devices))
+		c := float64(trace.Total(compute))
+		b.ComputeShare += c * part
+		b.CommExposedShare += float64(d.exposed) * part
+		b.CommHiddenShare += float64(d.commBusy-d.exposed) * part
+		b.CopyShare += max(0, float64(d.busy)-c-float64(d.exposed)) * part
+		b.IdleShare += float64(a.Wall-d.busy) * part
+		var widest int64
+		for _, g := range d.Gaps {
+			widest = max(widest, g.End-g.Start)
+		}
+		b.GPUs = append(b.GPUs, GPU{int(d.Id), float64(d.busy) / wall, d.kernels, len(d.Gaps), a.Ms(float64(a.Wall - d.busy)), float64(widest) / 1e6})
+	}
+	if a.Comm.Host {
+		b.CommExposedShare = a.Comm.Exposed / wall
+		b.CommHiddenShare = (a.Comm.Total - a.Comm.Exposed) / wall
+	}
+}
+
+// queue is how much work stood issued and unfinished at each launch, and how long work stood in
+// line.
+func (a *Analysis) queue() (depth, ms float64) {
+	if len(a.Devices) == 0 {
+		return 0, 0
+	}
+	var issued, done []int64
+	var late []float64
+	for _, i := range a.Devices[0].Works {
+		g := a.Gpu.At(int(i))
+		th, k, ok := a.callOf(g)
+		if !ok {
+			continue
+		}
+		at := th.Calls.At(k).End()
+		if _, ok := trace.Within(a.CpuSteps, at); !ok {
+			continue
+		}
+		issued, done = append(issued, at), append(done, g.End())
+		late = append(late, float64(max(0, g.Start-at)))
+	}
+	if len(issued) == 0 {
+		return 0, 0
+	}
+	slices.Sort(issued)
+	slices.Sort(done)
+	sum := 0
+	for i, at := range issued {
+		sum += i + 1 - sort.Search(len(done), func(k int) bool { return done[k] > at })
+	}
+	return float64(sum) / float64(len(issued)), Median(late) / 1e6
+}
+
+func (a *Analysis) memoryLevels() []MemoryLevel {
+	if len(a.Memory) == 0 {
+		return nil
+	}
+	every := (len(a.Memory) + memoryPoints - 1) / memoryPoints
+	var out []MemoryLevel
+	for i := 0; i < len(a.Memory); i += every {
+		top := a.Memory[i]
+		for _, l := range a.Memory[i:min(i+every, len(a.Memory))] {
+			if l.Bytes > top.Bytes {
+				top = l
+			}
+		}
+		out = append(out, MemoryLevel{float64(top.At-a.Steps[0].Start) / 1e6, float64(top.Bytes) / (1 << 20)})
+	}
+	return out
+}

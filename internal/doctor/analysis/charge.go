@@ -1,0 +1,212 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// An operator is charged with the idle time of the GPU that it holds (see attribute.go), not with
+// its own length, and to one cause at most: operators carry the cause that took them, and a rule
+// that comes later finds only what is left. So the costs of all findings never add up to more than
+// the idle time and the GPU time they waste, and a general cause (too many launches) does not hide
+// a particular one (the same work nine times over) by counting it too.
+
+// Charge collects what one cause costs.
+type Charge struct {
+	a      *Analysis
+	ops    []*trace.Op
+	Ns     float64 // idle time charged, Python on the way to its operators included
+	Own    float64 // of that, inside the operators
+	Cpu    float64 // the operators' own time
+	n      int
+	ByName map[uint32]*Named
+	places [100]float64 // ns by percent of the step
+	steps  map[int]int  // operators by step
+}
+
+type Named struct {
+	Name uint32
+	N    int
+	Ns   float64 // on the CPU
+	idle float64 // in which the GPU waited for them
+	lead float64 // and for Python on the way to them
+}
+
+// measures of what a name's operators cost.
+func (v *Named) OnCPU() float64 { return v.Ns }
+
+func (v *Named) Inside() float64 { return v.idle }
+
+func (v *Named) waited() float64 { return v.idle + v.lead }
+
+func (a *Analysis) NewCharge() *Charge {
+	return &Charge{a: a, ByName: map[uint32]*Named{}, steps: map[int]int{}}
+}
+
+// Add charges an operator, which must be free.
+func (c *Charge) Add(o *trace.Op, step int) {
+	c.ops = append(c.ops, o)
+	c.n++
+	c.Ns += float64(o.Idle) + float64(o.Lead)
+	c.Own += float64(o.Idle)
+	c.Cpu += float64(o.Dur)
+	c.Place(o.Start, step, float64(o.Dur))
+	c.steps[step]++
+	c.Count(o)
+}
+
+// Count adds an operator to its name's sum.
+func (c *Charge) Count(o *trace.Op) { c.CountFor(o, float64(o.Dur)) }
+
+// CountFor adds part of an operator's time to its name's sum.
+func (c *Charge) CountFor(o *trace.Op, ns float64) {
+	by := c.ByName[o.Name]
+	if by == nil {
+		by = &Named{Name: o.Name}
+		c.ByName[o.Name] = by
+	}
+	by.N++
+	by.Ns += ns
+	by.idle += float64(o.Idle)
+	by.lead += float64(o.Lead)
+}
+
+// AddCalls charges calls that no operator holds.
+func (c *Charge) AddCalls(list []orphan) {
+	for _, o := range list {
+		step, _ := trace.Within(c.a.CpuSteps, o.start)
+		c.n++
+		c.Cpu += o.ns
+		c.steps[step]++
+		c.Place(o.start, step, o.ns)
+	}
+}
+
+func (c *Charge) Place(at int64, step int, ns float64) {
+	w := c.a.CpuSteps[step]
+	c.places[max(0, min(99, int(100*(float64(at)-float64(w.Start))/(float64(w.End)-float64(w.Start)))))] += ns
+}
+
+// Collect charges every free operator that holds any of the calls.
+func (a *Analysis) Collect(any trace.Holds) *Charge {
+	c := a.NewCharge()
+	a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {
+		if o.Cause == 0 && o.Holds&any != 0 {
+			c.Add(o, step)
+		}
+	})
+	return c
+}
+
+// Take marks the operators as this cause's, and with them the backward of each: autograd runs it
+// only because the forward ran.
+func (c *Charge) Take(who trace.Cause) {
+	for _, o := range c.ops {
+		o.Cause = who
+	}
+	if len(c.ops) == 0 {
+		return
+	}
+	c.a.indexForward()
+	c.a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {
+		if f := c.a.forwardOf(o); f != nil && o.Cause == 0 && f.Cause == who {
+			o.Cause = who
+			c.Add(o, step)
+		}
+	})
+}
+
+// Where says which part of the step holds nine tenths of the cost.
+func (c *Charge) Where() string {
+	var sum float64
+	for _, ns := range c.places {
+		sum += ns
+	}
+	from, to := 0, 99
+	for low := c.places[0]; low < sum*0.05 && from < 99; low += c.places[from] {
+		from++
+	}
+	for high := c.places[99]; high < sum*0.05 && to > from; high += c.places[to] {
+		to--
+	}
+	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
+}
+
+// Ranked lists the names by a measure, the costliest first.
+func (c *Charge) Ranked(of func(*Named) float64) []*Named {
+	text := func(v *Named) string { return c.a.Names.List[v.Name].Text }
+	return slices.SortedFunc(maps.Values(c.ByName), func(x, y *Named) int {
+		return cmp.Or(cmp.Compare(of(y), of(x)), cmp.Compare(text(x), text(y)))
+	})
+}
+
+// Top names the operators that the GPU waited for most.
+func (c *Charge) Top(n int) string { return c.TopBy(n, (*Named).waited) }
+
+// TopBy names the operators that cost most by a measure.
+func (c *Charge) TopBy(n int, of func(*Named) float64) string {
+	var parts []string
+	for _, v := range c.Ranked(of)[:min(n, len(c.ByName))] {
+		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", trace.ShortName(c.a.Names.List[v.Name].Text),
+			phrase.Figure(c.a.Ms(of(v))), phrase.PerStepCount(c.a.PerStep(float64(v.N)))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Placed is where the charged operators ran.
+func (c *Charge) Placed() []Place {
+	var out []Place
+	for _, o := range c.ops[:min(len(c.ops), 20000)] {
+		out = append(out, Place{Span: trace.Span{Start: o.Start, End: o.End()}})
+	}
+	return out
+}
+
+// indexForward lists the numbered operators once, when the first cause asks.
+func (a *Analysis) indexForward() {
+	if a.forward != nil {
+		return
+	}
+	n := 0
+	numbered := func(o *trace.Op) bool {
+		return o.Sequence != 0 && !strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix)
+	}
+	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
+		if numbered(o) {
+			n++
+		}
+	})
+	a.forward = make([]*trace.Op, 0, n)
+	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
+		if numbered(o) {
+			a.forward = append(a.forward, o)
+		}
+	})
+	slices.SortStableFunc(a.forward, func(x, y *trace.Op) int {
+		return cmp.Or(cmp.Compare(x.Sequence, y.Sequence), cmp.Compare(x.Start, y.Start))
+	})
+}
+
+// forwardOf finds the operator whose backward o is. Numbers are given as nodes are made, so a node
+// made anywhere inside an operator has the number that operator started with or a later one, and
+// less than the next operator's.
+func (a *Analysis) forwardOf(o *trace.Op) *trace.Op {
+	if o.Sequence == 0 || !strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
+		return nil
+	}
+	i := sort.Search(len(a.forward), func(i int) bool {
+		f := a.forward[i]
+		return f.Sequence > o.Sequence || f.Sequence == o.Sequence && f.Start > o.Start
+	})
+	if i == 0 || a.forward[i-1].Start > o.Start {
+		return nil
+	}
+	return a.forward[i-1]
+}

@@ -1,0 +1,228 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"haul/internal/doctor/trace"
+)
+
+// Communication is counted apart from compute. It is exposed where no other kernel of the device
+// runs beside it: that time goes away when the collective is hidden, shrunk or not waited for. Time
+// in which both run is overlapped and costs nothing here.
+
+// commSums is a trace's communication.
+type commSums struct {
+	List           []trace.Collective // inside the steps, in time order
+	Total, Exposed float64            // ns, mean over the devices
+	Host           bool
+	Families       map[string]*CommFamily
+	Issued         []Place      // where the CPU issued them
+	ExposedSpans   []trace.Span // of the first device, or on the host
+}
+
+type CommFamily struct {
+	Kind, Group       string
+	N                 int
+	Ns, Exposed       float64
+	Bytes, Largest    uint64
+	Members           int
+	RateBytes, RateNS float64 // of those whose size is known
+}
+
+// hostCollectives are the stretches in which a collective runs on the CPU.
+func (a *Analysis) hostCollectives() []trace.Span {
+	var out []trace.Span
+	for _, n := range a.Notes {
+		if trace.OnHost(a.Names.List[n.Name].Text) {
+			out = append(out, n.Span)
+		}
+	}
+	return trace.Union(out)
+}
+
+// measureComm finds the collectives inside the steps and how much of each is exposed.
+func (a *Analysis) measureComm() {
+	s := &a.Comm
+	s.Families = map[string]*CommFamily{}
+	a.commOnDevices()
+	if len(s.List) == 0 {
+		a.commOnHost()
+	}
+	slices.SortStableFunc(s.List, func(x, y trace.Collective) int { return cmp.Compare(x.Start, y.Start) })
+	for i := range s.List {
+		c := &s.List[i]
+		group := a.Names.List[c.Group].Text
+		key := c.Kind + "\x00" + group
+		f := s.Families[key]
+		if f == nil {
+			f = &CommFamily{Kind: c.Kind, Group: group}
+			s.Families[key] = f
+		}
+		f.N++
+		f.Ns += float64(c.End - c.Start)
+		f.Exposed += float64(c.Exposed)
+		f.Members = max(f.Members, c.Members)
+		if c.Bytes > 0 {
+			f.Bytes += c.Bytes
+			f.Largest = max(f.Largest, c.Bytes)
+			f.RateBytes += float64(c.Bytes)
+			f.RateNS += float64(c.End - c.Start)
+		}
+	}
+}
+
+func (a *Analysis) commOnDevices() {
+	told := map[uint32]*trace.Collective{} // by correlation
+	for i := range a.Collectives {
+		told[a.Collectives[i].Correlation] = &a.Collectives[i]
+	}
+	s := &a.Comm
+	for _, d := range a.Devices {
+		var comm, compute []trace.Span
+		first := len(s.List)
+		for _, i := range d.Works {
+			g := a.Gpu.At(int(i))
+			if g.Kind != trace.CatKernel {
+				continue
+			}
+			if !g.Comm {
+				compute = append(compute, trace.Span{Start: g.Start, End: g.End()})
+				continue
+			}
+			step, ok := trace.Within(a.Steps, g.Start)
+			if !ok && (step >= len(a.Steps) || a.Steps[step].Start >= g.End()) {
+				continue
+			}
+			comm = append(comm, trace.Span{Start: g.Start, End: g.End()})
+			c := trace.Collective{Kind: a.Names.List[g.Name].Comm}
+			if t := told[g.Correlation]; t != nil && g.Correlation != 0 {
+				c = *t
+			} else if t != nil && t.Start == g.Start {
+				c = *t
+			}
+			c.Start, c.End, c.Device, c.Step = g.Start, g.End(), g.Device, step
+			if c.Members == 0 {
+				c.Members = a.Job.World
+			}
+			a.describe(&c, g)
+			s.Issued = append(s.Issued, a.IssuedAt(g)...)
+			s.List = append(s.List, c)
+		}
+		if len(comm) == 0 {
+			continue
+		}
+		compute = trace.Union(compute)
+		comm = trace.Clip(trace.Union(comm), a.Steps)
+		exposed, _ := trace.Without(comm, compute)
+		for i := first; i < len(s.List); i++ {
+			c := &s.List[i]
+			c.Exposed = trace.Covered(exposed, trace.Span{Start: c.Start, End: c.End})
+		}
+		d.exposed, d.commBusy = trace.Total(exposed), trace.Total(comm)
+		s.Total += float64(d.commBusy) / float64(len(a.Devices))
+		s.Exposed += float64(d.exposed) / float64(len(a.Devices))
+		if s.ExposedSpans == nil {
+			s.ExposedSpans = exposed
+		}
+	}
+}
+
+// describe fills what the annotation around a collective's issue tells and its kernel does not.
+func (a *Analysis) describe(c *trace.Collective, g *trace.Work) {
+	if c.Bytes > 0 && c.Kind != "send_recv" {
+		return
+	}
+	th, i, ok := a.callOf(g)
+	if !ok {
+		return
+	}
+	at := th.Calls.At(i).Start
+	for k := sort.Search(len(a.Notes), func(k int) bool { return a.Notes[k].Start > at }) - 1; k >= 0; k-- {
+		n := &a.Notes[k]
+		if n.Thread == th && n.End > at {
+			if c.Bytes == 0 {
+				c.Bytes = n.Bytes
+			}
+			if kind := a.Names.List[n.Name].Comm; kind != "communication" && kind != "coalesced" {
+				c.Kind = kind
+			}
+			if c.Group == 0 {
+				c.Group = n.Group
+			}
+			return
+		}
+		if at-n.Start > 1e9 {
+			return
+		}
+	}
+}
+
+// commOnHost counts the collectives that run on threads of the CPU. Exposed is where the main
+// thread is in no operator meanwhile, or, with a GPU, where the GPU is idle.
+func (a *Analysis) commOnHost() {
+	s := &a.Comm
+	host := trace.Clip(a.hostCollectives(), a.Steps)
+	if len(host) == 0 {
+		return
+	}
+	s.Host = true
+	var beside []trace.Span
+	if len(a.Devices) > 0 {
+		for _, i := range a.Devices[0].Works {
+			g := a.Gpu.At(int(i))
+			beside = append(beside, trace.Span{Start: g.Start, End: g.End()})
+		}
+	} else if th := a.Main; th != nil {
+		for i := range th.Ops.Len() {
+			o := th.Ops.At(i)
+			beside = append(beside, trace.Span{Start: o.Start, End: o.End()})
+		}
+	}
+	exposed, _ := trace.Without(host, trace.Union(beside))
+	s.ExposedSpans = exposed
+	s.Total, s.Exposed = float64(trace.Total(host)), float64(trace.Total(exposed))
+	for _, n := range a.Notes {
+		if !trace.OnHost(a.Names.List[n.Name].Text) {
+			continue
+		}
+		step, ok := trace.Within(a.Steps, n.Start)
+		if !ok {
+			continue
+		}
+		s.List = append(s.List, trace.Collective{Kind: a.Names.List[n.Name].Comm, Group: n.Group, Members: a.Job.World, Bytes: n.Bytes,
+			Start: n.Start, End: n.End, Host: true, Step: step, Exposed: trace.Covered(exposed, n.Span)})
+	}
+}
+
+// mainThread is the CPU thread that holds most operators inside the steps.
+func (a *Analysis) mainThread() *trace.Thread {
+	var best *trace.Thread
+	var most float64
+	for _, th := range a.Threads {
+		var ns float64
+		for i := range th.Ops.Len() {
+			if o := th.Ops.At(i); len(a.CpuSteps) > 0 && o.Start >= a.CpuSteps[0].Start {
+				ns += float64(o.Dur)
+			}
+		}
+		if ns > most {
+			best, most = th, ns
+		}
+	}
+	return best
+}
+
+// Traffic is the factor between a collective's bytes and what each link carries, as the makers'
+// tests count it (bus bandwidth).
+func Traffic(kind string, members int) float64 {
+	n := float64(max(2, members))
+	switch kind {
+	case "all_reduce":
+		return 2 * (n - 1) / n
+	case "all_gather", "reduce_scatter", "all_to_all":
+		return (n - 1) / n
+	}
+	return 1
+}

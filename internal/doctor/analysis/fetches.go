@@ -1,0 +1,20 @@
+package analysis
+
+import (
+	"haul/internal/doctor/trace"
+)
+
+// splitFetches tells the fetches that hold the training loop up from those of a thread that
+// prepares batches for it, which count only where the loop does nothing else. The loop's thread
+// marks the steps; without marks it launches, or has most operators.
+func (a *Analysis) splitFetches() {
+	for _, f := range a.Fetches {
+		if f.Thread.Loops || !a.Marked && (f.Thread.Launches > 0 || f.Thread == a.Main) || a.Main == nil {
+			a.InLoop = append(a.InLoop, f.Span)
+			continue
+		}
+		f.Thread.Feeds = true
+		a.aside = append(a.aside, f.Span)
+	}
+	a.InLoop, a.aside = trace.Union(a.InLoop), trace.Union(a.aside)
+}

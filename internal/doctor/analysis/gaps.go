@@ -1,0 +1,120 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"haul/internal/doctor/trace"
+)
+
+// gap is one stretch of idle GPU.
+type gap struct {
+	trace.Span
+	Step  int
+	Doing string
+	Where string
+}
+
+const (
+	// widestGaps is how many gaps a report shows.
+	widestGaps = 5
+	// shownShare is the part of a step from which a stretch is worth a line or a mark.
+	shownShare = 0.001
+)
+
+// shows tells a stretch that is long enough to be shown.
+func (a *Analysis) shows(s trace.Span) bool {
+	return float64(s.End-s.Start) >= shownShare*float64(a.Wall)/float64(len(a.Steps))
+}
+
+// hold keeps a piece of idle time for what is shown of it, and for Python's place in the code: a
+// loop over values is many pieces, each too short to be shown.
+func (a *Analysis) hold(p *Piece) {
+	if a.shows(p.Span) {
+		a.Held = append(a.Held, *p)
+	}
+	if (p.Kind == IdlePython || p.Kind == IdleBetween) && len(a.InPython) < maxPython {
+		a.InPython = append(a.InPython, pythonPiece{Place{p.Span, p.Thread}, p.Kind})
+	}
+}
+
+// pythonPiece is a stretch of Python, or of the host's own work.
+type pythonPiece struct {
+	Place
+	Kind IdleKind
+}
+
+// maxPython bounds the pieces that a place in the code is looked for in.
+const maxPython = 1 << 18
+
+func (a *Analysis) findWidest() {
+	for _, g := range a.Gaps {
+		width := g.End - g.Start
+		if !a.shows(g) || len(a.Widest) == widestGaps && width <= a.Widest[widestGaps-1].End-a.Widest[widestGaps-1].Start {
+			continue
+		}
+		step, _ := trace.Within(a.Steps, g.Start)
+		a.Widest = append(a.Widest, gap{Span: g, Step: step})
+		slices.SortStableFunc(a.Widest, func(x, y gap) int { return cmp.Compare(y.End-y.Start, x.End-x.Start) })
+		a.Widest = a.Widest[:min(len(a.Widest), widestGaps)]
+	}
+	for i := range a.Widest {
+		a.Widest[i].Doing = a.doing(a.Widest[i].Span)
+		a.Widest[i].Where = a.Where([]Place{{Span: a.Widest[i].Span}})
+	}
+}
+
+// doing says what the CPU spent most of a gap on, as the attribution has it.
+func (a *Analysis) doing(g trace.Span) string {
+	var byKind [IdleKinds]int64
+	byName := map[uint32]int64{}
+	i := sort.Search(len(a.Held), func(i int) bool { return a.Held[i].End > g.Start })
+	for ; i < len(a.Held) && a.Held[i].Start < g.End; i++ {
+		p := &a.Held[i]
+		ns := trace.Overlap(g, p.Span)
+		byKind[p.Kind] += ns
+		if p.Op != nil {
+			byName[p.Op.Name] += ns
+		}
+	}
+	kind, most := IdleBetween, int64(0)
+	var inOps int64
+	for _, ns := range byName {
+		inOps += ns
+	}
+	for k, ns := range byKind {
+		if ns > most {
+			kind, most = IdleKind(k), ns
+		}
+	}
+	switch {
+	case most == 0: // each of them too short to be held
+		return "operators and Python, in short turns"
+	case kind == IdleLoader:
+		return "the data loader"
+	case kind == IdleBetween, kind == IdlePython && 2*inOps < most:
+		return "Python, outside any operator"
+	}
+	switch kind {
+	case IdleComm:
+		return "a collective on the host"
+	case IdleUnrecorded, idleQueued:
+		return "nothing: the work was issued already"
+	case idlePeer:
+		return "nothing: another GPU works"
+	case IdleCompile:
+		return "torch.compile, compiling"
+	case IdleCapture:
+		return "the capture of a graph"
+	case idleEnd:
+		return "nothing: no more work came"
+	}
+	best, busiest := "driver calls", int64(0)
+	for id, ns := range byName {
+		if name := a.Names.List[id].Text; ns > busiest || ns == busiest && name < best {
+			best, busiest = trace.ShortName(name), ns
+		}
+	}
+	return best
+}

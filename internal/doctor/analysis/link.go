@@ -1,0 +1,388 @@
+// Package analysis measures a trace: it joins calls to the operators that made them and to the GPU
+// work they started, picks the steps, and gives every idle moment of the GPU to one cause. It judges
+// nothing; rules do.
+package analysis
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"sort"
+
+	"haul/internal/doctor/trace"
+)
+
+// Linking joins three lists by two keys: a driver call belongs to the outermost operator that is
+// open on its thread when it starts, and to the GPU work that carries its correlation number. What
+// an operator holds is written into its record here and read-only after.
+
+// The sizes that tell the kinds of copies apart. A scalar of any type, complex ones included, takes
+// at most 16 bytes. Under 64 kB a copy's fixed cost (about 10 µs) outweighs its bytes on any bus;
+// past 1 MB the bytes do, and page-locking pays.
+const (
+	singleBytes = 16
+	smallBytes  = 64 << 10
+	LargeBytes  = 1 << 20
+)
+
+// TinyKernel is the GPU time under which issuing a kernel takes the CPU longer than running it
+// takes the card: about 5 µs for the launch and as much again in PyTorch around it.
+const TinyKernel = 10_000 // ns
+
+// orphan is a call made outside any operator.
+type orphan struct {
+	start int64
+	ns    float64
+}
+
+// Analysis is a trace with its links and its sums over the steps. Sums are totals; perStep divides.
+type Analysis struct {
+	*trace.Trace
+	Marked   bool           // the trace marks its steps
+	Ahead    bool           // the CPU ran ahead, and steps are the GPU's windows
+	Steps    []trace.Window // what the figures are measured in
+	CpuSteps []trace.Window // what the CPU's calls and operators are counted in
+	Skipped  int            // cold steps left out
+	Coldest  float64        // how many times the middle step the longest of them took
+	Wall     int64
+	Devices  []*device
+	Main     *trace.Thread // the thread with most operators
+	Busy     float64       // ns, mean over the devices
+	Idle     [IdleKinds]float64
+	IdleNS   float64
+	Gaps     []trace.Span // of the first device
+	Widest   []gap
+	// the long pieces of idle time, for places in the code and the page
+	Held                      []Piece
+	InPython                  []pythonPiece
+	Loose                     []trace.Span // of looseLaunches
+	InLoop, aside             []trace.Span // fetches of the training loop's own thread, and of others
+	Waits                     int
+	Waited                    float64
+	Allocs                    int
+	AllocIn                   map[int]int // allocations by tenth of the step
+	Kernels                   int
+	Tiny                      int     // kernels shorter than tinyKernel
+	Kernel                    float64 // of compute and communication
+	commNS                    float64
+	Copies                    int
+	Copied                    float64 // GPU time of copies across the bus, in ns
+	Moved                     uint64
+	forward                   []*trace.Op // operators with a sequence number, in its order
+	Orphans                   map[trace.CallKind][]orphan
+	LargeNS                   float64 // GPU time of large pageable copies
+	Large                     int
+	LargeMB                   float64
+	Long                      []HeldCall
+	Comm                      commSums
+	calls                     []callRef // by correlation number
+	bus                       [5]busSum // by direction
+	Launched                  int       // launches inside the steps
+	UsualLaunch               float32   // the middle launch call, ns
+	LooseWaits, LooseLaunches float64   // idle time in calls outside any operator
+	Lost                      int       // of those, the ones without GPU work in the recording
+}
+
+// device is one GPU's share of the trace.
+type device struct {
+	Id       uint16
+	Works    []int32 // positions in gpu, in time order
+	busy     int64
+	kernels  int
+	Gaps     []trace.Span
+	exposed  int64
+	commBusy int64
+}
+
+// busSum is what the copies of one direction come to.
+type busSum struct {
+	n     int
+	ns    float64
+	bytes float64
+}
+
+// callRef finds a call by its correlation number.
+type callRef struct {
+	correlation uint32
+	thread      int32
+	call        int32
+}
+
+func (a *Analysis) PerStep(x float64) float64 { return x / float64(max(1, len(a.Steps))) }
+
+// Ms is a total in nanoseconds as milliseconds per step.
+func (a *Analysis) Ms(ns float64) float64 { return a.PerStep(ns) / 1e6 }
+
+func Analyse(t *trace.Trace) (*Analysis, error) {
+	a := &Analysis{Trace: t, Marked: len(t.Steps) > 0, Orphans: map[trace.CallKind][]orphan{}, AllocIn: map[int]int{}}
+	a.CpuSteps = t.Steps
+	if !a.Marked {
+		w, ok := t.Extent()
+		if !ok {
+			return nil, errors.New("the trace holds no operators, driver calls or GPU work: there is nothing to measure")
+		}
+		a.CpuSteps = []trace.Window{w}
+	}
+	a.Steps = a.CpuSteps
+	a.indexCalls()
+	a.markCold()
+	a.setPeriod()
+	a.Skipped = a.leaveColdStepsOut()
+	for _, s := range a.Steps {
+		a.Wall += s.End - s.Start
+	}
+	a.Main = a.mainThread()
+	a.splitFetches()
+	byCorrelation := a.indexGPU()
+	for _, th := range t.Threads {
+		a.link(th, byCorrelation)
+	}
+	a.measureGPU()
+	a.measureComm()
+	a.attribute()
+	a.findWidest()
+	return a, nil
+}
+
+// indexCalls lists the calls that start work by their correlation number.
+func (a *Analysis) indexCalls() {
+	for t, th := range a.Threads {
+		for i := range th.Calls.Len() {
+			c := th.Calls.At(i)
+			if c.Kind == trace.CallLaunch {
+				th.Launches++
+			}
+			if c.Correlation != 0 && (c.Kind == trace.CallLaunch || c.Kind == trace.CallCopy || c.Kind == trace.CallSet || c.Kind == trace.CallOther) {
+				a.calls = append(a.calls, callRef{c.Correlation, int32(t), int32(i)})
+			}
+		}
+	}
+	slices.SortFunc(a.calls, func(x, y callRef) int {
+		return cmp.Or(cmp.Compare(x.correlation, y.correlation), cmp.Compare(a.Threads[x.thread].Calls.At(int(x.call)).Start, a.Threads[y.thread].Calls.At(int(y.call)).Start))
+	})
+}
+
+// callOf finds the call that issued a piece of work: the last one with its number that does not
+// start after it. Numbers repeat where recordings were joined.
+func (a *Analysis) callOf(g *trace.Work) (*trace.Thread, int, bool) {
+	if g.Correlation == 0 {
+		return nil, 0, false
+	}
+	i := sort.Search(len(a.calls), func(i int) bool {
+		r := a.calls[i]
+		return r.correlation > g.Correlation || r.correlation == g.Correlation && a.Threads[r.thread].Calls.At(int(r.call)).Start > g.Start
+	})
+	if i == 0 || a.calls[i-1].correlation != g.Correlation {
+		return nil, 0, false
+	}
+	r := a.calls[i-1]
+	return a.Threads[r.thread], int(r.call), true
+}
+
+// indexGPU returns the positions of the GPU's work ordered by correlation number.
+func (a *Analysis) indexGPU() []int32 {
+	index := make([]int32, a.Gpu.Len())
+	for i := range index {
+		index[i] = int32(i)
+	}
+	sort.SliceStable(index, func(i, j int) bool {
+		return a.Gpu.At(int(index[i])).Correlation < a.Gpu.At(int(index[j])).Correlation
+	})
+	return index
+}
+
+// started finds what a call set going: the first work with its number that does not start before
+// it. Numbers repeat where recordings were joined.
+func (a *Analysis) started(c *trace.Call, index []int32) *trace.Work {
+	if c.Correlation == 0 {
+		return nil
+	}
+	i := sort.Search(len(index), func(i int) bool {
+		g := a.Gpu.At(int(index[i]))
+		return g.Correlation > c.Correlation || g.Correlation == c.Correlation && g.Start >= c.Start
+	})
+	if i >= len(index) {
+		return nil
+	}
+	if g := a.Gpu.At(int(index[i])); g.Correlation == c.Correlation {
+		return g
+	}
+	return nil
+}
+
+func (a *Analysis) link(th *trace.Thread, index []int32) {
+	at := 0
+	for i := range th.Calls.Len() {
+		c := th.Calls.At(i)
+		step, ok := trace.Within(a.CpuSteps, c.Start)
+		if !ok || c.Kind == trace.CallOther {
+			continue
+		}
+		for at < th.Ops.Len() && th.Ops.At(at).End() <= c.Start {
+			at++
+		}
+		var o *trace.Op
+		if at < th.Ops.Len() && th.Ops.At(at).Start <= c.Start {
+			o = th.Ops.At(at)
+			c.InOp = true
+		} else {
+			a.Orphans[c.Kind] = append(a.Orphans[c.Kind], orphan{c.Start, float64(c.Dur)})
+			o = new(trace.Op)
+		}
+		if c.Cold && c.Dur >= 0.3*o.Dur {
+			o.Holds |= trace.HoldsCold
+		}
+		switch c.Kind {
+		case trace.CallWait:
+			o.Holds |= trace.HoldsWait
+			a.Waits++
+			a.Waited += float64(c.Dur)
+		case trace.CallAlloc:
+			o.Holds |= trace.HoldsAlloc
+			a.Allocs++
+			w := a.CpuSteps[step]
+			a.AllocIn[10*step+int(min(9, 10*float64(c.Start-w.Start)/float64(w.End-w.Start)))]++
+		case trace.CallLaunch:
+			o.Holds |= trace.HoldsLaunch
+			o.Launches = min(o.Launches, 1<<15) + 1
+			a.Launched++
+			switch g := a.started(c, index); {
+			case g == nil:
+				a.Lost++
+			case g.Blocks >= 0 && g.Blocks < 1 && !g.Comm:
+				o.Holds |= trace.HoldsUnderfilled
+			}
+		case trace.CallCopy:
+			if g := a.started(c, index); g != nil {
+				o.Holds |= a.copyKind(g)
+			}
+		}
+	}
+}
+
+// copyKind sorts a copy by direction and size.
+func (a *Analysis) copyKind(g *trace.Work) trace.Holds {
+	switch {
+	case g.Direction == trace.Inside:
+		return 0
+	case g.Bytes <= singleBytes && g.Direction.ToHost():
+		return trace.HoldsRead
+	case g.Bytes <= singleBytes:
+		return trace.HoldsSingle
+	case g.Bytes < smallBytes:
+		return trace.HoldsSmall
+	case g.Bytes >= LargeBytes && g.Direction.Pageable():
+		a.Large++
+		a.LargeNS += float64(g.Dur)
+		a.LargeMB += float64(g.Bytes) / (1 << 20)
+		return trace.HoldsLargePaged
+	}
+	return 0
+}
+
+// IssuedAt is where the CPU issued a piece of work: the call and the operator around it.
+func (a *Analysis) IssuedAt(g *trace.Work) []Place {
+	th, i, ok := a.callOf(g)
+	if !ok {
+		return nil
+	}
+	c := th.Calls.At(i)
+	if o := OpAt(th, c.Start); o != nil {
+		return []Place{{trace.Span{Start: o.Start, End: o.End()}, th}}
+	}
+	return []Place{{trace.Span{Start: c.Start, End: c.End()}, th}}
+}
+
+// smallDevice is the share of the busiest device's work under which a device is no part of the run:
+// a copy between cards leaves such traces.
+const smallDevice = 0.05
+
+// measureGPU sums the GPU's work inside the steps. Busy time is the union of all streams of a
+// device.
+func (a *Analysis) measureGPU() {
+	spans := map[uint16][]trace.Span{}
+	works := map[uint16][]int32{}
+	kernels := map[uint16]int{}
+	step := 0
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		for step < len(a.Steps) && a.Steps[step].End <= g.Start {
+			step++
+		}
+		works[g.Device] = append(works[g.Device], int32(i))
+		busy := spans[g.Device]
+		for s := step; s < len(a.Steps) && a.Steps[s].Start < g.End(); s++ {
+			cut := trace.Span{Start: max(g.Start, a.Steps[s].Start), End: min(g.End(), a.Steps[s].End)}
+			if n := len(busy); n > 0 && cut.Start <= busy[n-1].End && cut.Start >= busy[n-1].Start {
+				busy[n-1].End = max(busy[n-1].End, cut.End)
+			} else {
+				busy = append(busy, cut)
+			}
+		}
+		spans[g.Device] = busy
+		if step == len(a.Steps) || g.Start < a.Steps[step].Start {
+			continue
+		}
+		switch {
+		case g.Kind == trace.CatKernel:
+			a.Kernels++
+			kernels[g.Device]++
+			a.Kernel += float64(g.Dur)
+			if g.Comm {
+				a.commNS += float64(g.Dur)
+			}
+			if g.Dur < TinyKernel {
+				a.Tiny++
+			}
+		case g.Kind == trace.CatCopy:
+			b := &a.bus[g.Direction]
+			b.n, b.ns, b.bytes = b.n+1, b.ns+float64(g.Dur), b.bytes+float64(g.Bytes)
+			if g.Direction != trace.Inside {
+				a.Copies++
+				a.Copied += float64(g.Dur)
+				a.Moved += uint64(g.Bytes)
+			}
+		}
+	}
+	whole := make([]trace.Span, len(a.Steps))
+	for i, s := range a.Steps {
+		whole[i] = trace.Span(s)
+	}
+	most := int64(0)
+	for _, id := range slices.Sorted(maps.Keys(works)) {
+		d := &device{Id: id, Works: works[id], kernels: kernels[id]}
+		list := trace.Union(spans[id])
+		d.busy = trace.Total(list)
+		d.Gaps, _ = trace.Without(whole, list)
+		most = max(most, d.busy)
+		a.Devices = append(a.Devices, d)
+	}
+	a.Devices = slices.DeleteFunc(a.Devices, func(d *device) bool { return float64(d.busy) < smallDevice*float64(most) })
+	for _, d := range a.Devices {
+		a.Busy += float64(d.busy) / float64(len(a.Devices))
+		a.IdleNS += float64(a.Wall-d.busy) / float64(len(a.Devices))
+	}
+	if len(a.Devices) > 0 {
+		a.Gaps = a.Devices[0].Gaps
+	}
+}
+
+// EachOp visits the operators that start inside a step, in time order on each thread.
+func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)) {
+	for _, th := range a.Threads {
+		step := 0
+		for i := range th.Ops.Len() {
+			o := th.Ops.At(i)
+			for step < len(a.CpuSteps) && a.CpuSteps[step].End <= o.Start {
+				step++
+			}
+			if step < len(a.CpuSteps) && a.CpuSteps[step].Start <= o.Start {
+				visit(th, i, step, o)
+			}
+		}
+	}
+}
+
+// Share of the step.
+func (a *Analysis) Share(ms float64) float64 { return ms / a.Ms(float64(a.Wall)) }

@@ -1,0 +1,183 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"haul/internal/doctor/trace"
+)
+
+// A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the
+// GPU does meanwhile belongs to an earlier step, so the GPU's own windows are used instead: from
+// the end of one step's last kernel to the end of the next one's. Both lists have one entry a step,
+// in order, and entry i of both is the same step.
+
+const (
+	// aheadShare is how far the GPU's end of a step must lie behind the CPU's, as a share of the step,
+	// for the CPU to count as ahead in it. A step that ends with a wait has none; one that ends with
+	// its last launches trails by what is in the queue.
+	aheadShare = 0.30
+	// aheadSteps is the part of the steps in which that must be so.
+	aheadSteps = 0.33
+)
+
+// setPeriod picks the windows that the figures are measured in.
+func (a *Analysis) setPeriod() {
+	if !a.Marked || a.Gpu.Len() == 0 {
+		return
+	}
+	type issued struct {
+		first, last int64
+		stream      uint32 // of the first
+		device      uint16
+		n           int
+	}
+	by := make([]issued, len(a.CpuSteps))
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		th, at, ok := a.callOf(g)
+		if !ok || g.Kind != trace.CatKernel {
+			continue
+		}
+		s, ok := trace.Within(a.CpuSteps, th.Calls.At(at).Start)
+		if !ok {
+			continue
+		}
+		if by[s].n == 0 || g.Start < by[s].first {
+			by[s].first, by[s].stream, by[s].device = g.Start, g.Stream, g.Device
+		}
+		by[s].last = max(by[s].last, g.End())
+		by[s].n++
+	}
+	behind := 0
+	for i, b := range by {
+		w := a.CpuSteps[i]
+		if b.n == 0 || i > 0 && b.last <= by[i-1].last {
+			return
+		}
+		if float64(b.last-w.End) > aheadShare*float64(w.End-w.Start) {
+			behind++
+		}
+	}
+	if float64(behind) < aheadSteps*float64(len(by)) {
+		return
+	}
+	windows := make([]trace.Window, len(by))
+	from := a.firstOf(by[0].first, by[0].stream, by[0].device)
+	for i, b := range by {
+		if b.last <= from { // work of no length
+			return
+		}
+		windows[i] = trace.Window{Start: from, End: b.last}
+		from = b.last
+	}
+	a.Steps, a.Ahead = windows, true
+}
+
+// firstOf is where the first step's work begins: at its first kernel, or at a copy that stands
+// before it in the same stream. A copy of another stream may have been sent while work from before
+// still ran.
+func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		if g.Start >= kernel {
+			break
+		}
+		if g.Stream != stream || g.Device != device {
+			continue
+		}
+		if th, at, ok := a.callOf(g); ok {
+			if s, ok := trace.Within(a.CpuSteps, th.Calls.At(at).Start); ok && s == 0 {
+				return g.Start
+			}
+		}
+	}
+	return kernel
+}
+
+// leaveColdStepsOut takes the steps of a start out of the measurement where enough warm ones
+// are left, and returns how many it took. Only leading steps can be cold.
+func (a *Analysis) leaveColdStepsOut() int {
+	if !a.Marked || len(a.CpuSteps) < 3 {
+		return 0
+	}
+	length := func(w trace.Window) int64 { return w.End - w.Start }
+	lengths := make([]int64, len(a.CpuSteps))
+	for i, w := range a.CpuSteps {
+		lengths[i] = length(w)
+	}
+	slices.Sort(lengths)
+	middle := lengths[len(lengths)/2]
+	n := 0
+	for n < len(a.CpuSteps)/2 {
+		took := length(a.CpuSteps[n])
+		if took <= coldStep*middle || took <= startStep*middle && a.coldIn(a.CpuSteps[n]) <= took/2 {
+			break
+		}
+		a.Coldest = max(a.Coldest, float64(took)/float64(middle))
+		n++
+	}
+	a.CpuSteps, a.Steps = a.CpuSteps[n:], a.Steps[n:]
+	return n
+}
+
+const (
+	// coldStep is how many times the middle step one takes that first uses of the driver make cold.
+	coldStep = 3
+	// startStep is from how many times on it is a start for whatever reason: torch.compile at work,
+	// workers that come up, caches being filled.
+	startStep = 10
+)
+
+// coldIn is the time of first uses inside a window.
+func (a *Analysis) coldIn(w trace.Window) int64 {
+	var ns int64
+	for _, th := range a.Threads {
+		for i := range th.Calls.Len() {
+			if c := th.Calls.At(i); c.Cold {
+				ns += trace.Overlap(trace.Span(w), trace.Span{Start: c.Start, End: c.End()})
+			}
+		}
+	}
+	return ns
+}
+
+// markCold finds the calls that a first use of the driver, a library or a kernel makes long: a
+// hundred times the usual launch, and out of line with the other calls of their name. Calls that
+// wait or copy are long for other reasons.
+func (a *Analysis) markCold() {
+	var launches []float32
+	byName := map[uint32][]float32{}
+	visit := func(f func(c *trace.Call)) {
+		for _, th := range a.Threads {
+			for i := range th.Calls.Len() {
+				if c := th.Calls.At(i); c.Kind != trace.CallWait && c.Kind != trace.CallCopy {
+					f(c)
+				}
+			}
+		}
+	}
+	visit(func(c *trace.Call) {
+		if c.Kind == trace.CallLaunch {
+			launches = append(launches, c.Dur)
+		} else {
+			byName[c.Name] = append(byName[c.Name], c.Dur)
+		}
+	})
+	if len(launches) == 0 {
+		return
+	}
+	usual := Median(launches)
+	a.UsualLaunch = usual
+	own := map[uint32]float32{}
+	for id, list := range byName {
+		if len(list) >= 8 {
+			own[id] = Median(list)
+		}
+	}
+	visit(func(c *trace.Call) {
+		c.Cold = c.Dur >= 100*usual && c.Dur > 0 && (c.Kind == trace.CallLaunch || c.Dur >= 20*own[c.Name]) &&
+			// which takes as long as its graph is large
+			!strings.Contains(a.Names.List[c.Name].Text, "GraphLaunch")
+	})
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/rule"
+)
+
+// Verdict is the job's diagnosis in a sentence or two.
+func (j *Ranks) Verdict() string {
+	var parts []string
+	for _, f := range j.Findings {
+		if f.Severity == rule.Note {
+			continue
+		}
+		who := ""
+		if f.Rank != nil {
+			who = fmt.Sprintf(" rank %d", *f.Rank)
+		}
+		parts = append(parts, fmt.Sprintf("%s%s (%s ms)", f.ID, who, phrase.Figure(f.SavesMS)))
+	}
+	switch {
+	case len(j.Recorded) > 0:
+		return "No verdict: what was recorded does not show how the job behaves (" + strings.Join(j.Recorded, ", ") + "). Costs below are notes."
+	case len(parts) == 0:
+		return "Nothing stands out over the ranks."
+	}
+	return "What holds this job back, most costly first: " + strings.Join(parts, ", ") + "."
+}
+
+// WriteText prints the job's page for a person; each rank in a line.
+func (j *Ranks) WriteText(w io.Writer, opt Text) error {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("%s, steps of %s ms on average, %s matched over them.", phrase.Count1(len(j.Ranks), "rank"), phrase.Figure(j.StepMS), phrase.Count1(j.Matched, "collective"))
+	p("%s", j.Verdict())
+	for i, f := range j.Findings {
+		who := ""
+		if f.Rank != nil {
+			who = fmt.Sprintf(" rank %d", *f.Rank)
+		}
+		p("\n%d. %s%s: %s, costs %s ms per step (%s)", i+1, f.ID, who, f.Severity, phrase.Figure(f.SavesMS), phrase.Percent(f.Share))
+		for _, e := range f.Evidence {
+			p("   - %s", e)
+		}
+		p("   Remedy: %s", f.Remedy)
+	}
+	p("\n  rank      step  GPU busy   compute   exposed     waits  last  first finding")
+	waits := map[int]RankWait{}
+	for _, x := range j.Waits {
+		waits[x.Rank] = x
+	}
+	for _, r := range j.Ranks {
+		x := waits[*r.Rank]
+		first := "none"
+		if len(r.Findings) > 0 {
+			f := r.Findings[0]
+			first = fmt.Sprintf("%s, %s, %s ms", f.ID, f.Severity, phrase.Figure(f.SavesMS))
+			if f.Where != "" {
+				first += ", " + f.Where
+			}
+		}
+		if len(r.Recorded) > 0 {
+			first = strings.Join(r.Recorded, ", ")
+		}
+		p("  %4d  %5s ms    %6s  %5s ms    %6s  %5s ms  %4d  %s", *r.Rank, phrase.Figure(r.StepMS), phrase.Percent(r.GPUBusyShare), phrase.Figure(x.ComputeMS),
+			phrase.Percent(r.Breakdown.CommExposedShare), phrase.Figure(x.WaitMS), x.Last, first)
+	}
+	if len(j.Meetings) > 0 {
+		p("\nCollectives with the longest waits")
+		list := slices.Clone(j.Meetings)
+		slices.SortStableFunc(list, func(x, y Meeting) int { return cmp.Compare(x.AtMS, y.AtMS) })
+		for _, m := range list {
+			group := ""
+			if m.Group != "" {
+				group = " of group " + m.Group
+			}
+			p("  at %8s ms  %s %d%s: rank %d last, %s ms behind the first", phrase.Figure(m.AtMS), m.Kind, m.Number, group, m.Last, phrase.Figure(m.LateMS))
+		}
+	}
+	for _, c := range j.Clocks {
+		if c.MS > 1 || c.MS < -1 {
+			p("  the clock of rank %d stands %s ms off", c.Rank, phrase.Figure(c.MS))
+		}
+	}
+	if opt.Breakdown {
+		for _, r := range j.Ranks {
+			p("\nRank %d", *r.Rank)
+			write(r.Breakdown, p)
+		}
+	}
+	for i, m := range j.Remarks {
+		if i == 0 {
+			p("\nAbout the recordings")
+		}
+		p("  %s", m)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,71 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// copyExposed looks for large copies across the bus that nothing hides: page-locked, so that the
+// CPU is free, and still in front of the kernels because they stand in the same stream or are
+// waited for. State that is offloaded to the host and a batch that is sent when it is needed look
+// like this. What goes through pageable memory is pageable-copy's.
+//
+// Threshold: 5 % of the step, as for communication.
+const copyExposedShare = 0.05
+
+var copyExposed = Rule{
+	Id: "copy-exposed",
+	remedy: "Copy while the GPU works: on a stream of its own, a batch or a layer ahead of its use, with non_blocking=True; and send less: " +
+		"bytes or half precision that the GPU widens, or what stays on the GPU.",
+	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
+		var list []*trace.Work
+		for i := range a.Gpu.Len() {
+			g := a.Gpu.At(i)
+			if _, ok := trace.Within(a.Steps, g.Start); ok && isLargeCopy(g) && !g.Direction.Pageable() {
+				list = append(list, g)
+			}
+		}
+		bare := bareCopies(a, func(g *trace.Work) bool { return isLargeCopy(g) && !g.Direction.Pageable() })
+		ms := a.Ms(float64(trace.Total(bare)))
+		if len(list) == 0 || a.Share(ms) < copyExposedShare {
+			return nil
+		}
+		var bytes, ns float64
+		c := &cost{ms: ms, places: analysis.SpansOf(bare)}
+		for _, g := range list {
+			bytes, ns = bytes+float64(g.Bytes), ns+float64(g.Dur)
+			c.issued = append(c.issued, a.IssuedAt(g)...)
+		}
+		c.evidence = []string{
+			fmt.Sprintf("copies past 1 MB between the host and the GPU: %s per step, %s MB together, %.1f GB/s reached",
+				phrase.PerStepCount(a.PerStep(float64(len(list)))), phrase.Figure(a.PerStep(bytes)/(1<<20)), bytes/max(1, ns)),
+			fmt.Sprintf("they take %s ms per step, %s ms of it alone: no kernel runs beside them", phrase.Figure(a.Ms(ns)), phrase.Figure(ms)),
+		}
+		return c
+	},
+}
+
+// isLargeCopy tells a copy across the bus whose bytes outweigh its fixed cost.
+func isLargeCopy(g *trace.Work) bool {
+	return g.Kind == trace.CatCopy && g.Bytes >= analysis.LargeBytes && g.Direction != trace.Inside
+}
+
+// bareCopies are the stretches of the steps in which such copies run and no kernel does, on any
+// device.
+func bareCopies(a *analysis.Analysis, which func(*trace.Work) bool) []trace.Span {
+	var copies, kernels []trace.Span
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		switch {
+		case g.Kind == trace.CatKernel:
+			kernels = append(kernels, trace.Span{Start: g.Start, End: g.End()})
+		case which(g):
+			copies = append(copies, trace.Span{Start: g.Start, End: g.End()})
+		}
+	}
+	bare, _ := trace.Without(trace.Clip(trace.Union(copies), a.Steps), trace.Union(kernels))
+	return bare
+}

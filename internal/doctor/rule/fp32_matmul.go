@@ -1,0 +1,121 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// fp32Matmul looks for matrix products and convolutions on the plain fp32 units of a card that has
+// faster ones. It reads the vendor's kernel families; a tf32 or bf16 kernel has another name.
+//
+// What goes away is bounded by the card's rates: at best the products run as much faster as tensor
+// cores outrun the fp32 units. Where tf32 exists a switch wins it; where only fp16 does (Volta,
+// Turing) the model must train in mixed precision, which is a choice and no fault: a note, where
+// nothing else holds the run back. Threshold: 10 % of the step's time in such products.
+const fp32Share = 0.10
+
+var fp32Matmul = Rule{
+	Id:     "fp32-matmul",
+	remedy: "Let products use tensor cores: torch.set_float32_matmul_precision(\"high\") for tf32, or autocast to bf16 with fp32 weights.",
+	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
+		var ns float64
+		var issued []analysis.Place
+		n := 0
+		for i := range a.Gpu.Len() {
+			g := a.Gpu.At(i)
+			if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && a.Names.List[g.Name].Fp32 {
+				ns += float64(g.Dur)
+				n++
+				issued = append(issued, a.IssuedAt(g)...)
+			}
+		}
+		u := fasterUnits(a)
+		ms := a.Ms(min(ns, a.Busy)) * (1 - 1/u.gain)
+		if n == 0 || a.Share(a.Ms(ns)) < fp32Share || ms <= 0 {
+			return nil
+		}
+		return &cost{ms: ms, most: u.most, choice: u.most == Note, places: issued, remedy: u.remedy, evidence: []string{
+			fmt.Sprintf("%s products and convolutions per step in full fp32, %s ms: %s of the kernels' time", phrase.PerStepCount(a.PerStep(float64(n))), phrase.Figure(a.Ms(ns)), phrase.Percent(ns/a.Kernel)),
+			fmt.Sprintf("%s multiplies up to %.3g times as fast %s", u.card, u.gain, u.how),
+		}}
+	},
+}
+
+// units is what a card has beside its plain fp32 units.
+type units struct {
+	gain      float64
+	card, how string
+	most      Severity
+	remedy    string
+}
+
+const (
+	halfRemedy = "This card has no tf32: run products in fp16 on its tensor cores, with torch.autocast(\"cuda\", torch.float16) and a GradScaler."
+	bf16Remedy = "Run products in bf16: torch.autocast(\"cuda\", torch.bfloat16) with fp32 weights."
+)
+
+// fasterUnits is how many times the rate of tf32 (fp16 where tf32 does not exist) exceeds that of
+// fp32, from the makers' data sheets. A card that the trace does not name is known by the
+// architecture its kernels' names tell, which is a lower bound.
+func fasterUnits(a *analysis.Analysis) units {
+	u := units{card: "the card", how: "in tf32 on tensor cores"}
+	c, named := trace.Card{}, len(a.Cards) > 0
+	if named {
+		c = a.Cards[0]
+		if c.Name != "" {
+			u.card = phrase.Printable(c.Name)
+		}
+	}
+	chip := 10*c.Major + c.Minor
+	if chip == 0 {
+		chip = highestChip(a)
+		named = false
+	}
+	half := func(gain float64) units {
+		u.gain, u.how, u.most, u.remedy = gain, "in fp16 on tensor cores (it has no tf32)", Note, halfRemedy
+		return u
+	}
+	switch {
+	case named && c.Vendor() == trace.Amd:
+		u.gain, u.how, u.most, u.remedy = 4, "in bf16 on matrix cores", Warning, bf16Remedy
+		if c.Processors >= 300 {
+			u.gain = 8
+		}
+		return u
+	case chip == 0:
+		u.gain, u.card, u.how, u.most = 8, "a card with tensor cores", "on them (the trace does not name the card: tf32 exists from Ampere on, fp16 from Volta on)", Warning
+		return u
+	case !named && chip < 80:
+		u = half(8)
+		u.card, u.how = "a card of this kind", "in fp16 on tensor cores (the trace does not name the card; its kernels are Volta's or Turing's, which have no tf32)"
+		return u
+	case chip < 70:
+		u.gain = 1
+		return u
+	case chip == 70: // V100: 125 against 15.7 TFLOP/s
+		return half(8)
+	case chip < 80: // Turing: 108 against 13.5
+		return half(8)
+	case chip == 80: // A100: 156 against 19.5
+		u.gain = 8
+	case chip < 90 || chip >= 120: // RTX and L40: 2 to 1
+		u.gain = 2
+	case chip < 100: // H100, H200: 495 against 67
+		u.gain = 7.4
+	default: // B200: 1,125 against 80
+		u.gain = 14
+	}
+	return u
+}
+
+// highestChip is the newest architecture that a kernel which ran is named after.
+func highestChip(a *analysis.Analysis) int {
+	chip := 0
+	for i := range a.Gpu.Len() {
+		chip = max(chip, a.Names.List[a.Gpu.At(i).Name].Chip)
+	}
+	return chip
+}

@@ -1,0 +1,116 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// launchBound looks for a GPU that waits for the CPU to issue its work: idle time while the CPU is
+// inside operators or launch calls, past what other findings hold.
+//
+// Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
+// next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
+const launchShare = 0.10
+
+// compiledShare is the part of the step in compiled code from which the advice to compile is idle.
+const compiledShare = 0.30
+
+var launchBound = Rule{
+	Id:     "launch-bound",
+	remedy: "Fewer, larger kernels: batch the loop into tensor operations, fuse with torch.compile, or replay the step as a CUDA graph (mode=\"reduce-overhead\").",
+	find: func(a *analysis.Analysis, who trace.Cause) *cost {
+		c, ns := issuing(a)
+		ms := a.Ms(ns)
+		if a.Kernels == 0 || a.Share(ms) < launchShare {
+			return nil
+		}
+		c.Take(who)
+		evidence := []string{
+			fmt.Sprintf("%s kernels per step, %s of them under 10 µs, %.1f µs each on average", phrase.PerStepCount(a.PerStep(float64(a.Kernels))),
+				phrase.Percent(float64(a.Tiny)/float64(a.Kernels)), a.Kernel/float64(a.Kernels)/1000),
+			fmt.Sprintf("the GPU waits %s ms per step while the CPU is inside operators or launch calls (beside what other findings hold); its kernels run %s ms", phrase.Figure(ms), phrase.Figure(a.Ms(a.Kernel))),
+		}
+		most := "most in "
+		if a.Main != nil && 2*a.LooseLaunches >= ns {
+			evidence = append(evidence, fmt.Sprintf("%s ms of it outside any operator: launches of graphs or of compiled code", phrase.Figure(a.Ms(a.LooseLaunches))))
+			most = "and in "
+		}
+		if len(c.ByName) > 0 {
+			evidence = append(evidence, most+c.TopBy(4, (*analysis.Named).Inside))
+		}
+		if between := a.Ms(a.Idle[analysis.IdleBetween]); a.Share(between) > 0.05 {
+			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", phrase.Figure(between)))
+		}
+		out := &cost{ms: ms, places: c.Placed(), evidence: append(evidence, c.Where())}
+		if held, by := heldByBusyGPU(a); held >= ns {
+			out.evidence = append(out.evidence, fmt.Sprintf("the CPU stands still for %s ms per step itself, in waits for a GPU that works "+
+				"(most in %s): without them it would run ahead, and issue this work while the GPU is busy", phrase.Figure(a.Ms(held)), by))
+			out.remedy = waitLess
+		}
+		switch {
+		case a.Format == trace.FormatJAX:
+			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
+		case out.remedy == "" && float64(trace.Total(trace.Clip(a.Compiled, a.CpuSteps))) >= compiledShare*float64(a.Wall):
+			out.remedy = "Part of the step is compiled already: mode=\"reduce-overhead\" replays it as a CUDA graph. Compile the rest too, without graph breaks, " +
+				"and batch loops into tensor operations."
+		}
+		return out
+	},
+}
+
+// waitLess is the remedy where the CPU has the time to run ahead and is kept from it.
+const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late " +
+	"(.item(), .cpu(), a mask as an index and synchronize() all wait); where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
+
+// heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while
+// the GPU works, and what holds them for most of it. Where that is longer than the GPU waits for
+// the CPU, the step would be shorter by all of the latter if nobody waited.
+func heldByBusyGPU(a *analysis.Analysis) (ns float64, by string) {
+	where := map[string]float64{}
+	for _, th := range a.Threads {
+		if th.Launches == 0 {
+			continue
+		}
+		for i := range th.Calls.Len() {
+			c := th.Calls.At(i)
+			if _, ok := trace.Within(a.CpuSteps, c.Start); !ok || c.Kind != trace.CallWait && (c.Kind != trace.CallCopy || c.Dur < analysis.LongTimes*a.UsualLaunch) {
+				continue
+			}
+			s := trace.Span{Start: c.Start, End: c.End()}
+			held := float64(s.End - s.Start - trace.Covered(a.Gaps, s))
+			ns += held
+			name := a.Names.List[c.Name].Text
+			if o := analysis.OpAt(th, c.Start); o != nil {
+				name = a.Names.List[o.Name].Text
+			}
+			where[name] += held
+		}
+	}
+	most := 0.0
+	for name, held := range where {
+		if held > most || held == most && name < by {
+			most, by = held, name
+		}
+	}
+	return ns, trace.ShortName(by)
+}
+
+// issuing charges the free operators with the idle time inside them, and returns it with that of
+// the launches outside any operator.
+func issuing(a *analysis.Analysis) (*analysis.Charge, float64) {
+	c := a.NewCharge()
+	a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {
+		if o.Cause == 0 && o.Idle > 0 {
+			c.Add(o, step)
+		}
+	})
+	for _, s := range a.Loose {
+		if step, ok := trace.Within(a.CpuSteps, s.Start); ok {
+			c.Place(s.Start, step, float64(s.End-s.Start))
+		}
+	}
+	return c, c.Own + a.LooseLaunches
+}

@@ -1,0 +1,26 @@
+package rule
+
+import (
+	"testing"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/trace"
+)
+
+// What a link could give is said of links that the card has.
+func TestLinks(t *testing.T) {
+	for _, c := range []struct {
+		card trace.Card
+		want string
+	}{
+		{trace.Card{Name: "NVIDIA H100 80GB HBM3", Major: 9, Minor: 0, Processors: 132}, "NVLink 4"}, {trace.Card{Name: "NVIDIA H100 PCIe", Major: 9, Minor: 0, Processors: 114}, "PCIe"},
+		{trace.Card{Name: "NVIDIA A100-SXM4-80GB", Major: 8, Minor: 0, Processors: 108}, "NVLink 3"}, {trace.Card{Name: "NVIDIA A100-PCIE-40GB", Major: 8, Minor: 0, Processors: 108}, "PCIe"},
+		{trace.Card{Name: "NVIDIA B200", Major: 10, Minor: 0, Processors: 148}, "NVLink 5"}, {trace.Card{Name: "NVIDIA GeForce RTX 5090", Major: 12, Minor: 0, Processors: 170}, "PCIe"},
+		{trace.Card{Name: "NVIDIA A10", Major: 8, Minor: 6, Processors: 72}, "PCIe"}, {trace.Card{Name: "Tesla V100-PCIE-16GB", Major: 7, Minor: 0, Processors: 80}, "PCIe"},
+	} {
+		a := &analysis.Analysis{Trace: &trace.Trace{Cards: []trace.Card{c.card}}}
+		if _, name := link2link(a); name != c.want {
+			t.Errorf("%s: %s, want %s", c.card.Name, name, c.want)
+		}
+	}
+}

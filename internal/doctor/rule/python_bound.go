@@ -1,0 +1,86 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// pythonBound looks for stretches in which the GPU waits for the host's own work: Python outside
+// any operator, or operators that launch nothing, such as preprocessing on the CPU. Python between
+// two ordinary operators is not meant: it goes away with the operators, and launch-bound speaks of
+// it.
+//
+// Threshold: 5 % of the step. Where short stretches between operators outweigh the operators by
+// half, the interpreter is the cause after all, and they count too.
+const pythonShare = 0.05
+
+var pythonBound = Rule{
+	Id:     "python-bound",
+	remedy: "Take the work out of the loop's way: do it beside the training loop (workers, a thread, a batch ahead), on the GPU, or in one vectorised call instead of a Python loop.",
+	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
+		if a.Own {
+			return nil
+		}
+		ns, short := a.Idle[analysis.IdlePython], a.Idle[analysis.IdleBetween]
+		path := a.Idle[analysis.IdleOp] + a.Idle[analysis.IdleLaunch] + a.Idle[analysis.IdleCopy]
+		loop := len(a.Devices) > 0 && short > 1.5*path && a.Share(a.Ms(short)) >= launchShare
+		if loop {
+			ns += short
+		}
+		ms := a.Ms(ns)
+		if a.Share(ms) < pythonShare {
+			return nil
+		}
+		c := &cost{ms: ms}
+		ops := a.NewCharge() // that compute on the CPU
+		var longest analysis.Piece
+		n := 0
+		in := map[int]bool{}
+		for _, p := range a.Held {
+			if p.Kind != analysis.IdlePython && !(loop && p.Kind == analysis.IdleBetween) {
+				continue
+			}
+			n++
+			if p.Op != nil {
+				ops.CountFor(p.Op, float64(p.End-p.Start))
+			}
+			step, _ := trace.Within(a.Steps, p.Start)
+			in[min(step, len(a.Steps)-1)] = true
+			if p.End-p.Start > longest.End-longest.Start {
+				longest = p
+			}
+		}
+		for _, p := range a.InPython {
+			if p.Kind == analysis.IdlePython || loop {
+				c.places = append(c.places, p.Place)
+			}
+		}
+		where := "the GPU waits for %s ms per step in stretches without a launch"
+		if len(a.Devices) == 0 {
+			where = "the main thread spends %s ms per step outside any operator"
+		}
+		c.evidence = append(c.evidence, fmt.Sprintf(where, phrase.Figure(ms)))
+		if n > 0 {
+			step, _ := trace.Within(a.Steps, longest.Start)
+			step = min(step, len(a.Steps)-1)
+			stretches := "one stretch"
+			if n > 1 {
+				stretches = "the longest of " + phrase.Count1(n, "stretch")
+			}
+			if len(in) < len(a.Steps) {
+				stretches = fmt.Sprintf("in %d of %s: ", len(in), phrase.Count1(len(a.Steps), "step")) + stretches
+			}
+			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
+		}
+		if len(ops.ByName) > 0 {
+			c.evidence = append(c.evidence, "of that, in operators: "+ops.TopBy(4, (*analysis.Named).OnCPU))
+		}
+		if loop {
+			c.evidence = append(c.evidence, fmt.Sprintf("%s ms of it is Python between operators, more than the operators themselves take on the way to a launch", phrase.Figure(a.Ms(short))))
+		}
+		return c
+	},
+}

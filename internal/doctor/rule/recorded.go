@@ -1,0 +1,111 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// What was recorded is said before any finding: a first use, the capture of a graph, a step cut out
+// of a longer run or a program too small to judge tell nothing about how the run behaves once warm.
+// Where one of these holds most of the idle time, the findings are kept as notes and no verdict is
+// given.
+
+// The words of Report.Recorded.
+const (
+	recordedCold    = "cold-start"
+	recordedCapture = "graph-capture"
+	recordedCut     = "cut-out"
+	recordedToy     = "toy"
+)
+
+const (
+	coldShare    = 0.20 // of the idle time in first uses
+	captureShare = 0.10 // of the step under capture
+	cutShare     = 0.20 // of the idle time behind work that was not recorded
+	cutStep      = 0.05 // and of the step
+	toyKernels   = 32   // in the whole recording
+	toyBusy      = 0.5
+	lostShare    = 0.10 // of the launches without GPU work
+)
+
+// Recording is one thing that was recorded, in a word and in a sentence.
+type Recording struct {
+	ID    string `json:"id"`
+	Words string `json:"words"`
+}
+
+// RecordedList says what kind of recording this is.
+func RecordedList(a *analysis.Analysis) []Recording {
+	out := []Recording{}
+	wall := float64(a.Wall)
+	if compile := a.Idle[analysis.IdleCompile]; compile >= 0.1*wall && !compilesLate(a) {
+		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: torch.compile compiles for %s ms of %s ms; warm up for a few steps before recording",
+			phrase.Figure(compile/1e6), phrase.Figure(wall/1e6))})
+	}
+	if len(a.Devices) == 0 {
+		return out
+	}
+	if cold := a.Idle[analysis.IdleCold]; len(out) == 0 && cold >= coldShare*a.IdleNS && cold >= 0.1*wall {
+		name, longest := longestCold(a)
+		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: first uses of the driver, its libraries and kernels hold %s ms of %s ms idle time (the longest, %s, %s ms); warm up for a few steps before recording",
+			phrase.Figure(cold/1e6), phrase.Figure(a.IdleNS/1e6), name, phrase.Figure(longest/1e6))})
+	}
+	if captured := float64(trace.Total(trace.Clip(a.Captured, a.Steps))); captured >= captureShare*wall {
+		out = append(out, Recording{recordedCapture, fmt.Sprintf("a graph being captured for %s ms of %s ms: launches inside a capture start no work; record the replays",
+			phrase.Figure(captured/1e6), phrase.Figure(wall/1e6))})
+	}
+	if lost := a.Idle[analysis.IdleUnrecorded]; lost >= cutShare*a.IdleNS && lost >= cutStep*wall {
+		out = append(out, Recording{recordedCut, fmt.Sprintf("a step cut out of a longer run: for %s ms the GPU shows no work though work was queued, behind something that was not recorded; the CPU cannot be judged by that",
+			phrase.Figure(lost/1e6))})
+	}
+	if a.Kernels < toyKernels && a.Busy < toyBusy*wall {
+		out = append(out, Recording{recordedToy, fmt.Sprintf("a toy: %s in all, %s ms of GPU work, is too little to judge", phrase.Count1(a.Kernels, "kernel"), phrase.Figure(a.Kernel/1e6))})
+	}
+	return out
+}
+
+func longestCold(a *analysis.Analysis) (string, float64) {
+	name, longest := "", 0.0
+	for _, th := range a.Threads {
+		for i := range th.Calls.Len() {
+			if c := th.Calls.At(i); c.Cold && float64(c.Dur) > longest {
+				name, longest = phrase.Printable(a.Names.List[c.Name].Text), float64(c.Dur)
+			}
+		}
+	}
+	return name, longest
+}
+
+// Remarks are the recording's faults and what they keep the doctor from seeing.
+func Remarks(a *analysis.Analysis) []string {
+	out := append([]string{}, a.Remarks()...)
+	if !a.Marked && a.Format == "" {
+		out = append(out, "no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)")
+	}
+	if a.Skipped > 0 {
+		out = append(out, fmt.Sprintf("%s at the start left out: cold, up to %s times the middle step", phrase.Count1(a.Skipped, "step"), phrase.Thousands(int(a.Coldest+0.5))))
+	}
+	if a.Ahead {
+		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the end of one's last kernel to the end of the next one's")
+	}
+	switch {
+	case a.Gpu.Len() == 0 && a.Launched > 0:
+		out = append(out, fmt.Sprintf("%s and no GPU events: the profiler could not reach the GPU's counters (permission, or another profiler at work), so only the CPU side can be judged", phrase.Count1(a.Launched, "launch")))
+	case a.Gpu.Len() == 0 && a.Own:
+		out = append(out, "a step of Haul's own on a CPU: haul profile books it op by op against what the machine can do")
+	case a.Gpu.Len() == 0:
+		out = append(out, "no GPU events in the trace: only the CPU side can be judged (PyTorch records a GPU with ProfilerActivity.CUDA or .XPU; Apple's it cannot record)")
+	case !a.Shapes && a.Format == "":
+		out = append(out, "no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)")
+	}
+	if a.Gpu.Len() > 0 && float64(a.Lost) > lostShare*float64(a.Launched) && trace.Total(trace.Clip(a.Captured, a.CpuSteps)) == 0 {
+		out = append(out, fmt.Sprintf("%s of %s launches have no GPU work in the recording: it was cut, sampled or lost, and idle time may be overstated", phrase.Thousands(a.Lost), phrase.Thousands(a.Launched)))
+	}
+	if over := trace.Total(trace.Clip(a.Overhead, a.Steps)); float64(over) > 0.02*float64(a.Wall) {
+		out = append(out, fmt.Sprintf("the profiler's own work holds %s ms per step", phrase.Figure(a.Ms(float64(over)))))
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// smallBatch looks for a step of ordinary length whose kernels leave most of the card empty: fewer
+// thread blocks than the card has multiprocessors. The step then costs the same for a batch several
+// times as large.
+//
+// Threshold: such kernels hold half of the compute kernels' time, the GPU is idle for half the
+// step, the CPU issues fewer than 256 kernels per step (with more, their number is the cause and
+// launch-bound says so), and the wait for them takes 10 % of the step.
+const (
+	batchKernels = 256
+	batchShare   = 0.10
+)
+
+var smallBatch = Rule{
+	Id:     "small-batch",
+	remedy: "Give the card more to do per step: a larger batch costs about the same time until the kernels fill it; accumulate less, or run several instances side by side.",
+	find: func(a *analysis.Analysis, who trace.Cause) *cost {
+		if 2*a.Busy >= float64(a.Wall) || a.PerStep(float64(a.Kernels)) >= batchKernels {
+			return nil
+		}
+		c, ns := issuing(a)
+		short, fill := underfilled(a)
+		ms := a.Ms(ns)
+		if short < 0.5 || a.Share(ms) < batchShare {
+			return nil
+		}
+		c.Take(who)
+		return &cost{ms: ms, places: c.Placed(), evidence: []string{
+			fmt.Sprintf("%s of the kernels' time runs with fewer blocks than the card has processors; those fill %s of it", phrase.Percent(short), phrase.Percent(fill)),
+			fmt.Sprintf("%s kernels per step, %s ms of GPU time; the GPU waits %s ms for them to be issued, whatever the batch", phrase.PerStepCount(a.PerStep(float64(a.Kernels))),
+				phrase.Figure(a.Ms(a.Kernel)), phrase.Figure(ms)),
+			c.Where(),
+		}}
+	},
+}
+
+// underfilled returns which part of the kernels' time runs on a card not filled, and how full that
+// is.
+func underfilled(a *analysis.Analysis) (share, fill float64) {
+	var short, weighted, all float64
+	for i := range a.Gpu.Len() {
+		g := a.Gpu.At(i)
+		if _, ok := trace.Within(a.Steps, g.Start); !ok || g.Kind != trace.CatKernel || g.Comm {
+			continue
+		}
+		all += float64(g.Dur)
+		if g.Blocks >= 0 && g.Blocks < 1 {
+			short += float64(g.Dur)
+			weighted += float64(g.Dur) * float64(g.Blocks)
+		}
+	}
+	return short / max(1, all), weighted / max(1, short)
+}

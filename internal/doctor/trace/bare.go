@@ -1,0 +1,92 @@
+package trace
+
+import (
+	"strings"
+)
+
+// JAX's profiler writes events without a category: the name of the process says which device they
+// belong to, the name of the thread which stream. A trace of any other tool that has no categories
+// is left alone, since nothing tells what its events are.
+
+const FormatJAX = "JAX"
+
+// sortBare files the events without a category once all names are known.
+func (t *builder) sortBare() {
+	if t.bare.Len() == 0 {
+		return
+	}
+	devices := map[string]uint16{}
+	for pid, name := range t.process {
+		if rest, ok := strings.CutPrefix(name, "/device:"); ok {
+			if i := strings.LastIndexByte(rest, ':'); i >= 0 {
+				devices[pid] = uint16(count([]byte(rest[i+1:])))
+			}
+		}
+	}
+	if len(devices) == 0 {
+		return
+	}
+	t.Format = FormatJAX
+	byStream := map[string]bool{} // devices whose work stands on threads named after streams
+	for _, th := range t.Threads {
+		if _, ok := devices[th.pid]; ok && strings.HasPrefix(th.label, "Stream") {
+			byStream[th.pid] = true
+		}
+	}
+	for i := range t.bare.Len() {
+		b := t.bare.At(i)
+		th := t.Threads[b.thread]
+		device, onDevice := devices[th.pid]
+		switch {
+		case onDevice && (strings.HasPrefix(th.label, "Stream") || !byStream[th.pid] && strings.HasPrefix(th.label, "XLA Ops")):
+			t.bareWork(b, device, uint32(count([]byte(th.Tid))))
+		case onDevice:
+		default:
+			t.bareHost(b, th)
+		}
+	}
+	t.bare = log[bare]{}
+}
+
+func (t *builder) bareWork(b *bare, device uint16, stream uint32) {
+	n := &t.Names.List[b.name]
+	g := Work{Start: b.start, Dur: b.dur, Correlation: b.correlation, Name: b.name, Bytes: b.bytes, Blocks: -1,
+		Stream: stream, Device: device, Kind: CatKernel, Direction: n.direction, Comm: n.Comm != ""}
+	lower := strings.ToLower(n.Text)
+	switch {
+	case strings.HasPrefix(lower, "memcpy"):
+		g.Kind = CatCopy
+		if strings.Contains(lower, "h2d") {
+			g.Direction = upload
+		} else if strings.Contains(lower, "d2h") {
+			g.Direction = download
+		}
+	case strings.HasPrefix(lower, "memset"):
+		g.Kind = catSet
+	}
+	if b.grid > 0 {
+		g.Blocks = -1 - b.grid
+	}
+	if g.Comm {
+		t.raw = append(t.raw, Collective{Correlation: g.Correlation, Start: g.Start, Kind: n.Comm})
+	}
+	t.Gpu.add(g)
+}
+
+func (t *builder) bareHost(b *bare, th *Thread) {
+	n := &t.Names.List[b.name]
+	switch {
+	case n.call == callCapture:
+	case n.call != CallOther:
+		th.Calls.add(Call{Start: b.start, Dur: b.dur, Correlation: b.correlation, Name: b.name, Kind: n.call})
+	case strings.HasPrefix(n.Text, "$"):
+		th.Frames.add(frame{b.start, b.dur, b.name})
+		if strings.HasSuffix(n.Text, " block_until_ready") {
+			t.Blocked = append(t.Blocked, Span{b.start, b.start + int64(b.dur)})
+		}
+	case strings.HasPrefix(n.Text, "ThreadpoolListener::"), strings.HasPrefix(n.Text, "BufferSequencingEvent::"):
+		// the runtime's bookkeeping around what it waits for
+	default:
+		th.Ops.add(Op{Start: b.start, Dur: b.dur, Name: b.name})
+	}
+}

@@ -1,0 +1,462 @@
+// Package trace reads what a profiler recorded into compact records: Load opens files of any
+// packing, Read turns a Chrome trace into events (scan.go, event.go), and the readers of other
+// formats file the same events. Every name of a vendor's that anything above may know stands in
+// vendor.go and family.go.
+package trace
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"haul/internal/doctor/phrase"
+)
+
+// Collective is one communication on one rank.
+type Collective struct {
+	Kind        string
+	Group       uint32 // a name; 0 where the trace tells none
+	Members     int
+	Bytes       uint64
+	Start, End  int64
+	Correlation uint32
+	Device      uint16
+	Host        bool // on a thread of the CPU
+	Exposed     int64
+	Step        int
+}
+
+// Trace is what the rules need of a recording, and no more: a 2 GB file becomes some 100 MB. Times
+// are nanoseconds on the trace's own clock. Records are in time order once settle has run; the
+// reader alone appends to them.
+type Trace struct {
+	Threads  []*Thread
+	Gpu      log[Work]
+	Steps    []Window
+	Loader   []Span // next batches, on any thread
+	Fetches  []fetch
+	Regions  []Span // the framework's own loops around operators: an optimizer's step, compiled code
+	Compiled []Span // of those, torch.compile's
+
+	Compiling []Span  // torch.compile at work
+	Notes     []note  // the collectives that the framework announced, in time order
+	Overhead  []Span  // the profiler's own work
+	Memory    []level // bytes allocated on the device
+	Names     names
+	Cards     []Card
+	Job       job
+	Format    string // what wrote it, where that is not PyTorch
+	Own       bool   // haul profile wrote it, of a program without Python
+
+	Events    int  // complete events in the file
+	recorded  int  // of those, the ones with a length in time
+	Shapes    bool // operators carry their inputs' shapes
+	negative  int  // left out: they end before they start
+	undated   int  // left out: their time cannot be read
+	strays    int  // left out of the one step: far from all the others
+	unordered int  // came before an earlier event of their thread
+
+	Collectives []Collective
+	Captured    []Span // a graph was being captured
+	Blocked     []Span // Python waits for the device, as the runtime's own functions tell
+}
+
+// job is what a distributed run tells of itself.
+type job struct {
+	Rank, World int
+	Known       bool
+	backend     string
+}
+
+// fetch is one call for a data loader's next batch, and who made it.
+type fetch struct {
+	Span
+	Thread *Thread
+}
+
+// note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
+type note struct {
+	Span
+	Thread *Thread
+	Name   uint32
+	Bytes  uint64
+	Group  uint32 // a name, 0 when not told
+}
+
+// level is how many bytes were allocated at a moment.
+type level struct {
+	At    int64
+	Bytes int64
+}
+
+// Card is a line of the trace's device list.
+type Card struct {
+	Name         string
+	Major, Minor int
+	Processors   int
+}
+
+// Thread is one CPU thread's outermost operators and the driver calls made on it.
+type Thread struct {
+	pid, Tid string
+	label    string // the name that the trace gives it
+	number   int
+	Ops      log[Op]
+	Calls    log[Call]
+	Frames   log[frame]
+	Launches int
+	Loops    bool // it marks the steps
+	Feeds    bool // it fetches batches for another thread
+}
+
+// frame is a Python function while it ran.
+type frame struct {
+	Start int64
+	dur   float32
+	Name  uint32
+}
+
+func (f *frame) End() int64 { return f.Start + int64(f.dur) }
+
+// Call is one call of the driver or its runtime that a rule counts.
+type Call struct {
+	Start       int64
+	Dur         float32
+	Correlation uint32
+	Name        uint32
+	Kind        CallKind
+	InOp        bool
+	Cold        bool // the first use of something: a context, a library, a kernel
+}
+
+func (c *Call) End() int64 { return c.Start + int64(c.Dur) }
+
+// Work is what a GPU did: a kernel, a copy, a memset.
+type Work struct {
+	Start       int64
+	Dur         float32
+	Correlation uint32
+	Name        uint32
+	Bytes       uint32
+	Blocks      float32 // per multiprocessor; negative when not told
+	Stream      uint32
+	Device      uint16
+	Kind        category
+	Direction   direction
+	Comm        bool
+}
+
+func (w *Work) End() int64 { return w.Start + int64(w.Dur) }
+
+// Window is one profiler step; span any stretch of time, its end left out.
+type (
+	Window struct{ Start, End int64 }
+	Span   struct{ Start, End int64 }
+)
+
+// names keeps each name once, with what follows from it.
+type names struct {
+	index map[string]uint32
+	List  []name
+}
+
+type name struct {
+	Text        string
+	transparent bool      // an operator that only wraps others
+	call        CallKind  // what a call of this name does
+	direction   direction // where a copy of this name goes
+	Fp32        bool      // a matrix product in full fp32
+	Family      family    // what a kernel of this name computes
+	Comm        string    // the collective that a kernel or an annotation of this name carries out
+	Chip        int       // the architecture that the name tells, times ten
+}
+
+func (n *names) of(b []byte) uint32 {
+	if id, ok := n.index[string(b)]; ok {
+		return id
+	}
+	if n.index == nil {
+		n.index = map[string]uint32{}
+	}
+	s := string(b)
+	id := uint32(len(n.List))
+	n.index[s] = id
+	n.List = append(n.List, name{Text: s, transparent: isWrapper(s), call: callKindOf(s),
+		direction: directionOf(s), Fp32: isFP32Product(s), Family: familyOf(s), Comm: collectiveOf(s), Chip: chipOf(s)})
+	return id
+}
+
+// builder appends events to a trace; it lives as long as the reading.
+type builder struct {
+	*Trace
+	byKey    map[string]*Thread
+	key      []byte
+	last     *Thread // the thread of lastKey: events come in runs
+	prior    []byte
+	bare     log[bare]         // events without a category, until the threads' names are known
+	process  map[string]string // names of processes by pid
+	raw      []Collective      // communication kernels with what their arguments tell
+	captures map[*Thread]int64
+}
+
+// bare is an event whose kind its thread's name decides.
+type bare struct {
+	start       int64
+	dur         float32
+	thread      int32
+	name        uint32
+	correlation uint32
+	bytes       uint32
+	grid        float32
+}
+
+func newBuilder() *builder {
+	t := &builder{Trace: &Trace{}, byKey: map[string]*Thread{}, process: map[string]string{}}
+	t.Names.of(nil) // name 0 is no name
+	return t
+}
+
+func (t *builder) thread(e *event) *Thread {
+	t.key = append(append(append(t.key[:0], e.pid...), 0), e.tid...)
+	if t.last != nil && string(t.key) == string(t.prior) {
+		return t.last
+	}
+	th := t.byKey[string(t.key)]
+	if th == nil {
+		th = &Thread{pid: string(e.pid), Tid: string(e.tid), number: len(t.Threads)}
+		t.byKey[string(t.key)] = th
+		t.Threads = append(t.Threads, th)
+	}
+	t.last, t.prior = th, append(t.prior[:0], t.key...)
+	return th
+}
+
+// add files one event. An operator inside the one before it on its thread is dropped here, which
+// keeps a third of a trace's operators; settle drops those that came out of order.
+func (t *builder) add(e *event) {
+	t.Events++
+	switch e.phase {
+	case 'M':
+		t.metadata(e)
+		return
+	case 'i':
+		if e.args.total >= 0 && e.hasStart && e.args.device != hostMemory {
+			t.Memory = append(t.Memory, level{e.start, e.args.total})
+		}
+		return
+	case 'X':
+	default:
+		return
+	}
+	if e.cat == catOther {
+		return
+	}
+	if !e.hasStart || !e.hasDur {
+		t.undated++
+		return
+	}
+	if e.dur < 0 {
+		t.negative++
+		return
+	}
+	t.recorded++
+	dur := float32(e.dur)
+	switch e.cat {
+	case catNote:
+		t.note(e)
+	case catPython:
+		t.thread(e).Frames.add(frame{e.start, dur, t.Names.of(e.name)})
+	case catOverhead:
+		if isProfilers(e.name) {
+			t.Overhead = append(t.Overhead, Span{e.start, e.start + e.dur})
+		}
+	case catBare:
+		t.bare.add(bare{e.start, dur, int32(t.thread(e).number), t.Names.of(e.name), e.args.correlation, e.args.bytes, e.args.grid})
+	case catOp:
+		id := t.Names.of(e.name)
+		if t.Names.List[id].transparent {
+			t.note(e)
+			return
+		}
+		if isCompiling(e.name) {
+			t.Compiling = append(t.Compiling, Span{e.start, e.start + e.dur})
+		}
+		t.Shapes = t.Shapes || e.args.inputs != 0
+		th := t.thread(e)
+		ops := &th.Ops
+		if n := ops.Len(); n > 0 {
+			prev := ops.At(n - 1)
+			if prev.holdsStart(e.start) && (e.start > prev.Start || dur <= prev.Dur) {
+				prev.nest(1)
+				return
+			}
+			if e.start < prev.Start {
+				t.unordered++
+			}
+		}
+		ops.add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32)})
+		if len(e.args.stack) > 0 {
+			if where := innermostOf(e.args.stack); len(where) > 0 {
+				th.Frames.add(frame{e.start, dur, t.Names.of(where)})
+			}
+		}
+	case catCall:
+		id := t.Names.of(e.name)
+		kind := t.Names.List[id].call
+		if e.foreign && kind == CallOther {
+			kind = foreignKind(e.name, e.args.correlation)
+		}
+		switch {
+		case kind == callCapture:
+			t.capture(e)
+		case kind != CallOther || e.dur >= longCall:
+			t.thread(e).Calls.add(Call{Start: e.start, Dur: dur, Correlation: e.args.correlation, Name: id, Kind: kind})
+		}
+	default:
+		t.work(e)
+	}
+}
+
+// longCall is the length from which a driver call that no rule counts is kept: a first use of the
+// driver shows in such a call.
+const longCall = 20_000 // ns
+
+func (t *builder) work(e *event) {
+	id := t.Names.of(e.name)
+	n := &t.Names.List[id]
+	g := Work{Start: e.start, Dur: float32(e.dur), Correlation: e.args.correlation, Name: id, Bytes: e.args.bytes,
+		Blocks: e.args.blocks, Stream: e.args.stream, Device: uint16(e.args.device), Kind: e.cat, Direction: n.direction}
+	if !e.args.hasDevice {
+		g.Device = uint16(count(e.pid))
+	}
+	if g.Blocks < 0 && e.args.grid > 0 {
+		g.Blocks = -1 - e.args.grid // settle divides by the card's processors
+	}
+	if e.cat == CatKernel && (n.Comm != "" || len(e.args.collective) > 0) {
+		g.Comm = true
+		c := Collective{Correlation: g.Correlation, Start: g.Start, Kind: n.Comm, Members: int(e.args.members),
+			Bytes: e.args.elements * uint64(widthOf(e.args.dtype))}
+		if len(e.args.collective) > 0 {
+			c.Kind = plainCollective(string(e.args.collective), c.Kind)
+		}
+		if len(e.args.group) > 0 {
+			c.Group = t.Names.of(e.args.group)
+		}
+		t.raw = append(t.raw, c)
+	}
+	t.Gpu.add(g)
+}
+
+// metadata keeps the names of processes and threads.
+func (t *builder) metadata(e *event) {
+	switch string(e.name) {
+	case "process_name":
+		t.process[string(e.pid)] = string(e.args.label)
+	case "thread_name":
+		if len(e.args.label) > 0 {
+			t.thread(e).label = string(e.args.label)
+		}
+	}
+}
+
+// capture pairs the begin and the end of a graph's capture; what lies between is recorded as a span
+// on the thread, since launches there start no work.
+func (t *builder) capture(e *event) {
+	th := t.thread(e)
+	if bytes.Contains(e.name, []byte("Begin")) {
+		if t.captures == nil {
+			t.captures = map[*Thread]int64{}
+		}
+		t.captures[th] = e.start
+		return
+	}
+	if from, ok := t.captures[th]; ok {
+		t.Captured = append(t.Captured, Span{from, e.start + e.dur})
+		delete(t.captures, th)
+	}
+}
+
+func (t *builder) note(e *event) {
+	switch {
+	case isStep(e.name):
+		t.Steps = append(t.Steps, Window{e.start, e.start + e.dur})
+		t.thread(e).Loops = true
+	case isLoader(e.name):
+		t.Loader = append(t.Loader, Span{e.start, e.start + e.dur})
+		t.Fetches = append(t.Fetches, fetch{Span{e.start, e.start + e.dur}, t.thread(e)})
+	case isCompiling(e.name):
+		t.Compiling = append(t.Compiling, Span{e.start, e.start + e.dur})
+	case e.cat == catOp && isRegion(e.name): // an annotation of the same name may be a user's
+		t.Regions = append(t.Regions, Span{e.start, e.start + e.dur})
+		if isCompiled(e.name) {
+			t.Compiled = append(t.Compiled, Span{e.start, e.start + e.dur})
+		}
+	case isBackend(e.name):
+		n := note{Span: Span{e.start, e.start + e.dur}, Thread: t.thread(e), Name: t.Names.of(e.name),
+			Bytes: e.args.elements * uint64(widthOf(e.args.dtype))}
+		if len(e.args.group) > 0 {
+			n.Group = t.Names.of(e.args.group)
+		}
+		t.Notes = append(t.Notes, n)
+	}
+}
+
+// settle puts every list in time order and keeps the outermost operators alone.
+func (t *builder) settle() *Trace {
+	t.sortBare()
+	for _, th := range t.Threads {
+		th.Ops.order(func(a, b *Op) bool { return a.Start < b.Start || a.Start == b.Start && a.Dur > b.Dur })
+		th.Calls.order(func(a, b *Call) bool { return a.Start < b.Start })
+		th.Frames.order(func(a, b *frame) bool { return a.Start < b.Start || a.Start == b.Start && a.dur > b.dur })
+		kept := 0
+		for i := range th.Ops.Len() {
+			o := th.Ops.At(i)
+			if kept > 0 && th.Ops.At(kept-1).holdsStart(o.Start) {
+				th.Ops.At(kept - 1).nest(1 + int(o.Nested))
+				continue
+			}
+			*th.Ops.At(kept) = *o
+			kept++
+		}
+		th.Ops.cut(kept)
+	}
+	t.Gpu.order(func(a, b *Work) bool { return a.Start < b.Start })
+	for i := range t.Gpu.Len() {
+		if g := t.Gpu.At(i); g.Blocks < -1 {
+			if len(t.Cards) > 0 && t.Cards[0].Processors > 0 {
+				g.Blocks = (-1 - g.Blocks) / float32(t.Cards[0].Processors)
+			} else {
+				g.Blocks = -1
+			}
+		}
+	}
+	t.Steps = tidySteps(t.Steps)
+	t.Loader = Union(t.Loader)
+	t.Regions = Union(t.Regions)
+	t.Compiled = Union(t.Compiled)
+	t.Compiling = Union(t.Compiling)
+	t.Overhead = Union(t.Overhead)
+	t.Captured = Union(t.Captured)
+	t.Blocked = Union(t.Blocked)
+	slices.SortStableFunc(t.Notes, func(a, b note) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(t.Memory, func(a, b level) int { return cmp.Compare(a.At, b.At) })
+	t.Collectives = t.raw
+	slices.SortStableFunc(t.Collectives, func(a, b Collective) int { return cmp.Compare(a.Start, b.Start) })
+	return t.Trace
+}
+
+// Remarks are the faults of the recording itself, one line each.
+func (t *Trace) Remarks() []string {
+	var out []string
+	say := func(n int, what string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%s %s", phrase.Count1(n, "event"), what))
+		}
+	}
+	say(t.negative, "with a negative duration left out")
+	say(t.undated, "without a readable time left out")
+	say(t.strays, "far from all the others in time left out")
+	say(t.unordered, "out of time order, sorted")
+	return out
+}

@@ -1,0 +1,270 @@
+package trace
+
+import (
+	"bytes"
+	"strings"
+
+	"haul/internal/doctor/phrase"
+)
+
+// Every name that a rule may know stands in this file or in the rule that uses it, and all of them
+// are the vendor's: PyTorch's operators and annotations, the driver's calls, kernel families of the
+// vendor's libraries. A user's name here would make a finding depend on how a program is spelled.
+
+// BackwardPrefix starts the operators of autograd's engine.
+const BackwardPrefix = "autograd::engine::evaluate_function"
+
+// vendor is who made a card.
+type vendor uint8
+
+const (
+	nvidia vendor = iota
+	Amd
+)
+
+func (c Card) Vendor() vendor {
+	if strings.Contains(c.Name, "AMD") || strings.Contains(c.Name, "Instinct") || strings.Contains(c.Name, "Radeon") {
+		return Amd
+	}
+	return nvidia
+}
+
+// ShortName cuts a name to what fits a line: template arguments and parameters go first.
+func ShortName(s string) string {
+	s = phrase.Printable(s)
+	s = strings.Replace(s, BackwardPrefix+": ", "backward of ", 1)
+	s = strings.TrimPrefix(s, "void ")
+	const limit = 60
+	if len(s) <= limit {
+		return s
+	}
+	if i := strings.IndexByte(s, '<'); i > 8 && i <= limit {
+		return s[:i]
+	}
+	return strings.ToValidUTF8(s[:limit-1], "") + "…"
+}
+
+// CallKind is what a driver call does, as far as a rule cares.
+type CallKind uint8
+
+const (
+	CallOther CallKind = iota
+	CallLaunch
+	CallCopy
+	CallSet
+	CallWait
+	CallAlloc
+	callCapture // begins or ends the capture of a graph
+)
+
+// callKindOf drops the maker's prefix and reads the verb, so that the runtime, the driver and HIP
+// count alike.
+func callKindOf(s string) CallKind {
+	verb := s
+	for _, prefix := range []string{"cuda", "cu", "hip", "mtia", "xpu"} {
+		if rest, ok := strings.CutPrefix(s, prefix); ok {
+			verb = rest
+			break
+		}
+	}
+	switch {
+	case verb == s:
+		return CallOther
+	case verb == "StreamBeginCapture", verb == "StreamEndCapture", verb == "StreamBeginCaptureToGraph":
+		return callCapture
+	case strings.Contains(verb, "Launch") && !strings.Contains(verb, "HostFunc"):
+		return CallLaunch
+	case strings.HasPrefix(verb, "Memcpy"):
+		return CallCopy
+	case strings.HasPrefix(verb, "Memset"):
+		return CallSet
+	case strings.HasSuffix(verb, "Synchronize"):
+		return CallWait
+	case verb == "Malloc", verb == "Free", verb == "HostAlloc", verb == "MallocHost", verb == "HostMalloc", verb == "FreeHost", verb == "HostFree",
+		strings.HasPrefix(verb, "MemAlloc") && !strings.HasSuffix(verb, "Async"), strings.HasPrefix(verb, "MemFree") && !strings.HasSuffix(verb, "Async"),
+		verb == "MemCreate", verb == "MemRelease", verb == "MemMap", verb == "MemUnmap":
+		return CallAlloc
+	}
+	return CallOther
+}
+
+// isForeignRuntime tells the runtimes of accelerators whose calls are not spelled like CUDA's.
+func isForeignRuntime(cat []byte) bool {
+	return bytes.HasPrefix(cat, []byte("mtia")) || bytes.HasPrefix(cat, []byte("xpu")) || bytes.HasPrefix(cat, []byte("privateuse1"))
+}
+
+// foreignKind reads what it can out of a foreign call's name; one that has work to its number and
+// says nothing else is a launch.
+func foreignKind(name []byte, correlation uint32) CallKind {
+	lower := bytes.ToLower(name)
+	switch {
+	case bytes.Contains(lower, []byte("sync")), bytes.Contains(lower, []byte("wait")), bytes.HasSuffix(lower, []byte("queuefinish")):
+		return CallWait
+	case bytes.Contains(lower, []byte("copy")), bytes.Contains(lower, []byte("memcpy")), bytes.Contains(lower, []byte("membufferread")),
+		bytes.Contains(lower, []byte("membufferwrite")):
+		return CallCopy
+	case bytes.Contains(lower, []byte("alloc")), bytes.Contains(lower, []byte("free")):
+		return CallAlloc
+	case correlation != 0, bytes.Contains(lower, []byte("launch")):
+		return CallLaunch
+	}
+	return CallOther
+}
+
+// direction is where a copy goes and what kind of host memory it touches.
+type direction uint8
+
+const (
+	Inside direction = iota // from a device to a device
+	upload
+	uploadPageable
+	download
+	downloadPageable
+)
+
+// directionOf reads CUPTI's words, such as "Memcpy HtoD (Pageable -> Device)", and those of Intel's
+// profiler, "Memcpy M2D" and "Memcpy H2D": M is host memory that the runtime did not allocate.
+func directionOf(s string) direction {
+	up := strings.Contains(s, "HtoD") || strings.HasPrefix(s, "Memcpy H2D") || strings.HasPrefix(s, "Memcpy M2D")
+	down := strings.Contains(s, "DtoH") || strings.HasPrefix(s, "Memcpy D2H") || strings.HasPrefix(s, "Memcpy D2M")
+	pageable := strings.Contains(s, "Pageable")
+	switch {
+	case up && pageable:
+		return uploadPageable
+	case up:
+		return upload
+	case down && pageable:
+		return downloadPageable
+	case down:
+		return download
+	}
+	return Inside
+}
+
+func (d direction) ToHost() bool { return d == download || d == downloadPageable }
+
+func (d direction) Pageable() bool { return d == uploadPageable || d == downloadPageable }
+
+var stepPrefix, loaderPrefix = []byte("ProfilerStep#"), []byte("enumerate(DataLoader)")
+
+func isStep(s []byte) bool { return bytes.HasPrefix(s, stepPrefix) }
+
+func isLoader(s []byte) bool { return bytes.HasPrefix(s, loaderPrefix) }
+
+// isRegion tells the loops of the framework itself around many operators.
+func isRegion(s []byte) bool {
+	for _, prefix := range []string{"Optimizer.", "Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction"} {
+		if bytes.HasPrefix(s, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isCompiling tells the records of torch.compile at work.
+func isCompiling(s []byte) bool {
+	return bytes.HasSuffix(s, []byte(" (dynamo_timed)")) || string(s) == "entire_frame_compile" || string(s) == "entire_backward_compile"
+}
+
+// isCompiled tells the region that torch.compile's code runs in.
+func isCompiled(s []byte) bool {
+	return bytes.HasPrefix(s, []byte("Torch-Compiled Region")) || bytes.HasPrefix(s, []byte("## Call CompiledFxGraph"))
+}
+
+// isProfilers tells the overheads that the profiler itself causes from those that it only records:
+// a queue of launches that is full, because the CPU is far ahead, and code being compiled or loaded
+// by the driver.
+func isProfilers(s []byte) bool {
+	for _, other := range []string{"Command Buffer Full", "Driver Compiler", "Lazy Function Loading", "Runtime Triggered Module Loading"} {
+		if string(s) == other {
+			return false
+		}
+	}
+	return true
+}
+
+// isWrapper names what PyTorch records as operators around whole regions. Charging a cause with the
+// region that holds it would charge it with everything else there.
+func isWrapper(s string) bool {
+	for _, prefix := range []string{"ProfilerStep#", "enumerate(DataLoader)", "Optimizer.", "Torch-Compiled Region",
+		"## Call CompiledFxGraph", "CompiledFunction", "DistributedDataParallel.forward", "TorchDynamo", "AOTDispatcher"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBackend tells the annotations that PyTorch puts around a collective: nccl:all_reduce.
+func isBackend(s []byte) bool {
+	for _, prefix := range []string{"nccl:", "gloo:", "rccl:", "mpi:", "ucc:", "xccl:", "hccl:"} {
+		if len(s) > len(prefix) && string(s[:len(prefix)]) == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// OnHost tells whether a backend's collective runs where its annotation stands: on a thread of the
+// CPU.
+func OnHost(s string) bool { return strings.HasPrefix(s, "gloo:") || strings.HasPrefix(s, "mpi:") }
+
+// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile
+// that run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's
+// engines with float as their type. tf32 kernels of the same families say so in their names, and so
+// do those that read half precision and only sum in fp32.
+func isFP32Product(s string) bool {
+	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") ||
+		strings.Contains(s, "fp16_sgemm") || strings.Contains(s, "bf16_sgemm") {
+		return false
+	}
+	switch {
+	case strings.Contains(s, "sgemm"), strings.Contains(s, "scudnn"), strings.Contains(s, "gemm") && strings.Contains(s, "_ffma_"):
+		return true
+	case strings.Contains(s, "dgrad") || strings.Contains(s, "wgrad") || strings.Contains(s, "implicit_convolve") || strings.Contains(s, "convolve_common") ||
+		strings.Contains(s, "implicit_con") || strings.Contains(s, "conv2d_grouped") || strings.Contains(s, "cudnn::winograd"):
+		return strings.Contains(s, "<float") || strings.Contains(s, "sgemm")
+	case strings.HasPrefix(s, "Cijk_"):
+		return strings.Contains(s, "_SB_") || strings.Contains(s, "_S_B_")
+	}
+	return false
+}
+
+// chipOf reads the architecture out of a kernel's name: sm80_xmma, volta_sgemm. Libraries carry
+// kernels of older architectures too, so the highest that a trace names is a lower bound.
+func chipOf(s string) int {
+	chip := 0
+	for _, c := range []struct {
+		name string
+		chip int
+	}{{"volta_", 70}, {"turing_", 75}, {"ampere_", 80}, {"sm70_", 70}, {"sm75_", 75}, {"sm80_", 80}, {"sm86_", 86}, {"sm89_", 89}, {"sm90_", 90}, {"sm100_", 100}, {"nvjet", 90}} {
+		if strings.HasPrefix(s, c.name) || strings.Contains(s, "_"+c.name) {
+			chip = max(chip, c.chip)
+		}
+	}
+	return chip
+}
+
+// widthOf is the bytes of an element of the type that PyTorch names.
+func widthOf(b []byte) int {
+	s := strings.ToLower(string(b))
+	switch {
+	case s == "":
+		return 0
+	case strings.Contains(s, "float8"), strings.Contains(s, "char"), strings.Contains(s, "byte"), strings.Contains(s, "bool"), s == "int8", s == "uint8":
+		return 1
+	case strings.Contains(s, "bfloat16"), strings.Contains(s, "half"), strings.Contains(s, "float16"), strings.Contains(s, "short"):
+		return 2
+	case strings.Contains(s, "double"), strings.Contains(s, "long"), strings.Contains(s, "int64"), strings.Contains(s, "float64"):
+		return 8
+	}
+	return 4
+}
+
+// innermostOf is the first frame of a call stack written as one string, innermost first.
+func innermostOf(b []byte) []byte {
+	if i := bytes.IndexByte(b, ';'); i >= 0 {
+		return bytes.TrimSpace(b[:i])
+	}
+	return b
+}
