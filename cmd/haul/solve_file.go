@@ -110,8 +110,12 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	return nil
 }
 
-// noteTrucks says that a number of trucks in the comment limits nothing.
+// noteTrucks says what the file holds and is not read, and that a number of trucks in the comment
+// limits nothing.
 func (a *app) noteTrucks(path string, p *vrp.Problem) {
+	for _, note := range p.Notes {
+		fmt.Fprintf(a.stderr, "%s: %s\n", path, note)
+	}
 	if k := p.Trucks(); k > 0 && p.Vehicles == 0 {
 		fmt.Fprintf(a.stderr, "%s: its comment names %d trucks, which limits nothing here: --vehicles %d would\n", path, k, k)
 	}

@@ -56,6 +56,9 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	if err := p.Limited(); err != nil {
+		return nil, fmt.Errorf("the search knows a route's duration, the number of vehicles and open routes, and this is another problem: %w", err)
+	}
 	if o.Time <= 0 && o.Iterations <= 0 {
 		return nil, errors.New("search: a time or a number of iterations is needed")
 	}

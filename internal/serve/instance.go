@@ -87,6 +87,9 @@ func toInstance(p *vrp.Problem) (*instance, error) {
 	case p.Metric == vrp.Explicit:
 		return nil, refuse(http.StatusUnprocessableEntity, "%s gives a table of distances, which this page does not carry: use haul solve", or(p.Name, "the file"))
 	}
+	if err := p.Limited(); err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "%s is a problem that this page does not carry: %s; use haul solve", or(p.Name, "the file"), err)
+	}
 	in := &instance{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, Distance: metricName(p.Metric), IDs: p.IDs,
 		Duration: p.MaxDuration, Service: p.Service, Vehicles: p.Vehicles, Open: p.Open}
 	for i := range p.X {

@@ -25,7 +25,7 @@ const Farthest = 1e12
 
 // LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x
 // and y, which makes distances great circles in metres. The first row is the depot; its demand may
-// be 0 or empty. Cells are parted by commas, or as spreadsheets in other languages do it, by
+// be 0 or empty. Further columns are optional parts of the problem (csv_columns.go). Cells are parted by commas, or as spreadsheets in other languages do it, by
 // semicolons, where a number may have a decimal comma, or by tabs.
 func LoadCSV(path string, capacity int32) (*Problem, error) {
 	f, err := os.Open(path)
@@ -68,29 +68,32 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	}
 	p := &Problem{Capacity: capacity, Metric: Exact}
 	at := map[string]int{}
+	var keys []string
 	for i, h := range head {
-		key := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\ufeff")))
-		if short, ok := map[string]string{"latitude": "lat", "longitude": "lon", "lng": "lon"}[key]; ok {
-			key = short
-		}
+		key := columnKey(h)
 		if _, twice := at[key]; twice {
 			return nil, fmt.Errorf("%s:1: column %s is given twice", name, quoteShort(key))
 		}
 		at[key] = i
+		keys = append(keys, key)
 	}
-	column := func(key string) (int, bool) { i, ok := at[key]; return i, ok }
+	where := func(key string) (int, bool) { i, ok := at[key]; return i, ok }
 	xKey, yKey := "x", "y"
-	if _, ok := column("lat"); ok {
+	if _, ok := where("lat"); ok {
 		p.Metric, xKey, yKey = GreatCircle, "lon", "lat"
 	}
 	for _, key := range []string{"id", xKey, yKey, "demand"} {
-		if _, ok := column(key); !ok {
+		if _, ok := where(key); !ok {
 			return nil, fmt.Errorf("%s:1: no column %q: expected id,x,y,demand or id,lat,lon,demand", name, key)
 		}
 	}
+	if p.Notes, err = judgeColumns(keys, head); err != nil {
+		return nil, fmt.Errorf("%s:1: %w", name, err)
+	}
 	ids := map[string]bool{}
+	var rows []row
 	for {
-		row, err := in.Read()
+		cells, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -105,24 +108,25 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		fail := func(format string, args ...any) (*Problem, error) {
 			return nil, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 		}
-		id := printable(strings.TrimSpace(row[at["id"]]))
+		id := printable(strings.TrimSpace(cells[at["id"]]))
 		if ids[id] {
 			return fail("id %s is given twice", quoteShort(id))
 		}
 		ids[id] = true
 		var place [2]float64
 		for i, key := range []string{xKey, yKey} {
-			if place[i], err = number(row[at[key]]); err != nil {
-				return fail("%s %s of %s %v", key, quoteShort(row[at[key]]), quoteShort(id), err)
+			if place[i], err = number(cells[at[key]]); err != nil {
+				return fail("%s %s of %s %v", key, quoteShort(cells[at[key]]), quoteShort(id), err)
 			}
 		}
 		x, y := place[0], place[1]
 		if p.Metric == GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
 			return fail("lat %g, lon %g of %s lie outside ±90, ±180", y, x, quoteShort(id))
 		}
-		text := strings.TrimSpace(row[at["demand"]])
+		text := strings.TrimSpace(cells[at["demand"]])
 		demand := 0
-		if text != "" || len(p.Demand) > 0 {
+		_, picks := where("pickup")
+		if text != "" || len(p.Demand) > 0 && !picks {
 			if demand, err = parseInt(cell(text)); err != nil {
 				return fail("demand %s of %s %v", quoteShort(text), quoteShort(id), err)
 			}
@@ -136,11 +140,27 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 		if demand > int(capacity) {
 			return fail("demand %d of %s is over the capacity %d", demand, quoteShort(id), capacity)
 		}
+		r := row{ready: math.NaN(), due: math.NaN(), decimal: cell}
+		for _, c := range columns {
+			i, ok := where(c.name)
+			if !ok {
+				continue
+			}
+			if text := strings.TrimSpace(cells[i]); text != "" {
+				if err := c.read(&r, text); err != nil {
+					return fail("%s %s of %s %v", c.name, quoteShort(text), quoteShort(id), err)
+				}
+			}
+		}
+		rows = append(rows, r)
 		p.IDs = append(p.IDs, id)
 		p.X, p.Y, p.Demand = append(p.X, x), append(p.Y, y), append(p.Demand, int32(demand))
 	}
 	if len(p.Demand) < 2 {
 		return nil, fmt.Errorf("%s: rows below the header: %d, expected a depot and at least one customer", name, len(p.Demand))
+	}
+	if err := p.optionalParts(rows); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return p, nil
 }

@@ -62,6 +62,9 @@ func ValidateTour(tour, demand []int32, capacity int32) error {
 // Validate judges a solution of a problem by the same rules; the depot at both ends of a route is
 // implied, so a route that lists it is a violation. The error is a *Violation.
 func Validate(p *Problem, s Solution) error {
+	if err := p.Limited(); err != nil {
+		return fmt.Errorf("these routes cannot be judged: the problem is beyond the validator: %w", err)
+	}
 	r := newReferee(p.Demand, p.Capacity)
 	for i, route := range s.Routes {
 		if v := r.visit(0); v != nil {

@@ -28,6 +28,9 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	if p.Open {
 		return fmt.Errorf("write problem: the format has no word for open routes")
 	}
+	if err := p.Limited(); err != nil {
+		return fmt.Errorf("write problem: the format has no word for it: %w", err)
+	}
 	b := bufio.NewWriter(w)
 	n := len(p.Demand)
 	fmt.Fprintf(b, "NAME : %s\nCOMMENT : %s\nTYPE : CVRP\nDIMENSION : %d\n", quoteIfNeeded(p.Name), quoteIfNeeded(p.Comment), n)

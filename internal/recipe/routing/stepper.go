@@ -135,7 +135,7 @@ func routable(prob *vrp.Problem) error {
 			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
 		}
 	}
-	return nil
+	return prob.Plain()
 }
 
 // load hands up to a batch of problems over; the rows of those that are missing repeat the last

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"haul/internal/pickle"
+	"haul/internal/vrp"
 )
 
 // Instances from NumPy's .npz files, as routing papers publish test sets. What a reader could
@@ -50,11 +52,17 @@ func readNPZ(r io.ReaderAt, size int64) (*Set, error) {
 	return a.set()
 }
 
-// readArrays reads the arrays of those names; others are passed over.
+// readArrays reads the arrays of those names; others are passed over, unless they sound like a
+// constraint.
 func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not an .npz file: %v", err)
+	}
+	for _, f := range z.File {
+		if err := judgeName(strings.TrimSuffix(f.Name, ".npy")); err != nil {
+			return nil, err
+		}
 	}
 	all, left := arrays{}, maxNumbers
 	for _, names := range wanted {
@@ -71,6 +79,15 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 		}
 	}
 	return all, nil
+}
+
+// judgeName refuses an array that is not read and sounds like a constraint.
+func judgeName(name string) error {
+	known := slices.ContainsFunc([][]string{depotNames, locNames, demandNames, capacityNames, referenceNames}, func(l []string) bool { return slices.Contains(l, name) })
+	if !known && vrp.SoundsConstraining(name) {
+		return fmt.Errorf("array %.40q sounds like a constraint and is not read: this set is of another problem than CVRP", name)
+	}
+	return nil
 }
 
 // set makes a set of arrays: the depot apart, or the first of locs where there is one more of them

@@ -176,3 +176,25 @@ func fuzzSet(f *testing.F, ext string) {
 		}
 	})
 }
+
+// TestConstraintsOfASetAreNotDropped: an array that limits routes is refused by its name.
+func TestConstraintsOfASetAreNotDropped(t *testing.T) {
+	for name, refused := range map[string]bool{"time_windows": true, "distance_limit": true, "demand_linehaul": true, "open_route": true, "tags": false} {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		f, err := z.Create(name + ".npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeArray(f, "<f8", []float64{1}, []int{1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = readNPZ(bytes.NewReader(b.Bytes()), int64(b.Len()))
+		if got := strings.Contains(err.Error(), "sounds like a constraint"); got != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -35,6 +35,13 @@ func readPickle(data []byte) (*Set, error) {
 
 // readDict reads arrays by name; array turns a value into numbers, or says that it is none.
 func readDict(d *pickle.Dict, array func(any) (pickle.Array, bool, error)) (*Set, error) {
+	for _, key := range d.Keys {
+		if name, ok := key.(string); ok {
+			if err := judgeName(name); err != nil {
+				return nil, err
+			}
+		}
+	}
 	all, left := arrays{}, maxNumbers
 	for _, names := range [][]string{depotNames, locNames, demandNames, capacityNames, referenceNames} {
 		for _, name := range names {

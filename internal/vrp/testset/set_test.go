@@ -106,7 +106,7 @@ func save(t *testing.T, path, text string) {
 // fixture is one of the pickles that Python made.
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "pickle", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "pickle", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

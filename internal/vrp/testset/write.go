@@ -14,6 +14,11 @@ import (
 // Write writes instances of equal size as .npz (arrays depot, locs, demand, capacity) or as Kool's
 // .pkl, by the ending.
 func Write(w io.Writer, ext string, problems []*vrp.Problem) error {
+	for _, p := range problems {
+		if err := p.Plain(); err != nil {
+			return fmt.Errorf("%s cannot be written as %s, which has arrays for plain problems only: %w", p.Name, ext, err)
+		}
+	}
 	switch ext {
 	case ".npz":
 		return writeNPZ(w, problems)

@@ -1,0 +1,108 @@
+package vrp
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCSVParts: a column that constrains is read into its part, and never dropped.
+func TestCSVParts(t *testing.T) {
+	const text = `id,x,y,demand,tw_start,Due Date,service,pickup,prize,release,skills,priority,setup,group,late cost
+depot,0,0,,08:00,18:00,,,,,,,,,
+a,1,0,2,08:30,09:15:30,5,,,,1 3,2,,,
+b,2,0,0,,600,0:10,4,,,,,1.5,,
+c,3,0,1,,,,,7.5,30,,,,,0.25
+d,4,0,1,,,,,,,,,,north,
+e,5,0,1,,,,,,,,,,north,
+`
+	got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Problem{Capacity: 10, Demand: []int32{0, 2, 0, 1, 1, 1}, X: []float64{0, 1, 2, 3, 4, 5}, Y: make([]float64, 6),
+		IDs:     []string{"depot", "a", "b", "c", "d", "e"},
+		Service: []float64{0, 5, 10, 0, 0, 0},
+		Windows: [][]Window{{{480, 1080}}, {{510, 555.5}}, {{0, 600}}, nil, nil, nil},
+		Pickup:  []int32{0, 0, 4, 0, 0, 0}, Prize: []float64{0, 0, 0, 7.5, 0, 0}, Optional: []bool{false, false, false, true, false, false},
+		Release: []float64{0, 0, 0, 30, 0, 0}, Needs: [][]int32{nil, {1, 3}, nil, nil, nil, nil}, Priority: []int{0, 2, 0, 0, 0, 0},
+		Setup: []float64{0, 0, 1.5, 0, 0, 0}, Groups: []Group{{Name: "north", Members: []int32{4, 5}, Required: true}},
+		Late: []float64{0, 0, 0, 0.25, 0, 0},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got, err = ReadCSV(strings.NewReader("id,x,y,demand,shipment,pickup,windows,floor\nd,0,0,,,,\"\",\na,1,1,,s,3,10-20|30-40,2\nb,2,2,3,s,,,1\n"), "a.csv", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{3}}}, got.Shipments); diff != "" || got.Demand[2] != 0 || got.Pickup != nil {
+		t.Error(diff, got.Demand, got.Pickup)
+	}
+	if diff := cmp.Diff([][]Window{nil, {{10, 20}, {30, 40}}, nil}, got.Windows); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{`column "floor" is not read`}, got.Notes); diff != "" {
+		t.Error(diff)
+	}
+	// Columns that say nothing leave a plain problem.
+	got, err = ReadCSV(strings.NewReader("id,x,y,demand,ready,due,pickup,prize\nd,0,0,,,,,\na,1,1,1,0,,0,\n"), "a.csv", 10)
+	if err != nil || got.Plain() != nil {
+		t.Errorf("%v, %v", err, got.Plain())
+	}
+}
+
+func TestCSVConstraintsAreNotDropped(t *testing.T) {
+	for head, want := range map[string]string{
+		"vehicle_type": "sounds like a constraint", "max_wait": "sounds like a constraint", "Start Time": "sounds like a constraint", "weight": "sounds like a constraint",
+		"allowed_drivers": "sounds like a constraint", "tw_open,ready": `column "ready" is given twice`,
+	} {
+		_, err := ReadCSV(strings.NewReader("id,x,y,demand,"+head+"\n"), "a.csv", 10)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "a.csv:1: ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", head, err)
+		}
+	}
+	for _, c := range []struct{ head, cell, want string }{
+		{"ready", "-1", `ready "-1" of "a" is negative`},
+		{"ready", "8:60", `ready "8:60" of "a" is not a time: expected a number, or hours and minutes as 08:30`},
+		{"ready", "8:3x", `ready "8:3x" of "a" is not a time: expected a number, or hours and minutes as 08:30`},
+		{"due", "nan", `due "nan" of "a" is not finite`},
+		{"service", "-5", `service "-5" of "a" is negative`},
+		{"windows", "9:00", `windows "9:00" of "a" is not a list of windows: expected 08:00-10:00 14:00-16:00`},
+		{"pickup", "1.5", `pickup "1.5" of "a" is not an integer`},
+		{"prize", "lots", `prize "lots" of "a" is not a number`},
+		{"required", "maybe", `required "maybe" of "a" is neither yes nor no`},
+		{"skills", "lift", `skills "lift" of "a" is not a list of skills: expected numbers such as 1 3`},
+	} {
+		_, err := ReadCSV(strings.NewReader("id,x,y,demand,"+c.head+"\nd,0,0,,\na,1,1,1,"+c.cell+"\n"), "a.csv", 10)
+		if err == nil || err.Error() != "a.csv:3: "+c.want {
+			t.Errorf("%s %s:\ngot  %v\nwant %s", c.head, c.cell, err, "a.csv:3: "+c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"id,x,y,demand,shipment,pickup\nd,0,0,,,\na,1,1,,s,3\nb,2,2,2,s,\n": `a.csv: the halves of shipment "s" contradict: "a" picks up 3 and takes 0, "b" picks up 0 and takes 2; expected one row with a pickup and one with the same demand`,
+		"id,x,y,demand,shipment,pickup\nd,0,0,,,\na,1,1,0,s,3\n":            `a.csv: shipment "s" is named by 1 rows: expected two, its pickup and its delivery`,
+		"id,x,y,demand,ready,windows\nd,0,0,,,\na,1,1,1,5,1-2\n":            `a.csv: "a" has windows and ready or due: give one of them`,
+		"id,x,y,demand,prize\nd,0,0,,3\na,1,1,1,5\n":                        `a.csv: "d" is the depot, and asks for what only a customer can`,
+	} {
+		if _, err := ReadCSV(strings.NewReader(text), "a.csv", 10); err == nil || err.Error() != want {
+			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func TestCSVTimes(t *testing.T) {
+	r := row{decimal: strings.TrimSpace}
+	for text, want := range map[string]float64{"0": 0, "7.5": 7.5, "0:00": 0, "8:05": 485, "08:05:30": 485.5, "26:00": 1560} {
+		if got, err := r.time(text); err != nil || math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %g, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "8:", ":30", "8:5:5:5", "100:00", "+8:00", "8:-1"} {
+		if got, err := r.time(text); err == nil {
+			t.Errorf("%q is %g", text, got)
+		}
+	}
+}
