@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 )
 
 // TestWordsAreOffered: what a shell asks for after Tab, and that each word offered is one that the
@@ -45,7 +45,7 @@ func TestWordsAreOffered(t *testing.T) {
 	}
 	decoders, _ := offered("eval", "--decode", "")
 	for _, d := range decoders {
-		if _, err := routing.ParseDecode(d); err != nil {
+		if _, err := policy.ParseDecode(d); err != nil {
 			t.Error(err)
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"haul/internal/device"
 	"haul/internal/draw"
 	"haul/internal/kernel"
-	"haul/internal/recipe/agent"
-	"haul/internal/recipe/ppo"
+	"haul/internal/recipe"
 	"haul/internal/world"
 )
 
@@ -47,7 +46,7 @@ The file is a function of the settings alone, whatever the number of workers. It
 learners' curves are drawn, as .svg and .png. haul config explain --model PPO names the settings.`
 
 var rooms = []dataRoom{
-	{name: config.EnvDarkRoom, config: config.DefaultPPO, out: agent.HistoryFile,
+	{name: config.EnvDarkRoom, config: config.DefaultPPO, out: recipe.HistoryFile,
 		short: "Let PPO learners live through Dark Room and keep their histories",
 		long: `Dark Room is a square of cells. One of them, unseen, pays 1 for every step that ends on it; an episode starts in the centre. Every cell is a goal
 once: one learner takes it up knowing nothing, acts in --streams environments at a time and ends, after --steps steps of all of them together, walking
@@ -86,8 +85,8 @@ type darkroomReport struct {
 	Pictures []string `json:"pictures"`
 	Seed     uint64   `json:"seed"`
 	Workers  int      `json:"workers"`
-	ppo.HistorySpeed
-	ppo.HistorySummary
+	recipe.HistorySpeed
+	recipe.HistorySummary
 }
 
 func (a *app) newDataRoom(room *dataRoom) *cobra.Command {
@@ -191,20 +190,20 @@ func (a *app) dataRoom(cmd *cobra.Command, f *darkroomFlags) error {
 }
 
 // makeHistories opens a device of one core for every worker, and shows how far they are.
-func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, workers int) (ppo.HistorySpeed, error) {
+func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, workers int) (recipe.HistorySpeed, error) {
 	devices := make([]kernel.Device, workers)
 	for i := range devices {
 		dev, err := device.Open("cpu", device.Options{Workers: 1})
 		if err != nil {
-			return ppo.HistorySpeed{}, err
+			return recipe.HistorySpeed{}, err
 		}
 		defer dev.Close()
 		devices[i] = dev
 	}
 	bar := a.newBar(c.Goals()*c.TotalSourceTimesteps, "learners' steps")
 	defer bar.end()
-	return ppo.MakeHistories(cmd.Context(), ppo.HistoryOptions{Config: c, Path: path, Devices: devices,
-		Progress: func(p ppo.HistoryProgress) { bar.set(int(p.Steps)) }})
+	return recipe.MakeHistories(cmd.Context(), recipe.HistoryOptions{Config: c, Path: path, Devices: devices,
+		Progress: func(p recipe.HistoryProgress) { bar.set(int(p.Steps)) }})
 }
 
 // measure reads the file back, as training will, and draws what it shows.
@@ -218,7 +217,7 @@ func (r *darkroomReport) measure() error {
 	if err != nil {
 		return err
 	}
-	r.Bytes, r.HistorySummary = info.Size(), ppo.SummarizeHistories(h)
+	r.Bytes, r.HistorySummary = info.Size(), recipe.SummarizeHistories(h)
 	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
 		path := r.Out + "." + string(format)
 		if err := writeFile(path, func(w io.Writer) error { return r.Draw(w, format, h.Room) }); err != nil {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
+	"haul/internal/recipe"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
@@ -21,7 +22,7 @@ import (
 type policyReport struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
-	*routing.PolicyInfo
+	*policy.Info
 	Card string `json:"card"`
 }
 
@@ -67,8 +68,8 @@ func describePolicy(name string) (*policyReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := routing.Describe(ck)
-	return &policyReport{Name: name, Bytes: len(data), PolicyInfo: info, Card: policies.Card(name)}, err
+	info, err := policy.Describe(ck)
+	return &policyReport{Name: name, Bytes: len(data), Info: info, Card: policies.Card(name)}, err
 }
 
 func (a *app) listPolicies(asJSON bool) error {
@@ -141,7 +142,7 @@ type packReport struct {
 	Out        string `json:"out"`
 	Type       string `json:"type"`
 	Bytes      int    `json:"bytes"`
-	*routing.PolicyInfo
+	*policy.Info
 }
 
 func (a *app) newPack() *cobra.Command {
@@ -202,15 +203,15 @@ func (a *app) pack(from, out, kind string, as safetensors.DType, began []string,
 			return err
 		}
 	}
-	info, err := routing.Describe(ck)
+	info, err := policy.Describe(ck)
 	if err != nil {
 		return err
 	}
-	f, err := routing.Pack(ck, as)
+	f, err := policy.Pack(ck, as)
 	if err != nil {
 		return err
 	}
-	r := packReport{Checkpoint: path, Out: out, Type: kind, PolicyInfo: info}
+	r := packReport{Checkpoint: path, Out: out, Type: kind, Info: info}
 	err = writeFile(out, func(w io.Writer) error {
 		counted := &counter{w: w}
 		err := safetensors.Write(counted, f)
@@ -247,14 +248,18 @@ func runsBefore(paths []string) ([]run.Past, error) {
 		} else if best := filepath.Join(path, run.BestName); exists(best) {
 			file = best
 		}
-		ck, err := run.Load(file, routing.Name)
+		ck, err := run.Load(file, policy.Recipe)
 		if err != nil {
 			return nil, fmt.Errorf("--began %s: %w", path, err)
 		}
 		if i == 0 {
 			runs = append(runs, ck.Progress.Began...)
 		}
-		runs = append(runs, ck.Own(routing.Recipe{}))
+		r, err := recipe.Find(ck.Settings.Recipe())
+		if err != nil {
+			return nil, fmt.Errorf("--began %s: %w", path, err)
+		}
+		runs = append(runs, ck.Own(r.About().RowsOf(ck.Settings)))
 	}
 	return runs, nil
 }

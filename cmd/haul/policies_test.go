@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"haul/internal/config"
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/solve"
 	"haul/policies"
@@ -197,8 +197,8 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	if r := with("cvrp20", 41); r["decode"] != "pomo8" {
 		t.Errorf("41 customers: %v", r["decode"])
 	}
-	if r := with("cvrp20", routing.MostForPomo8+1); r["decode"] != "pomo" {
-		t.Errorf("past %d customers: %v", routing.MostForPomo8, r["decode"])
+	if r := with("cvrp20", policy.MostForPomo8+1); r["decode"] != "pomo" {
+		t.Errorf("past %d customers: %v", policy.MostForPomo8, r["decode"])
 	}
 	other := func(seed string) any { return with("cvrp20", 30, "--decode", "sample:1,3", "--seed", seed)["cost"] }
 	if a, again, b := other("1"), other("1"), other("2"); a != again || a == b {
@@ -222,13 +222,13 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 // and what takes longer is.
 func TestSlowDecodersAreTold(t *testing.T) {
 	var f policyFlags
-	for _, n := range []int{1, 20, routing.MostForPomo8, routing.MostForPomo8 + 1, routing.MostForPomo, routing.MostForPomo + 1, 2000} {
+	for _, n := range []int{1, 20, policy.MostForPomo8, policy.MostForPomo8 + 1, policy.MostForPomo, policy.MostForPomo + 1, 2000} {
 		if d, _, err := f.decoder(&config.Config{}, n, false); err != nil || slow(d, n) {
 			t.Errorf("%d customers by %s: slow, %v", n, d, err)
 		}
 	}
-	for name, n := range map[string]int{"pomo8": routing.MostForPomo8 + 1, "pomo8:1": routing.MostForPomo, "pomo": routing.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100, "greedy": 5000} {
-		if d, err := routing.ParseDecode(name); err != nil || !slow(d, n) {
+	for name, n := range map[string]int{"pomo8": policy.MostForPomo8 + 1, "pomo8:1": policy.MostForPomo, "pomo": policy.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100, "greedy": 5000} {
+		if d, err := policy.ParseDecode(name); err != nil || !slow(d, n) {
 			t.Errorf("%d customers by %s: not slow, %v", n, name, err)
 		}
 	}

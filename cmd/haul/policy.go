@@ -9,7 +9,8 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
+	"haul/internal/recipe"
 	"haul/internal/run"
 	"haul/policies"
 )
@@ -24,23 +25,23 @@ type policyFlags struct {
 func (f *policyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
-	cmd.Flags().StringVar(&f.decode, "decode", "", routing.DecodeUsage+
+	cmd.Flags().StringVar(&f.decode, "decode", "", policy.DecodeUsage+
 		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 near the size that a policy with start_views was trained on",
-			routing.MostForPomo8, routing.MostForPomo))
+			policy.MostForPomo8, policy.MostForPomo))
 }
 
 // decoder is how a policy of these settings routes a file of n customers; lesser says that a
 // smaller one would have been routed more thoroughly. Where a search goes on, one route to begin
 // with will do: its time is better spent there.
-func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.Decode, lesser bool, err error) {
+func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d policy.Decode, lesser bool, err error) {
 	switch {
 	case f.decode != "":
-		d, err = routing.ParseDecode(f.decode)
+		d, err = policy.ParseDecode(f.decode)
 		return d, false, asUsage(err)
 	case search:
-		return routing.Greedy, false, nil
+		return policy.Greedy, false, nil
 	}
-	return routing.DecodeFor(c, n), n > routing.MostForPomo8, nil
+	return policy.DecodeFor(c, n), n > policy.MostForPomo8, nil
 }
 
 // slowEncoding is the number of customers past which reading a problem takes more than a second by
@@ -48,8 +49,8 @@ func (f *policyFlags) decoder(c *config.Config, n int, search bool) (d routing.D
 const slowEncoding = 2000
 
 // slow says whether routing n customers so takes longer than about a second on two cores.
-func slow(d routing.Decode, n int) bool {
-	return n > slowEncoding || d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*routing.MostForPomo8*routing.MostForPomo8*routing.MostForPomo8
+func slow(d policy.Decode, n int) bool {
+	return n > slowEncoding || d.Routes(n)*max(1, d.Beam*d.Expand)*n*n > 8*policy.MostForPomo8*policy.MostForPomo8*policy.MostForPomo8
 }
 
 func policyUsage() string {
@@ -86,24 +87,28 @@ func shippedPolicy(name string) (*run.Checkpoint, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	return run.Decode(name, routing.Name, data)
+	return run.Decode(name, policy.Recipe, data)
 }
 
 // openPolicy opens the device that is fastest for the policy's own settings, or the one asked for,
 // and puts the policy on it.
-func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (policy *routing.Policy, dev kernel.Device, err error) {
+func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (trained *policy.Policy, dev kernel.Device, err error) {
 	path, ck, err := f.load()
 	if err != nil {
 		return nil, nil, err
 	}
-	if of := ck.Settings.Recipe(); of != routing.Name {
-		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, routing.Name)
+	if of := ck.Settings.Recipe(); of != policy.Recipe {
+		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, policy.Recipe)
 	}
-	if dev, err = a.openFor(ctx, d, routing.Recipe{}, ck.Settings); err != nil {
+	r, err := recipe.Find(ck.Settings.Recipe())
+	if err != nil {
 		return nil, nil, err
 	}
-	if policy, err = routing.NewPolicy(dev, ck); err != nil {
+	if dev, err = a.openFor(ctx, d, r, ck.Settings); err != nil {
+		return nil, nil, err
+	}
+	if trained, err = policy.New(dev, ck); err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
-	return policy, dev, nil
+	return trained, dev, nil
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"haul/internal/draw"
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/search"
 	"haul/internal/solve"
@@ -196,26 +196,26 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 // router opens the device for a trained policy, which is to route n customers. done gives it back.
 func (a *app) router(ctx context.Context, n int, f *solveFlags) (route solve.Router, done func(), err error) {
 	f.device.workers = f.workers
-	policy, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
+	trained, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
 	}
 	if f.seedGiven {
-		policy.Seed = f.src.seed
+		trained.Seed = f.src.seed
 	}
-	decode, lesser, err := f.policy.decoder(policy.Config, n, f.improve)
+	decode, lesser, err := f.policy.decoder(trained.Config, n, f.improve)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
 	if lesser && !f.json {
 		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode %s is better and takes its time\n",
-			report.Plural(int64(n), "customer"), decode, routing.Thorough(policy.Config, n))
+			report.Plural(int64(n), "customer"), decode, policy.Thorough(trained.Config, n))
 	}
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
 		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))
 	}
 	return func(ctx context.Context, p *vrp.Problem) (vrp.Solution, string, error) {
-		s, _, err := policy.Solve(ctx, p, decode)
+		s, _, err := trained.Solve(ctx, p, decode)
 		return s, decode.String(), err
 	}, func() { dev.Close() }, nil
 }

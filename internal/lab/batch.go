@@ -7,7 +7,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
-	incontext "haul/internal/recipe/agent"
+	"haul/internal/recipe"
 )
 
 // agentBatches are the sizes that an agent's step is timed at.
@@ -41,7 +41,7 @@ func (a timedAgent) step(ctx context.Context, n int) (seconds float64, weights i
 	if err != nil {
 		return 0, 0, err
 	}
-	step, err := incontext.CompileStep(a.dev, c, nil)
+	step, err := recipe.Step(a.dev, c)
 	if err != nil {
 		return 0, 0, err
 	}

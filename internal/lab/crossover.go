@@ -10,7 +10,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/kernel"
-	"haul/internal/recipe/routing"
+	"haul/internal/recipe"
 )
 
 // The grids: costs are cheap to measure, whole steps are not.
@@ -230,7 +230,7 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	if err != nil {
 		return 0, err
 	}
-	step, err := routing.CompileStep(dev, cfg)
+	step, err := recipe.Step(dev, cfg)
 	if err != nil {
 		return 0, err
 	}

@@ -9,7 +9,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/ledger"
-	"haul/internal/recipe/routing"
+	"haul/internal/recipe"
 )
 
 // links is how many kernels the chain has: about as many as a step of tiny_1 has ops.
@@ -73,7 +73,7 @@ func measureStep(ctx context.Context, dev kernel.Device, name string) (*ledger.L
 	if err != nil {
 		return nil, err
 	}
-	step, err := routing.CompileStep(dev, cfg)
+	step, err := recipe.Step(dev, cfg)
 	if err != nil {
 		return nil, err
 	}

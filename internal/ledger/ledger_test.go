@@ -16,7 +16,7 @@ import (
 	"haul/internal/doctor"
 	"haul/internal/kernel"
 	"haul/internal/ledger"
-	"haul/internal/recipe/routing"
+	"haul/internal/recipe"
 )
 
 // settings is a step small enough to run in a test, with batch and shards of unequal size.
@@ -36,7 +36,7 @@ func measure(t *testing.T, baseline string, workers int) (*ledger.Ledger, *kerne
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	step, err := routing.CompileStep(dev, settings(t, baseline))
+	step, err := recipe.Step(dev, settings(t, baseline))
 	if err != nil {
 		t.Fatal(err)
 	}

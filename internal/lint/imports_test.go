@@ -42,6 +42,7 @@ var house = []string{
 	"internal/recipe/routing",
 	"internal/recipe/agent",
 	"internal/recipe/ppo",
+	"internal/policy",
 	"internal/run/runtest",
 	"internal/run",
 	"internal/report",
@@ -80,7 +81,7 @@ var apart = []struct {
 	imported func(string) bool
 }{
 	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), aProblem},
-	{"recipes know each other only by the list of them", under("internal/recipe/"), under("internal/recipe/")},
+	{"recipes are imported by their list alone", not(oneOf("internal/recipe")), under("internal/recipe/")},
 	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return aProblem(p) || under("internal/recipe")(p) }},
 	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return aProblem(p) || oneOf("internal/model", "internal/plan")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
@@ -150,12 +151,17 @@ func TestViolationsAreFound(t *testing.T) {
 		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
 		{"kernel and routing", "internal/kernel/cpu", "internal/vrp", []string{"internal/kernel/cpu imports internal/vrp: the kernels know no problem"}},
 		{"the suite may compare", "internal/kernel/kerneltest", "internal/vrp", nil},
-		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes know each other only by the list of them"}},
+		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes are imported by their list alone"}},
 		{"the list of recipes", "internal/recipe", "internal/recipe/ppo", nil},
+		{"recipe past the list", "cmd/haul", "internal/recipe/routing", []string{"cmd/haul imports internal/recipe/routing: recipes are imported by their list alone"}},
+		{"a policy and its recipe", "internal/policy", "internal/recipe/routing", []string{
+			"internal/policy imports internal/recipe/routing, which stands above it",
+			"internal/policy imports internal/recipe/routing: recipes are imported by their list alone"}},
 		{"a run and a problem", "internal/run", "internal/vrp", []string{"internal/run imports internal/vrp: a run knows no recipe, and reports tell of any"}},
 		{"a report and a recipe", "internal/report", "internal/recipe/agent", []string{
 			"internal/report imports internal/recipe/agent, which stands above it",
-			"internal/report imports internal/recipe/agent: a run knows no recipe, and reports tell of any"}},
+			"internal/report imports internal/recipe/agent: a run knows no recipe, and reports tell of any",
+			"internal/report imports internal/recipe/agent: recipes are imported by their list alone"}},
 		{"backend past device", "internal/run", "internal/kernel/cpu", []string{"internal/run imports internal/kernel/cpu: only internal/device opens the backends"}},
 		{"backend from plan", "internal/plan", "internal/kernel/cuda", []string{"internal/plan imports internal/kernel/cuda: only internal/device opens the backends"}},
 		{"backend from device", "internal/device", "internal/kernel/cpu", nil},

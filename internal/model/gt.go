@@ -45,8 +45,8 @@ type gtLayer struct {
 	norm2G, norm2B, gateW, gateB, downW, downB int
 }
 
-// features of a node: x, y, demand/capacity, depot flag.
-const features = 4
+// Features is how many numbers a network reads of a node: x, y, demand/capacity, depot flag.
+const Features = 4
 
 // Views: see GTConfig.
 func (m *GT) Views() bool { return m.cfg.Views }
@@ -68,7 +68,7 @@ func NewGT(cfg GTConfig) (*GT, error) {
 	norm := func(name string) (g, b int) {
 		return add(name+".weight", kernel.InitOne, d, d), add(name+".bias", kernel.InitZero, d, d)
 	}
-	m.embW, m.embB = linear("embed", features, d)
+	m.embW, m.embB = linear("embed", Features, d)
 	for i := range cfg.Layers {
 		var l gtLayer
 		at := fmt.Sprintf("layers.%d.", i)
@@ -180,7 +180,7 @@ func (m *GT) LoadsOf(flat []float32) (load, pairLoad []float32) {
 func (m *GT) EncodeFLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)
 	layer := 2*d*3*d + 2*d*d + 2*d*2*f + 2*f*d + 4*nn*d
-	flops := nn*(2*features*d+int64(m.cfg.Layers)*layer+2*d*int64(m.projected())+2*d*d) + 2*d*d
+	flops := nn*(2*Features*d+int64(m.cfg.Layers)*layer+2*d*int64(m.projected())+2*d*d) + 2*d*d
 	if m.cfg.Pairs { // every pair, and the load with every node: no decode step adds to it
 		flops += 2 * nn * (nn + 1) * d
 	}

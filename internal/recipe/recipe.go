@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"haul/internal/config"
+	"haul/internal/kernel"
 	"haul/internal/recipe/agent"
 	"haul/internal/recipe/ppo"
 	"haul/internal/recipe/routing"
@@ -26,6 +28,15 @@ func Find(name string) (run.Recipe, error) {
 		}
 	}
 	return nil, fmt.Errorf("unknown model %q: known are %s", name, strings.Join(Names(), ", "))
+}
+
+// Step compiles the training step of settings of any recipe.
+func Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
+	r, err := Find(s.Recipe())
+	if err != nil {
+		return nil, err
+	}
+	return r.Step(dev, s)
 }
 
 // Names lists them.

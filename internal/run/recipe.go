@@ -57,6 +57,14 @@ type About struct {
 	Judging []Flag // of eval
 }
 
+// RowsOf is what an update with these settings learns from; 0 where the recipe does not say.
+func (a *About) RowsOf(s config.Settings) int {
+	if a.Rows == nil {
+		return 0
+	}
+	return a.Rows(s)
+}
+
 // Flag is a flag of one recipe or of several. Default says its type: string, int or float64.
 type Flag struct {
 	Name    string

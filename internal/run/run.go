@@ -171,7 +171,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		note += "; " + key + ", which makes another model of them"
 	}
 	r.Listener.Note(note)
-	r.at.Began = r.From.Chain(r.Recipe)
+	r.at.Began = r.From.Chain(r.Recipe.About().RowsOf(r.From.Settings))
 	return weights, nil
 }
 

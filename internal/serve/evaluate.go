@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/search"
 	"haul/internal/stats"
@@ -52,7 +52,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error) {
-	decode, err := routing.ParseDecode(or(ask.Decode, "greedy"))
+	decode, err := policy.ParseDecode(or(ask.Decode, "greedy"))
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
@@ -84,7 +84,7 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 	}
 	defer leave()
 	began := time.Now()
-	src := routing.SourceOf(c.settings, rng.TestInstances)
+	src := policy.SourceOf(c.settings, rng.TestInstances)
 	src.N = n
 	if ask.Seed != nil {
 		src.Seed = *ask.Seed
@@ -94,12 +94,12 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 	}
 	var lengths []float64
 	err = s.policies.with(ctx, func(b *bench) error {
-		policy, err := b.policy(c)
+		trained, err := b.policy(c)
 		if err != nil {
 			return err
 		}
-		defer policy.Close()
-		e, err := policy.Evaluate(ctx, routing.EvalOptions{Source: src, Count: ask.Count, Decode: decode, Batch: 64, Judge: true})
+		defer trained.Close()
+		e, err := trained.Evaluate(ctx, policy.EvalOptions{Source: src, Count: ask.Count, Decode: decode, Batch: 64, Validate: true})
 		if err == nil {
 			lengths = e.Lengths
 		}
@@ -123,8 +123,8 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 // references are the costs that the policy's are compared with. They are kept nowhere: a server
 // writes no files.
 func references(ctx context.Context, src vrp.Source, count int) ([]float64, string, error) {
-	costs, to := make([]float64, count), routing.ReferenceMethod(src.N)
-	if to == routing.Optimum {
+	costs, to := make([]float64, count), policy.ReferenceMethod(src.N)
+	if to == policy.Optimum {
 		return costs, to, vrp.OptimalCosts(ctx, src, 0, count, 1, costs, nil)
 	}
 	batch := vrp.NewBatch(count, src.N, src.Capacity)

@@ -16,7 +16,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/kernel"
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/run"
 	"haul/internal/vrp"
 )
@@ -78,7 +78,7 @@ func (p *policies) list() (out []policyInfo) {
 		out = append(out, policyInfo{Name: s.Name, From: fromProgram, Customers: g.NumCustomers, Capacity: g.VehicleCapacity, Hidden: m.HiddenDim, Layers: m.NumLayers})
 	}
 	for _, r := range p.runs.all() {
-		if r.Model != routing.Name || r.policy == nil {
+		if r.Model != policy.Recipe || r.policy == nil {
 			continue
 		}
 		number := func(key string) (n int) {
@@ -114,7 +114,7 @@ func (p *policies) get(name string) (*checkpoint, error) {
 		}
 	}
 	r := p.runs.get(name)
-	if r == nil || r.policy == nil || r.Model != routing.Name {
+	if r == nil || r.policy == nil || r.Model != policy.Recipe {
 		there := "there are none: train one with haul train"
 		if names := p.names(); len(names) > 0 {
 			there = "there are " + strings.Join(names, ", ")
@@ -147,7 +147,7 @@ func (p *policies) load(name, from string, info os.FileInfo, read func() ([]byte
 		return nil, refuse(http.StatusUnprocessableEntity, "the policy %s cannot be read: %v", name, err)
 	}
 	c = &checkpoint{name: name, from: from, info: info}
-	if c.data, err = run.Decode(name, routing.Name, text); err != nil {
+	if c.data, err = run.Decode(name, policy.Recipe, text); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%v", err)
 	}
 	c.settings = c.data.Settings.(*config.Config)
@@ -205,7 +205,7 @@ func (p *policies) with(ctx context.Context, work func(b *bench) error) error {
 }
 
 // solve routes a problem by a policy on a free bench.
-func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d routing.Decode) (s vrp.Solution, cost float64, err error) {
+func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d policy.Decode) (s vrp.Solution, cost float64, err error) {
 	err = p.with(ctx, func(b *bench) error {
 		step, err := b.program(c, prob.N(), prob.Capacity, d)
 		if err != nil {
@@ -244,8 +244,8 @@ type bench struct {
 // policy itself.
 type program struct {
 	key    string
-	policy *routing.Policy
-	step   *routing.Stepper
+	policy *policy.Policy
+	step   *policy.Stepper
 	from   *checkpoint
 }
 
@@ -259,15 +259,15 @@ func (b *bench) open() error {
 }
 
 // policy puts a checkpoint's weights onto the bench.
-func (b *bench) policy(c *checkpoint) (*routing.Policy, error) {
+func (b *bench) policy(c *checkpoint) (*policy.Policy, error) {
 	if err := b.open(); err != nil {
 		return nil, err
 	}
-	return routing.NewPolicy(b.dev, c.data)
+	return policy.New(b.dev, c.data)
 }
 
 // program finds or compiles the program for a size. Programs of one policy share its weights.
-func (b *bench) program(c *checkpoint, n int, capacity int32, d routing.Decode) (*routing.Stepper, error) {
+func (b *bench) program(c *checkpoint, n int, capacity int32, d policy.Decode) (*policy.Stepper, error) {
 	key := fmt.Sprintf("%s/%s/%d/%d/%s", c.from, c.name, n, capacity, d)
 	if e := b.ready[key]; e != nil {
 		if x := e.Value.(*program); x.from == c {
@@ -292,7 +292,7 @@ func (b *bench) program(c *checkpoint, n int, capacity int32, d routing.Decode) 
 }
 
 // share finds the weights on the bench, or puts them there.
-func (b *bench) share(c *checkpoint) (*routing.Policy, error) {
+func (b *bench) share(c *checkpoint) (*policy.Policy, error) {
 	for e := b.order.Front(); e != nil; e = e.Next() {
 		if x := e.Value.(*program); x.from == c {
 			return x.policy, nil
@@ -302,7 +302,7 @@ func (b *bench) share(c *checkpoint) (*routing.Policy, error) {
 }
 
 // release closes a policy that no program uses.
-func (b *bench) release(p *routing.Policy) error {
+func (b *bench) release(p *policy.Policy) error {
 	for e := b.order.Front(); e != nil; e = e.Next() {
 		if e.Value.(*program).policy == p {
 			return nil

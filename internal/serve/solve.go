@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
@@ -29,7 +29,7 @@ type solveRequest struct {
 	Time   float64   `json:"time,omitempty"` // seconds of a search; 1 where none is given
 	Seed   uint64    `json:"seed,omitempty"`
 	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
-	Decode string    `json:"decode,omitempty"` // what routing.ParseDecode reads; "": routing.DecodeFor
+	Decode string    `json:"decode,omitempty"` // what policy.ParseDecode reads; "": policy.DecodeFor
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
 	Gap    bool      `json:"gap,omitempty"`    // ask for the gap to the optimum, where that is within reach
 }
@@ -184,25 +184,25 @@ func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, m *solve.Metho
 // router is the policy that a request names, or the nearest in size, as the table of methods takes
 // it.
 func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.Router, error) {
-	policy, err := s.policies.pick(ask.Policy, p.N())
+	chosen, err := s.policies.pick(ask.Policy, p.N())
 	if err != nil {
 		return nil, err
 	}
-	decode := routing.DecodeFor(policy.settings, p.N())
+	decode := policy.DecodeFor(chosen.settings, p.N())
 	if ask.Decode != "" {
-		if decode, err = routing.ParseDecode(ask.Decode); err != nil {
+		if decode, err = policy.ParseDecode(ask.Decode); err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s", err)
 		}
 	}
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
 		return nil, refuse(http.StatusUnprocessableEntity, "decode %s builds %d routes of %d customers, more than a request may take", decode, routes, p.N())
 	}
-	out.Policy = policy.name
+	out.Policy = chosen.name
 	return func(ctx context.Context, p *vrp.Problem) (vrp.Solution, string, error) {
 		// a wide beam would hold a core for hours
 		within, cancel := context.WithTimeout(ctx, s.limits.Search)
 		defer cancel()
-		solution, _, err := s.policies.solve(within, policy, p, decode)
+		solution, _, err := s.policies.solve(within, chosen, p, decode)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
 				decode, p.N(), s.limits.Search.Seconds())

@@ -20,7 +20,7 @@ import (
 
 	"haul/internal/device"
 	"haul/internal/kernel"
-	"haul/internal/recipe/routing"
+	"haul/internal/policy"
 	"haul/internal/run"
 	"haul/internal/solve"
 	"haul/policies"
@@ -37,7 +37,7 @@ type Options struct {
 // one problem at a time.
 type Policy struct {
 	mu    sync.Mutex
-	inner *routing.Policy
+	inner *policy.Policy
 	dev   kernel.Device
 }
 
@@ -47,7 +47,7 @@ func Load(path string, o Options) (*Policy, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, "best.safetensors")
 	}
-	return open(o, func(dev kernel.Device) (*routing.Policy, error) { return routing.LoadPolicy(dev, path) })
+	return open(o, func(dev kernel.Device) (*policy.Policy, error) { return policy.Load(dev, path) })
 }
 
 // Shipped puts a policy that comes with Haul onto a device: Names lists them.
@@ -56,17 +56,17 @@ func Shipped(name string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	ck, err := run.Decode(name, routing.Name, data)
+	ck, err := run.Decode(name, policy.Recipe, data)
 	if err != nil {
 		return nil, err
 	}
-	return open(o, func(dev kernel.Device) (*routing.Policy, error) { return routing.NewPolicy(dev, ck) })
+	return open(o, func(dev kernel.Device) (*policy.Policy, error) { return policy.New(dev, ck) })
 }
 
 // Names are the policies that come with Haul, those for the smallest problems first.
 func Names() []string { return policies.Names() }
 
-func open(o Options, load func(kernel.Device) (*routing.Policy, error)) (*Policy, error) {
+func open(o Options, load func(kernel.Device) (*policy.Policy, error)) (*Policy, error) {
 	name := o.Device
 	if name == "" {
 		name = "cpu"
@@ -95,10 +95,10 @@ func (p *Policy) Parameters() int { return p.inner.Parameters() }
 // its best with pomo8:1. It refuses problems with limits beside the capacity, which a policy does
 // not know.
 func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string) (*vrp.Solution, error) {
-	d := routing.Greedy
+	d := policy.Greedy
 	if decode != "" {
 		var err error
-		if d, err = routing.ParseDecode(decode); err != nil {
+		if d, err = policy.ParseDecode(decode); err != nil {
 			return nil, err
 		}
 	}

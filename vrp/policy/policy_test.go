@@ -10,7 +10,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/device"
-	"haul/internal/recipe/routing"
+	"haul/internal/recipe"
 	"haul/internal/run"
 	"haul/vrp"
 	"haul/vrp/policy"
@@ -34,11 +34,11 @@ func trained(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	task, err := routing.Recipe{}.Open(c, noFlags{}, nil)
+	task, err := recipe.All[0].Open(c, noFlags{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.Run(t.Context(), run.Options{Recipe: routing.Recipe{}, Task: task, Settings: c, Device: dev, Dir: dir}); err != nil {
+	if err := run.Run(t.Context(), run.Options{Recipe: recipe.All[0], Task: task, Settings: c, Device: dev, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	return dir.Path()

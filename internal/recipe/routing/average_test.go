@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
@@ -82,12 +83,12 @@ func TestTheBestHoldsTheAverage(t *testing.T) {
 	if !differ {
 		t.Error("the mean is the weights themselves")
 	}
-	p, err := LoadPolicy(o.Device, o.Dir.Best())
+	p, err := policy.Load(o.Device, o.Dir.Best())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	e, err := p.Evaluate(t.Context(), EvalOptions{Source: SourceOf(c, rng.ValidInstances), Count: c.Training.ValidationInstances, Decode: Greedy})
+	e, err := p.Evaluate(t.Context(), policy.EvalOptions{Source: policy.SourceOf(c, rng.ValidInstances), Count: c.Training.ValidationInstances, Decode: policy.Greedy})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/stats"
 )
@@ -18,7 +19,7 @@ func evalCount(c *config.Config) int { return c.Baseline.EvalBatches * c.Trainin
 // candidate alone.
 type frozen struct {
 	store kernel.Store
-	eval  *evaluator // of the policy
+	eval  *policy.Evaluator // of the policy
 	costs []float64
 }
 
@@ -36,7 +37,7 @@ func due(u *config.BaselineUpdate, epochs int) bool {
 
 // challenge routes the evaluation set with the policy and compares. It changes nothing.
 func (f *frozen) challenge(ctx context.Context, u *config.BaselineUpdate) (verdict, error) {
-	e, err := f.eval.run(ctx)
+	e, err := f.eval.Run(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -67,6 +68,6 @@ func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 }
 
 // evalSet are the options that route the baseline's evaluation set.
-func evalSet(c *config.Config, w *comm.World) EvalOptions {
-	return EvalOptions{Source: SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: Greedy, World: w, Parts: c.Training.GradientParts}
+func evalSet(c *config.Config, w *comm.World) policy.EvalOptions {
+	return policy.EvalOptions{Source: policy.SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: policy.Greedy, World: w, Parts: c.Training.GradientParts}
 }

@@ -8,6 +8,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/plan"
+	"haul/internal/policy"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/stats"
@@ -70,7 +71,7 @@ func startCPC(t *testing.T, c *config.Config) float64 {
 	if err := tr.policy.WriteWeights(tr.Initial()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := tr.val.run(t.Context())
+	e, err := tr.val.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestFrozenCostsAreGreedyCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := LoadPolicy(o.Device, o.Dir.Last())
+	p, err := policy.Load(o.Device, o.Dir.Last())
 	if err != nil {
 		t.Fatal(err)
 	}

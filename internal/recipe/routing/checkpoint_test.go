@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/policy"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/safetensors"
@@ -244,7 +245,7 @@ func TestACheckpointsSizesAreNotBelieved(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err = LoadPolicy(openCPU(t, 1), path)
+	_, err = policy.Load(openCPU(t, 1), path)
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "embed.weight is 16×4 in the file, 16384×4 by its settings") {
 		t.Errorf("%v", err)

@@ -10,6 +10,7 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/plan"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
@@ -85,7 +86,7 @@ func (t *trainer) report(s *run.Stretch) *Epoch {
 
 // validate routes the validation set, by the decoder that the settings name.
 func (t *trainer) validate(ctx context.Context, row *Epoch) error {
-	e, err := t.val.run(ctx)
+	e, err := t.val.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,20 +114,20 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if at.Best != nil {
 		sum.BestCPC = *at.Best
 	}
-	best, err := loadShared(t.World, t.Device, t.Dir.Best())
+	best, err := policy.LoadShared(t.World, t.Device, t.Dir.Best())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
-	src := SourceOf(t.cfg, rng.TestInstances)
+	src := policy.SourceOf(t.cfg, rng.TestInstances)
 	sum.TestInstances = t.cfg.Training.ValidationInstances
-	refs, err := SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.Note)
+	refs, err := policy.SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.Note)
 	if err != nil {
 		return nil, err
 	}
 	progress := run.ProgressNotes(t.Note, "testing the best policy")
-	e, err := best.Evaluate(ctx, EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances,
-		Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World, Parts: t.cfg.Training.GradientParts})
+	e, err := best.Evaluate(ctx, policy.EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances,
+		Decode: policy.ValidationDecode(t.cfg), Validate: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World, Parts: t.cfg.Training.GradientParts})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("%s: %s, %s, %s", end, report.Plural(int64(s.Epochs), "epoch"), report.Plural(int64(s.Instances), "instance"), report.Duration(s.Seconds))}
 	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
 	out.Line("test", "%.4f ± %.4f CPC, gap %s ± %.2f %% to %s, %s, %s", s.TestCPC, s.TestSE, report.Signed(100*s.TestGap, 2), 100*s.TestGapSE, s.GapTo,
-		report.Plural(int64(s.TestInstances), "instance"), validationDecode(v.cfg))
+		report.Plural(int64(s.TestInstances), "instance"), policy.ValidationDecode(v.cfg))
 	if u := &v.total; u.epochs > 0 {
 		all := u.steps + u.validation + u.baseline
 		if v.info.Resumed {
@@ -165,6 +166,6 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
 	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
-	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), Thorough(v.cfg, v.cfg.Problem.NumCustomers))
+	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), policy.Thorough(v.cfg, v.cfg.Problem.NumCustomers))
 	return out
 }

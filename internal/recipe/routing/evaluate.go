@@ -2,227 +2,169 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
-	"slices"
+	"io"
+	"text/tabwriter"
+	"time"
 
-	"haul/internal/comm"
-	"haul/internal/kernel"
-	"haul/internal/model"
-	"haul/internal/plan"
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/policy"
+	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
+	"haul/internal/stats"
 	"haul/internal/vrp"
 )
 
-// EvalOptions say which instances are routed and how.
-type EvalOptions struct {
-	Source      vrp.Source // see SourceOf and Policy.Source
-	First       uint64     // index of the first instance
-	Count       int
-	Decode      Decode
-	Batch       int            // instances at a time, 0: chosen. Results do not depend on it
-	Temperature float64        // of sampling
-	Judge       bool           // the validator judges the chosen route of every instance
-	KeepTours   bool           // return them
-	Progress    func(done int) // may be nil
-	World       *comm.World    // ranks that share the instances out; nil: this process is alone
-	// ranks up to this many have batches of the same size: a card's kernels, and with them the last
-	// bits of a length, go by the size
-	Parts int
+// Judged is how a policy fared on test instances.
+type Judged struct {
+	Epoch     int     `json:"epoch"`
+	Decode    string  `json:"decode"`
+	Routes    int     `json:"routes_per_instance"`
+	Instances int     `json:"instances"`
+	Customers int     `json:"customers"`
+	Capacity  int32   `json:"capacity"`
+	Seed      uint64  `json:"seed"`
+	Valid     bool    `json:"valid"` // the validator has judged every route that counts
+	MeanCPC   float64 `json:"mean_cpc"`
+	SECPC     float64 `json:"se_cpc"`
+	MeanCost  float64 `json:"mean_cost"`
+	Gap       float64 `json:"gap"` // a fraction, paired
+	GapSE     float64 `json:"gap_se"`
+	GapTo     string  `json:"gap_to"`
+	GapToCPC  float64 `json:"gap_to_cpc"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"instances_per_second"`
+
+	path, device string
+	better       string // another decoder
+	example      *Example
 }
 
-// Evaluation is the best route of every instance.
-type Evaluation struct {
-	Lengths []float64
-	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
-}
-
-// Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and
-// the rows that keep a device busy.
-const (
-	evalActionBytes = 64 << 20
-	evalTableBytes  = 1 << 30
-	evalRows        = 1024
-)
-
-// evaluator is a compiled evaluation of one source: the program can be run again after the
-// weights have changed.
-type evaluator struct {
-	o       EvalOptions
-	rows    int // of a run: instances times symmetries
-	starts  int
-	steps   int
-	routes  *plan.Routes
-	runner  kernel.Runner
-	batch   *vrp.Batch // the same instances, drawn on the host for the judge
-	lengths []float32
-	actions []int32
-	tour    []int32
-}
-
-// sampleSeed keeps evaluation's samples apart from training's, which spend the same purpose.
-func sampleSeed(seed uint64) uint64 { return seed ^ 0x9E3779B97F4A7C15 }
-
-func newEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOptions) (*evaluator, error) {
-	if err := o.Source.Check(); err != nil {
-		return nil, err
-	}
-	if o.Count < 1 {
-		return nil, fmt.Errorf("evaluate: count is %d: at least 1 is needed", o.Count)
-	}
-	n, sym := o.Source.N, o.Decode.symmetries()
-	if err := fitsInstances(o); err != nil {
-		return nil, err
-	}
-	e := &evaluator{o: o, starts: o.Decode.starts(n), steps: maxSteps(n)}
-	if o.Batch < 1 {
-		o.Batch = evalBatch(n, o.Decode)
-	}
-	from, to := o.World.Cut(o.Count)
-	if o.Parts > 1 {
-		e.rows = max(1, min(o.Batch, o.Count/o.Parts)) * sym
-	} else {
-		e.rows = max(1, min(o.Batch, to-from)) * sym
-	}
-	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
-	in := recordInstances(p, o.Source, sym, [2]int{})
-	e.routes = recordRoutes(p, m, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
-	var err error
-	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, n), p, dev, store); err != nil {
-		return nil, err
-	}
-	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {
-		return nil, err
-	}
-	e.batch = vrp.NewBatch(e.rows/sym, n, o.Source.Capacity)
-	e.lengths = make([]float32, e.rows*e.starts)
-	e.actions = make([]int32, e.rows*e.starts*e.steps)
-	e.tour = make([]int32, 1+e.steps)
-	return e, nil
-}
-
-// fitsInstances asks whether the host can keep what an evaluation returns.
-func fitsInstances(o EvalOptions) error {
-	each := int64(8 + 8) // a length, and its reference
-	if o.KeepTours {
-		each += 24 + 4*int64(1+maxSteps(o.Source.N))
-	}
-	return run.FitsHost("count", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
-}
-
-// recordRoutes records the decoding of an encoded policy, actions kept for the host.
-func recordRoutes(p *plan.Plan, m *model.GT, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
-	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: maxSteps(n), Seed: sampleSeed(seed), Keep: true}
-	switch {
-	case d.Drawn:
-		fromEveryCustomer(&spec, m)
-	case d.Starts: // views come to one most likely route, forced starts cannot
-		spec.Forced = true
-	}
-	if d.Samples > 0 || d.Drawn {
-		spec.Choice = kernel.Sample
-	}
-	return p.Rollout("routes", dec, spec, rng.Actions)
-}
-
-func evalControl(temperature float64) kernel.Control {
-	if temperature <= 0 {
-		temperature = 1
-	}
-	return kernel.Control{Temperature: float32(temperature)}
-}
-
-// run routes all instances. It heeds ctx, within a batch too; ranks stop together, between two
-// batches.
-func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
-	sym := e.o.Decode.symmetries()
-	out := &Evaluation{Lengths: make([]float64, e.o.Count)}
-	if e.o.KeepTours {
-		out.Tours = make([][]int32, e.o.Count)
-	}
-	from, to := e.o.World.Cut(e.o.Count)
-	within := ctx
-	if e.o.World != nil {
-		within = context.Background()
-	}
-	stopped := false
-	for done := from; done < to; {
-		if stopped = ctx.Err() != nil || e.o.World.Asked(); stopped {
-			break
-		}
-		first := e.o.First + uint64(done)
-		// Rows are numbered from the first instance under its first symmetry.
-		if err := e.runner.SetState(kernel.State{Instances: first * uint64(sym)}); err != nil {
-			return nil, err
-		}
-		if err := run.Replay(within, e.runner); err != nil {
-			return nil, err
-		}
-		if err := e.take(out, done, to, first); err != nil {
-			return nil, err
-		}
-		done = min(done+e.rows/sym, to)
-		if e.o.Progress != nil {
-			e.o.Progress((done - from) * e.o.World.Ranks())
-		}
-	}
-	if e.o.World == nil && stopped {
-		return nil, ctx.Err()
-	}
-	return out, e.o.World.Collect(out.Lengths, slices.Clone(out.Lengths[from:to]), stopped)
-}
-
-// take reads a batch's routes and picks the best of each instance; those from `to` on are idle.
-func (e *evaluator) take(out *Evaluation, done, to int, first uint64) error {
-	if err := e.runner.ReadBatch(e.routes.Length, e.lengths); err != nil {
-		return err
-	}
-	if e.o.Judge || e.o.KeepTours {
-		if err := e.runner.ReadBatch(e.routes.Actions, e.actions); err != nil {
-			return err
-		}
-	}
-	if e.o.Judge {
-		e.o.Source.Fill(e.batch, first)
-	}
-	each := e.o.Decode.symmetries() * e.starts
-	for i := range min(e.batch.B, to-done) {
-		best := i * each
-		for r := best + 1; r < (i+1)*each; r++ {
-			if e.lengths[r] < e.lengths[best] {
-				best = r
-			}
-		}
-		out.Lengths[done+i] = float64(e.lengths[best])
-		copy(e.tour[1:], e.actions[best*e.steps:][:e.steps])
-		if e.o.Judge {
-			if err := judge(e.batch, i, e.tour, e.lengths[best]); err != nil {
-				return fmt.Errorf("instance %d: the policy's route is invalid: %w", first+uint64(i), err)
-			}
-		}
-		if e.o.KeepTours {
-			out.Tours[done+i] = append([]int32(nil), e.tour...)
-		}
+func checkCount(f run.Flags) error {
+	switch n := f.Int("count"); {
+	case n < 1:
+		return run.Usagef("--count is %d: at least 1 instance is needed", n)
+	case n > maxCount:
+		return run.Usagef("--count is %d: at most %d instances are judged at a time", n, maxCount)
 	}
 	return nil
 }
 
-// lengthTolerance covers float32 sums of up to a few thousand legs in another order, and the
-// rounding of 1-x under a symmetry.
-const lengthTolerance = 1e-4
+// maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are
+// kept until they are judged.
+const maxCount = 1_000_000
 
-// judge asks the validator about a route, and whether it is as long as the device says.
-func judge(b *vrp.Batch, i int, tour []int32, length float32) error {
-	nodes := b.N + 1
-	if err := vrp.ValidateTour(tour, b.Demand[i*nodes:][:nodes], b.Capacity); err != nil {
-		return err
+// evaluate routes test instances with a checkpoint's policy and fills in how well.
+func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
+	decode, err := policy.ParseDecode(e.Flags.String("decode"))
+	if err != nil {
+		return nil, &run.UsageError{Err: err}
 	}
-	host := vrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)
-	if d := math.Abs(float64(host - length)); !(d <= lengthTolerance*(1+float64(host))) {
-		return fmt.Errorf("the device states length %g, its legs add up to %g", length, host)
+	given, err := givenSet(e)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if given != nil {
+		return given.evaluate(ctx, e, decode)
+	}
+	count := e.Flags.Int("count")
+	if err := checkCount(e.Flags); err != nil {
+		return nil, err
+	}
+	n := e.Settings.(*config.Config).Problem.NumCustomers
+	if err := policy.FitsHost(policy.EvalOptions{Source: vrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {
+		return nil, err
+	}
+	dev, err := e.Device()
+	if err != nil {
+		return nil, err
+	}
+	p, err := policy.New(dev, e.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	src := p.Source(rng.TestInstances)
+	if e.Seed != nil {
+		src.Seed = *e.Seed
+	}
+	refs, err := policy.Reference(ctx, src, count, e.Workers, e.Note)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	o := policy.EvalOptions{Source: src, Count: count, Decode: decode, Validate: true, KeepTours: e.Plot, Progress: func(done int) { e.Progress(done, count) }}
+	routed, err := p.Evaluate(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
+		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name(), better: decode.DrawnFor(p.Config, src.N)}
+	r.PerSecond = float64(count) / r.Seconds
+	mean, se := stats.MeanSE(routed.Lengths)
+	r.MeanCost, r.MeanCPC, r.SECPC = mean, vrp.CPC(mean, src.N), vrp.CPC(se, src.N)
+	reference, _ := stats.MeanSE(refs.Costs)
+	r.Gap, r.GapSE = stats.Gap(routed.Lengths, refs.Costs)
+	r.GapToCPC = vrp.CPC(reference, src.N)
+	if e.Plot {
+		r.example, err = NewExample(ctx, src, routed.Tours[0])
+	}
+	return r, err
 }
 
-func (e *evaluator) close() error { return e.runner.Close() }
+// Object is the result itself.
+func (r *Judged) Object() any { return r }
+
+// Text prints it for a person.
+func (r *Judged) Text(out io.Writer, bold func(string) string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %s, capacity %d", r.path, r.Decode, instances(r.Instances), report.Plural(int64(r.Customers), "customer"), r.Capacity)))
+	fmt.Fprintf(w, "mean CPC\t%.6f%s\n", r.MeanCPC, spread(r.Instances, r.SECPC))
+	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
+	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
+	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
+	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
+	tellBetter(w, r.better)
+	return w.Flush()
+}
+
+// tellBetter names a decoder that the policy was trained for where another was asked for.
+func tellBetter(w io.Writer, decode string) {
+	if decode != "" {
+		fmt.Fprintf(w, "next\t--decode %s: this policy was trained for routes that are drawn, which are shorter\n", decode)
+	}
+}
+
+// instances counts them, digits plain, as the benchmarks quote the line.
+func instances(n int) string {
+	if n == 1 {
+		return "1 instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
+// spread is a mean's standard error, which that of one instance has not.
+func spread(n int, se float64) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" ± %.6f (standard error)", se)
+}
+
+// gapOf is a mean gap with its standard error, where it has one.
+func gapOf(n int, gap, se float64) string {
+	if n < 2 {
+		return report.Signed(100*gap, 3) + " %"
+	}
+	return fmt.Sprintf("%s ± %.3f %%", report.Signed(100*gap, 3), 100*se)
+}
+
+// Pictures are the first instance by policy and reference.
+func (r *Judged) Pictures() []run.Drawing {
+	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
+		return r.example.draw(w, f, fmt.Sprintf("%s, %s", Name, r.Decode), r.GapTo)
+	}}}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
@@ -61,8 +62,10 @@ func (f evalFlags) value(name string) any {
 }
 
 func (f evalFlags) String(name string) string { return f.value(name).(string) }
-func (f evalFlags) Int(name string) int       { return f.value(name).(int) }
-func (f evalFlags) Float(string) float64      { return 0 }
+
+func (f evalFlags) Int(name string) int { return f.value(name).(int) }
+
+func (f evalFlags) Float(string) float64 { return 0 }
 
 func evaluation(t *testing.T, dev kernel.Device, path string, flags evalFlags) *run.Evaluation {
 	t.Helper()
@@ -82,13 +85,13 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 			c := tiny(t, "training.num_epochs=1", "training.validation_instances=40", fmt.Sprint("training.use_geometric_mean=", geometric))
 			dev := openCPU(t, 1)
 			e, _ := whole(t, c, dev)
-			p, err := LoadPolicy(dev, e.Info.Best)
+			p, err := policy.Load(dev, e.Info.Best)
 			if err != nil {
 				t.Fatal(err)
 			}
 			at := func(purpose rng.Purpose, count int) (costs, optimum []float64, tours [][]int32) {
-				src := SourceOf(c, purpose)
-				out, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: count, Decode: Greedy, KeepTours: true})
+				src := policy.SourceOf(c, purpose)
+				out, err := p.Evaluate(t.Context(), policy.EvalOptions{Source: src, Count: count, Decode: policy.Greedy, KeepTours: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +149,7 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 			same(t, "mean_cost", j.MeanCost, 5*mean)
 			same(t, "gap", j.Gap, gap)
 			same(t, "gap_se", j.GapSE, gapSE)
-			if j.GapTo != Optimum || j.Instances != 40 || j.Epoch != 1 {
+			if j.GapTo != policy.Optimum || j.Instances != 40 || j.Epoch != 1 {
 				t.Errorf("judged %+v", j)
 			}
 			// The picture shows the first test instance by both.
@@ -196,61 +199,6 @@ func TestTheJudgeIsAsked(t *testing.T) {
 					t.Errorf("a wrong %s in an evaluation: %v", what, err)
 				}
 			}
-		}
-	}
-}
-
-// TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same
-// distances, and decoding with them is told so.
-func TestSymmetriesDiffer(t *testing.T) {
-	p := &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
-	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)
-	unitRows(p, x, y, demand)
-	seen := map[string]bool{}
-	for k := range 8 {
-		rowX, rowY := x[4*k:][:4], y[4*k:][:4]
-		seen[fmt.Sprint(rowX, rowY)] = true
-		if !slices.Equal(demand[4*k:][:4], p.Demand) {
-			t.Errorf("image %d has demands %v", k, demand[4*k:][:4])
-		}
-		for i := range rowX {
-			if rowX[i] < 0 || rowX[i] > 1 || rowY[i] < 0 || rowY[i] > 1 {
-				t.Errorf("image %d leaves the unit square: %v, %v", k, rowX, rowY)
-			}
-			for j := range i {
-				want := math.Hypot(p.X[i]-p.X[j], p.Y[i]-p.Y[j]) / 20 // the larger side
-				if got := math.Hypot(float64(rowX[i]-rowX[j]), float64(rowY[i]-rowY[j])); math.Abs(got-want) > 1e-6 {
-					t.Errorf("image %d: %d and %d are %v apart, want %v", k, i, j, got, want)
-				}
-			}
-		}
-	}
-	if len(seen) != 8 {
-		t.Errorf("%d different images of 8", len(seen))
-	}
-	dev := runtest.Watch(openCPU(t, 1))
-	path, _ := saved(t)
-	policy, err := LoadPolicy(dev, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		decode             string
-		symmetries, starts int
-		forced             bool
-		choice             kernel.Choice
-	}{{"greedy", 1, 1, false, kernel.Greedy}, {"pomo", 1, 5, true, kernel.Greedy}, {"pomo8", 8, 5, true, kernel.Greedy}, {"sample:3", 1, 3, false, kernel.Sample}} {
-		d, err := ParseDecode(c.decode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := policy.Evaluate(t.Context(), EvalOptions{Source: policy.Source(rng.TestInstances), Count: 6, Decode: d, Judge: true}); err != nil {
-			t.Fatal(err)
-		}
-		prog := dev.Programs[len(dev.Programs)-1]
-		g, r := runtest.Op[*kernel.Generate](t, prog.PerShard), runtest.Op[*kernel.Rollout](t, prog.PerShard)
-		if g.Symmetries != c.symmetries || prog.Batch != 6*c.symmetries || r.Length.Cols() != c.starts || r.Forced != c.forced || r.Choice != c.choice || d.Routes(5) != c.starts*c.symmetries {
-			t.Errorf("%s: %d symmetries in rows of %d, %d starts, forced %v, choice %d", c.decode, g.Symmetries, prog.Batch, r.Length.Cols(), r.Forced, r.Choice)
 		}
 	}
 }

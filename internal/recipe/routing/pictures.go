@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"haul/internal/draw"
+	"haul/internal/policy"
 	"haul/internal/report"
 )
 
@@ -24,9 +25,9 @@ func (v *view) Pictures() []report.Picture {
 // drawCurves draws cost and gap over epochs.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var sampled, greedy, gap draw.Curve
-	sampled.Name, greedy.Name = "training, sampled", "validation, "+validationDecode(v.cfg).String()
+	sampled.Name, greedy.Name = "training, sampled", "validation, "+policy.ValidationDecode(v.cfg).String()
 	last := v.last()
-	gap.Name = "validation, " + validationDecode(v.cfg).String() + ", to " + last.GapTo
+	gap.Name = "validation, " + policy.ValidationDecode(v.cfg).String() + ", to " + last.GapTo
 	var bestGap *float64
 	for _, r := range v.rows {
 		x := float64(r.Epoch)

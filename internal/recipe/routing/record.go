@@ -7,62 +7,23 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
+	"haul/internal/policy"
 	"haul/internal/rng"
-	"haul/internal/vrp"
 )
-
-// SourceOf is where the settings' instances of that purpose come from. The same source on the host
-// and in a device's generate op gives the same bits.
-func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
-	p := &c.Problem
-	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
-		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
-		CoordRange: int32(p.CoordRange)}
-}
-
-func newModel(c *config.Config) (*model.GT, error) {
-	m := &c.Model
-	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
-		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
-}
-
-// recordInstances records the drawing of a shard's instances; with a range of capacities each has
-// its own.
-func recordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {
-	if capacities[1] > 0 {
-		src.Capacity = kernel.LoadUnit
-	}
-	nodes := src.N + 1
-	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
-		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, 4)}
-	grid := int32(0)
-	if src.Distribution == vrp.Grid {
-		grid = src.CoordRange
-	}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,
-		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries,
-		CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
-	return in
-}
-
-// maxSteps bounds the actions of a route through n customers: each customer, and a return after
-// each. The rules of a rollout allow no longer one, so that inference.max_steps_multiplier has
-// nothing to bound.
-func maxSteps(n int) int { return 2 * n }
 
 // recordStep records a training step: draw instances, route them, subtract the baseline, learn.
 // With a peer it is this process's share of it.
 func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
-	src := SourceOf(c, rng.TrainInstances)
+	src := policy.SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
 	p.Together(c.Baseline.Symmetries)
 	if err := p.Divide(c.Training.GradientParts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
-	in := recordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
-	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: maxSteps(src.N), Seed: src.Seed}
+	in := policy.RecordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
+	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: policy.MaxSteps(src.N), Seed: src.Seed}
 	if c.Baseline.Type == config.BaselinePOMO {
-		fromEveryCustomer(&spec, m)
+		policy.FromEveryCustomer(&spec, m)
 	}
 
 	// The frozen policy goes first: its activations are dead before the policy's, which the gradient
@@ -85,12 +46,6 @@ func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Pe
 		Decay: float32(a.WeightDecay), MaxNorm: float32(a.GradientClipNorm), Warmup: a.WarmupSteps}, 1)
 	p.TallyRoutes(routes, adv, base)
 	return p, nil
-}
-
-// fromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
-// be seen from.
-func fromEveryCustomer(spec *plan.RolloutSpec, m *model.GT) {
-	spec.Forced, spec.Viewed = !m.Views(), m.Views()
 }
 
 // muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have

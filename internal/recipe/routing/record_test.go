@@ -12,6 +12,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/plan"
+	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
 )
@@ -20,7 +21,7 @@ import (
 func recorded(t *testing.T, sets ...string) *kernel.Program {
 	t.Helper()
 	c := tiny(t, sets...)
-	m, err := newModel(c)
+	m, err := policy.NewNetwork(c)
 	if err != nil {
 		t.Fatal(err)
 	}

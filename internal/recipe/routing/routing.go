@@ -10,6 +10,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/vrp/testset"
@@ -41,8 +42,8 @@ costs that the file brings or that --reference gives.`,
 	Rows:   func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
 	Use:    run.BestName,
 	Judging: []run.Flag{
-		{Name: "decode", Default: "greedy", Usage: DecodeUsage,
-			Check: func(f run.Flags) error { _, err := ParseDecode(f.String("decode")); return err }},
+		{Name: "decode", Default: "greedy", Usage: policy.DecodeUsage,
+			Check: func(f run.Flags) error { _, err := policy.ParseDecode(f.String("decode")); return err }},
 		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first so many, all where not said", Check: checkCount},
 		{Name: "instances", Default: "", Usage: "route these: " + testset.Formats, Check: checkSet},
 		{Name: "reference", Default: "", Usage: "costs to compare with: .npz, .pkl, .csv (column reference or cost), or a number per line"},

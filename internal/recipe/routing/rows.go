@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/search"
 	"haul/internal/vrp"
@@ -83,14 +84,14 @@ func NewExample(ctx context.Context, src vrp.Source, tour []int32) (*Example, er
 	x := &Example{Problem: b.Problem(0), Policy: vrp.FromTour(tour)}
 	x.Problem.Name = "test instance 0"
 	var err error
-	if ReferenceMethod(src.N) == Optimum {
+	if policy.ReferenceMethod(src.N) == policy.Optimum {
 		var all []vrp.Solution
 		if _, all, err = vrp.OptimalSolutions(ctx, []*vrp.Problem{x.Problem}, 1, nil); err == nil {
 			x.Reference = all[0]
 		}
 	} else {
 		var found *search.Result
-		if found, err = search.Solve(ctx, x.Problem, search.Options{Iterations: searchIterations(src.N)}); err == nil {
+		if found, err = search.Solve(ctx, x.Problem, search.Options{Iterations: policy.SearchIterations(src.N)}); err == nil {
 			x.Reference = found.Solution
 		}
 	}

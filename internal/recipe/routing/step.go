@@ -7,13 +7,14 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/model"
+	"haul/internal/policy"
 	"haul/internal/run"
 )
 
 // CompileStep records the step that a run with these settings would replay and compiles it, with
 // the first epoch's schedules. The baseline, where it is a frozen policy, is the initial one.
 func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
-	m, err := newModel(c)
+	m, err := policy.NewNetwork(c)
 	if err != nil {
 		return nil, err
 	}

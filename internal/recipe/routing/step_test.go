@@ -3,6 +3,8 @@ package routing
 import (
 	"testing"
 
+	"haul/internal/policy"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -25,7 +27,7 @@ func TestCompiledStepIsTheRunsStep(t *testing.T) {
 	if err != nil || !cmp.Equal(state, want.Progress.Device) {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
-	m, err := newModel(c)
+	m, err := policy.NewNetwork(c)
 	if err != nil {
 		t.Fatal(err)
 	}

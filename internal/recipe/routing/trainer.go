@@ -9,6 +9,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/model"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/rng"
 	"haul/internal/run"
@@ -43,8 +44,8 @@ type trainer struct {
 	step   kernel.Runner
 	frozen *frozen  // rollout baseline only
 	mean   *average // training_advanced.average_decay only
-	val    *evaluator
-	refs   *References
+	val    *policy.Evaluator
+	refs   *policy.References
 	at     state
 	view   *view
 	began  time.Time // of this process's first epoch
@@ -55,7 +56,7 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 	cfg := s.Settings.(*config.Config)
 	t := &trainer{Setup: s, cfg: cfg, at: state{Temperature: cfg.Advanced.TempStart}}
 	var err error
-	if t.model, err = newModel(cfg); err == nil {
+	if t.model, err = policy.NewNetwork(cfg); err == nil {
 		err = t.compile()
 	}
 	if err != nil {
@@ -97,12 +98,12 @@ func (t *trainer) compile() error {
 		return err
 	}
 	if rollout {
-		if t.frozen.eval, err = newEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg, t.World)); err != nil {
+		if t.frozen.eval, err = policy.NewEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg, t.World)); err != nil {
 			return err
 		}
 	}
-	t.val, err = newEvaluator(t.Device, t.model, judged, EvalOptions{Source: SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: validationDecode(t.cfg), Judge: t.cfg.Experiment.StrictValidation, World: t.World, Parts: t.cfg.Training.GradientParts})
+	t.val, err = policy.NewEvaluator(t.Device, t.model, judged, policy.EvalOptions{Source: policy.SourceOf(t.cfg, rng.ValidInstances),
+		Count: t.cfg.Training.ValidationInstances, Decode: policy.ValidationDecode(t.cfg), Validate: t.cfg.Experiment.StrictValidation, World: t.World, Parts: t.cfg.Training.GradientParts})
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 		return nil
 	}
 	if ck == nil {
-		first, err := t.frozen.eval.run(ctx)
+		first, err := t.frozen.eval.Run(ctx)
 		if err == nil {
 			t.frozen.costs = first.Lengths
 		}
@@ -199,7 +200,8 @@ func (t *trainer) Place(updates int) string {
 
 // Prepare solves the validation set, once for all runs.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
-	t.refs, err = SharedReference(ctx, t.World, t.val.o.Source, t.val.o.Count, t.Workers, t.Note)
+	o := t.val.Options()
+	t.refs, err = policy.SharedReference(ctx, t.World, o.Source, o.Count, t.Workers, t.Note)
 	t.began = time.Now()
 	return err
 }
@@ -222,9 +224,9 @@ func (t *trainer) Update(ctx context.Context) error {
 func (t *trainer) Abandon() { run.Stop(t.step) }
 
 func (t *trainer) Memory() int64 {
-	n := t.step.Memory() + t.val.runner.Memory()
+	n := t.step.Memory() + t.val.Memory()
 	if t.frozen != nil {
-		n += t.frozen.eval.runner.Memory()
+		n += t.frozen.eval.Memory()
 	}
 	return n
 }
@@ -235,11 +237,11 @@ func (t *trainer) Close() error {
 		errs = append(errs, t.step.Close())
 	}
 	if t.val != nil {
-		errs = append(errs, t.val.close())
+		errs = append(errs, t.val.Close())
 	}
 	if t.frozen != nil {
 		if t.frozen.eval != nil {
-			errs = append(errs, t.frozen.eval.close())
+			errs = append(errs, t.frozen.eval.Close())
 		}
 		errs = append(errs, run.CloseStores(t.frozen.store))
 	}

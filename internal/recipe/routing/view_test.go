@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/config"
 	"haul/internal/report"
 	"haul/internal/vrp"
 )
@@ -159,5 +160,16 @@ func TestEpochObjects(t *testing.T) {
 		if !bytes.Contains(text, []byte(`"`+key+`":`)) {
 			t.Errorf("%s is missing in %s", key, text)
 		}
+	}
+}
+
+// TestARunWithViewsSaysHowItWasJudged: the end of a run and its pictures name the decoder that was
+// used.
+func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
+	var settings config.Config
+	settings.Model.StartViews, settings.Training.ValidationDecode = true, "pomo"
+	v := &view{cfg: &settings}
+	if end := v.ending(&Summary{TestInstances: 7}); !strings.Contains(fmt.Sprint(end), "7 instances, pomo:1") {
+		t.Errorf("%v", end)
 	}
 }

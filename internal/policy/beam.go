@@ -1,4 +1,4 @@
-package routing
+package policy
 
 import (
 	"cmp"
@@ -26,10 +26,10 @@ import (
 // which nodes are likely by the reference's decoder, from the projections that the device made;
 // only the device completes, so that its choices and its lengths are those of every other decoder.
 
-// beamSearch continues where a Stepper's starts have ended.
+// beamSearch continues where a batch's starts have ended.
 type beamSearch struct {
 	width, expand        int
-	kept                 kernel.Decoder // of the stepper's program
+	kept                 kernel.Decoder // of the batch's program
 	load, pairLoad       []float32
 	proj, pointer, graph []float32
 	given                kernel.Decoder // of the program that completes
@@ -42,23 +42,24 @@ type beamSearch struct {
 
 // hypothesis is a tour of which a common number of actions is settled.
 type hypothesis struct {
-	tour   []int32 // maxSteps actions
+	tour   []int32 // MaxSteps actions
 	length float32
 	slot   int // where the device completes it, -1: it is complete
 }
 
-// newBeam compiles the program that completes tours, for the rows of a stepper whose decoder is
+// newBeam compiles the program that completes tours, for the rows of a batch whose decoder is
 // kept.
-func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch, error) {
+func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
+	kept := s.decoder
 	b := &beamSearch{width: d.Beam, expand: d.Expand, kept: kept}
 	b.slots = max(1, b.width*(b.expand-1))
-	rows, nodes, width := s.batch*s.sym, s.n+1, p.Config.Model.HiddenDim
+	rows, nodes, width := s.size*s.sym, s.n+1, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
 	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()),
 		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
 		PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes),
 		Capacity: kept.Capacity})
-	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: maxSteps(s.n), Keep: true}, rng.Actions)
+	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: MaxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
 	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.n), pl, p.dev, p.store); err != nil {
 		return nil, err
@@ -69,16 +70,16 @@ func (p *Policy) newBeam(s *Stepper, d Decode, kept kernel.Decoder) (*beamSearch
 	}
 	b.load, b.pairLoad = p.model.LoadsOf(flat)
 	b.proj, b.pointer, b.graph = make([]float32, rows*nodes*kept.Proj.Cols()), make([]float32, rows*nodes*width), make([]float32, rows*width)
-	b.actions, b.lengths = make([]int32, rows*b.slots*maxSteps(s.n)), make([]float32, rows*b.slots)
+	b.actions, b.lengths = make([]int32, rows*b.slots*MaxSteps(s.n)), make([]float32, rows*b.slots)
 	return b, nil
 }
 
-// search goes on from the stepper's starts, which have just been decoded.
-func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*vrp.Problem, out []Routed) error {
+// search goes on from the batch's starts, which have just been decoded.
+func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed) error {
 	if err := b.take(s); err != nil {
 		return err
 	}
-	rows, steps := len(problems)*s.sym, maxSteps(s.n)
+	rows, steps := len(problems)*s.sym, MaxSteps(s.n)
 	beams := make([][]hypothesis, rows)
 	for row := range beams {
 		beams[row] = b.first(s, row)
@@ -89,7 +90,7 @@ func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*vrp.Pro
 	}
 	// A slot that asks for nothing holds a whole tour, which costs the device nothing: at first one of
 	// the starts', then its own last one.
-	for row := range s.batch * s.sym {
+	for row := range s.size * s.sym {
 		for slot := range b.slots {
 			copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
 		}
@@ -127,7 +128,7 @@ func (b *beamSearch) search(ctx context.Context, s *Stepper, problems []*vrp.Pro
 }
 
 // take brings the projections to the host and to the program that completes.
-func (b *beamSearch) take(s *Stepper) error {
+func (b *beamSearch) take(s *batch) error {
 	if err := errors.Join(s.runner.ReadBatch(b.kept.Proj, b.proj), s.runner.ReadBatch(b.kept.Pointer, b.pointer), s.runner.ReadBatch(b.kept.Graph, b.graph)); err != nil {
 		return err
 	}
@@ -137,8 +138,8 @@ func (b *beamSearch) take(s *Stepper) error {
 }
 
 // first is the beam after one action: the shortest of the row's starts.
-func (b *beamSearch) first(s *Stepper, row int) []hypothesis {
-	steps := maxSteps(s.n)
+func (b *beamSearch) first(s *batch, row int) []hypothesis {
+	steps := MaxSteps(s.n)
 	all := make([]hypothesis, s.starts)
 	for k := range all {
 		at := row*s.starts + k
@@ -155,9 +156,9 @@ func (b *beamSearch) shortest(all []hypothesis) []hypothesis {
 
 // expandRow makes the children of a row's hypotheses after so many settled actions, and says
 // whether any is to be completed.
-func (b *beamSearch) expandRow(s *Stepper, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
+func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
 	d := b.decoder(s, row)
-	steps, slot := maxSteps(s.n), 0
+	steps, slot := MaxSteps(s.n), 0
 	for _, h := range beam {
 		h.slot = -1
 		children = append(children, h)
@@ -194,7 +195,7 @@ func (b *beamSearch) expandRow(s *Stepper, row int, beam []hypothesis, depth int
 }
 
 // decoder is a row's, as the reference reads it.
-func (b *beamSearch) decoder(s *Stepper, row int) *reference.Decoder[float32] {
+func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
 	nodes, wide, width := s.n+1, b.kept.Proj.Cols(), b.kept.Pointer.Cols()
 	proj := reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide}
 	d := &reference.Decoder[float32]{
@@ -238,7 +239,7 @@ func ended(beam []hypothesis, depth int) bool {
 }
 
 // report hands over what has become shorter.
-func (b *beamSearch) report(s *Stepper, problems []*vrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
+func (b *beamSearch) report(s *batch, problems []*vrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
 	for i, prob := range problems {
 		var tours []int32
 		var lengths []float32

@@ -1,6 +1,7 @@
-package routing
+package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -67,9 +68,9 @@ func (d Decode) suits(c *config.Config, n int) Decode {
 	return d
 }
 
-// drawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy
+// DrawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy
 // with these settings was trained for that on problems of n customers; "" where it was not.
-func (d Decode) drawnFor(c *config.Config, n int) string {
+func (d Decode) DrawnFor(c *config.Config, n int) string {
 	drawn := d.suits(c, n)
 	if d.Beam > 0 || d.Drawn || !drawn.Drawn {
 		return ""
@@ -144,12 +145,12 @@ func readTemperature(s string, t *float64) bool {
 	return err == nil && *t >= minTemperature && *t <= maxTemperature
 }
 
-// validationDecode is how a run's validation and its test route; the settings hold it to what
+// ValidationDecode is how a run's validation and its test route; the settings hold it to what
 // ParseDecode knows.
-func validationDecode(c *config.Config) Decode {
+func ValidationDecode(c *config.Config) Decode {
 	d, err := ParseDecode(c.Training.ValidationDecode)
 	if err != nil {
-		panic("routing: training.validation_decode: " + err.Error())
+		panic("policy: training.validation_decode: " + err.Error())
 	}
 	return d.suits(c, c.Problem.NumCustomers)
 }
@@ -209,3 +210,17 @@ func (d Decode) starts(n int) int {
 func (d Decode) Routes(n int) int { return d.starts(n) * d.symmetries() }
 
 func (d Decode) symmetries() int { return max(1, d.Symmetries) }
+
+// fewer is what a user changes where routes by this decoder do not fit.
+func (d Decode) fewer(n int) string {
+	if d.Routes(n) > 1 {
+		return "--decode greedy, which builds one route per instance"
+	}
+	return ""
+}
+
+// instead is fewer for problems that are given: those that are too large for any decoder have
+// another method.
+func (d Decode) instead(n int) string {
+	return cmp.Or(d.fewer(n), "--method search in place of a policy, whose attention is over all pairs of nodes")
+}

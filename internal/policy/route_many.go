@@ -1,4 +1,4 @@
-package routing
+package policy
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"haul/internal/kernel"
 	"haul/internal/vrp"
 )
 
@@ -123,42 +122,4 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		}
 	}
 	return nil
-}
-
-// evaluateBeam is Evaluate by a beam search, for which the host draws the instances.
-func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, error) {
-	if err := o.Source.Check(); err != nil {
-		return nil, err
-	}
-	if o.Count < 1 {
-		return nil, fmt.Errorf("evaluate: count is %d: at least 1 is needed", o.Count)
-	}
-	if err := fitsInstances(o); err != nil {
-		return nil, err
-	}
-	b := vrp.NewBatch(o.Count, o.Source.N, o.Source.Capacity)
-	o.Source.Fill(b, o.First)
-	problems := make([]*vrp.Problem, o.Count)
-	for i := range problems {
-		problems[i] = b.Problem(i)
-		problems[i].Name = fmt.Sprintf("instance %d", o.First+uint64(i))
-	}
-	routed, err := p.RouteMany(ctx, problems, ManyOptions{Decode: o.Decode, Batch: o.Batch, Progress: o.Progress})
-	if err != nil {
-		return nil, err
-	}
-	out := &Evaluation{Lengths: make([]float64, o.Count)}
-	for i, r := range routed {
-		out.Lengths[i] = r.Cost
-		if o.KeepTours {
-			out.Tours = append(out.Tours, r.Solution.Tour())
-		}
-	}
-	return out, nil
-}
-
-// evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all
-// pairs of nodes for each.
-func evalBatch(n int, d Decode) int {
-	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*maxSteps(n)), evalTableBytes/(4*(n+1)*kernel.Pad(n+1)))/d.symmetries())
 }

@@ -1,7 +1,5 @@
 package run
 
-import "haul/internal/config"
-
 // What a reader could break: a chain of runs is counted once. A run that begins with weights takes
 // over the chain of their checkpoint and adds that checkpoint's own run to its end; its own part
 // stays in Updates and Elapsed, so that nothing is in both.
@@ -14,21 +12,14 @@ type Past struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// Own is the checkpoint's own run, without those before it.
-func (c *Checkpoint) Own(r Recipe) Past {
+// Own is the checkpoint's own run, without those before it. An update of it learned from that many
+// rows.
+func (c *Checkpoint) Own(rows int) Past {
 	p := &c.Progress
-	return Past{Settings: c.Settings.Title(), Updates: p.Updates, Rows: p.Updates * rows(r, c.Settings), Seconds: p.Elapsed}
+	return Past{Settings: c.Settings.Title(), Updates: p.Updates, Rows: p.Updates * rows, Seconds: p.Elapsed}
 }
 
 // Chain is all runs that made a checkpoint's weights, the first first and its own last.
-func (c *Checkpoint) Chain(r Recipe) []Past {
-	return append(append([]Past(nil), c.Progress.Began...), c.Own(r))
-}
-
-// rows are what an update learns from.
-func rows(r Recipe, s config.Settings) int {
-	if count := r.About().Rows; count != nil {
-		return count(s)
-	}
-	return 0
+func (c *Checkpoint) Chain(rows int) []Past {
+	return append(append([]Past(nil), c.Progress.Began...), c.Own(rows))
 }

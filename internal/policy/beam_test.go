@@ -1,4 +1,4 @@
-package routing
+package policy
 
 import (
 	"context"
@@ -89,11 +89,11 @@ func TestBeamSearchElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := p.Source(rng.TestInstances)
-	e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, First: 3, Count: 7, Decode: d, Judge: true, KeepTours: true})
+	e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, First: 3, Count: 7, Decode: d, Validate: true, KeepTours: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := p.Evaluate(t.Context(), EvalOptions{Source: src, First: 3, Count: 7, Decode: Decode{Starts: true}, Judge: true})
+	plain, err := p.Evaluate(t.Context(), EvalOptions{Source: src, First: 3, Count: 7, Decode: Decode{Starts: true}, Validate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 	for _, c := range []struct{ distance, pairs, views string }{{"0", "false", "false"}, {"0.8", "false", "false"}, {"0", "true", "false"}, {"0.8", "true", "false"},
 		{"0.8", "true", "true"}} {
 		path, _ := saved(t, "baseline.type=pomo", "model.pointer_distance="+c.distance, "model.pointer_pairs="+c.pairs, "model.start_views="+c.views)
-		p, err := LoadPolicy(openCPU(t, 2), path)
+		p, err := Load(openCPU(t, 2), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,12 +142,12 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		b := vrp.NewBatch(1, src.N, src.Capacity)
 		src.Fill(b, 0)
 		problems, out := []*vrp.Problem{b.Problem(0)}, make([]Routed, 1)
-		if err := errors.Join(s.load(problems), s.decode(t.Context(), problems, out, 0), s.beam.take(s)); err != nil {
+		if err := errors.Join(s.load(problems), s.decode(t.Context(), problems, out, 0), s.beam.take(s.batch)); err != nil {
 			t.Fatal(err)
 		}
-		asked, steps := 0, maxSteps(s.n)
+		asked, steps := 0, MaxSteps(s.n)
 		for row := range s.sym {
-			d := s.beam.decoder(s, row)
+			d := s.beam.decoder(s.batch, row)
 			for start := range s.starts {
 				tour, actions := reference.NewTour(d.Demand, d.Capacity), s.actions[(row*s.starts+start)*steps:][:steps]
 				tour.Visit(int(actions[0])) // its own, or as seen from there

@@ -14,6 +14,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/draw"
+	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/stats"
@@ -157,17 +158,17 @@ type Compared struct {
 }
 
 // evaluate routes the set.
-func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Decode) (r *Compared, err error) {
+func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode policy.Decode) (r *Compared, err error) {
 	dev, err := e.Device()
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPolicy(dev, e.Checkpoint)
+	p, err := policy.New(dev, e.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	o := ManyOptions{Decode: decode, Seed: p.Config.Experiment.RandomSeed, Time: g.time, Progress: func(done int) { e.Progress(done, len(g.set.Problems)) }}
+	o := policy.ManyOptions{Decode: decode, Seed: p.Config.Experiment.RandomSeed, Time: g.time, Progress: func(done int) { e.Progress(done, len(g.set.Problems)) }}
 	if e.Seed != nil {
 		o.Seed = *e.Seed
 	}
@@ -179,7 +180,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Deco
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
 		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
 	if r.Customers > 0 {
-		r.better = decode.drawnFor(p.Config, r.Customers)
+		r.better = decode.DrawnFor(p.Config, r.Customers)
 	}
 	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 {
 		r.Routes = decode.Routes(r.Customers)
@@ -195,7 +196,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode Deco
 }
 
 // compare fills in the costs, and the gaps where there is something to compare with.
-func (r *Compared) compare(set *testset.Set, routed []Routed) {
+func (r *Compared) compare(set *testset.Set, routed []policy.Routed) {
 	costs := make([]float64, len(routed))
 	for i := range routed {
 		costs[i] = routed[i].Cost
@@ -217,7 +218,7 @@ const costsName = "costs.csv"
 
 // writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's
 // .sol.
-func writeRouted(dir string, set *testset.Set, routed []Routed) error {
+func writeRouted(dir string, set *testset.Set, routed []policy.Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
 		if err := run.WriteAtomic(path, func(w io.Writer) error { return vrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {

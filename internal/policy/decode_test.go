@@ -1,8 +1,6 @@
-package routing
+package policy
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"haul/internal/config"
@@ -61,7 +59,7 @@ func TestDrawnFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.drawnFor(&settings, c.n); got != c.want {
+		if got := d.DrawnFor(&settings, c.n); got != c.want {
 			t.Errorf("%s of views %v at %d customers: %q, want %q", c.decode, c.views, c.n, got, c.want)
 		}
 	}
@@ -78,19 +76,40 @@ func TestValidationDecode(t *testing.T) {
 	} {
 		var settings config.Config
 		settings.Model.StartViews, settings.Training.ValidationDecode = c.views, c.says
-		if got := validationDecode(&settings).String(); got != c.want {
+		if got := ValidationDecode(&settings).String(); got != c.want {
 			t.Errorf("%s, views %v: %s, want %s", c.says, c.views, got, c.want)
 		}
 	}
 }
 
-// TestARunWithViewsSaysHowItWasJudged: the end of a run and its pictures name the decoder that was
-// used.
-func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
-	var settings config.Config
-	settings.Model.StartViews, settings.Training.ValidationDecode = true, "pomo"
-	v := &view{cfg: &settings}
-	if end := v.ending(&Summary{TestInstances: 7}); !strings.Contains(fmt.Sprint(end), "7 instances, pomo:1") {
-		t.Errorf("%v", end)
+func TestParseDecode(t *testing.T) {
+	for _, s := range []string{"greedy", "pomo", "pomo8", "pomo:1", "pomo8:1.25", "sample:16", "sample8:16", "sample:3,0.5", "sample8:3,2", "sgbs:4,4", "sgbs8:2,3"} {
+		if d, err := ParseDecode(s); err != nil || d.String() != s {
+			t.Errorf("%s: %v, %v", s, d, err)
+		}
+	}
+	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999", "sgbs:", "sgbs:4", "sgbs:0,4", "sgbs:4,1", "sgbs:65,4", "sgbs:4,4,4", "sgbs16",
+		"sample", "sample8", "sample8:", "sample:4,", "sample:4,0", "sample:4,-1", "sample:4,nan", "sample:4,1,1", "pomo:", "pomo8:", "pomo:0", "pomo:inf", "pomo:1e4", "pomo:hot", "pomo:1,2", "pomo88", "greedy8", "greedy:1"} {
+		if _, err := ParseDecode(s); err == nil {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+}
+
+// TestForever: with time left, routes are drawn from the same starts, or as many as there are
+// customers; the most likely ones again would bring nothing.
+func TestForever(t *testing.T) {
+	for name, want := range map[string]Decode{
+		"greedy":      {Samples: 7, Symmetries: 1},
+		"pomo":        {Starts: true, Drawn: true, Symmetries: 1},
+		"pomo8":       {Starts: true, Drawn: true, Symmetries: 8},
+		"pomo8:2":     {Starts: true, Drawn: true, Symmetries: 8, Temperature: 2},
+		"sample8:3,2": {Samples: 3, Symmetries: 8, Temperature: 2},
+		"sgbs8":       {Starts: true, Drawn: true, Symmetries: 8, Expand: beamWidth},
+	} {
+		d, err := ParseDecode(name)
+		if got := d.forever(7); err != nil || got != want {
+			t.Errorf("%s: %+v, want %+v, %v", name, got, want, err)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package routing
+package policy
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func ReferenceMethod(n int) string {
 }
 
 // Reference returns the costs of the source's first count instances: the optimum up to ExactLimit
-// customers, else what a search of searchIterations finds. They are solved once and kept in the
+// customers, else what a search of SearchIterations finds. They are solved once and kept in the
 // user's cache folder; a cache that cannot be read, or written, is only lost time. workers 0 stands
 // for all cores. note, which may be nil, is told about long work.
 func Reference(ctx context.Context, src vrp.Source, count, workers int, note func(string)) (*References, error) {
@@ -143,10 +143,10 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 	}
 }
 
-// searchIterations is the budget of one instance of n customers: about 40 ms on one core at n =
+// SearchIterations is the budget of one instance of n customers: about 40 ms on one core at n =
 // 100. On instances of Kool's distribution it ends 0.6 % above HGS at n = 50 and 1.3 % at n = 100,
 // on average (docs/benchmarks.md).
-func searchIterations(n int) int { return 200 * n }
+func SearchIterations(n int) int { return 200 * n }
 
 // searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an
 // interrupted run goes on where it stopped.
@@ -160,7 +160,7 @@ func searchCosts(ctx context.Context, src vrp.Source, first, workers int, out []
 			problems[at+i] = batch.Problem(i)
 		}
 	}
-	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: searchIterations(src.N), Workers: workers, Cache: search.CacheDir(), Progress: progress, Warn: note})
+	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: SearchIterations(src.N), Workers: workers, Cache: search.CacheDir(), Progress: progress, Warn: note})
 	copy(out, costs)
 	return err
 }

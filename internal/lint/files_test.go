@@ -1,0 +1,110 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// floors lists packages whose files stand in an order, from the top: a file uses only what is
+// declared in itself or below. A file that is not listed fails the test: give it its place.
+var floors = map[string][]string{
+	"internal/policy": {"info.go", "file.go", "evaluate.go", "route_many.go", "stepper.go", "beam.go", "batch.go", "routed.go", "unit.go",
+		"policy.go", "evaluator.go", "program.go", "reference.go", "decode.go"},
+}
+
+// upward lists what files of a package use of files above them.
+func upward(order []string, fset *token.FileSet, files []*ast.File) []string {
+	name := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	// Imports are left unresolved, and so are errors about them: what a package says of itself is
+	// found all the same.
+	conf := types.Config{Error: func(error) {}, Importer: nowhere{}}
+	pkg, _ := conf.Check("p", fset, files, info)
+	var out []string
+	for _, f := range files {
+		if !slices.Contains(order, name(f.Pos())) {
+			out = append(out, name(f.Pos())+" has no place in the order of its package's files")
+		}
+	}
+	for use, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := slices.Index(order, name(use.Pos())), slices.Index(order, name(object.Pos()))
+		if from >= 0 && to >= 0 && to < from {
+			out = append(out, fmt.Sprintf("%s uses %s of %s, which stands above it", name(use.Pos()), object.Name(), name(object.Pos())))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// nowhere finds no package.
+type nowhere struct{}
+
+func (nowhere) Import(path string) (*types.Package, error) {
+	return nil, fmt.Errorf("%s is not looked at", path)
+}
+
+func TestFilesPointDown(t *testing.T) {
+	for pkg, order := range floors {
+		fset := token.NewFileSet()
+		dir := filepath.Join("..", "..", filepath.FromSlash(pkg))
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []*ast.File
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		if len(files) != len(order) {
+			t.Errorf("%s has %d files, its order names %d", pkg, len(files), len(order))
+		}
+		for _, v := range upward(order, fset, files) {
+			t.Errorf("%s: %s", pkg, v)
+		}
+	}
+}
+
+// TestUpwardIsFound: functions, methods, fields and types of files above, past imports that nobody
+// resolves.
+func TestUpwardIsFound(t *testing.T) {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for name, text := range map[string]string{
+		"top.go":    `package p; import "some/where"; func Top(l *Low) where.Thing { l.act(); return where.It }; func (l *Low) climb() {}; type High struct{ field int }`,
+		"bottom.go": `package p; import "some/where"; type Low struct{ at where.Thing }; func (l *Low) act() { l.climb(); Top(l); var h High; h.field = 1 }`,
+		"new.go":    `package p`,
+	} {
+		f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	want := []string{
+		"bottom.go uses High of top.go, which stands above it", "bottom.go uses Top of top.go, which stands above it",
+		"bottom.go uses climb of top.go, which stands above it", "bottom.go uses field of top.go, which stands above it",
+		"new.go has no place in the order of its package's files"}
+	if diff := cmp.Diff(want, upward([]string{"top.go", "bottom.go"}, fset, files)); diff != "" {
+		t.Error(diff)
+	}
+}

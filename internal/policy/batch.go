@@ -1,0 +1,119 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/run"
+	"haul/internal/vrp"
+)
+
+// batch is the program that decodes given problems of one size and capacity, a row for each of
+// their symmetries, with what goes to the device and what comes back. It serves one caller at a
+// time.
+type batch struct {
+	n        int
+	capacity int32
+	size     int // problems at a time
+	sym      int
+	starts   int
+	in       model.Instances
+	decoder  kernel.Decoder // what the network said of the problems
+	routes   *plan.Routes
+	runner   kernel.Runner
+	trained  shares
+	x, y     []float32
+	demand   []int32
+	feature  []float32
+	shown    []float32 // what demands are divided by in the features, by problem
+	odd      bool      // for some problem it is not the capacity
+	lengths  []float32
+	actions  []int32
+}
+
+// newBatch compiles the program; the seed is that of sampled routes.
+func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64) (*batch, error) {
+	if n < 1 {
+		return nil, errors.New("it has no customers")
+	}
+	s := &batch{n: n, capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
+	rows := size * s.sym
+	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
+	s.in = givenInstances(pl, n, capacity)
+	s.decoder = p.model.Encode(pl, 0, s.in, false)
+	if d.Beam > 0 {
+		plan.Keep(s.decoder.Proj)
+		plan.Keep(s.decoder.Pointer)
+		plan.Keep(s.decoder.Graph)
+	}
+	s.routes = recordRoutes(pl, p.model, s.decoder, d, n, seed)
+	var err error
+	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
+		return nil, err
+	}
+	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
+		return nil, errors.Join(err, s.runner.Close())
+	}
+	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
+	s.feature, s.shown = make([]float32, model.Features*rows*(n+1)), make([]float32, size)
+	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*MaxSteps(n))
+	return s, nil
+}
+
+// load hands up to a batch of problems over; the rows of those that are missing repeat the last
+// one.
+func (s *batch) load(problems []*vrp.Problem) error {
+	each := s.sym * (s.n + 1)
+	s.odd = false
+	for i := range s.size {
+		prob := problems[min(i, len(problems)-1)]
+		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
+		s.shown[i] = s.trained.capacity(prob)
+		s.odd = s.odd || s.shown[i] != float32(s.capacity)
+	}
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand), s.show(false))
+}
+
+// show writes what the policy reads of the problems: demands as they are, or as it has seen demands
+// in training.
+func (s *batch) show(plain bool) error {
+	each := s.sym * (s.n + 1)
+	for i, by := range s.shown {
+		if plain {
+			by = float32(s.capacity)
+		}
+		for k := i * each; k < (i+1)*each; k++ {
+			f := s.feature[model.Features*k:][:model.Features]
+			f[0], f[1], f[2], f[3] = s.x[k], s.y[k], float32(s.demand[k])/by, 0
+			if k%(s.n+1) == 0 {
+				f[3] = 1
+			}
+		}
+	}
+	return s.runner.WriteBatch(s.in.Feature, s.feature)
+}
+
+// decode runs the program on the problems that were loaded and keeps the best routes of each, where
+// they beat what is there. Sampled routes are drawn by the index of the first row.
+func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
+	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
+		return err
+	}
+	if err := run.Replay(ctx, s.runner); err != nil {
+		return err
+	}
+	if err := errors.Join(s.runner.ReadBatch(s.routes.Length, s.lengths), s.runner.ReadBatch(s.routes.Actions, s.actions)); err != nil {
+		return err
+	}
+	steps, each := MaxSteps(s.n), s.sym*s.starts
+	for i, prob := range problems {
+		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
+			return fmt.Errorf("%s: %w", prob.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"haul/internal/vrp"
+)
+
+// Evaluate routes generated instances, of any size. Temperature 0 stands for
+// inference.default_temperature.
+func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	if o.Temperature == 0 {
+		o.Temperature = p.Config.Inference.DefaultTemperature
+	}
+	if o.Decode.Beam > 0 {
+		return p.evaluateBeam(ctx, o)
+	}
+	e, err := NewEvaluator(p.dev, p.model, p.store, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.Run(ctx)
+	return out, errors.Join(err, e.Close())
+}
+
+// evaluateBeam is Evaluate by a beam search, for which the host draws the instances.
+func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	if err := o.Source.Check(); err != nil {
+		return nil, err
+	}
+	if o.Count < 1 {
+		return nil, fmt.Errorf("evaluate: count is %d: at least 1 is needed", o.Count)
+	}
+	if err := FitsHost(o); err != nil {
+		return nil, err
+	}
+	b := vrp.NewBatch(o.Count, o.Source.N, o.Source.Capacity)
+	o.Source.Fill(b, o.First)
+	problems := make([]*vrp.Problem, o.Count)
+	for i := range problems {
+		problems[i] = b.Problem(i)
+		problems[i].Name = fmt.Sprintf("instance %d", o.First+uint64(i))
+	}
+	routed, err := p.RouteMany(ctx, problems, ManyOptions{Decode: o.Decode, Batch: o.Batch, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	out := &Evaluation{Lengths: make([]float64, o.Count)}
+	for i, r := range routed {
+		out.Lengths[i] = r.Cost
+		if o.KeepTours {
+			out.Tours = append(out.Tours, r.Solution.Tour())
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/stats"
+	"haul/internal/vrp"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEvaluate: no batch size changes a route, more routes are never worse, none beats the optimum,
+// and the validator accepts all.
+func TestEvaluate(t *testing.T) {
+	p := loadSaved(t)
+	const count = 37
+	for _, purpose := range []rng.Purpose{rng.ValidInstances, rng.TestInstances} {
+		src := p.Source(purpose)
+		optimum := make([]float64, count)
+		if err := vrp.OptimalCosts(t.Context(), src, 5, count, 1, optimum, nil); err != nil {
+			t.Fatal(err)
+		}
+		mean := map[string]float64{}
+		for _, name := range []string{"greedy", "pomo", "pomo8", "sample:1", "sample:8", "sample8:8", "pomo:1", "pomo8:1.5"} {
+			d, err := ParseDecode(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := EvalOptions{Source: src, First: 5, Count: count, Decode: d, Validate: true, KeepTours: true}
+			want, err := p.Evaluate(t.Context(), o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, o.Batch = range []int{1, 8, 64} {
+				got, err := p.Evaluate(t.Context(), o)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s in batches of %d: %.500s", name, o.Batch, diff)
+				}
+			}
+			for i, l := range want.Lengths {
+				if l < optimum[i]*(1-1e-5) {
+					t.Errorf("%s: instance %d costs %g, the optimum is %g", name, i, l, optimum[i])
+				}
+			}
+			mean[name], _ = stats.MeanSE(want.Lengths)
+		}
+		if !(mean["pomo8"] <= mean["pomo"] && mean["sample:8"] < mean["sample:1"]) {
+			t.Errorf("more routes are worse: %v", mean)
+		}
+	}
+}
+
+func TestEvaluateOtherSizes(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	src.N, src.Capacity = 23, 40
+	e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 9, Decode: Greedy, Validate: true})
+	if err != nil || len(e.Lengths) != 9 {
+		t.Fatal(err)
+	}
+	src.Capacity = 3
+	if _, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 9, Decode: Greedy}); err == nil {
+		t.Error("a source with demands over capacity was accepted")
+	}
+	if _, err := p.Evaluate(t.Context(), EvalOptions{Source: p.Source(rng.TestInstances), Decode: Greedy}); err == nil {
+		t.Error("no instances were evaluated")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	b := &vrp.Batch{B: 1, N: 2, Capacity: 3, X: []float32{0, 1, 0}, Y: []float32{0, 0, 1}, Demand: []int32{0, 2, 2}}
+	for _, c := range []struct {
+		name   string
+		tour   []int32
+		length float32
+		ok     bool
+	}{
+		{"right", []int32{0, 1, 0, 2, 0}, 4, true},
+		{"over capacity", []int32{0, 1, 2, 0, 0}, 2 + math.Sqrt2, false},
+		{"a customer left out", []int32{0, 1, 0, 0, 0}, 2, false},
+		{"another length", []int32{0, 1, 0, 2, 0}, 3.9, false},
+		{"no length", []int32{0, 1, 0, 2, 0}, float32(math.NaN()), false},
+	} {
+		if err := validate(b, 0, c.tour, c.length); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestTemperatureOfADecoder: where it is near nothing the most likely node is drawn at nearly every
+// step, from the same starts, and where it is high other routes come of them; generated instances
+// and given problems alike. The policy has learned so little that some nodes are as likely as
+// others to the third digit.
+func TestTemperatureOfADecoder(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	const count = 40
+	problems := make([]*vrp.Problem, count)
+	b := vrp.NewBatch(count, src.N, src.Capacity)
+	src.Fill(b, 0)
+	for i := range problems {
+		problems[i] = b.Problem(i)
+	}
+	generated := func(decode string) float64 {
+		d, err := ParseDecode(decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: count, Decode: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, _ := stats.MeanSE(e.Lengths)
+		return mean
+	}
+	given := func(decode string) float64 {
+		d, err := ParseDecode(decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs := make([]float64, count)
+		for i, r := range routed {
+			costs[i] = r.Cost
+		}
+		mean, _ := stats.MeanSE(costs)
+		return mean
+	}
+	for name, mean := range map[string]func(string) float64{"generated": generated, "given": given} {
+		for _, same := range [][2]string{{"pomo", "pomo:0.001"}, {"pomo8", "pomo8:0.001"}, {"greedy", "sample:3,0.001"}} {
+			if a, b := mean(same[0]), mean(same[1]); math.Abs(a-b) > 0.005*a {
+				t.Errorf("%s: %s %v, %s %v", name, same[0], a, same[1], b)
+			}
+		}
+		if likely, even := mean("pomo"), mean("pomo:100"); math.Abs(even-likely) < 0.02*likely {
+			t.Errorf("%s: routes that are drawn evenly have %v, as the likely ones have: %v", name, even, likely)
+		}
+		if one, eight := mean("sample:6"), mean("sample8:6"); !(eight < one) {
+			t.Errorf("%s: six samples have %v, and %v under eight symmetries", name, one, eight)
+		}
+	}
+}
+
+// TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most
+// of what it has then, tables of pairs included; a card makes them for all instances of a batch.
+func TestMemoryIsForeseen(t *testing.T) {
+	path, _ := saved(t, "model.pointer_pairs=true", "model.pointer_distance=0.5")
+	dev := openCPU(t, 2)
+	p, err := Load(dev, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	program := func(batch int) *plan.Plan {
+		pl := plan.New("solve", dev, batch, n+1, p.model.Layout())
+		recordRoutes(pl, p.model, p.model.Encode(pl, 0, givenInstances(pl, n, 30), false), Greedy, n, 1)
+		return pl
+	}
+	pl := program(2)
+	foreseen := run.LeastMemory(dev, pl.Program())
+	r, err := pl.Compile(dev, p.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if has := r.Memory(); float64(foreseen) < 0.9*float64(has) || foreseen > has {
+		t.Errorf("%d bytes are foreseen, it has %d", foreseen, has)
+	}
+	const table = 4 * (n + 1) * 2016
+	if each := run.LeastMemory(crowded{dev}, program(9).Program()) - run.LeastMemory(crowded{dev}, program(8).Program()); each < table || each > table+table/10 {
+		t.Errorf("an instance more takes a card %d bytes, its table of pairs has %d", each, table)
+	}
+}
+
+// TestBatchesOfManyNodes: what all pairs of an instance's nodes say to one another bounds a batch,
+// since a card keeps it for each.
+func TestBatchesOfManyNodes(t *testing.T) {
+	for n, want := range map[int]int{20: 1024, 100: 1024, 500: 1024, 1000: 266, 1023: 256, 5000: 10, 100_000: 1} {
+		if got := evalBatch(n, Greedy); got != want {
+			t.Errorf("%d instances of %d customers at a time, want %d", got, n, want)
+		}
+	}
+	if got := evalBatch(1000, Decode{Symmetries: 8}); got != 266/8 {
+		t.Errorf("%d instances of 1000 customers under 8 symmetries at a time, want %d", got, 266/8)
+	}
+}
+
+func TestResultsThatNoHostKeeps(t *testing.T) {
+	if err := FitsHost(EvalOptions{Source: vrp.Source{N: 10}, Count: math.MaxInt}); err == nil || !strings.Contains(err.Error(), "keeping the results of") {
+		t.Errorf("%v", err)
+	}
+}

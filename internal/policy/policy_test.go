@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/config"
+	"haul/internal/device"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/run"
+	"haul/internal/safetensors"
+)
+
+// tiny are settings of a network that is made and asked within milliseconds.
+func tiny(t testing.TB, sets ...string) *config.Config {
+	t.Helper()
+	sets = append([]string{"problem.num_customers=5", "training.num_batches_per_epoch=4", "training.batch_size=12",
+		"model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1"}, sets...)
+	c, err := config.Load("tiny_1", sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func openCPU(t testing.TB, workers int) kernel.Device {
+	t.Helper()
+	dev, err := device.Open("cpu", device.Options{Workers: workers, Precision: "fp32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// saved is a checkpoint with initial weights, as a run writes it before its first update, and its
+// path.
+func saved(t testing.TB, sets ...string) (string, *safetensors.File) {
+	t.Helper()
+	c := tiny(t, sets...)
+	m, err := NewNetwork(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := m.Layout()
+	flat := model.Initial(l, c.Experiment.RandomSeed)
+	f := &safetensors.File{Metadata: map[string]string{"haul.format": "2", "haul.model": c.Recipe(), "haul.config_name": c.Title(), "haul.config": string(text),
+		"haul.progress": `{"updates": 8, "concluded": 8}`, "haul.state": "null"}}
+	for _, p := range l.Params {
+		f.Tensors = append(f.Tensors, safetensors.Float32s(p.Name, flat[p.Offset:][:p.Len()], p.Shape...))
+	}
+	return write(t, f), f
+}
+
+func write(t testing.TB, f *safetensors.File) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.safetensors")
+	if err := run.WriteAtomic(path, func(w io.Writer) error { return safetensors.Write(w, f) }); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func loadSaved(t testing.TB, sets ...string) *Policy {
+	t.Helper()
+	path, _ := saved(t, sets...)
+	p, err := Load(openCPU(t, 2), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestLoad: what a checkpoint says of its policy, and what is no policy.
+func TestLoad(t *testing.T) {
+	path, f := saved(t)
+	p, err := Load(openCPU(t, 1), path)
+	if err != nil || p.Epoch != 2 || p.Seed != p.Config.Experiment.RandomSeed || p.Parameters() != p.model.Layout().Count() {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	ck, err := run.Load(path, Recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := Describe(ck)
+	if err != nil || info.Customers != 5 || info.Updates != 8 || info.Instances != 96 || len(info.Runs) != 1 || info.Decode != "pomo8" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	f.Metadata["haul.model"] = config.RecipePPO
+	if _, err := Load(openCPU(t, 1), write(t, f)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it holds model %q, not %s", config.RecipePPO, Recipe)) {
+		t.Errorf("another recipe's checkpoint: %v", err)
+	}
+	f.Metadata["haul.model"], f.Tensors = Recipe, f.Tensors[1:]
+	if _, err := Load(openCPU(t, 1), write(t, f)); err == nil || !strings.Contains(err.Error(), "embed.weight is missing") {
+		t.Errorf("a checkpoint without a weight: %v", err)
+	}
+}
+
+// crowded is a device without memory.
+type crowded struct{ kernel.Device }
+
+func (crowded) AvailableMemory() (int64, bool) { return 1000, true }

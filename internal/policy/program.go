@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/vrp"
+)
+
+// What a reader could break: training, evaluation and given problems record their programs with
+// the functions of this file, so that a policy meets in use what it met in training.
+
+// SourceOf is where the settings' instances of that purpose come from. The same source on the host
+// and in a device's generate op gives the same bits.
+func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
+	p := &c.Problem
+	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
+		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
+		CoordRange: int32(p.CoordRange)}
+}
+
+// NewNetwork is the network that the settings describe.
+func NewNetwork(c *config.Config) (*model.GT, error) {
+	m := &c.Model
+	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
+		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
+}
+
+// RecordInstances records the drawing of a shard's instances; with a range of capacities each has
+// its own.
+func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {
+	if capacities[1] > 0 {
+		src.Capacity = kernel.LoadUnit
+	}
+	nodes := src.N + 1
+	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
+		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, model.Features)}
+	grid := int32(0)
+	if src.Distribution == vrp.Grid {
+		grid = src.CoordRange
+	}
+	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,
+		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries,
+		CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
+	return in
+}
+
+// MaxSteps bounds the actions of a route through n customers: each customer, and a return after
+// each. The rules of a rollout allow no longer one, so that inference.max_steps_multiplier has
+// nothing to bound.
+func MaxSteps(n int) int { return 2 * n }
+
+// FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
+// be seen from.
+func FromEveryCustomer(spec *plan.RolloutSpec, m *model.GT) {
+	spec.Forced, spec.Viewed = !m.Views(), m.Views()
+}
+
+// recordRoutes records the decoding of an encoded policy, actions kept for the host.
+func recordRoutes(p *plan.Plan, m *model.GT, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
+	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: MaxSteps(n), Seed: sampleSeed(seed), Keep: true}
+	switch {
+	case d.Drawn:
+		FromEveryCustomer(&spec, m)
+	case d.Starts: // views come to one most likely route, forced starts cannot
+		spec.Forced = true
+	}
+	if d.Samples > 0 || d.Drawn {
+		spec.Choice = kernel.Sample
+	}
+	return p.Rollout("routes", dec, spec, rng.Actions)
+}
+
+func evalControl(temperature float64) kernel.Control {
+	if temperature <= 0 {
+		temperature = 1
+	}
+	return kernel.Control{Temperature: float32(temperature)}
+}
+
+// sampleSeed keeps evaluation's samples apart from training's, which spend the same purpose.
+func sampleSeed(seed uint64) uint64 { return seed ^ 0x9E3779B97F4A7C15 }
+
+// routeBytes is what the host keeps of routes that it reads from a device: actions and lengths.
+func routeBytes(rows, starts, n int) int64 {
+	return run.Product(4, int64(rows), int64(starts), int64(MaxSteps(n)+1))
+}
+
+// givenInstances are instances that the host hands over, with what the policy is to read of them.
+func givenInstances(pl *plan.Plan, n int, capacity int32) model.Instances {
+	return model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
+		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Rows("feature", pl.B(), n+1, model.Features)}
+}
+
+// Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and
+// the rows that keep a device busy.
+const (
+	evalActionBytes = 64 << 20
+	evalTableBytes  = 1 << 30
+	evalRows        = 1024
+)
+
+// evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all
+// pairs of nodes for each.
+func evalBatch(n int, d Decode) int {
+	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*MaxSteps(n)), evalTableBytes/(4*(n+1)*kernel.Pad(n+1)))/d.symmetries())
+}

@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"haul/internal/config"
+	"haul/internal/vrp"
+)
+
+// What a reader could break: the policy has only ever seen the unit square and demands as shares of
+// the capacity. A problem goes to the device in that form, and the routes that come back are costed
+// by the problem's own metric.
+
+// routable says what keeps a policy from a problem.
+func routable(prob *vrp.Problem) error {
+	switch {
+	case prob.N() < 1:
+		return errors.New("it has no customers")
+	case len(prob.X) == 0:
+		return errors.New("it has no coordinates, and a policy reads nothing else")
+	}
+	for c, demand := range prob.Demand {
+		if demand > prob.Capacity {
+			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
+		}
+	}
+	return prob.Plain()
+}
+
+// unitRows writes the problem into the unit square, a row for each of the symmetries that the
+// slices have room for.
+func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
+	nodes := len(p.X)
+	px, py := p.Plane()
+	minX, minY, side := unitFrame(p, px, py)
+	for k := range len(x) / nodes {
+		for j := range nodes {
+			u, v := (px[j]-minX)/side, (py[j]-minY)/side
+			if k&1 != 0 {
+				u = 1 - u
+			}
+			if k&2 != 0 {
+				v = 1 - v
+			}
+			if k&4 != 0 {
+				u, v = v, u
+			}
+			x[k*nodes+j], y[k*nodes+j] = float32(u), float32(v)
+		}
+		copy(demand[k*nodes:], p.Demand)
+	}
+}
+
+// leastSpread is how much of the unit square a problem must fill to be taken for one of it.
+const leastSpread = 0.5
+
+// unitFrame is the square that becomes the unit square: by the scale that a file of ours states,
+// the unit square itself where the problem lies in it as those of a test set do, and else the
+// smallest that holds the nodes.
+func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
+	if scale, ok := p.Scale(); ok {
+		return 0, 0, float64(scale)
+	}
+	minX, maxX, minY, maxY := x[0], x[0], y[0], y[0]
+	for j := range x {
+		minX, maxX = min(minX, x[j]), max(maxX, x[j])
+		minY, maxY = min(minY, y[j]), max(maxY, y[j])
+	}
+	side = max(maxX-minX, maxY-minY)
+	switch {
+	case side == 0:
+		return minX, minY, 1 // every node in one place
+	case minX >= 0 && minY >= 0 && maxX <= 1 && maxY <= 1 && side >= leastSpread:
+		return 0, 0, 1
+	}
+	return minX, minY, side
+}
+
+// shares are the demands that a policy was trained on, as shares of the capacity.
+type shares struct{ mean, most float64 }
+
+func trainedShares(c *config.Config) shares {
+	p := &c.Problem
+	capacity := float64(p.VehicleCapacity)
+	if p.CapacityRange[0] > 0 {
+		capacity = float64(p.CapacityRange[0]) // the largest shares that it has seen
+	}
+	return shares{mean: float64(p.DemandRange[0]+p.DemandRange[1]) / 2 / capacity, most: float64(p.DemandRange[1]) / capacity}
+}
+
+// beyond is how far the mean demand may pass that of training, as a factor. Past it a policy's
+// routes fall apart. It was chosen on six of CVRPLIB's X instances.
+const beyond = 1.3
+
+// capacity is what demands are divided by for the policy to see: the problem's own, unless its
+// demands are larger shares of it than any in training and their mean is far past that of training.
+// Then they are shown as smaller, the whole problem alike; what fits a vehicle is decided by the
+// demands themselves.
+func (s shares) capacity(p *vrp.Problem) float32 {
+	var sum, most float64
+	for _, d := range p.Demand {
+		sum, most = sum+float64(d), max(most, float64(d))
+	}
+	capacity := float64(p.Capacity)
+	if most <= s.most*capacity {
+		return float32(capacity)
+	}
+	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
+}

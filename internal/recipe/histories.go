@@ -1,0 +1,29 @@
+package recipe
+
+import (
+	"context"
+
+	"haul/internal/recipe/agent"
+	"haul/internal/recipe/ppo"
+	"haul/internal/world"
+)
+
+// The learning histories that PPO's learners write and AD reads: what `haul data` makes. It goes
+// through here because recipes are imported by their list alone.
+type (
+	HistoryOptions  = ppo.HistoryOptions
+	HistoryProgress = ppo.HistoryProgress
+	HistorySpeed    = ppo.HistorySpeed
+	HistorySummary  = ppo.HistorySummary
+)
+
+// HistoryFile is where histories are looked for when no file is named.
+const HistoryFile = agent.HistoryFile
+
+// MakeHistories trains a learner on every goal and writes what they lived through.
+func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
+	return ppo.MakeHistories(ctx, o)
+}
+
+// SummarizeHistories is what a file of histories shows.
+func SummarizeHistories(h *world.History) HistorySummary { return ppo.SummarizeHistories(h) }
