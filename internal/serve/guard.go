@@ -3,12 +3,15 @@ package serve
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,7 +31,13 @@ const dataCSP = "default-src 'none'; frame-ancestors 'none'; sandbox"
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		out := &answered{ResponseWriter: w, rc: http.NewResponseController(w), stall: s.limits.Stall}
+		body := &incoming{ReadCloser: r.Body}
+		out := &answered{ResponseWriter: w, rc: http.NewResponseController(w), stall: s.limits.Stall, body: body}
+		if r.Body != http.NoBody {
+			r.Body = body
+		} else {
+			body.ended.Store(true)
+		}
 		h := out.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -38,15 +47,18 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		s.metrics.inFlight.Inc()
 		defer func() {
+			out.settle()
 			s.metrics.inFlight.Dec()
 			s.metrics.request(r, out.status, time.Since(began))
 		}()
-		leave, err := s.clients.enter(r, "requests", s.limits.Streams+clientRequests)
-		if err != nil {
-			s.fail(out, err)
-			return
+		if r.URL.Path != healthPath {
+			leave, err := s.clients.enter(r, "requests", s.limits.Streams+clientRequests)
+			if err != nil {
+				s.fail(out, err)
+				return
+			}
+			defer leave()
 		}
-		defer leave()
 		if err := s.admit(r); err != nil {
 			s.fail(out, err)
 			return
@@ -98,7 +110,7 @@ const cookieName = "haul_token"
 // known asks for the token, where there is one. A browser shows it once, in the address, and keeps
 // it as a cookie that no script sees.
 func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
-	if s.o.Token == "" || r.URL.Path == "/healthz" {
+	if s.o.Token == "" || r.URL.Path == healthPath {
 		return true
 	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.isToken(bearer) {
@@ -128,13 +140,60 @@ func (s *Server) isToken(got string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
+// healthPath is answered without a token, and through the side door where there is no room.
+const healthPath = "/healthz"
+
+// healthy says that a request asks for health in a way that is answered.
+func (s *Server) healthy(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == healthPath && s.admit(r) == nil
+}
+
+// incoming is a request's body as the client sends it. What is wrong with it on the wire is the
+// client's fault.
+type incoming struct {
+	io.ReadCloser
+	ended atomic.Bool // all of it has come
+}
+
+func (b *incoming) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	timeout := net.Error(nil)
+	switch {
+	case err == io.EOF:
+		b.ended.Store(true)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = refuse(http.StatusBadRequest, "the body ends before its length or its last chunk")
+	case err != nil && !(errors.As(err, &timeout) && timeout.Timeout()):
+		err = refuse(http.StatusBadRequest, "the body cannot be read: %s", err)
+	}
+	return n, err
+}
+
 // answered remembers the status and gives every write a deadline, so that a client that stops
 // reading is let go. A long answer is written piece by piece: one that reads slowly is not.
 type answered struct {
 	http.ResponseWriter
-	rc     *http.ResponseController
-	stall  time.Duration
-	status int
+	rc      *http.ResponseController
+	stall   time.Duration
+	body    *incoming // the request's; nil where nobody asks for it
+	settled bool
+	status  int
+}
+
+// linger is how long the rest of a body is waited for once its request has an answer. A client that
+// still sends would not read the answer if its connection were reset at once.
+const linger = time.Second
+
+// settle ends a connection whose request is answered before its body has come. net/http would read
+// a quarter of a megabyte of it before it answers, and again after, for as long as that takes.
+func (a *answered) settle() {
+	if a.settled || a.body == nil {
+		return
+	}
+	if a.settled = true; !a.body.ended.Load() {
+		a.Header().Set("Connection", "close")
+		_ = a.rc.SetReadDeadline(time.Now().Add(linger)) // a connection without deadlines is a test's
+	}
 }
 
 // writeAtOnce is how many bytes a client must take within the stall.
@@ -147,6 +206,7 @@ func (a *answered) WriteHeader(status int) {
 	if status == statusGone {
 		status = http.StatusServiceUnavailable
 	}
+	a.settle()
 	a.ResponseWriter.WriteHeader(status)
 }
 
@@ -154,6 +214,7 @@ func (a *answered) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
+	a.settle()
 	for n := 0; ; {
 		_ = a.rc.SetWriteDeadline(time.Now().Add(a.stall)) // a connection without deadlines is a test's
 		m, err := a.ResponseWriter.Write(b[n:min(n+writeAtOnce, len(b))])

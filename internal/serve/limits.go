@@ -116,11 +116,7 @@ func newClients() *clients { return &clients{at: map[string]int{}} }
 
 // enter counts a request of an address, by kind, until leave.
 func (c *clients) enter(r *http.Request, kind string, most int) (leave func(), err error) {
-	host, _, splitErr := net.SplitHostPort(r.RemoteAddr)
-	if splitErr != nil {
-		host = r.RemoteAddr
-	}
-	key := kind + " " + host
+	key := kind + " " + hostOf(r.RemoteAddr)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at[key] >= most {
@@ -153,7 +149,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		err, p.late = errSlow, true
 	}
-	if err != nil {
+	if err == io.EOF {
 		// the connection lives on, and so must the watch for a client that leaves
 		_ = p.rc.SetReadDeadline(time.Time{})
 	}
@@ -190,43 +186,4 @@ func size(n int64) string {
 		return fmt.Sprintf("%d MB", n>>20)
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// crowd turns connections past a number away at once, with an answer, so that those who are in are
-// served on.
-type crowd struct {
-	net.Listener
-	in   atomic.Int64
-	most int64
-}
-
-func newCrowd(ln net.Listener, most int) *crowd { return &crowd{Listener: ln, most: int64(most)} }
-
-const full = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 25\r\n\r\ntoo many connections now\n"
-
-func (c *crowd) Accept() (net.Conn, error) {
-	for {
-		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if c.in.Add(1) <= c.most {
-			return &counted{Conn: conn, of: c}, nil
-		}
-		c.in.Add(-1)
-		_ = conn.SetDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = io.WriteString(conn, full) // a few bytes into an empty buffer: this does not wait
-		_ = conn.Close()
-	}
-}
-
-type counted struct {
-	net.Conn
-	of   *crowd
-	once sync.Once
-}
-
-func (c *counted) Close() error {
-	c.once.Do(func() { c.of.in.Add(-1) })
-	return c.Conn.Close()
 }

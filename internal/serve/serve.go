@@ -92,7 +92,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // compares the two.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET "+healthPath, s.healthz)
 	mux.Handle("GET /metrics", s.metrics.handler())
 	mux.HandleFunc("GET /api/v1/openapi.json", s.openAPI)
 	mux.HandleFunc("GET /api/v1/about", s.about)
@@ -126,7 +126,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ErrorLog:          silence(),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(newCrowd(ln, s.limits.Connections)) }()
+	go func() {
+		ended <- srv.Serve(newCrowd(ln, s.limits.Connections, s.limits.Streams+clientRequests, s.healthy))
+	}()
 	select {
 	case err := <-ended:
 		s.Close()
