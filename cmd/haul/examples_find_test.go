@@ -27,9 +27,10 @@ var (
 	namedFile     = regexp.MustCompile(`^# ([\w.-]+\.\w+)$`)
 )
 
-// pageExamples are those of a page: of its fenced blocks, in order; and those of which no more is asked than a verb and flags that exist,
-// within sentences and in blocks fenced as "sh yours", which are about a reader's own files. A block whose first line is a comment with a file's name
-// is that file.
+// pageExamples are those of a page: of its fenced blocks, in order; and those of which no more is
+// asked than a verb and flags that exist, within sentences and in blocks fenced as "sh yours",
+// which are about a reader's own files. A block whose first line is a comment with a file's name is
+// that file.
 func pageExamples(path string) (fenced, spoken []example, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -117,8 +118,8 @@ func commands(where, line string) (out []example) {
 	return out
 }
 
-// shell splits a line into commands and those into words, as far as examples need it: quotes, comments, && and ;. What a pipe or a redirection
-// leads to is left out.
+// shell splits a line into commands and those into words, as far as examples need it: quotes,
+// comments, && and ;. What a pipe or a redirection leads to is left out.
 func shell(line string) (out [][]string) {
 	var words []string
 	word, quote, some, silent := "", rune(0), false, false
@@ -164,7 +165,8 @@ func shell(line string) (out [][]string) {
 	return out
 }
 
-// What the tests above find: a file, a line that goes on, a reader's own files, a word in a sentence.
+// What the tests above find: a file, a line that goes on, a reader's own files, a word in a
+// sentence.
 func TestExamplesAreFound(t *testing.T) {
 	page := write(t, "page.md", "# A page\n\n```yaml\n# mine.yaml\na: 1\n```\n\nSay `haul version` or `haul eval --checkpoint DIR`:\n\n"+
 		"```sh\nhaul config check mine.yaml \\\n  --json   # words\nls\n```\n\n```sh yours\nhaul doctor my.json\n```\n\n```\n$ haul devices\n```\n")

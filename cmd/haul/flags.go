@@ -64,7 +64,7 @@ func kindOf(flag string) string {
 	case flag == "bool":
 		return "true or false"
 	case flag == "duration":
-		return "a time with its unit, 30s or 5m for one,"
+		return "a time with its unit, for example 30s or 5m,"
 	}
 	return "another value"
 }

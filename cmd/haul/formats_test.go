@@ -103,7 +103,8 @@ func keysOf(t *testing.T, line string) (out []string) {
 	}
 }
 
-// wantKeys compares an object with a section: every key is named there, and every name that is not optional is a key.
+// wantKeys compares an object with a section: every key is named there, and every name that is not
+// optional is a key.
 func (p page) wantKeys(t *testing.T, section, line string, more ...string) {
 	t.Helper()
 	named, got := append(p.names(t, section, 0), more...), keysOf(t, line)

@@ -65,7 +65,7 @@ func TestSlipsOfTheHand(t *testing.T) {
 		"pol":                                 `did you mean "policies"?`,
 		"config chekc":                        `did you mean "check"?`,
 		"xyzzy":                               `haul has no command "xyzzy" (see haul --help)`,
-		"solve x.vrp --time 3":                `--time is "3": a time with its unit, 30s or 5m for one, is needed`,
+		"solve x.vrp --time 3":                `--time is "3": a time with its unit, for example 30s or 5m, is needed`,
 		"train --resume nosuch":               "there is no folder nosuch",
 		"train --rank 0":                      "--rank and --rendezvous need --ranks",
 		"gen --out set.npy":                   "--out set.npy: instances are written as .npz or .pkl",

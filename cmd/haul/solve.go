@@ -66,7 +66,7 @@ to exact up to 12 customers and to search beyond, generated instances to exact w
 beyond. With --iterations equal seeds give equal routes, for any number of workers; with --time the clock decides. Ctrl-C
 ends a search early: the best routes so far are reported and written, with exit code 130.
 
-A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a table, a .csv for one, with a
+A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a table, for example a .csv, with a
 header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
 is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension;
 --out - writes .sol to standard output and the report to standard error. --check and --start take - as well.

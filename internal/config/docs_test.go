@@ -13,7 +13,8 @@ var (
 	docsValue   = regexp.MustCompile(`\[[^\]]*\]|[^, ][^,]*`) // a pair is one value
 )
 
-// docs/settings.md names the keys that matter first and their defaults. A key after the first of a cell may leave its section out.
+// docs/settings.md names the keys that matter first and their defaults. A key after the first of a
+// cell may leave its section out.
 func TestSettingsPageNamesKeysAndDefaults(t *testing.T) {
 	text, err := os.ReadFile("../../docs/settings.md")
 	if err != nil {

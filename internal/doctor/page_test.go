@@ -152,7 +152,8 @@ func TestPageKeepsWorkThatBeganEarlier(t *testing.T) {
 	}
 }
 
-// The thread that runs forward and backward is the main thread; the one that runs backward alone is autograd's.
+// The thread that runs forward and backward is the main thread; the one that runs backward alone is
+// autograd's.
 func TestPageNamesThreads(t *testing.T) {
 	s := newSynth()
 	s.step(1, func() {

@@ -220,7 +220,7 @@ func (k *known) testSet(text []byte, ext string, index int) (*vrp.Problem, error
 }
 
 // onlyKnown refuses parameters that a request does not have, which would be passed over in silence:
-// the page's own address, for one, has n where the API has customers.
+// the page's own address, for example, has n where the API has customers.
 func onlyKnown(q url.Values, names ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(q)) {
 		if !slices.Contains(names, key) {

@@ -27,7 +27,8 @@ var (
 	absent = regexp.MustCompile(`(?i)(?:src|href|from|import\()\s*=?\s*['"](https?:)?//`)
 )
 
-// Names reach the page as text: nothing in it makes markup of a string, runs inline, or is fetched from elsewhere.
+// Names reach the page as text: nothing in it makes markup of a string, runs inline, or is fetched
+// from elsewhere.
 func TestPageMakesNoMarkup(t *testing.T) {
 	for name, a := range assets() {
 		text := string(a.text)
@@ -69,7 +70,8 @@ func TestPageIsSent(t *testing.T) {
 			t.Errorf("%s: %s", path, csp)
 		}
 	}
-	// The sheet stands in the page, whole, so that the first paint asks for nothing else, and the policy lets that one sheet through.
+	// The sheet stands in the page, whole, so that the first paint asks for nothing else, and the
+	// policy lets that one sheet through.
 	if body := x.do("GET", "/runs", "", "Accept-Encoding", "identity").body; strings.Contains(body, sheetLink) ||
 		!strings.Contains(body, "<style>"+string(sheet())+"</style>") || strings.Contains(string(sheet()), "</") {
 		t.Error("the page asks for its style sheet")

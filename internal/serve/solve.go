@@ -94,7 +94,8 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check gives the request its defaults, picks its method and refuses what cannot be done before any of it is done.
+// check gives the request its defaults, picks its method and refuses what cannot be done before any
+// of it is done.
 func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 	p, err := ask.problem(l.Customers)
 	if err != nil {

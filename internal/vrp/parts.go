@@ -44,8 +44,8 @@ type VehicleType struct {
 	InitialLoad  []int32 // per dimension: on board up to the first reload or the end, for nobody
 }
 
-// NewVehicleType is a type of which there is any number, that leaves from and returns to depot 0 and
-// whose routes cost their distance.
+// NewVehicleType is a type of which there is any number, that leaves from and returns to depot 0
+// and whose routes cost their distance.
 func NewVehicleType(capacity ...int32) VehicleType {
 	inf := math.Inf(1)
 	return VehicleType{Capacity: capacity, Shift: Always, LatestStart: inf, MaxDuration: inf, MaxDistance: inf, DistanceCost: 1}

@@ -31,7 +31,7 @@ import (
 // ReadOptions says how a file's distances are to be understood.
 type ReadOptions struct {
 	// ExactDistance leaves Euclidean distances (EUC_2D, CEIL_2D) unrounded, as some benchmark
-	// sets, CMT for one, intend. Explicit distances are unaffected.
+	// sets, for example CMT, intend. Explicit distances are unaffected.
 	ExactDistance bool
 }
 
