@@ -1,6 +1,6 @@
 // Package analysis measures a trace: it joins calls to the operators that made them and to the GPU
-// work they started, picks the steps, and gives every idle moment of the GPU to one cause. It judges
-// nothing; rules do.
+// work they started, picks the steps, and gives every idle moment of the GPU to one cause. It
+// judges nothing; rules do.
 package analysis
 
 import (
