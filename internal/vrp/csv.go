@@ -163,6 +163,13 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	if err := p.optionalParts(rows); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	judged := *p
+	if judged.Metric == GreatCircle {
+		judged.Speed = 1 // the caller's to say
+	}
+	if err := judged.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	return p, nil
 }
 

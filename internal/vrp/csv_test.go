@@ -139,6 +139,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("id,x,y,demand\nd,1,2,0\na,3,4,7\n"))
 	f.Add([]byte("id,lat,lon,demand\nd,1,2,0\na,3,\"4\",7\n"))
 	f.Add([]byte("id,x,y,demand\n\""))
+	f.Add([]byte("id,x,y,demand,ready,due,windows,skills,shipment,pickup,group\nd,1,2,0,8:00,9:00,,,,,\na,3,4,7,,,1-2|3-4,1 2,s,3,g\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
 		if err != nil {
@@ -147,6 +148,7 @@ func FuzzReadCSV(f *testing.F) {
 			}
 			return
 		}
+		p.Speed = 1
 		if err := p.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func Savings(ctx context.Context, p *Problem) (Solution, error) {
 
 // SavingsWith is Savings with a stated budget.
 func SavingsWith(ctx context.Context, p *Problem, o SavingsOptions) (Solution, error) {
-	if err := checkProblem(p); err != nil {
+	if err := p.Check(); err != nil {
 		return Solution{}, fmt.Errorf("savings: %w", err)
 	}
 	if err := p.Plain(); err != nil {

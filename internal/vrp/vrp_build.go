@@ -55,7 +55,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 	if err := v.fillDurations(p, order); err != nil {
 		return nil, err
 	}
-	if err := checkLimits(p); err != nil {
+	if err := p.checkLimits(); err != nil {
 		return nil, v.errorf(v.line, "%v", err)
 	}
 	return p, nil

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -16,7 +15,7 @@ import (
 // WriteProblem writes a problem in CVRPLIB's .vrp format, the depot as node 1. Explicit distances
 // go out as UPPER_ROW if they are the same both ways, else as FULL_MATRIX.
 func WriteProblem(w io.Writer, p *Problem) error {
-	if err := checkProblem(p); err != nil {
+	if err := p.Check(); err != nil {
 		return fmt.Errorf("write problem: %w", err)
 	}
 	if strings.Contains(p.Name+p.Comment, "\n") {
@@ -128,93 +127,4 @@ func quoteIfNeeded(s string) string {
 		return `"` + s + `"`
 	}
 	return s
-}
-
-// Check says in one line what makes the problem impossible to solve, or nil.
-func (p *Problem) Check() error { return checkProblem(p) }
-
-// checkProblem says what makes a problem impossible to solve or to write, in one line.
-func checkProblem(p *Problem) error {
-	n := len(p.Demand)
-	switch {
-	case n < 2:
-		return fmt.Errorf("the problem has no customers")
-	case p.Capacity < 1:
-		return fmt.Errorf("the capacity is %d: expected at least 1", p.Capacity)
-	case p.Demand[0] != 0:
-		return fmt.Errorf("the depot has demand %d: expected 0", p.Demand[0])
-	case p.Metric == Explicit && len(p.Weights) != n*n:
-		return fmt.Errorf("%d explicit distances for %d nodes: expected %d", len(p.Weights), n, n*n)
-	case (p.Metric != Explicit || p.X != nil || p.Y != nil) && (len(p.X) != n || len(p.Y) != n):
-		return fmt.Errorf("%d x and %d y coordinates for %d nodes", len(p.X), len(p.Y), n)
-	}
-	for v, d := range p.Demand {
-		if d < 0 {
-			return fmt.Errorf("demand %d of customer %d is negative", d, v)
-		}
-		if d > p.Capacity {
-			return fmt.Errorf("demand %d of customer %d is over the capacity %d", d, v, p.Capacity)
-		}
-	}
-	for v := range p.X {
-		if !(math.Abs(p.X[v])+math.Abs(p.Y[v]) <= math.MaxFloat64) {
-			return fmt.Errorf("node %d has the coordinates (%g, %g)", v, p.X[v], p.Y[v])
-		}
-		if p.Metric == GreatCircle && (math.Abs(p.Y[v]) > 90 || math.Abs(p.X[v]) > 180) {
-			return fmt.Errorf("node %d has longitude %g and latitude %g, outside ±180, ±90", v, p.X[v], p.Y[v])
-		}
-	}
-	if err := checkLimits(p); err != nil {
-		return err
-	}
-	for i, w := range p.Weights {
-		if !(w >= 0 && w <= math.MaxFloat64) {
-			return fmt.Errorf("the distance from node %d to node %d is %g", i/n, i%n, w)
-		}
-	}
-	return nil
-}
-
-// checkLimits judges what limits a route beside the capacity.
-func checkLimits(p *Problem) error {
-	if p.Service != nil && len(p.Service) != len(p.Demand) {
-		return fmt.Errorf("%d service times for %d nodes", len(p.Service), len(p.Demand))
-	}
-	for v, s := range p.Service {
-		if !(s >= 0 && s <= math.MaxFloat64) {
-			return fmt.Errorf("the service time of node %d is %g", v, s)
-		}
-	}
-	if !(p.MaxDuration >= 0 && p.MaxDuration <= math.MaxFloat64) {
-		return fmt.Errorf("the limit of a route's duration is %g", p.MaxDuration)
-	}
-	if p.MaxDuration > 0 {
-		for v := 1; v < len(p.Demand); v++ {
-			need := p.Dist(0, v) + p.Leg(v, 0)
-			if p.Service != nil {
-				need += p.Service[v]
-			}
-			if need > p.MaxDuration {
-				return fmt.Errorf("customer %d alone takes %g there and back, the limit of a route is %g", v, need, p.MaxDuration)
-			}
-		}
-	}
-	if p.Vehicles < 0 {
-		return fmt.Errorf("the fleet is %d vehicles: expected at least 1", p.Vehicles)
-	}
-	if p.Vehicles > 0 {
-		var total int64
-		for _, d := range p.Demand {
-			total += int64(d)
-		}
-		if total > int64(p.Vehicles)*int64(p.Capacity) {
-			vehicles, carry := "vehicles", "carry"
-			if p.Vehicles == 1 {
-				vehicles, carry = "vehicle", "carries"
-			}
-			return fmt.Errorf("%d %s of capacity %d %s %d, the customers demand %d: at least %d vehicles are needed",
-				p.Vehicles, vehicles, p.Capacity, carry, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
-		}
-	}
-	return nil
 }
