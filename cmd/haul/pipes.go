@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // What a reader could break: - in place of a file is standard input or output, and never the name
@@ -86,10 +88,21 @@ func spoken(path string) string {
 	return path
 }
 
-// loadSolution reads a .sol file, or standard input.
+// loadSolution reads routes from a file or standard input: a .sol, or the JSON that haul solve and
+// the server write.
 func loadSolution(path string) (vrp.Solution, float64, error) {
-	if path == standardInput {
-		return vrp.ReadSolution(os.Stdin, spoken(path))
+	from := os.Stdin
+	if path != standardInput {
+		f, err := os.Open(path)
+		if err != nil {
+			return vrp.Solution{}, 0, err
+		}
+		defer f.Close()
+		from = f
 	}
-	return vrp.LoadSolution(path)
+	in := bufio.NewReader(from)
+	if start, _ := in.Peek(512); files.LooksJSON(start) {
+		return files.ReadSolutionJSON(in, spoken(path))
+	}
+	return vrp.ReadSolution(in, spoken(path))
 }

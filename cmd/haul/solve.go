@@ -16,6 +16,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/solve"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // solveFlags are the flags of haul solve beside those of generated instances.
@@ -31,6 +32,7 @@ type solveFlags struct {
 
 	// What validate finds in the command line.
 	csv        bool   // the file is a table
+	object     bool   // the file is JSON
 	given      []byte // what came from standard input
 	fleetGiven bool
 	seedGiven  bool
@@ -273,7 +275,8 @@ func (f *solveFlags) look(args []string) (err error) {
 	}
 	if path != standardInput {
 		st, err := os.Stat(path)
-		if f.csv = isCSV(path); f.csv || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
+		f.object = strings.EqualFold(filepath.Ext(path), ".json")
+		if f.csv = isCSV(path); f.csv || f.object || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
 			return nil // what cannot be read is told by who reads it
 		}
 		if from, err = os.Open(path); err != nil {
@@ -281,14 +284,23 @@ func (f *solveFlags) look(args []string) (err error) {
 		}
 		defer from.Close()
 		if st.Mode().IsRegular() {
-			f.csv, err = vrp.StartsTable(from)
+			head := make([]byte, 512)
+			n, err := io.ReadFull(from, head)
+			if f.object = files.LooksJSON(head[:n]); f.object || err != nil && n == 0 {
+				return nil // an empty file is told of by who reads it
+			}
+			if _, err = from.Seek(0, io.SeekStart); err == nil {
+				f.csv, err = vrp.StartsTable(from)
+			}
 			return err
 		}
 	}
 	if f.given, err = io.ReadAll(from); err != nil {
 		return fmt.Errorf("%s: %w", spoken(path), err)
 	}
-	f.csv = vrp.IsTable(f.given)
+	if f.object = files.LooksJSON(f.given); !f.object {
+		f.csv = vrp.IsTable(f.given)
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 type fileReport struct {
@@ -285,6 +286,8 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	var p *vrp.Problem
 	var err error
 	switch {
+	case f.object:
+		p, err = f.readObject(path)
 	case f.given != nil && f.csv:
 		if p, err = vrp.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
 			p.Name = spoken(path)
@@ -305,11 +308,27 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	if f.fleetGiven {
 		p.Vehicles = f.vehicles
 	}
-	p.Open = f.open
+	p.Open = p.Open || f.open
 	if err := p.Check(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
 	return p, format, nil
+}
+
+// readObject reads a problem in JSON.
+func (f *solveFlags) readObject(path string) (*vrp.Problem, error) {
+	text := f.given
+	if text == nil {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	p, err := files.ReadJSON(bytes.NewReader(text), spoken(path))
+	if err == nil && p.Name == "" {
+		p.Name = strings.TrimSuffix(filepath.Base(spoken(path)), filepath.Ext(path))
+	}
+	return p, err
 }
 
 func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {

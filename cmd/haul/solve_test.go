@@ -399,3 +399,32 @@ func TestPublicTestSet(t *testing.T) {
 		t.Errorf("the folder: %v", scaled)
 	}
 }
+
+// What one verb writes every verb reads: a problem in Haul's own JSON, by name, by content and
+// through a pipe; and the object of --json as --check and --start.
+func TestSolveJSON(t *testing.T) {
+	const problem = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10}`
+	file, bare := write(t, "plan.json", problem), write(t, "plan", problem)
+	first := haul(t, "solve", file, "--json")
+	if first.code != exitDone || !strings.Contains(first.stdout, `"name":"plan"`) || !strings.Contains(first.stdout, `"method":"exact"`) {
+		t.Fatalf("%d %s%s", first.code, first.stdout, first.stderr)
+	}
+	answer := write(t, "answer.json", first.stdout)
+	for _, args := range [][]string{{"solve", bare}, {"solve", file, "--check", answer}, {"solve", file, "--start", answer, "--iterations", "10"}} {
+		if r := haul(t, args...); r.code != exitDone || !strings.Contains(r.stdout, "68.28") {
+			t.Errorf("%v: %d %s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+	wrong := write(t, "wrong.json", strings.Replace(problem, "demands", "demandz", 1))
+	if r := haul(t, "solve", wrong); r.code != exitFailed || !strings.Contains(r.stderr, `unknown field "demandz"`) {
+		t.Errorf("%d %s", r.code, r.stderr)
+	}
+	open := write(t, "open.json", strings.Replace(problem, "{", `{"open": true, `, 1))
+	if r := haul(t, "solve", open, "--iterations", "100"); r.code != exitDone || !strings.Contains(r.stdout, "cost    40") {
+		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
+	}
+	longer := write(t, "longer.json", strings.Replace(first.stdout, `"cost":68`, `"cost":67`, 1))
+	if r := haul(t, "solve", file, "--check", longer); r.code != exitFailed || !strings.Contains(r.stderr, "states cost") {
+		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
+	}
+}

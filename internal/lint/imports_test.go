@@ -65,6 +65,7 @@ var house = []string{
 	"internal/sqlite",
 	"internal/world",
 	"internal/vrp/testset",
+	"internal/vrp/files",
 	"internal/search",
 	"internal/vrp",
 	"internal/config",

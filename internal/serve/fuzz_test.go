@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // Whatever a CSV file holds, its rows are JSON that a browser reads, each as long as the header.
@@ -36,11 +37,8 @@ func FuzzSolveRequest(f *testing.F) {
 	}
 	limits := Limits{Customers: 50}.orDefault()
 	f.Fuzz(func(t *testing.T, text string) {
-		if deep, null := scan([]byte(text)); deep || null {
-			return
-		}
 		var ask solveRequest
-		if json.Unmarshal([]byte(text), &ask) != nil {
+		if files.Decode([]byte(text), &ask) != nil {
 			return
 		}
 		p, _, err := ask.check(limits)

@@ -15,63 +15,24 @@ import (
 	"strings"
 
 	"haul/internal/draw"
+	"haul/internal/solve"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 	"haul/internal/vrp/testset"
 )
 
-// instance is a problem as the API speaks of it: node 0 is the depot.
-type instance struct {
-	Name     string      `json:"name,omitempty"`
-	Coords   [][]float64 `json:"coords"`
-	Demands  []int32     `json:"demands"`
-	Capacity int32       `json:"capacity"`
-	Distance string      `json:"distance,omitempty"` // how far two nodes are: exact, rounded, ceil, metres
-	IDs      []string    `json:"ids,omitempty"`
-	Duration float64     `json:"max_duration,omitempty"`
-	Service  []float64   `json:"service,omitempty"`
-	Vehicles int         `json:"vehicles,omitempty"`
-	Open     bool        `json:"open,omitempty"` // the way back to the depot costs nothing
-}
-
-// The names of metrics.
-var metricNames = map[string]vrp.Metric{"": vrp.Exact, "exact": vrp.Exact, "rounded": vrp.Rounded, "ceil": vrp.Ceil, "metres": vrp.GreatCircle}
-
-func metricName(m vrp.Metric) string {
-	for name, metric := range metricNames {
-		if metric == m && name != "" {
-			return name
-		}
-	}
-	return ""
-}
+// instance is a problem as the API speaks of it: Haul's own JSON.
+type instance struct{ files.Document }
 
 // problem checks what a client sent and gives it its type.
 func (in *instance) problem(most int) (*vrp.Problem, error) {
-	n := len(in.Coords)
-	switch {
-	case n == 0:
-		return nil, refuse(http.StatusBadRequest, "coords is empty: the depot comes first, then the customers")
-	case n-1 > most:
+	if n := len(in.Demands); n-1 > most {
 		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here: use haul solve", n-1, most)
-	case len(in.Demands) != n:
-		return nil, refuse(http.StatusBadRequest, "demands has %d numbers for %d coords: one for each, 0 for the depot", len(in.Demands), n)
-	case in.IDs != nil && len(in.IDs) != n:
-		return nil, refuse(http.StatusBadRequest, "ids has %d names for %d coords", len(in.IDs), n)
 	}
-	metric, ok := metricNames[in.Distance]
-	if !ok {
-		return nil, refuse(http.StatusBadRequest, "distance is %q: use exact, rounded, ceil or metres", in.Distance)
-	}
-	p := &vrp.Problem{Name: or(line(in.Name), "instance"), Capacity: in.Capacity, Demand: in.Demands, Metric: metric, IDs: in.IDs,
-		MaxDuration: in.Duration, Service: in.Service, Vehicles: in.Vehicles, Open: in.Open}
-	for i, xy := range in.Coords {
-		if len(xy) != 2 {
-			return nil, refuse(http.StatusBadRequest, "coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
-		}
-		if math.Abs(xy[0]) > vrp.Farthest || math.Abs(xy[1]) > vrp.Farthest {
-			return nil, refuse(http.StatusBadRequest, "coords[%d] is farther away than 1e12: give them in a larger unit", i)
-		}
-		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])
+	in.Name = or(line(in.Name), "instance")
+	p, err := in.Problem()
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
 	if err := p.Check(); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
@@ -81,21 +42,13 @@ func (in *instance) problem(most int) (*vrp.Problem, error) {
 
 // toInstance is a problem for a client; one without coordinates cannot be shown.
 func toInstance(p *vrp.Problem) (*instance, error) {
-	switch {
-	case p.X == nil:
+	if p.X == nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s gives distances and no coordinates, so there is nothing to show: use haul solve", or(p.Name, "the file"))
-	case p.Metric == vrp.Explicit:
-		return nil, refuse(http.StatusUnprocessableEntity, "%s gives a table of distances, which this page does not carry: use haul solve", or(p.Name, "the file"))
 	}
 	if err := p.Limited(); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s is a problem that this page does not carry: %s; use haul solve", or(p.Name, "the file"), err)
 	}
-	in := &instance{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, Distance: metricName(p.Metric), IDs: p.IDs,
-		Duration: p.MaxDuration, Service: p.Service, Vehicles: p.Vehicles, Open: p.Open}
-	for i := range p.X {
-		in.Coords = append(in.Coords, []float64{p.X[i], p.Y[i]})
-	}
-	return in, nil
+	return &instance{*files.FromProblem(p)}, nil
 }
 
 // known is an instance with what its file says of it.
@@ -169,6 +122,8 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
+	case ext == ".json", files.LooksJSON(text):
+		p, err = files.ReadJSON(bytes.NewReader(text), name)
 	case ext == ".csv", ext != ".vrp" && vrp.IsTable(text):
 		p, err = vrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
 	default:
@@ -273,11 +228,12 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, &known{instance: *in, Count: 1})
 }
 
-// exportRequest is an instance and its routes.
+// exportRequest is an instance and its routes: what this server drew, and what it answered, side by
+// side, are one.
 type exportRequest struct {
 	instance
-	Routes [][]int32 `json:"routes"`
-	Title  string    `json:"title,omitempty"` // under the picture
+	solved
+	Title string `json:"title,omitempty"` // under the picture
 }
 
 // formats are the files that routes leave as.
@@ -314,6 +270,12 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	var p *vrp.Problem
 	if err == nil {
 		p, err = ask.problem(s.limits.Customers)
+	}
+	if err == nil {
+		// Routes of a problem that no method knows cannot be judged.
+		if _, bad := solve.Choose(p, solve.Search, nil); bad != nil {
+			err = asRefused(bad)
+		}
 	}
 	if err == nil && name != "vrp" {
 		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Routes}); bad != nil {

@@ -1,16 +1,16 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
+
+	"haul/internal/vrp/files"
 )
 
 // problem is what an API answers where it cannot do what was asked (RFC 9457). Detail is one line
@@ -82,9 +82,6 @@ func (s *Server) answer(w http.ResponseWriter, v any) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// maxDepth is how deep a body may nest: no request needs more than three.
-const maxDepth = 16
-
 // decode reads a JSON body strictly: one object, known keys, nothing behind it.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
@@ -98,79 +95,10 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	if err != nil {
 		return err
 	}
-	deep, null := scan(text)
-	switch {
-	case deep:
-		return refuse(http.StatusBadRequest, "the body nests more than %d deep", maxDepth)
-	case null:
-		return refuse(http.StatusBadRequest, "a list in the body holds null, which is no number: many programs write it for NaN")
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(dst); err != nil {
-		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", mistaken(err))
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return refuse(http.StatusBadRequest, "there is more than one JSON object in the body")
+	if err := files.Decode(text, dst); err != nil {
+		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", err)
 	}
 	return nil
-}
-
-// mistaken words what a decoder found, in the API's terms and not in the program's.
-func mistaken(err error) string {
-	var of *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.EOF):
-		return "it is empty, and a JSON object is needed"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "it ends in the middle of its JSON"
-	case !errors.As(err, &of):
-		return strings.TrimPrefix(err.Error(), "json: ")
-	}
-	takes := "something else"
-	switch kind := of.Type.Kind(); {
-	case kind == reflect.Bool:
-		takes = "true or false"
-	case kind == reflect.String:
-		takes = "text"
-	case kind >= reflect.Int && kind <= reflect.Uint64:
-		takes = fmt.Sprintf("whole numbers of %d bits", of.Type.Bits())
-	case kind == reflect.Float64:
-		takes = "numbers"
-	case kind == reflect.Slice:
-		takes = "a list"
-	case kind == reflect.Struct:
-		takes = "an object"
-	}
-	key := of.Field[strings.LastIndexByte(of.Field, '.')+1:]
-	return fmt.Sprintf("%s takes %s, not %s", or(key, "it"), takes, line(strings.TrimPrefix(of.Value, "number ")))
-}
-
-// scan says that brackets nest deeper than maxDepth, before a decoder follows them, and that a list
-// holds null, which it would take for 0.
-func scan(text []byte) (deep, null bool) {
-	depth, quoted := 0, false
-	var opened [maxDepth + 1]byte
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return true, null
-			}
-			opened[max(0, depth)] = c
-		case c == ']' || c == '}':
-			depth--
-		// not Infinity, which is no JSON at all
-		case c == 'n' && depth > 0 && opened[depth] == '[' && bytes.HasPrefix(text[i:], []byte("null")):
-			null = true
-		}
-	}
-	return false, null
 }
 
 // noSuch tells a path that does not exist from one that is asked for in the wrong way.

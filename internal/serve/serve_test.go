@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -175,7 +176,8 @@ func TestSolve(t *testing.T) {
 		{`{"coords": [[0,0],[1,2]], "demands": [0], "capacity": 3}`, 400, "demands has 1 numbers for 2"},
 		{`{"coords": [[0,0],[1,2]], "demands": [1,1], "capacity": 3}`, 422, "depot"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,4], "capacity": 3}`, 422, "over the capacity"},
-		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "method": "magic"}`, 400, "method"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "method": "magic"}`, 400, "unknown method \"magic\": use exact, search, savings or policy"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "method": "policy and search"}`, 400, "unknown method"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "time": 1e9, "method": "search"}`, 400, "time"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "time": -1}`, 400, "time"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "distance": "miles"}`, 400, "distance"},
@@ -187,6 +189,29 @@ func TestSolve(t *testing.T) {
 	} {
 		x.refused(x.do("POST", "/api/v1/solve", c.body), c.status, c.words)
 	}
+}
+
+// What one request answers every request takes: an instance as it was drawn or read is solved, and
+// beside the answer it is exported, with nothing taken out.
+func TestAnswersAreTaken(t *testing.T) {
+	x := open(t, nil)
+	for _, drawn := range []*answerOf{x.do("GET", "/api/v1/instances/random?customers=8", ""),
+		x.do("POST", "/api/v1/instances?name=set.json", `{"haul": 1, "coords": [[0,0],[10,0],[0,10]], "demands": [0,5,5], "capacity": 10, "ids": ["depot","a","b"]}`)} {
+		var in, out map[string]any
+		drawn.json(t, &in)
+		body, _ := json.Marshal(in)
+		x.do("POST", "/api/v1/solve", string(body)).json(t, &out)
+		maps.Copy(in, out)
+		body, _ = json.Marshal(in)
+		for format := range formats {
+			if got := x.do("POST", "/api/v1/export/"+format, string(body)); got.status != 200 {
+				t.Errorf("%s: %d %s", format, got.status, got.body)
+			}
+		}
+	}
+	// A part that no method knows is refused, not passed over.
+	x.refused(x.do("POST", "/api/v1/solve", `{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "priority": [0, 1]}`), 422, "priorities")
+	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "priority": [0, 1], "routes": [[1]]}`), 422, "priorities")
 }
 
 // Open routes end at their last customer: of the square's four corners each is a route of its own,

@@ -101,6 +101,11 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if ask.Method != "" {
+		if err := solve.Known(ask.Method, solve.Policy); err != nil {
+			return nil, nil, asRefused(err)
+		}
+	}
 	m, err := solve.Choose(p, ask.Method, l.bounds())
 	if err != nil {
 		return nil, nil, asRefused(err)
