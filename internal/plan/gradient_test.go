@@ -107,7 +107,7 @@ func compile(t *testing.T, p *plan.Plan, dev kernel.Device, store kernel.Store) 
 	return run.(*reference.Runner[float64])
 }
 
-func drawActions(t *testing.T, dev kernel.Device, m *model.GT, store kernel.Store, starts int, begin begins, dropout bool) []int32 {
+func drawActions(t *testing.T, dev kernel.Device, m *model.Network, store kernel.Store, starts int, begin begins, dropout bool) []int32 {
 	t.Helper()
 	p := plan.New("draw", dev, gtBatch, gtNodes, m.Layout())
 	dec := m.Encode(p, 0, generate(p), dropout)

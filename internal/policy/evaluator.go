@@ -53,7 +53,7 @@ type Evaluator struct {
 }
 
 // NewEvaluator compiles the evaluation of a network whose weights are in the store.
-func NewEvaluator(dev kernel.Device, m *model.GT, store kernel.Store, o EvalOptions) (*Evaluator, error) {
+func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o EvalOptions) (*Evaluator, error) {
 	if err := o.Source.Check(); err != nil {
 		return nil, err
 	}

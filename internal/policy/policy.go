@@ -29,7 +29,7 @@ type Policy struct {
 	// of the routes that Prepare's programs draw: the run's unless it is set before
 	Seed  uint64
 	dev   kernel.Device
-	model *model.GT
+	model *model.Network
 	store kernel.Store
 }
 
@@ -66,7 +66,7 @@ func New(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
 }
 
 // networkOf is the network of a routing checkpoint.
-func networkOf(ck *run.Checkpoint) (*config.Config, *model.GT, error) {
+func networkOf(ck *run.Checkpoint) (*config.Config, *model.Network, error) {
 	c, ok := ck.Settings.(*config.Config)
 	if !ok {
 		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", ck.Path, ck.Settings.Recipe(), Recipe)

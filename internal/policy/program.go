@@ -23,7 +23,7 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 }
 
 // NewNetwork is the network that the settings describe.
-func NewNetwork(c *config.Config) (*model.GT, error) {
+func NewNetwork(c *config.Config) (*model.Network, error) {
 	m := &c.Model
 	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
 		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
@@ -55,12 +55,12 @@ func MaxSteps(n int) int { return 2 * n }
 
 // FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
 // be seen from.
-func FromEveryCustomer(spec *plan.RolloutSpec, m *model.GT) {
+func FromEveryCustomer(spec *plan.RolloutSpec, m *model.Network) {
 	spec.Forced, spec.Viewed = !m.Views(), m.Views()
 }
 
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
-func recordRoutes(p *plan.Plan, m *model.GT, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
+func recordRoutes(p *plan.Plan, m *model.Network, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
 	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: MaxSteps(n), Seed: sampleSeed(seed), Keep: true}
 	switch {
 	case d.Drawn:

@@ -13,7 +13,7 @@ import (
 
 // recordStep records a training step: draw instances, route them, subtract the baseline, learn.
 // With a peer it is this process's share of it.
-func recordStep(dev kernel.Device, m *model.GT, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
+func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := policy.SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
 	p.Together(c.Baseline.Symmetries)
@@ -72,7 +72,7 @@ func comparison(c *config.Config) plan.Comparison {
 // stepFLOPs is the work of training on that many instances with that many decode steps in all, by
 // formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are
 // taken to be as long as the sampled ones.
-func stepFLOPs(m *model.GT, c *config.Config, instances, actions int64) int64 {
+func stepFLOPs(m *model.Network, c *config.Config, instances, actions int64) int64 {
 	n := c.Problem.NumCustomers + 1
 	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))
 	if c.Baseline.Type == config.BaselineRollout {

@@ -38,7 +38,7 @@ type state struct {
 type trainer struct {
 	*run.Setup
 	cfg    *config.Config
-	model  *model.GT
+	model  *model.Network
 	shard  int
 	policy kernel.Store
 	step   kernel.Runner

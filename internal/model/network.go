@@ -1,0 +1,160 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// Network is a routing policy: an encoder that reads an instance, and the pointer decoder that
+// builds routes from what the encoder says of the nodes. docs/models.md has the formulas.
+//
+// What a reader could break: the encoder's parameters come first in the layout, the decoder's
+// behind them.
+type Network struct {
+	layout  kernel.Layout
+	encoder Encoder
+	pointer *pointer
+	dropout Dropout
+}
+
+// Encoder is a network from the features of an instance's nodes to one embedding per node. Another
+// encoder is a file with a type of this interface, its config and its constructor, and a line in
+// the list of internal/policy.
+type Encoder interface {
+	// Width is D, that of an embedding.
+	Width() int
+	// Encode records the network and returns the embeddings, [B,N,D].
+	Encode(r *Pass, in Instances) *kernel.Tensor
+	// FLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two
+	// operations).
+	FLOPs(n int) int64
+}
+
+// Dropout is what a network loses of its residual branches while it trains.
+type Dropout struct {
+	Rate float32
+	Key  uint64 // seed of the masks
+}
+
+// Features is how many numbers a network reads of a node: x, y, demand/capacity, depot flag.
+const Features = 4
+
+// Instances are the tensors a policy reads.
+type Instances struct {
+	PosX, PosY, Demand, Feature *kernel.Tensor
+	Capacity                    int32
+}
+
+// newNetwork lays out an encoder's parameters, and behind them the decoder's.
+func newNetwork(p PointerConfig, d Dropout, encoder func(l *kernel.Layout) Encoder) *Network {
+	m := &Network{dropout: d}
+	m.encoder = encoder(&m.layout)
+	m.pointer = newPointer(&m.layout, p, m.encoder.Width())
+	return m
+}
+
+// Layout is where each parameter lies in the flat buffer.
+func (m *Network) Layout() *kernel.Layout { return &m.layout }
+
+// Views: see PointerConfig.
+func (m *Network) Views() bool { return m.pointer.cfg.Views }
+
+// Encode records the network from features to what the decoder reads, with weight set `set`. train
+// turns dropout on.
+func (m *Network) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Decoder {
+	r := &Pass{Plan: p, set: set}
+	if train {
+		r.drop = m.dropout
+	}
+	return m.pointer.project(r, m.encoder.Encode(r, in), in)
+}
+
+// Decoder fills in what a decoder of instances, whose projections it has, reads of the model
+// itself: for a plan that decodes without encoding.
+func (m *Network) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
+	return m.pointer.decoder(p, set, dec)
+}
+
+// LoadsOf are the decoder's weights of the load left in a flat buffer of parameters: the query's,
+// and the pairs', nil without them.
+func (m *Network) LoadsOf(flat []float32) (load, pairLoad []float32) {
+	of := func(i int) []float32 {
+		p := m.layout.Params[i]
+		return flat[p.Offset:][:p.Len()]
+	}
+	if m.pointer.cfg.Pairs {
+		pairLoad = of(m.pointer.pairLoad)
+	}
+	return of(m.pointer.load), pairLoad
+}
+
+// EncodeFLOPs is the work of encoding one instance of n nodes and projecting it for the decoder.
+func (m *Network) EncodeFLOPs(n int) int64 { return m.encoder.FLOPs(n) + m.pointer.flops(n) }
+
+// DecodeFLOPs is the work of one decode step of one row.
+func (m *Network) DecodeFLOPs(n int) int64 { return 6 * int64(n) * int64(m.encoder.Width()) }
+
+// Pass is one recording of a network: with which weights, and with dropout or without.
+type Pass struct {
+	*plan.Plan
+	set  int
+	drop Dropout // of rate 0 where the network does not learn
+	site int     // dropouts recorded so far
+}
+
+// weight is a parameter in the pass's weight set.
+func (r *Pass) weight(param int) *kernel.Tensor { return r.Weight(r.set, param) }
+
+// name tells the tensors of weight sets apart.
+func (r *Pass) name(s string) string {
+	if r.set > 0 {
+		return fmt.Sprintf("set%d.%s", r.set, s)
+	}
+	return s
+}
+
+// residual is res + dropout(x·weight + bias).
+func (r *Pass) residual(name string, x, weight, bias, res *kernel.Tensor) *kernel.Tensor {
+	if r.drop.Rate == 0 {
+		return r.Linear(name, x, weight, bias, res)
+	}
+	r.site++
+	return r.Dropout(name, r.Linear(name+".dense", x, weight, bias, nil), res, r.drop.Rate, r.site-1, r.drop.Key)
+}
+
+// parameters adds parameters to a layout.
+type parameters struct{ *kernel.Layout }
+
+// linear adds a layer's weight and bias.
+func (l parameters) linear(name string, in, out int) (w, b int) {
+	return l.Add(name+".weight", kernel.InitUniform, in, out, in), l.Add(name+".bias", kernel.InitUniform, in, out)
+}
+
+// norm adds the scale and the shift of a layer norm.
+func (l parameters) norm(name string, width int) (g, b int) {
+	return l.Add(name+".weight", kernel.InitOne, width, width), l.Add(name+".bias", kernel.InitZero, width, width)
+}
+
+// Initial fills the flat buffer from the seed: parameter i, element e takes word e%4 of Philox
+// block e/4 at index i.
+func Initial(l *kernel.Layout, seed uint64) []float32 {
+	flat := make([]float32, l.Len)
+	for i, p := range l.Params {
+		w := flat[p.Offset:][:p.Len()]
+		bound := float32(1 / math.Sqrt(float64(max(1, p.FanIn))))
+		for e := range w {
+			switch p.Init {
+			case kernel.InitOne:
+				w[e] = 1
+			case kernel.InitUniform:
+				u := rng.At(seed, uint64(i), uint32(e/4), rng.Weights)[e%4]
+				w[e] = (2*rng.Float(u) - 1) * bound
+			}
+		}
+	}
+	return flat
+}
