@@ -166,7 +166,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 		for _, a := range h.tour[:depth] {
 			tour.Visit(int(a))
 		}
-		if tour.Done {
+		if tour.Done() {
 			continue
 		}
 		says := d.Decide(tour)

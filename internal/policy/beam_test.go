@@ -151,7 +151,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 			for start := range s.starts {
 				tour, actions := reference.NewTour(d.Demand, d.Capacity), s.actions[(row*s.starts+start)*steps:][:steps]
 				tour.Visit(int(actions[0])) // its own, or as seen from there
-				for at := 1; at < steps && !tour.Done; at++ {
+				for at := 1; at < steps && !tour.Done(); at++ {
 					says := d.Decide(tour)
 					best, went := 0, 0
 					for i, node := range says.Allowed {

@@ -103,7 +103,7 @@ func (d *decoder) open(w *worker, k *block, i int) {
 	k.ptr = d.pointer.of(w)[i*d.n*d.d:][:d.n*d.d]
 	k.graph = d.graph.of(w)[i*d.d:][:d.d]
 	k.posX, k.posY = d.posX.of(w)[i*d.n:][:d.n], d.posY.of(w)[i*d.n:][:d.n]
-	k.in = instance{demand: ints(d.demand.of(w))[i*d.n:][:d.n], capacity: d.capacity}
+	k.in = newInstance(ints(d.demand.of(w)), i, d.n, d.capacity)
 	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
 	d.measure(k)
@@ -145,8 +145,8 @@ func (d *decoder) match(w *worker, k *block) {
 
 // query sets row r's query for a vehicle.
 func (d *decoder) query(w *worker, k *block, r int, v *vehicle) {
-	k.cap[r], k.at[r] = v.load(k.in), v.seen
-	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.seen)*k.stride:][:d.d], k.graph, k.load, k.cap[r])
+	k.cap[r], k.at[r] = v.context(k.in), v.from()
+	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.from())*k.stride:][:d.d], k.graph, k.load, k.cap[r])
 }
 
 // forward computes glimpse, logits and distribution of the block's first `rows` rows.

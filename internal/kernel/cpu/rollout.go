@@ -40,10 +40,9 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 	served := w.words[r.blockWords():]
 	for j := range count {
 		live[j] = j
-		fleet[j].served = served[j*r.words:][:r.words]
-		fleet[j].depart(k.in)
+		fleet[j].depart(k.in, served[j*r.words:][:r.words])
 		if r.o.Viewed {
-			fleet[j].seen = int32(s0 + j + 1)
+			fleet[j].view(s0 + j + 1)
 		}
 	}
 	at := i*r.starts + s0
@@ -95,7 +94,7 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		left := 0
 		for _, j := range live[:going] {
 			v, a := &fleet[j], actions[j*r.limit+t]
-			length[j] += leg(k.posX, k.posY, v.at, a)
+			length[j] += leg(k.posX, k.posY, v.node(), a)
 			v.move(a, k.in)
 			steps[j]++
 			if !v.ended() {

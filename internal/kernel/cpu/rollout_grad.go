@@ -131,17 +131,17 @@ func (r *rollGrad) walk(w *worker, k *gradBlock, i, s int) {
 	if wa == 0 && we == 0 {
 		return
 	}
-	v := vehicle{served: w.words[r.blockWords():][:r.words]}
-	v.depart(k.in)
+	var v vehicle
+	v.depart(k.in, w.words[r.blockWords():][:r.words])
 	if r.o.Viewed {
-		v.seen = int32(s + 1)
+		v.view(s + 1)
 	}
 	for t, a := range actions[:steps] {
 		if !(r.o.Forced && t == 0) {
 			mask := k.mask[k.rows*r.words:][:r.words]
 			if n, _ := v.allow(mask, k.in); n > 1 {
 				r.query(w, &k.block, k.rows, &v)
-				k.cur[k.rows], k.act[k.rows], k.wa[k.rows], k.we[k.rows] = v.seen, a, wa, we
+				k.cur[k.rows], k.act[k.rows], k.wa[k.rows], k.we[k.rows] = v.from(), a, wa, we
 				k.rows++
 				if k.rows == decodeRows {
 					r.flush(w, k)

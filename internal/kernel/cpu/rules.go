@@ -10,8 +10,8 @@ import (
 // form and cuda/src/routing/rules.cuh the GPU's.
 //
 // What a reader could break: nothing here knows attention or sampling, and nothing outside decides
-// what is allowed. A rule more, such as a time window, is a field of instance and of vehicle and a
-// line in room and move.
+// what is allowed. To other files an instance and a vehicle are opaque values: they ask allow, move
+// and context, and touch no field (internal/lint checks).
 
 // instance is what the rules ask of a routing instance. It is passed by value: four words stay in
 // registers.
@@ -28,11 +28,23 @@ type vehicle struct {
 	served   []uint64
 }
 
-// depart stands at the depot with a full load and nobody served.
-func (v *vehicle) depart(in instance) {
-	v.at, v.seen, v.left, v.unserved = 0, 0, in.capacity, int32(len(in.demand)-1)
-	clear(v.served)
+// newInstance is instance i of a batch whose instances have n nodes each.
+func newInstance(nodes []int32, i, n int, capacity int32) instance {
+	return instance{demand: nodes[i*n:][:n], capacity: capacity}
 }
+
+// depart stands at the depot with a full load and nobody served; served has a bit for each node.
+func (v *vehicle) depart(in instance, served []uint64) {
+	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(len(in.demand)-1), served
+	clear(served)
+}
+
+// view has the policy see the vehicle at a customer until it moves.
+func (v *vehicle) view(customer int) { v.seen = int32(customer) }
+
+// node is where the vehicle stands, and from where the policy sees it.
+func (v *vehicle) node() int32 { return v.at }
+func (v *vehicle) from() int32 { return v.seen }
 
 // room is 1 where customer j, whom nobody has served, may be next, and else 0: without a branch,
 // since who fits is as good as random.
@@ -96,8 +108,9 @@ func (v *vehicle) move(a int32, in instance) {
 	v.unserved--
 }
 
-// load is what the policy sees of the vehicle beside its node.
-func (v *vehicle) load(in instance) float32 { return float32(v.left) / float32(in.capacity) }
+// context is what the policy sees of the vehicle beside its node: the share of the load that is
+// left.
+func (v *vehicle) context(in instance) float32 { return float32(v.left) / float32(in.capacity) }
 
 // leg is the length of the way between two nodes.
 func leg(x, y []float32, from, to int32) float32 {

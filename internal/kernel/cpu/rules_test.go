@@ -18,8 +18,9 @@ func TestRules(t *testing.T) {
 		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
 		in := instance{demand: rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand"), capacity: capacity}
 		in.demand[0] = 0
-		v, mask := vehicle{served: make([]uint64, words(n))}, make([]uint64, words(n))
-		v.depart(in)
+		var v vehicle
+		mask := make([]uint64, words(n))
+		v.depart(in, make([]uint64, words(n)))
 		plain := reference.NewTour(in.demand, capacity)
 		for step := 0; !v.ended(); step++ {
 			if step == 2*(n-1) {
@@ -34,13 +35,13 @@ func TestRules(t *testing.T) {
 			}
 			want := plain.Allowed()
 			if !slices.Equal(got, want) || count != len(want) || !slices.Contains(want, int(last)) {
-				t.Fatalf("at node %d with %d left: allowed %v, count %d, one of them %d; want %v", v.at, v.left, got, count, last, want)
+				t.Fatalf("at node %d with %v of the load left: allowed %v, count %d, one of them %d; want %v", v.node(), v.context(in), got, count, last, want)
 			}
 			next := rapid.SampledFrom(want).Draw(t, "next")
 			v.move(int32(next), in)
 			plain.Visit(next)
-			if v.left != plain.Left || v.ended() != plain.Done {
-				t.Fatalf("after node %d: %d left, ended %v; want %d, %v", next, v.left, v.ended(), plain.Left, plain.Done)
+			if got, want := v.context(in), reference.ContextOf[float32](plain); got != want || v.ended() != plain.Done() {
+				t.Fatalf("after node %d: %v of the load left, ended %v; want %v, %v", next, got, v.ended(), want, plain.Done())
 			}
 		}
 	})

@@ -58,7 +58,7 @@ func (f fleet) columns() int {
 func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
 	tour := reference.NewTour(d.Demand, d.Capacity)
 	if f.viewed {
-		tour.Seen = s + 1
+		tour.View(s + 1)
 	}
 	return tour
 }
@@ -221,7 +221,7 @@ func (f fleet) judgeEnd(t *testing.T, r *recording, row int, actions []int32, cu
 	t.Helper()
 	d := f.decoderOf(r, row/f.starts)
 	tour := f.tour(d, row%f.starts)
-	for step := 0; !tour.Done; step++ {
+	for step := 0; !tour.Done(); step++ {
 		if step >= cut && (step > 0 || !f.forced) {
 			says := d.Decide(tour)
 			if at := slices.Index(says.Allowed, int(actions[step])); !defensible(says, kernel.Greedy, at, 0, f.flat, max(edge, f.edge)) {
@@ -293,7 +293,7 @@ func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, ac
 			row := actions[(i*f.starts+s)*f.steps():][:f.steps()]
 			tour := f.tour(d, s)
 			for step, action := range row {
-				if tour.Done {
+				if tour.Done() {
 					break
 				}
 				if step > 0 || !f.forced {

@@ -51,13 +51,13 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
 	out.query = make([]F, width)
-	load := F(t.Left) / F(d.Capacity)
-	for c, v := range d.node(t.Seen) {
+	load := ContextOf[F](t)
+	for c, v := range d.node(t.From()) {
 		out.query[c] = v + d.Graph[c] + load*d.Load[c]
 	}
 	if d.Pair.Rows > 0 {
 		out.pair = make([]F, width)
-		for c, v := range d.Pair.Row(t.Seen)[:width] {
+		for c, v := range d.Pair.Row(t.From())[:width] {
 			out.pair[c] = v + load*d.PairLoad[c]
 		}
 	}
@@ -76,7 +76,7 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 		out.attended = append(out.attended, p)
 	}
 	for _, j := range out.Allowed {
-		score := dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.Seen, j)
+		score := dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.From(), j)
 		if out.pair != nil {
 			score += dot(out.pair, d.pairKey(j)) * pointerScale
 		}
@@ -159,7 +159,7 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 	}
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
-	load := F(t.Left) / F(d.Capacity)
+	load := ContextOf[F](t)
 	dglimpse := make([]F, width)
 	for i, j := range s.Allowed {
 		dlogit := -wLog*s.Prob[i] - wEnt*s.Prob[i]*(s.LogProb[i]+s.Entropy)
@@ -175,7 +175,7 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 		if s.pair == nil {
 			continue
 		}
-		dquery, dkey := g.Pair.Row(t.Seen), g.Pair.Row(j)[width:]
+		dquery, dkey := g.Pair.Row(t.From()), g.Pair.Row(j)[width:]
 		for c, v := range d.pairKey(j) {
 			dquery[c] += du * v
 			dkey[c] += du * s.pair[c]
@@ -201,8 +201,8 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 		}
 	}
 	for c, v := range dquery {
-		g.Proj.Row(t.Seen)[c] += v
+		g.Proj.Row(t.From())[c] += v
 		g.Graph[c] += v
-		g.Load[c] += v * F(t.Left) / F(d.Capacity)
+		g.Load[c] += v * load
 	}
 }

@@ -25,12 +25,12 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 	for s, actions := range r.Actions {
 		tour := NewTour(d.Demand, d.Capacity)
 		if o.Viewed {
-			tour.Seen = s + 1
+			tour.View(s + 1)
 		}
 		var length, logProb, entropy F
 		t := 0
-		for ; !tour.Done && t < len(actions); t++ {
-			from := tour.Current
+		for ; !tour.Done() && t < len(actions); t++ {
+			from := tour.Node()
 			switch {
 			case t == 0 && o.Forced:
 				if o.Choice != kernel.Replay {
@@ -48,7 +48,7 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 				entropy += step.Entropy
 			}
 			tour.Visit(int(actions[t]))
-			length += distance(d.PosX, d.PosY, from, tour.Current)
+			length += distance(d.PosX, d.PosY, from, tour.Node())
 		}
 		if o.Choice != kernel.Replay {
 			clear(actions[t:])
@@ -81,7 +81,7 @@ func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, st
 	for s := range actions {
 		tour := NewTour(d.Demand, d.Capacity)
 		if o.Viewed {
-			tour.Seen = s + 1
+			tour.View(s + 1)
 		}
 		wEnt := -entropy * F(o.Weight) / F(Scored(steps[s], o.Forced))
 		for t := range int(steps[s]) {

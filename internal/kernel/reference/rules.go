@@ -3,6 +3,9 @@ package reference
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes.
 // kernel.Rollout states them; cpu/rules.go and cuda/src/routing/rules.cuh are the same in fast
 // forms. The referee (vrp) judges finished routes and shares nothing with any of them.
+//
+// What a reader could break: other files ask a Tour and touch none of its fields (internal/lint
+// checks).
 
 // Tour is how far a vehicle has come: the rules of the problem and nothing else.
 type Tour struct {
@@ -10,24 +13,40 @@ type Tour struct {
 	capacity int32
 	visited  []bool
 	unserved int
-	Current  int
-	// where the policy sees the vehicle: Current, but before the first step of a start that is viewed
-	Seen int
-	Left int32 // load left
-	Done bool  // back at the depot with everyone served
+	current  int
+	// where the policy sees the vehicle: current, but before the first step of a start that is viewed
+	seen int
+	left int32 // load left
+	done bool  // back at the depot with everyone served
 }
 
 // NewTour stands at the depot with a full load.
 func NewTour(demand []int32, capacity int32) *Tour {
 	return &Tour{demand: demand, capacity: capacity, visited: make([]bool, len(demand)),
-		unserved: len(demand) - 1, Left: capacity}
+		unserved: len(demand) - 1, left: capacity}
 }
 
+// Node is where the vehicle stands.
+func (t *Tour) Node() int { return t.current }
+
+// From is the node that the policy sees the vehicle at.
+func (t *Tour) From() int { return t.seen }
+
+// Done: it is back at the depot with everyone served.
+func (t *Tour) Done() bool { return t.done }
+
+// View has the policy see the vehicle at a customer until it moves.
+func (t *Tour) View(customer int) { t.seen = customer }
+
+// ContextOf is what the policy sees of a vehicle beside its node: the share of the load that is
+// left.
+func ContextOf[F Float](t *Tour) F { return F(t.left) / F(t.capacity) }
+
 // fits: customer j may be next.
-func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand[j] <= t.Left }
+func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand[j] <= t.left }
 
 // home: the depot may be next. At the depot it may not while customers remain.
-func (t *Tour) home() bool { return t.unserved == 0 || t.Current != 0 }
+func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 }
 
 // Allowed lists the nodes that may come next, in order.
 func (t *Tour) Allowed() []int {
@@ -45,15 +64,15 @@ func (t *Tour) Allowed() []int {
 
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
-	t.Current, t.Seen = j, j
+	t.current, t.seen = j, j
 	if j == 0 {
-		t.Left = t.capacity
-		t.Done = t.unserved == 0
+		t.left = t.capacity
+		t.done = t.unserved == 0
 		return
 	}
 	t.visited[j] = true
 	t.unserved--
-	t.Left -= t.demand[j]
+	t.left -= t.demand[j]
 }
 
 // Scored is how many of a row's actions the policy answers for.

@@ -23,18 +23,18 @@ func TestRulesOfARoute(t *testing.T) {
 		{[]int{2}, 2, 0}, // at the depot with a customer left
 		{[]int{0}, 0, 5}, // all served: home
 	} {
-		if tour.Done {
+		if tour.Done() {
 			t.Fatalf("done before step %d", step)
 		}
 		if got := tour.Allowed(); !slices.Equal(got, c.allowed) {
 			t.Errorf("step %d: allowed %v, want %v", step, got, c.allowed)
 		}
 		tour.Visit(c.visit)
-		if tour.Left != c.left || tour.Current != c.visit {
-			t.Errorf("step %d: at %d with %d left, want %d", step, tour.Current, tour.Left, c.left)
+		if tour.left != c.left || tour.Node() != c.visit {
+			t.Errorf("step %d: at %d with %d left, want %d", step, tour.Node(), tour.left, c.left)
 		}
 	}
-	if !tour.Done {
+	if !tour.Done() {
 		t.Error("everyone is served and the vehicle is home, yet it is not done")
 	}
 	if Scored(5, false) != 5 || Scored(5, true) != 4 {
@@ -117,7 +117,7 @@ func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 				}
 				logProb += step.LogProb[at]
 				entropy += step.Entropy
-				length += math.Hypot(d.PosX[a]-d.PosX[tour.Current], d.PosY[a]-d.PosY[tour.Current])
+				length += math.Hypot(d.PosX[a]-d.PosX[tour.Node()], d.PosY[a]-d.PosY[tour.Node()])
 				tour.Visit(int(a))
 			}
 			entropy /= float64(r.Steps[s])

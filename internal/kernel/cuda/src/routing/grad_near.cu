@@ -73,7 +73,7 @@ template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Ti
 // values [NP][D] as chunks | graph, load [D] | nodes [NP][LN] | parts of dot products
 // [HEADS][TILES][NT][32] | for each head x [32][LX], y [32][LY], dnode [NP][HD].
 KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions,
-    const int *steps, const float *adv, const float *proj, const float *pointer, const float *graph, const float *load, const int *demand,
+    const int *steps, const float *adv, const float *proj, const float *pointer, const float *graph, const float *load, const Customer *instances,
     const Control *control, int n, int stride, int dstride, int limit, int capacity, int begins, float weight, float scale,
     float pointerScale, int bonus) {
   const int i = blockIdx_x, lane = threadIdx_x & 31, h = threadIdx_x >> 5, g = lane >> 2, t2 = 2 * (lane & 3), at = h * HD;
@@ -97,20 +97,19 @@ KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, fl
   int cur = 0, action = 0, count = 0;
   float cap = 0;
   {
-    const Customer mine = customer(demand + i * n, lane, n);
+    const Customer mine = customer(instances + i * n, lane, n);
     const int route = lane < total ? actions[(u64)i * limit + lane] : 0;
-    Vehicle v = depart(n, capacity);
+    Vehicle v = depart(instances + i * n, n, capacity);
     u32 served = 0;
 #pragma unroll 1
     for (int t = 0; t < total; t++) {
       const int a = shfl(route, t);
       const u32 allowed = v.allowed(ballot(v.fits(mine)), served, 1);
       if (__builtin_popcount(allowed) > 1 && !(begins == FORCED && t == 0)) {
-        if (lane == count) mask = allowed, cur = seen(v, begins, t, 0), action = a, cap = v.load(capacity);
+        if (lane == count) mask = allowed, cur = seen(v, begins, t, 0), action = a, cap = sole(v.context(capacity));
         count++;
       }
-      Customer next = {};
-      next.demand = shfl(mine.demand, a);
+      const Customer next = shuffle(mine, a);
       served |= 1u << a;
       v.move(a, next, capacity);
     }

@@ -30,7 +30,7 @@ struct Fits {
 // was a decision; view: it was made as from the customer of a start that is viewed.
 template <class F>
 __device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Fits &fits, F decide) {
-  Vehicle v = depart(n, capacity);
+  Vehicle v = depart(fits.customers, n, capacity);
   u4 served = {0, 0, 0, 0};
   int next = steps > 0 ? route[0] : 0;
 #pragma unroll 1
@@ -61,7 +61,7 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
 //
 // Shared memory: 16·LEVELS bytes and starts + 4n + 3 + n·⌈starts/32⌉ words.
 KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, const int *actions, const int *steps,
-                                          const float *adv, const int *demand, const Control *control, int n, int starts, int limit, int room,
+                                          const float *adv, const Customer *instances, const Control *control, int n, int starts, int limit, int room,
                                           int capacity, int begins, float weight, int bonus, float pointerScale) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
   u4 *levels = (u4 *)smem;
@@ -82,7 +82,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   adv += i * starts;
   bool told = true;
   for (int j = lane; j < n; j += 32) {
-    Customer c = customer(demand + i * n, j, n);
+    Customer c = customer(instances + i * n, j, n);
     told = told && Vehicle::level_tells(c);
     customers[j] = c; // every warp the same
   }
@@ -99,8 +99,8 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4, const Vehicle &v, int, bool view) {
       if (view)
         views[s + 1] = 1;
-      else if (v.at)
-        or_shared(who + v.at * words + (s >> 5), 1u << (s & 31));
+      else if (v.at())
+        or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
       else
         home++;
     });
@@ -152,18 +152,18 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     int home = from[0] + depots[s];
     float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
     follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4 mask, const Vehicle &v, int a, bool view) {
-      int to = home, at = v.at;
+      int to = home, at = v.at();
       if (view) {
         at = s + 1;
         to = from[at] + here[at] - 1; // behind those who stand there
-      } else if (v.at) {
-        const u32 *others = who + v.at * words;
-        to = from[v.at] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
+      } else if (v.at()) {
+        const u32 *others = who + v.at() * words;
+        to = from[v.at()] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
         for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
       } else {
         home++;
       }
-      u4 rest = {(u32)as_int(v.load(capacity)), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
+      u4 rest = {(u32)as_int(sole(v.context(capacity))), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
       u4 *c = (u4 *)(choices + to);
       c[0] = mask;
       c[1] = rest;

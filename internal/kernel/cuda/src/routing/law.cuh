@@ -6,7 +6,7 @@
 // g+8 in c[2], c[3], at columns 2t and 2t+1 of its tile of eight. Node masks follow: bit 2T+b of a
 // lane's mask is node 8T+2t+b, so that 32 bits a row are enough for 128 nodes.
 #pragma once
-#include "warp.cuh"
+#include "rules.cuh"
 
 // table_at is the place of node j in a row of a table of scores: a lane's nodes of two tiles of
 // eight side by side.
@@ -35,17 +35,24 @@ __device__ __forceinline__ float warp_top(float v) {
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
 // Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot
-// product, as pull_tables (pulls.cu) leaves it: row `at` is for decisions made at that node, row n
-// is multiplied by the load. null where nothing is added. A kernel gets it in the unit of its own
-// sums.
+// product, as pull_tables (pulls.cu) leaves it: row `at` is for decisions made at that node, and
+// the rows from n on are multiplied by the context's features. null where nothing is added. A
+// kernel gets it in the unit of its own sums.
 struct Pulls {
   const float *table;
   int wide, n;
 
-  __device__ __forceinline__ Pulls(const float *all, int i, int n, int wide) : table(all ? all + (u64)i * (n + 1) * wide : 0), wide(wide), n(n) {}
+  __device__ __forceinline__ Pulls(const float *all, int i, int n, int wide) : table(all ? all + (u64)i * (n + CONTEXTS) * wide : 0), wide(wide), n(n) {}
   __device__ __forceinline__ float operator()(int at, float cap, int j) const {
     const int place = table_at(j);
     return fma_(cap, table[n * wide + place], table[at * wide + place]);
+  }
+  __device__ __forceinline__ float operator()(int at, const Context &seen, int j) const {
+    const int place = table_at(j);
+    float sum = fma_(seen.part[0], table[n * wide + place], table[at * wide + place]);
+#pragma unroll
+    for (int k = 1; k < CONTEXTS; k++) sum = fma_(seen.part[k], table[(n + k) * wide + place], sum);
+    return sum;
   }
 };
 

@@ -2,9 +2,10 @@
 // and the way back from the gradient of such tables to the pairs' queries and keys. law.cuh's Pulls
 // reads the tables.
 //
-// What a reader could break: a table of gradients has `loads` rows past the nodes', whose sum is
-// the load's part; each stands for PairLoad in the products, so nobody adds them up before. Sums
-// run in one order, so they are the same in every run.
+// What a reader could break: a table of gradients has `loads` rows past the nodes'. With one
+// context feature their sum is its part, and each stands for its weights in the products, so nobody
+// adds them up before; with several features there is one row for each. Sums run in one order, so
+// they are the same in every run.
 #include "choices.cuh"
 #include "decision.cuh"
 #include "law.cuh"
@@ -13,6 +14,9 @@
 
 // a block's square of results, and how many terms it has at a time
 constexpr int SIDE = 64, DEEP = 16, LINE = SIDE + 4;
+
+// own_row is the context feature that row n + k of a table belongs to.
+__device__ __forceinline__ int own_row(int k) { return CONTEXTS == 1 ? 0 : k; }
 
 // square: sum[a][b] += Σ over k < terms of left(k, 4y + a)·right(k, 4x + b), 256 threads, x and y
 // of the thread 0..15. The functions are asked for every k < terms, rows and columns 0..63, and
@@ -45,7 +49,8 @@ __device__ __forceinline__ void square(float (&sum)[4][4], int terms, bool leftB
 
 // pull_tables, for instance blockIdx_x, rows from 64·blockIdx_y and columns from 64·blockIdx_z on:
 //
-//	pulls[cur][table_at(j)] = k·(query_cur·key_j) + near·log2(distance(cur, j)² + floor);   row n: k·(pairLoad·key_j);   zero past n
+//	pulls[cur][table_at(j)] = k·(query_cur·key_j) + near·log2(distance(cur, j)² + floor)
+//	row n + f: k·(weights_f·key_j), f a context feature;   zero past the last
 //
 // pair is null where pairs have no scores, near 0 where distances have none.
 KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const float *pairLoad, const float *posX, const float *posY, int n, int stride,
@@ -58,11 +63,11 @@ KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const
         sum, d, true, true,
         [&](int c, int r) {
           int cur = row0 + r;
-          return cur < n ? own[(u64)cur * stride + c] : cur == n ? pairLoad[c] : 0.0f;
+          return cur < n ? own[(u64)cur * stride + c] : cur < n + CONTEXTS ? pairLoad[own_row(cur - n) * d + c] : 0.0f;
         },
         [&](int c, int r) { return col0 + r < n ? own[(u64)(col0 + r) * stride + d + c] : 0.0f; });
   }
-  pulls += (u64)i * (n + 1) * wide;
+  pulls += (u64)i * (n + CONTEXTS) * wide;
   posX += i * n;
   posY += i * n;
 #pragma unroll
@@ -70,7 +75,7 @@ KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const
 #pragma unroll
     for (int c = 0; c < 4; c++) {
       int cur = row0 + 4 * y + r, j = col0 + 4 * x + c;
-      if (cur > n || j >= wide) continue;
+      if (cur >= n + CONTEXTS || j >= wide) continue;
       float v = j < n ? sum[r][c] * k : 0.0f;
       if (near != 0 && cur < n && j < n) {
         float dx = posX[j] - posX[cur], dy = posY[j] - posY[cur];
@@ -167,7 +172,7 @@ KERNEL __launch_bounds__(256) back_pairs(float *dpair, float *dloads, const floa
   if (keys)
     square(
         sum, n + loads, false, false, [&](int cur, int r) { return row0 + r < n ? dpulls[cur * wide + row0 + r] : 0.0f; },
-        [&](int cur, int c) { return col0 + c >= d ? 0.0f : cur < n ? pair[(u64)cur * stride + col0 + c] : pairLoad[col0 + c]; });
+        [&](int cur, int c) { return col0 + c >= d ? 0.0f : cur < n ? pair[(u64)cur * stride + col0 + c] : pairLoad[own_row(cur - n) * d + col0 + c]; });
   else
     square(
         sum, n, true, false, [&](int j, int r) { return row0 + r < rows ? dpulls[(row0 + r) * wide + j] : 0.0f; },

@@ -61,7 +61,7 @@ __device__ __forceinline__ void place(float *dst, int row, int hp, const float *
 template <int K, bool SHARED>
 __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
-                                            const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
+                                            const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                             int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, int nodes,
                                             float scale, float pointerScale, const float *pulls, int pullWide) {
   const int np = K * 32;
@@ -80,18 +80,18 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   float *q = p; p += wide;
   float *glimpse = p; p += wide;
   float *base = p; p += wide;
-  float *loads = p; p += wide;
+  float *weigh = p; p += CONTEXTS * wide;
   float *parts = p; p += 2 * heads * np;
   float *weights = p + warp * np; p += warps * np;
   int *list = (int *)p + warp * np; p += K > 1 ? warps * np : 0;
   float *uniform = p; p += (limit + 3) & ~3;
   float *x = p; p += (n + 3) & ~3;
   float *y = p; p += (n + 3) & ~3;
-  Customer *customers = (Customer *)p; p += (n + 3) & ~3;
+  Customer *customers = (Customer *)p; p += sizeof(Customer) / 4 * ((n + 3) & ~3);
   float *keys = p, *values = p + n * line, *pointers = p + 2 * n * line, *places = p + 3 * n * line;
 
   place(base, wide, hp, graph, d, 1, heads, hd, false);
-  place(loads, wide, hp, load, d, 1, heads, hd, false);
+  place(weigh, wide, hp, load, d, CONTEXTS, heads, hd, false);
   if (SHARED) {
     place(keys, line, hp, proj + d, stride, n, heads, hd, vec);
     place(values, line, hp, proj + 2 * d, stride, n, heads, hd, vec);
@@ -101,7 +101,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     x[j] = posX[i * n + j];
     y[j] = posY[i * n + j];
-    customers[j] = customer(demand + i * n, j, n);
+    customers[j] = customer(instances + i * n, j, n);
   }
   for (int c = threadIdx_x; c < wide; c += blockDim_x) q[c] = glimpse[c] = 0;
   if (choice == SAMPLE)
@@ -115,7 +115,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   float mult = div_(10.0f, control->temperature);
   int split = hd < 32 && 32 % hd == 0 ? 32 / hd : 1; // groups of lanes that share a head's columns
   int t = 0, turn = 0;
-  Vehicle v = depart(n, capacity);
+  Vehicle v = depart(instances + i * n, n, capacity);
   u32 served = 0; // bit k: node lane + 32k
   float len = 0, lp = 0, ent = 0;
 #pragma unroll 1
@@ -151,7 +151,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
       } else {
         if (K > 1) syncwarp();
         int span = K > 1 ? count : n; // positions in use
-        float cap = v.load(capacity);
+        const Context context = v.context(capacity);
         int from = seen(v, begins, t, s);
         // Two buffers by turns of the steps that compute: each of those has one barrier, so a
         // buffer is written again only after all have read it. Counting all steps would not do: one
@@ -163,7 +163,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           for (int c = lane; c < hd; c += 32) {
             int at = h * hp + c;
             float node = SHARED && nodes ? places[from * line + at] : proj[(u64)from * stride + h * hd + c];
-            q[at] = node + base[at] + cap * loads[at];
+            q[at] = context.times(weigh + at, wide, node + base[at]);
           }
           syncwarp();
           float w[K], top = -INFINITE, sum = 0;
@@ -224,7 +224,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           u *= pointerScale;
           if (pull.table) {
             int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane < n ? lane : 0;
-            u += pull(from, v.load(capacity), j);
+            u += pull(from, v.context(capacity), j);
           }
           th[k] = tanh_(u);
           if (K > 1 ? k * 32 + lane < count : mine & 1) {
@@ -291,7 +291,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (choice == REPLAY) a = actions[t];
       }
     }
-    len += leg(x, y, v.at, a);
+    len += leg(x, y, v.at(), a);
     if (choice != REPLAY && threadIdx_x == 0) actions[t] = a;
     v.move(a, customers[a], capacity);
     if ((a & 31) == lane) served |= 1u << (a >> 5); // the depot's bit is never asked
@@ -309,10 +309,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
 #define ROW(NAME, K, SHARED)                                                                                                     \
   KERNEL __launch_bounds__(256) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,  \
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
-                                     const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
+                                     const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, \
                                      int nodes, float scale, float pointerScale, const float *pulls, int pullWide) {             \
-    rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
+    rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
                            purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, vec, nodes, scale, pointerScale, pulls, \
                            pullWide);                                                                                            \
   }

@@ -11,7 +11,7 @@
 //	  decisions[s·limit + k] = the state, the action and its weights, k counting from 0
 //	order = the places of all decisions, by start and step; counts = how many
 KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts, const int *actions, const int *steps, const float *adv,
-                                   const int *demand, const Control *control, int first, int n, int starts, int limit, int capacity,
+                                   const Customer *instances, const Control *control, int first, int n, int starts, int limit, int capacity,
                                    int begins, float weight, int bonus) {
   int local = blockIdx_x, i = first + local, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5;
   int *found = (int *)smem; // [starts + 1]
@@ -19,13 +19,13 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   order += (u64)local * starts * limit;
   Customer mine[4]; // nodes lane + 32k
 #pragma unroll
-  for (int k = 0; k < 4; k++) mine[k] = customer(demand + i * n, k * 32 + lane, n);
+  for (int k = 0; k < 4; k++) mine[k] = customer(instances + i * n, k * 32 + lane, n);
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
     const int *route = actions + ((u64)i * starts + s) * limit;
     int total = steps[i * starts + s], k = 0, batch = 0;
     float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, begins);
-    Vehicle v = depart(n, capacity);
+    Vehicle v = depart(instances + i * n, n, capacity);
     u32 served[4] = {};
 #pragma unroll 1
     for (int t = 0; t < total; t++) {
@@ -45,7 +45,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
           for (int w = 0; w < 4; w++) r.mask[w] = mask[w];
           r.cur = seen(v, begins, t, s);
           r.action = a;
-          r.cap = v.load(capacity);
+          r.cap = sole(v.context(capacity));
           r.wa = wa;
           r.we = we;
           r.pad[0] = r.pad[1] = r.pad[2] = 0;
@@ -57,7 +57,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
 #pragma unroll
       for (int w = 0; w < 4; w++)
         if (a >> 5 == w) {
-          next.demand = shfl(mine[w].demand, a & 31);
+          next = shuffle(mine[w], a & 31);
           served[w] |= 1u << (a & 31); // the depot's bit is never asked
         }
       v.move(a, next, capacity);
@@ -87,7 +87,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
 // the same, so nothing races.
 KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *dgraph, float *dloads, const int *actions, const int *steps,
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
-                                         const int *demand, const Control *control, int n, int stride, int dstride, int heads, int hd,
+                                         const Customer *instances, const Control *control, int n, int stride, int dstride, int heads, int hd,
                                          int starts, int limit, int capacity, int begins, float weight, float scale, float pointerScale, int bonus,
                                          const float *pulls, float *dpulls, int wide) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
@@ -96,14 +96,14 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   dproj += (u64)i * n * dstride;
   dpointer += (u64)i * n * d;
   graph += (u64)i * d;
-  const Customer *customers = (const Customer *)(demand + i * n);
+  const Customer *customers = instances + i * n;
   float *p = smem;
   float *q = p; p += d;
   float *g = p; p += d;
   float *dg = p; p += d;
   float *dq = p; p += d;
   float *sumGraph = p; p += d;
-  float *sumLoad = p; p += d;
+  float *sumContext = p; p += CONTEXTS * d;
   float *w = p; p += heads * n;
   float *ds = p; p += heads * n;
   float *th = p; p += n;
@@ -115,15 +115,19 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   for (int k = tid; k < n * d; k += threads) dpointer[k] = 0;
   const Pulls pull(pulls, i, n, wide);
   if (dpulls) {
-    dpulls += (u64)i * (n + 1) * wide;
-    for (int k = 0; k <= n; k++)
+    dpulls += (u64)i * (n + CONTEXTS) * wide;
+    for (int k = 0; k < n + CONTEXTS; k++)
       for (int j = tid; j < wide; j += threads) dpulls[k * wide + j] = 0;
   }
-  for (int c = tid; c < d; c += threads) sumGraph[c] = sumLoad[c] = 0;
+  for (int c = tid; c < d; c += threads) {
+    sumGraph[c] = 0;
+#pragma unroll
+    for (int k = 0; k < CONTEXTS; k++) sumContext[k * d + c] = 0;
+  }
 #pragma unroll 1
   for (int s = 0; s < starts; s++) {
     int row = i * starts + s, total = steps[row];
-    Vehicle v = depart(n, capacity);
+    Vehicle v = depart(instances + i * n, n, capacity);
     float wa = adv[row], we = entropy_weight(control, bonus, weight, total, begins);
     sync();
     for (int j = tid; j < n; j += threads) served[j] = 0;
@@ -133,7 +137,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
       sync();
       for (int j = tid; j < n; j += threads) ok[j] = v.allows(j, served[j], customers);
       for (int c = tid; c < d; c += threads)
-        q[c] = proj[(u64)from * stride + c] + graph[c] + v.load(capacity) * load[c];
+        q[c] = v.context(capacity).times(load + c, d, proj[(u64)from * stride + c] + graph[c]);
       sync();
       int allowed = 0; // every warp counts for itself
       for (int j = 0; j < n; j += 32) allowed += __builtin_popcount(ballot(j + lane < n && ok[j + lane]));
@@ -169,7 +173,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           float x = 0;
           for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
           x *= pointerScale;
-          if (pull.table) x += pull(from, v.load(capacity), j);
+          if (pull.table) x += pull(from, v.context(capacity), j);
           th[j] = tanh_(x);
         }
         sync();
@@ -203,7 +207,8 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
         if (dpulls)
           for (int j = tid; j < n; j += threads) {
             dpulls[from * wide + j] += du[j];
-            dpulls[n * wide + j] += v.load(capacity) * du[j];
+#pragma unroll
+            for (int k = 0; k < CONTEXTS; k++) dpulls[(n + k) * wide + j] += v.context(capacity).part[k] * du[j];
           }
         sync();
         for (int k = tid; k < heads * n; k += threads) {
@@ -231,7 +236,8 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           for (int j = 0; j < n; j++) x += ds[c / hd * n + j] * proj[(u64)j * stride + d + c];
           dq[c] = x;
           sumGraph[c] += x;
-          sumLoad[c] += v.load(capacity) * x;
+#pragma unroll
+          for (int k = 0; k < CONTEXTS; k++) sumContext[k * d + c] += v.context(capacity).part[k] * x;
           dproj[(u64)from * dstride + c] += x;
         }
       }
@@ -242,7 +248,8 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   sync();
   for (int c = tid; c < d; c += threads) {
     dgraph[(u64)i * d + c] = sumGraph[c];
-    dloads[(u64)i * d + c] = sumLoad[c];
+#pragma unroll
+    for (int k = 0; k < CONTEXTS; k++) dloads[((u64)i * CONTEXTS + k) * d + c] = sumContext[k * d + c];
   }
 }
 

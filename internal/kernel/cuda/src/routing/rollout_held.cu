@@ -145,7 +145,7 @@ __device__ __forceinline__ float warp_add(float v) {
 // [limit] | x, y, customers [n]. Sizes are rollout_held.go's.
 template <int HD>
 __device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
-    const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const int *demand,
+    const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const Customer *instances,
     const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts,
     int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {
   const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3,
@@ -173,7 +173,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     x[j] = posX[i * n + j];
     y[j] = posY[i * n + j];
-    customers[j] = customer(demand + i * n, j, n);
+    customers[j] = customer(instances + i * n, j, n);
   }
   // past the last tile too
   for (int e = threadIdx_x; e < 2 * heads * SPAN; e += blockDim_x) parts[e] = 0;
@@ -188,17 +188,17 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   float4_ loads[HD / 16];
 #pragma unroll
   for (int c = 0; c < HD / 16; c++) loads[c] = four(load + h * HD + 16 * c + 4 * t) * q1;
-  int wanted[EACH]; // demands of this lane's nodes; past the end one that no vehicle can serve
+  Customer own[EACH]; // this lane's nodes
 #pragma unroll
-  for (int k = 0; k < EACH; k++) wanted[k] = customer(demand + i * n, EACH * lane + k, n).demand;
+  for (int k = 0; k < EACH; k++) own[k] = customer(instances + i * n, EACH * lane + k, n);
   sync();
 
   actions += (u64)row * limit;
   const float mult = div_(10.0f, control->temperature);
   int time = 0, turn = 0;
-  Vehicle v = depart(n, capacity);
+  Vehicle v = depart(instances + i * n, n, capacity);
   u32 served = 0; // bit k: node EACH·lane + k
-  const float whole = rcp((float)capacity);
+  const Shares whole = shares(capacity);
   float len = 0, lp = 0, ent = 0, means = 0; // means: this lane's part of what the entropy is less
 #pragma unroll 1
   for (; time < limit && !(time > 0 && v.ended()); time++) {
@@ -211,7 +211,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
       int count = 0;
 #pragma unroll
       for (int k = 0; k < EACH; k++) {
-        bool ok = EACH * lane + k == 0 ? v.home() : !(served >> k & 1) && wanted[k] <= v.left;
+        bool ok = EACH * lane + k == 0 ? v.home() : !(served >> k & 1) && v.fits(own[k]);
         if (ok && EACH * lane + k < n) allowed |= 1u << k;
         u32 votes = ballot(allowed >> k & 1);
         count += __builtin_popcount(votes);
@@ -221,7 +221,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         const int who = __builtin_ctz(any);
         a = shfl((int)(EACH * lane + __builtin_ctz(allowed | 0x80000000u)), who);
       } else {
-        const float cap = (float)v.left * whole;
+        const float cap = sole(v.context(whole));
         const int from = seen(v, begins, time, start);
         // by turns of the steps that compute, as in rollout.cu
         float *part = parts + (turn & 1) * heads * SPAN;
@@ -292,7 +292,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
           float score = u.v[k] * pointerScale;
-          if (pull.table) score += pull(from, v.load(capacity), EACH * lane + k < n ? EACH * lane + k : 0);
+          if (pull.table) score += pull(from, sole(v.context(capacity)), EACH * lane + k < n ? EACH * lane + k : 0);
           th[k] = tanh_(score);
           if (allowed >> k & 1) top = larger(top, th[k]);
         }
@@ -348,7 +348,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         if (choice == REPLAY) a = actions[time];
       }
     }
-    len += leg(x, y, v.at, a);
+    len += leg(x, y, v.at(), a);
     if (choice != REPLAY && threadIdx_x == 0) actions[time] = a;
     v.move(a, customers[a], capacity);
     if (a / EACH == lane) served |= 1u << (a % EACH); // the depot's bit is never asked
@@ -367,9 +367,9 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
 #define ROLLOUT(HD, WARPS, LEAST)                                                                                                         \
   KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(int *actions, int *steps, float *length, float *logProb, float *entropy,  \
       const float *proj, const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,               \
-      const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
+      const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
       int starts, int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {                     \
-    rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, purpose,  \
+    rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, purpose,  \
         capacity, n, stride, heads, starts, limit, choice, begins, scale, pointerScale, pulls, wide);                                     \
   }
 ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)

@@ -3,38 +3,70 @@
 // and cpu/rules.go are the same in Go.
 //
 // What a reader could break: nothing here knows attention or sampling, and nothing outside decides
-// what is allowed. Which customers are served is kept by the kernels, as bits where their threads
-// need them; all else of a route's state is a Vehicle, equal in all threads that follow the route.
-// A rule more, such as a time window, is a field of Customer and of Vehicle and a line in fits and
-// move.
+// what is allowed. To a kernel a Customer and a Vehicle are opaque: it keeps, copies and shuffles
+// them whole, and asks fits, move and context. Their fields, whose names end in an underscore, are
+// used in this file alone (internal/lint checks). Which customers are served is kept by the
+// kernels, as bits where their threads need them; all else of a route's state is a Vehicle, equal
+// in all threads that follow the route.
 #pragma once
 #include "warp.cuh"
 
-// Customer is what the rules ask of a node. The depot's is not asked.
-struct Customer { int demand; };
+// Customer is what the rules ask of a node. The depot's demand is not asked.
+struct Customer { int demand_; };
 
 // customer reads node j of an instance; past its n nodes, one that no vehicle can serve.
-__device__ __forceinline__ Customer customer(const int *demand, int j, int n) { return Customer{j < n ? demand[j] : 0x7fffffff}; }
+__device__ __forceinline__ Customer customer(const Customer *nodes, int j, int n) { return Customer{j < n ? nodes[j].demand_ : 0x7fffffff}; }
+
+// shuffle is the customer that another lane of the warp has.
+__device__ __forceinline__ Customer shuffle(const Customer &c, int lane) { return Customer{shfl(c.demand_, lane)}; }
+
+// Context is what the policy sees of a vehicle beside its node: the rule set's context features,
+// each of which has a row of weights.
+#define CONTEXTS 1
+struct Context {
+  float part[CONTEXTS];
+
+  // times adds to x the features times their weights, which lie `line` floats apart.
+  __device__ __forceinline__ float times(const float *weights, int line, float x) const {
+#pragma unroll
+    for (int k = 0; k < CONTEXTS; k++) x += part[k] * weights[k * line];
+    return x;
+  }
+};
+
+// sole is the context of a rule set with one feature, for kernels that are made for no other.
+__device__ __forceinline__ float sole(const Context &c) {
+  static_assert(CONTEXTS == 1, "this kernel takes one context feature");
+  return c.part[0];
+}
+
+// Shares are what a vehicle's state is multiplied by for a context that may round once more.
+struct Shares { float load_; };
+__device__ __forceinline__ Shares shares(int capacity) { return Shares{rcp((float)capacity)}; }
 
 #define LEVELS 16
 
 struct Vehicle {
-  int at;       // node
-  int left;     // load
-  int unserved; // customers
+  int at_;       // node
+  int left_;     // load
+  int unserved_; // customers
+
+  // at is the node that the vehicle stands at.
+  __device__ __forceinline__ int at() const { return at_; }
 
   // fits: a customer that nobody has served may be next.
-  __device__ __forceinline__ bool fits(const Customer &c) const { return c.demand <= left; }
+  __device__ __forceinline__ bool fits(const Customer &c) const { return c.demand_ <= left_; }
 
-  // level is what fits asks of a vehicle as a small number: vehicles of one level fit the same
-  // customers, where level_tells all of those, and reach(level) is one of them. A kernel may keep
-  // what fits says for each level; a rule that no small number tells has level_tells say no.
-  __device__ __forceinline__ int level() const { return left < LEVELS ? left : LEVELS - 1; }
-  static __device__ __forceinline__ bool level_tells(const Customer &c) { return c.demand < LEVELS; }
+  // level maps a vehicle to a small integer, so that a kernel can keep one answer of fits per level
+  // instead of asking again. Vehicles of equal level accept the same customers, and reach(level) is
+  // one such vehicle. level_tells reports whether that holds for a customer; if it is false for one
+  // of an instance, callers must ask fits.
+  __device__ __forceinline__ int level() const { return left_ < LEVELS ? left_ : LEVELS - 1; }
+  static __device__ __forceinline__ bool level_tells(const Customer &c) { return c.demand_ < LEVELS; }
   static __device__ __forceinline__ Vehicle reach(int level) { return Vehicle{0, level, 1}; }
 
   // home: the depot may be next. At the depot it may not while customers remain.
-  __device__ __forceinline__ bool home() const { return unserved == 0 || at != 0; }
+  __device__ __forceinline__ bool home() const { return unserved_ == 0 || at_ != 0; }
 
   // allows: node j may be next.
   __device__ __forceinline__ bool allows(int j, bool served, const Customer *customers) const { return j == 0 ? home() : !served && fits(customers[j]); }
@@ -42,38 +74,39 @@ struct Vehicle {
   // allowed is the same for the nodes of a word of bits: those that fit, those that are served, and
   // the depot's bit or 0.
   __device__ __forceinline__ u32 allowed(u32 fit, u32 served, u32 depot) const {
-    if (unserved == 0) return depot;
-    return (fit & ~served & ~depot) | (at != 0 ? depot : 0);
+    if (unserved_ == 0) return depot;
+    return (fit & ~served & ~depot) | (at_ != 0 ? depot : 0);
   }
 
-  // move goes to node a. The kernel marks it as served.
+  // move goes to node a, which is c. The kernel marks it as served.
   __device__ __forceinline__ void move(int a, const Customer &c, int capacity) {
-    at = a;
+    at_ = a;
     if (a == 0) {
-      left = capacity;
+      left_ = capacity;
     } else {
-      left -= c.demand;
-      unserved--;
+      left_ -= c.demand_;
+      unserved_--;
     }
   }
 
   // ended: all are served and the vehicle is back. A route begins like this too where there are no
   // customers, so ask after a move.
-  __device__ __forceinline__ bool ended() const { return unserved == 0 && at == 0; }
+  __device__ __forceinline__ bool ended() const { return unserved_ == 0 && at_ == 0; }
 
-  // load is what the policy sees of the vehicle beside its node.
-  __device__ __forceinline__ float load(int capacity) const { return div_((float)left, (float)capacity); }
+  // context: the share of the load that is left.
+  __device__ __forceinline__ Context context(int capacity) const { return Context{{div_((float)left_, (float)capacity)}}; }
+  __device__ __forceinline__ Context context(const Shares &s) const { return Context{{(float)left_ * s.load_}}; }
 };
 
 // depart is a vehicle at the depot of an instance of n nodes.
-__device__ __forceinline__ Vehicle depart(int n, int capacity) { return Vehicle{0, capacity, n - 1}; }
+__device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capacity) { return Vehicle{0, capacity, n - 1}; }
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
 enum { FREE, FORCED, VIEWED };
 
 // seen is the node that the policy sees the vehicle at: in the first step of a start that is
 // viewed, its customer.
-__device__ __forceinline__ int seen(const Vehicle &v, int begins, int t, int start) { return begins == VIEWED && t == 0 ? start + 1 : v.at; }
+__device__ __forceinline__ int seen(const Vehicle &v, int begins, int t, int start) { return begins == VIEWED && t == 0 ? start + 1 : v.at(); }
 
 // leg is the length of the way between two nodes.
 __device__ __forceinline__ float leg(const float *x, const float *y, int from, int to) {

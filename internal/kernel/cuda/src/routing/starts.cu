@@ -57,7 +57,7 @@ __device__ __forceinline__ void score(Row &row, const float (&th)[NT][4], const 
 template <int NT>
 __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                                const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
-                                               const int *demand, const Control *control, const State *state, u64 seed, u32 purpose,
+                                               const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose,
                                                int capacity, int n, int stride, int heads, int hd, int starts, int limit, int choice,
                                                int begins, float scale, float pointerScale, const float *pulls, int wide) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
     y[j] = j < n ? posY[i * n + j] : 0.0f;
-    customers[j] = customer(demand + i * n, j, n);
+    customers[j] = customer(instances + i * n, j, n);
   }
   sync();
 
@@ -82,7 +82,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) row[r] = begin(start + 8 * r >= starts, n, capacity);
+  for (int r = 0; r < 2; r++) row[r] = begin(instances + i * n, start + 8 * r >= starts, n, capacity);
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
 #pragma unroll 1
   for (int t = 0; t < limit; t++) {
@@ -119,10 +119,10 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
       // past the last start too
       int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
-      forward<NT, false>(dots, in, heads, hd, proj + (u64)from0 * stride, proj + (u64)from1 * stride, v0.load(capacity), v1.load(capacity), mask[0],
+      forward<NT, false>(dots, in, heads, hd, proj + (u64)from0 * stride, proj + (u64)from1 * stride, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0],
                          mask[1], scale, 0, 0);
-      pulled<NT, 0>(dots, pull, from0, v0.load(capacity));
-      pulled<NT, 1>(dots, pull, from1, v1.load(capacity));
+      pulled<NT, 0>(dots, pull, from0, sole(v0.context(capacity)));
+      pulled<NT, 1>(dots, pull, from1, sole(v1.context(capacity)));
       Law w0 = law<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = law<NT, 1>(dots, e, mask[1], pointerScale, mult);
       int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), row[0].action);
       int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), row[1].action);
@@ -145,10 +145,10 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
 #define STARTS(NAME, NT)                                                                                                        \
   KERNEL __launch_bounds__(256, 1) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
-                                     const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
+                                     const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, float scale, \
                                      float pointerScale, const float *pulls, int wide) {                                         \
-    rollout_starts<NT>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
+    rollout_starts<NT>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
                        purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, scale, pointerScale, pulls, wide); \
   }
 

@@ -32,7 +32,9 @@ __device__ __forceinline__ float quad_before(float &run) {
 
 // begin is a row before its first step. One past the last start is done from the first on, and has
 // no customer.
-__device__ __forceinline__ Row begin(bool done, int n, int capacity) { return Row{depart(done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0}; }
+__device__ __forceinline__ Row begin(const Customer *nodes, bool done, int n, int capacity) {
+  return Row{depart(nodes, done ? 1 : n, capacity), 0, 0, done, 0, 0, 0, 0};
+}
 
 // asks: the policy chooses the row's next node, of `count` that are allowed. A forced first step
 // asks nobody.
@@ -48,7 +50,7 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
   for (int r = 0; r < 2; r++) {
     if (row[r].done) continue;
     int a = row[r].action;
-    row[r].length += leg(x, y, row[r].vehicle.at, a);
+    row[r].length += leg(x, y, row[r].vehicle.at(), a);
     if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
     row[r].steps++;
     row[r].vehicle.move(a, customers[a], capacity);

@@ -217,7 +217,7 @@ __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *custome
 template <int NT, int HD>
 __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
-                                             const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
+                                             const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                              int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale,
                                              const float *pulls) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
@@ -247,10 +247,10 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
     y[j] = j < n ? posY[i * n + j] : 0.0f;
-    customers[j] = customer(demand + i * n, j, n);
+    customers[j] = customer(instances + i * n, j, n);
   }
   bool told = true;
-  for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(demand + i * n, j, n));
+  for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(instances + i * n, j, n));
   told = ballot(!told) == 0; // every warp asks for itself
   sync();
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
@@ -266,7 +266,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) row[r] = begin(start + 8 * r >= starts, n, capacity);
+  for (int r = 0; r < 2; r++) row[r] = begin(instances + i * n, start + 8 * r >= starts, n, capacity);
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
   Words drawn = {};
 #pragma unroll 1
@@ -304,7 +304,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
       // past the last start too
       int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
-      decode<NT, HD>(dots, in, from0, from1, v0.load(capacity), v1.load(capacity), mask[0], mask[1], scale);
+      decode<NT, HD>(dots, in, from0, from1, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0], mask[1], scale);
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
     move<1, 16>(row, actions, at, t, x, y, customers, capacity, choice);
@@ -318,10 +318,10 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
 #define STARTS(NAME, HD, BLOCKS)                                                                                                \
   KERNEL __launch_bounds__(224, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
-                                        const int *demand, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
+                                        const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                         int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale, \
                                         const float *pulls) {                                                                    \
-    rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, demand, control, state, seed, \
+    rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
                             purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, pulls);                 \
   }
 
