@@ -17,7 +17,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/kernel"
 	"haul/internal/recipe"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // newData holds the makers of training data.
@@ -208,7 +208,7 @@ func (a *app) makeHistories(cmd *cobra.Command, path string, c *config.PPO, work
 
 // measure reads the file back, as training will, and draws what it shows.
 func (r *darkroomReport) measure() error {
-	h, err := world.Open(r.Out)
+	h, err := history.OpenRooms(r.Out)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type agent struct {
 
 const agentLayers, agentFeed, agentTokens, agentBatch = 3, 512, 164, 32
 
-var agentRows = model.Transitions(kernel.RegionSpec{Streams: 20, Steps: 1000, Horizon: 20, Tokens: agentTokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 50, Seed: 42, Purpose: rng.Regions})
+var agentRows = model.Transitions(kernel.RegionSpec{Streams: 20, Steps: 1000, Horizon: 20, Tokens: agentTokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 50, Seed: 42, Purpose: rng.Regions}, 2)
 
 // agentHistory are transitions of any kind: what is compared does not depend on their sense.
 func agentHistory() []int32 {
@@ -37,12 +37,12 @@ func agentHistory() []int32 {
 
 func buildAgent(t *testing.T, dev kernel.Device) *agent {
 	t.Helper()
-	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: agentLayers, Feed: agentFeed, Positions: agentTokens, Size: 9, Actions: 5,
+	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: agentLayers, Feed: agentFeed, Positions: agentTokens, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2,
 		Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 42})
 	must(t, err)
 	p := plan.New("agree", dev, agentBatch, agentTokens, m.Layout())
 	a := &agent{layout: m.Layout()}
-	a.in = model.Sequences{Index: p.RowInts("index", p.B(), agentTokens, model.TokenFields), Labels: p.RowInts("labels", p.B(), agentTokens, 2),
+	a.in = model.Sequences{Index: p.RowInts("index", p.B(), agentTokens, model.TokenFields(2)), Labels: p.RowInts("labels", p.B(), agentTokens, 2),
 		First: p.RowInts("first", p.B(), agentTokens)}
 	history := p.Whole("history", agentRows.Streams*agentRows.Steps)
 	p.Append(&kernel.Regions{Index: a.in.Index, Labels: a.in.Labels, First: a.in.First, Records: history, RegionSpec: agentRows})

@@ -127,7 +127,7 @@ func (o *CacheAttention) Cost() Cost { return Cost{4 * int64(o.Keys.Len()), byte
 // Regions draws the shard's rows from streams of records: see RegionSpec, whose Row is its meaning.
 type Regions struct {
 	Index, Labels, First *Tensor // I32 [B,T,Width], [B,T,2], [B,T]
-	Records              *Tensor // I32, Data space: Streams·Steps records
+	Records              *Tensor // I32, Data space: Len words of streams
 	RegionSpec
 }
 

@@ -10,9 +10,9 @@ import (
 // the streams draw the same rows bit for bit, so its draws, their order and the order of a token's
 // fields are part of every stored result.
 
-// Field is one of a record's four bytes, the lowest being 0: of the record that a token stands for
-// or, with Last, of the one before it in its stream; -1 where there is none. What it means is the
-// recipe's.
+// Field is one of a record's bytes, the lowest of its first word being 0: of the record that a
+// token stands for or, with Last, of the one before it in its stream; -1 where there is none. What
+// it means is the recipe's.
 type Field struct {
 	Byte int
 	Last bool
@@ -26,11 +26,11 @@ const (
 	TokenTypes
 )
 
-// MaxFields is how many fields of records a token may have.
-const MaxFields = 8
+// MaxFields is how many fields of records a token may have. A device may sum fewer.
+const MaxFields = 66
 
 // RegionSpec says how sequences of tokens are drawn from Streams streams, each of Steps records in
-// episodes of Horizon. A record is four bytes.
+// episodes of Horizon. A record is Record words of four bytes.
 //
 // A token has the record's Fields, then its type, then its position in its sequence. Compressed, a
 // sequence is <start> previous region <end> <start> current region <end>: two stretches of one
@@ -43,6 +43,7 @@ const MaxFields = 8
 // without compression the second is -1. Markers have none.
 type RegionSpec struct {
 	Streams, Steps, Horizon int
+	Record                  int // words of a record; 0 is 1
 	Tokens                  int // T, a row's
 	Fields                  []Field
 	Label                   Field
@@ -56,14 +57,20 @@ type RegionSpec struct {
 // Width is how many words a token has: its fields, type and position.
 func (s *RegionSpec) Width() int { return len(s.Fields) + 2 }
 
+// Stride is how many words a record has.
+func (s *RegionSpec) Stride() int { return max(1, s.Record) }
+
+// Len is how many words the streams have.
+func (s *RegionSpec) Len() int { return s.Streams * s.Steps * s.Stride() }
+
 // Words are what a row takes: of tokens, labels, and where each token's sequence begins.
 func (s *RegionSpec) Words() []int { return []int{s.Tokens * s.Width(), s.Tokens * 2, s.Tokens} }
 
 // Check says in one line why no sequence can be drawn.
 func (s *RegionSpec) Check() error {
 	for _, f := range append([]Field{s.Label}, s.Fields...) {
-		if f.Byte < 0 || f.Byte > 3 {
-			return fmt.Errorf("field of byte %d; a record has bytes 0 to 3", f.Byte)
+		if most := 4*s.Stride() - 1; f.Byte < 0 || f.Byte > most {
+			return fmt.Errorf("field of byte %d; a record has bytes 0 to %d", f.Byte, most)
 		}
 	}
 	switch {
@@ -99,8 +106,8 @@ func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if want := s.Streams * s.Steps; len(streams) != want {
-		return nil, fmt.Errorf("%d records of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
+	if want := s.Len(); len(streams) != want {
+		return nil, fmt.Errorf("%d words of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
 	}
 	return func(g uint64, parts [][]int32) error {
 		s.Row(parts[0], parts[1], parts[2], streams, g)
@@ -114,9 +121,10 @@ func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error
 // lengths.
 func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 	r := rowWriter{spec: s, index: index, labels: labels, first: first}
+	each := s.Steps * s.Stride()
 	for q := uint32(0); r.at < s.Tokens; q++ {
 		w := rng.At(s.Seed, g, q, s.Purpose)
-		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*s.Steps:][:s.Steps]
+		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*each:][:each]
 		r.begin = r.at
 		all := s.Steps / s.Horizon
 		if !s.Compressed {
@@ -153,9 +161,9 @@ func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
 	width, fields := s.Width(), len(s.Fields)
 	index, labels, first := r.index[r.at*width:][:m*width], r.labels[r.at*2:][:m*2], r.first[r.at:][:m]
 	for i, f := range s.Fields {
-		f.write(index, i, width, stream, from, m)
+		f.write(index, i, width, stream, s.Stride(), from, m)
 	}
-	s.Label.write(labels, 0, 2, stream, from, m)
+	s.Label.write(labels, 0, 2, stream, s.Stride(), from, m)
 	next := int32(-1)
 	if marked {
 		next = TypeRecord
@@ -176,7 +184,7 @@ func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
 }
 
 // write puts the field of m records from `from` on at every width-th word, the first at `at`.
-func (f Field) write(to []int32, at, width int, stream []int32, from, m int) {
+func (f Field) write(to []int32, at, width int, stream []int32, stride, from, m int) {
 	if m == 0 {
 		return
 	}
@@ -188,9 +196,16 @@ func (f Field) write(to []int32, at, width int, stream []int32, from, m int) {
 		from--
 	}
 	shift := uint(8*f.Byte) & 31
-	for _, record := range stream[from:][:m] {
-		to[at] = record >> shift & 0xff
-		at += width
+	if stride == 1 {
+		for _, record := range stream[from:][:m] {
+			to[at] = record >> shift & 0xff
+			at += width
+		}
+		return
+	}
+	for word := from*stride + f.Byte/4; m > 0; m-- {
+		to[at] = stream[word] >> shift & 0xff
+		at, word = at+width, word+stride
 	}
 }
 

@@ -303,23 +303,24 @@ func TestRegionSpecCheck(t *testing.T) {
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := good.Fill(make([]int32, 99)); err == nil || !strings.Contains(err.Error(), "99 records of streams; 1 streams of 100 have 100") {
+	if _, err := good.Fill(make([]int32, 99)); err == nil || !strings.Contains(err.Error(), "99 words of streams; 1 streams of 100 have 100") {
 		t.Errorf("a stream that is too short: %v", err)
 	}
 	for want, spoil := range map[string]func(s *kernel.RegionSpec){
-		"byte 4":                             func(s *kernel.RegionSpec) { s.Label.Byte = 4 },
-		"9 fields":                           func(s *kernel.RegionSpec) { s.Fields = make([]kernel.Field, 9) },
-		"0 streams":                          func(s *kernel.RegionSpec) { s.Streams = 0 },
-		"horizon 0 and 50 tokens":            func(s *kernel.RegionSpec) { s.Horizon = 0 },
-		"horizon 10 and 0 tokens":            func(s *kernel.RegionSpec) { s.Tokens = 0 },
-		"a context of 101 transitions":       func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 101 },
-		"regions of 0 to 50 transitions":     func(s *kernel.RegionSpec) { s.Shortest = 0 },
-		"regions of 20 to 19 transitions":    func(s *kernel.RegionSpec) { s.Longest = 19 },
-		"-1 episodes ahead":                  func(s *kernel.RegionSpec) { s.Ahead = -1 },
-		"two regions of 60 transitions":      func(s *kernel.RegionSpec) { s.Longest = 69 },
-		"do not fit into a stream of 99":     func(s *kernel.RegionSpec) { s.Steps = 99 },
-		"longer than a stream, which has 99": func(s *kernel.RegionSpec) { s.Compressed, s.Tokens, s.Steps = false, 91, 99 },
-		"a context of 1000":                  func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 1000 },
+		"byte 4":                              func(s *kernel.RegionSpec) { s.Label.Byte = 4 },
+		"67 fields":                           func(s *kernel.RegionSpec) { s.Fields = make([]kernel.Field, 67) },
+		"byte 12; a record has bytes 0 to 11": func(s *kernel.RegionSpec) { s.Record, s.Fields = 3, []kernel.Field{{Byte: 12}} },
+		"0 streams":                           func(s *kernel.RegionSpec) { s.Streams = 0 },
+		"horizon 0 and 50 tokens":             func(s *kernel.RegionSpec) { s.Horizon = 0 },
+		"horizon 10 and 0 tokens":             func(s *kernel.RegionSpec) { s.Tokens = 0 },
+		"a context of 101 transitions":        func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 101 },
+		"regions of 0 to 50 transitions":      func(s *kernel.RegionSpec) { s.Shortest = 0 },
+		"regions of 20 to 19 transitions":     func(s *kernel.RegionSpec) { s.Longest = 19 },
+		"-1 episodes ahead":                   func(s *kernel.RegionSpec) { s.Ahead = -1 },
+		"two regions of 60 transitions":       func(s *kernel.RegionSpec) { s.Longest = 69 },
+		"do not fit into a stream of 99":      func(s *kernel.RegionSpec) { s.Steps = 99 },
+		"longer than a stream, which has 99":  func(s *kernel.RegionSpec) { s.Compressed, s.Tokens, s.Steps = false, 91, 99 },
+		"a context of 1000":                   func(s *kernel.RegionSpec) { s.Compressed, s.Tokens = false, 1000 },
 	} {
 		s := good
 		spoil(&s)
@@ -327,4 +328,39 @@ func TestRegionSpecCheck(t *testing.T) {
 			t.Errorf("%+v: %v; want one line with %q", s, err, want)
 		}
 	}
+}
+
+// TestRecordsOfManyWords: a row does not depend on how many words a record has, only on its bytes.
+func TestRecordsOfManyWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		narrow, g := traceable(&s), rapid.Uint64().Draw(t, "row")
+		want := newRow(s.Tokens)
+		s.Row(want.index, want.labels, want.first, narrow, g)
+		wide := s
+		wide.Record = rapid.IntRange(2, 17).Draw(t, "words")
+		at := rapid.IntRange(0, 4*wide.Record-4).Draw(t, "first byte")
+		wide.Fields, wide.Label = nil, kernel.Field{Byte: at + s.Label.Byte}
+		for _, f := range s.Fields {
+			wide.Fields = append(wide.Fields, kernel.Field{Byte: at + f.Byte, Last: f.Last})
+		}
+		words := make([]int32, wide.Len())
+		for i := range words {
+			words[i] = -1
+		}
+		for i, record := range narrow {
+			for b := range 4 {
+				to, shift := &words[i*wide.Record+(at+b)/4], (at+b)%4*8
+				*to = *to&^(0xff<<shift) | record>>(8*b)&0xff<<shift
+			}
+		}
+		if err := wide.Check(); err != nil {
+			t.Fatal(err)
+		}
+		got := newRow(s.Tokens)
+		wide.Row(got.index, got.labels, got.first, words, g)
+		if !slices.Equal(got.index, want.index) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.first, want.first) {
+			t.Fatalf("records of %d words from byte %d on: %v, want %v", wide.Record, at, got, want)
+		}
+	})
 }

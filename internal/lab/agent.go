@@ -9,7 +9,7 @@ import (
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // agent is a small in-context agent with the histories it learns from: report 004's network and
@@ -23,9 +23,9 @@ type agent struct {
 // newAgent makes an agent of one layer for sequences of two regions of shortest to longest
 // transitions, in a room of 5×5 with episodes of 10.
 func newAgent(shortest, longest int) (*agent, error) {
-	room := world.Room{Size: 5, Horizon: 10}
-	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions})
-	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Size: room.Size, Actions: world.NumActions})
+	room := grid.Room{Size: 5, Horizon: 10}
+	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions}, 2)
+	m, err := model.NewAD(model.ADConfig{Width: 32, Heads: 4, Layers: 1, Feed: 128, Positions: spec.Tokens, Observed: model.Sizes(room.Size, room.Size), Actions: grid.NumActions, Rewards: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func newAgent(shortest, longest int) (*agent, error) {
 
 // walks are histories of agents that learn: of their steps ever fewer are random, the others lead
 // to the goal.
-func walks(s *kernel.RegionSpec, room world.Room) []int32 {
+func walks(s *kernel.RegionSpec, room grid.Room) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
 	goals := room.Cells()
 	for i := range s.Streams {
@@ -44,15 +44,15 @@ func walks(s *kernel.RegionSpec, room world.Room) []int32 {
 				cell = room.Start()
 			}
 			w := rng.At(s.Seed, uint64(i), uint32(1+t), rng.Learner)
-			action := uint8(rng.Below(w[0], world.NumActions))
+			action := uint8(rng.Below(w[0], grid.NumActions))
 			if int(rng.Below(w[1], uint32(s.Steps))) < t {
-				action = world.Towards(cell, goal)
+				action = grid.Towards(cell, goal)
 			}
 			next, reward := room.Move(cell, action), uint8(0)
 			if next == goal {
 				reward = 1
 			}
-			out[i*s.Steps+t] = world.MakeStep(cell, action, reward).Word()
+			out[i*s.Steps+t] = grid.MakeStep(cell, action, reward).Word()
 			cell = next
 		}
 	}
@@ -88,7 +88,7 @@ func (r *agentRun) close() error {
 // alone.
 func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, learn bool) (*agentRun, error) {
 	p := plan.New("agent", dev, rows, t, a.model.Layout())
-	in := model.Sequences{Index: p.RowInts("index", p.B(), t, model.TokenFields), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
+	in := model.Sequences{Index: p.RowInts("index", p.B(), t, model.TokenFields(2)), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
 	sums := p.CrossEntropy("loss", a.model.Encode(p, in, learn), in.Labels, a.model.Columns(), 0, learn)
 	if learn {
 		p.Backward()

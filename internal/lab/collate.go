@@ -8,7 +8,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/rng"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // The batch that is collated and embedded: what one of report 004's four GPUs got.
@@ -27,14 +27,14 @@ type samples struct {
 }
 
 // fieldWords is how many words a token has in each array of a sample.
-var fieldWords = [3]int{model.TokenFields, 2, 1}
+var fieldWords = [3]int{model.TokenFields(2), 2, 1}
 
 // newSamples draws sequences of two regions of 20 to 80 transitions.
 func newSamples(n int) *samples {
 	spec := loadedSpec()
 	spec.Streams, spec.Shortest = 100, 20
-	history := walks(&spec, world.Room{Size: 9, Horizon: spec.Horizon})
-	s := &samples{tokens: spec.Tokens, pad: make([]int32, spec.Tokens*model.TokenFields)}
+	history := walks(&spec, grid.Room{Size: 9, Horizon: spec.Horizon})
+	s := &samples{tokens: spec.Tokens, pad: make([]int32, spec.Tokens*model.TokenFields(2))}
 	for g := range n {
 		s.items = append(s.items, sequence(&spec, history, uint64(g)))
 	}

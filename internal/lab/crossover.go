@@ -71,12 +71,12 @@ func (r *Result) cells(what string, cells []cell) {
 			r.row("s", c.gpu, "%s, B=%s, N=%d: GPU", what, thousands(int64(c.batch)), c.customers)
 		}
 	}
-	r.Tables = append(r.Tables, grid(what, cells))
+	r.Tables = append(r.Tables, tableOf(what, cells))
 }
 
-// grid lays the cells out, a line for each N and a column for each batch: the CPU's time, then the
-// GPU's.
-func grid(what string, cells []cell) Table {
+// tableOf lays the cells out, a line for each N and a column for each batch: the CPU's time, then
+// the GPU's.
+func tableOf(what string, cells []cell) Table {
 	t := Table{Title: "Time for " + what + ": CPU / GPU", Head: []string{""}}
 	for _, c := range cells {
 		line := fmt.Sprintf("N=%d", c.customers)

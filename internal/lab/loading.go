@@ -11,7 +11,7 @@ import (
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/rng"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // The agent's batches as the loader makes them.
@@ -25,7 +25,7 @@ const (
 // loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of
 // 80.
 func loadedSpec() kernel.RegionSpec {
-	return model.Transitions(kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions})
+	return model.Transitions(kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions}, 2)
 }
 
 // loading starts a loader for every measurement, so that none begins with what the last one left
@@ -34,7 +34,7 @@ type loading struct{ options loader.Options }
 
 func newLoading(rows, slabs int) (*loading, error) {
 	spec := loadedSpec()
-	fill, err := spec.Fill(walks(&spec, world.Room{Size: 9, Horizon: spec.Horizon}))
+	fill, err := spec.Fill(walks(&spec, grid.Room{Size: 9, Horizon: spec.Horizon}))
 	return &loading{options: loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, slabs)}}, err
 }
 

@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"haul/internal/cu"
-	"haul/internal/model"
 )
 
-// batchWords is a batch of 1,024 rows of 164 tokens: index, labels and first.
-const batchWords = loadedRows * 164 * (model.TokenFields + 2 + 1)
+// batchWords is a batch of 1,024 rows of 164 tokens: index (six fields), labels, first.
+const batchWords = loadedRows * 164 * (6 + 2 + 1)
 
 // pageLocked moves a batch to the card from both kinds of memory, alone and with a step of 12 ms.
 func pageLocked(ctx context.Context, e *env, r *Result) error {

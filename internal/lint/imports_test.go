@@ -63,6 +63,8 @@ var house = []string{
 	"internal/safetensors",
 	"internal/sqlite/sqlitetest",
 	"internal/sqlite",
+	"internal/world/history",
+	"internal/world/grid",
 	"internal/world",
 	"internal/vrp/testset",
 	"internal/vrp/files",
@@ -86,6 +88,7 @@ var apart = []struct {
 	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return aProblem(p) || under("internal/recipe")(p) }},
 	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return aProblem(p) || oneOf("internal/model", "internal/plan")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
+	{"an agent reads what a world declares and knows no game", oneOf("internal/recipe/agent"), oneOf("internal/world/grid")},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }
 

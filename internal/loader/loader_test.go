@@ -19,7 +19,7 @@ import (
 
 // testSpec draws regions of unequal length from short histories.
 func testSpec() kernel.RegionSpec {
-	return model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 60, Horizon: 5, Tokens: 37, Compressed: true, Shortest: 5, Longest: 20, Ahead: 2, Seed: 7, Purpose: rng.Regions})
+	return model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 60, Horizon: 5, Tokens: 37, Compressed: true, Shortest: 5, Longest: 20, Ahead: 2, Seed: 7, Purpose: rng.Regions}, 2)
 }
 
 // testHistory holds transitions that tell their place.
@@ -372,7 +372,7 @@ func TestMisuse(t *testing.T) {
 
 // The agent's own shape: 1,024 rows of 164 tokens.
 func BenchmarkLoader(b *testing.B) {
-	s := model.Transitions(kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions})
+	s := model.Transitions(kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions}, 2)
 	fill, err := s.Fill(testHistory(s))
 	if err != nil {
 		b.Fatal(err)

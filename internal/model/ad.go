@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"haul/internal/kernel"
 	"haul/internal/plan"
@@ -10,10 +11,11 @@ import (
 // ADConfig is the shape of the in-context agent.
 type ADConfig struct {
 	Width, Heads, Layers int
-	Feed                 int // width of the feed-forward layer
-	Positions            int // rows of the position table: the longest context
-	Size                 int // cells along a side of the room
+	Feed                 int          // width of the feed-forward layer
+	Positions            int          // rows of the position table: the longest context
+	Observed             []Vocabulary // fields of an observation, in a token's order
 	Actions              int
+	Rewards              int     // values of a reward
 	Dropout              float32 // after the attention and feed-forward outputs
 	AttentionDropout     float32 // of attention's probabilities
 	DropoutKey           uint64
@@ -25,7 +27,7 @@ type ADConfig struct {
 type AD struct {
 	cfg          ADConfig
 	layout       kernel.Layout
-	tables       [TokenFields]int
+	tables       []int // by a token's field
 	layers       []adLayer
 	normG, normB int
 	headW, headB int
@@ -42,9 +44,9 @@ const adSites = 3
 // NewAD lays out the parameters.
 func NewAD(cfg ADConfig) (*AD, error) {
 	switch {
-	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.Feed < 1 || cfg.Positions < 1 || cfg.Size < 1 || cfg.Actions < 1:
-		return nil, fmt.Errorf("model AD: width %d, heads %d, layers %d, feed-forward %d, positions %d, size %d and actions %d must be at least 1",
-			cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed, cfg.Positions, cfg.Size, cfg.Actions)
+	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.Feed < 1 || cfg.Positions < 1 || len(cfg.Observed) < 1 || cfg.Actions < 1 || cfg.Rewards < 1:
+		return nil, fmt.Errorf("model AD: width %d, heads %d, layers %d, feed-forward %d, positions %d, observed fields %d, actions %d and rewards %d must be at least 1",
+			cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed, cfg.Positions, len(cfg.Observed), cfg.Actions, cfg.Rewards)
 	case cfg.Width%cfg.Heads != 0:
 		return nil, fmt.Errorf("model AD: tf_n_embd %d is not divisible by tf_n_head %d", cfg.Width, cfg.Heads)
 	case cfg.Layers*adSites > 256:
@@ -59,11 +61,12 @@ func NewAD(cfg ADConfig) (*AD, error) {
 	norm := func(name string) (g, b int) {
 		return add(name+".weight", kernel.InitOne, d, d), add(name+".bias", kernel.InitZero, d, d)
 	}
-	for f, table := range []struct {
-		name string
-		rows int
-	}{{"x", cfg.Size}, {"y", cfg.Size}, {"action", cfg.Actions}, {"reward", 2}, {"type", TokenTypes}, {"position", cfg.Positions}} {
-		m.tables[f] = add("embed."+table.name+".weight", kernel.InitUniform, d, table.rows, d)
+	for _, v := range append(slices.Clone(cfg.Observed), Vocabulary{"action", cfg.Actions}, Vocabulary{"reward", cfg.Rewards}, Vocabulary{"type", TokenTypes},
+		Vocabulary{"position", cfg.Positions}) {
+		if v.Size < 1 {
+			return nil, fmt.Errorf("model AD: field %s has %d values; it must have at least 1", v.Name, v.Size)
+		}
+		m.tables = append(m.tables, add("embed."+v.Name+".weight", kernel.InitUniform, d, v.Size, d))
 	}
 	for i := range cfg.Layers {
 		var l adLayer
@@ -87,6 +90,9 @@ func (m *AD) Layout() *kernel.Layout { return &m.layout }
 // Config is the model's shape.
 func (m *AD) Config() ADConfig { return m.cfg }
 
+// Fields is how many words a token has.
+func (m *AD) Fields() int { return len(m.tables) }
+
 // Columns are the widths of the two heads side by side: actions, token types.
 func (m *AD) Columns() []int { return []int{m.cfg.Actions, TokenTypes} }
 
@@ -99,7 +105,7 @@ const (
 // Heads names the classifiers, in the order of Columns.
 func (m *AD) Heads() []string { return []string{HeadAction, HeadType} }
 
-// Sequences are the tensors that the model learns from: I32 [B,T,TokenFields], [B,T,2], [B,T], as
+// Sequences are the tensors that the model learns from: I32 [B,T,Fields], [B,T,2], [B,T], as
 // kernel.Regions writes them.
 type Sequences struct {
 	Index, Labels, First *kernel.Tensor
@@ -120,7 +126,7 @@ func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	})
 }
 
-// Step records the network over one token per row, index [B,1,TokenFields], with the past in caches
+// Step records the network over one token per row, index [B,1,Fields], with the past in caches
 // of `tokens` positions; at [B,1] says where in them the token stands.
 func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }

@@ -27,11 +27,12 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 	number := func(key string) int { return int(f.number(key)) }
 	batch, tokens := number("batch"), number("tokens")
 	m, err := model.NewAD(model.ADConfig{Width: number("width"), Heads: number("heads"), Layers: number("layers"), Feed: number("feed"),
-		Positions: tokens, Size: number("size"), Actions: number("actions")})
+		Positions: tokens,
+		Observed:  []model.Vocabulary{{Name: "x", Size: number("size")}, {Name: "y", Size: number("size")}}, Actions: number("actions"), Rewards: 2})
 	check(err)
 	p := plan.New("parity", dev, batch, tokens, m.Layout())
 	b := p.B()
-	in := model.Sequences{Index: p.RowInts("index", b, tokens, model.TokenFields), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
+	in := model.Sequences{Index: p.RowInts("index", b, tokens, model.TokenFields(2)), Labels: p.RowInts("labels", b, tokens, 2), First: p.RowInts("first", b, tokens)}
 	logits := m.Encode(p, in, true)
 	r := &taught{layout: m.Layout(), batch: batch, logits: p.Rows("kept", logits.Shape...)}
 	p.Append(&kernel.Dropout{Y: r.logits, X: logits})

@@ -1,21 +1,43 @@
 package model
 
-import "haul/internal/kernel"
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
 
 // What a reader could break: the order of the fields is that of the token embedding's tables in
 // every checkpoint.
+//
+// A token has the fields of an observation, then the last action and the last reward (-1 at a
+// history's beginning), its type and its position. Each indexes a table, and the tables are summed.
+// A marker has type and position alone.
 
-// The fields of the agent's token, by place: the tables that are summed. A marker has type and
-// position alone.
+// Vocabulary is a field of a token: it takes values 0 to Size-1, or -1 for none.
+type Vocabulary struct {
+	Name string
+	Size int
+}
+
+// Sizes are fields without names of their own.
+func Sizes(sizes ...int) (out []Vocabulary) {
+	for i, n := range sizes {
+		out = append(out, Vocabulary{fmt.Sprint("field", i), n})
+	}
+	return out
+}
+
+// The fields that follow those of an observation, by their distance from them.
 const (
-	FieldX = iota
-	FieldY
-	FieldAction // the last action; -1 at a history's beginning
-	FieldReward // the last reward, 0 or 1; likewise
-	FieldType
-	FieldPosition
-	TokenFields
+	AfterAction = iota
+	AfterReward
+	AfterType
+	AfterPosition
+	afterAll
 )
+
+// TokenFields is how many fields a token has that observes so many.
+func TokenFields(observed int) int { return observed + afterAll }
 
 // The types of a token.
 const (
@@ -25,11 +47,15 @@ const (
 	TokenTypes     = kernel.TokenTypes
 )
 
-// Transitions lets s draw the agent's tokens from histories whose records are x | y<<8 | action<<16
-// | reward<<24, with x and y those before the action: what a token tells of the past, and as its
-// label the action.
-func Transitions(s kernel.RegionSpec) kernel.RegionSpec {
-	s.Fields = []kernel.Field{{Byte: 0}, {Byte: 1}, {Byte: 2, Last: true}, {Byte: 3, Last: true}}
-	s.Label = kernel.Field{Byte: 2}
+// Transitions lets s draw the agent's tokens from histories whose records are a byte for each of
+// the observed fields before the action, then the action and the reward: what a token tells of the
+// past, and as its label the action.
+func Transitions(s kernel.RegionSpec, observed int) kernel.RegionSpec {
+	s.Record, s.Fields = (observed+2+3)/4, nil
+	for i := range observed {
+		s.Fields = append(s.Fields, kernel.Field{Byte: i})
+	}
+	s.Fields = append(s.Fields, kernel.Field{Byte: observed, Last: true}, kernel.Field{Byte: observed + 1, Last: true})
+	s.Label = kernel.Field{Byte: observed}
 	return s
 }

@@ -36,7 +36,7 @@ func rates(prog *kernel.Program) (drops []float32, products int64) {
 func TestDropoutIsForTrainingAlone(t *testing.T) {
 	const nodes, width, layers = 6, 8, 3
 	dev := reference.New[float32](1)
-	ad, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: layers, Feed: 12, Positions: nodes, Size: 3, Actions: 5, Dropout: 0.25, AttentionDropout: 0.5})
+	ad, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: layers, Feed: 12, Positions: nodes, Observed: model.Sizes(3, 3), Actions: 5, Rewards: 2, Dropout: 0.25, AttentionDropout: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 			}
 		}
 		p := plan.New("ad", dev, 1, nodes, ad.Layout())
-		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
+		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields(2)), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
 		drops, products := rates(p.Program())
 		halves := 0
 		for _, r := range drops {

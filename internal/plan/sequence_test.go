@@ -48,7 +48,7 @@ func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], ke
 // idle.
 func TestGradientOfAD(t *testing.T) {
 	const batch, tokens = 3, 11
-	spec := model.Transitions(kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions}, 2)
 	history := make([]int32, spec.Streams*spec.Steps)
 	random := rand.New(rand.NewPCG(9, 9))
 	for i := range history {
@@ -60,7 +60,7 @@ func TestGradientOfAD(t *testing.T) {
 	}{{0, 0, true}, {0.25, 0.1, true}, {0.25, 0.1, false}} {
 		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v", c.dropout, c.smoothing, c.compressed), func(t *testing.T) {
 			spec.Compressed = c.compressed
-			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Size: 2, Actions: 3,
+			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Observed: model.Sizes(2, 2), Actions: 3, Rewards: 2,
 				Dropout: c.dropout, AttentionDropout: c.dropout, DropoutKey: 3})
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestGradientOfAD(t *testing.T) {
 			record := func(learn bool) *reference.Runner[float64] {
 				p := plan.New("agent", dev, batch, tokens, m.Layout())
 				b := p.B()
-				in := model.Sequences{Index: p.ShardInts("index", b, tokens, model.TokenFields), Labels: p.ShardInts("labels", b, tokens, 2), First: p.ShardInts("first", b, tokens)}
+				in := model.Sequences{Index: p.ShardInts("index", b, tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", b, tokens, 2), First: p.ShardInts("first", b, tokens)}
 				whole := p.Whole("history", len(history))
 				p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: whole, RegionSpec: spec})
 				sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), c.smoothing, learn)

@@ -5,7 +5,7 @@ import (
 
 	"haul/internal/recipe/agent"
 	"haul/internal/recipe/ppo"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // The learning histories that PPO's learners write and AD reads: what `haul data` makes. It goes
@@ -26,4 +26,4 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 }
 
 // SummarizeHistories is what a file of histories shows.
-func SummarizeHistories(h *world.History) HistorySummary { return ppo.SummarizeHistories(h) }
+func SummarizeHistories(h *history.Rooms) HistorySummary { return ppo.SummarizeHistories(h) }

@@ -12,7 +12,7 @@ import (
 )
 
 // adDR is the agent of ad_dr.yaml.
-var adDR = model.ADConfig{Width: 64, Heads: 4, Layers: 4, Feed: 256, Positions: 80, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 1}
+var adDR = model.ADConfig{Width: 64, Heads: 4, Layers: 4, Feed: 256, Positions: 80, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 1}
 
 // agentRun records a training step of the in-context agent, drawn from made-up histories on the
 // device, as one of `every` parts of an update.
@@ -20,9 +20,9 @@ func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens
 	t.Helper()
 	m, err := model.NewAD(cfg)
 	check(t, err)
-	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}, 2)
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
+	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)
@@ -68,7 +68,7 @@ func check(t testing.TB, err error) {
 // TestAgentWorkers: weights after a few updates, each of two parts, are the same bits on one
 // worker, two and three, and a step allocates nothing.
 func TestAgentWorkers(t *testing.T) {
-	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 24, Positions: 70, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.2, DropoutKey: 1}
+	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 24, Positions: 70, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.2, DropoutKey: 1}
 	m, err := model.NewAD(cfg)
 	check(t, err)
 	size := m.Layout().Len

@@ -119,13 +119,13 @@ func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 
 func agentStepOf(t *testing.T, dev *Device, width int) (*plan.Plan, *kernel.Layout) {
 	const tokens = 5 * causalRows
-	m, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Size: 9, Actions: 5})
+	m, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}, 2)
 	p := plan.New("agent", dev, 2, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
+	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0, true)

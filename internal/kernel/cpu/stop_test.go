@@ -16,7 +16,7 @@ import (
 // later ends with the same bits and sums as one who never stopped.
 func TestAnAbandonedUpdateNeverHappened(t *testing.T) {
 	const every, parts = 2, 3
-	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 32, Positions: 20, Size: 9, Actions: 5, Dropout: 0.1, DropoutKey: 1}
+	cfg := model.ADConfig{Width: 16, Heads: 2, Layers: 1, Feed: 32, Positions: 20, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2, Dropout: 0.1, DropoutKey: 1}
 	dev := open(t, cpu.Options{Workers: 2})
 	weights := func(s kernel.Store) []float32 {
 		out := make([]float32, len(model.Initial(layoutOf(t, cfg), 1)))

@@ -19,13 +19,13 @@ import (
 func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.Runner, kernel.Store, *kernel.Layout) {
 	t.Helper()
 	const tokens, streams, steps = 164, 8, 2000
-	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: layers, Feed: 512, Positions: 2 * tokens, Size: 9,
-		Actions: 5, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 7})
+	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: layers, Feed: 512, Positions: 2 * tokens, Observed: model.Sizes(9, 9),
+		Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 7})
 	must(t, err)
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
 	spec := model.Transitions(kernel.RegionSpec{Streams: streams, Steps: steps, Horizon: 20, Tokens: tokens, Compressed: true,
-		Shortest: 20, Longest: 80, Ahead: 2, Seed: 3, Purpose: rng.Regions})
-	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields), Labels: p.ShardInts("labels", batch,
+		Shortest: 20, Longest: 80, Ahead: 2, Seed: 3, Purpose: rng.Regions}, 2)
+	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", batch,
 		tokens, 2), First: p.ShardInts("first", batch, tokens)}
 	whole := p.Whole("history", streams*steps)
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: whole, RegionSpec: spec})

@@ -15,7 +15,7 @@ import (
 )
 
 func agentShape(layers int, dropout float32) model.ADConfig {
-	return model.ADConfig{Width: layerWidth, Heads: 8, Layers: layers, Feed: layerFeed, Positions: 328, Size: 9, Actions: 5,
+	return model.ADConfig{Width: layerWidth, Heads: 8, Layers: layers, Feed: layerFeed, Positions: 328, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2,
 		Dropout: dropout, AttentionDropout: dropout}
 }
 

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	lossThreads = 128 // threads of src/sequence/losses.cu
-	lossHeads   = 4   // its mostHeads
-	regionWarps = 4   // warps of src/sequence/regions.cu
+	lossThreads  = 128 // threads of src/sequence/losses.cu
+	lossHeads    = 4   // its mostHeads
+	regionWarps  = 4   // warps of src/sequence/regions.cu
+	regionFields = 8   // fields that it takes, a byte of a word each
 )
 
 func (b *binder) crossEntropy(o *kernel.CrossEntropy) ([]launch, error) {
@@ -37,6 +38,9 @@ func (b *binder) ppo(o *kernel.PPO) ([]launch, error) {
 func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
+	}
+	if o.Stride() > 1 || len(o.Fields) > regionFields {
+		return nil, fmt.Errorf("%s: %d fields of records of %d words, the GPU draws rows of at most %d from records of one: feed it from the host", o.Kind(), len(o.Fields), o.Stride(), regionFields)
 	}
 	rows, choices := o.First.Shape[0], (o.Longest-o.Shortest)/o.Horizon+1
 	var fields uint64

@@ -93,9 +93,9 @@ func agentStep(t *testing.T, batch, tokens int, c model.ADConfig) *kernel.Progra
 		t.Fatal(err)
 	}
 	p := plan.New("agent", recorder{}, batch, tokens, m.Layout())
-	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields), Labels: p.ShardInts("labels", batch, tokens, 2),
+	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", batch, tokens, 2),
 		First: p.ShardInts("first", batch, tokens)}
-	spec := model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions})
+	spec := model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 1000, Horizon: 20, Tokens: tokens, Compressed: true, Shortest: 20, Longest: 80, Ahead: 2, Purpose: rng.Regions}, 2)
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: p.Whole("history", 3000), RegionSpec: spec})
 	sums := p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), 0.1, true)
 	p.Backward()
@@ -112,7 +112,7 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 		t.Fatal(err)
 	}
 	p := plan.New("use", recorder{}, batch, 1, m.Layout())
-	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields), p.RowInts("at", batch, 1), c.Positions)
+	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields(2)), p.RowInts("at", batch, 1), c.Positions)
 	return p.Program()
 }
 
@@ -191,8 +191,8 @@ func TestAgentLaunchesMatchPTX(t *testing.T) {
 			batch, tokens int
 			model.ADConfig
 		}{
-			{1024, 164, model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Positions: 328, Size: 9, Actions: 5, Dropout: 0.1, AttentionDropout: 0.1}},
-			{256, 80, model.ADConfig{Width: 64, Heads: 4, Layers: 2, Feed: 256, Positions: 80, Size: 9, Actions: 5}},
+			{1024, 164, model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Positions: 328, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.1}},
+			{256, 80, model.ADConfig{Width: 64, Heads: 4, Layers: 2, Feed: 256, Positions: 80, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2}},
 		} {
 			t.Run(fmt.Sprintf("%s/B=%d,T=%d,D=%d", precision, s.batch, s.tokens, s.Width), func(t *testing.T) {
 				for _, p := range []*kernel.Program{agentStep(t, s.batch, s.tokens, s.ADConfig), agentUse(t, s.batch, s.ADConfig)} {

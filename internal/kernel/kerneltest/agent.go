@@ -32,7 +32,7 @@ func (a agent) String() string {
 
 // spec draws rows in which sequences end and begin.
 func (a agent) spec() kernel.RegionSpec {
-	return model.Transitions(kernel.RegionSpec{Streams: 4, Steps: 20 * max(3, a.tokens), Horizon: 3, Tokens: a.tokens, Compressed: a.compressed, Shortest: 2, Longest: 8, Ahead: 2, Seed: 31, Purpose: rng.Regions})
+	return model.Transitions(kernel.RegionSpec{Streams: 4, Steps: 20 * max(3, a.tokens), Horizon: 3, Tokens: a.tokens, Compressed: a.compressed, Shortest: 2, Longest: 8, Ahead: 2, Seed: 31, Purpose: rng.Regions}, 2)
 }
 
 // pupil is a step compiled for one device.
@@ -60,7 +60,7 @@ func scatter(l *kernel.Layout) []float32 {
 // on records the step for dev.
 func (a agent) on(t *testing.T, dev kernel.Device) *pupil {
 	t.Helper()
-	a.Positions, a.Size, a.Actions, a.DropoutKey = a.tokens, agentRoom, agentActions, 12
+	a.Positions, a.Observed, a.Actions, a.Rewards, a.DropoutKey = a.tokens, model.Sizes(agentRoom, agentRoom), agentActions, 2, 12
 	m, err := model.NewAD(a.ADConfig)
 	check(t, err)
 	p := plan.New("agent", dev, a.batch, a.tokens, m.Layout())
@@ -70,11 +70,11 @@ func (a agent) on(t *testing.T, dev kernel.Device) *pupil {
 	check(t, spec.Check())
 	var history *kernel.Tensor
 	if a.drawn {
-		q.in = model.Sequences{Index: p.ShardInts("index", b, a.tokens, model.TokenFields), Labels: p.ShardInts("labels", b, a.tokens, 2), First: p.ShardInts("first", b, a.tokens)}
+		q.in = model.Sequences{Index: p.ShardInts("index", b, a.tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", b, a.tokens, 2), First: p.ShardInts("first", b, a.tokens)}
 		history = p.Whole("history", spec.Streams*spec.Steps)
 		p.Append(&kernel.Regions{Index: q.in.Index, Labels: q.in.Labels, First: q.in.First, Records: history, RegionSpec: spec})
 	} else {
-		q.in = model.Sequences{Index: p.RowInts("index", b, a.tokens, model.TokenFields), Labels: p.RowInts("labels", b, a.tokens, 2), First: p.RowInts("first", b, a.tokens)}
+		q.in = model.Sequences{Index: p.RowInts("index", b, a.tokens, model.TokenFields(2)), Labels: p.RowInts("labels", b, a.tokens, 2), First: p.RowInts("first", b, a.tokens)}
 	}
 	logits := m.Encode(p, q.in, true)
 	q.logits = p.Rows("kept", logits.Shape...)
@@ -100,9 +100,9 @@ func (a agent) ints(first uint64) [3][]int32 {
 	spec := a.spec()
 	history := histories(&spec, agentRoom, agentActions)
 	n := a.tokens
-	out := [3][]int32{make([]int32, a.batch*n*model.TokenFields), make([]int32, a.batch*n*2), make([]int32, a.batch*n)}
+	out := [3][]int32{make([]int32, a.batch*n*model.TokenFields(2)), make([]int32, a.batch*n*2), make([]int32, a.batch*n)}
 	for b := range a.batch {
-		spec.Row(out[0][b*n*model.TokenFields:][:n*model.TokenFields], out[1][b*n*2:][:2*n], out[2][b*n:][:n], history, first+uint64(b))
+		spec.Row(out[0][b*n*model.TokenFields(2):][:n*model.TokenFields(2)], out[1][b*n*2:][:2*n], out[2][b*n:][:n], history, first+uint64(b))
 	}
 	return out
 }
@@ -271,9 +271,9 @@ func testAgentCausality(t *testing.T, dev kernel.Device) {
 		before, index := logits(), slices.Clone(rows[0])
 		for token := 0; token < a.tokens; token += 1 + a.tokens/12 {
 			for b := range a.batch {
-				fields := rows[0][(b*a.tokens+token)*model.TokenFields:]
-				fields[model.FieldX] = (fields[model.FieldX]+2)%(agentRoom+1) - 1
-				fields[model.FieldReward] = (fields[model.FieldReward]+2)%3 - 1
+				fields := rows[0][(b*a.tokens+token)*model.TokenFields(2):]
+				fields[0] = (fields[0]+2)%(agentRoom+1) - 1
+				fields[2+model.AfterReward] = (fields[2+model.AfterReward]+2)%3 - 1
 			}
 			sees := func(m int) bool {
 				return m%a.tokens >= token && rows[2][m] == rows[2][m-m%a.tokens+token]
@@ -299,7 +299,7 @@ func testAgentCached(t *testing.T, dev kernel.Device) {
 		m, err := model.NewAD(whole.ADConfig)
 		check(t, err)
 		p := plan.New("walk", dev, a.batch, 1, m.Layout())
-		index, at := p.RowInts("index", p.B(), 1, model.TokenFields), p.RowInts("at", p.B(), 1)
+		index, at := p.RowInts("index", p.B(), 1, model.TokenFields(2)), p.RowInts("at", p.B(), 1)
 		logits := m.Step(p, index, at, a.tokens)
 		kept := p.Rows("kept", logits.Shape...)
 		p.Append(&kernel.Dropout{Y: kept, X: logits})
@@ -309,10 +309,10 @@ func testAgentCached(t *testing.T, dev kernel.Device) {
 		run, err := p.Compile(dev, store)
 		check(t, err)
 		for i := range a.tokens {
-			token, where, want := make([]int32, a.batch*model.TokenFields), make([]int32, a.batch), make([]float64, a.batch*columns)
+			token, where, want := make([]int32, a.batch*model.TokenFields(2)), make([]int32, a.batch), make([]float64, a.batch*columns)
 			for b := range a.batch {
 				where[b] = int32(i)
-				copy(token[b*model.TokenFields:][:model.TokenFields], rows[0][(b*a.tokens+i)*model.TokenFields:])
+				copy(token[b*model.TokenFields(2):][:model.TokenFields(2)], rows[0][(b*a.tokens+i)*model.TokenFields(2):])
 				copy(want[b*columns:][:columns], all[(b*a.tokens+i)*columns:])
 			}
 			check(t, run.WriteBatch(index, token))

@@ -26,14 +26,14 @@ func regionSpecs() []kernel.RegionSpec {
 	var out []kernel.RegionSpec
 	for tokens := 1; tokens <= 40; tokens++ {
 		out = append(out,
-			model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 47, Horizon: 4, Tokens: tokens, Seed: 9, Purpose: rng.Regions}),
+			model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 47, Horizon: 4, Tokens: tokens, Seed: 9, Purpose: rng.Regions}, 2),
 			model.Transitions(kernel.RegionSpec{Streams: 1 + tokens%4, Steps: 60, Horizon: 1 + tokens%5, Tokens: tokens, Compressed: true, Shortest: 1 + tokens%3, Longest: 2 + tokens%9,
-				Ahead: tokens % 4, Seed: 1<<34 + 1, Purpose: rng.TestRegions}))
+				Ahead: tokens % 4, Seed: 1<<34 + 1, Purpose: rng.TestRegions}, 2))
 	}
 	return append(out,
-		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 80, Seed: 2, Purpose: rng.Regions}),
-		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 2, Seed: 2, Purpose: rng.Regions}),
-		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 100, Ahead: 9, Seed: 2, Purpose: rng.Regions}))
+		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 80, Seed: 2, Purpose: rng.Regions}, 2),
+		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 2, Seed: 2, Purpose: rng.Regions}, 2),
+		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 100, Ahead: 9, Seed: 2, Purpose: rng.Regions}, 2))
 }
 
 func testRegions(t *testing.T, dev kernel.Device) {
@@ -42,7 +42,7 @@ func testRegions(t *testing.T, dev kernel.Device) {
 		check(t, s.Check())
 		c := trial{what: fmt.Sprintf("regions %+v", s), nodes: n, state: kernel.State{Instances: 1<<32 - 3}}
 		c.record = func(r *recording) {
-			r.do(&kernel.Regions{Index: r.outInts("index", n, model.TokenFields), Labels: r.outInts("labels", n, 2), First: r.outInts("first", n),
+			r.do(&kernel.Regions{Index: r.outInts("index", n, model.TokenFields(2)), Labels: r.outInts("labels", n, 2), First: r.outInts("first", n),
 				Records: r.data("history", histories(&s, 9, 5)), RegionSpec: s})
 		}
 		c.try(t, dev)

@@ -17,7 +17,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // Name is the recipe's.
@@ -130,7 +130,7 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 
 // history opens the learning histories that are asked for, else those that the run remembers, else
 // those of the usual place. The path is absolute.
-func (at *state) history(f run.Flags) (*world.History, string, error) {
+func (at *state) history(f run.Flags) (history.History, string, error) {
 	path, remembered := f.String("history"), false
 	switch {
 	case f.Changed("history"):
@@ -139,7 +139,7 @@ func (at *state) history(f run.Flags) (*world.History, string, error) {
 	default:
 		path = HistoryFile
 	}
-	h, err := world.Open(path)
+	h, err := history.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && remembered:
 		err = fmt.Errorf("the learning histories of this run are gone from %s: say with --history where they are (checksum %s)", path, at.Histories)
@@ -157,7 +157,7 @@ func (at *state) history(f run.Flags) (*world.History, string, error) {
 
 // Task is a run with its histories open.
 type Task struct {
-	History *world.History
+	History history.History
 	Data    string // one of the Data constants; "" is DataAuto
 	Path    string // of the histories, absolute; the run remembers it
 }

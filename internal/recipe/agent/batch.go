@@ -14,8 +14,8 @@ import (
 // here allocates once a batch is made.
 
 // forwarder is the network as agents use it: it reads one token a row and writes the logits of that
-// row's actions and token types. The slices are index [rows·TokenFields], at [rows] and logits
-// [rows·(actions+types)].
+// row's actions and token types. The slices are index [rows·fields of a token], at [rows] and
+// logits [rows·(actions+types)].
 type forwarder interface {
 	buffers() (index, at []int32, logits []float32)
 	forward() error
@@ -24,7 +24,8 @@ type forwarder interface {
 // evalBatch is an evaluation batch: agents that live through episodes at the same time, each at its
 // own pace: reading a pruned context again takes one agent longer than another.
 type evalBatch struct {
-	room        world.Room
+	game        world.Game
+	space       world.Space
 	episodes    int
 	seed        uint64
 	temperature float64
@@ -34,19 +35,27 @@ type evalBatch struct {
 	runs        int64
 	tokens      int64 // read by all agents
 	regions     regionSums
-	returns     []int32      // [agent, episode]
-	first, last []world.Step // the first and the latest episode of each agent
-	width       int          // of a row of logits
-	from        int          // the number of the first agent: others live elsewhere
+	returns     []float64 // [agent, episode]
+	first, last []walk    // the first and the latest episode of each agent
+	fields      int       // of a token
+	width       int       // of a row of logits
+	from        int       // the number of the first agent: others live elsewhere
 }
 
 type agent struct {
 	context agentContext
-	goal    world.Goal
-	rule    world.Rule  // the goal's
-	state   world.State // of which the agent sees the cell
+	task    world.Task
+	env     world.Env
 	acting  bool
 	steps   int // in its whole life
+	episode int // episodes behind it
+	clock   int // steps of the episode under way
+}
+
+// walk is what an agent observed in an episode: before each action, and after the last.
+type walk struct {
+	seen []int32 // [steps+1, fields of an observation]; the episode's limit bounds it
+	n    int     // steps
 }
 
 // regionSums gather the lengths of regions that ended.
@@ -69,19 +78,23 @@ func (s *regionSums) add(n int, forced bool) {
 }
 
 // newEvalBatch puts `each` agents on every goal; agent i stands on goal i/each.
-func newEvalBatch(room world.Room, goals []world.Goal, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
-	return newEvalShare(room, goals, each, episodes, rules, net, 0, len(goals)*each)
+func newEvalBatch(game world.Game, tasks []world.Task, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
+	return newEvalShare(game, tasks, each, episodes, rules, net, 0, len(tasks)*each)
 }
 
 // newEvalShare has agents [from, to) of an evaluation batch alone.
-func newEvalShare(room world.Room, goals []world.Goal, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
-	c := &evalBatch{room: room, episodes: episodes, net: net, agents: make([]agent, to-from), width: world.NumActions + model.TokenTypes, from: from}
+func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
+	space := game.Space()
+	c := &evalBatch{game: game, space: space, episodes: episodes, net: net, agents: make([]agent, to-from), from: from,
+		fields: rules.width + 1, width: space.Actions + model.TokenTypes}
+	c.first, c.last = make([]walk, len(c.agents)), make([]walk, len(c.agents))
+	seen := (game.Limit() + 1) * len(space.Fields)
 	for i := range c.agents {
-		goal := goals[(from+i)/each]
-		c.agents[i] = agent{context: newAgentContext(rules), goal: goal, rule: goal.Rule()}
+		task := tasks[(from+i)/each]
+		c.agents[i] = agent{context: newAgentContext(rules), task: task, env: game.NewEnv(task)}
+		c.first[i].seen, c.last[i].seen = make([]int32, seen), make([]int32, seen)
 	}
-	c.returns = make([]int32, len(c.agents)*episodes)
-	c.first, c.last = make([]world.Step, len(c.agents)*room.Horizon), make([]world.Step, len(c.agents)*room.Horizon)
+	c.returns = make([]float64, len(c.agents)*episodes)
 	return c
 }
 
@@ -93,13 +106,10 @@ func (c *evalBatch) reset(seed uint64, temperature float64) {
 	for i := range c.agents {
 		a := &c.agents[i]
 		a.context.reset()
-		a.state, a.steps, a.acting = world.StateOf(c.room.Start(), 0), 0, false
-		a.context.observe(observation(a.state.Cell(), -1, -1))
+		a.env.Reset()
+		a.steps, a.episode, a.clock, a.acting = 0, 0, 0, false
+		a.env.Observe(a.context.observe(-1, -1))
 	}
-}
-
-func observation(c world.Cell, action, reward int32) token {
-	return token{int32(c.X()), int32(c.Y()), action, reward, model.TypeTransition}
 }
 
 // run lets every agent live to its end. progress, which may be nil, hears how many steps the
@@ -119,13 +129,23 @@ func (c *evalBatch) run(ctx context.Context, progress func(done, of int)) error 
 	return nil
 }
 
-// life is the number of steps of an agent.
-func (c *evalBatch) life() int { return c.episodes * c.room.Horizon }
+// life is the most steps of an agent.
+func (c *evalBatch) life() int { return c.episodes * c.game.Limit() }
 
+// slowest is how far the slowest agent is, had every episode behind it taken its limit.
 func (c *evalBatch) slowest() int {
 	n := c.life()
 	for i := range c.agents {
-		n = min(n, c.agents[i].steps)
+		a := &c.agents[i]
+		n = min(n, a.episode*c.game.Limit()+a.clock)
+	}
+	return n
+}
+
+// lived is the steps of all agents.
+func (c *evalBatch) lived() (n int) {
+	for i := range c.agents {
+		n += c.agents[i].steps
 	}
 	return n
 }
@@ -135,9 +155,9 @@ func (c *evalBatch) turn() error {
 	index, at, logits := c.net.buffers()
 	for i := range c.agents {
 		a := &c.agents[i]
-		fields := index[i*model.TokenFields:][:model.TokenFields]
+		fields := index[i*c.fields:][:c.fields]
 		// idle: a token of nothing, over the first position of a context that nobody reads
-		if a.steps == c.life() {
+		if a.episode == c.episodes {
 			for f := range fields {
 				fields[f] = -1
 			}
@@ -159,29 +179,26 @@ func (c *evalBatch) turn() error {
 	return nil
 }
 
-// act takes one step in agent i's room. The words of its draw: 0 the action, 1 whether the region
+// act takes one step of agent i. The words of its draw: 0 the action, 1 whether the region
 // ends.
 func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
-	actions, types := logits[:world.NumActions], logits[world.NumActions:]
-	action := uint8(choose(actions, c.temperature, w[0]))
-	was := a.state.Cell()
-	var reward uint8
-	a.state, reward = a.rule.Enter(a.state, c.room.Move(was, action))
-	episode, clock := a.steps/c.room.Horizon, a.steps%c.room.Horizon
-	c.returns[i*c.episodes+episode] += int32(reward)
-	step := world.MakeStep(was, action, reward)
-	if episode == 0 {
-		c.first[i*c.room.Horizon+clock] = step
-	}
-	c.last[i*c.room.Horizon+clock] = step // the final episode's is written last
-	if a.steps++; a.steps == c.life() {
-		c.live--
-		return
-	}
-	if clock == c.room.Horizon-1 {
-		a.state = world.StateOf(c.room.Start(), 0)
+	actions, types := logits[:c.space.Actions], logits[c.space.Actions:]
+	action := choose(actions, c.temperature, w[0])
+	c.see(a, i)
+	reward, finished := a.env.Step(action)
+	c.returns[i*c.episodes+a.episode] += c.space.Rewards[reward]
+	a.steps++
+	a.clock++
+	if finished {
+		c.see(a, i)
+		if a.episode++; a.episode == c.episodes {
+			c.live--
+			return
+		}
+		a.env.Reset()
+		a.clock = 0
 	}
 	if x := &a.context; x.rules.compressed {
 		forced := x.region() >= x.rules.longest
@@ -191,7 +208,20 @@ func (c *evalBatch) act(i int, logits []float32) {
 			x.end()
 		}
 	}
-	a.context.observe(observation(a.state.Cell(), int32(action), int32(reward)))
+	a.env.Observe(a.context.observe(action, reward))
+}
+
+// see keeps what agent i observes, of its first episode and of the latest: the final one's is
+// written last.
+func (c *evalBatch) see(a *agent, i int) {
+	for _, w := range [...]*walk{&c.first[i], &c.last[i]} {
+		if w == &c.first[i] && a.episode > 0 {
+			continue
+		}
+		n := len(c.space.Fields)
+		w.n = a.clock
+		a.env.Observe(w.seen[a.clock*n:][:n])
+	}
 }
 
 // choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
 	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // script is a forwarder that knows the way: its policy sees the token a row is fed and says what to
@@ -26,7 +28,7 @@ type script struct {
 }
 
 func newScript(rows int, policy func(row int, fields []int32) (action, kind int)) *script {
-	return &script{index: make([]int32, rows*model.TokenFields), at: make([]int32, rows), logits: make([]float32, rows*(world.NumActions+model.TokenTypes)), policy: policy}
+	return &script{index: make([]int32, rows*model.TokenFields(2)), at: make([]int32, rows), logits: make([]float32, rows*(grid.NumActions+model.TokenTypes)), policy: policy}
 }
 
 func (s *script) buffers() (index, at []int32, logits []float32) { return s.index, s.at, s.logits }
@@ -38,47 +40,62 @@ func (s *script) forward() error {
 		return errScript
 	}
 	clear(s.logits)
-	width := world.NumActions + model.TokenTypes
+	width := grid.NumActions + model.TokenTypes
 	for r := range s.at {
-		action, kind := s.policy(r, s.index[r*model.TokenFields:][:model.TokenFields])
+		action, kind := s.policy(r, s.index[r*model.TokenFields(2):][:model.TokenFields(2)])
 		s.logits[r*width+action] = 1
-		s.logits[r*width+world.NumActions+kind] = 1
+		s.logits[r*width+grid.NumActions+kind] = 1
 	}
 	return nil
 }
 
-var testRoom = world.Room{Size: 5, Horizon: 6}
+// The fields of a room's tokens, by place.
+const (
+	fieldX, fieldY = 0, 1
+	fieldType      = 2 + model.AfterType
+	fieldPosition  = 2 + model.AfterPosition
+)
+
+// tasks are goals as an evaluation takes them.
+func tasks(goals ...grid.Goal) (out []world.Task) {
+	for _, g := range goals {
+		out = append(out, g)
+	}
+	return out
+}
+
+var testRoom = grid.Room{Size: 5, Horizon: 6}
 
 // TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of
 // each step's outcome in the next token.
 func TestCrewWalks(t *testing.T) {
-	cells := []world.Cell{world.At(0, 0), world.At(2, 2), world.At(4, 3)}
-	goals := []world.Goal{world.Goal(cells[0]), world.Goal(cells[1]), world.Goal(cells[2])}
-	rules := contextRules{capacity: 2*7 + 3, compressed: true, longest: 7}
+	cells := []grid.Cell{grid.At(0, 0), grid.At(2, 2), grid.At(4, 3)}
+	goals := []grid.Goal{grid.Goal(cells[0]), grid.Goal(cells[1]), grid.Goal(cells[2])}
+	rules := contextRules{observed: 2, width: 5, capacity: 2*7 + 3, compressed: true, longest: 7}
 	const each, episodes = 2, 9
 	type life struct {
 		last  uint8
 		begun bool
-		cell  world.Cell
+		cell  grid.Cell
 		clock int
 	}
 	lives := make([]life, len(goals)*each)
 	// the highest step that a row was fed, by count of first readings
 	fresh := make([]int32, len(lives))
 	s := newScript(len(lives), func(r int, f []int32) (int, int) {
-		if f[model.FieldType] != model.TypeTransition {
+		if f[fieldType] != model.TypeTransition {
 			return 0, model.TypeTransition
 		}
-		return int(world.Towards(world.At(int(f[model.FieldX]), int(f[model.FieldY])), cells[r/each])), model.TypeTransition
+		return int(grid.Towards(grid.At(int(f[fieldX]), int(f[fieldY])), cells[r/each])), model.TypeTransition
 	})
-	c := newEvalBatch(testRoom, goals, each, episodes, &rules, s)
+	c := newEvalBatch(testRoom, tasks(goals...), each, episodes, &rules, s)
 	c.reset(3, 0)
 	for c.live > 0 {
 		if err := c.turn(); err != nil {
 			t.Fatal(err)
 		}
 		for r := range lives {
-			f, l := s.index[r*model.TokenFields:][:model.TokenFields], &lives[r]
+			f, l := s.index[r*model.TokenFields(2):][:model.TokenFields(2)], &lives[r]
 			if !c.agents[r].acting {
 				continue
 			}
@@ -97,11 +114,11 @@ func TestCrewWalks(t *testing.T) {
 			} else {
 				l.begun, l.cell = true, testRoom.Start()
 			}
-			if diff := cmp.Diff(want, f[:model.FieldPosition]); diff != "" {
+			if diff := cmp.Diff(want, f[:fieldPosition]); diff != "" {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
 			}
 			fresh[r]++
-			l.last = world.Towards(l.cell, cells[r/each])
+			l.last = grid.Towards(l.cell, cells[r/each])
 		}
 	}
 	for r, n := range fresh {
@@ -124,21 +141,21 @@ func TestCrewWalks(t *testing.T) {
 	if got := c.agents[0].context.prunes; got != regions-1 {
 		t.Errorf("%d prunes, want %d", got, regions-1)
 	}
-	if first := c.first[0]; first.Cell() != testRoom.Start() || first.Action() != world.Left {
-		t.Errorf("the first episode begins with %v, action %d", first.Cell(), first.Action())
+	if first := c.first[0]; !slices.Equal(first.seen[:4], []int32{2, 2, 1, 2}) || first.n != testRoom.Horizon {
+		t.Errorf("the first episode begins with %v and has %d steps; want the centre, a step to the left, and all", first.seen[:4], first.n)
 	}
 }
 
 // TestRegionsEndWhereAgentsSay: the type head ends regions, sooner than force does.
 func TestRegionsEndWhereAgentsSay(t *testing.T) {
-	rules := contextRules{capacity: 2*10 + 3, compressed: true, longest: 10}
+	rules := contextRules{observed: 2, width: 5, capacity: 2*10 + 3, compressed: true, longest: 10}
 	s := newScript(1, func(_ int, f []int32) (int, int) {
-		if f[model.FieldType] == model.TypeTransition && f[model.FieldX] == 4 {
-			return int(world.Left), model.TypeEnd // at the right wall
+		if f[fieldType] == model.TypeTransition && f[fieldX] == 4 {
+			return int(grid.Left), model.TypeEnd // at the right wall
 		}
-		return int(world.Right), model.TypeTransition
+		return int(grid.Right), model.TypeTransition
 	})
-	c := newEvalBatch(testRoom, []world.Goal{world.Goal(world.At(0, 0))}, 1, 50, &rules, s)
+	c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(0, 0))), 1, 50, &rules, s)
 	c.reset(1, 0)
 	if err := c.run(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -150,15 +167,15 @@ func TestRegionsEndWhereAgentsSay(t *testing.T) {
 
 // TestThousandEpisodes: a long life takes no more memory than a short one.
 func TestThousandEpisodes(t *testing.T) {
-	for _, rules := range []contextRules{{capacity: 2*9 + 3, compressed: true, longest: 9}, {capacity: 15, keep: 9}} {
+	for _, rules := range []contextRules{{observed: 2, width: 5, capacity: 2*9 + 3, compressed: true, longest: 9}, {observed: 2, width: 5, capacity: 15, keep: 9}} {
 		t.Run(fmt.Sprint(rules.compressed), func(t *testing.T) {
 			s := newScript(4, func(r int, f []int32) (int, int) {
-				if at := int(f[model.FieldPosition]); at >= rules.capacity {
+				if at := int(f[fieldPosition]); at >= rules.capacity {
 					t.Fatalf("position %d of %d", at, rules.capacity)
 				}
-				return (r + int(max(0, f[model.FieldX]))) % world.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
+				return (r + int(max(0, f[fieldX]))) % grid.NumActions, int(max(0, f[fieldY])) % model.TokenTypes
 			})
-			c := newEvalBatch(testRoom, []world.Goal{1, 2}, 2, 1000, &rules, s)
+			c := newEvalBatch(testRoom, tasks(1, 2), 2, 1000, &rules, s)
 			allocs := runtest.Allocations(1, func() {
 				c.reset(7, 1)
 				for c.live > 0 {
@@ -179,12 +196,12 @@ func TestThousandEpisodes(t *testing.T) {
 
 // TestAgentsAreIndependent: an agent does the same whoever else lives beside it.
 func TestAgentsAreIndependent(t *testing.T) {
-	rules := contextRules{capacity: 2*9 + 3, compressed: true, longest: 9}
+	rules := contextRules{observed: 2, width: 5, capacity: 2*9 + 3, compressed: true, longest: 9}
 	policy := func(_ int, f []int32) (int, int) {
-		return int(max(0, f[model.FieldX])) % world.NumActions, int(max(0, f[model.FieldY])) % model.TokenTypes
+		return int(max(0, f[fieldX])) % grid.NumActions, int(max(0, f[fieldY])) % model.TokenTypes
 	}
-	lives := func(agents int) []int32 {
-		c := newEvalBatch(testRoom, []world.Goal{world.Goal(world.At(1, 2))}, agents, 20, &rules, newScript(agents, policy))
+	lives := func(agents int) []float64 {
+		c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(1, 2))), agents, 20, &rules, newScript(agents, policy))
 		c.reset(5, 1)
 		if err := c.run(context.Background(), nil); err != nil {
 			t.Fatal(err)
@@ -201,9 +218,9 @@ func TestAgentsAreIndependent(t *testing.T) {
 }
 
 func TestCrewStops(t *testing.T) {
-	rules := contextRules{capacity: 8, keep: 2}
+	rules := contextRules{observed: 2, width: 5, capacity: 8, keep: 2}
 	s := newScript(1, func(int, []int32) (int, int) { return 0, 0 })
-	c := newEvalBatch(testRoom, []world.Goal{0}, 1, 5, &rules, s)
+	c := newEvalBatch(testRoom, tasks(0), 1, 5, &rules, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.reset(1, 0)
 	err := c.run(ctx, func(done, of int) {
@@ -256,24 +273,22 @@ func TestChoose(t *testing.T) {
 }
 
 func TestTheMedianAgentIsShown(t *testing.T) {
-	goals := []world.Goal{world.Goal(testRoom.Start()), 0, 0}
-	c := &evalBatch{room: testRoom, agents: make([]agent, len(goals))}
+	goals := []grid.Goal{grid.Goal(testRoom.Start()), 0, 0}
+	c := &evalBatch{game: testRoom, space: testRoom.Space(), agents: make([]agent, len(goals)), episodes: 2, returns: []float64{0, 0, 1, 3, 0, 0}}
 	for i, g := range goals {
-		c.agents[i].goal = g
+		c.agents[i].task = g
 	}
 	far := testRoom.Optimal(goals[1])
 	// By return agent 0 would be first; by its share of what its goal offers it is last.
 	if got := c.median([]float64{0.5 * far, 0.9 * far, far}); got != 1 {
 		t.Errorf("agent %d is taken for the median, want 1", got)
 	}
-	c.first = make([]world.Step, len(goals)*testRoom.Horizon)
-	for i := range c.first {
-		c.first[i] = world.MakeStep(testRoom.Start(), world.Stay, uint8(i/testRoom.Horizon%2))
+	c.first = make([]walk, len(goals))
+	c.first[1] = walk{seen: []int32{2, 2, 1, 2, 9, 9}, n: 1}
+	if e := c.episode(c.first, 1, 0); e.Goal != goals[1] || e.Return != 1 || fmt.Sprint(e.Cells) != "[[2 2] [1 2]]" {
+		t.Errorf("the first episode of agent 1: goal %v, return %g, cells %v", e.Goal, e.Return, e.Cells)
 	}
-	if e := c.episode(c.first, 1); len(e.Cells) != testRoom.Horizon+1 {
-		t.Errorf("an episode of %d steps was on %d cells", testRoom.Horizon, len(e.Cells))
-	}
-	if e := c.episode(c.first, 1); e.Goal != goals[1] || e.Return != testRoom.Horizon {
-		t.Errorf("episode of agent 1: goal %v, return %d", e.Goal, e.Return)
+	if e := c.episode(c.first, 1, 1); e.Return != 3 {
+		t.Errorf("the second episode of agent 1: return %g, want 3", e.Return)
 	}
 }

@@ -21,7 +21,7 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 			return nil, err
 		}
 	}
-	if due(c.GenInterval) {
+	if due(c.GenInterval) && t.eval != nil {
 		if t.lastEval, err = t.evaluate(ctx); err != nil {
 			return nil, err
 		}
@@ -35,10 +35,10 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 		tell("train", t.report(s))
 	}
 	if t.lastTest != nil {
-		t.lastTest.Best = c.ValidationGoals == 0 && t.Progress.Better(t.lastTest.LossAction)
+		t.lastTest.Best = !t.chooses() && t.Progress.Better(t.lastTest.LossAction)
 		tell("test", t.lastTest)
 	}
-	if t.lastEval != nil && c.ValidationGoals > 0 {
+	if t.lastEval != nil && t.chooses() {
 		t.Progress.Better(-t.lastEval.Share)
 	}
 	if t.lastEval != nil {
@@ -104,7 +104,7 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	sum := &Summary{Iterations: at.Updates, Sequences: uint64(at.Updates) * uint64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps), Seconds: at.Elapsed,
 		BestIteration: at.BestAt, Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best()}
 	switch {
-	case at.Best != nil && t.cfg.ValidationGoals > 0:
+	case at.Best != nil && t.chooses():
 		share := -*at.Best
 		sum.BestShare = &share
 	case at.Best != nil:
@@ -116,7 +116,7 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 			return nil, err
 		}
 	}
-	if t.lastEval == nil {
+	if t.lastEval == nil && t.eval != nil {
 		if t.lastEval, err = t.evaluate(ctx); err != nil {
 			return nil, err
 		}

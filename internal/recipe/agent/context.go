@@ -14,17 +14,20 @@ import (
 
 // contextRules say how a context grows and what goes when it is full.
 type contextRules struct {
+	observed   int // fields of an observation
+	width      int // words of a token without its position
 	capacity   int // tokens that a context ever holds
 	compressed bool
 	longest    int // transitions after which a region ends by force
 	keep       int // without compression: the transitions that stay when the context is full
 }
 
-// newContextRules takes the settings of an agent in a room with that horizon. Without compression a
-// full context gives up one episode, its oldest, and the rest is read again. So it never holds
-// fewer than n_transit - horizon transitions, and reads each of them about n_transit/horizon times.
-func newContextRules(c *config.AD, horizon int) (contextRules, error) {
-	r := contextRules{capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
+// newContextRules takes the settings of an agent that observes so many fields, in episodes of at
+// most horizon steps. Without compression a full context gives up one episode, its oldest, and the
+// rest is read again. So it never holds fewer than n_transit - horizon transitions, and reads each
+// of them about n_transit/horizon times.
+func newContextRules(c *config.AD, observed, horizon int) (contextRules, error) {
+	r := contextRules{observed: observed, width: model.TokenFields(observed) - 1, capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
 	if r.compressed {
 		// <compress> region </compress> <compress> region: the next </compress> prunes
 		r.capacity = 2*r.longest + 3
@@ -45,52 +48,64 @@ func checkTokens(c *config.AD) error {
 	return nil
 }
 
-// token is what the network is fed, its position apart.
-type token struct{ x, y, action, reward, kind int32 }
-
-func marker(kind int32) token { return token{-1, -1, -1, -1, kind} }
-
-// agentContext is one agent's memory. Its tokens lie in a buffer of fixed size.
+// agentContext is one agent's memory. Its tokens lie in a buffer of fixed size: what the network is
+// fed, the position apart.
 type agentContext struct {
 	rules  *contextRules
-	tokens []token // capacity is the rules'; never grown
+	words  []int32 // of the tokens, rules.width each; capacity is the rules', never grown
 	fed    int     // tokens that the network has read: the next goes to this position
 	open   int     // place of the current region's <compress>
 	prunes int
 }
 
 func newAgentContext(r *contextRules) agentContext {
-	c := agentContext{rules: r, tokens: make([]token, 0, r.capacity)}
+	c := agentContext{rules: r, words: make([]int32, 0, r.capacity*r.width)}
 	c.reset()
 	return c
 }
 
 // reset forgets everything.
 func (c *agentContext) reset() {
-	c.tokens, c.fed, c.open, c.prunes = c.tokens[:0], 0, 0, 0
+	c.words, c.fed, c.open, c.prunes = c.words[:0], 0, 0, 0
 	if c.rules.compressed {
-		c.push(marker(model.TypeStart))
+		c.mark(model.TypeStart)
 	}
 }
 
-func (c *agentContext) push(t token) {
-	if len(c.tokens) == cap(c.tokens) {
-		panic("train: a context outgrew its rules")
+// tokens is how many there are.
+func (c *agentContext) tokens() int { return len(c.words) / c.rules.width }
+
+// push adds a token of nothing but its type, and returns its fields.
+func (c *agentContext) push(kind int32) []int32 {
+	if len(c.words) == cap(c.words) {
+		panic("agent: a context outgrew its rules")
 	}
-	c.tokens = append(c.tokens, t)
+	n := len(c.words)
+	c.words = c.words[:n+c.rules.width]
+	token := c.words[n:]
+	for i := range token {
+		token[i] = -1
+	}
+	token[c.rules.observed+model.AfterType] = kind
+	return token
 }
 
-// observe adds the transition that the agent acts on next.
-func (c *agentContext) observe(t token) {
-	if !c.rules.compressed && len(c.tokens) == c.rules.capacity {
+func (c *agentContext) mark(kind int32) { c.push(kind) }
+
+// observe adds the transition that the agent acts on next, with its last action and reward, and
+// returns where the observation is to be written.
+func (c *agentContext) observe(action, reward int) []int32 {
+	if !c.rules.compressed && c.tokens() == c.rules.capacity {
 		c.restart(c.rules.capacity - c.rules.keep)
 		c.prunes++
 	}
-	c.push(t)
+	token, n := c.push(model.TypeTransition), c.rules.observed
+	token[n+model.AfterAction], token[n+model.AfterReward] = int32(action), int32(reward)
+	return token[:n]
 }
 
 // region is the number of transitions in the current region.
-func (c *agentContext) region() int { return len(c.tokens) - c.open - 1 }
+func (c *agentContext) region() int { return c.tokens() - c.open - 1 }
 
 // end closes the current region and opens the next. When it was the second, the older one goes.
 func (c *agentContext) end() {
@@ -98,25 +113,23 @@ func (c *agentContext) end() {
 		c.restart(c.open)
 		c.prunes++
 	}
-	c.push(marker(model.TypeEnd))
-	c.open = len(c.tokens)
-	c.push(marker(model.TypeStart))
+	c.mark(model.TypeEnd)
+	c.open = c.tokens()
+	c.mark(model.TypeStart)
 }
 
 // restart drops the oldest n tokens; those that stay get positions from 0 on and are read again.
 func (c *agentContext) restart(n int) {
-	left := copy(c.tokens, c.tokens[n:])
-	c.tokens, c.fed = c.tokens[:left], 0
+	left := copy(c.words, c.words[n*c.rules.width:])
+	c.words, c.fed = c.words[:left], 0
 }
 
 // next writes the fields of the token to be read next and returns its position. acting says that it
 // is the one to act on.
 func (c *agentContext) next(fields []int32) (at int32, acting bool) {
-	t := c.tokens[c.fed]
-	fields[model.FieldX], fields[model.FieldY] = t.x, t.y
-	fields[model.FieldAction], fields[model.FieldReward] = t.action, t.reward
-	fields[model.FieldType], fields[model.FieldPosition] = t.kind, int32(c.fed)
-	at = int32(c.fed)
+	at, width := int32(c.fed), c.rules.width
+	copy(fields, c.words[c.fed*width:][:width])
+	fields[width] = at
 	c.fed++
-	return at, c.fed == len(c.tokens)
+	return at, c.fed == c.tokens()
 }

@@ -16,19 +16,19 @@ import (
 func read(t testing.TB, c *agentContext) string {
 	t.Helper()
 	var out strings.Builder
-	fields := make([]int32, model.TokenFields)
+	fields := make([]int32, model.TokenFields(2))
 	for {
 		at, acting := c.next(fields)
-		if fields[model.FieldPosition] != at {
-			t.Fatalf("position %d at place %d", fields[model.FieldPosition], at)
+		if fields[fieldPosition] != at {
+			t.Fatalf("position %d at place %d", fields[fieldPosition], at)
 		}
-		switch fields[model.FieldType] {
+		switch fields[fieldType] {
 		case model.TypeStart:
 			out.WriteByte('<')
 		case model.TypeEnd:
 			out.WriteByte('>')
 		default:
-			out.WriteByte('a' - 1 + byte(fields[model.FieldX]))
+			out.WriteByte('a' - 1 + byte(fields[fieldX]))
 		}
 		if acting {
 			return out.String()
@@ -36,11 +36,12 @@ func read(t testing.TB, c *agentContext) string {
 	}
 }
 
-func observed(x int) token { return token{x: int32(x), kind: model.TypeTransition} }
+// observeX adds a transition that stands in column x.
+func observeX(c *agentContext, x int) { c.observe(-1, -1)[0] = int32(x) }
 
 // TestPruning follows contexts token by token: what is read before each action.
 func TestPruning(t *testing.T) {
-	compressed := contextRules{capacity: 2*3 + 3, compressed: true, longest: 3}
+	compressed := contextRules{observed: 2, width: 5, capacity: 2*3 + 3, compressed: true, longest: 3}
 	for _, c := range []struct {
 		name   string
 		rules  contextRules
@@ -53,14 +54,14 @@ func TestPruning(t *testing.T) {
 		{"second region", compressed, "b", 4, []string{"<a", "b", "><c", "d"}, 0},
 		{"older region goes", compressed, "bd", 6, []string{"<a", "b", "><c", "d", "<cd><e", "f"}, 1},
 		{"short regions", compressed, "abc", 4, []string{"<a", "><b", "<b><c", "<c><d"}, 2},
-		{"plain", contextRules{capacity: 4, keep: 2}, "", 7, []string{"a", "b", "c", "d", "cde", "f", "efg"}, 2},
-		{"plain, all goes", contextRules{capacity: 2, keep: 0}, "", 5, []string{"a", "b", "c", "d", "e"}, 2},
+		{"plain", contextRules{observed: 2, width: 5, capacity: 4, keep: 2}, "", 7, []string{"a", "b", "c", "d", "cde", "f", "efg"}, 2},
+		{"plain, all goes", contextRules{observed: 2, width: 5, capacity: 2, keep: 0}, "", 5, []string{"a", "b", "c", "d", "e"}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := newAgentContext(&c.rules)
 			var got []string
 			for i := 1; i <= c.steps; i++ {
-				x.observe(observed(i))
+				observeX(&x, i)
 				got = append(got, read(t, &x))
 				if strings.ContainsRune(c.ends, rune('a'-1+i)) {
 					x.end()
@@ -73,7 +74,7 @@ func TestPruning(t *testing.T) {
 				t.Errorf("%d prunes, want %d", x.prunes, c.prunes)
 			}
 			x.reset()
-			x.observe(observed(1))
+			observeX(&x, 1)
 			if got := read(t, &x); got != c.want[0] {
 				t.Errorf("after a reset %q is read first, want %q", got, c.want[0])
 			}
@@ -90,19 +91,19 @@ func TestContextsStayWithinTheirRules(t *testing.T) {
 		if !c.UseCompressedContext {
 			c.NTransit = rapid.IntRange(1, 12).Draw(t, "n_transit")
 		}
-		rules, err := newContextRules(c, rapid.IntRange(1, 5).Draw(t, "horizon"))
+		rules, err := newContextRules(c, 2, rapid.IntRange(1, 5).Draw(t, "horizon"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		x := newAgentContext(&rules)
-		buffer := &x.tokens[:1][0]
-		fields := make([]int32, model.TokenFields)
+		buffer := &x.words[:1][0]
+		fields := make([]int32, model.TokenFields(2))
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
-			x.observe(observed(i))
+			observeX(&x, i)
 			for acting := false; !acting; {
 				_, acting = x.next(fields)
 			}
-			if fields[model.FieldX] != int32(i) || fields[model.FieldPosition] >= int32(c.NTransit) || fields[model.FieldType] != model.TypeTransition {
+			if fields[fieldX] != int32(i) || fields[fieldPosition] >= int32(c.NTransit) || fields[fieldType] != model.TypeTransition {
 				t.Fatalf("step %d acts on %v", i, fields)
 			}
 			if starts := checkShape(t, &x); starts > 2 {
@@ -112,7 +113,7 @@ func TestContextsStayWithinTheirRules(t *testing.T) {
 				x.end()
 			}
 		}
-		if buffer != &x.tokens[:1][0] || cap(x.tokens) != rules.capacity {
+		if buffer != &x.words[:1][0] || cap(x.words) != rules.capacity*rules.width {
 			t.Fatal("the buffer has moved")
 		}
 	})
@@ -123,8 +124,9 @@ func TestContextsStayWithinTheirRules(t *testing.T) {
 func checkShape(t *rapid.T, x *agentContext) (starts int) {
 	open := !x.rules.compressed
 	last := int32(-1)
-	for i, k := range x.tokens {
-		switch k.kind {
+	kind := func(i int) int32 { return x.words[i*x.rules.width+fieldType] }
+	for i := range x.tokens() {
+		switch kind(i) {
 		case model.TypeStart:
 			if open {
 				t.Fatalf("token %d opens a region in a region", i)
@@ -132,15 +134,16 @@ func checkShape(t *rapid.T, x *agentContext) (starts int) {
 			open = true
 			starts++
 		case model.TypeEnd:
-			if !open || x.tokens[i-1].kind != model.TypeTransition {
+			if !open || kind(i-1) != model.TypeTransition {
 				t.Fatalf("token %d ends nothing", i)
 			}
 			open = false
 		default:
-			if !open || last >= 0 && k.x != last+1 {
-				t.Fatalf("transition %d follows %d", k.x, last)
+			at := x.words[i*x.rules.width+fieldX]
+			if !open || last >= 0 && at != last+1 {
+				t.Fatalf("transition %d follows %d", at, last)
 			}
-			last = k.x
+			last = at
 		}
 	}
 	return starts
@@ -148,11 +151,11 @@ func checkShape(t *rapid.T, x *agentContext) (starts int) {
 
 func TestContextLongerThanThePositions(t *testing.T) {
 	c := &config.AD{UseCompressedContext: true, CompressInterval: 80, NTransit: 163}
-	if _, err := newContextRules(c, 20); err == nil || !strings.Contains(err.Error(), "164 tokens is longer than the position table: raise n_transit from 163") {
+	if _, err := newContextRules(c, 2, 20); err == nil || !strings.Contains(err.Error(), "164 tokens is longer than the position table: raise n_transit from 163") {
 		t.Errorf("got %v", err)
 	}
 	c.NTransit = 164
-	if _, err := newContextRules(c, 20); err != nil {
+	if _, err := newContextRules(c, 2, 20); err != nil {
 		t.Error(err)
 	}
 }

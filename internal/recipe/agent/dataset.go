@@ -15,22 +15,24 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // dataset are the parts of the learning histories that a run reads: those of the goals to learn
 // from and, apart from them, of the goals that it is tested on. The words are as kernel.RegionSpec
 // reads them.
 type dataset struct {
-	room        world.Room
+	world       world.World
+	space       world.Space
 	train, test []int32
 	trainSpec   kernel.RegionSpec
 	testSpec    kernel.RegionSpec
-	learned     []world.Goal // those to learn from
+	learned     []world.Task // those to learn from
 	checksum    string       // of every word that is read, train-test
 }
 
 // newDataset takes what the settings ask for out of an open file.
-func newDataset(h *world.History, c *config.AD) (*dataset, error) {
+func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	if err := Check(h, c); err != nil {
 		return nil, err
 	}
@@ -38,9 +40,9 @@ func newDataset(h *world.History, c *config.AD) (*dataset, error) {
 	if c.ValidationGoals == 0 {
 		test = held
 	}
-	l := &dataset{room: h.Room}
+	l, tasks := &dataset{world: h.World(), space: h.World().Space()}, h.Tasks()
 	for _, g := range train {
-		l.learned = append(l.learned, h.Goals[g])
+		l.learned = append(l.learned, tasks[g])
 	}
 	var err error
 	if l.train, err = h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
@@ -55,7 +57,7 @@ func newDataset(h *world.History, c *config.AD) (*dataset, error) {
 
 // goals are the indices of those to learn from, of those among them that are kept for validation,
 // and of those held out. The seed decides which are kept, so that they are no corner of the room.
-func goals(h *world.History, c *config.AD) (train, validation, held []int) {
+func goals(h history.History, c *config.AD) (train, validation, held []int) {
 	all, held := h.Split()
 	rank := func(g int) uint32 { return rng.At(c.Seed, uint64(g), 1, rng.Goals)[0] }
 	validation = slices.Clone(all)
@@ -71,15 +73,15 @@ func goals(h *world.History, c *config.AD) (train, validation, held []int) {
 }
 
 // Check says in one line why a run with these settings and histories cannot start.
-func Check(h *world.History, c *config.AD) error {
+func Check(h history.History, c *config.AD) error {
 	if h == nil {
 		return errors.New("no learning histories: make them with `haul data darkroom` or `haul data keydoor`")
 	}
-	switch {
-	case c.TrainNStream > h.Streams:
-		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, h.Streams)
-	case c.TrainSourceTimesteps > h.Steps:
-		return fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, h.Steps)
+	switch streams, steps := h.Size(); {
+	case c.TrainNStream > streams:
+		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, streams)
+	case c.TrainSourceTimesteps > steps:
+		return fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, steps)
 	}
 	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
 		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
@@ -95,10 +97,11 @@ func Check(h *world.History, c *config.AD) error {
 
 // specify says how sequences are drawn from the words.
 func (l *dataset) specify(c *config.AD) error {
-	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / c.TrainSourceTimesteps, Steps: c.TrainSourceTimesteps, Horizon: l.room.Horizon, Tokens: c.Tokens(),
-		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions})
+	each := c.TrainSourceTimesteps * l.space.Words()
+	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: l.world.Limit(), Tokens: c.Tokens(),
+		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
 	l.testSpec = l.trainSpec
-	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/c.TrainSourceTimesteps, rng.TestRegions
+	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/each, rng.TestRegions
 	if err := l.trainSpec.Check(); err != nil {
 		return fmt.Errorf("learning histories: %w", err)
 	}
@@ -107,9 +110,11 @@ func (l *dataset) specify(c *config.AD) error {
 
 // testRows makes the rows of the test, which are the same every time.
 func (l *dataset) testRows(rows int) *kernel.Slab {
-	t, s := l.testSpec.Tokens, loader.NewSlabs(l.testSpec.Words(), rows, 1)[0]
+	words := l.testSpec.Words()
+	s := loader.NewSlabs(words, rows, 1)[0]
+	part := func(i, r int) []int32 { return s.Ints[i][r*words[i]:][:words[i]] }
 	for r := range rows {
-		l.testSpec.Row(s.Ints[0][r*t*model.TokenFields:][:t*model.TokenFields], s.Ints[1][r*t*2:][:t*2], s.Ints[2][r*t:][:t], l.test, uint64(r))
+		l.testSpec.Row(part(0, r), part(1, r), part(2, r), l.test, uint64(r))
 	}
 	return s
 }
@@ -128,28 +133,30 @@ func checksumOf(words []int32) uint32 {
 	return sum
 }
 
-// randomDataset are histories of agents that walk at random: for timing steps where no file is at
-// hand.
+// standIn is the space of the steps that are timed without histories: Dark Room's, 9 by 9.
+var standIn = world.Space{Fields: []world.Field{{Name: "x", Size: 9}, {Name: "y", Size: 9}}, Actions: 5, Rewards: []float64{0, 1}}
+
+// timed is a world without rules, for timing steps.
+type timed struct{}
+
+func (timed) String() string     { return "world of random transitions" }
+func (timed) Name() string       { return "random" }
+func (timed) Describe() string   { return "random transitions, episodes of 20 steps" }
+func (timed) Space() world.Space { return standIn }
+func (timed) Limit() int         { return 20 }
+
+// randomDataset are random transitions: for timing steps where no file is at hand.
 func randomDataset(c *config.AD) (*dataset, error) {
-	l := &dataset{room: world.Room{Size: 9, Horizon: 20}}
-	steps, all := c.TrainSourceTimesteps, l.room.Goals()
+	l := &dataset{world: timed{}, space: standIn}
+	steps := c.TrainSourceTimesteps
 	if err := run.FitsHost("train_n_stream", "the host", "standing in for learning histories", c.TrainNStream, 4*int64(c.TrainNStream)*int64(steps)); err != nil {
 		return nil, err
 	}
 	l.train = make([]int32, c.TrainNStream*steps)
-	for s := range c.TrainNStream {
-		cell, goal := l.room.Start(), all[s%len(all)].Cell()
-		for t := range steps {
-			action := uint8(rng.Below(rng.At(c.Seed, uint64(s), uint32(t), rng.Learner)[0], world.NumActions))
-			next := l.room.Move(cell, action)
-			reward := uint8(0)
-			if next == goal {
-				reward = 1
-			}
-			l.train[s*steps+t] = world.MakeStep(cell, action, reward).Word()
-			if cell = next; (t+1)%l.room.Horizon == 0 {
-				cell = l.room.Start()
-			}
+	for i := range l.train {
+		w := rng.At(c.Seed, uint64(i/steps), uint32(i%steps), rng.Learner)
+		for at, size := range [...]int{9, 9, standIn.Actions, len(standIn.Rewards)} {
+			l.train[i] |= int32(rng.Below(w[at], uint32(size))) << (8 * at)
 		}
 	}
 	l.test = l.train

@@ -16,16 +16,17 @@ import (
 	"haul/internal/run"
 	"haul/internal/stats"
 	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // EvalOptions say on which goals agents are put and for how long.
 type EvalOptions struct {
-	History     *world.History // whose goals, split and learners' curves are taken
-	Goals       []int          // indices into the history's goals; nil: those held out
-	Agents      int            // on each goal; 0: eval_agents
-	Episodes    int            // 0: eval_episodes
-	Temperature *float64       // nil: eval_temperature; 0: the most likely action
-	Seed        *uint64        // nil: seed
+	History     history.History // whose goals, split and learners' curves are taken
+	Goals       []int           // indices into the history's goals; nil: those held out
+	Agents      int             // on each goal; 0: eval_agents
+	Episodes    int             // 0: eval_episodes
+	Temperature *float64        // nil: eval_temperature; 0: the most likely action
+	Seed        *uint64         // nil: seed
 	Progress    func(done, of int)
 	Flags       bool        // advice names the flags of haul eval, not the settings of a run
 	World       *comm.World // ranks that share the agents out; nil: this process has them all
@@ -55,13 +56,13 @@ type Evaluation struct {
 	Regions   Regions `json:"regions"`
 	Seconds   float64 `json:"seconds" csv:"seconds"`
 
-	Agents      int        `json:"agents_per_goal"`
-	Env         world.Kind `json:"env"`
-	Size        int        `json:"size"` // of the room
-	Horizon     int        `json:"horizon"`
-	Temperature float64    `json:"temperature"`
-	Seed        uint64     `json:"seed"`
-	Tuned       []Trial    `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
+	Agents      int     `json:"agents_per_goal"`
+	Env         string  `json:"env"`
+	Size        int     `json:"size,omitempty"` // of a world that is a square
+	Horizon     int     `json:"horizon"`
+	Temperature float64 `json:"temperature"`
+	Seed        uint64  `json:"seed"`
+	Tuned       []Trial `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
 
 	Goals   []GoalResult `json:"goals"`
 	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
@@ -81,11 +82,13 @@ type Evaluation struct {
 	// in the end.
 	FirstEpisode Episode `json:"first_episode"`
 	LastEpisode  Episode `json:"last_episode"`
+
+	Game world.Game `json:"-"` // that was played
 }
 
 // GoalResult is one goal's part.
 type GoalResult struct {
-	Goal    world.Goal `json:"goal"`
+	Goal    world.Task `json:"goal"`
 	Optimal float64    `json:"optimal"`
 	Return  []float64  `json:"return"`    // by episode: mean over its agents
 	SE      []float64  `json:"return_se"` // over its agents
@@ -104,12 +107,13 @@ type Regions struct {
 	Longest  int     `json:"longest"`
 }
 
-// Episode is one walk: the cells before each action, the actions and their rewards.
+// Episode is one walk.
 type Episode struct {
-	Goal   world.Goal   `json:"goal"`
-	Steps  []world.Step `json:"-"`
-	Cells  [][2]int     `json:"cells"` // column and row from the top, before each action and after the last
-	Return int          `json:"return"`
+	Goal world.Task `json:"goal"`
+	// Cells are what the agent saw before each action and after the last: of a world that is a square
+	// the column and the row from the top, of others every field.
+	Cells  [][]int32 `json:"cells"`
+	Return float64   `json:"return"`
 }
 
 // lastEpisodes are those that a result is stated over.
@@ -129,11 +133,11 @@ type evaluator struct {
 	all         *evalBatch  // with ranks, where all agents' lives are put together
 }
 
-func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, room world.Room, learned []world.Goal, o EvalOptions) (*evaluator, error) {
+func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, game world.Game, learned []string, o EvalOptions) (*evaluator, error) {
 	if o.History == nil {
 		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
 	}
-	if err := o.History.Matches(room); err != nil {
+	if err := history.Matches(o.History, game); err != nil {
 		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
 	}
 	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
@@ -156,25 +160,25 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
 			len(e.goals), e.agents, o.Episodes, e.temperature)
 	}
-	goals := make([]world.Goal, len(e.goals))
+	goals, all := make([]world.Task, len(e.goals)), o.History.Tasks()
 	for i, g := range e.goals {
-		if g < 0 || g >= len(o.History.Goals) {
-			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(o.History.Goals))
+		if g < 0 || g >= len(all) {
+			return nil, fmt.Errorf("evaluate in context: no goal %d, the histories have %d", g, len(all))
 		}
-		goals[i] = o.History.Goals[g]
-		if slices.Contains(learned, goals[i]) {
+		goals[i] = all[g]
+		if slices.Contains(learned, nameOf(goals[i])) {
 			e.heldOut = false
 		}
 	}
 	if o.Goals == nil && !e.heldOut {
 		return nil, errors.New("evaluate in context: these histories hold out goals that the agent has learned from: give it those that it was trained with, or ask for all goals (--goals all)")
 	}
-	rules, err := newContextRules(c, room.Horizon)
+	rules, err := newContextRules(c, len(game.Space().Fields), game.Limit())
 	if err != nil {
 		return nil, err
 	}
 	// bytes; what was asked for may be past any int
-	returns := 4 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
+	returns := 8 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
@@ -182,12 +186,12 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if o.World != nil && to >= o.World.Ranks() {
 		e.world = o.World
 		from, to = o.World.Cut(to)
-		e.all = newEvalBatch(room, goals, e.agents, o.Episodes, &rules, nil)
+		e.all = newEvalBatch(game, goals, e.agents, o.Episodes, &rules, nil)
 	}
 	if e.net, err = newNetwork(dev, m, store, to-from, e.agents, rules.capacity, o.name("agents")); err != nil {
 		return nil, err
 	}
-	e.batch = newEvalShare(room, goals, e.agents, o.Episodes, &rules, e.net, from, to)
+	e.batch = newEvalShare(game, goals, e.agents, o.Episodes, &rules, e.net, from, to)
 	return e, nil
 }
 
@@ -214,18 +218,22 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	out.HeldOut = e.heldOut
 	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
-	out.StepsPerSecond = float64(len(batch.agents)*batch.life()) / out.Seconds
+	out.StepsPerSecond = float64(batch.lived()) / out.Seconds
 	return out, nil
 }
 
 // results sums up what the agents did.
-func (c *evalBatch) results(h *world.History, goals []int, each int) *Evaluation {
-	out := &Evaluation{Agents: each, Episodes: c.episodes, Env: c.room.Kind, Size: c.room.Size, Horizon: c.room.Horizon, Runs: c.runs, Tokens: c.tokens}
+func (c *evalBatch) results(h history.History, goals []int, each int) *Evaluation {
+	out := &Evaluation{Agents: each, Episodes: c.episodes, Env: c.game.Name(), Horizon: c.game.Limit(), Runs: c.runs, Tokens: c.tokens, Game: c.game}
+	if m, ok := c.game.(world.Map); ok {
+		out.Size = m.Side()
+	}
+	tasks := h.Tasks()
 	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))
 	for g, index := range goals {
-		goal := GoalResult{Goal: h.Goals[index], Optimal: c.room.Optimal(h.Goals[index]), Source: h.Curve(index)}
+		goal := GoalResult{Goal: tasks[index], Optimal: c.game.Best(tasks[index]), Source: h.Curve(index)}
 		goal.Return, goal.SE = c.curve(g*each, each)
 		goal.Last, _ = stats.MeanSE(goal.Return[c.episodes-last:])
 		goal.Share = stats.ShareOf(goal.Last, goal.Optimal)
@@ -237,11 +245,11 @@ func (c *evalBatch) results(h *world.History, goals []int, each int) *Evaluation
 			out.Source[i] += v / float64(len(goals))
 		}
 		for i := g * each; i < (g+1)*each; i++ {
-			sum := int32(0)
+			sum := 0.0
 			for _, v := range c.returns[(i+1)*c.episodes-last : (i+1)*c.episodes] {
 				sum += v
 			}
-			ends[i] = float64(sum) / float64(last)
+			ends[i] = sum / float64(last)
 		}
 	}
 	out.overGoals()
@@ -255,7 +263,7 @@ func (c *evalBatch) results(h *world.History, goals []int, each int) *Evaluation
 			Shortest: s.shortest, Longest: s.longest}
 	}
 	typical := c.median(ends)
-	out.FirstEpisode, out.LastEpisode = c.episode(c.first, typical), c.episode(c.last, typical)
+	out.FirstEpisode, out.LastEpisode = c.episode(c.first, typical, 0), c.episode(c.last, typical, c.episodes-1)
 	return out
 }
 
@@ -288,7 +296,7 @@ func (c *evalBatch) curve(first, n int) (mean, se []float64) {
 	at := make([]float64, n)
 	for e := range mean {
 		for i := range at {
-			at[i] = float64(c.returns[(first+i)*c.episodes+e])
+			at[i] = c.returns[(first+i)*c.episodes+e]
 		}
 		mean[e], se[e] = stats.MeanSE(at)
 	}
@@ -300,22 +308,30 @@ func (c *evalBatch) median(ends []float64) int {
 	order := make([]int, len(ends))
 	share := make([]float64, len(ends))
 	for i := range order {
-		order[i], share[i] = i, stats.ShareOf(ends[i], c.room.Optimal(c.agents[i].goal))
+		order[i], share[i] = i, stats.ShareOf(ends[i], c.game.Best(c.agents[i].task))
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share[a], share[b]) })
 	return order[len(order)/2]
 }
 
-// episode is agent i's of those that were kept.
-func (c *evalBatch) episode(kept []world.Step, i int) Episode {
-	h := c.room.Horizon
-	out := Episode{Goal: c.agents[i].goal, Steps: append([]world.Step(nil), kept[i*h:][:h]...)}
-	for i, s := range out.Steps {
-		out.Return += int(s.Reward())
-		out.Cells = append(out.Cells, s.Cell().XY())
-		if i == h-1 {
-			out.Cells = append(out.Cells, c.room.Move(s.Cell(), s.Action()).XY())
-		}
+// episode is agent i's of those that were kept, its number being `which`.
+func (c *evalBatch) episode(kept []walk, i, which int) Episode {
+	n := len(c.space.Fields)
+	if _, square := c.game.(world.Map); square {
+		n = 2
+	}
+	out := Episode{Goal: c.agents[i].task, Return: c.returns[i*c.episodes+which]}
+	for t := range kept[i].n + 1 {
+		out.Cells = append(out.Cells, slices.Clone(kept[i].seen[t*len(c.space.Fields):][:n]))
 	}
 	return out
+}
+
+// nameOf tells a task apart from the others of its world, in checkpoints too.
+func nameOf(t world.Task) string {
+	text, err := t.MarshalJSON()
+	if err != nil {
+		panic("agent: a task without JSON: " + err.Error())
+	}
+	return string(text)
 }

@@ -12,7 +12,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/report"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // judged is an evaluation as a command tells of it.
@@ -80,8 +80,8 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 
 // same refuses histories that took the place of those that the run learned from: they may hold out
 // what it knows. Whoever names a file has looked.
-func (at *state) same(h *world.History, path string, c *config.AD) error {
-	if err := h.Matches(at.Room); err != nil {
+func (at *state) same(h history.History, path string, c *config.AD) error {
+	if err := history.Matches(h, at.world); err != nil {
 		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)
 	}
 	d, err := newDataset(h, c)
@@ -95,7 +95,7 @@ func (at *state) same(h *world.History, path string, c *config.AD) error {
 }
 
 // chosen are the indices of the goals that are asked for; nil is those held out.
-func chosen(which string, h *world.History, c *config.AD) []int {
+func chosen(which string, h history.History, c *config.AD) []int {
 	learned, validation, held := goals(h, c)
 	switch which {
 	case "train":
@@ -144,10 +144,11 @@ func (j *judged) Object() any { return j.Evaluation }
 
 // Pictures are the curve and, under the same name with -episodes, the walks.
 func (j *judged) Pictures() []run.Drawing {
-	return []run.Drawing{
-		{Draw: func(w io.Writer, f draw.Format) error { return j.drawReturns(w, f, j.name) }},
-		{Suffix: "-episodes", Draw: func(w io.Writer, f draw.Format) error { return j.drawEpisodes(w, f, j.name) }},
+	out := []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error { return j.drawReturns(w, f, j.name) }}}
+	if j.drawable() {
+		out = append(out, run.Drawing{Suffix: "-episodes", Draw: func(w io.Writer, f draw.Format) error { return j.drawEpisodes(w, f, j.name) }})
 	}
+	return out
 }
 
 // Text prints an evaluation for a person: the curve by tens of the episodes, then every goal.

@@ -10,7 +10,7 @@ import (
 	"haul/internal/model"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // card is a device with memory of its own, which compiling takes from.
@@ -57,13 +57,13 @@ type crowded struct {
 func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
 
 // parts are what a step is recorded from and compiled with.
-func parts(t *testing.T, dev kernel.Device, h *world.History, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
+func parts(t *testing.T, dev kernel.Device, h *history.Rooms, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
 	t.Helper()
 	l, err := newDataset(h, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newModel(cfg, l.room.Size)
+	m, err := newModel(cfg, l.space)
 	if err != nil {
 		t.Fatal(err)
 	}

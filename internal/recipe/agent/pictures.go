@@ -22,8 +22,10 @@ func (v *view) Pictures() []report.Picture {
 		out = append(out, report.Picture{Name: curvesName, Draw: v.drawCurves})
 	}
 	if e := v.used; e != nil {
-		out = append(out, report.Picture{Name: inContextName, Draw: func(w io.Writer, f draw.Format) error { return e.drawReturns(w, f, v.info.Config) }},
-			report.Picture{Name: episodesName, Draw: func(w io.Writer, f draw.Format) error { return e.drawEpisodes(w, f, v.info.Config) }})
+		out = append(out, report.Picture{Name: inContextName, Draw: func(w io.Writer, f draw.Format) error { return e.drawReturns(w, f, v.info.Config) }})
+	}
+	if e := v.used; e != nil && e.drawable() {
+		out = append(out, report.Picture{Name: episodesName, Draw: func(w io.Writer, f draw.Format) error { return e.drawEpisodes(w, f, v.info.Config) }})
 	}
 	return out
 }
@@ -70,21 +72,20 @@ func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error 
 
 // drawEpisodes draws an agent's first and last walk side by side.
 func (e *Evaluation) drawEpisodes(w io.Writer, f draw.Format, name string) error {
-	room := world.Room{Size: e.Size, Horizon: e.Horizon, Kind: e.Env}
-	walk := func(caption string, x Episode) draw.Walk {
-		out := draw.Walk{Caption: fmt.Sprintf("%s · return %d of %g", caption, x.Return, room.Optimal(x.Goal)), Goal: x.Goal.Cell().XY()}
-		if x.Goal.Keyed() {
-			key := x.Goal.Key().XY()
-			out.Key = &key
-		}
-		add := func(c world.Cell) { out.Cells = append(out.Cells, c.XY()) }
-		for i, s := range x.Steps {
-			add(s.Cell())
-			if i == len(x.Steps)-1 {
-				add(room.Move(s.Cell(), s.Action()))
-			}
+	square := e.Game.(world.Map)
+	shown := func(caption string, x Episode) draw.Walk {
+		out := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, x.Return, e.Game.Best(x.Goal))}
+		out.Goal, out.Key = square.Marks(x.Goal)
+		for _, cell := range x.Cells {
+			out.Cells = append(out.Cells, [2]int{int(cell[0]), int(cell[1])})
 		}
 		return out
 	}
-	return draw.Rooms(w, f, name, e.Size, walk("first episode", e.FirstEpisode), walk(fmt.Sprintf("episode %d", e.Episodes), e.LastEpisode))
+	return draw.Rooms(w, f, name, square.Side(), shown("first episode", e.FirstEpisode), shown(fmt.Sprintf("episode %d", e.Episodes), e.LastEpisode))
+}
+
+// drawable tells whether walks can be drawn.
+func (e *Evaluation) drawable() bool {
+	_, square := e.Game.(world.Map)
+	return square
 }

@@ -16,9 +16,9 @@ import (
 // Agent is a trained in-context agent on a device.
 type Agent struct {
 	Config    *config.AD // what it was trained with
-	Room      world.Room
+	World     world.World
 	Iteration int // updates done
-	learned   []world.Goal
+	learned   []string
 	dev       kernel.Device
 	model     *model.AD
 	store     kernel.Store
@@ -43,15 +43,15 @@ func readCheckpoint(path string) (*run.Checkpoint, *state, error) {
 	if err := ck.State(at); err != nil {
 		return nil, nil, err
 	}
-	if err := at.Room.Check(); err != nil {
+	if err := at.read(); err != nil {
 		return nil, nil, fmt.Errorf("load checkpoint %s: its state is broken: %w", path, err)
 	}
 	return ck, at, nil
 }
 
 func load(dev kernel.Device, ck *run.Checkpoint, at *state) (a *Agent, err error) {
-	a = &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, Room: at.Room, learned: at.Learned, dev: dev}
-	if a.model, err = newModel(a.Config, a.Room.Size); err != nil {
+	a = &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, World: at.world, learned: at.names(), dev: dev}
+	if a.model, err = newModel(a.Config, a.World.Space()); err != nil {
 		return nil, err
 	}
 	weights, err := ck.Weights(a.model.Layout(), "")
@@ -75,7 +75,11 @@ func (a *Agent) Parameters() int { return a.model.Layout().Count() }
 
 // Evaluate lets copies of the agent learn goals in their contexts.
 func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
-	e, err := newEvaluator(a.dev, a.Config, a.model, a.store, a.Room, a.learned, o)
+	game, ok := a.World.(world.Game)
+	if !ok {
+		return nil, fmt.Errorf("evaluate in context: this program cannot play a %v", a.World)
+	}
+	e, err := newEvaluator(a.dev, a.Config, a.model, a.store, game, a.learned, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,7 @@ const stepNodes = 4
 // capacity; key is what a user changes where so many do not fit.
 func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
-	n := &network{index: p.RowInts("index", p.B(), 1, model.TokenFields), at: p.RowInts("at", p.B(), 1)}
+	n := &network{index: p.RowInts("index", p.B(), 1, m.Fields()), at: p.RowInts("at", p.B(), 1)}
 	n.logits = m.Step(p, n.index, n.at, capacity)
 	n.logits.Space = kernel.Batch // the host reads them
 	if err := run.Fits(key, dev, "an evaluation in context", agents, run.LeastMemory(dev, p.Program())); err != nil {
@@ -116,7 +120,7 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents
 		return nil, err
 	}
 	width := n.logits.Cols()
-	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*model.TokenFields), make([]int32, rows), make([]float32, rows*width)
+	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*m.Fields()), make([]int32, rows), make([]float32, rows*width)
 	n.boxIndex, n.boxAt, n.boxLogits = n.hostIndex, n.hostAt, n.hostLogits
 	return n, nil
 }

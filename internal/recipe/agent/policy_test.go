@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,10 +18,12 @@ import (
 	"haul/internal/plan"
 	"haul/internal/run/runtest"
 	"haul/internal/world"
+	"haul/internal/world/grid"
+	"haul/internal/world/history"
 )
 
 // trainedAgent trains for a few iterations and loads the result.
-func trainedAgent(t *testing.T, dev kernel.Device, h *world.History, sets ...string) (*Agent, *runtest.Heard) {
+func trainedAgent(t *testing.T, dev kernel.Device, h *history.Rooms, sets ...string) (*Agent, *runtest.Heard) {
 	t.Helper()
 	e, _ := trained(t, tinyAD(t, sets...), dev, h, DataAuto)
 	a, err := Load(dev, e.Info.Last)
@@ -57,7 +60,7 @@ func TestLoadedAgent(t *testing.T) {
 		if diff := cmp.Diff(make([]float64, 5), g.SE); diff != "" {
 			t.Errorf("greedy agents on one goal differ: %s", diff)
 		}
-		if diff := cmp.Diff(h.Curve(indexOf(h.Goals, g.Goal)), g.Source); diff != "" {
+		if diff := cmp.Diff(h.Curve(indexOf(h.Goals, g.Goal.(grid.Goal))), g.Source); diff != "" {
 			t.Errorf("the learner's curve: %s", diff)
 		}
 	}
@@ -66,7 +69,7 @@ func TestLoadedAgent(t *testing.T) {
 	}
 }
 
-func indexOf(goals []world.Goal, g world.Goal) int {
+func indexOf(goals []grid.Goal, g grid.Goal) int {
 	for i, x := range goals {
 		if x == g {
 			return i
@@ -110,7 +113,7 @@ func TestEvaluationErrors(t *testing.T) {
 func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}} {
 		cfg := tinyAD(t, sets...)
-		m, err := newModel(cfg, 3)
+		m, err := newModel(cfg, grid.Room{Size: 3, Horizon: 4}.Space())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 		if err := store.WriteWeights(model.Initial(m.Layout(), 5)); err != nil {
 			t.Fatal(err)
 		}
-		rules, err := newContextRules(cfg, 4)
+		rules, err := newContextRules(cfg, 2, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,12 +134,12 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		once := newWholeReader(t, dev, cfg, m, store)
-		c := newEvalBatch(world.Room{Size: 3, Horizon: 4}, []world.Goal{world.Goal(world.At(2, 0))}, 3, 12, &rules, net)
+		c := newEvalBatch(grid.Room{Size: 3, Horizon: 4}, tasks(grid.Goal(grid.At(2, 0))), 3, 12, &rules, net)
 		c.reset(1, 1)
 		for c.live > 0 {
-			was := make([][]token, len(c.agents))
+			was := make([][]int32, len(c.agents))
 			for i := range c.agents {
-				was[i] = append([]token(nil), c.agents[i].context.tokens...)
+				was[i] = slices.Clone(c.agents[i].context.words)
 			}
 			if err := c.turn(); err != nil {
 				t.Fatal(err)
@@ -145,7 +148,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 				if c.agents[i].acting {
 					want := once.read(t, was[i])
 					if diff := cmp.Diff(want, net.hostLogits[i*c.width:][:c.width], cmpopts.EquateApprox(1e-4, 1e-5)); diff != "" {
-						t.Fatalf("agent %d after %d steps with %d tokens: %s", i, c.agents[i].steps, len(was[i]), diff)
+						t.Fatalf("agent %d after %d steps with %d tokens: %s", i, c.agents[i].steps, len(was[i])/rules.width, diff)
 					}
 				}
 			}
@@ -167,7 +170,7 @@ type wholeReader struct {
 func newWholeReader(t *testing.T, dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store) *wholeReader {
 	t.Helper()
 	p := plan.New("whole", dev, 1, c.Tokens(), m.Layout())
-	r := &wholeReader{in: hostRows(p, c.Tokens()), tokens: c.Tokens()}
+	r := &wholeReader{in: hostRows(p, m, c.Tokens()), tokens: c.Tokens()}
 	r.logits = m.Encode(p, r.in, false)
 	r.logits.Space = kernel.Batch
 	var err error
@@ -177,21 +180,23 @@ func newWholeReader(t *testing.T, dev kernel.Device, c *config.AD, m *model.AD, 
 	return r
 }
 
-func (r *wholeReader) read(t *testing.T, tokens []token) []float32 {
+func (r *wholeReader) read(t *testing.T, words []int32) []float32 {
 	t.Helper()
-	index := make([]int32, r.tokens*model.TokenFields)
+	index := make([]int32, r.tokens*model.TokenFields(2))
 	for i := range index {
 		index[i] = -1
 	}
-	for i, k := range tokens {
-		copy(index[i*model.TokenFields:], []int32{k.x, k.y, k.action, k.reward, k.kind, int32(i)})
+	tokens := 0
+	for token := range slices.Chunk(words, 5) {
+		copy(index[tokens*model.TokenFields(2):], append(slices.Clone(token), int32(tokens)))
+		tokens++
 	}
 	width := r.logits.Cols()
 	out := make([]float32, r.tokens*width)
 	if err := errors.Join(r.runner.WriteBatch(r.in.Index, index), r.runner.WriteBatch(r.in.First, make([]int32, r.tokens)), r.runner.Run(), r.runner.ReadBatch(r.logits, out)); err != nil {
 		t.Fatal(err)
 	}
-	return out[(len(tokens)-1)*width:][:width]
+	return out[(tokens-1)*width:][:width]
 }
 
 // TestThousandEpisodesOnADevice: an agent that prunes its own context lives 1,000 episodes without
@@ -200,7 +205,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	dev := openCPU(t, 1)
 	a, _ := trainedAgent(t, dev, h)
-	rules, err := newContextRules(a.Config, 4)
+	rules, err := newContextRules(a.Config, 2, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +214,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer net.runner.Close()
-	c := newEvalBatch(a.Room, []world.Goal{0}, 2, 1000, &rules, net)
+	c := newEvalBatch(a.World.(world.Game), tasks(0), 2, 1000, &rules, net)
 	memory := net.runner.Memory()
 	allocated := dev.Counters().Allocations
 	allocs := runtest.Allocations(1, func() {
@@ -219,7 +224,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range c.agents {
-				if len(c.agents[i].context.tokens) > rules.capacity {
+				if c.agents[i].context.tokens() > rules.capacity {
 					t.Fatal("a context has grown")
 				}
 			}
@@ -253,7 +258,7 @@ func TestCompiledADStep(t *testing.T) {
 	if err != nil || !cmp.Equal(state, want.Progress.Device) {
 		t.Errorf("state is %+v, a run's %+v, %v", state, want.Progress.Device, err)
 	}
-	m, err := newModel(cfg, 3)
+	m, err := newModel(cfg, grid.Room{Size: 3, Horizon: 4}.Space())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,15 +280,15 @@ func TestCompiledADStep(t *testing.T) {
 // standard error ten times smaller.
 func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
-	rules, err := newContextRules(tinyAD(t), h.Room.Horizon)
+	rules, err := newContextRules(tinyAD(t), 2, h.Room.Horizon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	goals := []int{0, 4, 7}
 	evaluate := func(each int) *Evaluation {
-		c := newEvalBatch(h.Room, []world.Goal{h.Goals[0], h.Goals[4], h.Goals[7]}, each, 1, &rules, nil)
+		c := newEvalBatch(h.Room, tasks(h.Goals[0], h.Goals[4], h.Goals[7]), each, 1, &rules, nil)
 		for i := range c.returns {
-			c.returns[i] = []int32{1, 4, 1}[i/each]
+			c.returns[i] = []float64{1, 4, 1}[i/each]
 		}
 		return c.results(h, goals, each)
 	}

@@ -12,10 +12,14 @@ import (
 	"haul/internal/world"
 )
 
-// newModel is the network of the settings for rooms of that size.
-func newModel(c *config.AD, size int) (*model.AD, error) {
-	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Size: size,
-		Actions: world.NumActions, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
+// newModel is the network of the settings for worlds of that space.
+func newModel(c *config.AD, space world.Space) (*model.AD, error) {
+	var observed []model.Vocabulary
+	for _, f := range space.Fields {
+		observed = append(observed, model.Vocabulary{Name: f.Name, Size: f.Size})
+	}
+	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit,
+		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }
 
 // program is a recorded step over sequences. History is nil where the rows come from the host.
@@ -31,8 +35,8 @@ func (p *program) fed() []*kernel.Tensor {
 }
 
 // hostRows records sequences that the host writes.
-func hostRows(p *plan.Plan, tokens int) model.Sequences {
-	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, model.TokenFields), Labels: p.RowInts("labels", p.B(), tokens, 2),
+func hostRows(p *plan.Plan, m *model.AD, tokens int) model.Sequences {
+	return model.Sequences{Index: p.RowInts("index", p.B(), tokens, m.Fields()), Labels: p.RowInts("labels", p.B(), tokens, 2),
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
@@ -53,10 +57,10 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	}
 	if onDevice {
 		out.history = p.Whole("history", len(l.train))
-		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, model.TokenFields), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
+		out.in = model.Sequences{Index: p.ShardInts("index", p.B(), t, m.Fields()), Labels: p.ShardInts("labels", p.B(), t, 2), First: p.ShardInts("first", p.B(), t)}
 		p.Append(&kernel.Regions{Index: out.in.Index, Labels: out.in.Labels, First: out.in.First, Records: out.history, RegionSpec: l.trainSpec})
 	} else {
-		out.in = hostRows(p, t)
+		out.in = hostRows(p, m, t)
 	}
 	sums := p.CrossEntropy("loss", m.Encode(p, out.in, true), out.in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
 	p.Backward()
@@ -74,7 +78,7 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *comm.World) (*program, bool) {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
 	shared := w != nil && p.Cut(w.Share()) == nil
-	in := hostRows(p, tokens)
+	in := hostRows(p, m, tokens)
 	p.TallyHeads(p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false), m.Heads()...)
 	return &program{plan: p, in: in}, shared
 }

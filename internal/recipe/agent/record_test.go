@@ -12,7 +12,7 @@ import (
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // TestStepIsRecordedFromTheSettings: each setting of the optimizer, the loss, the rows and dropout
@@ -25,7 +25,7 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newModel(c, d.room.Size)
+	m, err := newModel(c, d.space)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	if r := runtest.Op[*kernel.Reduce](t, prog.Once); r.Every != 4 {
 		t.Errorf("an update of %d parts", r.Every)
 	}
-	if l := runtest.Op[*kernel.CrossEntropy](t, prog.PerShard); l.Smoothing != 0.125 || !slices.Equal(l.Columns, []int{world.NumActions, model.TokenTypes}) || l.DLogits == nil || l.Weight != 1/float32(7*20) {
+	if l := runtest.Op[*kernel.CrossEntropy](t, prog.PerShard); l.Smoothing != 0.125 || !slices.Equal(l.Columns, []int{grid.NumActions, model.TokenTypes}) || l.DLogits == nil || l.Weight != 1/float32(7*20) {
 		t.Errorf("the loss is %+v", l)
 	}
 	rows := runtest.Op[*kernel.Regions](t, prog.PerShard)
-	want := model.Transitions(kernel.RegionSpec{Streams: 21, Steps: 96, Horizon: 4, Tokens: 20, Compressed: true, Shortest: 4, Longest: 8, Ahead: 3, Seed: 17, Purpose: rng.Regions})
+	want := model.Transitions(kernel.RegionSpec{Streams: 21, Steps: 96, Horizon: 4, Tokens: 20, Compressed: true, Shortest: 4, Longest: 8, Ahead: 3, Seed: 17, Purpose: rng.Regions}, 2)
 	if diff := cmp.Diff(want, rows.RegionSpec); diff != "" {
 		t.Error(diff)
 	}
@@ -112,14 +112,14 @@ func TestRunHearsTheRate(t *testing.T) {
 func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	goals := []int{1, 3, 5, 8}
-	rules := contextRules{capacity: 8, keep: 2}
-	var at []world.Goal
+	rules := contextRules{observed: 2, width: 5, capacity: 8, keep: 2}
+	var at []grid.Goal
 	for _, g := range goals {
 		at = append(at, h.Goals[g])
 	}
-	c := newEvalBatch(h.Room, at, 1, 12, &rules, nil)
+	c := newEvalBatch(h.Room, tasks(at...), 1, 12, &rules, nil)
 	for i := range c.returns {
-		c.returns[i] = int32(i * i % 7 * (1 + i/12))
+		c.returns[i] = float64(i * i % 7 * (1 + i/12))
 	}
 	out := c.results(h, goals, 1)
 	se := func(v []float64) (mean, se float64) {

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-
-	"haul/internal/world"
 )
 
 // lived is what a rank's agents came to together.
@@ -19,19 +17,18 @@ type lived struct {
 // gather puts the lives of all ranks' agents together, as if one process had run them.
 func (e *evaluator) gather(stopped bool) error {
 	own, all := e.batch, e.all
-	h := own.room.Horizon
-	each := own.episodes + 2*h + 1
+	seen := len(own.first[0].seen)
+	each := own.episodes + 2*(1+seen) + 2
 	row := make([]float64, 0, len(own.agents)*each)
 	for i := range own.agents {
-		for _, v := range own.returns[i*own.episodes:][:own.episodes] {
-			row = append(row, float64(v))
-		}
-		for _, kept := range [][]world.Step{own.first, own.last} {
-			for _, s := range kept[i*h:][:h] {
-				row = append(row, float64(s))
+		row = append(row, own.returns[i*own.episodes:][:own.episodes]...)
+		for _, kept := range [...]*walk{&own.first[i], &own.last[i]} {
+			row = append(row, float64(kept.n))
+			for _, v := range kept.seen {
+				row = append(row, float64(v))
 			}
 		}
-		row = append(row, float64(own.agents[i].context.prunes))
+		row = append(row, float64(own.agents[i].steps), float64(own.agents[i].context.prunes))
 	}
 	rows := make([]float64, len(all.agents)*each)
 	if err := e.world.Collect(rows, row, stopped); err != nil {
@@ -39,13 +36,15 @@ func (e *evaluator) gather(stopped bool) error {
 	}
 	for i := range all.agents {
 		row := rows[i*each:][:each]
-		for k := range all.episodes {
-			all.returns[i*all.episodes+k] = int32(row[k])
+		row = row[copy(all.returns[i*all.episodes:][:all.episodes], row):]
+		for _, kept := range [...]*walk{&all.first[i], &all.last[i]} {
+			kept.n = int(row[0])
+			for k := range kept.seen {
+				kept.seen[k] = int32(row[1+k])
+			}
+			row = row[1+seen:]
 		}
-		for k := range h {
-			all.first[i*h+k], all.last[i*h+k] = world.Step(row[all.episodes+k]), world.Step(row[all.episodes+h+k])
-		}
-		all.agents[i].context.prunes = int(row[each-1])
+		all.agents[i].steps, all.agents[i].context.prunes = int(row[0]), int(row[1])
 	}
 	s := &own.regions
 	text, err := json.Marshal(lived{own.runs, own.tokens, s.count, s.forced, s.sum, s.squares, s.shortest, s.longest})

@@ -8,13 +8,13 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // CompileStep records the step that an agent's run with these settings would replay, its histories
-// on the device, and compiles it with the initial weights. h may be nil: streams of random walks in
-// a 9×9 room then stand in for the histories, at the same cost.
-func CompileStep(dev kernel.Device, c *config.AD, h *world.History) (step *run.Step, err error) {
+// on the device, and compiles it with the initial weights. h may be nil: random transitions
+// then stand in for the histories, at the same cost.
+func CompileStep(dev kernel.Device, c *config.AD, h history.History) (step *run.Step, err error) {
 	var l *dataset
 	if h == nil {
 		l, err = randomDataset(c)
@@ -24,7 +24,7 @@ func CompileStep(dev kernel.Device, c *config.AD, h *world.History) (step *run.S
 	if err != nil {
 		return nil, err
 	}
-	m, err := newModel(c, l.room.Size)
+	m, err := newModel(c, l.space)
 	if err != nil {
 		return nil, err
 	}

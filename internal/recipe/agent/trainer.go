@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,6 +14,7 @@ import (
 	"haul/internal/run"
 	"haul/internal/safetensors"
 	"haul/internal/world"
+	"haul/internal/world/history"
 )
 
 // keyBatch is the key that the training step grows with.
@@ -20,12 +22,38 @@ const keyBatch = "train_batch_size"
 
 // state is what a run carries along beside what every run does.
 type state struct {
-	Room      world.Room `json:"room"`
-	Path      string     `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
-	Histories string     `json:"histories"`    // checksum of what is learned from
+	Room      json.RawMessage `json:"room"`         // the world
+	Path      string          `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
+	Histories string          `json:"histories"`    // checksum of what is learned from
 	// Learned are the goals whose histories are learned from: whatever another file holds out, these
 	// are not.
-	Learned []world.Goal `json:"learned"`
+	Learned []json.RawMessage `json:"learned"`
+
+	world world.World
+}
+
+// newState is that of a run's beginning.
+func newState(d *dataset, path string) (at state, err error) {
+	at = state{Path: path, Histories: d.checksum, world: d.world}
+	for _, t := range d.learned {
+		at.Learned = append(at.Learned, json.RawMessage(nameOf(t)))
+	}
+	at.Room, err = json.Marshal(d.world)
+	return at, err
+}
+
+// read takes the world out of what a checkpoint kept.
+func (at *state) read() (err error) {
+	at.world, err = history.ParseWorld(at.Room)
+	return err
+}
+
+// names are the tasks that are learned from.
+func (at *state) names() (out []string) {
+	for _, t := range at.Learned {
+		out = append(out, string(t))
+	}
+	return out
 }
 
 // trainer is AD at work. An update is one iteration: as many steps as its gradient has parts.
@@ -41,7 +69,7 @@ type trainer struct {
 	feed      *feed // nil with the histories on the device
 	test      kernel.Runner
 	testWorld *comm.World // ranks that share the test's rows; nil: each rank has them all
-	eval      *evaluator
+	eval      *evaluator  // nil where the world cannot be played
 	at        state
 	view      *view
 	perRow    int64 // operations of a row
@@ -68,8 +96,10 @@ func (t *trainer) compile() error {
 	if t.dataset, err = newDataset(t.History, t.cfg); err != nil {
 		return err
 	}
-	t.at = state{Room: t.dataset.room, Path: t.Path, Histories: t.dataset.checksum, Learned: t.dataset.learned}
-	if t.model, err = newModel(t.cfg, t.dataset.room.Size); err != nil {
+	if t.at, err = newState(t.dataset, t.Path); err != nil {
+		return err
+	}
+	if t.model, err = newModel(t.cfg, t.dataset.space); err != nil {
 		return err
 	}
 	if t.store, err = run.NewStore(t.Device, t.model.Layout(), true); err != nil {
@@ -99,8 +129,11 @@ func (t *trainer) compile() error {
 	if t.cfg.ValidationGoals > 0 {
 		_, where, _ = goals(t.History, t.cfg)
 	}
-	if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, t.dataset.room, t.dataset.learned, EvalOptions{History: t.History, Goals: where, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}); err != nil {
-		return err
+	if game, ok := t.dataset.world.(world.Game); ok {
+		o := EvalOptions{History: t.History, Goals: where, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}
+		if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, game, t.at.names(), o); err != nil {
+			return err
+		}
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
 }
@@ -149,7 +182,11 @@ func (t *trainer) Initial() []float32          { return model.Initial(t.model.La
 // Restore refuses to go on with other data, and starts the loader at the first row.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	if ck != nil {
-		if err := t.History.Matches(t.at.Room); err != nil {
+		err := t.at.read()
+		if err == nil {
+			err = history.Matches(t.History, t.at.world)
+		}
+		if err != nil {
 			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
 		}
 		if t.at.Histories != t.dataset.checksum {
@@ -231,8 +268,16 @@ func (t *trainer) Waited() float64 {
 }
 
 func (t *trainer) Memory() int64 {
-	return t.step.Memory() + t.test.Memory() + t.eval.net.runner.Memory()
+	n := t.step.Memory() + t.test.Memory()
+	if t.eval != nil {
+		n += t.eval.net.runner.Memory()
+	}
+	return n
 }
+
+// chooses tells whether the best checkpoint is the one whose agents earn most on the goals kept for
+// validation; else it is the one of the lowest loss.
+func (t *trainer) chooses() bool { return t.cfg.ValidationGoals > 0 && t.eval != nil }
 
 func (t *trainer) Close() error {
 	var errs []error

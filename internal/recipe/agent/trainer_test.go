@@ -15,45 +15,46 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
-	"haul/internal/world"
+	"haul/internal/world/grid"
+	"haul/internal/world/history"
 )
 
 // historySpec is a file of learners that explore less and less.
 type historySpec struct {
-	room           world.Room
+	room           grid.Room
 	streams, steps int
 	ratio          float64
 }
 
-var tinyHistory = historySpec{world.Room{Size: 3, Horizon: 4}, 3, 120, 0.8}
+var tinyHistory = historySpec{grid.Room{Size: 3, Horizon: 4}, 3, 120, 0.8}
 
-func writeHistory(t testing.TB, h historySpec) *world.History {
+func writeHistory(t testing.TB, h historySpec) *history.Rooms {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.hist")
 	goals := h.room.Goals()
-	w, err := world.Create(path, world.Header{Room: h.room, Goals: goals, TrainRatio: h.ratio, Streams: h.streams, Steps: h.steps})
+	w, err := history.Create(path, history.Header{Room: h.room, Goals: goals, TrainRatio: h.ratio, Streams: h.streams, Steps: h.steps})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for g, goal := range goals {
-		var all []world.Step
+		var all []grid.Step
 		for s := range h.streams {
-			at, rule := world.StateOf(h.room.Start(), 0), goal.Rule()
+			at, rule := grid.StateOf(h.room.Start(), 0), goal.Rule()
 			for i := range h.steps {
 				words := rng.At(11, uint64(g*h.streams+s), uint32(i), rng.Learner)
 				cell, aim := at.Cell(), goal.Key()
 				if at.Stage() > 0 {
 					aim = goal.Cell()
 				}
-				action := world.Towards(cell, aim)
+				action := grid.Towards(cell, aim)
 				if rng.Below(words[0], 100) >= uint32(i) {
-					action = uint8(rng.Below(words[1], world.NumActions))
+					action = uint8(rng.Below(words[1], grid.NumActions))
 				}
 				var reward uint8
 				at, reward = rule.Enter(at, h.room.Move(cell, action))
-				all = append(all, world.MakeStep(cell, action, reward))
+				all = append(all, grid.MakeStep(cell, action, reward))
 				if (i+1)%h.room.Horizon == 0 {
-					at = world.StateOf(h.room.Start(), 0)
+					at = grid.StateOf(h.room.Start(), 0)
 				}
 			}
 		}
@@ -64,7 +65,7 @@ func writeHistory(t testing.TB, h historySpec) *world.History {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := world.Open(path)
+	out, err := history.OpenRooms(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +103,12 @@ func openIn(t testing.TB, precision string, workers int) kernel.Device {
 }
 
 // options are a run's.
-func options(c *config.AD, dev kernel.Device, h *world.History, data string) run.Options {
+func options(c *config.AD, dev kernel.Device, h history.History, data string) run.Options {
 	return run.Options{Recipe: Recipe{}, Task: &Task{History: h, Data: data}, Settings: c, Device: dev}
 }
 
 // trained is a run from start to end.
-func trained(t testing.TB, c *config.AD, dev kernel.Device, h *world.History, data string) (*runtest.Heard, *runtest.State) {
+func trained(t testing.TB, c *config.AD, dev kernel.Device, h history.History, data string) (*runtest.Heard, *runtest.State) {
 	t.Helper()
 	return runtest.Whole(t, options(c, dev, h, data))
 }
@@ -126,6 +127,10 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	at, err := newState(d, "/where/they/lie.hist")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, data string
 		open       func(testing.TB, int) kernel.Device
@@ -137,7 +142,7 @@ func TestSuite(t *testing.T) {
 					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
 				},
 				Other: tinyAD(t, append(sets, "lr=0.5")...), Differs: "lr: 0.01",
-				State: &state{Room: d.room, Path: "/where/they/lie.hist", Histories: d.checksum, Learned: d.learned}})
+				State: &at})
 		})
 	}
 }
@@ -213,7 +218,7 @@ func TestADDataPathsAgree(t *testing.T) {
 // TestADLearns: a small model gets better at what its histories' learners do, and at ending
 // regions.
 func TestADLearns(t *testing.T) {
-	h := writeHistory(t, historySpec{world.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
+	h := writeHistory(t, historySpec{grid.Room{Size: 3, Horizon: 4}, 4, 160, 0.8})
 	cfg := tinyAD(t, "train_timesteps=150", "train_n_stream=4", "train_source_timesteps=160", "train_batch_size=24", "tf_n_embd=16", "num_warmup_steps=10", "lr=0.01",
 		"summary_interval=50", "eval_interval=50", "ckpt_interval=150", "gen_interval=150", "tf_dropout=0", "tf_attn_dropout=0", "test_batch_size=64")
 	e, _ := trained(t, cfg, openCPU(t, 2), h, DataAuto)
@@ -242,7 +247,7 @@ func TestADErrors(t *testing.T) {
 		name    string
 		sets    []string
 		length  int
-		history *world.History
+		history history.History
 		resume  bool
 		want    string
 	}{

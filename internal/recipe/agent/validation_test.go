@@ -10,6 +10,7 @@ import (
 
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/world/grid"
 )
 
 // TestValidationGoals: goals kept for validation are learned from by nobody, are none of those held
@@ -50,7 +51,7 @@ func TestValidationGoals(t *testing.T) {
 	for _, v := range evals {
 		var on []int
 		for _, g := range v.Goals {
-			on = append(on, indexOf(h.Goals, g.Goal))
+			on = append(on, indexOf(h.Goals, g.Goal.(grid.Goal)))
 		}
 		if !slices.Equal(on, validation) || !v.HeldOut {
 			t.Errorf("evaluated on %v, kept are %v", on, validation)

@@ -43,7 +43,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 	}
 	return fmt.Sprintf("%s of %s rows of %s", report.Plural(int64(c.TrainTimesteps), "iteration"), report.Thousands(int64(c.TrainBatchSize*max(1, c.GradientAccumulationSteps))), report.Plural(int64(d.trainSpec.Tokens), "token")),
 		[][2]string{
-			{"room", fmt.Sprintf("%s, %d×%d, episodes of %d steps", d.room.Kind.Title(), d.room.Size, d.room.Size, d.room.Horizon)},
+			{"world", d.world.Describe()},
 			{"histories", fmt.Sprintf("%s of %s, %s, %s", report.Plural(int64(d.trainSpec.Streams), "stream"), report.Plural(int64(len(d.learned)), "goal"), report.Bytes(4*int64(len(d.train))), where)},
 			{"step", fmt.Sprintf("recorded once and replayed: about %s per iteration", report.Operations(float64(v.flops)))},
 		}
@@ -169,7 +169,14 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("", "in %s: %s", report.Plural(int64(u.iterations), "iteration"), u.asked)
 	}
 	out.Line("written", "%s, %s, %s", s.Last, filepath.Base(s.Best), run.ResultName)
-	out.Line("", "%s, %s, %s and %s as .svg and .png", tables()[0].File, curvesName, inContextName, episodesName)
+	drawn := curvesName
+	if e := s.Evaluation; e != nil {
+		drawn += ", " + inContextName
+		if e.drawable() {
+			drawn += " and " + episodesName
+		}
+	}
+	out.Line("", "%s, %s as .svg and .png", tables()[0].File, drawn)
 	out.Line("next", "haul eval --checkpoint %s", report.ShellWord(s.Dir))
 	return out
 }

@@ -10,20 +10,20 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/report"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // infoOf is a run as listeners are told of it.
 func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 	v := &view{cfg: tinyAD(t, "train_timesteps=40", "train_batch_size=64"), flops: 1e9,
-		dataset: &dataset{room: world.Room{Size: 3, Horizon: 2}, train: make([]int32, 100), trainSpec: kernel.RegionSpec{Tokens: 80, Streams: 80}}}
+		dataset: &dataset{world: grid.Room{Size: 3, Horizon: 2}, train: make([]int32, 100), trainSpec: kernel.RegionSpec{Tokens: 80, Streams: 80}}}
 	v.info = &report.Info{Recipe: Name, Config: "ad_dr", Parameters: 122504, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 26, Dir: dir, Tables: tables(), View: v}
 	return v.info, v
 }
 
 func evaluationOf(iteration int, heldOut bool) *Evaluation {
-	walk := Episode{Goal: world.Goal(world.At(2, 1)), Steps: []world.Step{world.MakeStep(world.At(1, 1), world.Right, 1), world.MakeStep(world.At(2, 1), world.Stay, 1)}, Return: 2}
-	return &Evaluation{Iteration: iteration, Agents: 4, Episodes: 2, Size: 3, Horizon: 2, Temperature: 1, HeldOut: heldOut,
+	walk := Episode{Goal: grid.Goal(grid.At(2, 1)), Cells: [][]int32{{1, 1}, {2, 1}, {2, 1}}, Return: 2}
+	return &Evaluation{Game: grid.Room{Size: 3, Horizon: 2}, Iteration: iteration, Agents: 4, Episodes: 2, Size: 3, Horizon: 2, Temperature: 1, HeldOut: heldOut,
 		Goals: []GoalResult{{Goal: walk.Goal, Optimal: 2, Last: 1.5, Share: 0.75}}, Return: []float64{1, 2}, SE: []float64{0.1, 0.1}, Source: []float64{0.5, 1, 1.5}, Optimal: 2,
 		First: 1, Last: 1.5, LastSE: 0.1, Share: 0.75, ShareSE: 0.05, Regions: Regions{Ended: 4, Forced: 1, Mean: 10}, Context: 80, FirstEpisode: walk, LastEpisode: walk}
 }
@@ -159,8 +159,8 @@ func TestObjects(t *testing.T) {
 // figures beside it.
 func TestGoalsStandInColumns(t *testing.T) {
 	e := evaluationOf(20, true)
-	at := world.At
-	for _, goal := range []world.Goal{world.KeyAndDoor(at(0, 1), at(2, 2)), world.KeyAndDoor(at(15, 10), at(12, 11))} {
+	at := grid.At
+	for _, goal := range []grid.Goal{grid.KeyAndDoor(at(0, 1), at(2, 2)), grid.KeyAndDoor(at(15, 10), at(12, 11))} {
 		e.Goals = append(e.Goals, GoalResult{Goal: goal, Optimal: 2, Last: 1.5, Share: 0.75})
 	}
 	var out bytes.Buffer

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"haul/internal/kernel"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // begun is where a round began, so that one that is given up halfway has never happened. What a
@@ -15,7 +15,7 @@ type begun struct {
 	weights, m, v []float32
 	state         kernel.State
 	at            state
-	states        []world.State
+	states        []grid.State
 }
 
 // keep notes where the learner stands.

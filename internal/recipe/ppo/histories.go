@@ -11,7 +11,8 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/run"
 	"haul/internal/stats"
-	"haul/internal/world"
+	"haul/internal/world/grid"
+	"haul/internal/world/history"
 )
 
 // HistoryOptions say what learning histories to make, where, and on what.
@@ -47,7 +48,7 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 		return HistorySpeed{}, err
 	}
 	room := roomOf(c)
-	head := world.Header{Room: room, Goals: room.Sample(c.EnvSplitSeed, c.TrainEnvRatio, c.Goals()), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
+	head := history.Header{Room: room, Goals: room.Sample(c.EnvSplitSeed, c.TrainEnvRatio, c.Goals()), SplitSeed: c.EnvSplitSeed, TrainRatio: c.TrainEnvRatio,
 		Streams: c.NStream, Steps: c.TotalSourceTimesteps / c.NStream, Settings: string(settings)}
 	if err := run.FitsHost("total_source_timesteps", "the host", fmt.Sprintf("keeping %d learners' histories", len(o.Devices)), c.TotalSourceTimesteps, run.Product(int64(len(o.Devices)), learnerBytes(c))); err != nil {
 		return HistorySpeed{}, err
@@ -55,7 +56,7 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	if err := run.FitsDisk(o.Path, run.Product(2, int64(len(head.Goals)), int64(c.TotalSourceTimesteps))); err != nil {
 		return HistorySpeed{}, err
 	}
-	w, err := world.Create(o.Path, head)
+	w, err := history.Create(o.Path, head)
 	if err != nil {
 		return HistorySpeed{}, err
 	}
@@ -85,8 +86,8 @@ func roundBytes(c *config.PPO) int64 { return run.Product(16+4, int64(c.NSteps),
 // pool is the worker pool: it hands goals to learners.
 type pool struct {
 	o      *HistoryOptions
-	head   *world.Header
-	writer *world.Writer
+	head   *history.Header
+	writer *history.Writer
 
 	mu     sync.Mutex // guards what follows, and calls of Progress
 	next   int
@@ -118,7 +119,7 @@ func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 		return fmt.Errorf("compile a learner: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	history := make([]world.Step, s.head.Streams*s.head.Steps)
+	history := make([]grid.Step, s.head.Streams*s.head.Steps)
 	for {
 		i, ok := s.take()
 		if !ok {
@@ -172,10 +173,10 @@ func (s *pool) count(steps int64) {
 }
 
 // finalEpisodes is how many of a history count as its end: a tenth.
-func finalEpisodes(h *world.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
+func finalEpisodes(h *history.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
 
 // finalReturn is the mean return of the last whole episodes over all streams.
-func finalReturn(h *world.Header, history []world.Step) float64 {
+func finalReturn(h *history.Header, history []grid.Step) float64 {
 	last := finalEpisodes(h)
 	end := h.Steps / h.Room.Horizon * h.Room.Horizon
 	sum := 0

@@ -14,7 +14,8 @@ import (
 	"haul/internal/draw"
 	"haul/internal/kernel"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/grid"
+	"haul/internal/world/history"
 )
 
 // makeSmall makes a file with so many workers and returns its bytes.
@@ -51,12 +52,12 @@ func TestHistoriesShowLearning(t *testing.T) {
 	if _, one := makeSmall(t, c, 1); !bytes.Equal(one, two) {
 		t.Error("the file depends on the number of workers")
 	}
-	h, err := world.Open(path)
+	h, err := history.OpenRooms(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if h.Streams != 10 || h.Steps != 810 || h.Room != (world.Room{Size: 5, Horizon: 10}) {
+	if h.Streams != 10 || h.Steps != 810 || h.Room != (grid.Room{Size: 5, Horizon: 10}) {
 		t.Errorf("%+v", h.Header)
 	}
 	if again, err := config.ParsePPO("small", []byte(h.Settings), nil); err != nil || again.Hidden != c.Hidden {
@@ -144,7 +145,7 @@ func TestHistoriesEndWithinARound(t *testing.T) {
 // TestSettingsCountTheRoomsGoals: the settings, which know no rooms, count goals as the rooms do.
 func TestSettingsCountTheRoomsGoals(t *testing.T) {
 	for _, env := range []string{config.EnvDarkRoom, config.EnvKeyDoor} {
-		for size := world.MinSize; size <= world.MaxSize; size++ {
+		for size := grid.MinSize; size <= grid.MaxSize; size++ {
 			c := &config.PPO{Env: env, GridSize: size, Horizon: 1}
 			if got, want := c.AllGoals(), roomOf(c).NumGoals(); got != want || want != len(roomOf(c).Goals()) {
 				t.Errorf("%s of %d: the settings count %d goals, the room has %d", env, size, got, want)

@@ -12,7 +12,7 @@ import (
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // What a reader could break: a learner is a function of the settings and its goal alone. It is
@@ -69,7 +69,7 @@ func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner,
 		return nil, err
 	}
 	l = &learner{c: c, batch: newRollout(c), order: make([]int32, c.NSteps*c.NStream)}
-	l.net = model.NewMLP(l.batch.features, c.Hidden, world.NumActions)
+	l.net = model.NewMLP(l.batch.features, c.Hidden, grid.NumActions)
 	if l.store, err = run.NewStore(dev, l.net.Layout(), true); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 
 // learn lives through one goal and fills history, stream after stream. tell, which may be nil,
 // hears how many of its steps were taken and learned from.
-func (l *learner) learn(ctx context.Context, goal world.Goal, history []world.Step, tell func(steps int)) error {
+func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step, tell func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
 	}
@@ -170,19 +170,19 @@ func (l *learner) learn(ctx context.Context, goal world.Goal, history []world.St
 }
 
 // keyOf is the key of a goal's random numbers.
-func keyOf(c *config.PPO, goal world.Goal) uint64 {
+func keyOf(c *config.PPO, goal grid.Goal) uint64 {
 	w := rng.At(c.AlgSeed, uint64(goal), 0, rng.Learner)
 	return uint64(w[0]) | uint64(w[1])<<32
 }
 
 // start puts the environments at the beginning of a goal's history.
-func (l *learner) start(goal world.Goal) {
+func (l *learner) start(goal grid.Goal) {
 	l.key, l.pass = keyOf(l.c, goal), 0
 	l.batch.begin(goal)
 }
 
 // begin forgets the last goal.
-func (l *learner) begin(goal world.Goal) error {
+func (l *learner) begin(goal grid.Goal) error {
 	l.start(goal)
 	return errors.Join(l.store.WriteWeights(model.Initial(l.net.Layout(), l.key)), l.store.WriteMoments(l.zeros, l.zeros),
 		l.update.SetState(kernel.State{}))

@@ -13,7 +13,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/device"
 	"haul/internal/kernel"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // smallData is a room that learners master in a fraction of a second, with steps left over after
@@ -42,9 +42,9 @@ func openLearner(t testing.TB, c *config.PPO) *learner {
 	return l
 }
 
-func live(t testing.TB, l *learner, goal world.Goal) []world.Step {
+func live(t testing.TB, l *learner, goal grid.Goal) []grid.Step {
 	t.Helper()
-	out := make([]world.Step, l.c.TotalSourceTimesteps/l.c.NStream*l.c.NStream)
+	out := make([]grid.Step, l.c.TotalSourceTimesteps/l.c.NStream*l.c.NStream)
 	if err := l.learn(context.Background(), goal, out, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +54,12 @@ func live(t testing.TB, l *learner, goal world.Goal) []world.Step {
 func TestLearnerForgetsTheLastGoal(t *testing.T) {
 	c := smallData(t, "total_source_timesteps=1300")
 	used := openLearner(t, c)
-	live(t, used, world.Goal(world.At(1, 3)))
-	again, fresh := live(t, used, world.Goal(world.At(4, 0))), live(t, openLearner(t, c), world.Goal(world.At(4, 0)))
+	live(t, used, grid.Goal(grid.At(1, 3)))
+	again, fresh := live(t, used, grid.Goal(grid.At(4, 0))), live(t, openLearner(t, c), grid.Goal(grid.At(4, 0)))
 	if diff := cmp.Diff(fresh, again); diff != "" {
 		t.Error(diff)
 	}
-	other := live(t, openLearner(t, smallData(t, "total_source_timesteps=1300", "alg_seed=43")), world.Goal(world.At(4, 0)))
+	other := live(t, openLearner(t, smallData(t, "total_source_timesteps=1300", "alg_seed=43")), grid.Goal(grid.At(4, 0)))
 	if cmp.Equal(fresh, other) {
 		t.Error("another seed lives the same life")
 	}
@@ -67,7 +67,7 @@ func TestLearnerForgetsTheLastGoal(t *testing.T) {
 
 func TestFirstPolicyIsUniform(t *testing.T) {
 	l := openLearner(t, smallData(t))
-	if err := l.begin(world.Goal(world.At(0, 0))); err != nil {
+	if err := l.begin(grid.Goal(grid.At(0, 0))); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.look(); err != nil {
@@ -75,7 +75,7 @@ func TestFirstPolicyIsUniform(t *testing.T) {
 	}
 	for _, cell := range l.batch.states {
 		for k, lp := range l.batch.policy.logProb[cell] {
-			if math.Abs(float64(lp)+math.Log(world.NumActions)) > 1e-6 {
+			if math.Abs(float64(lp)+math.Log(grid.NumActions)) > 1e-6 {
 				t.Fatalf("action %d in %v has log-probability %v", k, cell, lp)
 			}
 		}
@@ -86,7 +86,7 @@ func TestFirstPolicyIsUniform(t *testing.T) {
 }
 
 func TestTargetKLEndsThePasses(t *testing.T) {
-	goal := world.Goal(world.At(2, 2))
+	goal := grid.Goal(grid.At(2, 2))
 	free, held := openLearner(t, smallData(t)), openLearner(t, smallData(t, "target_kl=1e-9"))
 	live(t, free, goal)
 	live(t, held, goal)
@@ -100,10 +100,10 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 // however often it is asked for.
 func TestMovedCountsFromTheRollout(t *testing.T) {
 	l := openLearner(t, smallData(t))
-	if err := errors.Join(l.begin(world.Goal(world.At(2, 2))), l.look()); err != nil {
+	if err := errors.Join(l.begin(grid.Goal(grid.At(2, 2))), l.look()); err != nil {
 		t.Fatal(err)
 	}
-	_ = l.batch.collect(t.Context(), l.key, l.c.NSteps, make([]world.Step, l.c.NSteps*l.c.NStream))
+	_ = l.batch.collect(t.Context(), l.key, l.c.NSteps, make([]grid.Step, l.c.NSteps*l.c.NStream))
 	l.batch.judge(l.c)
 	if err := l.improve(t.Context()); err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 
 func TestGradientThatIsNotFinite(t *testing.T) {
 	l := openLearner(t, smallData(t, "source_lr=1e38"))
-	out := make([]world.Step, 8100)
-	err := l.learn(context.Background(), world.Goal(world.At(2, 2)), out, nil)
+	out := make([]grid.Step, 8100)
+	err := l.learn(context.Background(), grid.Goal(grid.At(2, 2)), out, nil)
 	if err == nil || !strings.Contains(err.Error(), "is not finite: try a lower source_lr") {
 		t.Errorf("%v", err)
 	}
@@ -151,17 +151,17 @@ func TestAdvantages(t *testing.T) {
 		c := &config.PPO{Env: rapid.SampledFrom([]string{config.EnvDarkRoom, config.EnvKeyDoor}).Draw(t, "env"), GridSize: 3, Horizon: rapid.IntRange(1, 6).Draw(t, "horizon"), NStream: rapid.IntRange(1, 3).Draw(t, "streams"), NSteps: 9,
 			Gamma: rapid.Float64Range(0.5, 1).Draw(t, "gamma"), GAELambda: rapid.Float64Range(0, 1).Draw(t, "lambda")}
 		r := newRollout(c)
-		outs := make([]float32, len(r.states)*(world.NumActions+1))
+		outs := make([]float32, len(r.states)*(grid.NumActions+1))
 		for i := range outs {
 			outs[i] = rapid.Float32Range(-1, 1).Draw(t, "out")
 		}
 		r.policy.fill(r.states, outs)
-		goal := world.Goal(world.At(0, 1))
+		goal := grid.Goal(grid.At(0, 1))
 		if c.Env == config.EnvKeyDoor {
-			goal = world.KeyAndDoor(world.At(1, 0), world.At(0, 1))
+			goal = grid.KeyAndDoor(grid.At(1, 0), grid.At(0, 1))
 		}
 		r.begin(goal)
-		history := make([]world.Step, 2*c.NSteps*c.NStream)
+		history := make([]grid.Step, 2*c.NSteps*c.NStream)
 		for range 2 { // the second rollout may begin within an episode
 			from := r.done
 			_ = r.collect(t.Context(), 7, c.NSteps, history)
@@ -172,7 +172,7 @@ func TestAdvantages(t *testing.T) {
 }
 
 func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
-	value := func(s world.State) float64 { return float64(r.policy.value[s]) }
+	value := func(s grid.State) float64 { return float64(r.policy.value[s]) }
 	raw := make([]float64, len(r.samples))
 	var sum, squares float64
 	for i, m := range r.samples {
@@ -184,7 +184,7 @@ func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 			if c.Env == config.EnvKeyDoor {
 				stage += at.reward
 			}
-			after := world.StateOf(r.room.Move(at.state.Cell(), at.action), stage)
+			after := grid.StateOf(r.room.Move(at.state.Cell(), at.action), stage)
 			raw[i] += decay * (rewardUnit(c)*float64(at.reward) + c.Gamma*value(after) - value(at.state))
 			decay *= c.Gamma * c.GAELambda
 			if (from+k+1)%c.Horizon == 0 {
@@ -210,13 +210,13 @@ func checkAdvantages(t *rapid.T, r *rollout, c *config.PPO, from int) {
 func TestDrawFollowsThePolicy(t *testing.T) {
 	var p policyTable
 	logits := []float32{0.3, -1, 2, 0, -40, 0.7}
-	cell := world.StateOf(world.At(0, 0), 0)
-	p.fill([]world.State{cell}, logits)
+	cell := grid.StateOf(grid.At(0, 0), 0)
+	p.fill([]grid.State{cell}, logits)
 	if p.value[cell] != 0.7 {
 		t.Errorf("value %v", p.value[cell])
 	}
 	const n = 10000
-	var count [world.NumActions]float64
+	var count [grid.NumActions]float64
 	for i := range n {
 		count[p.draw(cell, float32(i)/n)]++
 	}

@@ -12,14 +12,14 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // expected is the policy's mean return of an episode, exactly: where it may stand is carried from
 // step to step.
-func (p *policyTable) expected(room world.Room, goal world.Goal) float64 {
-	var at, next [world.NumStates]float64
-	at[world.StateOf(room.Start(), 0)] = 1
+func (p *policyTable) expected(room grid.Room, goal grid.Goal) float64 {
+	var at, next [grid.NumStates]float64
+	at[grid.StateOf(room.Start(), 0)] = 1
 	sum, rule := 0.0, goal.Rule()
 	for range room.Horizon {
 		clear(next[:])
@@ -41,8 +41,8 @@ func (p *policyTable) expected(room world.Room, goal world.Goal) float64 {
 
 // walk is an episode's states, the start included. draw picks an action by a number in [0, 1) for
 // each step; nil takes the most likely one.
-func (p *policyTable) walk(room world.Room, goal world.Goal, draw func(step int) float32) []world.State {
-	out, rule := []world.State{world.StateOf(room.Start(), 0)}, goal.Rule()
+func (p *policyTable) walk(room grid.Room, goal grid.Goal, draw func(step int) float32) []grid.State {
+	out, rule := []grid.State{grid.StateOf(room.Start(), 0)}, goal.Rule()
 	for i := range room.Horizon {
 		state := out[i]
 		best := 0
@@ -62,7 +62,7 @@ func (p *policyTable) walk(room world.Room, goal world.Goal, draw func(step int)
 }
 
 // returnOf is what a walk earned.
-func returnOf(walk []world.State, goal world.Goal) float64 {
+func returnOf(walk []grid.State, goal grid.Goal) float64 {
 	n, rule := 0, goal.Rule()
 	for i, s := range walk[1:] {
 		_, reward := rule.Enter(walk[i], s.Cell())
@@ -72,8 +72,8 @@ func returnOf(walk []world.State, goal world.Goal) float64 {
 }
 
 // walks are two episodes for a picture: by the most likely actions, and sampled.
-func walks(p *policyTable, room world.Room, goal world.Goal, seed uint64) []draw.Walk {
-	shown := func(caption string, states []world.State) draw.Walk {
+func walks(p *policyTable, room grid.Room, goal grid.Goal, seed uint64) []draw.Walk {
+	shown := func(caption string, states []grid.State) draw.Walk {
 		w := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, returnOf(states, goal), room.Optimal(goal)), Goal: goal.Cell().XY()}
 		if goal.Keyed() {
 			key := goal.Key().XY()
@@ -90,15 +90,15 @@ func walks(p *policyTable, room world.Room, goal world.Goal, seed uint64) []draw
 
 // judged is what a policy earns.
 type judged struct {
-	Iteration int        `json:"iteration"`
-	Goal      world.Goal `json:"goal"`
-	Env       world.Kind `json:"env"`
-	Size      int        `json:"size"`
-	Horizon   int        `json:"horizon"`
-	Optimal   float64    `json:"optimal"`
-	Expected  float64    `json:"expected_return"` // exactly, by the policy's probabilities
-	Share     float64    `json:"share_of_optimum"`
-	Greedy    float64    `json:"greedy_return"` // by the most likely actions
+	Iteration int       `json:"iteration"`
+	Goal      grid.Goal `json:"goal"`
+	Env       grid.Kind `json:"env"`
+	Size      int       `json:"size"`
+	Horizon   int       `json:"horizon"`
+	Optimal   float64   `json:"optimal"`
+	Expected  float64   `json:"expected_return"` // exactly, by the policy's probabilities
+	Share     float64   `json:"share_of_optimum"`
+	Greedy    float64   `json:"greedy_return"` // by the most likely actions
 
 	path, device, name string
 	walks              []draw.Walk

@@ -15,7 +15,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // Name is the recipe's.
@@ -87,15 +87,15 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 }
 
 // goalOf is what pays in a run of its own.
-func goalOf(c *config.PPO) world.Goal { return roomOf(c).Goals()[c.Goal] }
+func goalOf(c *config.PPO) grid.Goal { return roomOf(c).Goals()[c.Goal] }
 
 // roomOf is the room of the settings, which know its kinds by the same names.
-func roomOf(c *config.PPO) world.Room {
-	kind, err := world.KindOf(c.Env)
+func roomOf(c *config.PPO) grid.Room {
+	kind, err := grid.KindOf(c.Env)
 	if err != nil {
 		panic("ppo: " + err.Error())
 	}
-	return world.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
+	return grid.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
 }
 
 // Open has nothing to open.

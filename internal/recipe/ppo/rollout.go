@@ -6,7 +6,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/rng"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // rollout is what a learner gathers between two updates, in streams that run in step. An episode
@@ -14,15 +14,15 @@ import (
 //
 // What a reader could break: samples are ordered [step, stream], histories [stream, step].
 type rollout struct {
-	room     world.Room
-	states   []world.State // of the room
-	features int           // that the network sees of a state
-	feature  [world.NumStates][maxFeatures]float32
-	next     [world.NumActions][256]world.Cell
+	room     grid.Room
+	states   []grid.State // of the room
+	features int          // that the network sees of a state
+	feature  [grid.NumStates][maxFeatures]float32
+	next     [grid.NumActions][256]grid.Cell
 	streams  int
 
-	rule             world.Rule // of the goal
-	env              *world.Batch
+	rule             grid.Rule // of the goal
+	env              *grid.Batch
 	done             int // steps of each stream since the goal began
 	policy           policyTable
 	samples          []sample
@@ -33,7 +33,7 @@ type rollout struct {
 
 // sample is one transition and what it teaches.
 type sample struct {
-	state             world.State
+	state             grid.State
 	action, reward    uint8
 	logProb           float32 // of the action, when it was taken
 	advantage, target float32
@@ -41,10 +41,10 @@ type sample struct {
 
 // policyTable is a policy and its critic, state by state.
 type policyTable struct {
-	logProb [world.NumStates][world.NumActions]float32
+	logProb [grid.NumStates][grid.NumActions]float32
 	// action k is taken by a draw under below[k] and not under an earlier one; else the last
-	below [world.NumStates][world.NumActions - 1]float32
-	value [world.NumStates]float32
+	below [grid.NumStates][grid.NumActions - 1]float32
+	value [grid.NumStates]float32
 }
 
 // maxFeatures is the most that the network sees of a state.
@@ -56,7 +56,7 @@ const maxFeatures = 2 + 2*3 // two flags, and the cell in each stage
 // a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be
 // walked again once it is held, and a door far from it never found. The agent that reads the
 // history sees none of this but the rewards.
-func featuresOf(room world.Room, s world.State) []float32 {
+func featuresOf(room grid.Room, s grid.State) []float32 {
 	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
 	x, y := scale(s.Cell().X()), scale(s.Cell().Y())
 	if room.Stages() == 1 {
@@ -90,20 +90,20 @@ func newRollout(c *config.PPO) rollout {
 }
 
 // begin puts every stream at the start of a goal's history.
-func (r *rollout) begin(goal world.Goal) {
-	goals := make([]world.Goal, r.streams)
+func (r *rollout) begin(goal grid.Goal) {
+	goals := make([]grid.Goal, r.streams)
 	for i := range goals {
 		goals[i] = goal
 	}
-	r.env, r.rule, r.done = world.NewBatch(r.room, goals), goal.Rule(), 0
+	r.env, r.rule, r.done = grid.NewBatch(r.room, goals), goal.Rule(), 0
 }
 
 // fill takes the network's output over the states: the actions' logits and a value, row by row.
-func (p *policyTable) fill(states []world.State, outs []float32) {
+func (p *policyTable) fill(states []grid.State, outs []float32) {
 	for i, state := range states {
-		row := outs[i*(world.NumActions+1):][:world.NumActions+1]
-		p.value[state] = row[world.NumActions]
-		row = row[:world.NumActions]
+		row := outs[i*(grid.NumActions+1):][:grid.NumActions+1]
+		p.value[state] = row[grid.NumActions]
+		row = row[:grid.NumActions]
 		most, sum := row[0], 0.0
 		for _, v := range row {
 			most = max(most, v)
@@ -123,18 +123,18 @@ func (p *policyTable) fill(states []world.State, outs []float32) {
 }
 
 // draw picks an action by a number in [0, 1).
-func (p *policyTable) draw(state world.State, u float32) uint8 {
+func (p *policyTable) draw(state grid.State, u float32) uint8 {
 	for k, bound := range p.below[state] {
 		if u < bound {
 			return uint8(k)
 		}
 	}
-	return world.NumActions - 1
+	return grid.NumActions - 1
 }
 
 // collect acts for so many steps and appends them to the streams of history, which may be nil. The
 // end of the context is heeded before each.
-func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []world.Step) error {
+func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []grid.Step) error {
 	each := len(history) / r.streams
 	for t := range steps {
 		if err := ctx.Err(); err != nil {
@@ -151,7 +151,7 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 		for s := range row {
 			row[s].reward = r.rewards[s]
 			if history != nil {
-				history[s*each+r.done] = world.MakeStep(row[s].state.Cell(), row[s].action, row[s].reward)
+				history[s*each+r.done] = grid.MakeStep(row[s].state.Cell(), row[s].action, row[s].reward)
 			}
 		}
 		r.done++

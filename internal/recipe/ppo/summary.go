@@ -8,7 +8,8 @@ import (
 
 	"haul/internal/draw"
 	"haul/internal/stats"
-	"haul/internal/world"
+	"haul/internal/world/grid"
+	"haul/internal/world/history"
 )
 
 // HistorySummary is what the learners of a file came to. A share is a return by the best possible
@@ -31,17 +32,17 @@ type HistorySummary struct {
 
 // GoalResult is how one learner ended.
 type GoalResult struct {
-	Goal    world.Goal `json:"goal"`
-	Return  float64    `json:"final_return"`
-	Optimal float64    `json:"optimal_return"`
-	Share   float64    `json:"final_share"`
+	Goal    grid.Goal `json:"goal"`
+	Return  float64   `json:"final_return"`
+	Optimal float64   `json:"optimal_return"`
+	Share   float64   `json:"final_share"`
 }
 
 // worstGoals is how many a summary names.
 const worstGoals = 3
 
 // SummarizeHistories measures the learners of an open file.
-func SummarizeHistories(h *world.History) HistorySummary {
+func SummarizeHistories(h *history.Rooms) HistorySummary {
 	n := float64(len(h.Goals))
 	s := HistorySummary{Goals: len(h.Goals), Streams: h.Streams, Steps: h.Steps, Episodes: h.Steps / h.Room.Horizon, Last: finalEpisodes(&h.Header)}
 	byEpisode := make([][]float64, s.Episodes)
@@ -76,7 +77,7 @@ func SummarizeHistories(h *world.History) HistorySummary {
 }
 
 // Draw draws the learners' curves: the mean, and the band in which eight of ten goals lie.
-func (s *HistorySummary) Draw(w io.Writer, f draw.Format, room world.Room) error {
+func (s *HistorySummary) Draw(w io.Writer, f draw.Format, room grid.Room) error {
 	mean, band := draw.Curve{Name: "mean"}, draw.Band{Name: "10 to 90 % of the goals"}
 	for e := range s.Mean {
 		mean.Add(float64(e+1), s.Mean[e])

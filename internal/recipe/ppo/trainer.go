@@ -12,16 +12,16 @@ import (
 	"haul/internal/run"
 	"haul/internal/safetensors"
 	"haul/internal/stats"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // state is where a learner stands between two rounds, beside its weights.
 type state struct {
-	Pass   uint64        `json:"pass"`   // over samples, in all rounds
-	Steps  int           `json:"steps"`  // of each environment
-	Clock  int           `json:"clock"`  // steps of the episode under way
-	States []world.State `json:"cells"`  // where the environments stand
-	Earned int           `json:"earned"` // by all of them in that episode
+	Pass   uint64       `json:"pass"`   // over samples, in all rounds
+	Steps  int          `json:"steps"`  // of each environment
+	Clock  int          `json:"clock"`  // steps of the episode under way
+	States []grid.State `json:"cells"`  // where the environments stand
+	Earned int          `json:"earned"` // by all of them in that episode
 }
 
 // trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it
@@ -30,7 +30,7 @@ type trainer struct {
 	*run.Setup
 	*learner
 	cfg  *config.PPO
-	goal world.Goal
+	goal grid.Goal
 	at   state
 	view *view
 

@@ -13,7 +13,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // TestSuite: what every recipe's runs must hold; rounds end in the middle of episodes.
@@ -23,10 +23,10 @@ func TestSuite(t *testing.T) {
 			small := func(sets ...string) *config.PPO {
 				return smallData(t, append(append([]string{"n_steps=37", "n_epochs=2", "total_source_timesteps=1480"}, more...), sets...)...)
 			}
-			var states []world.State
+			var states []grid.State
 			for i := range small().NStream {
 				stage := i % roomOf(small()).Stages() // a key that is held must be held when the run goes on
-				states = append(states, world.StateOf(world.At(i%5, i/5+1), uint8(stage)))
+				states = append(states, grid.StateOf(grid.At(i%5, i/5+1), uint8(stage)))
 			}
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: small(), Device: openCPU,
 				Open:  func(testing.TB, config.Settings) run.Task { return task{} },
@@ -91,16 +91,16 @@ func TestLearns(t *testing.T) {
 // TestExpectedReturn compares the exact figure with many sampled episodes.
 func TestExpectedReturn(t *testing.T) {
 	t.Run("darkroom", func(t *testing.T) {
-		testExpectedReturn(t, world.Room{Size: 4, Horizon: 6}, world.Goal(world.At(2, 3)))
+		testExpectedReturn(t, grid.Room{Size: 4, Horizon: 6}, grid.Goal(grid.At(2, 3)))
 	})
 	t.Run("keydoor", func(t *testing.T) {
-		testExpectedReturn(t, world.Room{Size: 3, Horizon: 8, Kind: world.KeyDoor}, world.KeyAndDoor(world.At(2, 1), world.At(1, 0)))
+		testExpectedReturn(t, grid.Room{Size: 3, Horizon: 8, Kind: grid.KeyDoor}, grid.KeyAndDoor(grid.At(2, 1), grid.At(1, 0)))
 	})
 }
 
-func testExpectedReturn(t *testing.T, room world.Room, goal world.Goal) {
+func testExpectedReturn(t *testing.T, room grid.Room, goal grid.Goal) {
 	var p policyTable
-	outs := make([]float32, len(room.States())*(world.NumActions+1))
+	outs := make([]float32, len(room.States())*(grid.NumActions+1))
 	for i := range outs {
 		outs[i] = 2 * rng.Float(rng.At(3, uint64(i), 0, rng.Learner)[0])
 	}
@@ -133,7 +133,7 @@ func TestBrokenState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.at = state{States: []world.State{world.StateOf(world.At(15, 15), 0)}}
+	tr.at = state{States: []grid.State{grid.StateOf(grid.At(15, 15), 0)}}
 	if err := tr.Restore(t.Context(), &run.Checkpoint{Path: "x"}, false); err == nil || !strings.Contains(err.Error(), "its state is broken") {
 		t.Errorf("got %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/report"
 	"haul/internal/run"
-	"haul/internal/world"
+	"haul/internal/world/grid"
 )
 
 // Iteration is what one round of acting and learning came to. Return is of the episodes that ended
@@ -39,25 +39,25 @@ type Iteration struct {
 
 // Summary is how a run ended.
 type Summary struct {
-	Iterations    int        `json:"iterations"`
-	Steps         int        `json:"steps"` // of all environments
-	Seconds       float64    `json:"seconds"`
-	Goal          world.Goal `json:"goal"`
-	Optimal       float64    `json:"optimal"`
-	Expected      float64    `json:"expected_return"` // of the last weights
-	Share         float64    `json:"share_of_optimum"`
-	Greedy        float64    `json:"greedy_return"`
-	BestIteration int        `json:"best_iteration"`
-	Dir           string     `json:"dir"`
-	Last          string     `json:"last"`
-	Best          string     `json:"best"`
+	Iterations    int       `json:"iterations"`
+	Steps         int       `json:"steps"` // of all environments
+	Seconds       float64   `json:"seconds"`
+	Goal          grid.Goal `json:"goal"`
+	Optimal       float64   `json:"optimal"`
+	Expected      float64   `json:"expected_return"` // of the last weights
+	Share         float64   `json:"share_of_optimum"`
+	Greedy        float64   `json:"greedy_return"`
+	BestIteration int       `json:"best_iteration"`
+	Dir           string    `json:"dir"`
+	Last          string    `json:"last"`
+	Best          string    `json:"best"`
 }
 
 // view is a learner's run in words and pictures.
 type view struct {
 	info  *report.Info
 	cfg   *config.PPO
-	goal  world.Goal
+	goal  grid.Goal
 	rows  []*Iteration
 	asked report.Asked // by this process
 	steps float64      // of environments, by this process
@@ -75,7 +75,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 }
 
 // roomLine is the room and its goal in words.
-func roomLine(r world.Room, goal world.Goal) string {
+func roomLine(r grid.Room, goal grid.Goal) string {
 	out := fmt.Sprintf("%d×%d, episodes of %d steps, ", r.Size, r.Size, r.Horizon)
 	if goal.Keyed() {
 		return out + fmt.Sprintf("the key at %v, the door at %v", goal.Key(), goal.Cell())

@@ -1,4 +1,4 @@
-package world
+package grid
 
 import (
 	"bytes"
@@ -175,8 +175,8 @@ func (r Room) NumGoals() int {
 	return n
 }
 
-// checkGoal refuses what is no goal of the room.
-func (r Room) checkGoal(g Goal) error {
+// CheckGoal refuses what is no goal of the room.
+func (r Room) CheckGoal(g Goal) error {
 	if g.Keyed() != (r.Kind == KeyDoor) {
 		return fmt.Errorf("goal %v is none of a %v", g, r)
 	}
@@ -211,7 +211,7 @@ func (r Room) Optimal(goal Goal) float64 {
 // in it.
 func (r Room) Split(seed uint64, ratio float64) (train, test []Goal) {
 	if !(ratio >= 0 && ratio <= 1) {
-		panic("darkroom: split ratio outside [0, 1]")
+		panic("grid: split ratio outside [0, 1]")
 	}
 	goals := r.Goals()
 	// Fisher–Yates; index i of the stream picks the partner of place i

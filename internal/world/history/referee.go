@@ -1,27 +1,31 @@
-package world
+package history
 
-import "fmt"
+import (
+	"fmt"
+
+	"haul/internal/world/grid"
+)
 
 // referee judges streams by the room's rules: each starts an episode, every step leads where the
 // action leads, and nothing but the goal pays, by its rule. What passes is safe to index tables
 // with.
 type referee struct {
-	room Room
-	next [NumActions][256]Cell
+	room grid.Room
+	next [grid.NumActions][256]grid.Cell
 }
 
-func newReferee(room Room) *referee { return &referee{room, room.moves()} }
+func newReferee(room grid.Room) *referee { return &referee{room, room.Moves()} }
 
 // judge replays one stream of a goal. Each step is looked up from its own cell, which was just
 // compared with where the step before it led, so that the processor need not wait for one lookup to
 // begin the next.
-func (r *referee) judge(goal Goal, stream Steps) error {
-	rule, start := goal.Rule(), StateOf(r.room.Start(), 0)
+func (r *referee) judge(goal grid.Goal, stream Steps) error {
+	rule, start := goal.Rule(), grid.StateOf(r.room.Start(), 0)
 	at, left := start, r.room.Horizon
 	for t := 0; len(stream) >= stepBytes; t++ {
 		s := stream.At(0)
 		stream = stream[stepBytes:]
-		if s.Cell() != at.Cell() || s.Action() >= NumActions {
+		if s.Cell() != at.Cell() || s.Action() >= grid.NumActions {
 			return fmt.Errorf("transition %d takes action %d in %v, the agent stands in %v", t, s.Action(), s.Cell(), at.Cell())
 		}
 		var paid uint8

@@ -1,4 +1,4 @@
-package world
+package history
 
 // A history file is a preamble of 64 bytes, the transitions (goal by goal, stream by stream), and a
 // JSON block. The block comes last because a learner's curve is known only once it has learned; the
@@ -19,6 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"haul/internal/world/grid"
 )
 
 const (
@@ -39,13 +41,13 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
 // Header says what a history file holds.
 type Header struct {
-	Room       Room    `json:"room"`
-	Goals      []Goal  `json:"goals"` // in the file's order: a goal's index is its place here
-	SplitSeed  uint64  `json:"split_seed"`
-	TrainRatio float64 `json:"train_ratio"`
-	Streams    int     `json:"streams"`  // environments per goal
-	Steps      int     `json:"steps"`    // transitions per stream
-	Settings   string  `json:"settings"` // the settings the data was made with, as YAML
+	Room       grid.Room   `json:"room"`
+	Goals      []grid.Goal `json:"goals"` // in the file's order: a goal's index is its place here
+	SplitSeed  uint64      `json:"split_seed"`
+	TrainRatio float64     `json:"train_ratio"`
+	Streams    int         `json:"streams"`  // environments per goal
+	Steps      int         `json:"steps"`    // transitions per stream
+	Settings   string      `json:"settings"` // the settings the data was made with, as YAML
 }
 
 // block is the JSON of a file: what the caller said and what the writer measured.
@@ -73,9 +75,9 @@ func (h *Header) Check() error {
 	case !(h.TrainRatio >= 0 && h.TrainRatio <= 1):
 		return fmt.Errorf("a train ratio of %v: want 0 to 1", h.TrainRatio)
 	}
-	seen := map[Goal]bool{}
+	seen := map[grid.Goal]bool{}
 	for _, g := range h.Goals {
-		if err := h.Room.checkGoal(g); err != nil {
+		if err := h.Room.CheckGoal(g); err != nil {
 			return err
 		}
 		if seen[g] {
@@ -92,11 +94,11 @@ func (h *Header) goalBytes() int64 { return int64(h.Streams) * int64(h.Steps) * 
 // Split returns the indices of the goals to learn from and of those held out, by the header's seed
 // and ratio, in the split's order.
 func (h *Header) Split() (train, test []int) {
-	index := map[Goal]int{}
+	index := map[grid.Goal]int{}
 	for i, g := range h.Goals {
 		index[g] = i
 	}
-	in := func(goals []Goal) (out []int) {
+	in := func(goals []grid.Goal) (out []int) {
 		for _, g := range goals {
 			if i, ok := index[g]; ok {
 				out = append(out, i)
@@ -108,18 +110,9 @@ func (h *Header) Split() (train, test []int) {
 	return in(a), in(b)
 }
 
-// Matches refuses a file of another room.
-func (h *Header) Matches(want Room) error {
-	if h.Room != want {
-		return fmt.Errorf("the histories come from a %v, the settings ask for a %v: "+
-			"give another file or set env, grid_size and horizon to the file's", h.Room, want)
-	}
-	return nil
-}
-
-// format is the version of files of a room.
-func (r Room) format() uint32 {
-	if r.Kind == DarkRoom {
+// formatOf is the version of files of a room.
+func formatOf(r grid.Room) uint32 {
+	if r.Kind == grid.DarkRoom {
 		return 1
 	}
 	return newestFormat

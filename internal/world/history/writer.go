@@ -1,4 +1,4 @@
-package world
+package history
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"haul/internal/world/grid"
 )
 
 // Writer writes a history file goal by goal, in any order and from any goroutine. The file gets its
@@ -41,10 +43,10 @@ func Create(path string, h Header) (*Writer, error) {
 // WriteGoal writes the streams of the goal at that index, one after another: transition t of stream
 // s at s·Steps+t. It refuses streams that break the room's rules, and measures the learner's curve
 // from them.
-func (w *Writer) WriteGoal(goal int, steps []Step) error {
+func (w *Writer) WriteGoal(goal int, steps []grid.Step) error {
 	h := &w.block.Header
 	if goal < 0 || goal >= len(h.Goals) || len(steps) != h.Streams*h.Steps {
-		panic("darkroom: WriteGoal wants a goal of the header and streams × steps transitions")
+		panic("history: WriteGoal wants a goal of the header and streams × steps transitions")
 	}
 	data := encode(steps)
 	if err := w.referee.judgeGoal(h, goal, data); err != nil {
@@ -87,7 +89,7 @@ func (w *Writer) finish() error {
 	if err != nil {
 		return err
 	}
-	p := preamble{payload: w.block.goalBytes() * int64(len(w.written)), json: int64(len(text)), jsonSum: checksum(text), format: w.block.Room.format()}
+	p := preamble{payload: w.block.goalBytes() * int64(len(w.written)), json: int64(len(text)), jsonSum: checksum(text), format: formatOf(w.block.Room)}
 	if _, err := w.file.WriteAt(text, preambleBytes+p.payload); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package world
+package grid
 
 import (
 	"encoding/json"

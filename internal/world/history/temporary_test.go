@@ -1,8 +1,9 @@
 //go:build unix
 
-package world
+package history
 
 import (
+	"haul/internal/world/grid"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,7 +15,7 @@ import (
 func TestTheNextWriterRemovesWhatAKilledOneLeft(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "d.hist")
-	head := Header{Room: Room{Size: 3, Horizon: 4}, Streams: 1, Steps: 4, TrainRatio: 0.5}
+	head := Header{Room: grid.Room{Size: 3, Horizon: 4}, Streams: 1, Steps: 4, TrainRatio: 0.5}
 	head.Goals = head.Room.Goals()
 	put := func(name string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o644); err != nil {

@@ -1,4 +1,4 @@
-package world
+package history
 
 import (
 	"encoding/json"
@@ -14,26 +14,27 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/world/grid"
 )
 
 // walk is an agent without aim: it fills the streams of one goal by the reference rule.
-func walk(h Header, goal int) []Step {
-	var out []Step
+func walk(h Header, goal int) []grid.Step {
+	var out []grid.Step
 	g := h.Goals[goal]
 	for s := range h.Streams {
 		c, stage := h.Room.Start(), 0
 		for t := range h.Steps {
 			word := rng.At(uint64(goal), uint64(s), uint32(t), rng.Learner)[0]
-			a := uint8(rng.Below(word, NumActions))
+			a := uint8(rng.Below(word, grid.NumActions))
 			to, reward := h.Room.Move(c, a), uint8(0)
 			if !g.Keyed() && to == g.Cell() {
 				reward = 1
 			}
-			if g.Keyed() && stage < 2 && to == [2]Cell{g.Key(), g.Cell()}[stage] {
+			if g.Keyed() && stage < 2 && to == [2]grid.Cell{g.Key(), g.Cell()}[stage] {
 				reward = 1
 				stage++
 			}
-			out = append(out, MakeStep(c, a, reward))
+			out = append(out, grid.MakeStep(c, a, reward))
 			if c = to; (t+1)%h.Room.Horizon == 0 {
 				c, stage = h.Room.Start(), 0
 			}
@@ -43,7 +44,7 @@ func walk(h Header, goal int) []Step {
 }
 
 func small() Header {
-	room := Room{Size: 3, Horizon: 4}
+	room := grid.Room{Size: 3, Horizon: 4}
 	return Header{Room: room, Goals: room.Goals(), SplitSeed: 5, TrainRatio: 0.8, Streams: 2, Steps: 10, Settings: "grid_size: 3\n"}
 }
 
@@ -76,7 +77,7 @@ func write(t tester, dir string, h Header) string {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		room := Room{rapid.IntRange(MinSize, 7).Draw(t, "size"), rapid.IntRange(1, 12).Draw(t, "horizon"), anyKind(t)}
+		room := grid.Room{Size: rapid.IntRange(grid.MinSize, 7).Draw(t, "size"), Horizon: rapid.IntRange(1, 12).Draw(t, "horizon"), Kind: rapid.SampledFrom([]grid.Kind{grid.DarkRoom, grid.KeyDoor}).Draw(t, "kind")}
 		want := Header{
 			Room:       room,
 			Goals:      rapid.SliceOfNDistinct(rapid.SampledFrom(room.Goals()), 1, 4, rapid.ID).Draw(t, "goals"),
@@ -86,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 			Steps:      rapid.IntRange(1, 30).Draw(t, "steps"),
 			Settings:   rapid.StringMatching(`[a-zé: \n]*`).Draw(t, "settings"),
 		}
-		h, err := Open(write(t, dir, want))
+		h, err := OpenRooms(write(t, dir, want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,10 +126,11 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestStepHoldsItsParts(t *testing.T) {
+	nine := grid.Room{Size: 9, Horizon: 20}
 	for _, c := range nine.Cells() {
-		for a := range uint8(NumActions) {
+		for a := range uint8(grid.NumActions) {
 			for reward := range uint8(2) {
-				s := MakeStep(c, a, reward)
+				s := grid.MakeStep(c, a, reward)
 				if s.Cell() != c || s.Action() != a || s.Reward() != reward {
 					t.Fatalf("%v, %d, %d came back as %v, %d, %d", c, a, reward, s.Cell(), s.Action(), s.Reward())
 				}
@@ -143,7 +145,7 @@ func TestStepHoldsItsParts(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	head := small()
-	h, err := Open(write(t, t.TempDir(), head))
+	h, err := OpenRooms(write(t, t.TempDir(), head))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,13 +194,13 @@ func TestHeaderSplitFindsItsGoals(t *testing.T) {
 	slices.Reverse(h.Goals)
 	train, test := h.Room.Split(h.SplitSeed, h.TrainRatio)
 	gotTrain, gotTest := h.Split()
-	at := func(index []int) (out []Goal) {
+	at := func(index []int) (out []grid.Goal) {
 		for _, i := range index {
 			out = append(out, h.Goals[i])
 		}
 		return out
 	}
-	if diff := cmp.Diff([][]Goal{train, test}, [][]Goal{at(gotTrain), at(gotTest)}); diff != "" {
+	if diff := cmp.Diff([][]grid.Goal{train, test}, [][]grid.Goal{at(gotTrain), at(gotTest)}); diff != "" {
 		t.Error(diff)
 	}
 	h.Goals = h.Goals[:4]
@@ -210,15 +212,16 @@ func TestHeaderSplitFindsItsGoals(t *testing.T) {
 
 func TestMatches(t *testing.T) {
 	h := small()
-	if err := h.Matches(Room{3, 4, DarkRoom}); err != nil {
+	matches := func(r grid.Room) error { return Matches(&Rooms{Header: h}, r) }
+	if err := matches(grid.Room{Size: 3, Horizon: 4}); err != nil {
 		t.Error(err)
 	}
 	want := "the histories come from a 3×3 room with horizon 4, the settings ask for a 9×9 room with horizon 20: " +
 		"give another file or set env, grid_size and horizon to the file's"
-	if diff := cmp.Diff(want, text(h.Matches(nine))); diff != "" {
+	if diff := cmp.Diff(want, fmt.Sprint(matches(grid.Room{Size: 9, Horizon: 20}))); diff != "" {
 		t.Error(diff)
 	}
-	if h.Matches(Room{3, 5, DarkRoom}) == nil || h.Matches(Room{4, 4, DarkRoom}) == nil || h.Matches(Room{3, 4, KeyDoor}) == nil {
+	if matches(grid.Room{Size: 3, Horizon: 5}) == nil || matches(grid.Room{Size: 4, Horizon: 4}) == nil || matches(grid.Room{Size: 3, Horizon: 4, Kind: grid.KeyDoor}) == nil {
 		t.Error("another room passed")
 	}
 }
@@ -264,10 +267,10 @@ func TestOpenRefuses(t *testing.T) {
 			return seal(payload, text)
 		}
 	}
-	step := func(at int, change func(Step) Step) func() []byte {
+	step := func(at int, change func(grid.Step) grid.Step) func() []byte {
 		return func() []byte {
 			payload, b := taken(t, whole)
-			steps := make([]Step, len(payload)/stepBytes)
+			steps := make([]grid.Step, len(payload)/stepBytes)
 			for i := range steps {
 				steps[i] = Steps(payload).At(i)
 			}
@@ -306,25 +309,25 @@ func TestOpenRefuses(t *testing.T) {
 		{"no goals", header(func(b *block) { b.Goals = nil }), "no goals"},
 		{"a ratio over one", header(func(b *block) { b.TrainRatio = 1.5 }), "a train ratio of 1.5: want 0 to 1"},
 		{"no room", header(func(b *block) { b.Room.Size = 0 }), "a room of size 0: want 2 to 16"},
-		{"a goal outside", header(func(b *block) { b.Goals[0] = goalAt(3, 0) }), "goal (3,0) lies outside the 3×3 room with horizon 4"},
-		{"a goal of another game", header(func(b *block) { b.Goals[0] = KeyAndDoor(At(1, 0), At(0, 0)) }), "goal key (1,0) door (0,0) is none of a 3×3 room with horizon 4"},
-		{"a room of another version", header(func(b *block) { b.Room.Kind, b.Goals[0] = KeyDoor, 0 }), "goal (0,0) is none of a 3×3 key-to-door room with horizon 4"},
-		{"a goal twice", header(func(b *block) { b.Goals[0] = goalAt(1, 0) }), "goal (1,0) appears twice"},
+		{"a goal outside", header(func(b *block) { b.Goals[0] = grid.Goal(grid.At(3, 0)) }), "goal (3,0) lies outside the 3×3 room with horizon 4"},
+		{"a goal of another game", header(func(b *block) { b.Goals[0] = grid.KeyAndDoor(grid.At(1, 0), grid.At(0, 0)) }), "goal key (1,0) door (0,0) is none of a 3×3 room with horizon 4"},
+		{"a room of another version", header(func(b *block) { b.Room.Kind, b.Goals[0] = grid.KeyDoor, 0 }), "goal (0,0) is none of a 3×3 key-to-door room with horizon 4"},
+		{"a goal twice", header(func(b *block) { b.Goals[0] = grid.Goal(grid.At(1, 0)) }), "goal (1,0) appears twice"},
 		{"other sizes", header(func(b *block) { b.Steps = 11 }), "9 goals, 2 streams and 11 steps take 396 bytes, the file holds 360"},
 		{"a curve short", header(func(b *block) { b.Curves = b.Curves[1:] }), "9 goals with 9 optimal returns, 8 curves and 9 checksums"},
 		{"an episode short", header(func(b *block) { b.Curves[3] = b.Curves[3][1:] }), "the curve of goal (0,1) has 1 episodes, its streams have 2"},
 		{"another optimum", header(func(b *block) { b.Optimal[0] = 9 }), "goal (0,0) has an optimal return of 3, the header says 9"},
-		{"a jump", step(1, func(s Step) Step { return MakeStep(At(2, 2), s.Action(), 0) }), "transition 1 takes action"},
-		{"an action too high", step(0, func(s Step) Step { return MakeStep(s.Cell(), 7, 0) }), "goal (0,0), stream 0: transition 0 takes action 7 in (1,1), the agent stands in (1,1)"},
-		{"a reward unearned", step(10, func(s Step) Step { return s ^ 1<<11 }), "goal (0,0), stream 1: transition 0 says"},
-		{"stray bits", step(0, func(s Step) Step { return s | 1<<15 }), "goal (0,0), stream 0: transition 0 says 0x8"},
+		{"a jump", step(1, func(s grid.Step) grid.Step { return grid.MakeStep(grid.At(2, 2), s.Action(), 0) }), "transition 1 takes action"},
+		{"an action too high", step(0, func(s grid.Step) grid.Step { return grid.MakeStep(s.Cell(), 7, 0) }), "goal (0,0), stream 0: transition 0 takes action 7 in (1,1), the agent stands in (1,1)"},
+		{"a reward unearned", step(10, func(s grid.Step) grid.Step { return s ^ 1<<11 }), "goal (0,0), stream 1: transition 0 says"},
+		{"stray bits", step(0, func(s grid.Step) grid.Step { return s | 1<<15 }), "goal (0,0), stream 0: transition 0 says 0x8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bad.hist")
 			if err := os.WriteFile(path, c.data(), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			h, err := Open(path)
+			h, err := OpenRooms(path)
 			if err == nil {
 				h.Close()
 				t.Fatal("it was opened")
@@ -334,10 +337,10 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none.hist")); err == nil || !strings.HasSuffix(err.Error(), "none.hist: no such file or directory") {
+	if _, err := OpenRooms(filepath.Join(t.TempDir(), "none.hist")); err == nil || !strings.HasSuffix(err.Error(), "none.hist: no such file or directory") {
 		t.Error(err)
 	}
-	if _, err := Open(t.TempDir()); err == nil || !strings.HasSuffix(err.Error(), ": not a regular file") {
+	if _, err := OpenRooms(t.TempDir()); err == nil || !strings.HasSuffix(err.Error(), ": not a regular file") {
 		t.Error(err)
 	}
 }
@@ -443,11 +446,11 @@ func FuzzOpen(f *testing.F) {
 
 // BenchmarkOpen opens a file of the default size: 81 goals, 100 streams of 1,000 steps.
 func BenchmarkOpen(b *testing.B) {
-	h := Header{Room: nine, Goals: nine.Goals(), TrainRatio: 0.9, Streams: 100, Steps: 1000}
+	h := Header{Room: grid.Room{Size: 9, Horizon: 20}, Goals: grid.Room{Size: 9, Horizon: 20}.Goals(), TrainRatio: 0.9, Streams: 100, Steps: 1000}
 	path := write(b, b.TempDir(), h)
 	b.SetBytes(h.goalBytes() * int64(len(h.Goals)))
 	for b.Loop() {
-		h, err := Open(path)
+		h, err := OpenRooms(path)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -455,4 +458,11 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -1,4 +1,4 @@
-package world
+package grid
 
 import "fmt"
 
@@ -20,13 +20,13 @@ func NewBatch(room Room, goals []Goal) *Batch {
 	for i, g := range goals {
 		b.rules[i] = g.Rule()
 	}
-	b.next = room.moves()
+	b.next = room.Moves()
 	b.Reset()
 	return b
 }
 
-// moves tabulates Move for every cell of the room.
-func (r Room) moves() (next [NumActions][256]Cell) {
+// Moves tabulates Move for every cell of the room.
+func (r Room) Moves() (next [NumActions][256]Cell) {
 	for a := range next {
 		for _, c := range r.Cells() {
 			next[a][c] = r.Move(c, uint8(a))
@@ -74,7 +74,7 @@ func (b *Batch) States() []State { return b.states }
 func (b *Batch) Step(rewards, actions []uint8) (done bool) {
 	n := len(b.states)
 	if len(rewards) != n || len(actions) != n {
-		panic("darkroom: one action and one reward an environment")
+		panic("grid: one action and one reward an environment")
 	}
 	states, rules := b.states[:n], b.rules[:n]
 	for i, a := range actions[:n] {

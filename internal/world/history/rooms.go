@@ -1,60 +1,25 @@
-package world
+package history
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
+
+	"haul/internal/world"
 )
 
-// History is an open file of learning histories. Its transitions are the mapped file itself:
-// nothing that Stream returned may be read after Close. It may be read from many goroutines.
-type History struct {
+// Rooms is an open file of the histories of learners in a room, versions 1 and 2. Its transitions
+// are the mapped file itself: nothing that Stream returned may be read after Close. It may be read
+// from many goroutines.
+type Rooms struct {
 	Header
 	curves  [][]float64
 	payload Steps
 	release func() error
 }
 
-// Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its
-// room.
-func Open(path string) (*History, error) {
-	data, release, err := openMapped(path)
-	if err != nil {
-		return nil, fmt.Errorf("history %s: %w", path, bare(err))
-	}
-	h, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("history %s: %w", path, errors.Join(err, release()))
-	}
-	h.release = release
-	return h, nil
-}
-
-func openMapped(path string) ([]byte, func() error, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close() // a mapping outlives its descriptor
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	size := info.Size()
-	switch {
-	case !info.Mode().IsRegular():
-		return nil, nil, errors.New("not a regular file")
-	case size == 0:
-		return nil, nil, errors.New("the file is empty")
-	case int64(int(size)) != size:
-		return nil, nil, fmt.Errorf("%d bytes are more than this machine can address", size)
-	}
-	return mapFile(f, int(size))
-}
-
 // parse judges the bytes of a whole file, which the history goes on to use.
-func parse(data []byte) (*History, error) {
+func parse(data []byte) (*Rooms, error) {
 	p, err := readPreamble(data)
 	if err != nil {
 		return nil, err
@@ -67,10 +32,10 @@ func parse(data []byte) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := b.Room.format(); p.format != want {
+	if want := formatOf(b.Room); p.format != want {
 		return nil, fmt.Errorf("format version %d, a file of a %v has %d", p.format, b.Room, want)
 	}
-	h := &History{Header: b.Header, curves: b.Curves, payload: payload, release: func() error { return nil }}
+	h := &Rooms{Header: b.Header, curves: b.Curves, payload: payload, release: func() error { return nil }}
 	r := newReferee(b.Room)
 	for g := range b.Goals {
 		data := h.goal(g)
@@ -85,25 +50,40 @@ func parse(data []byte) (*History, error) {
 }
 
 // goal returns the streams of a goal, one after another.
-func (h *History) goal(goal int) Steps {
+func (h *Rooms) goal(goal int) Steps {
 	n := h.Streams * h.Steps
 	return h.payload.slice(goal*n, (goal+1)*n)
 }
 
 // Stream returns one environment's transitions of the goal at that index, without copying.
-func (h *History) Stream(goal, stream int) Steps {
+func (h *Rooms) Stream(goal, stream int) Steps {
 	if stream < 0 || stream >= h.Streams {
-		panic("darkroom: no such stream")
+		panic("history: no such stream")
 	}
 	return h.goal(goal).slice(stream*h.Steps, (stream+1)*h.Steps)
 }
 
+// World is the room.
+func (h *Rooms) World() world.World { return h.Room }
+
+// Tasks are the goals, in the file's order.
+func (h *Rooms) Tasks() []world.Task {
+	out := make([]world.Task, len(h.Goals))
+	for i, g := range h.Goals {
+		out[i] = g
+	}
+	return out
+}
+
+// Size is how many streams each goal has, and how many transitions each stream.
+func (h *Rooms) Size() (streams, steps int) { return h.Streams, h.Steps }
+
 // Curve is the learner's mean return in each episode of the goal at that index.
-func (h *History) Curve(goal int) []float64 { return slices.Clone(h.curves[goal]) }
+func (h *Rooms) Curve(goal int) []float64 { return slices.Clone(h.curves[goal]) }
 
 // Pack copies the first steps transitions of the first streams of each chosen goal, as Step.Word
 // writes them: transition t of stream s of the g-th choice is element (g·streams+s)·steps+t.
-func (h *History) Pack(goals []int, streams, steps int) ([]int32, error) {
+func (h *Rooms) Pack(goals []int, streams, steps int) ([]int32, error) {
 	switch {
 	case len(goals) == 0:
 		return nil, errors.New("pack histories: no goals")
@@ -128,7 +108,7 @@ func (h *History) Pack(goals []int, streams, steps int) ([]int32, error) {
 }
 
 // Close unmaps the file.
-func (h *History) Close() error {
+func (h *Rooms) Close() error {
 	release := h.release
 	h.release = func() error { return nil }
 	h.payload = nil

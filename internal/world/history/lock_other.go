@@ -1,6 +1,6 @@
 //go:build !unix
 
-package world
+package history
 
 import "os"
 

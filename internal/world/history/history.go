@@ -1,0 +1,103 @@
+// Package history is the files of learning histories: what learners did in a world, task by task,
+// from knowing nothing to knowing the task. The in-context agent is trained on them.
+//
+// What a reader could break: files are kept for years. A version's bytes keep their meaning, and
+// what a file says is judged before anything indexes a table with it.
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"haul/internal/world"
+	"haul/internal/world/grid"
+)
+
+// History is an open file, whatever world its learners lived in. A task is known by its index in
+// Tasks. It may be read from many goroutines.
+type History interface {
+	World() world.World
+	Tasks() []world.Task
+	Split() (train, test []int) // the tasks to learn from and those held out
+	Size() (streams, steps int) // streams of each task, transitions of each stream
+	Curve(task int) []float64   // the learner's mean return by episode
+	// Pack copies the first steps transitions of the first streams of each chosen task, as records of
+	// Words words: transition t of stream s of the g-th choice is record (g·streams+s)·steps+t.
+	Pack(tasks []int, streams, steps int) ([]int32, error)
+	Close() error
+}
+
+// Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its
+// world.
+func Open(path string) (History, error) {
+	h, err := OpenRooms(path)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// OpenRooms is Open for a file of learners in a room.
+func OpenRooms(path string) (*Rooms, error) {
+	data, release, err := openMapped(path)
+	if err != nil {
+		return nil, fmt.Errorf("history %s: %w", path, bare(err))
+	}
+	h, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("history %s: %w", path, errors.Join(err, release()))
+	}
+	h.release = release
+	return h, nil
+}
+
+// Matches refuses the histories of another world than a checkpoint's.
+func Matches(h History, want world.World) error {
+	have, err := json.Marshal(h.World())
+	if err != nil {
+		return err
+	}
+	asked, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(have, asked) {
+		return fmt.Errorf("the histories come from a %v, the settings ask for a %v: "+
+			"give another file or set env, grid_size and horizon to the file's", h.World(), want)
+	}
+	return nil
+}
+
+// ParseWorld reads a world as checkpoints and files name it.
+func ParseWorld(text []byte) (world.World, error) {
+	var room grid.Room
+	if err := json.Unmarshal(text, &room); err != nil {
+		return nil, err
+	}
+	return room, room.Check()
+}
+
+func openMapped(path string) ([]byte, func() error, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := info.Size()
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, nil, errors.New("not a regular file")
+	case size == 0:
+		return nil, nil, errors.New("the file is empty")
+	case int64(int(size)) != size:
+		return nil, nil, fmt.Errorf("%d bytes are more than this machine can address", size)
+	}
+	return mapFile(f, int(size))
+}
