@@ -81,7 +81,11 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 // same refuses histories that took the place of those that the run learned from: they may hold out
 // what it knows. Whoever names a file has looked.
 func (at *state) same(h history.History, path string, c *config.AD) error {
-	if err := history.Matches(h, at.world); err != nil {
+	was, err := at.world()
+	if err != nil {
+		return err
+	}
+	if err := history.Matches(h, was); err != nil {
 		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)
 	}
 	d, err := newDataset(h, c)

@@ -43,14 +43,17 @@ func readCheckpoint(path string) (*run.Checkpoint, *state, error) {
 	if err := ck.State(at); err != nil {
 		return nil, nil, err
 	}
-	if err := at.read(); err != nil {
+	if _, err := at.world(); err != nil {
 		return nil, nil, fmt.Errorf("load checkpoint %s: its state is broken: %w", path, err)
 	}
 	return ck, at, nil
 }
 
 func load(dev kernel.Device, ck *run.Checkpoint, at *state) (a *Agent, err error) {
-	a = &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, World: at.world, learned: at.names(), dev: dev}
+	a = &Agent{Config: ck.Settings.(*config.AD), Iteration: ck.Progress.Updates, learned: at.names(), dev: dev}
+	if a.World, err = at.world(); err != nil {
+		return nil, err
+	}
 	if a.model, err = newModel(a.Config, a.World.Space()); err != nil {
 		return nil, err
 	}

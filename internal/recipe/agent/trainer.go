@@ -28,13 +28,11 @@ type state struct {
 	// Learned are the goals whose histories are learned from: whatever another file holds out, these
 	// are not.
 	Learned []json.RawMessage `json:"learned"`
-
-	world world.World
 }
 
 // newState is that of a run's beginning.
 func newState(d *dataset, path string) (at state, err error) {
-	at = state{Path: path, Histories: d.checksum, world: d.world}
+	at = state{Path: path, Histories: d.checksum}
 	for _, t := range d.learned {
 		at.Learned = append(at.Learned, json.RawMessage(nameOf(t)))
 	}
@@ -42,11 +40,8 @@ func newState(d *dataset, path string) (at state, err error) {
 	return at, err
 }
 
-// read takes the world out of what a checkpoint kept.
-func (at *state) read() (err error) {
-	at.world, err = history.ParseWorld(at.Room)
-	return err
-}
+// world is the one that a checkpoint's agent was trained in.
+func (at *state) world() (world.World, error) { return history.ParseWorld(at.Room) }
 
 // names are the tasks that are learned from.
 func (at *state) names() (out []string) {
@@ -182,9 +177,9 @@ func (t *trainer) Initial() []float32          { return model.Initial(t.model.La
 // Restore refuses to go on with other data, and starts the loader at the first row.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	if ck != nil {
-		err := t.at.read()
+		was, err := t.at.world()
 		if err == nil {
-			err = history.Matches(t.History, t.at.world)
+			err = history.Matches(t.History, was)
 		}
 		if err != nil {
 			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
