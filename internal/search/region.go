@@ -148,7 +148,7 @@ func whole(ctx context.Context, m *metric) (*region, error) {
 		g.node[v] = int32(v)
 	}
 	g.limits(m)
-	list, k, err := vrp.Nearest(ctx, p, nearest)
+	list, k, err := Nearest(ctx, p, nearest)
 	if err != nil {
 		return nil, err
 	}

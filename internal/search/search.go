@@ -63,7 +63,8 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 		return nil, errors.New("search: a time or a number of iterations is needed")
 	}
 	o.Workers = max(o.Workers, 1)
-	d := &driver{p: p, o: o, begun: time.Now()}
+	begun := time.Now()
+	d := &driver{p: p, o: o, begun: begun}
 	if err := d.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (d *driver) begin(ctx context.Context) error {
 func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
 	var routes [][]int32
 	if d.p.Plain() == nil {
-		s, err := vrp.SavingsWith(ctx, d.p, vrp.SavingsOptions{})
+		s, err := SavingsWith(ctx, d.p, SavingsOptions{})
 		if errors.Is(err, context.Canceled) {
 			s, err = alone(d.p.N()), nil // the interrupted caller still gets routes
 		}

@@ -17,7 +17,7 @@ import (
 
 func load(t testing.TB, name string, o vrp.ReadOptions) *vrp.Problem {
 	t.Helper()
-	p, err := vrp.LoadProblem("../testdata/"+name+".vrp", o)
+	p, err := vrp.LoadProblem("../vrp/testdata/"+name+".vrp", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func BenchmarkIterate(b *testing.B) {
 				b.Fatal(err)
 			}
 			c := newChain(g, p.N(), newStream(1, 1))
-			s, err := vrp.Savings(context.Background(), p)
+			s, err := Savings(context.Background(), p)
 			if err != nil {
 				b.Fatal(err)
 			}

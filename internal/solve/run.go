@@ -59,7 +59,7 @@ func runExact(j *job) error {
 }
 
 func runSavings(j *job) (err error) {
-	j.out.Solution, err = vrp.Savings(j.ctx, j.p)
+	j.out.Solution, err = search.Savings(j.ctx, j.p)
 	return err
 }
 
@@ -112,7 +112,7 @@ func savingsMany(ctx context.Context, problems []*vrp.Problem, workers int, prog
 	for range min(workers, len(problems)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(problems)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				s, err := vrp.Savings(ctx, problems[i])
+				s, err := search.Savings(ctx, problems[i])
 				if err != nil {
 					cancel(err)
 					return

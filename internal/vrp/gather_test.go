@@ -1,7 +1,6 @@
 package vrp
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,22 +12,6 @@ import (
 func atDepot() *Problem {
 	return &Problem{Capacity: 10, Metric: Rounded, Demand: []int32{0, 3, 3, 1, 1, 1, 3, 3, 1},
 		X: []float64{0, 10, 10, 0, 0, 0, -10, -10, 0}, Y: []float64{0, 0, 5, 0, 0, 0, 0, -5, 0}}
-}
-
-// Customers at the depot's place had routes of their own, which cost nothing and need a vehicle
-// each.
-func TestSavingsGiveNoVehicleToCustomersAtTheDepot(t *testing.T) {
-	p := atDepot()
-	s, err := Savings(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Validate(p, s); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Routes) != 2 || p.Cost(s) != 52 {
-		t.Errorf("%d routes at %v, want 2 at 52: %v", len(s.Routes), p.Cost(s), s.Routes)
-	}
 }
 
 func TestGather(t *testing.T) {

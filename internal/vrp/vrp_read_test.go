@@ -291,3 +291,11 @@ func TestLimitsReadBack(t *testing.T) {
 		t.Error("open routes were written as closed ones")
 	}
 }
+
+func oneEach(n int) Solution {
+	var s Solution
+	for v := 1; v <= n; v++ {
+		s.Routes = append(s.Routes, []int32{int32(v)})
+	}
+	return s
+}

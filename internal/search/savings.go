@@ -1,6 +1,8 @@
-package vrp
+package search
 
 import (
+	"haul/internal/vrp"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -8,8 +10,8 @@ import (
 )
 
 // The classical yardstick. What a reader could break: it is deterministic. Equal savings are
-// taken in order of customer numbers and randomness comes from Philox, so a problem and a budget
-// fix the routes; a map range or a clock here would end that.
+// taken in order of customer numbers, so a problem and a budget fix the routes; a map range or a
+// clock here would end that.
 
 // SavingsOptions sets how far Savings searches.
 type SavingsOptions struct {
@@ -34,17 +36,17 @@ func DefaultPerturb(n int) int { return min(perturbPairs*n*min(n, perturbAtMost)
 // with 2-opt, relocate, or-opt, swap and 2-opt* to a local optimum of all of them, then by ruin
 // and recreate with the default budget. Customers at the depot's place join routes with room
 // (Gather). The fleet is unbounded. The same problem always gives the same routes.
-func Savings(ctx context.Context, p *Problem) (Solution, error) {
+func Savings(ctx context.Context, p *vrp.Problem) (vrp.Solution, error) {
 	return SavingsWith(ctx, p, SavingsOptions{Perturb: DefaultPerturb(p.N())})
 }
 
 // SavingsWith is Savings with a stated budget.
-func SavingsWith(ctx context.Context, p *Problem, o SavingsOptions) (Solution, error) {
+func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Solution, error) {
 	if err := p.Check(); err != nil {
-		return Solution{}, fmt.Errorf("savings: %w", err)
+		return vrp.Solution{}, fmt.Errorf("savings: %w", err)
 	}
 	if err := p.Plain(); err != nil {
-		return Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", problemName(p), err)
+		return vrp.Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", named(p), err)
 	}
 	t := newMetricTable(p)
 	k := searchNear
@@ -53,25 +55,38 @@ func SavingsWith(ctx context.Context, p *Problem, o SavingsOptions) (Solution, e
 	}
 	near, err := newNeighbours(ctx, t, k)
 	if err != nil {
-		return Solution{}, err
+		return vrp.Solution{}, err
 	}
 	start := clarkeWright(t, near)
 	s := newTours(t, near.trim(searchNear))
 	s.set(start)
 	l := newDescent(s)
 	if err := l.run(ctx); err != nil {
-		return Solution{}, err
+		return vrp.Solution{}, err
 	}
-	if o.Perturb > 0 {
-		a := &ruin{tours: s}
-		if err := a.run(ctx, o.Perturb); err != nil {
-			return Solution{}, err
-		}
-		if err := l.run(ctx); err != nil {
-			return Solution{}, err
-		}
+	found := p.Gather(s.solution())
+	if o.Perturb <= 0 || p.N() < 3 {
+		return found, nil
+	}
+	r, err := Solve(ctx, p, Options{Iterations: o.Perturb, Start: &found})
+	if err != nil {
+		return vrp.Solution{}, err
+	}
+	if r.Interrupted {
+		return vrp.Solution{}, ctx.Err()
+	}
+	s.set(r.Solution)
+	if err := l.run(ctx); err != nil {
+		return vrp.Solution{}, err
 	}
 	return p.Gather(s.solution()), nil
+}
+
+func named(p *vrp.Problem) string {
+	if p.Name == "" {
+		return "this"
+	}
+	return p.Name
 }
 
 // saving is what serving j right after i spares against two separate routes.
@@ -82,7 +97,7 @@ type saving struct {
 
 // clarkeWright joins routes of one customer each, greatest saving first, wherever both customers
 // are still at an end of their routes and the joint load fits.
-func clarkeWright(t *metricTable, near *neighbours) Solution {
+func clarkeWright(t *metricTable, near *neighbours) vrp.Solution {
 	n := t.n - 1
 	list := savingsList(t, near)
 	// side[2v] and side[2v+1] are v's customers before and after; 0 is the depot. Where distances
@@ -125,8 +140,8 @@ func clarkeWright(t *metricTable, near *neighbours) Solution {
 }
 
 // walk reads the routes off the links, each from its end with the lower number.
-func walk(side []int32, n int, oneWay bool) Solution {
-	var sol Solution
+func walk(side []int32, n int, oneWay bool) vrp.Solution {
+	var sol vrp.Solution
 	seen := make([]bool, n+1)
 	for v := int32(1); int(v) <= n; v++ {
 		if seen[v] || side[2*v] != 0 && (oneWay || side[2*v+1] != 0) {

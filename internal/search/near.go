@@ -1,6 +1,8 @@
-package vrp
+package search
 
 import (
+	"haul/internal/vrp"
+
 	"cmp"
 	"context"
 	"math"
@@ -20,7 +22,7 @@ func (nb *neighbours) of(v int32) []int32 { return nb.list[(int(v)-1)*nb.k : int
 
 // Nearest lists the k nearest customers of every customer, nearest first: those of customer v are
 // list[(v-1)*k : v*k]. k comes back as the length of a list, N-1 at most.
-func Nearest(ctx context.Context, p *Problem, k int) (list []int32, length int, err error) {
+func Nearest(ctx context.Context, p *vrp.Problem, k int) (list []int32, length int, err error) {
 	// Without a table: a list needs each distance once.
 	nb, err := newNeighbours(ctx, &metricTable{p: p, n: len(p.Demand)}, k)
 	if err != nil {
@@ -42,10 +44,10 @@ func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, err
 		return nb, nil
 	}
 	var tree *kdTree
-	if t.p.Metric != Explicit && t.p.Metric != GreatCircle && t.n > bruteNodes {
+	if t.p.Metric != vrp.Explicit && t.p.Metric != vrp.GreatCircle && t.n > bruteNodes {
 		tree = newKDTree(t.p)
 	}
-	best := nearest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}
+	best := closest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}
 	for v := 1; v <= n; v++ {
 		if v%256 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -65,14 +67,14 @@ func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, err
 	return nb, nil
 }
 
-// nearest keeps the k smallest (distance, id) pairs offered, in order.
-type nearest struct {
+// closest keeps the k smallest (distance, id) pairs offered, in order.
+type closest struct {
 	ids []int32
 	ds  []float64
 	k   int
 }
 
-func (b *nearest) offer(id int32, d float64) {
+func (b *closest) offer(id int32, d float64) {
 	i := len(b.ids)
 	if i == b.k {
 		if d > b.ds[i-1] || d == b.ds[i-1] && id > b.ids[i-1] {
@@ -89,7 +91,7 @@ func (b *nearest) offer(id int32, d float64) {
 }
 
 // reach is the distance beyond which nothing can enter the list.
-func (b *nearest) reach() float64 {
+func (b *closest) reach() float64 {
 	if len(b.ids) < b.k {
 		return math.Inf(1)
 	}
@@ -99,11 +101,11 @@ func (b *nearest) reach() float64 {
 // kdTree is the customers' order in which each range's middle splits it by x, then y, in turn.
 // Splitting by position, not by value, keeps it balanced when many customers share a place.
 type kdTree struct {
-	p   *Problem
+	p   *vrp.Problem
 	ids []int32
 }
 
-func newKDTree(p *Problem) *kdTree {
+func newKDTree(p *vrp.Problem) *kdTree {
 	t := &kdTree{p: p, ids: make([]int32, p.N())}
 	for i := range t.ids {
 		t.ids[i] = int32(i + 1)
@@ -131,7 +133,7 @@ func (t *kdTree) split(ids []int32, depth int) {
 }
 
 // find offers the customers of ids[lo:hi] that may be among v's nearest, by unrounded distance.
-func (t *kdTree) find(b *nearest, v int32, lo, hi, depth int) {
+func (t *kdTree) find(b *closest, v int32, lo, hi, depth int) {
 	if lo >= hi {
 		return
 	}

@@ -1,4 +1,6 @@
-package vrp
+package search
+
+import "haul/internal/vrp"
 
 import "context"
 
@@ -47,7 +49,7 @@ func newDescent(s *tours) *descent {
 		l.eps = max(l.eps, s.d(0, int32(v)))
 	}
 	// long legs between customers make rounding that short ones to the depot do not show
-	if s.p.Metric == Explicit {
+	if s.p.Metric == vrp.Explicit {
 		for _, d := range s.m {
 			l.eps = max(l.eps, d)
 		}

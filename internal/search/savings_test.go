@@ -1,6 +1,8 @@
-package vrp
+package search
 
 import (
+	"haul/internal/vrp"
+
 	"context"
 	"errors"
 	"math"
@@ -13,21 +15,12 @@ import (
 	"haul/internal/rng"
 )
 
-func load(t testing.TB, name string) *Problem {
-	t.Helper()
-	p, err := LoadProblem("testdata/"+name+".vrp", ReadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func savings(t interface{ Fatal(...any) }, p *Problem, perturb int) Solution {
+func savings(t interface{ Fatal(...any) }, p *vrp.Problem, perturb int) vrp.Solution {
 	s, err := SavingsWith(context.Background(), p, SavingsOptions{Perturb: perturb})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Validate(p, s); err != nil {
+	if err := vrp.Validate(p, s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -39,7 +32,7 @@ func TestSavingsNearBestKnown(t *testing.T) {
 		best              float64
 		descent, searched float64 // allowed gaps: local optimum, default budget
 	}{{"E-n22-k4", 375, 0.03, 0.01}, {"X-n101-k25", 27591, 0.06, 0.02}, {"E-n13-k4", 247, 0.03, 0.03}} {
-		p := load(t, c.name)
+		p := load(t, c.name, vrp.ReadOptions{})
 		for perturb, limit := range map[int]float64{0: c.descent, DefaultPerturb(p.N()): c.searched} {
 			cost := p.Cost(savings(t, p, perturb))
 			if gap := cost/c.best - 1; gap > limit || gap < 0 {
@@ -50,7 +43,7 @@ func TestSavingsNearBestKnown(t *testing.T) {
 }
 
 func TestSavingsDeterministic(t *testing.T) {
-	p := load(t, "X-n101-k25")
+	p := load(t, "X-n101-k25", vrp.ReadOptions{})
 	if diff := cmp.Diff(savings(t, p, 500), savings(t, p, 500)); diff != "" {
 		t.Error(diff)
 	}
@@ -59,12 +52,12 @@ func TestSavingsDeterministic(t *testing.T) {
 // Whatever the metric, routes are valid, never worse for searching on, and never below the optimum.
 func TestSavingsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t, 9)
+		p := drawSmall(t, 9)
 		first, last := p.Cost(savings(t, p, 0)), p.Cost(savings(t, p, 50))
 		if last > first*(1+1e-9) {
 			t.Fatalf("searching on worsened %g to %g", first, last)
 		}
-		best, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil)
+		best, _, err := vrp.OptimalSolutions(context.Background(), []*vrp.Problem{p}, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +71,7 @@ func TestSavingsProperty(t *testing.T) {
 func TestMoveDeltas(t *testing.T) {
 	var kinds [moveHeads + 1]int
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t, 14)
+		p := drawSmall(t, 14)
 		table := newMetricTable(p)
 		near, err := newNeighbours(context.Background(), table, searchNear)
 		if err != nil {
@@ -103,7 +96,7 @@ func TestMoveDeltas(t *testing.T) {
 				before := s.solution()
 				l.apply(l.best)
 				after := s.solution()
-				if err := Validate(p, after); err != nil {
+				if err := vrp.Validate(p, after); err != nil {
 					t.Fatalf("%+v on %v: %v", l.best, before, err)
 				}
 				if got := p.Cost(after) - p.Cost(before); math.Abs(got-l.best.delta) > 1e-6 {
@@ -117,8 +110,8 @@ func TestMoveDeltas(t *testing.T) {
 	}
 }
 
-func oneEach(n int) Solution {
-	var s Solution
+func oneEach(n int) vrp.Solution {
+	var s vrp.Solution
 	for v := 1; v <= n; v++ {
 		s.Routes = append(s.Routes, []int32{int32(v)})
 	}
@@ -126,8 +119,8 @@ func oneEach(n int) Solution {
 }
 
 // randomProblem is n customers on a fine grid in the unit square; some share a place.
-func randomProblem(n int, index uint64) *Problem {
-	p := &Problem{Capacity: 30, Metric: Exact, X: make([]float64, n+1), Y: make([]float64, n+1), Demand: make([]int32, n+1)}
+func randomProblem(n int, index uint64) *vrp.Problem {
+	p := &vrp.Problem{Capacity: 30, Metric: vrp.Exact, X: make([]float64, n+1), Y: make([]float64, n+1), Demand: make([]int32, n+1)}
 	for i := range n + 1 {
 		w := rng.At(7, index, uint32(i), rng.Instances)
 		p.X[i], p.Y[i] = float64(rng.Below(w[0], 100))/100, float64(rng.Below(w[1], 100))/100
@@ -145,7 +138,7 @@ func TestNeighboursTreeAgreesWithScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := 1; v <= p.N(); v++ {
-		best := nearest{k: 20}
+		best := closest{k: 20}
 		for w := 1; w <= p.N(); w++ {
 			if w != v {
 				best.offer(int32(w), p.Dist(v, w))
@@ -174,10 +167,10 @@ func TestSavingsLarge(t *testing.T) {
 func TestSavingsStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Savings(ctx, load(t, "X-n101-k25")); !errors.Is(err, context.Canceled) {
+	if _, err := Savings(ctx, load(t, "X-n101-k25", vrp.ReadOptions{})); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	p := smallProblem()
+	p := &vrp.Problem{Name: "small", Capacity: 10, Metric: vrp.Rounded, X: []float64{0, 3, 6, 1}, Y: []float64{0, 4, 8, 1}, Demand: []int32{0, 5, 6, 7}}
 	p.Demand[2] = 11
 	if _, err := Savings(context.Background(), p); err == nil || err.Error() != "savings: demand 11 of customer 2 is over the capacity 10" {
 		t.Errorf("got %v", err)
@@ -187,13 +180,13 @@ func TestSavingsStops(t *testing.T) {
 func BenchmarkSavings(b *testing.B) {
 	for _, c := range []struct {
 		name    string
-		p       []*Problem
+		p       []*vrp.Problem
 		perturb int
 	}{
 		{"N=10/descent", many(10), 0},
 		{"N=10/default", many(10), DefaultPerturb(10)},
 		{"N=100/descent", many(100), 0},
-		{"X-n101-k25/default", []*Problem{load(b, "X-n101-k25")}, DefaultPerturb(100)},
+		{"X-n101-k25/default", []*vrp.Problem{load(b, "X-n101-k25", vrp.ReadOptions{})}, DefaultPerturb(100)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
@@ -205,10 +198,53 @@ func BenchmarkSavings(b *testing.B) {
 	}
 }
 
-func many(n int) []*Problem {
-	list := make([]*Problem, 64)
+func many(n int) []*vrp.Problem {
+	list := make([]*vrp.Problem, 64)
 	for i := range list {
 		list[i] = randomProblem(n, uint64(i))
 	}
 	return list
+}
+
+// atDepot has two pairs of customers on either side of the depot, 1 and 2 against 6 and 7, and four
+// at the depot itself.
+func atDepot() *vrp.Problem {
+	return &vrp.Problem{Capacity: 10, Metric: vrp.Rounded, Demand: []int32{0, 3, 3, 1, 1, 1, 3, 3, 1},
+		X: []float64{0, 10, 10, 0, 0, 0, -10, -10, 0}, Y: []float64{0, 0, 5, 0, 0, 0, 0, -5, 0}}
+}
+
+// Customers at the depot's place had routes of their own, which cost nothing and need a vehicle
+// each.
+func TestSavingsGiveNoVehicleToCustomersAtTheDepot(t *testing.T) {
+	p := atDepot()
+	for _, perturb := range []int{0, DefaultPerturb(p.N())} {
+		s := savings(t, p, perturb)
+		if len(s.Routes) != 2 || p.Cost(s) != 52 {
+			t.Errorf("%d iterations: %d routes at %v, want 2 at 52: %v", perturb, len(s.Routes), p.Cost(s), s.Routes)
+		}
+	}
+}
+
+// drawSmall is a plain problem of any metric that tables and coordinates have.
+func drawSmall(t *rapid.T, maxN int) *vrp.Problem {
+	n := rapid.IntRange(1, maxN).Draw(t, "n")
+	p := &vrp.Problem{Capacity: rapid.Int32Range(9, 30).Draw(t, "capacity"), Metric: vrp.Metric(rapid.IntRange(0, 3).Draw(t, "metric"))}
+	p.Demand = append([]int32{0}, rapid.SliceOfN(rapid.Int32Range(0, 9), n, n).Draw(t, "demand")...)
+	if p.Metric != vrp.Explicit {
+		coord := rapid.Float64Range(-1000, 1000)
+		p.X, p.Y = rapid.SliceOfN(coord, n+1, n+1).Draw(t, "x"), rapid.SliceOfN(coord, n+1, n+1).Draw(t, "y")
+		return p
+	}
+	// In thousandths: legs below 2^-55 of the longest are none to the exact method.
+	weight := rapid.Map(rapid.Float64Range(0, 1e6), func(w float64) float64 { return math.Round(1000*w) / 1000 })
+	p.Weights = rapid.SliceOfN(weight, (n+1)*(n+1), (n+1)*(n+1)).Draw(t, "weights")
+	if rapid.Bool().Draw(t, "symmetric") {
+		for i := range n + 1 {
+			p.Weights[i*(n+1)+i] = 0
+			for j := range i {
+				p.Weights[i*(n+1)+j] = p.Weights[j*(n+1)+i]
+			}
+		}
+	}
+	return p
 }

@@ -1,4 +1,6 @@
-package vrp
+package search
+
+import "haul/internal/vrp"
 
 // The state every move works on. What a reader could break: route, pos, cum and skew mirror
 // routes, and are refreshed by renumber alone. A change to routes[r] that is not followed by
@@ -10,16 +12,16 @@ const matrixNodes = 2000
 
 // metricTable answers distances between nodes.
 type metricTable struct {
-	p      *Problem
+	p      *vrp.Problem
 	n      int       // nodes
 	m      []float64 // nil: ask p
 	oneWay bool      // some distance differs from the way back
 }
 
-func newMetricTable(p *Problem) *metricTable {
+func newMetricTable(p *vrp.Problem) *metricTable {
 	n := len(p.Demand)
 	t := &metricTable{p: p, n: n}
-	if p.Metric == Explicit {
+	if p.Metric == vrp.Explicit {
 		t.m = p.Weights
 		for i := 0; i < n && !t.oneWay; i++ {
 			for j := range i {
@@ -79,7 +81,7 @@ func newTours(t *metricTable, near *neighbours) *tours {
 }
 
 // set replaces all routes by a solution's.
-func (s *tours) set(sol Solution) {
+func (s *tours) set(sol vrp.Solution) {
 	s.routes, s.load = s.routes[:0], s.load[:0]
 	for r, route := range sol.Routes {
 		s.routes = append(s.routes, append([]int32(nil), route...))
@@ -89,8 +91,8 @@ func (s *tours) set(sol Solution) {
 }
 
 // solution copies the routes out, without the empty ones.
-func (s *tours) solution() Solution {
-	var sol Solution
+func (s *tours) solution() vrp.Solution {
+	var sol vrp.Solution
 	for _, r := range s.routes {
 		if len(r) > 0 {
 			sol.Routes = append(sol.Routes, append([]int32(nil), r...))
