@@ -51,7 +51,8 @@ func NewVehicleType(capacity ...int32) VehicleType {
 	return VehicleType{Capacity: capacity, Shift: Always, LatestStart: inf, MaxDuration: inf, MaxDistance: inf, DistanceCost: 1}
 }
 
-// Break is a rest that a vehicle takes between two stops, or before the first or after the last.
+// Break is a rest that a vehicle takes at a stop, after its service or before it, while it is under
+// way. A type's breaks are taken in their order, where the route then ends soonest.
 type Break struct {
 	Windows  []Window // in which it begins
 	Duration float64
@@ -80,7 +81,7 @@ type Group struct {
 }
 
 // Shipment is an amount that one vehicle picks up at one customer and delivers at another, later in
-// the same route. The two places have no demand of their own for it. It stays on board while the
+// the same route. The two places have no demand of their own for it. It is not on board while the
 // vehicle reloads. Its customers are both served or, where both are Optional, both left out.
 type Shipment struct {
 	Pickup, Delivery int32

@@ -199,8 +199,16 @@ func FromTour(tour []int32) Solution {
 	return s
 }
 
-// Cost is the total length of the routes under the problem's metric.
+// Cost is what the routes cost: their total length under the problem's metric, and for a problem
+// with further parts what Evaluate says. NaN where the solution names what does not exist.
 func (p *Problem) Cost(s Solution) float64 {
+	if p.Limited() != nil {
+		e, err := Evaluate(p, s)
+		if err != nil {
+			return math.NaN()
+		}
+		return e.Cost
+	}
 	var sum float64
 	for _, r := range s.Routes {
 		last := 0

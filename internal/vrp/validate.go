@@ -5,12 +5,15 @@ import "fmt"
 // What a reader could break: this is the referee. It shares nothing with the code that makes
 // routes (no masks, no loads carried over, no cost) and judges only what was visited, in order.
 
-// Violation is the first rule a solution breaks. Positions count visits from 0 in the whole tour,
-// depot visits included; routes count from 1, empty ones left out, as in a .sol file.
+// Violation is a rule that a solution breaks. Positions count visits from 0 in the whole tour,
+// depot visits included; they are told by ValidateTour, and by Validate for a plain problem.
+// Routes count from 1 in the solution's order.
 type Violation struct {
 	Rule     Rule
-	Node     int32 // the node concerned
-	Position int   // where in the tour; the tour's length for a customer that is missing
+	Node     int32   // the node concerned, None where it is the whole route
+	Route    int     // 0: none, or not told
+	Position int     // where in the tour; the tour's length for a customer that is missing
+	By       float64 // how much is too much: time, distance, load, vehicles; 1 where nothing is measured
 	text     string
 }
 
@@ -28,6 +31,20 @@ const (
 	RouteOfCustomers // a route of a Solution lists customers only
 	WithinDuration
 	WithinFleet
+	KnownType
+	WithinWindow
+	WithinShift
+	WithinDistance
+	WithinStops
+	WithinReloads
+	AllowedCustomer
+	Skilled
+	BackhaulOrder
+	PairOrder // a shipment's pickup, then its delivery, in one route
+	LastInFirstOut
+	GroupOnce
+	GroupServed
+	BreakTaken
 )
 
 // Error names the violation in words.
@@ -59,11 +76,15 @@ func ValidateTour(tour, demand []int32, capacity int32) error {
 	return r.finish()
 }
 
-// Validate judges a solution of a problem by the same rules; the depot at both ends of a route is
-// implied, so a route that lists it is a violation. The error is a *Violation.
+// Validate judges a solution of a problem that passes Check; the depot at both ends of a route is
+// implied, so a route that lists it is a violation, but where its vehicle reloads there. The error
+// is the first *Violation; Violations lists all.
 func Validate(p *Problem, s Solution) error {
-	if err := p.Limited(); err != nil {
-		return fmt.Errorf("these routes cannot be judged: the problem is beyond the validator: %w", err)
+	if p.Limited() != nil {
+		if all := Violations(p, s); len(all) > 0 {
+			return all[0]
+		}
+		return nil
 	}
 	r := newReferee(p.Demand, p.Capacity)
 	for i, route := range s.Routes {
