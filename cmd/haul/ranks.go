@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func oncePerMachine(p comm.Place, err error) error {
 // place is who this process is: by flags, else by its launcher's variables.
 func (f *rankFlags) place() (comm.Place, error) {
 	if f.ranks > 0 {
-		return comm.Place{Launcher: comm.Hand, Rank: f.rank, Size: f.ranks, LocalRank: f.rank, LocalSize: f.ranks, Address: f.rendezvous}, nil
+		return comm.Place{Launcher: comm.Hand, Rank: f.rank, Size: f.ranks, LocalRank: f.rank, LocalSize: f.ranks, Address: f.rendezvous, Token: os.Getenv(comm.TokenVariable)}, nil
 	}
 	return comm.Detect(os.Getenv)
 }
@@ -252,12 +253,12 @@ func (a *app) spawn(ctx context.Context, n int) error {
 	if err := ln.Close(); err != nil {
 		return err
 	}
-	args := withoutProcesses(os.Args[1:])
+	args, token := withoutProcesses(os.Args[1:]), rand.Text()
 	all := make([]*exec.Cmd, n)
 	ended := make(chan int, n)
 	for r := range all {
 		c := exec.Command(self, args...)
-		c.Env = append(os.Environ(), "HAUL_RANK="+strconv.Itoa(r), "HAUL_RANKS="+strconv.Itoa(n), "HAUL_LOCAL_RANK="+strconv.Itoa(r), "HAUL_LOCAL_RANKS="+strconv.Itoa(n), "HAUL_RENDEZVOUS="+address)
+		c.Env = append(os.Environ(), "HAUL_RANK="+strconv.Itoa(r), "HAUL_RANKS="+strconv.Itoa(n), "HAUL_LOCAL_RANK="+strconv.Itoa(r), "HAUL_LOCAL_RANKS="+strconv.Itoa(n), "HAUL_RENDEZVOUS="+address, comm.TokenVariable+"="+token)
 		c.Stderr = os.Stderr
 		if r == 0 {
 			c.Stdin, c.Stdout = os.Stdin, os.Stdout

@@ -165,21 +165,21 @@ func TestDetect(t *testing.T) {
 	}{
 		{"alone", nil, Place{Launcher: "nobody", Size: 1, LocalSize: 1}, ""},
 		{"torchrun", map[string]string{"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"},
-			Place{"torchrun", "", 3, 4, 1, 2, "node1:29501"}, ""},
+			Place{"torchrun", "", 3, 4, 1, 2, "node1:29501", ""}, ""},
 		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"},
-			Place{"mpirun", OpenMPI, 1, 2, 0, 1, ""}, ""},
+			Place{"mpirun", OpenMPI, 1, 2, 0, 1, "", ""}, ""},
 		{"Open MPI in a job script", map[string]string{"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
-			Place{"mpirun", OpenMPI, 1, 2, 0, 1, ""}, ""},
+			Place{"mpirun", OpenMPI, 1, 2, 0, 1, "", ""}, ""},
 		{"a job script itself", map[string]string{"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7"}, Place{Launcher: "nobody", Size: 1, LocalSize: 1}, ""},
-		{"hydra", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}, Place{"mpirun", MPICH, 1, 2, 1, 2, ""}, ""},
+		{"hydra", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}, Place{"mpirun", MPICH, 1, 2, 1, 2, "", ""}, ""},
 		{"hydra under Slurm", map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"},
-			Place{"mpirun", MPICH, 1, 2, 1, 2, ""}, ""},
+			Place{"mpirun", MPICH, 1, 2, 1, 2, "", ""}, ""},
 		{"srun", map[string]string{"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)",
-			"SLURM_STEP_NODELIST": "node[07-08]", "MASTER_PORT": "4000"}, Place{"srun", "", 5, 8, 1, 4, "node07:4000"}, ""},
+			"SLURM_STEP_NODELIST": "node[07-08]", "MASTER_PORT": "4000"}, Place{"srun", "", 5, 8, 1, 4, "node07:4000", ""}, ""},
 		{"srun with pmi2", map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "2", "PMI_RANK": "1", "PMI_SIZE": "2"},
-			Place{"srun", MPICH, 1, 2, 1, 2, ""}, ""},
+			Place{"srun", MPICH, 1, 2, 1, 2, "", ""}, ""},
 		{"srun with pmix", map[string]string{"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "PMIX_RANK": "1"},
-			Place{"srun", OpenMPI, 1, 2, 0, 2, ""}, ""},
+			Place{"srun", OpenMPI, 1, 2, 0, 2, "", ""}, ""},
 		{"no number", map[string]string{"OMPI_COMM_WORLD_RANK": "x", "OMPI_COMM_WORLD_SIZE": "2"}, Place{}, `OMPI_COMM_WORLD_RANK is "x": mpirun should have set a number`},
 		{"past the end", map[string]string{"PMI_RANK": "2", "PMI_SIZE": "2"}, Place{}, "PMI_RANK is 2 and PMI_SIZE is 2: a rank is at least 0 and below their number"},
 	} {
@@ -253,7 +253,7 @@ func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	}
 	defer m.ln.Close()
 	_, port, _ := net.SplitHostPort(m.ln.Addr().String())
-	c, err := call(t.Context(), []string{"127.0.0.1:" + port}, "t", "watch", 1)
+	c, err := call(t.Context(), []string{"127.0.0.1:" + port}, knows("t"), "watch", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // meeting is where ranks find each other: rank 0 listens, the others call. A connection opens with
-// one line that says which run, what for and who; what follows belongs to whoever asked for it. No
-// gradient ever crosses these connections.
+// lines that prove which run, what for and who (token.go); what follows belongs to whoever asked
+// for it. No gradient ever crosses these connections.
 type meeting struct {
 	token string
 	conns map[string]map[int]net.Conn // rank 0's: by purpose and rank
@@ -26,17 +26,18 @@ type meeting struct {
 // meetWithin is how long ranks wait for each other at the start.
 const meetWithin = 60 * time.Second
 
-// listen opens rank 0's side.
+// listen opens rank 0's side, at the address that was named and at no other of this machine's.
 func listen(address, token string) (*meeting, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("rendezvous %q: want host:port", address)
 	}
-	ln, err := net.Listen("tcp", ":"+port)
-	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("rendezvous %s: the port is in use, perhaps by another run: choose another", address)
-		}
+	ln, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("rendezvous %s: the port is in use, perhaps by another run: choose another", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("rendezvous %s: this machine, which is rank 0's, has no such address: name one of its own, or set HAUL_LISTEN to the host:port it shall bind", address)
+	case err != nil:
 		return nil, fmt.Errorf("rendezvous %s: %w", address, err)
 	}
 	m := &meeting{token: token, ln: ln, conns: map[string]map[int]net.Conn{}, came: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
@@ -51,21 +52,22 @@ func (m *meeting) accept() {
 			return
 		}
 		go func() {
-			var purpose string
-			var rank int
-			c.SetReadDeadline(time.Now().Add(10 * time.Second))
-			line := readLine(c)
-			if n, err := fmt.Sscanf(line, "haul "+m.token+" %s %d", &purpose, &rank); n != 2 || err != nil {
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			purpose, rank, ok := admit(c, m.token)
+			if !ok {
 				c.Close() // not one of us
 				return
 			}
-			c.SetReadDeadline(time.Time{})
-			fmt.Fprintf(c, "haul %s\n", m.token)
+			c.SetDeadline(time.Time{})
 			m.lock <- struct{}{}
 			if m.conns[purpose] == nil {
 				m.conns[purpose] = map[int]net.Conn{}
 			}
-			m.conns[purpose][rank] = c
+			if m.conns[purpose][rank] != nil {
+				c.Close() // who came first is the rank
+			} else {
+				m.conns[purpose][rank] = c
+			}
 			<-m.lock
 			select {
 			case m.came <- struct{}{}:
@@ -119,44 +121,18 @@ func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-end:
-			return nil, fmt.Errorf("rank %d of %d has not come within %v", missing, n, meetWithin)
+			return nil, fmt.Errorf("rank %d of %d has not come within %v to %s", missing, n, meetWithin, m.where())
 		}
 	}
 }
 
-// call opens a connection to rank 0, at whichever of its addresses answers.
-func call(stop context.Context, addresses []string, token, purpose string, rank int) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(stop, meetWithin)
-	defer cancel()
-	var d net.Dialer
-	for last := error(nil); ; {
-		for _, a := range addresses {
-			try, done := context.WithTimeout(ctx, 2*time.Second)
-			c, err := d.DialContext(try, "tcp", a)
-			done()
-			if err != nil {
-				last = err
-				continue
-			}
-			c.SetDeadline(time.Now().Add(5 * time.Second))
-			fmt.Fprintf(c, "haul %s %s %d\n", token, purpose, rank)
-			if answer := readLine(c); answer != "haul "+token {
-				last = fmt.Errorf("%s: somebody else listens there", a)
-				c.Close()
-				continue
-			}
-			c.SetDeadline(time.Time{})
-			return c, nil
-		}
-		select {
-		case <-ctx.Done():
-			if stop.Err() != nil {
-				return nil, stop.Err()
-			}
-			return nil, fmt.Errorf("rank %d cannot reach rank 0 at %s: %w", rank, strings.Join(addresses, ", "), last)
-		case <-time.After(100 * time.Millisecond):
-		}
+// where is what the others must reach.
+func (m *meeting) where() string {
+	at := m.ln.Addr().String()
+	if a, ok := m.ln.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		return at + ", which this machine alone can reach"
 	}
+	return at
 }
 
 // addresses are where this machine can be reached with a port, its own name for others first.

@@ -106,7 +106,11 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	var text string
 	if w.Rank == 0 {
 		var err error
-		if m, err = listen(":0", rand.Text()); err != nil {
+		at := ":0"                                            // MPI knows no address of rank 0's that the others can reach
+		if w.LocalSize == w.Size && w.Launcher != "mpiexec" { // which does not say where ranks are
+			at = "127.0.0.1:0"
+		}
+		if m, err = listen(at, rand.Text()); err != nil {
 			return err
 		}
 		_, port, _ := net.SplitHostPort(m.ln.Addr().String())
@@ -125,7 +129,7 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 		}
 		return errors.Join(err, m.ln.Close())
 	}
-	c, err := call(ctx, at, token, "watch", w.Rank)
+	c, err := call(ctx, at, func() (string, error) { return token, nil }, "watch", w.Rank)
 	if err != nil {
 		return fmt.Errorf("%w (ranks watch each other over TCP; HAUL_WATCH=off goes without)", err)
 	}
@@ -136,12 +140,24 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 // openApart joins ranks that no launcher of MPI has started: they meet at an address that all know.
 // On a CPU rank 0 then serves MPICH what it would ask its launcher for.
 func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
-	token := "apart" // the address is what tells runs apart
 	var m *meeting
+	var words tokens
+	if p.Size > 1 {
+		var err error
+		if words, err = newTokens(p); err != nil {
+			return nil, err
+		}
+	}
 	if p.Rank == 0 {
-		at, err := p.Address, error(nil)
+		at, token, err := p.listenAt(), "", error(nil)
 		if p.Size == 1 {
-			at = ":0" // nobody will call
+			at, token = "127.0.0.1:0", rand.Text() // nobody will call
+		} else {
+			var forget func()
+			if token, forget, err = words.draw(); err != nil {
+				return nil, err
+			}
+			defer forget()
 		}
 		if m, err = listen(at, token); err != nil {
 			return nil, err
@@ -152,7 +168,7 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 		if p.Rank == 0 {
 			return m.gather(ctx, purpose, p.Size)
 		}
-		c, err := call(ctx, []string{p.Address}, token, purpose, p.Rank)
+		c, err := call(ctx, []string{p.Address}, words.know, purpose, p.Rank)
 		return []net.Conn{c}, err
 	}
 	watched, err := meet("watch")
@@ -179,6 +195,15 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	w := newWorld(p, l)
 	newWatch(w, watched, os.Stderr, os.Exit)
 	return w, nil
+}
+
+// listenAt is what rank 0 binds: the address at which it is met, unless that is another machine's
+// that passes connections on (a service of Kubernetes).
+func (p Place) listenAt() string {
+	if at := os.Getenv("HAUL_LISTEN"); at != "" {
+		return at
+	}
+	return p.Address
 }
 
 // serveMPI starts MPICH with rank 0 as its launcher.

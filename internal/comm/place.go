@@ -17,7 +17,11 @@ type Place struct {
 	LocalRank int
 	LocalSize int
 	Address   string // host:port where rank 0 is met; "": MPI says
+	Token     string // what ranks know each other by; "": rank 0 draws one
 }
+
+// TokenVariable has the token of ranks that no MPI connects.
+const TokenVariable = "HAUL_TOKEN"
 
 // The families of MPI.
 const (
@@ -62,7 +66,7 @@ func Detect(env func(string) string) (Place, error) {
 }
 
 func (l *launcher) place(env func(string) string) (p Place, err error) {
-	p = Place{Launcher: l.name, MPI: l.mpi, LocalSize: 1}
+	p = Place{Launcher: l.name, MPI: l.mpi, LocalSize: 1, Token: env(TokenVariable)}
 	number := func(name string, into *int) {
 		text := env(name)
 		text, _, _ = strings.Cut(text, "(") // Slurm's "4(x2)": four tasks on each of two nodes

@@ -24,7 +24,8 @@ type watch struct {
 	world   *World
 	leaving atomic.Bool
 	ending  sync.Once
-	awake   atomic.Int64 // when this process last ran, in nanoseconds
+	awake   atomic.Int64 // when this process last ran
+	clock   func() int64 // nanoseconds that no change of the wall clock moves
 	out     io.Writer
 	exit    func(code int)
 }
@@ -66,7 +67,9 @@ func (l *line) send(kind byte, text string) {
 func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch {
 	v := &watch{rank: w.Rank, n: w.Size, world: w, out: out, exit: exit, conns: make([]*line, len(conns))}
 	w.watch = v
-	now := time.Now().UnixNano()
+	began := time.Now()
+	v.clock = func() int64 { return int64(time.Since(began)) }
+	now := v.clock()
 	v.awake.Store(now)
 	for i, c := range conns {
 		if c != nil {
@@ -86,25 +89,29 @@ func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch 
 // beats says that this rank is alive, and looks whether the others are.
 func (v *watch) beats() {
 	for range time.Tick(beat) {
-		if v.leaving.Load() {
+		if v.leaving.Load() || !v.look(v.clock()) {
 			return
 		}
-		now := time.Now()
-		slept := now.UnixNano() - v.awake.Swap(now.UnixNano())
-		for i, l := range v.conns {
-			if l == nil || l.bye.Load() {
-				continue
-			}
-			l.send(newsBeat, "")
-			if slept > int64(2*beat) {
-				l.last.Store(now.UnixNano()) // it is this process that was stopped
-			}
-			if quiet := now.Sub(time.Unix(0, l.last.Load())); quiet > silence {
-				v.lost(i, fmt.Sprintf("has not answered for %.0f s: it hangs or its machine does", quiet.Seconds()))
-				return
-			}
+	}
+}
+
+// look sends a beat and ends the ranks, with false, where one has been silent for too long.
+func (v *watch) look(now int64) bool {
+	slept := time.Duration(now - v.awake.Swap(now))
+	for i, l := range v.conns {
+		if l == nil || l.bye.Load() {
+			continue
+		}
+		l.send(newsBeat, "")
+		if slept > 2*beat {
+			l.last.Store(now) // it is this process that was stopped
+		}
+		if quiet := time.Duration(now - l.last.Load()); quiet > silence {
+			v.lost(i, fmt.Sprintf("has not answered for %.0f s: it hangs or its machine does", quiet.Seconds()))
+			return false
 		}
 	}
+	return true
 }
 
 // read takes the news of one connection.
@@ -123,7 +130,7 @@ func (v *watch) read(from int) {
 			}
 			return
 		}
-		l.last.Store(time.Now().UnixNano())
+		l.last.Store(v.clock())
 		switch head[0] {
 		case newsBye:
 			l.bye.Store(true)
@@ -155,11 +162,12 @@ func (v *watch) tell(but int, text string) {
 	}
 }
 
-// end leaves the process. One rank speaks: 0, or 1 where it is rank 0 that is lost.
+// end leaves the process. One rank speaks: 0, or 1 where it is rank 0 that is lost. A rank 0 that
+// only slept wakes to the news of its own end, and rank 1 has told of it.
 func (v *watch) end(rank, why string, after time.Duration) {
 	time.Sleep(after)
 	v.ending.Do(func() {
-		if speaker := v.rank == 0 || rank == "0" && v.rank == 1; speaker {
+		if speaker := v.rank == 0 && rank != "0" || v.rank == 1 && rank == "0"; speaker {
 			fmt.Fprintf(v.out, "haul: rank %s of %d %s; what was saved is whole, continue with --resume\n", rank, v.n, why)
 		}
 		v.exit(1)
