@@ -15,7 +15,7 @@ func TestFaultsCanBePlanted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("scripts/mutate ends a test's children by their process group, which Windows has not")
 	}
-	list := exec.Command("go", "run", filepath.Join("scripts", "_mutate", "main.go"), "-list")
+	list := exec.Command("go", "run", "./scripts/_mutate", "-list")
 	list.Dir = filepath.Join("..", "..")
 	var stale bytes.Buffer
 	list.Stderr = &stale

@@ -50,10 +50,25 @@ func main() {
 	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
 	asJSON := flag.Bool("json", false, "print the result as JSON")
 	list := flag.Bool("list", false, "list the faults and plant none; exit 1 where one is stale")
+	var o randomOptions
+	flag.IntVar(&o.count, "random", 0, "plant this many faults that are drawn by themselves, in the packages that are named as arguments")
+	flag.Uint64Var(&o.seed, "seed", 1, "of --random")
+	flag.StringVar(&o.equivalent, "equivalent", "scripts/mutate-equivalent.txt", "the `file` of drawn faults that no test can tell, with the reason of each")
+	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := run(ctx, *table, *only, *workers, *timeout, *asJSON, *list)
+	var ok bool
+	var err error
+	switch o.packages = flag.Args(); {
+	case o.count < 0 || o.count == 0 && len(o.packages) > 0 || o.count > 0 && len(o.packages) == 0:
+		err = fmt.Errorf("--random N and the packages it plants in go together, as in --random 100 ./internal/run ./internal/comm")
+	case o.count > 0:
+		o.workers, o.timeout, o.asJSON = *workers, *timeout, *asJSON
+		ok, err = random(ctx, o)
+	default:
+		ok, err = run(ctx, *table, *only, *workers, *timeout, *asJSON, *list)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -194,8 +209,9 @@ func copyTree(n int) (dirs []string, err error) {
 }
 
 // test runs a package's tests and returns what they said.
-func test(ctx context.Context, dir, pkg string, timeout time.Duration) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout", timeout.String(), "./"+pkg)
+func test(ctx context.Context, dir, pkg string, timeout time.Duration, flags ...string) (string, error) {
+	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", timeout.String()}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

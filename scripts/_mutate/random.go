@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a reader could break: a run is a function of its seed and of the source. Candidates are
+// listed in the order of the source, shuffled by the seed, and taken one after the other until so
+// many have compiled; how many are tested at a time changes nothing.
+
+// change is one replacement of text in a file.
+type change struct {
+	Package string `json:"package"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Kind    string `json:"kind"`
+	Before  string `json:"before"` // the first line that changes, as it stands
+	After   string `json:"after"`  // and as it is planted
+
+	from, to int // bytes of the file
+	text     string
+
+	broken     bool   // it does not compile
+	Killed     bool   `json:"killed"`
+	By         string `json:"by,omitempty"`
+	Equivalent string `json:"equivalent,omitempty"` // why no test can tell
+}
+
+// swaps are operators and what they are taken for.
+var swaps = map[token.Token][]token.Token{
+	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL}, token.REM: {token.QUO},
+	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
+	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
+	token.SHL: {token.SHR}, token.SHR: {token.SHL}, token.AND: {token.OR}, token.OR: {token.AND}, token.XOR: {token.AND},
+	token.ADD_ASSIGN: {token.SUB_ASSIGN, token.ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN}, token.MUL_ASSIGN: {token.QUO_ASSIGN}, token.INC: {token.DEC}, token.DEC: {token.INC},
+}
+
+// candidates lists everything that can be changed in a file.
+func candidates(root, pkg, name string) ([]*change, error) {
+	path := filepath.Join(pkg, name)
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return nil, err
+	}
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, text, parser.ParseComments)
+	if err != nil || ast.IsGenerated(file) {
+		return nil, err
+	}
+	at := func(p token.Pos) int { return set.Position(p).Offset }
+	source := func(n ast.Node) string { return string(text[at(n.Pos()):at(n.End())]) }
+	var out []*change
+	add := func(kind string, from, to token.Pos, with string) {
+		out = append(out, &change{Package: pkg, File: path, Kind: kind, from: at(from), to: at(to), text: with})
+	}
+	operator := func(kind string, pos token.Pos, op token.Token) {
+		for _, other := range swaps[op] {
+			add(kind, pos, pos+token.Pos(len(op.String())), other.String())
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec, *ast.Field:
+			return false // a length in a type is no behaviour
+		case *ast.BinaryExpr:
+			operator("operator", n.OpPos, n.Op)
+		case *ast.BasicLit:
+			if n.Kind == token.INT {
+				if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
+					add("constant", n.Pos(), n.End(), strconv.FormatInt(v+1, 10))
+					if v > 0 {
+						add("constant", n.Pos(), n.End(), strconv.FormatInt(v-1, 10))
+					}
+				}
+			}
+			if n.Kind == token.FLOAT {
+				add("constant", n.Pos(), n.End(), "(2*"+n.Value+")")
+			}
+		case *ast.Ident:
+			if n.Name == "true" || n.Name == "false" {
+				add("constant", n.Pos(), n.End(), strconv.FormatBool(n.Name != "true"))
+			}
+		case *ast.IfStmt:
+			add("condition", n.Cond.Pos(), n.Cond.End(), "!("+source(n.Cond)+")")
+			add("condition", n.Cond.Pos(), n.Cond.End(), "("+source(n.Cond)+") && false")
+		case *ast.SliceExpr:
+			for _, bound := range []ast.Expr{n.Low, n.High} {
+				if bound != nil {
+					add("bound", bound.Pos(), bound.End(), "("+source(bound)+")+1")
+				}
+			}
+		case *ast.BranchStmt:
+			if n.Label == nil && n.Tok == token.CONTINUE {
+				add("statement", n.Pos(), n.End(), "break")
+			}
+		case *ast.IncDecStmt:
+			operator("operator", n.TokPos, n.Tok)
+			add("statement", n.Pos(), n.End(), "")
+		case *ast.AssignStmt:
+			operator("operator", n.TokPos, n.Tok)
+			if n.Tok != token.DEFINE {
+				add("statement", n.Pos(), n.End(), "")
+			}
+		case *ast.ExprStmt, *ast.DeferStmt, *ast.SendStmt:
+			add("statement", n.Pos(), n.End(), "")
+		case *ast.CallExpr:
+			for i := 1; i < len(n.Args); i++ {
+				a, b := n.Args[i-1], n.Args[i]
+				if source(a) != source(b) {
+					add("arguments", a.Pos(), b.End(), source(b)+string(text[at(a.End()):at(b.Pos())])+source(a))
+				}
+			}
+		}
+		return true
+	})
+	for _, c := range out {
+		c.describe(string(text))
+	}
+	return out, nil
+}
+
+// describe fills in the first line that changes, before and after.
+func (c *change) describe(text string) {
+	c.Line = 1 + strings.Count(text[:c.from], "\n")
+	start := strings.LastIndexByte(text[:c.from], '\n') + 1
+	line := func(s string) string {
+		s, _, _ = strings.Cut(s, "\n")
+		return strings.TrimSpace(s)
+	}
+	end := c.to + strings.IndexByte(text[c.to:]+"\n", '\n')
+	c.Before, c.After = line(text[start:end]), line(text[start:c.from]+c.text+text[c.to:end])
+	if c.Before == c.After { // the change is on a later line of a long expression
+		c.Before, c.After = line(text[c.from:c.to]), line(c.text)
+	}
+}
+
+// listPackage are the packages of a pattern with the files that are compiled here.
+type listPackage struct {
+	Dir, ImportPath      string
+	GoFiles, TestGoFiles []string
+	XTestGoFiles         []string
+	Module               struct{ Dir string }
+	relative             string
+}
+
+func listPackages(ctx context.Context, patterns []string) (out []*listPackage, err error) {
+	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)
+	text, err := exec.CommandContext(ctx, "go", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(patterns, " "), err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+		p := new(listPackage)
+		if err := d.Decode(p); err != nil {
+			return nil, err
+		}
+		if p.relative, err = filepath.Rel(p.Module.Dir, p.Dir); err != nil {
+			return nil, err
+		}
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// randomOptions say what is planted.
+type randomOptions struct {
+	count      int
+	seed       uint64
+	packages   []string
+	equivalent string
+	workers    int
+	timeout    time.Duration
+	short      bool
+	asJSON     bool
+}
+
+// random plants faults that nobody thought up, and says which of them the tests let pass.
+func random(ctx context.Context, o randomOptions) (ok bool, err error) {
+	packages, err := listPackages(ctx, o.packages)
+	if err != nil {
+		return false, err
+	}
+	var all []*change
+	for _, p := range packages {
+		for _, name := range p.GoFiles {
+			found, err := candidates(".", p.relative, name)
+			if err != nil {
+				return false, err
+			}
+			all = append(all, found...)
+		}
+	}
+	if len(all) == 0 {
+		return false, fmt.Errorf("%s has nothing to change", strings.Join(o.packages, " "))
+	}
+	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	argued, err := argue(o.equivalent)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(os.Stderr, "%d candidates in %d packages\n", len(all), len(packages))
+	copies, err := copyTree(o.workers)
+	defer func() {
+		for _, dir := range copies {
+			os.RemoveAll(dir)
+		}
+	}()
+	if err != nil {
+		return false, err
+	}
+	limits := map[string]time.Duration{}
+	for _, p := range packages {
+		began := time.Now()
+		if out, err := testShort(ctx, copies[0], p.relative, o.timeout, o.short); err != nil {
+			return false, fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out))
+		}
+		limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
+		fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+	}
+	done, err := plantRandom(ctx, copies, all, argued, limits, o)
+	return reportRandom(done, o), err
+}
+
+// argue reads the changes that no test can tell, with the reason of each, in the table's format.
+func argue(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	faults, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	out := map[string]string{}
+	for _, f := range faults {
+		out[f.File+"\n"+f.before+"\n"+f.after] = f.What
+	}
+	return out, nil
+}
+
+// plantRandom goes through the changes until enough have compiled.
+func plantRandom(ctx context.Context, copies []string, all []*change, argued map[string]string, limits map[string]time.Duration, o randomOptions) ([]*change, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // guards what follows, and standard error
+	next, compiled := 0, 0
+	take := func() *change {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(all) || compiled >= o.count || ctx.Err() != nil {
+			return nil
+		}
+		next++
+		return all[next-1]
+	}
+	var wg sync.WaitGroup
+	for _, dir := range copies {
+		wg.Go(func() {
+			for c := take(); c != nil; c = take() {
+				c.Equivalent = argued[c.File+"\n"+c.Before+"\n"+c.After]
+				if c.Equivalent == "" {
+					if err := c.plant(ctx, dir, limits[c.Package], o.short); err != nil {
+						cancel(err)
+						return
+					}
+				}
+				mu.Lock()
+				if !c.broken {
+					compiled++
+					word := "killed by " + c.By
+					switch {
+					case c.Equivalent != "":
+						word = "equivalent: " + c.Equivalent
+					case !c.Killed:
+						word = "SURVIVED"
+					}
+					fmt.Fprintf(os.Stderr, "%3d  %s:%d  %s  =>  %s  %s\n", compiled, c.File, c.Line, c.Before, c.After, word)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	// Workers may have tested a few more than were asked for.
+	done := slices.DeleteFunc(slices.Clone(all[:next]), func(c *change) bool {
+		return c.broken || !c.Killed && c.By == "" && c.Equivalent == "" && ctx.Err() != nil
+	})
+	return done[:min(o.count, len(done))], context.Cause(ctx)
+}
+
+func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, short bool) (err error) {
+	path := filepath.Join(dir, c.File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := os.WriteFile(path, text, 0o644); err == nil {
+			err = failed
+		}
+	}()
+	changed := slices.Concat(text[:c.from], []byte(c.text), text[c.to:])
+	if err := os.WriteFile(path, changed, 0o644); err != nil {
+		return err
+	}
+	out, failed := testShort(ctx, dir, c.Package, timeout, short)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
+		c.broken = true
+		return nil
+	}
+	if c.Killed = failed != nil; c.Killed {
+		c.By = cmp.Or(firstFailure(out), "its exit code")
+	}
+	return nil
+}
+
+func testShort(ctx context.Context, dir, pkg string, timeout time.Duration, short bool) (string, error) {
+	if short {
+		return test(ctx, dir, pkg, timeout, "-short")
+	}
+	return test(ctx, dir, pkg, timeout)
+}
+
+// reportRandom prints the survivors and the share by package, and says whether it is enough.
+func reportRandom(done []*change, o randomOptions) bool {
+	type tally struct{ Planted, Killed, Equivalent int }
+	by := map[string]*tally{}
+	var total tally
+	for _, c := range done {
+		t := by[c.Package]
+		if t == nil {
+			t = new(tally)
+			by[c.Package] = t
+		}
+		for _, t := range []*tally{t, &total} {
+			t.Planted++
+			switch {
+			case c.Equivalent != "":
+				t.Equivalent++
+			case c.Killed:
+				t.Killed++
+			}
+		}
+	}
+	dead := func(t *tally) float64 { return float64(t.Killed+t.Equivalent) / float64(max(1, t.Planted)) }
+	ok := total.Planted > 0 && dead(&total) >= share
+	if o.asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		_ = e.Encode(map[string]any{"seed": o.seed, "changes": done, "packages": by, "total": total, "enough": ok})
+		return ok
+	}
+	for _, c := range done {
+		if !c.Killed && c.Equivalent == "" {
+			fmt.Printf("survived: %s:%d (%s)\n  -%s\n  +%s\n", c.File, c.Line, c.Kind, c.Before, c.After)
+		}
+	}
+	var names []string
+	for name := range by {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t := by[name]
+		fmt.Printf("%-32s %3d planted, %3d killed, %d argued equivalent: %.1f %%\n", name, t.Planted, t.Killed, t.Equivalent, 100*dead(t))
+	}
+	fmt.Printf("%-32s %3d planted, %3d killed, %d argued equivalent: %.1f %%\n", "all", total.Planted, total.Killed, total.Equivalent, 100*dead(&total))
+	return ok
+}
