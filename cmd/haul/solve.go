@@ -31,9 +31,11 @@ type solveFlags struct {
 	testset  testsetFlags
 
 	// What validate finds in the command line.
-	csv        bool   // the file is a table
-	object     bool   // the file is JSON
-	given      []byte // what came from standard input
+	csv        bool // the file is a table
+	object     bool // the file is JSON
+	vroom      *files.VROOM
+	reading    float64 // seconds that reading it took
+	given      []byte  // what came from standard input
 	fleetGiven bool
 	seedGiven  bool
 	improve    bool // the search goes on from a policy's routes
@@ -143,7 +145,7 @@ an interrupted run goes on where it stopped.`,
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "rounded", "distances of a file: rounded as CVRPLIB does, or exact")
-	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .csv or .geojson; -: as .sol to standard output")
+	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv or .geojson; -: as .sol to standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
 	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -236,9 +238,9 @@ func (f *solveFlags) onePipe(path string) error {
 // knownFiles refuses files to write whose names say what cannot be written.
 func (f *solveFlags) knownFiles() error {
 	switch ext := strings.ToLower(filepath.Ext(f.out)); ext {
-	case "", ".sol", ".txt", ".csv", ".geojson":
+	case "", ".sol", ".txt", ".csv", ".geojson", ".json":
 	default:
-		return usagef("--out %s: cannot write %q, use .sol, .csv or .geojson", f.out, ext[1:])
+		return usagef("--out %s: cannot write %q, use .sol, .json, .csv or .geojson", f.out, ext[1:])
 	}
 	for _, picture := range []string{f.plot, f.search.curve} {
 		if picture != "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -22,33 +21,6 @@ import (
 	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
-
-type fileReport struct {
-	File        string    `json:"file"`
-	Name        string    `json:"name"`
-	Customers   int       `json:"customers"`
-	Capacity    int32     `json:"capacity"`
-	Method      string    `json:"method,omitempty"`
-	Decode      string    `json:"decode,omitempty"`
-	Checked     string    `json:"checked,omitempty"`
-	Valid       bool      `json:"valid"`
-	Violation   string    `json:"violation,omitempty"`
-	Cost        float64   `json:"cost"`
-	RouteCount  int       `json:"route_count"`
-	Routes      [][]int32 `json:"routes,omitempty"`
-	Vehicles    int       `json:"vehicles,omitempty"`
-	Open        bool      `json:"open,omitempty"`
-	Start       *float64  `json:"start_cost,omitempty"`
-	Iterations  int       `json:"iterations"`
-	Interrupted bool      `json:"interrupted,omitempty"`
-	Seconds     float64   `json:"seconds"`
-	BestKnown   float64   `json:"best_known,omitempty"`
-	Gap         *float64  `json:"gap,omitempty"`
-	Out         string    `json:"out,omitempty"`
-	unit        string    // of the cost, in words
-	Plot        string    `json:"plot,omitempty"`
-	Curve       string    `json:"curve,omitempty"`
-}
 
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	out := f.out
@@ -71,13 +43,24 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return err
 	}
 	s := o.Solution
+	plan, err := plan(p, s, o.Reasons)
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	if f.vroom != nil {
+		if answer, err = f.vroom.Answer(s, o.Reasons, o.broken, f.reading, o.Seconds); err != nil {
+			return err
+		}
+	}
 	r := f.report(path, p, s)
+	r.Plan, r.Missing = plan, o.Missing
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
 	r.Decode, r.Start = o.Decode, o.Start
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error
 	if out != "" {
-		failed = f.write(p, s, r.Cost)
+		failed = f.write(p, s, r.Cost, plan, answer)
 	}
 	if failed == nil {
 		failed = f.draw(format, p, s, o.Method)
@@ -99,6 +82,8 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	}
 	if f.out == standardOutput {
 		err = firstOf(vrp.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
+	} else if answer != nil && f.json {
+		_, err = a.whole().Write(answer)
 	} else {
 		err = a.reportFile(r, f.json)
 	}
@@ -133,22 +118,12 @@ func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
 	}
 }
 
-// write writes the routes in the format of the file's extension.
-func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64) error {
-	return writeFile(f.out, func(w io.Writer) error {
-		switch strings.ToLower(filepath.Ext(f.out)) {
-		case ".csv":
-			return vrp.WriteSolutionCSV(w, p, s)
-		case ".geojson":
-			return vrp.WriteSolutionGeoJSON(w, p, s)
-		}
-		return vrp.WriteSolution(w, s, cost)
-	})
-}
-
 // solveBy solves the problem as the flags ask for, or by the method that the table of methods
 // names for it.
 func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outcome, error) {
+	if f.vroom != nil && f.vroom.Plan {
+		return f.planned(), nil
+	}
 	name := f.method
 	if _, ok := f.policy.given(); ok {
 		name = solve.Policy
@@ -162,6 +137,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	}
 	out := &outcome{}
 	o := solve.Options{Search: f.searchOptions()}
+	if f.vroom != nil {
+		o.Search.Start = f.vroom.Start
+	}
 	if m.Name == solve.Policy || m.Name == solve.Both {
 		done := func() {}
 		if o.Route, done, err = a.router(ctx, p.N(), f); err != nil {
@@ -184,6 +162,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 			}
 			live.show(s)
 		}
+		if f.vroom != nil && f.json {
+			o.Search.Progress = nil // its clients read one object
+		}
 	}
 	if out.Result, err = m.Solve(ctx, p, o); err != nil {
 		return nil, err
@@ -192,6 +173,14 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 		out.trace.Add(out.Seconds, out.Cost)
 	}
 	return out, nil
+}
+
+// planned is the plan that a VROOM input states: its times and what it breaks are all that is asked
+// for.
+func (f *solveFlags) planned() *outcome {
+	s := *f.vroom.Start
+	return &outcome{Result: &solve.Result{Solution: s, Method: "plan", Cost: f.vroom.Problem.Cost(s),
+		Reasons: solve.Reasons(f.vroom.Problem, s)}, broken: vrp.Violations(f.vroom.Problem, s)}
 }
 
 // router opens the device for a trained policy, which is to route n customers. done gives it back.
@@ -324,83 +313,22 @@ func (f *solveFlags) readObject(path string) (*vrp.Problem, error) {
 			return nil, err
 		}
 	}
+	began := time.Now()
+	name := strings.TrimSuffix(filepath.Base(spoken(path)), filepath.Ext(path))
+	if files.LooksVROOM(text) {
+		v, err := files.ReadVROOM(text, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", spoken(path), err)
+		}
+		if v.Blind && (f.plot != "" || strings.EqualFold(filepath.Ext(f.out), ".geojson")) {
+			return nil, fmt.Errorf("cannot draw %s: its tasks have no location", spoken(path))
+		}
+		f.vroom, f.reading, v.Problem.Name = v, time.Since(began).Seconds(), name
+		return v.Problem, nil
+	}
 	p, err := files.ReadJSON(bytes.NewReader(text), spoken(path))
 	if err == nil && p.Name == "" {
-		p.Name = strings.TrimSuffix(filepath.Base(spoken(path)), filepath.Ext(path))
+		p.Name = name
 	}
 	return p, err
-}
-
-func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {
-	cost := p.Cost(s)
-	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
-		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Vehicles: p.Vehicles, Open: p.Open,
-		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost)}
-}
-
-// unit says what a cost is counted in where that is known: metres between places on the globe, and
-// of a file that haul gen wrote and scaled, what it is on the unit square.
-func unit(p *vrp.Problem, cost float64) string {
-	if p.Metric == vrp.GreatCircle {
-		return " metres"
-	}
-	scale, ok := p.Scale()
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf(" in the file's units, %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
-}
-
-func (f *solveFlags) draw(format draw.Format, p *vrp.Problem, s vrp.Solution, caption string) error {
-	if f.plot == "" {
-		return nil
-	}
-	return writeFile(f.plot, func(w io.Writer) error { return draw.Routes(w, format, p, s, caption) })
-}
-
-func (a *app) reportFile(r fileReport, asJSON bool) error {
-	if asJSON {
-		return a.emit(r)
-	}
-	return a.table(func(w io.Writer) {
-		how := r.Method
-		if r.Decode != "" { // "policy and search"
-			how = strings.Replace(how, solve.Policy, solve.Policy+" ("+r.Decode+")", 1)
-		}
-		if r.Checked != "" {
-			how = spoken(r.Checked) + " is valid"
-		}
-		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, capacity %d, %s", r.Name, report.Plural(int64(r.Customers), "customer"), r.Capacity, how)))
-		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.unit)
-		if r.Start != nil {
-			fmt.Fprintf(w, "start\t%s\n", draw.Cost(*r.Start))
-		}
-		if r.Vehicles > 0 {
-			fmt.Fprintf(w, "routes\t%d of %d vehicles\n", r.RouteCount, r.Vehicles)
-		} else {
-			fmt.Fprintf(w, "routes\t%d\n", r.RouteCount)
-		}
-		if r.Gap != nil {
-			fmt.Fprintf(w, "gap\t%s to %s\n", percent(*r.Gap), draw.Cost(r.BestKnown))
-		}
-		if r.Method != "" {
-			took := fmt.Sprintf("%.3f s", r.Seconds)
-			if r.Iterations > 0 {
-				took += fmt.Sprintf(", %d iterations, %.0f/s", r.Iterations, float64(r.Iterations)/r.Seconds)
-			}
-			if r.Interrupted {
-				took += ", interrupted: these are the best routes so far"
-			}
-			fmt.Fprintf(w, "time\t%s\n", took)
-		}
-		if r.Out != "" {
-			fmt.Fprintf(w, "written\t%s\n", r.Out)
-		}
-		if r.Plot != "" {
-			fmt.Fprintf(w, "drawn\t%s\n", r.Plot)
-		}
-		if r.Curve != "" {
-			fmt.Fprintf(w, "curve\t%s\n", r.Curve)
-		}
-	})
 }

@@ -37,7 +37,8 @@ const (
 // outcome is what a method made of a file.
 type outcome struct {
 	*solve.Result
-	trace *draw.Curve // cost over time; nil: it was not searched
+	trace  *draw.Curve      // cost over time; nil: it was not searched
+	broken []*vrp.Violation // of a plan that was not solved for
 }
 
 // searchOptions are the budget and the seed of the search.

@@ -31,8 +31,10 @@ type Result struct {
 	Start       *float64 // what the search began with
 	Iterations  int
 	Seconds     float64
-	Interrupted bool // the context ended before the budget: these are the best routes so far
-	Optimal     bool // there is no lower cost
+	Interrupted bool             // the context ended before the budget: these are the best routes so far
+	Optimal     bool             // there is no lower cost
+	Reasons     map[int32]string // of customers on no route
+	Missing     int              // how many of them had to be served
 }
 
 // job is one problem on its way through a method.

@@ -16,10 +16,20 @@ func (m *Method) Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result,
 		return nil, err
 	}
 	j.out.Seconds = time.Since(begun).Seconds()
-	if err := vrp.Validate(p, j.out.Solution); err != nil {
+	// Who had to be served and is not does not end the solve: they are listed with their reasons. A
+	// plain problem's solver serves everybody, and is held to that.
+	judged := p
+	if p.Limited() != nil {
+		judged = relaxed(p, missing(p, left(p, j.out.Solution)))
+	}
+	if err := vrp.Validate(judged, j.out.Solution); err != nil {
 		return nil, fmt.Errorf("%s made invalid routes for %s: %w", m.Name, nameOf(p), err)
 	}
 	j.out.Cost = p.Cost(j.out.Solution)
+	if p.Limited() != nil {
+		j.out.Reasons = Reasons(p, j.out.Solution)
+		j.out.Missing = len(missing(p, left(p, j.out.Solution)))
+	}
 	return j.out, nil
 }
 

@@ -4,7 +4,8 @@
 //
 // What a reader could break: a method that does not honour a part of a problem must say so in its
 // line of the table. A problem that reaches a method's run function is solved as if the method knew
-// all of it. The files stand on each other in the order run.go, table.go, choose.go, solve.go.
+// all of it. The files stand on each other in the order run.go, unserved.go, table.go,
+// choose.go, solve.go.
 package solve
 
 import (

@@ -103,7 +103,7 @@ func someParts(r *rand.Rand) *vrp.Problem {
 // TestRoundTrip: every part that a problem can have comes back from Haul's own JSON as it was.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 2000 {
+	for i := range 500 {
 		p := someParts(r)
 		var b bytes.Buffer
 		if err := WriteJSON(&b, p); err != nil {

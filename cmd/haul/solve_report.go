@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"haul/internal/draw"
+	"haul/internal/report"
+	"haul/internal/solve"
+	"haul/internal/vrp"
+	"haul/internal/vrp/files"
+)
+
+// What haul solve tells of a file: the report, the plan, and the files that it writes.
+
+type fileReport struct {
+	File        string    `json:"file"`
+	Name        string    `json:"name"`
+	Customers   int       `json:"customers"`
+	Capacity    int32     `json:"capacity"`
+	Method      string    `json:"method,omitempty"`
+	Decode      string    `json:"decode,omitempty"`
+	Checked     string    `json:"checked,omitempty"`
+	Valid       bool      `json:"valid"`
+	Violation   string    `json:"violation,omitempty"`
+	Cost        float64   `json:"cost"`
+	RouteCount  int       `json:"route_count"`
+	Routes      [][]int32 `json:"routes,omitempty"`
+	Types       []int32   `json:"types,omitempty"`
+	Missing     int       `json:"unserved_required,omitempty"`
+	Vehicles    int       `json:"vehicles,omitempty"`
+	Open        bool      `json:"open,omitempty"`
+	Start       *float64  `json:"start_cost,omitempty"`
+	Iterations  int       `json:"iterations"`
+	Interrupted bool      `json:"interrupted,omitempty"`
+	Seconds     float64   `json:"seconds"`
+	BestKnown   float64   `json:"best_known,omitempty"`
+	Gap         *float64  `json:"gap,omitempty"`
+	Out         string    `json:"out,omitempty"`
+	unit        string    // of the cost, in words
+	Plot        string    `json:"plot,omitempty"`
+	Curve       string    `json:"curve,omitempty"`
+
+	Plan *files.Plan `json:"plan,omitempty"`
+}
+
+func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {
+	cost := p.Cost(s)
+	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
+		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Types: s.Types, Vehicles: p.Vehicles, Open: p.Open,
+		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost)}
+}
+
+// unit says what a cost is counted in where that is known: metres between places on the globe, and
+// of a file that haul gen wrote and scaled, what it is on the unit square.
+func unit(p *vrp.Problem, cost float64) string {
+	if p.Metric == vrp.GreatCircle {
+		return " metres"
+	}
+	scale, ok := p.Scale()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" in the file's units, %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
+}
+
+func (f *solveFlags) draw(format draw.Format, p *vrp.Problem, s vrp.Solution, caption string) error {
+	if f.plot == "" {
+		return nil
+	}
+	return writeFile(f.plot, func(w io.Writer) error { return draw.Routes(w, format, p, s, caption) })
+}
+
+func (a *app) reportFile(r fileReport, asJSON bool) error {
+	if asJSON {
+		return a.emit(r)
+	}
+	return a.table(func(w io.Writer) {
+		how := r.Method
+		if r.Decode != "" { // "policy and search"
+			how = strings.Replace(how, solve.Policy, solve.Policy+" ("+r.Decode+")", 1)
+		}
+		if r.Checked != "" {
+			how = spoken(r.Checked) + " is valid"
+		}
+		capacity := fmt.Sprintf("capacity %d, ", r.Capacity)
+		if r.Capacity == 0 { // the fleet says it
+			capacity = ""
+		}
+		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, %s%s", r.Name, report.Plural(int64(r.Customers), "customer"), capacity, how)))
+		fmt.Fprintf(w, "cost\t%s%s\n", draw.Cost(r.Cost), r.unit)
+		if r.Start != nil {
+			fmt.Fprintf(w, "start\t%s\n", draw.Cost(*r.Start))
+		}
+		if r.Vehicles > 0 {
+			fmt.Fprintf(w, "routes\t%d of %d vehicles\n", r.RouteCount, r.Vehicles)
+		} else {
+			fmt.Fprintf(w, "routes\t%d\n", r.RouteCount)
+		}
+		if r.Gap != nil {
+			fmt.Fprintf(w, "gap\t%s to %s\n", percent(*r.Gap), draw.Cost(r.BestKnown))
+		}
+		if r.Method != "" {
+			took := fmt.Sprintf("%.3f s", r.Seconds)
+			if r.Iterations > 0 {
+				took += fmt.Sprintf(", %d iterations, %.0f/s", r.Iterations, float64(r.Iterations)/r.Seconds)
+			}
+			if r.Interrupted {
+				took += ", interrupted: these are the best routes so far"
+			}
+			fmt.Fprintf(w, "time\t%s\n", took)
+		}
+		if r.Missing > 0 {
+			fmt.Fprintf(w, "unserved\t%s that had to be served\n", report.Plural(int64(r.Missing), "customer"))
+		}
+		if r.Out != "" {
+			fmt.Fprintf(w, "written\t%s\n", r.Out)
+		}
+		if r.Plot != "" {
+			fmt.Fprintf(w, "drawn\t%s\n", r.Plot)
+		}
+		if r.Curve != "" {
+			fmt.Fprintf(w, "curve\t%s\n", r.Curve)
+		}
+		if r.Plan != nil {
+			printPlan(w, r.Plan)
+		}
+	})
+}
+
+// timed says whether a problem's routes have times that a user wants to see.
+func timed(p *vrp.Problem) bool { return p.Limited() != nil || p.Service != nil || p.MaxDuration > 0 }
+
+// plan evaluates routes where they have times.
+func plan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*files.Plan, error) {
+	if !timed(p) {
+		return nil, nil
+	}
+	return files.NewPlan(p, s, why)
+}
+
+// write writes the routes in the format of the file's extension. plan is nil where routes have no
+// times.
+func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *files.Plan, answer []byte) error {
+	if f.vroom != nil && f.vroom.Blind {
+		q := *p
+		q.X, q.Y, p = nil, nil, &q // they are no map
+	}
+	return writeFile(f.out, func(w io.Writer) error {
+		switch ext := strings.ToLower(filepath.Ext(f.out)); {
+		case ext == ".json" && answer != nil:
+			_, err := w.Write(answer)
+			return err
+		case ext == ".json":
+			if plan == nil {
+				var err error
+				if plan, err = files.NewPlan(p, s, nil); err != nil {
+					return err
+				}
+			}
+			return files.WriteSolutionJSON(w, p, s, plan)
+		case ext == ".csv" && plan != nil:
+			return files.WritePlanCSV(w, p, plan)
+		case ext == ".csv":
+			return vrp.WriteSolutionCSV(w, p, s)
+		case ext == ".geojson" && plan != nil:
+			return files.WritePlanGeoJSON(w, p, plan)
+		case ext == ".geojson":
+			return vrp.WriteSolutionGeoJSON(w, p, s)
+		}
+		return vrp.WriteSolution(w, s, cost)
+	})
+}
+
+// mostLines is how many routes and unserved customers a screen is told of; --out and --json tell of
+// all.
+const mostLines = 30
+
+// printPlan writes a line per route, and one per customer who is not served.
+func printPlan(w io.Writer, plan *files.Plan) {
+	fmt.Fprintf(w, "\nroute\tvehicle\tstops\tload\tdistance\tduration\twait\tstart\tend\n")
+	for i, r := range plan.Routes[:min(len(plan.Routes), mostLines)] {
+		var load []string
+		for _, l := range r.Load {
+			load = append(load, strconv.FormatInt(l, 10))
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, r.Vehicle, r.Customers, strings.Join(load, "/"),
+			draw.Cost(r.Distance), draw.Cost(r.Duration), draw.Cost(r.Wait), draw.Cost(r.Start), draw.Cost(r.End))
+	}
+	if more := len(plan.Routes) - mostLines; more > 0 {
+		fmt.Fprintf(w, "and %s more: --json or --out has them\n", report.Plural(int64(more), "route"))
+	}
+	for _, u := range plan.Unserved[:min(len(plan.Unserved), mostLines)] {
+		fmt.Fprintf(w, "not served: %s: %s\n", u.ID, u.Reason)
+	}
+	if more := len(plan.Unserved) - mostLines; more > 0 {
+		fmt.Fprintf(w, "and %s more that are not served\n", report.Plural(int64(more), "customer"))
+	}
+}

@@ -1,0 +1,184 @@
+package solve
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// Why customers are not served. What a reader could break: a reason is what the validator says of
+// routes with the customer in them, and no guess about the solver.
+
+// mostReasons bounds how many customers are tried in every place of every route; the others get the
+// reason of routes of their own.
+const (
+	mostReasons = 40
+	mostTrials  = 40_000
+)
+
+// left lists the customers on no route, in order.
+func left(p *vrp.Problem, s vrp.Solution) []int32 {
+	served := make([]bool, len(p.Demand))
+	for _, r := range s.Routes {
+		for _, v := range r {
+			served[v] = true
+		}
+	}
+	var out []int32
+	for v := p.DepotCount(); v < len(served); v++ {
+		if !served[v] {
+			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// missing are those of them who had to be served: neither optional, nor in a group, of which one
+// stands for the others.
+func missing(p *vrp.Problem, list []int32) (out []int32) {
+	for _, v := range list {
+		grouped := slices.ContainsFunc(p.Groups, func(g vrp.Group) bool { return slices.Contains(g.Members, v) })
+		if !grouped && (p.Optional == nil || !p.Optional[v]) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// relaxed is the problem without the duty to serve some customers, for judging what was served.
+func relaxed(p *vrp.Problem, without []int32) *vrp.Problem {
+	if len(without) == 0 {
+		return p
+	}
+	q := *p
+	q.Optional = make([]bool, len(p.Demand))
+	copy(q.Optional, p.Optional)
+	for _, v := range without {
+		q.Optional[v] = true
+	}
+	return &q
+}
+
+// Reasons says of customers on no route why, as far as the validator can tell: what keeps them from
+// a route of their own, else the least of what would break in the place that comes nearest.
+func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
+	list := left(p, s)
+	if len(list) == 0 {
+		return nil
+	}
+	why := map[int32]string{}
+	for _, u := range p.Unservable() {
+		_, reason, _ := strings.Cut(u.Reason, ": ")
+		why[u.Customer] = reason
+		if other, ok := partner(p, u.Customer); ok {
+			why[other] = reason
+		}
+	}
+	duty := missing(p, list)
+	needed := map[int32]bool{}
+	for _, v := range duty {
+		needed[v] = true
+	}
+	trials := 0
+	for i, v := range list {
+		switch {
+		case why[v] != "":
+		case !needed[v] && grouped(p, v):
+			why[v] = "another one of its group is visited"
+		case !needed[v]:
+			why[v] = "it costs more than its prize"
+		case i < mostReasons && trials < mostTrials:
+			why[v] = nearest(p, s, v, &trials)
+		default:
+			why[v] = "no vehicle has room for it beside the others"
+		}
+	}
+	return why
+}
+
+func grouped(p *vrp.Problem, v int32) bool {
+	return slices.ContainsFunc(p.Groups, func(g vrp.Group) bool { return slices.Contains(g.Members, v) })
+}
+
+// partner is the other half of a customer's shipment.
+func partner(p *vrp.Problem, v int32) (int32, bool) {
+	for _, s := range p.Shipments {
+		switch v {
+		case s.Pickup:
+			return s.Delivery, true
+		case s.Delivery:
+			return s.Pickup, true
+		}
+	}
+	return 0, false
+}
+
+// nearest tries the customer in every place of every route, and on a vehicle that has none, and
+// tells of the place where the least breaks.
+func nearest(p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
+	least, reason := math.Inf(1), "no vehicle is left for it"
+	types, used := p.Types(), make([]int, len(p.Types()))
+	for i := range s.Routes {
+		used[typeOf(s, i)]++
+	}
+	other, paired := partner(p, v)
+	if paired && isDelivery(p, v) {
+		v, other = other, v
+	}
+	try := func(route []int32, kind int) {
+		*trials++
+		one := vrp.Solution{Routes: [][]int32{route}, Types: []int32{int32(kind)}}
+		sum, first := 0.0, ""
+		for _, broken := range vrp.Violations(p, one) {
+			if broken.Route == 0 {
+				continue // who is missing from this one route
+			}
+			sum += broken.By
+			if first == "" {
+				first = broken.Error()
+			}
+		}
+		if first == "" && least > 0 {
+			least, reason = 0, "it would fit, and the time was too short to find that: give it more time"
+		}
+		if sum < least {
+			_, text, _ := strings.Cut(first, ": ")
+			least, reason = sum, "in the place that comes nearest, "+text
+		}
+	}
+	for i, r := range s.Routes {
+		for k := 0; k <= len(r) && *trials < mostTrials; k++ {
+			with := slices.Insert(slices.Clone(r), k, v)
+			if !paired {
+				try(with, typeOf(s, i))
+				continue
+			}
+			for m := k + 1; m <= len(with) && *trials < mostTrials; m++ {
+				try(slices.Insert(slices.Clone(with), m, other), typeOf(s, i))
+			}
+		}
+	}
+	for kind, t := range types {
+		if t.Count == 0 || used[kind] < t.Count {
+			alone := []int32{v}
+			if paired {
+				alone = append(alone, other)
+			}
+			try(alone, kind)
+		}
+	}
+	return reason
+}
+
+func isDelivery(p *vrp.Problem, v int32) bool {
+	return slices.ContainsFunc(p.Shipments, func(s vrp.Shipment) bool { return s.Delivery == v })
+}
+
+func typeOf(s vrp.Solution, route int) int {
+	if s.Types == nil {
+		return 0
+	}
+	return int(s.Types[route])
+}

@@ -1,0 +1,260 @@
+package files
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// A plan is a solution with its times, as every output has it. What a reader could break: all of
+// its numbers are vrp.Evaluate's; nothing is computed twice.
+
+// Plan is what each vehicle does, and who is not served.
+type Plan struct {
+	Distance float64    `json:"distance"`
+	Duration float64    `json:"duration"`
+	Routes   []Route    `json:"routes"`
+	Unserved []Unserved `json:"unserved"`
+}
+
+// Route is one vehicle's.
+type Route struct {
+	Vehicle   string  `json:"vehicle"`        // the type's name, else its number
+	Type      int     `json:"type"`           // index into fleet
+	Customers int     `json:"customers"`      // visited
+	Load      []int64 `json:"load,omitempty"` // per dimension: the most on board
+	Distance  float64 `json:"distance"`
+	Duration  float64 `json:"duration"` // from leaving to the end, waiting included
+	Wait      float64 `json:"wait"`
+	Late      float64 `json:"late,omitempty"` // past windows that have a price
+	Start     float64 `json:"start"`
+	End       float64 `json:"end"`
+	Cost      float64 `json:"cost"`
+	Stops     []Stop  `json:"stops"`
+}
+
+// Stop is a visit; a route begins and ends with its depots, where it has them.
+type Stop struct {
+	Kind     string   `json:"kind"` // start, customer, reload, break, end
+	Place    int32    `json:"place"`
+	ID       string   `json:"id"`
+	Arrival  float64  `json:"arrival"`
+	Wait     float64  `json:"wait"`
+	Begin    float64  `json:"begin"`
+	Service  float64  `json:"service"` // setup included
+	Depart   float64  `json:"depart"`
+	Distance float64  `json:"distance"`        // from the stop before
+	Slack    *float64 `json:"slack,omitempty"` // how much later it could begin; none: nothing limits it
+	Late     float64  `json:"late,omitempty"`
+	Load     []int64  `json:"load,omitempty"` // on board behind it, per dimension
+}
+
+// Unserved is a customer on no route.
+type Unserved struct {
+	Customer int32  `json:"customer"`
+	ID       string `json:"id"`
+	Reason   string `json:"reason"`
+}
+
+// NewPlan evaluates a solution. why has the reasons of those who are not served; nil: none is told.
+func NewPlan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*Plan, error) {
+	e, err := vrp.Evaluate(p, s)
+	if err != nil {
+		return nil, err
+	}
+	types := p.Types()
+	plan := &Plan{Distance: e.Distance, Duration: e.Duration, Routes: []Route{}, Unserved: []Unserved{}}
+	for _, r := range e.Routes {
+		t := &types[r.Type]
+		out := Route{Vehicle: t.Name, Type: r.Type, Customers: r.Customers, Load: r.Load, Distance: r.Distance, Duration: r.Duration,
+			Wait: r.Wait, Late: r.Late, Start: r.Start, End: r.End, Cost: r.Cost}
+		if out.Vehicle == "" {
+			out.Vehicle = strconv.Itoa(r.Type + 1)
+		}
+		for i, stop := range r.Stops {
+			out.Stops = append(out.Stops, Stop{Kind: kindOf(p, t, r.Stops, i), Place: stop.Place, ID: p.ID(int(stop.Place)), Arrival: stop.Arrival, Wait: stop.Wait,
+				Begin: stop.Begin, Service: stop.Depart - stop.Begin, Depart: stop.Depart, Distance: stop.Distance, Slack: finite(stop.Slack), Late: stop.Late, Load: stop.Load})
+		}
+		plan.Routes = append(plan.Routes, out)
+	}
+	for _, v := range e.Unserved {
+		plan.Unserved = append(plan.Unserved, Unserved{Customer: v, ID: p.ID(int(v)), Reason: why[v]})
+	}
+	return plan, nil
+}
+
+// kindOf says what a vehicle does at a stop.
+func kindOf(p *vrp.Problem, t *vrp.VehicleType, stops []vrp.Stop, i int) string {
+	switch depot := int(stops[i].Place) < p.DepotCount(); {
+	case stops[i].Rest:
+		return "break"
+	case !depot:
+		return "customer"
+	case t.Start != vrp.None && firstOf(stops) == i:
+		return "start"
+	case t.End != vrp.None && lastOf(stops) == i:
+		return "end"
+	}
+	return "reload"
+}
+
+// firstOf and lastOf are the ends of a route but for breaks before and behind them.
+func firstOf(stops []vrp.Stop) int {
+	for i := range stops {
+		if !stops[i].Rest {
+			return i
+		}
+	}
+	return -1
+}
+
+func lastOf(stops []vrp.Stop) int {
+	for i := len(stops) - 1; i >= 0; i-- {
+		if !stops[i].Rest {
+			return i
+		}
+	}
+	return -1
+}
+
+// Solution is the JSON of routes that haul solve --out and Python write: what --start, --check and
+// the server read, and the plan for people and programs.
+type Solution struct {
+	Haul   int       `json:"haul"`
+	Name   string    `json:"name,omitempty"`
+	Cost   float64   `json:"cost"`
+	Routes [][]int32 `json:"routes"`
+	Types  []int32   `json:"types,omitempty"`
+	Plan   *Plan     `json:"plan"`
+}
+
+// WriteSolutionJSON writes routes with their plan.
+func WriteSolutionJSON(w io.Writer, p *vrp.Problem, s vrp.Solution, plan *Plan) error {
+	text, err := json.Marshal(Solution{Haul: Version, Name: p.Name, Cost: p.Cost(s), Routes: s.Routes, Types: s.Types, Plan: plan})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// WritePlanCSV writes a row per stop, the ends of routes included, and a row for everybody who is
+// not served, whose route is empty.
+func WritePlanCSV(w io.Writer, p *vrp.Problem, plan *Plan) error {
+	out := csv.NewWriter(w)
+	head := []string{"route", "vehicle", "stop", "kind", "customer", "id", "arrival", "wait", "begin", "service", "depart", "slack", "late", "distance"}
+	for d := range 1 + len(p.Dimensions) {
+		head = append(head, "load"+suffix(p, d))
+	}
+	xy := p.X != nil
+	switch {
+	case xy && p.Metric == vrp.GreatCircle:
+		head = append(head, "lon", "lat")
+	case xy:
+		head = append(head, "x", "y")
+	}
+	head = append(head, "reason")
+	_ = out.Write(head) // Error tells
+	num := func(x float64) string { return strconv.FormatFloat(clean(x), 'f', -1, 64) }
+	at := func(row []string, v int32) []string {
+		if xy {
+			row = append(row, num(p.X[v]), num(p.Y[v]))
+		}
+		return row
+	}
+	for i, r := range plan.Routes {
+		for k, s := range r.Stops {
+			slack := ""
+			if s.Slack != nil {
+				slack = num(*s.Slack)
+			}
+			row := []string{strconv.Itoa(i + 1), r.Vehicle, strconv.Itoa(k), s.Kind, strconv.Itoa(int(s.Place)), s.ID, num(s.Arrival), num(s.Wait), num(s.Begin),
+				num(s.Service), num(s.Depart), slack, num(s.Late), num(s.Distance)}
+			for d := range 1 + len(p.Dimensions) {
+				row = append(row, strconv.FormatInt(s.Load[d], 10))
+			}
+			_ = out.Write(append(at(row, s.Place), ""))
+		}
+	}
+	for _, u := range plan.Unserved {
+		row := append([]string{"", "", "", "unserved", strconv.Itoa(int(u.Customer)), u.ID}, make([]string, 8+1+len(p.Dimensions))...)
+		_ = out.Write(append(at(row, u.Customer), u.Reason))
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func suffix(p *vrp.Problem, d int) string {
+	switch {
+	case d == 0:
+		return ""
+	case p.Dimensions[d-1].Name == "":
+		return "_" + strconv.Itoa(d+1)
+	}
+	return "_" + strings.Join(strings.Fields(p.Dimensions[d-1].Name), "_")
+}
+
+// clean takes the noise of a sum's last bits off a number that is printed.
+func clean(x float64) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+	if err != nil || math.IsNaN(y) {
+		return x
+	}
+	return y
+}
+
+// geometry and feature are GeoJSON's (RFC 7946).
+type geometry struct {
+	Type        string `json:"type"`
+	Coordinates any    `json:"coordinates"`
+}
+
+type feature struct {
+	Type       string         `json:"type"`
+	Geometry   geometry       `json:"geometry"`
+	Properties map[string]any `json:"properties"`
+}
+
+// WritePlanGeoJSON writes a line per route with its figures, and a point per depot, stop and
+// customer who is not served.
+func WritePlanGeoJSON(w io.Writer, p *vrp.Problem, plan *Plan) error {
+	if p.X == nil {
+		return fmt.Errorf("GeoJSON needs coordinates, and the problem gives distances alone")
+	}
+	point := func(v int32) []float64 { return []float64{p.X[v], p.Y[v]} }
+	var all []feature
+	for v := range p.DepotCount() {
+		all = append(all, feature{"Feature", geometry{"Point", point(int32(v))}, map[string]any{"kind": "depot", "id": p.ID(v)}})
+	}
+	for i, r := range plan.Routes {
+		var line [][]float64
+		for k, s := range r.Stops {
+			line = append(line, point(s.Place))
+			if s.Kind == "customer" {
+				all = append(all, feature{"Feature", geometry{"Point", point(s.Place)}, map[string]any{"kind": "stop", "id": s.ID, "route": i + 1, "stop": k,
+					"arrival": clean(s.Arrival), "wait": clean(s.Wait), "begin": clean(s.Begin), "depart": clean(s.Depart), "load": s.Load}})
+			}
+		}
+		shape := geometry{"LineString", line}
+		if len(line) < 2 {
+			shape = geometry{"Point", line[0]}
+		}
+		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "vehicle": r.Vehicle, "customers": r.Customers, "load": r.Load,
+			"distance": clean(r.Distance), "duration": clean(r.Duration), "start": clean(r.Start), "end": clean(r.End), "cost": clean(r.Cost)}})
+	}
+	for _, u := range plan.Unserved {
+		all = append(all, feature{"Feature", geometry{"Point", point(u.Customer)}, map[string]any{"kind": "unserved", "id": u.ID, "reason": u.Reason}})
+	}
+	text, err := json.Marshal(map[string]any{"type": "FeatureCollection", "features": all})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

@@ -1,0 +1,268 @@
+package files
+
+import (
+	"encoding/json"
+	"math"
+
+	"haul/internal/vrp"
+)
+
+// VROOM's output. Numbers are whole, as VROOM prints them; what Haul adds is reason in unassigned.
+
+type vroomOutput struct {
+	Code       int               `json:"code"`
+	Summary    vroomSummary      `json:"summary"`
+	Unassigned []vroomUnassigned `json:"unassigned"`
+	Routes     []vroomRoute      `json:"routes"`
+}
+
+// vroomFigures are those of a route, and their sums of all.
+type vroomFigures struct {
+	Cost      int64       `json:"cost"`
+	Delivery  []int64     `json:"delivery,omitempty"`
+	Amount    []int64     `json:"amount,omitempty"`
+	Pickup    []int64     `json:"pickup,omitempty"`
+	Setup     int64       `json:"setup"`
+	Service   int64       `json:"service"`
+	Duration  int64       `json:"duration"`
+	Waiting   int64       `json:"waiting_time"`
+	Priority  int         `json:"priority"`
+	Distance  *int64      `json:"distance,omitempty"`
+	Violation []vroomRule `json:"violations"`
+}
+
+type vroomSummary struct {
+	Routes     int `json:"routes"`
+	Unassigned int `json:"unassigned"`
+	vroomFigures
+	Times vroomTimes `json:"computing_times"`
+}
+
+type vroomTimes struct {
+	Loading int64 `json:"loading"`
+	Solving int64 `json:"solving"`
+	Routing int64 `json:"routing"`
+}
+
+type vroomRule struct {
+	Cause    string `json:"cause"`
+	Duration *int64 `json:"duration,omitempty"`
+}
+
+type vroomUnassigned struct {
+	vroomPlace
+	ID          int64  `json:"id"`
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+type vroomRoute struct {
+	Vehicle int64 `json:"vehicle"`
+	vroomFigures
+	Steps       []vroomStop `json:"steps"`
+	Description string      `json:"description,omitempty"`
+}
+
+type vroomStop struct {
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
+	vroomPlace
+	ID         *int64      `json:"id,omitempty"`
+	Setup      int64       `json:"setup"`
+	Service    int64       `json:"service"`
+	Waiting    int64       `json:"waiting_time"`
+	Job        *int64      `json:"job,omitempty"` // of older versions: id
+	Load       []int64     `json:"load,omitempty"`
+	Arrival    int64       `json:"arrival"`
+	Duration   int64       `json:"duration"`
+	Violations []vroomRule `json:"violations"`
+	Distance   *int64      `json:"distance,omitempty"`
+}
+
+// VROOMError is VROOM's answer where it has no routes. Its codes: 1 is the program's fault, 2 the
+// input's.
+func VROOMError(code int, text string) []byte {
+	out, _ := json.Marshal(struct { // a string and a number
+		Code  int    `json:"code"`
+		Error string `json:"error"`
+	}{code, text})
+	return append(out, '\n')
+}
+
+// whole is a number as VROOM prints it.
+func whole(x float64) int64 { return int64(math.Round(x)) }
+
+// Answer is a solution in VROOM's output form. broken are what a plan violates; a solution that was
+// solved for violates nothing. loading and solving are in seconds.
+func (v *VROOM) Answer(s vrp.Solution, why map[int32]string, broken []*vrp.Violation, loading, solving float64) ([]byte, error) {
+	e, err := vrp.Evaluate(v.Problem, s)
+	if err != nil {
+		return nil, err
+	}
+	out := vroomOutput{Unassigned: []vroomUnassigned{}, Routes: []vroomRoute{}}
+	sum := &out.Summary
+	sum.vroomFigures = v.figures()
+	taken := make([]int, len(v.byType))
+	for k, r := range e.Routes {
+		// Vehicles of one type are alike: each route takes the next one.
+		number := v.byType[r.Type][min(taken[r.Type], len(v.byType[r.Type])-1)]
+		taken[r.Type]++
+		route := v.route(&v.vehicles[number], &r)
+		for _, b := range broken {
+			if b.Route == e.Index[k]+1 {
+				route.mark(v, b)
+			}
+		}
+		sum.add(&route.vroomFigures)
+		out.Routes = append(out.Routes, route)
+	}
+	for _, place := range e.Unserved {
+		t := &v.tasks[int(place)-v.Problem.Depots]
+		out.Unassigned = append(out.Unassigned, vroomUnassigned{vroomPlace: t.half.vroomPlace, ID: t.half.ID, Type: t.kind, Description: t.half.Description, Reason: why[place]})
+	}
+	sum.Routes, sum.Unassigned = len(out.Routes), len(out.Unassigned)
+	sum.Times = vroomTimes{Loading: whole(1000 * loading), Solving: whole(1000 * solving)}
+	text, err := json.Marshal(out)
+	return append(text, '\n'), err
+}
+
+// figures are zeros in the problem's dimensions.
+func (v *VROOM) figures() vroomFigures {
+	f := vroomFigures{Violation: []vroomRule{}}
+	if v.amounts > 0 {
+		f.Delivery, f.Amount, f.Pickup = make([]int64, v.amounts), make([]int64, v.amounts), make([]int64, v.amounts)
+	}
+	if v.measured {
+		f.Distance = new(int64)
+	}
+	return f
+}
+
+func (f *vroomFigures) add(g *vroomFigures) {
+	f.Cost += g.Cost
+	for d := range f.Delivery {
+		f.Delivery[d] += g.Delivery[d]
+		f.Amount[d] += g.Amount[d]
+		f.Pickup[d] += g.Pickup[d]
+	}
+	f.Setup, f.Service, f.Duration, f.Waiting, f.Priority = f.Setup+g.Setup, f.Service+g.Service, f.Duration+g.Duration, f.Waiting+g.Waiting, f.Priority+g.Priority
+	if f.Distance != nil {
+		*f.Distance += *g.Distance
+	}
+	seen := map[string]bool{}
+	for _, r := range f.Violation {
+		seen[r.Cause] = true
+	}
+	for _, r := range g.Violation {
+		if !seen[r.Cause] {
+			f.Violation = append(f.Violation, r)
+		}
+	}
+}
+
+// route is one vehicle's.
+func (v *VROOM) route(c *vroomVehicle, r *vrp.RoutePlan) vroomRoute {
+	p, t := v.Problem, &v.Problem.Fleet[r.Type]
+	out := vroomRoute{Vehicle: c.ID, Description: c.Description, vroomFigures: v.figures()}
+	out.Cost = whole(r.Cost)
+	duration, distance, rest := 0.0, 0.0, 0
+	var before *vroomPlace
+	for i := range r.Stops {
+		s := &r.Stops[i]
+		at := v.place(s.Place)
+		if before != nil {
+			x, y := v.legs(c.profile(), c.factor(), *before, at)
+			duration, distance = duration+x, distance+y
+		}
+		before = &at
+		step := vroomStop{Type: kindOf(p, t, r.Stops, i), Arrival: whole(s.Arrival), Waiting: whole(s.Wait), Duration: whole(duration), Violations: []vroomRule{}}
+		if v.measured {
+			x := whole(distance)
+			step.Distance = &x
+		}
+		if v.amounts > 0 {
+			step.Load = s.Load
+		}
+		spent := s.Depart - s.Begin
+		switch step.Type {
+		case "break":
+			if rest < len(c.Breaks) { // they are taken in their order
+				b := &c.Breaks[rest]
+				step.ID, step.Description, step.Service = &b.ID, b.Description, whole(b.Service)
+				rest++
+			}
+		case "customer":
+			task := &v.tasks[int(s.Place)-p.Depots]
+			step.vroomPlace, step.Type, step.ID, step.Job, step.Description = at, task.kind, &task.half.ID, &task.half.ID, task.half.Description
+			step.Service = whole(task.half.Service)
+			step.Setup = whole(spent) - step.Service
+			out.Priority += task.priority
+			for d := range task.delivery {
+				out.Delivery[d] += int64(task.delivery[d])
+				out.Amount[d] = out.Delivery[d]
+			}
+			for d := range task.pickup {
+				out.Pickup[d] += int64(task.pickup[d])
+			}
+		default:
+			step.vroomPlace = at
+		}
+		out.Setup, out.Service, out.Waiting = out.Setup+step.Setup, out.Service+step.Service, out.Waiting+step.Waiting
+		out.Steps = append(out.Steps, step)
+	}
+	out.Duration = whole(duration)
+	if out.Distance != nil {
+		*out.Distance = whole(distance)
+	}
+	return out
+}
+
+// place is where a place of the problem is, in the input's words.
+func (v *VROOM) place(number int32) vroomPlace {
+	if int(number) < v.Problem.Depots {
+		return v.places[number]
+	}
+	return v.tasks[int(number)-v.Problem.Depots].half.vroomPlace
+}
+
+// causes are VROOM's words for broken rules.
+var causes = map[vrp.Rule]string{
+	vrp.WithinWindow: "delay", vrp.WithinShift: "delay", vrp.WithinCapacity: "load", vrp.WithinStops: "max_tasks", vrp.Skilled: "skills",
+	vrp.PairOrder: "precedence", vrp.BreakTaken: "missing_break", vrp.WithinDistance: "max_travel_time",
+}
+
+// mark puts a broken rule where it is broken.
+func (r *vroomRoute) mark(v *VROOM, b *vrp.Violation) {
+	cause, ok := causes[b.Rule]
+	if !ok {
+		cause = "other"
+	}
+	rule := vroomRule{Cause: cause}
+	if cause == "delay" {
+		by := whole(b.By)
+		rule.Duration = &by
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if b.Node >= 0 && int(b.Node) >= v.Problem.Depots {
+			if task := &v.tasks[int(b.Node)-v.Problem.Depots]; s.ID != nil && s.Type == task.kind && *s.ID == task.half.ID {
+				s.Violations = append(s.Violations, rule)
+			}
+		}
+	}
+	for i := range r.Violation {
+		if r.Violation[i].Cause == cause {
+			if rule.Duration != nil {
+				*r.Violation[i].Duration += *rule.Duration
+			}
+			return
+		}
+	}
+	own := rule
+	if rule.Duration != nil {
+		d := *rule.Duration
+		own.Duration = &d
+	}
+	r.Violation = append(r.Violation, own)
+}
