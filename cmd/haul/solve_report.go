@@ -131,12 +131,9 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	})
 }
 
-// timed says whether a problem's routes have times that a user wants to see.
-func timed(p *vrp.Problem) bool { return p.Limited() != nil || p.Service != nil || p.MaxDuration > 0 }
-
 // plan evaluates routes where they have times.
 func plan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*files.Plan, error) {
-	if !timed(p) {
+	if !files.Timed(p) {
 		return nil, nil
 	}
 	return files.NewPlan(p, s, why)

@@ -278,7 +278,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil && name != "vrp" {
-		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Routes}); bad != nil {
+		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Routes, Types: ask.Types}); bad != nil {
 			err = refuse(http.StatusUnprocessableEntity, "these are no routes of the instance: %s", bad)
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var out bytes.Buffer
-	if err := format.write(&out, p, vrp.Solution{Routes: ask.Routes}, line(ask.Title)); err != nil {
+	if err := format.write(&out, p, vrp.Solution{Routes: ask.Routes, Types: ask.Types}, line(ask.Title)); err != nil {
 		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
 		return
 	}

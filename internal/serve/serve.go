@@ -110,6 +110,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("POST /api/v1/doctor", s.diagnose)
 	mux.HandleFunc("GET /api/v1/doctor/pages/{id}", s.doctorPage)
 	mux.HandleFunc("/api/", s.noSuch)
+	mux.HandleFunc("POST /{$}", s.vroom)
 	mux.HandleFunc("/", s.page)
 	return mux
 }

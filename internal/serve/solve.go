@@ -12,6 +12,7 @@ import (
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // exactMost is how many customers are solved exactly here: more would hold a core for minutes.
@@ -31,7 +32,9 @@ type solveRequest struct {
 	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
 	Decode string    `json:"decode,omitempty"` // what policy.ParseDecode reads; "": policy.DecodeFor
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
-	Gap    bool      `json:"gap,omitempty"`    // ask for the gap to the optimum, where that is within reach
+
+	StartTypes []int32 `json:"start_types,omitempty"` // the vehicle type of each; none: all 0
+	Gap        bool    `json:"gap,omitempty"`         // ask for the gap to the optimum, where that is within reach
 }
 
 // solved is what it answers.
@@ -45,6 +48,10 @@ type solved struct {
 	Iterations int       `json:"iterations,omitempty"`
 	Optimum    *float64  `json:"optimum,omitempty"` // the lowest cost there is, where it is known
 	Gap        *float64  `json:"gap,omitempty"`     // a fraction of the optimum
+
+	Types   []int32     `json:"types,omitempty"`             // the vehicle type of each route, where there are several
+	Missing int         `json:"unserved_required,omitempty"` // customers that had to be served and are not
+	Plan    *files.Plan `json:"plan,omitempty"`              // where routes have times
 }
 
 // improved is how a search stands.
@@ -116,7 +123,7 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 		return nil, nil, refuse(http.StatusBadRequest, "time is %g: up to %g seconds can be asked for", ask.Time, l.Search.Seconds())
 	}
 	if ask.Start != nil {
-		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start}); bad != nil {
+		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start, Types: ask.StartTypes}); bad != nil {
 			return nil, nil, refuse(http.StatusUnprocessableEntity, "start is no solution to begin with: %s", bad)
 		}
 	}
@@ -148,6 +155,12 @@ func (s *Server) solveBy(r *http.Request, p *vrp.Problem, m *solve.Method, ask *
 		return nil, err
 	}
 	out.Method, out.Cost, out.Routes, out.Seconds, out.Iterations, out.Decode = found.Method, found.Cost, found.Solution.Routes, found.Seconds, found.Iterations, found.Decode
+	out.Types, out.Missing = found.Solution.Types, found.Missing
+	if files.Timed(p) {
+		if out.Plan, err = files.NewPlan(p, found.Solution, found.Reasons); err != nil {
+			return nil, err
+		}
+	}
 	s.metrics.solves.WithLabelValues(m.Name).Observe(out.Seconds)
 	if found.Optimal {
 		out.Optimum, out.Gap = &out.Cost, new(float64)
@@ -221,20 +234,9 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 const tellEvery = 60 * time.Millisecond
 
 func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solve.Result, error) {
-	ctx := r.Context()
-	done, err := s.clients.enter(r, "searches", clientLong)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	leave, err := s.long.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1, Seed: ask.Seed}
 	if ask.Start != nil {
-		o.Start = &vrp.Solution{Routes: ask.Start}
+		o.Start = &vrp.Solution{Routes: ask.Start, Types: ask.StartTypes}
 	}
 	if progress != nil {
 		var told time.Time
@@ -250,6 +252,22 @@ func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, 
 			}
 		}
 	}
+	return s.searched(r, p, m, o)
+}
+
+// searched passes the gates of searches and solves. It ends with the request's context.
+func (s *Server) searched(r *http.Request, p *vrp.Problem, m *solve.Method, o search.Options) (*solve.Result, error) {
+	ctx := r.Context()
+	done, err := s.clients.enter(r, "searches", clientLong)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	leave, err := s.long.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	found, err := m.Solve(ctx, p, solve.Options{Search: o})
 	switch {
 	case err == nil && found.Interrupted:

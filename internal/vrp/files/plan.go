@@ -62,6 +62,9 @@ type Unserved struct {
 	Reason   string `json:"reason"`
 }
 
+// Timed says whether a problem's routes have times that a user wants to see.
+func Timed(p *vrp.Problem) bool { return p.Limited() != nil || p.Service != nil || p.MaxDuration > 0 }
+
 // NewPlan evaluates a solution. why has the reasons of those who are not served; nil: none is told.
 func NewPlan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*Plan, error) {
 	e, err := vrp.Evaluate(p, s)

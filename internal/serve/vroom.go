@@ -1,0 +1,81 @@
+package serve
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"haul/internal/search"
+	"haul/internal/solve"
+	"haul/internal/vrp"
+	"haul/internal/vrp/files"
+)
+
+// POST / as vroom-express answers it: VROOM's JSON in and out. What a reader could break: a refusal
+// is VROOM's object with code and error, because its clients read nothing else.
+
+// vroomMost bounds the tasks of a request: their matrices are places × places.
+const vroomMost = 2000
+
+// Codes of VROOM's answers beside 0.
+const (
+	vroomInternal = 1
+	vroomInput    = 2
+)
+
+func (s *Server) vroom(w http.ResponseWriter, r *http.Request) {
+	out, err := s.vroomAnswer(w, r)
+	if err != nil {
+		p, code := asProblem(err), vroomInput
+		if p.Status >= http.StatusInternalServerError {
+			code = vroomInternal
+		}
+		if p.Status == http.StatusUnprocessableEntity {
+			p.Status = http.StatusBadRequest // as vroom-express answers an input that it refuses
+		}
+		out = files.VROOMError(code, p.Detail)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(p.Status)
+		_, _ = w.Write(out) // who does not take the answer is gone
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(out)
+}
+
+func (s *Server) vroomAnswer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
+	}
+	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	v, err := files.ReadVROOM(text, min(vroomMost, s.limits.Customers))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
+	loading := time.Since(began).Seconds()
+	if v.Plan {
+		return v.Answer(*v.Start, solve.Reasons(v.Problem, *v.Start), vrp.Violations(v.Problem, *v.Start), loading, 0)
+	}
+	seconds := or(v.Seconds, 1)
+	if !(seconds > 0) || seconds > s.limits.Search.Seconds() {
+		return nil, refuse(http.StatusBadRequest, "options.l is %g: up to %g seconds can be asked for", seconds, s.limits.Search.Seconds())
+	}
+	m, err := solve.Choose(v.Problem, solve.Search, s.limits.bounds())
+	if err != nil {
+		return nil, asRefused(err)
+	}
+	found, err := s.searched(r, v.Problem, m, search.Options{Time: time.Duration(seconds * float64(time.Second)), Workers: 1, Start: v.Start})
+	if err != nil {
+		return nil, err
+	}
+	return v.Answer(found.Solution, found.Reasons, nil, loading, found.Seconds)
+}
