@@ -21,6 +21,7 @@ import (
 	"haul/internal/search"
 	"haul/internal/solve"
 	engine "haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two
@@ -94,7 +95,7 @@ func NewLimited(coords [][2]float64, demands []int, capacity int, l Limits) (*Pr
 
 // Load reads CVRPLIB's .vrp. Distances are rounded as the file's type says, as published costs are.
 func Load(path string) (*Problem, error) {
-	p, err := engine.LoadProblem(path, engine.ReadOptions{})
+	p, err := files.LoadProblem(path, files.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func Load(path string) (*Problem, error) {
 
 // Read is Load from a reader; name stands in errors.
 func Read(r io.Reader, name string) (*Problem, error) {
-	p, err := engine.ReadProblem(r, name, engine.ReadOptions{})
+	p, err := files.ReadProblem(r, name, files.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (s *Solution) String() string {
 		}
 	}
 	var b strings.Builder
-	_ = engine.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
+	_ = files.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
 	return b.String()
 }
 

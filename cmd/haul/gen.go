@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 	"haul/internal/vrp/testset"
 )
 
@@ -145,7 +146,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
 	}
 	if f.out == standardOutput {
-		return vrp.WriteProblem(a.whole(), file(0))
+		return files.WriteProblem(a.whole(), file(0))
 	}
 	r.Dir = f.out
 	if ext := strings.ToLower(filepath.Ext(f.out)); slices.Contains(fileEndings, ext) && !exists(f.out) {
@@ -163,7 +164,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		if err := refuseExisting(f.force, filepath.Join(f.out, name)); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return vrp.WriteProblem(w, p) }); err != nil {
+		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return files.WriteProblem(w, p) }); err != nil {
 			return err
 		}
 		r.Files = append(r.Files, name)

@@ -104,5 +104,5 @@ func loadSolution(path string) (vrp.Solution, float64, error) {
 	if start, _ := in.Peek(512); files.LooksJSON(start) {
 		return files.ReadSolutionJSON(in, spoken(path))
 	}
-	return vrp.ReadSolution(in, spoken(path))
+	return files.ReadSolution(in, spoken(path))
 }

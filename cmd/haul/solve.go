@@ -15,7 +15,6 @@ import (
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/solve"
-	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
 
@@ -144,7 +143,7 @@ an interrupted run goes on where it stopped.`,
 	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
-	fs.StringVar(&f.distance, "distance", "rounded", "distances of a file: rounded as CVRPLIB does, or exact")
+	fs.StringVar(&f.distance, "distance", "", "distances of a file: rounded, exact, dimacs (one decimal), ceil or trunc (default: as its format says)")
 	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv or .geojson; -: as .sol to standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
 	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
@@ -215,8 +214,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		return usagef("--capacity is missing: a table of stops does not say what a vehicle carries")
 	case f.method != "" && solve.Known(f.method) != nil:
 		return asUsage(solve.Known(f.method))
-	case f.distance != "rounded" && f.distance != "exact":
-		return usagef("unknown distance %q: use rounded or exact", f.distance)
+	case unknownDistance(f.distance) != nil:
+		return asUsage(unknownDistance(f.distance))
 	}
 	if _, _, err := f.policy.decoder(&config.Config{}, 0, false); err != nil {
 		return err
@@ -261,8 +260,13 @@ func (f *solveFlags) gap(value float64) *float64 {
 	return &g
 }
 
-func (f *solveFlags) readOptions() vrp.ReadOptions {
-	return vrp.ReadOptions{ExactDistance: f.distance == "exact"}
+func (f *solveFlags) readOptions() files.Options {
+	return files.Options{Distance: files.Distance(f.distance), Capacity: f.src.capacity}
+}
+
+func unknownDistance(name string) error {
+	_, err := files.ParseDistance(name)
+	return err
 }
 
 // look tells a table from a .vrp: by the name where it says so, else by its header. What comes
@@ -292,7 +296,7 @@ func (f *solveFlags) look(args []string) (err error) {
 				return nil // an empty file is told of by who reads it
 			}
 			if _, err = from.Seek(0, io.SeekStart); err == nil {
-				f.csv, err = vrp.StartsTable(from)
+				f.csv, err = files.StartsTable(from)
 			}
 			return err
 		}
@@ -301,7 +305,7 @@ func (f *solveFlags) look(args []string) (err error) {
 		return fmt.Errorf("%s: %w", spoken(path), err)
 	}
 	if f.object = files.LooksJSON(f.given); !f.object {
-		f.csv = vrp.IsTable(f.given)
+		f.csv = files.IsTable(f.given)
 	}
 	return nil
 }

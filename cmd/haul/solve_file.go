@@ -74,14 +74,14 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 			return errors.Join(failed, err)
 		}
 		if !f.json {
-			if err := vrp.WriteSolution(a.whole(), s, r.Cost); err != nil {
+			if err := files.WriteSolution(a.whole(), s, r.Cost); err != nil {
 				return errors.Join(failed, err)
 			}
 		}
 		return failed
 	}
 	if f.out == standardOutput {
-		err = firstOf(vrp.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
+		err = firstOf(files.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
 	} else if answer != nil && f.json {
 		_, err = a.whole().Write(answer)
 	} else {
@@ -278,15 +278,15 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	case f.object:
 		p, err = f.readObject(path)
 	case f.given != nil && f.csv:
-		if p, err = vrp.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
+		if p, err = files.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
 			p.Name = spoken(path)
 		}
 	case f.given != nil:
-		p, err = vrp.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
+		p, err = files.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
 	case f.csv:
-		p, err = vrp.LoadCSV(path, f.src.capacity)
+		p, err = files.LoadCSV(path, f.src.capacity)
 	default:
-		p, err = vrp.LoadProblem(path, f.readOptions())
+		p, err = files.LoadProblem(path, f.readOptions())
 	}
 	if err != nil {
 		return nil, "", err

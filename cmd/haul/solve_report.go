@@ -162,13 +162,13 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *f
 		case ext == ".csv" && plan != nil:
 			return files.WritePlanCSV(w, p, plan)
 		case ext == ".csv":
-			return vrp.WriteSolutionCSV(w, p, s)
+			return files.WriteSolutionCSV(w, p, s)
 		case ext == ".geojson" && plan != nil:
 			return files.WritePlanGeoJSON(w, p, plan)
 		case ext == ".geojson":
-			return vrp.WriteSolutionGeoJSON(w, p, s)
+			return files.WriteSolutionGeoJSON(w, p, s)
 		}
-		return vrp.WriteSolution(w, s, cost)
+		return files.WriteSolution(w, s, cost)
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 	"haul/internal/vrp/testset"
 )
 
@@ -51,7 +51,7 @@ func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, 
 		s, err = testset.Kool(src.customers, f.split)
 		err = asUsage(err)
 	} else {
-		s, err = testset.Load(f.name, vrp.ReadOptions{})
+		s, err = testset.Load(f.name, files.Options{})
 	}
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // A prepared program gives each problem the routes that a program of its own would give it, in any
@@ -48,7 +49,7 @@ func TestStepperForgetsWhatItSolved(t *testing.T) {
 func TestSolve(t *testing.T) {
 	p := loadSaved(t)
 	for _, file := range []string{"E-n13-k4.vrp", "E-n22-k4.vrp", "X-n101-k25.vrp"} {
-		prob, err := vrp.LoadProblem(filepath.Join("..", "vrp", "testdata", file), vrp.ReadOptions{})
+		prob, err := files.LoadProblem(filepath.Join("..", "vrp", "testdata", file), files.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

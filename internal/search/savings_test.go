@@ -2,6 +2,7 @@ package search
 
 import (
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 
 	"context"
 	"errors"
@@ -32,7 +33,7 @@ func TestSavingsNearBestKnown(t *testing.T) {
 		best              float64
 		descent, searched float64 // allowed gaps: local optimum, default budget
 	}{{"E-n22-k4", 375, 0.03, 0.01}, {"X-n101-k25", 27591, 0.06, 0.02}, {"E-n13-k4", 247, 0.03, 0.03}} {
-		p := load(t, c.name, vrp.ReadOptions{})
+		p := load(t, c.name, files.Options{})
 		for perturb, limit := range map[int]float64{0: c.descent, DefaultPerturb(p.N()): c.searched} {
 			cost := p.Cost(savings(t, p, perturb))
 			if gap := cost/c.best - 1; gap > limit || gap < 0 {
@@ -43,7 +44,7 @@ func TestSavingsNearBestKnown(t *testing.T) {
 }
 
 func TestSavingsDeterministic(t *testing.T) {
-	p := load(t, "X-n101-k25", vrp.ReadOptions{})
+	p := load(t, "X-n101-k25", files.Options{})
 	if diff := cmp.Diff(savings(t, p, 500), savings(t, p, 500)); diff != "" {
 		t.Error(diff)
 	}
@@ -167,7 +168,7 @@ func TestSavingsLarge(t *testing.T) {
 func TestSavingsStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Savings(ctx, load(t, "X-n101-k25", vrp.ReadOptions{})); !errors.Is(err, context.Canceled) {
+	if _, err := Savings(ctx, load(t, "X-n101-k25", files.Options{})); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	p := &vrp.Problem{Name: "small", Capacity: 10, Metric: vrp.Rounded, X: []float64{0, 3, 6, 1}, Y: []float64{0, 4, 8, 1}, Demand: []int32{0, 5, 6, 7}}
@@ -186,7 +187,7 @@ func BenchmarkSavings(b *testing.B) {
 		{"N=10/descent", many(10), 0},
 		{"N=10/default", many(10), DefaultPerturb(10)},
 		{"N=100/descent", many(100), 0},
-		{"X-n101-k25/default", []*vrp.Problem{load(b, "X-n101-k25", vrp.ReadOptions{})}, DefaultPerturb(100)},
+		{"X-n101-k25/default", []*vrp.Problem{load(b, "X-n101-k25", files.Options{})}, DefaultPerturb(100)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {

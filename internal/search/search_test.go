@@ -13,11 +13,12 @@ import (
 
 	"haul/internal/rng"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
-func load(t testing.TB, name string, o vrp.ReadOptions) *vrp.Problem {
+func load(t testing.TB, name string, o files.Options) *vrp.Problem {
 	t.Helper()
-	p, err := vrp.LoadProblem("../vrp/testdata/"+name+".vrp", o)
+	p, err := files.LoadProblem("../vrp/testdata/"+name+".vrp", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,11 @@ func TestSolveReachesPublishedCosts(t *testing.T) {
 		{"X-n101-k25", false, 27591, 0.015, 60000},
 		{"CMT6", true, 555.43, 0.015, 60000}, // durations and services
 	} {
-		p := load(t, c.name, vrp.ReadOptions{ExactDistance: c.exact})
+		o := files.Options{}
+		if c.exact {
+			o.Distance = files.ExactDistance
+		}
+		p := load(t, c.name, o)
 		r := solve(t, p, Options{Iterations: c.iterations})
 		if gap := r.Cost/c.best - 1; gap > c.gap || gap < -1e-4 {
 			t.Errorf("%s: cost %v, %.2f %% above %v", c.name, r.Cost, 100*gap, c.best)
@@ -62,7 +67,7 @@ func TestSolveReachesPublishedCosts(t *testing.T) {
 // Seed and iterations fix the routes, whatever the workers; another seed gives others.
 func TestSolveDependsOnSeedAndIterationsAlone(t *testing.T) {
 	large := uniform(2*partMost, 3)
-	for _, p := range []*vrp.Problem{load(t, "X-n101-k25", vrp.ReadOptions{}), large} {
+	for _, p := range []*vrp.Problem{load(t, "X-n101-k25", files.Options{}), large} {
 		first := solve(t, p, Options{Iterations: 9000, Seed: 5, Workers: 1})
 		for _, workers := range []int{2, 5} {
 			again := solve(t, p, Options{Iterations: 9000, Seed: 5, Workers: workers})
@@ -177,7 +182,7 @@ func TestSolveAgainstTheOptimum(t *testing.T) {
 }
 
 func TestSolveFleet(t *testing.T) {
-	p := load(t, "X-n101-k25", vrp.ReadOptions{})
+	p := load(t, "X-n101-k25", files.Options{})
 	p.Vehicles = 26 // savings alone needs more
 	if r := solve(t, p, Options{Iterations: 50000}); len(r.Solution.Routes) > 26 {
 		t.Errorf("%d routes", len(r.Solution.Routes))
@@ -221,7 +226,7 @@ func TestSolveGivesNoVehicleToCustomersAtTheDepot(t *testing.T) {
 }
 
 func TestSolveStopsAndTells(t *testing.T) {
-	p := load(t, "X-n101-k25", vrp.ReadOptions{})
+	p := load(t, "X-n101-k25", files.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r, err := Solve(ctx, p, Options{Iterations: 1 << 40})
@@ -254,7 +259,7 @@ func TestSolveStopsAndTells(t *testing.T) {
 
 // Cost as the chain keeps it is the cost of its routes, whatever was kept and undone.
 func TestChainKeepsItsCost(t *testing.T) {
-	p := load(t, "E-n22-k4", vrp.ReadOptions{})
+	p := load(t, "E-n22-k4", files.Options{})
 	g, err := whole(context.Background(), newMetric(p))
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +320,7 @@ func TestCoverJoinsSolutions(t *testing.T) {
 }
 
 func TestIterationsAllocateNothing(t *testing.T) {
-	p := load(t, "X-n101-k25", vrp.ReadOptions{})
+	p := load(t, "X-n101-k25", files.Options{})
 	g, err := whole(context.Background(), newMetric(p))
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +336,7 @@ func TestIterationsAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkIterate(b *testing.B) {
-	for name, p := range map[string]*vrp.Problem{"X-n101-k25": load(b, "X-n101-k25", vrp.ReadOptions{}), "N=1000": uniform(1000, 1)} {
+	for name, p := range map[string]*vrp.Problem{"X-n101-k25": load(b, "X-n101-k25", files.Options{}), "N=1000": uniform(1000, 1)} {
 		b.Run(name, func(b *testing.B) {
 			g, err := whole(context.Background(), newMetric(p))
 			if err != nil {

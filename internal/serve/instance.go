@@ -124,10 +124,10 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 		}
 	case ext == ".json", files.LooksJSON(text):
 		p, err = files.ReadJSON(bytes.NewReader(text), name)
-	case ext == ".csv", ext != ".vrp" && vrp.IsTable(text):
-		p, err = vrp.ReadCSV(bytes.NewReader(text), name, int32(capacity))
+	case ext == ".csv", ext != ".vrp" && files.IsTable(text):
+		p, err = files.ReadCSV(bytes.NewReader(text), name, int32(capacity))
 	default:
-		p, err = vrp.ReadProblem(bytes.NewReader(text), name, vrp.ReadOptions{ExactDistance: q.Get("distance") == "exact"})
+		p, err = files.ReadProblem(bytes.NewReader(text), name, files.Options{Distance: exactIf(q.Get("distance") == "exact")})
 	}
 	if err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
@@ -142,6 +142,14 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	}
 	found.instance = *in
 	return found, nil
+}
+
+// exactIf is the distance that leaves all digits, or what the file states.
+func exactIf(exact bool) files.Distance {
+	if exact {
+		return files.ExactDistance
+	}
+	return files.AsStated
 }
 
 // setEndings are those of files that hold many instances.
@@ -242,18 +250,18 @@ var formats = map[string]struct {
 	write func(w io.Writer, p *vrp.Problem, s vrp.Solution, title string) error
 }{
 	"sol": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return vrp.WriteSolution(w, s, p.Cost(s))
+		return files.WriteSolution(w, s, p.Cost(s))
 	}},
 	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return vrp.WriteSolutionCSV(w, p, s)
+		return files.WriteSolutionCSV(w, p, s)
 	}},
 	"geojson": {"application/geo+json", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return vrp.WriteSolutionGeoJSON(w, p, s)
+		return files.WriteSolutionGeoJSON(w, p, s)
 	}},
 	"svg": {"image/svg+xml", func(w io.Writer, p *vrp.Problem, s vrp.Solution, t string) error {
 		return draw.Routes(w, draw.SVG, p, s, t)
 	}},
-	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, _ vrp.Solution, _ string) error { return vrp.WriteProblem(w, p) }},
+	"vrp": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, _ vrp.Solution, _ string) error { return files.WriteProblem(w, p) }},
 }
 
 // export writes routes as the file that haul solve --out would write. The validator judges them

@@ -27,36 +27,3 @@ func (p *Problem) Plane() (x, y []float64) {
 
 // shortWay is a difference of longitudes within ±180°.
 func shortWay(degrees float64) float64 { return math.Remainder(degrees, 360) }
-
-// cutAtDateLine parts a line of longitudes and latitudes wherever the short way to its next point
-// leads over ±180°.
-func cutAtDateLine(line [][]float64) [][][]float64 {
-	var parts [][][]float64
-	part := line[:1:1]
-	end := func() {
-		if len(part) > 1 { // one point is no line
-			parts = append(parts, part)
-		}
-	}
-	for i, to := range line[1:] {
-		from := line[i]
-		if math.Abs(to[0]-from[0]) > 180 {
-			edge := math.Copysign(180, from[0])
-			over := from[1]
-			if way := shortWay(to[0] - from[0]); way != 0 {
-				over += (edge - from[0]) / way * (to[1] - from[1])
-			}
-			if from[0] != edge {
-				part = append(part, []float64{edge, over})
-			}
-			end()
-			part = nil
-			if to[0] != -edge {
-				part = append(part, []float64{-edge, over})
-			}
-		}
-		part = append(part, to)
-	}
-	end()
-	return parts
-}

@@ -1,6 +1,10 @@
 package vrp
 
-import "math"
+import (
+	"math"
+	"regexp"
+	"strconv"
+)
 
 // Metric says how the distance between two nodes is made from the data.
 type Metric int
@@ -226,4 +230,37 @@ func problemName(p *Problem) string {
 		return "this"
 	}
 	return p.Name
+}
+
+// ID is what the problem's own file calls a node.
+func (p *Problem) ID(node int) string {
+	if p.IDs != nil {
+		return p.IDs[node]
+	}
+	return strconv.Itoa(node)
+}
+
+// trucks finds "No of trucks: 5", as the comments of CVRPLIB's older sets have it.
+var trucks = regexp.MustCompile(`(?i)\bno\.? of trucks:?\s*([0-9]+)`)
+
+// Trucks is the number of trucks that the comment names, 0 if it names none. It limits nothing by
+// itself.
+func (p *Problem) Trucks() int {
+	m := trucks.FindStringSubmatch(p.Comment)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// quoteShort quotes a name for an error, cut where it would flood the line.
+func quoteShort(s string) string {
+	if len(s) > 40 {
+		return strconv.Quote(s[:40]) + "..."
+	}
+	return strconv.Quote(s)
 }

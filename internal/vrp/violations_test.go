@@ -200,6 +200,14 @@ func TestViolations(t *testing.T) {
 	}
 }
 
+// byPlace is a slice by place, made where it is not there yet.
+func byPlace[T any](s *[]T, n int) []T {
+	if *s == nil {
+		*s = make([]T, n)
+	}
+	return *s
+}
+
 func one(route ...int32) Solution { return Solution{Routes: [][]int32{route}} }
 
 // TestScheduleIsShortest: a route with several windows leaves when its duration is least, and every

@@ -19,6 +19,7 @@ import (
 	"haul/internal/run"
 	"haul/internal/stats"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 	"haul/internal/vrp/testset"
 )
 
@@ -46,7 +47,7 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
 		}
 	}
-	if err := g.load(e, e.Flags.String("instances"), vrp.ReadOptions{ExactDistance: e.Flags.String("distance") == "exact"}); err != nil || g.out == "" {
+	if err := g.load(e, e.Flags.String("instances"), files.Options{Distance: files.Distance(e.Flags.String("distance"))}); err != nil || g.out == "" {
 		return g, err
 	}
 	return g, os.MkdirAll(g.out, 0o755) // a place that takes no folder is told before the work
@@ -98,7 +99,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 }
 
 // load reads or makes the instances and what they are compared with.
-func (g *givenEval) load(e *run.Evaluation, file string, o vrp.ReadOptions) (err error) {
+func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err error) {
 	if file != "" {
 		g.set, err = testset.Load(file, o)
 	} else {
@@ -221,7 +222,7 @@ const costsName = "costs.csv"
 func writeRouted(dir string, set *testset.Set, routed []policy.Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
-		if err := run.WriteAtomic(path, func(w io.Writer) error { return vrp.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
+		if err := run.WriteAtomic(path, func(w io.Writer) error { return files.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
 			return err
 		}
 	}

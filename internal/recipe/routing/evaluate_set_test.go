@@ -14,6 +14,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/stats"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 	"haul/internal/vrp/testset"
 )
 
@@ -59,7 +60,7 @@ func TestEvaluateInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		lengths = append(lengths, cost)
-		sol, stated, err := vrp.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)))
+		sol, stated, err := files.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)))
 		if err != nil || vrp.Validate(prob, sol) != nil || math.Abs(stated-cost) > 1e-2 {
 			t.Errorf("instance %d: %v, cost %g stated as %g", i, err, cost, stated)
 		}

@@ -238,7 +238,7 @@ func (d *Document) places(p *vrp.Problem) (err error) {
 		if len(xy) != 2 {
 			return fmt.Errorf("coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
 		}
-		if math.Abs(xy[0]) > vrp.Farthest || math.Abs(xy[1]) > vrp.Farthest {
+		if math.Abs(xy[0]) > Farthest || math.Abs(xy[1]) > Farthest {
 			return fmt.Errorf("coords[%d] is farther away than 1e12: give them in a larger unit", i)
 		}
 		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])

@@ -15,6 +15,7 @@ import (
 
 	"haul/internal/pickle"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // Formats names the files that Load reads.
@@ -22,7 +23,7 @@ const Formats = ".npz, .pkl, .pt, a .vrp file or a folder of them"
 
 // Load reads a set by its file's ending. In a folder of .vrp files a .sol beside each gives its
 // reference cost.
-func Load(path string, o vrp.ReadOptions) (*Set, error) {
+func Load(path string, o files.Options) (*Set, error) {
 	s, err := load(path, o)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func Load(path string, o vrp.ReadOptions) (*Set, error) {
 	return s, nil
 }
 
-func load(path string, o vrp.ReadOptions) (*Set, error) {
+func load(path string, o files.Options) (*Set, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	return data, err
 }
 
-func loadFolder(dir string, o vrp.ReadOptions) (*Set, error) {
+func loadFolder(dir string, o files.Options) (*Set, error) {
 	paths, err := filepath.Glob(filepath.Join(escape(dir), "*.vrp"))
 	if err != nil {
 		return nil, err
@@ -108,18 +109,18 @@ func escape(dir string) string {
 	return out.String()
 }
 
-func loadFiles(paths []string, o vrp.ReadOptions) (*Set, error) {
+func loadFiles(paths []string, o files.Options) (*Set, error) {
 	s := &Set{}
 	var costs []float64
 	for _, path := range paths {
-		p, err := vrp.LoadProblem(path, o)
+		p, err := files.LoadProblem(path, o)
 		if err != nil {
 			return nil, err
 		}
 		p.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		s.Problems = append(s.Problems, p)
 		beside := strings.TrimSuffix(path, filepath.Ext(path)) + ".sol"
-		sol, _, err := vrp.LoadSolution(beside)
+		sol, _, err := files.LoadSolution(beside)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"haul/internal/pickle"
-	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // Instances from NumPy's .npz files, as routing papers publish test sets. What a reader could
@@ -84,7 +84,7 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 // judgeName refuses an array that is not read and sounds like a constraint.
 func judgeName(name string) error {
 	known := slices.ContainsFunc([][]string{depotNames, locNames, demandNames, capacityNames, referenceNames}, func(l []string) bool { return slices.Contains(l, name) })
-	if !known && vrp.SoundsConstraining(name) {
+	if !known && files.SoundsConstraining(name) {
 		return fmt.Errorf("array %.40q sounds like a constraint and is not read: this set is of another problem than CVRP", name)
 	}
 	return nil

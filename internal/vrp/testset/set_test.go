@@ -14,6 +14,7 @@ import (
 
 	"haul/internal/pickle"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // TestKool: the check values are NumPy's; scripts/kool_numpy.py prints them.
@@ -81,12 +82,12 @@ func TestWrittenSetsAreReadBack(t *testing.T) {
 	dir := t.TempDir()
 	for _, p := range s.Problems[:2] {
 		var b bytes.Buffer
-		if err := vrp.WriteProblem(&b, FileProblem(p)); err != nil {
+		if err := files.WriteProblem(&b, FileProblem(p)); err != nil {
 			t.Fatal(err)
 		}
 		save(t, filepath.Join(dir, p.Name+".vrp"), b.String())
 	}
-	back, err := Load(dir, vrp.ReadOptions{ExactDistance: true})
+	back, err := Load(dir, files.Options{Distance: files.ExactDistance})
 	if err != nil {
 		t.Fatal(err)
 	}

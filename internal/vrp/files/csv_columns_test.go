@@ -1,9 +1,11 @@
-package vrp
+package files
 
 import (
 	"math"
 	"strings"
 	"testing"
+
+	"haul/internal/vrp"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,13 +24,13 @@ e,5,0,1,,,,,,,,,,north,
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Problem{Capacity: 10, Demand: []int32{0, 2, 0, 1, 1, 1}, X: []float64{0, 1, 2, 3, 4, 5}, Y: make([]float64, 6),
+	want := &vrp.Problem{Capacity: 10, Demand: []int32{0, 2, 0, 1, 1, 1}, X: []float64{0, 1, 2, 3, 4, 5}, Y: make([]float64, 6),
 		IDs:     []string{"depot", "a", "b", "c", "d", "e"},
 		Service: []float64{0, 5, 10, 0, 0, 0},
-		Windows: [][]Window{{{480, 1080}}, {{510, 555.5}}, {{0, 600}}, nil, nil, nil},
+		Windows: [][]vrp.Window{{{From: 480, To: 1080}}, {{From: 510, To: 555.5}}, {{From: 0, To: 600}}, nil, nil, nil},
 		Pickup:  []int32{0, 0, 4, 0, 0, 0}, Prize: []float64{0, 0, 0, 7.5, 0, 0}, Optional: []bool{false, false, false, true, false, false},
 		Release: []float64{0, 0, 0, 30, 0, 0}, Needs: [][]int32{nil, {1, 3}, nil, nil, nil, nil}, Priority: []int{0, 2, 0, 0, 0, 0},
-		Setup: []float64{0, 0, 1.5, 0, 0, 0}, Groups: []Group{{Name: "north", Members: []int32{4, 5}, Required: true}},
+		Setup: []float64{0, 0, 1.5, 0, 0, 0}, Groups: []vrp.Group{{Name: "north", Members: []int32{4, 5}, Required: true}},
 		Late: []float64{0, 0, 0, 0.25, 0, 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -38,10 +40,10 @@ e,5,0,1,,,,,,,,,,north,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{3}}}, got.Shipments); diff != "" || got.Demand[2] != 0 || got.Pickup != nil {
+	if diff := cmp.Diff([]vrp.Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{3}}}, got.Shipments); diff != "" || got.Demand[2] != 0 || got.Pickup != nil {
 		t.Error(diff, got.Demand, got.Pickup)
 	}
-	if diff := cmp.Diff([][]Window{nil, {{10, 20}, {30, 40}}, nil}, got.Windows); diff != "" {
+	if diff := cmp.Diff([][]vrp.Window{nil, {{From: 10, To: 20}, {From: 30, To: 40}}, nil}, got.Windows); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{`column "floor" is not read`}, got.Notes); diff != "" {

@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bufio"
@@ -8,16 +8,18 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"haul/internal/vrp"
 )
 
 // CVRPLIB's .sol files. What a reader could break: customers are numbered 1..N without the depot,
 // exactly as in Solution, so numbers pass through unchanged.
 
 // LoadSolution reads a .sol file.
-func LoadSolution(path string) (Solution, float64, error) {
+func LoadSolution(path string) (vrp.Solution, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Solution{}, 0, err
+		return vrp.Solution{}, 0, err
 	}
 	defer f.Close()
 	return ReadSolution(f, path)
@@ -25,15 +27,15 @@ func LoadSolution(path string) (Solution, float64, error) {
 
 // ReadSolution reads the routes and the stated cost, NaN if the file states none. It does not
 // judge them: that is Validate's work. Routes without customers vanish.
-func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
-	var sol Solution
+func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
+	var sol vrp.Solution
 	cost, line, costLine := math.NaN(), 0, 0
-	fail := func(format string, args ...any) (Solution, float64, error) {
-		return Solution{}, 0, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
+	fail := func(format string, args ...any) (vrp.Solution, float64, error) {
+		return vrp.Solution{}, 0, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 	}
 	in := bufio.NewReader(lineEnds(r))
 	if start, _ := in.Peek(512); notText(start) != "" {
-		return Solution{}, 0, fmt.Errorf("%s: %s", name, notText(start))
+		return vrp.Solution{}, 0, fmt.Errorf("%s: %s", name, notText(start))
 	}
 	sc := bufio.NewScanner(in)
 	sc.Buffer(nil, 64<<20)
@@ -83,7 +85,7 @@ func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
 		}
 	}
 	if err := sc.Err(); err != nil {
-		return Solution{}, 0, fmt.Errorf("%s: %w", name, err)
+		return vrp.Solution{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(sol.Routes) == 0 {
 		line = max(line, 1)
@@ -94,7 +96,7 @@ func ReadSolution(r io.Reader, name string) (Solution, float64, error) {
 
 // WriteSolution writes the routes and their cost in CVRPLIB's .sol format: an integer where the
 // cost is one, else with every digit it has. A cost of NaN is left out.
-func WriteSolution(w io.Writer, s Solution, cost float64) error {
+func WriteSolution(w io.Writer, s vrp.Solution, cost float64) error {
 	if math.IsInf(cost, 0) {
 		return fmt.Errorf("write solution: the cost is %g", cost)
 	}

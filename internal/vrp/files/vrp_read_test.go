@@ -1,11 +1,14 @@
-package vrp
+package files
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"haul/internal/vrp"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,12 +36,12 @@ DEPOT_SECTION
 EOF
 `
 
-func smallProblem() *Problem {
-	return &Problem{Name: "small", Comment: "four nodes", Capacity: 10, Metric: Rounded,
+func smallProblem() *vrp.Problem {
+	return &vrp.Problem{Name: "small", Comment: "four nodes", Capacity: 10, Metric: vrp.Rounded,
 		X: []float64{0, 3, 6, 1}, Y: []float64{0, 4, 8, 1}, Demand: []int32{0, 5, 6, 7}}
 }
 
-func read(t *testing.T, text string, o ReadOptions) *Problem {
+func read(t *testing.T, text string, o Options) *vrp.Problem {
 	t.Helper()
 	p, err := ReadProblem(strings.NewReader(text), "f.vrp", o)
 	if err != nil {
@@ -69,7 +72,7 @@ func TestReadProblemForms(t *testing.T) {
 		"no -1 but EOF":   strings.Replace(small, " -1\n", "", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(smallProblem(), read(t, text, ReadOptions{})); diff != "" {
+			if diff := cmp.Diff(smallProblem(), read(t, text, Options{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -80,13 +83,13 @@ func TestReadProblemMetrics(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
 		exact bool
-		want  Metric
+		want  vrp.Metric
 		d     float64 // from (0,0) to (1,1)
 	}{
-		{"EUC_2D", false, Rounded, 1}, {"CEIL_2D", false, Ceil, 2},
-		{"EUC_2D", true, Exact, 1.4142135623730951}, {"CEIL_2D", true, Exact, 1.4142135623730951},
+		{"EUC_2D", false, vrp.Rounded, 1}, {"CEIL_2D", false, vrp.Ceil, 2},
+		{"EUC_2D", true, vrp.Exact, 1.4142135623730951}, {"CEIL_2D", true, vrp.Exact, 1.4142135623730951},
 	} {
-		p := read(t, strings.Replace(small, "EUC_2D", c.kind, 1), ReadOptions{ExactDistance: c.exact})
+		p := read(t, strings.Replace(small, "EUC_2D", c.kind, 1), Options{Distance: exactly(c.exact)})
 		if p.Metric != c.want || p.Dist(0, 3) != c.d {
 			t.Errorf("%s exact=%v: metric %v distance %v", c.kind, c.exact, p.Metric, p.Dist(0, 3))
 		}
@@ -98,7 +101,7 @@ func TestReadProblemDepotElsewhere(t *testing.T) {
 	text := strings.NewReplacer("\n 1\n", "\n 3\n", "1 0\n2 5\n3 6\n", "1 6\n2 5\n3 0\n").Replace(small)
 	want := smallProblem()
 	want.X, want.Y, want.Demand = []float64{6, 0, 3, 1}, []float64{8, 0, 4, 1}, []int32{0, 6, 5, 7}
-	if diff := cmp.Diff(want, read(t, text, ReadOptions{})); diff != "" {
+	if diff := cmp.Diff(want, read(t, text, Options{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -120,15 +123,15 @@ func TestReadProblemExplicitFormats(t *testing.T) {
 			text := strings.Replace(small, "EUC_2D", "EXPLICIT\nEDGE_WEIGHT_FORMAT: "+format+"\nDISPLAY_DATA_TYPE: TWOD_DISPLAY", 1)
 			text = strings.Replace(text, "NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION\n"+numbers+"\nDISPLAY_DATA_SECTION", 1)
 			want := smallProblem()
-			want.Metric, want.Weights = Explicit, matrix
-			if diff := cmp.Diff(want, read(t, text, ReadOptions{})); diff != "" {
+			want.Metric, want.Weights = vrp.Explicit, matrix
+			if diff := cmp.Diff(want, read(t, text, Options{})); diff != "" {
 				t.Error(diff)
 			}
 			// Line breaks mean nothing among distances, and coordinates may be left out.
 			text = strings.Replace(text, numbers, strings.Join(strings.Fields(numbers), " "), 1)
 			a, b := strings.Index(text, "DISPLAY_DATA_SECTION"), strings.Index(text, "DEMAND_SECTION")
 			want.X, want.Y = nil, nil
-			if diff := cmp.Diff(want, read(t, text[:a]+text[b:], ReadOptions{})); diff != "" {
+			if diff := cmp.Diff(want, read(t, text[:a]+text[b:], Options{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -139,7 +142,7 @@ func TestReadProblemExplicitFormats(t *testing.T) {
 func TestReadProblemExplicitOneWay(t *testing.T) {
 	const text = "TYPE: CVRP\nDIMENSION: 3\nCAPACITY: 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: FULL_MATRIX\n" +
 		"EDGE_WEIGHT_SECTION\n0 12 13\n21 0 23\n31 32 0\nDEMAND_SECTION\n1 1\n2 0\n3 1\nDEPOT_SECTION\n2\n-1\nEOF\n"
-	p := read(t, text, ReadOptions{})
+	p := read(t, text, Options{})
 	if diff := cmp.Diff([]float64{0, 21, 23, 12, 0, 13, 32, 31, 0}, p.Weights); diff != "" {
 		t.Error(diff)
 	}
@@ -210,7 +213,7 @@ func TestReadProblemErrors(t *testing.T) {
 		{"contradiction", swap("DEMAND", "EDGE_WEIGHT_SECTION\n1 2\nDEMAND"), "f.vrp:12: EDGE_WEIGHT_SECTION contradicts EDGE_WEIGHT_TYPE EUC_2D on line 5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ReadProblem(strings.NewReader(c.text), "f.vrp", ReadOptions{})
+			_, err := ReadProblem(strings.NewReader(c.text), "f.vrp", Options{})
 			if err == nil || err.Error() != c.want {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -219,14 +222,14 @@ func TestReadProblemErrors(t *testing.T) {
 }
 
 func TestLoadProblemRealFiles(t *testing.T) {
-	cmt, err := LoadProblem("testdata/CMT6.vrp", ReadOptions{ExactDistance: true})
+	cmt, err := LoadProblem("../testdata/CMT6.vrp", Options{Distance: ExactDistance})
 	if err != nil || cmt.MaxDuration != 200 || cmt.Service[0] != 0 || cmt.Service[50] != 10 {
 		t.Errorf("CMT6 has the limit %v and services %v (%v)", cmt.MaxDuration, cmt.Service, err)
 	}
-	if _, err := LoadProblem("testdata/none.vrp", ReadOptions{}); !os.IsNotExist(err) {
+	if _, err := LoadProblem("../testdata/none.vrp", Options{}); !os.IsNotExist(err) {
 		t.Errorf("a missing file: %v", err)
 	}
-	p, err := LoadProblem("testdata/X-n101-k25.vrp", ReadOptions{})
+	p, err := LoadProblem("../testdata/X-n101-k25.vrp", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,11 +240,11 @@ func TestLoadProblemRealFiles(t *testing.T) {
 
 // The published optimum decides how the file's triangle is read.
 func TestExplicitTriangleHasPublishedOptimum(t *testing.T) {
-	p, err := LoadProblem("testdata/E-n13-k4.vrp", ReadOptions{})
+	p, err := LoadProblem("../testdata/E-n13-k4.vrp", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	costs, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil)
+	costs, _, err := vrp.OptimalSolutions(context.Background(), []*vrp.Problem{p}, 1, nil)
 	if err != nil || costs[0] != 247 {
 		t.Errorf("optimum %v, want 247 (%v)", costs, err)
 	}
@@ -249,19 +252,22 @@ func TestExplicitTriangleHasPublishedOptimum(t *testing.T) {
 
 // A file's number of vehicles limits the routes; it was read and forgotten once.
 func TestVehiclesOfAFileLimitTheFleet(t *testing.T) {
-	p := read(t, "VEHICLES : 3\n"+small, ReadOptions{})
+	p := read(t, "VEHICLES : 3\n"+small, Options{})
 	if p.Vehicles != 3 {
 		t.Fatalf("%d vehicles", p.Vehicles)
 	}
 	p.Vehicles = 2
-	checkViolation(t, "a route too many", Validate(p, oneEach(3)), WithinFleet, "route 3, 2 vehicles")
-	if err := Validate(p, Solution{Routes: [][]int32{{1}, nil, {2}, nil, {3}}}); err == nil {
+	var v *vrp.Violation
+	if err := vrp.Validate(p, vrp.Solution{Routes: [][]int32{{1}, {2}, {3}}}); !errors.As(err, &v) || v.Rule != vrp.WithinFleet || !strings.Contains(v.Error(), "route 3, 2 vehicles") {
+		t.Errorf("a route too many: %v", err)
+	}
+	if err := vrp.Validate(p, vrp.Solution{Routes: [][]int32{{1}, nil, {2}, nil, {3}}}); err == nil {
 		t.Error("empty routes hide one")
 	}
 	for comment, want := range map[string]int{
 		"(Augerat et al, No of trucks: 5, Optimal value: 784)": 5, "no. of trucks 12": 12, "four nodes": 0, "No of trucks: 99999999999999999999": 0,
 	} {
-		if got := (&Problem{Comment: comment}).Trucks(); got != want {
+		if got := (&vrp.Problem{Comment: comment}).Trucks(); got != want {
 			t.Errorf("%q: %d trucks, want %d", comment, got, want)
 		}
 	}
@@ -269,7 +275,7 @@ func TestVehiclesOfAFileLimitTheFleet(t *testing.T) {
 
 // Control characters of a name reached the terminal.
 func TestNamesHoldNoControlCharacters(t *testing.T) {
-	p := read(t, strings.Replace(small, ": small", ": a\x1b[31mb\u202ec\x07", 1), ReadOptions{})
+	p := read(t, strings.Replace(small, ": small", ": a\x1b[31mb\u202ec\x07", 1), Options{})
 	if p.Name != "a\ufffd[31mb\ufffdc\ufffd" {
 		t.Errorf("%q", p.Name)
 	}
@@ -283,7 +289,7 @@ func TestLimitsReadBack(t *testing.T) {
 	if err := WriteProblem(&b, p); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(p, read(t, b.String(), ReadOptions{})); diff != "" {
+	if diff := cmp.Diff(p, read(t, b.String(), Options{})); diff != "" {
 		t.Error(diff)
 	}
 	p.Open = true
@@ -292,10 +298,18 @@ func TestLimitsReadBack(t *testing.T) {
 	}
 }
 
-func oneEach(n int) Solution {
-	var s Solution
+func oneEach(n int) vrp.Solution {
+	var s vrp.Solution
 	for v := 1; v <= n; v++ {
 		s.Routes = append(s.Routes, []int32{int32(v)})
 	}
 	return s
+}
+
+// exactly is the distance that leaves all digits, or what the file states.
+func exactly(yes bool) Distance {
+	if yes {
+		return ExactDistance
+	}
+	return AsStated
 }

@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bufio"
@@ -6,22 +6,24 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"haul/internal/vrp"
 )
 
 // Writing CVRPLIB's .vrp files. What a reader could break: what is written reads back equal. The
 // format has no word for unrounded distances: Exact is written as EUC_2D and reads back as Exact
-// with ReadOptions.ExactDistance.
+// with ExactDistance.
 
 // WriteProblem writes a problem in CVRPLIB's .vrp format, the depot as node 1. Explicit distances
 // go out as UPPER_ROW if they are the same both ways, else as FULL_MATRIX.
-func WriteProblem(w io.Writer, p *Problem) error {
+func WriteProblem(w io.Writer, p *vrp.Problem) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("write problem: %w", err)
 	}
 	if strings.Contains(p.Name+p.Comment, "\n") {
 		return fmt.Errorf("write problem: the name or the comment holds a line break")
 	}
-	if p.Metric == GreatCircle {
+	if p.Metric == vrp.GreatCircle {
 		return fmt.Errorf("write problem: the format has no word for great-circle distances")
 	}
 	if p.Open {
@@ -35,10 +37,10 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	fmt.Fprintf(b, "NAME : %s\nCOMMENT : %s\nTYPE : CVRP\nDIMENSION : %d\n", quoteIfNeeded(p.Name), quoteIfNeeded(p.Comment), n)
 	coords := "NODE_COORD_SECTION"
 	switch p.Metric {
-	case Explicit:
+	case vrp.Explicit:
 		writeFormat(b, p)
 		coords = "DISPLAY_DATA_SECTION"
-	case Ceil:
+	case vrp.Ceil:
 		b.WriteString("EDGE_WEIGHT_TYPE : CEIL_2D\n")
 	default:
 		b.WriteString("EDGE_WEIGHT_TYPE : EUC_2D\n")
@@ -50,7 +52,7 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	if p.MaxDuration > 0 {
 		fmt.Fprintf(b, "DISTANCE : %s\n", strconv.FormatFloat(p.MaxDuration, 'f', -1, 64))
 	}
-	if p.Metric == Explicit {
+	if p.Metric == vrp.Explicit {
 		writeWeights(b, p)
 	}
 	var num []byte
@@ -77,7 +79,7 @@ func WriteProblem(w io.Writer, p *Problem) error {
 	return b.Flush()
 }
 
-func writeFormat(b *bufio.Writer, p *Problem) {
+func writeFormat(b *bufio.Writer, p *vrp.Problem) {
 	format, display := "FULL_MATRIX", "NO_DISPLAY"
 	if upperOnly(p) {
 		format = "UPPER_ROW"
@@ -89,7 +91,7 @@ func writeFormat(b *bufio.Writer, p *Problem) {
 }
 
 // upperOnly tells whether the upper triangle without its diagonal holds all there is.
-func upperOnly(p *Problem) bool {
+func upperOnly(p *vrp.Problem) bool {
 	n := len(p.Demand)
 	for i := range n {
 		if p.Weights[i*n+i] != 0 {
@@ -104,7 +106,7 @@ func upperOnly(p *Problem) bool {
 	return true
 }
 
-func writeWeights(b *bufio.Writer, p *Problem) {
+func writeWeights(b *bufio.Writer, p *vrp.Problem) {
 	b.WriteString("EDGE_WEIGHT_SECTION\n")
 	n, upper := len(p.Demand), upperOnly(p)
 	var num []byte

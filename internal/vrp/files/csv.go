@@ -1,18 +1,18 @@
-package vrp
+package files
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"haul/internal/vrp"
 )
 
 // Coordinates from a table, and routes as a table or a map. What a reader could break: a row's id
@@ -28,7 +28,7 @@ const Farthest = 1e12
 // be 0 or empty. Further columns are optional parts of the problem (csv_columns.go). Cells are
 // parted by commas, or as spreadsheets in other languages do it, by semicolons, where a number may
 // have a decimal comma, or by tabs.
-func LoadCSV(path string, capacity int32) (*Problem, error) {
+func LoadCSV(path string, capacity int32) (*vrp.Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func LoadCSV(path string, capacity int32) (*Problem, error) {
 }
 
 // ReadCSV is LoadCSV from a reader. Errors begin with name and line.
-func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
+func ReadCSV(r io.Reader, name string, capacity int32) (*vrp.Problem, error) {
 	text := bufio.NewReaderSize(lineEnds(io.LimitReader(r, maxFile)), headWithin)
 	in := csv.NewReader(text)
 	start, _ := text.Peek(headWithin)
@@ -67,7 +67,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
 	}
-	p := &Problem{Capacity: capacity, Metric: Exact}
+	p := &vrp.Problem{Capacity: capacity, Metric: vrp.Exact}
 	at := map[string]int{}
 	var keys []string
 	for i, h := range head {
@@ -81,7 +81,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	where := func(key string) (int, bool) { i, ok := at[key]; return i, ok }
 	xKey, yKey := "x", "y"
 	if _, ok := where("lat"); ok {
-		p.Metric, xKey, yKey = GreatCircle, "lon", "lat"
+		p.Metric, xKey, yKey = vrp.GreatCircle, "lon", "lat"
 	}
 	for _, key := range []string{"id", xKey, yKey, "demand"} {
 		if _, ok := where(key); !ok {
@@ -106,7 +106,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := in.FieldPos(0)
-		fail := func(format string, args ...any) (*Problem, error) {
+		fail := func(format string, args ...any) (*vrp.Problem, error) {
 			return nil, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 		}
 		id := printable(strings.TrimSpace(cells[at["id"]]))
@@ -121,7 +121,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 			}
 		}
 		x, y := place[0], place[1]
-		if p.Metric == GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
+		if p.Metric == vrp.GreatCircle && (math.Abs(y) > 90 || math.Abs(x) > 180) {
 			return fail("lat %g, lon %g of %s lie outside ±90, ±180", y, x, quoteShort(id))
 		}
 		text := strings.TrimSpace(cells[at["demand"]])
@@ -160,11 +160,11 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*Problem, error) {
 	if len(p.Demand) < 2 {
 		return nil, fmt.Errorf("%s: rows below the header: %d, expected a depot and at least one customer", name, len(p.Demand))
 	}
-	if err := p.optionalParts(rows); err != nil {
+	if err := optionalParts(p, rows); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	judged := *p
-	if judged.Metric == GreatCircle {
+	if judged.Metric == vrp.GreatCircle {
 		judged.Speed = 1 // the caller's to say
 	}
 	if err := judged.Check(); err != nil {
@@ -211,101 +211,4 @@ func separator(start []byte) (comma rune, is bool) {
 		break
 	}
 	return ',', false
-}
-
-// ID is what the problem's own file calls a node.
-func (p *Problem) ID(node int) string {
-	if p.IDs != nil {
-		return p.IDs[node]
-	}
-	return strconv.Itoa(node)
-}
-
-// WriteSolutionCSV writes a row per stop: route, stop, customer, id, and the coordinates where
-// there are any.
-func WriteSolutionCSV(w io.Writer, p *Problem, s Solution) error {
-	out := csv.NewWriter(w)
-	head := []string{"route", "stop", "customer", "id", "demand"}
-	switch {
-	case p.X != nil && p.Metric == GreatCircle:
-		head = append(head, "lon", "lat")
-	case p.X != nil:
-		head = append(head, "x", "y")
-	}
-	if err := out.Write(head); err != nil {
-		return err
-	}
-	number := 0
-	for _, r := range s.Routes {
-		if len(r) == 0 {
-			continue
-		}
-		number++
-		for i, v := range r {
-			row := []string{strconv.Itoa(number), strconv.Itoa(i + 1), strconv.Itoa(int(v)), p.ID(int(v)), strconv.Itoa(int(p.Demand[v]))}
-			if p.X != nil {
-				row = append(row, strconv.FormatFloat(p.X[v], 'f', -1, 64), strconv.FormatFloat(p.Y[v], 'f', -1, 64))
-			}
-			if err := out.Write(row); err != nil {
-				return err
-			}
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
-// WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point.
-// Coordinates are the problem's own, which is a map where they are degrees: a route over the date
-// line is then cut there, into a MultiLineString, as RFC 7946 asks, or a map would lead it once
-// around the world.
-func WriteSolutionGeoJSON(w io.Writer, p *Problem, s Solution) error {
-	if p.X == nil {
-		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")
-	}
-	type geometry struct {
-		Type        string `json:"type"`
-		Coordinates any    `json:"coordinates"`
-	}
-	type feature struct {
-		Type       string         `json:"type"`
-		Geometry   geometry       `json:"geometry"`
-		Properties map[string]any `json:"properties"`
-	}
-	point := func(v int) []float64 { return []float64{p.X[v], p.Y[v]} }
-	all := []feature{{"Feature", geometry{"Point", point(0)}, map[string]any{"kind": "depot", "id": p.ID(0)}}}
-	for i, r := range s.Routes {
-		if len(r) == 0 {
-			continue
-		}
-		line := [][]float64{point(0)}
-		var ids []string
-		load := 0
-		for _, v := range r {
-			line = append(line, point(int(v)))
-			ids = append(ids, p.ID(int(v)))
-			load += int(p.Demand[v])
-		}
-		if !p.Open {
-			line = append(line, point(0))
-		}
-		shape := geometry{"LineString", line}
-		if p.Metric == GreatCircle {
-			switch parts := cutAtDateLine(line); len(parts) {
-			case 0: // up and down the date line: a point
-			case 1:
-				shape.Coordinates = parts[0]
-			default:
-				shape = geometry{"MultiLineString", parts}
-			}
-		}
-		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "customers": r,
-			"ids": ids, "load": load, "cost": p.Cost(Solution{Routes: [][]int32{r}})}})
-	}
-	b := bufio.NewWriter(w)
-	e := json.NewEncoder(b)
-	if err := e.Encode(map[string]any{"type": "FeatureCollection", "features": all}); err != nil {
-		return err
-	}
-	return b.Flush()
 }

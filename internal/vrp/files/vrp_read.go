@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bufio"
@@ -8,10 +8,11 @@ import (
 	"io"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"haul/internal/vrp"
 )
 
 // Reading CVRPLIB's .vrp files. What a reader could break: nothing is allocated from DIMENSION
@@ -28,18 +29,11 @@ import (
 // CVRPLIB's best known costs are for a free number of routes. Trucks reads it, so that a user can
 // be told.
 
-// ReadOptions says how a file's distances are to be understood.
-type ReadOptions struct {
-	// ExactDistance leaves Euclidean distances (EUC_2D, CEIL_2D) unrounded, as some benchmark
-	// sets, for example CMT, intend. Explicit distances are unaffected.
-	ExactDistance bool
-}
-
 // maxFile bounds what is read: an explicit matrix of 5,000 nodes is about 150 MB.
 const maxFile = 512 << 20
 
 // LoadProblem reads a .vrp file.
-func LoadProblem(path string, o ReadOptions) (*Problem, error) {
+func LoadProblem(path string, o Options) (*vrp.Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -49,7 +43,7 @@ func LoadProblem(path string, o ReadOptions) (*Problem, error) {
 }
 
 // ReadProblem reads a problem in CVRPLIB's .vrp format. Errors begin with name and line.
-func ReadProblem(r io.Reader, name string, o ReadOptions) (*Problem, error) {
+func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	data, err := io.ReadAll(lineEnds(io.LimitReader(r, maxFile+1)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -420,21 +414,4 @@ func (v *vrpFile) solomon() bool {
 		rest = more
 	}
 	return false
-}
-
-// trucks finds "No of trucks: 5", as the comments of CVRPLIB's older sets have it.
-var trucks = regexp.MustCompile(`(?i)\bno\.? of trucks:?\s*([0-9]+)`)
-
-// Trucks is the number of trucks that the comment names, 0 if it names none. It limits nothing by
-// itself.
-func (p *Problem) Trucks() int {
-	m := trucks.FindStringSubmatch(p.Comment)
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		return 0
-	}
-	return n
 }

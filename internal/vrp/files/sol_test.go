@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bytes"
@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/vrp"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestReadSolutionForms(t *testing.T) {
-	want := Solution{Routes: [][]int32{{1, 2, 3}, {5, 4}}}
+	want := vrp.Solution{Routes: [][]int32{{1, 2, 3}, {5, 4}}}
 	for name, c := range map[string]struct {
 		text string
 		cost float64
@@ -57,7 +59,7 @@ func TestReadSolutionErrors(t *testing.T) {
 }
 
 func TestWriteSolution(t *testing.T) {
-	s := Solution{Routes: [][]int32{{3, 1}, nil, {2}}}
+	s := vrp.Solution{Routes: [][]int32{{3, 1}, nil, {2}}}
 	for cost, last := range map[float64]string{27591: "Cost 27591\n", 524.6111: "Cost 524.6111\n", 1e15: "Cost 1000000000000000\n", math.NaN(): ""} {
 		var b bytes.Buffer
 		if err := WriteSolution(&b, s, cost); err != nil {

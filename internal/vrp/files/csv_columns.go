@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"haul/internal/vrp"
 )
 
 // The columns of a table beyond id, place and demand. What a reader could break: no column is
@@ -25,7 +27,7 @@ type column struct {
 // row is what the optional columns say of one place.
 type row struct {
 	ready, due             float64 // NaN: not said
-	windows                []Window
+	windows                []vrp.Window
 	service, setup         float64
 	release, prize, late   float64
 	pickup, priority       int
@@ -179,8 +181,8 @@ func (r *row) amount(s string) (int, error) {
 }
 
 // spans reads windows as 08:00-10:00 14:00-16:00.
-func (r *row) spans(s string) ([]Window, error) {
-	var list []Window
+func (r *row) spans(s string) ([]vrp.Window, error) {
+	var list []vrp.Window
 	for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '|' || c == '+' }) {
 		from, to, ok := strings.Cut(f, "-")
 		if !ok {
@@ -194,7 +196,7 @@ func (r *row) spans(s string) ([]Window, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Window{a, b})
+		list = append(list, vrp.Window{From: a, To: b})
 	}
 	return list, nil
 }
@@ -227,7 +229,7 @@ func skills(s string) ([]int32, error) {
 }
 
 // window is when the row's place may be served.
-func (r *row) window() ([]Window, error) {
+func (r *row) window() ([]vrp.Window, error) {
 	if r.hasWindow && r.hasInterval {
 		return nil, errors.New("has windows and ready or due: give one of them")
 	}
@@ -237,22 +239,22 @@ func (r *row) window() ([]Window, error) {
 	if !r.hasInterval {
 		return nil, nil
 	}
-	w := Always
+	w := vrp.Always
 	if !math.IsNaN(r.ready) {
 		w.From = r.ready
 	}
 	if !math.IsNaN(r.due) {
 		w.To = r.due
 	}
-	if w == Always {
+	if w == vrp.Always {
 		return nil, nil
 	}
-	return []Window{w}, nil
+	return []vrp.Window{w}, nil
 }
 
 // optionalParts puts the rows' optional columns into the problem: a part is there where a row says
 // something of it.
-func (p *Problem) optionalParts(rows []row) error {
+func optionalParts(p *vrp.Problem, rows []row) error {
 	n := len(rows)
 	groups, shipments := map[string]int{}, map[string][]int{}
 	var shipped []string
@@ -308,13 +310,13 @@ func (p *Problem) optionalParts(rows []row) error {
 			if !ok {
 				g = len(p.Groups)
 				groups[r.group] = g
-				p.Groups = append(p.Groups, Group{Name: r.group, Required: true})
+				p.Groups = append(p.Groups, vrp.Group{Name: r.group, Required: true})
 			}
 			p.Groups[g].Members = append(p.Groups[g].Members, int32(v))
 		}
 	}
 	for _, name := range shipped {
-		if err := p.shipmentOf(name, shipments[name], rows); err != nil {
+		if err := shipmentOf(p, name, shipments[name], rows); err != nil {
 			return err
 		}
 	}
@@ -323,7 +325,7 @@ func (p *Problem) optionalParts(rows []row) error {
 
 // shipmentOf makes a shipment of the rows that name it: one with a pickup and one with a demand, of
 // the same amount.
-func (p *Problem) shipmentOf(name string, at []int, rows []row) error {
+func shipmentOf(p *vrp.Problem, name string, at []int, rows []row) error {
 	if len(at) != 2 {
 		return fmt.Errorf("shipment %s is named by %d rows: expected two, its pickup and its delivery", quoteShort(name), len(at))
 	}
@@ -337,7 +339,7 @@ func (p *Problem) shipmentOf(name string, at []int, rows []row) error {
 			quoteShort(name), quoteShort(p.ID(from)), rows[from].pickup, p.Demand[from], quoteShort(p.ID(to)), rows[to].pickup, p.Demand[to])
 	}
 	p.Demand[to] = 0
-	p.Shipments = append(p.Shipments, Shipment{Pickup: int32(from), Delivery: int32(to), Amount: []int32{amount}})
+	p.Shipments = append(p.Shipments, vrp.Shipment{Pickup: int32(from), Delivery: int32(to), Amount: []int32{amount}})
 	return nil
 }
 

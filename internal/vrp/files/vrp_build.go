@@ -1,11 +1,15 @@
-package vrp
+package files
 
-import "fmt"
+import (
+	"fmt"
+
+	"haul/internal/vrp"
+)
 
 // From a file's parts to a Problem. What a reader could break: the depot moves to node 0 in every
 // part by the same order (see order), and the weights' format decides which cell a number fills.
 
-func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
+func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	dim, err := v.positive("DIMENSION")
 	if err != nil {
 		return nil, err
@@ -31,7 +35,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 		return nil, err
 	}
 	order := v.order(dim)
-	p := &Problem{Name: v.keys["NAME"].value, Comment: v.keys["COMMENT"].value,
+	p := &vrp.Problem{Name: v.keys["NAME"].value, Comment: v.keys["COMMENT"].value,
 		Capacity: int32(capacity), Metric: metric, Vehicles: vehicles}
 	if err := v.fillDemand(p, order); err != nil {
 		return nil, err
@@ -47,7 +51,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 			return nil, err
 		}
 	}
-	if metric == Explicit {
+	if metric == vrp.Explicit {
 		if err := v.fillWeights(p, order); err != nil {
 			return nil, err
 		}
@@ -55,7 +59,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 	if err := v.fillDurations(p, order); err != nil {
 		return nil, err
 	}
-	if err := p.checkLimits(); err != nil {
+	if err := p.Check(); err != nil {
 		return nil, v.errorf(v.line, "%v", err)
 	}
 	return p, nil
@@ -63,7 +67,7 @@ func (v *vrpFile) problem(o ReadOptions) (*Problem, error) {
 
 // fillDurations reads the limit of a route's duration and the service times, which are one number
 // for all customers or a section.
-func (v *vrpFile) fillDurations(p *Problem, order []int) error {
+func (v *vrpFile) fillDurations(p *vrp.Problem, order []int) error {
 	if f, ok := v.keys["DISTANCE"]; ok {
 		x, err := parseFloat(f.value)
 		if err == nil && x <= 0 {
@@ -116,7 +120,7 @@ func (v *vrpFile) positive(key string) (int, error) {
 }
 
 // metric reads the keys that say what kind of problem it is and how distances are made.
-func (v *vrpFile) metric(o ReadOptions) (Metric, error) {
+func (v *vrpFile) metric(o Options) (vrp.Metric, error) {
 	for _, key := range []string{"TYPE", "EDGE_WEIGHT_TYPE"} {
 		if _, ok := v.keys[key]; !ok {
 			return 0, v.errorf(v.line, "no %s", key)
@@ -136,23 +140,20 @@ func (v *vrpFile) metric(o ReadOptions) (Metric, error) {
 		if line, ok := v.seen["EDGE_WEIGHT_SECTION"]; ok {
 			return 0, v.errorf(line, "EDGE_WEIGHT_SECTION contradicts EDGE_WEIGHT_TYPE %s on line %d", f.value, f.line)
 		}
-		switch {
-		case o.ExactDistance:
-			return Exact, nil
-		case f.value == "CEIL_2D":
-			return Ceil, nil
+		if f.value == "CEIL_2D" {
+			return o.Distance.metric(vrp.Ceil), nil
 		}
-		return Rounded, nil
+		return o.Distance.metric(vrp.Rounded), nil
 	case "EXPLICIT":
-		return Explicit, nil
+		return vrp.Explicit, nil
 	}
 	return 0, v.errorf(f.line, "not supported: EDGE_WEIGHT_TYPE %s (only EUC_2D, CEIL_2D, EXPLICIT)", quoteShort(f.value))
 }
 
 // sections checks that every section needed is there and holds a record a node.
-func (v *vrpFile) sections(metric Metric, dim int) error {
+func (v *vrpFile) sections(metric vrp.Metric, dim int) error {
 	needed := []string{"NODE_COORD_SECTION", "DEMAND_SECTION", "DEPOT_SECTION"}
-	if metric == Explicit {
+	if metric == vrp.Explicit {
 		needed[0] = "EDGE_WEIGHT_SECTION"
 	}
 	for _, s := range []struct {
@@ -214,7 +215,7 @@ func (v *vrpFile) place(key string, list []record, order []int, fill func(int, r
 	return nil
 }
 
-func (v *vrpFile) fillDemand(p *Problem, order []int) error {
+func (v *vrpFile) fillDemand(p *vrp.Problem, order []int) error {
 	p.Demand = make([]int32, len(order)-1)
 	err := v.place("DEMAND_SECTION", v.demands, order, func(node int, r record) { p.Demand[node] = int32(r.x) })
 	if err != nil {
@@ -233,7 +234,7 @@ func (v *vrpFile) fillDemand(p *Problem, order []int) error {
 }
 
 // fillWeights spreads the numbers over the matrix as EDGE_WEIGHT_FORMAT says.
-func (v *vrpFile) fillWeights(p *Problem, order []int) error {
+func (v *vrpFile) fillWeights(p *vrp.Problem, order []int) error {
 	f, ok := v.keys["EDGE_WEIGHT_FORMAT"]
 	if !ok {
 		return v.errorf(v.keys["EDGE_WEIGHT_TYPE"].line, "EDGE_WEIGHT_TYPE EXPLICIT needs an EDGE_WEIGHT_FORMAT")

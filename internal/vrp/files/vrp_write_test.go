@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bytes"
@@ -6,21 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/vrp"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
 // drawProblem makes any problem WriteProblem takes.
-func drawProblem(t *rapid.T, maxN int) *Problem {
+func drawProblem(t *rapid.T, maxN int) *vrp.Problem {
 	n := rapid.IntRange(1, maxN).Draw(t, "n")
-	p := &Problem{Name: rapid.StringMatching(`[a-z":\t ]{0,8}`).Draw(t, "name"), Comment: rapid.StringMatching(`[ "a:é]{0,9}`).Draw(t, "comment"),
-		Capacity: rapid.Int32Range(9, 30).Draw(t, "capacity"), Metric: Metric(rapid.IntRange(0, 3).Draw(t, "metric"))}
+	p := &vrp.Problem{Name: rapid.StringMatching(`[a-z":\t ]{0,8}`).Draw(t, "name"), Comment: rapid.StringMatching(`[ "a:é]{0,9}`).Draw(t, "comment"),
+		Capacity: rapid.Int32Range(9, 30).Draw(t, "capacity"), Metric: vrp.Metric(rapid.IntRange(0, 3).Draw(t, "metric"))}
 	p.Demand = append([]int32{0}, rapid.SliceOfN(rapid.Int32Range(0, 9), n, n).Draw(t, "demand")...)
-	if p.Metric != Explicit || rapid.Bool().Draw(t, "drawn") {
+	if p.Metric != vrp.Explicit || rapid.Bool().Draw(t, "drawn") {
 		coord := rapid.Float64Range(-1000, 1000)
 		p.X, p.Y = rapid.SliceOfN(coord, n+1, n+1).Draw(t, "x"), rapid.SliceOfN(coord, n+1, n+1).Draw(t, "y")
 	}
-	if p.Metric == Explicit {
+	if p.Metric == vrp.Explicit {
 		// In thousandths: legs below 2^-55 of the longest are none to the exact method, and an optimum
 		// made of such legs alone would be judged by what it cannot see.
 		weight := rapid.Map(rapid.Float64Range(0, 1e6), func(w float64) float64 { return math.Round(1000*w) / 1000 })
@@ -44,7 +46,7 @@ func TestWriteProblemReadsBack(t *testing.T) {
 		if err := WriteProblem(&b, p); err != nil {
 			t.Fatal(err)
 		}
-		q, err := ReadProblem(&b, "f.vrp", ReadOptions{ExactDistance: p.Metric == Exact})
+		q, err := ReadProblem(&b, "f.vrp", Options{Distance: exactly(p.Metric == vrp.Exact)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,15 +57,15 @@ func TestWriteProblemReadsBack(t *testing.T) {
 }
 
 func TestWriteProblemRefuses(t *testing.T) {
-	for name, spoil := range map[string]func(*Problem){
-		"no customers":  func(p *Problem) { p.Demand = p.Demand[:1] },
-		"capacity":      func(p *Problem) { p.Capacity = 0 },
-		"depot demand":  func(p *Problem) { p.Demand[0] = 1 },
-		"over capacity": func(p *Problem) { p.Demand[2] = 11 },
-		"negative":      func(p *Problem) { p.Demand[2] = -1 },
-		"coordinates":   func(p *Problem) { p.Y = p.Y[:2] },
-		"weights":       func(p *Problem) { p.Metric = Explicit },
-		"line break":    func(p *Problem) { p.Comment = "a\nb" },
+	for name, spoil := range map[string]func(*vrp.Problem){
+		"no customers":  func(p *vrp.Problem) { p.Demand = p.Demand[:1] },
+		"capacity":      func(p *vrp.Problem) { p.Capacity = 0 },
+		"depot demand":  func(p *vrp.Problem) { p.Demand[0] = 1 },
+		"over capacity": func(p *vrp.Problem) { p.Demand[2] = 11 },
+		"negative":      func(p *vrp.Problem) { p.Demand[2] = -1 },
+		"coordinates":   func(p *vrp.Problem) { p.Y = p.Y[:2] },
+		"weights":       func(p *vrp.Problem) { p.Metric = vrp.Explicit },
+		"line break":    func(p *vrp.Problem) { p.Comment = "a\nb" },
 	} {
 		p := smallProblem()
 		spoil(p)
@@ -80,7 +82,7 @@ func FuzzReadProblem(f *testing.F) {
 	f.Add([]byte("TYPE CVRP\nDIMENSION 3\nCAPACITY 2\nEDGE_WEIGHT_TYPE EXPLICIT\nEDGE_WEIGHT_FORMAT LOWER_ROW\nCOMMENT \"\"a\"\n"+
 		"EDGE_WEIGHT_SECTION\n1 2 3\nDEMAND_SECTION\n1 1\n2 0\n3 1\nDEPOT_SECTION\n2 -1"), false)
 	f.Fuzz(func(t *testing.T, data []byte, exact bool) {
-		o := ReadOptions{ExactDistance: exact}
+		o := Options{Distance: exactly(exact)}
 		p, err := ReadProblem(bytes.NewReader(data), "f.vrp", o)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f.vrp:") || strings.Contains(err.Error(), "\n") {

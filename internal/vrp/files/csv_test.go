@@ -1,4 +1,4 @@
-package vrp
+package files
 
 import (
 	"bytes"
@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/vrp"
+
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestReadCSVForms(t *testing.T) {
-	want := &Problem{Capacity: 10, Metric: Exact, X: []float64{1, 3, 5}, Y: []float64{2, 4, 6}, Demand: []int32{0, 7, 8}, IDs: []string{"d", "a", "b"}}
+	want := &vrp.Problem{Capacity: 10, Metric: vrp.Exact, X: []float64{1, 3, 5}, Y: []float64{2, 4, 6}, Demand: []int32{0, 7, 8}, IDs: []string{"d", "a", "b"}}
 	for name, text := range map[string]string{
 		"plain":        "id,x,y,demand\nd,1,2,0\na,3,4,7\nb,5,6,8\n",
 		"other order":  "demand,Y,X,ID,note\n,2,1,d,\n7,4,3,a,x\n8,6,5,b,\"y,z\"\n",
@@ -60,7 +62,7 @@ func TestFarCoordinates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	costs, _, err := OptimalSolutions(t.Context(), []*Problem{near, far}, 1, nil)
+	costs, _, err := vrp.OptimalSolutions(t.Context(), []*vrp.Problem{near, far}, 1, nil)
 	if err != nil || math.Abs(costs[1]/1e12-costs[0]) > 1e-9 {
 		t.Errorf("%v, %v", costs, err)
 	}
@@ -98,7 +100,7 @@ func TestWriteRoutesAsTableAndMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Solution{Routes: [][]int32{nil, {2, 1}}}
+	s := vrp.Solution{Routes: [][]int32{nil, {2, 1}}}
 	var table, geo bytes.Buffer
 	if err := WriteSolutionCSV(&table, p, s); err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestWriteRoutesAsTableAndMap(t *testing.T) {
 			t.Errorf("%s", geo.String())
 		}
 	}
-	if err := WriteSolutionGeoJSON(&geo, &Problem{}, s); err == nil {
+	if err := WriteSolutionGeoJSON(&geo, &vrp.Problem{}, s); err == nil {
 		t.Error("a map without coordinates")
 	}
 }

@@ -1,0 +1,75 @@
+package files
+
+import (
+	"fmt"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// Distance says how Euclidean distances are rounded, whatever the file states. Explicit distances
+// and those of GEO and ATT are unaffected.
+type Distance string
+
+// The distances. AsStated is what the file or its format says: EUC_2D is rounded, CEIL_2D rounded
+// up; Solomon's, Li and Lim's and Cordeau's problems are exact.
+const (
+	AsStated        Distance = ""
+	RoundedDistance Distance = "rounded" // as stated, and to the nearest integer where that is exact
+	ExactDistance   Distance = "exact"   // not, or to a thousandth where times limit routes
+	DimacsDistance  Distance = "dimacs"  // cut to one decimal
+	CeilDistance    Distance = "ceil"    // up
+	TruncDistance   Distance = "trunc"   // down
+)
+
+var distances = []Distance{RoundedDistance, ExactDistance, DimacsDistance, CeilDistance, TruncDistance}
+
+// ParseDistance reads a distance's name; "" is AsStated.
+func ParseDistance(s string) (Distance, error) {
+	var names []string
+	for _, d := range append([]Distance{AsStated}, distances...) {
+		if d == Distance(s) {
+			return d, nil
+		}
+		names = append(names, string(d))
+	}
+	return "", fmt.Errorf("there is no distance %s: use %s", quoteShort(s), strings.Join(names[1:], ", "))
+}
+
+// metric is a distance as a problem has it, stated where the file is to decide.
+func (d Distance) metric(stated vrp.Metric) vrp.Metric {
+	switch d {
+	case RoundedDistance:
+		if stated == vrp.Exact {
+			return vrp.Rounded
+		}
+	case ExactDistance:
+		return vrp.Exact
+	case DimacsDistance:
+		return vrp.Tenths
+	case CeilDistance:
+		return vrp.Ceil
+	case TruncDistance:
+		return vrp.Trunc
+	}
+	return stated
+}
+
+// settle rounds exact distances to a thousandth where times limit routes: PyVRP, the common referee
+// of such problems, knows integers only and calls thousandths exact, and a route that is in time by
+// less than the rounding of its legs would be late for one of the two.
+func settle(p *vrp.Problem) {
+	timed := p.Windows != nil || p.Release != nil
+	for _, t := range p.Fleet {
+		timed = timed || t.MaxDuration < 1e300 || t.MaxDistance < 1e300 || t.Shift != vrp.Always
+	}
+	if p.Metric == vrp.Exact && timed {
+		p.Metric = vrp.Thousandths
+	}
+}
+
+// Options says how a file is to be understood.
+type Options struct {
+	Distance Distance
+	Capacity int32 // of a vehicle, for tables, which state none
+}
