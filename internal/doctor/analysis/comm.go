@@ -192,7 +192,7 @@ func (a *Analysis) commOnHost() {
 			continue
 		}
 		s.List = append(s.List, trace.Collective{Kind: a.Names.List[n.Name].Comm, Group: n.Group, Members: a.Job.World, Bytes: n.Bytes,
-			Start: n.Start, End: n.End, Host: true, Step: step, Exposed: trace.Covered(exposed, n.Span)})
+			Start: n.Start, End: n.End, Arrived: arrival(&n), Host: true, Step: step, Exposed: trace.Covered(exposed, n.Span)})
 	}
 }
 

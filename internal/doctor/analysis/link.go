@@ -386,3 +386,10 @@ func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)
 
 // Share of the step.
 func (a *Analysis) Share(ms float64) float64 { return ms / a.Ms(float64(a.Wall)) }
+
+// OperatorsPerStep counts the operators of a step, those inside others too.
+func (a *Analysis) OperatorsPerStep() float64 {
+	n := 0
+	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) { n += 1 + int(o.Nested) })
+	return a.PerStep(float64(n))
+}

@@ -32,6 +32,8 @@ type Ranks struct {
 	Matched  int            `json:"collectives_matched"`
 	Clocks   []ClockSkew    `json:"clock_offsets"`
 	Remarks  []string       `json:"remarks"`
+
+	blame *analysis.Blame
 }
 
 // RankWait is what one rank waits for others, and how often others wait for it.
@@ -41,6 +43,7 @@ type RankWait struct {
 	Last      int     `json:"last"`    // collectives at which it came last
 	CausedMS  float64 `json:"caused_ms"`
 	ComputeMS float64 `json:"compute_ms"`
+	Operators float64 `json:"operators"` // per step
 }
 
 // Meeting is one collective over the ranks.
@@ -56,33 +59,25 @@ type Meeting struct {
 
 // ClockSkew is how far a rank's clock stood off the others'.
 type ClockSkew struct {
-	Rank int     `json:"rank"`
-	MS   float64 `json:"ms"`
+	Rank     int     `json:"rank"`
+	MS       float64 `json:"ms"`
+	SpreadMS float64 `json:"spread_ms"` // of the estimate, over the collectives
 }
 
 const (
 	stragglerShare = 0.05 // of the step that the others wait, on average
-	stragglerPart  = 0.4  // of all waiting that one rank causes
+	stragglerPart  = 0.25 // of all waiting that one rank causes
+	// chance is how likely it may be that a rank stands out by accident for it to be named.
+	chance = 0.02
+	// moreWork is from how many times the others' operators on a rank has more to do: a count has no
+	// noise, and needs no test.
+	moreWork = 1.1
+	// unlike is the spread of the clocks' offsets, as a share of a step, past which the collectives of
+	// two traces do not line up: they are not of one job.
+	unlike         = 0.5
 	shownMeetings  = 12
 	commonFindings = 0.5 // of the ranks must have a finding for it to be the job's
 )
-
-// meeting is a collective matched over ranks: entry i of the lists belongs to ranks[i].
-type meeting struct {
-	kind, group string
-	number      int
-	ranks       []int // positions in the list of reports
-	items       []rankCollective
-	starts      []int64 // aligned
-	ends        []int64
-}
-
-// rankCollective is a collective with its group by name: names are numbered by trace.
-type rankCollective struct {
-	kind, group string
-	start, end  int64
-	step        int
-}
 
 // JoinRanks matches the ranks' collectives and says who waited for whom. Reports must come from
 // Diagnose, whose analyses it still needs.
@@ -98,18 +93,54 @@ func JoinRanks(reports []*Report) *Ranks {
 			}
 		}
 	}
-	list := match(reports)
-	j.Matched = len(list)
-	if len(list) == 0 {
-		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
-	}
-	offsets := align(reports, list)
+	arrivals := make([][]analysis.Arrival, len(reports))
 	for i, r := range reports {
-		j.Clocks = append(j.Clocks, ClockSkew{*r.Rank, float64(offsets[i]) / 1e6})
+		arrivals[i] = r.a.Arrivals()
 	}
+	list := analysis.MatchRanks(arrivals)
+	clocks := analysis.AlignRanks(len(reports), list)
+	switch why := j.unrelated(clocks); {
+	case len(list) == 0:
+		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
+	case why != "":
+		j.Remarks = append(j.Remarks, why)
+		list, clocks = nil, make([]analysis.Clock, len(reports))
+	}
+	j.Matched = len(list)
+	for i, r := range reports {
+		j.Clocks = append(j.Clocks, ClockSkew{*r.Rank, float64(clocks[i].Offset) / 1e6, float64(clocks[i].Spread) / 1e6})
+	}
+	j.blame = analysis.Blamed(clocks, list)
 	j.count(list)
 	j.judge(list)
 	return j
+}
+
+// unrelated says why the traces cannot be ranks of one job, or nothing.
+func (j *Ranks) unrelated(clocks []analysis.Clock) string {
+	worlds := map[int]bool{}
+	for _, r := range j.Ranks {
+		if w := r.a.Job.World; w > 0 {
+			worlds[w] = true
+		}
+	}
+	if len(worlds) > 1 {
+		return "these are traces of jobs of different sizes: they are judged one by one"
+	}
+	for i, c := range clocks {
+		if ms := float64(c.Spread) / 1e6; ms > unlike*j.StepMS {
+			return fmt.Sprintf("the collectives of %s do not line up with the others' (their ends spread by %s ms, a step takes %s): "+
+				"these are not ranks of one job over the same steps, and are judged one by one", nameOf(j.Ranks[i]), phrase.Figure(ms), phrase.Figure(j.StepMS))
+		}
+	}
+	return ""
+}
+
+func nameOf(r *Report) string {
+	if r.File != "" {
+		return filepath.Base(r.File)
+	}
+	return fmt.Sprintf("rank %d", *r.Rank)
 }
 
 var rankDigits = regexp.MustCompile(`(?i)(?:rank|worker|gpu|node|proc|_r)[-_.]?(\d+)`)
@@ -152,141 +183,23 @@ func numberRanks(reports []*Report) {
 	}
 }
 
-// match pairs the k-th collective of each kind and group. Where the ranks' counts differ, as when
-// recordings begin at different moments, it is counted anew in each step.
-func match(reports []*Report) []*meeting {
-	type key struct {
-		kind, group string
-		step, k     int
-	}
-	totals := make([]map[[2]string]int, len(reports))
-	for i, r := range reports {
-		totals[i] = map[[2]string]int{}
-		for _, c := range r.comm {
-			totals[i][[2]string{c.kind, c.group}]++
-		}
-	}
-	even := func(id [2]string) bool {
-		n := 0
-		for _, t := range totals {
-			if t[id] > 0 && n > 0 && t[id] != n {
-				return false
-			}
-			n = max(n, t[id])
-		}
-		return true
-	}
-	found := map[key]*meeting{}
-	for i, r := range reports {
-		seen := map[key]int{}
-		for _, c := range r.comm {
-			id := key{kind: c.kind, group: c.group, step: -1}
-			if !even([2]string{c.kind, c.group}) {
-				id.step = c.step
-			}
-			id.k = seen[id]
-			seen[key{kind: c.kind, group: c.group, step: id.step, k: 0}]++
-			m := found[id]
-			if m == nil {
-				m = &meeting{kind: c.kind, group: c.group, number: id.k + 1}
-				found[id] = m
-			}
-			m.ranks = append(m.ranks, i)
-			m.items = append(m.items, c)
-		}
-	}
-	var out []*meeting
-	for _, m := range found {
-		if len(m.ranks) >= 2 && len(m.ranks) == distinct(m.ranks) {
-			out = append(out, m)
-		}
-	}
-	slices.SortFunc(out, func(x, y *meeting) int {
-		return cmp.Or(cmp.Compare(x.items[0].start, y.items[0].start), strings.Compare(x.kind+x.group, y.kind+y.group), cmp.Compare(x.number, y.number))
-	})
-	return out
-}
-
-func distinct(list []int) int {
-	seen := map[int]bool{}
-	for _, v := range list {
-		seen[v] = true
-	}
-	return len(seen)
-}
-
-// align moves each rank's clock so that collectives end together, and returns by how much. Ranks
-// are joined one to another through the collectives they share, starting from the first.
-func align(reports []*Report, list []*meeting) []int64 {
-	offsets := make([]int64, len(reports))
-	off := make([][]int64, len(reports))
-	for _, m := range list {
-		ends := make([]int64, len(m.items))
-		for i, c := range m.items {
-			ends[i] = c.end
-		}
-		slices.Sort(ends)
-		middle := ends[len(ends)/2]
-		for i, r := range m.ranks {
-			off[r] = append(off[r], m.items[i].end-middle)
-		}
-	}
-	for r := range reports {
-		if len(off[r]) > 0 {
-			offsets[r] = analysis.Median(off[r])
-		}
-	}
-	for _, m := range list {
-		for i, r := range m.ranks {
-			m.starts = append(m.starts, m.items[i].start-offsets[r])
-			m.ends = append(m.ends, m.items[i].end-offsets[r])
-		}
-	}
-	return offsets
-}
-
-// last is the position in a meeting of who came last, and the first arrival.
-func (m *meeting) last() (last int, first int64) {
-	first = m.starts[0]
-	for i, s := range m.starts {
-		if s > m.starts[last] {
-			last = i
-		}
-		first = min(first, s)
-	}
-	return last, first
-}
-
-func (j *Ranks) count(list []*meeting) {
+func (j *Ranks) count(list []*analysis.Meeting) {
 	waits := make([]RankWait, len(j.Ranks))
 	for i, r := range j.Ranks {
 		waits[i].Rank = *r.Rank
 		waits[i].ComputeMS = r.StepMS * r.Breakdown.ComputeShare
 	}
-	steps := func(i int) float64 { return float64(max(1, j.Ranks[i].Steps)) }
-	// Collectives overlap, and a moment of waiting for two of them is one moment: unions, not sums.
-	waiting := make([][]trace.Span, len(j.Ranks))
-	blamed := make([]map[int][]trace.Span, len(j.Ranks)) // by the rank that is waited for
-	for i := range blamed {
-		blamed[i] = map[int][]trace.Span{}
-	}
 	for _, m := range list {
-		last, first := m.last()
-		culprit := m.ranks[last]
-		for i, r := range m.ranks {
-			w := trace.Span{Start: m.starts[i], End: m.starts[last]}
-			waiting[r] = append(waiting[r], w)
-			blamed[r][culprit] = append(blamed[r][culprit], w)
-		}
-		waits[culprit].Last++
-		j.Meetings = append(j.Meetings, Meeting{m.kind, phrase.Printable(m.group), m.number, *j.Ranks[culprit].Rank, float64(m.starts[last]-first) / 1e6,
-			float64(first-j.origin()) / 1e6, len(m.ranks)})
+		last, first := m.Last()
+		j.Meetings = append(j.Meetings, Meeting{m.Kind, phrase.Printable(m.Group), m.Number, *j.Ranks[m.Ranks[last]].Rank, float64(m.Starts[last]-first) / 1e6,
+			float64(first-j.origin()) / 1e6, len(m.Ranks)})
 	}
-	for r := range j.Ranks {
-		waits[r].WaitMS = float64(trace.Total(trace.Union(waiting[r]))) / 1e6 / steps(r)
-		for culprit, spans := range blamed[r] {
-			waits[culprit].CausedMS += float64(trace.Total(trace.Union(spans))) / 1e6 / steps(r) / float64(len(j.Ranks)-1)
-		}
+	for i, r := range j.Ranks {
+		steps := float64(max(1, r.Steps))
+		waits[i].Last = j.blame.Last[i]
+		waits[i].WaitMS = j.blame.Waits[i] / 1e6 / steps
+		waits[i].CausedMS = j.blame.Caused[i] / 1e6 / steps
+		waits[i].Operators = r.a.OperatorsPerStep()
 	}
 	j.Waits = waits
 	slices.SortStableFunc(j.Meetings, func(x, y Meeting) int { return cmp.Compare(y.LateMS, x.LateMS) })
@@ -307,7 +220,7 @@ func (j *Ranks) origin() int64 {
 }
 
 // judge finds the causes of the whole job.
-func (j *Ranks) judge(list []*meeting) {
+func (j *Ranks) judge(list []*analysis.Meeting) {
 	var caused float64
 	worst := 0
 	for i, w := range j.Waits {
@@ -319,13 +232,33 @@ func (j *Ranks) judge(list []*meeting) {
 	switch {
 	case len(list) == 0:
 	case caused < stragglerShare*j.StepMS:
-	case j.Waits[worst].CausedMS >= stragglerPart*caused:
+	case j.Waits[worst].CausedMS >= stragglerShare*j.StepMS && j.Waits[worst].CausedMS >= stragglerPart*caused && j.standsOut(worst):
 		j.Findings = append(j.Findings, j.straggler(list, worst, caused))
 	default:
 		j.Findings = append(j.Findings, j.imbalance(caused))
 	}
 	j.common()
 	rule.SortFindings(j.Findings)
+}
+
+// standsOut tells a rank that is late beyond what chance makes some rank be: by test, or because it
+// has more to do than all others have.
+func (j *Ranks) standsOut(worst int) bool {
+	return j.blame.StandsOut(worst) < chance || j.moreOperators(worst) >= moreWork
+}
+
+// moreOperators is how many times the most operators of any other rank this one has, per step.
+func (j *Ranks) moreOperators(rank int) float64 {
+	most := 0.0
+	for i, w := range j.Waits {
+		if i != rank {
+			most = max(most, w.Operators)
+		}
+	}
+	if most == 0 {
+		return 0
+	}
+	return j.Waits[rank].Operators / most
 }
 
 func (j *Ranks) finding(id, remedy string, ms float64, evidence ...string) rule.Finding {
@@ -338,26 +271,26 @@ func (j *Ranks) finding(id, remedy string, ms float64, evidence ...string) rule.
 }
 
 // straggler says which rank the others wait for, how often, by how much, and why.
-func (j *Ranks) straggler(list []*meeting, worst int, caused float64) rule.Finding {
+func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) rule.Finding {
 	rank := *j.Ranks[worst].Rank
-	var most *meeting
+	var most *analysis.Meeting
 	var late int64
 	var own []trace.Span
 	var places []analysis.Place
 	n := 0
 	for _, m := range list {
-		last, first := m.last()
-		if m.ranks[last] != worst {
+		last, first := m.Last()
+		if m.Ranks[last] != worst {
 			continue
 		}
 		n++
-		if most == nil || m.starts[last]-first > late {
-			most, late = m, m.starts[last]-first
+		if most == nil || m.Starts[last]-first > late {
+			most, late = m, m.Starts[last]-first
 		}
-		starts := slices.Clone(m.starts)
+		starts := slices.Clone(m.Starts)
 		slices.Sort(starts)
 		off := j.skew(worst)
-		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.starts[last] + off}})
+		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.Starts[last] + off}})
 		own = append(own, trace.Span{Start: starts[len(starts)-2], End: starts[len(starts)-1]})
 	}
 	why, where := j.why(list, worst)
@@ -369,10 +302,15 @@ func (j *Ranks) straggler(list []*meeting, worst int, caused float64) rule.Findi
 	}
 	f := j.finding("straggler", "Look at this rank's own findings first: its loader, its Python, its share of the work, its machine. The others cannot go faster than it.",
 		j.Waits[worst].CausedMS,
-		fmt.Sprintf("rank %d comes last at %d of %d collectives, at most %s ms behind the first (%s %d)", rank, n, len(list), phrase.Figure(float64(late)/1e6), most.kind, most.number),
+		fmt.Sprintf("rank %d comes last at %d of %d collectives, at most %s ms behind the first (%s %d)", rank, n, len(list), phrase.Figure(float64(late)/1e6), most.Kind, most.Number),
 		fmt.Sprintf("the others wait %s ms per step for it on average, of %s ms for any rank; longest wait %s", phrase.Figure(j.Waits[worst].CausedMS), phrase.Figure(caused), strings.Join(longest, ", ")),
 		fmt.Sprintf("without it they would wait for the next one: %s ms per step are its alone", phrase.Figure(float64(trace.Total(trace.Union(own)))/1e6/float64(max(1, j.Ranks[worst].Steps)))),
 		"why: "+why)
+	if more := j.moreOperators(worst); more >= moreWork {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("it runs %s operators per step, %.2f times as many as any other rank: it has more to do", phrase.PerStepCount(j.Waits[worst].Operators), more))
+	} else {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.blame.StandsOut(worst)))))
+	}
 	f.Rank, f.Where, f.Places = &rank, where, places
 	if where != "" {
 		f.Evidence = append(f.Evidence, "in the code: "+where)
@@ -404,7 +342,7 @@ func (j *Ranks) imbalance(caused float64) rule.Finding {
 }
 
 // why compares what a late rank did before its collectives with what the others did before theirs.
-func (j *Ranks) why(list []*meeting, worst int) (why, where string) {
+func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string) {
 	type sums struct {
 		kinds   [analysis.IdleKinds]float64
 		busy    float64
@@ -418,12 +356,12 @@ func (j *Ranks) why(list []*meeting, worst int) (why, where string) {
 	var places []analysis.Place
 	n := 0
 	for _, m := range list {
-		last, _ := m.last()
-		counts := m.ranks[last] == worst
-		for i, r := range m.ranks {
+		last, _ := m.Last()
+		counts := m.Ranks[last] == worst
+		for i, r := range m.Ranks {
 			a := j.Ranks[r].a
-			w := trace.Span{Start: before[r], End: m.items[i].start}
-			if s, ok := trace.Within(a.Steps, m.items[i].start); ok && w.Start < a.Steps[s].Start && a.Marked && counts {
+			w := trace.Span{Start: before[r], End: m.Items[i].Start}
+			if s, ok := trace.Within(a.Steps, m.Items[i].Start); ok && w.Start < a.Steps[s].Start && a.Marked && counts {
 				// the time between two steps belongs to the later one
 				w.Start = min(w.Start, a.Steps[s].Start)
 			}
@@ -440,7 +378,7 @@ func (j *Ranks) why(list []*meeting, worst int) (why, where string) {
 					places = append(places, analysis.Place{Span: w})
 				}
 			}
-			before[r] = max(before[r], m.items[i].end)
+			before[r] = max(before[r], m.Items[i].End)
 		}
 		if counts {
 			n++

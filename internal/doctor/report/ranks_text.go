@@ -85,7 +85,7 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 	}
 	for _, c := range j.Clocks {
 		if c.MS > 1 || c.MS < -1 {
-			p("  the clock of rank %d stands %s ms off", c.Rank, phrase.Figure(c.MS))
+			p("  the clock of rank %d stands %s ms off, told to within %s ms", c.Rank, phrase.Figure(c.MS), phrase.Figure(c.SpreadMS))
 		}
 	}
 	if opt.Breakdown {

@@ -33,8 +33,7 @@ type Report struct {
 	File         string               `json:"file,omitempty"`
 	Rank         *int                 `json:"rank,omitempty"`
 
-	a    *analysis.Analysis
-	comm []rankCollective
+	a *analysis.Analysis
 }
 
 // Counts is what one step holds on average.
@@ -111,9 +110,6 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	var choices []string
 	r.Findings, choices = rule.Judge(a, len(r.Recorded) > 0)
 	r.Remarks = append(r.Remarks, choices...)
-	for _, c := range a.Comm.List {
-		r.comm = append(r.comm, rankCollective{c.Kind, a.Names.List[c.Group].Text, c.Start, c.End, c.Step})
-	}
 	return r, nil
 }
 

@@ -70,7 +70,7 @@ func (t *builder) bareWork(b *bare, device uint16, stream uint32) {
 	if g.Comm {
 		t.raw = append(t.raw, Collective{Correlation: g.Correlation, Start: g.Start, Kind: n.Comm})
 	}
-	t.Gpu.add(g)
+	t.Gpu.Add(g)
 }
 
 func (t *builder) bareHost(b *bare, th *Thread) {
@@ -78,15 +78,15 @@ func (t *builder) bareHost(b *bare, th *Thread) {
 	switch {
 	case n.call == callCapture:
 	case n.call != CallOther:
-		th.Calls.add(Call{Start: b.start, Dur: b.dur, Correlation: b.correlation, Name: b.name, Kind: n.call})
+		th.Calls.Add(Call{Start: b.start, Dur: b.dur, Correlation: b.correlation, Name: b.name, Kind: n.call})
 	case strings.HasPrefix(n.Text, "$"):
-		th.Frames.add(frame{b.start, b.dur, b.name})
+		th.Frames.Add(frame{b.start, b.dur, b.name})
 		if strings.HasSuffix(n.Text, " block_until_ready") {
 			t.Blocked = append(t.Blocked, Span{b.start, b.start + int64(b.dur)})
 		}
 	case strings.HasPrefix(n.Text, "ThreadpoolListener::"), strings.HasPrefix(n.Text, "BufferSequencingEvent::"):
 		// the runtime's bookkeeping around what it waits for
 	default:
-		th.Ops.add(Op{Start: b.start, Dur: b.dur, Name: b.name})
+		th.Ops.Add(Op{Start: b.start, Dur: b.dur, Name: b.name})
 	}
 }

@@ -21,7 +21,8 @@ func (l *log[T]) Len() int { return l.n }
 
 func (l *log[T]) At(i int) *T { return &l.chunks[i>>logShift][i&(logChunk-1)] }
 
-func (l *log[T]) add(v T) {
+// Add appends.
+func (l *log[T]) Add(v T) {
 	switch {
 	case l.n == 0 && len(l.chunks) == 0:
 		l.chunks = [][]T{{v}}

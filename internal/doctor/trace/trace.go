@@ -20,6 +20,7 @@ type Collective struct {
 	Members     int
 	Bytes       uint64
 	Start, End  int64
+	Arrived     int64 // on the host: when the rank has its data and waits for the others
 	Correlation uint32
 	Device      uint16
 	Host        bool // on a thread of the CPU
@@ -40,7 +41,7 @@ type Trace struct {
 	Compiled []Span // of those, torch.compile's
 
 	Compiling []Span  // torch.compile at work
-	Notes     []note  // the collectives that the framework announced, in time order
+	Notes     []Note  // the collectives that the framework announced, in time order
 	Overhead  []Span  // the profiler's own work
 	Memory    []level // bytes allocated on the device
 	Names     names
@@ -75,8 +76,8 @@ type fetch struct {
 	Thread *Thread
 }
 
-// note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
-type note struct {
+// Note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
+type Note struct {
 	Span
 	Thread *Thread
 	Name   uint32
@@ -266,13 +267,13 @@ func (t *builder) add(e *event) {
 	case catNote:
 		t.note(e)
 	case catPython:
-		t.thread(e).Frames.add(frame{e.start, dur, t.Names.of(e.name)})
+		t.thread(e).Frames.Add(frame{e.start, dur, t.Names.of(e.name)})
 	case catOverhead:
 		if isProfilers(e.name) {
 			t.Overhead = append(t.Overhead, Span{e.start, e.start + e.dur})
 		}
 	case catBare:
-		t.bare.add(bare{e.start, dur, int32(t.thread(e).number), t.Names.of(e.name), e.args.correlation, e.args.bytes, e.args.grid})
+		t.bare.Add(bare{e.start, dur, int32(t.thread(e).number), t.Names.of(e.name), e.args.correlation, e.args.bytes, e.args.grid})
 	case catOp:
 		id := t.Names.of(e.name)
 		if t.Names.List[id].transparent {
@@ -295,10 +296,10 @@ func (t *builder) add(e *event) {
 				t.unordered++
 			}
 		}
-		ops.add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32)})
+		ops.Add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32)})
 		if len(e.args.stack) > 0 {
 			if where := innermostOf(e.args.stack); len(where) > 0 {
-				th.Frames.add(frame{e.start, dur, t.Names.of(where)})
+				th.Frames.Add(frame{e.start, dur, t.Names.of(where)})
 			}
 		}
 	case catCall:
@@ -311,7 +312,7 @@ func (t *builder) add(e *event) {
 		case kind == callCapture:
 			t.capture(e)
 		case kind != CallOther || e.dur >= longCall:
-			t.thread(e).Calls.add(Call{Start: e.start, Dur: dur, Correlation: e.args.correlation, Name: id, Kind: kind})
+			t.thread(e).Calls.Add(Call{Start: e.start, Dur: dur, Correlation: e.args.correlation, Name: id, Kind: kind})
 		}
 	default:
 		t.work(e)
@@ -345,7 +346,7 @@ func (t *builder) work(e *event) {
 		}
 		t.raw = append(t.raw, c)
 	}
-	t.Gpu.add(g)
+	t.Gpu.Add(g)
 }
 
 // metadata keeps the names of processes and threads.
@@ -393,7 +394,7 @@ func (t *builder) note(e *event) {
 			t.Compiled = append(t.Compiled, Span{e.start, e.start + e.dur})
 		}
 	case isBackend(e.name):
-		n := note{Span: Span{e.start, e.start + e.dur}, Thread: t.thread(e), Name: t.Names.of(e.name),
+		n := Note{Span: Span{e.start, e.start + e.dur}, Thread: t.thread(e), Name: t.Names.of(e.name),
 			Bytes: e.args.elements * uint64(widthOf(e.args.dtype))}
 		if len(e.args.group) > 0 {
 			n.Group = t.Names.of(e.args.group)
@@ -439,7 +440,7 @@ func (t *builder) settle() *Trace {
 	t.Overhead = Union(t.Overhead)
 	t.Captured = Union(t.Captured)
 	t.Blocked = Union(t.Blocked)
-	slices.SortStableFunc(t.Notes, func(a, b note) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(t.Notes, func(a, b Note) int { return cmp.Compare(a.Start, b.Start) })
 	slices.SortStableFunc(t.Memory, func(a, b level) int { return cmp.Compare(a.At, b.At) })
 	t.Collectives = t.raw
 	slices.SortStableFunc(t.Collectives, func(a, b Collective) int { return cmp.Compare(a.Start, b.Start) })

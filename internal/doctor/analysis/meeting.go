@@ -1,0 +1,291 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"haul/internal/doctor/trace"
+	"haul/internal/stats"
+)
+
+// Over ranks the collectives are the common clock: the k-th collective of a kind and group is the
+// same event on every rank that has it, and it cannot end anywhere before all have arrived. Clocks
+// are aligned so that the ends meet; who arrives last is who the others waited for. Arrivals that
+// lie closer together than the clocks can be told apart count as one moment.
+
+// Arrival is one collective on one rank, its group by name: names are numbered by trace.
+type Arrival struct {
+	Kind, Group string
+	Start, End  int64 // Start is when the rank has come, not when it announced itself
+	Step        int
+}
+
+// Meeting is a collective matched over ranks: entry i of the lists belongs to Ranks[i].
+type Meeting struct {
+	Kind, Group string
+	Number      int   // of its kind and group, counted from 1
+	Ranks       []int // positions in the list of ranks
+	Items       []Arrival
+	Starts      []int64 // on the common clock
+}
+
+// Arrivals are the collectives of one trace.
+func (a *Analysis) Arrivals() []Arrival {
+	var out []Arrival
+	for _, c := range a.Comm.List {
+		out = append(out, Arrival{c.Kind, a.Names.List[c.Group].Text, max(c.Start, c.Arrived), c.End, c.Step})
+	}
+	return out
+}
+
+// arrival is when a rank has come to a collective on the host. With tensors on a GPU the backend
+// first waits for the copy to the host, inside its own annotation: until then the others wait.
+func arrival(n *trace.Note) int64 {
+	th := n.Thread
+	i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= n.Start })
+	for ; i < th.Calls.Len(); i++ {
+		c := th.Calls.At(i)
+		if c.Start >= n.End {
+			break
+		}
+		if c.Kind == trace.CallWait && c.End() <= n.End {
+			return c.End()
+		}
+	}
+	return n.Start
+}
+
+// MatchRanks pairs the k-th collective of each kind and group. Where the ranks' counts differ, as
+// when recordings begin at different moments, it is counted anew in each step.
+func MatchRanks(ranks [][]Arrival) []*Meeting {
+	type key struct {
+		kind, group string
+		step, k     int
+	}
+	totals := make([]map[[2]string]int, len(ranks))
+	for i, list := range ranks {
+		totals[i] = map[[2]string]int{}
+		for _, c := range list {
+			totals[i][[2]string{c.Kind, c.Group}]++
+		}
+	}
+	even := func(id [2]string) bool {
+		n := 0
+		for _, t := range totals {
+			if t[id] > 0 && n > 0 && t[id] != n {
+				return false
+			}
+			n = max(n, t[id])
+		}
+		return true
+	}
+	found := map[key]*Meeting{}
+	for i, list := range ranks {
+		seen := map[key]int{}
+		for _, c := range list {
+			id := key{kind: c.Kind, group: c.Group, step: -1}
+			if !even([2]string{c.Kind, c.Group}) {
+				id.step = c.Step
+			}
+			id.k = seen[id]
+			seen[key{c.Kind, c.Group, id.step, 0}]++
+			m := found[id]
+			if m == nil {
+				m = &Meeting{Kind: c.Kind, Group: c.Group, Number: id.k + 1}
+				found[id] = m
+			}
+			m.Ranks = append(m.Ranks, i)
+			m.Items = append(m.Items, c)
+		}
+	}
+	var out []*Meeting
+	for _, m := range found {
+		if len(m.Ranks) >= 2 && len(m.Ranks) == distinct(m.Ranks) {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(x, y *Meeting) int {
+		return cmp.Or(cmp.Compare(x.Items[0].Start, y.Items[0].Start), strings.Compare(x.Kind+x.Group, y.Kind+y.Group), cmp.Compare(x.Number, y.Number))
+	})
+	return out
+}
+
+func distinct(list []int) int {
+	seen := map[int]bool{}
+	for _, v := range list {
+		seen[v] = true
+	}
+	return len(seen)
+}
+
+// Clock is how far a rank's clock stands off the others', and how far that estimate spreads over
+// the collectives.
+type Clock struct{ Offset, Spread int64 }
+
+// AlignRanks moves each rank's clock so that collectives end together, and returns by how much.
+func AlignRanks(n int, list []*Meeting) []Clock {
+	clocks := make([]Clock, n)
+	off := make([][]int64, n)
+	for _, m := range list {
+		ends := make([]int64, len(m.Items))
+		for i, c := range m.Items {
+			ends[i] = c.End
+		}
+		slices.Sort(ends)
+		low, high := ends[(len(ends)-1)/2], ends[len(ends)/2]
+		middle := low + (high-low)/2
+		for i, r := range m.Ranks {
+			off[r] = append(off[r], m.Items[i].End-middle)
+		}
+	}
+	for r := range clocks {
+		if len(off[r]) == 0 {
+			continue
+		}
+		clocks[r].Offset = Median(off[r])
+		for i := range off[r] {
+			if off[r][i] -= clocks[r].Offset; off[r][i] < 0 {
+				off[r][i] = -off[r][i]
+			}
+		}
+		clocks[r].Spread = Median(off[r])
+	}
+	for _, m := range list {
+		for i, r := range m.Ranks {
+			m.Starts = append(m.Starts, m.Items[i].Start-clocks[r].Offset)
+		}
+	}
+	return clocks
+}
+
+// Last is the position in a meeting of who came last, and the first arrival.
+func (m *Meeting) Last() (last int, first int64) {
+	first = m.Starts[0]
+	for i, s := range m.Starts {
+		if s > m.Starts[last] {
+			last = i
+		}
+		first = min(first, s)
+	}
+	return last, first
+}
+
+// Blame is how long ranks waited, and for whom.
+type Blame struct {
+	Waits  []float64   // ns, by the rank that waits
+	Caused []float64   // ns, by the rank that is waited for, mean over the others
+	Last   []int       // collectives at which a rank came last
+	By     [][]float64 // of Caused, each replicate's part: by rank, then by step or collective
+	ByStep bool        // the replicates are steps
+}
+
+// minReplicates is from how many steps on steps are what a rank is compared over; with fewer the
+// collectives are.
+const minReplicates = 3
+
+// Blamed books every wait on the rank that came last. Collectives overlap, and a moment of waiting
+// for two of them is one moment: unions, not sums. Lateness within the clocks' spread is no wait.
+func Blamed(clocks []Clock, list []*Meeting) *Blame {
+	n := len(clocks)
+	b := &Blame{Waits: make([]float64, n), Caused: make([]float64, n), Last: make([]int, n), By: make([][]float64, n)}
+	steps := map[int]bool{}
+	for _, m := range list {
+		steps[m.Items[0].Step] = true
+	}
+	b.ByStep = len(steps) >= minReplicates
+	index := map[int]int{}
+	replicate := func(i int, m *Meeting) int {
+		if !b.ByStep {
+			return i
+		}
+		k, ok := index[m.Items[0].Step]
+		if !ok {
+			k = len(index)
+			index[m.Items[0].Step] = k
+		}
+		return k
+	}
+	type who struct{ culprit, replicate int }
+	waiting := make([][]trace.Span, n)
+	blamed := make([]map[who][]trace.Span, n)
+	for i := range blamed {
+		blamed[i] = map[who][]trace.Span{}
+	}
+	count := 0
+	for i, m := range list {
+		last, _ := m.Last()
+		culprit := m.Ranks[last]
+		b.Last[culprit]++
+		k := replicate(i, m)
+		count = max(count, k+1)
+		for j, r := range m.Ranks {
+			w := trace.Span{Start: m.Starts[j], End: m.Starts[last]}
+			if w.End-w.Start <= clocks[r].Spread+clocks[culprit].Spread {
+				continue
+			}
+			waiting[r] = append(waiting[r], w)
+			blamed[r][who{culprit, k}] = append(blamed[r][who{culprit, k}], w)
+		}
+	}
+	for r := range b.By {
+		b.By[r] = make([]float64, count)
+	}
+	for r := range n {
+		b.Waits[r] = float64(trace.Total(trace.Union(waiting[r])))
+		for w, spans := range blamed[r] {
+			ns := float64(trace.Total(trace.Union(spans))) / float64(n-1)
+			b.By[w.culprit][w.replicate] += ns
+			b.Caused[w.culprit] += ns
+		}
+	}
+	return b
+}
+
+// StandsOut is the probability that chance alone makes a rank be waited for as much as this one is:
+// by Student's paired test of what it causes against what the others cause on average, or by how
+// often it is the worst where every rank is equally likely to be. Both are corrected for having
+// picked the worst of all ranks. Chance alone makes some rank last in two of four steps most of the
+// time, and this tells.
+func (b *Blame) StandsOut(rank int) float64 {
+	ranks := len(b.By)
+	own := b.By[rank]
+	others := make([]float64, len(own))
+	worst := 0
+	trials := 0
+	for k := range own {
+		most, sum := rank, 0.0
+		for r := range b.By {
+			sum += b.By[r][k]
+			if b.By[r][k] > b.By[most][k] {
+				most = r
+			}
+		}
+		others[k] = (sum - own[k]) / float64(max(1, ranks-1))
+		if sum > 0 {
+			trials++
+			if most == rank {
+				worst++
+			}
+		}
+	}
+	p := float64(ranks) * min(stats.PairedTest(others, own), binomialTail(trials, worst, 1/float64(ranks)))
+	return min(1, p)
+}
+
+// binomialTail is the chance of k or more successes in n trials.
+func binomialTail(n, k int, p float64) float64 {
+	if k <= 0 || n == 0 {
+		return 1
+	}
+	var sum float64
+	for i := k; i <= n; i++ {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(i + 1))
+		c, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return min(1, sum)
+}

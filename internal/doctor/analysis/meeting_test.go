@@ -1,0 +1,174 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"haul/internal/doctor/trace"
+)
+
+// job is a simulated job: ranks whose work before each collective is noisy, and one of them, or
+// none, that does more than the others before the first of each step.
+type job struct {
+	ranks, steps, collectives int
+	noise, hiccup             float64 // of a step; how often one takes a third of a step longer
+	straggler                 int     // -1: none
+	extra                     float64 // of a step
+}
+
+const stepNS = 20e6
+
+// run simulates it on clocks that stand apart, and returns what the straggler costs per step, as a
+// share of it: how much longer the job takes than the same job, draw for draw, without its extra.
+func (g job) run(r *rand.Rand) (ranks [][]Arrival, cost float64) {
+	ranks = make([][]Arrival, g.ranks)
+	clock := make([]float64, g.ranks)
+	for i := range clock {
+		clock[i] = r.NormFloat64() * 1e9
+	}
+	var with, without float64
+	for s := range g.steps {
+		for c := range g.collectives {
+			arrive, bare := make([]float64, g.ranks), make([]float64, g.ranks)
+			last, lastBare := 0.0, 0.0
+			for i := range arrive {
+				work := stepNS / float64(g.collectives) * (1 + g.noise*math.Sqrt(float64(g.collectives))*r.NormFloat64())
+				if r.Float64() < g.hiccup/float64(g.collectives) {
+					work += stepNS / 3
+				}
+				arrive[i], bare[i] = with+work, without+work
+				if i == g.straggler && c == 0 {
+					arrive[i] += g.extra * stepNS
+				}
+				last, lastBare = max(last, arrive[i]), max(lastBare, bare[i])
+			}
+			last, lastBare = last+2e5, lastBare+2e5
+			for i := range arrive {
+				end := last + 2e4*r.Float64()
+				ranks[i] = append(ranks[i], Arrival{"all_reduce", "", int64(arrive[i] + clock[i]), int64(end + clock[i]), s})
+			}
+			with, without = last, lastBare
+		}
+	}
+	return ranks, (with - without) / with
+}
+
+// named is the rank that stands out, or -1.
+func (g job) named(ranks [][]Arrival) int {
+	list := MatchRanks(ranks)
+	clocks := AlignRanks(len(ranks), list)
+	b := Blamed(clocks, list)
+	worst, caused := 0, 0.0
+	for i, ns := range b.Caused {
+		caused += ns
+		if ns > b.Caused[worst] {
+			worst = i
+		}
+	}
+	if b.Caused[worst] < 0.05*stepNS*float64(g.steps) || b.Caused[worst] < 0.25*caused || b.StandsOut(worst) >= 0.02 {
+		return -1
+	}
+	return worst
+}
+
+// Two hundred jobs of 2 to 64 ranks: chance names nobody, and who costs more than 5 % is named.
+func TestSimulatedJobs(t *testing.T) {
+	r := rand.New(rand.NewPCG(34, 2))
+	alarms, clean, found, costly := 0, 0, 0, 0
+	for n := range 200 {
+		g := job{ranks: 2 + r.IntN(63), steps: 6 + r.IntN(20), collectives: 1 + r.IntN(6), noise: 0.002 + 0.018*r.Float64(), hiccup: 0.02 * r.Float64(), straggler: -1}
+		if n%2 == 1 {
+			g.straggler, g.extra = r.IntN(g.ranks), 0.4*r.Float64()
+		}
+		ranks, cost := g.run(r)
+		got := g.named(ranks)
+		switch {
+		case g.straggler < 0 || got >= 0 && got != g.straggler:
+			clean++
+			if got >= 0 {
+				alarms++
+				t.Logf("false alarm: %+v names %d", g, got)
+			}
+		case cost > 0.05:
+			costly++
+			if got == g.straggler {
+				found++
+			} else {
+				t.Logf("missed: %+v costs %.3f", g, cost)
+			}
+		}
+	}
+	t.Logf("%d false alarms of %d, %d found of %d that cost over 5 %%", alarms, clean, found, costly)
+	if float64(alarms) >= 0.02*float64(clean) || float64(found) < 0.95*float64(costly) || costly < 60 {
+		t.Errorf("%d false alarms of %d, %d found of %d", alarms, clean, found, costly)
+	}
+}
+
+// Noise as large as the lateness that counts names nobody either: two thousand jobs without a
+// straggler, few steps among them.
+func TestChanceNamesNobody(t *testing.T) {
+	r := rand.New(rand.NewPCG(34, 3))
+	alarms := 0
+	const jobs = 2000
+	for range jobs {
+		g := job{ranks: 2 + r.IntN(15), steps: 3 + r.IntN(6), collectives: 1 + r.IntN(4), noise: 0.05 + 0.15*r.Float64(), hiccup: 0.2 * r.Float64(), straggler: -1}
+		ranks, _ := g.run(r)
+		if g.named(ranks) >= 0 {
+			alarms++
+		}
+	}
+	if t.Logf("%d of %d", alarms, jobs); alarms >= jobs/50 {
+		t.Errorf("%d of %d jobs without a straggler have one", alarms, jobs)
+	}
+}
+
+func TestBinomialTail(t *testing.T) {
+	for _, c := range []struct {
+		n, k int
+		p    float64
+		want float64
+	}{{4, 0, 0.25, 1}, {4, 1, 0.25, 1 - 0.31640625}, {4, 4, 0.25, 1.0 / 256}, {4, 2, 0.25, 0.26171875}, {0, 0, 0.5, 1}} {
+		if got := binomialTail(c.n, c.k, c.p); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d of %d at %v: %v, want %v", c.k, c.n, c.p, got, c.want)
+		}
+	}
+}
+
+// Ends that scatter tell the clocks to within their scatter, and lateness below that is no wait.
+func TestClocksSpread(t *testing.T) {
+	for _, c := range []struct {
+		scatter int64
+		last    bool
+	}{{0, true}, {10_000, true}, {400_000, true}, {600_000, false}} {
+		var a, b []Arrival
+		for k := range int64(9) {
+			at := k * 10_000_000
+			wobble := (k%3 - 1) * c.scatter
+			a = append(a, Arrival{"all_reduce", "", at, at + 1_000_000, int(k)})
+			b = append(b, Arrival{"all_reduce", "", at + 500_000, at + 1_000_000 + wobble, int(k)})
+		}
+		list := MatchRanks([][]Arrival{a, b})
+		clocks := AlignRanks(2, list)
+		blame := Blamed(clocks, list)
+		if got := blame.Caused[1] > 0; got != c.last {
+			t.Errorf("scatter of %d ns: rank 1 is waited for %v, want %v (%+v)", c.scatter, got, c.last, clocks)
+		}
+	}
+}
+
+// Gloo on CUDA tensors waits for the copy inside its annotation: the rank has come when that ends.
+func TestArrivalIsTheEndOfTheCopy(t *testing.T) {
+	th := &trace.Thread{}
+	th.Calls.Add(trace.Call{Start: 50, Dur: 20, Kind: trace.CallWait})
+	th.Calls.Add(trace.Call{Start: 110, Dur: 5, Kind: trace.CallLaunch})
+	th.Calls.Add(trace.Call{Start: 120, Dur: 300, Kind: trace.CallWait})
+	th.Calls.Add(trace.Call{Start: 600, Dur: 10, Kind: trace.CallWait})
+	for _, c := range []struct{ start, end, want int64 }{{100, 500, 420}, {100, 419, 100}, {100, 420, 420}, {430, 500, 430}, {120, 420, 420}, {121, 500, 121}} {
+		n := trace.Note{Span: trace.Span{Start: c.start, End: c.end}, Thread: th}
+		if got := arrival(&n); got != c.want {
+			t.Errorf("%s: arrives at %d, want %d", fmt.Sprint(c.start, "-", c.end), got, c.want)
+		}
+	}
+}
