@@ -158,6 +158,7 @@ type walker struct {
 	pieces  []Piece      // of the gap at hand
 	bare    bool         // no operators were recorded: between two calls is the way to a launch
 	peers   []trace.Span // the other devices' work
+	graph   bool         // the gap at hand lies beside a graph's work
 	hostOps []bool       // by name: operators that compute on the CPU
 }
 
@@ -178,7 +179,7 @@ func (w *walker) device(d *device) {
 	for _, other := range a.Devices {
 		if other != d {
 			for _, i := range other.Works {
-				g := a.Gpu.At(int(i))
+				g := a.GPU.At(int(i))
 				w.peers = append(w.peers, trace.Span{Start: g.Start, End: g.End()})
 			}
 		}
@@ -186,15 +187,15 @@ func (w *walker) device(d *device) {
 	w.peers = trace.Union(w.peers)
 	at := 0
 	for _, gap := range d.Gaps {
-		for at < len(d.Works) && a.Gpu.At(int(d.Works[at])).Start < gap.End {
+		for at < len(d.Works) && a.GPU.At(int(d.Works[at])).Start < gap.End {
 			at++
 		}
 		var next, prev *trace.Work
 		if at < len(d.Works) {
-			next = a.Gpu.At(int(d.Works[at]))
+			next = a.GPU.At(int(d.Works[at]))
 		}
 		if at > 0 {
-			prev = a.Gpu.At(int(d.Works[at-1]))
+			prev = a.GPU.At(int(d.Works[at-1]))
 		}
 		w.gap(gap, prev, next)
 	}
@@ -204,6 +205,7 @@ func (w *walker) device(d *device) {
 func (w *walker) gap(g trace.Span, prev, next *trace.Work) {
 	a := w.a
 	w.pieces = w.pieces[:0]
+	w.graph = w.byGraph(prev) || w.byGraph(next)
 	switch {
 	case next == nil:
 		w.path(g, w.main())
@@ -228,6 +230,15 @@ func (w *walker) gap(g trace.Span, prev, next *trace.Work) {
 		}
 	}
 	w.book(g)
+}
+
+// byGraph tells work that the launch of a graph issued.
+func (w *walker) byGraph(g *trace.Work) bool {
+	if g == nil {
+		return false
+	}
+	th, i, ok := w.a.callOf(g)
+	return ok && strings.Contains(w.a.Names.List[th.Calls.At(i).Name].Text, "GraphLaunch")
 }
 
 func (w *walker) main() *trace.Thread {
@@ -449,6 +460,10 @@ func (w *walker) book(g trace.Span) {
 			p.Kind = IdleOp
 		}
 		a.Idle[p.Kind] += ns
+		if p.Kind == IdleUnrecorded && w.graph {
+			a.InGraphs.NS += ns
+			a.InGraphs.Gaps++
+		}
 		switch p.Kind {
 		case IdleOp, IdleLaunch, IdleCopy, IdleWait:
 			switch {

@@ -80,8 +80,8 @@ func (a *Analysis) Breakdown() *Breakdown {
 	b.splitGPU(a, wall)
 	var ns [trace.Families]float64
 	var n [trace.Families]int
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel {
 			f := a.Names.List[g.Name].Family
 			if g.Comm {
@@ -118,7 +118,7 @@ func (b *Breakdown) splitGPU(a *Analysis, wall float64) {
 	for _, d := range a.Devices {
 		var compute []trace.Span
 		for _, i := range d.Works {
-			g := a.Gpu.At(int(i))
+			g := a.GPU.At(int(i))
 			if g.Kind == trace.CatKernel && !g.Comm {
 				compute = append(compute, trace.Span{Start: g.Start, End: g.End()})
 			}
@@ -135,7 +135,7 @@ func (b *Breakdown) splitGPU(a *Analysis, wall float64) {
 		for _, g := range d.Gaps {
 			widest = max(widest, g.End-g.Start)
 		}
-		b.GPUs = append(b.GPUs, GPU{int(d.Id), float64(d.busy) / wall, d.kernels, len(d.Gaps), a.Ms(float64(a.Wall - d.busy)), float64(widest) / 1e6})
+		b.GPUs = append(b.GPUs, GPU{int(d.ID), float64(d.busy) / wall, d.kernels, len(d.Gaps), a.Ms(float64(a.Wall - d.busy)), float64(widest) / 1e6})
 	}
 	if a.Comm.Host {
 		b.CommExposedShare = a.Comm.Exposed / wall
@@ -152,13 +152,13 @@ func (a *Analysis) queue() (depth, ms float64) {
 	var issued, done []int64
 	var late []float64
 	for _, i := range a.Devices[0].Works {
-		g := a.Gpu.At(int(i))
+		g := a.GPU.At(int(i))
 		th, k, ok := a.callOf(g)
 		if !ok {
 			continue
 		}
 		at := th.Calls.At(k).End()
-		if _, ok := trace.Within(a.CpuSteps, at); !ok {
+		if _, ok := trace.Within(a.CPUSteps, at); !ok {
 			continue
 		}
 		issued, done = append(issued, at), append(done, g.End())

@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -81,7 +80,7 @@ func (c *Charge) CountFor(o *trace.Op, ns float64) {
 // AddCalls charges calls that no operator holds.
 func (c *Charge) AddCalls(list []orphan) {
 	for _, o := range list {
-		step, _ := trace.Within(c.a.CpuSteps, o.start)
+		step, _ := trace.Within(c.a.CPUSteps, o.start)
 		c.n++
 		c.Cpu += o.ns
 		c.steps[step]++
@@ -90,7 +89,7 @@ func (c *Charge) AddCalls(list []orphan) {
 }
 
 func (c *Charge) Place(at int64, step int, ns float64) {
-	w := c.a.CpuSteps[step]
+	w := c.a.CPUSteps[step]
 	c.places[max(0, min(99, int(100*(float64(at)-float64(w.Start))/(float64(w.End)-float64(w.Start)))))] += ns
 }
 
@@ -139,12 +138,20 @@ func (c *Charge) Where() string {
 	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
 }
 
-// Ranked lists the names by a measure, the costliest first.
-func (c *Charge) Ranked(of func(*Named) float64) []*Named {
+// Ranked lists the n names that cost most by a measure, the costliest first.
+func (c *Charge) Ranked(n int, of func(*Named) float64) []*Named {
 	text := func(v *Named) string { return c.a.Names.List[v.Name].Text }
-	return slices.SortedFunc(maps.Values(c.ByName), func(x, y *Named) int {
-		return cmp.Or(cmp.Compare(of(y), of(x)), cmp.Compare(text(x), text(y)))
-	})
+	var out []*Named
+	for _, v := range c.ByName {
+		i, _ := slices.BinarySearchFunc(out, v, func(x, y *Named) int {
+			return cmp.Or(cmp.Compare(of(y), of(x)), cmp.Compare(text(x), text(y)))
+		})
+		if i < n {
+			out = slices.Insert(out, i, v)
+			out = out[:min(len(out), n)]
+		}
+	}
+	return out
 }
 
 // Top names the operators that the GPU waited for most.
@@ -153,7 +160,7 @@ func (c *Charge) Top(n int) string { return c.TopBy(n, (*Named).waited) }
 // TopBy names the operators that cost most by a measure.
 func (c *Charge) TopBy(n int, of func(*Named) float64) string {
 	var parts []string
-	for _, v := range c.Ranked(of)[:min(n, len(c.ByName))] {
+	for _, v := range c.Ranked(n, of) {
 		parts = append(parts, fmt.Sprintf("%s %s ms (%s)", trace.ShortName(c.a.Names.List[v.Name].Text),
 			phrase.Figure(c.a.Ms(of(v))), phrase.PerStepCount(c.a.PerStep(float64(v.N)))))
 	}

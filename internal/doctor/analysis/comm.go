@@ -83,7 +83,7 @@ func (a *Analysis) commOnDevices() {
 		var comm, compute []trace.Span
 		first := len(s.List)
 		for _, i := range d.Works {
-			g := a.Gpu.At(int(i))
+			g := a.GPU.At(int(i))
 			if g.Kind != trace.CatKernel {
 				continue
 			}
@@ -171,7 +171,7 @@ func (a *Analysis) commOnHost() {
 	var beside []trace.Span
 	if len(a.Devices) > 0 {
 		for _, i := range a.Devices[0].Works {
-			g := a.Gpu.At(int(i))
+			g := a.GPU.At(int(i))
 			beside = append(beside, trace.Span{Start: g.Start, End: g.End()})
 		}
 	} else if th := a.Main; th != nil {
@@ -203,7 +203,7 @@ func (a *Analysis) mainThread() *trace.Thread {
 	for _, th := range a.Threads {
 		var ns float64
 		for i := range th.Ops.Len() {
-			if o := th.Ops.At(i); len(a.CpuSteps) > 0 && o.Start >= a.CpuSteps[0].Start {
+			if o := th.Ops.At(i); len(a.CPUSteps) > 0 && o.Start >= a.CPUSteps[0].Start {
 				ns += float64(o.Dur)
 			}
 		}

@@ -118,3 +118,14 @@ func (a *Analysis) doing(g trace.Span) string {
 	}
 	return best
 }
+
+// MiddleHeld is the idle time of a kind in the middle step, ns.
+func (a *Analysis) MiddleHeld(kind IdleKind) float64 {
+	by := make([]float64, len(a.Steps))
+	for _, p := range a.Held {
+		if step, ok := trace.Within(a.Steps, p.Start); ok && p.Kind == kind {
+			by[step] += float64(p.End - p.Start)
+		}
+	}
+	return Median(by)
+}

@@ -23,6 +23,7 @@ func (a *Analysis) attributeHost() {
 		}
 		return th.Ops.Len()
 	})}
+	w.usual = usualPause(th)
 	for _, s := range a.Steps {
 		w.pieces = w.pieces[:0]
 		w.cut(trace.Span(s), a.InLoop, IdleLoader, func(g trace.Span) {
@@ -32,7 +33,10 @@ func (a *Analysis) attributeHost() {
 			switch p.Kind {
 			case IdleLoader, IdleComm, IdleCompile:
 			case IdleBetween:
-				p.Kind = IdlePython
+				// between two operators it goes away with them; a stretch that stands out is Python's own
+				if w.isLong(p.End - p.Start) {
+					p.Kind = IdlePython
+				}
 			default:
 				continue
 			}
@@ -40,4 +44,21 @@ func (a *Analysis) attributeHost() {
 			a.hold(&p)
 		}
 	}
+}
+
+// fewPauses is up to how many of them none is usual.
+const fewPauses = 8
+
+// usualPause is the middle of the pauses between a thread's operators.
+func usualPause(th *trace.Thread) int64 {
+	var list []int64
+	for i := 1; i < th.Ops.Len(); i++ {
+		if ns := th.Ops.At(i).Start - th.Ops.At(i-1).End(); ns > 0 {
+			list = append(list, ns)
+		}
+	}
+	if len(list) < fewPauses {
+		return 0
+	}
+	return Median(list)
 }

@@ -39,54 +39,79 @@ type orphan struct {
 // Analysis is a trace with its links and its sums over the steps. Sums are totals; perStep divides.
 type Analysis struct {
 	*trace.Trace
+	Period
+	Counted
+	Idleness
+	links
+	Devices []*device
+	Main    *trace.Thread // the thread with most operators
+	Busy    float64       // ns, mean over the devices
+	Comm    commSums
+}
+
+// Period is the steps. Entry i of both lists is the same step.
+type Period struct {
 	Marked   bool           // the trace marks its steps
+	By       string         // what else delimits them, where it does not
 	Ahead    bool           // the CPU ran ahead, and steps are the GPU's windows
 	Steps    []trace.Window // what the figures are measured in
-	CpuSteps []trace.Window // what the CPU's calls and operators are counted in
+	CPUSteps []trace.Window // what the CPU's calls and operators are counted in
 	Skipped  int            // cold steps left out
 	Coldest  float64        // how many times the middle step the longest of them took
 	Wall     int64
-	Devices  []*device
-	Main     *trace.Thread // the thread with most operators
-	Busy     float64       // ns, mean over the devices
-	Idle     [IdleKinds]float64
-	IdleNS   float64
-	Gaps     []trace.Span // of the first device
-	Widest   []gap
-	// the long pieces of idle time, for places in the code and the page
-	Held                      []Piece
-	InPython                  []pythonPiece
-	Loose                     []trace.Span // of looseLaunches
-	InLoop, aside             []trace.Span // fetches of the training loop's own thread, and of others
-	Waits                     int
-	Waited                    float64
-	Allocs                    int
-	AllocIn                   map[int]int // allocations by tenth of the step
-	Kernels                   int
-	Tiny                      int     // kernels shorter than tinyKernel
-	Kernel                    float64 // of compute and communication
-	commNS                    float64
-	Copies                    int
-	Copied                    float64 // GPU time of copies across the bus, in ns
-	Moved                     uint64
-	forward                   []*trace.Op // operators with a sequence number, in its order
-	Orphans                   map[trace.CallKind][]orphan
-	LargeNS                   float64 // GPU time of large pageable copies
-	Large                     int
-	LargeMB                   float64
-	Long                      []HeldCall
-	Comm                      commSums
-	calls                     []callRef // by correlation number
-	bus                       [5]busSum // by direction
-	Launched                  int       // launches inside the steps
-	UsualLaunch               float32   // the middle launch call, ns
-	LooseWaits, LooseLaunches float64   // idle time in calls outside any operator
-	Lost                      int       // of those, the ones without GPU work in the recording
+}
+
+// Counted is what the steps hold, in all.
+type Counted struct {
+	Waits       int
+	Waited      float64
+	Allocs      int
+	AllocIn     map[int]int // allocations by tenth of the step
+	Kernels     int
+	Tiny        int     // kernels shorter than tinyKernel
+	Kernel      float64 // ns of compute and communication
+	Copies      int
+	Copied      float64 // GPU time of copies across the bus, in ns
+	Moved       uint64
+	Large       int // large pageable copies
+	LargeNS     float64
+	LargeMB     float64
+	bus         [5]busSum // by direction
+	Launched    int       // launches inside the steps
+	Lost        int       // of those, the ones without GPU work in the recording
+	UsualLaunch float32   // the middle launch call, ns
+}
+
+// Idleness is the time in which the GPU had nothing to do, and what it waited for.
+type Idleness struct {
+	Idle       [IdleKinds]float64
+	IdleNS     float64
+	Gaps       []trace.Span // of the first device
+	Widest     []gap
+	Held       []Piece // the long pieces, for places in the code and the page
+	InPython   []pythonPiece
+	Long       []HeldCall
+	Loose      []trace.Span // of LooseLaunches
+	LooseWaits float64      // in waits outside any operator
+	// in launches outside any operator
+	LooseLaunches float64
+	InGraphs      struct { // beside launches of graphs, behind work that was not recorded
+		NS   float64
+		Gaps int
+	}
+}
+
+// links are the indices by which events find each other.
+type links struct {
+	InLoop, aside []trace.Span // fetches of the training loop's own thread, and of others
+	Orphans       map[trace.CallKind][]orphan
+	forward       []*trace.Op // operators with a sequence number, in its order
+	calls         []callRef   // by correlation number
 }
 
 // device is one GPU's share of the trace.
 type device struct {
-	Id       uint16
+	ID       uint16
 	Works    []int32 // positions in gpu, in time order
 	busy     int64
 	kernels  int
@@ -115,16 +140,17 @@ func (a *Analysis) PerStep(x float64) float64 { return x / float64(max(1, len(a.
 func (a *Analysis) Ms(ns float64) float64 { return a.PerStep(ns) / 1e6 }
 
 func Analyse(t *trace.Trace) (*Analysis, error) {
-	a := &Analysis{Trace: t, Marked: len(t.Steps) > 0, Orphans: map[trace.CallKind][]orphan{}, AllocIn: map[int]int{}}
-	a.CpuSteps = t.Steps
+	a := &Analysis{Trace: t}
+	a.Marked, a.Orphans, a.AllocIn = len(t.StepMarks) > 0, map[trace.CallKind][]orphan{}, map[int]int{}
+	a.CPUSteps = t.StepMarks
 	if !a.Marked {
 		w, ok := t.Extent()
 		if !ok {
 			return nil, errors.New("the trace holds no operators, driver calls or GPU work: there is nothing to measure")
 		}
-		a.CpuSteps = []trace.Window{w}
+		a.CPUSteps = []trace.Window{w}
 	}
-	a.Steps = a.CpuSteps
+	a.Steps = a.CPUSteps
 	a.indexCalls()
 	a.markCold()
 	a.setPeriod()
@@ -182,12 +208,12 @@ func (a *Analysis) callOf(g *trace.Work) (*trace.Thread, int, bool) {
 
 // indexGPU returns the positions of the GPU's work ordered by correlation number.
 func (a *Analysis) indexGPU() []int32 {
-	index := make([]int32, a.Gpu.Len())
+	index := make([]int32, a.GPU.Len())
 	for i := range index {
 		index[i] = int32(i)
 	}
 	sort.SliceStable(index, func(i, j int) bool {
-		return a.Gpu.At(int(index[i])).Correlation < a.Gpu.At(int(index[j])).Correlation
+		return a.GPU.At(int(index[i])).Correlation < a.GPU.At(int(index[j])).Correlation
 	})
 	return index
 }
@@ -199,13 +225,13 @@ func (a *Analysis) started(c *trace.Call, index []int32) *trace.Work {
 		return nil
 	}
 	i := sort.Search(len(index), func(i int) bool {
-		g := a.Gpu.At(int(index[i]))
+		g := a.GPU.At(int(index[i]))
 		return g.Correlation > c.Correlation || g.Correlation == c.Correlation && g.Start >= c.Start
 	})
 	if i >= len(index) {
 		return nil
 	}
-	if g := a.Gpu.At(int(index[i])); g.Correlation == c.Correlation {
+	if g := a.GPU.At(int(index[i])); g.Correlation == c.Correlation {
 		return g
 	}
 	return nil
@@ -215,7 +241,7 @@ func (a *Analysis) link(th *trace.Thread, index []int32) {
 	at := 0
 	for i := range th.Calls.Len() {
 		c := th.Calls.At(i)
-		step, ok := trace.Within(a.CpuSteps, c.Start)
+		step, ok := trace.Within(a.CPUSteps, c.Start)
 		if !ok || c.Kind == trace.CallOther {
 			continue
 		}
@@ -241,7 +267,7 @@ func (a *Analysis) link(th *trace.Thread, index []int32) {
 		case trace.CallAlloc:
 			o.Holds |= trace.HoldsAlloc
 			a.Allocs++
-			w := a.CpuSteps[step]
+			w := a.CPUSteps[step]
 			a.AllocIn[10*step+int(min(9, 10*float64(c.Start-w.Start)/float64(w.End-w.Start)))]++
 		case trace.CallLaunch:
 			o.Holds |= trace.HoldsLaunch
@@ -252,6 +278,9 @@ func (a *Analysis) link(th *trace.Thread, index []int32) {
 				a.Lost++
 			case g.Blocks >= 0 && g.Blocks < 1 && !g.Comm:
 				o.Holds |= trace.HoldsUnderfilled
+				o.GPU += g.Dur
+			case !g.Comm:
+				o.GPU += g.Dur
 			}
 		case trace.CallCopy:
 			if g := a.started(c, index); g != nil {
@@ -305,8 +334,8 @@ func (a *Analysis) measureGPU() {
 	works := map[uint16][]int32{}
 	kernels := map[uint16]int{}
 	step := 0
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		for step < len(a.Steps) && a.Steps[step].End <= g.Start {
 			step++
 		}
@@ -329,9 +358,6 @@ func (a *Analysis) measureGPU() {
 			a.Kernels++
 			kernels[g.Device]++
 			a.Kernel += float64(g.Dur)
-			if g.Comm {
-				a.commNS += float64(g.Dur)
-			}
 			if g.Dur < TinyKernel {
 				a.Tiny++
 			}
@@ -351,7 +377,7 @@ func (a *Analysis) measureGPU() {
 	}
 	most := int64(0)
 	for _, id := range slices.Sorted(maps.Keys(works)) {
-		d := &device{Id: id, Works: works[id], kernels: kernels[id]}
+		d := &device{ID: id, Works: works[id], kernels: kernels[id]}
 		list := trace.Union(spans[id])
 		d.busy = trace.Total(list)
 		d.Gaps, _ = trace.Without(whole, list)
@@ -374,10 +400,10 @@ func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)
 		step := 0
 		for i := range th.Ops.Len() {
 			o := th.Ops.At(i)
-			for step < len(a.CpuSteps) && a.CpuSteps[step].End <= o.Start {
+			for step < len(a.CPUSteps) && a.CPUSteps[step].End <= o.Start {
 				step++
 			}
-			if step < len(a.CpuSteps) && a.CpuSteps[step].Start <= o.Start {
+			if step < len(a.CPUSteps) && a.CPUSteps[step].Start <= o.Start {
 				visit(th, i, step, o)
 			}
 		}

@@ -23,7 +23,7 @@ const (
 
 // setPeriod picks the windows that the figures are measured in.
 func (a *Analysis) setPeriod() {
-	if !a.Marked || a.Gpu.Len() == 0 {
+	if !a.Marked || a.GPU.Len() == 0 {
 		return
 	}
 	type issued struct {
@@ -32,14 +32,14 @@ func (a *Analysis) setPeriod() {
 		device      uint16
 		n           int
 	}
-	by := make([]issued, len(a.CpuSteps))
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	by := make([]issued, len(a.CPUSteps))
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		th, at, ok := a.callOf(g)
 		if !ok || g.Kind != trace.CatKernel {
 			continue
 		}
-		s, ok := trace.Within(a.CpuSteps, th.Calls.At(at).Start)
+		s, ok := trace.Within(a.CPUSteps, th.Calls.At(at).Start)
 		if !ok {
 			continue
 		}
@@ -51,7 +51,7 @@ func (a *Analysis) setPeriod() {
 	}
 	behind := 0
 	for i, b := range by {
-		w := a.CpuSteps[i]
+		w := a.CPUSteps[i]
 		if b.n == 0 || i > 0 && b.last <= by[i-1].last {
 			return
 		}
@@ -78,8 +78,8 @@ func (a *Analysis) setPeriod() {
 // before it in the same stream. A copy of another stream may have been sent while work from before
 // still ran.
 func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		if g.Start >= kernel {
 			break
 		}
@@ -87,7 +87,7 @@ func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
 			continue
 		}
 		if th, at, ok := a.callOf(g); ok {
-			if s, ok := trace.Within(a.CpuSteps, th.Calls.At(at).Start); ok && s == 0 {
+			if s, ok := trace.Within(a.CPUSteps, th.Calls.At(at).Start); ok && s == 0 {
 				return g.Start
 			}
 		}
@@ -98,26 +98,26 @@ func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
 // leaveColdStepsOut takes the steps of a start out of the measurement where enough warm ones
 // are left, and returns how many it took. Only leading steps can be cold.
 func (a *Analysis) leaveColdStepsOut() int {
-	if !a.Marked || len(a.CpuSteps) < 3 {
+	if !a.Marked || len(a.CPUSteps) < 3 {
 		return 0
 	}
 	length := func(w trace.Window) int64 { return w.End - w.Start }
-	lengths := make([]int64, len(a.CpuSteps))
-	for i, w := range a.CpuSteps {
+	lengths := make([]int64, len(a.CPUSteps))
+	for i, w := range a.CPUSteps {
 		lengths[i] = length(w)
 	}
 	slices.Sort(lengths)
 	middle := lengths[len(lengths)/2]
 	n := 0
-	for n < len(a.CpuSteps)/2 {
-		took := length(a.CpuSteps[n])
-		if took <= coldStep*middle || took <= startStep*middle && a.coldIn(a.CpuSteps[n]) <= took/2 {
+	for n < len(a.CPUSteps)/2 {
+		took := length(a.CPUSteps[n])
+		if took <= coldStep*middle || took <= startStep*middle && a.coldIn(a.CPUSteps[n]) <= took/2 {
 			break
 		}
 		a.Coldest = max(a.Coldest, float64(took)/float64(middle))
 		n++
 	}
-	a.CpuSteps, a.Steps = a.CpuSteps[n:], a.Steps[n:]
+	a.CPUSteps, a.Steps = a.CPUSteps[n:], a.Steps[n:]
 	return n
 }
 

@@ -122,8 +122,8 @@ func (r *Report) parts() map[string]float64 {
 func (r *Report) kernelTimes() map[string]float64 {
 	a := r.a
 	byID := map[uint32]float64{}
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel {
 			byID[g.Name] += float64(g.Dur)
 		}

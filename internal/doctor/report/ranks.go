@@ -264,7 +264,7 @@ func (j *Ranks) moreOperators(rank int) float64 {
 func (j *Ranks) finding(id, remedy string, ms float64, evidence ...string) rule.Finding {
 	share := ms / j.StepMS
 	f := rule.Finding{ID: id, Severity: rule.SeverityOf(share), Share: share, Evidence: evidence, Remedy: remedy, SavesMS: ms}
-	if len(j.Recorded) > 0 {
+	if rule.Withheld(j.Recorded, id) {
 		f.Severity = rule.Note
 	}
 	return f
@@ -505,7 +505,7 @@ func (j *Ranks) common() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		s := by[id]
-		if id == rule.CommExposed.Id { // waiting for late ranks is theirs
+		if id == rule.CommExposed.ID { // waiting for late ranks is theirs
 			if s.ms -= min(s.ms, waited); s.ms/float64(len(j.Ranks)) < rule.CommShare*j.StepMS {
 				continue
 			}

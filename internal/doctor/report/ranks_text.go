@@ -25,6 +25,8 @@ func (j *Ranks) Verdict() string {
 		parts = append(parts, fmt.Sprintf("%s%s (%s ms)", f.ID, who, phrase.Figure(f.SavesMS)))
 	}
 	switch {
+	case len(j.Recorded) > 0 && len(parts) > 0:
+		return "What was recorded (" + strings.Join(j.Recorded, ", ") + ") does not show how the whole job behaves; certain is: " + strings.Join(parts, ", ") + ". Other costs below are notes."
 	case len(j.Recorded) > 0:
 		return "No verdict: what was recorded does not show how the job behaves (" + strings.Join(j.Recorded, ", ") + "). Costs below are notes."
 	case len(parts) == 0:

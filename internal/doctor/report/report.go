@@ -108,7 +108,7 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	r.Operators = costliest(a)
 	r.Breakdown = a.Breakdown()
 	var choices []string
-	r.Findings, choices = rule.Judge(a, len(r.Recorded) > 0)
+	r.Findings, choices = rule.Judge(a, r.Recorded)
 	r.Remarks = append(r.Remarks, choices...)
 	return r, nil
 }
@@ -118,7 +118,7 @@ func costliest(a *analysis.Analysis) []Operator {
 	c := a.NewCharge()
 	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) { c.Count(o) })
 	list := []Operator{}
-	for _, v := range c.Ranked((*analysis.Named).OnCPU)[:min(topOperators, len(c.ByName))] {
+	for _, v := range c.Ranked(topOperators, (*analysis.Named).OnCPU) {
 		list = append(list, Operator{trace.ShortName(a.Names.List[v.Name].Text), a.PerStep(float64(v.N)), a.Ms(v.Ns)})
 	}
 	return list
@@ -137,9 +137,11 @@ func (r *Report) Verdict() string {
 		}
 	}
 	switch {
+	case len(r.Recorded) > 0 && len(parts) > 0:
+		return "What was recorded does not show how the whole run behaves; certain is: " + strings.Join(parts, ", ") + ". Other costs below are notes."
 	case len(r.Recorded) > 0:
 		return "No verdict: what was recorded does not show how the run behaves. Costs below are notes."
-	case len(parts) == 0 && r.a.Gpu.Len() == 0:
+	case len(parts) == 0 && r.a.GPU.Len() == 0:
 		return "There is no GPU work to judge; nothing on the CPU side stands out."
 	case len(parts) == 0 && r.GPUBusyShare >= healthyBusy:
 		return "This run is healthy: the GPU is kept busy and no known cause holds it back."
@@ -187,7 +189,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	if len(r.a.Devices) > 1 {
 		head += fmt.Sprintf(", %d GPUs", len(r.a.Devices))
 	}
-	if r.a.Gpu.Len() == 0 {
+	if r.a.GPU.Len() == 0 {
 		p("%s; the recording holds no GPU work.", head)
 	} else {
 		p("%s; the GPU works %s of the time.", head, phrase.Percent(r.GPUBusyShare))
@@ -196,7 +198,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 		p("This is %s.", x.Words)
 	}
 	p("%s", r.Verdict())
-	if r.a.Gpu.Len() == 0 {
+	if r.a.GPU.Len() == 0 {
 		r.writeOperators(p)
 	} else {
 		r.writeCounts(p)
@@ -258,7 +260,7 @@ func (r *Report) writeIdle(p func(format string, args ...any)) {
 	switch {
 	case len(r.Idle) == 0:
 		return
-	case r.a.Gpu.Len() == 0:
+	case r.a.GPU.Len() == 0:
 		p("\nOutside its operators the main thread is, per step,")
 	default:
 		p("\nThe GPU is idle for %s ms per step, while the CPU is", phrase.Figure(r.StepMS*(1-r.GPUBusyShare)))

@@ -34,7 +34,8 @@ type lane struct {
 type mark struct {
 	trace.Span
 	class int
-	label int
+	label string // as the trace has it; made fit to be shown once it is known to be
+	bytes int64  // of a copy; -1 for what is none
 }
 
 // timeline is what the page's script draws.
@@ -88,6 +89,9 @@ const (
 	shownPlaces = 40
 )
 
+// waits begins the label of idle time, which is a sentence of ours and shown whole.
+const waits = "waits: "
+
 var callClass = map[trace.CallKind]string{trace.CallLaunch: "launch", trace.CallCopy: "copy", trace.CallSet: "set", trace.CallWait: "wait", trace.CallAlloc: "alloc", trace.CallOther: "launch"}
 
 // add merges a lane's marks into at most a number of them and files the lane.
@@ -101,7 +105,6 @@ func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 	if len(l.list) <= most {
 		fine, coarse = 0, 0
 	}
-	several := t.label("several")
 	var out []mark
 	for _, m := range l.list {
 		near := coarse
@@ -114,7 +117,7 @@ func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 				if m.class != p.class && m.End-m.Start > p.End-p.Start {
 					p.class = m.class
 				}
-				p.End, p.label = max(p.End, m.End), several
+				p.End, p.label, p.bytes = max(p.End, m.End), "several", -1
 				continue
 			}
 		}
@@ -122,7 +125,14 @@ func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 	}
 	at := t.origin
 	for _, m := range out {
-		l.Marks = append(l.Marks, m.Start-at, m.End-m.Start, int64(m.class), int64(m.label))
+		label := m.label
+		if !strings.HasPrefix(label, waits) {
+			label = trace.ShortName(label)
+		}
+		if m.bytes >= 0 {
+			label += ", " + phrase.Size(float64(m.bytes))
+		}
+		l.Marks = append(l.Marks, m.Start-at, m.End-m.Start, int64(m.class), int64(t.label(label)))
 		at = m.End
 	}
 	t.Lanes = append(t.Lanes, l)
@@ -134,25 +144,29 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 	put := func(l *lane, s trace.Span, class, label string) {
 		s = trace.Span{Start: max(s.Start, t.origin), End: min(s.End, t.origin+t.Span)}
 		if s.End > s.Start {
-			l.list = append(l.list, mark{s, t.class(class), t.label(label)})
+			l.list = append(l.list, mark{s, t.class(class), label, -1})
 		}
 	}
 	for _, d := range a.Devices[:min(len(a.Devices), shownGPUs)] {
 		name := "GPU"
 		if len(a.Devices) > 1 {
-			name = fmt.Sprintf("GPU %d", d.Id)
+			name = fmt.Sprintf("GPU %d", d.ID)
 		}
 		compute, comm, copies := &lane{Label: name, Group: group, Kind: "gpu"}, &lane{Label: name + " communication", Group: group, Kind: "gpu"}, &lane{Label: name + " copies", Group: group, Kind: "gpu"}
 		for _, i := range d.Works {
-			g := a.Gpu.At(int(i))
-			s, label := trace.Span{Start: g.Start, End: g.End()}, trace.ShortName(a.Names.List[g.Name].Text)
+			g := a.GPU.At(int(i))
+			s, label := trace.Span{Start: g.Start, End: g.End()}, a.Names.List[g.Name].Text
 			switch {
 			case g.Comm:
 				put(comm, s, "comm", label)
 			case g.Kind == trace.CatKernel:
 				put(compute, s, "kernel", label)
 			case g.Kind == trace.CatCopy:
-				put(copies, s, "copy", fmt.Sprintf("%s, %s", label, phrase.Size(float64(g.Bytes))))
+				n := len(copies.list)
+				put(copies, s, "copy", label)
+				if len(copies.list) > n {
+					copies.list[n].bytes = int64(g.Bytes)
+				}
 			default:
 				put(copies, s, "set", label)
 			}
@@ -168,7 +182,7 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 	at := int64(0)
 	for _, p := range a.Held {
 		if p.Start >= at { // of several devices, the first one's
-			put(idle, p.Span, "idle-"+analysis.IdleIDs[p.Kind], "waits: "+a.IdleWord(p.Kind))
+			put(idle, p.Span, "idle-"+analysis.IdleIDs[p.Kind], waits+a.IdleWord(p.Kind))
 			at = p.End
 		}
 	}
@@ -187,7 +201,7 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 		}
 		for i := range th.Ops.Len() {
 			o := th.Ops.At(i)
-			put(l, trace.Span{Start: o.Start, End: o.End()}, classes[o.Cause], trace.ShortName(a.Names.List[o.Name].Text))
+			put(l, trace.Span{Start: o.Start, End: o.End()}, classes[o.Cause], a.Names.List[o.Name].Text)
 		}
 		if k == 0 {
 			for _, s := range a.InLoop {
@@ -199,14 +213,14 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 	for _, th := range shown {
 		for i := range th.Calls.Len() {
 			c := th.Calls.At(i)
-			put(calls, trace.Span{Start: c.Start, End: c.End()}, callClass[c.Kind], phrase.Printable(a.Names.List[c.Name].Text))
+			put(calls, trace.Span{Start: c.Start, End: c.End()}, callClass[c.Kind], a.Names.List[c.Name].Text)
 		}
 	}
 	t.add(calls, inner, most, outer)
 	host := &lane{Label: "collectives on the host", Group: group, Kind: "cpu"}
 	for _, n := range a.Notes {
 		if text := a.Names.List[n.Name].Text; trace.OnHost(text) {
-			put(host, n.Span, "comm", phrase.Printable(text))
+			put(host, n.Span, "comm", text)
 		}
 	}
 	t.add(host, inner, most, outer)
@@ -254,7 +268,7 @@ func isAutograd(a *analysis.Analysis, th *trace.Thread) bool {
 }
 
 func causeOf(id string) trace.Cause {
-	return trace.Cause(slices.IndexFunc(rule.Rules, func(r rule.Rule) bool { return r.Id == id }) + 1)
+	return trace.Cause(slices.IndexFunc(rule.Rules, func(r rule.Rule) bool { return r.ID == id }) + 1)
 }
 
 // causeClasses gives the operators of each finding the colour of its card.
@@ -282,7 +296,7 @@ func (r *Report) timeline() *timeline {
 	a := r.a
 	first, last := a.Steps[0], a.Steps[len(a.Steps)-1]
 	inner := r.typicalStep()
-	t := newTimeline(min(first.Start, a.CpuSteps[0].Start), max(last.End, a.CpuSteps[len(a.CpuSteps)-1].End))
+	t := newTimeline(min(first.Start, a.CPUSteps[0].Start), max(last.End, a.CPUSteps[len(a.CPUSteps)-1].End))
 	t.From, t.To = inner.Start-t.origin, inner.End-t.origin
 	for _, s := range a.Steps {
 		t.Steps = append(t.Steps, [2]int64{s.Start - t.origin, s.End - t.origin})

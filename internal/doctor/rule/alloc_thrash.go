@@ -15,7 +15,7 @@ import (
 // Only the calls themselves are charged, where the GPU is idle. Threshold: 4 calls per step, in
 // most of the steps, and 1 % of the time; a stray growth is no cause.
 var allocThrash = Rule{
-	Id:     "alloc-thrash",
+	ID:     "alloc-thrash",
 	remedy: "Keep memory: no empty_cache() in the loop, the same shapes from step to step (or expandable_segments), buffers allocated once before it.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
 		c := a.Collect(trace.HoldsAlloc)
@@ -45,7 +45,7 @@ func steadyAllocs(a *analysis.Analysis) bool {
 	for tenth := range a.AllocIn {
 		steps[tenth/10] = true
 	}
-	return 2*len(steps) > len(a.CpuSteps)
+	return 2*len(steps) > len(a.CPUSteps)
 }
 
 // heldBy names the operators that hold the CPU around the calls, or says that there are none.

@@ -21,7 +21,7 @@ import (
 const CommShare = 0.05
 
 var CommExposed = Rule{
-	Id: "comm-exposed",
+	ID: "comm-exposed",
 	remedy: "Hide the exchange behind compute (DDP's buckets during backward, prefetch in FSDP, a side stream), send less (bf16 gradients, fewer and larger buckets), " +
 		"and look at the other ranks' traces: a rank that arrives late looks like this on all others.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {

@@ -17,13 +17,13 @@ import (
 const copyExposedShare = 0.05
 
 var copyExposed = Rule{
-	Id: "copy-exposed",
+	ID: "copy-exposed",
 	remedy: "Copy while the GPU works: on a stream of its own, a batch or a layer ahead of its use, with non_blocking=True; and send less: " +
 		"bytes or half precision that the GPU widens, or what stays on the GPU.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
 		var list []*trace.Work
-		for i := range a.Gpu.Len() {
-			g := a.Gpu.At(i)
+		for i := range a.GPU.Len() {
+			g := a.GPU.At(i)
 			if _, ok := trace.Within(a.Steps, g.Start); ok && isLargeCopy(g) && !g.Direction.Pageable() {
 				list = append(list, g)
 			}
@@ -57,8 +57,8 @@ func isLargeCopy(g *trace.Work) bool {
 // device.
 func bareCopies(a *analysis.Analysis, which func(*trace.Work) bool) []trace.Span {
 	var copies, kernels []trace.Span
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		switch {
 		case g.Kind == trace.CatKernel:
 			kernels = append(kernels, trace.Span{Start: g.Start, End: g.End()})

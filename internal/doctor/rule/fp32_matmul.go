@@ -18,15 +18,15 @@ import (
 const fp32Share = 0.10
 
 var fp32Matmul = Rule{
-	Id:     "fp32-matmul",
+	ID:     "fp32-matmul",
 	remedy: "Let products use tensor cores: torch.set_float32_matmul_precision(\"high\") for tf32, or autocast to bf16 with fp32 weights.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
 		var ns float64
 		var issued []analysis.Place
 		n := 0
-		for i := range a.Gpu.Len() {
-			g := a.Gpu.At(i)
-			if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && a.Names.List[g.Name].Fp32 {
+		for i := range a.GPU.Len() {
+			g := a.GPU.At(i)
+			if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && a.Names.List[g.Name].FP32 {
 				ns += float64(g.Dur)
 				n++
 				issued = append(issued, a.IssuedAt(g)...)
@@ -114,8 +114,8 @@ func fasterUnits(a *analysis.Analysis) units {
 // highestChip is the newest architecture that a kernel which ran is named after.
 func highestChip(a *analysis.Analysis) int {
 	chip := 0
-	for i := range a.Gpu.Len() {
-		chip = max(chip, a.Names.List[a.Gpu.At(i).Name].Chip)
+	for i := range a.GPU.Len() {
+		chip = max(chip, a.Names.List[a.GPU.At(i).Name].Chip)
 	}
 	return chip
 }

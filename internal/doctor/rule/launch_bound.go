@@ -19,7 +19,7 @@ const launchShare = 0.10
 const compiledShare = 0.30
 
 var launchBound = Rule{
-	Id:     "launch-bound",
+	ID:     "launch-bound",
 	remedy: "Fewer, larger kernels: batch the loop into tensor operations, fuse with torch.compile, or replay the step as a CUDA graph (mode=\"reduce-overhead\").",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		c, ns := issuing(a)
@@ -53,7 +53,7 @@ var launchBound = Rule{
 		switch {
 		case a.Format == trace.FormatJAX:
 			out.remedy = "Fewer, larger programs: put the whole step under one jax.jit, loops into lax.scan, and block on the result once, at the end."
-		case out.remedy == "" && float64(trace.Total(trace.Clip(a.Compiled, a.CpuSteps))) >= compiledShare*float64(a.Wall):
+		case out.remedy == "" && float64(trace.Total(trace.Clip(a.Compiled, a.CPUSteps))) >= compiledShare*float64(a.Wall):
 			out.remedy = "Part of the step is compiled already: mode=\"reduce-overhead\" replays it as a CUDA graph. Compile the rest too, without graph breaks, " +
 				"and batch loops into tensor operations."
 		}
@@ -76,7 +76,7 @@ func heldByBusyGPU(a *analysis.Analysis) (ns float64, by string) {
 		}
 		for i := range th.Calls.Len() {
 			c := th.Calls.At(i)
-			if _, ok := trace.Within(a.CpuSteps, c.Start); !ok || c.Kind != trace.CallWait && (c.Kind != trace.CallCopy || c.Dur < analysis.LongTimes*a.UsualLaunch) {
+			if _, ok := trace.Within(a.CPUSteps, c.Start); !ok || c.Kind != trace.CallWait && (c.Kind != trace.CallCopy || c.Dur < analysis.LongTimes*a.UsualLaunch) {
 				continue
 			}
 			s := trace.Span{Start: c.Start, End: c.End()}
@@ -108,7 +108,7 @@ func issuing(a *analysis.Analysis) (*analysis.Charge, float64) {
 		}
 	})
 	for _, s := range a.Loose {
-		if step, ok := trace.Within(a.CpuSteps, s.Start); ok {
+		if step, ok := trace.Within(a.CPUSteps, s.Start); ok {
 			c.Place(s.Start, step, float64(s.End-s.Start))
 		}
 	}

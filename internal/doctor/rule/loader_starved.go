@@ -16,7 +16,7 @@ import (
 const loaderShare = 0.05
 
 var loaderStarved = Rule{
-	Id:     "loader-starved",
+	ID:     "loader-starved",
 	remedy: "Prepare batches beside the training loop: num_workers > 0 with persistent workers and a prefetch, a collate that fills preallocated arrays, or the data kept on the GPU.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
 		in := trace.Clip(a.Loader, a.Steps)

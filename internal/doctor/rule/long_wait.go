@@ -21,7 +21,7 @@ const (
 )
 
 var longWait = Rule{
-	Id:     "long-wait",
+	ID:     "long-wait",
 	remedy: "Find what the wait stands for: read the value later or not at all (non_blocking=True and an event), keep it on the GPU, or move what it waits for out of the way.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		var ns float64
@@ -66,7 +66,7 @@ func heldWhileBusy(a *analysis.Analysis, who trace.Cause) *cost {
 	for _, th := range a.Threads {
 		for i := range th.Calls.Len() {
 			c := th.Calls.At(i)
-			if _, ok := trace.Within(a.CpuSteps, c.Start); ok && c.Kind == trace.CallCopy && (longest == nil || c.Dur > longest.Dur) {
+			if _, ok := trace.Within(a.CPUSteps, c.Start); ok && c.Kind == trace.CallCopy && (longest == nil || c.Dur > longest.Dur) {
 				longest, held = c, th
 			}
 		}

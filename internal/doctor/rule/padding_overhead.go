@@ -17,7 +17,7 @@ import (
 const paddingShare = 0.10
 
 var paddingOverhead = Rule{
-	Id:     "padding-overhead",
+	ID:     "padding-overhead",
 	remedy: "Pack unequal samples end to end with offsets instead of padding them, build index and mask tensors once, or do so small a problem in one fused kernel or on the CPU.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		if a.Kernels == 0 || a.Kernel/float64(a.Kernels) >= analysis.TinyKernel {

@@ -17,7 +17,7 @@ import (
 const pageableShare = 0.02
 
 var pageableCopy = Rule{
-	Id:     "pageable-copy",
+	ID:     "pageable-copy",
 	remedy: "Copy from page-locked memory while the GPU works: pin_memory=True in the loader, non_blocking=True in .to(), a batch ahead of its use.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		c := a.Collect(trace.HoldsLargePaged)

@@ -17,7 +17,7 @@ import (
 const compileShare = 0.05
 
 var recompile = Rule{
-	Id: "recompile",
+	ID: "recompile",
 	remedy: "Compile once: tell the compiler which sizes change (dynamic=True, torch._dynamo.mark_dynamic) or pad to a few fixed ones, and keep Python values " +
 		"that change out of compiled functions. TORCH_LOGS=recompiles names the guard that failed each time.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
@@ -42,5 +42,5 @@ var recompile = Rule{
 // compilesLate tells code that is compiled past the first step.
 func compilesLate(a *analysis.Analysis) bool {
 	n := len(a.Compiling)
-	return len(a.CpuSteps) > 1 && n > 0 && a.Compiling[n-1].Start >= a.CpuSteps[1].Start
+	return len(a.CPUSteps) > 1 && n > 0 && a.Compiling[n-1].Start >= a.CPUSteps[1].Start
 }

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"slices"
 
 	"haul/internal/doctor/analysis"
 	"haul/internal/doctor/phrase"
@@ -19,7 +20,29 @@ const (
 	recordedCapture = "graph-capture"
 	recordedCut     = "cut-out"
 	recordedToy     = "toy"
+	recordedGraph   = "graph-unrecorded"
+	recordedSampled = "sampled"
 )
+
+// certain are the findings that do not depend on what a recording lacks: by the word for what was
+// recorded, those that it leaves in no doubt. Work that was not recorded makes a GPU look idle; it
+// changes neither when a collective ran nor what a copy, a type or autograd's graph shows. A cold
+// start and a toy say nothing about the run at all.
+var certain = map[string][]string{
+	recordedCut:     {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
+	recordedGraph:   {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
+	recordedSampled: {"anomaly-mode", "dead-graph", "recompile"},
+}
+
+// Withheld tells whether what was recorded leaves a finding in doubt.
+func Withheld(recorded []string, id string) bool {
+	for _, word := range recorded {
+		if !slices.Contains(certain[word], id) {
+			return true
+		}
+	}
+	return false
+}
 
 const (
 	coldShare    = 0.20 // of the idle time in first uses
@@ -29,6 +52,11 @@ const (
 	toyKernels   = 32   // in the whole recording
 	toyBusy      = 0.5
 	lostShare    = 0.10 // of the launches without GPU work
+	sampledShare = 0.90 // of them in a sampled recording
+	sampledWorks = 32   // pieces of work that such a recording holds at least
+	graphGaps    = 3    // that recur beside launches of graphs
+	graphShare   = 0.8  // of the time behind work that was not recorded
+	keptShare    = 0.01 // of the ordinary launches that may be lost beside them
 )
 
 // Recording is one thing that was recorded, in a word and in a sentence.
@@ -57,9 +85,19 @@ func RecordedList(a *analysis.Analysis) []Recording {
 		out = append(out, Recording{recordedCapture, fmt.Sprintf("a graph being captured for %s ms of %s ms: launches inside a capture start no work; record the replays",
 			phrase.Figure(captured/1e6), phrase.Figure(wall/1e6))})
 	}
+	if sampled(a) {
+		out = append(out, Recording{recordedSampled, fmt.Sprintf("a sample: %s of %s launches have no GPU work in the recording, and %s pieces of GPU work are in it; what is idle and what is many cannot be told from it",
+			phrase.Thousands(a.Lost), phrase.Thousands(a.Launched), phrase.Thousands(a.GPU.Len()))})
+		return out
+	}
 	if lost := a.Idle[analysis.IdleUnrecorded]; lost >= cutShare*a.IdleNS && lost >= cutStep*wall {
-		out = append(out, Recording{recordedCut, fmt.Sprintf("a step cut out of a longer run: for %s ms the GPU shows no work though work was queued, behind something that was not recorded; the CPU cannot be judged by that",
-			phrase.Figure(lost/1e6))})
+		if a.InGraphs.Gaps >= graphGaps && a.InGraphs.NS >= graphShare*lost && float64(a.Lost) <= keptShare*float64(a.Launched) {
+			out = append(out, Recording{recordedGraph, fmt.Sprintf("graphs whose kernels are not all recorded: beside launches of CUDA graphs the GPU shows no work for %s ms in %s, though no ordinary launch lost its work; "+
+				"idle time there, and what the graphs' kernels sum to, cannot be told", phrase.Figure(a.InGraphs.NS/1e6), phrase.Count1(a.InGraphs.Gaps, "gap"))})
+		} else {
+			out = append(out, Recording{recordedCut, fmt.Sprintf("a step cut out of a longer run: for %s ms the GPU shows no work though work was queued, behind something that was not recorded; the CPU cannot be judged by that",
+				phrase.Figure(lost/1e6))})
+		}
 	}
 	if a.Kernels < toyKernels && a.Busy < toyBusy*wall {
 		out = append(out, Recording{recordedToy, fmt.Sprintf("a toy: %s in all, %s ms of GPU work, is too little to judge", phrase.Count1(a.Kernels, "kernel"), phrase.Figure(a.Kernel/1e6))})
@@ -92,20 +130,27 @@ func Remarks(a *analysis.Analysis) []string {
 		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the end of one's last kernel to the end of the next one's")
 	}
 	switch {
-	case a.Gpu.Len() == 0 && a.Launched > 0:
+	case a.GPU.Len() == 0 && a.Launched > 0:
 		out = append(out, fmt.Sprintf("%s and no GPU events: the profiler could not reach the GPU's counters (permission, or another profiler at work), so only the CPU side can be judged", phrase.Count1(a.Launched, "launch")))
-	case a.Gpu.Len() == 0 && a.Own:
+	case a.GPU.Len() == 0 && a.Own:
 		out = append(out, "a step of Haul's own on a CPU: haul profile books it op by op against what the machine can do")
-	case a.Gpu.Len() == 0:
+	case a.GPU.Len() == 0:
 		out = append(out, "no GPU events in the trace: only the CPU side can be judged (PyTorch records a GPU with ProfilerActivity.CUDA or .XPU; Apple's it cannot record)")
 	case !a.Shapes && a.Format == "":
 		out = append(out, "no shapes in the trace: repeated work cannot be told from loops (record_shapes=True)")
 	}
-	if a.Gpu.Len() > 0 && float64(a.Lost) > lostShare*float64(a.Launched) && trace.Total(trace.Clip(a.Captured, a.CpuSteps)) == 0 {
+	if a.GPU.Len() > 0 && float64(a.Lost) > lostShare*float64(a.Launched) && trace.Total(trace.Clip(a.Captured, a.CPUSteps)) == 0 {
 		out = append(out, fmt.Sprintf("%s of %s launches have no GPU work in the recording: it was cut, sampled or lost, and idle time may be overstated", phrase.Thousands(a.Lost), phrase.Thousands(a.Launched)))
 	}
 	if over := trace.Total(trace.Clip(a.Overhead, a.Steps)); float64(over) > 0.02*float64(a.Wall) {
 		out = append(out, fmt.Sprintf("the profiler's own work holds %s ms per step", phrase.Figure(a.Ms(float64(over)))))
 	}
 	return out
+}
+
+// sampled tells a recording that kept a few of many events: nearly every launch lacks its work, and
+// yet there is work.
+func sampled(a *analysis.Analysis) bool {
+	return a.GPU.Len() >= sampledWorks && float64(a.Lost) >= sampledShare*float64(a.Launched) && a.Launched >= sampledWorks &&
+		trace.Total(trace.Clip(a.Captured, a.CPUSteps)) == 0
 }

@@ -24,17 +24,20 @@ import (
 // Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would
 // spare.
 var repeatedWork = Rule{
-	Id: "repeated-work",
+	ID: "repeated-work",
 	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run goes on from the one before " +
 		"(a solver's steps, layers), make the loop's body one kernel or one graph: torch.compile, mode=\"reduce-overhead\".",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		if !a.Shapes {
 			return nil
 		}
+		if c := deadRuns(a, who); c != nil {
+			return c
+		}
 		c := a.NewCharge()
 		var best repetition
 		for _, th := range a.Threads {
-			for step := range a.CpuSteps {
+			for step := range a.CPUSteps {
 				for _, r := range repetitions(a, th, step) {
 					for _, o := range r.ops[r.period:] {
 						c.Add(o, step)
@@ -78,8 +81,8 @@ const (
 // that a large repetition is not taken for the small loops inside it.
 func repetitions(a *analysis.Analysis, th *trace.Thread, step int) []repetition {
 	var ops []*trace.Op
-	from := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start >= a.CpuSteps[step].Start })
-	for i := from; i < th.Ops.Len() && th.Ops.At(i).Start < a.CpuSteps[step].End; i++ {
+	from := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start >= a.CPUSteps[step].Start })
+	for i := from; i < th.Ops.Len() && th.Ops.At(i).Start < a.CPUSteps[step].End; i++ {
 		if o := th.Ops.At(i); o.Cause == 0 {
 			ops = append(ops, o)
 		}

@@ -18,10 +18,12 @@ var Rules = []Rule{
 	loaderStarved,
 	recompile,
 	CommExposed,
+	anomalyMode,
 	allocThrash,
 	pageableCopy,
 	copyExposed,
 	repeatedWork,
+	deadGraph,
 	syncStorm,
 	tensorInLoop,
 	transferStorm,
@@ -31,12 +33,16 @@ var Rules = []Rule{
 	launchBound,
 	pythonBound,
 	fp32Matmul,
+	hostCopies,
+	fp64,
+	oversubscribed,
+	unfused,
 }
 
 // Rule looks for one cause. find returns nil where it is absent or too small to matter; a rule that
 // returns a cost has taken its operators.
 type Rule struct {
-	Id     string
+	ID     string
 	remedy string
 	find   func(a *analysis.Analysis, who trace.Cause) *cost
 }
@@ -92,11 +98,11 @@ func SeverityOf(share float64) Severity {
 	return Note
 }
 
-// Judge asks every rule and orders the findings, most costly first. Where what was recorded allows
-// no verdict, nothing is more than a note. A choice, such as the precision on a card whose faster
+// Judge asks every rule and orders the findings, most costly first. What the recording leaves in
+// doubt is no more than a note. A choice, such as the precision on a card whose faster
 // units need another one, is a finding only where no fault stands before it, and a remark
 // otherwise.
-func Judge(a *analysis.Analysis, withheld bool) (findings []Finding, choices []string) {
+func Judge(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
 	findings = []Finding{}
 	step := a.Ms(float64(a.Wall))
 	for i, r := range Rules {
@@ -105,11 +111,11 @@ func Judge(a *analysis.Analysis, withheld bool) (findings []Finding, choices []s
 			continue
 		}
 		share := c.ms / step
-		f := Finding{ID: r.Id, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, choice: c.choice}
+		f := Finding{ID: r.ID, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, choice: c.choice}
 		if c.most != "" && Order(f.Severity) > Order(c.most) {
 			f.Severity = c.most
 		}
-		if withheld {
+		if Withheld(recorded, r.ID) {
 			f.Severity = Note
 		}
 		if c.remedy != "" {

@@ -21,7 +21,7 @@ const (
 )
 
 var smallBatch = Rule{
-	Id:     "small-batch",
+	ID:     "small-batch",
 	remedy: "Give the card more to do per step: a larger batch costs about the same time until the kernels fill it; accumulate less, or run several instances side by side.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		if 2*a.Busy >= float64(a.Wall) || a.PerStep(float64(a.Kernels)) >= batchKernels {
@@ -47,8 +47,8 @@ var smallBatch = Rule{
 // is.
 func underfilled(a *analysis.Analysis) (share, fill float64) {
 	var short, weighted, all float64
-	for i := range a.Gpu.Len() {
-		g := a.Gpu.At(i)
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
 		if _, ok := trace.Within(a.Steps, g.Start); !ok || g.Kind != trace.CatKernel || g.Comm {
 			continue
 		}

@@ -20,9 +20,12 @@ import (
 // Threshold: 32 per step and 2 % of its time. Reading the loss and a few metrics is normal; one
 // read per sample is not.
 var syncStorm = Rule{
-	Id:     "sync-storm",
+	ID:     "sync-storm",
 	remedy: "Leave values on the GPU: compare, select and sum whole batches with tensor operations, and read the results once, at the end of the step or the epoch.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
+		if a.OnHost() {
+			return readsOnHost(a, who)
+		}
 		c := a.NewCharge()
 		reads := 0
 		for _, th := range a.Threads {
@@ -57,7 +60,7 @@ func collectReads(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) in
 	reads, since, launches := 0, 0, 0
 	for i := range th.Ops.Len() {
 		o := th.Ops.At(i)
-		step, ok := trace.Within(a.CpuSteps, o.Start)
+		step, ok := trace.Within(a.CPUSteps, o.Start)
 		if !ok {
 			since, launches = i+1, 0
 			continue
@@ -81,4 +84,51 @@ func collectReads(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) in
 		since, launches = i+1, 0
 	}
 	return reads
+}
+
+// On a CPU a read waits for nothing, and costs what an operator and Python around it cost.
+const (
+	hostReads     = 256
+	hostReadShare = 0.10
+	hostBetween   = 3 // operators between two reads of one loop
+)
+
+// readsOnHost looks for a loop over single values in a CPU job: the reads, the views between them,
+// and the Python around both.
+func readsOnHost(a *analysis.Analysis, who trace.Cause) *cost {
+	c := a.NewCharge()
+	reads := 0
+	var spans []trace.Span
+	for _, th := range a.Threads {
+		last := -1
+		for i := range th.Ops.Len() {
+			o := th.Ops.At(i)
+			step, ok := trace.Within(a.CPUSteps, o.Start)
+			if name := a.Names.List[o.Name].Text; !ok || o.Cause != 0 || name != "aten::item" && name != "aten::is_nonzero" {
+				continue
+			}
+			reads++
+			from := o.Start
+			if last >= 0 && i-last <= hostBetween+1 {
+				from = th.Ops.At(last).End()
+				for k := last + 1; k < i; k++ {
+					c.Add(th.Ops.At(k), step)
+				}
+			}
+			spans = append(spans, trace.Span{Start: from, End: o.End()})
+			c.Add(o, step)
+			last = i
+		}
+	}
+	ms := a.Ms(float64(trace.Total(trace.Clip(trace.Union(spans), a.CPUSteps))))
+	if a.PerStep(float64(reads)) < hostReads || a.Share(ms) < hostReadShare {
+		return nil
+	}
+	c.Take(who)
+	return &cost{ms: ms, places: c.Placed(), remedy: "Work on whole tensors: sum, compare and select with tensor operations and read the result once, or take the values out in one call, .tolist().",
+		evidence: []string{
+			fmt.Sprintf("%s single values read per step", phrase.PerStepCount(a.PerStep(float64(reads)))),
+			fmt.Sprintf("the loop over them takes %s ms per step, its views and its Python included: %s", phrase.Figure(ms), c.TopBy(4, (*analysis.Named).OnCPU)),
+			c.Where(),
+		}}
 }

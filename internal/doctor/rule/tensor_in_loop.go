@@ -17,7 +17,7 @@ import (
 //
 // Threshold: 64 per step and 2 % of the time. A model makes a few such tensors per forward pass.
 var tensorInLoop = Rule{
-	Id:     "tensor-in-loop",
+	ID:     "tensor-in-loop",
 	remedy: "Make the tensor once, before the loop, and apply it to all tokens or samples in one operation; a loop body that creates nothing can be a tensor operation.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		c := a.NewCharge()
@@ -60,7 +60,7 @@ func collectMade(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) (ma
 	launches, open := 0, false
 	for i := range th.Ops.Len() {
 		o := th.Ops.At(i)
-		step, ok := trace.Within(a.CpuSteps, o.Start)
+		step, ok := trace.Within(a.CPUSteps, o.Start)
 		if !ok || o.Cause != 0 {
 			open = false
 			continue

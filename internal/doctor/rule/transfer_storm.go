@@ -20,7 +20,7 @@ const (
 )
 
 var transferStorm = Rule{
-	Id:     "transfer-storm",
+	ID:     "transfer-storm",
 	remedy: "Keep data where it is used: make it on the GPU, or pack the samples and move them as one block per step; leave on the CPU what only the CPU reads.",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		c := a.NewCharge()
@@ -50,7 +50,7 @@ func collectCopies(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) i
 	n, since, open := 0, 0, false
 	for i := range th.Ops.Len() {
 		o := th.Ops.At(i)
-		step, ok := trace.Within(a.CpuSteps, o.Start)
+		step, ok := trace.Within(a.CPUSteps, o.Start)
 		small := o.Holds&(trace.HoldsSmall|trace.HoldsSingle) != 0
 		if !ok || o.Cause != 0 || !small && o.Launches > 0 {
 			open = false

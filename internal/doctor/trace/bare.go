@@ -49,7 +49,7 @@ func (t *builder) sortBare() {
 }
 
 func (t *builder) bareWork(b *bare, device uint16, stream uint32) {
-	n := &t.Names.List[b.name]
+	n := t.Names.as(b.name, asWork)
 	g := Work{Start: b.start, Dur: b.dur, Correlation: b.correlation, Name: b.name, Bytes: b.bytes, Blocks: -1,
 		Stream: stream, Device: device, Kind: CatKernel, Direction: n.direction, Comm: n.Comm != ""}
 	lower := strings.ToLower(n.Text)
@@ -70,11 +70,11 @@ func (t *builder) bareWork(b *bare, device uint16, stream uint32) {
 	if g.Comm {
 		t.raw = append(t.raw, Collective{Correlation: g.Correlation, Start: g.Start, Kind: n.Comm})
 	}
-	t.Gpu.Add(g)
+	t.GPU.Add(g)
 }
 
 func (t *builder) bareHost(b *bare, th *Thread) {
-	n := &t.Names.List[b.name]
+	n := t.Names.as(b.name, asCall)
 	switch {
 	case n.call == callCapture:
 	case n.call != CallOther:

@@ -34,7 +34,9 @@ type arguments struct {
 	stream      uint32
 	members     uint32 // of the process group
 	hasDevice   bool
-	shapes      bool // wanted: the first shape and its type, which only collectives need
+	shapes      bool   // wanted: the first shape and its type, which only collectives need
+	dims        []byte // as they stand
+	types       []byte
 	dtype       []byte
 	group       []byte
 	collective  []byte
@@ -170,6 +172,9 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 			start := i
 			if i, err = skip(b, i); err == nil {
 				a.inputs = a.inputs*31 + maphash.Bytes(inputSeed, b[start:i])
+				if key[0] == 'I' {
+					a.dims = b[start:i]
+				}
 				if a.shapes && a.elements == 0 && key[0] == 'I' {
 					a.elements = firstShape(b[start:i])
 				}
@@ -184,8 +189,11 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 			a.dtype, i, err = scalar(b, i)
 		case "Input type":
 			start := i
-			if i, err = skip(b, i); err == nil && a.shapes && len(a.dtype) == 0 {
-				a.dtype = firstWord(b[start:i])
+			if i, err = skip(b, i); err == nil {
+				a.types = b[start:i]
+				if a.shapes && len(a.dtype) == 0 {
+					a.dtype = firstWord(a.types)
+				}
 			}
 		case "Process Group Name":
 			a.group, i, err = scalar(b, i)

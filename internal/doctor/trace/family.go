@@ -17,7 +17,7 @@ const (
 	familyAttention
 	familyNorm
 	familyReduce
-	familyElementwise
+	FamilyElementwise
 	familyIndex
 	familySoftmax
 	familyOptimizer
@@ -43,7 +43,7 @@ var familyWords = []struct {
 	{familyOptimizer, []string{"multi_tensor", "adam", "sgd", "foreach"}},
 	{familyIndex, []string{"index", "gather", "scatter", "sort", "topk", "embedding", "cat", "nonzero", "scan"}},
 	{familyReduce, []string{"reduce", "triton_red", "triton_per"}},
-	{familyElementwise, []string{"elementwise", "triton_poi", "fill", "copybuffer", "fillbuffer", "vectorized", "pointwise", "dropout"}},
+	{FamilyElementwise, []string{"elementwise", "triton_poi", "fill", "copybuffer", "fillbuffer", "vectorized", "pointwise", "dropout"}},
 }
 
 func familyOf(s string) family {

@@ -29,6 +29,8 @@ type Op struct {
 	Name     uint32
 	Sequence uint32  // autograd's number, which its backward carries too
 	Inputs   uint32  // hash of shapes and scalars
+	Form     uint32  // of its inputs, in Trace.Forms
+	GPU      float32 // ns of kernels that it launched
 	Idle     float32 // ns in which the GPU had nothing to do and waited for this operator
 	Lead     float32 // such ns of Python between the operator before and this one
 	Holds    Holds

@@ -128,8 +128,8 @@ func (t *Trace) Extent() (Window, bool) {
 			all = append(all, Span{c.Start, c.End()})
 		}
 	}
-	for i := range t.Gpu.Len() {
-		g := t.Gpu.At(i)
+	for i := range t.GPU.Len() {
+		g := t.GPU.At(i)
 		all = append(all, Span{g.Start, g.End()})
 	}
 	all = append(all, t.Loader...)

@@ -32,19 +32,20 @@ type Collective struct {
 // are nanoseconds on the trace's own clock. Records are in time order once settle has run; the
 // reader alone appends to them.
 type Trace struct {
-	Threads  []*Thread
-	Gpu      log[Work]
-	Steps    []Window
-	Loader   []Span // next batches, on any thread
-	Fetches  []fetch
-	Regions  []Span // the framework's own loops around operators: an optimizer's step, compiled code
-	Compiled []Span // of those, torch.compile's
+	Threads   []*Thread
+	GPU       log[Work]
+	StepMarks []Window
+	Loader    []Span // next batches, on any thread
+	Fetches   []fetch
+	Regions   []Span // the framework's own loops around operators: an optimizer's step, compiled code
+	Compiled  []Span // of those, torch.compile's
 
 	Compiling []Span  // torch.compile at work
 	Notes     []Note  // the collectives that the framework announced, in time order
 	Overhead  []Span  // the profiler's own work
 	Memory    []level // bytes allocated on the device
 	Names     names
+	Forms     []Form // what operators worked on, each once; entry 0 is unknown
 	Cards     []Card
 	Job       job
 	Format    string // what wrote it, where that is not PyTorch
@@ -106,6 +107,7 @@ type Thread struct {
 	Ops      log[Op]
 	Calls    log[Call]
 	Frames   log[frame]
+	Inner    log[Inner] // operators inside others that are looked at by themselves
 	Launches int
 	Loops    bool // it marks the steps
 	Feeds    bool // it fetches batches for another thread
@@ -164,10 +166,12 @@ type names struct {
 
 type name struct {
 	Text        string
+	as          nameUse   // what has been read out of it
 	transparent bool      // an operator that only wraps others
+	inner       bool      // an operator that is kept inside others too
 	call        CallKind  // what a call of this name does
 	direction   direction // where a copy of this name goes
-	Fp32        bool      // a matrix product in full fp32
+	FP32        bool      // a matrix product in full fp32
 	Family      family    // what a kernel of this name computes
 	Comm        string    // the collective that a kernel or an annotation of this name carries out
 	Chip        int       // the architecture that the name tells, times ten
@@ -183,9 +187,36 @@ func (n *names) of(b []byte) uint32 {
 	s := string(b)
 	id := uint32(len(n.List))
 	n.index[s] = id
-	n.List = append(n.List, name{Text: s, transparent: isWrapper(s), call: callKindOf(s),
-		direction: directionOf(s), Fp32: isFP32Product(s), Family: familyOf(s), Comm: collectiveOf(s), Chip: chipOf(s)})
+	n.List = append(n.List, name{Text: s})
 	return id
+}
+
+// nameUse is what a name is the name of. Reading everything out of every name would cost more than
+// reading the events, where each has a name of its own.
+type nameUse uint8
+
+const (
+	asOp nameUse = 1 << iota
+	asCall
+	asWork
+)
+
+// as returns a name with all that follows from such a use of it.
+func (n *names) as(id uint32, use nameUse) *name {
+	x := &n.List[id]
+	if x.as&use == use {
+		return x
+	}
+	x.as |= use
+	switch use {
+	case asOp:
+		x.transparent, x.inner = isWrapper(x.Text), isInner(x.Text)
+	case asCall:
+		x.call = callKindOf(x.Text)
+	case asWork:
+		x.direction, x.FP32, x.Family, x.Comm, x.Chip = directionOf(x.Text), isFP32Product(x.Text), familyOf(x.Text), collectiveOf(x.Text), chipOf(x.Text)
+	}
+	return x
 }
 
 // builder appends events to a trace; it lives as long as the reading.
@@ -197,7 +228,9 @@ type builder struct {
 	prior    []byte
 	bare     log[bare]         // events without a category, until the threads' names are known
 	process  map[string]string // names of processes by pid
-	raw      []Collective      // communication kernels with what their arguments tell
+	forms    map[string]uint32 // by their text
+	formKey  []byte
+	raw      []Collective // communication kernels with what their arguments tell
 	captures map[*Thread]int64
 }
 
@@ -276,7 +309,8 @@ func (t *builder) add(e *event) {
 		t.bare.Add(bare{e.start, dur, int32(t.thread(e).number), t.Names.of(e.name), e.args.correlation, e.args.bytes, e.args.grid})
 	case catOp:
 		id := t.Names.of(e.name)
-		if t.Names.List[id].transparent {
+		named := t.Names.as(id, asOp)
+		if named.transparent {
 			t.note(e)
 			return
 		}
@@ -290,13 +324,16 @@ func (t *builder) add(e *event) {
 			prev := ops.At(n - 1)
 			if prev.holdsStart(e.start) && (e.start > prev.Start || dur <= prev.Dur) {
 				prev.nest(1)
+				if named.inner {
+					th.Inner.Add(Inner{e.start, dur, id, t.form(e)})
+				}
 				return
 			}
 			if e.start < prev.Start {
 				t.unordered++
 			}
 		}
-		ops.Add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32)})
+		ops.Add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32), Form: t.form(e)})
 		if len(e.args.stack) > 0 {
 			if where := innermostOf(e.args.stack); len(where) > 0 {
 				th.Frames.Add(frame{e.start, dur, t.Names.of(where)})
@@ -304,7 +341,7 @@ func (t *builder) add(e *event) {
 		}
 	case catCall:
 		id := t.Names.of(e.name)
-		kind := t.Names.List[id].call
+		kind := t.Names.as(id, asCall).call
 		if e.foreign && kind == CallOther {
 			kind = foreignKind(e.name, e.args.correlation)
 		}
@@ -325,7 +362,7 @@ const longCall = 20_000 // ns
 
 func (t *builder) work(e *event) {
 	id := t.Names.of(e.name)
-	n := &t.Names.List[id]
+	n := t.Names.as(id, asWork)
 	g := Work{Start: e.start, Dur: float32(e.dur), Correlation: e.args.correlation, Name: id, Bytes: e.args.bytes,
 		Blocks: e.args.blocks, Stream: e.args.stream, Device: uint16(e.args.device), Kind: e.cat, Direction: n.direction}
 	if !e.args.hasDevice {
@@ -346,7 +383,7 @@ func (t *builder) work(e *event) {
 		}
 		t.raw = append(t.raw, c)
 	}
-	t.Gpu.Add(g)
+	t.GPU.Add(g)
 }
 
 // metadata keeps the names of processes and threads.
@@ -381,7 +418,7 @@ func (t *builder) capture(e *event) {
 func (t *builder) note(e *event) {
 	switch {
 	case isStep(e.name):
-		t.Steps = append(t.Steps, Window{e.start, e.start + e.dur})
+		t.StepMarks = append(t.StepMarks, Window{e.start, e.start + e.dur})
 		t.thread(e).Loops = true
 	case isLoader(e.name):
 		t.Loader = append(t.Loader, Span{e.start, e.start + e.dur})
@@ -394,7 +431,9 @@ func (t *builder) note(e *event) {
 			t.Compiled = append(t.Compiled, Span{e.start, e.start + e.dur})
 		}
 	case isBackend(e.name):
-		n := Note{Span: Span{e.start, e.start + e.dur}, Thread: t.thread(e), Name: t.Names.of(e.name),
+		id := t.Names.of(e.name)
+		t.Names.as(id, asWork)
+		n := Note{Span: Span{e.start, e.start + e.dur}, Thread: t.thread(e), Name: id,
 			Bytes: e.args.elements * uint64(widthOf(e.args.dtype))}
 		if len(e.args.group) > 0 {
 			n.Group = t.Names.of(e.args.group)
@@ -415,16 +454,20 @@ func (t *builder) settle() *Trace {
 			o := th.Ops.At(i)
 			if kept > 0 && th.Ops.At(kept-1).holdsStart(o.Start) {
 				th.Ops.At(kept - 1).nest(1 + int(o.Nested))
+				if t.Names.List[o.Name].inner {
+					th.Inner.Add(Inner{o.Start, o.Dur, o.Name, o.Form})
+				}
 				continue
 			}
 			*th.Ops.At(kept) = *o
 			kept++
 		}
 		th.Ops.cut(kept)
+		th.Inner.order(func(a, b *Inner) bool { return a.Start < b.Start })
 	}
-	t.Gpu.order(func(a, b *Work) bool { return a.Start < b.Start })
-	for i := range t.Gpu.Len() {
-		if g := t.Gpu.At(i); g.Blocks < -1 {
+	t.GPU.order(func(a, b *Work) bool { return a.Start < b.Start })
+	for i := range t.GPU.Len() {
+		if g := t.GPU.At(i); g.Blocks < -1 {
 			if len(t.Cards) > 0 && t.Cards[0].Processors > 0 {
 				g.Blocks = (-1 - g.Blocks) / float32(t.Cards[0].Processors)
 			} else {
@@ -432,7 +475,7 @@ func (t *builder) settle() *Trace {
 			}
 		}
 	}
-	t.Steps = tidySteps(t.Steps)
+	t.StepMarks = tidySteps(t.StepMarks)
 	t.Loader = Union(t.Loader)
 	t.Regions = Union(t.Regions)
 	t.Compiled = Union(t.Compiled)

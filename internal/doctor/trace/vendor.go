@@ -268,3 +268,28 @@ func innermostOf(b []byte) []byte {
 	}
 	return b
 }
+
+// isInner names the operators that are looked at wherever they run: products, copies, single values
+// read, and the checks of anomaly mode.
+func isInner(s string) bool {
+	switch s {
+	case "aten::isnan", "aten::copy_", "aten::_local_scalar_dense", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
+		"aten::convolution", "aten::convolution_backward", "aten::zero_":
+		return true
+	}
+	return false
+}
+
+// IsFP64Kernel tells the kernels of double precision: dgemm and its kin, and templates over double.
+func IsFP64Kernel(s string) bool {
+	lower := strings.ToLower(s)
+	if strings.Contains(lower, "distribution") || strings.Contains(lower, "int64") && !strings.Contains(lower, "double") {
+		return false
+	}
+	for _, w := range []string{"dgemm", "d884gemm", "f64gemm", "_f64f64", "<double", "double>", ", double", "_double_", "d1688gemm"} {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return strings.HasPrefix(s, "Cijk_") && strings.Contains(s, "_DB_")
+}

@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
+)
+
+// recordedTruth is what scripts/doctor-cpu-traces and scripts/doctor-gpu-traces leave beside their
+// traces: the finding that each must have first, or none of its case's.
+type recordedTruth struct {
+	Traces map[string]struct {
+		Want []string
+		Rank int
+	}
+}
+
+func readTruth(t *testing.T, variable string) (string, recordedTruth) {
+	t.Helper()
+	dir := os.Getenv(variable)
+	if dir == "" {
+		t.Skip(variable + " does not say where the recorded traces are")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "truth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var truth recordedTruth
+	if err := json.Unmarshal(data, &truth); err != nil {
+		t.Fatal(err)
+	}
+	return dir, truth
+}
+
+// Traces of CPU jobs with one known fault each: it is the first finding. Without it nothing stands
+// above a note.
+func TestCPUTraces(t *testing.T) {
+	dir, truth := readTruth(t, "HAUL_CPU_TRACES")
+	right, alarms := 0, 0
+	for name, want := range truth.Traces {
+		r := diagnoseFile(t, filepath.Join(dir, name))
+		checkFindings(t, r)
+		above := slices.DeleteFunc(slices.Clone(r.Findings), func(f rule.Finding) bool { return f.Severity == rule.Note })
+		switch {
+		case len(want.Want) > 0 && len(above) > 0 && slices.Contains(want.Want, above[0].ID), len(want.Want) == 0 && len(above) == 0:
+			right++
+		default:
+			t.Logf("%s: %v, want %v", name, costsOf(r), want.Want)
+			if len(want.Want) == 0 {
+				alarms++
+			}
+		}
+	}
+	t.Logf("%d of %d right, %d false alarms", right, len(truth.Traces), alarms)
+	if float64(right) < 0.95*float64(len(truth.Traces)) || alarms > 0 {
+		t.Errorf("%d of %d right, %d false alarms", right, len(truth.Traces), alarms)
+	}
+}
+
+// Traces of GPU jobs with one known fault each: it is found, and not where it is absent.
+func TestGPUTraces(t *testing.T) {
+	dir, truth := readTruth(t, "HAUL_GPU_TRACES")
+	for name, want := range truth.Traces {
+		t.Run(name, func(t *testing.T) {
+			var found []rule.Finding
+			if strings.HasSuffix(name, ".gz") {
+				found = diagnoseFile(t, filepath.Join(dir, name)).Findings
+			} else {
+				paths, err := Expand([]string{filepath.Join(dir, name)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list []*report.Report
+				for _, p := range paths {
+					r := diagnoseFile(t, p)
+					r.File = p
+					list = append(list, r)
+				}
+				found = report.JoinRanks(list).Findings
+			}
+			var all []string
+			ok := len(want.Want) == 0
+			for _, f := range found {
+				all = append(all, f.ID+" "+string(f.Severity))
+				if f.Severity == rule.Note {
+					continue
+				}
+				if slices.Contains(want.Want, f.ID) && (f.Rank == nil || *f.Rank == want.Rank) {
+					ok = true
+				}
+				if len(want.Want) == 0 && slices.Contains([]string{"repeated-work", "dead-graph", "unfused", "fp64", "pageable-copy", "small-batch", "straggler", "anomaly-mode"}, f.ID) {
+					ok = false
+				}
+			}
+			if t.Logf("%v, want %v", all, want.Want); !ok {
+				t.Errorf("%v, want %v", all, want.Want)
+			}
+		})
+	}
+}

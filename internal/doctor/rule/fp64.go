@@ -1,0 +1,98 @@
+package rule
+
+import (
+	"fmt"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// fp64 looks for work in double precision, which mostly comes from NumPy's default type. It moves
+// twice the bytes of fp32 and uses vector units at half their width; cards for graphics run it at
+// 1/32 or 1/64 of fp32.
+//
+// What goes away is half of it, a lower bound. Threshold: 10 % of the step's time in it.
+const (
+	fp64Share  = 0.10
+	fp64OnCard = 0.20 // random numbers are drawn in doubles
+	fp64Gain   = 0.5
+)
+
+var fp64 = Rule{
+	ID:     "fp64",
+	remedy: "Compute in fp32 or less: torch.float32 at the edge (NumPy's default is float64), .float() on data, no torch.set_default_dtype(torch.float64); keep doubles for the few sums that need them.",
+	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
+		if len(a.Devices) > 0 {
+			return fp64OnGPU(a)
+		}
+		if !a.OnHost() {
+			return nil
+		}
+		var double, known, all float64
+		c := a.NewCharge()
+		a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {
+			if o.Cause != 0 {
+				return
+			}
+			all += float64(o.Dur)
+			is, tells := isFP64(a, o.Form)
+			if tells {
+				known += float64(o.Dur)
+			}
+			if is {
+				double += float64(o.Dur)
+				c.Add(o, step)
+			}
+		})
+		if known == 0 {
+			return nil
+		}
+		// The backward tells no types: it is as the forward is.
+		part := double / known
+		ms := a.Ms(all * part)
+		if part < 0.5 || a.Share(ms) < fp64Share {
+			return nil
+		}
+		return &cost{ms: ms * fp64Gain, places: c.Placed(), evidence: []string{
+			fmt.Sprintf("%s of the operators' time whose types are recorded is in double precision: %s", phrase.Percent(part), c.TopBy(4, (*analysis.Named).OnCPU)),
+			"fp32 moves half the bytes and fills vector registers with twice the values: at least half of that time goes away",
+		}}
+	},
+}
+
+// isFP64 tells whether an operator's first tensor is of doubles, and whether that was recorded.
+func isFP64(a *analysis.Analysis, form uint32) (is, tells bool) {
+	if form == 0 {
+		return false, false
+	}
+	for _, in := range a.Forms[form].Inputs {
+		if in.Width > 0 && len(in.Dims) > 0 {
+			return in.FP64, true
+		}
+	}
+	return false, false
+}
+
+// fp64OnGPU goes by the kernels' names, which tell their type.
+func fp64OnGPU(a *analysis.Analysis) *cost {
+	var ns float64
+	var issued []analysis.Place
+	n := 0
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
+		if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && trace.IsFP64Kernel(a.Names.List[g.Name].Text) {
+			ns += float64(g.Dur)
+			n++
+			issued = append(issued, a.IssuedAt(g)...)
+		}
+	}
+	ms := a.Ms(min(ns, a.Busy))
+	if a.Share(ms) < fp64OnCard {
+		return nil
+	}
+	return &cost{ms: ms * fp64Gain, places: issued, evidence: []string{
+		fmt.Sprintf("%s kernels per step in double precision, %s ms: %s of the kernels' time", phrase.PerStepCount(a.PerStep(float64(n))), phrase.Figure(a.Ms(ns)), phrase.Percent(ns/a.Kernel)),
+		"fp32 moves half the bytes: at least half of that time goes away, and tensor cores take far more of it",
+	}}
+}
