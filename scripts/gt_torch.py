@@ -42,11 +42,13 @@ class Layer(nn.Module):
 
 
 class GT(nn.Module):
+    """A policy: embedding, encoder layers, pointer decoder. gat_torch.py has other layers."""
+
     def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False, views=False):
         super().__init__()
         self.d, self.heads, self.near, self.pairs, self.views = d, heads, near, pairs, views
         self.emb = nn.Linear(4, d)
-        self.layers = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers))
+        self.layers, self.parts = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers)), PARTS
         self.nf = nn.LayerNorm(d)
         self.pq, self.pk, self.pv, self.pl, self.pg, self.po = (nn.Linear(d, d, bias=False) for _ in range(6))
         self.pc = nn.Linear(1, d, bias=False)
@@ -163,18 +165,21 @@ def score(policy, enc, r, starts=None, temperature=1.0):
     return (chosen * real).sum(2), (entropy * real).sum(2) / real.sum(2)
 
 
-def names(layers, pairs=False):
+# A layer's parameters: Haul's names, and this module's.
+PARTS = [("qkv.weight", "qkv.weight"), ("slope", "slope")] + [
+    (f"{ours}.{part}", f"{here}.{part}")
+    for ours, here in [("norm1", "n1"), ("out", "o"), ("norm2", "n2"), ("gate", "g"), ("down", "w")] for part in ("weight", "bias")]
+
+
+def names(layers, pairs=False, parts=PARTS):
     """Haul's name -> (names here, how to join them). docs/parameters.md is this table in words."""
     rows = lambda *t: torch.cat(t, 0)
     same = lambda t: t
     column = lambda t: t[:, 0]
     out = {"embed.weight": (["emb.weight"], same), "embed.bias": (["emb.bias"], same)}
     for i in range(layers):
-        for ours, here in [("norm1", "n1"), ("out", "o"), ("norm2", "n2"), ("gate", "g"), ("down", "w")]:
-            for part in ("weight", "bias"):
-                out[f"layers.{i}.{ours}.{part}"] = ([f"layers.{i}.{here}.{part}"], same)
-        out[f"layers.{i}.qkv.weight"] = ([f"layers.{i}.qkv.weight"], same)
-        out[f"layers.{i}.slope"] = ([f"layers.{i}.slope"], same)
+        for ours, here in parts:
+            out[f"layers.{i}.{ours}"] = ([f"layers.{i}.{here}"], same)
     out["norm.weight"], out["norm.bias"] = (["nf.weight"], same), (["nf.bias"], same)
     out["decoder.proj.weight"] = (["pq.weight", "pk.weight", "pv.weight", "pl.weight"] + ["pr.weight", "ps.weight"] * pairs, rows)
     out["decoder.graph.weight"] = (["pg.weight"], same)
@@ -185,9 +190,9 @@ def names(layers, pairs=False):
     return out
 
 
-def export(tensors, layers):
+def export(tensors, layers, parts=PARTS):
     """This module's tensors (weights or gradients, by name) under Haul's names."""
-    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers, "pw.weight" in tensors).items()}
+    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers, "pw.weight" in tensors, parts).items()}
 
 
 def load(model, tensors):
@@ -195,7 +200,7 @@ def load(model, tensors):
     own = dict(model.named_parameters())
     left = set(own)
     with torch.no_grad():
-        for ours, (here, _) in names(len(model.layers), model.pairs).items():
+        for ours, (here, _) in names(len(model.layers), model.pairs, model.parts).items():
             t = tensors[ours]
             if ours == "decoder.pointer.weight":
                 t = t.T

@@ -42,9 +42,9 @@ func TestConfigRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"config", "show", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, AD, PPO is needed\n"},
-		{[]string{"config", "check", "quick", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, AD, PPO is needed\n"},
-		{[]string{"config", "explain", "--model", "DQN"}, exitUsage, "haul: no settings are called DQN; there are GT+RL, AD, PPO\n"},
+		{[]string{"config", "show", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, GAT+RL, AD, PPO is needed\n"},
+		{[]string{"config", "check", "quick", "--model", "DQN"}, exitUsage, "haul: --model DQN: one of GT+RL, GAT+RL, AD, PPO is needed\n"},
+		{[]string{"config", "explain", "--model", "DQN"}, exitUsage, "haul: no settings are called DQN; there are GT+RL, GAT+RL, AD, PPO\n"},
 		{[]string{"config", "check", "quick", "--model", "AD"}, exitFailed, "haul: config configs/quick.yaml: these are settings of GT+RL (routing), not of AD (the in-context agent)\n"},
 		{[]string{"config", "show", "--config", "darkroom", "--set", "n_stream=0"}, exitUsage, "haul: --set n_stream=0: must be at least 1\n"},
 		{[]string{"config", "show", "--config", "ad_dr_compressed", "--set", "n_transit=100"}, exitFailed,

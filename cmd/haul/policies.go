@@ -248,7 +248,10 @@ func runsBefore(paths []string) ([]run.Past, error) {
 		} else if best := filepath.Join(path, run.BestName); exists(best) {
 			file = best
 		}
-		ck, err := run.Load(file, policy.Recipe)
+		ck, err := run.Load(file, "")
+		if err == nil && !policy.Is(ck.Settings.Recipe()) {
+			err = fmt.Errorf("it holds model %q, not %s", ck.Settings.Recipe(), strings.Join(policy.Models(), " or "))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--began %s: %w", path, err)
 		}

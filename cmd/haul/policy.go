@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ func shippedPolicy(name string) (*run.Checkpoint, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	return run.Decode(name, policy.Recipe, data)
+	return run.Decode(name, "", data)
 }
 
 // openPolicy opens the device that is fastest for the policy's own settings, or the one asked for,
@@ -97,8 +98,8 @@ func (a *app) openPolicy(ctx context.Context, f *policyFlags, d *deviceFlags) (t
 	if err != nil {
 		return nil, nil, err
 	}
-	if of := ck.Settings.Recipe(); of != policy.Recipe {
-		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, policy.Recipe)
+	if of := ck.Settings.Recipe(); !policy.Is(of) {
+		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", path, of, strings.Join(policy.Models(), " or "))
 	}
 	r, err := recipe.Find(ck.Settings.Recipe())
 	if err != nil {

@@ -10,17 +10,24 @@ import (
 )
 
 // visit calls f for every leaf field of a settings struct, in order, with its key: the yaml tags
-// on the way joined by dots. Fields tagged "-" are not settings.
+// on the way joined by dots. Fields tagged "-" are not settings, and a nil pointer holds none.
 func visit(v reflect.Value, prefix string, f func(key string, field reflect.Value)) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag.Get("yaml")
 		if tag == "-" {
 			continue
 		}
-		if v.Field(i).Kind() == reflect.Struct {
-			visit(v.Field(i), prefix+tag+".", f)
+		field := v.Field(i)
+		if field.Kind() == reflect.Pointer {
+			if field.IsNil() {
+				continue
+			}
+			field = field.Elem()
+		}
+		if field.Kind() == reflect.Struct {
+			visit(field, prefix+tag+".", f)
 		} else {
-			f(prefix+tag, v.Field(i))
+			f(prefix+tag, field)
 		}
 	}
 }

@@ -2,8 +2,9 @@
 // defaults, `--set` over both, strict about keys, types and ranges. Every error is one line that
 // names the file and line, or the --set argument, where the fault can be mended.
 //
-// There are three recipes, told apart by a file's keys (recipe.go): routing runs (keys.go, Config),
-// the in-context agent (ad_keys.go, AD) and its learning histories (ppo_keys.go, PPO). The
+// There are four recipes, told apart by a file's keys (recipe.go): routing runs with a graph
+// transformer (keys.go, Config) or a graph attention network (gat_keys.go, Config), the in-context
+// agent (ad_keys.go, AD) and its learning histories (ppo_keys.go, PPO). The
 // machinery (schema, layer, value, suggest, bind, include, load, explain) knows no key but include.
 package config
 
@@ -11,16 +12,21 @@ package config
 // describes; Name is the settings file's base name without its ending, which run folders use. Keys
 // without effect are read and forgotten: no field holds them, no written settings name them, and no
 // two runs differ by them.
+//
+// The pointers are GAT+RL's and nil for GT+RL.
 type Config struct {
 	Name string `yaml:"-"`
 
-	Problem    Problem    `yaml:"problem"`
-	Training   Training   `yaml:"training"`
-	Model      Model      `yaml:"model"`
-	Advanced   Advanced   `yaml:"training_advanced"`
-	Baseline   Baseline   `yaml:"baseline"`
-	Experiment Experiment `yaml:"experiment"`
-	Inference  Inference  `yaml:"inference"`
+	Network     *string      `yaml:"network"`
+	Problem     Problem      `yaml:"problem"`
+	Training    Training     `yaml:"training"`
+	Model       Model        `yaml:"model"`
+	GAT         *GAT         `yaml:"model_gat"`
+	Advanced    Advanced     `yaml:"training_advanced"`
+	GATTraining *GATTraining `yaml:"gat_training"`
+	Baseline    Baseline     `yaml:"baseline"`
+	Experiment  Experiment   `yaml:"experiment"`
+	Inference   Inference    `yaml:"inference"`
 }
 
 // Problem says which instances are drawn.
@@ -46,7 +52,7 @@ type Training struct {
 	UseGeometricMean    bool    `yaml:"use_geometric_mean"`
 }
 
-// Model is the shape of the graph transformer.
+// Model is the shape of the network, and the encoder's own of the graph transformer.
 type Model struct {
 	InputDim              int     `yaml:"input_dim"`
 	HiddenDim             int     `yaml:"hidden_dim"`
@@ -168,8 +174,13 @@ func (c *Config) Starts() int {
 // YAML writes every key that has an effect; Parse reads it back to an equal Config.
 func (c *Config) YAML() ([]byte, error) { return marshal(c) }
 
-// Recipe is RecipeGT.
-func (c *Config) Recipe() string { return RecipeGT }
+// Recipe is RecipeGT or RecipeGAT.
+func (c *Config) Recipe() string {
+	if c.Network != nil {
+		return *c.Network
+	}
+	return RecipeGT
+}
 
 // Title is the settings' name.
 func (c *Config) Title() string { return c.Name }

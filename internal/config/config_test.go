@@ -39,6 +39,7 @@ func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 		defaults string
 	}{
 		{gtRecipe, &Config{}, "default.yaml"},
+		{gatRecipe, gatRecipe.empty(""), "gat_default.yaml"},
 		{adRecipe, &AD{}, "ad_default.yaml"},
 		{ppoRecipe, &PPO{}, "ppo_default.yaml"},
 	} {

@@ -8,7 +8,7 @@ import (
 
 // Explain describes the settings of one recipe, or of all for "": one key, every key of a section
 // such as `gpu`, every key that ends in a word such as `batch_size`, or all of them for "" and
-// "all".
+// "all". A key of which both routing recipes say the same is told of once.
 func Explain(recipe, key string) ([]Entry, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -24,13 +24,22 @@ func Explain(recipe, key string) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, r.explain(key, base)...)
+		for _, e := range r.explain(key, base) {
+			if r != gatRecipe || !slices.ContainsFunc(out, e.same) {
+				out = append(out, e)
+			}
+		}
 		known = append(append(known, r.keys.sectionNames()...), r.keys.keys()...)
 	}
 	if out == nil {
 		return nil, errors.New(unknownKey(key, known))
 	}
 	return out, nil
+}
+
+// same says whether GT+RL's key tells a reader the same as GAT+RL's.
+func (e Entry) same(o Entry) bool {
+	return e.Key == o.Key && e.Default == o.Default && e.Allowed == o.Allowed && e.Effect == o.Effect && e.About == o.About
 }
 
 func (r *recipe) explain(key string, base layer) []Entry {

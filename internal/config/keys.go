@@ -117,7 +117,7 @@ var gtKeys = newSchema(
 
 // Reasons that several keys share.
 const (
-	unusedGAT = "Unused until the GAT model exists."
+	unusedGAT = "Of GAT+RL, which --model names; GT+RL has no use for it."
 	replayed  = "Haul records every step once and replays it, so there is nothing to switch on."
 	onDevice  = "Instances are generated on the device that learns from them, so there is no data to load or copy."
 )

@@ -8,6 +8,7 @@ import (
 // The shipped files that are taken when none is asked for.
 const (
 	DefaultName = "quick"
+	DefaultGAT  = "gat_quick"
 	DefaultAD   = "ad_dr"
 	DefaultPPO  = "darkroom"
 )
@@ -160,7 +161,19 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 	}
 	all := merged(base, said, flags)
 	fill(dst, all)
+	gat := r == gatRecipe
+	if gat {
+		for key, set := range flags {
+			if own, ok := gatInstead[key]; ok {
+				return &SetError{set.from.errorf("%s takes %s in place of %s: set that", r.name, own, key)}
+			}
+		}
+		dst.(*Config).take()
+	}
 	if bad := dst.conflicts(); len(bad) > 0 {
+		if gat {
+			bad[0] = gatWords(bad[0])
+		}
 		return bad[0].at(all).errorf("%s", bad[0].text)
 	}
 	return nil

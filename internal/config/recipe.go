@@ -14,9 +14,10 @@ import (
 // The recipes, by the names that --model, checkpoints and the registry of recipes use: families of
 // settings files, each with keys of its own.
 const (
-	RecipeGT  = "GT+RL" // routing with a graph transformer and reinforcement learning: Config
-	RecipeAD  = "AD"    // the in-context agent, by algorithm distillation: AD
-	RecipePPO = "PPO"   // the learner whose histories the agent reads: PPO
+	RecipeGT  = "GT+RL"  // routing with a graph transformer and reinforcement learning: Config
+	RecipeAD  = "AD"     // the in-context agent, by algorithm distillation: AD
+	RecipeGAT = "GAT+RL" // routing with a graph attention network: Config
+	RecipePPO = "PPO"    // the learner whose histories the agent reads: PPO
 )
 
 // recipe is what a family of files shares. What a settable could break: a file is told by its keys
@@ -54,11 +55,16 @@ var (
 		func(name string) settable { return &Config{Name: name} })
 	adRecipe = newRecipe(RecipeAD, "the in-context agent", adKeys, "model", "ad_default", DefaultAD,
 		func(name string) settable { return &AD{Name: name} })
+	gatRecipe = newRecipe(RecipeGAT, "routing with graph attention", gatKeys, "network", "gat_default", DefaultGAT,
+		func(name string) settable {
+			network := RecipeGAT
+			return &Config{Name: name, Network: &network, GAT: new(GAT), GATTraining: new(GATTraining)}
+		})
 	ppoRecipe = newRecipe(RecipePPO, "the source learner", ppoKeys, "env", "ppo_default", DefaultPPO,
 		func(name string) settable { return &PPO{Name: name} })
 
 	// recipes are all there are; the first takes a file that no key tells.
-	recipes = []*recipe{gtRecipe, adRecipe, ppoRecipe}
+	recipes = []*recipe{gtRecipe, gatRecipe, adRecipe, ppoRecipe}
 )
 
 func (r *recipe) String() string { return r.name + " (" + r.about + ")" }

@@ -169,6 +169,7 @@ func TestRecipeOfAFile(t *testing.T) {
 // Every shipped file is listed once, under the recipe it loads as, and includes what is shipped.
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
+		RecipeGAT: {"gat_default", "gat_quick"},
 		RecipeGT:  {"cvrp100", "cvrp20", "cvrp50", "default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1"},
 		RecipeAD:  {"ad_base", "ad_default", "ad_dr", "ad_dr_compressed", "ad_keydoor"},
 		RecipePPO: {"darkroom", "keydoor", "ppo_base", "ppo_darkroom", "ppo_default"},
@@ -200,7 +201,7 @@ func TestSettingsOfAnotherRecipe(t *testing.T) {
 		{RecipeAD, "darkroom", "config configs/darkroom.yaml: these are settings of PPO (the source learner), not of AD (the in-context agent)"},
 		{RecipePPO, "ad_base", "config configs/ad_base.yaml: these are settings of AD (the in-context agent), not of PPO (the source learner)"},
 		{RecipePPO, "ppo_drakroom", "config ppo_drakroom: no such file or shipped name; did you mean ppo_darkroom?"},
-		{"DQN", "quick", "no settings are called DQN; there are GT+RL, AD, PPO"},
+		{"DQN", "quick", "no settings are called DQN; there are GT+RL, GAT+RL, AD, PPO"},
 	} {
 		if _, err := LoadAny(tc.recipe, tc.name, nil); err == nil || err.Error() != tc.want {
 			t.Errorf("%s as %s\n got %v\nwant %s", tc.name, tc.recipe, err, tc.want)
@@ -231,7 +232,7 @@ func TestExplainRecipes(t *testing.T) {
 	for _, tc := range [][3]string{
 		{RecipeAD, "horizon", "unknown key horizon; `haul config explain` lists the known ones"},
 		{"", "compres_min", "unknown key compres_min; did you mean compress_min?"},
-		{"DQN", "lr", "no settings are called DQN; there are GT+RL, AD, PPO"},
+		{"DQN", "lr", "no settings are called DQN; there are GT+RL, GAT+RL, AD, PPO"},
 	} {
 		if _, err := Explain(tc[0], tc[1]); err == nil || err.Error() != tc[2] {
 			t.Errorf("Explain(%q, %q): %v, want %s", tc[0], tc[1], err, tc[2])
@@ -241,7 +242,7 @@ func TestExplainRecipes(t *testing.T) {
 
 // A word that is a key of the learners' hid routing's key that ends in it.
 func TestExplainFindsTheLastWord(t *testing.T) {
-	for key, want := range map[string][]string{"batch_size": {"training.batch_size", "batch_size"}, "hidden_dim": {"model.hidden_dim"}, "update.enabled": {"baseline.update.enabled"}} {
+	for key, want := range map[string][]string{"batch_size": {"training.batch_size", "batch_size"}, "hidden_dim": {"model.hidden_dim", "model.hidden_dim"}, "update.enabled": {"baseline.update.enabled"}} {
 		entries, err := Explain("", key)
 		if err != nil {
 			t.Errorf("%s: %v", key, err)

@@ -95,6 +95,16 @@ type replayed struct {
 	gradient []float32
 }
 
+// network is the case's: a graph attention network where the fixture has edge features.
+func (f fixture) network(c parityCase) (*model.Network, error) {
+	width, heads, layers := int(f.number("width")), int(f.number("heads")), int(f.number("layers"))
+	if f.Metadata["edge"] == "" {
+		return model.NewGT(model.GTConfig{Width: width, Heads: heads, Layers: layers, FeedMul: 2, Near: float32(c.near), Pairs: c.weights == paired})
+	}
+	return model.NewGAT(model.GATConfig{Width: width, Heads: heads, Layers: layers, Edge: int(f.number("edge")), FeedMul: 2, Leak: float32(f.number("leak")),
+		Near: float32(c.near), Pairs: c.weights == paired})
+}
+
 func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed {
 	t.Helper()
 	check := func(err error) {
@@ -104,8 +114,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 		}
 	}
 	batch, nodes, capacity := int(f.number("batch")), int(f.number("customers"))+1, int32(f.number("capacity"))
-	m, err := model.NewGT(model.GTConfig{Width: int(f.number("width")), Heads: int(f.number("heads")), Layers: int(f.number("layers")), FeedMul: 2,
-		Near: float32(c.near), Pairs: c.weights == paired})
+	m, err := f.network(c)
 	check(err)
 	adv, actions := f.floats(c.name+".advantage"), f.ints(c.name+".actions")
 	r := &replayed{layout: m.Layout(), rows: len(adv), gradient: make([]float32, m.Layout().Len)}
@@ -186,40 +195,51 @@ const exactDevice = "reference float64"
 // The whole model on replayed actions, every result and every gradient by name, on every
 // instruction set.
 func TestParityWithPyTorch(t *testing.T) {
-	f := loadFixture(t, "parity.safetensors")
-	for name, open := range parityDevices() {
-		t.Run(name, func(t *testing.T) {
-			dev, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dev.Close()
-			result, gradient := toleranceResult, toleranceGradient
-			if name == exactDevice {
-				result, gradient = toleranceExact, toleranceExact
-			}
-			for _, c := range []parityCase{{"sampled", plain, false, false, 0}, {"starts", plain, true, false, 0}, {"near", plain, true, false, f.number("near")},
-				{"pairs", paired, true, false, 0}, {"pairs and near", paired, true, false, f.number("near")},
-				{"views, pairs and near", paired, false, true, f.number("near")}, {"views", plain, false, true, 0}} {
-				r := replay(t, dev, f, c)
-				for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
-					got := make([]float32, r.rows)
-					if err := r.run.ReadBatch(tensor, got); err != nil {
-						t.Fatal(err)
-					}
-					if d := apart(got, f.floats(c.name+"."+part)); !(d <= result) {
-						t.Errorf("%s %s: apart by %.2g of the largest, %.2g allowed", c.name, part, d, result)
-					}
+	near := loadFixture(t, "parity.safetensors").number("near")
+	for file, cases := range map[string][]parityCase{
+		"parity.safetensors": {{"sampled", plain, false, false, 0}, {"starts", plain, true, false, 0}, {"near", plain, true, false, near},
+			{"pairs", paired, true, false, 0}, {"pairs and near", paired, true, false, near},
+			{"views, pairs and near", paired, false, true, near}, {"views", plain, false, true, 0}},
+		"gat_parity.safetensors": {{"sampled", plain, false, false, 0}, {"pairs and near", paired, true, false, near}},
+	} {
+		f := loadFixture(t, file)
+		for name, open := range parityDevices() {
+			t.Run(file+", "+name, func(t *testing.T) {
+				dev, err := open()
+				if err != nil {
+					t.Fatal(err)
 				}
-				for _, q := range r.layout.Params {
-					if d := apart(r.gradient[q.Offset:][:q.Len()], f.floats(c.name+".grad."+q.Name)); !(d <= gradient) {
-						t.Errorf("%s, gradient of %s: apart by %.2g of the largest, %.2g allowed", c.name, q.Name, d, gradient)
-					}
+				defer dev.Close()
+				result, gradient := toleranceResult, toleranceGradient
+				if name == exactDevice {
+					result, gradient = toleranceExact, toleranceExact
 				}
-				if err := r.run.Close(); err != nil {
-					t.Error(err)
+				for _, c := range cases {
+					compare(t, f, replay(t, dev, f, c), c, result, gradient)
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// compare holds a step to the fixture.
+func compare(t *testing.T, f fixture, r *replayed, c parityCase, result, gradient float64) {
+	t.Helper()
+	for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {
+		got := make([]float32, r.rows)
+		if err := r.run.ReadBatch(tensor, got); err != nil {
+			t.Fatal(err)
+		}
+		if d := apart(got, f.floats(c.name+"."+part)); !(d <= result) {
+			t.Errorf("%s %s: apart by %.2g of the largest, %.2g allowed", c.name, part, d, result)
+		}
+	}
+	for _, q := range r.layout.Params {
+		if d := apart(r.gradient[q.Offset:][:q.Len()], f.floats(c.name+".grad."+q.Name)); !(d <= gradient) {
+			t.Errorf("%s, gradient of %s: apart by %.2g of the largest, %.2g allowed", c.name, q.Name, d, gradient)
+		}
+	}
+	if err := r.run.Close(); err != nil {
+		t.Error(err)
 	}
 }

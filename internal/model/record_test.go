@@ -41,6 +41,19 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, train := range []bool{true, false} {
+		gat, err := model.NewGAT(model.GATConfig{Width: width, Heads: 2, Layers: layers, Edge: 3, FeedMul: 2, Leak: 0.2, Dropout: 0.25})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pl := plan.New("gat", dev, 1, nodes, gat.Layout())
+		gat.Encode(pl, 0, model.Instances{Capacity: 9, PosX: pl.Rows("x", 1, nodes), PosY: pl.Rows("y", 1, nodes), Demand: pl.RowInts("demand", 1, nodes), Feature: pl.Rows("feature", 1, nodes, 4)}, train)
+		drops, products := rates(pl.Program())
+		if want := layers; train && len(drops) != want || !train && len(drops) != 0 {
+			t.Errorf("GAT, training %v: dropouts %v", train, drops)
+		}
+		if want := products + layers*2*nodes*nodes*width; gat.EncodeFLOPs(nodes) != want {
+			t.Errorf("GAT states %d operations, it records %d", gat.EncodeFLOPs(nodes), want)
+		}
 		for _, pairs := range []bool{false, true} {
 			gt, err := model.NewGT(model.GTConfig{Width: width, Heads: 2, Layers: layers, FeedMul: 2, Pairs: pairs, Dropout: 0.25})
 			if err != nil {
@@ -62,7 +75,7 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 		}
 		p := plan.New("ad", dev, 1, nodes, ad.Layout())
 		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields(2)), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
-		drops, products := rates(p.Program())
+		drops, products = rates(p.Program())
 		halves := 0
 		for _, r := range drops {
 			if r == 0.5 {

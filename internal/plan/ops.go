@@ -112,6 +112,29 @@ func (p *Plan) Attention(name string, qkv, posX, posY, slope *kernel.Tensor, hea
 	return y
 }
 
+// GraphAttention records graph attention over values v [B,N,D], scores [B,N,2H] and far [B,N,H].
+// The scores may be made of v: its gradient begins here.
+func (p *Plan) GraphAttention(name string, v, score, far, posX, posY *kernel.Tensor, leak float32) *kernel.Tensor {
+	b, n, d, heads := v.Shape[0], v.Shape[1], v.Shape[2], far.Shape[2]
+	y := p.Shard(name, b, n, d)
+	prob := p.Shard(name+".p", b, heads, n, kernel.Pad(n))
+	p.op(&kernel.GraphAttention{Y: y, P: prob, V: v, Score: score, Far: far, PosX: posX, PosY: posY, Heads: heads, Leak: leak})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dv, accV := p.contribute(v)
+		dscore, accS := p.contribute(score)
+		dfar, accF := p.contribute(far)
+		if accV || accS || accF {
+			panic("plan: graph attention input used twice")
+		}
+		p.op(&kernel.GraphAttentionGrad{DV: dv, DScore: dscore, DFar: dfar, DY: p.Grad(y), P: prob, V: v, Score: score, Far: far,
+			PosX: posX, PosY: posY, Heads: heads, Leak: leak})
+	})
+	return y
+}
+
 // GLU records the gated unit: half the columns times the sigmoid of the other half.
 func (p *Plan) GLU(name string, g *kernel.Tensor) *kernel.Tensor {
 	shape := append([]int(nil), g.Shape...)

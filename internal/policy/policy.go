@@ -9,6 +9,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"haul/internal/comm"
 	"haul/internal/config"
@@ -18,9 +19,6 @@ import (
 	"haul/internal/run"
 	"haul/internal/vrp"
 )
-
-// Recipe is whose checkpoints hold a policy.
-const Recipe = config.RecipeGT
 
 // Policy is a trained model on a device, ready to route.
 type Policy struct {
@@ -38,7 +36,7 @@ func Load(dev kernel.Device, path string) (*Policy, error) { return LoadShared(n
 
 // LoadShared is Load for all ranks at once.
 func LoadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) {
-	ck, err := run.LoadShared(w, path, Recipe)
+	ck, err := run.LoadShared(w, path, "")
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +67,7 @@ func New(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
 func networkOf(ck *run.Checkpoint) (*config.Config, *model.Network, error) {
 	c, ok := ck.Settings.(*config.Config)
 	if !ok {
-		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", ck.Path, ck.Settings.Recipe(), Recipe)
+		return nil, nil, fmt.Errorf("load checkpoint %s: it holds model %q, not %s", ck.Path, ck.Settings.Recipe(), strings.Join(Models(), " or "))
 	}
 	m, err := NewNetwork(c)
 	return c, m, err

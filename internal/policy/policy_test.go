@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -41,7 +40,24 @@ func openCPU(t testing.TB, workers int) kernel.Device {
 // path.
 func saved(t testing.TB, sets ...string) (string, *safetensors.File) {
 	t.Helper()
-	c := tiny(t, sets...)
+	return savedAs(t, tiny(t, sets...))
+}
+
+// tinyGAT is tiny for a graph attention network.
+func tinyGAT(t testing.TB, sets ...string) *config.Config {
+	t.Helper()
+	sets = append([]string{"problem.num_customers=5", "training.num_batches_per_epoch=4", "training.batch_size=12",
+		"model_gat.gat_hidden_dim=16", "model.num_heads=2", "model_gat.gat_layers=1", "model_gat.gat_edge_dim=3"}, sets...)
+	c, err := config.LoadAny(config.RecipeGAT, "", sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*config.Config)
+}
+
+// savedAs is saved for any settings.
+func savedAs(t testing.TB, c *config.Config) (string, *safetensors.File) {
+	t.Helper()
 	m, err := NewNetwork(c)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +102,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || p.Epoch != 2 || p.Seed != p.Config.Experiment.RandomSeed || p.Parameters() != p.model.Layout().Count() {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	ck, err := run.Load(path, Recipe)
+	ck, err := run.Load(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +110,20 @@ func TestLoad(t *testing.T) {
 	if err != nil || info.Customers != 5 || info.Updates != 8 || info.Instances != 96 || len(info.Runs) != 1 || info.Decode != "pomo8" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	f.Metadata["haul.model"] = config.RecipePPO
-	if _, err := Load(openCPU(t, 1), write(t, f)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it holds model %q, not %s", config.RecipePPO, Recipe)) {
+	other, err := config.LoadPPO("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := other.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := f.Metadata["haul.config"]
+	f.Metadata["haul.model"], f.Metadata["haul.config"] = config.RecipePPO, string(text)
+	if _, err := Load(openCPU(t, 1), write(t, f)); err == nil || !strings.Contains(err.Error(), `it holds model "PPO", not GT+RL or GAT+RL`) {
 		t.Errorf("another recipe's checkpoint: %v", err)
 	}
-	f.Metadata["haul.model"], f.Tensors = Recipe, f.Tensors[1:]
+	f.Metadata["haul.model"], f.Metadata["haul.config"], f.Tensors = config.RecipeGT, own, f.Tensors[1:]
 	if _, err := Load(openCPU(t, 1), write(t, f)); err == nil || !strings.Contains(err.Error(), "embed.weight is missing") {
 		t.Errorf("a checkpoint without a weight: %v", err)
 	}

@@ -22,13 +22,6 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 		CoordRange: int32(p.CoordRange)}
 }
 
-// NewNetwork is the network that the settings describe.
-func NewNetwork(c *config.Config) (*model.Network, error) {
-	m := &c.Model
-	return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
-		Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
-}
-
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
 func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {

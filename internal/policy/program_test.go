@@ -1,9 +1,13 @@
 package policy
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/rng"
 	"haul/internal/run/runtest"
 )
 
@@ -37,5 +41,48 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestGATPolicy: a policy with a graph attention encoder is told its settings, and every decoder
+// makes valid routes of it, beams among them.
+func TestGATPolicy(t *testing.T) {
+	path, _ := savedAs(t, tinyGAT(t, "model_gat.gat_negative_slope=0.3", "model.pointer_distance=0.4"))
+	dev := runtest.Watch(openCPU(t, 1))
+	p, err := Load(dev, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string]string{}
+	for _, q := range p.model.Layout().Params {
+		shapes[q.Name] = fmt.Sprint(q.Shape)
+	}
+	for name, want := range map[string]string{"embed.weight": "[16 4]", "layers.0.value.weight": "[16 16]", "layers.0.score.weight": "[4 16]", "layers.0.edge.weight": "[3 16]",
+		"layers.0.far.weight": "[2 3]", "layers.0.gate.weight": "[64 16]", "layers.0.out.weight": "[16 32]", "decoder.graph.weight": "[16 16]", "layers.1.value.weight": ""} {
+		if shapes[name] != want {
+			t.Errorf("%s is %s, want %s", name, shapes[name], want)
+		}
+	}
+	src := p.Source(rng.TestInstances)
+	for _, name := range []string{"greedy", "pomo8", "sample:3", "sgbs:2,2"} {
+		d, err := ParseDecode(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 5, Decode: d, Validate: true}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, prog := range dev.Programs {
+		if prog.Name == "beam" {
+			continue
+		}
+		o, r := runtest.Op[*kernel.GraphAttention](t, prog.PerShard), runtest.Op[*kernel.Rollout](t, prog.PerShard)
+		if o.Leak != 0.3 || o.Heads != 2 || r.Near != 0.4 {
+			t.Errorf("%s: leak %g, %d heads, %g of the distance", prog.Name, o.Leak, o.Heads, r.Near)
+		}
+	}
+	if _, err := (NewNetwork(&config.Config{Network: new(string)})); err == nil || !strings.Contains(err.Error(), "there are GT+RL, GAT+RL") {
+		t.Errorf("a network that nobody knows: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // All are the recipes; the first is what runs where nothing is asked for.
 var All = []run.Recipe{
 	routing.Recipe{},
+	routing.Recipe{GAT: true},
 	agent.Recipe{},
 	ppo.Recipe{},
 }

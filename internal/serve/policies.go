@@ -78,7 +78,7 @@ func (p *policies) list() (out []policyInfo) {
 		out = append(out, policyInfo{Name: s.Name, From: fromProgram, Customers: g.NumCustomers, Capacity: g.VehicleCapacity, Hidden: m.HiddenDim, Layers: m.NumLayers})
 	}
 	for _, r := range p.runs.all() {
-		if r.Model != policy.Recipe || r.policy == nil {
+		if !policy.Is(r.Model) || r.policy == nil {
 			continue
 		}
 		number := func(key string) (n int) {
@@ -114,7 +114,7 @@ func (p *policies) get(name string) (*checkpoint, error) {
 		}
 	}
 	r := p.runs.get(name)
-	if r == nil || r.policy == nil || r.Model != policy.Recipe {
+	if r == nil || r.policy == nil || !policy.Is(r.Model) {
 		there := "there are none: train one with haul train"
 		if names := p.names(); len(names) > 0 {
 			there = "there are " + strings.Join(names, ", ")
@@ -147,7 +147,7 @@ func (p *policies) load(name, from string, info os.FileInfo, read func() ([]byte
 		return nil, refuse(http.StatusUnprocessableEntity, "the policy %s cannot be read: %v", name, err)
 	}
 	c = &checkpoint{name: name, from: from, info: info}
-	if c.data, err = run.Decode(name, policy.Recipe, text); err != nil {
+	if c.data, err = run.Decode(name, "", text); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%v", err)
 	}
 	c.settings = c.data.Settings.(*config.Config)

@@ -56,7 +56,7 @@ func Shipped(name string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	ck, err := run.Decode(name, policy.Recipe, data)
+	ck, err := run.Decode(name, "", data)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,10 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.embed(o), nil
 	case *kernel.EmbedGrad:
 		return b.embedGrad(o), nil
+	case *kernel.GraphAttention:
+		return b.graphAttention(o), nil
+	case *kernel.GraphAttentionGrad:
+		return b.graphAttentionGrad(o), nil
 	case *kernel.CausalAttention:
 		return b.causalAttention(o), nil
 	case *kernel.CausalAttentionGrad:

@@ -35,14 +35,18 @@ func (s headShape) vectors(b *binder, ts ...*kernel.Tensor) uint32 {
 	return flag(s.hd%4 == 0 && b.vectors(ts...))
 }
 
-// far shapes a launch of src/attention/attention_far.cu, a warp a row with `floats` floats in
-// shared memory.
+// far shapes a launch of src/attention/attention_far.cu.
 func (s headShape) far(b *binder, op kernel.Op, name string, instances, floats int, args ...any) (launch, error) {
+	return s.rows(b, op, "attention_far", name, instances, floats, args...)
+}
+
+// rows shapes a launch with a warp per row of scores and `floats` floats in shared memory for each.
+func (s headShape) rows(b *binder, op kernel.Op, module, name string, instances, floats int, args ...any) (launch, error) {
 	warps := min(4, b.maxShared/(4*floats))
 	if warps == 0 {
 		return launch{}, fmt.Errorf("%s: %d nodes are too many for this card: a row takes %d bytes of shared memory, it has %d", op.Kind(), s.n, 4*floats, b.maxShared)
 	}
-	return launch{module: "attention_far", kernel: name, grid: dim3{ceil(instances*s.heads*s.n, warps), 1, 1}, block: dim3{32 * warps, 1, 1},
+	return launch{module: module, kernel: name, grid: dim3{ceil(instances*s.heads*s.n, warps), 1, 1}, block: dim3{32 * warps, 1, 1},
 		shared: 4 * floats * warps, args: args}, nil
 }
 

@@ -127,6 +127,10 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.attention(o)
 	case *kernel.AttentionGrad:
 		return b.attentionGrad(o)
+	case *kernel.GraphAttention:
+		return b.graphAttention(o)
+	case *kernel.GraphAttentionGrad:
+		return b.graphAttentionGrad(o)
 	case *kernel.Generate:
 		return b.generate(o)
 	case *kernel.Feature:

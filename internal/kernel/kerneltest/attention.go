@@ -60,6 +60,25 @@ func testAttention(t *testing.T, dev kernel.Device) {
 	}
 }
 
+func testGraphAttention(t *testing.T, dev kernel.Device) {
+	for _, s := range shapes() {
+		n, d := s.nodes, s.heads*s.width
+		c := trial{nodes: n, batch: few(dev, n), amplify: 4}
+		c.what, c.record = fmt.Sprintf("gat N=%d H=%d W=%d", n, s.heads, s.width), func(r *recording) {
+			r.do(&kernel.GraphAttention{Y: r.out("y", n, n, d), P: r.out("p", n, s.heads, n, kernel.Pad(n)), V: r.in("v", n, d),
+				Score: r.in("score", n, 2*s.heads), Far: r.in("far", n, s.heads), PosX: r.in("x", n), PosY: r.in("y0", n), Heads: s.heads, Leak: 0.2})
+		}
+		c.try(t, dev)
+
+		c.what, c.record = fmt.Sprintf("gat.grad N=%d H=%d W=%d", n, s.heads, s.width), func(r *recording) {
+			r.do(&kernel.GraphAttentionGrad{DV: r.out("dv", n, n, d), DScore: r.out("dscore", n+s.width, n, 2*s.heads), DFar: r.out("dfar", n+s.width, n, s.heads),
+				DY: r.in("dy", n, d), P: r.given("p", probabilities(r, s), s.heads, n, kernel.Pad(n)), V: r.in("v", n, d),
+				Score: r.in("score", n, 2*s.heads), Far: r.in("far", n, s.heads), PosX: r.in("x", n), PosY: r.in("y0", n), Heads: s.heads, Leak: 0.2})
+		}
+		c.try(t, dev)
+	}
+}
+
 // probabilities are rows of [.., Pad(N)] that sum to one, zero in the padding.
 func probabilities(r *recording, s shape) []float32 {
 	pad := kernel.Pad(s.nodes)

@@ -50,6 +50,7 @@ var routing = []part{
 	{"glu", testGLU},
 	{"mean", testMeanNodes},
 	{"attention", testAttention},
+	{"graph attention", testGraphAttention},
 	{"generate", testGenerate},
 	{"capacities", testCapacities},
 	{"feature", testFeature},

@@ -119,6 +119,28 @@ func TestAttentionGradient(t *testing.T) {
 	differentiate(t, loss, operand{"qkv", qkv.Data, dqkv.Data}, operand{"slope", slope, dslope})
 }
 
+func TestGraphAttentionGradient(t *testing.T) {
+	const n, d, heads, leak = 5, 6, 3, 0.2
+	v, score, far, posX, posY, weigh := random(n, d), random(n, 2*heads), random(n, heads), vector(n), vector(n), random(n, d)
+	y, p, dv, dscore, dfar := zeros(n, d), zeros(heads*n, kernel.Pad(n)), random(n, d), random(n, 2*heads), random(n, heads)
+	loss := func() float64 {
+		GraphAttention(y, p, v, score, far, posX, posY, leak)
+		return dot(y.Data, weigh.Data)
+	}
+	loss()
+	above := 0
+	for i := range n * n * heads {
+		if edge(score, far, posX, posY, i%heads, i/heads%n, i/heads/n) > 0 {
+			above++
+		}
+	}
+	if above == 0 || above == n*n*heads {
+		t.Fatalf("%d of %d scores are above 0: both sides of leaky are wanted", above, n*n*heads)
+	}
+	GraphAttentionGrad(dv, dscore, dfar, weigh, p, v, score, far, posX, posY, leak)
+	differentiate(t, loss, operand{"v", v.Data, dv.Data}, operand{"score", score.Data, dscore.Data}, operand{"far", far.Data, dfar.Data})
+}
+
 func TestRolloutGradient(t *testing.T) {
 	const n, width, starts, entropy, weight = 6, 4, 3, 0.7, 0.5
 	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),

@@ -142,7 +142,7 @@ func TestFrozenCostsAreGreedyCosts(t *testing.T) {
 	if !epochsOf(e)[0].BaselineUpdated {
 		t.Fatal("the epoch did not win its test; the case needs one that does")
 	}
-	ck, err := run.Load(o.Dir.Last(), Name)
+	ck, err := run.Load(o.Dir.Last(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("device", "in %s: %s", report.Plural(int64(u.epochs*v.cfg.Training.NumBatchesPerEpoch-v.done), "step"), u.asked)
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
-	out.Line("", "%s, %s, %s", historyName, curvesName+".svg and .png", routesName+".svg and .png")
+	out.Line("", "%s, %s, %s", historyOf(v.cfg), curvesName+".svg and .png", routesName+".svg and .png")
 	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), policy.Thorough(v.cfg, v.cfg.Problem.NumCustomers))
 	return out
 }

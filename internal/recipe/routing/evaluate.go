@@ -39,6 +39,7 @@ type Judged struct {
 	PerSecond float64 `json:"instances_per_second"`
 
 	path, device string
+	model        string // its name
 	better       string // another decoder
 	example      *Example
 }
@@ -102,7 +103,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		return nil, err
 	}
 	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
-		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, device: dev.Name(), better: decode.DrawnFor(p.Config, src.N)}
+		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), better: decode.DrawnFor(p.Config, src.N)}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)
 	r.MeanCost, r.MeanCPC, r.SECPC = mean, vrp.CPC(mean, src.N), vrp.CPC(se, src.N)
@@ -165,6 +166,6 @@ func gapOf(n int, gap, se float64) string {
 // Pictures are the first instance by policy and reference.
 func (r *Judged) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
-		return r.example.draw(w, f, fmt.Sprintf("%s, %s", Name, r.Decode), r.GapTo)
+		return r.example.draw(w, f, fmt.Sprintf("%s, %s", r.model, r.Decode), r.GapTo)
 	}}}
 }

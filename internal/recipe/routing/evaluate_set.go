@@ -153,6 +153,7 @@ type Compared struct {
 	Out       string   `json:"out,omitempty"`
 
 	path, device string
+	model        string // its name
 	better       string // another decoder
 	first        *vrp.Problem
 	solution     vrp.Solution
@@ -179,7 +180,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 		return nil, err
 	}
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
-		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
+		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
 	if r.Customers > 0 {
 		r.better = decode.DrawnFor(p.Config, r.Customers)
 	}
@@ -283,6 +284,6 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 // Pictures are the first instance's routes.
 func (r *Compared) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
-		return draw.Routes(w, f, r.first, r.solution, fmt.Sprintf("%s, %s", Name, r.Decode))
+		return draw.Routes(w, f, r.first, r.solution, fmt.Sprintf("%s, %s", r.model, r.Decode))
 	}}}
 }

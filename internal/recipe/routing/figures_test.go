@@ -69,7 +69,7 @@ func (f evalFlags) Float(string) float64 { return 0 }
 
 func evaluation(t *testing.T, dev kernel.Device, path string, flags evalFlags) *run.Evaluation {
 	t.Helper()
-	ck, err := run.Load(path, Name)
+	ck, err := run.Load(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}

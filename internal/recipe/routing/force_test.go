@@ -41,7 +41,7 @@ func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 	if err := forced(t, path, openCPU(t, 1), "training.num_epochs=2"); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{run.LastName, run.BestName, run.ConfigName, run.ResultName, historyName}
+	names := []string{run.LastName, run.BestName, run.ConfigName, run.ResultName, historyGT}
 	before := map[string][]byte{}
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(path, name))
@@ -73,7 +73,7 @@ func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 			t.Errorf("%s is still there", file)
 		}
 	}
-	if rows, err := os.ReadFile(filepath.Join(path, historyName)); err != nil || bytes.Count(rows, []byte("\n")) != 2 {
+	if rows, err := os.ReadFile(filepath.Join(path, historyGT)); err != nil || bytes.Count(rows, []byte("\n")) != 2 {
 		t.Errorf("the history of one epoch is %q, %v", rows, err)
 	}
 }

@@ -16,7 +16,7 @@ func (v *view) Pictures() []report.Picture {
 	}
 	if v.example != nil {
 		out = append(out, report.Picture{Name: routesName, Draw: func(w io.Writer, f draw.Format) error {
-			return v.example.draw(w, f, Name, v.reference)
+			return v.example.draw(w, f, v.cfg.Recipe(), v.reference)
 		}})
 	}
 	return out

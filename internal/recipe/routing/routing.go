@@ -1,5 +1,6 @@
-// Package routing is the recipe GT+RL: a graph transformer that builds vehicle routes, trained by
-// policy gradient (REINFORCE) with a baseline, validated against the optimum.
+// Package routing is the recipe of routing policies: a network that builds vehicle routes, trained
+// by policy gradient (REINFORCE) with a baseline, validated against the optimum. GT+RL has a graph
+// transformer for its encoder, GAT+RL a graph attention network.
 //
 // What a reader could break: the validator judges every route that is reported, outside the step
 // and by code that the step does not share.
@@ -16,14 +17,14 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// Name is the recipe's.
-const Name = config.RecipeGT
-
 // Recipe trains routing policies.
-type Recipe struct{}
+type Recipe struct {
+	// GAT: with a graph attention network, as GAT+RL; else with a graph transformer, as GT+RL
+	GAT bool
+}
 
 var about = run.About{
-	Name:   Name,
+	Name:   config.RecipeGT,
 	Trains: "a routing policy",
 	Train: `a routing policy by policy gradient, tested against the optimum, or against a search past 12 customers. Without flags the
 shipped settings "quick" run: about a minute on two cores.`,
@@ -56,8 +57,24 @@ costs that the file brings or that --reference gives.`,
 	},
 }
 
+// aboutGAT is about for GAT+RL.
+var aboutGAT = func() run.About {
+	a := about
+	a.Name, a.Trains, a.Config = config.RecipeGAT, "one with a graph attention encoder", config.DefaultGAT
+	a.Train = `the same with a graph attention network in place of the graph transformer; its settings are those of model_gat and gat_training.`
+	a.Eval = `as GT+RL.`
+	a.Seen = []string{"model_gat.gat_hidden_dim", "model_gat.gat_layers", "model_gat.gat_edge_dim", "model.feedforward_multiplier", "model.pointer_pairs"}
+	a.Unseen = append([]string{"model_gat.gat_negative_slope"}, about.Unseen...)
+	return a
+}()
+
 // About presents the recipe.
-func (Recipe) About() *run.About { return &about }
+func (r Recipe) About() *run.About {
+	if r.GAT {
+		return &aboutGAT
+	}
+	return &about
+}
 
 // Length is the epochs.
 func (Recipe) Length(s config.Settings) int { return s.(*config.Config).Training.NumEpochs }
@@ -94,8 +111,8 @@ func (task) Trainer(s *run.Setup) (run.Trainer, error) { return newTrainer(s) }
 func (task) Close() error                              { return nil }
 
 // tables of a run.
-func tables() []report.Table {
-	return []report.Table{{Kind: "epoch", File: historyName, Row: new(Epoch)}}
+func tables(c *config.Config) []report.Table {
+	return []report.Table{{Kind: "epoch", File: historyOf(c), Row: new(Epoch)}}
 }
 
 // Evaluate routes test instances.

@@ -87,6 +87,21 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// TestSuiteGAT: the same for the other encoder.
+func TestSuiteGAT(t *testing.T) {
+	settings := func(rate string) *config.Config {
+		c, err := config.LoadAny(config.RecipeGAT, "", []string{"problem.num_customers=5", "training.num_batches_per_epoch=4", "training.batch_size=12", "training.num_epochs=2",
+			"training.validation_instances=30", "model_gat.gat_hidden_dim=16", "model.num_heads=2", "model_gat.gat_layers=1", "model_gat.gat_dropout=0.1", "gat_training.learning_rate=" + rate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*config.Config)
+	}
+	runtest.Suite(t, runtest.Case{Recipe: Recipe{GAT: true}, Settings: settings("0.01"), Device: openCPU,
+		Open:  func(testing.TB, config.Settings) run.Task { return task{} },
+		Other: settings("0.5"), Differs: "learning_rate: 0.01", State: &state{Temperature: 1.25, Window: []float64{0.7}, StopBest: new(float64), StopCount: 2}})
+}
+
 func TestRunsOfEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -257,6 +257,6 @@ func (t *trainer) Describe(i *report.Info) {
 	n, routes := int64(c.Problem.NumCustomers), int64(c.Training.BatchSize*c.Starts())
 	t.view = &view{info: i, cfg: c, shard: t.shard, done: t.Progress.Updates - t.epoch()*t.perEpoch(),
 		flops: stepFLOPs(t.model, c, int64(c.Training.BatchSize), routes*(n+(n+4)/5))}
-	i.View, i.Tables, i.At = t.view, tables(), t.epoch()
+	i.View, i.Tables, i.At = t.view, tables(c), t.epoch()
 	i.Done = fmt.Sprintf("%s and %s", report.Plural(int64(i.At), "epoch"), report.Plural(int64(t.view.done), "step"))
 }

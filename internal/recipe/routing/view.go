@@ -9,10 +9,19 @@ import (
 
 // The files of a run folder that routing names, beside the event files.
 const (
-	historyName = "csv/history_gt_rl.csv"
-	curvesName  = "curves" // .svg and .png
-	routesName  = "routes" // .svg and .png
+	historyGT  = "csv/history_gt_rl.csv"
+	historyGAT = "csv/history_gat_rl.csv"
+	curvesName = "curves" // .svg and .png
+	routesName = "routes" // .svg and .png
 )
+
+// historyOf is the table of a run's epochs, named as the original PyTorch program names it.
+func historyOf(c *config.Config) string {
+	if c.Recipe() == config.RecipeGAT {
+		return historyGAT
+	}
+	return historyGT
+}
 
 // view is a routing run in words and pictures.
 type view struct {

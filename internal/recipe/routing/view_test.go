@@ -19,7 +19,7 @@ import (
 func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 	c := tiny(t, "training.num_epochs=10", "training.num_batches_per_epoch=100", "training.batch_size=128", "problem.num_customers=2", "baseline.type=pomo")
 	v := &view{cfg: c, shard: 16, flops: 6.5e9}
-	v.info = &report.Info{Recipe: Name, Config: "quick", Parameters: 594700, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 27, Dir: dir, Tables: tables(), View: v}
+	v.info = &report.Info{Recipe: config.RecipeGT, Config: "quick", Parameters: 594700, Device: "cpu (avx512, 2 workers)", Precision: "fp32", Memory: 1 << 27, Dir: dir, Tables: tables(c), View: v}
 	return v.info, v
 }
 
@@ -96,7 +96,7 @@ func TestFolder(t *testing.T) {
 		return string(text)
 	}
 	want := "epoch,train_loss,train_cost_arithmetic,val_cost_arithmetic,learning_rate,temperature,time_per_epoch,baseline_type,baseline_value,mean_type,val_se,"
-	if got := read(historyName); !strings.HasPrefix(got, want) {
+	if got := read(historyGT); !strings.HasPrefix(got, want) {
 		t.Errorf("the history is %s", got)
 	}
 	if got := read("routes.svg"); !strings.Contains(got, ">policy<") || !strings.Contains(got, ">optimum<") || !strings.Contains(got, "GT+RL · gap +0.00 %") {
