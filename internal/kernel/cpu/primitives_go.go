@@ -385,7 +385,7 @@ func scaleGo(y []float32, by float32) {
 // momentumGo: g' = g·scale; m = β·m + g'; x = g' + β·m, both of them zero below 1e-16.
 func momentumGo(x, m, g []float32, beta, scale float32) {
 	for i := range x {
-		gi := g[i] * scale
+		gi := float32(g[i] * scale) // the conversion keeps arm64 from fusing it
 		mi := flushed(float32(beta*m[i]) + gi)
 		m[i], x[i] = mi, flushed(gi+float32(beta*mi))
 	}

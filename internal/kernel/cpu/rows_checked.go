@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package cpu
 
 // Assembly does not check its slices, so every entry of an assembly table but gemm goes through
