@@ -48,17 +48,26 @@ var palette = []color.NRGBA{
 
 // Routes draws a solution: the depot a square, customers discs whose area is their demand, a colour
 // a route, and the cost above. A caption, when given, follows the counts (the method, say).
-// The solution must have passed vrp.Validate; the problem must have coordinates.
+// Where routes have times a bar per vehicle stands below the map. The solution must have passed
+// vrp.Validate, but for customers who are not served; the problem must have coordinates.
 func Routes(w io.Writer, f Format, p *vrp.Problem, s vrp.Solution, caption string) error {
 	place, size, err := project(p)
 	if err != nil {
 		return err
 	}
-	c, err := newCanvas(f, pageWidth, header+size.Y+footer)
+	bars, err := newBars(p, s)
 	if err != nil {
 		return err
 	}
-	scene(pen{c}, p, s, caption, place, size)
+	c, err := newCanvas(f, pageWidth, header+size.Y+footer+bars.height())
+	if err != nil {
+		return err
+	}
+	c.Push()
+	c.Translate(vg.Point{Y: bars.height()})
+	colours := scene(pen{c}, p, s, caption, place, size)
+	c.Pop()
+	bars.draw(pen{c}, colours)
 	return encode(w, f, c)
 }
 
@@ -90,22 +99,30 @@ func Beside(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
 	return encode(w, f, c)
 }
 
-// scene draws one page at the canvas's origin.
-func scene(d pen, p *vrp.Problem, s vrp.Solution, caption string, place func(int) vg.Point, size vg.Point) {
+// scene draws one page at the canvas's origin, and returns the routes' colours.
+func scene(d pen, p *vrp.Problem, s vrp.Solution, caption string, place func(int) vg.Point, size vg.Point) []color.NRGBA {
 	d.rect(paper, 0, 0, pageWidth, header+size.Y+footer)
 	d.rect(field, margin, footer, size.X, size.Y)
 	drawTitle(d, p, s, caption, footer+size.Y)
 
 	depot := place(0)
 	colours := coloursByAngle(depot, s, place)
+	types := p.Types()
 	for i, route := range s.Routes {
-		drawRoute(d, colours[i], depot, route, place, p.Open)
+		kind := 0
+		if s.Types != nil {
+			kind = int(s.Types[i])
+		}
+		drawRoute(d, colours[i], types[kind].Start, types[kind].End, route, place)
 	}
 	radius := radiusOf(p, size)
 	drawCustomers(d, p, s, colours, place, radius)
 	drawNumbers(d, p, place, radius)
-	drawDepot(d, depot)
+	for v := range p.DepotCount() {
+		drawDepot(d, place(v))
+	}
 	drawKey(d, p, radius)
+	return colours
 }
 
 // project maps nodes to points on the page, both axes at one scale, and sizes the field.
@@ -202,16 +219,17 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 	if p.N() > 120 {
 		size = 5
 	}
-	for v := 1; v <= p.N(); v++ {
+	for v := p.DepotCount(); v < len(p.Demand); v++ {
 		at := place(v)
 		r := radius(p.Demand[v])
 		d.text(faded, face(size, false), vg.Point{X: at.X + r + 1, Y: at.Y + r*0.4}, strconv.Itoa(v))
 	}
 }
 
-// drawRoute draws the legs between customers in full and the two legs to the depot thin and pale:
-// around the depot of a large instance they would otherwise hide everything else.
-func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(int) vg.Point, open bool) {
+// drawRoute draws the legs between customers in full and the two legs to the depots thin and pale:
+// around the depot of a large instance they would otherwise hide everything else. An end that is
+// vrp.None is open.
+func drawRoute(d pen, c color.NRGBA, start, end int, route []int32, place func(int) vg.Point) {
 	if len(route) == 0 {
 		return
 	}
@@ -221,9 +239,11 @@ func drawRoute(d pen, c color.NRGBA, depot vg.Point, route []int32, place func(i
 	}
 	pale := c
 	pale.A = 0x99
-	d.line(pale, depotWidth, depot, pts[0])
-	if !open {
-		d.line(pale, depotWidth, pts[len(pts)-1], depot)
+	if start != vrp.None {
+		d.line(pale, depotWidth, place(start), pts[0])
+	}
+	if end != vrp.None {
+		d.line(pale, depotWidth, pts[len(pts)-1], place(end))
 	}
 	if len(pts) > 1 {
 		d.line(c, lineWidth, pts...)
@@ -237,15 +257,27 @@ func drawCustomers(d pen, p *vrp.Problem, s vrp.Solution, colours []color.NRGBA,
 		colour color.NRGBA
 	}
 	var all []customer
+	served := make([]bool, len(p.Demand))
 	for i, route := range s.Routes {
 		for _, v := range route {
-			all = append(all, customer{v, colours[i]})
+			if int(v) >= p.DepotCount() { // and no reload
+				all = append(all, customer{v, colours[i]})
+				served[v] = true
+			}
+		}
+	}
+	for v := p.DepotCount(); v < len(served); v++ {
+		if !served[v] {
+			all = append(all, customer{int32(v), paper})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b customer) int { return int(p.Demand[b.node]) - int(p.Demand[a.node]) })
 	for _, c := range all {
 		at, r := place(int(c.node)), radius(p.Demand[c.node])
 		d.disc(field, at, r+1)
+		if c.colour == paper { // nobody serves it: a ring
+			d.disc(ink, at, r+0.5)
+		}
 		d.disc(c.colour, at, r)
 	}
 }
@@ -274,7 +306,10 @@ func drawTitle(d pen, p *vrp.Problem, s vrp.Solution, caption string, top vg.Len
 	}
 	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, heading)
 	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s)))
-	line := fmt.Sprintf("%s · %s · capacity %s", count(len(s.Routes), "route"), count(p.N(), "customer"), group(int64(p.Capacity)))
+	line := fmt.Sprintf("%s · %s", count(len(s.Routes), "route"), count(p.N(), "customer"))
+	if p.Fleet == nil {
+		line += " · capacity " + group(int64(p.Capacity))
+	}
 	if caption != "" {
 		line += " · " + caption
 	}
@@ -292,7 +327,7 @@ func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 	if p.N() == 0 {
 		return
 	}
-	low, high := slices.Min(p.Demand[1:]), slices.Max(p.Demand[1:])
+	low, high := slices.Min(p.Demand[p.DepotCount():]), slices.Max(p.Demand[p.DepotCount():])
 	marks := []int32{low}
 	if high > low {
 		marks = append(marks, high)

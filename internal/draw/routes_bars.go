@@ -1,0 +1,122 @@
+package draw
+
+import (
+	"image/color"
+	"strconv"
+
+	"gonum.org/v1/plot/vg"
+
+	"haul/internal/vrp"
+)
+
+// A time bar per vehicle, below the map. What a reader could break: times are vrp.Evaluate's, and a
+// bar has its route's colour on the map.
+
+const (
+	barRow    = vg.Length(15)
+	barHalf   = vg.Length(4)
+	barLabel  = vg.Length(72) // left of the bars
+	barFoot   = vg.Length(30) // the axis
+	barsAbove = vg.Length(20)
+	mostBars  = 60 // more vehicles than that no page shows
+)
+
+// bars are the plans of the routes that are shown; none: nothing is drawn.
+type bars struct {
+	p      *vrp.Problem
+	plans  []vrp.RoutePlan
+	index  []int // of each in the solution's routes
+	types  []vrp.VehicleType
+	within span
+}
+
+// newBars evaluates the routes of a problem whose vehicles have times.
+func newBars(p *vrp.Problem, s vrp.Solution) (*bars, error) {
+	b := &bars{p: p, types: p.Types(), within: nothing}
+	if p.Limited() == nil && p.Service == nil && p.MaxDuration == 0 {
+		return b, nil
+	}
+	e, err := vrp.Evaluate(p, s)
+	if err != nil {
+		return nil, err
+	}
+	b.plans, b.index = e.Routes[:min(len(e.Routes), mostBars)], e.Index
+	for _, r := range b.plans {
+		b.within.include(r.Start)
+		b.within.include(r.End)
+	}
+	if b.within.min == b.within.max {
+		b.within.max++ // nothing takes any time: an axis needs some
+	}
+	return b, nil
+}
+
+func (b *bars) height() vg.Length {
+	if len(b.plans) == 0 {
+		return 0
+	}
+	return barsAbove + barRow*vg.Length(len(b.plans)) + barFoot
+}
+
+func (b *bars) draw(d pen, colours []color.NRGBA) {
+	if len(b.plans) == 0 {
+		return
+	}
+	d.rect(paper, 0, 0, pageWidth, b.height())
+	left, width := margin+barLabel, pageWidth-2*margin-barLabel
+	at := func(t float64) vg.Length {
+		t = min(max(t, b.within.min), b.within.max)
+		return left + width*vg.Length((t-b.within.min)/max(b.within.max-b.within.min, 1e-12))
+	}
+	bottom := barFoot
+	top := bottom + barRow*vg.Length(len(b.plans))
+	for _, tick := range ticks(b.within, false) {
+		if tick.value < b.within.min || tick.value > b.within.max {
+			continue
+		}
+		d.line(field, 1, vg.Point{X: at(tick.value), Y: bottom}, vg.Point{X: at(tick.value), Y: top})
+		small := face(9, false)
+		d.text(faded, small, vg.Point{X: at(tick.value) - small.Width(tick.label)/2, Y: bottom - 12}, tick.label)
+	}
+	d.text(faded, face(9, false), vg.Point{X: margin, Y: 4}, "time: driving a line, service a block, waiting pale, breaks dark; the thin line above a stop is its window")
+	for i := range b.plans {
+		b.bar(d, &b.plans[i], colours[b.index[i]], top-barRow*(vg.Length(i)+0.5), at, i)
+	}
+}
+
+// bar draws one vehicle's.
+func (b *bars) bar(d pen, r *vrp.RoutePlan, c color.NRGBA, y vg.Length, at func(float64) vg.Length, number int) {
+	name := b.types[r.Type].Name
+	if name == "" {
+		name = "route"
+	}
+	if len(name) > 11 {
+		name = name[:10] + "."
+	}
+	d.text(faded, face(9, false), vg.Point{X: margin, Y: y - 3}, strconv.Itoa(number+1)+" "+name)
+	d.line(c, 1, vg.Point{X: at(r.Start), Y: y}, vg.Point{X: at(r.End), Y: y})
+	pale := c
+	pale.A = 0x44
+	for _, s := range r.Stops {
+		if s.Wait > 0 {
+			d.rect(pale, at(s.Arrival), y-barHalf/2, at(s.Begin)-at(s.Arrival), barHalf)
+		}
+		fill := c
+		if s.Rest {
+			fill = ink
+		}
+		if width := max(at(s.Depart)-at(s.Begin), 1.5); !b.depot(s) || s.Rest {
+			d.rect(fill, at(s.Begin), y-barHalf, width, 2*barHalf)
+		}
+		if s.Rest || b.p.Windows == nil {
+			continue
+		}
+		for _, w := range b.p.Windows[s.Place] {
+			if s.Begin >= w.From && s.Begin <= w.To && !b.depot(s) {
+				d.line(faded, 0.5, vg.Point{X: at(w.From), Y: y + barHalf + 1}, vg.Point{X: at(w.To), Y: y + barHalf + 1})
+			}
+		}
+	}
+}
+
+func (b *bars) depot(s vrp.Stop) bool { return int(s.Place) < b.p.DepotCount() }
