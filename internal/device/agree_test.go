@@ -33,9 +33,9 @@ func build(t *testing.T, dev kernel.Device, choice kernel.Choice, learn bool) *p
 	b := p.B()
 	a := &policy{batch: agreeBatch, nodes: agreeNodes, limit: 2 * agreeNodes, layout: m.Layout()}
 	a.posX, a.posY, a.demand = p.Rows("x", b, agreeNodes), p.Rows("y", b, agreeNodes), p.RowInts("demand", b, agreeNodes)
-	in := model.Instances{PosX: a.posX, PosY: a.posY, Demand: a.demand, Feature: p.Shard("feature", b, agreeNodes, 4), Capacity: 30}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 5, Purpose: rng.TestInstances,
-		Grid: 100, Capacity: 30, DemandMin: 1, DemandMax: 10, Symmetries: 1})
+	in := kernel.Instances{Rules: kernel.Rules{Capacity: 30}, PosX: a.posX, PosY: a.posY, Nodes: a.demand,
+		Feature: p.Shard("feature", b, agreeNodes, len(kernel.CVRP.Features()))}
+	p.Append(&kernel.Generate{Instances: in, Drawing: kernel.Drawing{Seed: 5, Purpose: rng.TestInstances, Grid: 100, DemandMin: 1, DemandMax: 10, Symmetries: 1}})
 	spec := plan.RolloutSpec{Choice: choice, Starts: 1, MaxStep: a.limit, Seed: 5, Keep: true}
 	if choice == kernel.Replay {
 		spec.Actions = p.RowInts("replayed", b, 1, a.limit)

@@ -28,10 +28,10 @@ func TestRolloutCountsTheBytesItReads(t *testing.T) {
 	proj, dproj := tensor(b, n, 6*d), tensor(b, n, 6*d)
 	pair := &Tensor{Shape: []int{b, n, 2 * d}, Stride: 6 * d, Parent: proj, Offset: 4 * d}
 	dpair := &Tensor{Shape: []int{b, n, 2 * d}, Stride: 6 * d, Parent: dproj, Offset: 4 * d}
-	plain := Decoder{Proj: proj, Pointer: tensor(b, n, d), Graph: tensor(b, d), Load: tensor(d),
-		PosX: tensor(b, n), PosY: tensor(b, n), Demand: tensor(b, n)}
+	plain := Decoder{Proj: proj, Pointer: tensor(b, n, d), Graph: tensor(b, d), Context: tensor(d),
+		Instances: Instances{PosX: tensor(b, n), PosY: tensor(b, n), Nodes: tensor(b, n)}}
 	pairs := plain
-	pairs.Pair, pairs.PairLoad = pair, tensor(d)
+	pairs.Pair, pairs.PairContext = pair, tensor(d)
 	wide := pairs
 	wide.Pair = tensor(b, n, 3*d) // of which the first 2D are read
 	const (
@@ -49,10 +49,10 @@ func TestRolloutCountsTheBytesItReads(t *testing.T) {
 		if got, want := o.Cost().Bytes, read+results+c.plus; got != want {
 			t.Errorf("a rollout with pairs %v: %d bytes, want %d", c.pairs, got, want)
 		}
-		g := &RolloutGrad{Decoder: c.decoder, DProj: dproj, DPointer: tensor(b, n, d), DGraph: tensor(b, d), DLoad: tensor(d),
+		g := &RolloutGrad{Decoder: c.decoder, DProj: dproj, DPointer: tensor(b, n, d), DGraph: tensor(b, d), DContext: tensor(d),
 			Actions: o.Actions, Steps: o.Steps, Adv: tensor(b, s)}
 		if c.pairs {
-			g.DPair, g.DPairLoad = dpair, tensor(d)
+			g.DPair, g.DPairContext = dpair, tensor(d)
 		}
 		if got, want := g.Cost().Bytes, read+grads+c.grad; got != want {
 			t.Errorf("its gradient with pairs %v: %d bytes, want %d", c.pairs, got, want)

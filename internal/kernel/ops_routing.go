@@ -2,70 +2,6 @@ package kernel
 
 import "haul/internal/rng"
 
-// Generate makes the shard's routing instances: row r of the step is instance g = State.Instances +
-// r, a pure function of (Seed, Purpose, g). Node j spends Philox block j: word 0 x, word 1 y, word
-// 2 demand. With Symmetries = 8 it is instance g/8 under symmetry k = g%8 of the unit square: bit 0
-// of k turns x into 1-x, bit 1 y into 1-y, bit 2 then swaps them. All in float32, so that devices
-// agree bit for bit.
-//
-// With a range of capacities every instance has its own, q: CapacityMin and the lesser of two draws
-// below the range's size, words 2 and 3 of the depot's block, so that short routes are as usual as
-// they are in CVRPLIB's X. Its demands are then stated in parts of LoadUnit, which Capacity must
-// be: demand·LoadUnit/q, rounded down. The same sets of customers fit as long as N·q < LoadUnit: a
-// set over q is over it by 1, that is by LoadUnit/q, and N roundings take away less.
-type Generate struct {
-	PosX, PosY *Tensor // [B,N]
-	Demand     *Tensor // I32 [B,N]
-	Feature    *Tensor // [B,N,4]: x, y, demand/capacity, depot flag
-	Seed       uint64
-	Purpose    rng.Purpose
-	Grid       int32 // integer coordinates 0..Grid scaled to the unit square; 0: uniform floats
-	Capacity   int32
-	DemandMin  int32
-	DemandMax  int32
-	Symmetries int // 1 or 8
-
-	CapacityMin, CapacityMax int32 // the range; 0: every instance has Capacity
-}
-
-// LoadUnit is the capacity of vehicles whose own differ from instance to instance.
-const LoadUnit = 1 << 20
-
-// Kind names the op.
-func (o *Generate) Kind() string { return "generate" }
-
-// Stage: it makes instances.
-func (o *Generate) Stage() Stage { return StageGenerate }
-
-// Args visits the tensors.
-func (o *Generate) Args(f func(*Tensor, Access)) {
-	visit(f, Write, o.PosX, o.PosY, o.Demand, o.Feature)
-}
-
-// Cost counts no floating-point work worth the name.
-func (o *Generate) Cost() Cost { return Cost{0, bytesOf(o)} }
-
-// Feature builds Feature from positions and demands that the host wrote.
-type Feature struct {
-	Feature, PosX, PosY, Demand *Tensor
-	Capacity                    int32
-}
-
-// Kind names the op.
-func (o *Feature) Kind() string { return "feature" }
-
-// Stage: it finishes instances that the host gave.
-func (o *Feature) Stage() Stage { return StageGenerate }
-
-// Args visits the tensors.
-func (o *Feature) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.PosX, o.PosY, o.Demand)
-	visit(f, Write, o.Feature)
-}
-
-// Cost counts a division a node.
-func (o *Feature) Cost() Cost { return Cost{int64(o.PosX.Len()), bytesOf(o)} }
-
 // Choice says how a rollout picks its next node.
 type Choice uint8
 
@@ -88,26 +24,25 @@ const NearFloor = 1e-4
 // Decoder is what a rollout and its gradient read of the policy: the absorbed projections of each
 // node.
 //
-//	query     q = Node[cur] + Graph + (load left / Capacity)·Load
+//	query     q = Node[cur] + Graph + Σ over k of c_k·Context_k
 //	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
 //	logits    Clip·tanh(g·Pointer_j/sqrt(D) + pull) / temperature over allowed j
-//	pull      (PairQuery[cur] + (load left / Capacity)·PairLoad)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
+//	pull      (PairQuery[cur] + Σ over k of c_k·PairContext_k)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
 //
-// Without Pair the first part of pull is 0. What it says of a pair of nodes passes by the glimpse,
+// with c the vehicle's context features (RuleSet.Context). Without Pair the first part of pull is 0. What it says of a pair of nodes passes by the glimpse,
 // through whose few heads all else that is known of the vehicle must go.
 type Decoder struct {
-	Proj     *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
-	Pointer  *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
-	Graph    *Tensor // [B,D]
-	Load     *Tensor // [D], a weight
-	Pair     *Tensor // [B,N,≥2D]: PairQuery | PairKey in its first 2D columns; nil: no such scores
-	PairLoad *Tensor // [D], a weight; with Pair
-	PosX     *Tensor
-	PosY     *Tensor
-	Demand   *Tensor
-	Heads    int
-	Capacity int32
-	Near     float32 // a constant; 0: distances do not speak in the logits
+	Instances // of which Feature is not read
+
+	Proj    *Tensor // [B,N,≥3D]: Node | Key | Value in its first 3D columns
+	Pointer *Tensor // [B,N,D]: pointer keys with the glimpse's output matrix absorbed
+	Graph   *Tensor // [B,D]
+	Context *Tensor // a weight: [D], or [C,D] where the rule set has C > 1 context features
+	Pair    *Tensor // [B,N,≥2D]: PairQuery | PairKey in its first 2D columns; nil: no such scores
+	// as Context; with Pair
+	PairContext *Tensor
+	Heads       int
+	Near        float32 // a constant; 0: distances do not speak in the logits
 }
 
 // Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
@@ -116,7 +51,7 @@ type Decoder struct {
 // Forced, start s of an instance begins at customer s+1 and that first action is not scored. With
 // Viewed instead, the policy chooses the first action of start s as if the vehicle, full and at the
 // depot as ever, stood at customer s+1, which may be its choice. No demand may pass Capacity, and T
-// must be at least 2(N-1), which no row outlasts.
+// must be at least MaxSteps(N-1), which no row outlasts.
 //
 // Where one node is allowed it is taken without computing: log-probability and entropy are 0, but
 // the step counts as scored. Sample, at step t of start s of global instance i, draws u =
@@ -150,7 +85,7 @@ func (o *Rollout) Kind() string {
 func (o *Rollout) Stage() Stage { return StageDecode }
 
 func (d *Decoder) args(f func(*Tensor, Access)) {
-	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Load, d.Pair, d.PairLoad, d.PosX, d.PosY, d.Demand)
+	visit(f, Read, d.Proj, d.Pointer, d.Graph, d.Context, d.Pair, d.PairContext, d.PosX, d.PosY, d.Nodes)
 }
 
 // Args visits the tensors.
@@ -172,13 +107,13 @@ func (d *Decoder) stepCost() int64 {
 	return 6 * int64(d.Pointer.Shape[1]) * int64(d.Pointer.Cols())
 }
 
-// pairCost is the FLOPs of scoring all pairs of all instances once, and each node by the load: no
-// decode step adds to them.
+// pairCost is the FLOPs of scoring all pairs of all instances once, and each node by the context's
+// features: no decode step adds to them.
 func (d *Decoder) pairCost() int64 {
 	if d.Pair == nil {
 		return 0
 	}
-	return 2 * int64(d.Pointer.Len()) * int64(d.Pointer.Shape[1]+1)
+	return 2 * int64(d.Pointer.Len()) * int64(d.Pointer.Shape[1]+len(d.Set.Context()))
 }
 
 // Cost assumes ExpectedSteps decode steps per row; the true number is only known once actions are
@@ -218,10 +153,10 @@ type RolloutGrad struct {
 	DProj    *Tensor // [B,N,≥3D]: its first 3D columns are written
 	DPointer *Tensor // [B,N,D]
 	DGraph   *Tensor // [B,D]
-	DLoad    *Tensor // [D], accumulated
+	DContext *Tensor // as Context, accumulated
 
-	DPair     *Tensor // [B,N,≥2D]: its first 2D columns are written; with Pair
-	DPairLoad *Tensor // [D], accumulated; with Pair
+	DPair        *Tensor // [B,N,≥2D]: its first 2D columns are written; with Pair
+	DPairContext *Tensor // as PairContext, accumulated; with Pair
 
 	Actions *Tensor
 	Steps   *Tensor
@@ -243,7 +178,7 @@ func (o *RolloutGrad) Args(f func(*Tensor, Access)) {
 	o.Decoder.args(f)
 	visit(f, Read, o.Actions, o.Steps, o.Adv)
 	visit(f, Write, o.DProj, o.DPointer, o.DGraph, o.DPair)
-	visit(f, Update, o.DLoad, o.DPairLoad)
+	visit(f, Update, o.DContext, o.DPairContext)
 }
 
 // Cost counts the recomputed steps and twice that for their gradients.
@@ -315,9 +250,9 @@ const (
 	//
 	// A pair of the instance's shortest route, or of one that ties with it, weighs 1 + Leader times as
 	// much: best-of-starts decoding keeps that route alone (Wang et al. 2024 raise its advantage
-	// instead). With Alone it does so only where no other route ties with the shortest: what two
-	// starts find, the best of them has without either, and the gradient of the best of S routes is
-	// zero there.
+	// instead). With Alone it does so only where no other route ties with the shortest: if two starts
+	// find equally short routes, dropping one of them does not change the best route, so its gradient
+	// is zero.
 	//
 	// With a Margin the leader counts by how much it is shorter, as in that gradient: Leader times
 	// (l_2 - l_1) / (Margin·l_1), up to MostMargins times, with l_2 the shortest length that does not

@@ -59,9 +59,7 @@ func (s *stack) layer(p *plan.Plan, i int, x *kernel.Tensor) *kernel.Tensor {
 // comes.
 func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
 	p := plan.New("stack", dev, stackBatch, stackNodes, &s.layout)
-	feature := p.Shard("feature", p.B(), stackNodes, 4)
-	p.Append(&kernel.Generate{PosX: p.Shard("x", p.B(), stackNodes), PosY: p.Shard("y", p.B(), stackNodes), Demand: p.ShardInts("demand", p.B(), stackNodes),
-		Feature: feature, Seed: 42, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	feature := p.Drawn(kernel.Rules{Capacity: 30}, stackNodes, kernel.Drawing{Seed: 42, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1}).Feature
 	embed := func(name string) *kernel.Tensor { return p.Linear(name, feature, p.Weight(0, s.embed), nil, nil) }
 	if !recompute {
 		x := embed("embed")

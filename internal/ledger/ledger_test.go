@@ -286,13 +286,13 @@ func TestPairsAreScoredOnce(t *testing.T) {
 	tensor := func(shape ...int) *kernel.Tensor {
 		return &kernel.Tensor{Space: kernel.Shard, Shape: shape, Stride: shape[len(shape)-1]}
 	}
-	decoder := kernel.Decoder{Proj: tensor(b, n, 3*d), Pointer: tensor(b, n, d), Graph: tensor(b, d), Load: tensor(d), PosX: tensor(b, n), PosY: tensor(b, n),
-		Demand: tensor(b, n), Pair: tensor(b, n, 2*d), PairLoad: tensor(d)}
+	decoder := kernel.Decoder{Proj: tensor(b, n, 3*d), Pointer: tensor(b, n, d), Graph: tensor(b, d), Context: tensor(d),
+		Instances: kernel.Instances{PosX: tensor(b, n), PosY: tensor(b, n), Nodes: tensor(b, n)}, Pair: tensor(b, n, 2*d), PairContext: tensor(d)}
 	actions := tensor(b, s, 2*n)
 	prog := &kernel.Program{Batch: b, Shard: b, PerShard: []kernel.Op{
 		&kernel.Rollout{Decoder: decoder, Actions: actions, Steps: tensor(b, s), Length: tensor(b, s), LogProb: tensor(b, s), Entropy: tensor(b, s)},
-		&kernel.RolloutGrad{Decoder: decoder, DProj: tensor(b, n, 3*d), DPointer: tensor(b, n, d), DGraph: tensor(b, d), DLoad: tensor(d),
-			DPair: tensor(b, n, 2*d), DPairLoad: tensor(d), Actions: actions, Steps: tensor(b, s), Adv: tensor(b, s)}}}
+		&kernel.RolloutGrad{Decoder: decoder, DProj: tensor(b, n, 3*d), DPointer: tensor(b, n, d), DGraph: tensor(b, d), DContext: tensor(d),
+			DPair: tensor(b, n, 2*d), DPairContext: tensor(d), Actions: actions, Steps: tensor(b, s), Adv: tensor(b, s)}}}
 	l := ledger.New(&kernel.Profile{Program: prog, Workers: 1, Wall: 3, Spans: []kernel.Span{{Op: 0, End: 1}, {Op: 1, Start: 1, End: 3}}}, kernel.Roof{}, steps)
 	const want = 2*b*n*(n+1)*d + b*s*steps*3*2*n*d
 	for i, times := range []int64{3, 1} { // the gradient, which took longest, is first

@@ -19,6 +19,7 @@ type GTConfig struct {
 	// the decoder's, see PointerConfig
 	Near         float32
 	Pairs, Views bool
+	Rules        kernel.RuleSet
 	Dropout      float32
 	DropoutKey   uint64
 }
@@ -45,14 +46,14 @@ func NewGT(cfg GTConfig) (*Network, error) {
 	case cfg.Width%cfg.Heads != 0:
 		return nil, fmt.Errorf("model GT: hidden_dim %d is not divisible by num_heads %d", cfg.Width, cfg.Heads)
 	}
-	return newNetwork(PointerConfig{Heads: cfg.Heads, Near: cfg.Near, Pairs: cfg.Pairs, Views: cfg.Views}, Dropout{cfg.Dropout, cfg.DropoutKey},
+	return newNetwork(PointerConfig{Heads: cfg.Heads, Near: cfg.Near, Pairs: cfg.Pairs, Views: cfg.Views, Rules: cfg.Rules}, Dropout{cfg.Dropout, cfg.DropoutKey},
 		func(l *kernel.Layout) Encoder { return newGT(parameters{l}, cfg) }), nil
 }
 
 func newGT(l parameters, cfg GTConfig) *gt {
 	m := &gt{cfg: cfg}
 	d, f := cfg.Width, cfg.FeedMul*cfg.Width
-	m.embW, m.embB = l.linear("embed", Features, d)
+	m.embW, m.embB = l.linear("embed", len(cfg.Rules.Features()), d)
 	for i := range cfg.Layers {
 		var y gtLayer
 		at := fmt.Sprintf("layers.%d.", i)
@@ -90,5 +91,5 @@ func (m *gt) Encode(r *Pass, in Instances) *kernel.Tensor {
 func (m *gt) FLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)
 	layer := 2*d*3*d + 2*d*d + 2*d*2*f + 2*f*d + 4*nn*d
-	return nn * (2*Features*d + int64(m.cfg.Layers)*layer)
+	return nn * (2*int64(len(m.cfg.Rules.Features()))*d + int64(m.cfg.Layers)*layer)
 }

@@ -40,14 +40,8 @@ type Dropout struct {
 	Key  uint64 // seed of the masks
 }
 
-// Features is how many numbers a network reads of a node: x, y, demand/capacity, depot flag.
-const Features = 4
-
 // Instances are the tensors a policy reads.
-type Instances struct {
-	PosX, PosY, Demand, Feature *kernel.Tensor
-	Capacity                    int32
-}
+type Instances = kernel.Instances
 
 // newNetwork lays out an encoder's parameters, and behind them the decoder's.
 func newNetwork(p PointerConfig, d Dropout, encoder func(l *kernel.Layout) Encoder) *Network {
@@ -59,6 +53,9 @@ func newNetwork(p PointerConfig, d Dropout, encoder func(l *kernel.Layout) Encod
 
 // Layout is where each parameter lies in the flat buffer.
 func (m *Network) Layout() *kernel.Layout { return &m.layout }
+
+// Rules is the rule set whose features the network was made for.
+func (m *Network) Rules() kernel.RuleSet { return m.pointer.cfg.Rules }
 
 // Views: see PointerConfig.
 func (m *Network) Views() bool { return m.pointer.cfg.Views }
@@ -79,17 +76,17 @@ func (m *Network) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Deco
 	return m.pointer.decoder(p, set, dec)
 }
 
-// LoadsOf are the decoder's weights of the load left in a flat buffer of parameters: the query's,
-// and the pairs', nil without them.
-func (m *Network) LoadsOf(flat []float32) (load, pairLoad []float32) {
+// ContextOf are the decoder's weights of the context features in a flat buffer of parameters: the
+// query's, and the pairs', nil without them.
+func (m *Network) ContextOf(flat []float32) (context, pairs []float32) {
 	of := func(i int) []float32 {
 		p := m.layout.Params[i]
 		return flat[p.Offset:][:p.Len()]
 	}
 	if m.pointer.cfg.Pairs {
-		pairLoad = of(m.pointer.pairLoad)
+		pairs = of(m.pointer.pairContext)
 	}
-	return of(m.pointer.load), pairLoad
+	return of(m.pointer.context), pairs
 }
 
 // EncodeFLOPs is the work of encoding one instance of n nodes and projecting it for the decoder.

@@ -86,6 +86,17 @@ type parityCase struct {
 	near          float64
 }
 
+// features are what the host shows a policy of its instances.
+func features(in model.Instances, n int, x, y []float32, nodes []int32) []float32 {
+	wide := in.Feature.Cols()
+	out := make([]float32, len(x)*wide)
+	for i := 0; i < len(x); i += n {
+		f := reference.Matrix[float32]{Data: out[i*wide:], Rows: n, Cols: wide, Stride: wide}
+		reference.Features(f, x[i:][:n], y[i:][:n], nodes[i:][:n], in.Set, float32(in.Capacity))
+	}
+	return out
+}
+
 // replayed is a step on the fixture's actions and advantages.
 type replayed struct {
 	layout   *kernel.Layout
@@ -122,8 +133,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 
 	p := plan.New("parity", dev, batch, nodes, m.Layout())
 	b := p.B()
-	in := model.Instances{Capacity: capacity, PosX: p.Rows("x", b, nodes), PosY: p.Rows("y", b, nodes), Demand: p.RowInts("demand", b, nodes), Feature: p.Shard("feature", b, nodes, 4)}
-	p.Append(&kernel.Feature{Feature: in.Feature, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Capacity: capacity})
+	in := p.Given(kernel.Rules{Capacity: capacity}, nodes)
 	given := p.RowInts("actions", b, starts, len(actions)/len(adv))
 	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: c.forced, Viewed: c.viewed, Actions: given}, rng.Actions)
 	weight := p.Rows("advantage", b, starts)
@@ -139,7 +149,8 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 	check(r.run.SetControl(kernel.Control{Temperature: float32(f.number("temperature")), Coefficients: map[string]float32{plan.EntropyBonus: float32(f.number("entropy"))}}))
 	check(r.run.WriteBatch(in.PosX, f.floats("x")))
 	check(r.run.WriteBatch(in.PosY, f.floats("y")))
-	check(r.run.WriteBatch(in.Demand, f.ints("demand")))
+	check(r.run.WriteBatch(in.Nodes, f.ints("demand")))
+	check(r.run.WriteBatch(in.Feature, features(in, nodes, f.floats("x"), f.floats("y"), f.ints("demand"))))
 	check(r.run.WriteBatch(given, actions))
 	check(r.run.WriteBatch(weight, adv))
 	check(r.run.Run())

@@ -12,27 +12,44 @@ type PointerConfig struct {
 	Pairs bool    // pairs of nodes have a learned score
 	// a start's customer is where its first step is seen from, and not where it begins by force
 	Views bool
+	Rules kernel.RuleSet // whose features the network sees
 }
 
 // pointer is the decoder of Kool et al. 2019, https://arxiv.org/abs/1803.08475, with projections
 // that are applied once per node. It knows no encoder: it reads one embedding per node.
 type pointer struct {
-	cfg                           PointerConfig
-	width                         int
-	wProj, wGraph, load, wPointer int
-	pairLoad                      int // with Pairs
+	cfg                              PointerConfig
+	width                            int
+	wProj, wGraph, context, wPointer int
+	pairContext                      int // with Pairs
 }
 
 func newPointer(l *kernel.Layout, cfg PointerConfig, width int) *pointer {
 	m := &pointer{cfg: cfg, width: width}
 	m.wProj = l.Add("decoder.proj.weight", kernel.InitUniform, width, m.projected(), width)
 	m.wGraph = l.Add("decoder.graph.weight", kernel.InitUniform, width, width, width)
-	m.load = l.Add("decoder.load.weight", kernel.InitUniform, 1, width)
+	m.context = l.Add(contextName("decoder.", cfg.Rules), kernel.InitUniform, len(cfg.Rules.Context()), m.contextShape()...)
 	m.wPointer = l.Add("decoder.pointer.weight", kernel.InitUniform, width, width, width)
 	if cfg.Pairs {
-		m.pairLoad = l.Add("decoder.pair_load.weight", kernel.InitUniform, 1, width)
+		m.pairContext = l.Add(contextName("decoder.pair_", cfg.Rules), kernel.InitUniform, len(cfg.Rules.Context()), m.contextShape()...)
 	}
 	return m
+}
+
+// contextName names the weights of a rule set's context features: a feature alone by its own name.
+func contextName(at string, rules kernel.RuleSet) string {
+	if c := rules.Context(); len(c) == 1 {
+		return at + c[0] + ".weight"
+	}
+	return at + "context.weight"
+}
+
+// contextShape is [D], or a row for each of several context features.
+func (m *pointer) contextShape() []int {
+	if c := len(m.cfg.Rules.Context()); c > 1 {
+		return []int{c, m.width}
+	}
+	return []int{m.width}
 }
 
 // projected is the columns of a node's projections: Node | Key | Value | the pointer's source, and
@@ -49,15 +66,14 @@ func (m *pointer) project(r *Pass, h *kernel.Tensor, in Instances) kernel.Decode
 	proj := r.Linear(r.name("decoder.proj"), h, r.weight(m.wProj), nil, nil)
 	graph := r.Linear(r.name("decoder.graph"), r.MeanNodes(r.name("mean"), h), r.weight(m.wGraph), nil, nil)
 	source := r.Linear(r.name("decoder.pointer"), r.Columns(proj, 3*m.width, 4*m.width), r.weight(m.wPointer), nil, nil)
-	return m.decoder(r.Plan, r.set, kernel.Decoder{Proj: proj, Pointer: source, Graph: graph, PosX: in.PosX, PosY: in.PosY, Demand: in.Demand,
-		Capacity: in.Capacity})
+	return m.decoder(r.Plan, r.set, kernel.Decoder{Instances: in, Proj: proj, Pointer: source, Graph: graph})
 }
 
 // decoder adds what no instance has a part in.
 func (m *pointer) decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
-	dec.Load, dec.Heads, dec.Near = p.Weight(set, m.load), m.cfg.Heads, m.cfg.Near
+	dec.Context, dec.Heads, dec.Near = p.Weight(set, m.context), m.cfg.Heads, m.cfg.Near
 	if m.cfg.Pairs {
-		dec.Pair, dec.PairLoad = p.Columns(dec.Proj, 4*m.width, 6*m.width), p.Weight(set, m.pairLoad)
+		dec.Pair, dec.PairContext = p.Columns(dec.Proj, 4*m.width, 6*m.width), p.Weight(set, m.pairContext)
 	}
 	return dec
 }
@@ -66,8 +82,8 @@ func (m *pointer) decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Deco
 func (m *pointer) flops(n int) int64 {
 	d, nn := int64(m.width), int64(n)
 	flops := nn*(2*d*int64(m.projected())+2*d*d) + 2*d*d
-	if m.cfg.Pairs { // every pair, and the load with every node: no decode step adds to it
-		flops += 2 * nn * (nn + 1) * d
+	if m.cfg.Pairs { // every pair, and the context with every node: no decode step adds to it
+		flops += 2 * nn * (nn + int64(len(m.cfg.Rules.Context()))) * d
 	}
 	return flops
 }

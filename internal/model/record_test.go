@@ -60,7 +60,7 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := plan.New("gt", dev, 1, nodes, gt.Layout())
-			in := model.Instances{Capacity: 9, PosX: p.Rows("x", 1, nodes), PosY: p.Rows("y", 1, nodes), Demand: p.RowInts("demand", 1, nodes), Feature: p.Rows("feature", 1, nodes, 4)}
+			in := p.Given(kernel.Rules{Capacity: 9}, nodes)
 			p.Rollout("routes", gt.Encode(p, 0, in, train), plan.RolloutSpec{Starts: 2, MaxStep: 2 * nodes}, rng.Actions)
 			drops, products := rates(p.Program())
 			if want := 2 * layers; train && len(drops) != want || !train && len(drops) != 0 {

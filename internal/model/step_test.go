@@ -17,10 +17,7 @@ func trainStep(tb testing.TB, dev kernel.Device, n, batch int, mode kernel.Basel
 		tb.Fatal(err)
 	}
 	p := plan.New("train", dev, batch, n+1, m.Layout())
-	in := model.Instances{PosX: p.Shard("x", p.B(), n+1), PosY: p.Shard("y", p.B(), n+1), Demand: p.ShardInts("demand", p.B(), n+1),
-		Feature: p.Shard("feature", p.B(), n+1, 4), Capacity: 30}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 1,
-		Purpose: rng.TrainInstances, Grid: 100, Capacity: 30, DemandMin: 1, DemandMax: 10, Symmetries: 1})
+	in := p.Drawn(kernel.Rules{Capacity: 30}, n+1, kernel.Drawing{Seed: 1, Purpose: rng.TrainInstances, Grid: 100, DemandMin: 1, DemandMax: 10, Symmetries: 1})
 	dec := m.Encode(p, 0, in, true)
 	starts := 1
 	if mode == kernel.SharedMean {

@@ -83,12 +83,7 @@ func scattered(l *kernel.Layout) []float32 {
 }
 
 func generate(p *plan.Plan) model.Instances {
-	b := p.B()
-	in := model.Instances{PosX: p.Shard("x", b, gtNodes), PosY: p.Shard("y", b, gtNodes), Demand: p.ShardInts("demand", b, gtNodes),
-		Feature: p.Shard("feature", b, gtNodes, 4), Capacity: 12}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 9, Purpose: rng.TrainInstances,
-		Capacity: 12, DemandMin: 1, DemandMax: 9, Symmetries: 1})
-	return in
+	return p.Drawn(kernel.Rules{Capacity: 12}, gtNodes, kernel.Drawing{Seed: 9, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 }
 
 func compile(t *testing.T, p *plan.Plan, dev kernel.Device, store kernel.Store) *reference.Runner[float64] {

@@ -206,6 +206,20 @@ type RolloutSpec struct {
 	Actions *kernel.Tensor // with Replay: what to replay
 }
 
+// Drawn records the drawing of a shard's instances of n nodes.
+func (p *Plan) Drawn(rules kernel.Rules, n int, d kernel.Drawing) kernel.Instances {
+	in := kernel.Instances{Rules: rules, PosX: p.Shard("x", p.B(), n), PosY: p.Shard("y", p.B(), n),
+		Nodes: p.ShardInts("nodes", p.B(), n*len(rules.Set.Columns())), Feature: p.Shard("feature", p.B(), n, len(rules.Set.Features()))}
+	p.Append(&kernel.Generate{Instances: in, Drawing: d})
+	return in
+}
+
+// Given are instances of n nodes that the host writes, features included.
+func (p *Plan) Given(rules kernel.Rules, n int) kernel.Instances {
+	return kernel.Instances{Rules: rules, PosX: p.Rows("x", p.B(), n), PosY: p.Rows("y", p.B(), n),
+		Nodes: p.RowInts("nodes", p.B(), n*len(rules.Set.Columns())), Feature: p.Rows("feature", p.B(), n, len(rules.Set.Features()))}
+}
+
 // Rollout records the decoding of routes.
 func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose rng.Purpose) *Routes {
 	b := p.B()
@@ -233,12 +247,12 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dproj, _ := p.contribute(d.Proj)
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
-	o := &kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DLoad: p.gradWeight(d.Load),
+	o := &kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DContext: p.gradWeight(d.Context),
 		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus,
 		Forced: r.op.Forced, Viewed: r.op.Viewed}
 	if d.Pair != nil {
 		o.DPair, _ = p.contribute(d.Pair)
-		o.DPairLoad = p.gradWeight(d.PairLoad)
+		o.DPairContext = p.gradWeight(d.PairContext)
 	}
 	p.op(o)
 }
@@ -249,15 +263,15 @@ const (
 	MeanBatches = "mean_cost_batches"
 )
 
-// Comparison says how routes are weighed: with kernel.Preference by pairs, at that alpha, those of
-// the leader more, or of one that leads alone, or by so many margins, over so many rows in turn
-// (see Together).
+// Comparison says how the routes of an instance are weighed against one another. All but By are
+// kernel.Preference's.
 type Comparison struct {
-	By            kernel.Comparison
-	Alpha, Leader float64
-	Alone         bool
-	Margin        float64
-	Group         int
+	By     kernel.Comparison
+	Alpha  float64 // slope of the pairs' loss
+	Leader float64 // further weight of pairs with the best route
+	Alone  bool    // count it only if no other route ties with the best
+	Margin float64 // scale it by the lead, in shares of the best length; 0: do not
+	Group  int     // rows that are compared with one another (see Together)
 }
 
 // Advantage records what each route weighs, by its length and the baseline, over instances·starts.

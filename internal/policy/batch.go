@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"haul/internal/kernel"
-	"haul/internal/model"
+	"haul/internal/kernel/reference"
 	"haul/internal/plan"
 	"haul/internal/run"
 	"haul/internal/vrp"
@@ -21,13 +21,13 @@ type batch struct {
 	size     int // problems at a time
 	sym      int
 	starts   int
-	in       model.Instances
+	in       kernel.Instances
 	decoder  kernel.Decoder // what the network said of the problems
 	routes   *plan.Routes
 	runner   kernel.Runner
 	trained  shares
 	x, y     []float32
-	demand   []int32
+	nodes    []int32 // kernel.Instances.Nodes
 	feature  []float32
 	shown    []float32 // what demands are divided by in the features, by problem
 	odd      bool      // for some problem it is not the capacity
@@ -43,7 +43,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	s := &batch{n: n, capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
 	rows := size * s.sym
 	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
-	s.in = givenInstances(pl, n, capacity)
+	s.in = pl.Given(kernel.Rules{Capacity: capacity}, n+1)
 	s.decoder = p.model.Encode(pl, 0, s.in, false)
 	if d.Beam > 0 {
 		plan.Keep(s.decoder.Proj)
@@ -58,8 +58,8 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
 		return nil, errors.Join(err, s.runner.Close())
 	}
-	s.x, s.y, s.demand = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
-	s.feature, s.shown = make([]float32, model.Features*rows*(n+1)), make([]float32, size)
+	s.x, s.y, s.nodes = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
+	s.feature, s.shown = make([]float32, rows*(n+1)*s.in.Feature.Cols()), make([]float32, size)
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*MaxSteps(n))
 	return s, nil
 }
@@ -71,27 +71,24 @@ func (s *batch) load(problems []*vrp.Problem) error {
 	s.odd = false
 	for i := range s.size {
 		prob := problems[min(i, len(problems)-1)]
-		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.demand[i*each:][:each])
+		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.nodes[i*each:][:each])
 		s.shown[i] = s.trained.capacity(prob)
 		s.odd = s.odd || s.shown[i] != float32(s.capacity)
 	}
-	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Demand, s.demand), s.show(false))
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Nodes, s.nodes), s.show(false))
 }
 
 // show writes what the policy reads of the problems: demands as they are, or as it has seen demands
 // in training.
 func (s *batch) show(plain bool) error {
-	each := s.sym * (s.n + 1)
+	n, wide := s.n+1, s.in.Feature.Cols()
 	for i, by := range s.shown {
 		if plain {
 			by = float32(s.capacity)
 		}
-		for k := i * each; k < (i+1)*each; k++ {
-			f := s.feature[model.Features*k:][:model.Features]
-			f[0], f[1], f[2], f[3] = s.x[k], s.y[k], float32(s.demand[k])/by, 0
-			if k%(s.n+1) == 0 {
-				f[3] = 1
-			}
+		for row := i * s.sym; row < (i+1)*s.sym; row++ {
+			f := reference.Matrix[float32]{Data: s.feature[row*n*wide:][:n*wide], Rows: n, Cols: wide, Stride: wide}
+			reference.Features(f, s.x[row*n:][:n], s.y[row*n:][:n], s.nodes[row*n:][:n], s.in.Set, by)
 		}
 	}
 	return s.runner.WriteBatch(s.in.Feature, s.feature)

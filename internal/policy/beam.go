@@ -30,7 +30,7 @@ import (
 type beamSearch struct {
 	width, expand        int
 	kept                 kernel.Decoder // of the batch's program
-	load, pairLoad       []float32
+	context, pairContext []float32
 	proj, pointer, graph []float32
 	given                kernel.Decoder // of the program that completes
 	routes               *plan.Routes
@@ -55,10 +55,10 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	b.slots = max(1, b.width*(b.expand-1))
 	rows, nodes, width := s.size*s.sym, s.n+1, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
-	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()),
-		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width),
-		PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes), Demand: pl.RowInts("demand", pl.B(), nodes),
-		Capacity: kept.Capacity})
+	in := kernel.Instances{Rules: kept.Rules, PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes),
+		Nodes: pl.RowInts("nodes", pl.B(), kept.Nodes.Cols())}
+	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Instances: in, Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()),
+		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width)})
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: MaxSteps(s.n), Keep: true}, rng.Actions)
 	var err error
 	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.n), pl, p.dev, p.store); err != nil {
@@ -68,7 +68,7 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	if err := errors.Join(b.runner.SetControl(evalControl(1)), p.store.ReadWeights(flat)); err != nil {
 		return nil, errors.Join(err, b.runner.Close())
 	}
-	b.load, b.pairLoad = p.model.LoadsOf(flat)
+	b.context, b.pairContext = p.model.ContextOf(flat)
 	b.proj, b.pointer, b.graph = make([]float32, rows*nodes*kept.Proj.Cols()), make([]float32, rows*nodes*width), make([]float32, rows*width)
 	b.actions, b.lengths = make([]int32, rows*b.slots*MaxSteps(s.n)), make([]float32, rows*b.slots)
 	return b, nil
@@ -134,7 +134,7 @@ func (b *beamSearch) take(s *batch) error {
 	}
 	g := &b.given
 	return errors.Join(b.runner.WriteBatch(g.Proj, b.proj), b.runner.WriteBatch(g.Pointer, b.pointer), b.runner.WriteBatch(g.Graph, b.graph),
-		b.runner.WriteBatch(g.PosX, s.x), b.runner.WriteBatch(g.PosY, s.y), b.runner.WriteBatch(g.Demand, s.demand))
+		b.runner.WriteBatch(g.PosX, s.x), b.runner.WriteBatch(g.PosY, s.y), b.runner.WriteBatch(g.Nodes, s.nodes))
 }
 
 // first is the beam after one action: the shortest of the row's starts.
@@ -162,7 +162,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	for _, h := range beam {
 		h.slot = -1
 		children = append(children, h)
-		tour := reference.NewTour(d.Demand, d.Capacity)
+		tour := d.Depart()
 		for _, a := range h.tour[:depth] {
 			tour.Visit(int(a))
 		}
@@ -196,15 +196,15 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 
 // decoder is a row's, as the reference reads it.
 func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
-	nodes, wide, width := s.n+1, b.kept.Proj.Cols(), b.kept.Pointer.Cols()
+	nodes, words, wide, width := s.n+1, b.kept.Nodes.Cols(), b.kept.Proj.Cols(), b.kept.Pointer.Cols()
 	proj := reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide}
 	d := &reference.Decoder[float32]{
 		Proj:    proj,
 		Pointer: reference.Matrix[float32]{Data: b.pointer[row*nodes*width:][:nodes*width], Rows: nodes, Cols: width, Stride: width},
-		Graph:   b.graph[row*width:][:width], Load: b.load, Demand: s.demand[row*nodes:][:nodes], Heads: b.kept.Heads, Capacity: s.capacity, Temperature: 1,
+		Graph:   b.graph[row*width:][:width], Context: b.context, Rules: b.kept.Rules, Nodes: s.nodes[row*words:][:words], Heads: b.kept.Heads, Temperature: 1,
 		PosX: s.x[row*nodes:][:nodes], PosY: s.y[row*nodes:][:nodes], Near: b.kept.Near}
 	if v := b.kept.Pair; v != nil {
-		d.Pair, d.PairLoad = reference.Matrix[float32]{Data: proj.Data[v.Offset:], Rows: nodes, Cols: v.Cols(), Stride: wide}, b.pairLoad
+		d.Pair, d.PairContext = reference.Matrix[float32]{Data: proj.Data[v.Offset:], Rows: nodes, Cols: v.Cols(), Stride: wide}, b.pairContext
 	}
 	return d
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 	"haul/internal/vrp"
 )
@@ -149,7 +148,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		for row := range s.sym {
 			d := s.beam.decoder(s.batch, row)
 			for start := range s.starts {
-				tour, actions := reference.NewTour(d.Demand, d.Capacity), s.actions[(row*s.starts+start)*steps:][:steps]
+				tour, actions := d.Depart(), s.actions[(row*s.starts+start)*steps:][:steps]
 				tour.Visit(int(actions[0])) // its own, or as seen from there
 				for at := 1; at < steps && !tour.Done(); at++ {
 					says := d.Decide(tour)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"haul/internal/kernel"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
@@ -163,7 +164,7 @@ func TestMemoryIsForeseen(t *testing.T) {
 	const n = 2000
 	program := func(batch int) *plan.Plan {
 		pl := plan.New("solve", dev, batch, n+1, p.model.Layout())
-		recordRoutes(pl, p.model, p.model.Encode(pl, 0, givenInstances(pl, n, 30), false), Greedy, n, 1)
+		recordRoutes(pl, p.model, p.model.Encode(pl, 0, pl.Given(kernel.Rules{Capacity: 30}, n+1), false), Greedy, n, 1)
 		return pl
 	}
 	pl := program(2)

@@ -24,27 +24,21 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
-func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) model.Instances {
+func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {
 	if capacities[1] > 0 {
 		src.Capacity = kernel.LoadUnit
 	}
-	nodes := src.N + 1
-	in := model.Instances{Capacity: src.Capacity, PosX: p.Shard("x", p.B(), nodes), PosY: p.Shard("y", p.B(), nodes),
-		Demand: p.ShardInts("demand", p.B(), nodes), Feature: p.Shard("feature", p.B(), nodes, model.Features)}
 	grid := int32(0)
 	if src.Distribution == vrp.Grid {
 		grid = src.CoordRange
 	}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: src.Seed,
-		Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries,
-		CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
-	return in
+	return p.Drawn(kernel.Rules{Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
+		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
 }
 
-// MaxSteps bounds the actions of a route through n customers: each customer, and a return after
-// each. The rules of a rollout allow no longer one, so that inference.max_steps_multiplier has
-// nothing to bound.
-func MaxSteps(n int) int { return 2 * n }
+// MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no longer
+// one, so that inference.max_steps_multiplier has nothing to bound.
+func MaxSteps(n int) int { return kernel.MaxSteps(n) }
 
 // FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
 // be seen from.
@@ -80,12 +74,6 @@ func sampleSeed(seed uint64) uint64 { return seed ^ 0x9E3779B97F4A7C15 }
 // routeBytes is what the host keeps of routes that it reads from a device: actions and lengths.
 func routeBytes(rows, starts, n int) int64 {
 	return run.Product(4, int64(rows), int64(starts), int64(MaxSteps(n)+1))
-}
-
-// givenInstances are instances that the host hands over, with what the policy is to read of them.
-func givenInstances(pl *plan.Plan, n int, capacity int32) model.Instances {
-	return model.Instances{Capacity: capacity, PosX: pl.Rows("x", pl.B(), n+1), PosY: pl.Rows("y", pl.B(), n+1),
-		Demand: pl.RowInts("demand", pl.B(), n+1), Feature: pl.Rows("feature", pl.B(), n+1, model.Features)}
 }
 
 // Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and

@@ -34,7 +34,7 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 		}
 		for _, prog := range dev.Programs {
 			o := runtest.Op[*kernel.Rollout](t, prog.PerShard)
-			if (o.Near == 0.3) != asked || (o.Pair != nil) != asked || (o.PairLoad != nil) != asked {
+			if (o.Near == 0.3) != asked || (o.Pair != nil) != asked || (o.PairContext != nil) != asked {
 				t.Errorf("asked %v: %s takes %g of the distance and %v of pairs", asked, prog.Name, o.Near, o.Pair)
 			}
 		}

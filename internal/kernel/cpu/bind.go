@@ -49,8 +49,6 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.attentionGrad(o), nil
 	case *kernel.Generate:
 		return b.generate(o), nil
-	case *kernel.Feature:
-		return b.feature(o), nil
 	case *kernel.Rollout:
 		return b.rollout(o), nil
 	case *kernel.RolloutGrad:

@@ -13,11 +13,12 @@ const decodeRows = 64
 // decoder computes a block of decode steps of one instance, forward, for the rollout and for its
 // gradient.
 type decoder struct {
-	proj, pointer, graph, load ref
-	posX, posY, demand         ref
-	pair, pairLoad             ref
+	proj, pointer, graph       ref
+	posX, posY, nodes          ref
+	context, pair, pairContext ref
 	n, d, heads, hd, ld, words int
-	capacity                   int32
+	seen                       int // context features
+	rules                      kernel.Rules
 	scale, pointerScale, near  float32
 	pairs                      bool
 }
@@ -25,11 +26,11 @@ type decoder struct {
 func (b *binder) decoder(o *kernel.Decoder) decoder {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	return decoder{
-		proj: newRef(b.r, o.Proj), pointer: newRef(b.r, o.Pointer), graph: newRef(b.r, o.Graph), load: newRef(b.r, o.Load),
-		posX: newRef(b.r, o.PosX), posY: newRef(b.r, o.PosY), demand: newRef(b.r, o.Demand),
-		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: words(n), capacity: o.Capacity,
+		proj: newRef(b.r, o.Proj), pointer: newRef(b.r, o.Pointer), graph: newRef(b.r, o.Graph), context: newRef(b.r, o.Context),
+		posX: newRef(b.r, o.PosX), posY: newRef(b.r, o.PosY), nodes: newRef(b.r, o.Nodes),
+		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: words(n), seen: len(o.Set.Context()), rules: o.Rules,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		near: o.Near, pairs: o.Pair != nil, pair: newRef(b.r, o.Pair), pairLoad: newRef(b.r, o.PairLoad),
+		near: o.Near, pairs: o.Pair != nil, pair: newRef(b.r, o.Pair), pairContext: newRef(b.r, o.PairContext),
 	}
 }
 
@@ -39,20 +40,23 @@ type block struct {
 	q, g             []float32 // [rows][D] queries and glimpses
 	s                []float32 // [H][rows][ld] glimpse weights
 	p, lp, th        []float32 // [rows][ld]
-	ent, cap         []float32 // [rows]
+	ent              []float32 // [rows]
+	seen             []float32 // [rows][seen]: context features
 	mask             []uint64  // [rows][words]
 	proj, ptr, graph []float32 // the instance's inputs
-	load, posX, posY []float32
+	context          []float32 // the weight
+	posX, posY       []float32
 	// [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where
 	// nothing
-	pull           []float32
-	pullLoad       []float32 // [ld]: what a full load adds to it for each node; nil without pairs
-	pt             []float32 // [D][ld]: pair keys, a column a node
-	pair, pairLoad []float32 // the instance's inputs, rows pairStride apart, and the weight
-	at             [decodeRows]int32
-	in             instance
-	stride         int // of proj
-	pairStride     int
+	pull []float32
+	// [seen][ld]: what a context feature of 1 adds to it for each node; nil without pairs
+	pullContext       []float32
+	pt                []float32 // [D][ld]: pair keys, a column a node
+	pair, pairContext []float32 // the instance's inputs, rows pairStride apart, and the weight
+	at                [decodeRows]int32
+	in                instance
+	stride            int // of proj
+	pairStride        int
 }
 
 // blockFloats and blockWords are the scratch a block takes.
@@ -62,9 +66,9 @@ func (d *decoder) blockFloats() int {
 		pull = d.n * d.ld
 	}
 	if d.pairs {
-		pull += d.ld + d.d*d.ld
+		pull += d.seen*d.ld + d.d*d.ld
 	}
-	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+2) + pull
+	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+1+d.seen) + pull
 }
 
 // pulls says whether the way between nodes adds to the pointer's dot products.
@@ -84,16 +88,16 @@ func (d *decoder) carve(w *worker) (k block, rest []float32) {
 	k.q, k.g = take(decodeRows*d.d), take(decodeRows*d.d)
 	k.s = take(d.heads * decodeRows * d.ld)
 	k.p, k.lp, k.th = take(decodeRows*d.ld), take(decodeRows*d.ld), take(decodeRows*d.ld)
-	k.ent, k.cap = take(decodeRows), take(decodeRows)
+	k.ent, k.seen = take(decodeRows), take(decodeRows*d.seen)
 	if d.pulls() {
 		k.pull = take(d.n * d.ld)
 	}
 	if d.pairs {
-		k.pullLoad, k.pt = take(d.ld), take(d.d*d.ld)
-		k.pairLoad, k.pairStride = d.pairLoad.of(w), d.pair.stride
+		k.pullContext, k.pt = take(d.seen*d.ld), take(d.d*d.ld)
+		k.pairContext, k.pairStride = d.pairContext.of(w), d.pair.stride
 	}
 	k.mask = w.words[:decodeRows*d.words]
-	k.load, k.stride = d.load.of(w), d.proj.stride
+	k.context, k.stride = d.context.of(w), d.proj.stride
 	return k, rest
 }
 
@@ -103,7 +107,7 @@ func (d *decoder) open(w *worker, k *block, i int) {
 	k.ptr = d.pointer.of(w)[i*d.n*d.d:][:d.n*d.d]
 	k.graph = d.graph.of(w)[i*d.d:][:d.d]
 	k.posX, k.posY = d.posX.of(w)[i*d.n:][:d.n], d.posY.of(w)[i*d.n:][:d.n]
-	k.in = newInstance(ints(d.demand.of(w)), i, d.n, d.capacity)
+	k.in = newInstance(ints(d.nodes.of(w)), i, d.n, d.rules)
 	w.p.transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.p.transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
 	d.measure(k)
@@ -130,7 +134,7 @@ func (d *decoder) measure(k *block) {
 }
 
 // match adds the dot products of pairs to the table, which they begin where distances say nothing,
-// and makes the load's row.
+// and makes the context features' rows.
 func (d *decoder) match(w *worker, k *block) {
 	w.p.transpose(k.pt, d.ld, k.pair[d.d:], k.pairStride, d.n, d.d)
 	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d,
@@ -139,18 +143,31 @@ func (d *decoder) match(w *worker, k *block) {
 		g.r, g.ldr = g.c, g.ldc
 	}
 	w.product(g)
-	w.product(gemmArgs{c: ptr(k.pullLoad), a: ptr(k.pairLoad), b: ptr(k.pt), m: 1, n: d.n, k: d.d,
+	w.product(gemmArgs{c: ptr(k.pullContext), a: ptr(k.pairContext), b: ptr(k.pt), m: d.seen, n: d.n, k: d.d,
 		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
 }
 
 // query sets row r's query for a vehicle.
 func (d *decoder) query(w *worker, k *block, r int, v *vehicle) {
-	k.cap[r], k.at[r] = v.context(k.in), v.from()
-	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.from())*k.stride:][:d.d], k.graph, k.load, k.cap[r])
+	seen := k.seen[r*d.seen:][:d.seen]
+	v.context(seen, k.in)
+	k.at[r] = v.from()
+	w.p.query(k.q[r*d.d:][:d.d], k.proj[int(v.from())*k.stride:][:d.d], k.graph, k.context[:d.d], seen[0])
+}
+
+// further adds to `rows` rows of y, each ld wide, the context features past the first times their
+// rows of weights, of which n columns count.
+func (d *decoder) further(w *worker, k *block, y, weights []float32, rows, n, ld int) {
+	if d.seen == 1 {
+		return
+	}
+	w.product(gemmArgs{c: ptr(y), a: ptr(k.seen[1:]), b: ptr(weights[ld:]), r: ptr(y), m: rows, n: n, k: d.seen - 1,
+		ldc: ld, ars: d.seen, aks: 1, bks: ld, bps: panel, ldr: ld})
 }
 
 // forward computes glimpse, logits and distribution of the block's first `rows` rows.
 func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
+	d.further(w, k, k.q, k.context, rows, d.d, d.d)
 	for h := range d.heads {
 		s := k.s[h*decodeRows*d.ld:]
 		w.product(gemmArgs{c: ptr(s), a: ptr(k.q[h*d.hd:]), b: ptr(k.kt[h*d.hd*d.ld:]), m: rows, n: d.ld, k: d.hd,
@@ -165,10 +182,13 @@ func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
 		u := k.p[r*d.ld:][:d.n]
 		switch {
 		case d.pairs:
-			w.p.query(u, u, k.pull[int(at)*d.ld:][:d.n], k.pullLoad[:d.n], k.cap[r])
+			w.p.query(u, u, k.pull[int(at)*d.ld:][:d.n], k.pullContext[:d.n], k.seen[r*d.seen])
 		case d.near != 0:
 			w.p.add(u, k.pull[int(at)*d.ld:][:d.n])
 		}
+	}
+	if d.pairs {
+		d.further(w, k, k.p, k.pullContext, rows, d.n, d.ld)
 	}
 	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)
 }

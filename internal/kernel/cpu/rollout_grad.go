@@ -13,7 +13,7 @@ type rollGrad struct {
 	o                        *kernel.RolloutGrad
 	dproj, dpointer, dgraph  ref
 	dpair                    ref
-	dload, dpairLoad         gradRef
+	dcontext, dpairContext   gradRef
 	actions, steps, adv      ref
 	instances, starts, limit int
 	bonus                    int // place of the entropy's coefficient
@@ -21,10 +21,10 @@ type rollGrad struct {
 
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) func(*worker) {
 	r := &rollGrad{decoder: b.decoder(&o.Decoder), o: o, dproj: newRef(b.r, o.DProj), dpointer: newRef(b.r, o.DPointer),
-		dgraph: newRef(b.r, o.DGraph), dload: b.grad(o.DLoad), actions: newRef(b.r, o.Actions), steps: newRef(b.r, o.Steps),
+		dgraph: newRef(b.r, o.DGraph), dcontext: b.grad(o.DContext), actions: newRef(b.r, o.Actions), steps: newRef(b.r, o.Steps),
 		adv: newRef(b.r, o.Adv), bonus: slices.Index(b.r.coefs, o.Bonus)}
 	if r.pairs {
-		r.dpair, r.dpairLoad = newRef(b.r, o.DPair), b.grad(o.DPairLoad)
+		r.dpair, r.dpairContext = newRef(b.r, o.DPair), b.grad(o.DPairContext)
 	}
 	r.instances, r.starts, r.limit = o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	b.need(r.blockFloats()+r.d*r.ld+decodeRows*(2*r.d+r.ld+2)+r.pairFloats(), r.blockWords()+r.words)
@@ -34,7 +34,7 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) func(*worker) {
 // pairFloats is the scratch of the pairs' gradient.
 func (r *rollGrad) pairFloats() int {
 	if r.pairs {
-		return (r.n + 1) * r.ld
+		return (r.n + r.seen) * r.ld
 	}
 	return 0
 }
@@ -51,11 +51,11 @@ type gradBlock struct {
 	rows   int
 
 	// [N][ld]: gradients of dot products, summed over the decisions at a node; nil without pairs
-	dpull     []float32
-	dpullLoad []float32 // [ld]: summed over all decisions, each times its load left
+	dpull        []float32
+	dpullContext []float32 // [seen][ld]: summed over all decisions, each times its context features
 
-	dproj, dptr, dgraph, dload []float32
-	dpair, dpairLoad           []float32
+	dproj, dptr, dgraph, dcontext []float32
+	dpair, dpairContext           []float32
 }
 
 func (r *rollGrad) run(w *worker) {
@@ -70,10 +70,10 @@ func (r *rollGrad) run(w *worker) {
 	k.vt = take(r.d * r.ld)
 	k.dg, k.dq, k.ds = take(decodeRows*r.d), take(decodeRows*r.d), take(decodeRows*r.ld)
 	k.wa, k.we = take(decodeRows), take(decodeRows)
-	k.dload = r.dload.start(w)
+	k.dcontext = r.dcontext.start(w)
 	if r.pairs {
-		k.dpull, k.dpullLoad = take(r.n*r.ld), take(r.ld)
-		k.dpairLoad = r.dpairLoad.start(w)
+		k.dpull, k.dpullContext = take(r.n*r.ld), take(r.seen*r.ld)
+		k.dpairContext = r.dpairContext.start(w)
 	}
 	for i := range r.instances {
 		k.dproj = r.dproj.of(w)[i*r.n*r.dproj.stride:]
@@ -90,7 +90,7 @@ func (r *rollGrad) run(w *worker) {
 				clear(k.dpair[j*r.dpair.stride:][:2*r.d])
 			}
 			clear(k.dpull)
-			clear(k.dpullLoad)
+			clear(k.dpullContext)
 		}
 		if i >= w.active {
 			continue
@@ -115,9 +115,9 @@ func (r *rollGrad) matchGrad(w *worker, k *gradBlock) {
 		ldc: to, ars: r.ld, aks: 1, bks: st, bps: panel})
 	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpull), b: ptr(k.pair), m: r.n, n: r.d, k: r.n,
 		ldc: to, ars: 1, aks: r.ld, bks: st, bps: panel})
-	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpullLoad), b: ptr(k.pairLoad), r: ptr(dkey), m: r.n, n: r.d, k: 1,
+	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpullContext), b: ptr(k.pairContext), r: ptr(dkey), m: r.n, n: r.d, k: r.seen,
 		ldc: to, ars: 1, aks: r.ld, bks: r.d, bps: panel, ldr: to})
-	w.product(gemmArgs{c: ptr(k.dpairLoad), a: ptr(k.dpullLoad), b: ptr(key), r: ptr(k.dpairLoad), m: 1, n: r.d, k: r.n,
+	w.product(gemmArgs{c: ptr(k.dpairContext), a: ptr(k.dpullContext), b: ptr(key), r: ptr(k.dpairContext), m: r.seen, n: r.d, k: r.n,
 		ldc: r.d, ars: r.ld, aks: 1, bks: st, bps: panel, ldr: r.d})
 }
 
@@ -171,8 +171,8 @@ func (r *rollGrad) flush(w *worker, k *gradBlock) {
 		for j := range rows {
 			w.p.add(k.dpull[int(k.cur[j])*r.ld:][:r.n], du[j*r.ld:][:r.n])
 		}
-		w.product(gemmArgs{c: ptr(k.dpullLoad), a: ptr(k.cap), b: ptr(du), r: ptr(k.dpullLoad), m: 1, n: r.n, k: rows,
-			ldc: r.ld, ars: 1, aks: 1, bks: r.ld, bps: panel, ldr: r.ld})
+		w.product(gemmArgs{c: ptr(k.dpullContext), a: ptr(k.seen), b: ptr(du), r: ptr(k.dpullContext), m: r.seen, n: r.n, k: rows,
+			ldc: r.ld, ars: 1, aks: r.seen, bks: r.ld, bps: panel, ldr: r.ld})
 	}
 	st := r.dproj.stride
 	for h := range r.heads {
@@ -193,6 +193,6 @@ func (r *rollGrad) flush(w *worker, k *gradBlock) {
 		w.p.add(k.dproj[int(k.cur[j])*st:][:r.d], k.dq[j*r.d:][:r.d])
 	}
 	w.p.colSum(k.dgraph, k.dq, rows, r.d, r.d, true)
-	w.product(gemmArgs{c: ptr(k.dload), a: ptr(k.cap), b: ptr(k.dq), r: ptr(k.dload), m: 1, n: r.d, k: rows,
-		ldc: r.d, ars: 1, aks: 1, bks: r.d, bps: panel, ldr: r.d})
+	w.product(gemmArgs{c: ptr(k.dcontext), a: ptr(k.seen), b: ptr(k.dq), r: ptr(k.dcontext), m: r.seen, n: r.d, k: rows,
+		ldc: r.d, ars: 1, aks: r.seen, bks: r.d, bps: panel, ldr: r.d})
 }

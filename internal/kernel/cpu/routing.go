@@ -5,79 +5,7 @@ import (
 	"slices"
 
 	"haul/internal/kernel"
-	"haul/internal/rng"
 )
-
-func (b *binder) generate(o *kernel.Generate) func(*worker) {
-	posX, posY, demand, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Demand), newRef(b.r, o.Feature)
-	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
-	span := uint32(o.DemandMax - o.DemandMin + 1)
-	return func(w *worker) {
-		xs, ys, ds, fs := posX.of(w), posY.of(w), ints(demand.of(w)), feature.of(w)
-		for i := range instances {
-			row := w.first + uint64(w.row+i)
-			index, symmetry := row, uint64(0)
-			if o.Symmetries > 1 {
-				index, symmetry = row/uint64(o.Symmetries), row%uint64(o.Symmetries)
-			}
-			for j := range n {
-				u := rng.At(o.Seed, index, uint32(j), o.Purpose)
-				var x, y float32
-				if o.Grid > 0 {
-					x = float32(rng.Below(u[0], uint32(o.Grid)+1)) / float32(o.Grid)
-					y = float32(rng.Below(u[1], uint32(o.Grid)+1)) / float32(o.Grid)
-				} else {
-					x, y = rng.Float(u[0]), rng.Float(u[1])
-				}
-				xs[i*n+j], ys[i*n+j] = reflect(x, y, symmetry)
-				ds[i*n+j] = o.DemandMin + int32(rng.Below(u[2], span))
-			}
-			ds[i*n] = 0
-			if o.CapacityMax > 0 {
-				u, span := rng.At(o.Seed, index, 0, o.Purpose), uint32(o.CapacityMax-o.CapacityMin)+1
-				q := int64(o.CapacityMin) + int64(min(rng.Below(u[2], span), rng.Below(u[3], span)))
-				for j, d := range ds[i*n:][:n] {
-					ds[i*n+j] = int32(int64(d) * kernel.LoadUnit / q)
-				}
-			}
-		}
-		fillFeatures(fs, xs, ys, ds, n, o.Capacity)
-	}
-}
-
-// reflect applies one of the eight symmetries of the unit square.
-func reflect(x, y float32, k uint64) (float32, float32) {
-	if k&1 != 0 {
-		x = 1 - x
-	}
-	if k&2 != 0 {
-		y = 1 - y
-	}
-	if k&4 != 0 {
-		x, y = y, x
-	}
-	return x, y
-}
-
-func (b *binder) feature(o *kernel.Feature) func(*worker) {
-	posX, posY, demand, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Demand), newRef(b.r, o.Feature)
-	n := o.PosX.Shape[1]
-	return func(w *worker) {
-		fillFeatures(feature.of(w), posX.of(w), posY.of(w), ints(demand.of(w)), n, o.Capacity)
-	}
-}
-
-// fillFeatures: x, y, demand/capacity, depot flag of every node.
-func fillFeatures(f, x, y []float32, demand []int32, n int, capacity int32) {
-	for i := range x {
-		depot := float32(0)
-		if i%n == 0 {
-			depot = 1
-		}
-		row := f[i*4:][:4]
-		row[0], row[1], row[2], row[3] = x[i], y[i], float32(demand[i])/float32(capacity), depot
-	}
-}
 
 func (b *binder) advantage(o *kernel.Advantage) func(*worker) {
 	adv, length, base := newRef(b.r, o.Adv), newRef(b.r, o.Length), newRef(b.r, o.Base)

@@ -3,6 +3,8 @@ package cpu
 import (
 	"math"
 	"math/bits"
+
+	"haul/internal/kernel"
 )
 
 // The rules of a route: where a vehicle may go next, and what going there changes. The rollout and
@@ -12,6 +14,18 @@ import (
 // What a reader could break: nothing here knows attention or sampling, and nothing outside decides
 // what is allowed. To other files an instance and a vehicle are opaque values: they ask allow, move
 // and context, and touch no field (internal/lint checks).
+
+// features is what the policy sees of every node (kernel.RuleSet.Features), instances of n nodes.
+func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
+	for i := range x {
+		depot := float32(0)
+		if i%n == 0 {
+			depot = 1
+		}
+		row := f[i*4:][:4]
+		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i])/float32(rules.Capacity), depot
+	}
+}
 
 // instance is what the rules ask of a routing instance. It is passed by value: four words stay in
 // registers.
@@ -29,8 +43,8 @@ type vehicle struct {
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
-func newInstance(nodes []int32, i, n int, capacity int32) instance {
-	return instance{demand: nodes[i*n:][:n], capacity: capacity}
+func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
+	return instance{demand: nodes[i*n:][:n], capacity: rules.Capacity}
 }
 
 // depart stands at the depot with a full load and nobody served; served has a bit for each node.
@@ -108,9 +122,9 @@ func (v *vehicle) move(a int32, in instance) {
 	v.unserved--
 }
 
-// context is what the policy sees of the vehicle beside its node: the share of the load that is
-// left.
-func (v *vehicle) context(in instance) float32 { return float32(v.left) / float32(in.capacity) }
+// context writes what the policy sees of the vehicle beside its node (kernel.RuleSet.Context): the
+// share of the load that is left.
+func (v *vehicle) context(to []float32, in instance) { to[0] = float32(v.left) / float32(in.capacity) }
 
 // leg is the length of the way between two nodes.
 func leg(x, y []float32, from, to int32) float32 {

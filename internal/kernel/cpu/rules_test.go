@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 )
 
@@ -16,12 +17,14 @@ func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 200).Draw(t, "nodes")
 		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
-		in := instance{demand: rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand"), capacity: capacity}
-		in.demand[0] = 0
+		rules := kernel.Rules{Capacity: capacity}
+		nodes := rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand")
+		nodes[0] = 0
+		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
-		mask := make([]uint64, words(n))
+		mask, seen := make([]uint64, words(n)), make([]float32, len(rules.Set.Context()))
 		v.depart(in, make([]uint64, words(n)))
-		plain := reference.NewTour(in.demand, capacity)
+		plain := reference.NewTour(rules, nodes)
 		for step := 0; !v.ended(); step++ {
 			if step == 2*(n-1) {
 				t.Fatalf("%d steps for %d customers", step, n-1)
@@ -35,13 +38,14 @@ func TestRules(t *testing.T) {
 			}
 			want := plain.Allowed()
 			if !slices.Equal(got, want) || count != len(want) || !slices.Contains(want, int(last)) {
-				t.Fatalf("at node %d with %v of the load left: allowed %v, count %d, one of them %d; want %v", v.node(), v.context(in), got, count, last, want)
+				t.Fatalf("at node %d with context %v: allowed %v, count %d, one of them %d; want %v", v.node(), seen, got, count, last, want)
 			}
 			next := rapid.SampledFrom(want).Draw(t, "next")
 			v.move(int32(next), in)
 			plain.Visit(next)
-			if got, want := v.context(in), reference.ContextOf[float32](plain); got != want || v.ended() != plain.Done() {
-				t.Fatalf("after node %d: %v of the load left, ended %v; want %v, %v", next, got, v.ended(), want, plain.Done())
+			v.context(seen, in)
+			if want := reference.ContextOf[float32](plain); !slices.Equal(seen, want) || v.ended() != plain.Done() {
+				t.Fatalf("after node %d: context %v, ended %v; want %v, %v", next, seen, v.ended(), want, plain.Done())
 			}
 		}
 	})

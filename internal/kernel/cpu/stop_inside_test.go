@@ -102,8 +102,7 @@ func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 		t.Fatal(err)
 	}
 	p := plan.New("routing", dev, 2, n+1, m.Layout())
-	in := model.Instances{Capacity: 30, PosX: p.Shard("x", p.B(), n+1), PosY: p.Shard("y", p.B(), n+1), Demand: p.ShardInts("demand", p.B(), n+1), Feature: p.Shard("feature", p.B(), n+1, 4)}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 1, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	in := p.Drawn(kernel.Rules{Capacity: 30}, n+1, kernel.Drawing{Seed: 1, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: n, Forced: true, MaxStep: 2 * n, Seed: 1}, rng.Actions)
 	adv, base := p.Advantage(routes, kernel.SharedMean, nil, 0, plan.Comparison{})
 	p.PolicyGradient(routes, adv)

@@ -133,8 +133,6 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.graphAttentionGrad(o)
 	case *kernel.Generate:
 		return b.generate(o)
-	case *kernel.Feature:
-		return b.feature(o)
 	case *kernel.Embed:
 		return b.embed(o)
 	case *kernel.EmbedGrad:

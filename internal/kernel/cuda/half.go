@@ -125,7 +125,7 @@ func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
 
 // gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time
 // so that what lies between fits the budget.
-func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
+func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint64) []launch {
 	g := newHalfGrad(o, p, t)
 	n := g.instances
 	tables, dtables := b.scratch(4*n*p.heads*(p.n+1)*g.wide), b.scratch(4*n*p.heads*(p.n+1)*g.wide)
@@ -134,10 +134,10 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	ls := []launch{
 		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1},
 			shared: g.walkShared(),
-			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control,
+			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Nodes), b.control,
 				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
 		{module: "half_walk", kernel: "score_tables", beside: true, grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
-			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Load), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
+			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Context), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
 	pulls, made := b.pullTables(&o.Decoder, p, n, pointUnit)
@@ -175,8 +175,8 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dloads uint64)
 	ls = append(ls, b.backPairs(o, p, pairs, ups, pointUnit*float64(p.pointerScale))...)
 	return append(ls, launch{module: nodes, kernel: "back_tables", grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1},
 		shared: g.backTableShared(),
-		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dloads, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph),
-			b.addr(o.Load), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
+		args: []any{b.addr(o.DProj), b.addr(o.DGraph), dcontext, dtables, present, ups, b.addr(o.Proj), b.addr(o.Graph),
+			b.addr(o.Context), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
 }
 
 // budget is what may lie between the kernels of the gradient: an eighth of the card, and at most

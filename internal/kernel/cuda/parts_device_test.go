@@ -49,8 +49,7 @@ func TestStagedPartsAreTheWholeStep(t *testing.T) {
 				if err := pl.Divide(4, peer); err != nil {
 					t.Fatal(err)
 				}
-				in := model.Instances{Capacity: 30, PosX: pl.Shard("x", pl.B(), n+1), PosY: pl.Shard("y", pl.B(), n+1), Demand: pl.ShardInts("demand", pl.B(), n+1), Feature: pl.Shard("feature", pl.B(), n+1, 4)}
-				pl.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 1, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+				in := pl.Drawn(kernel.Rules{Capacity: 30}, n+1, kernel.Drawing{Seed: 1, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 				routes := pl.Rollout("policy", m.Encode(pl, 0, in, true), plan.RolloutSpec{Starts: 4, MaxStep: 2 * n, Seed: 1}, rng.Actions)
 				adv, base := pl.Advantage(routes, kernel.SharedMean, nil, 0, plan.Comparison{})
 				pl.PolicyGradient(routes, adv)

@@ -71,10 +71,7 @@ func stepOf(t *testing.T, batch, n, starts int, c model.GTConfig) *kernel.Progra
 		t.Fatal(err)
 	}
 	p := plan.New("step", recorder{}, batch, n, m.Layout())
-	in := model.Instances{PosX: p.Shard("x", p.B(), n), PosY: p.Shard("y", p.B(), n), Demand: p.ShardInts("demand", p.B(), n),
-		Feature: p.Shard("feature", p.B(), n, 4), Capacity: 30}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Purpose: rng.TrainInstances,
-		Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	in := p.Drawn(kernel.Rules{Capacity: 30}, n, kernel.Drawing{Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: starts, Forced: starts > 1, MaxStep: 2 * n}, rng.Actions)
 	base := p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * n}, rng.Actions).Length
 	adv, base := p.Advantage(routes, kernel.Given, base, 0, plan.Comparison{})

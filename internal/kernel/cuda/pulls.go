@@ -13,7 +13,7 @@ import (
 const (
 	pullSide  = 64 // SIDE of src/routing/pulls.cu
 	pullDeep  = 16 // DEEP
-	pullLoads = 16 // blocks of pull_sorted per instance, and rows of the load's part
+	pullLoads = 16 // blocks of pull_sorted per instance, and rows of the context's part
 	// POINT(1) of src/routing/half.cuh: half kernels hold twice a score, to base 2
 	pointUnit = 2 / math.Ln2
 	nearUnit  = -math.Ln2 / 2 // what a score has of log2 of a squared distance, times Near
@@ -43,16 +43,16 @@ func (b *binder) pullTables(o *kernel.Decoder, p policy, instances int, unit flo
 		return 0, nil
 	}
 	wide := p.pullWide()
-	tables := b.scratch(4 * instances * (p.n + 1) * wide)
-	return tables, []launch{{module: "pulls", kernel: "pull_tables", grid: dim3{instances, ceil(p.n+1, pullSide), ceil(wide, pullSide)}, block: dim3{256, 1, 1},
-		shared: pullShared(), args: []any{tables, b.addr(o.Pair), b.addr(o.PairLoad), b.addr(o.PosX), b.addr(o.PosY), i32(p.n), i32(stride(o.Pair)), i32(p.d), i32(wide),
+	tables := b.scratch(4 * instances * (p.n + p.seen) * wide)
+	return tables, []launch{{module: ruled("pulls", p.rules.Set), kernel: "pull_tables", grid: dim3{instances, ceil(p.n+p.seen, pullSide), ceil(wide, pullSide)}, block: dim3{256, 1, 1},
+		shared: pullShared(), args: []any{tables, b.addr(o.Pair), b.addr(o.PairContext), b.addr(o.PosX), b.addr(o.PosY), i32(p.n), i32(stride(o.Pair)), i32(p.d), i32(wide),
 			float32(unit * float64(p.pointerScale)), float32(unit * nearUnit * float64(o.Near))}}}
 }
 
 // pairGrad is where the gradient of an instance's pulls waits for back_pairs.
 type pairGrad struct {
 	tables uint64 // 0: pairs have no scores
-	loads  int    // rows of the load's part
+	loads  int    // rows of the context's part: several for one feature, or one for each
 }
 
 func (b *binder) pairGrad(o *kernel.RolloutGrad, p policy, loads int) pairGrad {
@@ -67,24 +67,24 @@ func (g pairGrad) of(p policy, first int) uint64 {
 	return g.tables + uint64(4*first*(p.n+g.loads)*p.pullWide())
 }
 
-// backPairs goes on from the tables to pairs' queries, keys and load. unit is what a gradient in
+// backPairs goes on from the tables to pairs' queries, keys and context. unit is what a gradient in
 // the tables is to be multiplied by, for that of a dot product.
 func (b *binder) backPairs(o *kernel.RolloutGrad, p policy, g pairGrad, ups uint64, unit float64) []launch {
 	if g.tables == 0 {
 		return nil
 	}
 	instances := o.Actions.Shape[0]
-	dloads := b.scratch(4 * instances * g.loads * p.d)
+	dcontext := b.scratch(4 * instances * g.loads * p.d)
 	return []launch{
-		{module: "pulls", kernel: "back_pairs", grid: dim3{instances, ceil(p.n+g.loads, pullSide), 2 * ceil(p.d, pullSide)}, block: dim3{256, 1, 1},
-			shared: pullShared(), args: []any{b.addr(o.DPair), dloads, g.tables, b.addr(o.Pair), b.addr(o.PairLoad), ups, i32(p.n), i32(g.loads),
+		{module: ruled("pulls", p.rules.Set), kernel: "back_pairs", grid: dim3{instances, ceil(p.n+g.loads, pullSide), 2 * ceil(p.d, pullSide)}, block: dim3{256, 1, 1},
+			shared: pullShared(), args: []any{b.addr(o.DPair), dcontext, g.tables, b.addr(o.Pair), b.addr(o.PairContext), ups, i32(p.n), i32(g.loads),
 				i32(o.Pair.Stride), i32(o.DPair.Stride), i32(p.d), i32(p.pullWide()), float32(unit)}},
-		b.sumLoads(o.DPairLoad, dloads, instances, g.loads, p.d),
+		b.sumContext(o.DPairContext, dcontext, instances, g.loads/p.seen, p.seen*p.d),
 	}
 }
 
-// sumLoads adds up what `each` rows per instance have of a weight's gradient.
-func (b *binder) sumLoads(to *kernel.Tensor, rows uint64, instances, each, d int) launch {
+// sumContext adds up what `each` rows of d numbers per instance have of a weight's gradient.
+func (b *binder) sumContext(to *kernel.Tensor, rows uint64, instances, each, d int) launch {
 	fresh := b.fresh(to)
 	return launch{module: "rollout_grad", kernel: "sum_loads", grid: dim3{ceil(d, 128), b.lanes, 1}, block: dim3{128, 1, 1}, aside: fresh,
 		args: []any{b.addr(to), rows, i32(instances), i32(each), i32(b.lanes), i32(b.laneSize), i32(d), flag(fresh)}}

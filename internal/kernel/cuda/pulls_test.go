@@ -15,7 +15,7 @@ func TestTooManyNodesTakeNoMemory(t *testing.T) {
 		return 1 << 40
 	}
 	o := rolloutOf(batch, n, 8, 16, 1)
-	o.Pair, o.PairLoad = tensor(batch, n, 256), tensor(128)
+	o.Pair, o.PairContext = tensor(batch, n, 256), tensor(128)
 	if _, err := b.rollout(o); err == nil || !strings.Contains(err.Error(), "use --device cpu") {
 		t.Errorf("%d nodes: %v", n, err)
 	}
@@ -34,9 +34,9 @@ func TestPullsOfEveryChunk(t *testing.T) {
 		b := hopper(batch, c.precision)
 		b.memory = 1 << 32
 		o := gradOf(rolloutOf(batch, n, heads, hd, starts))
-		o.Pair, o.PairLoad = tensor(batch, n, 2*heads*hd), tensor(heads*hd)
-		o.DPair, o.DPairLoad = tensor(batch, n, 2*heads*hd), tensor(heads*hd)
-		o.DPairLoad.Offset = 1 << 10
+		o.Pair, o.PairContext = tensor(batch, n, 2*heads*hd), tensor(heads*hd)
+		o.DPair, o.DPairContext = tensor(batch, n, 2*heads*hd), tensor(heads*hd)
+		o.DPairContext.Offset = 1 << 10
 		ls, err := b.rolloutGrad(o)
 		if err != nil {
 			t.Fatal(err)

@@ -16,13 +16,15 @@ type policy struct {
 	aligned                 bool // rows of projections start at multiples of 16 bytes, heads are whole
 	scale, pointerScale     float32
 	pull                    bool // something is added to the pointer's scores
+	rules                   kernel.Rules
+	columns, seen           int // words of a node, context features
 }
 
 func (b *binder) policy(o *kernel.Decoder) policy {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	p := policy{n: n, d: d, heads: o.Heads, hd: d / o.Heads, stride: o.Proj.Stride,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		pull: pulls(o)}
+		pull: pulls(o), rules: o.Rules, columns: len(o.Set.Columns()), seen: len(o.Set.Context())}
 	p.aligned = p.hd%4 == 0 && p.stride%4 == 0 && b.address(o.Proj)%16 == 0 && b.address(o.Pointer)%16 == 0
 	return p
 }
@@ -30,10 +32,11 @@ func (b *binder) policy(o *kernel.Decoder) policy {
 // nodeTiles are how many nodes, in eights, kernels on tensor cores are made for.
 var nodeTiles = []int{2, 4, 7, 13, 16}
 
-// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does.
+// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does. Kernels on
+// tensor cores are made for one rule set.
 func (p policy) tilesFor() int {
 	for _, t := range nodeTiles {
-		if p.n <= 8*t && p.aligned && p.hd%8 == 0 {
+		if p.rules.Set == kernel.CVRP && p.n <= 8*t && p.aligned && p.hd%8 == 0 {
 			return t
 		}
 	}
@@ -81,7 +84,7 @@ func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 		if each > 1 {
 			lists = 2
 		}
-		return 4*wide + 2*p.heads*np + lists*r.warps*np + four(limit) + 3*four(p.n) + r.matrices*p.n*line
+		return (3+p.seen)*wide + 2*p.heads*np + lists*r.warps*np + four(limit) + (2+p.columns)*four(p.n) + r.matrices*p.n*line
 	}
 	for _, m := range []int{4, 3, 0} {
 		r.matrices = m
@@ -148,7 +151,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	p := b.policy(&o.Decoder)
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	args := []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Proj), b.addr(o.Pointer),
-		b.addr(o.Graph), b.addr(o.Load), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Demand), b.control, b.state, o.Seed, uint32(o.Purpose),
+		b.addr(o.Graph), b.addr(o.Context), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Nodes), b.control, b.state, o.Seed, uint32(o.Purpose),
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
 	if t, half, yes := b.onTensorCores(o); half && !extend {
@@ -171,7 +174,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	if held {
 		return append(ls, h.launch(p, instances*starts, tables, args)), nil
 	}
-	return append(ls, launch{module: "rollout", kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
+	return append(ls, launch{module: ruled("rollout", p.rules.Set), kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
 		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
 }
 

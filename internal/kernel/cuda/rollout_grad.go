@@ -39,21 +39,21 @@ func (b *binder) gradPath(o *kernel.RolloutGrad) string {
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 	p := b.policy(&o.Decoder)
 	instances := o.Actions.Shape[0]
-	dloads := b.scratch(4 * instances * p.d)
+	dcontext := b.scratch(4 * instances * p.seen * p.d)
 	var ls []launch
 	if b.gradNearServes(o, p) {
-		ls = []launch{b.gradNear(o, p, dloads)}
+		ls = []launch{b.gradNear(o, p, dcontext)}
 	} else if t := b.halfGradTiles(o, p); t > 0 {
-		ls = b.gradHalf(o, p, t, dloads)
+		ls = b.gradHalf(o, p, t, dcontext)
 	} else if t := b.gradTiles(p); t > 0 {
-		ls = b.gradChunks(o, p, t, dloads)
+		ls = b.gradChunks(o, p, t, dcontext)
 	} else {
 		var err error
-		if ls, err = b.gradPlain(o, p, dloads); err != nil {
+		if ls, err = b.gradPlain(o, p, dcontext); err != nil {
 			return nil, err
 		}
 	}
-	return append(ls, b.sumLoads(o.DLoad, dloads, instances, 1, p.d)), nil
+	return append(ls, b.sumContext(o.DContext, dcontext, instances, 1, p.seen*p.d)), nil
 }
 
 // Sizes of src/routing/grad_near.cu.
@@ -70,26 +70,26 @@ func (b *binder) gradNearServes(o *kernel.RolloutGrad, p policy) bool {
 		o.Actions.Shape[1] == 1 && o.Actions.Shape[2] <= nearGradSteps
 }
 
-func (b *binder) gradNear(o *kernel.RolloutGrad, p policy, dloads uint64) launch {
+func (b *binder) gradNear(o *kernel.RolloutGrad, p policy, dcontext uint64) launch {
 	head := 2*nearGradSteps*nearGradLine + nearNodes*nearGradHead // floats that a head has for itself
 	shared := 4 * (3*nearNodes*p.d + 2*p.d + nearNodes*(p.d+8) + nearGradSteps*nearNodes*p.heads + p.heads*head)
 	return launch{module: "grad_near", kernel: "grad_near", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{32 * p.heads, 1, 1},
-		shared: shared, args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps),
-			b.addr(o.Adv), b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n),
+		shared: shared, args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dcontext, b.addr(o.Actions), b.addr(o.Steps),
+			b.addr(o.Adv), b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), b.addr(o.Nodes), b.control, i32(p.n),
 			i32(p.stride), i32(o.DProj.Stride), i32(o.Actions.Shape[2]), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, p.scale, p.pointerScale,
 			b.coefficient(o.Bonus)}}
 }
 
-func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]launch, error) {
-	shared := 4 * (6*p.d + 2*p.heads*p.n + 4*p.n)
+func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dcontext uint64) ([]launch, error) {
+	shared := 4 * ((5+p.seen)*p.d + 2*p.heads*p.n + 4*p.n)
 	if shared > b.maxShared {
 		return nil, fmt.Errorf("rollout gradient of %d nodes: %d bytes of shared memory, the GPU has %d a block", p.n, shared, b.maxShared)
 	}
 	pulls, ls := b.pullTables(&o.Decoder, p, o.Actions.Shape[0], 1)
-	pairs := b.pairGrad(o, p, 1)
-	ls = append(ls, launch{module: "rollout_grad", kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
-		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
-			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.addr(o.Demand), b.control, i32(p.n), i32(p.stride),
+	pairs := b.pairGrad(o, p, p.seen)
+	ls = append(ls, launch{module: ruled("rollout_grad", p.rules.Set), kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
+		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dcontext, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
+			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), b.addr(o.Nodes), b.control, i32(p.n), i32(p.stride),
 			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, begins(o.Forced, o.Viewed),
 			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), pulls, pairs.tables, i32(p.pullWide())}})
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...), nil
@@ -97,7 +97,7 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dloads uint64) ([]la
 
 // gradChunks walks, goes forward and goes back, some instances at a time so that what lies between
 // fits gradScratch.
-func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint64) []launch {
+func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dcontext uint64) []launch {
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	room := starts * limit // decisions an instance may have
 	chunk := chunkOf(instances, room*4*(8*t+p.d), b.sms)
@@ -111,16 +111,16 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dloads uint6
 		splits := min(ceil(b.sms, count), ceil(room, 128))
 		ls = append(ls,
 			launch{module: "rollout_grad", kernel: "walk", grid: dim3{count, 1, 1}, block: dim3{32 * min(starts, 16), 1, 1}, shared: 4 * (starts + 1),
-				args: []any{decisions, order, counts, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Demand), b.control, i32(first),
+				args: []any{decisions, order, counts, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Nodes), b.control, i32(first),
 					i32(p.n), i32(starts), i32(limit), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus)}},
 			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
-				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), b.control,
+				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), b.control,
 					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, pulls, i32(p.pullWide())}},
 			launch{module: module, kernel: fmt.Sprint("grad_heads_", p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
 				shared: p.headShared(t),
-				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dloads, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
-					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Load), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),
+				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dcontext, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
+					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),
 					i32(room), p.scale}})
 		if pairs.tables != 0 {
 			ls = append(ls, launch{module: "pulls", kernel: "pull_listed", grid: dim3{count, 1, 1}, block: dim3{128, 1, 1}, shared: 4 * p.n * p.pullWide(),

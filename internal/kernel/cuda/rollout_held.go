@@ -19,7 +19,7 @@ const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads
 func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 	p := b.policy(&o.Decoder)
 	t := p.tilesFor()
-	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Load)%16 != 0 ||
+	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Context)%16 != 0 ||
 		b.address(o.Graph)%16 != 0 {
 		return heldPlan{}, false
 	}

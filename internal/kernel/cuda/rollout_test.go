@@ -33,8 +33,8 @@ func tensor(dims ...int) *kernel.Tensor {
 
 func decoderOf(batch, n, heads, hd int) kernel.Decoder {
 	d := heads * hd
-	return kernel.Decoder{Proj: tensor(batch, n, 3*d), Pointer: tensor(batch, n, d), Graph: tensor(batch, d), Load: tensor(d),
-		PosX: tensor(batch, n), PosY: tensor(batch, n), Demand: tensor(batch, n), Heads: heads, Capacity: 30}
+	return kernel.Decoder{Proj: tensor(batch, n, 3*d), Pointer: tensor(batch, n, d), Graph: tensor(batch, d), Context: tensor(d), Heads: heads,
+		Instances: kernel.Instances{Rules: kernel.Rules{Capacity: 30}, PosX: tensor(batch, n), PosY: tensor(batch, n), Nodes: tensor(batch, n)}}
 }
 
 func rolloutOf(batch, n, heads, hd, starts int) *kernel.Rollout {
@@ -45,7 +45,7 @@ func rolloutOf(batch, n, heads, hd, starts int) *kernel.Rollout {
 func gradOf(o *kernel.Rollout) *kernel.RolloutGrad {
 	batch, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	return &kernel.RolloutGrad{Decoder: o.Decoder, DProj: tensor(o.Proj.Shape...), DPointer: tensor(o.Pointer.Shape...), DGraph: tensor(o.Graph.Shape...),
-		DLoad: tensor(o.Load.Shape...), Actions: o.Actions, Steps: o.Steps, Adv: tensor(batch, starts), Weight: 1, Forced: o.Forced}
+		DContext: tensor(o.Context.Shape...), Actions: o.Actions, Steps: o.Steps, Adv: tensor(batch, starts), Weight: 1, Forced: o.Forced}
 }
 
 // TestRolloutPaths: which kernel serves a shape, with which block and how much shared memory, and

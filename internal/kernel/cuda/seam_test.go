@@ -50,12 +50,11 @@ func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program 
 	if err := p.Divide(parts, peer); err != nil {
 		t.Fatal(err)
 	}
-	batch, mode := p.Program().Batch, kernel.Running
+	mode := kernel.Running
 	if parts > 1 { // a mean over all rows is not exchanged
 		mode = kernel.SharedMean
 	}
-	in := model.Instances{PosX: p.Shard("x", batch, n), PosY: p.Shard("y", batch, n), Demand: p.ShardInts("demand", batch, n), Feature: p.Shard("feature", batch, n, 4), Capacity: 30}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Capacity: 30, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	in := p.Drawn(kernel.Rules{Capacity: 30}, n, kernel.Drawing{DemandMin: 1, DemandMax: 9, Symmetries: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: 2, MaxStep: 2 * n}, rng.Actions)
 	adv, base := p.Advantage(routes, mode, nil, 0.9, plan.Comparison{})
 	p.PolicyGradient(routes, adv)

@@ -12,7 +12,7 @@ import (
 // instances are the Batch tensors of a generated batch.
 func (r *recording) instances(o *kernel.Generate) {
 	o.PosX, o.PosY = r.out("x", 0, r.nodes), r.out("y", 0, r.nodes)
-	o.Demand, o.Feature = r.outInts("demand", r.nodes), r.out("feature", 1, r.nodes, 4)
+	o.Nodes, o.Feature = r.outInts("nodes", r.nodes*len(o.Set.Columns())), r.out("feature", 1, r.nodes, len(o.Set.Features()))
 	r.do(o)
 }
 
@@ -28,8 +28,8 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				c := trial{what: fmt.Sprintf("generate N=%d grid=%d symmetries=%d", nodes, grid, symmetries), nodes: nodes,
 					batch: batchFor(dev, nodes), state: kernel.State{Instances: 1<<32 - 8}}
 				c.record = func(r *recording) {
-					r.instances(&kernel.Generate{Seed: src.Seed, Purpose: src.Purpose, Grid: grid, Capacity: src.Capacity,
-						DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries})
+					r.instances(&kernel.Generate{Instances: kernel.Instances{Rules: kernel.Rules{Capacity: src.Capacity}},
+						Drawing: kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries}})
 				}
 				c.try(t, dev)
 				_, got := c.run(t, dev, false)
@@ -37,12 +37,12 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				if symmetries == 1 {
 					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
 					src.Fill(b, c.state.Instances)
-					want.floats["x"], want.floats["y"], want.ints["demand"] = widen(b.X), widen(b.Y), b.Demand
+					want.floats["x"], want.floats["y"], want.ints["nodes"] = widen(b.X), widen(b.Y), b.Demand
 				}
 				exact := func(int) float64 { return 0 }
 				compare(t, c.what+" x", got.floats["x"], want.floats["x"], exact)
 				compare(t, c.what+" y", got.floats["y"], want.floats["y"], exact)
-				compareInts(t, c.what+" demand", got.ints["demand"], want.ints["demand"])
+				compareInts(t, c.what+" demand", got.ints["nodes"], want.ints["nodes"])
 			}
 		}
 	}
@@ -52,7 +52,8 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 // of customers fit is what it would be with the demands and the capacity as they were drawn.
 func testCapacities(t *testing.T, dev kernel.Device) {
 	const low, high, nodes = 12, 40, 12
-	drawn := kernel.Generate{Seed: 77, Purpose: rng.TrainInstances, Capacity: 30, DemandMin: 2, DemandMax: 11, Symmetries: 1}
+	drawn := kernel.Generate{Instances: kernel.Instances{Rules: kernel.Rules{Capacity: 30}},
+		Drawing: kernel.Drawing{Seed: 77, Purpose: rng.TrainInstances, DemandMin: 2, DemandMax: 11, Symmetries: 1}}
 	varied := drawn
 	varied.Capacity, varied.CapacityMin, varied.CapacityMax = kernel.LoadUnit, low, high
 	run := func(what string, o kernel.Generate, on kernel.Device) outcome {
@@ -65,13 +66,13 @@ func testCapacities(t *testing.T, dev kernel.Device) {
 		return out
 	}
 	plain, got := run("generate", drawn, judge()), run("generate, capacities", varied, dev)
-	compareInts(t, "demands by capacity", got.ints["demand"], run("generate, capacities", varied, judge()).ints["demand"])
+	compareInts(t, "demands by capacity", got.ints["nodes"], run("generate, capacities", varied, judge()).ints["nodes"])
 	turned := varied
 	turned.Symmetries = 8 // an instance keeps its capacity under all of them
 	run("generate, capacities under symmetries", turned, dev)
 	seen := map[uint32]bool{}
-	for i := range len(plain.ints["demand"]) / nodes {
-		own, scaled := plain.ints["demand"][i*nodes:][:nodes], got.ints["demand"][i*nodes:][:nodes]
+	for i := range len(plain.ints["nodes"]) / nodes {
+		own, scaled := plain.ints["nodes"][i*nodes:][:nodes], got.ints["nodes"][i*nodes:][:nodes]
 		u := rng.At(drawn.Seed, 3+uint64(i), 0, drawn.Purpose)
 		q := low + min(rng.Below(u[2], high-low+1), rng.Below(u[3], high-low+1))
 		seen[q] = true
@@ -89,16 +90,5 @@ func testCapacities(t *testing.T, dev kernel.Device) {
 	}
 	if len(seen) < 3 {
 		t.Errorf("capacities are %v", seen)
-	}
-}
-
-func testFeature(t *testing.T, dev kernel.Device) {
-	for nodes := 2; nodes <= 20; nodes++ {
-		c := trial{what: fmt.Sprintf("feature N=%d", nodes), nodes: nodes}
-		c.record = func(r *recording) {
-			r.do(&kernel.Feature{Feature: r.out("feature", 1, nodes, 4), PosX: r.in("x", nodes), PosY: r.in("y", nodes),
-				Demand: r.demands(9), Capacity: 13})
-		}
-		c.try(t, dev)
 	}
 }

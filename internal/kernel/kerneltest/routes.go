@@ -30,8 +30,8 @@ type fleet struct {
 }
 
 const (
-	heaviest = 9
-	pairLoad = "pair_load"
+	heaviest    = 9
+	pairContext = "pair_context"
 )
 
 func (f fleet) String() string {
@@ -56,14 +56,16 @@ func (f fleet) columns() int {
 
 // tour is start s's before its first step.
 func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
-	tour := reference.NewTour(d.Demand, d.Capacity)
+	tour := d.Depart()
 	if f.viewed {
 		tour.View(s + 1)
 	}
 	return tour
 }
 
-func (f fleet) steps() int { return 2 * (f.nodes - 1) }
+func (f fleet) steps() int { return kernel.MaxSteps(f.nodes - 1) }
+
+func (f fleet) rules() kernel.Rules { return kernel.Rules{Capacity: f.capacity} }
 
 // amplify: a logit is Clip/temperature times a number of order one, behind two softmaxes whose
 // scores reach a few units; its absolute error is the relative error of a probability.
@@ -116,17 +118,20 @@ func (r *recording) demands(most int32) *kernel.Tensor {
 			values[i] = 1 + int32(math.Abs(float64(v))*100)%most
 		}
 	}
-	return r.givenInts("demand", values, r.nodes)
+	return r.givenInts("nodes", values, r.nodes)
 }
 
 // decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of
 // it, as a model has them.
 func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
-	dec := kernel.Decoder{Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Load: r.weight("load", d),
-		PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes), Demand: r.demands(max(f.most, heaviest)), Heads: f.heads, Capacity: f.capacity, Near: f.near}
+	rules := f.rules()
+	seen := len(rules.Set.Context())
+	dec := kernel.Decoder{Instances: kernel.Instances{Rules: rules, PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes)},
+		Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Context: r.weight("context", seen*d), Heads: f.heads, Near: f.near}
+	dec.Nodes = r.demands(max(f.most, heaviest))
 	if f.pairs {
-		dec.Pair, dec.PairLoad = columnsOf(dec.Proj, 4*d, 6*d), r.weight(pairLoad, d)
+		dec.Pair, dec.PairContext = columnsOf(dec.Proj, 4*d, 6*d), r.weight(pairContext, seen*d)
 	}
 	if f.flat {
 		dec.Pointer = r.given("pointer", make([]float32, r.prog.Batch*f.nodes*d), f.nodes, d)
@@ -245,7 +250,7 @@ func value[T any](r *recording, name string) []T {
 // valid lets cvrp judge every route and its length.
 func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 	t.Helper()
-	actions, steps, demand := got.ints["actions"], got.ints["steps"], value[int32](r, "demand")
+	actions, steps, demand := got.ints["actions"], got.ints["steps"], value[int32](r, "nodes")
 	b := &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand}
 	stride := f.steps() + 1
 	for s := range f.starts {
@@ -325,19 +330,20 @@ func defensible(says reference.Decision[float64], choice kernel.Choice, at int, 
 
 // decoderOf is instance i's inputs as the reference reads them.
 func (f fleet) decoderOf(r *recording, i int) *reference.Decoder[float64] {
-	d := f.heads * f.width
+	d, rules := f.heads*f.width, f.rules()
+	seen, words := len(rules.Set.Context()), f.nodes*len(rules.Set.Columns())
 	part := func(name string, n int) []float64 { return widen(value[float32](r, name)[i*n:][:n]) }
 	proj := reference.Matrix[float64]{Data: part("proj", f.nodes*f.columns()), Rows: f.nodes, Cols: f.columns(), Stride: f.columns()}
 	out := &reference.Decoder[float64]{
 		Proj:    proj,
 		Pointer: reference.Matrix[float64]{Data: part("pointer", f.nodes*d), Rows: f.nodes, Cols: d, Stride: d},
-		Graph:   part("graph", d), Load: widen(r.weights[:d]), PosX: part("x", f.nodes), PosY: part("y", f.nodes),
-		Demand: value[int32](r, "demand")[i*f.nodes:][:f.nodes], Heads: f.heads, Capacity: f.capacity,
+		Graph:   part("graph", d), Context: widen(r.weights[:seen*d]), PosX: part("x", f.nodes), PosY: part("y", f.nodes),
+		Rules: rules, Nodes: value[int32](r, "nodes")[i*words:][:words], Heads: f.heads,
 		Near: float64(f.near), Temperature: float64(f.temperature)}
 	if f.pairs {
 		out.Pair = reference.Matrix[float64]{Data: proj.Data[4*d:], Rows: f.nodes, Cols: 2 * d, Stride: proj.Stride}
-		at := slices.IndexFunc(r.prog.Layout.Params, func(p kernel.Param) bool { return p.Name == pairLoad })
-		out.PairLoad = widen(r.weights[r.prog.Layout.Params[at].Offset:][:d])
+		at := slices.IndexFunc(r.prog.Layout.Params, func(p kernel.Param) bool { return p.Name == pairContext })
+		out.PairContext = widen(r.weights[r.prog.Layout.Params[at].Offset:][:seen*d])
 	}
 	return out
 }

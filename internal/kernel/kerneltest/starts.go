@@ -123,16 +123,16 @@ func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) 
 		dec := r.decoder(f)
 		k := f.starts*f.steps() + d
 		dproj := r.out("dproj", k, f.nodes, f.columns())
-		var dpair, dpairLoad *kernel.Tensor
+		var dpair, dpairContext *kernel.Tensor
 		if f.pairs {
-			dpair, dpairLoad = columnsOf(dproj, 4*d, 6*d), r.grad(dec.PairLoad, k*r.prog.Batch)
+			dpair, dpairContext = columnsOf(dproj, 4*d, 6*d), r.grad(dec.PairContext, k*r.prog.Batch)
 		}
 		adv := r.normals("adv", r.prog.Batch*f.starts)
 		for i := range adv {
 			adv[i] *= weight
 		}
 		r.do(&kernel.RolloutGrad{Decoder: dec, DProj: dproj, DPointer: r.out("dpointer", k, f.nodes, d),
-			DGraph: r.out("dgraph", k*f.nodes, d), DLoad: r.grad(dec.Load, k*r.prog.Batch), DPair: dpair, DPairLoad: dpairLoad,
+			DGraph: r.out("dgraph", k*f.nodes, d), DContext: r.grad(dec.Context, k*r.prog.Batch), DPair: dpair, DPairContext: dpairContext,
 			Actions: r.givenInts("actions", routes.ints["actions"], f.starts, f.steps()),
 			Steps:   r.givenInts("steps", routes.ints["steps"], f.starts),
 			Adv:     r.given("adv", adv, f.starts), Weight: 0.25 * weight, Bonus: plan.EntropyBonus, Forced: f.forced, Viewed: f.viewed})

@@ -57,10 +57,7 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	p := plan.New("step", dev, s.batch, s.nodes, m.Layout())
 	p.Together(s.by.Group)
 	b := p.B()
-	in := model.Instances{PosX: p.Shard("x", b, s.nodes), PosY: p.Shard("y", b, s.nodes), Demand: p.ShardInts("demand", b, s.nodes),
-		Feature: p.Shard("feature", b, s.nodes, 4), Capacity: 15}
-	p.Append(&kernel.Generate{PosX: in.PosX, PosY: in.PosY, Demand: in.Demand, Feature: in.Feature, Seed: 6, Purpose: rng.TrainInstances,
-		Grid: 100, Capacity: 15, DemandMin: 1, DemandMax: 9, Symmetries: max(1, s.by.Group)})
+	in := p.Drawn(kernel.Rules{Capacity: 15}, s.nodes, kernel.Drawing{Seed: 6, Purpose: rng.TrainInstances, Grid: 100, DemandMin: 1, DemandMax: 9, Symmetries: max(1, s.by.Group)})
 	var base *kernel.Tensor
 	if s.mode == kernel.Given {
 		frozen := m.Encode(p, 1, in, false)

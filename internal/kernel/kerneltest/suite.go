@@ -53,7 +53,6 @@ var routing = []part{
 	{"graph attention", testGraphAttention},
 	{"generate", testGenerate},
 	{"capacities", testCapacities},
-	{"feature", testFeature},
 	{"rollout", testRollout},
 	{"rollout.extend", testExtend},
 	{"rollout.grad", testRolloutGrad},

@@ -5,15 +5,28 @@ import "haul/internal/kernel"
 // Decoder is kernel.Decoder for one instance.
 type Decoder[F Float] struct {
 	Proj, Pointer Matrix[F] // [N,≥3D], [N,D]
-	Graph, Load   []F
+	Graph         []F
+	Context       []F       // [C,D]
 	Pair          Matrix[F] // [N,≥2D]; no rows: no scores of pairs
-	PairLoad      []F
+	PairContext   []F       // [C,D]
 	PosX, PosY    []F
-	Demand        []int32
+	Rules         kernel.Rules
+	Nodes         []int32
 	Heads         int
-	Capacity      int32
 	Near          F
 	Temperature   F
+}
+
+// Depart is the vehicle before its first step.
+func (d *Decoder[F]) Depart() *Tour { return NewTour(d.Rules, d.Nodes) }
+
+// weigh adds to x the context's features times their weights, a row for each.
+func weigh[F Float](x, features, weights []F) {
+	for k, f := range features {
+		for c, w := range weights[k*len(x):][:len(x)] {
+			x[c] += f * w
+		}
+	}
 }
 
 // Decision is what the policy says of one step. Slices run over Allowed, not over all nodes.
@@ -23,7 +36,7 @@ type Decision[F Float] struct {
 	LogProb  []F
 	Entropy  F
 	query    []F
-	pair     []F   // what the vehicle's place and load ask of the other nodes' pair keys; nil without
+	pair     []F   // what the vehicle's place and context ask of the other nodes' pair keys; nil without
 	attended [][]F // a head: the glimpse's softmax
 	glimpse  []F
 	tanh     []F
@@ -51,15 +64,14 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
 	out.query = make([]F, width)
-	load := ContextOf[F](t)
+	context := ContextOf[F](t)
 	for c, v := range d.node(t.From()) {
-		out.query[c] = v + d.Graph[c] + load*d.Load[c]
+		out.query[c] = v + d.Graph[c]
 	}
+	weigh(out.query, context, d.Context)
 	if d.Pair.Rows > 0 {
-		out.pair = make([]F, width)
-		for c, v := range d.Pair.Row(t.From())[:width] {
-			out.pair[c] = v + load*d.PairLoad[c]
-		}
+		out.pair = append(out.pair, d.Pair.Row(t.From())[:width]...)
+		weigh(out.pair, context, d.PairContext)
 	}
 	out.glimpse = make([]F, width)
 	for h := range d.Heads {
@@ -143,9 +155,10 @@ func (s *Decision[F]) sample(u F) int {
 // DecoderGrad is where the gradient of one instance's decoder goes: all of it is added to.
 type DecoderGrad[F Float] struct {
 	Proj, Pointer Matrix[F]
-	Graph, Load   []F
+	Graph         []F
+	Context       []F
 	Pair          Matrix[F]
-	PairLoad      []F
+	PairContext   []F
 }
 
 // grad adds the gradient of wLog·LogProb[taken] + wEnt·Entropy of a decision at t.
@@ -159,7 +172,7 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 	}
 	width, w := d.Pointer.Cols, d.Pointer.Cols/d.Heads
 	glimpseScale, pointerScale := d.scales()
-	load := ContextOf[F](t)
+	context := ContextOf[F](t)
 	dglimpse := make([]F, width)
 	for i, j := range s.Allowed {
 		dlogit := -wLog*s.Prob[i] - wEnt*s.Prob[i]*(s.LogProb[i]+s.Entropy)
@@ -179,7 +192,9 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 		for c, v := range d.pairKey(j) {
 			dquery[c] += du * v
 			dkey[c] += du * s.pair[c]
-			g.PairLoad[c] += du * v * load
+			for k, f := range context {
+				g.PairContext[k*width+c] += du * v * f
+			}
 		}
 	}
 	dquery := make([]F, width)
@@ -203,6 +218,8 @@ func (d *Decoder[F]) grad(g DecoderGrad[F], t *Tour, s *Decision[F], taken int, 
 	for c, v := range dquery {
 		g.Proj.Row(t.From())[c] += v
 		g.Graph[c] += v
-		g.Load[c] += v * load
+		for k, f := range context {
+			g.Context[k*width+c] += v * f
+		}
 	}
 }

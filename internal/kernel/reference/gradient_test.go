@@ -143,8 +143,8 @@ func TestGraphAttentionGradient(t *testing.T) {
 
 func TestRolloutGradient(t *testing.T) {
 	const n, width, starts, entropy, weight = 6, 4, 3, 0.7, 0.5
-	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
-		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 1.4}
+	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Context: vector(width),
+		PosX: vector(n), PosY: vector(n), Nodes: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Rules: kernel.Rules{Capacity: 8}, Temperature: 1.4}
 	for _, c := range []struct{ forced, viewed, near, pairs bool }{
 		{}, {forced: true, near: true}, {viewed: true, near: true}, {pairs: true}, {forced: true, near: true, pairs: true}, {viewed: true, near: true, pairs: true},
 	} {
@@ -152,7 +152,7 @@ func TestRolloutGradient(t *testing.T) {
 			d.Near = 0.4
 		}
 		if c.pairs {
-			d.Pair, d.PairLoad = random(n, 2*width), vector(width)
+			d.Pair, d.PairContext = random(n, 2*width), vector(width)
 		}
 		r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
 		for range starts {
@@ -162,13 +162,13 @@ func TestRolloutGradient(t *testing.T) {
 		Rollout(r, d, o, 0)
 		o.Choice = kernel.Replay
 		adv := vector(starts)
-		g := DecoderGrad[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
-			Pair: zeros(n, 2*width), PairLoad: make([]float64, width)}
+		g := DecoderGrad[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Context: make([]float64, width),
+			Pair: zeros(n, 2*width), PairContext: make([]float64, width)}
 		RolloutGrad(g, d, r.Actions, r.Steps, adv, &kernel.RolloutGrad{Weight: weight, Forced: c.forced, Viewed: c.viewed}, entropy)
 		operands := []operand{{"proj", d.Proj.Data, g.Proj.Data}, {"pointer", d.Pointer.Data, g.Pointer.Data}, {"graph", d.Graph, g.Graph},
-			{"load", d.Load, g.Load}}
+			{"load", d.Context, g.Context}}
 		if c.pairs {
-			operands = append(operands, operand{"pair", d.Pair.Data, g.Pair.Data}, operand{"pair load", d.PairLoad, g.PairLoad})
+			operands = append(operands, operand{"pair", d.Pair.Data, g.Pair.Data}, operand{"pair load", d.PairContext, g.PairContext})
 		}
 		differentiate(t, func() float64 {
 			Rollout(r, d, o, 0)

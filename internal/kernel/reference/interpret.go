@@ -89,10 +89,10 @@ func (r *Runner[F]) intsOf(t *kernel.Tensor, b int) []int32 {
 
 func (r *Runner[F]) decoder(d *kernel.Decoder, b int) *Decoder[F] {
 	out := &Decoder[F]{Proj: r.instance(d.Proj, b), Pointer: r.instance(d.Pointer, b), Graph: r.instance(d.Graph, b).Row(0),
-		Load: r.vector(d.Load), PosX: r.of(d.PosX, b), PosY: r.of(d.PosY, b), Demand: r.intsOf(d.Demand, b),
-		Heads: d.Heads, Capacity: d.Capacity, Near: F(d.Near), Temperature: F(r.control.Temperature)}
+		Context: r.vector(d.Context), PosX: r.of(d.PosX, b), PosY: r.of(d.PosY, b), Rules: d.Rules, Nodes: r.intsOf(d.Nodes, b),
+		Heads: d.Heads, Near: F(d.Near), Temperature: F(r.control.Temperature)}
 	if d.Pair != nil {
-		out.Pair, out.PairLoad = r.instance(d.Pair, b), r.vector(d.PairLoad)
+		out.Pair, out.PairContext = r.instance(d.Pair, b), r.vector(d.PairContext)
 	}
 	return out
 }
@@ -151,10 +151,8 @@ func (r *Runner[F]) perInstance(op kernel.Op, b int) error {
 		AttentionGrad(r.instance(o.DQKV, b), r.vector(o.DSlope), r.instance(o.DY, b), r.instance(o.P, b), r.instance(o.QKV, b),
 			r.of(o.PosX, b), r.of(o.PosY, b))
 	case *kernel.Generate:
-		Generate(r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o, index)
-		Feature(r.instance(o.Feature, b), r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o.Capacity)
-	case *kernel.Feature:
-		Feature(r.instance(o.Feature, b), r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Demand, b), o.Capacity)
+		Generate(r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Nodes, b), o, index)
+		Features(r.instance(o.Feature, b), r.of(o.PosX, b), r.of(o.PosY, b), r.intsOf(o.Nodes, b), o.Set, F(o.Capacity))
 	case *kernel.Rollout:
 		Rollout(Routes[F]{r.actions(o.Actions, b), r.intsOf(o.Steps, b), r.of(o.Length, b), r.of(o.LogProb, b), r.of(o.Entropy, b)},
 			r.decoder(&o.Decoder, b), o, index)
@@ -223,14 +221,14 @@ func (r *Runner[F]) matrices(ts []*kernel.Tensor) []Matrix[F] {
 
 // decoderGrad is where instance b's gradient goes, cleared where the op writes and does not add.
 func (r *Runner[F]) decoderGrad(o *kernel.RolloutGrad, b int) DecoderGrad[F] {
-	g := DecoderGrad[F]{Proj: r.instance(o.DProj, b), Pointer: r.instance(o.DPointer, b), Graph: r.instance(o.DGraph, b).Row(0), Load: r.vector(o.DLoad)}
+	g := DecoderGrad[F]{Proj: r.instance(o.DProj, b), Pointer: r.instance(o.DPointer, b), Graph: r.instance(o.DGraph, b).Row(0), Context: r.vector(o.DContext)}
 	clear(g.Graph)
 	for j := range g.Pointer.Rows {
 		clear(g.Pointer.Row(j))
 		clear(g.Proj.Row(j)[:3*g.Pointer.Cols])
 	}
 	if o.DPair != nil {
-		g.Pair, g.PairLoad = r.instance(o.DPair, b), r.vector(o.DPairLoad)
+		g.Pair, g.PairContext = r.instance(o.DPair, b), r.vector(o.DPairContext)
 		for j := range g.Pair.Rows {
 			clear(g.Pair.Row(j)[:2*g.Pointer.Cols])
 		}

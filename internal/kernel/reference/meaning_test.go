@@ -112,9 +112,9 @@ func TestDenseOpsByHand(t *testing.T) {
 // nearest first.
 func TestNearScores(t *testing.T) {
 	const n, width, near, temperature = 4, 2, 0.5, 2
-	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
-		PosX: []float64{0, 0.3, 0, 0.9}, PosY: []float64{0, 0.4, 0.1, 0}, Demand: []int32{0, 1, 1, 1}, Heads: 1, Capacity: 9, Near: near, Temperature: temperature}
-	got := d.Decide(NewTour(d.Demand, d.Capacity))
+	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Context: make([]float64, width),
+		PosX: []float64{0, 0.3, 0, 0.9}, PosY: []float64{0, 0.4, 0.1, 0}, Nodes: []int32{0, 1, 1, 1}, Heads: 1, Rules: kernel.Rules{Capacity: 9}, Near: near, Temperature: temperature}
+	got := d.Decide(d.Depart())
 	weigh := func(distance float64) float64 {
 		return math.Exp(kernel.Clip / temperature * math.Tanh(-near*math.Log(math.Sqrt(distance*distance+1e-4))))
 	}
@@ -133,15 +133,15 @@ func TestNearScores(t *testing.T) {
 // of the vehicle and from the load left.
 func TestPairScores(t *testing.T) {
 	const n, width = 4, 4
-	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Load: make([]float64, width),
-		Pair: zeros(n, 2*width), PairLoad: []float64{0, 1, 0, 0}, PosX: vector(n), PosY: vector(n), Demand: []int32{0, 2, 1, 1},
-		Heads: 1, Capacity: 8, Temperature: 5}
+	d := &Decoder[float64]{Proj: zeros(n, 3*width), Pointer: zeros(n, width), Graph: make([]float64, width), Context: make([]float64, width),
+		Pair: zeros(n, 2*width), PairContext: []float64{0, 1, 0, 0}, PosX: vector(n), PosY: vector(n), Nodes: []int32{0, 2, 1, 1},
+		Heads: 1, Rules: kernel.Rules{Capacity: 8}, Temperature: 5}
 	d.Pair.Row(1)[0] = 0.5 // asked at customer 1 alone
 	for j := range n {
 		key := d.Pair.Row(j)[width:]
 		key[0], key[1] = []float64{0, 0, 0.4, -0.8}[j], []float64{0.3, 0, 0, 0.2}[j]
 	}
-	tour := NewTour(d.Demand, d.Capacity)
+	tour := d.Depart()
 	tour.Visit(1) // 6 of 8 are left: allowed are the depot and customers 2 and 3
 	got := d.Decide(tour)
 	// √D is 2

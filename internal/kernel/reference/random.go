@@ -40,12 +40,13 @@ func Dropout[F Float](y, x, residual Matrix[F], d kernel.Drop, first uint64) {
 
 // Generate draws the instance of global index g. Coordinates are float32 numbers whatever F is, so
 // that every device has the same bits.
-func Generate[F Float](posX, posY []F, demand []int32, o *kernel.Generate, g uint64) {
+func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint64) {
 	symmetry := 0
 	if o.Symmetries > 1 {
 		symmetry = int(g % uint64(o.Symmetries))
 		g /= uint64(o.Symmetries)
 	}
+	wide := len(o.Set.Columns())
 	for j := range posX {
 		word := rng.At(o.Seed, g, uint32(j), o.Purpose)
 		x, y := rng.Float(word[0]), rng.Float(word[1])
@@ -56,15 +57,15 @@ func Generate[F Float](posX, posY []F, demand []int32, o *kernel.Generate, g uin
 		}
 		x, y = reflect(x, y, symmetry)
 		posX[j], posY[j] = F(x), F(y)
-		demand[j] = o.DemandMin + int32(rng.Below(word[2], uint32(o.DemandMax-o.DemandMin)+1))
+		nodes[j*wide] = o.DemandMin + int32(rng.Below(word[2], uint32(o.DemandMax-o.DemandMin)+1))
 	}
-	demand[0] = 0
+	nodes[0] = 0
 	if o.CapacityMax > 0 {
 		word := rng.At(o.Seed, g, 0, o.Purpose)
 		span := uint32(o.CapacityMax-o.CapacityMin) + 1
 		q := int64(o.CapacityMin) + int64(min(rng.Below(word[2], span), rng.Below(word[3], span)))
-		for j, d := range demand {
-			demand[j] = int32(int64(d) * kernel.LoadUnit / q)
+		for j := range posX {
+			nodes[j*wide] = int32(int64(nodes[j*wide]) * kernel.LoadUnit / q)
 		}
 	}
 }
@@ -82,13 +83,4 @@ func reflect(x, y float32, k int) (float32, float32) {
 		x, y = y, x
 	}
 	return x, y
-}
-
-// Feature: x, y, demand/capacity, depot flag of each node of one instance.
-func Feature[F Float](feature Matrix[F], posX, posY []F, demand []int32, capacity int32) {
-	for j := range posX {
-		row := feature.Row(j)
-		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(demand[j])/F(capacity), 0
-	}
-	feature.Row(0)[3] = 1
 }

@@ -14,7 +14,8 @@ import (
 // distances and demands.
 func TestSymmetriesOfTheSquare(t *testing.T) {
 	const n = 5
-	o := &kernel.Generate{Seed: 9, Purpose: rng.TestInstances, Capacity: 12, DemandMin: 2, DemandMax: 9, Symmetries: 8}
+	o := &kernel.Generate{Instances: kernel.Instances{Rules: kernel.Rules{Capacity: 12}},
+		Drawing: kernel.Drawing{Seed: 9, Purpose: rng.TestInstances, DemandMin: 2, DemandMax: 9, Symmetries: 8}}
 	seen := map[string]bool{}
 	var first []float64
 	for k := range uint64(8) {

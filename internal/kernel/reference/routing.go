@@ -23,7 +23,7 @@ func Uniform(seed, instance uint64, s, t int, purpose rng.Purpose) float32 {
 // Rollout is kernel.Rollout for one instance of global index `instance`.
 func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance uint64) {
 	for s, actions := range r.Actions {
-		tour := NewTour(d.Demand, d.Capacity)
+		tour := d.Depart()
 		if o.Viewed {
 			tour.View(s + 1)
 		}
@@ -79,7 +79,7 @@ func choose[F Float](step *Decision[F], recorded int32, o *kernel.Rollout, insta
 // RolloutGrad is kernel.RolloutGrad for one instance. entropy is the control block's coefficient.
 func RolloutGrad[F Float](g DecoderGrad[F], d *Decoder[F], actions [][]int32, steps []int32, adv []F, o *kernel.RolloutGrad, entropy F) {
 	for s := range actions {
-		tour := NewTour(d.Demand, d.Capacity)
+		tour := d.Depart()
 		if o.Viewed {
 			tour.View(s + 1)
 		}

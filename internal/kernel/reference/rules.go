@@ -1,5 +1,7 @@
 package reference
 
+import "haul/internal/kernel"
+
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes.
 // kernel.Rollout states them; cpu/rules.go and cuda/src/routing/rules.cuh are the same in fast
 // forms. The referee (vrp) judges finished routes and shares nothing with any of them.
@@ -9,8 +11,8 @@ package reference
 
 // Tour is how far a vehicle has come: the rules of the problem and nothing else.
 type Tour struct {
-	demand   []int32
-	capacity int32
+	rules    kernel.Rules
+	nodes    []int32 // kernel.Instances.Nodes of one instance
 	visited  []bool
 	unserved int
 	current  int
@@ -20,11 +22,14 @@ type Tour struct {
 	done bool  // back at the depot with everyone served
 }
 
-// NewTour stands at the depot with a full load.
-func NewTour(demand []int32, capacity int32) *Tour {
-	return &Tour{demand: demand, capacity: capacity, visited: make([]bool, len(demand)),
-		unserved: len(demand) - 1, left: capacity}
+// NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
+func NewTour(rules kernel.Rules, nodes []int32) *Tour {
+	n := len(nodes) / len(rules.Set.Columns())
+	return &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - 1, left: rules.Capacity}
 }
+
+// demand is what node j asks of the load.
+func (t *Tour) demand(j int) int32 { return t.nodes[j*len(t.rules.Set.Columns())] }
 
 // Node is where the vehicle stands.
 func (t *Tour) Node() int { return t.current }
@@ -38,12 +43,12 @@ func (t *Tour) Done() bool { return t.done }
 // View has the policy see the vehicle at a customer until it moves.
 func (t *Tour) View(customer int) { t.seen = customer }
 
-// ContextOf is what the policy sees of a vehicle beside its node: the share of the load that is
-// left.
-func ContextOf[F Float](t *Tour) F { return F(t.left) / F(t.capacity) }
+// ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the share
+// of the load that is left.
+func ContextOf[F Float](t *Tour) []F { return []F{F(t.left) / F(t.rules.Capacity)} }
 
 // fits: customer j may be next.
-func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand[j] <= t.left }
+func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand(j) <= t.left }
 
 // home: the depot may be next. At the depot it may not while customers remain.
 func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 }
@@ -54,7 +59,7 @@ func (t *Tour) Allowed() []int {
 	if t.home() {
 		out = append(out, 0)
 	}
-	for j := 1; j < len(t.demand); j++ {
+	for j := 1; j < len(t.visited); j++ {
 		if t.fits(j) {
 			out = append(out, j)
 		}
@@ -66,13 +71,23 @@ func (t *Tour) Allowed() []int {
 func (t *Tour) Visit(j int) {
 	t.current, t.seen = j, j
 	if j == 0 {
-		t.left = t.capacity
+		t.left = t.rules.Capacity
 		t.done = t.unserved == 0
 		return
 	}
 	t.visited[j] = true
 	t.unserved--
-	t.left -= t.demand[j]
+	t.left -= t.demand(j)
+}
+
+// Features is what the policy sees of each node of one instance (kernel.RuleSet.Features), demands
+// as shares of that capacity.
+func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set kernel.RuleSet, capacity F) {
+	for j := range posX {
+		row := feature.Row(j)
+		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(nodes[j*len(set.Columns())])/capacity, 0
+	}
+	feature.Row(0)[3] = 1
 }
 
 // Scored is how many of a row's actions the policy answers for.

@@ -11,7 +11,7 @@ import (
 // TestRulesOfARoute walks by hand. Demands 3, 5, 2 with a capacity of 5: nobody stays at the depot
 // while customers wait.
 func TestRulesOfARoute(t *testing.T) {
-	tour := NewTour([]int32{0, 3, 5, 2}, 5)
+	tour := NewTour(kernel.Rules{Capacity: 5}, []int32{0, 3, 5, 2})
 	for step, c := range []struct {
 		allowed []int
 		visit   int
@@ -46,8 +46,8 @@ func TestRulesOfARoute(t *testing.T) {
 // as long as its legs.
 func TestSampledRoutesKeepTheRules(t *testing.T) {
 	const n, width, starts = 7, 4, 6
-	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
-		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1, 5}, Heads: 2, Capacity: 8, Temperature: 2}
+	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Context: vector(width),
+		PosX: vector(n), PosY: vector(n), Nodes: []int32{0, 3, 5, 2, 4, 1, 5}, Heads: 2, Rules: kernel.Rules{Capacity: 8}, Temperature: 2}
 	for _, c := range []struct{ forced, viewed bool }{{}, {forced: true}, {viewed: true}} {
 		forced := c.forced
 		for instance := range uint64(40) {
@@ -63,10 +63,10 @@ func TestSampledRoutesKeepTheRules(t *testing.T) {
 						t.Fatalf("forced %v, start %d: %v goes from %d to %d", forced, s, actions, at, a)
 					}
 					length += math.Hypot(d.PosX[a]-d.PosX[at], d.PosY[a]-d.PosY[at])
-					if load += d.Demand[a]; a == 0 {
+					if load += d.Nodes[a]; a == 0 {
 						load = 0
 					}
-					if load > d.Capacity {
+					if load > d.Rules.Capacity {
 						t.Fatalf("forced %v, start %d: %v carries %d", forced, s, actions, load)
 					}
 					at, seen[a] = a, true
@@ -84,9 +84,9 @@ func TestSampledRoutesKeepTheRules(t *testing.T) {
 // on it is seen where it is. All of them are scored, and the way is from the depot.
 func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 	const n, width, starts = 6, 4, 5
-	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Load: vector(width),
-		PosX: vector(n), PosY: vector(n), Demand: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Capacity: 8, Temperature: 2, Near: 0.4,
-		Pair: random(n, 2*width), PairLoad: vector(width)}
+	d := &Decoder[float64]{Proj: random(n, 3*width), Pointer: random(n, width), Graph: vector(width), Context: vector(width),
+		PosX: vector(n), PosY: vector(n), Nodes: []int32{0, 3, 5, 2, 4, 1}, Heads: 2, Rules: kernel.Rules{Capacity: 8}, Temperature: 2, Near: 0.4,
+		Pair: random(n, 2*width), PairContext: vector(width)}
 	own, elsewhere := 0, 0
 	for instance := range uint64(30) {
 		r := Routes[float64]{Steps: make([]int32, starts), Length: make([]float64, starts), LogProb: make([]float64, starts), Entropy: make([]float64, starts)}
@@ -95,7 +95,7 @@ func TestAViewIsOfTheFirstStepAlone(t *testing.T) {
 		}
 		Rollout(r, d, &kernel.Rollout{Choice: kernel.Sample, Viewed: true, Seed: 3, Purpose: 6}, instance)
 		for s, actions := range r.Actions {
-			tour := NewTour(d.Demand, d.Capacity)
+			tour := d.Depart()
 			// The same decision of a decoder whose depot has what the query and the distances read of
 			// customer s+1.
 			there := *d
@@ -161,14 +161,14 @@ func TestSamplingFollowsTheProbabilities(t *testing.T) {
 func TestDecisionByHand(t *testing.T) {
 	// Node | Key | Value of three nodes; at the depot with a full load customers 1 and 2 are allowed.
 	d := &Decoder[float64]{Proj: Matrix[float64]{[]float64{0.5, 9, 9, 9, 0.2, 1, 9, -0.4, 3}, 3, 3, 3}, Pointer: Matrix[float64]{[]float64{9, 0.3, -0.2}, 3, 1, 1},
-		Graph: []float64{0.1}, Load: []float64{0.4}, Demand: []int32{0, 1, 1}, Heads: 1, Capacity: 4, Temperature: 2}
+		Graph: []float64{0.1}, Context: []float64{0.4}, Nodes: []int32{0, 1, 1}, Heads: 1, Rules: kernel.Rules{Capacity: 4}, Temperature: 2}
 	query := 0.5 + 0.1 + 0.4
 	e1, e2 := math.Exp(query*0.2), math.Exp(query*-0.4)
 	glimpse := (e1*1 + e2*3) / (e1 + e2)
 	l1, l2 := kernel.Clip/2*math.Tanh(glimpse*0.3), kernel.Clip/2*math.Tanh(glimpse*-0.2)
 	p1 := math.Exp(l1) / (math.Exp(l1) + math.Exp(l2))
 	entropy := -p1*math.Log(p1) - (1-p1)*math.Log(1-p1)
-	got := d.Decide(NewTour(d.Demand, d.Capacity))
+	got := d.Decide(d.Depart())
 	if math.Abs(got.Prob[0]-p1) > 1e-12 || math.Abs(got.LogProb[0]-math.Log(p1)) > 1e-12 || math.Abs(got.Entropy-entropy) > 1e-12 {
 		t.Errorf("probabilities %v, entropy %v; want %v and %v", got.Prob, got.Entropy, p1, entropy)
 	}

@@ -119,8 +119,9 @@ func TestInstancesAreTheSettings(t *testing.T) {
 	for distribution, grid := range map[string]int32{"grid": 55, "uniform": 0} {
 		prog := recorded(t, append(sets, "problem.distribution="+distribution)...)
 		got := runtest.Op[*kernel.Generate](t, prog.PerShard)
-		want := &kernel.Generate{Seed: 99, Purpose: rng.TrainInstances, Grid: grid, Capacity: 23, DemandMin: 2, DemandMax: 8, Symmetries: 1}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kernel.Generate{}, "PosX", "PosY", "Demand", "Feature")); diff != "" {
+		want := &kernel.Generate{Instances: kernel.Instances{Rules: kernel.Rules{Capacity: 23}},
+			Drawing: kernel.Drawing{Seed: 99, Purpose: rng.TrainInstances, Grid: grid, DemandMin: 2, DemandMax: 8, Symmetries: 1}}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kernel.Instances{}, "PosX", "PosY", "Nodes", "Feature")); diff != "" {
 			t.Errorf("%s: %s", distribution, diff)
 		}
 		if got.PosX.Shape[1] != 8 || prog.Batch != 31 {
@@ -319,7 +320,7 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 			case *kernel.Rollout:
 				d = &o.Decoder
 			case *kernel.RolloutGrad:
-				if d = &o.Decoder; o.DPair == nil || o.DPairLoad == nil {
+				if d = &o.Decoder; o.DPair == nil || o.DPairContext == nil {
 					t.Errorf("%v: pairs have no gradient", sets)
 				}
 			case *kernel.Advantage:
@@ -330,7 +331,7 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 			default:
 				continue
 			}
-			if decoders++; d.Near != 0.3 || d.Pair == nil || d.PairLoad == nil {
+			if decoders++; d.Near != 0.3 || d.Pair == nil || d.PairContext == nil {
 				t.Errorf("%v: %s takes %g of the distance and %v of pairs", sets, op.Kind(), d.Near, d.Pair)
 			}
 		}

@@ -1,8 +1,6 @@
 // Routing instances and their features, a thread a node. Bit for bit vrp.Source.Fill: the same
 // words of the same Philox blocks, divisions rounded to nearest, no fused operation.
-#include "haul.cuh"
-
-struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
+#include "rules.cuh"
 
 // generate: node j of row r is node j of instance g = state.instances + r:
 //
@@ -11,7 +9,7 @@ struct Node { float x, y, share, depot; } __attribute__((aligned(16)));
 //
 // With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3]
 // below capacities, and demand = demand·capacity/q, rounded down.
-KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
+KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
                 int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n) {
   int k = blockIdx_x * blockDim_x + threadIdx_x;
   if (k >= nodes) return;
@@ -46,13 +44,7 @@ KERNEL generate(float *posX, float *posY, int *demand, Node *feature, const Stat
   }
   posX[k] = x;
   posY[k] = y;
-  demand[k] = load;
-  feature[k] = Node{x, y, div_((float)load, (float)capacity), j == 0 ? 1.0f : 0.0f};
-}
-
-// feature: feature[k] = x, y, demand/capacity, is depot.
-KERNEL feature(Node *feature, const float *posX, const float *posY, const int *demand, int capacity, int nodes, int n) {
-  int k = blockIdx_x * blockDim_x + threadIdx_x;
-  if (k >= nodes) return;
-  feature[k] = Node{posX[k], posY[k], div_((float)demand[k], (float)capacity), k % n == 0 ? 1.0f : 0.0f};
+  const Customer c = drawn(load);
+  customers[k] = c;
+  feature[k] = featured(c, x, y, j, capacity);
 }

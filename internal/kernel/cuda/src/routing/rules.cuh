@@ -14,6 +14,15 @@
 // Customer is what the rules ask of a node. The depot's demand is not asked.
 struct Customer { int demand_; };
 
+// drawn is a node that was drawn with a demand.
+__device__ __forceinline__ Customer drawn(int demand) { return Customer{demand}; }
+
+// Feature is what the policy sees of a node: the rule set's features.
+struct Feature { float x, y, share, depot; } __attribute__((aligned(16)));
+__device__ __forceinline__ Feature featured(const Customer &c, float x, float y, int j, int capacity) {
+  return Feature{x, y, div_((float)c.demand_, (float)capacity), j == 0 ? 1.0f : 0.0f};
+}
+
 // customer reads node j of an instance; past its n nodes, one that no vehicle can serve.
 __device__ __forceinline__ Customer customer(const Customer *nodes, int j, int n) { return Customer{j < n ? nodes[j].demand_ : 0x7fffffff}; }
 

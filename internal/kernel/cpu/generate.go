@@ -1,0 +1,57 @@
+package cpu
+
+import (
+	"haul/internal/kernel"
+	"haul/internal/rng"
+)
+
+func (b *binder) generate(o *kernel.Generate) func(*worker) {
+	posX, posY, nodes, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Nodes), newRef(b.r, o.Feature)
+	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
+	span := uint32(o.DemandMax - o.DemandMin + 1)
+	return func(w *worker) {
+		xs, ys, ds, fs := posX.of(w), posY.of(w), ints(nodes.of(w)), feature.of(w)
+		for i := range instances {
+			row := w.first + uint64(w.row+i)
+			index, symmetry := row, uint64(0)
+			if o.Symmetries > 1 {
+				index, symmetry = row/uint64(o.Symmetries), row%uint64(o.Symmetries)
+			}
+			for j := range n {
+				u := rng.At(o.Seed, index, uint32(j), o.Purpose)
+				var x, y float32
+				if o.Grid > 0 {
+					x = float32(rng.Below(u[0], uint32(o.Grid)+1)) / float32(o.Grid)
+					y = float32(rng.Below(u[1], uint32(o.Grid)+1)) / float32(o.Grid)
+				} else {
+					x, y = rng.Float(u[0]), rng.Float(u[1])
+				}
+				xs[i*n+j], ys[i*n+j] = reflect(x, y, symmetry)
+				ds[i*n+j] = o.DemandMin + int32(rng.Below(u[2], span))
+			}
+			ds[i*n] = 0
+			if o.CapacityMax > 0 {
+				u, span := rng.At(o.Seed, index, 0, o.Purpose), uint32(o.CapacityMax-o.CapacityMin)+1
+				q := int64(o.CapacityMin) + int64(min(rng.Below(u[2], span), rng.Below(u[3], span)))
+				for j, d := range ds[i*n:][:n] {
+					ds[i*n+j] = int32(int64(d) * kernel.LoadUnit / q)
+				}
+			}
+		}
+		features(fs, xs, ys, ds, n, o.Rules)
+	}
+}
+
+// reflect applies one of the eight symmetries of the unit square.
+func reflect(x, y float32, k uint64) (float32, float32) {
+	if k&1 != 0 {
+		x = 1 - x
+	}
+	if k&2 != 0 {
+		y = 1 - y
+	}
+	if k&4 != 0 {
+		x, y = y, x
+	}
+	return x, y
+}
