@@ -189,7 +189,7 @@ func (s *Solution) String() string {
 		}
 	}
 	var b strings.Builder
-	_ = files.WriteSolution(&b, inner, s.Cost) // a Builder takes everything
+	_ = files.WriteSolution(&b, nil, inner, s.Cost) // a Builder takes everything
 	return b.String()
 }
 

@@ -90,7 +90,7 @@ func spoken(path string) string {
 
 // loadSolution reads routes from a file or standard input: a .sol, or the JSON that haul solve and
 // the server write.
-func loadSolution(path string) (vrp.Solution, float64, error) {
+func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	from := os.Stdin
 	if path != standardInput {
 		f, err := os.Open(path)
@@ -104,5 +104,5 @@ func loadSolution(path string) (vrp.Solution, float64, error) {
 	if start, _ := in.Peek(512); files.LooksJSON(start) {
 		return files.ReadSolutionJSON(in, spoken(path))
 	}
-	return files.ReadSolution(in, spoken(path))
+	return files.ReadSolution(in, spoken(path), p)
 }

@@ -74,14 +74,14 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 			return errors.Join(failed, err)
 		}
 		if !f.json {
-			if err := files.WriteSolution(a.whole(), s, r.Cost); err != nil {
+			if err := files.WriteSolution(a.whole(), p, s, r.Cost); err != nil {
 				return errors.Join(failed, err)
 			}
 		}
 		return failed
 	}
 	if f.out == standardOutput {
-		err = firstOf(files.WriteSolution(a.whole(), s, r.Cost), a.aside().reportFile(r, false))
+		err = firstOf(files.WriteSolution(a.whole(), p, s, r.Cost), a.aside().reportFile(r, false))
 	} else if answer != nil && f.json {
 		_, err = a.whole().Write(answer)
 	} else {
@@ -220,7 +220,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 		return err
 	}
 	start := time.Now()
-	s, stated, err := loadSolution(f.check)
+	s, stated, err := loadSolution(f.check, p)
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *f
 		case ext == ".geojson":
 			return files.WriteSolutionGeoJSON(w, p, s)
 		}
-		return files.WriteSolution(w, s, cost)
+		return files.WriteSolution(w, p, s, cost)
 	})
 }
 

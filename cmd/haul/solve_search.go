@@ -52,7 +52,7 @@ func (f *solveFlags) searchOptions() search.Options {
 
 // loadStart reads the routes to improve. It must be a solution of this very problem.
 func loadStart(path string, p *vrp.Problem) (*vrp.Solution, error) {
-	s, _, err := loadSolution(path)
+	s, _, err := loadSolution(path, p)
 	if err != nil {
 		return nil, err
 	}

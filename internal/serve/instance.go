@@ -250,7 +250,7 @@ var formats = map[string]struct {
 	write func(w io.Writer, p *vrp.Problem, s vrp.Solution, title string) error
 }{
 	"sol": {"text/plain; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return files.WriteSolution(w, s, p.Cost(s))
+		return files.WriteSolution(w, p, s, p.Cost(s))
 	}},
 	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
 		return files.WriteSolutionCSV(w, p, s)

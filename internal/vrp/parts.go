@@ -3,6 +3,7 @@ package vrp
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -185,4 +186,19 @@ func (p *Problem) Plain() error {
 		return fmt.Errorf("its routes are open")
 	}
 	return p.Limited()
+}
+
+// Only says in one line which optional parts the problem has beyond those named, by their words in
+// Parts, for formats and methods that know some of them; nil if none.
+func (p *Problem) Only(known ...string) error {
+	var others []string
+	for _, has := range p.Parts() {
+		if !slices.Contains(known, has) {
+			others = append(others, has)
+		}
+	}
+	if others != nil {
+		return fmt.Errorf("it has %s", strings.Join(others, ", "))
+	}
+	return nil
 }

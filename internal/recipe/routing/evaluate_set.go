@@ -223,7 +223,7 @@ const costsName = "costs.csv"
 func writeRouted(dir string, set *testset.Set, routed []policy.Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
-		if err := run.WriteAtomic(path, func(w io.Writer) error { return files.WriteSolution(w, r.Solution, r.Cost) }); err != nil {
+		if err := run.WriteAtomic(path, func(w io.Writer) error { return files.WriteSolution(w, nil, r.Solution, r.Cost) }); err != nil {
 			return err
 		}
 	}

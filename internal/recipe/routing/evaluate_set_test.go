@@ -60,7 +60,7 @@ func TestEvaluateInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		lengths = append(lengths, cost)
-		sol, stated, err := files.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)))
+		sol, stated, err := files.LoadSolution(filepath.Join(out, fmt.Sprintf("instance-%d.sol", i)), nil)
 		if err != nil || vrp.Validate(prob, sol) != nil || math.Abs(stated-cost) > 1e-2 {
 			t.Errorf("instance %d: %v, cost %g stated as %g", i, err, cost, stated)
 		}

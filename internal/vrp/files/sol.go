@@ -6,28 +6,37 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"haul/internal/vrp"
 )
 
-// CVRPLIB's .sol files. What a reader could break: customers are numbered 1..N without the depot,
-// exactly as in Solution, so numbers pass through unchanged.
+// .sol files, by CVRPLIB's convention and PyVRP's, which extends it. What a reader could break:
+// places are numbered as in Solution, from 0, depots first, so numbers pass through unchanged; and
+// where a problem's vehicles differ, Route #k is that of its file's k-th vehicle, so that unused
+// vehicles have empty lines.
 
-// LoadSolution reads a .sol file.
-func LoadSolution(path string) (vrp.Solution, float64, error) {
+// LoadSolution reads a .sol file; p as in ReadSolution.
+func LoadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return vrp.Solution{}, 0, err
 	}
 	defer f.Close()
-	return ReadSolution(f, path)
+	return ReadSolution(f, path, p)
 }
 
 // ReadSolution reads the routes and the stated cost, NaN if the file states none. It does not
-// judge them: that is Validate's work. Routes without customers vanish.
-func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
+// judge them: that is Validate's work. Routes without customers vanish. p is the problem that the
+// routes are for, whose vehicles and reload depots they name; nil: a plain one.
+func ReadSolution(r io.Reader, name string, p *vrp.Problem) (vrp.Solution, float64, error) {
+	reloads := p != nil && slices.ContainsFunc(p.Fleet, func(t vrp.VehicleType) bool { return t.Reloads != nil })
+	kinds, err := vehicles(p)
+	if err != nil {
+		return vrp.Solution{}, 0, fmt.Errorf("%s: %w", name, err)
+	}
 	var sol vrp.Solution
 	cost, line, costLine := math.NaN(), 0, 0
 	fail := func(format string, args ...any) (vrp.Solution, float64, error) {
@@ -50,7 +59,8 @@ func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
 			if !ok {
 				return fail("expected \"Route #1: 1 2 3\", found %s", quoteShort(text))
 			}
-			if _, err := parseInt(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(number), "#"))); err != nil {
+			k, err := parseInt(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(number), "#")))
+			if err != nil {
 				return fail("route number %s %v", quoteShort(number), err)
 			}
 			var route []int32
@@ -59,13 +69,20 @@ func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
 				if err != nil {
 					return fail("customer %s %v", quoteShort(f), err)
 				}
-				if c < 1 {
+				if c < 1 && !(c == 0 && reloads) {
 					return fail("customer %d: customers are numbered from 1, and the depot at a route's ends is implied", c)
 				}
 				route = append(route, int32(c))
 			}
-			if len(route) > 0 {
-				sol.Routes = append(sol.Routes, route)
+			if len(route) == 0 {
+				continue
+			}
+			sol.Routes = append(sol.Routes, route)
+			if kinds != nil {
+				if k < 1 || k > len(kinds) {
+					return fail("route #%d: the problem has the vehicles 1 to %d", k, len(kinds))
+				}
+				sol.Types = append(sol.Types, kinds[k-1])
 			}
 		case key == "COST":
 			if costLine != 0 {
@@ -76,7 +93,7 @@ func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
 				return fail("cost %s is not a number", quoteShort(value))
 			}
 			cost, costLine = x, line
-		case key == "TIME" || key == "RUNTIME" || key == "COMMENT":
+		case key == "TIME" || key == "RUNTIME" || key == "COMMENT" || key == "OPTIMAL":
 			// What other programs add: how long they took, and notes.
 		case key == "NAME" || key == "DIMENSION" || key == "TYPE":
 			return fail("this is a problem (.vrp), not a solution: found %s", quoteShort(text))
@@ -94,20 +111,64 @@ func ReadSolution(r io.Reader, name string) (vrp.Solution, float64, error) {
 	return sol, cost, nil
 }
 
-// WriteSolution writes the routes and their cost in CVRPLIB's .sol format: an integer where the
-// cost is one, else with every digit it has. A cost of NaN is left out.
-func WriteSolution(w io.Writer, s vrp.Solution, cost float64) error {
+// vehicles is the type of each vehicle of the problem's file, where they are of several types; nil
+// where they are of one.
+func vehicles(p *vrp.Problem) ([]int32, error) {
+	if p == nil || len(p.Fleet) < 2 {
+		return nil, nil
+	}
+	var kinds []int32
+	for i, t := range p.Fleet {
+		if t.Count == 0 {
+			return nil, fmt.Errorf("a .sol file numbers its vehicles, and of type %d there is any number", i)
+		}
+		numbers := t.Numbers
+		if numbers == nil { // one type after the other
+			for k := range t.Count {
+				numbers = append(numbers, int32(len(kinds)+k))
+			}
+		}
+		for _, k := range numbers {
+			for int(k) >= len(kinds) {
+				kinds = append(kinds, -1)
+			}
+			if k < 0 || kinds[k] >= 0 {
+				return nil, fmt.Errorf("vehicle %d is of two types", k+1)
+			}
+			kinds[k] = int32(i)
+		}
+	}
+	if i := slices.Index(kinds, -1); i >= 0 {
+		return nil, fmt.Errorf("vehicle %d is of no type", i+1)
+	}
+	return kinds, nil
+}
+
+// WriteSolution writes the routes and their cost as a .sol file: an integer where the cost is one,
+// else with every digit it has. A cost of NaN is left out. p is the problem that they are for; nil:
+// a plain one.
+func WriteSolution(w io.Writer, p *vrp.Problem, s vrp.Solution, cost float64) error {
 	if math.IsInf(cost, 0) {
 		return fmt.Errorf("write solution: the cost is %g", cost)
 	}
-	b := bufio.NewWriter(w)
-	number := 0
+	kinds, err := vehicles(p)
+	if err != nil {
+		return fmt.Errorf("write solution: %w", err)
+	}
+	var lines [][]int32
 	for _, r := range s.Routes {
-		if len(r) == 0 {
-			continue
+		if len(r) > 0 {
+			lines = append(lines, r)
 		}
-		number++
-		fmt.Fprintf(b, "Route #%d:", number)
+	}
+	if kinds != nil {
+		if lines, err = byNumber(kinds, s); err != nil {
+			return fmt.Errorf("write solution: %w", err)
+		}
+	}
+	b := bufio.NewWriter(w)
+	for i, r := range lines {
+		fmt.Fprintf(b, "Route #%d:", i+1)
 		for _, v := range r {
 			b.WriteString(" " + strconv.Itoa(int(v)))
 		}
@@ -117,4 +178,30 @@ func WriteSolution(w io.Writer, s vrp.Solution, cost float64) error {
 		b.WriteString("Cost " + strconv.FormatFloat(cost, 'f', -1, 64) + "\n")
 	}
 	return b.Flush()
+}
+
+// byNumber gives each route a vehicle of its type: the first that is free.
+func byNumber(kinds []int32, s vrp.Solution) ([][]int32, error) {
+	lines := make([][]int32, len(kinds))
+	for i, r := range s.Routes {
+		if len(r) == 0 {
+			continue
+		}
+		var kind int32
+		if s.Types != nil {
+			kind = s.Types[i]
+		}
+		free := -1
+		for k := range kinds {
+			if kinds[k] == kind && lines[k] == nil {
+				free = k
+				break
+			}
+		}
+		if free < 0 {
+			return nil, fmt.Errorf("route %d is one more than there are vehicles of type %d", i+1, kind)
+		}
+		lines[free] = r
+	}
+	return lines, nil
 }

@@ -27,7 +27,7 @@ func TestReadSolutionForms(t *testing.T) {
 		"times":       {"Route #1: 1 2 3\nRoute #2: 5 4\nCost: 7\nTime: 1.5\n", 7},
 		"empty route": {"Route #1: 1 2 3\nRoute #2:\nRoute #3: 5 4", math.NaN()},
 	} {
-		s, cost, err := ReadSolution(strings.NewReader(c.text), "s.sol")
+		s, cost, err := ReadSolution(strings.NewReader(c.text), "s.sol", nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -52,7 +52,7 @@ func TestReadSolutionErrors(t *testing.T) {
 		{"NAME : x\n", `s.sol:1: this is a problem (.vrp), not a solution: found "NAME : x"`},
 		{"Tour 1 2\n", `s.sol:1: expected a Route or Cost line, found "Tour 1 2"`},
 	} {
-		if _, _, err := ReadSolution(strings.NewReader(c.text), "s.sol"); err == nil || err.Error() != c.want {
+		if _, _, err := ReadSolution(strings.NewReader(c.text), "s.sol", nil); err == nil || err.Error() != c.want {
 			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
 		}
 	}
@@ -62,14 +62,14 @@ func TestWriteSolution(t *testing.T) {
 	s := vrp.Solution{Routes: [][]int32{{3, 1}, nil, {2}}}
 	for cost, last := range map[float64]string{27591: "Cost 27591\n", 524.6111: "Cost 524.6111\n", 1e15: "Cost 1000000000000000\n", math.NaN(): ""} {
 		var b bytes.Buffer
-		if err := WriteSolution(&b, s, cost); err != nil {
+		if err := WriteSolution(&b, nil, s, cost); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff("Route #1: 3 1\nRoute #2: 2\n"+last, b.String()); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if err := WriteSolution(&bytes.Buffer{}, s, math.Inf(1)); err == nil {
+	if err := WriteSolution(&bytes.Buffer{}, nil, s, math.Inf(1)); err == nil {
 		t.Error("an infinite cost was written")
 	}
 }
@@ -78,7 +78,7 @@ func FuzzReadSolution(f *testing.F) {
 	f.Add([]byte("Route #1: 1 2 3\nRoute #2: 5 4\nCost 27591\n"))
 	f.Add([]byte("route 1:7\ncost: 0.125"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, cost, err := ReadSolution(bytes.NewReader(data), "s.sol")
+		s, cost, err := ReadSolution(bytes.NewReader(data), "s.sol", nil)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "s.sol:") || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("not one line with its place: %q", err)
@@ -86,10 +86,10 @@ func FuzzReadSolution(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteSolution(&b, s, cost); err != nil {
+		if err := WriteSolution(&b, nil, s, cost); err != nil {
 			t.Fatalf("what was read does not write: %v", err)
 		}
-		s2, cost2, err := ReadSolution(&b, "back.sol")
+		s2, cost2, err := ReadSolution(&b, "back.sol", nil)
 		if err != nil {
 			t.Fatalf("what was written does not read: %v", err)
 		}

@@ -2,6 +2,8 @@ package files
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"haul/internal/vrp"
 )
@@ -14,9 +16,16 @@ func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := v.positive("CAPACITY")
+	kind, err := v.kind()
 	if err != nil {
 		return nil, err
+	}
+	tour := kind == "TSP" || kind == "ATSP"
+	capacity := -1
+	if _, ok := v.keys["CAPACITY"]; ok || kind == "CVRP" && !v.hasFleet() {
+		if capacity, err = v.positive("CAPACITY"); err != nil {
+			return nil, err
+		}
 	}
 	vehicles := 0
 	if _, ok := v.keys["VEHICLES"]; ok {
@@ -31,12 +40,22 @@ func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.sections(metric, dim); err != nil {
+	if err := v.sections(metric, dim, kind); err != nil {
 		return nil, err
 	}
 	order := v.order(dim)
 	p := &vrp.Problem{Name: v.keys["NAME"].value, Comment: v.keys["COMMENT"].value,
-		Capacity: int32(capacity), Metric: metric, Vehicles: vehicles}
+		Capacity: int32(max(capacity, 0)), Metric: metric, Vehicles: vehicles, Open: kind == "OVRP" || kind == "OVRPTW"}
+	if len(v.depots) > 1 {
+		p.Depots = len(v.depots)
+	}
+	if kind == "VRPB" || kind == "VRPBTW" {
+		p.Backhauls = vrp.LinehaulFirst
+	}
+	if tour && capacity < 0 {
+		p.Capacity = anyCapacity
+		p.Vehicles = max(p.Vehicles, 1)
+	}
 	if err := v.fillDemand(p, order); err != nil {
 		return nil, err
 	}
@@ -59,6 +78,19 @@ func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	if err := v.fillDurations(p, order); err != nil {
 		return nil, err
 	}
+	if err := v.fillParts(p, order); err != nil {
+		return nil, err
+	}
+	if v.hasFleet() || capacity < 0 && !tour {
+		if p.Open {
+			return nil, v.errorf(v.keys["TYPE"].line, "not supported: TYPE %s with a fleet of different vehicles", kind)
+		}
+		p.Vehicles = 0
+		if err := v.fillFleet(p, order, vehicles, capacity); err != nil {
+			return nil, err
+		}
+	}
+	settle(p)
 	if err := p.Check(); err != nil {
 		return nil, v.errorf(v.line, "%v", err)
 	}
@@ -95,7 +127,7 @@ func (v *vrpFile) fillDurations(p *vrp.Problem, order []int) error {
 		if err != nil {
 			return v.errorf(f.line, "SERVICE_TIME %s %v", quoteShort(f.value), err)
 		}
-		for c := 1; c < len(p.Service); c++ {
+		for c := p.DepotCount(); c < len(p.Service); c++ {
 			p.Service[c] = x
 		}
 		return nil
@@ -119,15 +151,23 @@ func (v *vrpFile) positive(key string) (int, error) {
 	return n, nil
 }
 
+// kind is the value of TYPE: a word that is known, up to what stands behind it.
+func (v *vrpFile) kind() (string, error) {
+	f, ok := v.keys["TYPE"]
+	if !ok {
+		return "", v.errorf(v.line, "no TYPE")
+	}
+	word, _, _ := strings.Cut(f.value, " ")
+	if !slices.Contains(kinds, word) {
+		return "", v.errorf(f.line, "not supported: TYPE %s (only %s)", quoteShort(f.value), strings.Join(kinds, ", "))
+	}
+	return word, nil
+}
+
 // metric reads the keys that say what kind of problem it is and how distances are made.
 func (v *vrpFile) metric(o Options) (vrp.Metric, error) {
-	for _, key := range []string{"TYPE", "EDGE_WEIGHT_TYPE"} {
-		if _, ok := v.keys[key]; !ok {
-			return 0, v.errorf(v.line, "no %s", key)
-		}
-	}
-	if f := v.keys["TYPE"]; f.value != "CVRP" {
-		return 0, v.errorf(f.line, "not supported: TYPE %s (only CVRP)", quoteShort(f.value))
+	if _, ok := v.keys["EDGE_WEIGHT_TYPE"]; !ok {
+		return 0, v.errorf(v.line, "no EDGE_WEIGHT_TYPE")
 	}
 	switch f := v.keys["NODE_COORD_TYPE"]; f.value {
 	case "", "TWOD_COORDS", "NO_COORDS":
@@ -136,23 +176,35 @@ func (v *vrpFile) metric(o Options) (vrp.Metric, error) {
 	}
 	f := v.keys["EDGE_WEIGHT_TYPE"]
 	switch f.value {
-	case "EUC_2D", "CEIL_2D":
+	case "EUC_2D", "CEIL_2D", "FLOOR_2D", "GEO", "ATT":
 		if line, ok := v.seen["EDGE_WEIGHT_SECTION"]; ok {
 			return 0, v.errorf(line, "EDGE_WEIGHT_SECTION contradicts EDGE_WEIGHT_TYPE %s on line %d", f.value, f.line)
 		}
-		if f.value == "CEIL_2D" {
+		switch f.value {
+		case "CEIL_2D":
 			return o.Distance.metric(vrp.Ceil), nil
+		case "FLOOR_2D":
+			return o.Distance.metric(vrp.Trunc), nil
+		case "GEO":
+			return vrp.Geo, nil
+		case "ATT":
+			return vrp.Att, nil
 		}
 		return o.Distance.metric(vrp.Rounded), nil
 	case "EXPLICIT":
 		return vrp.Explicit, nil
 	}
-	return 0, v.errorf(f.line, "not supported: EDGE_WEIGHT_TYPE %s (only EUC_2D, CEIL_2D, EXPLICIT)", quoteShort(f.value))
+	return 0, v.errorf(f.line, "not supported: EDGE_WEIGHT_TYPE %s (only EUC_2D, CEIL_2D, FLOOR_2D, GEO, ATT, EXPLICIT)", quoteShort(f.value))
 }
 
-// sections checks that every section needed is there and holds a record a node.
-func (v *vrpFile) sections(metric vrp.Metric, dim int) error {
-	needed := []string{"NODE_COORD_SECTION", "DEMAND_SECTION", "DEPOT_SECTION"}
+// sections checks that every section needed is there and holds a record per node. A CVRP states its
+// demands and its depot; for others the depot is node 1 where none is stated, and who states no
+// demand has none.
+func (v *vrpFile) sections(metric vrp.Metric, dim int, kind string) error {
+	needed := []string{"NODE_COORD_SECTION"}
+	if kind == "CVRP" {
+		needed = append(needed, "DEMAND_SECTION", "DEPOT_SECTION")
+	}
 	if metric == vrp.Explicit {
 		needed[0] = "EDGE_WEIGHT_SECTION"
 	}
@@ -174,19 +226,38 @@ func (v *vrpFile) sections(metric vrp.Metric, dim int) error {
 			return v.errorf(v.line, "no %s", key)
 		}
 	}
-	if len(v.depots) == 0 {
-		return v.errorf(v.seen["DEPOT_SECTION"], "DEPOT_SECTION names no depot")
+	if _, ok := v.seen["DEMAND_SECTION"]; !ok && metric == vrp.Explicit && len(v.weights)/dim < (dim-1)/2 {
+		return v.errorf(v.seen["EDGE_WEIGHT_SECTION"], "EDGE_WEIGHT_SECTION has %d distances, too few for DIMENSION %d", len(v.weights), dim)
 	}
-	if d := v.depots[0]; d.id < 1 || d.id > dim {
-		return v.errorf(d.line, "depot %d is not a node: DIMENSION is %d", d.id, dim)
+	if line, ok := v.seen["DEPOT_SECTION"]; !ok {
+		v.depots = []record{{id: 1, line: v.line}}
+	} else if len(v.depots) == 0 {
+		return v.errorf(line, "DEPOT_SECTION names no depot")
+	}
+	if len(v.depots) >= dim {
+		return v.errorf(v.depots[0].line, "%d depots of %d nodes: expected a customer", len(v.depots), dim)
+	}
+	for i, d := range v.depots {
+		if d.id < 1 || d.id > dim {
+			return v.errorf(d.line, "depot %d is not a node: DIMENSION is %d", d.id, dim)
+		}
+		if len(v.depots) > 1 && d.id != i+1 {
+			return v.errorf(d.line, "depot %d: several depots are the nodes 1 to %d, in order", d.id, len(v.depots))
+		}
 	}
 	return nil
 }
 
 // order maps the file's node numbers to ours: the depot is 0, the others follow in turn. Called
-// once sections found dim demand records, so its size is bounded by the file's.
+// once sections found dim coordinates, demands or distances, so its size is bounded by the file's.
 func (v *vrpFile) order(dim int) []int {
 	order := make([]int, dim+1)
+	if len(v.depots) > 1 { // the first nodes
+		for id := range order {
+			order[id] = id - 1
+		}
+		return order
+	}
 	depot := v.depots[0].id
 	for id := 1; id <= dim; id++ {
 		switch {
@@ -223,10 +294,10 @@ func (v *vrpFile) fillDemand(p *vrp.Problem, order []int) error {
 	}
 	for _, r := range v.demands {
 		node, d := order[r.id], int32(r.x)
-		if node == 0 && d != 0 {
+		if node < p.DepotCount() && d != 0 {
 			return v.errorf(r.line, "the depot (node %d) has demand %d: expected 0", r.id, d)
 		}
-		if d > p.Capacity {
+		if d > p.Capacity && p.Capacity > 0 {
 			return v.errorf(r.line, "demand %d of customer %d (node %d) is over the capacity %d", d, node, r.id, p.Capacity)
 		}
 	}

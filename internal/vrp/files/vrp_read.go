@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,7 +23,7 @@ import (
 // 1..N, which is also how .sol files number customers: with the depot at node 1, customer i is
 // the file's node i+1.
 //
-// VEHICLES is the number of routes at most, DISTANCE what a route's legs and services may take
+// VEHICLES is the number of vehicles, DISTANCE what a route's legs and services may take
 // together, SERVICE_TIME what each customer takes. "No of trucks" in a comment limits nothing:
 // CVRPLIB's best known costs are for a free number of routes. Trucks reads it, so that a user can
 // be told.
@@ -32,18 +31,9 @@ import (
 // maxFile bounds what is read: an explicit matrix of 5,000 nodes is about 150 MB.
 const maxFile = 512 << 20
 
-// LoadProblem reads a .vrp file.
-func LoadProblem(path string, o Options) (*vrp.Problem, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return ReadProblem(f, path, o)
-}
-
-// ReadProblem reads a problem in CVRPLIB's .vrp format. Errors begin with name and line.
-func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
+// ReadVRPLIB reads a problem in CVRPLIB's .vrp format, TSPLIB's, or PyVRP's dialect of them. Errors
+// begin with name and line.
+func ReadVRPLIB(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	data, err := io.ReadAll(lineEnds(io.LimitReader(r, maxFile+1)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -55,7 +45,7 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		return nil, fmt.Errorf("%s: %s", name, bad)
 	}
 	v := &vrpFile{name: name, data: bytes.TrimPrefix(data, []byte("\ufeff")),
-		keys: map[string]field{}, seen: map[string]int{}}
+		keys: map[string]field{}, seen: map[string]int{}, tables: map[string][]tableRow{}}
 	if err := v.parse(); err != nil {
 		return nil, err
 	}
@@ -90,6 +80,7 @@ type vrpFile struct {
 	service []record
 	depots  []record
 	weights []float64
+	tables  map[string][]tableRow // sections of PyVRP's dialect
 }
 
 func (v *vrpFile) errorf(line int, format string, args ...any) error {
@@ -129,8 +120,6 @@ func (v *vrpFile) parse() error {
 			return v.errorf(v.line, "%s: expected a keyword", quoteShort(v.text))
 		case key == "ROUTE" || key == "COST":
 			return v.errorf(v.line, "this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start")
-		case v.solomon():
-			return v.errorf(v.line, "not supported: Solomon's format, a problem with time windows (only CVRPLIB's .vrp files with capacities)")
 		}
 		if err := v.header(key, value); err != nil {
 			return err
@@ -143,7 +132,8 @@ func (v *vrpFile) parse() error {
 func (v *vrpFile) header(key, value string) error {
 	switch key {
 	case "NAME", "COMMENT", "TYPE", "DIMENSION", "CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "EDGE_WEIGHT_TYPE",
-		"EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE":
+		"EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "RELEASE_TIME", "VEHICLES_MAX_DISTANCE", "VEHICLES_MAX_DURATION",
+		"VEHICLES_MAX_RELOADS", "VEHICLES_FIXED_COST", "VEHICLES_UNIT_DISTANCE_COST":
 	default:
 		return v.errorf(v.line, "not supported: %s", quoteShort(key))
 	}
@@ -172,6 +162,12 @@ func (v *vrpFile) section(key, value string) error {
 		v.coords, err = v.records(key, "node x y")
 	case "DISPLAY_DATA_SECTION":
 		v.display, err = v.records(key, "node x y")
+	case "LINEHAUL_SECTION":
+		if first, ok := v.seen["DEMAND_SECTION"]; ok {
+			return v.errorf(v.line, "LINEHAUL_SECTION says again what DEMAND_SECTION on line %d says", first)
+		}
+		v.seen["DEMAND_SECTION"] = v.line
+		v.demands, err = v.records(key, "node demand")
 	case "DEMAND_SECTION":
 		v.demands, err = v.records(key, "node demand")
 	case "SERVICE_TIME_SECTION":
@@ -181,7 +177,11 @@ func (v *vrpFile) section(key, value string) error {
 	case "EDGE_WEIGHT_SECTION":
 		err = v.weightSection()
 	default:
-		return v.errorf(v.line, "not supported: %s", quoteShort(key))
+		form, ok := tableSections[key]
+		if !ok {
+			return v.errorf(v.line, "not supported: %s", quoteShort(key))
+		}
+		v.tables[key], err = v.table(key, form)
 	}
 	if v.atEnd {
 		v.cut = key
@@ -243,8 +243,6 @@ func (v *vrpFile) depotSection() error {
 				return v.errorf(v.line, "DEPOT_SECTION: unexpected %s after -1", quoteShort(f))
 			case id == -1:
 				closed = true
-			case len(v.depots) == 1:
-				return v.errorf(v.line, "not supported: multiple depots (%d and %d)", v.depots[0].id, id)
 			default:
 				v.depots = append(v.depots, record{id: id, line: v.line})
 			}
@@ -396,22 +394,4 @@ func quoteShort(s string) string {
 		return strconv.Quote(s[:40]) + "..."
 	}
 	return strconv.Quote(s)
-}
-
-// solomon tells the files of Solomon's time window problems: a line with the name, then VEHICLE,
-// then NUMBER and CAPACITY.
-func (v *vrpFile) solomon() bool {
-	word := func(text string) string { return strings.ToUpper(strings.TrimSpace(text)) }
-	if word(v.text) == "VEHICLE" {
-		return true
-	}
-	rest := v.data
-	for len(rest) > 0 {
-		line, more, _ := bytes.Cut(rest, []byte("\n"))
-		if text := word(string(line)); text != "" {
-			return text == "VEHICLE"
-		}
-		rest = more
-	}
-	return false
 }

@@ -120,7 +120,7 @@ func loadFiles(paths []string, o files.Options) (*Set, error) {
 		p.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		s.Problems = append(s.Problems, p)
 		beside := strings.TrimSuffix(path, filepath.Ext(path)) + ".sol"
-		sol, _, err := files.LoadSolution(beside)
+		sol, _, err := files.LoadSolution(beside, p)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

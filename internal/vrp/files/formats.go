@@ -1,0 +1,69 @@
+package files
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// The formats of problems. What a reader could break: a file is told by what is in it, not by its
+// name, and the first format of the table that knows it reads it; VRPLIB, the last, knows whatever
+// is left and names what it does not.
+
+// Format is one of them.
+type Format struct {
+	Name       string
+	Extensions []string                // of such files
+	is         func(start []byte) bool // told by its first bytes
+	Read       func(r io.Reader, name string, o Options) (*vrp.Problem, error)
+	Write      func(w io.Writer, p *vrp.Problem) error // nil: it is not written
+}
+
+// sniffed is how many first bytes tell a format.
+const sniffed = headWithin
+
+// Formats is the table of them.
+var Formats = []Format{
+	{"json", []string{".json"}, LooksJSON, func(r io.Reader, name string, _ Options) (*vrp.Problem, error) { return ReadJSON(r, name) }, WriteJSON},
+	{"table", []string{".csv", ".tsv"}, IsTable, func(r io.Reader, name string, o Options) (*vrp.Problem, error) { return ReadCSV(r, name, o.Capacity) }, nil},
+	{"solomon", []string{".txt"}, isSolomon, ReadSolomon, WriteSolomon},
+	{"lilim", []string{".txt"}, isLiLim, ReadLiLim, WriteLiLim},
+	{"cordeau", []string{".txt"}, isCordeau, ReadCordeau, WriteCordeau},
+	{"vrplib", []string{".vrp", ".tsp", ".atsp"}, func([]byte) bool { return true }, ReadVRPLIB, WriteProblem},
+}
+
+// ReadProblem reads a problem in any of the formats. Errors begin with name, and with the line
+// where there is one. Options.Capacity is needed for tables alone.
+func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
+	in := bufio.NewReaderSize(r, sniffed)
+	start, _ := in.Peek(sniffed)
+	i := slices.IndexFunc(Formats, func(f Format) bool { return f.is(start) })
+	p, err := Formats[i].Read(in, name, o)
+	if err == nil && p.Name == "" && Formats[i].Name != "vrplib" {
+		p.Name = nameOf(name)
+	}
+	return p, err
+}
+
+// LoadProblem is ReadProblem from a file.
+func LoadProblem(path string, o Options) (*vrp.Problem, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadProblem(f, path, o)
+}
+
+// nameOf is a file's name without its folder and its ending.
+func nameOf(path string) string {
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+		name = name[:dot]
+	}
+	return name
+}
