@@ -161,33 +161,6 @@ func writeFile(path string, write func(w io.Writer) error) error {
 	return nil
 }
 
-func replaceFile(path string, data []byte) (err error) {
-	mode := os.FileMode(0o644)
-	if st, err := os.Stat(path); err == nil {
-		mode = st.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // bareError drops the temporary file's name, which a user never gave.
 func bareError(err error) error {
 	if p := new(os.PathError); errors.As(err, &p) {

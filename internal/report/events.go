@@ -22,6 +22,9 @@ import (
 
 const eventPrefix = "events.out.tfevents."
 
+// IsEvents says that a file of a run folder is TensorBoard's.
+func IsEvents(name string) bool { return strings.HasPrefix(name, eventPrefix) }
+
 // Field numbers of tensorflow.Event, Summary, Summary.Value and SessionLog.
 const (
 	eventWallTime, eventStep, eventVersion, eventSummary, eventSession = 1, 2, 3, 5, 7
@@ -40,7 +43,7 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 			return nil, err
 		}
 		for _, entry := range old {
-			if !strings.HasPrefix(entry.Name(), eventPrefix) {
+			if !IsEvents(entry.Name()) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {

@@ -136,8 +136,12 @@ func (c *Checkpoint) decode(recipe string) error {
 		return fmt.Errorf("its settings: %w", err)
 	}
 	c.Device, c.Precision = meta[keyWritten], meta[keyPrecision]
-	p := &c.Progress
-	if err := json.Unmarshal([]byte(meta[keyProgress]), p); err != nil {
+	return decodeProgress(meta[keyProgress], &c.Progress)
+}
+
+// decodeProgress refuses what no run can have.
+func decodeProgress(text string, p *Progress) error {
+	if err := json.Unmarshal([]byte(text), p); err != nil {
 		return fmt.Errorf("its progress is broken: %w", err)
 	}
 	if p.Updates < 0 || p.Concluded < 0 || p.Concluded > p.Updates || p.Since < 0 || p.Since > p.Updates {

@@ -18,14 +18,21 @@ func sameText(a, b config.Settings) error {
 	if err != nil {
 		return err
 	}
-	la, lb := strings.Split(string(ya), "\n"), strings.Split(string(yb), "\n")
-	for i := range min(len(la), len(lb)) {
-		if la[i] != lb[i] {
+	la, lb := lines(ya), lines(yb)
+	for i := range max(len(la), len(lb)) {
+		switch {
+		case i >= len(la):
+			return fmt.Errorf("the run was started without %q: resume with its own settings", strings.TrimSpace(lb[i]))
+		case i >= len(lb):
+			return fmt.Errorf("the run was started with %q, which is missing here: resume with its own settings", strings.TrimSpace(la[i]))
+		case la[i] != lb[i]:
 			return fmt.Errorf("the run was started with %q, not %q: resume with its own settings", strings.TrimSpace(la[i]), strings.TrimSpace(lb[i]))
 		}
 	}
 	return nil
 }
+
+func lines(yaml []byte) []string { return strings.Split(strings.TrimRight(string(yaml), "\n"), "\n") }
 
 // changed tells of each of the keys that stands for another value here than in the settings of
 // before.

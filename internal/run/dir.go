@@ -83,9 +83,17 @@ func (d *Dir) sweep() {
 }
 
 // cleared removes what is left of the run that was overwritten, whatever its recipe was: a new run
-// has put its own state in the place of the old one's last.
+// has put its own state in the place of the old one's last. A run that is killed before this is
+// cleared when it is resumed: a checkpoint before the first update has nothing of its own to keep.
 func (d *Dir) cleared() error {
 	stale := []string{BestName, ResultName}
+	if entries, err := os.ReadDir(d.path); err == nil {
+		for _, e := range entries {
+			if report.IsEvents(e.Name()) {
+				stale = append(stale, e.Name())
+			}
+		}
+	}
 	if entries, err := os.ReadDir(d.File(tablesName)); err == nil {
 		for _, e := range entries {
 			if strings.HasSuffix(e.Name(), ".csv") {
@@ -129,17 +137,35 @@ func inUse(path string) bool {
 }
 
 func lockDir(path string, made bool) (*Dir, error) {
-	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := openLock(filepath.Join(path, lockName))
 	if err != nil {
+		unmake(path, made)
 		return nil, fmt.Errorf("run folder %s: %w", path, bare(err))
 	}
-	switch taken, err := lockFile(f); {
+	switch taken, err := takeLock(f); {
 	case taken:
 		return nil, errors.Join(fmt.Errorf("run folder %s is in use by another run", path), f.Close())
 	case err != nil:
-		return nil, errors.Join(fmt.Errorf("run folder %s: lock: %w", path, err), f.Close())
+		err = errors.Join(fmt.Errorf("run folder %s: lock: %w", path, err), f.Close())
+		unmake(path, made)
+		return nil, err
 	}
 	return &Dir{path: path, lock: f, made: made}, nil
+}
+
+// How a folder is locked; tests let it fail.
+var (
+	openLock = func(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) }
+	takeLock = lockFile
+)
+
+// unmake takes a folder away that was made for a run and could not be locked, so that its name is
+// free for the next try.
+func unmake(path string, made bool) {
+	if made {
+		_ = os.Remove(filepath.Join(path, lockName))
+		_ = os.Remove(path) // not where somebody has put something there
+	}
 }
 
 // JoinDir is a folder that another process holds: for ranks that write nothing themselves.

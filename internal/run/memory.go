@@ -163,10 +163,24 @@ func room(what string, bytes int64) error {
 // FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does
 // not tell passes.
 func FitsDisk(path string, bytes int64) error {
-	if free, known := freeDisk(filepath.Dir(path)); known && bytes > free {
+	free, known := freeDisk(filepath.Dir(path))
+	return fitsIn(path, bytes, free, known)
+}
+
+func fitsIn(path string, bytes, free int64, known bool) error {
+	if known && bytes > free {
 		return fmt.Errorf("%s takes %s, its disk has %s free", path, mebibytes(bytes), mebibytes(free))
 	}
 	return nil
 }
 
-func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
+// mebibytes is a size in MiB, and in a smaller unit where that would say 0 or 1.
+func mebibytes(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	case n >= 10<<10:
+		return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

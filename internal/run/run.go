@@ -107,7 +107,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.World.Number() != 0 {
 		return nil // rank 0 alone writes
 	}
-	if !r.Resume {
+	if !r.Resume || r.at.Updates == 0 {
 		if err := r.Dir.cleared(); err != nil {
 			return err
 		}
