@@ -68,7 +68,7 @@ func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error
 		return nil, err
 	}
 	n := or(ask.Customers, c.settings.Problem.NumCustomers)
-	if work := decode.Routes(n) * n * ask.Count; n > s.limits.PolicySize || work > 1<<26 {
+	if n > s.limits.PolicySize || tooMuch(decode.Routes(n), n, ask.Count) {
 		return nil, refuse(http.StatusUnprocessableEntity, "%d instances of %d customers by %s are more than a request may take; haul eval takes more", ask.Count, n, decode)
 	}
 	leaveClient, err := s.clients.enter(r, "evaluations", clientLong)
@@ -136,3 +136,8 @@ func references(ctx context.Context, src vrp.Source, count int) ([]float64, stri
 	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: 200 * src.N, Workers: 1})
 	return costs, to, err
 }
+
+// evaluateMost is how many stops of routes one request may have made.
+const evaluateMost = 1 << 26
+
+func tooMuch(routes, n, count int) bool { return routes*n*count > evaluateMost }

@@ -79,13 +79,20 @@ func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.put(found.Name, out)
+	return out, nil
+}
+
+// ledgerMost is how many accounts are kept.
+const ledgerMost = 64
+
+func (l *ledgers) put(name string, a *account) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.all) >= 64 {
+	if len(l.all) >= ledgerMost {
 		clear(l.all)
 	}
-	l.all[found.Name] = out
-	return out, nil
+	l.all[name] = a
 }
 
 // get is the account of a run as its settings are; nil where it was not measured.

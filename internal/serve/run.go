@@ -203,16 +203,21 @@ func (r *Run) settle(dir *os.Root, locked func(fs.FileInfo) bool, now time.Time)
 		r.Updated = info.ModTime()
 	}
 	lock, err := dir.Stat(".lock")
+	r.State = stateOf(err == nil && locked(lock), r.Result != nil, now.Sub(r.Updated))
+}
+
+// stateOf is how a run stands whose folder is held by a process or not, has a result or not, and
+// was last written to so long ago.
+func stateOf(held, ended bool, quiet time.Duration) string {
 	switch {
-	case err == nil && locked(lock):
-		r.State = running
-	case r.Result != nil:
-		r.State = done
-	case now.Sub(r.Updated) < freshness:
-		r.State = running
-	default:
-		r.State = stopped
+	case held:
+		return running
+	case ended:
+		return done
+	case quiet < freshness:
+		return running
 	}
+	return stopped
 }
 
 // freshness is how long a folder whose lock cannot be seen counts as running after it was last

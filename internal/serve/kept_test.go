@@ -1,0 +1,210 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Who has waited in vain makes room in the queue for the next.
+func TestAQueueForgetsWhoLeft(t *testing.T) {
+	g := newGate("things", 1, 1, 10*time.Millisecond)
+	leave, err := g.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	for i := range 3 {
+		began := time.Now()
+		if _, err := g.enter(t.Context()); err == nil || time.Since(began) < 10*time.Millisecond {
+			t.Errorf("caller %d: %v after %v, without a place in the queue", i, err, time.Since(began))
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.enter(gone); err == nil || g.waiting.Load() != 0 {
+		t.Errorf("%v, %d wait", err, g.waiting.Load())
+	}
+}
+
+// A connection that is closed twice leaves once.
+func TestAConnectionLeavesOnce(t *testing.T) {
+	c := newCrowd(nil, 2, 2, nil)
+	for range 2 {
+		if !c.enter("a") {
+			t.Fatal("no room")
+		}
+	}
+	one := &counted{Conn: dial(t, open(t, nil)), crowd: c, host: "a"}
+	one.Close()
+	one.Close()
+	if c.held() != 1 || !c.enter("a") || c.enter("a") {
+		t.Errorf("%d are in", c.held())
+	}
+}
+
+// A folder that nobody is seen to hold counts as running for a while after it was written to.
+func TestTheStateOfARun(t *testing.T) {
+	for _, c := range []struct {
+		held, ended bool
+		quiet       time.Duration
+		want        string
+	}{
+		{true, false, time.Hour, running}, {true, true, time.Hour, running}, {false, true, 0, done}, {false, true, time.Hour, done},
+		{false, false, freshness - 1, running}, {false, false, freshness, stopped}, {false, false, -time.Hour, running},
+	} {
+		if got := stateOf(c.held, c.ended, c.quiet); got != c.want {
+			t.Errorf("%+v is %s", c, got)
+		}
+	}
+	if freshness != 15*time.Second {
+		t.Errorf("a folder counts as running for %v", freshness)
+	}
+}
+
+// A small file is read again when its size, its time or the file itself is another, and not else.
+func TestChangedFilesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	path := filepath.Join(dir, "a")
+	at := time.Now().Add(-time.Hour).Truncate(time.Second)
+	put := func(text string, at time.Time) {
+		write(t, path, text)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("one", at)
+	text, was, err := changed(root, "a", nil, 100)
+	if string(text) != "one" || err != nil {
+		t.Fatalf("%q, %v", text, err)
+	}
+	look := func(name, want string) {
+		t.Helper()
+		text, info, err := changed(root, "a", was, 100)
+		if string(text) != want || err != nil {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		was = info
+	}
+	look("nothing happened", "")
+	put("two", at.Add(time.Second))
+	look("another time", "two")
+	put("three", at.Add(time.Second))
+	look("another size", "three")
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	put("seven", at.Add(time.Second))
+	look("another file of one size and time", "seven")
+	if _, _, err := changed(root, "a", nil, 5); err != nil {
+		t.Errorf("as long as may be: %v", err)
+	}
+	if _, _, err := changed(root, "a", nil, 4); err == nil {
+		t.Error("a byte longer than may be")
+	}
+}
+
+// A table that was replaced, or cut below what was read, begins again; one that grew goes on.
+func TestTablesAreFollowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	tab := &table{}
+	follow := func(name string, rows int, fresh bool) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, began, err := tab.follow(func() (*os.File, error) { return os.Open(path) }, info)
+		if err != nil || len(tab.Rows) != rows || began != fresh {
+			t.Errorf("%s: %d rows, fresh %v, %v", name, len(tab.Rows), began, err)
+		}
+	}
+	later := time.Now()
+	put := func(text string) {
+		t.Helper()
+		write(t, path, text)
+		later = later.Add(time.Second)
+		if err := os.Chtimes(path, later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("epoch\n1\n2\n")
+	follow("a first look", 2, true)
+	put("epoch\n1\n2\n3\n")
+	follow("a row more", 3, false)
+	put("epoch\n1\n2\n3\n")
+	follow("as long as what was read", 3, false)
+	put("epoch\n7\n")
+	follow("cut", 1, true)
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	put("epoch\n1\n2\n3\n4\n")
+	follow("replaced by a longer one", 4, true)
+}
+
+// As many accounts are kept as may be, each for the settings that it was measured with.
+func TestAccountsAreKept(t *testing.T) {
+	l := newLedgers()
+	for i := range ledgerMost {
+		l.put(fmt.Sprint(i), &account{Settings: "a"})
+	}
+	if l.get(&Run{Summary: Summary{Name: "0"}, text: []byte("a")}) == nil || l.get(&Run{Summary: Summary{Name: "63"}, text: []byte("a")}) == nil {
+		t.Error("an account was dropped before there were too many")
+	}
+	if l.get(&Run{Summary: Summary{Name: "0"}, text: []byte("b")}) != nil {
+		t.Error("an account of other settings was given")
+	}
+	l.put("another", &account{Settings: "a"})
+	if n := len(l.all); n > ledgerMost || l.get(&Run{Summary: Summary{Name: "another"}, text: []byte("a")}) == nil {
+		t.Errorf("%d accounts are kept", n)
+	}
+}
+
+// An idle stream is written to now and then, and not at every look.
+func TestIdleStreamsAreKeptAlive(t *testing.T) {
+	const poll = 5 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	began := time.Now()
+	w, err := watch(ctx, filepath.Join(t.TempDir(), "runs"), poll, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := w.hub.join(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.hub.leave(l)
+	select {
+	case text := <-l.queue:
+		if took := time.Since(began); string(text) != ": \n\n" || took < (beatEvery-2)*poll {
+			t.Errorf("%q after %v", text, took)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing was written in 20 s")
+	}
+}
+
+// A request may ask for so many stops and no more.
+func TestEvaluationsHaveTheirBound(t *testing.T) {
+	for _, c := range []struct {
+		routes, n, count int
+		much             bool
+	}{{1 << 10, 1 << 6, 1 << 10, false}, {1<<10 + 1, 1 << 6, 1 << 10, true}, {1, 1, evaluateMost, false}, {1, 1, evaluateMost + 1, true}} {
+		if tooMuch(c.routes, c.n, c.count) != c.much {
+			t.Errorf("%+v", c)
+		}
+	}
+	if evaluateMost != 1<<26 {
+		t.Errorf("%d stops", evaluateMost)
+	}
+}
