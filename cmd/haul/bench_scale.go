@@ -227,7 +227,7 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, gi
 	if err != nil {
 		return nil, usagef("--config %s: %s", f.config, err)
 	}
-	key := map[string]string{config.RecipeGT: "training.batch_size", config.RecipeAD: "train_batch_size"}[cfg.Recipe()]
+	key := r.About().Batch
 	if key == "" {
 		return nil, usagef("--config %s: steps of %s are not shared out", f.config, cfg.Recipe())
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,19 +41,11 @@ func (f *deviceFlags) check(a *app) (err error) {
 
 // knownDevice refuses what names no device, and what no CPU computes in.
 func knownDevice(name, precision string) error {
-	kind, index, indexed := strings.Cut(name, ":")
-	switch {
-	case name == "cpu" && precision == "tf32":
+	at, err := device.ParseName(name)
+	if at.CPU && precision == "tf32" {
 		return usagef("--precision tf32 is for GPUs; a CPU computes in fp32 or bf16")
-	case name == "auto", name == "cpu":
-		return nil
-	case kind != "cuda":
-		return usagef("unknown device %q: use cpu, cuda:K or auto", name)
 	}
-	if k, err := strconv.Atoi(index); indexed && (err != nil || k < 0) {
-		return usagef("device %s: the card is a number, as in cuda:0", name)
-	}
-	return nil
+	return asUsage(err)
 }
 
 // openBy is open, with a word where the processor has no instructions for the precision that was

@@ -45,7 +45,7 @@ func (a *app) newEval() *cobra.Command {
 	cmd.Flags().StringVar(&f.policy.checkpoint, "checkpoint", "", "a .safetensors file, or a run folder: "+used())
 	cmd.Flags().StringVar(&f.policy.policy, "policy", "", policyUsage())
 	f.deviceFlags.register(cmd)
-	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag { return i.Judging })
+	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag { return i.EvalFlags })
 	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+strings.Join(recipe.Names(), ", "))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the instances, or of the actions (default: the training run's)")
 	cmd.Flags().StringVar(&f.plot, "plot", "", "draw the result as .svg or .png")
@@ -66,7 +66,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if _, ok := f.policy.given(); !ok {
 		return usagef("--checkpoint is missing: name a run folder or a .safetensors file, or --policy one that comes with the program")
 	}
-	if err := firstOf(knownModel(f.model), f.judge(), f.check(a)); err != nil {
+	if err := firstOf(knownModel(f.model), f.checkValues(), f.check(a)); err != nil {
 		return err
 	}
 	var format draw.Format

@@ -92,3 +92,13 @@ var commandWithin = regexp.MustCompile(`haul (train|eval|data|gen|solve|config|b
 func tieCommands(text string) string {
 	return commandWithin.ReplaceAllStringFunc(text, func(c string) string { return strings.ReplaceAll(c, " ", tie) })
 }
+
+// firstOf keeps the error that came first: closing after a failure often fails too.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

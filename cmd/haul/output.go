@@ -174,3 +174,35 @@ func bareError(err error) error {
 
 // percent formats a fraction with its sign, as gaps are read.
 func percent(fraction float64) string { return report.Signed(100*fraction, 2) + " %" }
+
+// refuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and
+// tells of a folder that is missing or takes no files before the work and not after it.
+func refuseOverwrite(force bool, paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+		st, err := os.Stat(path)
+		switch {
+		case err == nil && st.IsDir():
+			return fmt.Errorf("cannot write %s: it is a folder", path)
+		case err == nil && !st.Mode().IsRegular():
+			continue // a pipe or a device takes what comes
+		}
+		if err := refuseExisting(force, path); err != nil {
+			return err
+		}
+		// As the file will be written: beside its name, then renamed.
+		probe, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		}
+	}
+	return nil
+}

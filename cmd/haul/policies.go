@@ -173,7 +173,7 @@ brings along what it remembers itself.`,
 				return usagef("name a run folder or a .safetensors file to pack")
 			}
 			if out == "" {
-				return usagef("--out is missing: name the file to write, policy.safetensors for one")
+				return usagef("--out is missing: name the file to write, for example policy.safetensors")
 			}
 			as, ok := map[string]safetensors.DType{"bf16": safetensors.BF16, "fp32": safetensors.F32}[kind]
 			if !ok {

@@ -127,13 +127,3 @@ func writeTrace(w io.Writer, l *ledger.Ledger, gpu, packed bool) error {
 	}
 	return z.Close()
 }
-
-// firstOf keeps the error that came first: closing after a failure often fails too.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

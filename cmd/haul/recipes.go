@@ -59,8 +59,8 @@ func (f *recipeFlags) add(owner string, flag run.Flag) {
 	}
 }
 
-// judge refuses values that no recipe takes, before any file is read.
-func (f *recipeFlags) judge() error {
+// checkValues refuses values that no recipe takes, before any file is read.
+func (f *recipeFlags) checkValues() error {
 	for _, flag := range f.checks {
 		if f.Changed(flag.Name) {
 			if err := flag.Check(f); err != nil {

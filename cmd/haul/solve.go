@@ -177,7 +177,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != solve.Search:
 			err = usagef("--%s is about the search: leave --method %s out", flag.Name, f.method)
 		case flag.Name == "time" && f.search.time <= 0, flag.Name == "time-per-instance" && f.search.each <= 0:
-			err = usagef("--%s is %s: a time above 0 is needed, 10s for one", flag.Name, flag.Value)
+			err = usagef("--%s is %s: a time above 0 is needed, for example 10s", flag.Name, flag.Value)
 		case flag.Name == "time" && f.search.iterations > 0, flag.Name == "time-per-instance" && f.search.iterations > 0:
 			err = usagef("--%s and --iterations both say how long: use one of them", flag.Name)
 		case flag.Name == "iterations" && f.search.iterations < 1:

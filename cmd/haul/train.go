@@ -61,7 +61,7 @@ same kind of device. --time 9m does the same by itself after nine minutes and ex
 is there for minutes; its schedules follow the steps that the settings plan, wherever it is cut. With --json every record, and how
 the run ended, is an object on standard output.
 
---from begins a new run with the weights of a trained network, a policy that comes with the program for one: to train on, or to learn
+--from begins a new run with the weights of a trained network, for example a policy that comes with the program: to train on, or to learn
 other instances than it has seen.
 
 Several processes may share every step, on one machine or many (docs/distributed.md): started by mpirun, srun or torchrun, or by
@@ -131,7 +131,7 @@ func defaults() string {
 func (f *trainFlags) validate(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("time") && f.time <= 0:
-		return usagef("--time is %s: a time above 0 is needed, 9m for one", f.time)
+		return usagef("--time is %s: a time above 0 is needed, for example 9m", f.time)
 	case f.resume != "" && (f.out != "" || f.force):
 		return usagef("--resume continues a folder, --out and --force start one: use one of them")
 	case f.resume != "" && f.from != "":
@@ -152,7 +152,7 @@ func (f *trainFlags) validate(cmd *cobra.Command) error {
 			}
 		}
 	}
-	return firstOf(f.judge(), knownModel(f.model))
+	return firstOf(f.checkValues(), knownModel(f.model))
 }
 
 // checkpoint reads the one that a resumed run starts from.

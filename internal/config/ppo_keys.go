@@ -13,7 +13,7 @@ var ppoKeys = newSchema(
 	integer("dim_actions", between(1, 1), Differently, "Always 1: an action is one choice."),
 	integer("num_actions", between(5, 5), Differently, "Always 5: the four neighbours, and to stay."),
 	integer("horizon", between(1, 1<<16), Honoured, "Steps of an episode."),
-	integer("goal", between(0, 256*255-1), Honoured, "What pays in `haul train --model PPO`: a cell, counted row by row from 0 in the upper left corner, which no other cell lies further from the start than; in keydoor the key's cell times the number of other cells, plus the door's place among them. `haul data` takes many in turn."),
+	integer("goal", between(0, 256*255-1), Honoured, "What pays in `haul train --model PPO`: a cell, counted row by row. 0 is the upper left corner; no cell is further from the start than the corners; in keydoor the key's cell times the number of other cells, plus the door's place among them. `haul data` takes many in turn."),
 	integer("n_goal", between(0, 256*255), Honoured, "Goals that `haul data` makes histories of, drawn by env_split_seed, so that train_env_ratio of them are trained on; 0 is every goal of the room. Whether a goal is held out does not depend on it."),
 	integer("env_split_seed", between(0, math.MaxInt64), Honoured, "Seed that splits the goals into those trained on and those held out."),
 	float("train_env_ratio", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Share of the goals that are trained on, rounded to whole goals."),

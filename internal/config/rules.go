@@ -102,11 +102,11 @@ func (c *Config) conflicts() []conflict {
 	}
 	if b.LeaderAlone && b.LeaderWeight == 0 {
 		out = append(out, clash([]string{"baseline.leader_alone", "baseline.leader_weight"},
-			"baseline.leader_alone needs a weight to give: set baseline.leader_weight, to 1000 for one"))
+			"baseline.leader_alone needs a weight to give: set baseline.leader_weight, for example to 1000"))
 	}
 	if b.LeaderMargin > 0 && b.LeaderWeight == 0 {
 		out = append(out, clash([]string{"baseline.leader_margin", "baseline.leader_weight"},
-			"baseline.leader_margin measures the weight of a leader: set baseline.leader_weight, to 1000 for one"))
+			"baseline.leader_margin measures the weight of a leader: set baseline.leader_weight, for example to 1000"))
 	}
 	switch {
 	case b.Symmetries == 1:

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu"
@@ -30,32 +28,26 @@ const Any = "auto"
 // Open opens a device by the name a user gives: cpu or cuda:K. Choosing between them is Auto's
 // work.
 func Open(name string, o Options) (kernel.Device, error) {
-	kind, index, indexed := strings.Cut(name, ":")
+	at, err := ParseName(name)
 	switch {
-	case name == "cpu":
-		if o.Workers < 0 {
-			return nil, fmt.Errorf("workers is %d: at least 1 is needed, or 0 for all cores", o.Workers)
-		}
-		if o.Precision == "tf32" {
-			return nil, errors.New("device cpu: precision tf32 is for GPUs; a CPU computes in fp32 or bf16")
-		}
-		dev, err := cpu.Open(cpu.Options{Set: o.Set, Workers: o.Workers, Precision: o.Precision})
+	case err != nil:
+		return nil, err
+	case at.Auto:
+		return nil, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", name)
+	case !at.CPU:
+		dev, err := cuda.Open(cuda.Options{Ordinal: at.Card, Precision: cuda.Precision(cmp.Or(o.Precision, o.Prefer))})
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
 		return dev, nil
-	case kind == "cuda":
-		k, err := 0, error(nil)
-		if indexed {
-			if k, err = strconv.Atoi(index); err != nil || k < 0 {
-				return nil, fmt.Errorf("device %s: the card is a number, as in cuda:0", name)
-			}
-		}
-		dev, err := cuda.Open(cuda.Options{Ordinal: k, Precision: cuda.Precision(cmp.Or(o.Precision, o.Prefer))})
-		if err != nil {
-			return nil, fmt.Errorf("device %s: %w", name, err)
-		}
-		return dev, nil
+	case o.Workers < 0:
+		return nil, fmt.Errorf("workers is %d: at least 1 is needed, or 0 for all cores", o.Workers)
+	case o.Precision == "tf32":
+		return nil, errors.New("device cpu: precision tf32 is for GPUs; a CPU computes in fp32 or bf16")
 	}
-	return nil, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", name)
+	dev, err := cpu.Open(cpu.Options{Set: o.Set, Workers: o.Workers, Precision: o.Precision})
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", name, err)
+	}
+	return dev, nil
 }

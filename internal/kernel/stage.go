@@ -31,6 +31,7 @@ func StageOf(op Op) Stage {
 	return StageEncode
 }
 
-// Forward tells whether an op of the stage is part of any network's way forward, so that where its
-// data comes from decides whose: the trained one's, a frozen one's, or a gradient's.
+// Forward tells whether ops of the stage belong to a network's forward pass. Which network's, the
+// trained one or a frozen one, or whether to a gradient, is decided by where an op's data comes
+// from.
 func (s Stage) Forward() bool { return s == StageEncode || s == StageDecode }

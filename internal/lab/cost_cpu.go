@@ -77,7 +77,7 @@ func paradoxCPU(ctx context.Context, _ *env, r *Result) error {
 	for _, name := range []string{wayLoop, wayRepeat, wayOps} {
 		r.row("s", u[name], "512 routes, N=100: %s", name)
 	}
-	r.judgeParadox(t)
+	r.paradox(t)
 	r.finds(direction("000", "the loop's lead is a matter of small sizes: at N=100 the vectorised version wins"), u[wayLoop]/u[wayOps])
 	return nil
 }
@@ -92,8 +92,8 @@ func (r *routes) raceParadox(ctx context.Context) (map[string]float64, error) {
 	return r.raceCosts(ctx, cpuRounds, map[string]func([]float32){wayLoop: r.byMatrix, wayRepeat: nine, wayOps: r.byOperations}, wayLoop, wayRepeat, wayOps)
 }
 
-// judgeParadox puts report 000's claims beside the three times.
-func (r *Result) judgeParadox(t map[string]float64) {
+// paradox puts report 000's claims beside the three times.
+func (r *Result) paradox(t map[string]float64) {
 	r.finds(faster("000", "with nine-fold duplicates an epoch takes 48 s, without them 64 s: repeating is 1.33× faster", 64.0/48, 64.0/48), t[wayLoop]/t[wayRepeat])
 	r.finds(faster("000", "the vectorised version made costs 2–3× slower than the loop", 2, 3), t[wayOps]/t[wayLoop])
 }

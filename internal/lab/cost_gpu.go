@@ -211,7 +211,7 @@ func paradoxGPU(ctx context.Context, e *env, r *Result) error {
 		for _, w := range ways {
 			r.row("s", t[w.name], "128 routes, N=10: %s", w.name)
 		}
-		r.judgeParadox(t)
+		r.paradox(t)
 		return nil
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -138,20 +137,11 @@ func (o Options) Check() error {
 
 // card is the ordinal of the GPU that the options name, -1 for the CPU alone.
 func (o Options) card() (int, error) {
-	kind, index, indexed := strings.Cut(o.Device, ":")
-	switch {
-	case o.Device == "cpu":
+	at, err := device.ParseName(o.Device)
+	if at.CPU {
 		return -1, nil
-	case o.Device == "auto", kind == "cuda" && !indexed:
-		return 0, nil
-	case kind != "cuda":
-		return 0, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", o.Device)
 	}
-	card, err := strconv.Atoi(index)
-	if err != nil || card < 0 {
-		return 0, fmt.Errorf("device %s: the card is a number, as in cuda:0", o.Device)
-	}
-	return card, nil
+	return at.Card, err
 }
 
 func newEnv(o Options) (*env, error) {

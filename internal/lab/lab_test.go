@@ -67,7 +67,7 @@ func TestVerdictSlackIsOfTheEffect(t *testing.T) {
 		{faster("", "", 1.5, 2), 1.031, Overstated}, {faster("", "", 1.5, 2), 1.24, Overstated}, {faster("", "", 1.5, 2), 1.26, Holds},
 		{faster("", "", 1.5, 2), 3.1, Understated},
 	} {
-		if got := c.claim.judge(c.measured); got != c.want {
+		if got := c.claim.verdict(c.measured); got != c.want {
 			t.Errorf("claimed %g to %g, measured %g: %s, want %s", c.claim.Lo, c.claim.Hi, c.measured, got, c.want)
 		}
 	}
@@ -81,8 +81,8 @@ func TestVerdictsAreMonotone(t *testing.T) {
 		c := faster("", "", lo, lo*rapid.Float64Range(1, 3).Draw(t, "width"))
 		a := rapid.Float64Range(0.001, 1000).Draw(t, "a")
 		b := a * rapid.Float64Range(1, 100).Draw(t, "more")
-		if rank[c.judge(a)] > rank[c.judge(b)] {
-			t.Fatalf("claimed %v: %v %s, %v %s", c, a, c.judge(a), b, c.judge(b))
+		if rank[c.verdict(a)] > rank[c.verdict(b)] {
+			t.Fatalf("claimed %v: %v %s, %v %s", c, a, c.verdict(a), b, c.verdict(b))
 		}
 	})
 }

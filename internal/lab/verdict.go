@@ -100,8 +100,8 @@ func (c Claim) limits() (lo, hi float64) {
 	return c.Lo / c.Slack, c.Hi * c.Slack
 }
 
-// judge computes the verdict.
-func (c Claim) judge(measured float64) Verdict {
+// verdict computes the verdict.
+func (c Claim) verdict(measured float64) Verdict {
 	if c.Form == Figure {
 		if measured >= c.Lo-c.Slack*math.Abs(c.Lo) && measured <= c.Hi+c.Slack*math.Abs(c.Hi) {
 			return Holds
@@ -126,7 +126,7 @@ func (c Claim) judge(measured float64) Verdict {
 
 // finds puts a claim beside its measurement.
 func (r *Result) finds(c Claim, measured float64) {
-	r.Claims = append(r.Claims, Finding{Claim: c, Measured: measured, Shown: c.show(measured), Verdict: c.judge(measured)})
+	r.Claims = append(r.Claims, Finding{Claim: c, Measured: measured, Shown: c.show(measured), Verdict: c.verdict(measured)})
 }
 
 // show writes a measured number in the claim's own form.

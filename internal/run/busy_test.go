@@ -25,7 +25,7 @@ type unclocked struct{ kernel.Runner }
 // TestBusyGoesByTheDevicesClock: a step that the device timed, times their number; where it timed
 // none, whatever the host did not wait for.
 func TestBusyGoesByTheDevicesClock(t *testing.T) {
-	s := &Stretch{Seconds: 2, Waited: 0.5}
+	s := &Interval{Seconds: 2, Waited: 0.5}
 	for _, c := range []struct {
 		name string
 		r    kernel.Runner

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLimitWaitsAboutOncePerSecond: stretches grow until they take long enough, shrink where they
+// TestLimitWaitsAboutOncePerSecond: intervals grow until they take long enough, shrink where they
 // take too long, and never reach past the end of the time by more than an update.
 func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), ErrTimeUp)

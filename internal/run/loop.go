@@ -11,8 +11,8 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: updates run in stretches, and everything else (reports, tests,
-// evaluations, checkpoints) happens between two stretches. Where a run is cut into stretches must
+// What a reader could break: updates run in intervals, and everything else (reports, tests,
+// evaluations, checkpoints) happens between two intervals. Where a run is cut into intervals must
 // change no weight.
 
 // tickEvery is how often a listener may hear about updates.
@@ -22,14 +22,14 @@ const tickEvery = 100 * time.Millisecond
 func (r *run) loop(ctx context.Context) error {
 	for {
 		if r.due() {
-			if err := r.conclude(ctx); err != nil {
+			if err := r.endInterval(ctx); err != nil {
 				return err
 			}
 		}
 		if r.over() {
 			return nil
 		}
-		if err := r.stretch(ctx, r.limit.cut(r.at.Updates, r.trainer.Next(r.at.Updates))); err != nil {
+		if err := r.interval(ctx, r.limit.cut(r.at.Updates, r.trainer.Next(r.at.Updates))); err != nil {
 			return err
 		}
 	}
@@ -44,8 +44,8 @@ func (r *run) due() bool {
 	return done > r.at.Concluded && r.trainer.Next(done-1) == done
 }
 
-// stretch makes updates up to number `end`. The context is heeded between two of them.
-func (r *run) stretch(ctx context.Context, end int) error {
+// interval makes updates up to number `end`. The context is heeded between two of them.
+func (r *run) interval(ctx context.Context, end int) error {
 	began, first := time.Now(), r.at.Updates
 	waited, tick := r.trainer.Waited(), began
 	before := *r.Device.Counters()
@@ -112,11 +112,11 @@ func (r *run) count(before, after kernel.Counters) {
 		CopiesOut: after.CopiesOut - before.CopiesOut, Allocations: after.Allocations - before.Allocations})
 }
 
-// conclude does what is due after the present update, saves, and tells.
-func (r *run) conclude(ctx context.Context) error {
+// endInterval does what is due after the present update, saves, and tells.
+func (r *run) endInterval(ctx context.Context) error {
 	began := time.Now()
-	s := &Stretch{Updates: r.at.Since, Seconds: r.at.Seconds, Waited: r.at.Waited, Sums: r.at.Sums, Asked: r.asked}
-	out, err := r.trainer.Conclude(ctx, s)
+	s := &Interval{Updates: r.at.Since, Seconds: r.at.Seconds, Waited: r.at.Waited, Sums: r.at.Sums, Asked: r.asked}
+	out, err := r.trainer.EndInterval(ctx, s)
 	if err != nil {
 		return r.saveInterrupted(err)
 	}
@@ -185,9 +185,9 @@ func (r *run) interrupted(err error) error {
 		TimeUp: r.limit.up(), Cause: err}
 }
 
-// Busy is the share of a stretch's time that a device worked on its steps: by its own clock where
+// Busy is the share of an interval's time that a device worked on its steps: by its own clock where
 // it has one. The cores are the host, so that they are busy whenever it does not wait for data.
-func (s *Stretch) Busy(r kernel.Runner, steps int) float64 {
+func (s *Interval) Busy(r kernel.Runner, steps int) float64 {
 	if t, ok := r.(kernel.Timer); ok {
 		if d, known, err := t.StepTime(); err == nil && known {
 			return min(1, float64(steps)*d.Seconds()/s.Seconds)

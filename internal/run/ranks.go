@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"haul/internal/comm"
+	"haul/internal/device"
 	"haul/internal/kernel"
 )
 
@@ -88,7 +89,7 @@ func (r *run) sameEverywhere() error {
 	if err != nil {
 		return err
 	}
-	own := identity{Program: program(), Settings: string(yaml), Device: kindOf(r.Device.Name()), Precision: Precision(r.Device)}
+	own := identity{Program: program(), Settings: string(yaml), Device: device.Kind(r.Device.Name()), Precision: Precision(r.Device)}
 	if r.trainer != nil {
 		state, err := json.Marshal(r.trainer.State())
 		if err != nil {

@@ -21,9 +21,9 @@ type Recipe interface {
 	// n, as --epochs or --iterations asks for.
 	Length(s config.Settings) int
 	Lengthen(s config.Settings, n int) config.Settings
-	// Loosen is the settings of a run's checkpoint with those keys taken from `now` that a resumed run
-	// may change.
-	Loosen(file, now config.Settings) config.Settings
+	// Merge is the settings of a run's checkpoint, with the keys that a resumed run may change taken
+	// from `now`.
+	Merge(file, now config.Settings) config.Settings
 	// Precision is what the settings prefer of a GPU; "" leaves it to the device.
 	Precision(s config.Settings) string
 	// Step compiles the training step alone, for whoever measures steps and trains nothing.
@@ -46,15 +46,17 @@ type About struct {
 	Unit   string // what a run counts: "epoch"; its flag is --epochs
 	Length string // the key that the flag stands in for
 	Seed   string // the key of the seed
-	// keys of what a network is made by and shapes or names of weights tell of
-	Seen []string
-	// keys of what a network is made by and no weight's shape tells of
-	Unseen []string
-	Rows   func(s config.Settings) int // what an update learns from: instances, sequences, steps
+	// settings that change the names or shapes of weights
+	ShapeKeys []string
+	// settings that change the network but not the shape of any weight
+	ShapelessKeys []string
+	// the key of the rows of a step, where ranks can share them out; "" where they cannot
+	Batch string
+	Rows  func(s config.Settings) int // what an update learns from: instances, sequences, steps
 	// the checkpoint of a folder that is put to use: BestName or LastName
-	Use     string
-	Flags   []Flag // of train
-	Judging []Flag // of eval
+	Use       string
+	Flags     []Flag // of train
+	EvalFlags []Flag // of eval
 }
 
 // RowsOf is what an update with these settings learns from; 0 where the recipe does not say.
@@ -132,16 +134,16 @@ type Trainer interface {
 	Total() int
 	// Next is the first update after `done` that something follows, at most Total.
 	Next(done int) int
-	// Begin comes before a stretch of updates.
+	// Begin comes before an interval of updates.
 	Begin() error
 	// Update makes one update. The context is heeded before it has begun, never within, but for a
 	// trainer that is an Abandoner: a checkpoint holds whole ones only.
 	Update(ctx context.Context) error
 	// Waited is how long this process has waited for data.
 	Waited() float64
-	// Conclude does what is due after the updates so far. It may change the run only once all of it is
+	// EndInterval does what is due after the updates so far: tests, evaluations, reports. It may change the run only once all of it is
 	// known, so that an interruption can be saved and taken up again.
-	Conclude(ctx context.Context, s *Stretch) (*Outcome, error)
+	EndInterval(ctx context.Context, s *Interval) (*Outcome, error)
 	// Finish is how the run ended.
 	Finish(ctx context.Context) (*report.Ending, error)
 
@@ -169,8 +171,8 @@ type Set struct {
 	Trained bool
 }
 
-// Stretch is what the updates since the last report came to.
-type Stretch struct {
+// Interval is what the updates since the last report came to.
+type Interval struct {
 	Updates int
 	Seconds float64
 	Waited  float64 // of those, for data from the host
@@ -181,7 +183,7 @@ type Stretch struct {
 // Outcome is what followed some updates.
 type Outcome struct {
 	Records []report.Record
-	Taken   bool // the stretch was reported on: the next begins anew
+	Taken   bool // the interval was reported on: the next begins anew
 	Save    bool // the last checkpoint is due
 	Stop    bool // the run ends here
 }

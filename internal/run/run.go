@@ -9,6 +9,7 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/config"
+	"haul/internal/device"
 	"haul/internal/kernel"
 	"haul/internal/report"
 )
@@ -157,7 +158,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	}
 	about := r.Recipe.About()
 	if err != nil {
-		why := strings.Join(changed(r.From.Settings, r.Settings, about.Seen), ", ")
+		why := strings.Join(changed(r.From.Settings, r.Settings, about.ShapeKeys), ", ")
 		if why != "" {
 			why = " (" + why + ")"
 		}
@@ -167,7 +168,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	if seed := valueOf(r.Settings, about.Seed); seed != "" && seed == valueOf(r.From.Settings, about.Seed) {
 		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
 	}
-	for _, key := range changed(r.From.Settings, r.Settings, about.Unseen) {
+	for _, key := range changed(r.From.Settings, r.Settings, about.ShapelessKeys) {
 		note += "; " + key + ", which makes another model of them"
 	}
 	r.Listener.Note(note)
@@ -190,11 +191,11 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	}
 	// the run's, whatever file its settings are read from this time
 	r.Settings = r.Settings.Named(ck.Settings.Title())
-	if err := sameText(r.Recipe.Loosen(ck.Settings, r.Settings), r.Settings); err != nil {
+	if err := sameText(r.Recipe.Merge(ck.Settings, r.Settings), r.Settings); err != nil {
 		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 	}
 	switch {
-	case kindOf(r.Device.Name()) != kindOf(ck.Device):
+	case device.Kind(r.Device.Name()) != device.Kind(ck.Device):
 		r.Listener.Note(fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", ck.Device))
 	case ck.Precision != "" && ck.Precision != Precision(r.Device):
 		r.Listener.Note(fmt.Sprintf("the checkpoint was written in %s: the run continues in %s from the same state, but only the same precision repeats it bit for bit", ck.Precision, Precision(r.Device)))
@@ -208,17 +209,6 @@ func Precision(dev kernel.Device) string {
 		return d.Precision()
 	}
 	return "fp32"
-}
-
-// kindOf is what of a device's name decides results: not which of several cards it is, nor the
-// number of workers. It reads "cpu (avx512, 2 workers)" and "cuda:1 (NVIDIA H200, tf32)".
-func kindOf(name string) string {
-	place, what, _ := strings.Cut(name, " (")
-	kind, _, card := strings.Cut(place, ":")
-	if !card {
-		what, _, _ = strings.Cut(what, ",")
-	}
-	return kind + " (" + strings.TrimSuffix(what, ")") + ")"
 }
 
 func (r *run) info() *report.Info {

@@ -38,7 +38,7 @@ func (toy) Lengthen(s config.Settings, n int) config.Settings {
 	own.Training.NumEpochs = n
 	return &own
 }
-func (r toy) Loosen(file, now config.Settings) config.Settings {
+func (r toy) Merge(file, now config.Settings) config.Settings {
 	return r.Lengthen(file, r.Length(now))
 }
 
@@ -110,7 +110,7 @@ func (t *toyTrainer) Next(done int) int {
 }
 func (t *toyTrainer) Restore(context.Context, *run.Checkpoint, bool) error { return nil }
 
-func (t *toyTrainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, error) {
+func (t *toyTrainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) {
 	err := s.decode(w, r, &ask)
 	var out *evaluated
 	if err == nil {
-		out, err = s.judge(r, &ask)
+		out, err = s.evaluation(r, &ask)
 	}
 	if err != nil {
 		s.fail(w, err)
@@ -51,7 +51,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, out)
 }
 
-func (s *Server) judge(r *http.Request, ask *evaluateRequest) (*evaluated, error) {
+func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, error) {
 	decode, err := policy.ParseDecode(or(ask.Decode, "greedy"))
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)

@@ -36,9 +36,6 @@ func newLedgers() *ledgers {
 // memory does.
 const ledgerBatch = 128
 
-// batchKeys are the keys of the batch size, by recipe.
-var batchKeys = map[string]string{config.RecipeGT: "training.batch_size", config.RecipeAD: "train_batch_size"}
-
 // measureLedger takes the step of a run's settings apart on this machine's CPU, as haul profile
 // does.
 func (s *Server) measureLedger(w http.ResponseWriter, r *http.Request) {
@@ -111,18 +108,18 @@ func measure(ctx context.Context, found *Run) (out *account, err error) {
 	if err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "the settings of %s cannot be used: %v", found.Name, err)
 	}
-	rows, _ := strconv.Atoi(found.Settings[batchKeys[found.Model]])
-	out = &account{Settings: string(found.text), Note: "measured here on the CPU, from initial weights"}
-	if rows > ledgerBatch {
-		out.Note += fmt.Sprintf("; %d rows per step in place of %d", ledgerBatch, rows)
-		set := fmt.Sprintf("%s=%d", batchKeys[found.Model], ledgerBatch)
-		if settings, err = config.ParseSet(found.Model, found.Name, found.text, []string{set}); err != nil {
-			return nil, err
-		}
-	}
 	kind, err := recipe.Find(found.Model)
 	if err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%v", err)
+	}
+	rows, _ := strconv.Atoi(found.Settings[kind.About().Batch])
+	out = &account{Settings: string(found.text), Note: "measured here on the CPU, from initial weights"}
+	if rows > ledgerBatch {
+		out.Note += fmt.Sprintf("; %d rows per step in place of %d", ledgerBatch, rows)
+		set := fmt.Sprintf("%s=%d", kind.About().Batch, ledgerBatch)
+		if settings, err = config.ParseSet(found.Model, found.Name, found.text, []string{set}); err != nil {
+			return nil, err
+		}
 	}
 	dev, err := device.Open("cpu", device.Options{})
 	if err != nil {

@@ -45,11 +45,12 @@ tested on goals that were held out: by its loss on their histories, and by what 
 but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
 beside that of the source learner and the optimum. --tune chooses the temperature on the goals that the run kept for
 validation (validation_goals), never on those that are judged. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
-	Config: config.DefaultAD,
-	Unit:   "iteration",
-	Length: "train_timesteps",
-	Seed:   "seed",
-	Unseen: []string{"tf_n_head"},
+	Config:        config.DefaultAD,
+	Unit:          "iteration",
+	Length:        "train_timesteps",
+	Seed:          "seed",
+	Batch:         "train_batch_size",
+	ShapelessKeys: []string{"tf_n_head"},
 	Rows: func(s config.Settings) int {
 		c := s.(*config.AD)
 		return c.TrainBatchSize * c.GradientAccumulationSteps
@@ -59,7 +60,7 @@ validation (validation_goals), never on those that are judged. --plot draws that
 		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data makes them; a resumed run remembers its own"},
 		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},
 	},
-	Judging: []run.Flag{
+	EvalFlags: []run.Flag{
 		{Name: "history", Default: "", Usage: "learning histories whose goals, split and learners' curves are taken (default: those that the run remembers)"},
 		{Name: "goals", Default: "held-out", Usage: "held-out, validation (of a run that keeps some), train or all", Check: checkGoals},
 		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)", Check: atLeastOne("episodes")},
@@ -82,9 +83,9 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets those settings change that no weight depends on, and the number of iterations: the
+// Merge lets those settings change that no weight depends on, and the number of iterations: the
 // schedule then aims for its new end.
-func (Recipe) Loosen(file, now config.Settings) config.Settings {
+func (Recipe) Merge(file, now config.Settings) config.Settings {
 	a, b := *file.(*config.AD), now.(*config.AD)
 	a.TrainTimesteps = b.TrainTimesteps
 	a.NumWorkers, a.Prefetch = b.NumWorkers, b.Prefetch

@@ -73,7 +73,7 @@ func atLeastOne(name string) func(run.Flags) error {
 
 // checkJudging is all of the flags of an evaluation.
 func checkJudging(f run.Flags) error {
-	for _, flag := range about.Judging {
+	for _, flag := range about.EvalFlags {
 		if flag.Check != nil {
 			if err := flag.Check(f); err != nil {
 				return err

@@ -59,8 +59,8 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets the number of steps change, and what only histories depend on.
-func (Recipe) Loosen(file, now config.Settings) config.Settings {
+// Merge lets the number of steps change, and what only histories depend on.
+func (Recipe) Merge(file, now config.Settings) config.Settings {
 	a, b := *file.(*config.PPO), now.(*config.PPO)
 	a.TotalSourceTimesteps, a.NProcess = b.TotalSourceTimesteps, b.NProcess
 	a.EnvSplitSeed, a.TrainEnvRatio = b.EnvSplitSeed, b.TrainEnvRatio

@@ -143,8 +143,8 @@ func (t *trainer) count() {
 	}
 }
 
-// Conclude works out what the policy has come to.
-func (t *trainer) Conclude(_ context.Context, s *run.Stretch) (*run.Outcome, error) {
+// EndInterval works out what the policy has come to.
+func (t *trainer) EndInterval(_ context.Context, s *run.Interval) (*run.Outcome, error) {
 	if err := t.look(); err != nil {
 		return nil, err
 	}

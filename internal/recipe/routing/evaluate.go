@@ -18,8 +18,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Judged is how a policy fared on test instances.
-type Judged struct {
+// Evaluated is how a policy fared on test instances.
+type Evaluated struct {
 	Epoch     int     `json:"epoch"`
 	Decode    string  `json:"decode"`
 	Routes    int     `json:"routes_per_instance"`
@@ -102,7 +102,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Judged{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
+	r := &Evaluated{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
 		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), better: decode.DrawnFor(p.Config, src.N)}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)
@@ -117,10 +117,10 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 }
 
 // Object is the result itself.
-func (r *Judged) Object() any { return r }
+func (r *Evaluated) Object() any { return r }
 
 // Text prints it for a person.
-func (r *Judged) Text(out io.Writer, bold func(string) string) error {
+func (r *Evaluated) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %s, capacity %d", r.path, r.Decode, instances(r.Instances), report.Plural(int64(r.Customers), "customer"), r.Capacity)))
 	fmt.Fprintf(w, "mean CPC\t%.6f%s\n", r.MeanCPC, spread(r.Instances, r.SECPC))
@@ -164,7 +164,7 @@ func gapOf(n int, gap, se float64) string {
 }
 
 // Pictures are the first instance by policy and reference.
-func (r *Judged) Pictures() []run.Drawing {
+func (r *Evaluated) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
 		return r.example.draw(w, f, fmt.Sprintf("%s, %s", r.model, r.Decode), r.GapTo)
 	}}}

@@ -92,7 +92,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 	if text := f.String("time"); f.Changed("time") {
 		var err error
 		if g.time, err = time.ParseDuration(text); err != nil || g.time <= 0 {
-			return nil, run.Usagef("--time is %q: a time above 0 is needed, 60s for one", text)
+			return nil, run.Usagef("--time is %q: a time above 0 is needed, for example 60s", text)
 		}
 	}
 	return g, nil

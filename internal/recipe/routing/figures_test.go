@@ -53,7 +53,7 @@ func (f evalFlags) value(name string) any {
 	if v, ok := f[name]; ok {
 		return v
 	}
-	for _, flag := range about.Judging {
+	for _, flag := range about.EvalFlags {
 		if flag.Name == name {
 			return flag.Default
 		}
@@ -143,7 +143,7 @@ func TestFiguresAreThoseOfTheRoutes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := result.Object().(*Judged)
+			j := result.Object().(*Evaluated)
 			same(t, "mean_cpc", j.MeanCPC, mean)
 			same(t, "se_cpc", j.SECPC, se)
 			same(t, "mean_cost", j.MeanCost, 5*mean)

@@ -34,15 +34,16 @@ The instances are of the kind the policy was trained on, from a stream that neit
 --seed draws others. References are solved once and cached. --plot draws the first instance by policy and reference.
 With --instances or --testset the policy routes the instances of a file or of a public test set instead, and is compared with the
 costs that the file brings or that --reference gives.`,
-	Config: config.DefaultName,
-	Unit:   "epoch",
-	Length: "training.num_epochs",
-	Seed:   "experiment.random_seed",
-	Seen:   []string{"model.hidden_dim", "model.num_layers", "model.feedforward_multiplier", "model.pointer_pairs"},
-	Unseen: []string{"model.pointer_distance", "model.start_views"},
-	Rows:   func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
-	Use:    run.BestName,
-	Judging: []run.Flag{
+	Config:        config.DefaultName,
+	Unit:          "epoch",
+	Length:        "training.num_epochs",
+	Seed:          "experiment.random_seed",
+	Batch:         keyBatch,
+	ShapeKeys:     []string{"model.hidden_dim", "model.num_layers", "model.feedforward_multiplier", "model.pointer_pairs"},
+	ShapelessKeys: []string{"model.pointer_distance", "model.start_views"},
+	Rows:          func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
+	Use:           run.BestName,
+	EvalFlags: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: policy.DecodeUsage,
 			Check: func(f run.Flags) error { _, err := policy.ParseDecode(f.String("decode")); return err }},
 		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first so many, all where not said", Check: checkCount},
@@ -52,7 +53,7 @@ costs that the file brings or that --reference gives.`,
 		{Name: "customers", Default: 0, Usage: "which of Kool's sets (default: the size that the policy was trained on)"},
 		{Name: "split", Default: testset.Test, Usage: "which of Kool's sets: test or validation", Check: checkSet},
 		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded as CVRPLIB does, or exact", Check: checkSet},
-		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes until this wall time is over, 60s for one", Check: checkSet},
+		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes until this wall time is over, for example 60s", Check: checkSet},
 		{Name: "out", Default: "", Usage: "of a set: a folder for costs.csv and the routes of each instance as .sol"},
 	},
 }
@@ -63,8 +64,8 @@ var aboutGAT = func() run.About {
 	a.Name, a.Trains, a.Config = config.RecipeGAT, "one with a graph attention encoder", config.DefaultGAT
 	a.Train = `the same with a graph attention network in place of the graph transformer; its settings are those of model_gat and gat_training.`
 	a.Eval = `as GT+RL.`
-	a.Seen = []string{"model_gat.gat_hidden_dim", "model_gat.gat_layers", "model_gat.gat_edge_dim", "model.feedforward_multiplier", "model.pointer_pairs"}
-	a.Unseen = append([]string{"model_gat.gat_negative_slope"}, about.Unseen...)
+	a.ShapeKeys = []string{"model_gat.gat_hidden_dim", "model_gat.gat_layers", "model_gat.gat_edge_dim", "model.feedforward_multiplier", "model.pointer_pairs"}
+	a.ShapelessKeys = append([]string{"model_gat.gat_negative_slope"}, about.ShapelessKeys...)
 	return a
 }()
 
@@ -86,9 +87,9 @@ func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	return &own
 }
 
-// Loosen lets the number of epochs change, for whose end the schedules then aim, and how validation
+// Merge lets the number of epochs change, for whose end the schedules then aim, and how validation
 // routes, which no weight depends on.
-func (r Recipe) Loosen(file, now config.Settings) config.Settings {
+func (r Recipe) Merge(file, now config.Settings) config.Settings {
 	own := *r.Lengthen(file, r.Length(now)).(*config.Config)
 	own.Training.ValidationDecode = now.(*config.Config).Training.ValidationDecode
 	return &own

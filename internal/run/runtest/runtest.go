@@ -139,7 +139,7 @@ func Same(t *testing.T, want, got *State) {
 // timed are the parts of names of figures that depend on the clock or on where a process began.
 var timed = []string{"second", "flops", "share", "launches", "waits", "copies", "allocations", "memory"}
 
-// SameRecords compares what was told. Sums of a stretch in two parts are added in another order.
+// SameRecords compares what was told. Sums of an interval in two parts are added in another order.
 func SameRecords(t *testing.T, want, got []report.Record) {
 	t.Helper()
 	figures := func(records []report.Record) (out []map[string]any) {

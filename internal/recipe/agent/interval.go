@@ -11,8 +11,8 @@ import (
 	"haul/internal/run"
 )
 
-// Conclude tests, evaluates and reports, each at its own interval and at the end.
-func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, error) {
+// EndInterval tests, evaluates and reports, each at its own interval and at the end.
+func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	i, c := t.Progress.Updates, t.cfg
 	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
 	var err error
@@ -85,7 +85,7 @@ func headMeans(h plan.HeadSums) (loss, acc float64) {
 }
 
 // report is what the iterations since the last one came to.
-func (t *trainer) report(s *run.Stretch) *Report {
+func (t *trainer) report(s *run.Interval) *Report {
 	c, i := t.cfg, t.Progress.Updates
 	n, parts := float64(s.Updates), float64(c.GradientAccumulationSteps)
 	rows := n * parts * float64(c.TrainBatchSize)

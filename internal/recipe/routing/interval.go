@@ -18,8 +18,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Conclude closes an epoch: test of the baseline, validation, schedules.
-func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, error) {
+// EndInterval closes an epoch: test of the baseline, validation, schedules.
+func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	row := t.report(s)
 	var v verdict
 	began := time.Now()
@@ -65,7 +65,7 @@ func (t *trainer) Conclude(ctx context.Context, s *run.Stretch) (*run.Outcome, e
 }
 
 // report is what the steps of the epoch came to.
-func (t *trainer) report(s *run.Stretch) *Epoch {
+func (t *trainer) report(s *run.Interval) *Epoch {
 	m, c := &s.Sums, t.cfg
 	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers
 	instances := m.Steps * int64(c.Training.BatchSize)
