@@ -17,6 +17,7 @@ type GATConfig struct {
 	// the decoder's, see PointerConfig
 	Near         float32
 	Pairs, Views bool
+	Rules        kernel.RuleSet
 	Dropout      float32
 	DropoutKey   uint64
 }
@@ -46,14 +47,14 @@ func NewGAT(cfg GATConfig) (*Network, error) {
 	case cfg.Width%cfg.Heads != 0:
 		return nil, fmt.Errorf("model GAT: gat_hidden_dim %d is not divisible by num_heads %d", cfg.Width, cfg.Heads)
 	}
-	return newNetwork(PointerConfig{Heads: cfg.Heads, Near: cfg.Near, Pairs: cfg.Pairs, Views: cfg.Views}, Dropout{cfg.Dropout, cfg.DropoutKey},
+	return newNetwork(PointerConfig{Heads: cfg.Heads, Near: cfg.Near, Pairs: cfg.Pairs, Views: cfg.Views, Rules: cfg.Rules}, Dropout{cfg.Dropout, cfg.DropoutKey},
 		func(l *kernel.Layout) Encoder { return newGAT(parameters{l}, cfg) }), nil
 }
 
 func newGAT(l parameters, cfg GATConfig) *gat {
 	m := &gat{cfg: cfg}
 	d, f := cfg.Width, cfg.FeedMul*cfg.Width
-	m.embW, m.embB = l.linear("embed", Features, d)
+	m.embW, m.embB = l.linear("embed", len(cfg.Rules.Features()), d)
 	for i := range cfg.Layers {
 		var y gatLayer
 		at := fmt.Sprintf("layers.%d.", i)
@@ -92,5 +93,5 @@ func (m *gat) FLOPs(n int) int64 {
 	d, f, nn := int64(m.cfg.Width), int64(m.cfg.FeedMul*m.cfg.Width), int64(n)
 	h, e := int64(m.cfg.Heads), int64(m.cfg.Edge)
 	layer := 2*d*d + 2*d*2*h + 2*d*e + 2*e*h + 2*nn*d + 2*d*2*f + 2*f*d
-	return nn * (2*Features*d + int64(m.cfg.Layers)*layer)
+	return nn * (2*int64(len(m.cfg.Rules.Features()))*d + int64(m.cfg.Layers)*layer)
 }
