@@ -38,8 +38,8 @@ func newMetric(p *vrp.Problem) *metric {
 	m := &metric{p: p, nodes: len(p.Demand)}
 	longest, whole := m.survey()
 	if p.MaxDuration > 0 {
-		// A limit is kept in these units too: none of the legs it allows, and no service, may be cut
-		// short.
+		// A limit is kept in these units too: none of the legs it allows, and no service, may be
+		// cut short.
 		longest = min(longest, 1.01*p.MaxDuration)
 		for _, s := range p.Service {
 			longest, whole = max(longest, s), whole && s == math.Trunc(s)

@@ -83,7 +83,8 @@ func TestMoveDeltas(t *testing.T) {
 		l := newDescent(s)
 		for _, u := range rapid.SliceOfN(rapid.Int32Range(1, int32(p.N())), 1, 20).Draw(t, "u") {
 			for _, v := range near.of(u) {
-				// The best feasible move is made whether or not it helps, so that routes keep changing.
+				// The best feasible move is made whether or not it helps, so that routes keep
+				// changing.
 				l.best = move{delta: math.Inf(1)}
 				if s.route[u] == s.route[v] {
 					l.within(u, v)

@@ -24,7 +24,10 @@ type Options struct {
 	Workers    int           // cores; below 1 counts as 1
 	Seed       uint64
 	Start      *vrp.Solution // routes to improve; nil: savings
-	Target     float64       // stop at this cost; 0: none
+	// by route of Start: how many of its first stops stay as they are; -1: the whole route. nil:
+	// none
+	Fixed  []int32
+	Target float64 // stop at this cost; 0: none
 	// told about ten times a second and at every better solution; may be nil
 	Progress func(p Progress)
 }
@@ -46,7 +49,9 @@ type Result struct {
 	Start       float64 // what the start cost
 	Iterations  int
 	Seconds     float64
-	Interrupted bool // the context ended before the budget
+	Interrupted bool    // the context ended before the budget
+	Unserved    []int32 // required customers on no route, in order
+	Moves       int64   // positions judged, where they are counted
 }
 
 // Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far
@@ -56,14 +61,14 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if err := p.Limited(); err != nil {
-		return nil, fmt.Errorf("the search knows a route's duration, the number of vehicles and open routes, and this is another problem: %w", err)
-	}
 	if o.Time <= 0 && o.Iterations <= 0 {
 		return nil, errors.New("search: a time or a number of iterations is needed")
 	}
 	o.Workers = max(o.Workers, 1)
 	begun := time.Now()
+	if p.Limited() != nil || o.Fixed != nil {
+		return solveRich(ctx, p, o, begun)
+	}
 	d := &driver{p: p, o: o, begun: begun}
 	if err := d.prepare(ctx); err != nil {
 		return nil, err

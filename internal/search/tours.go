@@ -67,7 +67,8 @@ type tours struct {
 	route  []int32 // of each customer; -1 while it is in none
 	pos    []int32 // of each customer in its route
 	cum    []int64 // load of the route up to and with this customer
-	// cost of driving the route backwards minus forwards, from the depot to this customer; oneWay only
+	// cost of driving the route backwards minus forwards, from the depot to this customer; oneWay
+	// only
 	skew []float64
 }
 

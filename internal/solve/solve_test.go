@@ -74,7 +74,8 @@ func TestRefusals(t *testing.T) {
 		{"open routes and a policy", open, solve.Policy, nil, "its routes are open: use search"},
 		{"no coordinates", bare, solve.Both, nil, "it has no coordinates: use exact"},
 		{"a name", ring(3), "magic", nil, `unknown method "magic": use exact, search or savings`},
-		{"nobody knows it", windows, "", nil, "ring is not such a problem: it has priorities"},
+		{"a part that the search alone knows", windows, solve.Exact, nil, "ring is not such a problem: it has priorities: use search"},
+		{"the search knows it", windows, "", nil, ""},
 	} {
 		_, err := solve.Choose(c.p, c.method, c.bounds)
 		switch {

@@ -55,7 +55,7 @@ func (w way) before(o way) bool {
 // way to each visit for each number of breaks taken.
 func soonest(list []visit, breaks []Break, carried [][]int64) []slot {
 	ways := make([]way, len(breaks)+1)
-	ways[0] = way{at: earliest(list), ok: true}
+	ways[0] = way{at: max(earliest(list), list[0].ready), ok: true}
 	ways[0].at = list[0].service + max(ways[0].at, 0)
 	take := func(where slot, load []int64) {
 		for b, brk := range breaks {

@@ -186,6 +186,7 @@ func begin(list []visit) (duration, warp float64) {
 	}
 	length := func() float64 { return list[len(list)-1].end() - list[0].begin }
 	best, bestLength := 0.0, math.Inf(1)
+	step := 4 * slackOf(farthest(list)) // a smaller one stays within what a window forgives, for ever
 	for {
 		at := latest(list, list[len(list)-1].begin)
 		clock(list, at)
@@ -193,7 +194,7 @@ func begin(list []visit) (duration, warp float64) {
 			best, bestLength = at, l
 		}
 		end := latest(list, list[len(list)-1].to)
-		next := end + 1e-7*(1+math.Abs(end))
+		next := end + step
 		if warp > 0 || math.IsInf(end, 1) || !several(list) {
 			break
 		}
@@ -206,6 +207,18 @@ func begin(list []visit) (duration, warp float64) {
 	}
 	clock(list, best)
 	return length() + warp - list[0].warp, warp
+}
+
+// farthest is the latest of all windows that close.
+func farthest(list []visit) (at float64) {
+	for _, v := range list {
+		for _, w := range v.windows {
+			if at = max(at, w.From); !math.IsInf(w.To, 1) {
+				at = max(at, w.To)
+			}
+		}
+	}
+	return at
 }
 
 // several tells whether a visit has windows to choose from.
@@ -232,7 +245,7 @@ func latest(list []visit, end float64) float64 {
 		}
 		at -= v.travel + list[i-1].service
 		// Rounding must not move what waits for nobody.
-		if math.Abs(at-list[i-1].begin) <= slackOf(at) {
+		if !math.IsInf(at, 1) && math.Abs(at-list[i-1].begin) <= slackOf(at) {
 			at = list[i-1].begin
 		}
 	}

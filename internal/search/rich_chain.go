@@ -1,0 +1,341 @@
+package search
+
+// The routes of a problem of any parts while they are annealed. What a reader could break: a slot
+// that the accepted routes use is never written to (touch copies it, keep and undo swap), and every
+// change of a slot's stops is followed by refresh, or its segments tell of other stops.
+
+// rslot is a route: its stops with both depots, and the segments from the beginning of its trip to
+// each stop, and from each stop to the end of its trip.
+type rslot struct {
+	kind     int32
+	lock     int32 // stops up to this index stay where they are
+	count    int   // customers
+	stops    []stop
+	pre, suf []tseg
+	lpre     []lseg // dims per stop; where the order matters
+	lsuf     []lseg
+	order    []uint8 // 1: a pickup at or before in this trip; 2: a delivery at or after
+	cuts     []int32 // indices of the depots
+	load     []lseg  // dims per trip
+	ptrip    []tseg  // all trips before this one
+	strip    []tseg  // this trip and all after
+	dist     int64
+	dur      int64
+	cost     float64
+}
+
+// link is where a customer is: its neighbours, the legs to and from it, its route (-1: none) and
+// its index there.
+type link struct{ prev, next, in, out, route, pos int32 }
+
+// ends is where a route begins and ends: its depots, first and last customer and the legs between.
+type ends struct{ start, first, last, end, in, out int32 }
+
+// rtouched is a route changed by the iteration under way, and its slot before; -1: it was opened.
+type rtouched struct{ route, slot int32 }
+
+// rchain is one solution that moves.
+type rchain struct {
+	*model
+	stream
+	seg     []tseg // by place
+	slots   []rslot
+	free    []int32
+	slot    []int32 // of each route
+	link    []link  // of each customer
+	ends    []ends  // of each route
+	used    []int   // vehicles of each kind
+	absent  []int32 // leads of tasks that no route serves
+	missing []bool  // by lead: it is in absent
+	cost    float64
+	longest int64 // a limit to every route's duration beside its kind's
+	most    int   // routes allowed
+	full    bool  // insertions look at every position
+
+	tick    int64
+	journal []rtouched
+	stamp   []int64
+	cut     []int64
+	removed []int32 // leads of the tasks to insert
+	taken   []int64 // by lead: tick at which it was removed
+	keys    []uint64
+	change  float64
+	before  int
+	usedWas []int
+	failed  []int32 // tasks that found no place, or none worth it
+	wait    int
+	choosy  bool      // some task may be left out
+	eager   bool      // this iteration leaves out none that fits
+	weight  []float64 // by lead: times it was left out, in fleet minimisation
+
+	asked   int64 // counts insertions; judged[r] == asked: verdict[r] and extra[r] hold
+	judged  []int64
+	verdict []int32
+	extra   []float64
+
+	best     [][]int32
+	bestKind []int32
+	bestCost float64
+	loadBuf  []lseg
+	stack    []int32
+	rowTo    []int32
+	rowFrom  []int32
+	moves    int64 // positions judged
+}
+
+func newRichChain(m *model, s stream) *rchain {
+	c := &rchain{model: m, stream: s, longest: endless, most: m.nodes,
+		seg: make([]tseg, m.nodes+1), link: make([]link, m.nodes),
+		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes),
+		loadBuf: make([]lseg, m.dims), keys: make([]uint64, m.nodes), full: len(m.tasks) <= fullMost || !m.oneGrid}
+	for v := range c.seg {
+		at := &m.places[v]
+		c.seg[v] = tseg{at.service, at.early, at.late, at.release}
+	}
+	for v := range c.link {
+		c.link[v].route = -1
+	}
+	for _, lead := range m.tasks {
+		c.choosy = c.choosy || !m.places[lead].required
+	}
+	c.wait = c.blink()
+	return c
+}
+
+func (c *rchain) take() int32 {
+	if n := len(c.free); n > 0 {
+		k := c.free[n-1]
+		c.free = c.free[:n-1]
+		return k
+	}
+	c.slots = append(c.slots, rslot{})
+	return int32(len(c.slots) - 1)
+}
+
+func (s *rslot) copyFrom(o *rslot) {
+	s.kind, s.lock, s.count, s.dist, s.dur, s.cost = o.kind, o.lock, o.count, o.dist, o.dur, o.cost
+	s.stops = append(s.stops[:0], o.stops...)
+	s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
+	s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
+	s.order, s.cuts, s.load = append(s.order[:0], o.order...), append(s.cuts[:0], o.cuts...), append(s.load[:0], o.load...)
+	s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)
+}
+
+// touch makes a route ready for changes.
+func (c *rchain) touch(r int32) *rslot {
+	if c.stamp[r] == c.tick {
+		return &c.slots[c.slot[r]]
+	}
+	c.stamp[r] = c.tick
+	old := c.slot[r]
+	k := c.take()
+	c.slots[k].copyFrom(&c.slots[old])
+	c.journal = append(c.journal, rtouched{r, old})
+	c.slot[r] = k
+	return &c.slots[k]
+}
+
+// open adds a route without customers.
+func (c *rchain) open(kind int32) int32 {
+	r := int32(len(c.slot))
+	k := c.take()
+	t := &c.kinds[kind]
+	s := &c.slots[k]
+	s.kind, s.lock = kind, 0
+	s.stops = append(s.stops[:0], stop{t.start, 0}, stop{t.end, t.dist.at(t.start, t.end)})
+	c.slot = append(c.slot, k)
+	c.fit(len(c.slot))
+	c.stamp[r] = c.tick
+	c.journal = append(c.journal, rtouched{r, -1})
+	c.used[kind]++
+	c.refresh(s, 0, 1)
+	return r
+}
+
+func (c *rchain) fit(routes int) {
+	for len(c.stamp) < routes {
+		c.stamp, c.cut = append(c.stamp, 0), append(c.cut, 0)
+		c.ends = append(c.ends, ends{})
+		c.judged, c.verdict, c.extra = append(c.judged, 0), append(c.verdict, 0), append(c.extra, 0)
+	}
+}
+
+// begin starts an iteration.
+func (c *rchain) begin() {
+	c.tick++
+	c.journal, c.removed, c.failed, c.change = c.journal[:0], c.removed[:0], c.failed[:0], 0
+	c.before = len(c.slot)
+	c.usedWas = append(c.usedWas[:0], c.used...)
+}
+
+// forget marks all customers of the removed tasks as in no route.
+func (c *rchain) forget(lead int32) {
+	c.link[lead].route = -1
+	if list := c.members[lead]; list != nil {
+		for _, v := range list {
+			c.link[v].route = -1
+		}
+	} else if mate := c.places[lead].mate; mate != 0 {
+		c.link[mate].route = -1
+	}
+}
+
+// undo gives back the routes as they were at begin.
+func (c *rchain) undo() {
+	for _, lead := range c.removed {
+		c.forget(lead)
+	}
+	c.used = append(c.used[:0], c.usedWas...)
+	for _, t := range c.journal {
+		c.free = append(c.free, c.slot[t.route])
+		if t.slot >= 0 {
+			c.slot[t.route] = t.slot
+			c.reindex(t.route, 0)
+		}
+	}
+	c.slot = c.slot[:c.before]
+}
+
+// keep makes the iteration's routes the present ones.
+func (c *rchain) keep() {
+	for _, t := range c.journal {
+		if t.slot >= 0 {
+			c.free = append(c.free, t.slot)
+		}
+	}
+	for _, lead := range c.removed {
+		c.missing[lead] = false
+	}
+	for _, lead := range c.failed {
+		c.missing[lead] = true
+	}
+	if len(c.failed) > 0 || len(c.absent) > 0 {
+		kept := c.absent[:0]
+		for _, lead := range c.absent {
+			if c.missing[lead] && c.taken[lead] != c.tick {
+				kept = append(kept, lead)
+			}
+		}
+		c.absent = append(kept, c.failed...)
+	}
+	c.cost += c.change
+	c.dropEmpty()
+}
+
+// dropEmpty closes the gaps that routes without customers leave.
+func (c *rchain) dropEmpty() {
+	for _, t := range c.journal {
+		if int(t.route) < len(c.slot) && c.slots[c.slot[t.route]].count == 0 {
+			goto sweep
+		}
+	}
+	return
+sweep:
+	for r := 0; r < len(c.slot); {
+		s := &c.slots[c.slot[r]]
+		if s.count > 0 || s.lock > 0 {
+			r++
+			continue
+		}
+		if s.kind >= 0 {
+			c.used[s.kind]--
+		}
+		c.free = append(c.free, c.slot[r])
+		last := len(c.slot) - 1
+		c.slot[r] = c.slot[last]
+		c.slot = c.slot[:last]
+		if r < last {
+			c.reindex(int32(r), 0)
+		}
+	}
+}
+
+// reindex sets where the customers of a route are, those before a stop as they were.
+func (c *rchain) reindex(r int32, from int) {
+	stops := c.slots[c.slot[r]].stops
+	for i := max(1, from-1); i < len(stops)-1; i++ {
+		v := stops[i].node
+		if int(v) >= c.depots {
+			c.link[v] = link{stops[i-1].node, stops[i+1].node, stops[i].leg, stops[i+1].leg, r, int32(i)}
+		}
+	}
+	n := len(stops)
+	c.ends[r] = ends{stops[0].node, stops[1].node, stops[n-2].node, stops[n-1].node, stops[1].leg, stops[n-1].leg}
+}
+
+// set replaces all routes. It is false where one of them does not keep its limits.
+func (c *rchain) set(routes [][]int32, kinds []int32, locks []int32) bool {
+	c.free, c.slot, c.cost = c.free[:0], c.slot[:0], 0
+	for i := range c.slots {
+		c.free = append(c.free, int32(i))
+	}
+	clear(c.used)
+	for v := range c.link {
+		c.link[v].route = -1
+	}
+	c.tick++
+	c.journal = c.journal[:0]
+	ok := true
+	for i, route := range routes {
+		if len(route) == 0 {
+			continue
+		}
+		kind := int32(0)
+		if kinds != nil {
+			kind = kinds[i]
+		}
+		r := c.open(kind)
+		s := &c.slots[c.slot[r]]
+		if locks != nil {
+			s.lock = locks[i]
+		}
+		t := &c.kinds[kind]
+		s.stops = append(s.stops[:0], stop{t.start, 0})
+		last := t.start
+		for _, v := range append(append([]int32(nil), route...), t.end) {
+			s.stops = append(s.stops, stop{v, t.dist.at(last, v)})
+			last = v
+		}
+		ok = c.refresh(s, 0, len(s.stops)-1) && ok
+		c.reindex(r, 0)
+		c.cost += s.cost
+		for _, v := range route {
+			c.cost += c.loss[v]
+		}
+	}
+	c.absent = c.absent[:0]
+	for _, lead := range c.tasks {
+		c.missing[lead] = !c.served(lead)
+		if c.missing[lead] {
+			c.absent = append(c.absent, lead)
+			c.cost += c.places[lead].price
+		}
+	}
+	c.journal = c.journal[:0]
+	c.remember()
+	return ok
+}
+
+// served is whether a route serves a task.
+func (c *rchain) served(lead int32) bool {
+	if list := c.members[lead]; list != nil {
+		for _, v := range list {
+			if c.link[v].route >= 0 {
+				return true
+			}
+		}
+		return false
+	}
+	return c.link[lead].route >= 0
+}
+
+// remember copies the present routes as the best.
+func (c *rchain) remember() {
+	c.bestCost = c.cost
+	c.best, c.bestKind = c.best[:0], c.bestKind[:0]
+	for r := range c.slot {
+		s := &c.slots[c.slot[r]]
+		c.best = copyRoute(c.best, r, s.stops)
+		c.bestKind = append(c.bestKind, s.kind)
+	}
+}

@@ -1,0 +1,493 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"haul/internal/vrp"
+)
+
+// Making the model of a problem. What a reader could break: every part that vrp.Problem has is read
+// here; one that is overlooked would be called kept.
+
+// compile makes the model. The problem has been checked.
+func compile(ctx context.Context, p *vrp.Problem) (*model, error) {
+	m := &model{p: p, nodes: len(p.Demand), depots: p.DepotCount(), dims: 1 + len(p.Dimensions),
+		ordered: p.Backhauls, lifo: p.LIFO, pairs: p.Shipments != nil}
+	m.units()
+	m.readPlaces()
+	m.readTasks()
+	m.readKinds()
+	m.flags()
+	m.readSegments()
+	if err := m.readNear(ctx); err != nil {
+		return nil, err
+	}
+	m.scale()
+	return m, nil
+}
+
+// sampled calls f for all pairs of places, or for some where there are many.
+func (m *model) sampled(f func(i, j int)) {
+	n := m.nodes
+	if n <= richTable {
+		for i := range n {
+			for j := range n {
+				if i != j {
+					f(i, j)
+				}
+			}
+		}
+		return
+	}
+	for i := range n {
+		for k := range 32 {
+			if j := (i*7 + k*k + 1) % n; j != i {
+				f(i, j)
+			}
+		}
+	}
+}
+
+// units chooses what a unit of distance and of time is.
+func (m *model) units() {
+	p := m.p
+	types := p.Types()
+	profiles := max(1, len(p.Profiles))
+	m.distUnit = wholeUnit(func(yield func(float64)) {
+		for k := range profiles {
+			m.sampled(func(i, j int) { yield(min(p.DistanceOf(k, i, j), 1e12)) })
+		}
+	}, 1<<28)
+	m.timeUnit = wholeUnit(func(yield func(float64)) {
+		for k := range profiles {
+			m.sampled(func(i, j int) { yield(min(p.DurationOf(k, i, j), 1e12)) })
+		}
+		for _, list := range [][]float64{p.Service, p.Setup, p.Release} {
+			for _, x := range list {
+				yield(x)
+			}
+		}
+		for _, ws := range p.Windows {
+			for _, w := range ws {
+				yield(w.From)
+				yield(w.To)
+			}
+		}
+		for _, t := range types {
+			yield(t.Shift.From)
+			yield(t.Shift.To)
+			yield(t.LatestStart)
+			yield(t.MaxDuration)
+			for _, b := range t.Breaks {
+				yield(b.Duration)
+			}
+		}
+	}, 1<<28)
+}
+
+func value(list []float64, i int) float64 {
+	if list == nil {
+		return 0
+	}
+	return list[i]
+}
+
+func amount(list []int32, i int) int32 {
+	if list == nil {
+		return 0
+	}
+	return list[i]
+}
+
+func (m *model) readPlaces() {
+	p := m.p
+	m.places = make([]place, m.nodes+1)
+	m.amounts = make([][]lseg, m.nodes+1)
+	for v := range m.places {
+		at := &m.places[v]
+		at.late, at.lead = endless, int32(v)
+		m.amounts[v] = make([]lseg, m.dims)
+		if v == m.nodes {
+			continue // nowhere
+		}
+		at.service = upUnits(value(p.Service, v), m.timeUnit)
+		if p.Windows != nil && len(p.Windows[v]) > 0 {
+			ws := p.Windows[v]
+			at.early, at.late = upUnits(ws[0].From, m.timeUnit), downUnits(ws[len(ws)-1].To, m.timeUnit)
+			m.timed = true
+			m.slow = m.slow || len(ws) > 1
+		}
+		if v < m.depots {
+			continue
+		}
+		at.required = p.Optional == nil || !p.Optional[v]
+		at.release = upUnits(value(p.Release, v), m.timeUnit)
+		at.price = value(p.Prize, v)
+		for k := range m.dims {
+			d, q := p.Demand, p.Pickup
+			if k > 0 {
+				d, q = p.Dimensions[k-1].Delivery, p.Dimensions[k-1].Pickup
+			}
+			m.amounts[v][k] = single(amount(d, v), amount(q, v))
+		}
+		at.delivery, at.pick = m.amounts[v][0].del, m.amounts[v][0].pick
+	}
+}
+
+// readTasks joins shipments and groups.
+func (m *model) readTasks() {
+	p := m.p
+	m.members, m.shipment = make([][]int32, m.nodes), make([][]int32, m.nodes)
+	m.loss = make([]float64, m.nodes)
+	for _, s := range p.Shipments {
+		a, b := &m.places[s.Pickup], &m.places[s.Delivery]
+		a.mate, b.mate, b.lead, b.second = s.Delivery, s.Pickup, s.Pickup, true
+		m.shipment[s.Pickup], m.shipment[s.Delivery] = s.Amount, s.Amount
+		a.price += b.price
+		a.required = a.required || b.required
+		for k := range m.dims {
+			q := amount(s.Amount, k)
+			if k >= len(s.Amount) {
+				q = 0
+			}
+			// on board from the one to the other, beside what the place gets or gives itself
+			own := m.amounts[s.Pickup][k]
+			m.amounts[s.Pickup][k] = own.join(lseg{pick: q, peak: q})
+			m.amounts[s.Delivery][k] = lseg{pick: -q}.join(m.amounts[s.Delivery][k])
+		}
+		m.mixed = true
+	}
+	for _, g := range p.Groups {
+		if len(g.Members) == 0 {
+			continue
+		}
+		lead := g.Members[0]
+		m.members[lead] = g.Members
+		all := 0.0
+		for _, v := range g.Members {
+			all += m.places[v].price
+		}
+		for _, v := range g.Members {
+			m.places[v].lead, m.places[v].required = lead, g.Required
+			m.loss[v] = all - m.places[v].price
+		}
+		m.places[lead].price = all
+	}
+	for v := m.depots; v < m.nodes; v++ {
+		if m.places[v].lead == int32(v) {
+			m.tasks = append(m.tasks, int32(v))
+		}
+	}
+}
+
+func (m *model) readKinds() {
+	p := m.p
+	types := p.Types()
+	n := m.nodes
+	dist, dur := map[int]*grid{}, map[int]*grid{}
+	void := false
+	for _, t := range types {
+		void = void || t.Start == vrp.None || t.End == vrp.None
+	}
+	for i := range types {
+		t := &types[i]
+		k := kind{start: int32(t.Start), end: int32(t.End), count: t.Count, cap: t.Capacity, initial: t.InitialLoad,
+			early: upUnits(t.Shift.From, m.timeUnit), late: downUnits(t.Shift.To, m.timeUnit),
+			lastStart: downUnits(t.LatestStart, m.timeUnit), maxDur: downUnits(t.MaxDuration, m.timeUnit),
+			maxDist: downUnits(t.MaxDistance, m.distUnit), maxStops: t.MaxStops,
+			fixed: t.FixedCost, perDist: t.DistanceCost / m.distUnit, perDur: t.DurationCost / m.timeUnit,
+			breaks: t.Breaks, maxReloads: t.MaxReloads}
+		if t.Start == vrp.None {
+			k.start = int32(n)
+		}
+		if t.End == vrp.None {
+			k.end = int32(n)
+		}
+		if k.count == 0 {
+			k.count = n
+		}
+		if k.maxStops == 0 {
+			k.maxStops = n
+		}
+		k.count = min(k.count, n)
+		for _, d := range t.Reloads {
+			k.reloads = append(k.reloads, int32(d))
+		}
+		if k.maxReloads == 0 && len(k.reloads) > 0 {
+			k.maxReloads = n
+		}
+		if k.cap == nil {
+			k.cap = make([]int32, m.dims)
+			for d := range k.cap {
+				k.cap[d] = math.MaxInt32
+			}
+		}
+		m.slow = m.slow || len(t.Breaks) > 0
+		m.trips = m.trips || len(k.reloads) > 0
+		m.perDur = m.perDur || t.DurationCost > 0
+		if dist[t.Profile] == nil {
+			dist[t.Profile] = m.newGrid(void, func(i, j int) int32 {
+				return int32(min(math.Round(p.DistanceOf(t.Profile, i, j)*m.distUnit), 1<<29))
+			})
+			dur[t.Profile] = dist[t.Profile]
+			if p.Speed != 0 && p.Speed != 1 || p.Profiles != nil && p.Profiles[t.Profile].Duration != nil || m.distUnit != m.timeUnit || m.distUnit > 1000 {
+				dur[t.Profile] = m.newGrid(void, func(i, j int) int32 {
+					return int32(min(upUnits(p.DurationOf(t.Profile, i, j), m.timeUnit), 1<<29))
+				})
+			}
+		}
+		k.dist, k.dur = dist[t.Profile], dur[t.Profile]
+		k.allowed = m.bits(t)
+		m.kinds = append(m.kinds, k)
+	}
+	for i := range m.kinds {
+		m.kinds[i].family = i
+		for j := range i {
+			if m.sameFamily(&types[i], &types[j]) {
+				m.kinds[i].family = m.kinds[j].family
+				break
+			}
+		}
+	}
+}
+
+func (m *model) newGrid(void bool, f func(i, j int) int32) *grid {
+	n := m.nodes
+	g := &grid{n: n, f: func(i, j int32) int32 {
+		if i == j || int(i) >= n || int(j) >= n {
+			return 0
+		}
+		return f(int(i), int(j))
+	}}
+	if n <= richTable {
+		if void {
+			g.n = n + 1
+		}
+		g.cell = make([]int32, g.n*g.n)
+		for i := range n {
+			for j := range n {
+				g.cell[i*g.n+j] = g.f(int32(i), int32(j))
+			}
+		}
+		g.transpose()
+	}
+	return g
+}
+
+// transpose makes the distances the other way round, where they differ.
+func (g *grid) transpose() {
+	for i := range g.n {
+		for j := range i {
+			if g.cell[i*g.n+j] != g.cell[j*g.n+i] {
+				g.back = make([]int32, len(g.cell))
+				for i := range g.n {
+					for j := range g.n {
+						g.back[j*g.n+i] = g.cell[i*g.n+j]
+					}
+				}
+				return
+			}
+		}
+	}
+}
+
+// bits is the set of customers that a type may serve; nil: all.
+func (m *model) bits(t *vrp.VehicleType) []uint64 {
+	if t.Allowed == nil && m.p.Needs == nil {
+		return nil
+	}
+	set := make([]uint64, (m.nodes+64)/64)
+	for v := m.depots; v < m.nodes; v++ {
+		ok := true
+		if m.p.Needs != nil {
+			for _, s := range m.p.Needs[v] {
+				ok = ok && slices.Contains(t.Skills, s)
+			}
+		}
+		if ok && t.Allowed == nil {
+			set[v>>6] |= 1 << (v & 63)
+		} else if ok {
+			set[v>>6] |= 1 << (v & 63)
+		}
+	}
+	if t.Allowed != nil {
+		only := make([]uint64, len(set))
+		for _, v := range t.Allowed {
+			only[v>>6] |= 1 << (v & 63)
+		}
+		for i := range set {
+			set[i] &= only[i]
+		}
+	}
+	return set
+}
+
+func (m *model) sameFamily(a, b *vrp.VehicleType) bool {
+	return a.Start == b.Start && a.End == b.End && a.Shift == b.Shift && a.LatestStart == b.LatestStart && a.Profile == b.Profile &&
+		slices.Equal(a.Reloads, b.Reloads) && a.MaxReloads == b.MaxReloads
+}
+
+// flags says which checks routes need.
+func (m *model) flags() {
+	p := m.p
+	del, pick := false, false
+	for v := m.depots; v < m.nodes; v++ {
+		for _, a := range m.amounts[v] {
+			del, pick = del || a.del != 0, pick || a.pick != 0
+		}
+		m.timed = m.timed || m.places[v].release > 0
+	}
+	m.mixed = m.mixed || del && pick || pick && m.ordered != vrp.Mixed
+	for i := range m.kinds {
+		k := &m.kinds[i]
+		m.timed = m.timed || k.early > 0 || k.late < endless || k.lastStart < endless || k.maxDur < endless || k.perDur > 0
+	}
+	m.timed = m.timed || p.Objective == vrp.ShortestRoute
+	for _, x := range p.Late {
+		m.slow = m.slow || x > 0
+	}
+	for _, x := range p.Setup {
+		m.slow = m.slow || x > 0
+	}
+	m.slow = m.slow || m.lifo || m.pairs && m.trips
+	for _, k := range m.kinds {
+		m.slow = m.slow || int(k.start) == m.nodes && min(k.lastStart, k.late) < endless
+	}
+	for i := range m.kinds {
+		m.oneGrid = m.kinds[i].dist == m.kinds[0].dist && (i == 0 || m.oneGrid)
+	}
+}
+
+// readSegments makes the segments of the depots, as each kind sees them.
+func (m *model) readSegments() {
+	for i := range m.kinds {
+		k := &m.kinds[i]
+		s, e := &m.places[k.start], &m.places[k.end]
+		k.startSeg = tseg{dur: s.service, early: max(k.early, s.early), late: min(k.late, k.lastStart, s.late)}
+		k.endSeg = tseg{early: e.early, late: min(k.late, e.late)}
+		for _, d := range k.reloads {
+			at := &m.places[d]
+			k.reloadSegs = append(k.reloadSegs, tseg{dur: at.service, early: at.early, late: at.late})
+		}
+	}
+}
+
+// richNear is the length of the neighbour lists.
+const richNear = 100
+
+// readNear lists each customer's nearest: by distance, and by the waiting and lateness that windows
+// force on a vehicle that goes from one straight to the other.
+func (m *model) readNear(ctx context.Context) error {
+	n := m.nodes
+	m.nearAt = make([]int32, n+1)
+	count := min(richNear, n-m.depots-1)
+	if count <= 0 {
+		return nil
+	}
+	dist, dur := m.kinds[0].dist, m.kinds[0].dur
+	type scored struct {
+		v    int32
+		cost float64
+	}
+	ratio := m.distUnit / m.timeUnit
+	away := func(i, j int32) float64 {
+		d := float64(dist.at(i, j))
+		if !m.timed || m.slow {
+			return d
+		}
+		a, b := &m.places[i], &m.places[j]
+		t := a.service + int64(dur.at(i, j))
+		wait := max(0, b.early-t-a.late)
+		warp := max(0, a.early+t-b.late)
+		return d + ratio*(0.2*float64(wait)+float64(warp))
+	}
+	candidates := make([]int32, 0, n)
+	var list []scored
+	var raw []int32
+	width := 0
+	if n > richTable && m.p.X != nil {
+		var err error
+		if raw, width, err = Nearest(ctx, m.p, min(3*richNear, n-m.depots-1)); err != nil {
+			return err
+		}
+	}
+	for v := int32(m.depots); int(v) < n; v++ {
+		if v%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.nearAt[v] = int32(len(m.near))
+		candidates = candidates[:0]
+		if raw != nil {
+			candidates = append(candidates, raw[(int(v)-1)*width:int(v)*width]...)
+		} else {
+			for w := int32(m.depots); int(w) < n; w++ {
+				candidates = append(candidates, w)
+			}
+		}
+		list = list[:0]
+		for _, w := range candidates {
+			if w == v || int(w) < m.depots || m.members[m.places[v].lead] != nil && m.places[v].lead == m.places[w].lead {
+				continue
+			}
+			list = append(list, scored{w, min(away(v, w), away(w, v))})
+		}
+		less := func(a, b scored) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) }
+		slices.SortFunc(list, less)
+		for _, s := range list[:min(count, len(list))] {
+			m.near = append(m.near, s.v)
+		}
+	}
+	m.nearAt[n] = int32(len(m.near))
+	return nil
+}
+
+func (m *model) nearOf(v int32) []int32 { return m.near[m.nearAt[v]:m.nearAt[v+1]] }
+
+// scale sets the unit of temperature, and the price of leaving out a required customer.
+func (m *model) scale() {
+	k := &m.kinds[0]
+	var sum float64
+	count := 0
+	for v := int32(m.depots); int(v) < m.nodes; v++ {
+		if list := m.nearOf(v); len(list) > 0 {
+			sum += float64(k.dist.at(v, list[0])+k.dist.at(v, list[len(list)/8])) / 2 * max(k.perDist, k.perDur*m.timeUnit/m.distUnit)
+			count++
+		}
+	}
+	m.leg = max(1e-9, sum/float64(max(count, 1)))
+	for i := range m.kinds {
+		k := &m.kinds[i]
+		for _, v := range m.tasks {
+			far := float64(k.dist.at(k.start, v))*k.perDist + float64(k.dist.at(v, k.end))*k.perDist
+			if m.timed {
+				far += float64(int64(k.dur.at(k.start, v)+k.dur.at(v, k.end))+m.places[v].service) * k.perDur
+			}
+			m.upper = max(m.upper, k.fixed+far)
+		}
+	}
+	m.leastPerDist = math.Inf(1)
+	for i := range m.kinds {
+		m.leastPerDist = min(m.leastPerDist, m.kinds[i].perDist)
+	}
+	if m.p.Objective == vrp.FewestVehicles {
+		// Each vehicle costs more than any detour that saves it.
+		extra := m.upper*float64(len(m.tasks)) + 1
+		for i := range m.kinds {
+			m.kinds[i].fixed += extra
+		}
+		m.upper += extra
+	}
+	m.upper = 4*m.upper + 100*m.leg
+	for v := m.depots; v < m.nodes; v++ {
+		at := &m.places[v]
+		if at.required {
+			at.price = m.upper + at.price
+			if m.p.Priority != nil {
+				at.price *= 1 + float64(max(0, m.p.Priority[v]))
+			}
+		}
+	}
+}

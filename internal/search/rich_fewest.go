@@ -1,0 +1,179 @@
+package search
+
+import (
+	"context"
+	"math"
+
+	"haul/internal/vrp"
+)
+
+// Objectives beside the cost: fewer vehicles, and a shorter longest route. What a reader could
+// break: both are limits that are tightened as long as all required customers still find a place;
+// the last routes that served them all are what the annealing begins with.
+
+// fewest gives up route after route.
+func (d *richDriver) fewest(ctx context.Context, c *rchain) {
+	until := richShare
+	if !d.squeeze(ctx, c, until/2) {
+		return // not even the whole fleet serves all: the annealing may find more room
+	}
+	c.remember()
+	d.take(c)
+	for d.spent() < until && !d.over(ctx) && len(c.slot) > 1 {
+		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
+		if !c.giveUpRoute() {
+			break
+		}
+		c.most = len(c.slot)
+		if !d.squeeze(ctx, c, until) {
+			c.set(kept.Routes, kept.Types, d.locksOf(kept))
+			break
+		}
+		c.remember()
+		d.take(c)
+		d.tell(true)
+	}
+	d.most = max(1, len(c.slot))
+}
+
+// shorten lowers the limit of every route's duration.
+func (d *richDriver) shorten(ctx context.Context, c *rchain) {
+	if !d.squeeze(ctx, c, richShare/4) {
+		return
+	}
+	c.remember()
+	d.take(c)
+	for d.spent() < richShare && !d.over(ctx) {
+		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
+		longest := c.longestRoute()
+		if longest == 0 {
+			break
+		}
+		// Large steps first; the last of them is found by halving.
+		done := false
+		for step := max(1, longest/20); step >= 1 && d.spent() < richShare && !d.over(ctx); step /= 2 {
+			c.longest = longest - step
+			c.dropLong()
+			if d.squeeze(ctx, c, d.spent()+(richShare-d.spent())/3) {
+				done = true
+				break
+			}
+			c.longest = endless
+			c.set(kept.Routes, kept.Types, d.locksOf(kept))
+		}
+		if !done {
+			break
+		}
+		c.remember()
+		d.best.Routes = nil // a shorter longest route is better at any cost
+		d.take(c)
+		d.tell(true)
+	}
+	c.longest = endless
+	d.longest = max(1, c.longestRoute())
+	c.longest = d.longest
+}
+
+func (c *rchain) longestRoute() int64 {
+	var out int64
+	for _, k := range c.slot {
+		out = max(out, c.slots[k].dur)
+	}
+	return out
+}
+
+// giveUpRoute takes the route with the fewest customers apart.
+func (c *rchain) giveUpRoute() bool {
+	least := -1
+	for r, k := range c.slot {
+		if c.slots[k].lock == 0 && (least < 0 || c.slots[k].count < c.slots[c.slot[least]].count) {
+			least = r
+		}
+	}
+	if least < 0 {
+		return false
+	}
+	c.dismiss(int32(least))
+	return true
+}
+
+// dismiss takes a route apart; its tasks are absent.
+func (c *rchain) dismiss(r int32) {
+	c.begin()
+	stops := c.slots[c.slot[r]].stops
+	for _, at := range stops[1 : len(stops)-1] {
+		if int(at.node) >= c.depots {
+			c.mark(at.node)
+		}
+	}
+	c.compactAll()
+	for _, lead := range c.removed {
+		c.failed = append(c.failed, lead)
+		c.change += c.places[lead].price
+	}
+	c.keep()
+}
+
+// dropLong takes apart the routes over the limit of duration.
+func (c *rchain) dropLong() {
+	for r := 0; r < len(c.slot); r++ {
+		if s := &c.slots[c.slot[r]]; s.dur > c.longest && s.lock == 0 {
+			c.dismiss(int32(r))
+			r = -1
+		}
+	}
+}
+
+// squeeze searches until every required task has a place, weighing one by how often it was left out
+// (the fleet minimisation of Christiaens and Vanden Berghe, 2020). It is false where the budget's
+// part is spent before.
+func (d *richDriver) squeeze(ctx context.Context, c *rchain, until float64) bool {
+	c.weight = resize(c.weight, c.nodes)
+	clear(c.weight)
+	sum := func(list []int32, fresh bool) (total float64) {
+		for _, lead := range list {
+			if c.places[lead].required && (!fresh || c.taken[lead] == c.tick) {
+				total += 1 + c.weight[lead]
+			}
+		}
+		return total
+	}
+	needed := func() bool {
+		for _, lead := range c.absent {
+			if c.places[lead].required {
+				return true
+			}
+		}
+		return false
+	}
+	for i := 0; needed(); i++ {
+		if i%clockEach == 0 && (d.spent() >= until || d.over(ctx)) {
+			return false
+		}
+		d.iterations++
+		c.begin()
+		c.ruin()
+		for _, lead := range c.absent {
+			if c.places[lead].required && c.taken[lead] != c.tick {
+				c.taken[lead] = c.tick
+				c.removed = append(c.removed, lead)
+				c.change -= c.places[lead].price
+			}
+		}
+		was := sum(c.absent, true)
+		c.recreate(math.Inf(1), 0)
+		if sum(c.failed, false) <= was {
+			c.keep()
+		} else {
+			for _, lead := range c.failed {
+				c.weight[lead]++
+			}
+			c.undo()
+			continue
+		}
+		for _, lead := range c.failed {
+			c.weight[lead]++
+		}
+	}
+	return true
+}

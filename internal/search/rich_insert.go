@@ -1,0 +1,492 @@
+package search
+
+import (
+	"math"
+
+	"haul/internal/vrp"
+)
+
+// Where a customer costs least. What a reader could break: a position is first judged by its
+// distance alone, which nearly all of them fail; only those below the best so far are judged by
+// load and time.
+
+// fullMost is the number of tasks up to which an insertion looks at every position; beyond it, it
+// looks beside the nearest customers and at the ends of routes.
+const fullMost = 150
+
+// overlook is how seldom a new route's cheapest kind of vehicle is passed over, so that one which
+// pays off with more customers gets its chance.
+const overlook = 8
+
+// spot is a place in the routes for a task, and what it adds to their cost.
+type spot struct {
+	cost       float64
+	route      int32 // -1: none; the number of routes: a route of its own
+	kind       int32 // the vehicle's kind with it
+	node       int32 // the customer inserted
+	at         int32 // the index that it takes
+	then       int32 // the index before which its shipment's delivery goes, counted without the pickup
+	reload     int32 // a depot visited beside it, plus 1; 0: none
+	reloadLast bool  // the depot follows the customer
+}
+
+func none() spot { return spot{cost: math.Inf(1), route: -1} }
+
+// enter is whether a route may get v at all: the kind that its vehicle must have, -1 for none, and
+// what that change of kind costs.
+func (c *rchain) enter(r, v int32) (int32, float64) {
+	if c.judged[r] == c.asked {
+		return c.verdict[r], c.extra[r]
+	}
+	c.judged[r] = c.asked
+	c.verdict[r], c.extra[r] = c.judgeRoute(&c.slots[c.slot[r]], v)
+	return c.verdict[r], c.extra[r]
+}
+
+func (c *rchain) judgeRoute(s *rslot, v int32) (int32, float64) {
+	if s.count == 0 || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
+		return -1, 0
+	}
+	if c.takes(s, s.kind, v) {
+		return s.kind, 0
+	}
+	if len(c.kinds) == 1 || s.lock > 0 {
+		return -1, 0
+	}
+	best, extra := int32(-1), math.Inf(1)
+	now := &c.kinds[s.kind]
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		if k.family != now.family || int32(i) == s.kind || c.used[i] >= k.count || !c.takes(s, int32(i), v) {
+			continue
+		}
+		d := k.fixed - now.fixed + float64(float64(s.dist)*(k.perDist-now.perDist)) + float64(float64(s.dur)*(k.perDur-now.perDur))
+		if d < extra && c.takesAll(s, int32(i)) {
+			best, extra = int32(i), d
+		}
+	}
+	if best < 0 {
+		return -1, 0
+	}
+	return best, extra
+}
+
+// takes is whether a vehicle of a kind has room for v beside what the route holds.
+func (c *rchain) takes(s *rslot, kind, v int32) bool {
+	k := &c.kinds[kind]
+	if s.count >= k.maxStops || !c.mayServe(k, v) {
+		return false
+	}
+	if c.pairs {
+		return true // judged where it goes
+	}
+	trips := len(s.cuts) - 1
+	if trips > 1 || len(k.reloads) > 0 {
+		return true
+	}
+	for d, a := range c.amounts[v] {
+		l, room := s.load[d], c.room(k, 0, d)
+		if l.del+a.del > room || l.pick+a.pick > room {
+			return false
+		}
+	}
+	return true
+}
+
+// takesAll is whether a kind may serve all customers of a route, and hold its present load.
+func (c *rchain) takesAll(s *rslot, kind int32) bool {
+	k := &c.kinds[kind]
+	if k.allowed != nil {
+		for _, at := range s.stops[1 : len(s.stops)-1] {
+			if int(at.node) >= c.depots && !c.mayServe(k, at.node) {
+				return false
+			}
+		}
+	}
+	for i, l := range s.load {
+		if l.peak > c.room(k, i/c.dims, i%c.dims) {
+			return false
+		}
+	}
+	return s.dist <= k.maxDist && s.dur <= k.maxDur && s.count <= k.maxStops
+}
+
+// try judges one position that distance finds better: v before stop i of route r.
+func (c *rchain) try(r, v int32, i int, best *spot) {
+	s := &c.slots[c.slot[r]]
+	kind, extra := c.enter(r, v)
+	if kind < 0 || i <= int(s.lock) && s.lock > 0 {
+		return
+	}
+	if c.wait == 0 {
+		c.wait = c.blink()
+		return
+	}
+	c.wait--
+	c.judge(s, r, v, i, kind, extra, best)
+}
+
+func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, best *spot) {
+	k := &c.kinds[kind]
+	prev, next := s.stops[i-1].node, s.stops[i].node
+	delta := int64(k.dist.at(prev, v)) + int64(k.dist.at(v, next)) - int64(s.stops[i].leg)
+	cost := extra + float64(float64(delta)*k.perDist)
+	if cost >= best.cost || s.dist+delta > k.maxDist {
+		return
+	}
+	if c.slow {
+		c.judgeWhole(spot{route: r, kind: kind, node: v, at: int32(i)}, best)
+		return
+	}
+	trip := 0
+	if len(s.cuts) > 2 {
+		for int(s.cuts[trip+1]) < i {
+			trip++
+		}
+	}
+	if c.mixed || c.trips {
+		if !c.holds(s, k, trip, i, v) {
+			return
+		}
+	}
+	if c.timed {
+		dur, ok := c.lasts(s, k, trip, i, v)
+		if !ok {
+			return
+		}
+		if c.perDur {
+			cost += float64(float64(dur-s.dur) * k.perDur)
+			if cost >= best.cost {
+				return
+			}
+		}
+	}
+	*best = spot{cost: cost, route: r, kind: kind, node: v, at: int32(i)}
+}
+
+// holds is whether the load fits with v before stop i.
+func (c *rchain) holds(s *rslot, k *kind, trip, i int, v int32) bool {
+	dims := c.dims
+	if !c.mixed {
+		for d, a := range c.amounts[v] {
+			l, room := s.load[trip*dims+d], c.room(k, trip, d)
+			if l.del+a.del > room || l.pick+a.pick > room {
+				return false
+			}
+		}
+		return true
+	}
+	first, last := i-1 == int(s.cuts[trip]), i == int(s.cuts[trip+1])
+	for d := range dims {
+		x := c.amounts[v][d]
+		if !first {
+			x = s.lpre[(i-1)*dims+d].join(x)
+		}
+		if !last {
+			x = x.join(s.lsuf[i*dims+d])
+		}
+		if x.peak > c.room(k, trip, d) {
+			return false
+		}
+	}
+	if c.ordered != vrp.Mixed {
+		at := &c.places[v]
+		if at.delivery > 0 && !first && s.order[i-1]&1 != 0 || at.pick > 0 && !last && s.order[i]&2 != 0 {
+			return false
+		}
+		if c.ordered == vrp.LinehaulFirst && first && at.delivery == 0 && at.pick > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lasts is the route's duration with v before stop i; false where a limit of time breaks.
+func (c *rchain) lasts(s *rslot, k *kind, trip, i int, v int32) (int64, bool) {
+	x, ok := c.left(s, i-1).join(c.seg[v], int64(k.dur.at(s.stops[i-1].node, v)))
+	if !ok {
+		return 0, false
+	}
+	x, ok = x.join(c.right(s, i), int64(k.dur.at(v, s.stops[i].node)))
+	if !ok {
+		return 0, false
+	}
+	return c.whole(s, k, trip, x)
+}
+
+// whole is the route's duration where a trip of it is replaced by x.
+func (c *rchain) whole(s *rslot, k *kind, trip int, x tseg) (int64, bool) {
+	x, ok := x.trip()
+	if !ok {
+		return 0, false
+	}
+	if trips := len(s.cuts) - 1; trips > 1 {
+		if trip > 0 {
+			if x, ok = s.ptrip[trip].join(x, 0); !ok {
+				return 0, false
+			}
+		}
+		if trip+1 < trips {
+			if x, ok = x.join(s.strip[trip+1], 0); !ok {
+				return 0, false
+			}
+		}
+	}
+	return x.dur, x.dur <= min(k.maxDur, c.longest)
+}
+
+// find is the best spot of a customer that is no shipment's.
+func (c *rchain) find(v int32, best *spot) {
+	c.asked++
+	if c.full {
+		c.scan(v, best)
+	} else {
+		c.findNear(v, best)
+		if best.route < 0 {
+			c.scan(v, best)
+		}
+	}
+	if c.trips {
+		c.findTrip(v, best)
+	}
+	c.findNew(v, best)
+}
+
+// findNear looks beside the nearest customers and at the ends of routes.
+func (c *rchain) findNear(v int32, best *spot) {
+	to, from := c.rows(v) // distances to v and from it
+	least := c.leastPerDist
+	c.moves += int64(2 * len(c.slot))
+	for _, w := range c.nearOf(v) {
+		l := &c.link[w]
+		if l.route < 0 {
+			continue
+		}
+		c.moves += 2
+		before, after := to[l.prev]+from[w]-l.in, to[w]+from[l.next]-l.out
+		if float64(float64(before)*least) < best.cost {
+			c.try(l.route, v, int(l.pos), best)
+		}
+		if float64(float64(after)*least) < best.cost {
+			c.try(l.route, v, int(l.pos)+1, best)
+		}
+	}
+	for r := range c.slot {
+		e := &c.ends[r]
+		if float64(float64(to[e.start]+from[e.first]-e.in)*least) < best.cost {
+			c.try(int32(r), v, 1, best)
+		}
+		if float64(float64(to[e.last]+from[e.end]-e.out)*least) < best.cost {
+			c.try(int32(r), v, len(c.slots[c.slot[r]].stops)-1, best)
+		}
+	}
+}
+
+// rows is the distances to and from a customer, by place.
+func (c *rchain) rows(v int32) (to, from []int32) {
+	g := c.kinds[0].dist
+	if g.cell != nil {
+		from = g.cell[int(v)*g.n:][:g.n]
+		to = from
+		if g.back != nil {
+			to = g.back[int(v)*g.n:][:g.n]
+		}
+		return to, from
+	}
+	c.rowTo, c.rowFrom = resize(c.rowTo, c.nodes+1), resize(c.rowFrom, c.nodes+1)
+	need := func(w int32) { c.rowTo[w], c.rowFrom[w] = g.f(w, v), g.f(v, w) }
+	for _, w := range c.nearOf(v) {
+		if l := &c.link[w]; l.route >= 0 {
+			need(w)
+			need(l.prev)
+			need(l.next)
+		}
+	}
+	for r := range c.slot {
+		e := &c.ends[r]
+		need(e.start)
+		need(e.first)
+		need(e.last)
+		need(e.end)
+	}
+	return c.rowTo, c.rowFrom
+}
+
+// scan looks at every position.
+func (c *rchain) scan(v int32, best *spot) {
+	least := c.leastPerDist
+	for r := range c.slot {
+		s := &c.slots[c.slot[r]]
+		if s.count == 0 {
+			continue
+		}
+		g := c.kinds[s.kind].dist
+		c.moves += int64(len(s.stops) - 1)
+		last := g.at(s.stops[s.lock].node, v)
+		for i := 1 + int(s.lock); i < len(s.stops); i++ {
+			at := s.stops[i]
+			if delta := last + g.at(v, at.node) - at.leg; float64(float64(delta)*least) < best.cost {
+				kind, extra := c.enter(int32(r), v)
+				if kind < 0 {
+					break
+				}
+				if c.wait == 0 {
+					c.wait = c.blink()
+				} else {
+					c.wait--
+					c.judge(s, int32(r), v, i, kind, extra, best)
+				}
+			}
+			last = g.at(at.node, v)
+		}
+	}
+}
+
+// findNew looks at a route of its own, with each kind of vehicle that is left.
+func (c *rchain) findNew(v int32, best *spot) {
+	if c.routes() >= c.most {
+		return
+	}
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		if c.used[i] >= k.count || !c.mayServe(k, v) || len(c.kinds) > 1 && c.below(overlook) == 0 {
+			continue
+		}
+		dist := int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
+		cost := k.fixed + float64(float64(dist)*k.perDist)
+		if cost >= best.cost {
+			continue
+		}
+		if cost, ok := c.alone(int32(i), v, dist); ok && cost < best.cost {
+			*best = spot{cost: cost, route: int32(len(c.slot)), kind: int32(i), node: v, at: 1}
+		}
+	}
+}
+
+// alone is what a route with v alone costs.
+func (c *rchain) alone(kind, v int32, dist int64) (float64, bool) {
+	k := &c.kinds[kind]
+	if dist > k.maxDist {
+		return 0, false
+	}
+	cost := k.fixed + float64(float64(dist)*k.perDist)
+	if c.slow {
+		to := none()
+		c.judgeWhole(spot{route: int32(len(c.slot)), kind: kind, node: v, at: 1}, &to)
+		return to.cost, to.route >= 0
+	}
+	for d, a := range c.amounts[v] {
+		if a.peak > c.room(k, 0, d) {
+			return 0, false
+		}
+	}
+	at := &c.places[v]
+	if c.ordered == vrp.LinehaulFirst && at.delivery == 0 && at.pick > 0 {
+		return 0, false
+	}
+	if c.timed {
+		x, ok := k.startSeg.join(c.seg[v], int64(k.dur.at(k.start, v)))
+		if !ok {
+			return 0, false
+		}
+		if x, ok = x.join(k.endSeg, int64(k.dur.at(v, k.end))); !ok {
+			return 0, false
+		}
+		if x, ok = x.trip(); !ok || x.dur > min(k.maxDur, c.longest) {
+			return 0, false
+		}
+		cost += float64(float64(x.dur) * k.perDur)
+	}
+	return cost, true
+}
+
+// routes counts the vehicles in use.
+func (c *rchain) routes() int {
+	n := 0
+	for _, u := range c.used {
+		n += u
+	}
+	return n
+}
+
+// judgeWhole judges a spot by the route that it makes.
+func (c *rchain) judgeWhole(to spot, best *spot) {
+	id := c.take()
+	t := &c.slots[id]
+	k := &c.kinds[to.kind]
+	was := 0.0
+	if int(to.route) < len(c.slot) {
+		s := &c.slots[c.slot[to.route]]
+		t.stops, t.lock = append(t.stops[:0], s.stops...), s.lock
+		was = s.cost
+	} else {
+		t.stops, t.lock = append(t.stops[:0], stop{k.start, 0}, stop{k.end, k.dist.at(k.start, k.end)}), 0
+	}
+	t.kind = to.kind
+	t.stops = c.with(t.stops, to)
+	ok := c.refresh(t, 0, len(t.stops)-1)
+	to.cost = t.cost - was
+	c.free = append(c.free, id)
+	if ok && to.cost < best.cost {
+		*best = to
+	}
+}
+
+// with is stops with a task at its spot.
+func (c *rchain) with(stops []stop, at spot) []stop {
+	k := &c.kinds[at.kind]
+	if mate := c.places[at.node].mate; mate != 0 && !c.places[at.node].second {
+		stops = insertStop(stops, int(at.then), mate, k)
+	}
+	stops = insertStop(stops, int(at.at), at.node, k)
+	if at.reload > 0 {
+		j := int(at.at)
+		if at.reloadLast {
+			j++
+		}
+		stops = insertStop(stops, j, at.reload-1, k)
+	}
+	return stops
+}
+
+// put inserts a task at its spot.
+func (c *rchain) put(at spot) {
+	r := at.route
+	if int(r) == len(c.slot) {
+		r = c.open(at.kind)
+	}
+	s := c.touch(r)
+	was := s.cost
+	if s.kind != at.kind {
+		c.used[s.kind]--
+		c.used[at.kind]++
+		s.kind = at.kind
+	}
+	i, last := int(at.at), int(at.at)
+	if mate := c.places[at.node].mate; mate != 0 && !c.places[at.node].second {
+		last = int(at.then) + 1
+		c.shift(s, int(at.then))
+	}
+	c.shift(s, i)
+	s.stops = c.with(s.stops, at)
+	c.refresh(s, i, last)
+	c.reindex(r, i)
+	c.change += s.cost - was
+}
+
+// shift makes room in the segments that begin at a stop, of which those behind it stay.
+func (c *rchain) shift(s *rslot, i int) {
+	if c.timed && !c.slow {
+		s.suf = append(s.suf, tseg{})
+		copy(s.suf[i+1:], s.suf[i:])
+	}
+}
+
+// insertStop puts a node before stop i and sets the legs around it.
+func insertStop(stops []stop, i int, v int32, k *kind) []stop {
+	stops = append(stops, stop{})
+	copy(stops[i+1:], stops[i:])
+	stops[i] = stop{v, k.dist.at(stops[i-1].node, v)}
+	stops[i+1].leg = k.dist.at(v, stops[i+1].node)
+	return stops
+}

@@ -1,0 +1,155 @@
+package search
+
+import (
+	"math"
+
+	"haul/internal/vrp"
+)
+
+// A problem of any parts as the search reads it: places with their amounts and times in whole
+// units, vehicle types with their limits, distances and durations in tables. What a reader could
+// break: durations, services and openings are rounded up and closings down, so that routes which
+// keep the limits here keep them in the problem's own numbers; costs guide the search and are
+// reported from vrp.
+
+const (
+	// richTable is the number of places up to which tables hold every distance and duration.
+	richTable = 4000
+	endless   = int64(1) << 40 // later than any time
+)
+
+// grid answers distances or durations between places in units. Past the last place lies one that is
+// nowhere: the end of an open route, at distance 0 from all.
+type grid struct {
+	n    int
+	cell []int32 // nil where there are too many places
+	back []int32 // the same the other way round; nil where it is the same
+	f    func(i, j int32) int32
+}
+
+func (g *grid) at(i, j int32) int32 {
+	if g.cell == nil {
+		return g.f(i, j)
+	}
+	return g.cell[int(i)*g.n+int(j)]
+}
+
+// place is a customer or depot.
+type place struct {
+	early, late    int64
+	service        int64
+	release        int64
+	delivery, pick int32   // in the first dimension
+	price          float64 // of leaving it out
+	required       bool
+	mate           int32 // the other half of its shipment; 0: none
+	lead           int32 // the customer that stands for its shipment or group: the pickup, the first member
+	second         bool  // the delivery of a shipment
+}
+
+// kind is a vehicle type.
+type kind struct {
+	start, end       int32
+	count            int // of vehicles
+	cap              []int32
+	initial          []int32
+	early, lastStart int64
+	late             int64
+	maxDur, maxDist  int64
+	maxStops         int
+	fixed, perDist   float64
+	perDur           float64 // per unit
+	dist, dur        *grid
+	allowed          []uint64 // bits; nil: all
+	reloads          []int32
+	maxReloads       int
+	family           int // kinds of one family differ in capacity, number and costs alone
+	breaks           []vrp.Break
+	startSeg, endSeg tseg
+	reloadSegs       []tseg // by reload depot: leaving it
+}
+
+// model is the compiled problem.
+type model struct {
+	p             *vrp.Problem
+	nodes, depots int
+	places        []place
+	kinds         []kind
+	dims          int
+	amounts       [][]lseg // by place: one segment per dimension
+	timed         bool     // windows, durations or releases matter
+	mixed         bool     // the order of deliveries and pickups matters to the load
+	ordered       vrp.BackhaulRule
+	trips         bool // reloads
+	slow          bool // routes are judged by walking them
+	lifo          bool
+	perDur        bool // some kind is paid by duration
+	pairs         bool
+	oneGrid       bool      // all kinds have the same distances
+	shipment      [][]int32 // by place: the amounts of its shipment
+	loss          []float64 // by place: prizes of the others of its group
+	members       [][]int32 // by lead of a group: its members; nil: none
+	tasks         []int32   // leads of all tasks
+	distUnit      float64   // units in a distance of 1
+	timeUnit      float64
+	near          []int32
+	nearAt        []int32
+	leg           float64 // a typical leg's cost, the unit of temperature
+	leastPerDist  float64 // of all kinds
+	upper         float64 // more than serving any customer alone costs
+}
+
+func (m *model) mayServe(k *kind, v int32) bool {
+	return k.allowed == nil || k.allowed[v>>6]>>(uint(v)&63)&1 != 0
+}
+
+// wholeUnit is the least of 1, 10, 100 and 1000 in which all values are whole numbers, or a power
+// of two that keeps the largest within limit.
+func wholeUnit(values func(yield func(float64)), limit float64) float64 {
+	units := [4]float64{1, 10, 100, 1000}
+	var fails [4]bool
+	largest := 0.0
+	values(func(x float64) {
+		if math.IsInf(x, 0) {
+			return
+		}
+		largest = max(largest, math.Abs(x))
+		for i, u := range units {
+			if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
+				fails[i] = true
+			}
+		}
+	})
+	for i, u := range units {
+		if !fails[i] && largest*u <= limit {
+			return u
+		}
+	}
+	if largest == 0 {
+		return 1
+	}
+	_, exp := math.Frexp(limit / largest)
+	return math.Ldexp(1, exp-1)
+}
+
+func upUnits(x, unit float64) int64 {
+	y := x * unit
+	if y >= float64(endless) {
+		return endless
+	}
+	if r := math.Round(y); math.Abs(y-r) <= 1e-6 {
+		return int64(r)
+	}
+	return int64(math.Ceil(y))
+}
+
+func downUnits(x, unit float64) int64 {
+	y := x * unit
+	if y >= float64(endless) {
+		return endless
+	}
+	if r := math.Round(y); math.Abs(y-r) <= 1e-6 {
+		return int64(r)
+	}
+	return int64(math.Floor(y))
+}

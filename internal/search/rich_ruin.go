@@ -1,0 +1,389 @@
+package search
+
+import (
+	"math"
+)
+
+// Ruin and recreate over tasks: strings of visits leave neighbouring routes, and each task goes
+// where it costs least, or stays out where leaving it out costs less. What a reader could break:
+// change is the difference of cost that the iteration made, the prices of tasks left out included.
+
+// remove takes a customer's task out of the routes. Its customers' stops are cut by the caller.
+func (c *rchain) mark(v int32) {
+	lead := c.places[v].lead
+	if c.taken[lead] != c.tick {
+		c.taken[lead] = c.tick
+		c.removed = append(c.removed, lead)
+		c.change -= c.loss[v]
+	}
+}
+
+// gone is whether the customer at a stop has been removed.
+func (c *rchain) gone(v int32) bool {
+	return int(v) >= c.depots && int(v) < c.nodes && c.taken[c.places[v].lead] == c.tick
+}
+
+// compact drops the removed customers from a route.
+func (c *rchain) compact(r int32) {
+	s := c.touch(r)
+	was := s.cost
+	k := &c.kinds[s.kind]
+	out := s.stops[:1]
+	first := len(s.stops)
+	for i := 1; i < len(s.stops); i++ {
+		v := s.stops[i].node
+		if c.gone(v) {
+			c.link[v].route = -1
+			first = min(first, len(out))
+			continue
+		}
+		if len(out) != i {
+			out = append(out, stop{v, k.dist.at(out[len(out)-1].node, v)})
+		} else {
+			out = append(out, s.stops[i])
+		}
+	}
+	s.stops = out
+	if c.trips {
+		c.measure(s)
+		c.tidy(s)
+	}
+	if !c.refresh(s, 0, len(s.stops)-1) && s.count > 0 {
+		// What is left breaks a limit, as where distances are no metric: all of it goes.
+		for _, at := range s.stops[1 : len(s.stops)-1] {
+			if v := at.node; int(v) >= c.depots {
+				c.mark(v)
+				c.link[v].route = -1
+			}
+		}
+		s.stops = append(s.stops[:0], stop{k.start, 0}, stop{k.end, k.dist.at(k.start, k.end)})
+		c.refresh(s, 0, 1)
+	}
+	if s.count == 0 && s.lock == 0 {
+		c.used[s.kind]--
+		s.cost = 0
+		s.kind = -1
+	} else {
+		c.reindex(r, 0)
+	}
+	c.change += s.cost - was
+}
+
+// ruin takes one string from each of a few routes near a random customer.
+func (c *rchain) ruin() {
+	if len(c.slot) == 0 {
+		c.callBack(int32(c.depots))
+		return
+	}
+	n := len(c.tasks) - len(c.absent)
+	longest := min(stringMax, float64(n)/float64(len(c.slot)))
+	if c.pairs {
+		longest = min(stringMax, 2*longest)
+	}
+	count := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
+	seed := int32(c.depots + c.below(c.nodes-c.depots))
+	c.cutString(seed, longest)
+	for _, v := range c.nearOf(seed) {
+		if count == 1 {
+			break
+		}
+		if r := c.link[v].route; r >= 0 && c.cut[r] != c.tick && c.taken[c.places[v].lead] != c.tick {
+			c.cutString(v, longest)
+			count--
+		}
+	}
+	c.compactAll()
+	c.callBack(seed)
+}
+
+// compactAll drops all removed customers from their routes, also those that a shipment or a limit
+// drew along.
+func (c *rchain) compactAll() {
+	for i := 0; i < len(c.removed); i++ {
+		lead := c.removed[i]
+		if list := c.members[lead]; list != nil {
+			for _, v := range list {
+				if r := c.link[v].route; r >= 0 {
+					c.compact(r)
+				}
+			}
+			continue
+		}
+		if r := c.link[lead].route; r >= 0 {
+			c.compact(r)
+		}
+		if mate := c.places[lead].mate; mate != 0 {
+			if r := c.link[mate].route; r >= 0 {
+				c.compact(r)
+			}
+		}
+	}
+}
+
+// cutString marks a run of customers around v in its route as removed; sometimes a longer run from
+// which a few in the middle stay.
+func (c *rchain) cutString(v int32, longest float64) {
+	r := c.link[v].route
+	if r < 0 {
+		return
+	}
+	c.cut[r] = c.tick
+	s := &c.slots[c.slot[r]]
+	low := 1 + int(s.lock)
+	count := len(s.stops) - 1 - low
+	at := int(c.link[v].pos) - low // from 0
+	if count <= 0 || at < 0 {
+		return
+	}
+	size := 1 + int(c.unit()*min(longest, float64(count)))
+	kept := 0
+	if size > 1 && size < count && c.unit() < splitChance {
+		for kept = 1; size+kept < count && c.unit() < splitDeeper; kept++ {
+		}
+	}
+	span := size + kept
+	lo := max(0, at-span+1)
+	lo += c.below(min(at, count-span) - lo + 1)
+	hole := lo + span
+	if kept > 0 {
+		hole = lo + 1 + c.below(size-1)
+	}
+	for i := lo; i < lo+span; i++ {
+		if i >= hole && i < hole+kept {
+			continue
+		}
+		w := s.stops[low+i].node
+		if int(w) < c.depots || c.locked(w) {
+			continue
+		}
+		c.mark(w)
+	}
+}
+
+// locked is whether a half of the customer's shipment must stay where it is.
+func (c *rchain) locked(v int32) bool {
+	mate := c.places[v].mate
+	if mate == 0 {
+		return false
+	}
+	r := c.link[mate].route
+	return r >= 0 && c.slots[c.slot[r]].lock > 0 && c.link[mate].pos <= c.slots[c.slot[r]].lock
+}
+
+// callBack adds tasks that no route serves: those around the seed, and a few others.
+func (c *rchain) callBack(seed int32) {
+	if len(c.absent) == 0 {
+		return
+	}
+	add := func(lead int32) {
+		if c.taken[lead] != c.tick {
+			c.taken[lead] = c.tick
+			c.removed = append(c.removed, lead)
+			c.change -= c.places[lead].price
+		}
+	}
+	if len(c.absent) <= 10 {
+		for _, lead := range c.absent {
+			add(lead)
+		}
+		return
+	}
+	if lead := c.places[seed].lead; c.missing[lead] {
+		add(lead)
+	}
+	left := 8
+	for _, v := range c.nearOf(seed) {
+		if lead := c.places[v].lead; c.missing[lead] {
+			add(lead)
+			if left--; left == 0 {
+				break
+			}
+		}
+	}
+	for range 2 {
+		add(c.absent[c.below(len(c.absent))])
+	}
+}
+
+// eagerEach is how seldom tasks go in whatever leaving them out costs.
+const eagerEach = 16
+
+// recreate gives every removed task its cheapest spot. It gives up, with false, as soon as the
+// change passes the limit.
+func (c *rchain) recreate(limit, noise float64) bool {
+	c.sortRemoved()
+	// Now and then a task goes in at any cost: two may pay off together where neither does alone.
+	c.eager = c.choosy && c.below(eagerEach) == 0
+	for _, lead := range c.removed {
+		c.place(lead, noise)
+		if c.change >= limit && !c.eager {
+			return false
+		}
+	}
+	c.polish()
+	return c.change < limit
+}
+
+// place inserts one task, or leaves it out.
+func (c *rchain) place(lead int32, noise float64) {
+	best := none()
+	price := c.places[lead].price
+	if !c.places[lead].required {
+		price = max(0, price+noise*(c.unit()-0.5))
+	}
+	best.cost = price
+	if c.eager {
+		best.cost = math.Inf(1)
+	}
+	switch {
+	case c.members[lead] != nil:
+		for _, v := range c.members[lead] {
+			best.cost -= c.loss[v]
+			c.find(v, &best)
+			best.cost += c.loss[v]
+		}
+	case c.places[lead].mate != 0:
+		c.findPair(lead, &best)
+	default:
+		c.find(lead, &best)
+	}
+	if best.route < 0 {
+		c.failed = append(c.failed, lead)
+		c.change += c.places[lead].price
+		return
+	}
+	c.put(best)
+	c.change += c.loss[best.node]
+}
+
+// sortRemoved orders the removed tasks: at random, by demand, far first, near first, by the
+// window's length or its opening.
+func (c *rchain) sortRemoved() {
+	rule := c.below(13)
+	if !c.timed {
+		rule = c.below(11)
+	}
+	start, dist := c.kinds[0].start, c.kinds[0].dist
+	if int(start) == c.nodes {
+		start = 0
+	}
+	for _, v := range c.removed {
+		key := c.next() >> 32
+		at := &c.places[v]
+		switch {
+		case rule < 4:
+		case rule < 8:
+			key |= uint64(math.MaxInt32-max(at.delivery, at.pick)) << 32
+		case rule < 10:
+			key |= uint64(1<<30-dist.at(start, v)) << 32
+		case rule < 11:
+			key |= uint64(dist.at(start, v)) << 32
+		case rule < 12:
+			key |= uint64(min(at.late-at.early, 1<<31-1)) << 32
+		default:
+			key |= uint64(min(at.late, 1<<31-1)) << 32
+		}
+		c.keys[v] = key
+	}
+	list := c.removed
+	for i := 1; i < len(list); i++ {
+		v := list[i]
+		k := c.keys[v]
+		j := i
+		for ; j > 0 && c.keys[list[j-1]] > k; j-- {
+			list[j] = list[j-1]
+		}
+		list[j] = v
+	}
+}
+
+// polish gives the touched routes better vehicles and drops reloads that they do not need.
+func (c *rchain) polish() {
+	if len(c.kinds) == 1 && !c.trips {
+		return
+	}
+	for i := 0; i < len(c.journal); i++ {
+		r := c.journal[i].route
+		if s := &c.slots[c.slot[r]]; s.count == 0 || s.lock > 0 {
+			continue
+		}
+		if c.trips {
+			c.merge(r)
+		}
+		if len(c.kinds) > 1 {
+			c.retype(r)
+		}
+	}
+}
+
+// retype gives a route the kind of vehicle with which it costs least.
+func (c *rchain) retype(r int32) {
+	s := &c.slots[c.slot[r]]
+	now := &c.kinds[s.kind]
+	n := len(s.stops)
+	first, last := s.stops[1].node, s.stops[n-2].node
+	inside := s.dist - int64(s.stops[1].leg) - int64(s.stops[n-1].leg)
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		if int32(i) == s.kind || c.used[i] >= k.count {
+			continue
+		}
+		if k.dist == now.dist {
+			dist := inside + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
+			if k.fixed+float64(float64(dist)*k.perDist) >= s.cost {
+				continue
+			}
+		}
+		if !c.takesKind(s, k) {
+			continue
+		}
+		id := c.take()
+		s = &c.slots[c.slot[r]]
+		t := &c.slots[id]
+		t.kind, t.lock = int32(i), 0
+		t.stops = append(t.stops[:0], s.stops...)
+		t.stops[0].node, t.stops[n-1].node = k.start, k.end
+		for j := 1; j < n; j++ {
+			t.stops[j].leg = k.dist.at(t.stops[j-1].node, t.stops[j].node)
+		}
+		if c.refresh(t, 0, n-1) && t.cost < s.cost {
+			to := c.touch(r) // it is touched already
+			t = &c.slots[id]
+			c.change += t.cost - to.cost
+			c.used[to.kind]--
+			c.used[i]++
+			to.copyFrom(t)
+			s, now = to, k
+		}
+		c.free = append(c.free, id)
+	}
+}
+
+// takesKind is whether a kind may serve all customers of a route.
+func (c *rchain) takesKind(s *rslot, k *kind) bool {
+	for _, at := range s.stops[1 : len(s.stops)-1] {
+		if int(at.node) < c.depots {
+			if k.leaving(at.node).late == 0 {
+				return false
+			}
+		} else if !c.mayServe(k, at.node) {
+			return false
+		}
+	}
+	return len(s.cuts)-2 <= k.maxReloads
+}
+
+// iterate is one iteration at a temperature.
+func (c *rchain) iterate(temperature float64) {
+	c.begin()
+	c.ruin()
+	limit := temperature*c.exponential() + 1e-9
+	if c.recreate(limit, temperature) {
+		c.keep()
+		if c.cost < c.bestCost-1e-9 {
+			c.remember()
+		}
+	} else {
+		c.undo()
+	}
+}

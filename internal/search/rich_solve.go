@@ -1,0 +1,317 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// The course of a search over a problem of any parts: routes are built greedily, brought to as few
+// vehicles or to as short a longest route as the objective asks, and annealed. What a reader could
+// break: with a budget of iterations there is one chain and no clock, whatever the number of
+// workers; what is returned is judged by vrp's validator and never is worse than the start.
+
+// Temperatures are in a typical leg between near customers.
+const (
+	richHot      = 0.5  // where annealing begins, given iterations enough
+	richHotAgain = 0.2  // where later cycles begin
+	richCold     = 0.01 // where it ends
+	richSpeed    = 2e4  // iterations per second, about
+	richMelt     = 400  // iterations per task under which the first temperature is lower
+	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
+	richShare = 0.4
+	richRound = 20 * time.Millisecond // between two looks at what is told
+)
+
+// richDriver is one search.
+type richDriver struct {
+	p     *vrp.Problem
+	o     Options
+	m     *model
+	begun time.Time
+
+	start      *vrp.Solution
+	locks      []int32
+	best       vrp.Solution
+	bestCost   float64 // by the chains' arithmetic
+	most       int
+	longest    int64
+	iterations int
+	moves      int64
+	told       time.Time
+	toldCost   float64
+	met        bool
+}
+
+// elapsed is the wall time since a search began.
+var elapsed = time.Since
+
+func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) (*Result, error) {
+	d := &richDriver{p: p, o: o, begun: begun, most: len(p.Demand), longest: endless}
+	var err error
+	// A search that is interrupted at once still gives routes.
+	if d.m, err = compile(context.WithoutCancel(ctx), p); err != nil {
+		return nil, err
+	}
+	c := newRichChain(d.m, newStream(o.Seed, 1<<62))
+	if err := d.begin(c); err != nil {
+		return nil, err
+	}
+	switch p.Objective {
+	case vrp.FewestVehicles:
+		d.fewest(ctx, c)
+	case vrp.ShortestRoute:
+		d.shorten(ctx, c)
+	}
+	d.anneal(ctx, c)
+	return d.result(ctx)
+}
+
+// begin sets the start: the caller's routes, or greedy ones.
+func (d *richDriver) begin(c *rchain) error {
+	var from vrp.Solution
+	if d.o.Start != nil {
+		from = *d.o.Start
+		if bad := broken(d.p, from); bad != nil {
+			return fmt.Errorf("the start is not a solution of this problem: %w", bad)
+		}
+		d.start = d.o.Start
+		if d.o.Fixed != nil {
+			if len(d.o.Fixed) != len(from.Routes) {
+				return fmt.Errorf("search: %d routes are fixed of a start with %d", len(d.o.Fixed), len(from.Routes))
+			}
+			for i, n := range d.o.Fixed {
+				if n < 0 || int(n) > len(from.Routes[i]) {
+					n = int32(len(from.Routes[i])) + 1 // the way home too
+				}
+				d.locks = append(d.locks, n)
+			}
+		}
+	} else if d.o.Fixed != nil {
+		return fmt.Errorf("search: routes are fixed, and there is no start that has them")
+	}
+	fits := c.set(from.Routes, from.Types, d.locks)
+	if !fits && d.o.Fixed != nil {
+		return fmt.Errorf("search: the start leaves less than a unit to one of its limits, and routes of it are fixed")
+	}
+	if !fits {
+		// The start touches a limit to the last digit, which fixed point cannot tell from breaking
+		// it.
+		c.set(nil, nil, nil)
+	}
+	if len(c.absent) > 0 {
+		c.build()
+	}
+	d.take(c)
+	d.tell(true)
+	return nil
+}
+
+// broken is the first rule that a solution breaks beside leaving out customers.
+func broken(p *vrp.Problem, s vrp.Solution) error {
+	for _, v := range vrp.Violations(p, s) {
+		if v.Rule != vrp.VisitedAtAll && v.Rule != vrp.GroupServed {
+			return v
+		}
+	}
+	return nil
+}
+
+// build gives all absent tasks their cheapest spots, in an order drawn.
+func (c *rchain) build() {
+	c.begin()
+	for _, lead := range c.absent {
+		c.taken[lead] = c.tick
+		c.removed = append(c.removed, lead)
+		c.change -= c.places[lead].price
+	}
+	c.recreate(math.Inf(1), 0)
+	c.keep()
+	c.remember()
+}
+
+// take makes a chain's best routes the search's, where they are better.
+func (d *richDriver) take(c *rchain) bool {
+	if d.best.Routes != nil && c.bestCost >= d.bestCost-1e-9 {
+		return false
+	}
+	d.best = vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
+	d.bestCost = c.bestCost
+	return true
+}
+
+func (d *richDriver) spent() float64 {
+	if d.o.Iterations > 0 {
+		return float64(d.iterations) / float64(d.o.Iterations)
+	}
+	return elapsed(d.begun).Seconds() / d.o.Time.Seconds()
+}
+
+func (d *richDriver) over(ctx context.Context) bool {
+	return d.met || ctx.Err() != nil || d.spent() >= 1
+}
+
+// heat is where annealing begins: lower where few iterations are left for each task.
+func (d *richDriver) heat() float64 {
+	left := float64(d.o.Iterations)
+	if d.o.Iterations == 0 {
+		left = richSpeed * d.o.Time.Seconds()
+	}
+	x := left / float64(richMelt*max(1, len(d.m.tasks)))
+	return max(2*richCold, richHot*min(1, math.Sqrt(x)))
+}
+
+// cycles cuts the rest of the budget: several annealings where there are iterations enough.
+func (d *richDriver) cycles() []cycle {
+	iterations := float64(d.o.Iterations)
+	if d.o.Iterations == 0 {
+		iterations = richSpeed * d.o.Time.Seconds()
+	}
+	n := float64(len(d.m.tasks))
+	hot := d.heat()
+	count := int(max(1, min(8, iterations/(4*richMelt*n))))
+	from := d.spent()
+	var out []cycle
+	for i := range count {
+		out = append(out, cycle{from + (1-from)*float64(i+1)/float64(count), hot})
+		if n > meltMost {
+			hot = richHotAgain
+		}
+	}
+	return out
+}
+
+// anneal runs the cycles. Each worker has a chain of its own; all go on from the best at a cycle's
+// end.
+func (d *richDriver) anneal(ctx context.Context, first *rchain) {
+	if len(d.m.tasks) < 2 && len(first.absent) == 0 && len(d.m.kinds) == 1 {
+		return
+	}
+	workers := d.o.Workers
+	if d.o.Iterations > 0 {
+		workers = 1
+	}
+	chains := []*rchain{first}
+	for len(chains) < workers {
+		chains = append(chains, newRichChain(d.m, newStream(d.o.Seed, uint64(len(chains)))))
+	}
+	for i, cy := range d.cycles() {
+		if d.over(ctx) {
+			break
+		}
+		t := stretch{from: d.spent(), until: cy.until, hot: cy.hot}
+		var wg sync.WaitGroup
+		var mu sync.Mutex // guards the driver
+		for w, c := range chains {
+			if i > 0 || w > 0 {
+				c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
+			}
+			c.most, c.longest = d.most, d.longest
+			wg.Go(func() { d.chain(ctx, c, t, &mu) })
+		}
+		wg.Wait()
+	}
+}
+
+// locksOf finds the fixed beginnings again in the best routes, which keep them.
+func (d *richDriver) locksOf(s vrp.Solution) []int32 {
+	if d.locks == nil {
+		return nil
+	}
+	out := make([]int32, len(s.Routes))
+	for i, n := range d.locks {
+		from := d.start.Routes[i]
+		if n == 0 || len(from) == 0 {
+			continue
+		}
+		for j, r := range s.Routes {
+			if len(r) > 0 && r[0] == from[0] {
+				out[j] = n
+			}
+		}
+	}
+	return out
+}
+
+// chain anneals one chain through a cycle.
+func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.Mutex) {
+	mu.Lock()
+	defer mu.Unlock()
+	each := clockEach
+	if c.slow {
+		each = 4
+	}
+	round := time.Now()
+	for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
+		temperature := t.at(x) * c.leg
+		if d.o.Iterations > 0 {
+			each = min(each, d.o.Iterations-d.iterations)
+		}
+		mu.Unlock()
+		for range each {
+			c.iterate(temperature)
+		}
+		mu.Lock()
+		d.iterations += each
+		if now := time.Now(); now.Sub(round) > richRound {
+			round = now
+			d.tell(d.take(c))
+		}
+	}
+	d.moves += c.moves
+	d.tell(d.take(c))
+}
+
+// tell reports, and sees whether the target is met.
+func (d *richDriver) tell(improved bool) {
+	if d.o.Progress == nil && d.o.Target == 0 {
+		return
+	}
+	now := time.Now()
+	if !improved && now.Sub(d.told) < 100*time.Millisecond {
+		return
+	}
+	d.told = now
+	cost := d.toldCost
+	if improved {
+		cost = d.p.Cost(d.best)
+	}
+	if d.o.Target > 0 && cost <= d.o.Target {
+		d.met = true
+	}
+	if d.o.Progress != nil {
+		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
+			Routes: len(d.best.Routes), Improved: cost != d.toldCost, Best: d.best})
+	}
+	d.toldCost = cost
+}
+
+// result judges the best routes, and lists required customers that they leave out.
+func (d *richDriver) result(ctx context.Context) (*Result, error) {
+	if bad := broken(d.p, d.best); bad != nil {
+		return nil, fmt.Errorf("search: the routes found are invalid: %w", bad)
+	}
+	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves}
+	e, err := vrp.Evaluate(d.p, d.best)
+	if err != nil {
+		return nil, err
+	}
+	if d.start != nil {
+		was, err := vrp.Evaluate(d.p, *d.start)
+		if err != nil {
+			return nil, err
+		}
+		r.Start = was.Cost
+		if len(d.m.without(was.Unserved)) <= len(d.m.without(e.Unserved)) && !e.Better(was, d.p.Objective) {
+			r.Solution, e = *d.start, was
+		}
+	}
+	r.Cost = e.Cost
+	r.Unserved = d.m.without(e.Unserved)
+	r.Seconds = elapsed(d.begun).Seconds()
+	return r, nil
+}

@@ -1,0 +1,103 @@
+package search
+
+// Trips of one vehicle with reloads between. What a reader could break: two depots never stand side
+// by side in a route; a trip that lost its customers goes with its reload.
+
+// findTrip looks at a trip of its own for v, at every end of a trip of vehicles that may reload.
+func (c *rchain) findTrip(v int32, best *spot) {
+	for r := range c.slot {
+		s := &c.slots[c.slot[r]]
+		if s.count == 0 {
+			continue
+		}
+		k := &c.kinds[s.kind]
+		if len(k.reloads) == 0 || len(s.cuts)-2 >= k.maxReloads || s.count >= k.maxStops || !c.mayServe(k, v) || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
+			continue
+		}
+		for trip, cut := range s.cuts {
+			for _, depot := range k.reloads {
+				// after the depot at cut: v, reload; before it: reload, v
+				if trip < len(s.cuts)-1 && int(cut) >= int(s.lock) {
+					c.tryTrip(s, int32(r), k, v, int(cut)+1, depot, true, best)
+				}
+				if trip == len(s.cuts)-1 || k.reloads[0] != s.stops[cut].node || len(k.reloads) > 1 {
+					if trip > 0 && int(cut) > int(s.lock) {
+						c.tryTrip(s, int32(r), k, v, int(cut), depot, false, best)
+					}
+				}
+			}
+		}
+	}
+}
+
+// tryTrip judges a trip of v alone before stop i, which is beside a depot.
+func (c *rchain) tryTrip(s *rslot, r int32, k *kind, v int32, i int, depot int32, last bool, best *spot) {
+	c.moves++
+	prev, next := s.stops[i-1].node, s.stops[i].node
+	a, b := v, depot
+	if !last {
+		a, b = depot, v
+	}
+	delta := int64(k.dist.at(prev, a)) + int64(k.dist.at(a, b)) + int64(k.dist.at(b, next)) - int64(s.stops[i].leg)
+	cost := float64(float64(delta) * k.perDist)
+	if cost >= best.cost || s.dist+delta > k.maxDist {
+		return
+	}
+	to := spot{cost: cost, route: r, kind: s.kind, node: v, at: int32(i), reload: depot + 1, reloadLast: last}
+	for d, x := range c.amounts[v] {
+		if x.peak > k.cap[d] {
+			return
+		}
+	}
+	// Trips of one customer are rare enough to be judged by the route that they make.
+	c.judgeWhole(to, best)
+}
+
+// tidy drops reloads beside another depot, and those that two trips do not need.
+func (c *rchain) tidy(s *rslot) {
+	if !c.trips || len(s.cuts) <= 2 {
+		return
+	}
+	k := &c.kinds[s.kind]
+	out := s.stops[:1]
+	for i := 1; i < len(s.stops); i++ {
+		v := s.stops[i].node
+		depot := int(v) < c.depots || int(v) == c.nodes
+		if before := out[len(out)-1].node; depot && len(out) > 1 && int(before) < c.depots {
+			out = out[:len(out)-1] // the reload before goes
+		} else if depot && i < len(s.stops)-1 && len(out) == 1 {
+			continue // a reload right after the start
+		}
+		out = append(out, stop{v, k.dist.at(out[len(out)-1].node, v)})
+	}
+	s.stops = out
+}
+
+// merge joins two trips of a route into one where that costs less and keeps all limits.
+func (c *rchain) merge(r int32) {
+	for i := 1; ; i++ {
+		s := &c.slots[c.slot[r]]
+		if i >= len(s.stops)-1 {
+			return
+		}
+		if !c.inner(s, i) || i <= int(s.lock) {
+			continue
+		}
+		k := &c.kinds[s.kind]
+		id := c.take()
+		s = &c.slots[c.slot[r]]
+		t := &c.slots[id]
+		t.copyFrom(s)
+		t.stops = append(t.stops[:i], t.stops[i+1:]...)
+		t.stops[i].leg = k.dist.at(t.stops[i-1].node, t.stops[i].node)
+		if c.refresh(t, 0, len(t.stops)-1) && t.cost < s.cost {
+			to := c.touch(r)
+			t = &c.slots[id] // touch may have moved the slots
+			c.change += t.cost - to.cost
+			to.copyFrom(t)
+			c.reindex(r, 0)
+			i--
+		}
+		c.free = append(c.free, id)
+	}
+}
