@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,40 @@ import (
 type doctorOptions struct {
 	json, diff, breakdown bool
 	page                  string
+	failOn                string
+	from, to              float64 // ms
+	within                string  // a range's name
+}
+
+// restrict cuts a trace to the part that is asked for.
+func (o *doctorOptions) restrict(t *doctor.Trace) error {
+	if o.within != "" {
+		return t.OnlyRange(o.within)
+	}
+	if o.from > 0 || o.to > 0 {
+		return t.Only(int64(o.from*1e6), int64(o.to*1e6))
+	}
+	return nil
+}
+
+// severities that --fail-on takes, the least first.
+var severities = []string{string(doctor.Note), string(doctor.Warning), string(doctor.Critical)}
+
+// fail is the error of --fail-on: the findings that are at least as severe.
+func (o *doctorOptions) fail(list []doctor.Finding) error {
+	if o.failOn == "" {
+		return nil
+	}
+	var found []string
+	for _, f := range list {
+		if slices.Index(severities, string(f.Severity)) >= slices.Index(severities, o.failOn) {
+			found = append(found, f.ID+", "+string(f.Severity))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("--fail-on %s: %s", o.failOn, strings.Join(found, "; "))
 }
 
 func (a *app) newDoctor() *cobra.Command {
@@ -52,13 +88,24 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
   haul doctor docs/examples/ranks                      # a folder: the ranks of one job
   haul doctor docs/examples/ranks/rank0.json.gz docs/examples/ranks/rank1.json.gz --json
   haul doctor docs/examples/report.sqlite              # an export of Nsight Systems
-  haul doctor --diff docs/examples/before.json.gz docs/examples/after.json.gz`,
+  haul doctor --diff docs/examples/before.json.gz docs/examples/after.json.gz
+  haul doctor docs/examples/after.json.gz --fail-on critical   # for CI: exit code 1 where there is one
+  haul doctor docs/examples/trace.json.gz --from 10 --to 60    # ms after the first event`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("which trace? (see %s --help)", cmd.CommandPath())
 			}
 			if opt.diff && len(args) != 2 {
 				return usagef("--diff compares two traces, before and after; got %d (see %s --help)", len(args), cmd.CommandPath())
+			}
+			if opt.failOn != "" && !slices.Contains(severities, opt.failOn) {
+				return usagef("--fail-on %q: it is %s", opt.failOn, strings.Join(severities, ", "))
+			}
+			if opt.within != "" && (opt.from != 0 || opt.to != 0) {
+				return usagef("--range and --from or --to both say which part: use one of them")
+			}
+			if opt.from < 0 || opt.to < 0 || opt.to > 0 && opt.to <= opt.from {
+				return usagef("--from %v --to %v: milliseconds since the first event, the first one less", opt.from, opt.to)
 			}
 			if opt.page == standardOutput && opt.json {
 				return usagef("--html - and --json would both go to standard output: use one of them")
@@ -75,7 +122,12 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 	cmd.Flags().BoolVar(&opt.json, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file; - is standard output")
 	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes, kernel families, copies, collectives and the queue too")
-	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, before and after")
+	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, or the folders of two jobs, before and after")
+	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with 1 where a finding is at least this severe: note, warning or critical")
+	cmd.Flags().Float64Var(&opt.from, "from", 0, "judge from this many ms after the first event on")
+	cmd.Flags().Float64Var(&opt.to, "to", 0, "judge up to this many ms after the first event (0: to the end)")
+	cmd.Flags().StringVar(&opt.within, "range", "", "judge the stretches of this annotation (record_function); each is a step")
+	cmd.AddCommand(a.newDoctorWatch())
 	return cmd
 }
 
@@ -108,22 +160,51 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 			return err
 		}
 	}
-	reports, err := a.readTraces(ctx, paths)
+	if opt.diff {
+		return a.compareTraces(ctx, args, opt)
+	}
+	reports, left, err := a.readTraces(ctx, paths, opt)
 	if err != nil {
 		return err
 	}
-	switch {
-	case opt.diff && len(reports) != 2:
-		return usagef("--diff compares two traces; these are %d", len(reports))
-	case opt.diff:
-		d := doctor.Compare(reports[0], reports[1])
-		return a.tell(opt, d, d.WriteHTML, d.WriteText)
-	case len(reports) == 1:
+	if len(reports) == 1 {
 		r := reports[0]
-		return a.tell(opt, r, r.WriteHTML, func(w io.Writer) error { return r.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) })
+		r.Remarks = append(r.Remarks, left...)
+		return firstOf(a.tell(opt, r, r.WriteHTML, func(w io.Writer) error { return r.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) }), opt.fail(r.Findings))
 	}
 	j := doctor.JoinRanks(reports)
-	return a.tell(opt, j, j.WriteHTML, func(w io.Writer) error { return j.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) })
+	j.Remarks = append(j.Remarks, left...)
+	return firstOf(a.tell(opt, j, j.WriteHTML, func(w io.Writer) error { return j.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) }), opt.fail(j.Findings))
+}
+
+// compareTraces compares two traces, or two jobs of several ranks each.
+func (a *app) compareTraces(ctx context.Context, args []string, opt doctorOptions) error {
+	var sides [2][]*doctor.Report
+	for i, arg := range args {
+		paths, err := doctor.Expand([]string{arg})
+		if err != nil {
+			return err
+		}
+		var left []string
+		if sides[i], left, err = a.readTraces(ctx, paths, opt); err != nil {
+			return err
+		}
+		for _, line := range left {
+			fmt.Fprintf(a.stderr, "haul: %s\n", line)
+		}
+	}
+	if len(sides[0]) == 1 && len(sides[1]) == 1 {
+		d := doctor.Compare(sides[0][0], sides[1][0])
+		return firstOf(a.tell(opt, d, d.WriteHTML, d.WriteText), opt.fail(d.After.Findings))
+	}
+	if len(sides[0]) == 1 || len(sides[1]) == 1 {
+		return usagef("--diff compares two traces, or two jobs; these are %d and %d traces", len(sides[0]), len(sides[1]))
+	}
+	if opt.page != "" {
+		return usagef("--html shows one job or two traces; two jobs are compared as text or --json")
+	}
+	d := doctor.CompareRanks(doctor.JoinRanks(sides[0]), doctor.JoinRanks(sides[1]))
+	return firstOf(a.tell(opt, d, nil, d.WriteText), opt.fail(d.After.Findings))
 }
 
 // eachOnce refuses a file that is given twice, under whatever name: each would count as a rank of
@@ -167,8 +248,9 @@ func (a *app) tell(opt doctorOptions, result any, page, text func(io.Writer) err
 }
 
 // readTraces reads and diagnoses the files, as many at a time as there are cores, and keeps their
-// order.
-func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report, error) {
+// order. Of several, one that cannot be read is left out, with a line that says so; where none can,
+// the first error is returned.
+func (a *app) readTraces(ctx context.Context, paths []string, opt doctorOptions) ([]*doctor.Report, []string, error) {
 	found := make([][]*doctor.Report, len(paths))
 	bar := &bar{}
 	defer func() { bar.end() }()
@@ -191,6 +273,9 @@ func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report,
 		group.Go(func() {
 			for i := range next {
 				errs[i] = doctor.LoadWith(ctx, paths[i], tell, func(name string, t *doctor.Trace) error {
+					if err := opt.restrict(t); err != nil {
+						return doctor.InFile(name, err)
+					}
 					r, err := doctor.Diagnose(t)
 					if err != nil {
 						return doctor.InFile(name, err)
@@ -216,7 +301,17 @@ func (a *app) readTraces(ctx context.Context, paths []string) ([]*doctor.Report,
 		}
 	}
 	group.Wait()
-	return slices.Concat(found...), firstError(errs)
+	reports := slices.Concat(found...)
+	if err := firstError(errs); ctx.Err() != nil || len(reports) == 0 {
+		return nil, nil, err
+	}
+	var left []string
+	for _, err := range errs {
+		if err != nil {
+			left = append(left, "left out: "+err.Error())
+		}
+	}
+	return reports, left, nil
 }
 
 func firstError(errs []error) error {

@@ -33,10 +33,21 @@ type (
 	Ranks = report.Ranks
 	// Diff is the difference of two reports, explained.
 	Diff = report.Diff
+	// RanksDiff is the difference of two jobs, explained.
+	RanksDiff = report.RanksDiff
+	// Severity is how much a finding matters.
+	Severity = rule.Severity
 	// Finding is one cause of lost time.
 	Finding = rule.Finding
 	// Text is how much of a report is printed.
 	Text = report.Text
+)
+
+// The severities, the least first.
+const (
+	Note     = rule.Note
+	Warning  = rule.Warning
+	Critical = rule.Critical
 )
 
 // ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
@@ -66,6 +77,9 @@ func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each
 // Expand turns folders into the traces they hold, in the order of their names.
 func Expand(paths []string) ([]string, error) { return trace.Expand(paths) }
 
+// IsTrace tells by its name whether a file may be a trace.
+func IsTrace(name string) bool { return trace.IsTrace(name) }
+
 // InFile names the file that an error is about.
 func InFile(name string, err error) error { return trace.InFile(name, err) }
 
@@ -77,6 +91,9 @@ func JoinRanks(reports []*Report) *Ranks { return report.JoinRanks(reports) }
 
 // Compare explains the difference of two reports.
 func Compare(before, after *Report) *Diff { return report.Compare(before, after) }
+
+// CompareRanks explains the difference of two jobs.
+func CompareRanks(before, after *Ranks) *RanksDiff { return report.CompareRanks(before, after) }
 
 // PageScript is the one script of a page, for whoever allows it by its hash.
 func PageScript() string { return report.PageScript() }

@@ -27,11 +27,13 @@ type Graph struct {
 // pipeline's schedule.
 func (a *Analysis) Graph() *Graph {
 	var walked []uint32
-	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
-		if isNumber32(o.Sequence) && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
-			walked = append(walked, o.Sequence)
+	for _, th := range a.Threads { // outside the steps too: a backward may lie behind the part that is judged
+		for i := range th.Ops.Len() {
+			if o := th.Ops.At(i); isNumber32(o.Sequence) && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
+				walked = append(walked, o.Sequence)
+			}
 		}
-	})
+	}
 	slices.Sort(walked)
 	walked = slices.Compact(walked)
 	g := &Graph{Walks: len(walked) > 0}
@@ -55,7 +57,7 @@ func (a *Analysis) Graph() *Graph {
 			before, beforeStep = o, step
 		})
 	}
-	if g.Walks && 2*met < len(walked) {
+	if g.Walks && 2*met < len(walked) && len(a.CPUSteps) > 1 {
 		return nil
 	}
 	return g

@@ -103,7 +103,7 @@ func (a *Analysis) Breakdown() *Breakdown {
 		}
 	}
 	for _, f := range a.Comm.Families {
-		b.Collectives = append(b.Collectives, CommTime{f.Kind, phrase.Printable(f.Group), a.PerStep(float64(f.N)), a.Ms(f.Ns), a.Ms(f.Exposed),
+		b.Collectives = append(b.Collectives, CommTime{f.Kind, phrase.Printable(f.Group), a.PerStep(float64(f.N)), a.Ms(f.NS), a.Ms(f.Exposed),
 			a.PerStep(float64(f.Bytes)) / (1 << 20), f.RateBytes / max(1, f.RateNS) * Traffic(f.Kind, f.Members)})
 	}
 	slices.SortFunc(b.Collectives, func(x, y CommTime) int {

@@ -20,15 +20,17 @@ type commSums struct {
 	Families       map[string]*CommFamily
 	Issued         []Place      // where the CPU issued them
 	ExposedSpans   []trace.Span // of the first device, or on the host
+	exposedOn      map[uint16][]trace.Span
 }
 
 type CommFamily struct {
 	Kind, Group       string
 	N                 int
-	Ns, Exposed       float64
+	NS, Exposed       float64
 	Bytes, Largest    uint64
 	Members           int
 	RateBytes, RateNS float64 // of those whose size is known
+	spans             []onDevice
 }
 
 // hostCollectives are the stretches in which a collective runs on the CPU.
@@ -45,7 +47,7 @@ func (a *Analysis) hostCollectives() []trace.Span {
 // measureComm finds the collectives inside the steps and how much of each is exposed.
 func (a *Analysis) measureComm() {
 	s := &a.Comm
-	s.Families = map[string]*CommFamily{}
+	s.Families, s.exposedOn = map[string]*CommFamily{}, map[uint16][]trace.Span{}
 	a.commOnDevices()
 	if len(s.List) == 0 {
 		a.commOnHost()
@@ -61,8 +63,7 @@ func (a *Analysis) measureComm() {
 			s.Families[key] = f
 		}
 		f.N++
-		f.Ns += float64(c.End - c.Start)
-		f.Exposed += float64(c.Exposed)
+		f.spans = append(f.spans, onDevice{c.Device, trace.Span{Start: c.Start, End: c.End}})
 		f.Members = max(f.Members, c.Members)
 		if c.Bytes > 0 {
 			f.Bytes += c.Bytes
@@ -71,6 +72,32 @@ func (a *Analysis) measureComm() {
 			f.RateNS += float64(c.End - c.Start)
 		}
 	}
+	for _, f := range s.Families {
+		f.settle(s.exposedOn, max(1, len(a.Devices)))
+	}
+}
+
+// onDevice is a stretch on one of the devices.
+type onDevice struct {
+	device uint16
+	trace.Span
+}
+
+// settle sums a family's time. Collectives overlap one another, on streams of their own, and a
+// moment counts once on each device; the sum is the mean over the devices.
+func (f *CommFamily) settle(exposed map[uint16][]trace.Span, devices int) {
+	by := map[uint16][]trace.Span{}
+	for _, s := range f.spans {
+		by[s.device] = append(by[s.device], s.Span)
+	}
+	for device, list := range by {
+		list = trace.Union(list)
+		f.NS += float64(trace.Total(list)) / float64(devices)
+		for _, s := range list {
+			f.Exposed += float64(trace.Covered(exposed[device], s)) / float64(devices)
+		}
+	}
+	f.spans = nil
 }
 
 func (a *Analysis) commOnDevices() {
@@ -123,6 +150,7 @@ func (a *Analysis) commOnDevices() {
 		d.exposed, d.commBusy = trace.Total(exposed), trace.Total(comm)
 		s.Total += float64(d.commBusy) / float64(len(a.Devices))
 		s.Exposed += float64(d.exposed) / float64(len(a.Devices))
+		s.exposedOn[d.ID] = exposed
 		if s.ExposedSpans == nil {
 			s.ExposedSpans = exposed
 		}
@@ -182,6 +210,7 @@ func (a *Analysis) commOnHost() {
 	}
 	exposed, _ := trace.Without(host, trace.Union(beside))
 	s.ExposedSpans = exposed
+	s.exposedOn[0] = exposed
 	s.Total, s.Exposed = float64(trace.Total(host)), float64(trace.Total(exposed))
 	for _, n := range a.Notes {
 		if !trace.OnHost(a.Names.List[n.Name].Text) {

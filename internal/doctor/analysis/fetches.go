@@ -9,7 +9,7 @@ import (
 // marks the steps; without marks it launches, or has most operators.
 func (a *Analysis) splitFetches() {
 	for _, f := range a.Fetches {
-		if f.Thread.Loops || !a.Marked && (f.Thread.Launches > 0 || f.Thread == a.Main) || a.Main == nil {
+		if f.Thread.Loops || (!a.Marked || a.By != "") && (f.Thread.Launches > 0 || f.Thread == a.Main) || a.Main == nil {
 			a.InLoop = append(a.InLoop, f.Span)
 			continue
 		}

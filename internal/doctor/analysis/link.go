@@ -150,8 +150,13 @@ func Analyse(t *trace.Trace) (*Analysis, error) {
 		}
 		a.CPUSteps = []trace.Window{w}
 	}
-	a.Steps = a.CPUSteps
 	a.indexCalls()
+	if !a.Marked && len(a.CPUSteps) == 1 {
+		if list, by := a.iterations(a.CPUSteps[0]); list != nil {
+			a.CPUSteps, a.By, a.Marked = list, by, true
+		}
+	}
+	a.Steps = a.CPUSteps
 	a.markCold()
 	a.setPeriod()
 	a.Skipped = a.leaveColdStepsOut()

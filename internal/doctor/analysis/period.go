@@ -64,6 +64,9 @@ func (a *Analysis) setPeriod() {
 	}
 	windows := make([]trace.Window, len(by))
 	from := a.firstOf(by[0].first, by[0].stream, by[0].device)
+	if before := a.endBefore(a.CPUSteps[0].Start, by[0].device); before > from && before < by[0].last {
+		from = before // a kernel of another stream may start while the step before still runs
+	}
 	for i, b := range by {
 		if b.last <= from { // work of no length
 			return
@@ -72,6 +75,21 @@ func (a *Analysis) setPeriod() {
 		from = b.last
 	}
 	a.Steps, a.Ahead = windows, true
+}
+
+// endBefore is when the last kernel ends that was issued before a moment, on a device.
+func (a *Analysis) endBefore(at int64, device uint16) int64 {
+	var end int64
+	for i := range a.GPU.Len() {
+		g := a.GPU.At(i)
+		if g.Device != device || g.Kind != trace.CatKernel {
+			continue
+		}
+		if th, k, ok := a.callOf(g); ok && th.Calls.At(k).Start < at {
+			end = max(end, g.End())
+		}
+	}
+	return end
 }
 
 // firstOf is where the first step's work begins: at its first kernel, or at a copy that stands

@@ -33,7 +33,7 @@ var CommExposed = Rule{
 		if a.Share(ms) < CommShare {
 			return nil
 		}
-		c := &cost{ms: ms, places: analysis.SpansOf(s.ExposedSpans), issued: s.Issued}
+		c := &cost{ms: ms, remedy: commRemedy(a), places: analysis.SpansOf(s.ExposedSpans), issued: s.Issued}
 		where := "no other kernel runs beside"
 		if s.Host {
 			where = "nothing runs beside"
@@ -51,7 +51,7 @@ var CommExposed = Rule{
 
 // familyLine says what one kind of collective costs, and how fast it moves its bytes.
 func familyLine(a *analysis.Analysis, f *analysis.CommFamily) string {
-	line := fmt.Sprintf("%s: %s per step, %s ms, %s ms exposed", f.Kind, phrase.PerStepCount(a.PerStep(float64(f.N))), phrase.Figure(a.Ms(f.Ns)), phrase.Figure(a.Ms(f.Exposed)))
+	line := fmt.Sprintf("%s: %s per step, %s ms, %s ms exposed", f.Kind, phrase.PerStepCount(a.PerStep(float64(f.N))), phrase.Figure(a.Ms(f.NS)), phrase.Figure(a.Ms(f.Exposed)))
 	if f.Group != "" {
 		line = fmt.Sprintf("group %s, ", phrase.Printable(f.Group)) + line
 	}
@@ -67,6 +67,8 @@ func familyLine(a *analysis.Analysis, f *analysis.CommFamily) string {
 		line += fmt.Sprintf("; %.3g GB/s of bus bandwidth, waiting for late ranks included", rate)
 		link, name := link2link(a)
 		switch {
+		case f.Members > perMachine:
+			line += "; so many ranks span machines, and the network between them decides"
 		case a.Comm.Host:
 		case link > 0:
 			line += fmt.Sprintf(", where %s gives about %.0f", name, link)

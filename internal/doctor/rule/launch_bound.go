@@ -44,6 +44,10 @@ var launchBound = Rule{
 		if between := a.Ms(a.Idle[analysis.IdleBetween]); a.Share(between) > 0.05 {
 			evidence = append(evidence, fmt.Sprintf("%s ms more is Python between operators: fewer operators save that too", phrase.Figure(between)))
 		}
+		evidence = append(evidence, optimizerHints(a)...)
+		if hint := batchHint(a); hint != "" {
+			evidence = append(evidence, hint)
+		}
 		out := &cost{ms: ms, places: c.Placed(), evidence: append(evidence, c.Where())}
 		if held, by := heldByBusyGPU(a); held >= ns {
 			out.evidence = append(out.evidence, fmt.Sprintf("the CPU stands still for %s ms per step itself, in waits for a GPU that works "+

@@ -32,7 +32,7 @@ var loaderStarved = Rule{
 		if len(a.Devices) == 0 {
 			idle = "the main thread stands"
 		}
-		return &cost{ms: ms, places: analysis.SpansOf(in), evidence: []string{
+		return &cost{ms: ms, remedy: loaderRemedy(a), places: analysis.SpansOf(in), evidence: []string{
 			fmt.Sprintf("%s ms per step in the data loader's next batch, %s per step, the longest %s ms",
 				phrase.Figure(a.Ms(float64(trace.Total(in)))), phrase.CountFew(a.PerStep(float64(len(in))), "fetch"), phrase.Figure(float64(longest)/1e6)),
 			fmt.Sprintf("%s idle for %s ms of that", idle, phrase.Figure(ms)),

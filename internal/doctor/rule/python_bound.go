@@ -91,7 +91,11 @@ var pythonBound = Rule{
 			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
 		}
 		if len(ops.ByName) > 0 {
-			c.evidence = append(c.evidence, "of that, in operators: "+ops.TopBy(4, (*analysis.Named).OnCPU))
+			in := ops.TopBy(4, (*analysis.Named).OnCPU)
+			c.evidence = append(c.evidence, "of that, in operators: "+in)
+			if len(a.Devices) > 0 && hostRandom(in) {
+				c.remedy = "Draw random numbers where they are used: torch.randn(..., device=\"cuda\") and its kin; drawn on the CPU they are computed there and copied."
+			}
 		}
 		if loop && len(a.Devices) == 0 {
 			c.evidence = append(c.evidence, fmt.Sprintf("%s ms of it is Python between short operators", phrase.Figure(a.Ms(short))))

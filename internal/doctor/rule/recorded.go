@@ -120,6 +120,11 @@ func longestCold(a *analysis.Analysis) (string, float64) {
 // Remarks are the recording's faults and what they keep the doctor from seeing.
 func Remarks(a *analysis.Analysis) []string {
 	out := append([]string{}, a.Remarks()...)
+	if a.By != "" && a.Format != "" {
+		out = append(out, fmt.Sprintf("steps go from one call of %s to the next", a.By))
+	} else if a.By != "" {
+		out = append(out, fmt.Sprintf("no ProfilerStep in the trace: steps go from one mark of %s to the next, and what comes before the first is left out", a.By))
+	}
 	if !a.Marked && a.Format == "" {
 		out = append(out, "no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)")
 	}

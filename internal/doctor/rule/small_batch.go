@@ -34,6 +34,7 @@ var smallBatch = Rule{
 			return nil
 		}
 		c.Take(who)
+		a.LooseLaunches = 0 // they are this cause's
 		return &cost{ms: ms, places: c.Placed(), evidence: []string{
 			fmt.Sprintf("%s of the kernels' time runs with fewer blocks than the card has processors; those fill %s of it", phrase.Percent(short), phrase.Percent(fill)),
 			fmt.Sprintf("%s kernels per step, %s ms of GPU time; the GPU waits %s ms for them to be issued, whatever the batch", phrase.PerStepCount(a.PerStep(float64(a.Kernels))),

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"sort"
 	"strings"
 )
 
@@ -33,9 +34,15 @@ func (t *builder) sortBare() {
 			byStream[th.pid] = true
 		}
 	}
+	starting := t.starting()
 	for i := range t.bare.Len() {
 		b := t.bare.At(i)
 		th := t.Threads[b.thread]
+		if n := sort.Search(len(starting), func(i int) bool { return starting[i].End > b.start }); n < len(starting) && starting[n].Start <= b.start {
+			if _, ok := devices[th.pid]; !ok {
+				continue
+			}
+		}
 		device, onDevice := devices[th.pid]
 		switch {
 		case onDevice && (strings.HasPrefix(th.label, "Stream") || !byStream[th.pid] && strings.HasPrefix(th.label, "XLA Ops")):
@@ -89,4 +96,17 @@ func (t *builder) bareHost(b *bare, th *Thread) {
 	default:
 		th.Ops.Add(Op{Start: b.start, Dur: b.dur, Name: b.name})
 	}
+}
+
+// starting is when the profiler itself starts or stops: what the host does inside is not the
+// program's.
+func (t *builder) starting() []Span {
+	var out []Span
+	for i := range t.bare.Len() {
+		b := t.bare.At(i)
+		if s := t.Names.List[b.name].Text; strings.HasPrefix(s, "$") && (strings.HasSuffix(s, " start_trace") || strings.HasSuffix(s, " stop_trace")) {
+			out = append(out, Span{b.start, b.start + int64(b.dur)})
+		}
+	}
+	return Union(out)
 }

@@ -77,7 +77,7 @@ func collectiveOf(s string) string {
 		strings.Contains(lower, "oneshotallreduce"), strings.Contains(lower, "twoshotallreduce"), strings.Contains(lower, "quickreduce"),
 		strings.Contains(lower, "allreduce_prototype"), strings.Contains(lower, "customallreduce"), strings.Contains(lower, "custom_all_reduce"):
 		return "all_reduce"
-	case strings.Contains(lower, "deep_ep"):
+	case strings.Contains(lower, "deep_ep"), strings.Contains(lower, "ep::internode"), strings.Contains(lower, "ep::intranode"):
 		return "all_to_all"
 	case strings.Contains(lower, "cross_device_gather"), strings.Contains(lower, "all_gather_kernel"):
 		return "all_gather"

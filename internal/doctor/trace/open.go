@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
 
 	"haul/internal/sqlite"
 )
@@ -163,8 +164,14 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 		return l.gzip(name, b, layer)
 	case len(head) > 3 && bytes.HasPrefix(head, []byte("BZh")) && head[3] >= '1' && head[3] <= '9':
 		return l.read(name, bzip2.NewReader(b), layer+1)
-	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")), bytes.HasPrefix(head, []byte("7z\xbc\xaf\x27\x1c")):
-		return fail(errors.New("packed as xz or 7z, which is not read here: unpack it, or pack it as .gz or .zst"))
+	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
+		z, err := xz.NewReader(b)
+		if err != nil {
+			return fail(errors.New("the xz header is damaged or cut off: copy it again"))
+		}
+		return l.read(name, z, layer+1)
+	case bytes.HasPrefix(head, []byte("7z\xbc\xaf\x27\x1c")):
+		return fail(errors.New("packed as 7z, which is not read here: unpack it, or pack it as .gz or .zst"))
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		return l.zip(name, b, layer)
 	case len(head) > 262 && string(head[257:262]) == "ustar":
@@ -213,7 +220,7 @@ func IsTrace(name string) bool {
 	if strings.HasPrefix(base, ".") {
 		return false
 	}
-	for _, end := range []string{".gz", ".zst", ".bz2", ".zip", ".tar", ".tgz"} {
+	for _, end := range []string{".gz", ".zst", ".bz2", ".xz", ".zip", ".tar", ".tgz"} {
 		base = strings.TrimSuffix(base, end)
 	}
 	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".xplane.pb") || strings.HasSuffix(base, ".sqlite") || strings.HasSuffix(base, ".trace")

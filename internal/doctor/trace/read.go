@@ -40,8 +40,10 @@ func readWithin(r io.Reader, left *int64) (*Trace, error) {
 		}
 		w.buf, w.eof, w.packed = w.buf[:0], false, true
 	}
-	if err := w.document(); err != nil {
+	if err := w.document(); err != nil && !(errors.Is(err, errCut) && w.build.Events >= cutEvents) {
 		return nil, err
+	} else if err != nil {
+		w.build.cut = true // whole events precede the cut
 	}
 	if w.build.Events == 0 {
 		return nil, errors.New("the trace holds no events: was the profiler stopped before it recorded a step?")
@@ -57,6 +59,7 @@ type source struct {
 	before int64 // bytes of the file that have left the window
 	eof    bool
 	packed bool
+	torn   bool // the packing ends too early
 	build  *builder
 	ev     event
 }
@@ -79,6 +82,8 @@ func (w *source) fill(keep int) error {
 		switch {
 		case err == io.EOF:
 			w.eof = true
+		case w.packed && errors.Is(err, io.ErrUnexpectedEOF):
+			w.eof, w.torn = true, true // what came before it is parsed first
 		case err != nil:
 			return w.readError(err)
 		}
@@ -94,7 +99,7 @@ func (w *source) readError(err error) error {
 		return fmt.Errorf("cannot read on after %d events: %w", w.build.Events, err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the gzip file is cut off after %d events: copy or record it again", w.build.Events)
+		return &cutError{fmt.Sprintf("the gzip file is cut off after %d events: copy or record it again", w.build.Events)}
 	}
 	return fmt.Errorf("the gzip file is damaged after %d events (%w): copy or record it again", w.build.Events, err)
 }
@@ -120,11 +125,26 @@ func (w *source) retry(read func(b []byte, i int) (int, error)) error {
 }
 
 func (w *source) short() error {
+	if w.torn {
+		return w.readError(io.ErrUnexpectedEOF)
+	}
 	if w.before == 0 && space(w.buf, 0) == len(w.buf) {
 		return errors.New("the file is empty")
 	}
-	return fmt.Errorf("the JSON is cut off at byte %d after %d events: copy or record it again", w.before+int64(len(w.buf)), w.build.Events)
+	return &cutError{fmt.Sprintf("the JSON is cut off at byte %d after %d events: copy or record it again", w.before+int64(len(w.buf)), w.build.Events)}
 }
+
+// cutEvents is from how many whole events on a file that ends too early is read as far as it goes.
+const cutEvents = 100
+
+// errCut is what every cutError is.
+var errCut = errors.New("the file is cut off")
+
+// cutError says where a file ends too early.
+type cutError struct{ text string }
+
+func (e *cutError) Error() string        { return e.text }
+func (e *cutError) Is(target error) bool { return target == errCut }
 
 // next moves to the next byte that is not white space and returns it.
 func (w *source) next() (byte, error) {
@@ -199,6 +219,8 @@ func (w *source) object() error {
 			err = w.retry(w.build.devices)
 		case key == "distributedInfo" && c == '{':
 			err = w.retry(w.build.distributed)
+		case key == rocprofKey && c == '[':
+			return w.rocprof()
 		case key == "haul" && c == '{':
 			w.build.Own = true
 			err = w.retry(skip)

@@ -35,7 +35,10 @@ type Trace struct {
 	Threads   []*Thread
 	GPU       log[Work]
 	StepMarks []Window
-	Loader    []Span // next batches, on any thread
+	Loader    []Span  // next batches, on any thread
+	Updates   []Span  // steps of optimizers
+	Workers   bool    // the data loader has workers of its own
+	Ranges    []Range // annotations of the program's own, in time order
 	Fetches   []fetch
 	Regions   []Span // the framework's own loops around operators: an optimizer's step, compiled code
 	Compiled  []Span // of those, torch.compile's
@@ -58,6 +61,7 @@ type Trace struct {
 	undated   int  // left out: their time cannot be read
 	strays    int  // left out of the one step: far from all the others
 	unordered int  // came before an earlier event of their thread
+	cut       bool // the file ends inside an event
 
 	Collectives []Collective
 	Captured    []Span // a graph was being captured
@@ -75,6 +79,13 @@ type job struct {
 type fetch struct {
 	Span
 	Thread *Thread
+}
+
+// Range is an annotation that the program made itself, with record_function for example.
+type Range struct {
+	Span
+	Thread *Thread
+	Name   uint32
 }
 
 // Note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
@@ -420,8 +431,14 @@ func (t *builder) note(e *event) {
 	case isStep(e.name):
 		t.StepMarks = append(t.StepMarks, Window{e.start, e.start + e.dur})
 		t.thread(e).Loops = true
+	case isUpdate(e.name):
+		t.Updates = append(t.Updates, Span{e.start, e.start + e.dur})
+		if e.cat == catOp {
+			t.Regions = append(t.Regions, Span{e.start, e.start + e.dur})
+		}
 	case isLoader(e.name):
 		t.Loader = append(t.Loader, Span{e.start, e.start + e.dur})
+		t.Workers = t.Workers || bytes.Contains(e.name, []byte("MultiProcessing"))
 		t.Fetches = append(t.Fetches, fetch{Span{e.start, e.start + e.dur}, t.thread(e)})
 	case isCompiling(e.name):
 		t.Compiling = append(t.Compiling, Span{e.start, e.start + e.dur})
@@ -439,8 +456,13 @@ func (t *builder) note(e *event) {
 			n.Group = t.Names.of(e.args.group)
 		}
 		t.Notes = append(t.Notes, n)
+	case e.cat == catNote && len(t.Ranges) < maxRanges:
+		t.Ranges = append(t.Ranges, Range{Span{e.start, e.start + e.dur}, t.thread(e), t.Names.of(e.name)})
 	}
 }
+
+// maxRanges bounds the annotations of a program's own that are kept.
+const maxRanges = 1 << 18
 
 // settle puts every list in time order and keeps the outermost operators alone.
 func (t *builder) settle() *Trace {
@@ -477,6 +499,8 @@ func (t *builder) settle() *Trace {
 	}
 	t.StepMarks = tidySteps(t.StepMarks)
 	t.Loader = Union(t.Loader)
+	slices.SortStableFunc(t.Updates, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(t.Ranges, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
 	t.Regions = Union(t.Regions)
 	t.Compiled = Union(t.Compiled)
 	t.Compiling = Union(t.Compiling)
@@ -497,6 +521,9 @@ func (t *Trace) Remarks() []string {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("%s %s", phrase.Count1(n, "event"), what))
 		}
+	}
+	if t.cut {
+		out = append(out, fmt.Sprintf("the file is cut off after %s: what came behind them is missing", phrase.Count1(t.Events, "event")))
 	}
 	say(t.negative, "with a negative duration left out")
 	say(t.undated, "without a readable time left out")

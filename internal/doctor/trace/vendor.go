@@ -151,6 +151,9 @@ func isStep(s []byte) bool { return bytes.HasPrefix(s, stepPrefix) }
 
 func isLoader(s []byte) bool { return bytes.HasPrefix(s, loaderPrefix) }
 
+// isUpdate tells the step of an optimizer, which PyTorch marks itself: Optimizer.step#AdamW.step.
+func isUpdate(s []byte) bool { return bytes.HasPrefix(s, []byte("Optimizer.step#")) }
+
 // isRegion tells the loops of the framework itself around many operators.
 func isRegion(s []byte) bool {
 	for _, prefix := range []string{"Optimizer.", "Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction"} {

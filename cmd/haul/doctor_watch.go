@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/doctor"
+)
+
+// A trace is judged once its size has stood still from one look to the next: profilers write a file
+// in pieces, and half of one is no trace. A file that cannot be read is told and passed over.
+
+func (a *app) newDoctorWatch() *cobra.Command {
+	var every time.Duration
+	var json, all bool
+	cmd := &cobra.Command{
+		Use:   "watch DIR",
+		Short: "Judge each trace in a folder as it is written, until Ctrl-C",
+		Long: `Look into a folder again and again, and judge each trace once it has been written: one line per
+trace, or with --json one object per line. It ends with Ctrl-C.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if every < 10*time.Millisecond {
+				return usagef("--every %v is too often: 10ms at least", every)
+			}
+			return a.watchTraces(cmd.Context(), args[0], every, json, all)
+		},
+	}
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how often to look")
+	cmd.Flags().BoolVar(&json, "json", false, "print one JSON object per trace")
+	cmd.Flags().BoolVar(&all, "all", false, "judge the traces that are there already, too")
+	return cmd
+}
+
+// fileState is what a look at a file tells.
+type fileState struct {
+	size    int64
+	changed time.Time
+}
+
+func (a *app) watchTraces(ctx context.Context, dir string, every time.Duration, json, all bool) error {
+	seen, judged := map[string]fileState{}, map[string]fileState{}
+	look := func() (ready []string, err error) {
+		err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !doctor.IsTrace(path) {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil { // it went away meanwhile
+				return nil
+			}
+			now := fileState{info.Size(), info.ModTime()}
+			if before, ok := seen[path]; ok && before == now && now.size > 0 && judged[path] != now {
+				ready = append(ready, path)
+				judged[path] = now
+			}
+			seen[path] = now
+			return nil
+		})
+		slices.Sort(ready)
+		return ready, err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return err
+	}
+	if !all {
+		if _, err := look(); err != nil {
+			return err
+		}
+		for path, state := range seen {
+			judged[path] = state
+		}
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		ready, err := look()
+		if err != nil {
+			return err
+		}
+		for _, path := range ready {
+			if err := a.judgeOne(ctx, path, json); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// judgeOne prints one line per trace of a file.
+func (a *app) judgeOne(ctx context.Context, path string, json bool) error {
+	err := doctor.Load(ctx, path, func(name string, t *doctor.Trace) error {
+		r, err := doctor.Diagnose(t)
+		if err != nil {
+			return doctor.InFile(name, err)
+		}
+		r.File = name
+		if json {
+			return a.emit(r)
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s: a step of %.3g ms. %s\n", name, r.StepMS, r.Verdict())
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "haul: %v\n", err)
+	}
+	return nil
+}

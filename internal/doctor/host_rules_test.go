@@ -1,0 +1,404 @@
+package doctor
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ulikunitz/xz"
+
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/rule"
+	"haul/internal/doctor/trace"
+)
+
+// hostOp is an operator of a CPU job with its inputs' shapes and types; body runs inside it.
+func (s *synth) hostOp(name, dims, types string, dur float64, sequence int, body func()) {
+	start, at := s.now, s.hold()
+	if body != nil {
+		body()
+	}
+	s.now = max(s.now, start+dur)
+	args := fmt.Sprintf(`"Input Dims":[%s],"Input type":[%s]`, dims, types)
+	if sequence > 0 {
+		args += fmt.Sprintf(`,"Sequence number":%d`, sequence)
+	}
+	s.events[at] = s.event("cpu_op", name, start, s.now-start, args)
+	s.now += 2
+}
+
+// layers is a network of n layers on the CPU; each operator makes a node.
+func (s *synth) layers(n int, kind string, us float64) (first, last int) {
+	first = s.sequence + 1
+	for range n {
+		for _, name := range []string{"aten::linear", "aten::gelu", "aten::layer_norm"} {
+			s.sequence++
+			s.hostOp(name, "[96,192],[192,192],[192]", strings.Repeat(`"`+kind+`",`, 2)+`"`+kind+`"`, us, s.sequence, nil)
+		}
+	}
+	return first, s.sequence
+}
+
+// walk is a backward over the nodes of a forward, the last first.
+func (s *synth) walk(first, last int, inside func()) {
+	for n := last; n >= first; n-- {
+		start, at := s.now, s.hold()
+		if inside != nil {
+			inside()
+		}
+		s.now = max(s.now, start+40)
+		s.events[at] = s.event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", start, s.now-start, fmt.Sprintf(`"Sequence number":%d`, n))
+		s.now += 2
+	}
+	s.sequence++ // what comes next makes its node behind these
+	s.hostOp("aten::add", "[8]", `"float"`, 3, s.sequence, nil)
+}
+
+func TestCPUJobs(t *testing.T) {
+	train := func(s *synth) {
+		first, last := s.layers(6, "float", 60)
+		s.walk(first, last, nil)
+	}
+	for _, c := range []struct {
+		name      string
+		bad, good func(s *synth)
+		want      string
+		saves     float64 // ms
+	}{
+		{"nine forwards", func(s *synth) {
+			for range 8 {
+				s.layers(6, "float", 60)
+			}
+			train(s)
+		}, train, "repeated-work", 8 * 18 * 0.060},
+		{"anomaly mode", func(s *synth) {
+			first, last := s.layers(6, "float", 60)
+			s.walk(first, last, func() { s.hostOp("aten::isnan", "[96,192]", `"float"`, 30, 0, nil) })
+		}, func(s *synth) {
+			train(s)
+			s.hostOp("aten::isnan", "[1]", `"float"`, 30, 0, nil) // of the loss
+		}, "anomaly-mode", 18 * 0.060},
+		{"no no_grad", func(s *synth) { s.layers(20, "float", 60) }, func(s *synth) {
+			for range 20 {
+				s.hostOp("aten::linear", "[96,192],[192,192],[192]", `"float","float","float"`, 60, 0, nil)
+			}
+		}, "dead-graph", 60 * 0.060 * 0.2},
+		{"a loop over values", func(s *synth) {
+			for range 300 {
+				s.hostOp("aten::select", "[300],[],[]", `"float","Scalar","Scalar"`, 3, 0, nil)
+				s.hostOp("aten::item", "[]", `"float"`, 2, 0, nil)
+			}
+			train(s)
+		}, func(s *synth) {
+			for range 200 {
+				s.hostOp("aten::select", "[300],[],[]", `"float","Scalar","Scalar"`, 3, 0, nil)
+				s.hostOp("aten::item", "[]", `"float"`, 2, 0, nil)
+			}
+			for range 5 {
+				train(s)
+			}
+		}, "sync-storm", 300 * 0.009},
+		{"copies", func(s *synth) {
+			for range 10 {
+				s.hostOp("aten::contiguous", "[64,128,96],[]", `"float",""`, 300, 0, nil)
+			}
+			train(s)
+		}, func(s *synth) {
+			s.hostOp("aten::contiguous", "[64,128,96],[]", `"float",""`, 300, 0, nil)
+			train(s)
+		}, "copies", 3},
+		{"double precision", func(s *synth) {
+			first, last := s.layers(6, "double", 60)
+			s.walk(first, last, nil)
+		}, train, "fp64", (18*0.060 + 18*0.040) / 2},
+		{"too many threads", func(s *synth) {
+			first, last := s.layers(6, "float", 130)
+			s.walk(first, last, nil)
+		}, func(s *synth) {
+			first, last := s.layers(6, "float", 79)
+			s.walk(first, last, nil)
+		}, "oversubscribed", 12 * 0.100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for good, body := range map[bool]func(s *synth){false: c.bad, true: c.good} {
+				s := newSynth()
+				s.sequence = 10
+				for n := range 4 {
+					start, at := s.now, s.hold()
+					body(s)
+					s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+				}
+				r := diagnose(t, s.json())
+				checkFindings(t, r)
+				switch {
+				case good && len(r.Findings) > 0:
+					t.Errorf("without it: %v", costsOf(r))
+				case !good && (len(r.Findings) == 0 || r.Findings[0].ID != c.want || !near(r.Findings[0].SavesMS, c.saves)):
+					t.Errorf("%v, want %s at %v ms", costsOf(r), c.want, c.saves)
+				}
+			}
+		})
+	}
+}
+
+// A pipeline's step walks nodes that were made before the recording: nothing can be told of those
+// that it makes.
+func TestAPipelineHasNoDeadGraph(t *testing.T) {
+	s := newSynth()
+	s.sequence = 1000
+	for n := range 4 {
+		start, at := s.now, s.hold()
+		s.layers(8, "float", 60)
+		s.walk(100+30*n, 100+30*n+23, nil)
+		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	}
+	if r := diagnose(t, s.json()); slices.Contains(ids(r), "dead-graph") || slices.Contains(ids(r), "repeated-work") {
+		t.Errorf("%v", costsOf(r))
+	}
+}
+
+// Chains of elementwise kernels on a busy GPU are found, and are a note until they are most of it.
+func TestUnfusedChains(t *testing.T) {
+	for _, c := range []struct {
+		kernels int
+		want    rule.Severity // empty for none
+	}{{2, ""}, {3, rule.Note}, {24, rule.Critical}} {
+		s := newSynth()
+		for n := range 3 {
+			s.step(n, func() {
+				for range 20 {
+					s.launch("nvjet_sm90_tst_256x128_64x4", 100, 8)
+					for range c.kernels {
+						s.launch("void at::native::vectorized_elementwise_kernel<4>", 20, 8)
+					}
+				}
+			})
+		}
+		r := diagnose(t, s.json())
+		i := slices.Index(ids(r), "unfused")
+		if (i >= 0) != (c.want != "") || i >= 0 && r.Findings[i].Severity != c.want {
+			t.Errorf("%d kernels: %v, want %q", c.kernels, costsOf(r), c.want)
+		}
+	}
+}
+
+// Without ProfilerStep the optimizer's steps are the steps, and a cold one at the start goes.
+func TestIterationsWithoutMarks(t *testing.T) {
+	build := func(first float64, marks int) *report.Report {
+		s := newSynth()
+		for n := range marks {
+			if n == 1 {
+				s.call("cudaLaunchKernel", first)
+			}
+			s.dense(40, 100)
+			s.now = max(s.now, s.gpu)
+			s.op("Optimizer.step#AdamW.step", "", 20, nil)
+		}
+		return diagnose(t, s.json())
+	}
+	if r := build(4, 3); r.Steps != 1 {
+		t.Errorf("three marks make %d steps, want the whole recording", r.Steps)
+	}
+	if r := build(4, 4); r.Steps != 3 || !near(r.StepMS, 4) {
+		t.Errorf("four marks make %d steps of %v ms, want 3 of 4", r.Steps, r.StepMS)
+	}
+	r := build(30_000, 30)
+	if r.Steps != 28 || !near(r.StepMS, 4) || len(r.Recorded) > 0 || !strings.Contains(strings.Join(r.Remarks, "\n"), "mark of Optimizer.step") {
+		t.Errorf("%d steps of %v ms, recorded %v, %v", r.Steps, r.StepMS, r.Recorded, r.Remarks)
+	}
+}
+
+// A file that is cut off is read as far as it goes, from a hundred events on.
+func TestCutFilesAreRead(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		s.step(n, func() { s.dense(40, 100) })
+	}
+	data := s.json()
+	for name, cut := range map[string][]byte{"json": data[:2*len(data)/3], "gzip": pack(t, data)[:len(pack(t, data))*2/3]} {
+		tr, err := trace.Read(bytes.NewReader(cut))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r, err := report.Diagnose(tr)
+		if err != nil || !strings.Contains(strings.Join(r.Remarks, "\n"), "the file is cut off after") || r.Steps == 0 {
+			t.Errorf("%s: %v, %v", name, err, r.Remarks)
+		}
+	}
+	at := 0
+	for range 99 {
+		at += bytes.Index(data[at:], []byte("}},")) + 3
+	}
+	for n, want := range map[int]bool{at: false, at + bytes.Index(data[at:], []byte("}},")) + 3: true} {
+		if _, err := trace.Read(bytes.NewReader(data[:n])); (err == nil) != want {
+			t.Errorf("cut at %d: %v, read %v", n, err, want)
+		}
+	}
+	var packed bytes.Buffer
+	z, err := xz.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(data); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	if one, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes())); err != nil || one.Events == 0 {
+		t.Errorf("xz: %v", err)
+	}
+	if _, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes()[:40])); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("cut xz: %v", err)
+	}
+}
+
+// rocprofv3's JSON becomes the same records as a Chrome trace.
+func TestRocprof(t *testing.T) {
+	var hip, kernels, copies []string
+	now := 1_000_000
+	for i := range 200 {
+		hip = append(hip, fmt.Sprintf(`{"kind":0,"operation":1,"thread_id":5,"correlation_id":{"internal":%d,"external":0},"start_timestamp":%d,"end_timestamp":%d}`, i+1, now, now+5000))
+		kernels = append(kernels, fmt.Sprintf(`{"kind":1,"operation":0,"thread_id":5,"correlation_id":{"internal":%d,"external":0},"start_timestamp":%d,"end_timestamp":%d,`+
+			`"dispatch_info":{"agent_id":{"handle":77},"queue_id":{"handle":3},"kernel_id":9,"grid_size":{"x":256,"y":1,"z":1},"workgroup_size":{"x":64,"y":1,"z":1}}}`, i+1, now+6000, now+8000))
+		now += 20_000
+	}
+	copies = append(copies, fmt.Sprintf(`{"kind":2,"operation":0,"thread_id":5,"correlation_id":{"internal":900},"start_timestamp":%d,"end_timestamp":%d,"bytes":4096,"dst_agent_id":{"handle":77},"src_agent_id":{"handle":1}}`, now, now+4000))
+	data := fmt.Sprintf(`{"rocprofiler-sdk-tool":[{"metadata":{"pid":1},"agents":[{"id":{"handle":1},"type":1,"product_name":"EPYC"},{"id":{"handle":77},"type":2,"product_name":"AMD Instinct MI300X","cu_count":304}],`+
+		`"kernel_symbols":[{"kernel_id":9,"kernel_name":"_Zk","formatted_kernel_name":"my_kernel(float*)"}],`+
+		`"strings":{"buffer_records":[{"kind":"HIP_RUNTIME_API","operations":["none","hipLaunchKernel"]},{"kind":"KERNEL_DISPATCH","operations":["x"]},{"kind":"MEMORY_COPY","operations":["x"]}]},`+
+		`"buffer_records":{"kernel_dispatch":[%s],"hip_api":[%s],"memory_copy":[%s]}}]}`, strings.Join(kernels, ","), strings.Join(hip, ","), strings.Join(copies, ","))
+	r := diagnose(t, []byte(data))
+	if r.GPU != "AMD Instinct MI300X" || r.PerStep.Kernels != 200 || r.PerStep.Copies != 1 || r.PerStep.CopiedBytes != 4096 || r.PerStep.Launches != 200 || !near(r.PerStep.KernelMS, 0.4) {
+		t.Errorf("%q %+v", r.GPU, r.PerStep)
+	}
+	if len(r.Findings) == 0 || len(r.Findings) != 1 || r.Findings[0].ID != "small-batch" {
+		t.Errorf("%v", costsOf(r))
+	}
+	for _, bad := range []string{`{"rocprofiler-sdk-tool":[]}`, `{"rocprofiler-sdk-tool":[{"agents":5}]}`, data[:len(data)/2]} {
+		if _, err := trace.Read(strings.NewReader(bad)); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.40s: %v", bad, err)
+		}
+	}
+}
+
+// A part of a recording is judged alone: between two moments, or where an annotation stands.
+func TestAPartOfARecording(t *testing.T) {
+	s := newSynth()
+	s.step(1, func() { s.dense(40, 100) })
+	for range 3 {
+		start := s.now
+		for range 50 {
+			s.kernelOp("aten::sum", "", 4, 4)
+			s.item()
+		}
+		s.emit("user_annotation", "reads", start, s.now-start, "")
+	}
+	data := s.json()
+	read := func(only func(tr *trace.Trace) error) (*report.Report, error) {
+		tr, err := trace.Read(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := only(tr); err != nil {
+			return nil, err
+		}
+		return report.Diagnose(tr)
+	}
+	r, err := read(func(tr *trace.Trace) error { return tr.OnlyRange("reads") })
+	if err != nil || r.Steps != 3 || len(r.Findings) == 0 || r.Findings[0].ID != "sync-storm" {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if _, err := read(func(tr *trace.Trace) error { return tr.OnlyRange("writes") }); err == nil || !strings.Contains(err.Error(), "there are my training step, reads") {
+		t.Errorf("%v", err)
+	}
+	r, err = read(func(tr *trace.Trace) error { return tr.Only(1_000_000, 3_000_000) })
+	if err != nil || r.Steps != 1 || !near(r.StepMS, 2) {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if _, err := read(func(tr *trace.Trace) error { return tr.Only(1e12, 0) }); err == nil {
+		t.Error("a part behind the end is judged")
+	}
+}
+
+// What a recording lacks withholds what depends on it, and no more.
+func TestWithheld(t *testing.T) {
+	for _, c := range []struct {
+		recorded []string
+		id       string
+		want     bool
+	}{
+		{nil, "launch-bound", false}, {[]string{"cut-out"}, "launch-bound", true}, {[]string{"cut-out"}, "straggler", false}, {[]string{"graph-unrecorded"}, "comm-exposed", false},
+		{[]string{"graph-unrecorded"}, "python-bound", true}, {[]string{"sampled"}, "comm-exposed", true}, {[]string{"sampled"}, "anomaly-mode", false}, {[]string{"cut-out", "cold-start"}, "straggler", true},
+		{[]string{"toy"}, "fp64", true},
+	} {
+		if got := rule.Withheld(c.recorded, c.id); got != c.want {
+			t.Errorf("%v: %s withheld %v, want %v", c.recorded, c.id, got, c.want)
+		}
+	}
+}
+
+// Kernels that a graph's launch left unrecorded, and a sample of a run, have words of their own.
+func TestMissingEventsHaveWords(t *testing.T) {
+	s := newSynth()
+	for n := range 4 {
+		s.step(n, func() {
+			s.dense(20, 100)
+			s.correlation++
+			s.emit("cuda_runtime", "cudaGraphLaunch", s.now, 8, fmt.Sprintf(`"correlation":%d`, s.correlation))
+			at := max(s.gpu, s.now+8)
+			tid := s.tid
+			s.tid = 700
+			for k := range 6 { // every other part of the graph is missing
+				s.emit("kernel", "void mine", at+float64(k)*3000, 100, fmt.Sprintf(`"correlation":%d`, s.correlation))
+			}
+			s.tid = tid
+			s.gpu, s.now = at+18_000, at+18_000
+		})
+	}
+	if r := diagnose(t, s.json()); !slices.Equal(r.Recorded, []string{"graph-unrecorded"}) {
+		t.Errorf("recorded %v, idle %+v", r.Recorded, r.Idle)
+	}
+	s = newSynth()
+	for n := range 3 {
+		s.step(n, func() { s.dense(400, 30) })
+	}
+	kept := s.events[:0]
+	work := 0
+	for _, e := range s.events {
+		if strings.Contains(e, `"cat":"kernel"`) {
+			if work++; work%25 != 0 {
+				continue
+			}
+		}
+		kept = append(kept, e)
+	}
+	s.events = kept
+	if r := diagnose(t, s.json()); !slices.Equal(r.Recorded, []string{"sampled"}) {
+		t.Errorf("recorded %v", r.Recorded)
+	}
+}
+
+// Collectives that overlap are counted once, and those of other makers are communication.
+func TestOverlappingCollectives(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		s.step(n, func() {
+			s.dense(20, 100)
+			tid := s.tid
+			for k := range 3 {
+				s.tid = 701 + k
+				s.emit("kernel", "void dpsk::ep::internode::dispatch<8>(int)", s.gpu, 2000, fmt.Sprintf(`"stream":%d`, 10+k))
+			}
+			s.tid = tid
+			s.gpu += 2000
+		})
+	}
+	r := diagnose(t, s.json())
+	if c := r.Breakdown.Collectives; len(c) != 1 || c[0].Kind != "all_to_all" || !near(c[0].MS, 2) || !near(c[0].ExposedMS, 2) || c[0].Count != 3 {
+		t.Errorf("%+v", c)
+	}
+	if f := r.Findings[0]; f.ID != "comm-exposed" || !near(f.SavesMS, 2) {
+		t.Errorf("%v", costsOf(r))
+	}
+}

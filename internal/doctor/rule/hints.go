@@ -1,0 +1,125 @@
+package rule
+
+import (
+	"fmt"
+	"strings"
+
+	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// A remedy that names what the trace shows is worth more than one that names what usually helps.
+// The hints here read the trace for it; each returns nothing where the trace does not show it.
+
+const (
+	zeroedTensors   = 32 // per step, from where on clearing them one by one is worth a word
+	updateOperators = 64 // per step inside an optimizer's step
+	smallCollective = 1 << 20
+	manyCollectives = 64 // per step
+	perMachine      = 8  // GPUs of one machine, at most, for which a card's own links decide
+)
+
+// optimizerHints are about the optimizer: parameters visited one by one, gradients cleared one by
+// one.
+func optimizerHints(a *analysis.Analysis) []string {
+	zeros, visits, fused := 0, 0, false
+	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
+		name := a.Names.List[o.Name].Text
+		if name == "aten::zero_" {
+			zeros++
+		}
+		if trace.Covered(a.Updates, trace.Span{Start: o.Start, End: o.Start + 1}) > 0 {
+			visits++
+			fused = fused || strings.Contains(name, "_foreach_") || strings.Contains(name, "_fused_")
+		}
+	})
+	var out []string
+	if n := a.PerStep(float64(visits)); n >= updateOperators && !fused {
+		out = append(out, fmt.Sprintf("the optimizer visits parameters one by one, %s operators per step: give it fused=True, or foreach=True", phrase.PerStepCount(n)))
+	}
+	if n := a.PerStep(float64(zeros)); n >= zeroedTensors {
+		out = append(out, fmt.Sprintf("%s tensors are zeroed one by one per step: zero_grad(set_to_none=True) does without", phrase.PerStepCount(n)))
+	}
+	return out
+}
+
+// batchHint says how large the batch is, where most of the kernels' time leaves the card empty.
+func batchHint(a *analysis.Analysis) string {
+	short, fill := underfilled(a)
+	if short < 0.5 {
+		return ""
+	}
+	batch := leading(a)
+	if batch == 0 {
+		return fmt.Sprintf("%s of the kernels' time fills %s of the card: a larger batch is nearly free", phrase.Percent(short), phrase.Percent(fill))
+	}
+	return fmt.Sprintf("batch %s: %s of the kernels' time fills %s of the card, so a larger batch is nearly free", phrase.Thousands(int(batch)), phrase.Percent(short), phrase.Percent(fill))
+}
+
+// leading is the most frequent first dimension of what products and convolutions read; 0 without
+// shapes.
+func leading(a *analysis.Analysis) int64 {
+	times := map[int64]int{}
+	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
+		if o.Form == 0 {
+			return
+		}
+		switch a.Names.List[o.Name].Text {
+		case "aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::matmul", "aten::bmm", "aten::scaled_dot_product_attention", "aten::embedding":
+			for _, in := range a.Forms[o.Form].Inputs {
+				if len(in.Dims) > 1 && in.Dims[0] > 0 {
+					times[in.Dims[0]]++
+					return
+				}
+			}
+		}
+	})
+	best, most := int64(0), 0
+	for d, n := range times {
+		if n > most || n == most && d < best {
+			best, most = d, n
+		}
+	}
+	return best
+}
+
+// loaderRemedy reads how the loader works already.
+func loaderRemedy(a *analysis.Analysis) string {
+	if !a.Workers {
+		return ""
+	}
+	wall, idle := float64(a.Wall), a.Idle[analysis.IdleLoader]
+	times := wall / max(1, wall-idle)
+	return fmt.Sprintf("The loader has workers already, which deliver a batch per %s ms where the loop could take one per %s ms: it needs %.1f times as many (four would have to be %d), "+
+		"or less work per sample: decode once and store it, augment on the GPU, collate into preallocated arrays.",
+		phrase.Figure(a.Ms(wall)), phrase.Figure(a.Ms(wall-idle)), times, int(4*times+0.999))
+}
+
+// commRemedy reads what kind of communication it is.
+func commRemedy(a *analysis.Analysis) string {
+	s := &a.Comm
+	if s.Host && len(a.Devices) > 0 {
+		return "The collectives run on the host with tensors of the GPU: each is copied down, exchanged by gloo and copied back. Use the nccl backend (init_process_group(\"nccl\")), " +
+			"which exchanges on the card and beside compute."
+	}
+	n, bytes := 0, uint64(0)
+	for _, f := range s.Families {
+		n, bytes = n+f.N, bytes+f.Bytes
+	}
+	if per := a.PerStep(float64(n)); per >= manyCollectives && bytes > 0 && bytes/uint64(n) < smallCollective {
+		return fmt.Sprintf("%s collectives per step of %s each on average: put gradients into buckets (DistributedDataParallel with bucket_cap_mb, or one flat buffer), so that a few large ones remain.",
+			phrase.PerStepCount(per), phrase.Size(float64(bytes)/float64(n)))
+	}
+	return ""
+}
+
+// hostRandom tells random numbers that are drawn on the CPU for a GPU.
+func hostRandom(names string) bool {
+	for _, w := range []string{"aten::randn", "aten::rand ", "aten::normal_", "aten::randint", "aten::randperm", "aten::uniform_", "aten::bernoulli"} {
+		if strings.Contains(names, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,75 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"haul/internal/doctor/phrase"
+)
+
+// A part of a recording is judged by making it the steps: whatever is counted, is counted inside.
+// Both functions must run before the trace is analysed.
+
+// Only keeps the part between two moments, in ns since the first event; to may be 0 for the end.
+// Steps are cut to it; a recording without steps becomes this one.
+func (t *Trace) Only(from, to int64) error {
+	whole, ok := t.Extent()
+	if !ok {
+		return fmt.Errorf("the trace holds nothing to measure")
+	}
+	w := Window{whole.Start + from, whole.End}
+	if to > 0 {
+		w.End = min(whole.End, whole.Start+to)
+	}
+	if w.End <= w.Start {
+		return fmt.Errorf("nothing is recorded from %s ms on: the recording takes %s ms", phrase.Figure(float64(from)/1e6), phrase.Figure(float64(whole.End-whole.Start)/1e6))
+	}
+	if len(t.StepMarks) == 0 {
+		t.StepMarks = []Window{w}
+		return nil
+	}
+	var out []Window
+	for _, s := range t.StepMarks {
+		if cut := (Window{max(s.Start, w.Start), min(s.End, w.End)}); cut.End > cut.Start {
+			out = append(out, cut)
+		}
+	}
+	if len(out) == 0 {
+		return fmt.Errorf("no step lies between %s and %s ms", phrase.Figure(float64(from)/1e6), phrase.Figure(float64(to)/1e6))
+	}
+	t.StepMarks = out
+	return nil
+}
+
+// OnlyRange keeps the stretches that an annotation of the program's own names; each is a step.
+func (t *Trace) OnlyRange(name string) error {
+	var out []Window
+	times := map[string]int{}
+	for _, r := range t.Ranges {
+		text := t.Names.List[r.Name].Text
+		times[text]++
+		if text == name {
+			out = append(out, Window(r.Span))
+		}
+	}
+	if out = tidySteps(out); len(out) > 0 {
+		t.StepMarks = out
+		return nil
+	}
+	var known []string
+	for text := range times {
+		known = append(known, text)
+	}
+	slices.SortFunc(known, func(x, y string) int { return strings.Compare(x, y) })
+	if len(known) == 0 {
+		return fmt.Errorf("no range is called %q: the trace has no annotations of its own (torch.profiler.record_function makes them)", name)
+	}
+	const shown = 6
+	more := ""
+	if len(known) > shown {
+		more = fmt.Sprintf(" and %d more", len(known)-shown)
+		known = known[:shown]
+	}
+	return fmt.Errorf("no range is called %q: there are %s%s", name, phrase.Printable(strings.Join(known, ", ")), more)
+}
