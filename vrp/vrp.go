@@ -1,10 +1,11 @@
-// Package vrp is the capacitated vehicle routing problem for Go programs: problems from files or
-// from numbers, three ways to solve them, and the referee that judges routes.
+// Package vrp is the vehicle routing problem for Go programs: problems from files, from numbers or
+// part by part, three ways to solve them, and the referee that judges routes.
 //
 //	p, err := vrp.New(coords, demands, capacity)
 //	s, err := vrp.Search(ctx, p, vrp.SearchOptions{Time: time.Second})
 //
-// Node 0 is the depot, nodes 1 to N are customers. Every solution that this package returns was
+// Places are numbered from 0: depots first, then customers. [Model] has every part that a problem can
+// have; what a method does not know it refuses by name. Every solution that this package returns was
 // judged by [Problem.Validate].
 //
 // The package is stable: see docs/go.md for what that means.
@@ -22,14 +23,14 @@ import (
 	"haul/internal/solve"
 	engine "haul/internal/vrp"
 	"haul/internal/vrp/files"
+	"haul/vrp/internal/link"
 )
 
 // MaxExact is the number of customers that Exact accepts at most: its memory and time grow as two
 // to the power of it.
 const MaxExact = engine.MaxExactN
 
-// Problem is one instance. Its fields are read-only once it is made: a changed problem is a new
-// one.
+// Problem is one instance. It does not change once it is made, and many goroutines may use it.
 type Problem struct {
 	inner *engine.Problem
 }
@@ -42,11 +43,13 @@ type Limits struct {
 	Open        bool      // a route ends at its last customer: the way back to the depot costs nothing
 }
 
-// Solution is a set of routes. A route lists customers 1 to N in their order; the depot at both
-// ends is implied.
+// Solution is a set of routes. A route lists customers in their order; the depots at its ends are
+// implied, and a depot within it is a reload.
 type Solution struct {
-	Cost   float64
-	Routes [][]int
+	Cost     float64
+	Routes   [][]int
+	Types    []int      // the vehicle type of each route; nil: all are of the first
+	Unserved []Unserved // customers on no route, and why; nil: everybody is served
 }
 
 // New makes a problem of points in the plane, the depot first, with Euclidean distances. The
@@ -131,13 +134,14 @@ func (p *Problem) Capacity() int { return int(p.inner.Capacity) }
 func (p *Problem) Distance(i, j int) float64 { return p.inner.Dist(i, j) }
 
 // Validate says in one line what is wrong with routes: a customer missing or visited twice, a load
-// above the capacity, a limit that is not kept. It returns nil where nothing is.
+// above the capacity, a limit that is not kept. It returns nil where nothing is, and a *Violation
+// where a rule is broken. Violations lists all, for vehicles of several types too.
 func (p *Problem) Validate(routes [][]int) error {
 	s, err := p.inward(routes)
 	if err != nil {
 		return err
 	}
-	return engine.Validate(p.inner, s)
+	return outwardViolation(engine.Validate(p.inner, s))
 }
 
 // Cost is the length of all routes together. It judges nothing: see Validate.
@@ -149,12 +153,25 @@ func (p *Problem) Cost(routes [][]int) (float64, error) {
 	return p.inner.Cost(s), nil
 }
 
-func (p *Problem) inward(routes [][]int) (engine.Solution, error) {
+func (p *Problem) inward(routes [][]int) (engine.Solution, error) { return p.inwardTyped(routes, nil) }
+
+func (p *Problem) inwardTyped(routes [][]int, types []int) (engine.Solution, error) {
 	s := engine.Solution{Routes: make([][]int32, len(routes))}
+	if types != nil && len(types) != len(routes) {
+		return s, fmt.Errorf("vrp: %d vehicle types for %d routes", len(types), len(routes))
+	}
+	for i, t := range types {
+		if t < 0 || t >= len(p.inner.Types()) {
+			return s, fmt.Errorf("vrp: route %d has vehicle type %d: types are 0 to %d", i+1, t, len(p.inner.Types())-1)
+		}
+		s.Types = append(s.Types, int32(t))
+	}
+	first := p.inner.DepotCount()
 	for i, route := range routes {
 		for _, c := range route {
-			if c < 1 || c > p.N() {
-				return s, fmt.Errorf("vrp: route %d visits %d: customers are 1 to %d", i+1, c, p.N())
+			// a depot within a route is a reload, which a fleet of its own may have
+			if c < 0 || c >= first+p.N() || c < first && p.inner.Fleet == nil {
+				return s, fmt.Errorf("vrp: route %d visits %d: customers are %d to %d", i+1, c, first, first+p.N()-1)
 			}
 			s.Routes[i] = append(s.Routes[i], int32(c))
 		}
@@ -162,22 +179,34 @@ func (p *Problem) inward(routes [][]int) (engine.Solution, error) {
 	return s, nil
 }
 
-// Engine is the problem as the solvers know it, for Haul's own packages: its type is internal.
-func (p *Problem) Engine() *engine.Problem { return p.inner }
-
-// FromEngine turns what a solver made into a solution, once the referee has seen it; for Haul's own
-// packages, as Engine is.
-func (p *Problem) FromEngine(s engine.Solution) (*Solution, error) {
-	if err := engine.Validate(p.inner, s); err != nil {
-		return nil, fmt.Errorf("vrp: a solver made invalid routes: %w", err)
+func init() {
+	link.Inner = func(p any) *engine.Problem { return p.(*Problem).inner }
+	link.Outward = func(p any, s engine.Solution) (any, error) {
+		of := p.(*Problem).inner
+		if err := engine.Validate(of, s); err != nil {
+			return nil, fmt.Errorf("vrp: a solver made invalid routes: %w", err)
+		}
+		return p.(*Problem).outward(s, of.Cost(s), nil), nil
 	}
-	out := &Solution{Cost: p.inner.Cost(s), Routes: make([][]int, len(s.Routes))}
+}
+
+// outward gives a solver's routes the types of this package.
+func (p *Problem) outward(s engine.Solution, cost float64, why map[int32]string) *Solution {
+	out := &Solution{Cost: cost, Routes: make([][]int, len(s.Routes))}
+	for _, t := range s.Types {
+		out.Types = append(out.Types, int(t))
+	}
+	for v := p.inner.DepotCount(); v < p.inner.DepotCount()+p.N(); v++ {
+		if reason, ok := why[int32(v)]; ok {
+			out.Unserved = append(out.Unserved, Unserved{Customer: v, ID: p.inner.ID(v), Reason: reason})
+		}
+	}
 	for i, route := range s.Routes {
 		for _, c := range route {
 			out.Routes[i] = append(out.Routes[i], int(c))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // String is the solution as CVRPLIB's .sol file has it.
@@ -209,7 +238,7 @@ func (p *Problem) solve(ctx context.Context, method string, o solve.Options) (*S
 	if err != nil {
 		return nil, err
 	}
-	return p.FromEngine(r.Solution)
+	return p.outward(r.Solution, r.Cost, r.Reasons), nil
 }
 
 // SearchOptions say how long to search. One of Time and Iterations is needed.
@@ -218,6 +247,7 @@ type SearchOptions struct {
 	Iterations int           // in place of Time: the same seed then gives the same routes
 	Seed       uint64
 	Workers    int                // cores; below 1 counts as 1
+	Start      *Solution          // routes to improve; nil: some are built
 	Target     float64            // stop at this cost; 0: none
 	Progress   func(cost float64) // told of every better cost, one call at a time; may be nil
 }
@@ -232,6 +262,13 @@ func Search(ctx context.Context, p *Problem, o SearchOptions) (*Solution, error)
 		return nil, fmt.Errorf("vrp: a search of %v and %d iterations: give it one of the two", o.Time, o.Iterations)
 	}
 	inner := search.Options{Time: o.Time, Iterations: o.Iterations, Workers: o.Workers, Seed: o.Seed, Target: o.Target}
+	if o.Start != nil {
+		start, err := p.inwardTyped(o.Start.Routes, o.Start.Types)
+		if err != nil {
+			return nil, err
+		}
+		inner.Start = &start
+	}
 	if o.Progress != nil {
 		inner.Progress = func(s search.Progress) {
 			if s.Improved {

@@ -26,6 +26,7 @@ var house = []string{
 	"internal/lint",
 	"vrp/policy",
 	"vrp",
+	"vrp/internal/link",
 	"diagnosis",
 	"internal/serve",
 	"internal/lab",

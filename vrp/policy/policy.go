@@ -25,6 +25,7 @@ import (
 	"haul/internal/solve"
 	"haul/policies"
 	"haul/vrp"
+	"haul/vrp/internal/link"
 )
 
 // Options say where a policy computes. The zero value is the CPU with all its cores.
@@ -102,7 +103,7 @@ func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string)
 			return nil, err
 		}
 	}
-	if _, err := solve.Choose(problem.Engine(), solve.Policy, nil); err != nil {
+	if _, err := solve.Choose(link.Inner(problem), solve.Policy, nil); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -110,11 +111,15 @@ func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string)
 	if p.inner == nil {
 		return nil, errors.New("the policy is closed")
 	}
-	s, _, err := p.inner.Solve(ctx, problem.Engine(), d)
+	s, _, err := p.inner.Solve(ctx, link.Inner(problem), d)
 	if err != nil {
 		return nil, err
 	}
-	return problem.FromEngine(s)
+	out, err := link.Outward(problem, s)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*vrp.Solution), nil
 }
 
 // Close takes the policy off its device. Calling it twice does no harm.
