@@ -209,9 +209,15 @@ func TestAnswersAreTaken(t *testing.T) {
 			}
 		}
 	}
-	// A part that no method knows is refused, not passed over.
-	x.refused(x.do("POST", "/api/v1/solve", `{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "priority": [0, 1]}`), 422, "priorities")
-	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "priority": [0, 1], "routes": [[1]]}`), 422, "priorities")
+	// A part that a method does not know is refused, not passed over, and judged in what is exported.
+	const windows = `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[7, 9]]], `
+	x.refused(x.do("POST", "/api/v1/solve", windows+`"method": "exact"}`), 422, "it has time windows: use search")
+	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[1, 2]]], "routes": [[1]]}`), 422, "window closes at 2")
+	var got solved
+	x.do("POST", "/api/v1/solve", windows+`"time": 0.05}`).json(t, &got)
+	if got.Plan == nil || len(got.Plan.Routes) != 1 || got.Plan.Routes[0].Stops[1].Begin != 7 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Open routes end at their last customer: of the square's four corners each is a route of its own,

@@ -12,21 +12,39 @@ NumPy or PyTorch, except `load`, which needs PyTorch.
 from ._binary import HaulError, binary, run, version
 from ._doctor import Diagnosis, Finding, doctor
 from ._load import Loaded, load
+from ._model import Client, ClientGroup, Depot, Edge, Location, Model, Profile, Result, Shipment, VehicleType
+from ._plan import Plan, Route, Stop, Unserved
 from ._solve import Solution, solve
 from ._train import Record, train
+from . import stop
 
 __all__ = [
+    "Client",
+    "ClientGroup",
+    "Depot",
     "Diagnosis",
+    "Edge",
     "Finding",
     "HaulError",
     "Loaded",
+    "Location",
+    "Model",
+    "Plan",
+    "Profile",
     "Record",
+    "Result",
+    "Route",
+    "Shipment",
     "Solution",
+    "Stop",
+    "Unserved",
+    "VehicleType",
     "binary",
     "doctor",
     "load",
     "run",
     "solve",
+    "stop",
     "train",
     "version",
 ]

@@ -1,0 +1,458 @@
+"""Routing problems in PyVRP's words.
+
+What a reader could break: `Model.data` is Haul's own JSON (docs/formats.md); whether a problem makes sense is for the program
+to say, so that every surface says it in the same words. What has no word in that JSON is refused here by its name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Sequence, Union
+
+from ._binary import HaulError, call
+from ._plan import Plan, plan_of
+from .stop import MaxIterations, MaxRuntime
+
+Amount = Union[int, Sequence[int]]
+Stopping = Union[MaxRuntime, MaxIterations, float, int]
+ENDLESS = 1 << 62  # PyVRP's largest numbers, and what is past them, limit nothing
+
+
+@dataclass(eq=False)
+class Location:
+    """A point that depots, clients and the edges between them refer to."""
+
+    x: float
+    y: float
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Depot:
+    location: Location
+    tw_early: float = 0
+    tw_late: float = ENDLESS
+    service_duration: float = 0
+    name: str = ""
+
+
+@dataclass(eq=False)
+class ClientGroup:
+    required: bool = True
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Client:
+    location: Location
+    delivery: list[int] = field(default_factory=list)
+    pickup: list[int] = field(default_factory=list)
+    service_duration: float = 0
+    tw_early: float = 0
+    tw_late: float = ENDLESS
+    release_time: float = 0
+    prize: float = 0
+    required: bool = True
+    group: ClientGroup | None = None
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Shipment:
+    """A pickup and a delivery that one vehicle makes, in this order."""
+
+    pickup: Client
+    delivery: Client
+    amount: list[int]
+
+
+@dataclass(eq=False)
+class Edge:
+    frm: Location
+    to: Location
+    distance: float
+    duration: float
+
+
+@dataclass(eq=False)
+class Profile:
+    name: str = ""
+    edges: list[Edge] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class VehicleType:
+    fields: dict[str, Any]
+    profile: Profile | None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search found."""
+
+    best: Plan
+    num_iterations: int
+    runtime: float
+    method: str
+
+    def cost(self) -> float:
+        """The cost of the best routes; infinite where somebody who had to be served is not."""
+        return self.best.cost if self.best.is_feasible() else math.inf
+
+    def is_feasible(self) -> bool:
+        return self.best.is_feasible()
+
+    def summary(self) -> str:
+        served = f"{self.best.num_clients()} clients" + (f", {len(self.best.unserved)} not served" if self.best.unserved else "")
+        return f"cost {self.best.cost:g}, {self.best.num_routes()} routes, {served}, {self.num_iterations} iterations in {self.runtime:.2f} s"
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary(), *(f"Route #{i + 1}: {r}" for i, r in enumerate(self.best.routes()))])
+
+    def _repr_html_(self) -> str:
+        return self.best._repr_html_()
+
+
+class Model:
+    """A routing problem, part by part, as PyVRP's Model has it.
+
+    >>> from haul import Model
+    >>> from haul.stop import MaxIterations
+    >>> m = Model()
+    >>> depot = m.add_depot(m.add_location(0, 0))
+    >>> _ = m.add_vehicle_type(num_available=2, capacity=10, start_depot=depot, end_depot=depot)
+    >>> clients = [m.add_client(m.add_location(x, y), delivery=5) for x, y in [(3, 4), (6, 8), (-3, 4), (-6, 8)]]
+    >>> for a in m.locations:
+    ...     for b in m.locations:
+    ...         _ = m.add_edge(a, b, distance=round(10 * ((a.x - b.x) ** 2 + (a.y - b.y) ** 2) ** 0.5))
+    >>> r = m.solve(stop=MaxIterations(500), display=False)
+    >>> r.cost(), r.is_feasible(), sorted(sorted(route) for route in r.best.routes())
+    (400.0, True, [[1, 2], [3, 4]])
+    >>> m.add_vehicle_type(max_overtime=5)
+    Traceback (most recent call last):
+        ...
+    ValueError: max_overtime and unit_overtime_cost are not honoured: leave them out
+    """
+
+    def __init__(self) -> None:
+        self._locations: list[Location] = []
+        self._depots: list[Depot] = []
+        self._clients: list[Client] = []
+        self._shipments: list[Shipment] = []
+        self._groups: list[ClientGroup] = []
+        self._profiles: list[Profile] = []
+        self._edges: list[Edge] = []
+        self._vehicles: list[VehicleType] = []
+
+    @property
+    def locations(self) -> list[Location]:
+        return list(self._locations)
+
+    @property
+    def depots(self) -> list[Depot]:
+        return list(self._depots)
+
+    @property
+    def clients(self) -> list[Client]:
+        return list(self._clients)
+
+    @property
+    def shipments(self) -> list[Shipment]:
+        return list(self._shipments)
+
+    @property
+    def groups(self) -> list[ClientGroup]:
+        return list(self._groups)
+
+    @property
+    def profiles(self) -> list[Profile]:
+        return list(self._profiles)
+
+    @property
+    def vehicle_types(self) -> list[VehicleType]:
+        return list(self._vehicles)
+
+    def add_location(self, x: float, y: float, *, name: str = "") -> Location:
+        at = Location(float(x), float(y), name)
+        self._locations.append(at)
+        return at
+
+    def _at(self, location: Location | None, x: float | None, y: float | None, what: str) -> Location:
+        if location is None:
+            if x is None or y is None:
+                raise ValueError(f"a {what} needs a location, or x and y")
+            return self.add_location(x, y)
+        if not any(location is known for known in self._locations):
+            raise ValueError("The given location is not in this model instance.")
+        return location
+
+    def add_depot(
+        self, location: Location | None = None, tw_early: float = 0, tw_late: float = ENDLESS, service_duration: float = 0, *, x: float | None = None, y: float | None = None, name: str = ""
+    ) -> Depot:
+        depot = Depot(self._at(location, x, y, "depot"), tw_early, tw_late, service_duration, name)
+        self._depots.append(depot)
+        return depot
+
+    def add_client(
+        self,
+        location: Location | None = None,
+        delivery: Amount = (),
+        pickup: Amount = (),
+        service_duration: float = 0,
+        tw_early: float = 0,
+        tw_late: float = ENDLESS,
+        release_time: float = 0,
+        prize: float = 0,
+        required: bool = True,
+        group: ClientGroup | None = None,
+        *,
+        x: float | None = None,
+        y: float | None = None,
+        name: str = "",
+    ) -> Client:
+        if group is not None and not any(group is known for known in self._groups):
+            raise ValueError("The given group is not in this model instance.")
+        if group is not None and required:
+            raise ValueError("Required client in mutually exclusive group.")
+        client = Client(self._at(location, x, y, "client"), amounts(delivery), amounts(pickup), service_duration, tw_early, tw_late, release_time, prize, required, group, name)
+        self._clients.append(client)
+        return client
+
+    def add_shipment(
+        self,
+        pickup_location: Location,
+        delivery_location: Location,
+        pickup_tw_early: float = 0,
+        pickup_tw_late: float = ENDLESS,
+        pickup_service_duration: float = 0,
+        delivery_tw_early: float = 0,
+        delivery_tw_late: float = ENDLESS,
+        delivery_service_duration: float = 0,
+        amount: Amount = (),
+        prize: float = 0,
+        required: bool = True,
+        *,
+        name: str = "",
+    ) -> Shipment:
+        pickup = Client(self._at(pickup_location, None, None, "pickup"), [], [], pickup_service_duration, pickup_tw_early, pickup_tw_late, 0, prize, required, None, f"{name} pickup".strip())
+        delivery = Client(self._at(delivery_location, None, None, "delivery"), [], [], delivery_service_duration, delivery_tw_early, delivery_tw_late, 0, 0, required, None, f"{name} delivery".strip())
+        shipment = Shipment(pickup, delivery, amounts(amount))
+        self._shipments.append(shipment)
+        return shipment
+
+    def add_client_group(self, required: bool = True, *, name: str = "") -> ClientGroup:
+        group = ClientGroup(required, name)
+        self._groups.append(group)
+        return group
+
+    def add_profile(self, *, name: str = "") -> Profile:
+        profile = Profile(name)
+        self._profiles.append(profile)
+        return profile
+
+    def add_edge(self, frm: Location | Depot | Client, to: Location | Depot | Client, distance: float, duration: float = 0, profile: Profile | None = None) -> Edge:
+        a = frm if isinstance(frm, Location) else frm.location
+        b = to if isinstance(to, Location) else to.location
+        if distance < 0 or duration < 0:
+            raise ValueError("Cannot have negative edge distance or duration.")
+        edge = Edge(a, b, distance, duration)
+        (self._edges if profile is None else profile.edges).append(edge)
+        return edge
+
+    def add_vehicle_type(
+        self,
+        num_available: int = 1,
+        capacity: Amount = (),
+        start_depot: Depot | None = None,
+        end_depot: Depot | None = None,
+        fixed_cost: float = 0,
+        tw_early: float = 0,
+        tw_late: float = ENDLESS,
+        shift_duration: float = ENDLESS,
+        max_distance: float = ENDLESS,
+        unit_distance_cost: float = 1,
+        unit_duration_cost: float = 0,
+        profile: Profile | None = None,
+        start_late: float | None = None,
+        initial_load: Amount = (),
+        reload_depots: Sequence[Depot] = (),
+        max_reloads: int = ENDLESS,
+        max_overtime: float = 0,
+        unit_overtime_cost: float = 0,
+        *,
+        name: str = "",
+    ) -> VehicleType:
+        if max_overtime or unit_overtime_cost:
+            raise ValueError("max_overtime and unit_overtime_cost are not honoured: leave them out")
+        if num_available < 1:
+            raise ValueError("num_available must be positive.")
+        if profile is not None and not any(profile is known for known in self._profiles):
+            raise ValueError("The given profile is not in this model.")
+        fields: dict[str, Any] = {
+            "count": int(num_available),
+            "start": self._depot(start_depot, "start depot"),
+            "end": self._depot(end_depot, "end depot"),
+            "distance_cost": unit_distance_cost,
+        }
+        optional = {
+            "capacity": amounts(capacity),
+            "fixed_cost": fixed_cost,
+            "duration_cost": unit_duration_cost,
+            "initial_load": amounts(initial_load),
+            "reloads": [self._depot(d, "reload depot") for d in reload_depots],
+            "name": name,
+        }
+        fields.update({k: v for k, v in optional.items() if v})
+        if tw_early > 0 or tw_late < ENDLESS:
+            fields["shift"] = span(tw_early, tw_late)
+        for key, limit in (("max_duration", shift_duration), ("max_distance", max_distance), ("latest_start", ENDLESS if start_late is None else start_late)):
+            if limit < ENDLESS:
+                fields[key] = limit
+        if fields.get("reloads"):
+            if max_reloads == 0:
+                del fields["reloads"]
+            elif max_reloads < ENDLESS:
+                fields["max_reloads"] = max_reloads
+        vehicle = VehicleType(fields, profile, name)
+        self._vehicles.append(vehicle)
+        return vehicle
+
+    def _depot(self, depot: Depot | None, what: str) -> int:
+        if depot is None:
+            return 0
+        for i, known in enumerate(self._depots):
+            if known is depot:
+                return i
+        raise ValueError(f"The given {what} is not in this model.")
+
+    def data(self, missing_value: float = 1e9) -> dict[str, Any]:
+        """The problem in Haul's own JSON. missing_value is the distance and duration of edges that were not added."""
+        if not self._depots:
+            raise ValueError("the model has no depot")
+        places: list[Depot | Client] = [*self._depots, *self._clients]
+        for s in self._shipments:
+            places += [s.pickup, s.delivery]
+        d: dict[str, Any] = {
+            "haul": 1,
+            "name": "model",
+            "coords": [[p.location.x, p.location.y] for p in places],
+            "ids": [p.name or p.location.name or str(i) for i, p in enumerate(places)],
+            "depots": len(self._depots),
+        }
+        tasks = [p if isinstance(p, Client) else None for p in places]
+        dimensions = max([1, *(len(c.delivery) for c in tasks if c), *(len(c.pickup) for c in tasks if c), *(len(s.amount) for s in self._shipments)])
+        d["demands"] = [c.delivery[0] if c and c.delivery else 0 for c in tasks]
+        d["pickups"] = [c.pickup[0] if c and c.pickup else 0 for c in tasks]
+        d["dimensions"] = [
+            {"demands": [c.delivery[k] if c and len(c.delivery) > k else 0 for c in tasks], "pickups": [c.pickup[k] if c and len(c.pickup) > k else 0 for c in tasks]} for k in range(1, dimensions)
+        ]
+        d["windows"] = [[span(p.tw_early, p.tw_late)] if p.tw_early > 0 or p.tw_late < ENDLESS else [] for p in places]
+        d["service"] = [p.service_duration for p in places]
+        d["release"] = [c.release_time if c else 0 for c in tasks]
+        d["optional"] = [bool(c and not c.required and c.group is None) for c in tasks]
+        d["prizes"] = [c.prize if c else 0 for c in tasks]
+        d["groups"] = [
+            {"name": g.name, "required": g.required, "members": [i for i, c in enumerate(tasks) if c and c.group is g]} for g in self._groups
+        ]
+        first = len(self._depots) + len(self._clients)
+        d["shipments"] = [{"pickup": first + 2 * i, "delivery": first + 2 * i + 1, "amount": s.amount or [0]} for i, s in enumerate(self._shipments)]
+        # What nobody asked for is no part of the problem.
+        for key in ("pickups", "service", "release", "optional", "prizes"):
+            if not any(d[key]):
+                del d[key]
+        for key in ("dimensions", "groups", "shipments"):
+            if not d[key]:
+                del d[key]
+        if not any(d["windows"]):
+            del d["windows"]
+        self._ways(d, places, missing_value)
+        vehicles = self._vehicles or [VehicleType({}, None)]
+        d["fleet"] = [{**v.fields, "profile": next((k for k, p in enumerate(self._profiles) if p is v.profile), 0)} for v in vehicles]
+        for v in d["fleet"]:
+            if "capacity" in v:
+                v["capacity"] = (v["capacity"] + [0] * dimensions)[:dimensions]
+            if "profiles" not in d:
+                del v["profile"]
+        return d
+
+    def _ways(self, d: dict[str, Any], places: list[Depot | Client], missing_value: float) -> None:
+        """Matrices between places, of the edges between their locations; without any edge, distances are Euclidean."""
+        if not self._edges and not any(p.edges for p in self._profiles):
+            return
+        number = {id(at): i for i, at in enumerate(self._locations)}
+        row = [number[id(p.location)] for p in places]
+        n = len(self._locations)
+        d["profiles"] = []
+        for profile in self._profiles or [Profile()]:
+            distance = [[0.0 if i == j else float(missing_value) for j in range(n)] for i in range(n)]
+            duration = [list(r) for r in distance]
+            for e in [*self._edges, *profile.edges]:
+                i, j = number.get(id(e.frm)), number.get(id(e.to))
+                if i is None or j is None:
+                    raise ValueError("an edge leads to a location that is not in this model")
+                if i == j and (e.distance or e.duration):
+                    raise ValueError("Cannot have nonzero distance or duration from a location to itself.")
+                distance[i][j], duration[i][j] = e.distance, e.duration
+            d["profiles"].append(
+                {"name": profile.name, "distances": [[distance[i][j] for j in row] for i in row], "durations": [[duration[i][j] for j in row] for i in row]}
+            )
+
+    def solve(
+        self,
+        stop: Stopping = 1.0,
+        seed: int = 0,
+        collect_stats: bool = True,
+        display: bool = False,
+        missing_value: float = 1e9,
+        initial_solution: Plan | Sequence[Sequence[int]] | None = None,
+        workers: int = 1,
+    ) -> Result:
+        """Searches until `stop` says so: MaxRuntime(seconds), MaxIterations(n), or a number of seconds."""
+        return solve_data(self.data(missing_value), stop, seed, display, initial_solution, workers)
+
+
+def solve_data(data: dict[str, Any], stop: Stopping, seed: int = 0, display: bool = False, initial_solution: Plan | Sequence[Sequence[int]] | None = None, workers: int = 1) -> Result:
+    """Solves a problem in Haul's own JSON."""
+    with tempfile.TemporaryDirectory(prefix="haul") as folder:
+        file = Path(folder) / "model.json"
+        file.write_text(json.dumps(data), encoding="utf-8")
+        arguments = ["solve", str(file), "--method", "search", "--json", "--seed", str(seed), "--workers", str(workers)]
+        if isinstance(stop, MaxIterations):
+            arguments += ["--iterations", str(stop.max_iterations)]
+        else:
+            seconds = stop.max_runtime if isinstance(stop, MaxRuntime) else MaxRuntime(float(stop)).max_runtime
+            arguments += ["--time", f"{seconds:.9f}s"]
+        if initial_solution is not None:
+            start = Path(folder) / "start.json"
+            routes = initial_solution.routes() if isinstance(initial_solution, Plan) else initial_solution
+            types = [r.type for r in initial_solution.routes()] if isinstance(initial_solution, Plan) else None
+            start.write_text(json.dumps({"routes": [list(r) for r in routes], **({"types": types} if types else {})}), encoding="utf-8")
+            arguments += ["--start", str(start)]
+        plan_file = Path(folder) / "plan.json"
+        try:
+            r = call([*arguments, "--out", str(plan_file)])
+        except HaulError as e:  # a caller knows no file
+            raise HaulError(str(e).replace(str(file), "the model"), e.code) from None
+        plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
+    coords = tuple((x, y) for x, y in data.get("coords", ()))
+    best = plan_of(float(r["cost"]), int(r.get("unserved_required", 0)), plan, coords)
+    result = Result(best=best, num_iterations=int(r["iterations"]), runtime=float(r["seconds"]), method=str(r["method"]))
+    if display:
+        print(result.summary())
+    return result
+
+
+def amounts(x: Amount) -> list[int]:
+    """One amount per dimension."""
+    if isinstance(x, Sequence):
+        return [int(a) for a in x]
+    return [int(x)]
+
+
+def span(early: float, late: float) -> list[float]:
+    return [early] if late >= ENDLESS else [early, late]
