@@ -46,7 +46,7 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		pl := plan.New("gat", dev, 1, nodes, gat.Layout())
-		gat.Encode(pl, 0, model.Instances{Capacity: 9, PosX: pl.Rows("x", 1, nodes), PosY: pl.Rows("y", 1, nodes), Demand: pl.RowInts("demand", 1, nodes), Feature: pl.Rows("feature", 1, nodes, 4)}, train)
+		gat.Encode(pl, 0, pl.Given(kernel.Rules{Capacity: 9}, nodes), train)
 		drops, products := rates(pl.Program())
 		if want := layers; train && len(drops) != want || !train && len(drops) != 0 {
 			t.Errorf("GAT, training %v: dropouts %v", train, drops)
