@@ -5,10 +5,10 @@ import "haul/internal/rng"
 // Rules are what decides where a vehicle may go: a rule set, and the constants that all instances
 // of a program share.
 //
-// What a reader could break: a rule set's table is what host, ops, models and the PyTorch twin agree
-// on. The order of its columns is the layout of Instances.Nodes, that of its features the columns of
-// Instances.Feature, and that of its context the rows of Decoder.Context; all three are part of the
-// checkpoint format. What the rules compute is in reference/rules.go, cpu/rules.go and
+// What a reader could break: a rule set's table is what host, ops, models and the PyTorch twin
+// agree on. The order of its columns is the layout of Instances.Nodes, that of its features the
+// columns of Instances.Feature, and that of its context the rows of Decoder.Context; all three are
+// part of the checkpoint format. What the rules compute is in reference/rules.go, cpu/rules.go and
 // cuda/src/routing/rules.cuh.
 type Rules struct {
 	Set      RuleSet
@@ -41,8 +41,8 @@ func (s RuleSet) String() string { return ruleSets[s].name }
 // Columns are the words of a node in Instances.Nodes.
 func (s RuleSet) Columns() []string { return ruleSets[s].columns }
 
-// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity, and 1
-// at the depot.
+// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity, and
+// 1 at the depot.
 func (s RuleSet) Features() []string { return ruleSets[s].features }
 
 // Context is what a decoder sees of a vehicle beside its node: the share of the load that is left.

@@ -36,8 +36,8 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
 }
 
-// MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no longer
-// one, so that inference.max_steps_multiplier has nothing to bound.
+// MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no
+// longer one, so that inference.max_steps_multiplier has nothing to bound.
 func MaxSteps(n int) int { return kernel.MaxSteps(n) }
 
 // FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to

@@ -32,8 +32,8 @@ func (b *binder) policy(o *kernel.Decoder) policy {
 // nodeTiles are how many nodes, in eights, kernels on tensor cores are made for.
 var nodeTiles = []int{2, 4, 7, 13, 16}
 
-// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does. Kernels on
-// tensor cores are made for one rule set.
+// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does. Kernels
+// on tensor cores are made for one rule set.
 func (p policy) tilesFor() int {
 	for _, t := range nodeTiles {
 		if p.rules.Set == kernel.CVRP && p.n <= 8*t && p.aligned && p.hd%8 == 0 {

@@ -43,8 +43,8 @@ func (t *Tour) Done() bool { return t.done }
 // View has the policy see the vehicle at a customer until it moves.
 func (t *Tour) View(customer int) { t.seen = customer }
 
-// ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the share
-// of the load that is left.
+// ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
+// share of the load that is left.
 func ContextOf[F Float](t *Tour) []F { return []F{F(t.left) / F(t.rules.Capacity)} }
 
 // fits: customer j may be next.
