@@ -141,8 +141,9 @@ type Trainer interface {
 	Update(ctx context.Context) error
 	// Waited is how long this process has waited for data.
 	Waited() float64
-	// EndInterval does what is due after the updates so far: tests, evaluations, reports. It may change the run only once all of it is
-	// known, so that an interruption can be saved and taken up again.
+	// EndInterval does what is due after the updates so far: tests, evaluations, reports. It may
+	// change the run only once all of it is known, so that an interruption can be saved and taken up
+	// again.
 	EndInterval(ctx context.Context, s *Interval) (*Outcome, error)
 	// Finish is how the run ended.
 	Finish(ctx context.Context) (*report.Ending, error)
