@@ -29,9 +29,9 @@ const NearFloor = 1e-4
 //	logits    Clip·tanh(g·Pointer_j/sqrt(D) + pull) / temperature over allowed j
 //	pull      (PairQuery[cur] + Σ over k of c_k·PairContext_k)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
 //
-// with c the vehicle's context features (RuleSet.Context). Without Pair the first part of pull is 0.
-// What it says of a pair of nodes passes by the glimpse, through whose few heads all else that is
-// known of the vehicle must go.
+// with c the vehicle's context features (RuleSet.Context). Without Pair the first part of pull is
+// 0. What it says of a pair of nodes passes by the glimpse, through whose few heads all else that
+// is known of the vehicle must go.
 type Decoder struct {
 	Instances // of which Feature is not read
 
