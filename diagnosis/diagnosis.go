@@ -4,8 +4,8 @@
 //	r, err := diagnosis.Of(ctx, "trace.json.gz")
 //	for _, f := range r.Findings { fmt.Println(f.ID, f.SavesMS, f.Remedy) }
 //
-// Read are traces of PyTorch, of JAX, of Nsight Systems (exported as SQLite) and of Haul;
-// docs/doctor.md has the list and the meaning of every finding.
+// It reads the traces of PyTorch, JAX, Nsight Systems (exported as SQLite), rocprofv3 and Haul.
+// docs/doctor.md lists the formats and explains every finding.
 //
 // The package is stable: see docs/go.md for what that means.
 package diagnosis
@@ -30,7 +30,7 @@ type Report struct {
 
 // Finding is one cause of lost time.
 type Finding struct {
-	ID       string   // such as sync-per-step; docs/doctor.md explains each
+	ID       string   // such as sync-storm; docs/doctor.md explains each
 	Severity string   // critical, warning or note
 	Share    float64  // of the step's time
 	SavesMS  float64  // per step, at most

@@ -46,8 +46,8 @@ const (
 var idleWords = [IdleKinds]string{
 	"in the data loader", "in waits for the GPU", "in driver allocations", "in copies being issued", "in kernels being launched",
 	"in operators, on the way to a launch", "in Python between operators", "in Python, or in operators that launch nothing", "in collectives on the host",
-	"ahead: the work is queued, between kernels", "ahead: the work is queued, behind something that was not recorded",
-	"ahead, or waits too: another GPU works meanwhile",
+	"ahead of the GPU, which passes from one kernel to the next", "ahead of the GPU, which shows no work though some was issued: something was not recorded",
+	"ahead of this GPU, or waiting: another GPU of the program works meanwhile",
 	"in first uses: context, libraries and kernels being loaded", "in torch.compile, compiling", "capturing a graph", "done: nothing more is issued",
 }
 

@@ -23,6 +23,9 @@ type Breakdown struct {
 	Collectives      []CommTime    `json:"collectives"`
 	GPUs             []GPU         `json:"gpus"`
 	Memory           []MemoryLevel `json:"memory,omitempty"`
+	Roofline         []OpRate      `json:"roofline"`
+	Modules          []ModuleTime  `json:"modules"`
+	Path             []PathPart    `json:"critical_path"`
 }
 
 // FamilyTime is the kernels of one kind.
@@ -111,6 +114,8 @@ func (a *Analysis) Breakdown() *Breakdown {
 	})
 	b.QueueDepth, b.QueueMS = a.queue()
 	b.Memory = a.memoryLevels()
+	b.Roofline, b.Modules = a.Roofline(), a.Modules()
+	b.Path = b.CriticalPath(a)
 	return b
 }
 

@@ -55,3 +55,32 @@ func write(b *analysis.Breakdown, p func(format string, args ...any)) {
 		p("Memory on the device: %s to %s MB allocated", fmt.Sprintf("%.0f", low), fmt.Sprintf("%.0f", high))
 	}
 }
+
+// writeRates prints the critical path, the operators' rates and the modules.
+func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
+	if len(b.Path) > 0 {
+		p("\nThe critical path, per step")
+		for _, x := range b.Path {
+			p("  %8s ms  %6s  %s", phrase.Figure(x.MS), phrase.Percent(x.Share), x.What)
+		}
+	}
+	if len(b.Roofline) > 0 {
+		p("\nOperators by their shapes, per step, against the roofline")
+		for _, r := range b.Roofline {
+			rate := fmt.Sprintf("%.3g GB/s", r.GBps)
+			if r.TFLOPS > 0 {
+				rate = fmt.Sprintf("%.3g TFLOP/s, ", r.TFLOPS) + rate
+			}
+			if r.Bound != "" {
+				rate += fmt.Sprintf(", %s of the roof (%s)", phrase.Percent(r.Share), r.Bound)
+			}
+			p("  %8s ms  %s [%s], %s: %s", phrase.Figure(r.MS), r.Name, r.Shapes, phrase.PerStepCount(r.Count), rate)
+		}
+	}
+	if len(b.Modules) > 0 {
+		p("\nModules and the program's own ranges, per step")
+		for _, m := range b.Modules {
+			p("  %8s ms on the GPU  %8s ms on the CPU  %s, %s", phrase.Figure(m.GPUMS), phrase.Figure(m.CPUMS), m.Name, phrase.PerStepCount(m.Count))
+		}
+	}
+}

@@ -210,6 +210,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 			p("   - %s", e)
 		}
 		p("   Remedy: %s", f.Remedy)
+		p("   More: %s", f.Page())
 		p("   Wins back up to %s ms: %s ms per step would be left.", phrase.Figure(f.SavesMS), phrase.Figure(r.StepMS-f.SavesMS))
 	}
 	if len(r.Findings) > 0 {
@@ -227,6 +228,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	}
 	if opt.Breakdown {
 		write(r.Breakdown, p)
+		writeRates(r.Breakdown, p)
 	}
 	for i, m := range r.Remarks {
 		if i == 0 {

@@ -74,6 +74,9 @@ type Finding struct {
 	choice bool             // a choice to be made rather than a fault
 }
 
+// Page is the section of the manual about a finding, with a before and after that was run.
+func (f *Finding) Page() string { return "docs/doctor.md#" + f.ID }
+
 // Severity is how much a finding matters.
 type Severity string
 
@@ -105,11 +108,17 @@ func SeverityOf(share float64) Severity {
 func Judge(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
 	findings = []Finding{}
 	step := a.Ms(float64(a.Wall))
+	left := step
 	for i, r := range Rules {
 		c := r.find(a, trace.Cause(i+1))
 		if c == nil || !(c.ms > 0) {
 			continue
 		}
+		// No finding wins more than the critical path has left beside the others.
+		if c.ms = min(c.ms, left); !(c.ms > 0) {
+			continue
+		}
+		left -= c.ms
 		share := c.ms / step
 		f := Finding{ID: r.ID, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, choice: c.choice}
 		if c.most != "" && Order(f.Severity) > Order(c.most) {

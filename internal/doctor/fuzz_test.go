@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"testing"
+
+	"haul/internal/doctor/nsys"
+	"haul/internal/doctor/report"
+	"haul/internal/doctor/trace"
+)
+
+// FuzzRanks joins a trace with itself, moved in time and cut: whatever two files hold, they are
+// judged or refused, and the parts of a report stay within it.
+func FuzzRanks(f *testing.F) {
+	for rank := range 2 {
+		f.Add(rankTrace(rank, 0, nil), uint16(rank))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
+		if len(data) > 1<<20 {
+			return
+		}
+		var list []*report.Report
+		for _, part := range [][]byte{data, data[:len(data)-min(len(data), int(cut))]} {
+			tr, err := trace.Read(bytes.NewReader(part))
+			if err != nil {
+				return
+			}
+			r, err := report.Diagnose(tr)
+			if err != nil {
+				return
+			}
+			list = append(list, r)
+		}
+		j := report.JoinRanks(list)
+		if _, err := json.Marshal(j); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.WriteHTML(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		report.CompareRanks(j, j)
+	})
+}
+
+// FuzzNsys reads what claims to be a database: any bytes are refused or read, and end.
+func FuzzNsys(f *testing.F) {
+	sample, err := os.ReadFile("testdata/nsys.sqlite")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample[:min(len(sample), 1<<16)])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<18 {
+			return
+		}
+		_, _ = nsys.Read(bytes.NewReader(data), int64(len(data)), func(nsys.Row) {})
+	})
+}
