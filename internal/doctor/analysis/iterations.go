@@ -15,7 +15,7 @@ import (
 
 const (
 	minIterations = 4
-	// startShare is the part of a recording before its first mark from which it shows a start.
+	// startShare is the part of a recording before its first iteration has ended from which it shows a start.
 	startShare = 0.4
 )
 
@@ -24,6 +24,7 @@ func (a *Analysis) iterations(whole trace.Window) ([]trace.Window, string) {
 	type candidate struct {
 		by    string
 		marks []int64
+		first int // the mark that ends the first iteration
 	}
 	var updates, fetches []int64
 	for _, u := range a.Updates {
@@ -34,10 +35,13 @@ func (a *Analysis) iterations(whole trace.Window) ([]trace.Window, string) {
 			fetches = append(fetches, f.Start)
 		}
 	}
-	for _, c := range []candidate{{"Optimizer.step", updates}, {"the data loader's fetch", fetches}, {"the jitted function", a.jitted()}} {
+	for _, c := range []candidate{{"Optimizer.step", updates, 0}, {"the data loader's fetch", fetches, 1}, {"the jitted function", a.jitted(), 1}} {
 		slices.Sort(c.marks)
-		if len(c.marks) < minIterations || float64(c.marks[0]-whole.Start) > startShare*float64(whole.End-whole.Start) {
+		if len(c.marks) < minIterations {
 			continue
+		}
+		if float64(c.marks[c.first]-whole.Start) > startShare*float64(whole.End-whole.Start) {
+			return nil, ""
 		}
 		var out []trace.Window
 		for i := 1; i < len(c.marks); i++ {
