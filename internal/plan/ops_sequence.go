@@ -63,16 +63,6 @@ func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns 
 	return sums
 }
 
-// PPO records the clipped policy loss of out [B,A+1]; reversing the tape starts here. The spec's
-// tensors are filled in.
-func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
-	spec.Out, spec.Sample, spec.Sums = out, sample, p.Rows("ppo.sums", p.B(), 4)
-	spec.DOut, _ = p.contribute(out)
-	spec.Weight = 1 / float32(p.prog.Total())
-	p.op(&spec)
-	return spec.Sums
-}
-
 // HeadSums are a classifier's: the sum of its losses, its labels and how many of them it hit.
 type HeadSums struct {
 	Loss         float64
