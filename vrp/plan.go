@@ -66,7 +66,8 @@ func (p *Problem) Plan(routes [][]int, types []int) ([]RoutePlan, error) {
 	return out, nil
 }
 
-// Violation is a rule that routes break. It is an error whose text says what, where and by how much.
+// Violation is a rule that routes break. It is an error whose text says what, where and by how
+// much.
 type Violation struct {
 	Rule     Rule
 	Customer int     // the place concerned; -1: the whole route
