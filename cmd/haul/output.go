@@ -195,12 +195,15 @@ func refuseOverwrite(force bool, paths ...string) error {
 		if err := refuseExisting(force, path); err != nil {
 			return err
 		}
-		// As the file will be written: beside its name, then renamed.
-		probe, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-		if err != nil {
-			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
+		// As the file will be written, which leaves nothing where a kill comes in between.
+		probe, named, err := openUnnamed(path)
+		if err == nil {
+			err = probe.Close()
 		}
-		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		if err == nil && named {
+			err = os.Remove(probe.Name())
+		}
+		if err != nil {
 			return fmt.Errorf("cannot write %s: %w", path, bareError(err))
 		}
 	}

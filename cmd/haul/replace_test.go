@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -87,5 +88,29 @@ func TestAResultHasNoNameUntilItIsWhole(t *testing.T) {
 	}
 	if err := linkUnnamed(f, filepath.Join(dir, "x.sol")); err == nil {
 		t.Error("a name was taken twice")
+	}
+}
+
+// Looking whether a result can be written makes no file that a kill could leave.
+func TestTheProbeHasNoName(t *testing.T) {
+	source, err := os.ReadFile("output.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(source), "CreateTemp") {
+		t.Error("output.go makes a file with a name of its own, which a kill leaves behind: use openUnnamed")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700)
+	if f, named, err := openUnnamed(filepath.Join(dir, "x")); err == nil {
+		if f.Close(); named {
+			os.Remove(f.Name())
+		}
+		if os.Geteuid() != 0 {
+			t.Error("a folder that cannot be written is taken")
+		}
 	}
 }

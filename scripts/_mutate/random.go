@@ -338,11 +338,21 @@ func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, s
 	return nil
 }
 
-func testShort(ctx context.Context, dir, pkg string, timeout time.Duration, short bool) (string, error) {
+// testShort runs the tests of a package and, where those pass, of the package that it is a part of:
+// a family of packages (doctor, doctor/trace, ...) is often tested at its door.
+func testShort(ctx context.Context, dir, pkg string, timeout time.Duration, short bool) (out string, err error) {
+	var flags []string
 	if short {
-		return test(ctx, dir, pkg, timeout, "-short")
+		flags = append(flags, "-short")
 	}
-	return test(ctx, dir, pkg, timeout)
+	if out, err = test(ctx, dir, pkg, timeout, flags...); err != nil {
+		return out, err
+	}
+	above := filepath.Dir(pkg)
+	if tests, _ := filepath.Glob(filepath.Join(dir, above, "*_test.go")); len(tests) > 0 {
+		return test(ctx, dir, above, timeout, flags...)
+	}
+	return out, nil
 }
 
 // reportRandom prints the survivors and the share by package, and says whether it is enough.

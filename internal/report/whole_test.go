@@ -1,0 +1,51 @@
+package report
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A piece is written behind the last one, not over it, and every piece once.
+func TestAppendFileGrows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	a, err := openAppend(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for _, piece := range []string{"one ", "two ", "", "three"} {
+		if err := a.add([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+		want += piece
+		if got, err := os.ReadFile(path); err != nil || string(got) != want || a.size != int64(len(want)) {
+			t.Fatalf("%q of %d bytes, want %q: %v", got, a.size, want, err)
+		}
+	}
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that cannot be written whole leaves the old one, and nothing beside it.
+func TestWholeOrNotAtAll(t *testing.T) {
+	f := newFiles(func(string) {})
+	f.dir = t.TempDir()
+	if err := f.whole("a", func(w io.Writer) error { _, err := io.WriteString(w, "old"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	bad := errors.New("disk full")
+	if err := f.whole("a", func(w io.Writer) error { _, _ = io.WriteString(w, "ha"); return bad }); !errors.Is(err, bad) {
+		t.Errorf("%v", err)
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if got, err := os.ReadFile(f.path("a")); err != nil || string(got) != "old" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
