@@ -7,6 +7,7 @@ import "math"
 // holds the three together.
 // An explanation must be true of the program: change both in one commit.
 var gtKeys = newSchema(
+	include(),
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
 
 	integer("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted."),

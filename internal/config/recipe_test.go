@@ -94,7 +94,6 @@ func TestBadIncludes(t *testing.T) {
 		"list.yaml":    "model: AD\ninclude: [a, b]\n",
 		"bad.yaml":     "model: AD\ninclude: worse.yaml\n",
 		"worse.yaml":   "lr: 0.1\nbeta_1: fast\n",
-		"routing.yaml": "include: tiny_1.yaml\ntraining: {batch_size: 3}\n",
 		"big.yaml":     "model: AD\ninclude: huge.yaml\n",
 		"huge.yaml":    strings.Repeat("#", maxFile+1),
 	})
@@ -108,7 +107,6 @@ func TestBadIncludes(t *testing.T) {
 		"null":    "/null.yaml:2: include has no value",
 		"list":    "/list.yaml:2: include must be a path, got [a, b]",
 		"bad":     "/worse.yaml:2: unknown key beta_1; did you mean beta1?",
-		"routing": "/routing.yaml:1: unknown key include; `haul config explain` lists the known ones",
 		"big":     "/big.yaml:2: include huge.yaml: over 1048576 bytes; not a settings file",
 	} {
 		_, err := LoadAny("", filepath.Join(dir, name+".yaml"), nil)
@@ -216,7 +214,7 @@ func TestExplainRecipes(t *testing.T) {
 	}{
 		{"", "compress_min", []string{"AD compress_min 0"}},
 		{"", "source_lr", []string{"PPO source_lr 0.0003"}},
-		{"", "include", []string{"AD include none", "PPO include none"}},
+		{"", "include", []string{"GT+RL include none", "AD include none", "PPO include none"}},
 		{"ad", "model", []string{`AD model "AD"`}},
 		{RecipePPO, "horizon", []string{"PPO horizon 20"}},
 	} {

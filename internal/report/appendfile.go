@@ -42,7 +42,10 @@ func (a *appendFile) add(piece []byte) error {
 }
 
 // sync brings what was added to the disk.
-func (a *appendFile) sync() error { return a.f.Sync() }
+func (a *appendFile) sync() error { return syncFile(a.f) }
+
+// syncFile brings a file to the disk; tests record it.
+var syncFile = (*os.File).Sync
 
 // close tries once more, cuts off what is not whole, and says what is missing.
 func (a *appendFile) close() error {

@@ -49,3 +49,31 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// A row is on the disk when it has been told: the checkpoint that follows counts on it.
+func TestRowsReachTheDisk(t *testing.T) {
+	was := syncFile
+	defer func() { syncFile = was }()
+	onDisk := map[string]int64{}
+	syncFile = func(f *os.File) error {
+		if st, err := f.Stat(); err == nil {
+			onDisk[f.Name()] = st.Size()
+		}
+		return was(f)
+	}
+	dir := t.TempDir()
+	f := NewFolder(func(s string) { t.Error(s) })
+	i, v := infoOf(dir)
+	f.Start(i)
+	for n := 1; n <= 3; n++ {
+		tell(f, v, n)
+		path := filepath.Join(dir, filepath.FromSlash(sampleFile))
+		st, err := os.Stat(path)
+		if err != nil || onDisk[path] != st.Size() {
+			t.Errorf("after row %d the disk has %d bytes of %s, %v", n, onDisk[path], path, err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

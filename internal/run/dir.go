@@ -225,17 +225,25 @@ func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 	}
 	err = write(f)
 	if err == nil {
-		err = f.Sync()
+		err = durable.sync(f)
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = durable.rename(temp, path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.folder(filepath.Dir(path))
 }
+
+// durable are the calls that bring content and names to the disk; tests record them, and replay
+// every state that a loss of power could leave.
+var durable = struct {
+	sync   func(*os.File) error
+	rename func(from, to string) error
+	folder func(path string) error
+}{(*os.File).Sync, os.Rename, syncDir}
 
 // writeConfig keeps the settings of the run beside its checkpoints.
 func (d *Dir) writeConfig(c config.Settings) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"haul/internal/world/grid"
@@ -96,18 +97,18 @@ func (w *Writer) finish() error {
 	if _, err := w.file.WriteAt(p.bytes(), 0); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := durable.sync(w.file); err != nil {
 		return err
 	}
 	temp := w.file.Name()
 	if err := w.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, w.path); err != nil {
+	if err := durable.rename(temp, w.path); err != nil {
 		return err
 	}
 	w.file = nil
-	return nil
+	return durable.folder(filepath.Dir(w.path))
 }
 
 // Discard drops what was written. After Close it does nothing, so it may be deferred.
@@ -131,4 +132,21 @@ func bare(err error) error {
 		return l.Err
 	}
 	return err
+}
+
+// durable are the calls that bring content and names to the disk; tests record them.
+var durable = struct {
+	sync   func(*os.File) error
+	rename func(from, to string) error
+	folder func(path string) error
+}{(*os.File).Sync, os.Rename, syncFolder}
+
+// syncFolder brings a folder's names to the disk, where the system can.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync() // some file systems cannot, and have written the name by other means
+	return d.Close()
 }

@@ -1,0 +1,36 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// A history's content is on the disk before its name, and its name before Close returns: a loss of
+// power leaves a whole file or none.
+func TestAHistoryReachesTheDiskInOrder(t *testing.T) {
+	was := durable
+	defer func() { durable = was }()
+	var calls []string
+	durable.sync = func(f *os.File) error { calls = append(calls, "content"); return was.sync(f) }
+	durable.rename = func(from, to string) error { calls = append(calls, "name"); return was.rename(from, to) }
+	durable.folder = func(path string) error { calls = append(calls, "folder "+path); return was.folder(path) }
+	dir := t.TempDir()
+	h := small()
+	w, err := Create(filepath.Join(dir, "a.hist"), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for g := range h.Goals {
+		if err := w.WriteGoal(g, walk(h, g)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"content", "name", "folder " + dir}; !slices.Equal(calls, want) {
+		t.Errorf("%v, want %v", calls, want)
+	}
+}
