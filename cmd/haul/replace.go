@@ -34,11 +34,13 @@ func replaceFile(path string, data []byte) error {
 	}
 	err = fill(f, data, mode)
 	if err == nil && !named {
-		// a name that is free is taken at once, one that is not by way of another
+		// a name that is free is taken at once, one that is not by way of another, for a moment
 		if err = linkUnnamed(f, path); err != nil {
-			temp = filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
+			temp = filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.p%d.tmp", filepath.Base(path), os.Getpid()))
 			_ = os.Remove(temp) // of a killed process with this number
 			if err = linkUnnamed(f, temp); err != nil {
+				temp = ""
+			} else if err = os.Rename(temp, path); err == nil {
 				temp = ""
 			}
 		}
@@ -84,10 +86,12 @@ func sweepReplaced(path string, now time.Time) {
 	for _, e := range entries {
 		middle, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+".")
 		middle, tmp := strings.CutSuffix(middle, ".tmp")
-		if !ok || !tmp || middle == "" || strings.Trim(middle, "0123456789") != "" || !e.Type().IsRegular() {
+		number, byProcess := strings.CutPrefix(middle, "p")
+		if !ok || !tmp || number == "" || strings.Trim(number, "0123456789") != "" || !e.Type().IsRegular() {
 			continue
 		}
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > sweepAfter {
+		gone := byProcess && ended(number)
+		if info, err := e.Info(); gone || err == nil && now.Sub(info.ModTime()) > sweepAfter {
 			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // what stays harms nobody
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,12 @@ func linkUnnamed(f *os.File, path string) error {
 		return &os.LinkError{Op: "link", Old: f.Name(), New: path, Err: err}
 	}
 	return nil
+}
+
+// ended says that no process has that number.
+func ended(number string) bool {
+	pid, err := strconv.Atoi(number)
+	return err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
 // syncFolder brings names to the disk, where the file system can.

@@ -11,6 +11,8 @@ func openUnnamed(path string) (*os.File, bool, error) { return openNamed(path) }
 
 func linkUnnamed(*os.File, string) error { return errors.ErrUnsupported }
 
+func ended(string) bool { return false }
+
 // syncFolder brings names to the disk, where the system can.
 func syncFolder(dir string) error {
 	if d, err := os.Open(dir); err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,6 +27,10 @@ func TestResultsLeaveNothingBeside(t *testing.T) {
 		}
 	}
 	put(".x.sol.123.tmp", old)
+	if runtime.GOOS == "linux" {
+		put(".x.sol.p999999999.tmp", time.Now()) // a process that cannot be there
+		put(fmt.Sprintf(".x.sol.p%d.tmp", os.Getppid()), time.Now())
+	}
 	put(".x.sol.124.tmp", time.Now())
 	put(".x.sol.notes.tmp", old)
 	put(".y.sol.123.tmp", old)
@@ -51,6 +56,13 @@ func TestResultsLeaveNothingBeside(t *testing.T) {
 	}
 	for _, e := range entries {
 		left[e.Name()] = true
+	}
+	if runtime.GOOS == "linux" {
+		if name := fmt.Sprintf(".x.sol.p%d.tmp", os.Getppid()); !left[name] {
+			t.Errorf("%s, which a living process writes, has gone", name)
+		} else {
+			delete(left, name)
+		}
 	}
 	for _, name := range []string{"x.sol", ".x.sol.124.tmp", ".x.sol.notes.tmp", ".y.sol.123.tmp", ".x.sol..tmp"} {
 		if !left[name] {
