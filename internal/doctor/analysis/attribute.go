@@ -19,30 +19,6 @@ import (
 // The pieces of a gap never overlap and together are the gap, so the kinds sum to the idle time,
 // and whatever is charged with pieces can be added up.
 
-// IdleKind is what a GPU without work waited for.
-type IdleKind uint8
-
-const (
-	IdleLoader IdleKind = iota
-	// the CPU waits for a GPU that has finished, or for work that was not recorded
-	IdleWait
-	IdleAlloc      // driver allocations
-	IdleCopy       // a copy being issued
-	IdleLaunch     // a kernel being launched
-	IdleOp         // an operator on its way to a launch
-	IdleBetween    // Python between operators
-	IdlePython     // Python, or work on the host, for long
-	IdleComm       // a collective on the host
-	idleQueued     // between pieces of work that were issued already
-	IdleUnrecorded // for long, though work was issued
-	idlePeer       // for long, while another GPU of the program works
-	IdleCold       // a first use: context, libraries, kernels being loaded
-	IdleCompile    // torch.compile at work
-	IdleCapture    // a graph being captured
-	idleEnd        // behind the last work of the recording
-	IdleKinds
-)
-
 var idleWords = [IdleKinds]string{
 	"in the data loader", "in waits for the GPU", "in driver allocations", "in copies being issued", "in kernels being launched",
 	"in operators, on the way to a launch", "in Python between operators", "in Python, or in operators that launch nothing", "in collectives on the host",
@@ -73,23 +49,6 @@ type IdleShare struct {
 var IdleIDs = [IdleKinds]string{"loader", "wait", "allocation", "copy", "launch", "operator", "python-between", "python", "communication",
 	"queued", "unrecorded", "other-gpu", "cold-start", "compile", "capture", "end"}
 
-// Piece is a stretch of idle time with its cause.
-type Piece struct {
-	trace.Span
-	Kind   IdleKind
-	Thread *trace.Thread
-	Op     *trace.Op
-	call   *trace.Call
-}
-
-// HeldCall is a wait or a copy that held the CPU for a large part of a step.
-type HeldCall struct {
-	Thread *trace.Thread
-	Call   *trace.Call
-	Op     *trace.Op
-	Idle   float64
-}
-
 const (
 	// longShare is the part of a step from which a stretch without launches counts as the host's own
 	// work, if it is also longTimes the usual gap: what lies between two ordinary operators is
@@ -107,29 +66,6 @@ const (
 	// pathThreads is how many launching threads are asked what they do.
 	pathThreads = 8
 )
-
-// attribute splits the idle time of every device.
-func (a *Analysis) attribute() {
-	if len(a.Devices) == 0 {
-		a.attributeHost()
-		return
-	}
-	w := &walker{a: a, weight: 1 / float64(len(a.Devices))}
-	w.threads = busiest(a.Threads, func(th *trace.Thread) int { return th.Launches })
-	// other runtimes launch from threads of their own and work in others, or tell no calls
-	if a.Format != "" || len(w.threads) == 0 {
-		w.threads = append(w.threads, busiest(a.Threads, func(th *trace.Thread) int { return th.Ops.Len() })...)
-	}
-	w.host = a.hostCollectives()
-	w.bare = a.Main == nil
-	w.launch = int64(a.UsualLaunch)
-	w.findHostOps()
-	for _, d := range a.Devices {
-		w.device(d)
-	}
-	slices.SortStableFunc(a.Held, func(x, y Piece) int { return cmp.Compare(x.Start, y.Start) })
-	slices.SortStableFunc(a.Long, func(x, y HeldCall) int { return cmp.Compare(y.Idle, x.Idle) })
-}
 
 // busiest are the threads with most of something, up to pathThreads.
 func busiest(threads []*trace.Thread, of func(*trace.Thread) int) []*trace.Thread {
@@ -422,15 +358,6 @@ func idleKind(c *trace.Call) IdleKind {
 		return IdleLaunch
 	}
 	return IdleOp
-}
-
-// OpAt is the operator that is open on a thread at a moment.
-func OpAt(th *trace.Thread, at int64) *trace.Op {
-	i := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start > at }) - 1
-	if i < 0 || th.Ops.At(i).End() <= at {
-		return nil
-	}
-	return th.Ops.At(i)
 }
 
 // book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the

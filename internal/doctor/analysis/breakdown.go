@@ -198,3 +198,55 @@ func (a *Analysis) memoryLevels() []MemoryLevel {
 	}
 	return out
 }
+
+// PathPart is a stretch of the critical path that one thing holds.
+type PathPart struct {
+	What  string  `json:"what"`
+	MS    float64 `json:"ms"` // per step
+	Share float64 `json:"share"`
+}
+
+// CriticalPath is what a step's time is made of, in the order of what it holds: the GPU's work by
+// what it computes, and where the GPU waits, what it waits for. The parts sum to the step; what a
+// finding wins back is bounded by its part.
+func (b *Breakdown) CriticalPath(a *Analysis) []PathPart {
+	step := a.Ms(float64(a.Wall))
+	out := []PathPart{}
+	add := func(what string, ms float64) {
+		if ms > 0 {
+			out = append(out, PathPart{what, ms, ms / step})
+		}
+	}
+	if len(a.Devices) > 0 {
+		var kernels float64
+		for _, f := range b.Families {
+			if f.Family != trace.FamilyComm.String() {
+				kernels += f.MS
+			}
+		}
+		compute := step * b.ComputeShare
+		for _, f := range b.Families { // kernels that run side by side share the time they take
+			if f.Family != trace.FamilyComm.String() {
+				add("the GPU computes: "+f.Family, compute*f.MS/max(kernels, 1e-12))
+			}
+		}
+		if !a.Comm.Host {
+			add("the GPU communicates, nothing beside it", step*b.CommExposedShare)
+		}
+		add("the GPU copies, nothing beside it", step*b.CopyShare)
+	}
+	var idle float64
+	for _, s := range a.IdleList() {
+		idle += s.MS
+		who := "the GPU waits, the CPU is "
+		if len(a.Devices) == 0 {
+			who = "the main thread is "
+		}
+		add(who+s.What, s.MS)
+	}
+	if len(a.Devices) == 0 {
+		add("the main thread runs operators", step-idle)
+	}
+	slices.SortStableFunc(out, func(x, y PathPart) int { return cmp.Compare(y.MS, x.MS) })
+	return out
+}

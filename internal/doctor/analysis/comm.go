@@ -12,27 +12,6 @@ import (
 // runs beside it: that time goes away when the collective is hidden, shrunk or not waited for. Time
 // in which both run is overlapped and costs nothing here.
 
-// commSums is a trace's communication.
-type commSums struct {
-	List           []trace.Collective // inside the steps, in time order
-	Total, Exposed float64            // ns, mean over the devices
-	Host           bool
-	Families       map[string]*CommFamily
-	Issued         []Place      // where the CPU issued them
-	ExposedSpans   []trace.Span // of the first device, or on the host
-	exposedOn      map[uint16][]trace.Span
-}
-
-type CommFamily struct {
-	Kind, Group       string
-	N                 int
-	NS, Exposed       float64
-	Bytes, Largest    uint64
-	Members           int
-	RateBytes, RateNS float64 // of those whose size is known
-	spans             []onDevice
-}
-
 // hostCollectives are the stretches in which a collective runs on the CPU.
 func (a *Analysis) hostCollectives() []trace.Span {
 	var out []trace.Span
@@ -75,12 +54,6 @@ func (a *Analysis) measureComm() {
 	for _, f := range s.Families {
 		f.settle(s.exposedOn, max(1, len(a.Devices)))
 	}
-}
-
-// onDevice is a stretch on one of the devices.
-type onDevice struct {
-	device uint16
-	trace.Span
 }
 
 // settle sums a family's time. Collectives overlap one another, on streams of their own, and a
@@ -254,4 +227,21 @@ func Traffic(kind string, members int) float64 {
 		return (n - 1) / n
 	}
 	return 1
+}
+
+// arrival is when a rank has come to a collective on the host. With tensors on a GPU the backend
+// first waits for the copy to the host, inside its own annotation: until then the others wait.
+func arrival(n *trace.Note) int64 {
+	th := n.Thread
+	i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= n.Start })
+	for ; i < th.Calls.Len(); i++ {
+		c := th.Calls.At(i)
+		if c.Start >= n.End {
+			break
+		}
+		if c.Kind == trace.CallWait && c.End() <= n.End {
+			return c.End()
+		}
+	}
+	return n.Start
 }

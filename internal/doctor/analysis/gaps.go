@@ -8,14 +8,6 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// gap is one stretch of idle GPU.
-type gap struct {
-	trace.Span
-	Step  int
-	Doing string
-	Where string
-}
-
 const (
 	// widestGaps is how many gaps a report shows.
 	widestGaps = 5
@@ -37,12 +29,6 @@ func (a *Analysis) hold(p *Piece) {
 	if (p.Kind == IdlePython || p.Kind == IdleBetween) && len(a.InPython) < maxPython {
 		a.InPython = append(a.InPython, pythonPiece{Place{p.Span, p.Thread}, p.Kind})
 	}
-}
-
-// pythonPiece is a stretch of Python, or of the host's own work.
-type pythonPiece struct {
-	Place
-	Kind IdleKind
 }
 
 // maxPython bounds the pieces that a place in the code is looked for in.

@@ -5,7 +5,6 @@ package analysis
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"sort"
@@ -30,152 +29,6 @@ const (
 // takes the card: about 5 µs for the launch and as much again in PyTorch around it.
 const TinyKernel = 10_000 // ns
 
-// orphan is a call made outside any operator.
-type orphan struct {
-	start int64
-	ns    float64
-}
-
-// Analysis is a trace with its links and its sums over the steps. Sums are totals; perStep divides.
-type Analysis struct {
-	*trace.Trace
-	Period
-	Counted
-	Idleness
-	links
-	Devices []*device
-	Main    *trace.Thread // the thread with most operators
-	Busy    float64       // ns, mean over the devices
-	Comm    commSums
-}
-
-// Period is the steps. Entry i of both lists is the same step.
-type Period struct {
-	Marked   bool           // the trace marks its steps
-	By       string         // what else delimits them, where it does not
-	Ahead    bool           // the CPU ran ahead, and steps are the GPU's windows
-	Steps    []trace.Window // what the figures are measured in
-	CPUSteps []trace.Window // what the CPU's calls and operators are counted in
-	Skipped  int            // cold steps left out
-	Coldest  float64        // how many times the middle step the longest of them took
-	Wall     int64
-}
-
-// Counted is what the steps hold, in all.
-type Counted struct {
-	Waits       int
-	Waited      float64
-	Allocs      int
-	AllocIn     map[int]int // allocations by tenth of the step
-	Kernels     int
-	Tiny        int     // kernels shorter than tinyKernel
-	Kernel      float64 // ns of compute and communication
-	Copies      int
-	Copied      float64 // GPU time of copies across the bus, in ns
-	Moved       uint64
-	Large       int // large pageable copies
-	LargeNS     float64
-	LargeMB     float64
-	bus         [5]busSum // by direction
-	Launched    int       // launches inside the steps
-	Lost        int       // of those, the ones without GPU work in the recording
-	UsualLaunch float32   // the middle launch call, ns
-}
-
-// Idleness is the time in which the GPU had nothing to do, and what it waited for.
-type Idleness struct {
-	Idle       [IdleKinds]float64
-	IdleNS     float64
-	Gaps       []trace.Span // of the first device
-	Widest     []gap
-	Held       []Piece // the long pieces, for places in the code and the page
-	InPython   []pythonPiece
-	Long       []HeldCall
-	Loose      []trace.Span // of LooseLaunches
-	LooseWaits float64      // in waits outside any operator
-	// in launches outside any operator
-	LooseLaunches float64
-	InGraphs      struct { // beside launches of graphs, behind work that was not recorded
-		NS   float64
-		Gaps int
-	}
-}
-
-// links are the indices by which events find each other.
-type links struct {
-	InLoop, aside []trace.Span // fetches of the training loop's own thread, and of others
-	Orphans       map[trace.CallKind][]orphan
-	forward       []*trace.Op // operators with a sequence number, in its order
-	calls         []callRef   // by correlation number
-}
-
-// device is one GPU's share of the trace.
-type device struct {
-	ID       uint16
-	Works    []int32 // positions in gpu, in time order
-	busy     int64
-	kernels  int
-	Gaps     []trace.Span
-	exposed  int64
-	commBusy int64
-}
-
-// busSum is what the copies of one direction come to.
-type busSum struct {
-	n     int
-	ns    float64
-	bytes float64
-}
-
-// callRef finds a call by its correlation number.
-type callRef struct {
-	correlation uint32
-	thread      int32
-	call        int32
-}
-
-func (a *Analysis) PerStep(x float64) float64 { return x / float64(max(1, len(a.Steps))) }
-
-// Ms is a total in nanoseconds as milliseconds per step.
-func (a *Analysis) Ms(ns float64) float64 { return a.PerStep(ns) / 1e6 }
-
-func Analyse(t *trace.Trace) (*Analysis, error) {
-	a := &Analysis{Trace: t}
-	a.Marked, a.Orphans, a.AllocIn = len(t.StepMarks) > 0, map[trace.CallKind][]orphan{}, map[int]int{}
-	a.CPUSteps = t.StepMarks
-	if !a.Marked {
-		w, ok := t.Extent()
-		if !ok {
-			return nil, errors.New("the trace holds no operators, driver calls or GPU work: there is nothing to measure")
-		}
-		a.CPUSteps = []trace.Window{w}
-	}
-	a.indexCalls()
-	if !a.Marked && len(a.CPUSteps) == 1 {
-		if list, by := a.iterations(a.CPUSteps[0]); list != nil {
-			a.CPUSteps, a.By, a.Marked = list, by, true
-		}
-	}
-	a.Steps = a.CPUSteps
-	a.markCold()
-	a.setPeriod()
-	a.Skipped = a.leaveColdStepsOut()
-	for _, s := range a.Steps {
-		a.Wall += s.End - s.Start
-	}
-	a.Main = a.mainThread()
-	a.splitFetches()
-	byCorrelation := a.indexGPU()
-	for _, th := range t.Threads {
-		a.link(th, byCorrelation)
-	}
-	a.measureGPU()
-	a.measureComm()
-	a.attribute()
-	a.findWidest()
-	return a, nil
-}
-
 // indexCalls lists the calls that start work by their correlation number.
 func (a *Analysis) indexCalls() {
 	for t, th := range a.Threads {
@@ -192,23 +45,6 @@ func (a *Analysis) indexCalls() {
 	slices.SortFunc(a.calls, func(x, y callRef) int {
 		return cmp.Or(cmp.Compare(x.correlation, y.correlation), cmp.Compare(a.Threads[x.thread].Calls.At(int(x.call)).Start, a.Threads[y.thread].Calls.At(int(y.call)).Start))
 	})
-}
-
-// callOf finds the call that issued a piece of work: the last one with its number that does not
-// start after it. Numbers repeat where recordings were joined.
-func (a *Analysis) callOf(g *trace.Work) (*trace.Thread, int, bool) {
-	if g.Correlation == 0 {
-		return nil, 0, false
-	}
-	i := sort.Search(len(a.calls), func(i int) bool {
-		r := a.calls[i]
-		return r.correlation > g.Correlation || r.correlation == g.Correlation && a.Threads[r.thread].Calls.At(int(r.call)).Start > g.Start
-	})
-	if i == 0 || a.calls[i-1].correlation != g.Correlation {
-		return nil, 0, false
-	}
-	r := a.calls[i-1]
-	return a.Threads[r.thread], int(r.call), true
 }
 
 // indexGPU returns the positions of the GPU's work ordered by correlation number.
@@ -315,19 +151,6 @@ func (a *Analysis) copyKind(g *trace.Work) trace.Holds {
 	return 0
 }
 
-// IssuedAt is where the CPU issued a piece of work: the call and the operator around it.
-func (a *Analysis) IssuedAt(g *trace.Work) []Place {
-	th, i, ok := a.callOf(g)
-	if !ok {
-		return nil
-	}
-	c := th.Calls.At(i)
-	if o := OpAt(th, c.Start); o != nil {
-		return []Place{{trace.Span{Start: o.Start, End: o.End()}, th}}
-	}
-	return []Place{{trace.Span{Start: c.Start, End: c.End()}, th}}
-}
-
 // smallDevice is the share of the busiest device's work under which a device is no part of the run:
 // a copy between cards leaves such traces.
 const smallDevice = 0.05
@@ -398,25 +221,6 @@ func (a *Analysis) measureGPU() {
 		a.Gaps = a.Devices[0].Gaps
 	}
 }
-
-// EachOp visits the operators that start inside a step, in time order on each thread.
-func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)) {
-	for _, th := range a.Threads {
-		step := 0
-		for i := range th.Ops.Len() {
-			o := th.Ops.At(i)
-			for step < len(a.CPUSteps) && a.CPUSteps[step].End <= o.Start {
-				step++
-			}
-			if step < len(a.CPUSteps) && a.CPUSteps[step].Start <= o.Start {
-				visit(th, i, step, o)
-			}
-		}
-	}
-}
-
-// Share of the step.
-func (a *Analysis) Share(ms float64) float64 { return ms / a.Ms(float64(a.Wall)) }
 
 // OperatorsPerStep counts the operators of a step, those inside others too.
 func (a *Analysis) OperatorsPerStep() float64 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"haul/internal/doctor/trace"
@@ -39,23 +38,6 @@ func (a *Analysis) Arrivals() []Arrival {
 		out = append(out, Arrival{c.Kind, a.Names.List[c.Group].Text, max(c.Start, c.Arrived), c.End, c.Step})
 	}
 	return out
-}
-
-// arrival is when a rank has come to a collective on the host. With tensors on a GPU the backend
-// first waits for the copy to the host, inside its own annotation: until then the others wait.
-func arrival(n *trace.Note) int64 {
-	th := n.Thread
-	i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= n.Start })
-	for ; i < th.Calls.Len(); i++ {
-		c := th.Calls.At(i)
-		if c.Start >= n.End {
-			break
-		}
-		if c.Kind == trace.CallWait && c.End() <= n.End {
-			return c.End()
-		}
-	}
-	return n.Start
 }
 
 // MatchRanks pairs the k-th collective of each kind and group. Where the ranks' counts differ, as

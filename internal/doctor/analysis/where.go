@@ -15,20 +15,6 @@ import (
 // the stack for most of it. Names are shown and never judged by; a renamed function changes no
 // finding.
 
-// Place is a stretch of time on a thread; nil is the thread that has most frames.
-type Place struct {
-	trace.Span
-	Thread *trace.Thread
-}
-
-func SpansOf(list []trace.Span) []Place {
-	out := make([]Place, len(list))
-	for i, s := range list {
-		out[i] = Place{Span: s}
-	}
-	return out
-}
-
 // mostOf is the part of a cost that a function must hold to be named.
 const mostOf = 0.5
 

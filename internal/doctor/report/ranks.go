@@ -523,3 +523,5 @@ func (j *Ranks) common() {
 		j.Findings = append(j.Findings, f)
 	}
 }
+
+func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }

@@ -361,8 +361,6 @@ func (j *Ranks) timeline() *timeline {
 	return t
 }
 
-func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
-
 // timeline of a comparison: a typical step of each, from the same moment.
 func (d *Diff) timeline() *timeline {
 	x, y := d.Before.typicalStep(), d.After.typicalStep()

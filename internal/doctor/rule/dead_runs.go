@@ -17,6 +17,11 @@ import (
 // Threshold: half of the operators that make nodes are never walked though later ones are, each in
 // a run that came three times, and they hold 5 % of the step.
 
+const (
+	repeatShare = 0.05
+	minRepeats  = 3
+)
+
 // deadRuns finds the operators of a network that are run again for nothing.
 func deadRuns(a *analysis.Analysis, who trace.Cause) *cost {
 	g := a.Graph()

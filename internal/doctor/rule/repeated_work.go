@@ -70,8 +70,6 @@ type repetition struct {
 }
 
 const (
-	repeatShare  = 0.05
-	minRepeats   = 3
 	minKernels   = 4
 	periodsTried = 8
 )

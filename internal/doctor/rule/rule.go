@@ -4,40 +4,11 @@ package rule
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"haul/internal/doctor/analysis"
 	"haul/internal/doctor/trace"
 )
-
-// Rules in the order in which they take operators: the particular before the general. The order of
-// the findings does not follow from it; that is cost.
-var Rules = []Rule{
-	loaderStarved,
-	recompile,
-	CommExposed,
-	anomalyMode,
-	allocThrash,
-	pageableCopy,
-	copyExposed,
-	repeatedWork,
-	deadGraph,
-	syncStorm,
-	tensorInLoop,
-	transferStorm,
-	paddingOverhead,
-	longWait,
-	smallBatch,
-	launchBound,
-	pythonBound,
-	fp32Matmul,
-	hostCopies,
-	fp64,
-	oversubscribed,
-	unfused,
-}
 
 // Rule looks for one cause. find returns nil where it is absent or too small to matter; a rule that
 // returns a cost has taken its operators.
@@ -99,55 +70,6 @@ func SeverityOf(share float64) Severity {
 		return Warning
 	}
 	return Note
-}
-
-// Judge asks every rule and orders the findings, most costly first. What the recording leaves in
-// doubt is no more than a note. A choice, such as the precision on a card whose faster
-// units need another one, is a finding only where no fault stands before it, and a remark
-// otherwise.
-func Judge(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
-	findings = []Finding{}
-	step := a.Ms(float64(a.Wall))
-	left := step
-	for i, r := range Rules {
-		c := r.find(a, trace.Cause(i+1))
-		if c == nil || !(c.ms > 0) {
-			continue
-		}
-		// No finding wins more than the critical path has left beside the others.
-		if c.ms = min(c.ms, left); !(c.ms > 0) {
-			continue
-		}
-		left -= c.ms
-		share := c.ms / step
-		f := Finding{ID: r.ID, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, choice: c.choice}
-		if c.most != "" && Order(f.Severity) > Order(c.most) {
-			f.Severity = c.most
-		}
-		if Withheld(recorded, r.ID) {
-			f.Severity = Note
-		}
-		if c.remedy != "" {
-			f.Remedy = c.remedy
-		}
-		if f.Where = a.Where(c.places); c.issued != nil {
-			f.Where = a.Where(c.issued)
-		}
-		if f.Where != "" {
-			f.Evidence = append(f.Evidence, "in the code: "+f.Where)
-		}
-		findings = append(findings, f)
-	}
-	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity != Note }) {
-		findings = slices.DeleteFunc(findings, func(f Finding) bool {
-			if f.choice {
-				choices = append(choices, fmt.Sprintf("%s, past the findings above: %s. %s", f.ID, strings.Join(f.Evidence, "; "), f.Remedy))
-			}
-			return f.choice
-		})
-	}
-	SortFindings(findings)
-	return findings, choices
 }
 
 // SortFindings puts the most costly first.

@@ -43,21 +43,3 @@ var smallBatch = Rule{
 		}}
 	},
 }
-
-// underfilled returns which part of the kernels' time runs on a card not filled, and how full that
-// is.
-func underfilled(a *analysis.Analysis) (share, fill float64) {
-	var short, weighted, all float64
-	for i := range a.GPU.Len() {
-		g := a.GPU.At(i)
-		if _, ok := trace.Within(a.Steps, g.Start); !ok || g.Kind != trace.CatKernel || g.Comm {
-			continue
-		}
-		all += float64(g.Dur)
-		if g.Blocks >= 0 && g.Blocks < 1 {
-			short += float64(g.Dur)
-			weighted += float64(g.Dur) * float64(g.Blocks)
-		}
-	}
-	return short / max(1, all), weighted / max(1, short)
-}

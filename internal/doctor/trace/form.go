@@ -6,6 +6,9 @@ import "bytes"
 // few forms many times, so each is kept once and records carry its number. Nothing here may fail:
 // what cannot be read is an input without a shape.
 
+// maxInputs bounds the inputs of an operator; lists of thousands of tensors say no more.
+const maxInputs = 64
+
 // Form is the inputs of an operator.
 type Form struct{ Inputs []Input }
 
@@ -37,33 +40,6 @@ type Inner struct {
 }
 
 func (i *Inner) End() int64 { return i.Start + int64(i.Dur) }
-
-const (
-	maxForms  = 1 << 18 // past it the form is unknown
-	maxInputs = 64      // of an operator; lists of thousands of tensors say no more
-)
-
-// form numbers the inputs of an event.
-func (t *builder) form(e *event) uint32 {
-	if len(e.args.dims) == 0 {
-		return 0
-	}
-	t.formKey = append(append(append(t.formKey[:0], e.args.dims...), 0), e.args.types...)
-	if id, ok := t.forms[string(t.formKey)]; ok {
-		return id
-	}
-	if len(t.Forms) >= maxForms {
-		return 0
-	}
-	if t.forms == nil {
-		t.forms = map[string]uint32{}
-		t.Forms = []Form{{}}
-	}
-	id := uint32(len(t.Forms))
-	t.forms[string(t.formKey)] = id
-	t.Forms = append(t.Forms, formOf(e.args.dims, e.args.types))
-	return id
-}
 
 func formOf(dims, types []byte) Form {
 	var f Form

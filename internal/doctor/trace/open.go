@@ -75,29 +75,12 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
 }
 
-// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
-var ErrTooLarge = errors.New("it unpacks to more than may be read")
-
 // LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told,
 // never opened. Unpacked, all layers together may hold what is left of *left, which is less by as
 // much afterwards.
 func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each func(name string, t *Trace) error) error {
 	l := &loading{ctx: ctx, each: each, left: left}
 	return l.read(name, &stoppable{ctx: ctx, r: r}, 0)
-}
-
-// metered counts what all layers of packing give, and ends a reading past the limit.
-type metered struct {
-	r    io.Reader
-	left *int64
-}
-
-func (m *metered) Read(b []byte) (int, error) {
-	n, err := m.r.Read(b)
-	if *m.left -= int64(n); *m.left < 0 {
-		return 0, ErrTooLarge
-	}
-	return n, err
 }
 
 // stoppable ends a reading when the context does.

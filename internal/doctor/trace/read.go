@@ -220,7 +220,9 @@ func (w *source) object() error {
 		case key == "distributedInfo" && c == '{':
 			err = w.retry(w.build.distributed)
 		case key == rocprofKey && c == '[':
-			return w.rocprof()
+			err := w.build.rocprof(io.MultiReader(bytes.NewReader(w.buf[w.pos:]), w.r))
+			w.eof, w.pos = true, len(w.buf)
+			return err
 		case key == "haul" && c == '{':
 			w.build.Own = true
 			err = w.retry(skip)
@@ -344,4 +346,21 @@ func (t *builder) distributed(b []byte, i int) (int, error) {
 		t.Job = j
 	}
 	return next, err
+}
+
+// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
+var ErrTooLarge = errors.New("it unpacks to more than may be read")
+
+// metered counts what all layers of packing give, and ends a reading past the limit.
+type metered struct {
+	r    io.Reader
+	left *int64
+}
+
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if *m.left -= int64(n); *m.left < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, err
 }

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,21 +70,20 @@ type rocprofTool struct {
 }
 
 // rocprof reads the value of that key, which is the rest of the file.
-func (w *source) rocprof() error {
-	d := json.NewDecoder(io.MultiReader(bytes.NewReader(w.buf[w.pos:]), w.r))
+func (t *builder) rocprof(r io.Reader) error {
+	d := json.NewDecoder(r)
 	var tools []rocprofTool
 	if err := d.Decode(&tools); err != nil {
 		return fmt.Errorf("the JSON of rocprofv3 cannot be read (%w): record it again, with --output-format json", err)
 	}
-	w.build.Format = "rocprofv3"
+	t.Format = "rocprofv3"
 	n := 0
 	for i := range tools {
-		n += w.build.rocprofEvents(&tools[i])
+		n += t.rocprofEvents(&tools[i])
 	}
 	if n == 0 {
 		return errors.New("rocprofv3 recorded no kernels and no HIP calls: record with --hip-trace --kernel-trace --memory-copy-trace")
 	}
-	w.eof, w.pos = true, len(w.buf)
 	return nil
 }
 

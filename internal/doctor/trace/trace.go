@@ -6,9 +6,7 @@ package trace
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 
 	"haul/internal/doctor/phrase"
 )
@@ -103,13 +101,6 @@ type level struct {
 	Bytes int64
 }
 
-// Card is a line of the trace's device list.
-type Card struct {
-	Name         string
-	Major, Minor int
-	Processors   int
-}
-
 // Thread is one CPU thread's outermost operators and the driver calls made on it.
 type Thread struct {
 	pid, Tid string
@@ -162,12 +153,6 @@ type Work struct {
 }
 
 func (w *Work) End() int64 { return w.Start + int64(w.Dur) }
-
-// Window is one profiler step; span any stretch of time, its end left out.
-type (
-	Window struct{ Start, End int64 }
-	Span   struct{ Start, End int64 }
-)
 
 // names keeps each name once, with what follows from it.
 type names struct {
@@ -464,56 +449,6 @@ func (t *builder) note(e *event) {
 // maxRanges bounds the annotations of a program's own that are kept.
 const maxRanges = 1 << 18
 
-// settle puts every list in time order and keeps the outermost operators alone.
-func (t *builder) settle() *Trace {
-	t.sortBare()
-	for _, th := range t.Threads {
-		th.Ops.order(func(a, b *Op) bool { return a.Start < b.Start || a.Start == b.Start && a.Dur > b.Dur })
-		th.Calls.order(func(a, b *Call) bool { return a.Start < b.Start })
-		th.Frames.order(func(a, b *frame) bool { return a.Start < b.Start || a.Start == b.Start && a.dur > b.dur })
-		kept := 0
-		for i := range th.Ops.Len() {
-			o := th.Ops.At(i)
-			if kept > 0 && th.Ops.At(kept-1).holdsStart(o.Start) {
-				th.Ops.At(kept - 1).nest(1 + int(o.Nested))
-				if t.Names.List[o.Name].inner {
-					th.Inner.Add(Inner{o.Start, o.Dur, o.Name, o.Form})
-				}
-				continue
-			}
-			*th.Ops.At(kept) = *o
-			kept++
-		}
-		th.Ops.cut(kept)
-		th.Inner.order(func(a, b *Inner) bool { return a.Start < b.Start })
-	}
-	t.GPU.order(func(a, b *Work) bool { return a.Start < b.Start })
-	for i := range t.GPU.Len() {
-		if g := t.GPU.At(i); g.Blocks < -1 {
-			if len(t.Cards) > 0 && t.Cards[0].Processors > 0 {
-				g.Blocks = (-1 - g.Blocks) / float32(t.Cards[0].Processors)
-			} else {
-				g.Blocks = -1
-			}
-		}
-	}
-	t.StepMarks = tidySteps(t.StepMarks)
-	t.Loader = Union(t.Loader)
-	slices.SortStableFunc(t.Updates, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
-	slices.SortStableFunc(t.Ranges, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
-	t.Regions = Union(t.Regions)
-	t.Compiled = Union(t.Compiled)
-	t.Compiling = Union(t.Compiling)
-	t.Overhead = Union(t.Overhead)
-	t.Captured = Union(t.Captured)
-	t.Blocked = Union(t.Blocked)
-	slices.SortStableFunc(t.Notes, func(a, b Note) int { return cmp.Compare(a.Start, b.Start) })
-	slices.SortStableFunc(t.Memory, func(a, b level) int { return cmp.Compare(a.At, b.At) })
-	t.Collectives = t.raw
-	slices.SortStableFunc(t.Collectives, func(a, b Collective) int { return cmp.Compare(a.Start, b.Start) })
-	return t.Trace
-}
-
 // Remarks are the faults of the recording itself, one line each.
 func (t *Trace) Remarks() []string {
 	var out []string
@@ -530,4 +465,29 @@ func (t *Trace) Remarks() []string {
 	say(t.strays, "far from all the others in time left out")
 	say(t.unordered, "out of time order, sorted")
 	return out
+}
+
+// maxForms bounds the forms that are kept; past it the form of an operator is unknown.
+const maxForms = 1 << 18
+
+// form numbers the inputs of an event.
+func (t *builder) form(e *event) uint32 {
+	if len(e.args.dims) == 0 {
+		return 0
+	}
+	t.formKey = append(append(append(t.formKey[:0], e.args.dims...), 0), e.args.types...)
+	if id, ok := t.forms[string(t.formKey)]; ok {
+		return id
+	}
+	if len(t.Forms) >= maxForms {
+		return 0
+	}
+	if t.forms == nil {
+		t.forms = map[string]uint32{}
+		t.Forms = []Form{{}}
+	}
+	id := uint32(len(t.Forms))
+	t.forms[string(t.formKey)] = id
+	t.Forms = append(t.Forms, formOf(e.args.dims, e.args.types))
+	return id
 }

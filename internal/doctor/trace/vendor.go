@@ -296,3 +296,10 @@ func IsFP64Kernel(s string) bool {
 	}
 	return strings.HasPrefix(s, "Cijk_") && strings.Contains(s, "_DB_")
 }
+
+// Card is a line of the trace's device list.
+type Card struct {
+	Name         string
+	Major, Minor int
+	Processors   int
+}

@@ -1,0 +1,59 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Nothing may be filed once a trace is settled: its lists are in time order from there on, and
+// searched.
+
+// settle puts every list in time order and keeps the outermost operators alone.
+func (t *builder) settle() *Trace {
+	t.sortBare()
+	for _, th := range t.Threads {
+		th.Ops.order(func(a, b *Op) bool { return a.Start < b.Start || a.Start == b.Start && a.Dur > b.Dur })
+		th.Calls.order(func(a, b *Call) bool { return a.Start < b.Start })
+		th.Frames.order(func(a, b *frame) bool { return a.Start < b.Start || a.Start == b.Start && a.dur > b.dur })
+		kept := 0
+		for i := range th.Ops.Len() {
+			o := th.Ops.At(i)
+			if kept > 0 && th.Ops.At(kept-1).holdsStart(o.Start) {
+				th.Ops.At(kept - 1).nest(1 + int(o.Nested))
+				if t.Names.List[o.Name].inner {
+					th.Inner.Add(Inner{o.Start, o.Dur, o.Name, o.Form})
+				}
+				continue
+			}
+			*th.Ops.At(kept) = *o
+			kept++
+		}
+		th.Ops.cut(kept)
+		th.Inner.order(func(a, b *Inner) bool { return a.Start < b.Start })
+	}
+	t.GPU.order(func(a, b *Work) bool { return a.Start < b.Start })
+	for i := range t.GPU.Len() {
+		if g := t.GPU.At(i); g.Blocks < -1 {
+			if len(t.Cards) > 0 && t.Cards[0].Processors > 0 {
+				g.Blocks = (-1 - g.Blocks) / float32(t.Cards[0].Processors)
+			} else {
+				g.Blocks = -1
+			}
+		}
+	}
+	t.StepMarks = tidySteps(t.StepMarks)
+	t.Loader = Union(t.Loader)
+	slices.SortStableFunc(t.Updates, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(t.Ranges, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
+	t.Regions = Union(t.Regions)
+	t.Compiled = Union(t.Compiled)
+	t.Compiling = Union(t.Compiling)
+	t.Overhead = Union(t.Overhead)
+	t.Captured = Union(t.Captured)
+	t.Blocked = Union(t.Blocked)
+	slices.SortStableFunc(t.Notes, func(a, b Note) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(t.Memory, func(a, b level) int { return cmp.Compare(a.At, b.At) })
+	t.Collectives = t.raw
+	slices.SortStableFunc(t.Collectives, func(a, b Collective) int { return cmp.Compare(a.Start, b.Start) })
+	return t.Trace
+}
