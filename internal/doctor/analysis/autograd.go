@@ -57,7 +57,7 @@ func (a *Analysis) Graph() *Graph {
 			before, beforeStep = o, step
 		})
 	}
-	if g.Walks && 2*met < len(walked) && len(a.CPUSteps) > 1 {
+	if g.Walks && 2*met < len(walked) {
 		return nil
 	}
 	return g
