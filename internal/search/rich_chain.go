@@ -66,6 +66,7 @@ type rchain struct {
 	wait    int
 	choosy  bool      // some task may be left out
 	eager   bool      // this iteration leaves out none that fits
+	built   bool      // the first routes are being made
 	weight  []float64 // by lead: times it was left out, in fleet minimisation
 
 	asked   int64 // counts insertions; judged[r] == asked: verdict[r] and extra[r] hold

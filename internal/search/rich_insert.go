@@ -14,9 +14,12 @@ import (
 // looks beside the nearest customers and at the ends of routes.
 const fullMost = 150
 
+// insertNear is how many of the nearest customers an insertion looks beside.
+const insertNear = 40
+
 // overlook is how seldom a new route's cheapest kind of vehicle is passed over, so that one which
 // pays off with more customers gets its chance.
-const overlook = 8
+const overlook = 64
 
 // spot is a place in the routes for a task, and what it adds to their cost.
 type spot struct {
@@ -242,14 +245,14 @@ func (c *rchain) find(v int32, best *spot) {
 		c.scan(v, best)
 	} else {
 		c.findNear(v, best)
-		if best.route < 0 {
-			c.scan(v, best)
-		}
 	}
 	if c.trips {
 		c.findTrip(v, best)
 	}
 	c.findNew(v, best)
+	if best.route < 0 && !c.full && c.places[v].required {
+		c.scan(v, best)
+	}
 }
 
 // findNear looks beside the nearest customers and at the ends of routes.
@@ -257,7 +260,8 @@ func (c *rchain) findNear(v int32, best *spot) {
 	to, from := c.rows(v) // distances to v and from it
 	least := c.leastPerDist
 	c.moves += int64(2 * len(c.slot))
-	for _, w := range c.nearOf(v) {
+	near := c.nearOf(v)
+	for _, w := range near[:min(len(near), insertNear)] {
 		l := &c.link[w]
 		if l.route < 0 {
 			continue
@@ -295,7 +299,8 @@ func (c *rchain) rows(v int32) (to, from []int32) {
 	}
 	c.rowTo, c.rowFrom = resize(c.rowTo, c.nodes+1), resize(c.rowFrom, c.nodes+1)
 	need := func(w int32) { c.rowTo[w], c.rowFrom[w] = g.f(w, v), g.f(v, w) }
-	for _, w := range c.nearOf(v) {
+	near := c.nearOf(v)
+	for _, w := range near[:min(len(near), insertNear)] {
 		if l := &c.link[w]; l.route >= 0 {
 			need(w)
 			need(l.prev)

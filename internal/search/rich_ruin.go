@@ -213,7 +213,7 @@ const eagerEach = 16
 func (c *rchain) recreate(limit, noise float64) bool {
 	c.sortRemoved()
 	// Now and then a task goes in at any cost: two may pay off together where neither does alone.
-	c.eager = c.choosy && c.below(eagerEach) == 0
+	c.eager = c.choosy && (c.built || c.below(eagerEach) == 0)
 	for _, lead := range c.removed {
 		c.place(lead, noise)
 		if c.change >= limit && !c.eager {

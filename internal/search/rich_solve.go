@@ -17,10 +17,10 @@ import (
 
 // Temperatures are in a typical leg between near customers.
 const (
-	richHot      = 0.5  // where annealing begins, given iterations enough
+	richHot      = 1.0  // where annealing begins, given iterations enough
 	richHotAgain = 0.2  // where later cycles begin
 	richCold     = 0.01 // where it ends
-	richSpeed    = 2e4  // iterations per second, about
+	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
 	richMelt     = 400  // iterations per task under which the first temperature is lower
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
@@ -41,6 +41,7 @@ type richDriver struct {
 	most       int
 	longest    int64
 	iterations int
+	speed      float64 // iterations per second
 	moves      int64
 	told       time.Time
 	toldCost   float64
@@ -121,7 +122,8 @@ func broken(p *vrp.Problem, s vrp.Solution) error {
 	return nil
 }
 
-// build gives all absent tasks their cheapest spots, in an order drawn.
+// build gives all absent tasks their cheapest spots, in an order drawn. None that fits is left out:
+// which of them do not pay is seen from routes, not one by one.
 func (c *rchain) build() {
 	c.begin()
 	for _, lead := range c.absent {
@@ -129,7 +131,9 @@ func (c *rchain) build() {
 		c.removed = append(c.removed, lead)
 		c.change -= c.places[lead].price
 	}
+	c.built = true
 	c.recreate(math.Inf(1), 0)
+	c.built = false
 	c.keep()
 	c.remember()
 }
@@ -155,22 +159,37 @@ func (d *richDriver) over(ctx context.Context) bool {
 	return d.met || ctx.Err() != nil || d.spent() >= 1
 }
 
+// left is how many iterations there may be.
+func (d *richDriver) left() float64 {
+	if d.o.Iterations > 0 {
+		return float64(d.o.Iterations)
+	}
+	return d.speed * d.o.Time.Seconds()
+}
+
+// gauge measures how many iterations a second has, on a chain that only improves meanwhile.
+func (d *richDriver) gauge(ctx context.Context, c *rchain) {
+	if d.o.Iterations > 0 {
+		return
+	}
+	from, until := d.spent(), d.spent()+gaugeShare
+	done := 0
+	for ; d.spent() < until && !d.over(ctx) || done == 0; done++ {
+		c.iterate(richCold * c.leg)
+	}
+	d.iterations += done
+	d.speed = float64(done) / max(1e-9, (d.spent()-from)*d.o.Time.Seconds())
+}
+
 // heat is where annealing begins: lower where few iterations are left for each task.
 func (d *richDriver) heat() float64 {
-	left := float64(d.o.Iterations)
-	if d.o.Iterations == 0 {
-		left = richSpeed * d.o.Time.Seconds()
-	}
-	x := left / float64(richMelt*max(1, len(d.m.tasks)))
+	x := d.left() / float64(richMelt*max(1, len(d.m.tasks)))
 	return max(2*richCold, richHot*min(1, math.Sqrt(x)))
 }
 
 // cycles cuts the rest of the budget: several annealings where there are iterations enough.
 func (d *richDriver) cycles() []cycle {
-	iterations := float64(d.o.Iterations)
-	if d.o.Iterations == 0 {
-		iterations = richSpeed * d.o.Time.Seconds()
-	}
+	iterations := d.left()
 	n := float64(len(d.m.tasks))
 	hot := d.heat()
 	count := int(max(1, min(8, iterations/(4*richMelt*n))))
@@ -188,9 +207,6 @@ func (d *richDriver) cycles() []cycle {
 // anneal runs the cycles. Each worker has a chain of its own; all go on from the best at a cycle's
 // end.
 func (d *richDriver) anneal(ctx context.Context, first *rchain) {
-	if len(d.m.tasks) < 2 && len(first.absent) == 0 && len(d.m.kinds) == 1 {
-		return
-	}
 	workers := d.o.Workers
 	if d.o.Iterations > 0 {
 		workers = 1
@@ -199,6 +215,7 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 	for len(chains) < workers {
 		chains = append(chains, newRichChain(d.m, newStream(d.o.Seed, uint64(len(chains)))))
 	}
+	d.gauge(ctx, first)
 	for i, cy := range d.cycles() {
 		if d.over(ctx) {
 			break
