@@ -20,6 +20,7 @@ const (
 	richHot      = 1.0  // where annealing begins, given iterations enough
 	richHotAgain = 0.2  // where later cycles begin
 	richCold     = 0.01 // where it ends
+	richLeast    = 0.2  // of richHot, at least: the greedy start is far from a good one
 	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
 	richMelt     = 400  // iterations per task under which the first temperature is lower
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
@@ -184,7 +185,7 @@ func (d *richDriver) gauge(ctx context.Context, c *rchain) {
 // heat is where annealing begins: lower where few iterations are left for each task.
 func (d *richDriver) heat() float64 {
 	x := d.left() / float64(richMelt*max(1, len(d.m.tasks)))
-	return max(2*richCold, richHot*min(1, math.Sqrt(x)))
+	return richHot * max(richLeast, min(1, math.Sqrt(x)))
 }
 
 // cycles cuts the rest of the budget: several annealings where there are iterations enough.
