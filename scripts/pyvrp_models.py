@@ -1,6 +1,6 @@
 """The same models in PyVRP and in Haul: six kinds of problems are written once, in PyVRP's words, and solved by both.
 
-  HAUL_BINARY=./haul python scripts/pyvrp_models.py [--time 2]      # needs pyvrp, and the package haul (PYTHONPATH=python)
+  HAUL_BINARY=./haul PYTHONPATH=python python scripts/pyvrp_models.py [--time 2]   # needs pyvrp
 
 PyVRP judges nothing of Haul's here but the cost: each is what its own program says of routes that its own validator has judged, and
 the two definitions of cost are held equal by internal/vrp's tests. Exit code 1 where Haul costs more than PyVRP.

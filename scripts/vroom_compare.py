@@ -1,6 +1,7 @@
 """Twenty problems of every feature, solved by the real VROOM and by Haul from the same JSON, and judged by one judge.
 
-  python scripts/vroom_compare.py --haul ./haul [--vroom vroom] [--time 2]     # vroom: pip install pyvroom
+  python scripts/vroom_compare.py --haul ./haul [--vroom vroom] [--time 2]
+  # vroom: pip install pyvroom
 
 The judge below shares nothing with either program: it drives each route leg by leg and checks windows, loads, skills, pairs, breaks,
 limits and the stated cost. A program is better where it leaves out fewer tasks (by priority), then where it costs less. Exit code 1
