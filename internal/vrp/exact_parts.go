@@ -83,7 +83,7 @@ func (a *partsWay) beats(b *partsWay) bool {
 	return a.dist <= b.dist && a.dur <= b.dur && a.early+a.dur <= b.early+b.dur && a.late >= b.late && a.full <= b.full
 }
 
-// then appends a visit to a way: driving, then a window and a service. ok is false where it is late.
+// then appends a visit to a way: driving, a window and a service. ok is false where it is late.
 func (a partsWay) then(distance, duration, service float64, w Window) (partsWay, bool) {
 	a.dist += distance
 	a.dur += duration
