@@ -44,11 +44,16 @@ Solve them with --distance exact to get the generated problem's own distances, t
 
 --testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000
 instances of 10, 20, 50 or 100 customers, as NumPy draws them from seed 1234 (--split validation:
-from 4321).`,
+from 4321).
+
+--testset routefinder makes those of RouteFinder (Berto et al., 2024): --variant names one of 48
+problems, with 50 or 100 customers, 1,000 instances each. Plain ones are written as .vrp files,
+those with further parts as .json.`,
 		Example: `  haul gen --customers 20 --capacity 30 --count 3 --out instances
   haul gen --distribution uniform --customers 100 --capacity 50 --count 1000 --out mine.npz
   haul gen --testset kool --customers 100 --out kool100.npz
-  haul gen --testset kool --customers 50 --split validation --count 100 --out kool50.pkl`,
+  haul gen --testset kool --customers 50 --split validation --count 100 --out kool50.pkl
+  haul gen --testset routefinder --variant vrptw --customers 100 --count 10 --out vrptw100`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.gen(cmd, &f) },
 	}
@@ -95,8 +100,19 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.customers, set.Capacity(), set.Name, testset.KoolSeed(f.testset.split)
 		problem = func(i int) *vrp.Problem { return set.Problems[i] }
 		file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
+	case testsetRouteFinder:
+		set, err := f.testset.load(cmd.Flags(), &f.src)
+		if err != nil {
+			return err
+		}
+		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.customers, testset.RouteFinderCapacity(f.src.customers), set.Name, testset.RouteFinderSeed
+		problem = func(i int) *vrp.Problem { return set.Problems[i] }
+		file = problem
+		if set.Problems[0].Plain() == nil {
+			file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
+		}
 	default:
-		return usagef("--testset %s is not one that can be made: kool is", f.testset.name)
+		return usagef("--testset %s is not one that can be made: kool and routefinder are", f.testset.name)
 	}
 	if f.out == standardOutput && (r.Instances > 1 || f.json) {
 		return usagef("--out - takes one .vrp and nothing else: give --count 1 and no --json, or name a folder")
@@ -114,6 +130,15 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 		_, err = fmt.Fprintf(a.stdout, "%d files in %s, %s to %s\n", len(r.Files), r.Dir, r.Files[0], r.Files[len(r.Files)-1])
 	}
 	return err
+}
+
+// writeInstance writes a plain problem as a .vrp file, and one with further parts, whose numbers are
+// no integers, as JSON.
+func writeInstance(w io.Writer, p *vrp.Problem) error {
+	if p.Plain() != nil {
+		return files.WriteJSON(w, p)
+	}
+	return files.WriteProblem(w, p)
 }
 
 // maxNodes are what one file of instances may hold, which are in memory until it is written.
@@ -146,7 +171,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		return writeFile(f.out, func(w io.Writer) error { return testset.Write(w, ext, all) })
 	}
 	if f.out == standardOutput {
-		return files.WriteProblem(a.whole(), file(0))
+		return writeInstance(a.whole(), file(0))
 	}
 	r.Dir = f.out
 	if ext := strings.ToLower(filepath.Ext(f.out)); slices.Contains(fileEndings, ext) && !exists(f.out) {
@@ -161,10 +186,13 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		}
 		p := file(i)
 		name := p.Name + ".vrp"
+		if p.Plain() != nil {
+			name = p.Name + ".json"
+		}
 		if err := refuseExisting(f.force, filepath.Join(f.out, name)); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return files.WriteProblem(w, p) }); err != nil {
+		if err := writeFile(filepath.Join(f.out, name), func(w io.Writer) error { return writeInstance(w, p) }); err != nil {
 			return err
 		}
 		r.Files = append(r.Files, name)

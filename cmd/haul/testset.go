@@ -12,19 +12,30 @@ import (
 // seed; any other name is a file.
 const testsetKool = "kool"
 
+// testsetRouteFinder names those of RouteFinder, by variant.
+const testsetRouteFinder = "routefinder"
+
 // testsetFlags name a set of instances in place of generated ones.
 type testsetFlags struct {
-	name  string
-	split string
+	name    string
+	split   string
+	variant string
 }
 
 func (f *testsetFlags) register(cmd *cobra.Command, files string) {
-	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100)"+files)
+	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100); routefinder: those of RouteFinder (--customers 50 or 100)"+files)
+	cmd.Flags().StringVar(&f.variant, "variant", "cvrp", "which of RouteFinder's 48 problems: cvrp, vrptw, ovrpbl, mdvrpmbltw, ...")
 	cmd.Flags().StringVar(&f.split, "split", testset.Test, "which of Kool's sets: test or validation")
 }
 
 // check refuses flags that describe instances which the set fixes.
 func (f *testsetFlags) check(fs *pflag.FlagSet) error {
+	if f.name != testsetRouteFinder && fs.Changed("variant") {
+		return usagef("--variant is about RouteFinder's test sets: name them with --testset routefinder")
+	}
+	if f.name == testsetRouteFinder && fs.Changed("split") {
+		return usagef("--split is about the sets of Kool et al.: RouteFinder has test sets alone")
+	}
 	if f.name == "" {
 		if fs.Changed("split") {
 			return usagef("--split is about a public test set: name it with --testset kool")
@@ -32,7 +43,7 @@ func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 		return nil
 	}
 	fixed := []string{"capacity", "distribution", "demand-range", "coord-range", "seed"}
-	if f.name != testsetKool {
+	if f.name != testsetKool && f.name != testsetRouteFinder {
 		fixed = append(fixed, "customers", "split")
 	}
 	for _, name := range fixed {
@@ -47,10 +58,14 @@ func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, error) {
 	var s *testset.Set
 	var err error
-	if f.name == testsetKool {
+	switch f.name {
+	case testsetKool:
 		s, err = testset.Kool(src.customers, f.split)
 		err = asUsage(err)
-	} else {
+	case testsetRouteFinder:
+		s, err = testset.RouteFinder(f.variant, src.customers)
+		err = asUsage(err)
+	default:
 		s, err = testset.Load(f.name, files.Options{})
 	}
 	if err != nil {

@@ -178,13 +178,17 @@ func (s *Set) LoadReference(path string) error {
 
 func (s *Set) readReference(f io.ReaderAt, size int64, ext string) ([]float64, error) {
 	if ext == ".npz" {
-		a, err := readArrays(f, size, referenceNames)
+		names := referenceNames
+		if s.array != "" {
+			names = append([]string{s.array}, names...)
+		}
+		a, err := readArrays(f, size, names)
 		if err != nil {
 			return nil, err
 		}
-		_, costs, ok := a.find(referenceNames)
+		_, costs, ok := a.find(names)
 		if !ok {
-			return nil, errors.New("no array reference, hgs or costs")
+			return nil, fmt.Errorf("no array %s", strings.Join(names, ", "))
 		}
 		return costs.Data, nil
 	}

@@ -20,6 +20,7 @@ type Set struct {
 	Problems  []*vrp.Problem
 	Reference []float64 // by instance; nil where there is none
 	Method    string    // what the reference is: hgs, reference, the name of its file
+	array     string    // what an .npz of costs of several sets calls this one's
 	Published float64   // the mean cost that papers state for the set by HGS; 0 where there is none
 }
 
