@@ -22,6 +22,9 @@ const (
 	cordeauFields = 5 // number x y service demand, before the visit combinations
 )
 
+// mostVehicles bounds what is kept by vehicle, so that a false number cannot cost memory.
+const mostVehicles = 100_000
+
 // isCordeau tells such a file by its numbers: four in the first line, two in the second.
 func isCordeau(text []byte) bool { return shapeOf(text, 4, 2) }
 
@@ -56,6 +59,9 @@ func ReadCordeau(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	}
 	if kind == cordeauVRP || kind == cordeauVRPTW {
 		depots = 1
+	}
+	if vehicles > mostVehicles {
+		return nil, f.errorf(l, "%d vehicles per depot: expected %d at most", vehicles, mostVehicles)
 	}
 	if customers < 1 || depots < 1 || vehicles < 1 || customers > len(f.lines) || depots > len(f.lines) {
 		return nil, f.errorf(l, "%d vehicles, %d customers and %d depots: expected at least 1 of each, and a line for each place", vehicles, customers, depots)

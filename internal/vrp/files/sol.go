@@ -123,6 +123,9 @@ func vehicles(p *vrp.Problem) ([]int32, error) {
 			return nil, fmt.Errorf("a .sol file numbers its vehicles, and of type %d there is any number", i)
 		}
 		numbers := t.Numbers
+		if numbers == nil && len(kinds)+t.Count > 100*mostVehicles {
+			return nil, fmt.Errorf("a .sol file has a line per vehicle, and there are %d of type %d", t.Count, i)
+		}
 		if numbers == nil { // one type after the other
 			for k := range t.Count {
 				numbers = append(numbers, int32(len(kinds)+k))
