@@ -57,7 +57,11 @@ func (a *app) newEval() *cobra.Command {
 func used() string {
 	var all []string
 	for _, r := range recipe.All {
-		all = append(all, fmt.Sprintf("of %s its %s", r.About().Name, strings.TrimSuffix(r.About().Use, ".safetensors")))
+		text := fmt.Sprintf("of %s its %s", r.About().Name, strings.TrimSuffix(r.About().Use, ".safetensors"))
+		if r.About().UseBest != nil {
+			text += " (the best where it was chosen on goals kept for that)"
+		}
+		all = append(all, text)
 	}
 	return strings.Join(all, ", ")
 }

@@ -33,7 +33,7 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{"train", "--config", "ad_dr_compressed", "--history", path, "--iterations", "1000", "--device", "cpu", "--out", dir}
 	for _, set := range []string{"tf_n_embd=32", "tf_n_layer=2", "tf_n_head=4", "tf_dropout=0", "tf_attn_dropout=0", "train_batch_size=8", "lr=0.006", "num_warmup_steps=20",
-		"train_n_stream=20", "train_source_timesteps=480", "compress_interval=24", "compress_min=8", "n_transit=52", "eval_agents=2", "eval_episodes=3", "test_batch_size=64"} {
+		"train_n_stream=20", "train_source_timesteps=480", "compress_interval=24", "compress_min=8", "n_transit=52", "eval_agents=2", "eval_episodes=3", "test_batch_size=64", "validation_goals=0"} {
 		args = append(args, "--set", set)
 	}
 	if r := haul(t, args...); r.code != exitDone {

@@ -147,7 +147,7 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	if err != nil {
 		return last, nil, err
 	}
-	use := filepath.Join(path, r.About().Use)
+	use := filepath.Join(path, r.About().UseOf(ck.Settings))
 	if use == last {
 		return last, ck, nil
 	}

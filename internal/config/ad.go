@@ -49,6 +49,8 @@ type AD struct {
 	EvalEpisodes    int     `yaml:"eval_episodes"`
 	EvalAgents      int     `yaml:"eval_agents"`
 	EvalTemperature float64 `yaml:"eval_temperature"`
+	EvalSearch      float64 `yaml:"eval_search"`
+	EvalTune        bool    `yaml:"eval_tune"`
 	ValidationGoals int     `yaml:"validation_goals"`
 }
 

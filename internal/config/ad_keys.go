@@ -55,6 +55,8 @@ var adKeys = newSchema(
 	integer("eval_episodes", upTo(1, mostRows), Honoured, "Episodes that an agent lives through in an evaluation in context."),
 	integer("eval_agents", upTo(1, mostRows), Honoured, "Agents on each held-out goal in an evaluation in context."),
 	float("eval_temperature", between(1e-3, 1e3), Honoured, "Temperature at which those agents sample their actions and the ends of regions."),
+	float("eval_search", between(0, 1e3), Honoured, "The temperature in its place while an agent's context holds no reward above the world's lowest, so that it searches at one temperature and uses what it found at another; 0 is eval_temperature."),
+	boolean("eval_tune", Honoured, "true: a run ends with its best weights on the goals held out, at the temperatures that earned most on the goals kept for validation (of 0.4, 0.7 and 1 while a reward is in the context, and 0.7, 1 and 1.3 while none is), and haul eval tunes likewise. No effect without validation_goals."),
 	integer("validation_goals", atLeast(0), Honoured, "Goals to learn from that are kept for validation instead: nothing is learned from them, the run's tests and evaluations are made on them, and the best checkpoint is the one whose agents earn most there, so that the goals held out choose nothing. With 0 they are made on the goals held out, and the lowest loss there is the best."),
 )
 

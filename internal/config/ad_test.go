@@ -18,7 +18,8 @@ func mustParseAD(t tester, yaml string, sets ...string) *AD {
 }
 
 // The original program's files load unchanged, their include found beside them, and shipped ones
-// have the same values but for Haul's own keys.
+// have the same network, context and data; how long and how fast a run learns, and what it is chosen
+// by, is Haul's own.
 func TestOriginalAgentLoadsUnchanged(t *testing.T) {
 	plain := mustParseAD(t, "")
 	plain.Name = "ad_dr"
@@ -43,6 +44,10 @@ func TestOriginalAgentLoadsUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		shipped.CompressMin, shipped.RegionAhead = want.CompressMin, want.RegionAhead
+		shipped.LR, shipped.NumWarmupSteps, shipped.TrainTimesteps = want.LR, want.NumWarmupSteps, want.TrainTimesteps
+		shipped.Dropout, shipped.AttnDropout = want.Dropout, want.AttnDropout
+		shipped.EvalInterval, shipped.GenInterval, shipped.CkptInterval = want.EvalInterval, want.GenInterval, want.CkptInterval
+		shipped.ValidationGoals, shipped.EvalTune, shipped.EvalAgents = want.ValidationGoals, want.EvalTune, want.EvalAgents
 		if diff := cmp.Diff(want, shipped); diff != "" {
 			t.Errorf("shipped %s:\n%s", want.Name, diff)
 		}

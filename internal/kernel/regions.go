@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"haul/internal/rng"
 )
@@ -43,8 +45,9 @@ const MaxFields = 66
 // without compression the second is -1. Markers have none.
 type RegionSpec struct {
 	Streams, Steps, Horizon int
-	Record                  int // words of a record; 0 is 1
-	Tokens                  int // T, a row's
+	Record                  int      // words of a record; 0 is 1
+	Index                   *Streams // where streams and episodes have lengths of their own; else nil
+	Tokens                  int      // T, a row's
 	Fields                  []Field
 	Label                   Field
 	Compressed              bool
@@ -54,6 +57,77 @@ type RegionSpec struct {
 	Purpose                 rng.Purpose
 }
 
+// Streams are streams of any length in episodes of any length: Streams and Steps of a RegionSpec have
+// no meaning then, and Horizon is the step between the lengths of regions alone. A region begins with
+// an episode; the current one with an episode that begins at or after the previous one's end.
+type Streams struct {
+	Spans  []Stream
+	Starts []uint32 // of episodes, by stream: the first record, counted from the stream's
+}
+
+// Stream is one of them.
+type Stream struct {
+	First    int64 // record
+	Records  int
+	Episodes int   // that begin in it
+	Start    int64 // place of the first one's in Starts
+}
+
+// starts are the episodes of a stream.
+func (x *Streams) starts(s *Stream) []uint32 { return x.Starts[s.Start:][:s.Episodes] }
+
+// lastStart is the last episode that begins at or before a record; -1 where there is none.
+func lastStart(starts []uint32, record int) int {
+	if record < 0 {
+		return -1
+	}
+	n, found := slices.BinarySearch(starts, uint32(record))
+	if found {
+		return n
+	}
+	return n - 1
+}
+
+// Holds tells whether the stream is long enough for any sequence of the spec.
+func (s *RegionSpec) Holds(x *Streams, span *Stream) bool {
+	starts := x.starts(span)
+	if !s.Compressed {
+		return lastStart(starts, span.Records-s.Tokens) >= 0
+	}
+	last := lastStart(starts, span.Records-s.longest())
+	return last >= 0 && lastStart(starts, int(starts[last])-s.longest()) >= 0
+}
+
+// checkIndex says why no sequence can be drawn from streams of their own lengths.
+func (s *RegionSpec) checkIndex() error {
+	if len(s.Index.Spans) == 0 {
+		return errors.New("no streams; at least one is needed")
+	}
+	for i := range s.Index.Spans {
+		if !s.Holds(s.Index, &s.Index.Spans[i]) {
+			return fmt.Errorf("stream %d with %d transitions is too short for a sequence", i, s.Index.Spans[i].Records)
+		}
+	}
+	return nil
+}
+
+// drawIndexed picks a stream and where its regions begin; lengths are given, Tokens and 0 without
+// compression.
+func (s *RegionSpec) drawIndexed(w [4]uint32, previous, current int) (span *Stream, from0, from1 int) {
+	x := s.Index
+	span = &x.Spans[rng.Below(w[0], uint32(len(x.Spans)))]
+	starts := x.starts(span)
+	if !s.Compressed {
+		e := rng.Below(w[1], uint32(lastStart(starts, span.Records-previous)+1))
+		return span, int(starts[e]), 0
+	}
+	last := lastStart(starts, span.Records-current)
+	e := rng.Below(w[1], uint32(lastStart(starts, int(starts[last])-previous)+1))
+	next, _ := slices.BinarySearch(starts, starts[e]+uint32(previous))
+	gap := int(rng.Below(w[2], uint32(min(s.Ahead, last-next)+1)))
+	return span, int(starts[e]), int(starts[next+gap])
+}
+
 // Width is how many words a token has: its fields, type and position.
 func (s *RegionSpec) Width() int { return len(s.Fields) + 2 }
 
@@ -61,7 +135,16 @@ func (s *RegionSpec) Width() int { return len(s.Fields) + 2 }
 func (s *RegionSpec) Stride() int { return max(1, s.Record) }
 
 // Len is how many words the streams have.
-func (s *RegionSpec) Len() int { return s.Streams * s.Steps * s.Stride() }
+func (s *RegionSpec) Len() int {
+	if s.Index == nil {
+		return s.Streams * s.Steps * s.Stride()
+	}
+	most := int64(0)
+	for i := range s.Index.Spans {
+		most = max(most, s.Index.Spans[i].First+int64(s.Index.Spans[i].Records))
+	}
+	return int(most) * s.Stride()
+}
 
 // Words are what a row takes: of tokens, labels, and where each token's sequence begins.
 func (s *RegionSpec) Words() []int { return []int{s.Tokens * s.Width(), s.Tokens * 2, s.Tokens} }
@@ -76,16 +159,20 @@ func (s *RegionSpec) Check() error {
 	switch {
 	case len(s.Fields) > MaxFields:
 		return fmt.Errorf("%d fields per record; there is room for %d", len(s.Fields), MaxFields)
-	case s.Streams < 1:
+	case s.Index == nil && s.Streams < 1:
 		return fmt.Errorf("%d streams; at least one is needed", s.Streams)
 	case s.Horizon < 1 || s.Tokens < 1:
 		return fmt.Errorf("horizon %d and %d tokens per row must be at least 1", s.Horizon, s.Tokens)
-	case !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
+	case s.Index == nil && !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
 		return fmt.Errorf("a context of %d transitions is longer than a stream, which has %d", s.Tokens, s.Steps)
-	case !s.Compressed:
+	case !s.Compressed && s.Index == nil:
 		return nil
+	case !s.Compressed:
+		return s.checkIndex()
 	case s.Shortest < 1 || s.Longest < s.Shortest || s.Ahead < 0:
 		return fmt.Errorf("regions of %d to %d transitions, %d episodes ahead: want 1 <= shortest <= longest, and not less than 0 ahead", s.Shortest, s.Longest, s.Ahead)
+	case s.Index != nil:
+		return s.checkIndex()
 	case 2*s.episodes(s.longest()) > s.Steps/s.Horizon:
 		return fmt.Errorf("two regions of %d transitions do not fit into a stream of %d", s.longest(), s.Steps)
 	}
@@ -106,7 +193,10 @@ func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if want := s.Len(); len(streams) != want {
+	switch want := s.Len(); {
+	case s.Index != nil && len(streams) < want:
+		return nil, fmt.Errorf("%d words of streams; their index ends at %d", len(streams), want)
+	case s.Index == nil && len(streams) != want:
 		return nil, fmt.Errorf("%d words of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
 	}
 	return func(g uint64, parts [][]int32) error {
@@ -124,6 +214,10 @@ func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 	each := s.Steps * s.Stride()
 	for q := uint32(0); r.at < s.Tokens; q++ {
 		w := rng.At(s.Seed, g, q, s.Purpose)
+		if s.Index != nil {
+			r.indexed(streams, w)
+			continue
+		}
 		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*each:][:each]
 		r.begin = r.at
 		all := s.Steps / s.Horizon
@@ -140,6 +234,25 @@ func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 		gap := int(rng.Below(w[2], uint32(min(s.Ahead, room-e)+1)))
 		r.region(stream, e*s.Horizon, previous, true)
 		r.region(stream, (e+s.episodes(previous)+gap)*s.Horizon, current, true)
+	}
+}
+
+// indexed writes a sequence of streams that have lengths of their own.
+func (r *rowWriter) indexed(streams []int32, w [4]uint32) {
+	s := r.spec
+	r.begin = r.at
+	previous, current := s.Tokens, 0
+	if s.Compressed {
+		n := s.choices()
+		c := int(rng.Below(w[3], uint32(n*n)))
+		previous, current = s.Shortest+c/n*s.Horizon, s.Shortest+c%n*s.Horizon
+	}
+	span, from0, from1 := s.drawIndexed(w, previous, current)
+	stride := int64(s.Stride())
+	stream := streams[span.First*stride:][:int64(span.Records)*stride]
+	r.region(stream, from0, previous, s.Compressed)
+	if s.Compressed {
+		r.region(stream, from1, current, true)
 	}
 }
 

@@ -54,9 +54,20 @@ type About struct {
 	Batch string
 	Rows  func(s config.Settings) int // what an update learns from: instances, sequences, steps
 	// the checkpoint of a folder that is put to use: BestName or LastName
-	Use       string
+	Use string
+	// UseBest says of settings that their runs choose the best checkpoint by what nothing is judged
+	// on, so that it is put to use whatever Use says; nil: none do.
+	UseBest   func(s config.Settings) bool
 	Flags     []Flag // of train
 	EvalFlags []Flag // of eval
+}
+
+// UseOf is the checkpoint that is put to use of a folder of a run with these settings.
+func (a *About) UseOf(s config.Settings) string {
+	if a.UseBest != nil && a.UseBest(s) {
+		return BestName
+	}
+	return a.Use
 }
 
 // RowsOf is what an update with these settings learns from; 0 where the recipe does not say.

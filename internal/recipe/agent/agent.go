@@ -55,7 +55,8 @@ validation (validation_goals), never on those that are judged. --plot draws that
 		c := s.(*config.AD)
 		return c.TrainBatchSize * c.GradientAccumulationSteps
 	},
-	Use: run.LastName,
+	Use:     run.LastName,
+	UseBest: func(s config.Settings) bool { return s.(*config.AD).ValidationGoals > 0 },
 	Flags: []run.Flag{
 		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data makes them; a resumed run remembers its own"},
 		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},
@@ -66,7 +67,8 @@ validation (validation_goals), never on those that are judged. --plot draws that
 		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)", Check: atLeastOne("episodes")},
 		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)", Check: atLeastOne("agents")},
 		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)", Check: checkTemperature},
-		{Name: "tune", Default: "", Usage: "temperatures to try on the goals kept for validation, 0.5,0.7,1 for some: the best is then used", Check: checkTune},
+		{Name: "search", Default: 0.0, Usage: "the temperature in its place while an agent's context holds no reward (default: eval_search)", Check: checkSearch},
+		{Name: "tune", Default: "", Usage: "temperatures to try on the goals kept for validation, 0.5,0.7:1 for example, with :T one to search at: the best is then used (default: eval_tune)", Check: checkTune},
 	},
 }
 
@@ -92,6 +94,7 @@ func (Recipe) Merge(file, now config.Settings) config.Settings {
 	a.SummaryInterval, a.EvalInterval, a.GenInterval, a.CkptInterval = b.SummaryInterval, b.EvalInterval, b.GenInterval, b.CkptInterval
 	a.TestBatchSize = b.TestBatchSize
 	a.EvalEpisodes, a.EvalAgents, a.EvalTemperature = b.EvalEpisodes, b.EvalAgents, b.EvalTemperature
+	a.EvalSearch, a.EvalTune = b.EvalSearch, b.EvalTune
 	return &a
 }
 

@@ -28,7 +28,7 @@ type evalBatch struct {
 	space       world.Space
 	episodes    int
 	seed        uint64
-	temperature float64
+	heat        heat
 	net         forwarder
 	agents      []agent
 	live        int // agents with episodes left
@@ -99,8 +99,8 @@ func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules
 }
 
 // reset puts every agent at the beginning of its life.
-func (c *evalBatch) reset(seed uint64, temperature float64) {
-	c.seed, c.temperature = seed, temperature
+func (c *evalBatch) reset(seed uint64, at heat) {
+	c.seed, c.heat = seed, at
 	c.live, c.runs, c.tokens, c.regions = len(c.agents), 0, 0, regionSums{}
 	clear(c.returns)
 	for i := range c.agents {
@@ -185,7 +185,8 @@ func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
 	actions, types := logits[:c.space.Actions], logits[c.space.Actions:]
-	action := choose(actions, c.temperature, w[0])
+	temperature := c.heat.of(&a.context)
+	action := choose(actions, temperature, w[0])
 	c.see(a, i)
 	reward, finished := a.env.Step(action)
 	c.returns[i*c.episodes+a.episode] += c.space.Rewards[reward]
@@ -203,7 +204,7 @@ func (c *evalBatch) act(i int, logits []float32) {
 	if x := &a.context; x.rules.compressed {
 		forced := x.region() >= x.rules.longest
 		ends := [2]float32{types[model.TypeTransition], types[model.TypeEnd]}
-		if forced || choose(ends[:], c.temperature, w[1]) == 1 {
+		if forced || choose(ends[:], temperature, w[1]) == 1 {
 			c.regions.add(x.region(), forced)
 			x.end()
 		}
@@ -222,6 +223,17 @@ func (c *evalBatch) see(a *agent, i int) {
 		w.n = a.clock
 		a.env.Observe(w.seen[a.clock*n:][:n])
 	}
+}
+
+// heat is the temperatures of an agent: while a reward above the lowest is in its context, and while
+// it still searches for one.
+type heat struct{ use, search float64 }
+
+func (h heat) of(c *agentContext) float64 {
+	if c.paid > 0 {
+		return h.use
+	}
+	return h.search
 }
 
 // choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the

@@ -89,7 +89,7 @@ func TestCrewWalks(t *testing.T) {
 		return int(grid.Towards(grid.At(int(f[fieldX]), int(f[fieldY])), cells[r/each])), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, tasks(goals...), each, episodes, &rules, s)
-	c.reset(3, 0)
+	c.reset(3, heat{0, 0})
 	for c.live > 0 {
 		if err := c.turn(); err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestRegionsEndWhereAgentsSay(t *testing.T) {
 		return int(grid.Right), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(0, 0))), 1, 50, &rules, s)
-	c.reset(1, 0)
+	c.reset(1, heat{0, 0})
 	if err := c.run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestThousandEpisodes(t *testing.T) {
 			})
 			c := newEvalBatch(testRoom, tasks(1, 2), 2, 1000, &rules, s)
 			allocs := runtest.Allocations(1, func() {
-				c.reset(7, 1)
+				c.reset(7, heat{1, 1})
 				for c.live > 0 {
 					if err := c.turn(); err != nil {
 						t.Fatal(err)
@@ -202,7 +202,7 @@ func TestAgentsAreIndependent(t *testing.T) {
 	}
 	lives := func(agents int) []float64 {
 		c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(1, 2))), agents, 20, &rules, newScript(agents, policy))
-		c.reset(5, 1)
+		c.reset(5, heat{1, 1})
 		if err := c.run(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestCrewStops(t *testing.T) {
 	s := newScript(1, func(int, []int32) (int, int) { return 0, 0 })
 	c := newEvalBatch(testRoom, tasks(0), 1, 5, &rules, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.reset(1, 0)
+	c.reset(1, heat{0, 0})
 	err := c.run(ctx, func(done, of int) {
 		if of != 30 {
 			t.Errorf("a life of %d steps", of)

@@ -56,6 +56,7 @@ type agentContext struct {
 	fed    int     // tokens that the network has read: the next goes to this position
 	open   int     // place of the current region's <compress>
 	prunes int
+	paid   int // tokens that tell of a reward above the lowest
 }
 
 func newAgentContext(r *contextRules) agentContext {
@@ -66,7 +67,7 @@ func newAgentContext(r *contextRules) agentContext {
 
 // reset forgets everything.
 func (c *agentContext) reset() {
-	c.words, c.fed, c.open, c.prunes = c.words[:0], 0, 0, 0
+	c.words, c.fed, c.open, c.prunes, c.paid = c.words[:0], 0, 0, 0, 0
 	if c.rules.compressed {
 		c.mark(model.TypeStart)
 	}
@@ -101,6 +102,9 @@ func (c *agentContext) observe(action, reward int) []int32 {
 	}
 	token, n := c.push(model.TypeTransition), c.rules.observed
 	token[n+model.AfterAction], token[n+model.AfterReward] = int32(action), int32(reward)
+	if reward > 0 {
+		c.paid++
+	}
 	return token[:n]
 }
 
@@ -120,6 +124,11 @@ func (c *agentContext) end() {
 
 // restart drops the oldest n tokens; those that stay get positions from 0 on and are read again.
 func (c *agentContext) restart(n int) {
+	for i := range n {
+		if c.words[i*c.rules.width+c.rules.observed+model.AfterReward] > 0 {
+			c.paid--
+		}
+	}
 	left := copy(c.words, c.words[n*c.rules.width:])
 	c.words, c.fed = c.words[:left], 0
 }

@@ -26,10 +26,25 @@ type EvalOptions struct {
 	Agents      int             // on each goal; 0: eval_agents
 	Episodes    int             // 0: eval_episodes
 	Temperature *float64        // nil: eval_temperature; 0: the most likely action
+	Search      *float64        // while a context holds no reward; nil: eval_search, or Temperature where that is given
 	Seed        *uint64         // nil: seed
 	Progress    func(done, of int)
 	Flags       bool        // advice names the flags of haul eval, not the settings of a run
 	World       *comm.World // ranks that share the agents out; nil: this process has them all
+}
+
+// heat is the temperatures that are asked for.
+func (o *EvalOptions) heat(c *config.AD) heat {
+	h := heat{c.EvalTemperature, c.EvalSearch}
+	if o.Temperature != nil {
+		h = heat{use: *o.Temperature}
+	}
+	if o.Search != nil {
+		h.search = *o.Search
+	} else if h.search == 0 {
+		h.search = h.use
+	}
+	return h
 }
 
 // name is what a user changes: the setting of a run, or the flag of haul eval.
@@ -61,6 +76,7 @@ type Evaluation struct {
 	Size        int     `json:"size,omitempty"` // of a world that is a square
 	Horizon     int     `json:"horizon"`
 	Temperature float64 `json:"temperature"`
+	Search      float64 `json:"search_temperature"` // while a context holds no reward
 	Seed        uint64  `json:"seed"`
 	Tuned       []Trial `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
 
@@ -121,16 +137,16 @@ const lastEpisodes = 10
 
 // evaluator is a compiled evaluation, to be run again whenever the weights have changed.
 type evaluator struct {
-	o           EvalOptions
-	goals       []int
-	heldOut     bool
-	agents      int
-	seed        uint64
-	temperature float64
-	net         *network
-	batch       *evalBatch
-	world       *comm.World // nil where agents are not shared out
-	all         *evalBatch  // with ranks, where all agents' lives are put together
+	o       EvalOptions
+	goals   []int
+	heldOut bool
+	agents  int
+	seed    uint64
+	heat    heat
+	net     *network
+	batch   *evalBatch
+	world   *comm.World // nil where agents are not shared out
+	all     *evalBatch  // with ranks, where all agents' lives are put together
 }
 
 func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, game world.Game, learned []string, o EvalOptions) (*evaluator, error) {
@@ -140,7 +156,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err := history.Matches(o.History, game); err != nil {
 		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
 	}
-	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperature: c.EvalTemperature}
+	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, heat: o.heat(c)}
 	if e.goals == nil {
 		_, e.goals = o.History.Split()
 	}
@@ -153,12 +169,9 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if o.Seed != nil {
 		e.seed = *o.Seed
 	}
-	if o.Temperature != nil {
-		e.temperature = *o.Temperature
-	}
-	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(e.temperature >= 0) {
+	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(e.heat.use >= 0) || !(e.heat.search >= 0) {
 		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
-			len(e.goals), e.agents, o.Episodes, e.temperature)
+			len(e.goals), e.agents, o.Episodes, min(e.heat.use, e.heat.search))
 	}
 	goals, all := make([]world.Task, len(e.goals)), o.History.Tasks()
 	for i, g := range e.goals {
@@ -200,7 +213,7 @@ func (e *evaluator) close() error { return e.net.runner.Close() }
 // run lets the agents live from their beginning.
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	began := time.Now()
-	e.batch.reset(e.seed, e.temperature)
+	e.batch.reset(e.seed, e.heat)
 	err := e.batch.run(e.world.Soon(ctx), e.o.Progress)
 	if err != nil && !e.world.Asked() {
 		return nil, err
@@ -216,7 +229,7 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	}
 	out := batch.results(e.o.History, e.goals, e.agents)
 	out.HeldOut = e.heldOut
-	out.Seed, out.Temperature, out.Memory = e.seed, e.temperature, e.net.runner.Memory()
+	out.Seed, out.Temperature, out.Search, out.Memory = e.seed, e.heat.use, e.heat.search, e.net.runner.Memory()
 	out.Seconds = time.Since(began).Seconds()
 	out.StepsPerSecond = float64(batch.lived()) / out.Seconds
 	return out, nil

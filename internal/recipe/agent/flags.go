@@ -29,9 +29,13 @@ func checkGoals(f run.Flags) error {
 	}
 }
 
-func checkTemperature(f run.Flags) error {
-	if t := f.Float("temperature"); !(t >= 0) {
-		return run.Usagef("--temperature is %g: it must not be below 0", t)
+func checkTemperature(f run.Flags) error { return notBelowZero(f, "temperature") }
+
+func checkSearch(f run.Flags) error { return notBelowZero(f, "search") }
+
+func notBelowZero(f run.Flags, name string) error {
+	if t := f.Float(name); !(t >= 0) {
+		return run.Usagef("--%s is %g: it must not be below 0", name, t)
 	}
 	return nil
 }
@@ -42,22 +46,41 @@ func checkTune(f run.Flags) error {
 	return err
 }
 
-func temperatures(f run.Flags) (out []float64, err error) {
+// temperatures reads --tune: T, or T:S to search at S.
+func temperatures(f run.Flags) (out []heat, err error) {
 	text := f.String("tune")
 	if text == "" {
 		return nil, nil
 	}
-	if f.Changed("temperature") {
-		return nil, run.Usagef("--tune chooses the temperature and --temperature gives it: use one of them")
+	if f.Changed("temperature") || f.Changed("search") {
+		return nil, run.Usagef("--tune chooses the temperature and --temperature or --search gives it: use one of them")
 	}
 	for s := range strings.SplitSeq(text, ",") {
-		t, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
-			return nil, run.Usagef("--tune %q: write temperatures from 0 on as 0.5,0.7,1", text)
+		use, search, both := strings.Cut(strings.TrimSpace(s), ":")
+		if !both {
+			search = use
 		}
-		out = append(out, t)
+		var h heat
+		h.use, err = strconv.ParseFloat(use, 64)
+		if err == nil {
+			h.search, err = strconv.ParseFloat(search, 64)
+		}
+		if err != nil || !(h.use >= 0) || !(h.search >= 0) || math.IsInf(h.use+h.search, 0) {
+			return nil, run.Usagef("--tune %q: write temperatures from 0 on as 0.5,0.7:1", text)
+		}
+		out = append(out, h)
 	}
 	return out, nil
+}
+
+// usualHeats are tried where eval_tune asks for it.
+func usualHeats() (out []heat) {
+	for _, use := range []float64{0.4, 0.7, 1} {
+		for _, search := range []float64{0.7, 1, 1.3} {
+			out = append(out, heat{use, search})
+		}
+	}
+	return out
 }
 
 // atLeastOne refuses less of what a flag counts; 0 stands for the settings' own where it is not

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,6 +77,23 @@ func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
 	return e, err
 }
 
+// heldOut puts the best weights on the goals held out, at temperatures that were chosen on others.
+func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
+	best, err := loadShared(t.World, t.Device, t.Dir.Best())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, best.Close()) }()
+	tries, done := usualHeats(), 0
+	notes := run.ProgressNotes(t.Note, "testing the best agent")
+	progress := func(at, of int) { // of one trial, or of the test that follows them
+		if notes(done*of+at, (len(tries)+1)*of); at == of {
+			done++
+		}
+	}
+	return best.tuned(ctx, EvalOptions{History: t.History, World: t.World, Progress: progress}, tries)
+}
+
 // headMeans are a classifier's loss and hits per label; 0 where nothing was labelled.
 func headMeans(h plan.HeadSums) (loss, acc float64) {
 	if h.Labels == 0 {
@@ -123,5 +141,11 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	}
 	sum.Test, sum.Evaluation = *t.lastTest, t.lastEval
 	t.view.used = t.lastEval // a run that ended in another process is drawn too
+	if t.chooses() && t.cfg.EvalTune {
+		if sum.HeldOut, err = t.heldOut(ctx); err != nil {
+			return nil, err
+		}
+		t.view.used = sum.HeldOut
+	}
 	return t.view.ending(sum), nil
 }

@@ -31,6 +31,9 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	if e.Flags.Changed("temperature") {
 		o.Temperature = &t
 	}
+	if search := e.Flags.Float("search"); e.Flags.Changed("search") {
+		o.Search = &search
+	}
 	tries, err := temperatures(e.Flags)
 	if err != nil {
 		return nil, err
@@ -51,7 +54,10 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	}
 	c := ck.Settings.(*config.AD)
 	if (goals == "validation" || len(tries) > 0) && c.ValidationGoals == 0 {
-		return nil, run.Usagef("%s kept no goals for validation: train with --set validation_goals=8, for one", e.Path)
+		return nil, run.Usagef("%s kept no goals for validation: train with --set validation_goals=8, for example", e.Path)
+	}
+	if c.EvalTune && c.ValidationGoals > 0 && !e.Flags.Changed("temperature") && !e.Flags.Changed("search") && !e.Flags.Changed("tune") {
+		tries = usualHeats()
 	}
 	o.Goals = chosen(goals, o.History, c)
 	dev, err := e.Device()
@@ -63,18 +69,10 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	tuned, err := a.tune(ctx, o, tries)
+	out, err := a.tuned(ctx, o, tries)
 	if err != nil {
 		return nil, err
 	}
-	if len(tuned) > 0 {
-		o.Temperature = &bestTrial(tuned).Temperature
-	}
-	out, err := a.Evaluate(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	out.Tuned = tuned
 	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
 }
 
@@ -115,21 +113,40 @@ func chosen(which string, h history.History, c *config.AD) []int {
 // Trial is how agents fared at one temperature on the goals kept for validation.
 type Trial struct {
 	Temperature float64 `json:"temperature"`
+	Search      float64 `json:"search_temperature"`
 	Share       float64 `json:"share_of_optimum"`
 	ShareSE     float64 `json:"share_of_optimum_se"`
 }
 
 // tune tries temperatures on the goals kept for validation.
-func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []float64) (out []Trial, err error) {
+func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Trial, err error) {
 	for i := range tries {
-		o.Temperature, o.Goals = &tries[i], chosen("validation", o.History, a.Config)
+		o.Temperature, o.Search, o.Goals = &tries[i].use, &tries[i].search, chosen("validation", o.History, a.Config)
 		e, err := a.Evaluate(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Trial{tries[i], e.Share, e.ShareSE})
+		out = append(out, Trial{tries[i].use, tries[i].search, e.Share, e.ShareSE})
 	}
 	return out, nil
+}
+
+// tuned evaluates at the temperatures that earn most on the goals kept for validation, or as the
+// options have them where there are none to try.
+func (a *Agent) tuned(ctx context.Context, o EvalOptions, tries []heat) (*Evaluation, error) {
+	trials, err := a.tune(ctx, o, tries)
+	if err != nil {
+		return nil, err
+	}
+	if len(trials) > 0 {
+		best := bestTrial(trials)
+		o.Temperature, o.Search = &best.Temperature, &best.Search
+	}
+	out, err := a.Evaluate(ctx, o)
+	if err == nil {
+		out.Tuned = trials
+	}
+	return out, err
 }
 
 // bestTrial is the one that earned most, the first of equals.
@@ -161,10 +178,10 @@ func (j *judged) Text(w io.Writer, bold func(string) string) error {
 	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))
 	fmt.Fprintf(b, "%s\n%s\n\n", inUse(e), contexts(e))
 	for _, t := range e.Tuned {
-		fmt.Fprintf(b, "temperature %-6g  %.1f ± %.1f %% on the goals kept for validation\n", t.Temperature, 100*t.Share, 100*t.ShareSE)
+		fmt.Fprintf(b, "temperature %-4g searching %-4g  %.1f ± %.1f %% on the goals kept for validation\n", t.Temperature, t.Search, 100*t.Share, 100*t.ShareSE)
 	}
 	if len(e.Tuned) > 0 {
-		fmt.Fprintf(b, "taken: %g\n\n", e.Temperature)
+		fmt.Fprintf(b, "taken: %g searching %g\n\n", e.Temperature, e.Search)
 	}
 	fmt.Fprintf(b, "%-14s  %-9s  %s\n", "episodes", "agent", "learner")
 	const most = 10

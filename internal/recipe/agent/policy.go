@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"haul/internal/comm"
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/model"
@@ -28,6 +29,19 @@ type Agent struct {
 func Load(dev kernel.Device, path string) (*Agent, error) {
 	ck, at, err := readCheckpoint(path)
 	if err != nil {
+		return nil, err
+	}
+	return load(dev, ck, at)
+}
+
+// loadShared is Load for ranks, of which rank 0 reads the file.
+func loadShared(w *comm.World, dev kernel.Device, path string) (*Agent, error) {
+	ck, err := run.LoadShared(w, path, Name)
+	if err != nil {
+		return nil, err
+	}
+	at := new(state)
+	if err := ck.State(at); err != nil {
 		return nil, err
 	}
 	return load(dev, ck, at)

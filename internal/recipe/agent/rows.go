@@ -52,6 +52,7 @@ type Summary struct {
 	BestShare     *float64    `json:"best_share,omitempty"` // of the optimum on the goals kept for validation
 	Test          Test        `json:"test"`                 // of the last weights
 	Evaluation    *Evaluation `json:"evaluation"`           // likewise
+	HeldOut       *Evaluation `json:"held_out,omitempty"`   // of the best weights, with eval_tune
 	Dir           string      `json:"dir"`
 	Last          string      `json:"last"`
 	Best          string      `json:"best"`

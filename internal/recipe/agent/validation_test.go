@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"haul/internal/config"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/world/grid"
@@ -77,19 +78,19 @@ func TestValidationGoals(t *testing.T) {
 func TestTune(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	a, _ := trainedAgent(t, openReference(), h, "validation_goals=3")
-	tries := []float64{0, 0.5, 2}
+	tries := []heat{{0, 0}, {0.5, 2}, {2, 0.5}}
 	tuned, err := a.tune(t.Context(), EvalOptions{History: h, Agents: 3, Episodes: 6}, tries)
 	if err != nil || len(tuned) != 3 {
 		t.Fatal(tuned, err)
 	}
 	_, validation, _ := goals(h, a.Config)
 	for i, trial := range tuned {
-		e, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: validation, Agents: 3, Episodes: 6, Temperature: &tries[i]})
-		if err != nil || trial.Share != e.Share || trial.ShareSE != e.ShareSE || trial.Temperature != tries[i] {
+		e, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: validation, Agents: 3, Episodes: 6, Temperature: &tries[i].use, Search: &tries[i].search})
+		if err != nil || trial.Share != e.Share || trial.ShareSE != e.ShareSE || (heat{trial.Temperature, trial.Search}) != tries[i] {
 			t.Errorf("%+v: %v, on the goals themselves %v", trial, err, e.Share)
 		}
 	}
-	if b := bestTrial([]Trial{{1, 0.5, 0}, {2, 0.7, 0}, {3, 0.7, 0}}); b.Temperature != 2 {
+	if b := bestTrial([]Trial{{1, 1, 0.5, 0}, {2, 1, 0.7, 0}, {3, 1, 0.7, 0}}); b.Temperature != 2 {
 		t.Errorf("%+v", b)
 	}
 	if err := Check(h, tinyAD(t, "validation_goals=99")); err == nil || !strings.Contains(err.Error(), "validation_goals keeps 99 goals") {
@@ -101,14 +102,84 @@ func TestTune(t *testing.T) {
 	}{
 		{flagMap{"tune": "0.5,x"}, "write temperatures"},
 		{flagMap{"tune": "0.5,-1"}, "write temperatures"},
+		{flagMap{"tune": "0.5:-1"}, "write temperatures"},
+		{flagMap{"tune": "0.5:"}, "write temperatures"},
+		{flagMap{"tune": "0.5", "search": 1.0}, "use one of them"},
 		{flagMap{"tune": "0.5", "temperature": 1.0}, "use one of them"},
 	} {
 		if _, err := temperatures(c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.f, err)
 		}
 	}
-	if got, err := temperatures(flagMap{"tune": "0.5, 1"}); err != nil || !slices.Equal(got, []float64{0.5, 1}) {
+	if got, err := temperatures(flagMap{"tune": "0.5, 1:1.5"}); err != nil || !slices.Equal(got, []heat{{0.5, 0.5}, {1, 1.5}}) {
 		t.Error(got, err)
+	}
+}
+
+// TestARunEndsOnTheGoalsHeldOut: with eval_tune a run ends with its best weights on the goals held
+// out, at the temperatures that earned most on those kept for validation, and says what haul eval
+// says of the file.
+func TestARunEndsOnTheGoalsHeldOut(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	a, e := trainedAgent(t, openReference(), h, "validation_goals=3", "eval_tune=true", "gen_interval=4", "eval_episodes=6")
+	sum := summaryOf(e)
+	out := sum.HeldOut
+	if out == nil || len(out.Tuned) != 9 || !out.HeldOut || out.Iteration != sum.BestIteration {
+		t.Fatalf("it ends with %+v", sum)
+	}
+	_, _, held := goals(h, a.Config)
+	for i, g := range held {
+		if out.Goals[i].Goal != h.Goals[g] {
+			t.Errorf("goal %v is judged, %v is held out", out.Goals[i].Goal, h.Goals[g])
+		}
+	}
+	best := bestTrial(out.Tuned)
+	if out.Temperature != best.Temperature || out.Search != best.Search {
+		t.Errorf("judged at %g and %g, tuned to %+v", out.Temperature, out.Search, best)
+	}
+	if !about.UseBest(a.Config) || about.UseBest(tinyAD(t)) {
+		t.Error("the best weights are put to use where they were chosen on goals of their own, and there alone")
+	}
+	words := fmt.Sprint(e.Ending.Rows)
+	if !strings.Contains(words, "held out") || !strings.Contains(words, "chosen on other goals") {
+		t.Errorf("it ends with %s", words)
+	}
+}
+
+// TestAnAgentSearchesAtATemperatureOfItsOwn: while its context holds no reward above the lowest one
+// temperature holds, and after it another, until what was paid is pruned away.
+func TestAnAgentSearchesAtATemperatureOfItsOwn(t *testing.T) {
+	rules := contextRules{observed: 2, width: 5, capacity: 4, keep: 2}
+	x := newAgentContext(&rules)
+	at := heat{use: 0.5, search: 2}
+	for i, c := range []struct {
+		reward int
+		want   float64
+	}{{-1, 2}, {0, 2}, {1, 0.5}, {0, 0.5}, {0, 0.5}, {0, 0.5}, {0, 2}, {1, 0.5}} {
+		x.observe(0, c.reward)
+		if got := at.of(&x); got != c.want {
+			t.Errorf("after transition %d: temperature %g, want %g", i, got, c.want)
+		}
+	}
+	x.observe(0, 1)
+	if x.reset(); at.of(&x) != 2 {
+		t.Error("a context that is begun again remembers a reward")
+	}
+	c := tinyAD(t, "eval_temperature=0.5")
+	two, three := 2.0, 3.0
+	for _, e := range []struct {
+		o    EvalOptions
+		c    *config.AD
+		want heat
+	}{
+		{EvalOptions{}, c, heat{0.5, 0.5}}, {EvalOptions{Temperature: &two}, c, heat{2, 2}}, {EvalOptions{Search: &three}, c, heat{0.5, 3}},
+		{EvalOptions{}, tinyAD(t, "eval_temperature=0.5", "eval_search=1.5"), heat{0.5, 1.5}},
+		{EvalOptions{Temperature: &two}, tinyAD(t, "eval_search=1.5"), heat{2, 2}},
+		{EvalOptions{Temperature: &two, Search: &three}, c, heat{2, 3}},
+	} {
+		if got := e.o.heat(e.c); got != e.want {
+			t.Errorf("%v, want %v", got, e.want)
+		}
 	}
 }
 

@@ -157,6 +157,10 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("in use", "%s", inUse(e))
 		out.Line("", "%s", contexts(e))
 	}
+	if e := s.HeldOut; e != nil {
+		out.Line("held out", "%s", inUse(e))
+		out.Line("", "weights of iteration %s, temperature %g and %g while searching, all chosen on other goals", report.Thousands(int64(s.BestIteration)), e.Temperature, e.Search)
+	}
 	if u := &v.total; u.seconds > 0 {
 		if v.info.Resumed {
 			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
