@@ -232,7 +232,7 @@ func TestEvalAgent(t *testing.T) {
 		{"resume as the other", []string{"train", "--model", "GT+RL", "--resume", dir}, exitUsage, "holds a run of AD, not of GT+RL"},
 		{"resume in another room", []string{"train", "--resume", dir, "--history", histories(t, "--set", "grid_size=4"), "--device", "cpu"}, exitFailed, "another room"},
 		{"resume with other histories", []string{"train", "--resume", dir, "--history", histories(t, "--seed", "7"), "--device", "cpu"}, exitFailed, "other learning histories"},
-		{"resume with another rate", []string{"train", "--resume", dir, "--history", history, "--device", "cpu", "--set", "lr=0.5"}, exitFailed, "lr: 0.0003"},
+		{"resume with another rate", []string{"train", "--resume", dir, "--history", history, "--device", "cpu", "--set", "lr=0.5"}, exitFailed, "lr: 0.0006"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, c.args, c.code, c.want) })
 	}
@@ -266,7 +266,7 @@ func TestBadAgent(t *testing.T) {
 		{"a folder of histories", with("--history", t.TempDir()), exitFailed, "not a regular file"},
 		{"a context past the position table", with("--set", "n_transit=35"), exitFailed, "need 36 positions, over n_transit 35"},
 		{"a context past the streams", with("--set", "use_compressed_context=false", "--set", "n_transit=241"), exitFailed, "no stream holds such a context"},
-		{"no streams to learn from", with("--set", "train_n_stream=0"), exitUsage, "train_n_stream=0"},
+		{"no streams to learn from", with("--set", "train_n_stream=0"), exitFailed, "name a number"},
 		{"heads that do not divide", with("--set", "tf_n_head=3"), exitFailed, "tf_n_head"},
 		{"a place for histories", with("--data", "cloud"), exitUsage, `unknown --data "cloud"`},
 		{"fewer iterations than the warm-up", with("--iterations", "1"), exitFailed, "num_warmup_steps 2 is over the 1 iterations"},

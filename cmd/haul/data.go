@@ -25,11 +25,12 @@ func (a *app) newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "data",
 		Short:   "Make what the in-context agent learns from",
-		Example: "  haul data darkroom\n  haul data keydoor --set grid_size=5 --set horizon=20",
+		Example: "  haul data darkroom\n  haul data import docs/examples/learners.npz --out data/mine.hist\n  haul data keydoor --set grid_size=5 --set horizon=20",
 	}
 	for i := range rooms {
 		cmd.AddCommand(a.newDataRoom(&rooms[i]))
 	}
+	cmd.AddCommand(a.newDataImport(), a.newDataShow())
 	a.parent(cmd)
 	return cmd
 }

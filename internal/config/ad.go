@@ -115,7 +115,7 @@ func (c *AD) conflicts() []conflict {
 	}
 	if c.UseCompressedContext {
 		out = append(out, c.regionConflicts()...)
-	} else if c.NTransit > c.TrainSourceTimesteps {
+	} else if c.TrainSourceTimesteps > 0 && c.NTransit > c.TrainSourceTimesteps {
 		out = append(out, clash([]string{"n_transit", "train_source_timesteps"},
 			"n_transit %d is over train_source_timesteps %d: no stream holds such a context", c.NTransit, c.TrainSourceTimesteps))
 	}
@@ -146,7 +146,7 @@ func (c *AD) regionConflicts() []conflict {
 		out = append(out, clash([]string{"compress_interval", "n_transit", "use_compressed_context"},
 			"two regions of compress_interval %d need %d positions, over n_transit %d, the position table", c.CompressInterval, c.Tokens(), c.NTransit))
 	}
-	if 2*c.CompressInterval > c.TrainSourceTimesteps {
+	if c.TrainSourceTimesteps > 0 && 2*c.CompressInterval > c.TrainSourceTimesteps {
 		out = append(out, clash([]string{"compress_interval", "train_source_timesteps", "use_compressed_context"},
 			"two regions of compress_interval %d are over train_source_timesteps %d: no stream holds them", c.CompressInterval, c.TrainSourceTimesteps))
 	}

@@ -18,8 +18,8 @@ func mustParseAD(t tester, yaml string, sets ...string) *AD {
 }
 
 // The original program's files load unchanged, their include found beside them, and shipped ones
-// have the same network, context and data; how long and how fast a run learns, and what it is chosen
-// by, is Haul's own.
+// have the same network, context and data; how long and how fast a run learns, and what it is
+// chosen by, is Haul's own.
 func TestOriginalAgentLoadsUnchanged(t *testing.T) {
 	plain := mustParseAD(t, "")
 	plain.Name = "ad_dr"
@@ -78,7 +78,7 @@ func TestBadAgents(t *testing.T) {
 	for _, tc := range []struct{ yaml, want string }{
 		{"model: AD\nn_transits: 3\n", "f.yaml:2: unknown key n_transits; did you mean n_transit?"},
 		{"model: DQN", "f.yaml:1: model must be AD, got DQN"},
-		{"train_n_stream: 0", "f.yaml:1: train_n_stream must be at least 1, got 0"},
+		{"train_n_stream: -1", "f.yaml:1: train_n_stream must be at least 0, got -1"},
 		{"mixed_precision: fp8", "f.yaml:1: mixed_precision must be one of no, fp16, bf16, got fp8"},
 		{"tf_dropout: 1", "f.yaml:1: tf_dropout must be at least 0 and below 1, got 1"},
 		{"eval_temperature: 0", "f.yaml:1: eval_temperature must be at least 0.001 and at most 1000, got 0"},

@@ -46,7 +46,7 @@ const MaxFields = 66
 type RegionSpec struct {
 	Streams, Steps, Horizon int
 	Record                  int      // words of a record; 0 is 1
-	Index                   *Streams // where streams and episodes have lengths of their own; else nil
+	Unequal                 *Streams // where streams and episodes have lengths of their own; else nil
 	Tokens                  int      // T, a row's
 	Fields                  []Field
 	Label                   Field
@@ -57,9 +57,10 @@ type RegionSpec struct {
 	Purpose                 rng.Purpose
 }
 
-// Streams are streams of any length in episodes of any length: Streams and Steps of a RegionSpec have
-// no meaning then, and Horizon is the step between the lengths of regions alone. A region begins with
-// an episode; the current one with an episode that begins at or after the previous one's end.
+// Streams are streams of any length in episodes of any length: Streams and Steps of a RegionSpec
+// have no meaning then, and Horizon is the step between the lengths of regions alone. A region
+// begins with an episode; the current one with an episode that begins at or after the previous
+// one's end.
 type Streams struct {
 	Spans  []Stream
 	Starts []uint32 // of episodes, by stream: the first record, counted from the stream's
@@ -100,12 +101,12 @@ func (s *RegionSpec) Holds(x *Streams, span *Stream) bool {
 
 // checkIndex says why no sequence can be drawn from streams of their own lengths.
 func (s *RegionSpec) checkIndex() error {
-	if len(s.Index.Spans) == 0 {
+	if len(s.Unequal.Spans) == 0 {
 		return errors.New("no streams; at least one is needed")
 	}
-	for i := range s.Index.Spans {
-		if !s.Holds(s.Index, &s.Index.Spans[i]) {
-			return fmt.Errorf("stream %d with %d transitions is too short for a sequence", i, s.Index.Spans[i].Records)
+	for i := range s.Unequal.Spans {
+		if !s.Holds(s.Unequal, &s.Unequal.Spans[i]) {
+			return fmt.Errorf("stream %d with %d transitions is too short for a sequence", i, s.Unequal.Spans[i].Records)
 		}
 	}
 	return nil
@@ -114,7 +115,7 @@ func (s *RegionSpec) checkIndex() error {
 // drawIndexed picks a stream and where its regions begin; lengths are given, Tokens and 0 without
 // compression.
 func (s *RegionSpec) drawIndexed(w [4]uint32, previous, current int) (span *Stream, from0, from1 int) {
-	x := s.Index
+	x := s.Unequal
 	span = &x.Spans[rng.Below(w[0], uint32(len(x.Spans)))]
 	starts := x.starts(span)
 	if !s.Compressed {
@@ -136,12 +137,12 @@ func (s *RegionSpec) Stride() int { return max(1, s.Record) }
 
 // Len is how many words the streams have.
 func (s *RegionSpec) Len() int {
-	if s.Index == nil {
+	if s.Unequal == nil {
 		return s.Streams * s.Steps * s.Stride()
 	}
 	most := int64(0)
-	for i := range s.Index.Spans {
-		most = max(most, s.Index.Spans[i].First+int64(s.Index.Spans[i].Records))
+	for i := range s.Unequal.Spans {
+		most = max(most, s.Unequal.Spans[i].First+int64(s.Unequal.Spans[i].Records))
 	}
 	return int(most) * s.Stride()
 }
@@ -159,19 +160,19 @@ func (s *RegionSpec) Check() error {
 	switch {
 	case len(s.Fields) > MaxFields:
 		return fmt.Errorf("%d fields per record; there is room for %d", len(s.Fields), MaxFields)
-	case s.Index == nil && s.Streams < 1:
+	case s.Unequal == nil && s.Streams < 1:
 		return fmt.Errorf("%d streams; at least one is needed", s.Streams)
 	case s.Horizon < 1 || s.Tokens < 1:
 		return fmt.Errorf("horizon %d and %d tokens per row must be at least 1", s.Horizon, s.Tokens)
-	case s.Index == nil && !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
+	case s.Unequal == nil && !s.Compressed && s.Tokens > s.Steps/s.Horizon*s.Horizon:
 		return fmt.Errorf("a context of %d transitions is longer than a stream, which has %d", s.Tokens, s.Steps)
-	case !s.Compressed && s.Index == nil:
+	case !s.Compressed && s.Unequal == nil:
 		return nil
 	case !s.Compressed:
 		return s.checkIndex()
 	case s.Shortest < 1 || s.Longest < s.Shortest || s.Ahead < 0:
 		return fmt.Errorf("regions of %d to %d transitions, %d episodes ahead: want 1 <= shortest <= longest, and not less than 0 ahead", s.Shortest, s.Longest, s.Ahead)
-	case s.Index != nil:
+	case s.Unequal != nil:
 		return s.checkIndex()
 	case 2*s.episodes(s.longest()) > s.Steps/s.Horizon:
 		return fmt.Errorf("two regions of %d transitions do not fit into a stream of %d", s.longest(), s.Steps)
@@ -194,9 +195,9 @@ func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error
 		return nil, err
 	}
 	switch want := s.Len(); {
-	case s.Index != nil && len(streams) < want:
+	case s.Unequal != nil && len(streams) < want:
 		return nil, fmt.Errorf("%d words of streams; their index ends at %d", len(streams), want)
-	case s.Index == nil && len(streams) != want:
+	case s.Unequal == nil && len(streams) != want:
 		return nil, fmt.Errorf("%d words of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
 	}
 	return func(g uint64, parts [][]int32) error {
@@ -214,7 +215,7 @@ func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 	each := s.Steps * s.Stride()
 	for q := uint32(0); r.at < s.Tokens; q++ {
 		w := rng.At(s.Seed, g, q, s.Purpose)
-		if s.Index != nil {
+		if s.Unequal != nil {
 			r.indexed(streams, w)
 			continue
 		}

@@ -364,3 +364,88 @@ func TestRecordsOfManyWords(t *testing.T) {
 		}
 	})
 }
+
+// TestUnequalStreamsThatAreEqual: where streams and episodes are equal an index of them draws the
+// same rows.
+func TestUnequalStreamsThatAreEqual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		s.Shortest = (s.Shortest + s.Horizon - 1) / s.Horizon * s.Horizon // whole episodes, as both ways count
+		s.Longest = max(s.Longest, s.Shortest)
+		if s.Check() != nil {
+			t.Skip("no sequence can be drawn")
+		}
+		g := rapid.Uint64().Draw(t, "row")
+		x := &kernel.Streams{}
+		for i := range s.Streams {
+			span := kernel.Stream{First: int64(i * s.Steps), Records: s.Steps / s.Horizon * s.Horizon, Start: int64(len(x.Starts))}
+			for at := 0; at+s.Horizon <= s.Steps; at += s.Horizon {
+				x.Starts = append(x.Starts, uint32(at))
+				span.Episodes++
+			}
+			x.Spans = append(x.Spans, span)
+		}
+		indexed := s
+		indexed.Unequal = x
+		if err := indexed.Check(); err != nil {
+			t.Fatal(err)
+		}
+		want, got := newRow(s.Tokens), newRow(s.Tokens)
+		s.Row(want.index, want.labels, want.first, traceable(&s), g)
+		indexed.Row(got.index, got.labels, got.first, traceable(&s), g)
+		if !slices.Equal(got.index, want.index) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.first, want.first) {
+			t.Fatalf("%+v: %v, want %v", s, got, want)
+		}
+	})
+}
+
+// TestUnequalEpisodes reads rows back: the records count their stream's steps, and tell where a
+// region begins.
+func TestUnequalEpisodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := fields(kernel.RegionSpec{Horizon: rapid.IntRange(1, 4).Draw(t, "step"), Tokens: rapid.IntRange(1, 60).Draw(t, "tokens"), Compressed: rapid.Bool().Draw(t, "compressed"),
+			Shortest: rapid.IntRange(1, 6).Draw(t, "shortest"), Ahead: rapid.IntRange(0, 5).Draw(t, "ahead"), Seed: rapid.Uint64().Draw(t, "seed"), Purpose: rng.Regions})
+		s.Longest = s.Shortest + rapid.IntRange(0, 9).Draw(t, "more")
+		x, words := &kernel.Streams{}, []int32(nil)
+		begins := map[[2]int32]bool{}
+		for i := range rapid.IntRange(1, 4).Draw(t, "streams") {
+			span := kernel.Stream{First: int64(len(words)), Start: int64(len(x.Starts)), Records: rapid.IntRange(1, 150).Draw(t, "records")}
+			for at := 0; at < span.Records; at += rapid.IntRange(1, 20).Draw(t, "episode") {
+				x.Starts = append(x.Starts, uint32(at))
+				begins[[2]int32{int32(i), int32(at)}] = true
+				span.Episodes++
+			}
+			for step := range span.Records {
+				words = append(words, int32(step|i<<8|step%5<<16|step%2<<24))
+			}
+			if s.Holds(x, &span) {
+				x.Spans = append(x.Spans, span)
+			}
+		}
+		if s.Unequal = x; s.Check() != nil {
+			t.Skip("no stream is long enough")
+		}
+		r := newRow(s.Tokens)
+		s.Row(r.index, r.labels, r.first, words, rapid.Uint64().Draw(t, "row"))
+		last := int32(-1) // of the region before, in its sequence
+		for i := range s.Tokens {
+			token := r.token(i)
+			if token[fieldType] != kernel.TypeRecord {
+				continue
+			}
+			if token[fieldPosition] <= 1 {
+				last = -1
+			}
+			begin := r.first[i] == int32(i) || r.index[(i-1)*tokenFields+fieldType] != kernel.TypeRecord
+			switch step := token[fieldX]; {
+			case begin && !begins[[2]int32{token[fieldY], step}]:
+				t.Fatalf("token %d: a region begins at step %d of stream %d, where no episode does", i, step, token[fieldY])
+			case begin && step <= last:
+				t.Fatalf("token %d: a region begins at step %d, before the end of the one before it, %d", i, step, last)
+			case !begin && step != r.index[(i-1)*tokenFields+fieldX]+1:
+				t.Fatalf("token %d: step %d follows %d", i, step, r.index[(i-1)*tokenFields+fieldX])
+			}
+			last = token[fieldX]
+		}
+	})
+}

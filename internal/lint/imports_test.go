@@ -65,6 +65,7 @@ var house = []string{
 	"internal/sqlite/sqlitetest",
 	"internal/sqlite",
 	"internal/world/history",
+	"internal/npy",
 	"internal/world/grid",
 	"internal/world",
 	"internal/vrp/testset",

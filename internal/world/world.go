@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Limits of a space. A record holds a field in a byte.
@@ -20,10 +21,12 @@ const (
 	MaxRewards = 256
 )
 
-// Field is one integer of an observation: 0 to Size-1.
+// Field is one integer of an observation: 0 to Size-1. A field that measures a number has Size-1
+// edges, ascending, and its integer is how many of them are at or below the number.
 type Field struct {
-	Name string `json:"name"`
-	Size int    `json:"size"`
+	Name  string    `json:"name"`
+	Size  int       `json:"size"`
+	Edges []float64 `json:"edges,omitempty"`
 }
 
 // Space is what an agent sees, does and is paid.
@@ -50,6 +53,9 @@ func (s Space) Check() error {
 			return fmt.Errorf("field %d is called %q: want a name that no other field of a token has", i, f.Name)
 		case f.Size < 1 || f.Size > MaxSize:
 			return fmt.Errorf("field %s takes %d values: want 1 to %d", f.Name, f.Size, MaxSize)
+		}
+		if f.Edges != nil && (len(f.Edges) != f.Size-1 || !slices.IsSorted(f.Edges)) {
+			return fmt.Errorf("field %s has %d values and %d edges: want one edge less, ascending", f.Name, f.Size, len(f.Edges))
 		}
 		names[f.Name] = true
 	}

@@ -225,8 +225,8 @@ func (c *evalBatch) see(a *agent, i int) {
 	}
 }
 
-// heat is the temperatures of an agent: while a reward above the lowest is in its context, and while
-// it still searches for one.
+// heat is the temperatures of an agent: while a reward above the lowest is in its context, and
+// while it still searches for one.
 type heat struct{ use, search float64 }
 
 func (h heat) of(c *agentContext) float64 {

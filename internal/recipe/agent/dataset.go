@@ -29,6 +29,7 @@ type dataset struct {
 	testSpec    kernel.RegionSpec
 	learned     []world.Task // those to learn from
 	checksum    string       // of every word that is read, train-test
+	indexed     bool         // streams have lengths of their own; the words are a mapped file's
 }
 
 // newDataset takes what the settings ask for out of an open file.
@@ -44,15 +45,54 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	for _, g := range train {
 		l.learned = append(l.learned, tasks[g])
 	}
-	var err error
-	if l.train, err = h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
+	learned, err := h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps)
+	if err != nil {
 		return nil, err
 	}
-	if l.test, err = h.Pack(test, c.TrainNStream, c.TrainSourceTimesteps); err != nil {
+	tested, err := h.Pack(test, c.TrainNStream, c.TrainSourceTimesteps)
+	if err != nil {
 		return nil, err
 	}
-	l.checksum = fmt.Sprintf("%08x-%08x", checksumOf(l.train), checksumOf(l.test))
-	return l, l.specify(c)
+	l.indexed = learned.Spans != nil
+	l.train, l.test, l.checksum = learned.Words, tested.Words, sumOf(learned)+"-"+sumOf(tested)
+	if err := l.specify(c); err != nil || !l.indexed {
+		return l, err
+	}
+	return l, l.index(learned, tested)
+}
+
+// sumOf is a checksum of what is read.
+func sumOf(d *history.Data) string {
+	if d.Sum != "" {
+		return d.Sum
+	}
+	return fmt.Sprintf("%08x", checksumOf(d.Words))
+}
+
+// index takes over streams that have lengths of their own. Those that are too short for a sequence
+// are left out.
+func (l *dataset) index(learned, tested *history.Data) error {
+	for _, part := range []struct {
+		spec *kernel.RegionSpec
+		data *history.Data
+		what string
+	}{{&l.trainSpec, learned, "to learn from"}, {&l.testSpec, tested, "to test on"}} {
+		x := &kernel.Streams{Starts: part.data.Starts}
+		for _, s := range part.data.Spans {
+			own := kernel.Stream{First: s.First, Records: s.Records, Episodes: s.Episodes, Start: s.Start}
+			if part.spec.Holds(x, &own) {
+				x.Spans = append(x.Spans, own)
+			}
+		}
+		if len(x.Spans) == 0 {
+			return fmt.Errorf("none of the %d streams %s is long enough for a sequence: lower compress_interval, or n_transit without compression", len(part.data.Spans), part.what)
+		}
+		part.spec.Unequal, part.spec.Streams, part.spec.Steps = x, len(x.Spans), 0
+		if err := part.spec.Check(); err != nil {
+			return fmt.Errorf("learning histories: %w", err)
+		}
+	}
+	return nil
 }
 
 // goals are the indices of those to learn from, of those among them that are kept for validation,
@@ -77,7 +117,11 @@ func Check(h history.History, c *config.AD) error {
 	if h == nil {
 		return errors.New("no learning histories: make them with `haul data darkroom` or `haul data keydoor`")
 	}
+	_, own := h.(*history.Records) // whose streams are as long as they are
 	switch streams, steps := h.Size(); {
+	case own:
+	case c.TrainNStream == 0 || c.TrainSourceTimesteps == 0:
+		return errors.New("train_n_stream and train_source_timesteps 0 take all of histories whose streams have lengths of their own; these are equal: name a number")
 	case c.TrainNStream > streams:
 		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, streams)
 	case c.TrainSourceTimesteps > steps:
@@ -95,13 +139,20 @@ func Check(h history.History, c *config.AD) error {
 	return checkTokens(c)
 }
 
-// specify says how sequences are drawn from the words.
+// specify says how sequences are drawn from the words. Streams of lengths of their own have no
+// horizon: their regions grow by compress_min.
 func (l *dataset) specify(c *config.AD) error {
-	each := c.TrainSourceTimesteps * l.space.Words()
-	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: l.world.Limit(), Tokens: c.Tokens(),
+	each, unit := max(1, c.TrainSourceTimesteps)*l.space.Words(), l.world.Limit()
+	if l.indexed {
+		unit = max(1, c.ShortestRegion())
+	}
+	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: unit, Tokens: c.Tokens(),
 		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
 	l.testSpec = l.trainSpec
 	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/each, rng.TestRegions
+	if l.indexed {
+		return nil // index judges it
+	}
 	if err := l.trainSpec.Check(); err != nil {
 		return fmt.Errorf("learning histories: %w", err)
 	}
@@ -148,6 +199,9 @@ func (timed) Limit() int         { return 20 }
 // randomDataset are random transitions: for timing steps where no file is at hand.
 func randomDataset(c *config.AD) (*dataset, error) {
 	l := &dataset{world: timed{}, space: standIn}
+	own := *c
+	own.TrainNStream, own.TrainSourceTimesteps = cmp.Or(c.TrainNStream, 100), cmp.Or(c.TrainSourceTimesteps, 1000)
+	c = &own
 	steps := c.TrainSourceTimesteps
 	if err := run.FitsHost("train_n_stream", "the host", "standing in for learning histories", c.TrainNStream, 4*int64(c.TrainNStream)*int64(steps)); err != nil {
 		return nil, err

@@ -136,6 +136,12 @@ func (t *trainer) compile() error {
 // compileStep compiles the training step with its histories where they are asked for, and writes
 // them there.
 func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string, peer kernel.Peer) (*program, kernel.Runner, error) {
+	if d.indexed && data == DataDevice {
+		return nil, nil, errors.New("imported histories are read from their file: leave them on the host with --data host")
+	}
+	if d.indexed || data != DataDevice && d.trainSpec.Stride() > 1 { // no GPU draws rows of such records
+		data = DataHost
+	}
 	p, err := recordStep(dev, m, c, d, data != DataHost, peer)
 	if err != nil {
 		return nil, nil, err

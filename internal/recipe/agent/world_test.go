@@ -60,7 +60,7 @@ func (levers) Size() (streams, steps int) { return 8, 120 }
 func (levers) Curve(int) []float64        { return make([]float64, 120/leverTries) }
 func (levers) Close() error               { return nil }
 
-func (w levers) Pack(tasks []int, streams, steps int) ([]int32, error) {
+func (w levers) Pack(tasks []int, streams, steps int) (*history.Data, error) {
 	words := w.Space().Words()
 	out := make([]int32, 0, len(tasks)*streams*steps*words)
 	for _, task := range tasks {
@@ -83,7 +83,7 @@ func (w levers) Pack(tasks []int, streams, steps int) ([]int32, error) {
 			}
 		}
 	}
-	return out, nil
+	return &history.Data{Words: out}, nil
 }
 
 // TestAnyWorld: a world of five fields, four actions and rewards that are no bits is trained and

@@ -7,7 +7,8 @@ package history
 //
 // preamble, little endian:
 //	 0  magic "HAULHIST"
-//	 8  u32 format version: 1 for Dark Room, 2 for a room whose rules programs of version 1 do not know
+//	 8  u32 format version: 1 for Dark Room, 2 for a room whose rules programs of version 1 do not know,
+//	    3 for anybody's histories (records.go)
 //	16  u64 bytes of transitions
 //	24  u64 bytes of JSON
 //	32  u32 CRC-32C of the JSON, which holds one CRC-32C per goal
@@ -25,7 +26,8 @@ import (
 
 const (
 	magic         = "HAULHIST"
-	newestFormat  = 2
+	newestFormat  = recordsFormat
+	keyDoorFormat = 2
 	preambleBytes = 64
 )
 
@@ -115,12 +117,13 @@ func formatOf(r grid.Room) uint32 {
 	if r.Kind == grid.DarkRoom {
 		return 1
 	}
-	return newestFormat
+	return keyDoorFormat
 }
 
 // preamble is the first bytes of a file.
 type preamble struct {
 	payload, json int64
+	starts        int64 // bytes of episodes' starts, of version 3
 	jsonSum       uint32
 	format        uint32
 }
@@ -132,6 +135,7 @@ func (p preamble) bytes() []byte {
 	binary.LittleEndian.PutUint64(out[16:], uint64(p.payload))
 	binary.LittleEndian.PutUint64(out[24:], uint64(p.json))
 	binary.LittleEndian.PutUint32(out[32:], p.jsonSum)
+	binary.LittleEndian.PutUint64(out[40:], uint64(p.starts))
 	binary.LittleEndian.PutUint32(out[60:], checksum(out[:60]))
 	return out
 }
@@ -156,11 +160,14 @@ func readPreamble(data []byte) (preamble, error) {
 	p.payload = int64(binary.LittleEndian.Uint64(data[16:]))
 	p.json = int64(binary.LittleEndian.Uint64(data[24:]))
 	p.jsonSum = binary.LittleEndian.Uint32(data[32:])
+	if p.format == recordsFormat {
+		p.starts = int64(binary.LittleEndian.Uint64(data[40:]))
+	}
 	const limit = 1 << 61 // far over any header that passes Check, and two of them fit an int64
-	if p.payload < 0 || p.json < 0 || p.payload > limit || p.json > limit {
+	if p.payload < 0 || p.json < 0 || p.starts < 0 || p.payload > limit || p.json > limit || p.starts > limit/2 {
 		return p, fmt.Errorf("impossible sizes: %d bytes of transitions, %d of JSON", p.payload, p.json)
 	}
-	switch want := preambleBytes + p.payload + p.json; {
+	switch want := preambleBytes + p.payload + p.starts + p.json; {
 	case int64(len(data)) < want:
 		return p, fmt.Errorf("cut short: %d bytes of %d", len(data), want)
 	case int64(len(data)) > want:

@@ -24,34 +24,60 @@ type History interface {
 	Split() (train, test []int) // the tasks to learn from and those held out
 	Size() (streams, steps int) // streams of each task, transitions of each stream
 	Curve(task int) []float64   // the learner's mean return by episode
-	// Pack copies the first steps transitions of the first streams of each chosen task, as records of
-	// Words words: transition t of stream s of the g-th choice is record (g·streams+s)·steps+t.
-	Pack(tasks []int, streams, steps int) ([]int32, error)
+	// Pack is the first steps transitions of the first streams of each chosen task, as records of the
+	// space's Words words. Where streams are equal, transition t of stream s of the g-th choice is
+	// record (g·streams+s)·steps+t.
+	Pack(tasks []int, streams, steps int) (*Data, error)
 	Close() error
 }
 
 // Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its
 // world.
 func Open(path string) (History, error) {
-	h, err := OpenRooms(path)
+	data, release, err := openMapped(path)
+	if err != nil {
+		return nil, fmt.Errorf("history %s: %w", path, bare(err))
+	}
+	h, err := parseAny(data, release)
+	if err != nil {
+		return nil, fmt.Errorf("history %s: %w", path, errors.Join(err, release()))
+	}
+	return h, nil
+}
+
+// parseAny judges a file of any version.
+func parseAny(data []byte, release func() error) (History, error) {
+	p, err := readPreamble(data)
 	if err != nil {
 		return nil, err
 	}
+	if p.format == recordsFormat {
+		h, err := parseRecords(data, p)
+		if err != nil {
+			return nil, err
+		}
+		h.release = release
+		return h, nil
+	}
+	h, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	h.release = release
 	return h, nil
 }
 
 // OpenRooms is Open for a file of learners in a room.
 func OpenRooms(path string) (*Rooms, error) {
-	data, release, err := openMapped(path)
+	h, err := Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("history %s: %w", path, bare(err))
+		return nil, err
 	}
-	h, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("history %s: %w", path, errors.Join(err, release()))
+	rooms, ok := h.(*Rooms)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("history %s: it holds histories of another kind, of a %v", path, h.World()), h.Close())
 	}
-	h.release = release
-	return h, nil
+	return rooms, nil
 }
 
 // Matches refuses the histories of another world than a checkpoint's.
@@ -73,11 +99,32 @@ func Matches(h History, want world.World) error {
 
 // ParseWorld reads a world as checkpoints and files name it.
 func ParseWorld(text []byte) (world.World, error) {
+	var kind struct {
+		Env string `json:"env"`
+	}
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return nil, err
+	}
+	if kind.Env == world.EnvRecorded {
+		var w world.Recorded
+		if err := json.Unmarshal(text, &w); err != nil {
+			return nil, err
+		}
+		return w, w.Check()
+	}
 	var room grid.Room
 	if err := json.Unmarshal(text, &room); err != nil {
 		return nil, err
 	}
 	return room, room.Check()
+}
+
+// taskOf is a task of a world by the number that a file has.
+func taskOf(w world.World, number int64) world.Task {
+	if _, room := w.(grid.Room); room {
+		return grid.Goal(number)
+	}
+	return world.Number(number)
 }
 
 func openMapped(path string) ([]byte, func() error, error) {

@@ -152,10 +152,11 @@ func TestPack(t *testing.T) {
 	defer h.Close()
 	goals := []int{7, 0, 3}
 	for _, c := range []struct{ streams, steps int }{{2, 10}, {1, 10}, {2, 3}, {1, 1}} {
-		got, err := h.Pack(goals, c.streams, c.steps)
+		data, err := h.Pack(goals, c.streams, c.steps)
 		if err != nil {
 			t.Fatal(err)
 		}
+		got := data.Words
 		if len(got) != len(goals)*c.streams*c.steps {
 			t.Fatalf("%d words", len(got))
 		}
@@ -296,7 +297,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"cut in the transitions", func() []byte { return whole[:100] }, fmt.Sprintf("cut short: 100 bytes of %d", len(whole))},
 		{"cut at the last byte", func() []byte { return whole[:len(whole)-1] }, fmt.Sprintf("cut short: %d bytes of %d", len(whole)-1, len(whole))},
 		{"too long", func() []byte { return append(slices.Clone(whole), 1, 2) }, "2 bytes follow its end"},
-		{"another version", flip(8), "format version 0, this program reads 1 to 2: make the file again with `haul data`"},
+		{"another version", flip(8), "format version 0, this program reads 1 to 3: make the file again with `haul data`"},
 		{"damaged preamble", flip(20), "bad checksum of the preamble: the file is damaged"},
 		{"damaged transition", flip(preambleBytes), "bad checksum of goal (0,0): the file is damaged"},
 		{"damaged last transition", flip(preambleBytes + 9*2*10*2 - 1), "bad checksum of goal (2,2): the file is damaged"},

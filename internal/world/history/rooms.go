@@ -83,7 +83,7 @@ func (h *Rooms) Curve(goal int) []float64 { return slices.Clone(h.curves[goal]) 
 
 // Pack copies the first steps transitions of the first streams of each chosen goal, as Step.Word
 // writes them: transition t of stream s of the g-th choice is element (g·streams+s)·steps+t.
-func (h *Rooms) Pack(goals []int, streams, steps int) ([]int32, error) {
+func (h *Rooms) Pack(goals []int, streams, steps int) (*Data, error) {
 	switch {
 	case len(goals) == 0:
 		return nil, errors.New("pack histories: no goals")
@@ -104,7 +104,7 @@ func (h *Rooms) Pack(goals []int, streams, steps int) ([]int32, error) {
 			}
 		}
 	}
-	return out, nil
+	return &Data{Words: out}, nil
 }
 
 // Close unmaps the file.

@@ -1,0 +1,229 @@
+// Package npy reads NumPy's arrays as streams: .npy files of a folder, or the members of an .npz
+// file, of any size, a stretch at a time.
+//
+// What a reader could break: sizes come from an array's own header and are judged before anything
+// is allocated by them; nothing in a file is executed.
+package npy
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"haul/internal/pickle"
+)
+
+// Set is arrays by name.
+type Set struct {
+	open  map[string]func() (io.ReadCloser, error)
+	close func() error
+}
+
+// Open reads the names of an .npz file's or a folder's arrays.
+func Open(path string) (*Set, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{open: map[string]func() (io.ReadCloser, error){}, close: func() error { return nil }}
+	if info.IsDir() {
+		files, err := filepath.Glob(filepath.Join(path, "*.npy"))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			s.open[strings.TrimSuffix(filepath.Base(f), ".npy")] = func() (io.ReadCloser, error) { return os.Open(f) }
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s holds no .npy files", path)
+		}
+		return s, nil
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s is neither a folder of .npy files nor an .npz file: %v", path, err)
+	}
+	s.close = z.Close
+	for _, f := range z.File {
+		if name, ok := strings.CutSuffix(f.Name, ".npy"); ok {
+			s.open[name] = f.Open
+		}
+	}
+	return s, nil
+}
+
+// Close closes the file; arrays that are open end with it.
+func (s *Set) Close() error { return s.close() }
+
+// Array opens the first of these names that there is, at its first number. The error is
+// fs.ErrNotExist where there is none.
+func (s *Set) Array(names ...string) (*Array, error) {
+	for _, n := range names {
+		open, ok := s.open[n]
+		if !ok {
+			continue
+		}
+		r, err := open()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", n, err)
+		}
+		a, err := newArray(n, r)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", n, err), r.Close())
+		}
+		return a, nil
+	}
+	return nil, fmt.Errorf("no array %s: %w", strings.Join(names, " or "), fs.ErrNotExist)
+}
+
+// Array is one array, read from its first number on.
+type Array struct {
+	Name  string
+	Shape []int
+	Float bool // its numbers are floating point
+
+	file   io.Closer
+	in     *bufio.Reader
+	number func([]byte) float64
+	width  int
+	buf    []byte
+	done   int64
+}
+
+var header = regexp.MustCompile(`^\{'descr': '([<>|=]?[a-z][0-9])', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
+
+// maxHeader bounds an array's header: NumPy's own limit.
+const maxHeader = 10_000
+
+func newArray(name string, r io.ReadCloser) (*Array, error) {
+	a := &Array{Name: name, file: r, in: bufio.NewReaderSize(r, 1<<16)}
+	text, err := a.head()
+	if err != nil {
+		return nil, err
+	}
+	m := header.FindStringSubmatch(text)
+	if m == nil {
+		return nil, fmt.Errorf("not an array of plain numbers: %.60q", text)
+	}
+	if strings.HasPrefix(m[1], ">") {
+		return nil, errors.New("its numbers are big endian: save a copy made by .astype with a little-endian type")
+	}
+	total := int64(1)
+	for s := range strings.FieldsFuncSeq(m[3], func(r rune) bool { return r == ',' || r == ' ' }) {
+		k, err := strconv.Atoi(s)
+		if err != nil || k > 0 && total > math.MaxInt64/8/int64(k) {
+			return nil, fmt.Errorf("impossible shape (%s)", m[3])
+		}
+		a.Shape = append(a.Shape, k)
+		total *= int64(k)
+	}
+	if m[2] == "True" && len(a.Shape) > 1 {
+		return nil, errors.New("an array in Fortran's order: save a copy made by numpy.ascontiguousarray")
+	}
+	kind := m[1][len(m[1])-2:]
+	var ok bool
+	if a.number, a.width, ok = numbers(kind); !ok {
+		return nil, fmt.Errorf("not supported: numbers of kind %s", kind)
+	}
+	a.Float = kind[0] == 'f'
+	return a, nil
+}
+
+// numbers decodes a kind of number; half precision is NumPy's f2, a truth value b1.
+func numbers(kind string) (func([]byte) float64, int, bool) {
+	switch kind {
+	case "f2":
+		return func(b []byte) float64 { return half(binary.LittleEndian.Uint16(b)) }, 2, true
+	case "b1":
+		return func(b []byte) float64 { return float64(min(b[0], 1)) }, 1, true
+	}
+	return pickle.Numbers(kind)
+}
+
+// half is a number in half precision.
+func half(h uint16) float64 {
+	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
+	if h>>15 == 1 {
+		sign = -1
+	}
+	switch exp {
+	case 0:
+		return sign * math.Ldexp(frac, -24)
+	case 31:
+		if frac != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}
+
+// head reads an array's header.
+func (a *Array) head() (string, error) {
+	var fixed [12]byte
+	if _, err := io.ReadFull(a.in, fixed[:8]); err != nil || string(fixed[:6]) != "\x93NUMPY" {
+		return "", errors.New("not an array of NumPy's")
+	}
+	wide := 2
+	if fixed[6] > 1 {
+		wide = 4
+	}
+	if _, err := io.ReadFull(a.in, fixed[8:8+wide]); err != nil {
+		return "", errors.New("its header is cut off")
+	}
+	size := binary.LittleEndian.Uint32(fixed[8:])
+	if size > maxHeader {
+		return "", fmt.Errorf("its header has %d bytes, %d at most", size, maxHeader)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(a.in, text); err != nil {
+		return "", errors.New("its header is cut off")
+	}
+	return string(text), nil
+}
+
+// Rows is the length of the first axis.
+func (a *Array) Rows() int {
+	if len(a.Shape) == 0 {
+		return 0
+	}
+	return a.Shape[0]
+}
+
+// Cols is the numbers of a row.
+func (a *Array) Cols() int {
+	n := 1
+	for _, k := range a.Shape[min(1, len(a.Shape)):] {
+		n *= k
+	}
+	return n
+}
+
+// Next reads the numbers that follow into dst.
+func (a *Array) Next(dst []float64) error {
+	if n := len(dst) * a.width; len(a.buf) < n {
+		a.buf = make([]byte, n)
+	}
+	body := a.buf[:len(dst)*a.width]
+	if n, err := io.ReadFull(a.in, body); err != nil {
+		return fmt.Errorf("%s is cut short after %d numbers of the %v that its header names", a.Name, a.done+int64(n/a.width), a.Shape)
+	}
+	for i := range dst {
+		dst[i] = a.number(body[i*a.width:])
+	}
+	a.done += int64(len(dst))
+	return nil
+}
+
+// Close closes the array.
+func (a *Array) Close() error { return a.file.Close() }

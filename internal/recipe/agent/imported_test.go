@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/run/runtest"
+	"haul/internal/world"
+	"haul/internal/world/history"
+)
+
+// writeRecords makes histories of a world that nobody can play: six tasks, episodes of one to five
+// steps, streams of unequal length.
+func writeRecords(t testing.TB) *history.Records {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.hist")
+	space := world.Space{Fields: []world.Field{{Name: "a", Size: 5}, {Name: "b", Size: 256}, {Name: "c", Size: 2}}, Actions: 6, Rewards: []float64{-1, 0.25, 3}}
+	w, err := history.CreateRecords(path, world.Recorded{Env: world.EnvRecorded, Title: "somebody's", Declared: space, Longest: 5}, 1, 0.7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Discard()
+	for task := range 6 {
+		for stream := range 2 {
+			w.Stream(int64(task))
+			clock := 0
+			for i := range 60 + 20*stream + task {
+				draw := rng.At(3, uint64(task*2+stream), uint32(i), rng.Learner)
+				ends := clock == 4 || draw[1]%4 == 0
+				if err := w.Add([]byte{byte(clock), byte(draw[2]), byte(task % 2)}, int(draw[0]%6), int(draw[3]%3), ends); err != nil {
+					t.Fatal(err)
+				}
+				if clock++; ends {
+					clock = 0
+				}
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h.(*history.Records)
+}
+
+// TestImportedHistories: a run on histories of any world learns, is tested on tasks held out, and
+// says that nobody can play it; the device's copy of a mapped file is refused by name.
+func TestImportedHistories(t *testing.T) {
+	h, dev := writeRecords(t), openCPU(t, 2)
+	c := tinyAD(t, "train_n_stream=0", "train_source_timesteps=0", "train_timesteps=40", "train_batch_size=12", "validation_goals=1", "eval_tune=true")
+	heard, state := trained(t, c, dev, h, DataAuto)
+	reports, tests := reportsOf(heard), testsOf(heard)
+	if first, last := reports[0].LossTokenType, reports[len(reports)-1].LossTokenType; !(last < first) {
+		t.Errorf("the loss of token types went from %g to %g", first, last)
+	}
+	if len(tests) == 0 || len(runtest.Rows[Evaluation](heard)) != 0 || summaryOf(heard).Evaluation != nil || !viewOf(heard).host {
+		t.Errorf("%d tests, %d evaluations, rows from the host: %v", len(tests), len(runtest.Rows[Evaluation](heard)), viewOf(heard).host)
+	}
+	again, other := trained(t, c, openCPU(t, 1), h, DataHost)
+	if again == nil || len(other.Tensors) == 0 {
+		t.Fatal("nothing was saved")
+	}
+	for name, want := range state.Tensors {
+		if other.Tensors[name] != want {
+			t.Fatalf("%s differs by the number of workers", name)
+		}
+	}
+	o := options(c, dev, h, DataDevice)
+	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
+	if err := run.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "imported histories are read from their file") {
+		t.Errorf("got %v", err)
+	}
+	long := tinyAD(t, "train_n_stream=0", "train_source_timesteps=0", "compress_interval=80", "n_transit=200")
+	if _, err := newDataset(h, long); err == nil || !strings.Contains(err.Error(), "none of the 8 streams to learn from is long enough") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	if err := Check(writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=0")); err == nil || !strings.Contains(err.Error(), "name a number") {
+		t.Errorf("got %v", err)
+	}
+	a, err := Load(dev, summaryOf(heard).Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.Evaluate(t.Context(), EvalOptions{History: h}); err == nil || !strings.Contains(err.Error(), "cannot play") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,317 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"haul/internal/npy"
+	"haul/internal/rng"
+	"haul/internal/world"
+)
+
+// What a reader could break: an import reads its arrays twice, in step and a stretch at a time, so
+// that they may be larger than memory. The first pass judges every number and learns the space; the
+// second writes.
+
+// The names that arrays go by.
+var (
+	observationNames = []string{"observations", "states", "obs"}
+	actionNames      = []string{"actions"}
+	rewardNames      = []string{"rewards"}
+	endNames         = []string{"dones", "terminals", "terminations"}
+	cutNames         = []string{"truncations", "timeouts"} // beside terminations: the limit of time
+	taskNames        = []string{"tasks", "task"}
+	streamNames      = []string{"streams", "stream"}
+)
+
+// ImportOptions say what to read and where to write it.
+type ImportOptions struct {
+	From, To   string
+	Title      string // of the world; empty: the name of From
+	Actions    int    // 0: one more than the largest seen
+	SplitSeed  uint64
+	TrainRatio float64
+	Progress   func(done, of int) // transitions; it may be nil
+}
+
+// levels of a field that measures, and of rewards of more values: what a byte tells apart.
+const (
+	fieldLevels  = 256
+	rewardLevels = 64
+	reservoir    = 1 << 16 // numbers that quantiles are taken of
+	stretch      = 4096    // transitions that are read at a time
+)
+
+// Import turns NumPy's arrays into a file of histories. It says in one line what is wrong with
+// them, and then leaves no file.
+func Import(ctx context.Context, o ImportOptions) error {
+	set, err := npy.Open(o.From)
+	if err != nil {
+		return fmt.Errorf("import %s: %w", o.From, bare(err))
+	}
+	defer set.Close()
+	if o.Title == "" {
+		base := filepath.Base(filepath.Clean(o.From))
+		o.Title = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	im := &importer{o: o, set: set}
+	if err := im.measure(ctx); err != nil {
+		return fmt.Errorf("import %s: %w", o.From, err)
+	}
+	w, err := CreateRecords(o.To, im.world, o.SplitSeed, o.TrainRatio)
+	if err != nil {
+		return err
+	}
+	defer w.Discard()
+	if err := im.write(ctx, w); err != nil {
+		return fmt.Errorf("import %s: %w", o.From, err)
+	}
+	return w.Close()
+}
+
+type importer struct {
+	o     ImportOptions
+	set   *npy.Set
+	world world.Recorded
+
+	rewards []float64 // the values, or where there are more the edges between levels
+	binned  bool
+}
+
+// row is one transition as it is read.
+type row struct {
+	at           int
+	seen         []float64
+	action       float64
+	reward       float64
+	ends         bool
+	task, stream float64
+}
+
+// each calls f for every transition, in order.
+func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) error {
+	columns := []struct {
+		names    []string
+		optional bool
+	}{{observationNames, false}, {actionNames, false}, {rewardNames, false}, {endNames, false}, {cutNames, true}, {taskNames, true}, {streamNames, true}}
+	arrays := make([]*npy.Array, len(columns))
+	for i, c := range columns {
+		a, err := im.set.Array(c.names...)
+		if errors.Is(err, fs.ErrNotExist) && c.optional {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		arrays[i] = a
+		if i > 0 && a.Cols() != 1 {
+			return fmt.Errorf("%s has the shape %v: want one number for each transition", a.Name, a.Shape)
+		}
+		if a.Rows() != arrays[0].Rows() {
+			return fmt.Errorf("%s has %d rows, %s has %d: want one for each transition", a.Name, a.Rows(), arrays[0].Name, arrays[0].Rows())
+		}
+	}
+	n, width := arrays[0].Rows(), arrays[0].Cols()
+	if n == 0 || width < 1 || width > world.MaxFields {
+		return fmt.Errorf("%s has the shape %v: want at least one transition of 1 to %d fields", arrays[0].Name, arrays[0].Shape, world.MaxFields)
+	}
+	values := make([][]float64, len(columns))
+	for i, a := range arrays {
+		if a != nil {
+			values[i] = make([]float64, stretch*a.Cols())
+		}
+	}
+	r := row{seen: make([]float64, width)}
+	for done := 0; done < n; done += stretch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		m := min(stretch, n-done)
+		for i, a := range arrays {
+			if a != nil {
+				if err := a.Next(values[i][:m*a.Cols()]); err != nil {
+					return err
+				}
+			}
+		}
+		for k := range m {
+			r.at, r.seen = done+k, values[0][k*width:][:width]
+			r.action, r.reward, r.ends = values[1][k], values[2][k], values[3][k] != 0
+			if values[4] != nil {
+				r.ends = r.ends || values[4][k] != 0
+			}
+			r.task, r.stream = 0, 0
+			if values[5] != nil {
+				r.task = values[5][k]
+			}
+			if values[6] != nil {
+				r.stream = values[6][k]
+			}
+			if err := f(&r); err != nil {
+				return err
+			}
+		}
+		if im.o.Progress != nil {
+			im.o.Progress(pass*n+done+m, 2*n)
+		}
+	}
+	return nil
+}
+
+// measure judges every number and learns the space.
+func (im *importer) measure(ctx context.Context) error {
+	obs, err := im.set.Array(observationNames...)
+	if err != nil {
+		return err
+	}
+	float := obs.Float
+	if err := obs.Close(); err != nil {
+		return err
+	}
+	var most []float64
+	var samples [][]float64
+	rewards := map[float64]bool{}
+	var rewardSample []float64
+	actions, episode, longest, ended, last := 0, 0, 1, 0, row{}
+	err = im.each(ctx, 0, func(r *row) error {
+		if most == nil {
+			most, samples = make([]float64, len(r.seen)), make([][]float64, len(r.seen))
+		}
+		for i, v := range r.seen {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("the observation of transition %d has %v in field %d", r.at, v, i)
+			}
+			if !float && (v < 0 || v >= world.MaxSize) {
+				return fmt.Errorf("the observation of transition %d has %v in field %d: integers must be 0 to %d (save it as floating point to have it measured)", r.at, v, i, world.MaxSize-1)
+			}
+			most[i] = max(most[i], v)
+			if float {
+				samples[i] = keep(samples[i], v, r.at, i)
+			}
+		}
+		if math.IsNaN(r.reward) || math.IsInf(r.reward, 0) {
+			return fmt.Errorf("the reward of transition %d is %v", r.at, r.reward)
+		}
+		if len(rewards) <= world.MaxRewards {
+			rewards[r.reward+0] = true
+		}
+		rewardSample = keep(rewardSample, r.reward, r.at, world.MaxFields)
+		if r.action != math.Trunc(r.action) || r.action < 0 || r.action >= world.MaxActions || im.o.Actions > 0 && r.action >= float64(im.o.Actions) {
+			return fmt.Errorf("the action of transition %d is %v: want whole numbers from 0 to %d", r.at, r.action, cmp.Or(im.o.Actions, world.MaxActions)-1)
+		}
+		actions = max(actions, int(r.action)+1)
+		if r.task != math.Trunc(r.task) || math.Abs(r.task) > 1<<53 {
+			return fmt.Errorf("the task of transition %d is %v: want a whole number", r.at, r.task)
+		}
+		if r.at > 0 && (r.task != last.task || r.stream != last.stream) {
+			episode = 0
+		}
+		if episode++; episode > 1<<20 {
+			return fmt.Errorf("an episode of more than %d transitions ends nowhere before transition %d: mark ends in %s", 1<<20, r.at, strings.Join(endNames, " or "))
+		}
+		if longest = max(longest, episode); r.ends {
+			ended++
+			episode = 0
+		}
+		last = *r
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if ended == 0 {
+		return fmt.Errorf("no episode ends in %d transitions: mark ends in %s", last.at+1, strings.Join(endNames, " or "))
+	}
+	im.world = world.Recorded{Env: world.EnvRecorded, Title: im.o.Title, Longest: longest}
+	space := world.Space{Actions: max(2, actions, im.o.Actions)}
+	for i := range most {
+		f := world.Field{Name: fmt.Sprint("o", i), Size: int(most[i]) + 1}
+		if float {
+			f.Edges = edges(samples[i], fieldLevels)
+			f.Size = len(f.Edges) + 1
+		}
+		space.Fields = append(space.Fields, f)
+	}
+	for v := range rewards {
+		space.Rewards = append(space.Rewards, v)
+	}
+	slices.Sort(space.Rewards)
+	if im.rewards = space.Rewards; len(rewards) > world.MaxRewards {
+		im.binned, im.rewards = true, edges(rewardSample, rewardLevels)
+		space.Rewards = middles(rewardSample, im.rewards)
+	}
+	im.world.Declared = space
+	return im.world.Check()
+}
+
+// keep is a sample of numbers as they come by, each with equal chance (Vitter's algorithm R).
+func keep(sample []float64, v float64, at, column int) []float64 {
+	if len(sample) < reservoir {
+		return append(sample, v)
+	}
+	w := rng.At(0, uint64(at), uint32(column), rng.Learner)
+	if j := (uint64(w[0])<<32 | uint64(w[1])) % uint64(at+1); j < uint64(len(sample)) {
+		sample[j] = v
+	}
+	return sample
+}
+
+// edges cut a sample into at most so many levels of equal counts. It sorts the sample.
+func edges(sample []float64, levels int) []float64 {
+	slices.Sort(sample)
+	out := []float64{}
+	for k := 1; k < levels; k++ {
+		if v := sample[k*len(sample)/levels]; v > sample[0] && (len(out) == 0 || v > out[len(out)-1]) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// middles is the mean of a sorted sample in each level.
+func middles(sample, edges []float64) []float64 {
+	sums, counts := make([]float64, len(edges)+1), make([]float64, len(edges)+1)
+	f := world.Field{Edges: edges}
+	for _, v := range sample {
+		l := f.Level(v)
+		sums[l], counts[l] = sums[l]+v, counts[l]+1
+	}
+	for i := range sums {
+		sums[i] /= counts[i]
+	}
+	return sums
+}
+
+// write writes every transition. A stream ends where the task or the stream's number changes.
+func (im *importer) write(ctx context.Context, w *RecordsWriter) error {
+	space := im.world.Declared
+	observed := make([]byte, len(space.Fields))
+	levels := world.Field{Edges: im.rewards}
+	last := row{at: -1}
+	return im.each(ctx, 1, func(r *row) error {
+		if last.at < 0 || r.task != last.task || r.stream != last.stream {
+			w.Stream(int64(r.task))
+		}
+		last = *r
+		for i, v := range r.seen {
+			if f := &space.Fields[i]; f.Edges != nil {
+				observed[i] = byte(f.Level(v))
+			} else {
+				observed[i] = byte(v)
+			}
+		}
+		reward, _ := slices.BinarySearch(im.rewards, r.reward)
+		if im.binned {
+			reward = levels.Level(r.reward)
+		}
+		return w.Add(observed, int(r.action), reward, r.ends)
+	})
+}

@@ -1,0 +1,302 @@
+package history
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/world"
+)
+
+// npyBytes is an array as NumPy saves it.
+func npyBytes(descr, shape string, numbers any) []byte {
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	var out bytes.Buffer
+	out.WriteString("\x93NUMPY\x01\x00")
+	binary.Write(&out, binary.LittleEndian, uint16(len(head)))
+	out.WriteString(head)
+	binary.Write(&out, binary.LittleEndian, numbers)
+	return out.Bytes()
+}
+
+// learners are the arrays of 4 tasks with two streams of 30 transitions in episodes of 2 to 4
+// steps.
+type learners struct {
+	observations [][2]uint8
+	actions      []int64
+	rewards      []float32
+	dones        []uint8
+	tasks        []int32
+	streams      []int32
+}
+
+func newLearners() (l learners) {
+	for task := range 4 {
+		for stream := range 2 {
+			clock := 0
+			for t := range 30 {
+				l.observations = append(l.observations, [2]uint8{uint8(clock), uint8(task)})
+				l.actions = append(l.actions, int64((t+task)%3))
+				l.rewards = append(l.rewards, float32(t/10)-0.5)
+				l.tasks, l.streams = append(l.tasks, int32(10*task)), append(l.streams, int32(stream))
+				clock++
+				done := uint8(0)
+				if clock == 2+t%3 || clock == 4 {
+					done, clock = 1, 0
+				}
+				l.dones = append(l.dones, done)
+			}
+		}
+	}
+	return l
+}
+
+func (l *learners) arrays() map[string][]byte {
+	n := len(l.actions)
+	one := fmt.Sprintf("%d,", n)
+	return map[string][]byte{"observations": npyBytes("|u1", fmt.Sprintf("%d, 2", n), l.observations), "actions": npyBytes("<i8", one, l.actions), "rewards": npyBytes("<f4", one, l.rewards),
+		"dones": npyBytes("|b1", one, l.dones), "tasks": npyBytes("<i4", one, l.tasks), "streams": npyBytes("<i4", one, l.streams)}
+}
+
+func saveNPZ(t *testing.T, arrays map[string][]byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "learners.npz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for name, data := range arrays {
+		w, err := z.Create(name + ".npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(data)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func saveFolder(t *testing.T, arrays map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range arrays {
+		if err := os.WriteFile(filepath.Join(dir, name+".npy"), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func imported(t *testing.T, from string) (*Records, error) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "x.hist")
+	if err := Import(t.Context(), ImportOptions{From: from, To: to, TrainRatio: 0.5}); err != nil {
+		if left, _ := filepath.Glob(to + "*"); left != nil {
+			t.Errorf("%v is left behind", left)
+		}
+		return nil, err
+	}
+	h, err := Open(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h.(*Records), nil
+}
+
+// TestImport: what is read back is what was saved, from an .npz file and from a folder.
+func TestImport(t *testing.T) {
+	l := newLearners()
+	for _, from := range []string{saveNPZ(t, l.arrays()), saveFolder(t, l.arrays())} {
+		h, err := imported(t, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		space := h.World().Space()
+		if len(space.Fields) != 2 || space.Fields[0].Size != 4 || space.Fields[1].Size != 4 || space.Actions != 3 || fmt.Sprint(space.Rewards) != "[-0.5 0.5 1.5]" || h.World().Limit() != 4 {
+			t.Errorf("the space is %+v, episodes of %d", space, h.World().Limit())
+		}
+		if streams, steps := h.Size(); streams != 2 || steps != 30 || len(h.Tasks()) != 4 || h.Tasks()[3] != world.Number(30) {
+			t.Errorf("%d streams of %d, tasks %v", streams, steps, h.Tasks())
+		}
+		train, test := h.Split()
+		if len(train) != 2 || len(test) != 2 {
+			t.Errorf("split into %v and %v", train, test)
+		}
+		d, err := h.Pack([]int{0, 1, 2, 3}, 0, 0)
+		if err != nil || len(d.Spans) != 8 {
+			t.Fatal(d, err)
+		}
+		for s, span := range d.Spans {
+			begin := map[uint32]bool{}
+			for _, at := range d.Starts[span.Start:][:span.Episodes] {
+				begin[at] = true
+			}
+			for k := range span.Records {
+				i := s*30 + k
+				want := int32(l.observations[i][0]) | int32(l.observations[i][1])<<8 | int32(l.actions[i])<<16 | int32(k/10)<<24
+				if got := d.Words[span.First+int64(k)]; got != want {
+					t.Fatalf("stream %d, transition %d: %#x, want %#x", s, k, got, want)
+				}
+				if first := k == 0 || l.dones[i-1] != 0; first != begin[uint32(k)] {
+					t.Fatalf("stream %d, transition %d: an episode begins there: %v", s, k, first)
+				}
+			}
+		}
+		if s := Summarize(h); s.Transitions != 240 || s.Streams != 8 || !(s.Last > s.First) || len(s.Wrong) != 0 {
+			t.Errorf("%+v", s)
+		}
+		some, err := h.Pack([]int{2}, 1, 7)
+		if err != nil || len(some.Spans) != 1 || some.Spans[0].Records != 7 || some.Spans[0].Episodes < 2 || some.Spans[0].Episodes > 3 || some.Sum == d.Sum {
+			t.Errorf("%+v, %v", some.Spans, err)
+		}
+	}
+}
+
+// TestImportMeasures: floating point is cut into levels by quantiles, rewards of many values too.
+func TestImportMeasures(t *testing.T) {
+	n := 3000
+	obs, rewards, actions, dones, tasks := make([]float32, n), make([]float64, n), make([]int64, n), make([]uint8, n), make([]int32, n)
+	for i := range n {
+		obs[i], rewards[i], dones[i], tasks[i] = float32(math.Sin(float64(i))), float64(i%1000)/100, uint8(i%5/4), int32(i/300)
+		actions[i] = int64(i % 2)
+	}
+	one := fmt.Sprintf("%d,", n)
+	h, err := imported(t, saveNPZ(t, map[string][]byte{"obs": npyBytes("<f4", one, obs), "rewards": npyBytes("<f8", one, rewards), "actions": npyBytes("<i8", one, actions),
+		"terminals": npyBytes("|u1", one, dones), "task": npyBytes("<i4", one, tasks)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := h.World().Space()
+	if f := space.Fields[0]; f.Size != 256 || len(f.Edges) != 255 || len(space.Rewards) != 64 || len(h.Tasks()) != 10 {
+		t.Fatalf("%d levels, %d rewards, %d tasks", f.Size, len(space.Rewards), len(h.Tasks()))
+	}
+	for i := range n {
+		record := h.words[i]
+		if got, want := int(record&0xff), space.Fields[0].Level(float64(obs[i])); got != want {
+			t.Fatalf("transition %d: %g has level %d, want %d", i, obs[i], got, want)
+		}
+		if got := space.Rewards[record>>16&0xff]; math.Abs(got-rewards[i]) > 0.2 {
+			t.Fatalf("transition %d: a reward of %g is kept as %g", i, rewards[i], got)
+		}
+	}
+}
+
+// TestImportRefuses: one line each, and no file.
+func TestImportRefuses(t *testing.T) {
+	with := func(spoil func(l *learners)) map[string][]byte {
+		l := newLearners()
+		spoil(&l)
+		return l.arrays()
+	}
+	without := func(name string) map[string][]byte {
+		a := with(func(*learners) {})
+		delete(a, name)
+		return a
+	}
+	cut := with(func(*learners) {})
+	cut["rewards"] = cut["rewards"][:len(cut["rewards"])-8]
+	long := with(func(*learners) {})
+	long["tasks"] = npyBytes("<i4", "9,", make([]int32, 9))
+	wide := with(func(*learners) {})
+	wide["observations"] = npyBytes("|u1", "240, 65", make([]uint8, 240*65))
+	for want, arrays := range map[string]map[string][]byte{
+		"the reward of transition 7 is NaN":                                   with(func(l *learners) { l.rewards[7] = float32(math.NaN()) }),
+		"the reward of transition 0 is +Inf":                                  with(func(l *learners) { l.rewards[0] = float32(math.Inf(1)) }),
+		"the action of transition 9 is 64: want whole numbers from 0 to 63":   with(func(l *learners) { l.actions[9] = 64 }),
+		"the action of transition 9 is -1: want whole numbers from 0 to 63":   with(func(l *learners) { l.actions[9] = -1 }),
+		"no episode ends in 240 transitions: mark ends in dones or terminals": with(func(l *learners) { clear(l.dones) }),
+		"no array rewards":                               without("rewards"),
+		"no array observations or states":                without("observations"),
+		"rewards is cut short":                           cut,
+		"tasks has 9 rows, observations has 240":         long,
+		"want at least one transition of 1 to 64 fields": wide,
+	} {
+		_, err := imported(t, saveNPZ(t, arrays))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v; want one line with %q", err, want)
+		}
+	}
+	for _, from := range []string{filepath.Join(t.TempDir(), "none.npz"), t.TempDir(), saveText(t)} {
+		if _, err := imported(t, from); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+}
+
+func saveText(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "x.npz")
+	if err := os.WriteFile(path, []byte("words"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRecordsAreJudged: a file that was damaged anywhere, cut, or made of holes is refused in a
+// line.
+func TestRecordsAreJudged(t *testing.T) {
+	l := newLearners()
+	to := filepath.Join(t.TempDir(), "x.hist")
+	if err := Import(t.Context(), ImportOptions{From: saveNPZ(t, l.arrays()), To: to, TrainRatio: 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(what string, data []byte, want string) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "bad.hist")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := Open(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, %v; want one line with %q", what, h, err, want)
+		}
+	}
+	for at := 0; at < len(good); at += 7 {
+		bad := bytes.Clone(good)
+		bad[at] ^= 0x10
+		refuse(fmt.Sprint("byte ", at), bad, "history")
+	}
+	refuse("a cut end", good[:len(good)-1], "cut short")
+	refuse("a tail", append(bytes.Clone(good), 0), "bytes follow its end")
+	holes := filepath.Join(t.TempDir(), "holes.hist")
+	if err := os.WriteFile(holes, good[:64], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(holes, 100<<30); err != nil {
+		t.Skip("no holes here:", err)
+	}
+	if _, err := Open(holes); err == nil || !strings.Contains(err.Error(), "bytes follow its end") {
+		t.Errorf("100 GB of holes behind a preamble: %v", err)
+	}
+	p, err := readPreamble(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.payload = 100<<30 - 64 - p.starts - p.json
+	f, err := os.OpenFile(holes, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.WriteAt(p.bytes(), 0)
+	f.WriteAt(good[len(good)-int(p.json):], 100<<30-p.json)
+	if _, err := Open(holes); err == nil || !strings.Contains(err.Error(), "its streams take") {
+		t.Errorf("100 GB of holes between preamble and header: %v", err)
+	}
+}

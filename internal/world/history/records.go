@@ -1,0 +1,260 @@
+package history
+
+// A file of version 3 holds anybody's histories: streams of any length in episodes of any length.
+//
+//	preamble   64 bytes, as header.go has it; bytes 40 to 47 are the bytes of the starts
+//	records    stream after stream: a byte for each field of the observation before the action, the
+//	           action, the reward's index in the header's list, zeros up to a multiple of four bytes
+//	starts     u32, little endian, stream after stream: where an episode begins, counted in records
+//	           from its stream's first
+//	JSON       recordsHeader
+//
+// Records and starts are what a trainer reads: the mapped file itself, so that a file may be larger
+// than memory. Every record is judged when the file is opened, chunk by chunk, so that a file with
+// holes is refused at the first of them.
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"haul/internal/rng"
+	"haul/internal/world"
+)
+
+// recordsFormat is the version of such files.
+const recordsFormat = 3
+
+// chunkBytes is how much one checksum covers.
+const chunkBytes = 1 << 24
+
+// maxCurve is the most episodes of a learner whose returns are kept.
+const maxCurve = 10_000
+
+// recordsHeader is the JSON of a file.
+type recordsHeader struct {
+	World      json.RawMessage `json:"world"`
+	Tasks      []int64         `json:"tasks"`
+	SplitSeed  uint64          `json:"split_seed"`
+	TrainRatio float64         `json:"train_ratio"`
+	Streams    []recordStream  `json:"streams"`
+	Curves     [][]float64     `json:"curves"` // mean return by episode, task by task
+	Checksums  []uint32        `json:"crc32c"` // of the records, by chunks of 16 MiB, and of the starts last
+}
+
+// recordStream is one learner's life, or a part of it.
+type recordStream struct {
+	Task     int `json:"task"` // index
+	Records  int `json:"records"`
+	Episodes int `json:"episodes"`
+}
+
+// Records is an open file of version 3.
+type Records struct {
+	head    recordsHeader
+	world   world.World
+	tasks   []world.Task
+	words   []int32
+	starts  []uint32
+	spans   [][]Span // by task
+	release func() error
+}
+
+// Span is a stream in Data: its first record, and the place of its first episode in Starts.
+type Span struct {
+	First             int64
+	Records, Episodes int
+	Start             int64
+}
+
+// Data is what is learned from.
+type Data struct {
+	Words []int32
+	// Spans and Starts are nil where streams and episodes are equal, one after another.
+	Spans  []Span
+	Starts []uint32
+	Sum    string // a checksum of what is learned from; empty: that of the words
+}
+
+// wordsOf views bytes as words; the mapping is aligned and little endian is what this program runs
+// on.
+func wordsOf[T int32 | uint32](data []byte) []T {
+	if len(data) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/4)
+}
+
+// parseRecords judges the bytes of a whole file, which the history goes on to use.
+func parseRecords(data []byte, p preamble) (*Records, error) {
+	payload, rest := data[preambleBytes:][:p.payload], data[preambleBytes+p.payload:]
+	starts, text := rest[:p.starts], rest[p.starts:]
+	if checksum(text) != p.jsonSum {
+		return nil, errors.New("bad checksum of the header: the file is damaged")
+	}
+	h := &Records{release: func() error { return nil }}
+	if err := json.Unmarshal(text, &h.head); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	var err error
+	if h.world, err = ParseWorld(h.head.World); err != nil {
+		return nil, err
+	}
+	if err := h.lay(p); err != nil {
+		return nil, err
+	}
+	h.words, h.starts = wordsOf[int32](payload), wordsOf[uint32](starts)
+	if err := h.judge(payload, starts); err != nil {
+		return nil, err
+	}
+	for _, t := range h.head.Tasks {
+		h.tasks = append(h.tasks, taskOf(h.world, t))
+	}
+	return h, nil
+}
+
+// lay finds every stream's place and compares sizes.
+func (h *Records) lay(p preamble) error {
+	space := h.world.Space()
+	if err := space.Check(); err != nil {
+		return err
+	}
+	if r := h.head.TrainRatio; !(r >= 0 && r <= 1) {
+		return fmt.Errorf("a train ratio of %v: want 0 to 1", r)
+	}
+	n := len(h.head.Tasks)
+	if n == 0 || len(h.head.Curves) != n || len(slices.Compact(slices.Sorted(slices.Values(h.head.Tasks)))) != n {
+		return fmt.Errorf("%d tasks with %d curves: want one of each, and no task twice", n, len(h.head.Curves))
+	}
+	h.spans = make([][]Span, n)
+	var records, episodes int64
+	for i, s := range h.head.Streams {
+		if s.Task < 0 || s.Task >= n || s.Records < 1 || s.Records > maxSteps || s.Episodes < 1 || s.Episodes > s.Records {
+			return fmt.Errorf("stream %d of task %d has %d records in %d episodes", i, s.Task, s.Records, s.Episodes)
+		}
+		h.spans[s.Task] = append(h.spans[s.Task], Span{First: records, Records: s.Records, Episodes: s.Episodes, Start: episodes})
+		records, episodes = records+int64(s.Records), episodes+int64(s.Episodes)
+	}
+	if want := records * int64(space.Words()) * 4; want != p.payload || episodes*4 != p.starts {
+		return fmt.Errorf("its streams take %d bytes and %d of episodes' starts, the file holds %d and %d", want, episodes*4, p.payload, p.starts)
+	}
+	if want := int((p.payload+chunkBytes-1)/chunkBytes) + 1; len(h.head.Checksums) != want {
+		return fmt.Errorf("%d checksums, want %d", len(h.head.Checksums), want)
+	}
+	return nil
+}
+
+// judge compares checksums and limits, chunk by chunk.
+func (h *Records) judge(payload, starts []byte) error {
+	space := h.world.Space()
+	limits := make([]byte, 4*space.Words()) // the largest value of each byte of a record
+	for i, f := range space.Fields {
+		limits[i] = byte(f.Size - 1)
+	}
+	limits[len(space.Fields)], limits[len(space.Fields)+1] = byte(space.Actions-1), byte(len(space.Rewards)-1)
+	for i := 0; len(payload) > 0; i++ {
+		chunk := payload[:min(chunkBytes, len(payload))]
+		if checksum(chunk) != h.head.Checksums[i] {
+			return fmt.Errorf("bad checksum of the records at byte %d: the file is damaged", int64(i)*chunkBytes+preambleBytes)
+		}
+		at := int(int64(i) * chunkBytes % int64(len(limits)))
+		for b, v := range chunk {
+			if v > limits[at] {
+				return fmt.Errorf("record %d has %d in byte %d, at most %d can be", (int64(i)*chunkBytes+int64(b))/int64(len(limits)), v, at, limits[at])
+			}
+			if at++; at == len(limits) {
+				at = 0
+			}
+		}
+		payload = payload[len(chunk):]
+	}
+	if checksum(starts) != h.head.Checksums[len(h.head.Checksums)-1] {
+		return errors.New("bad checksum of the episodes' starts: the file is damaged")
+	}
+	for t := range h.spans {
+		for _, s := range h.spans[t] {
+			at := h.starts[s.Start:][:s.Episodes]
+			for e, from := range at {
+				if e == 0 && from != 0 || e > 0 && from <= at[e-1] || int64(from) >= int64(s.Records) {
+					return fmt.Errorf("episode %d of a stream of task %d begins at record %d of %d", e, h.head.Tasks[t], from, s.Records)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// World is what the learners lived in.
+func (h *Records) World() world.World { return h.world }
+
+// Tasks are the learners', in the file's order.
+func (h *Records) Tasks() []world.Task { return h.tasks }
+
+// Size is the most streams of a task and the most transitions of a stream.
+func (h *Records) Size() (streams, steps int) {
+	for _, spans := range h.spans {
+		streams = max(streams, len(spans))
+		for _, s := range spans {
+			steps = max(steps, s.Records)
+		}
+	}
+	return streams, steps
+}
+
+// Curve is the mean return by episode over the task's streams.
+func (h *Records) Curve(task int) []float64 { return slices.Clone(h.head.Curves[task]) }
+
+// Split deals the tasks by the file's seed: of a permutation the first round(ratio·tasks) train.
+func (h *Records) Split() (train, test []int) {
+	order := make([]int, len(h.head.Tasks))
+	for i := range order {
+		order[i] = i
+	}
+	for i := len(order) - 1; i > 0; i-- {
+		j := rng.Below(rng.At(h.head.SplitSeed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
+		order[i], order[j] = order[j], order[i]
+	}
+	n := int(math.Round(h.head.TrainRatio * float64(len(order))))
+	return order[:n:n], order[n:]
+}
+
+// Pack views the first steps transitions of at most so many streams of each chosen task; 0 takes
+// all there are.
+func (h *Records) Pack(tasks []int, streams, steps int) (*Data, error) {
+	out := &Data{Words: h.words, Starts: h.starts}
+	sum := make([]byte, 0, 64)
+	for _, t := range tasks {
+		for i, s := range h.spans[t] {
+			if streams > 0 && i >= streams {
+				break
+			}
+			if steps > 0 && s.Records > steps {
+				s.Records = steps
+				s.Episodes, _ = slices.BinarySearch(h.starts[s.Start:][:s.Episodes], uint32(steps))
+			}
+			out.Spans = append(out.Spans, s)
+			sum = binary.LittleEndian.AppendUint64(sum, uint64(s.First))
+			sum = binary.LittleEndian.AppendUint64(sum, uint64(s.Records))
+		}
+	}
+	if len(out.Spans) == 0 {
+		return nil, errors.New("pack histories: no tasks")
+	}
+	for _, c := range h.head.Checksums {
+		sum = binary.LittleEndian.AppendUint32(sum, c)
+	}
+	out.Sum = fmt.Sprintf("%08x", checksum(sum))
+	return out, nil
+}
+
+// Close unmaps the file.
+func (h *Records) Close() error {
+	release := h.release
+	h.release = func() error { return nil }
+	h.words, h.starts = nil, nil
+	return release()
+}

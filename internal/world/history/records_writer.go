@@ -1,0 +1,243 @@
+package history
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"haul/internal/world"
+)
+
+// RecordsWriter writes a file of version 3, transition after transition: what it keeps in memory
+// does not grow with them. The file gets its name in Close; until then it is a temporary beside it.
+// It belongs to one goroutine.
+type RecordsWriter struct {
+	path   string
+	space  world.Space
+	head   recordsHeader
+	file   *os.File // nil once closed or discarded
+	out    *bufio.Writer
+	spool  *os.File // episodes' starts; it has no name any more
+	starts *bufio.Writer
+
+	record   []byte
+	chunk    hash.Hash32 // of the chunk under way
+	inChunk  int
+	startSum hash.Hash32
+	payload  int64
+	spooled  int64
+
+	task    map[int64]int
+	counts  [][]int // streams with so many episodes, by task
+	stream  *recordStream
+	episode int // of the stream
+	open    bool
+	earned  float64
+}
+
+// CreateRecords begins a file of a world's histories, whose tasks are dealt by seed and ratio.
+func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio float64) (*RecordsWriter, error) {
+	if err := w.Space().Check(); err != nil {
+		return nil, fmt.Errorf("history %s: %w", path, err)
+	}
+	if !(trainRatio >= 0 && trainRatio <= 1) {
+		return nil, fmt.Errorf("history %s: a train ratio of %v: want 0 to 1", path, trainRatio)
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	f, err := createTemporary(path)
+	if err != nil {
+		return nil, fmt.Errorf("create history %s: %w", path, bare(err))
+	}
+	spool, err := os.CreateTemp("", "haul-starts")
+	if err != nil {
+		f.Close() // nothing is in it
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("create history %s: %w", path, bare(err))
+	}
+	os.Remove(spool.Name()) // where that is not possible it stays until the system clears its folder
+	r := &RecordsWriter{path: path, space: w.Space(), file: f, spool: spool, out: bufio.NewWriterSize(f, 1<<20), starts: bufio.NewWriterSize(spool, 1<<16),
+		chunk: crc32.New(castagnoli), startSum: crc32.New(castagnoli), task: map[int64]int{}}
+	r.head = recordsHeader{World: text, SplitSeed: splitSeed, TrainRatio: trainRatio}
+	r.record = make([]byte, 4*r.space.Words())
+	_, err = r.out.Write(make([]byte, preambleBytes))
+	return r, err
+}
+
+// Stream begins the next stream, of a task by its number.
+func (w *RecordsWriter) Stream(task int64) {
+	index, known := w.task[task]
+	if !known {
+		index = len(w.head.Tasks)
+		w.task[task] = index
+		w.head.Tasks, w.head.Curves = append(w.head.Tasks, task), append(w.head.Curves, nil)
+		w.counts = append(w.counts, nil)
+	}
+	w.endEpisode()
+	w.head.Streams = append(w.head.Streams, recordStream{Task: index})
+	w.stream, w.episode = &w.head.Streams[len(w.head.Streams)-1], 0
+}
+
+// Add writes one transition: the observation before the action, the action, the reward's index, and
+// whether the episode ends with it.
+func (w *RecordsWriter) Add(observed []byte, action, reward int, ends bool) error {
+	n := len(w.space.Fields)
+	switch {
+	case w.stream == nil || len(observed) != n:
+		panic("history: Add wants a stream and an observation of the space")
+	case action < 0 || action >= w.space.Actions:
+		return fmt.Errorf("write history %s: action %d, the world has %d", w.path, action, w.space.Actions)
+	case reward < 0 || reward >= len(w.space.Rewards):
+		return fmt.Errorf("write history %s: reward %d of a list of %d", w.path, reward, len(w.space.Rewards))
+	case w.stream.Records >= maxSteps:
+		return fmt.Errorf("write history %s: a stream of more than %d transitions: begin another", w.path, maxSteps)
+	}
+	for i, v := range observed {
+		if int(v) >= w.space.Fields[i].Size {
+			return fmt.Errorf("write history %s: field %s is %d, it takes %d values", w.path, w.space.Fields[i].Name, v, w.space.Fields[i].Size)
+		}
+	}
+	if !w.open {
+		var start [4]byte
+		binary.LittleEndian.PutUint32(start[:], uint32(w.stream.Records))
+		if _, err := w.starts.Write(start[:]); err != nil {
+			return fmt.Errorf("write history %s: %w", w.path, bare(err))
+		}
+		w.startSum.Write(start[:])
+		w.spooled += 4
+		w.stream.Episodes++
+		w.open = true
+	}
+	copy(w.record, observed)
+	w.record[n], w.record[n+1] = byte(action), byte(reward)
+	if err := w.put(w.record); err != nil {
+		return fmt.Errorf("write history %s: %w", w.path, bare(err))
+	}
+	w.stream.Records++
+	w.earned += w.space.Rewards[reward]
+	if ends {
+		w.endEpisode()
+	}
+	return nil
+}
+
+// put writes bytes of records and sums them chunk by chunk.
+func (w *RecordsWriter) put(data []byte) error {
+	w.payload += int64(len(data))
+	for len(data) > 0 {
+		n := min(len(data), chunkBytes-w.inChunk)
+		w.chunk.Write(data[:n])
+		if _, err := w.out.Write(data[:n]); err != nil {
+			return err
+		}
+		if w.inChunk += n; w.inChunk == chunkBytes {
+			w.endChunk()
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+func (w *RecordsWriter) endChunk() {
+	if w.inChunk > 0 {
+		w.head.Checksums = append(w.head.Checksums, w.chunk.Sum32())
+		w.chunk.Reset()
+		w.inChunk = 0
+	}
+}
+
+// endEpisode adds the return of the episode under way to its task's curve.
+func (w *RecordsWriter) endEpisode() {
+	if !w.open {
+		return
+	}
+	if t, e := w.stream.Task, w.episode; e < maxCurve {
+		if e == len(w.counts[t]) {
+			w.counts[t], w.head.Curves[t] = append(w.counts[t], 0), append(w.head.Curves[t], 0)
+		}
+		w.counts[t][e]++
+		w.head.Curves[t][e] += (w.earned - w.head.Curves[t][e]) / float64(w.counts[t][e])
+	}
+	w.episode++
+	w.open, w.earned = false, 0
+}
+
+// Close completes the file and gives it its name. Where a write fails, no file appears.
+func (w *RecordsWriter) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	w.endEpisode()
+	if err := w.finish(); err != nil {
+		w.Discard()
+		return fmt.Errorf("write history %s: %w", w.path, bare(err))
+	}
+	return nil
+}
+
+func (w *RecordsWriter) finish() error {
+	for i, s := range w.head.Streams {
+		if s.Records == 0 {
+			return fmt.Errorf("stream %d has no transition", i)
+		}
+	}
+	if len(w.head.Streams) == 0 {
+		return errors.New("no streams")
+	}
+	w.endChunk()
+	w.head.Checksums = append(w.head.Checksums, w.startSum.Sum32())
+	text, err := json.Marshal(w.head)
+	if err != nil {
+		return err
+	}
+	if err := w.starts.Flush(); err != nil {
+		return err
+	}
+	if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := io.Copy(w.out, w.spool); err != nil {
+		return err
+	}
+	if _, err := w.out.Write(text); err != nil {
+		return err
+	}
+	if err := w.out.Flush(); err != nil {
+		return err
+	}
+	p := preamble{payload: w.payload, starts: w.spooled, json: int64(len(text)), jsonSum: checksum(text), format: recordsFormat}
+	if _, err := w.file.WriteAt(p.bytes(), 0); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	temp := w.file.Name()
+	if err := errors.Join(w.file.Close(), w.spool.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, w.path); err != nil {
+		return err
+	}
+	w.file = nil
+	return nil
+}
+
+// Discard drops what was written. After Close it does nothing, so it may be deferred.
+func (w *RecordsWriter) Discard() {
+	if w.file == nil {
+		return
+	}
+	w.file.Close() // the content is dropped; only the removal matters
+	w.spool.Close()
+	os.Remove(w.file.Name())
+	w.file = nil
+}
