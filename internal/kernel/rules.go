@@ -70,7 +70,16 @@ type Drawing struct {
 	Symmetries int // 1 or 8
 
 	CapacityMin, CapacityMax int32 // the range; 0: every instance has Rules.Capacity
+
+	Range float32 // by which the rule set draws what an instance has once (Own)
 }
+
+// Own draws what an instance has once beside its nodes, from the places of its nodes and a word that
+// nothing else reads: word 3 of the first customer's block. CVRP has nothing.
+func (s RuleSet) Own(x, y []float32, word uint32, highest float32) float32 { return 0 }
+
+// Complete fills in the columns of an instance's nodes behind the demands, which are there.
+func (s RuleSet) Complete(nodes []int32, x, y []float32, own float32) {}
 
 // LoadUnit is the capacity of vehicles whose own differ from instance to instance.
 const LoadUnit = 1 << 20

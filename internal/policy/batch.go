@@ -43,7 +43,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	s := &batch{n: n, capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
 	rows := size * s.sym
 	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
-	s.in = pl.Given(kernel.Rules{Capacity: capacity}, n+1)
+	s.in = pl.Given(kernel.Rules{Set: p.model.Rules(), Capacity: capacity}, n+1)
 	s.decoder = p.model.Encode(pl, 0, s.in, false)
 	if d.Beam > 0 {
 		plan.Keep(s.decoder.Proj)
@@ -58,7 +58,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
 		return nil, errors.Join(err, s.runner.Close())
 	}
-	s.x, s.y, s.nodes = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*(n+1))
+	s.x, s.y, s.nodes = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*s.in.Nodes.Cols())
 	s.feature, s.shown = make([]float32, rows*(n+1)*s.in.Feature.Cols()), make([]float32, size)
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*MaxSteps(n))
 	return s, nil
@@ -67,11 +67,11 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 // load hands up to a batch of problems over; the rows of those that are missing repeat the last
 // one.
 func (s *batch) load(problems []*vrp.Problem) error {
-	each := s.sym * (s.n + 1)
+	each, words := s.sym*(s.n+1), s.sym*s.in.Nodes.Cols()
 	s.odd = false
 	for i := range s.size {
 		prob := problems[min(i, len(problems)-1)]
-		unitRows(prob, s.x[i*each:][:each], s.y[i*each:][:each], s.nodes[i*each:][:each])
+		unitRows(prob, s.in.Set, s.x[i*each:][:each], s.y[i*each:][:each], s.nodes[i*words:][:words])
 		s.shown[i] = s.trained.capacity(prob)
 		s.odd = s.odd || s.shown[i] != float32(s.capacity)
 	}
@@ -88,7 +88,7 @@ func (s *batch) show(plain bool) error {
 		}
 		for row := i * s.sym; row < (i+1)*s.sym; row++ {
 			f := reference.Matrix[float32]{Data: s.feature[row*n*wide:][:n*wide], Rows: n, Cols: wide, Stride: wide}
-			reference.Features(f, s.x[row*n:][:n], s.y[row*n:][:n], s.nodes[row*n:][:n], s.in.Set, by)
+			reference.Features(f, s.x[row*n:][:n], s.y[row*n:][:n], s.nodes[row*s.in.Nodes.Cols():], s.in.Set, by)
 		}
 	}
 	return s.runner.WriteBatch(s.in.Feature, s.feature)

@@ -182,7 +182,7 @@ const lengthTolerance = 1e-4
 // validate asks the validator about a route, and whether it is as long as the device says.
 func validate(b *vrp.Batch, i int, tour []int32, length float32) error {
 	nodes := b.N + 1
-	if err := vrp.ValidateTour(tour, b.Demand[i*nodes:][:nodes], b.Capacity); err != nil {
+	if err := b.Validate(i, tour); err != nil {
 		return err
 	}
 	host := vrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)

@@ -7,6 +7,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/model"
+	"haul/internal/rng"
 )
 
 // networks lists what a routing policy may be made of, by the name of the model. Another encoder is
@@ -18,12 +19,12 @@ var networks = []struct {
 	{config.RecipeGT, func(c *config.Config) (*model.Network, error) {
 		m := &c.Model
 		return model.NewGT(model.GTConfig{Width: m.HiddenDim, Heads: m.NumHeads, Layers: m.NumLayers, FeedMul: m.FeedforwardMultiplier, Near: float32(m.PointerDistance),
-			Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
+			Pairs: m.PointerPairs, Views: m.StartViews, Rules: rulesOf(SourceOf(c, rng.TrainInstances)), Dropout: float32(m.TransformerDropout), DropoutKey: c.Experiment.RandomSeed})
 	}},
 	{config.RecipeGAT, func(c *config.Config) (*model.Network, error) {
 		m, g := &c.Model, c.GAT
 		return model.NewGAT(model.GATConfig{Width: g.HiddenDim, Heads: m.NumHeads, Layers: g.Layers, Edge: g.EdgeDim, FeedMul: m.FeedforwardMultiplier, Leak: float32(g.NegativeSlope),
-			Near: float32(m.PointerDistance), Pairs: m.PointerPairs, Views: m.StartViews, Dropout: float32(g.Dropout), DropoutKey: c.Experiment.RandomSeed})
+			Near: float32(m.PointerDistance), Pairs: m.PointerPairs, Views: m.StartViews, Rules: rulesOf(SourceOf(c, rng.TrainInstances)), Dropout: float32(g.Dropout), DropoutKey: c.Experiment.RandomSeed})
 	}},
 }
 

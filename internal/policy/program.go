@@ -22,6 +22,9 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 		CoordRange: int32(p.CoordRange)}
 }
 
+// rulesOf is the rule set of a source's instances.
+func rulesOf(src vrp.Source) kernel.RuleSet { return kernel.CVRP }
+
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
 func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {
@@ -32,7 +35,7 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 	if src.Distribution == vrp.Grid {
 		grid = src.CoordRange
 	}
-	return p.Drawn(kernel.Rules{Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
+	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
 		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
 }
 

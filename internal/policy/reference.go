@@ -40,9 +40,9 @@ type References struct {
 	Method string // Optimum or Search
 }
 
-// ReferenceMethod is what instances of n customers are judged against.
-func ReferenceMethod(n int) string {
-	if n <= ExactLimit {
+// ReferenceMethod is what a source's instances are judged against.
+func ReferenceMethod(src vrp.Source) string {
+	if src.N <= ExactLimit && src.Plain() {
 		return Optimum
 	}
 	return Search
@@ -59,7 +59,7 @@ func Reference(ctx context.Context, src vrp.Source, count, workers int, note fun
 	if note == nil {
 		note = func(string) {}
 	}
-	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src.N)}
+	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src)}
 	path, key := referencePath(src, count, r.Method)
 	if path != "" && readReference(path, key, r.Costs) == nil {
 		return r, nil
@@ -80,7 +80,7 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src.N)}
+	r := &References{Costs: make([]float64, count), Method: ReferenceMethod(src)}
 	path, key := referencePath(src, count, r.Method)
 	var found []byte
 	if w.Number() == 0 && path != "" && readReference(path, key, r.Costs) == nil {

@@ -42,7 +42,7 @@ func TestReferencesAreCached(t *testing.T) {
 			t.Errorf("a broken cache was not mended: %v", err)
 		}
 	}
-	if ReferenceMethod(12) != Optimum || ReferenceMethod(13) != Search {
+	if ReferenceMethod(vrp.Source{N: 12}) != Optimum || ReferenceMethod(vrp.Source{N: 13}) != Search {
 		t.Error("the limit of the exact method has moved")
 	}
 }

@@ -23,7 +23,7 @@ type ManyOptions struct {
 // program and its batches.
 func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
-		if err := routable(prob); err != nil {
+		if err := routable(prob, p.model.Rules()); err != nil {
 			return nil, fmt.Errorf("%s: a policy cannot route it: %w", prob.Name, err)
 		}
 	}

@@ -48,7 +48,7 @@ func (s *Stepper) Close() error {
 // Solve routes one problem and returns the best routes by the problem's own metric, judged by the
 // validator. Coordinates are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
-	if err := routable(prob); err != nil {
+	if err := routable(prob, p.model.Rules()); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	s, err := p.Prepare(prob.N(), prob.Capacity, d)
@@ -64,7 +64,7 @@ func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.So
 
 // Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
 func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, float64, error) {
-	if err := routable(prob); err != nil {
+	if err := routable(prob, s.in.Set); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
 	if prob.N() != s.n || prob.Capacity != s.capacity {

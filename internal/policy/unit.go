@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"haul/internal/config"
+	"haul/internal/kernel"
 	"haul/internal/vrp"
 )
 
@@ -13,7 +14,7 @@ import (
 // by the problem's own metric.
 
 // routable says what keeps a policy from a problem.
-func routable(prob *vrp.Problem) error {
+func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 	switch {
 	case prob.N() < 1:
 		return errors.New("it has no customers")
@@ -28,9 +29,13 @@ func routable(prob *vrp.Problem) error {
 	return prob.Plain()
 }
 
+// ownOf is what the rules ask of a problem once (kernel.RuleSet.Own), in the unit square that its
+// square of that side becomes.
+func ownOf(p *vrp.Problem, side float64) float32 { return 0 }
+
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the
 // slices have room for.
-func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
+func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32) {
 	nodes := len(p.X)
 	px, py := p.Plane()
 	minX, minY, side := unitFrame(p, px, py)
@@ -48,7 +53,12 @@ func unitRows(p *vrp.Problem, x, y []float32, demand []int32) {
 			}
 			x[k*nodes+j], y[k*nodes+j] = float32(u), float32(v)
 		}
-		copy(demand[k*nodes:], p.Demand)
+		wide := len(set.Columns())
+		row := words[k*nodes*wide:][:nodes*wide]
+		for j, demand := range p.Demand {
+			row[j*wide] = demand
+		}
+		set.Complete(row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, side))
 	}
 }
 

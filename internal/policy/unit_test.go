@@ -16,7 +16,7 @@ import (
 func TestSymmetriesDiffer(t *testing.T) {
 	p := &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
 	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)
-	unitRows(p, x, y, demand)
+	unitRows(p, kernel.CVRP, x, y, demand)
 	seen := map[string]bool{}
 	for k := range 8 {
 		rowX, rowY := x[4*k:][:4], y[4*k:][:4]

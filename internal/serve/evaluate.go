@@ -123,7 +123,7 @@ func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, 
 // references are the costs that the policy's are compared with. They are kept nowhere: a server
 // writes no files.
 func references(ctx context.Context, src vrp.Source, count int) ([]float64, string, error) {
-	costs, to := make([]float64, count), policy.ReferenceMethod(src.N)
+	costs, to := make([]float64, count), policy.ReferenceMethod(src)
 	if to == policy.Optimum {
 		return costs, to, vrp.OptimalCosts(ctx, src, 0, count, 1, costs, nil)
 	}

@@ -7,6 +7,7 @@ type Batch struct {
 	Capacity int32
 	X, Y     []float32 // unit square
 	Demand   []int32   // 0 at the depot
+	Limit    []float32 // of a route's length, by instance; nil: none
 }
 
 // NewBatch allocates a batch of b instances with n customers each.
@@ -16,12 +17,37 @@ func NewBatch(b, n int, capacity int32) *Batch {
 		X: make([]float32, nodes), Y: make([]float32, nodes), Demand: make([]int32, nodes)}
 }
 
+// Validate judges a visit sequence of instance i, as ValidateTour does.
+func (b *Batch) Validate(i int, tour []int32) error {
+	n := b.N + 1
+	if err := ValidateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil {
+		return err
+	}
+	p := b.Problem(i)
+	p.MaxDuration *= 1 + limitSlack
+	return Validate(p, FromTour(tour))
+}
+
+// limitSlack forgives the rounding of a route's length where it is summed in float32: a hundred legs
+// and the way home are good to about 6e-6 of their sum.
+const limitSlack = 1e-5
+
+func (b *Batch) limit(i int, length float32) {
+	if b.Limit == nil {
+		b.Limit = make([]float32, b.B)
+	}
+	b.Limit[i] = length
+}
+
 // Problem copies instance i out of the batch as a Problem with exact (unrounded) distances.
 func (b *Batch) Problem(i int) *Problem {
 	n := b.N + 1
 	p := &Problem{Capacity: b.Capacity, Metric: Exact, X: make([]float64, n), Y: make([]float64, n), Demand: make([]int32, n)}
 	for j := range n {
 		p.X[j], p.Y[j], p.Demand[j] = float64(b.X[i*n+j]), float64(b.Y[i*n+j]), b.Demand[i*n+j]
+	}
+	if b.Limit != nil {
+		p.MaxDuration = float64(b.Limit[i])
 	}
 	return p
 }

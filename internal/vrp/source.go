@@ -52,6 +52,9 @@ type Source struct {
 	CoordRange           int32 // grid only
 }
 
+// Plain says whether the capacity is all that limits a route of the source's instances.
+func (s Source) Plain() bool { return true }
+
 // Check says in one line what makes the source unusable, or nil.
 func (s Source) Check() error {
 	if err := s.Distribution.check(); err != nil {

@@ -8,7 +8,7 @@ import (
 func (b *binder) generate(o *kernel.Generate) func(*worker) {
 	posX, posY, nodes, feature := newRef(b.r, o.PosX), newRef(b.r, o.PosY), newRef(b.r, o.Nodes), newRef(b.r, o.Feature)
 	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
-	span := uint32(o.DemandMax - o.DemandMin + 1)
+	span, wide := uint32(o.DemandMax-o.DemandMin+1), len(o.Set.Columns())
 	return func(w *worker) {
 		xs, ys, ds, fs := posX.of(w), posY.of(w), ints(nodes.of(w)), feature.of(w)
 		for i := range instances {
@@ -27,15 +27,20 @@ func (b *binder) generate(o *kernel.Generate) func(*worker) {
 					x, y = rng.Float(u[0]), rng.Float(u[1])
 				}
 				xs[i*n+j], ys[i*n+j] = reflect(x, y, symmetry)
-				ds[i*n+j] = o.DemandMin + int32(rng.Below(u[2], span))
+				ds[(i*n+j)*wide] = o.DemandMin + int32(rng.Below(u[2], span))
 			}
-			ds[i*n] = 0
+			mine := ds[i*n*wide:][:n*wide]
+			mine[0] = 0
 			if o.CapacityMax > 0 {
 				u, span := rng.At(o.Seed, index, 0, o.Purpose), uint32(o.CapacityMax-o.CapacityMin)+1
 				q := int64(o.CapacityMin) + int64(min(rng.Below(u[2], span), rng.Below(u[3], span)))
-				for j, d := range ds[i*n:][:n] {
-					ds[i*n+j] = int32(int64(d) * kernel.LoadUnit / q)
+				for j := 0; j < len(mine); j += wide {
+					mine[j] = int32(int64(mine[j]) * kernel.LoadUnit / q)
 				}
+			}
+			if wide > 1 {
+				x, y := xs[i*n:][:n], ys[i*n:][:n]
+				o.Set.Complete(mine, x, y, o.Set.Own(x, y, rng.At(o.Seed, index, 1, o.Purpose)[3], o.Range))
 			}
 		}
 		features(fs, xs, ys, ds, n, o.Rules)

@@ -17,13 +17,14 @@ import (
 
 // features is what the policy sees of every node (kernel.RuleSet.Features), instances of n nodes.
 func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
+	wide := len(rules.Set.Columns())
 	for i := range x {
 		depot := float32(0)
 		if i%n == 0 {
 			depot = 1
 		}
 		row := f[i*4:][:4]
-		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i])/float32(rules.Capacity), depot
+		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i*wide])/float32(rules.Capacity), depot
 	}
 }
 

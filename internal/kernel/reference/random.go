@@ -68,6 +68,13 @@ func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint
 			nodes[j*wide] = int32(int64(nodes[j*wide]) * kernel.LoadUnit / q)
 		}
 	}
+	if wide > 1 {
+		x, y := make([]float32, len(posX)), make([]float32, len(posY))
+		for j := range x {
+			x[j], y[j] = float32(posX[j]), float32(posY[j])
+		}
+		o.Set.Complete(nodes, x, y, o.Set.Own(x, y, rng.At(o.Seed, g, 1, o.Purpose)[3], o.Range))
+	}
 }
 
 // reflect applies symmetry k of the unit square: bit 0 mirrors x, bit 1 mirrors y, bit 2 then swaps

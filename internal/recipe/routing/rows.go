@@ -84,7 +84,7 @@ func NewExample(ctx context.Context, src vrp.Source, tour []int32) (*Example, er
 	x := &Example{Problem: b.Problem(0), Policy: vrp.FromTour(tour)}
 	x.Problem.Name = "test instance 0"
 	var err error
-	if policy.ReferenceMethod(src.N) == policy.Optimum {
+	if policy.ReferenceMethod(src) == policy.Optimum {
 		var all []vrp.Solution
 		if _, all, err = vrp.OptimalSolutions(ctx, []*vrp.Problem{x.Problem}, 1, nil); err == nil {
 			x.Reference = all[0]

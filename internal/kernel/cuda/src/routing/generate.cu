@@ -5,12 +5,12 @@
 // generate: node j of row r is node j of instance g = state.instances + r:
 //
 //	u = philox(seed, g/symmetries, j, purpose);  x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
-//	demand = low + u[2] below span, 0 at the depot;  feature = x, y, demand/capacity, is depot
+//	demand = low + u[2] below span, 0 at the depot;  what else a node has is the rules'
 //
 // With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3]
 // below capacities, and demand = demand·capacity/q, rounded down.
 KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
-                int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n) {
+                int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n, float range) {
   int k = blockIdx_x * blockDim_x + threadIdx_x;
   if (k >= nodes) return;
   int j = k % n;
@@ -20,22 +20,27 @@ KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature,
     symmetry = (u32)(index % symmetries);
     index /= symmetries;
   }
-  Words u = philox(seed, index, j, purpose);
+  // place is where a node lies, and its words.
+  auto place = [&](int j, float &x, float &y) {
+    Words u = philox(seed, index, j, purpose);
+    if (grid > 0) {
+      x = div_((float)below(u.w[0], grid + 1), (float)grid);
+      y = div_((float)below(u.w[1], grid + 1), (float)grid);
+    } else {
+      x = unit(u.w[0]);
+      y = unit(u.w[1]);
+    }
+    if (symmetry & 1) x = 1.0f - x;
+    if (symmetry & 2) y = 1.0f - y;
+    if (symmetry & 4) {
+      float z = x;
+      x = y;
+      y = z;
+    }
+    return u;
+  };
   float x, y;
-  if (grid > 0) {
-    x = div_((float)below(u.w[0], grid + 1), (float)grid);
-    y = div_((float)below(u.w[1], grid + 1), (float)grid);
-  } else {
-    x = unit(u.w[0]);
-    y = unit(u.w[1]);
-  }
-  if (symmetry & 1) x = 1.0f - x;
-  if (symmetry & 2) y = 1.0f - y;
-  if (symmetry & 4) {
-    float z = x;
-    x = y;
-    y = z;
-  }
+  const Words u = place(j, x, y);
   int load = j == 0 ? 0 : (int)(low + below(u.w[2], span));
   if (capacities > 0) {
     Words d = philox(seed, index, 0, purpose);
@@ -44,7 +49,7 @@ KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature,
   }
   posX[k] = x;
   posY[k] = y;
-  const Customer c = drawn(load);
+  const Customer c = drawn(load, x, y, j, n, range, place);
   customers[k] = c;
   feature[k] = featured(c, x, y, j, capacity);
 }

@@ -4,6 +4,7 @@
 #include "decision.cuh"
 #include "rules.cuh"
 
+#if CONTEXTS == 1
 // walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a
 // warp a start:
 //
@@ -80,6 +81,7 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   for (int s = warp; s < starts; s += warps)
     for (int k = lane; k < found[s + 1] - found[s]; k += 32) order[found[s] + k] = s * limit + k;
 }
+#endif
 
 // grad_plain adds the gradient of every decision of instance blockIdx_x, one decision after the
 // other, into the output tensors themselves; any shape whose H·N weights fit shared memory.

@@ -14,8 +14,10 @@
 // Customer is what the rules ask of a node. The depot's demand is not asked.
 struct Customer { int demand_; };
 
-// drawn is a node that was drawn with a demand.
-__device__ __forceinline__ Customer drawn(int demand) { return Customer{demand}; }
+// drawn is node j of n, drawn at x, y with a demand. place(k, x, y) says where node k lies and
+// returns its words.
+template <class P>
+__device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, int n, float range, P place) { return Customer{demand}; }
 
 // Feature is what the policy sees of a node: the rule set's features.
 struct Feature { float x, y, share, depot; } __attribute__((aligned(16)));
