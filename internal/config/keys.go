@@ -16,6 +16,7 @@ var gtKeys = newSchema(
 	pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
 	integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
 	text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
+	float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
 
 	integer("training.num_batches_per_epoch", atLeast(1), Honoured, "Steps in an epoch; each draws its own instances, none is seen twice."),
 	integer("training.batch_size", upTo(1, mostRows), Honoured, "Instances in a step."),

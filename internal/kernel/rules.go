@@ -1,6 +1,10 @@
 package kernel
 
-import "haul/internal/rng"
+import (
+	"math"
+
+	"haul/internal/rng"
+)
 
 // Rules are what decides where a vehicle may go: a rule set, and the constants that all instances
 // of a program share.
@@ -18,8 +22,14 @@ type Rules struct {
 // RuleSet names a set of rules.
 type RuleSet uint8
 
-// CVRP: a vehicle serves customers while its load lasts.
-const CVRP RuleSet = 0
+// The rule sets.
+const (
+	// CVRP: a vehicle serves customers while its load lasts.
+	CVRP RuleSet = iota
+	// CVRPL: and no route is longer than its instance's limit, the way home included. A customer fits
+	// if the vehicle could go there and then home. The depot's column "home" holds the limit.
+	CVRPL
+)
 
 // ruleSets is the table of rule sets, by RuleSet.
 var ruleSets = []struct {
@@ -32,7 +42,8 @@ var ruleSets = []struct {
 	// what the decoder sees of a vehicle beside its node
 	context []string
 }{
-	CVRP: {"cvrp", []string{"demand"}, []string{"x", "y", "demand", "depot"}, []string{"load"}},
+	CVRP:  {"cvrp", []string{"demand"}, []string{"x", "y", "demand", "depot"}, []string{"load"}},
+	CVRPL: {"cvrpl", []string{"demand", "x", "y", "home"}, []string{"x", "y", "demand", "depot"}, []string{"load", "length"}},
 }
 
 // String is the set's name: of settings, checkpoints and the GPU's modules.
@@ -45,7 +56,8 @@ func (s RuleSet) Columns() []string { return ruleSets[s].columns }
 // 1 at the depot.
 func (s RuleSet) Features() []string { return ruleSets[s].features }
 
-// Context is what a decoder sees of a vehicle beside its node: the share of the load that is left.
+// Context is what a decoder sees of a vehicle beside its node: the shares of the load and of the
+// route's length that are left.
 func (s RuleSet) Context() []string { return ruleSets[s].context }
 
 // MaxSteps bounds the actions of a route through n customers: each customer, and a return after
@@ -75,11 +87,42 @@ type Drawing struct {
 }
 
 // Own draws what an instance has once beside its nodes, from the places of its nodes and a word that
-// nothing else reads: word 3 of the first customer's block. CVRP has nothing.
-func (s RuleSet) Own(x, y []float32, word uint32, highest float32) float32 { return 0 }
+// nothing else reads: word 3 of the first customer's block. CVRP has nothing. CVRPL has the limit of
+// a route's length, uniform between twice the way to the farthest customer, so that every customer
+// can be served, and `highest` where that is more (RouteFinder's, https://arxiv.org/abs/2406.15007).
+func (s RuleSet) Own(x, y []float32, word uint32, highest float32) float32 {
+	if s != CVRPL {
+		return 0
+	}
+	far := float32(0)
+	for j := range x {
+		far = max(far, Leg(x[j], y[j], x[0], y[0]))
+	}
+	low := 2 * far
+	return low + rng.Float(word)*(max(highest, low)-low)
+}
 
 // Complete fills in the columns of an instance's nodes behind the demands, which are there.
-func (s RuleSet) Complete(nodes []int32, x, y []float32, own float32) {}
+func (s RuleSet) Complete(nodes []int32, x, y []float32, own float32) {
+	if s != CVRPL {
+		return
+	}
+	for j := range x {
+		home := own
+		if j > 0 {
+			home = Leg(x[j], y[j], x[0], y[0])
+		}
+		nodes[4*j+1], nodes[4*j+2], nodes[4*j+3] = word(x[j]), word(y[j]), word(home)
+	}
+}
+
+func word(x float32) int32 { return int32(math.Float32bits(x)) }
+
+// Leg is the length of the way between two places, never fused, so that devices agree bit for bit.
+func Leg(x0, y0, x1, y1 float32) float32 {
+	dx, dy := x1-x0, y1-y0
+	return float32(math.Sqrt(float64(float32(dx*dx) + float32(dy*dy))))
+}
 
 // LoadUnit is the capacity of vehicles whose own differ from instance to instance.
 const LoadUnit = 1 << 20

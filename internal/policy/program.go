@@ -19,11 +19,16 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	p := &c.Problem
 	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
-		CoordRange: int32(p.CoordRange)}
+		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength)}
 }
 
 // rulesOf is the rule set of a source's instances.
-func rulesOf(src vrp.Source) kernel.RuleSet { return kernel.CVRP }
+func rulesOf(src vrp.Source) kernel.RuleSet {
+	if src.MaxLength > 0 {
+		return kernel.CVRPL
+	}
+	return kernel.CVRP
+}
 
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
@@ -36,7 +41,7 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 		grid = src.CoordRange
 	}
 	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
-		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1])})
+		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: src.MaxLength})
 }
 
 // MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no

@@ -12,7 +12,8 @@ import (
 // What a reader could break: the draw order below is part of every stored result, and a GPU kernel
 // repeats it with one thread per node. Node j of an instance spends Philox block draw=j:
 //
-//	word 0 → x, word 1 → y, word 2 → demand (unread at the depot), word 3 unread
+//	word 0 → x, word 1 → y, word 2 → demand (unread at the depot), word 3 unread but for
+//	node 1, where it is the limit of a route's length
 //
 // so an instance is a function of (seed, purpose, index) alone, whatever the batch or the worker.
 
@@ -50,10 +51,12 @@ type Source struct {
 	Capacity             int32
 	DemandMin, DemandMax int32
 	CoordRange           int32 // grid only
+	// where the limit of a route's length ends, in sides of the unit square; 0: none
+	MaxLength float32 `json:",omitempty"`
 }
 
 // Plain says whether the capacity is all that limits a route of the source's instances.
-func (s Source) Plain() bool { return true }
+func (s Source) Plain() bool { return s.MaxLength == 0 }
 
 // Check says in one line what makes the source unusable, or nil.
 func (s Source) Check() error {
@@ -71,6 +74,8 @@ func (s Source) Check() error {
 		return fmt.Errorf("demand range %d,%d is reversed: write the smaller demand first", s.DemandMin, s.DemandMax)
 	case s.DemandMax > s.Capacity:
 		return fmt.Errorf("demand range %d,%d passes capacity %d: no vehicle could serve such a customer", s.DemandMin, s.DemandMax, s.Capacity)
+	case !(s.MaxLength >= 0 && s.MaxLength <= math.MaxFloat32):
+		return fmt.Errorf("the limit of a route's length ends at %g: expected 0 (none) or more", s.MaxLength)
 	case s.Distribution == Grid && s.CoordRange < 1:
 		return fmt.Errorf("coordinate range is %d: at least 1 is needed", s.CoordRange)
 	}
@@ -88,7 +93,22 @@ func (s Source) Fill(b *Batch, first uint64) {
 	for i := range b.B {
 		lo, hi := i*nodes, (i+1)*nodes
 		s.draw(b.X[lo:hi], b.Y[lo:hi], b.Demand[lo:hi], first+uint64(i))
+		if s.MaxLength > 0 {
+			b.limit(i, s.drawLimit(b.X[lo:hi], b.Y[lo:hi], first+uint64(i)))
+		}
 	}
+}
+
+// drawLimit is uniform between twice the way to the farthest customer and MaxLength where that is
+// more: RouteFinder's (https://arxiv.org/abs/2406.15007).
+func (s Source) drawLimit(x, y []float32, index uint64) float32 {
+	far := float32(0)
+	for j := range x {
+		dx, dy := x[j]-x[0], y[j]-y[0]
+		far = max(far, float32(math.Sqrt(float64(float32(dx*dx)+float32(dy*dy)))))
+	}
+	low := 2 * far
+	return low + rng.Float(rng.At(s.Seed, index, 1, s.purpose())[3])*(max(s.MaxLength, low)-low)
 }
 
 func (s Source) draw(x, y []float32, demand []int32, index uint64) {

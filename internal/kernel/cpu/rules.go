@@ -31,9 +31,21 @@ func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
 // instance is what the rules ask of a routing instance. It is passed by value: four words stay in
 // registers.
 type instance struct {
-	demand   []int32 // of each node; the depot's is not asked
+	words    []int32 // kernel.Instances.Nodes, `wide` for each node, the demand first
 	capacity int32
+	wide     int32
 }
+
+// nodes is how many there are, the depot included.
+func (in instance) nodes() int {
+	if in.wide == 1 {
+		return len(in.words)
+	}
+	return len(in.words) / int(in.wide)
+}
+
+// column is a float column of node j, CVRPL's: 1 x, 2 y, 3 the way home, at the depot the limit.
+func (in instance) column(j, k int32) float32 { return math.Float32frombits(uint32(in.words[4*j+k])) }
 
 // vehicle is the state of one route while it is built or replayed.
 type vehicle struct {
@@ -41,16 +53,19 @@ type vehicle struct {
 	seen     int32 // where the policy sees it: at, but before the first step of a start that is viewed
 	unserved int32
 	served   []uint64
+	length   float32 // of the route so far; CVRPL
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
 func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
-	return instance{demand: nodes[i*n:][:n], capacity: rules.Capacity}
+	wide := len(rules.Set.Columns())
+	return instance{words: nodes[i*n*wide:][:n*wide], capacity: rules.Capacity, wide: int32(wide)}
 }
 
 // depart stands at the depot with a full load and nobody served; served has a bit for each node.
 func (v *vehicle) depart(in instance, served []uint64) {
-	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(len(in.demand)-1), served
+	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(in.nodes()-1), served
+	v.length = 0
 	clear(served)
 }
 
@@ -64,7 +79,20 @@ func (v *vehicle) from() int32 { return v.seen }
 // room is 1 where customer j, whom nobody has served, may be next, and else 0: without a branch,
 // since who fits is as good as random.
 func (v *vehicle) room(in instance, j int) uint64 {
-	return uint64(int64(in.demand[j])-int64(v.left)-1) >> 63
+	return uint64(int64(in.words[j])-int64(v.left)-1) >> 63
+}
+
+// leg is the way from where the vehicle stands to node j.
+func (v *vehicle) leg(in instance, j int32) float32 {
+	return kernel.Leg(in.column(v.at, 1), in.column(v.at, 2), in.column(j, 1), in.column(j, 2))
+}
+
+// within is room for CVRPL: the vehicle could also go there and then home within the limit.
+func (v *vehicle) within(in instance, j int32) uint64 {
+	if in.words[4*j] <= v.left && v.length+v.leg(in, j)+in.column(j, 3) <= in.column(0, 3) {
+		return 1
+	}
+	return 0
 }
 
 // home: the depot may be next. At the depot it may not while customers remain.
@@ -81,7 +109,7 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 		mask[0] = 1
 		return 1, 0
 	}
-	n := len(in.demand)
+	n := in.nodes()
 	for i := range mask {
 		free := ^v.served[i]
 		if rest := n - i*64; rest < 64 {
@@ -91,6 +119,12 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 			free &^= 1
 		}
 		ok := uint64(0)
+		if in.wide > 1 {
+			for ; free != 0; free &= free - 1 {
+				j := bits.TrailingZeros64(free)
+				ok |= v.within(in, int32(i*64+j)) << (j & 63)
+			}
+		}
 		for ; free != 0; free &= free - 1 {
 			j := bits.TrailingZeros64(free)
 			ok |= v.room(in, i*64+j) << (j & 63)
@@ -113,19 +147,27 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 
 // move takes the vehicle to node a.
 func (v *vehicle) move(a int32, in instance) {
+	if in.wide > 1 {
+		v.length += v.leg(in, a)
+	}
 	v.at, v.seen = a, a
 	if a == 0 {
-		v.left = in.capacity
+		v.left, v.length = in.capacity, 0
 		return
 	}
-	v.left -= in.demand[a]
+	v.left -= in.words[a*in.wide]
 	v.served[a>>6] |= 1 << (a & 63)
 	v.unserved--
 }
 
 // context writes what the policy sees of the vehicle beside its node (kernel.RuleSet.Context): the
-// share of the load that is left.
-func (v *vehicle) context(to []float32, in instance) { to[0] = float32(v.left) / float32(in.capacity) }
+// shares of the load and of the route's length that are left.
+func (v *vehicle) context(to []float32, in instance) {
+	to[0] = float32(v.left) / float32(in.capacity)
+	if len(to) > 1 {
+		to[1] = 1 - v.length/in.column(0, 3)
+	}
+}
 
 // leg is the length of the way between two nodes.
 func leg(x, y []float32, from, to int32) float32 {

@@ -17,9 +17,15 @@ func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 200).Draw(t, "nodes")
 		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
-		rules := kernel.Rules{Capacity: capacity}
-		nodes := rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand")
-		nodes[0] = 0
+		rules := kernel.Rules{Set: rapid.SampledFrom([]kernel.RuleSet{kernel.CVRP, kernel.CVRPL}).Draw(t, "rules"), Capacity: capacity}
+		demand := rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand")
+		demand[0] = 0
+		x, y := rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "x"), rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "y")
+		nodes := make([]int32, n*len(rules.Set.Columns()))
+		for j, d := range demand {
+			nodes[j*len(rules.Set.Columns())] = d
+		}
+		rules.Set.Complete(nodes, x, y, rules.Set.Own(x, y, rapid.Uint32().Draw(t, "word"), 2.8))
 		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
 		mask, seen := make([]uint64, words(n)), make([]float32, len(rules.Set.Context()))

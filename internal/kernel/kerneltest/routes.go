@@ -25,6 +25,7 @@ type fleet struct {
 	pairs       bool    // with scores of pairs
 	flat        bool    // pointer keys of zero: every logit ties
 	most        int32   // the largest demand; 0: heaviest
+	limit       float32 // where the limits of a route's length end; 0: CVRP
 	// how near to a boundary of the distribution a device may choose the other side; 0: edge
 	edge float64
 }
@@ -65,7 +66,12 @@ func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
 
 func (f fleet) steps() int { return kernel.MaxSteps(f.nodes - 1) }
 
-func (f fleet) rules() kernel.Rules { return kernel.Rules{Capacity: f.capacity} }
+func (f fleet) rules() kernel.Rules {
+	if f.limit > 0 {
+		return kernel.Rules{Set: kernel.CVRPL, Capacity: f.capacity}
+	}
+	return kernel.Rules{Capacity: f.capacity}
+}
 
 // amplify: a logit is Clip/temperature times a number of order one, behind two softmaxes whose
 // scores reach a few units; its absolute error is the relative error of a probability.
@@ -101,7 +107,11 @@ func fleets() []fleet {
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
 	paired := wide
 	paired.pairs = true
-	return append(out, wide, tied, paired, paired.view())
+	// limits between nothing to spare and some, and none
+	short := fleet{shape: shape{14, 2, 4}, starts: 3, capacity: 40, temperature: 1, limit: 12}
+	long := fleet{shape: shape{40, 4, 8}, starts: 5, forced: true, capacity: 60, temperature: 1.5, limit: 25, pairs: true, near: 0.3}
+	endless := fleet{shape: shape{9, 1, 8}, starts: 8, capacity: 20, temperature: 1, limit: float32(math.Inf(1)), pairs: true}
+	return append(out, wide, tied, paired, paired.view(), short, short.view(), long, endless)
 }
 
 // view is the same with starts that are viewed instead of forced.
@@ -111,14 +121,34 @@ func (f fleet) view() fleet {
 }
 
 // demands are 0 at the depot and 1..most elsewhere.
-func (r *recording) demands(most int32) *kernel.Tensor {
+func (r *recording) demands(most int32) []int32 {
 	values := make([]int32, r.prog.Batch*r.nodes)
 	for i, v := range r.normals("demand", len(values)) {
 		if i%r.nodes != 0 {
 			values[i] = 1 + int32(math.Abs(float64(v))*100)%most
 		}
 	}
-	return r.givenInts("nodes", values, r.nodes)
+	return values
+}
+
+// nodeWords are the columns that f's rules read, limits drawn from the demands.
+func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
+	demand, set := r.demands(most), f.rules().Set
+	wide := len(set.Columns())
+	words := make([]int32, wide*len(demand))
+	for i := range r.prog.Batch {
+		row := words[i*f.nodes*wide:][:f.nodes*wide]
+		x, y := value[float32](r, "x")[i*f.nodes:][:f.nodes], value[float32](r, "y")[i*f.nodes:][:f.nodes]
+		for j, d := range demand[i*f.nodes:][:f.nodes] {
+			row[j*wide] = d
+		}
+		own := f.limit
+		if !math.IsInf(float64(own), 1) {
+			own = set.Own(x, y, uint32(demand[(i+1)*f.nodes-1])<<29, f.limit)
+		}
+		set.Complete(row, x, y, own)
+	}
+	return r.givenInts("nodes", words, f.nodes*wide)
 }
 
 // decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of
@@ -129,7 +159,7 @@ func (r *recording) decoder(f fleet) kernel.Decoder {
 	seen := len(rules.Set.Context())
 	dec := kernel.Decoder{Instances: kernel.Instances{Rules: rules, PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes)},
 		Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Context: r.weight("context", seen*d), Heads: f.heads, Near: f.near}
-	dec.Nodes = r.demands(max(f.most, heaviest))
+	dec.Nodes = r.nodeWords(f, max(f.most, heaviest))
 	if f.pairs {
 		dec.Pair, dec.PairContext = columnsOf(dec.Proj, 4*d, 6*d), r.weight(pairContext, seen*d)
 	}
@@ -250,8 +280,16 @@ func value[T any](r *recording, name string) []T {
 // valid lets cvrp judge every route and its length.
 func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 	t.Helper()
-	actions, steps, demand := got.ints["actions"], got.ints["steps"], value[int32](r, "nodes")
-	b := &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand}
+	actions, steps, words := got.ints["actions"], got.ints["steps"], value[int32](r, "nodes")
+	wide := len(f.rules().Set.Columns())
+	demand, limit := make([]int32, len(words)/wide), []float32(nil)
+	for j := range demand {
+		demand[j] = words[j*wide]
+		if wide > 1 && j%f.nodes == 0 {
+			limit = append(limit, math.Float32frombits(uint32(words[j*wide+3])))
+		}
+	}
+	b := &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand, Limit: limit}
 	stride := f.steps() + 1
 	for s := range f.starts {
 		tours := make([]int32, b.B*stride)
@@ -260,7 +298,7 @@ func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 			tour := tours[i*stride:][:stride]
 			copy(tour[1:], actions[row*f.steps():][:f.steps()])
 			end := int(steps[row]) + 1
-			if err := vrp.ValidateTour(tour[:end], demand[i*f.nodes:][:f.nodes], f.capacity); err != nil {
+			if err := b.Validate(i, tour[:end]); err != nil {
 				t.Errorf("%s: instance %d start %d: %v", r.what, i, s, err)
 				return false
 			}

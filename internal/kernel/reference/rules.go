@@ -1,6 +1,10 @@
 package reference
 
-import "haul/internal/kernel"
+import (
+	"math"
+
+	"haul/internal/kernel"
+)
 
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes.
 // kernel.Rollout states them; cpu/rules.go and cuda/src/routing/rules.cuh are the same in fast
@@ -20,6 +24,8 @@ type Tour struct {
 	seen int
 	left int32 // load left
 	done bool  // back at the depot with everyone served
+
+	length float32 // of the route so far; CVRPL
 }
 
 // NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
@@ -44,11 +50,31 @@ func (t *Tour) Done() bool { return t.done }
 func (t *Tour) View(customer int) { t.seen = customer }
 
 // ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
-// share of the load that is left.
-func ContextOf[F Float](t *Tour) []F { return []F{F(t.left) / F(t.rules.Capacity)} }
+// shares of the load and of the route's length that are left.
+func ContextOf[F Float](t *Tour) []F {
+	out := []F{F(t.left) / F(t.rules.Capacity)}
+	if t.rules.Set == kernel.CVRPL {
+		out = append(out, 1-F(t.length)/F(t.column(0, 3)))
+	}
+	return out
+}
+
+// column is a float column of node j, CVRPL's: 1 x, 2 y, 3 the way home, at the depot the limit.
+// They are float32 numbers whatever else is computed in, so that every device has the same routes.
+func (t *Tour) column(j, k int) float32 { return math.Float32frombits(uint32(t.nodes[4*j+k])) }
+
+// leg is the way from where the vehicle stands to node j.
+func (t *Tour) leg(j int) float32 {
+	return kernel.Leg(t.column(t.current, 1), t.column(t.current, 2), t.column(j, 1), t.column(j, 2))
+}
 
 // fits: customer j may be next.
-func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand(j) <= t.left }
+func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand(j) <= t.left && t.reaches(j) }
+
+// reaches: the vehicle could go to customer j and then home within the limit.
+func (t *Tour) reaches(j int) bool {
+	return t.rules.Set != kernel.CVRPL || t.length+t.leg(j)+t.column(j, 3) <= t.column(0, 3)
+}
 
 // home: the depot may be next. At the depot it may not while customers remain.
 func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 }
@@ -69,9 +95,12 @@ func (t *Tour) Allowed() []int {
 
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
+	if t.rules.Set == kernel.CVRPL {
+		t.length += t.leg(j)
+	}
 	t.current, t.seen = j, j
 	if j == 0 {
-		t.left = t.rules.Capacity
+		t.left, t.length = t.rules.Capacity, 0
 		t.done = t.unserved == 0
 		return
 	}

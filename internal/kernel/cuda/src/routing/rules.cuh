@@ -11,13 +11,41 @@
 #pragma once
 #include "warp.cuh"
 
+// The rule set is chosen where PTX is made (scripts/ptx): with -DLIMIT it is CVRPL, which limits a
+// route's length.
+
+// length is that of a way by its two sides, as kernel.Leg has it.
+__device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_(mul_(dx, dx), mul_(dy, dy))); }
+
 // Customer is what the rules ask of a node. The depot's demand is not asked.
+#ifdef LIMIT
+// home_ is the way home; at the depot, which has none, the limit of a route's length.
+struct Customer {
+  int demand_;
+  float x_, y_, home_;
+} __attribute__((aligned(16)));
+#else
 struct Customer { int demand_; };
+#endif
 
 // drawn is node j of n, drawn at x, y with a demand. place(k, x, y) says where node k lies and
 // returns its words.
 template <class P>
-__device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, int n, float range, P place) { return Customer{demand}; }
+__device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, int n, float range, P place) {
+#ifdef LIMIT
+  // kernel.RuleSet.Own, by the depot's thread
+  float far = 0, px, py;
+  for (int k = 1; k < n && j == 0; k++) {
+    place(k, px, py);
+    far = __builtin_fmaxf(far, length(x - px, y - py));
+  }
+  const Words own = place(j == 0 ? 1 : 0, px, py);
+  const float low = 2.0f * far, high = __builtin_fmaxf(range, low);
+  return Customer{demand, x, y, j == 0 ? add_(low, mul_(unit(own.w[3]), high - low)) : length(px - x, py - y)};
+#else
+  return Customer{demand};
+#endif
+}
 
 // Feature is what the policy sees of a node: the rule set's features.
 struct Feature { float x, y, share, depot; } __attribute__((aligned(16)));
@@ -26,14 +54,31 @@ __device__ __forceinline__ Feature featured(const Customer &c, float x, float y,
 }
 
 // customer reads node j of an instance; past its n nodes, one that no vehicle can serve.
-__device__ __forceinline__ Customer customer(const Customer *nodes, int j, int n) { return Customer{j < n ? nodes[j].demand_ : 0x7fffffff}; }
+__device__ __forceinline__ Customer customer(const Customer *nodes, int j, int n) {
+#ifdef LIMIT
+  if (j >= n) return Customer{0x7fffffff, 0, 0, 0};
+  return Customer{nodes[j].demand_, nodes[j].x_, nodes[j].y_, nodes[j].home_};
+#else
+  return Customer{j < n ? nodes[j].demand_ : 0x7fffffff};
+#endif
+}
 
 // shuffle is the customer that another lane of the warp has.
-__device__ __forceinline__ Customer shuffle(const Customer &c, int lane) { return Customer{shfl(c.demand_, lane)}; }
+__device__ __forceinline__ Customer shuffle(const Customer &c, int lane) {
+#ifdef LIMIT
+  return Customer{shfl(c.demand_, lane), shfl(c.x_, lane), shfl(c.y_, lane), shfl(c.home_, lane)};
+#else
+  return Customer{shfl(c.demand_, lane)};
+#endif
+}
 
 // Context is what the policy sees of a vehicle beside its node: the rule set's context features,
 // each of which has a row of weights.
+#ifdef LIMIT
+#define CONTEXTS 2
+#else
 #define CONTEXTS 1
+#endif
 struct Context {
   float part[CONTEXTS];
 
@@ -46,10 +91,9 @@ struct Context {
 };
 
 // sole is the context of a rule set with one feature, for kernels that are made for no other.
-__device__ __forceinline__ float sole(const Context &c) {
-  static_assert(CONTEXTS == 1, "this kernel takes one context feature");
-  return c.part[0];
-}
+#if CONTEXTS == 1
+__device__ __forceinline__ float sole(const Context &c) { return c.part[0]; }
+#endif
 
 // Shares are what a vehicle's state is multiplied by for a context that may round once more.
 struct Shares { float load_; };
@@ -61,19 +105,34 @@ struct Vehicle {
   int at_;       // node
   int left_;     // load
   int unserved_; // customers
+#ifdef LIMIT
+  float x_, y_;          // of the node
+  float length_, limit_; // of the route
+#endif
 
   // at is the node that the vehicle stands at.
   __device__ __forceinline__ int at() const { return at_; }
 
   // fits: a customer that nobody has served may be next.
-  __device__ __forceinline__ bool fits(const Customer &c) const { return c.demand_ <= left_; }
+  __device__ __forceinline__ bool fits(const Customer &c) const {
+#ifdef LIMIT
+    return c.demand_ <= left_ && add_(add_(length_, length(c.x_ - x_, c.y_ - y_)), c.home_) <= limit_;
+#else
+    return c.demand_ <= left_;
+#endif
+  }
 
   // level maps a vehicle to a small integer, so that a kernel can keep one answer of fits per level
   // instead of asking again. Vehicles of equal level accept the same customers, and reach(level) is
   // one such vehicle. level_tells reports whether that holds for a customer; if it is false for one
   // of an instance, callers must ask fits.
+#ifdef LIMIT
+  __device__ __forceinline__ int level() const { return 0; }
+  static __device__ __forceinline__ bool level_tells(const Customer &c) { return false; }
+#else
   __device__ __forceinline__ int level() const { return left_ < LEVELS ? left_ : LEVELS - 1; }
   static __device__ __forceinline__ bool level_tells(const Customer &c) { return c.demand_ < LEVELS; }
+#endif
   static __device__ __forceinline__ Vehicle reach(int level) { return Vehicle{0, level, 1}; }
 
   // home: the depot may be next. At the depot it may not while customers remain.
@@ -92,6 +151,10 @@ struct Vehicle {
   // move goes to node a, which is c. The kernel marks it as served.
   __device__ __forceinline__ void move(int a, const Customer &c, int capacity) {
     at_ = a;
+#ifdef LIMIT
+    length_ = a == 0 ? 0.0f : add_(length_, length(c.x_ - x_, c.y_ - y_));
+    x_ = c.x_, y_ = c.y_;
+#endif
     if (a == 0) {
       left_ = capacity;
     } else {
@@ -104,13 +167,25 @@ struct Vehicle {
   // customers, so ask after a move.
   __device__ __forceinline__ bool ended() const { return unserved_ == 0 && at_ == 0; }
 
-  // context: the share of the load that is left.
-  __device__ __forceinline__ Context context(int capacity) const { return Context{{div_((float)left_, (float)capacity)}}; }
+  // context: the shares of the load and of the route's length that are left.
+  __device__ __forceinline__ Context context(int capacity) const {
+#ifdef LIMIT
+    return Context{{div_((float)left_, (float)capacity), 1.0f - div_(length_, limit_)}};
+#else
+    return Context{{div_((float)left_, (float)capacity)}};
+#endif
+  }
   __device__ __forceinline__ Context context(const Shares &s) const { return Context{{(float)left_ * s.load_}}; }
 };
 
 // depart is a vehicle at the depot of an instance of n nodes.
-__device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capacity) { return Vehicle{0, capacity, n - 1}; }
+__device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capacity) {
+#ifdef LIMIT
+  return Vehicle{0, capacity, n - 1, nodes->x_, nodes->y_, 0, nodes->home_};
+#else
+  return Vehicle{0, capacity, n - 1};
+#endif
+}
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
 enum { FREE, FORCED, VIEWED };
