@@ -183,7 +183,7 @@ func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
 			own = append(own, e.Key)
 		}
 	}
-	if diff := cmp.Diff([]string{"include", "problem.capacity_range", "problem.distribution", "training.gradient_parts", "training.validation_instances", "training.validation_decode", "model.pointer_distance", "model.pointer_pairs", "model.start_views", "training_advanced.optimizer", "training_advanced.decay_share", "training_advanced.warmup_steps", "training_advanced.average_decay", "baseline.ema_decay", "baseline.starts", "baseline.advantage", "baseline.preference_alpha", "baseline.leader_weight", "baseline.leader_alone", "baseline.leader_margin", "baseline.symmetries"}, own); diff != "" {
+	if diff := cmp.Diff([]string{"include", "problem.capacity_range", "problem.distribution", "problem.max_route_length", "training.gradient_parts", "training.validation_instances", "training.validation_decode", "model.pointer_distance", "model.pointer_pairs", "model.start_views", "training_advanced.optimizer", "training_advanced.decay_share", "training_advanced.warmup_steps", "training_advanced.average_decay", "baseline.ema_decay", "baseline.starts", "baseline.advantage", "baseline.preference_alpha", "baseline.leader_weight", "baseline.leader_alone", "baseline.leader_margin", "baseline.symmetries"}, own); diff != "" {
 		t.Errorf("keys the original lacks:\n%s", diff)
 	}
 }

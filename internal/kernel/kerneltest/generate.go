@@ -25,11 +25,15 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				src.Distribution, src.CoordRange = vrp.Grid, grid
 			}
 			for _, symmetries := range []int{1, 8} {
+				rules := kernel.Rules{Capacity: src.Capacity}
+				if src.MaxLength = 0; nodes%2 == 0 {
+					rules.Set, src.MaxLength = kernel.CVRPL, 2.5
+				}
 				c := trial{what: fmt.Sprintf("generate N=%d grid=%d symmetries=%d", nodes, grid, symmetries), nodes: nodes,
 					batch: batchFor(dev, nodes), state: kernel.State{Instances: 1<<32 - 8}}
 				c.record = func(r *recording) {
-					r.instances(&kernel.Generate{Instances: kernel.Instances{Rules: kernel.Rules{Capacity: src.Capacity}},
-						Drawing: kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries}})
+					r.instances(&kernel.Generate{Instances: kernel.Instances{Rules: rules},
+						Drawing: kernel.Drawing{Range: src.MaxLength, Seed: src.Seed, Purpose: src.Purpose, Grid: grid, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries}})
 				}
 				c.try(t, dev)
 				_, got := c.run(t, dev, false)
@@ -38,6 +42,16 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
 					src.Fill(b, c.state.Instances)
 					want.floats["x"], want.floats["y"], want.ints["nodes"] = widen(b.X), widen(b.Y), b.Demand
+					if rules.Set == kernel.CVRPL {
+						want.ints["nodes"] = make([]int32, 4*len(b.X))
+						for i := range b.B {
+							lo, hi := i*nodes, (i+1)*nodes
+							for j, d := range b.Demand[lo:hi] {
+								want.ints["nodes"][4*(lo+j)] = d
+							}
+							rules.Set.Complete(want.ints["nodes"][4*lo:4*hi], b.X[lo:hi], b.Y[lo:hi], b.Limit[i])
+						}
+					}
 				}
 				exact := func(int) float64 { return 0 }
 				compare(t, c.what+" x", got.floats["x"], want.floats["x"], exact)
