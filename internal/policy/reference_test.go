@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"haul/internal/vrp"
 )
 
 func TestReferencesAreCached(t *testing.T) {
