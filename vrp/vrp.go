@@ -5,8 +5,8 @@
 //	s, err := vrp.Search(ctx, p, vrp.SearchOptions{Time: time.Second})
 //
 // Places are numbered from 0: depots first, then customers. [Model] has every part that a problem
-// can have; what a method does not know it refuses by name. Every solution that this package returns
-// was judged by [Problem.Validate].
+// can have; what a method does not know it refuses by name. Every solution that this package
+// returns was judged by [Problem.Validate].
 //
 // The package is stable: see docs/go.md for what that means.
 package vrp

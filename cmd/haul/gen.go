@@ -132,8 +132,8 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	return err
 }
 
-// writeInstance writes a plain problem as a .vrp file, and one with further parts, whose numbers are
-// no integers, as JSON.
+// writeInstance writes a plain problem as a .vrp file, and one with further parts, whose numbers
+// are no integers, as JSON.
 func writeInstance(w io.Writer, p *vrp.Problem) error {
 	if p.Plain() != nil {
 		return files.WriteJSON(w, p)

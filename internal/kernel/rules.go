@@ -86,10 +86,11 @@ type Drawing struct {
 	Range float32 // by which the rule set draws what an instance has once (Own)
 }
 
-// Own draws what an instance has once beside its nodes, from the places of its nodes and a word that
-// nothing else reads: word 3 of the first customer's block. CVRP has nothing. CVRPL has the limit of
-// a route's length, uniform between twice the way to the farthest customer, so that every customer
-// can be served, and `highest` where that is more (RouteFinder's, https://arxiv.org/abs/2406.15007).
+// Own draws what an instance has once beside its nodes, from the places of its nodes and a word
+// that nothing else reads: word 3 of the first customer's block. CVRP has nothing. CVRPL has the
+// limit of a route's length, uniform between twice the way to the farthest customer, so that every
+// customer can be served, and `highest` where that is more (RouteFinder's,
+// https://arxiv.org/abs/2406.15007).
 func (s RuleSet) Own(x, y []float32, word uint32, highest float32) float32 {
 	if s != CVRPL {
 		return 0

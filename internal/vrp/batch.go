@@ -28,8 +28,8 @@ func (b *Batch) Validate(i int, tour []int32) error {
 	return Validate(p, FromTour(tour))
 }
 
-// limitSlack forgives the rounding of a route's length where it is summed in float32: a hundred legs
-// and the way home are good to about 6e-6 of their sum.
+// limitSlack forgives the rounding of a route's length where it is summed in float32: a hundred
+// legs and the way home are good to about 6e-6 of their sum.
 const limitSlack = 1e-5
 
 func (b *Batch) limit(i int, length float32) {

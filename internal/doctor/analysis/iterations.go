@@ -15,7 +15,8 @@ import (
 
 const (
 	minIterations = 4
-	// startShare is the part of a recording before its first iteration has ended from which it shows a start.
+	// startShare is the part of a recording before its first iteration has ended from which it shows a
+	// start.
 	startShare = 0.4
 )
 

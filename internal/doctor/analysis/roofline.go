@@ -12,9 +12,9 @@ import (
 
 // An operator's work follows from its shapes: the multiplications of a product, the bytes of its
 // inputs and of a result as large as the largest of them. Against the time that its kernels took
-// this is a rate, and against what the card can do a share of the roofline. Only outermost operators
-// whose shapes were recorded count; a rate of a chain of kernels inside one operator is that of all
-// of them.
+// this is a rate, and against what the card can do a share of the roofline. Only outermost
+// operators whose shapes were recorded count; a rate of a chain of kernels inside one operator is
+// that of all of them.
 
 // OpRate is the operators of one name and one set of shapes.
 type OpRate struct {
