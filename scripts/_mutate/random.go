@@ -37,6 +37,7 @@ type change struct {
 	text     string
 
 	broken     bool   // it does not compile
+	tested     bool   // to the end
 	Killed     bool   `json:"killed"`
 	By         string `json:"by,omitempty"`
 	Equivalent string `json:"equivalent,omitempty"` // why no test can tell
@@ -286,7 +287,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 					}
 				}
 				mu.Lock()
-				if !c.broken {
+				if c.tested = true; !c.broken {
 					compiled++
 					word := "killed by " + c.By
 					switch {
