@@ -89,7 +89,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
   haul doctor docs/examples/ranks/rank0.json.gz docs/examples/ranks/rank1.json.gz --json
   haul doctor docs/examples/report.sqlite              # an export of Nsight Systems
   haul doctor --diff docs/examples/before.json.gz docs/examples/after.json.gz
-  haul doctor docs/examples/after.json.gz --fail-on critical   # for CI: exit code 1 where there is one
+  haul doctor docs/examples/after.json.gz --fail-on critical   # for CI: exit code 1
   haul doctor docs/examples/trace.json.gz --from 10 --to 60    # ms after the first event`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -25,7 +25,8 @@ func (a *app) newDoctorWatch() *cobra.Command {
 		Short: "Judge each trace in a folder as it is written, until Ctrl-C",
 		Long: `Look into a folder again and again, and judge each trace once it has been written: one line per
 trace, or with --json one object per line. It ends with Ctrl-C.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  haul doctor watch docs/examples --all`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < 10*time.Millisecond {
 				return usagef("--every %v is too often: 10ms at least", every)

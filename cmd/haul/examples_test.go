@@ -104,7 +104,7 @@ func (w *workshop) run(e example) {
 		}
 	}
 	patience := 30 * time.Second
-	if cmd.CommandPath() == "haul serve" { // which ends when it is told to
+	if p := cmd.CommandPath(); p == "haul serve" || p == "haul doctor watch" { // which end when they are told to
 		patience = 200 * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)

@@ -217,7 +217,7 @@ func TestBadTraining(t *testing.T) {
 		code int
 		want string
 	}{
-		{"unknown model", with("--model", "GAT+RL"), exitUsage, "known are GT+RL, AD"},
+		{"unknown model", with("--model", "GNN+RL"), exitUsage, "known are GT+RL, GAT+RL, AD"},
 		{"unknown device", with("--device", "tpu"), exitUsage, `unknown device "tpu"`},
 		{"unknown precision", with("--precision", "int4"), exitUsage, `unknown precision "int4"`},
 		{"no workers", with("--workers", "0"), exitUsage, "--workers is 0"},

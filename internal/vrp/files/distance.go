@@ -33,7 +33,7 @@ func ParseDistance(s string) (Distance, error) {
 		}
 		names = append(names, string(d))
 	}
-	return "", fmt.Errorf("there is no distance %s: use %s", quoteShort(s), strings.Join(names[1:], ", "))
+	return "", fmt.Errorf("unknown distance %s: use %s", quoteShort(s), strings.Join(names[1:], ", "))
 }
 
 // metric is a distance as a problem has it, stated where the file is to decide.

@@ -20,7 +20,7 @@ func isSolomon(text []byte) bool {
 	head := strings.ToUpper(string(text[:min(len(text), 2048)]))
 	vehicle := strings.Index(head, "VEHICLE")
 	return vehicle >= 0 && !strings.Contains(head, "_SECTION") && !strings.Contains(head, ":") &&
-		strings.Contains(head[vehicle:], "CAPACITY") && strings.Contains(head[vehicle:], "CUSTOMER")
+		strings.Contains(head[vehicle:], "NUMBER") && strings.Contains(head[vehicle:], "CAPACITY")
 }
 
 // ReadSolomon reads a problem in Solomon's format.
