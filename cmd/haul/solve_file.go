@@ -141,11 +141,12 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 		o.Search.Start = f.vroom.Start
 	}
 	if m.Name == solve.Policy || m.Name == solve.Both {
-		done := func() {}
-		if o.Route, done, err = a.router(ctx, p.N(), f); err != nil {
+		route, done, err := a.router(ctx, p.N(), f)
+		if err != nil {
 			return nil, err
 		}
 		defer done()
+		o.Route = route
 	}
 	if !m.Quick {
 		if f.search.start != "" {

@@ -306,14 +306,6 @@ func TestLimitsReadBack(t *testing.T) {
 	}
 }
 
-func oneEach(n int) vrp.Solution {
-	var s vrp.Solution
-	for v := 1; v <= n; v++ {
-		s.Routes = append(s.Routes, []int32{int32(v)})
-	}
-	return s
-}
-
 // exactly is the distance that leaves all digits, or what the file states.
 func exactly(yes bool) Distance {
 	if yes {
