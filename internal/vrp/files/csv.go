@@ -26,8 +26,8 @@ const Farthest = 1e12
 // LoadCSV reads a table with a header: id, x, y, demand in any order, or lat and lon in place of x
 // and y, which makes distances great circles in metres. The first row is the depot; its demand may
 // be 0 or empty. Further columns are optional parts of the problem (csv_columns.go). Cells are
-// parted by commas, or as spreadsheets in other languages do it, by semicolons, where a number may
-// have a decimal comma, or by tabs.
+// separated by commas, or as spreadsheets in other languages do it, by semicolons, where a number
+// may have a decimal comma, or by tabs.
 func LoadCSV(path string, capacity int32) (*vrp.Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {

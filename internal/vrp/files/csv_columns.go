@@ -212,7 +212,7 @@ func yes(s string) (int, error) {
 	return 0, errors.New("is neither yes nor no")
 }
 
-// skills reads numbers parted by blanks, bars or plus signs.
+// skills reads numbers separated by blanks, bars or plus signs.
 func skills(s string) ([]int32, error) {
 	var list []int32
 	for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '|' || c == '+' }) {
