@@ -156,7 +156,7 @@ func (r *runner) record() (err error) {
 	for i := range r.launches {
 		if o, ok := r.op(i).(*kernel.Exchange); ok && inGraph(o) == nil {
 			cut = i
-			if r.stage, err = newStage(r.d.ctx, o.Peer, r.sets[0].grads.at, r.prog.Layout.Len); err != nil {
+			if r.onHost, err = newHostExchange(r.d.ctx, o.Peer, r.sets[0].grads.at, r.prog.Layout.Len); err != nil {
 				return err
 			}
 		}
@@ -166,7 +166,7 @@ func (r *runner) record() (err error) {
 	}
 	if cut < end {
 		var more int
-		if r.stage.rest, more, err = r.graph(cut+1, end, true); err != nil {
+		if r.onHost.rest, more, err = r.graph(cut+1, end, true); err != nil {
 			return err
 		}
 		r.nodes += more

@@ -17,14 +17,14 @@ type joins struct {
 	// what lies between them and nobody else reads: it need not be written
 	spare map[*kernel.Tensor]bool
 
-	halves map[*kernel.Norm]layerHalf   // by the norm, which has the launch
-	heads  map[*kernel.Norm]decoderHead // likewise
+	sublayers map[*kernel.Norm]sublayer    // by the norm, which has the launch
+	heads     map[*kernel.Norm]decoderHead // likewise
 }
 
 // join finds the pairs of a program.
 func (b *binder) join(ops []kernel.Op) {
 	b.joins = joins{with: map[kernel.Op]kernel.Op{}, done: map[kernel.Op]bool{}, spare: map[*kernel.Tensor]bool{},
-		halves: map[*kernel.Norm]layerHalf{}, heads: map[*kernel.Norm]decoderHead{}}
+		sublayers: map[*kernel.Norm]sublayer{}, heads: map[*kernel.Norm]decoderHead{}}
 	writer, readers := map[*kernel.Tensor]kernel.Op{}, map[*kernel.Tensor]int{}
 	for _, op := range ops {
 		op.Args(func(t *kernel.Tensor, a kernel.Access) {
@@ -41,7 +41,7 @@ func (b *binder) join(ops []kernel.Op) {
 		// the host reads others
 		b.joins.spare[between] = readers[between] == 1 && between.Space == kernel.Shard
 	}
-	b.joinHalves(ops, writer)
+	b.joinSublayers(ops, writer)
 	b.joinHeads(ops)
 	for _, op := range ops {
 		if b.joins.done[op] {

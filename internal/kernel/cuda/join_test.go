@@ -114,7 +114,7 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 	for launched, other := range b.joins.with {
 		node[other] = node[launched]
 	}
-	for norm, h := range b.joins.halves {
+	for norm, h := range b.joins.sublayers {
 		node[h.in], node[h.between], node[h.out] = node[norm], node[norm], node[norm]
 	}
 	for norm, h := range b.joins.heads {
@@ -150,13 +150,13 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 	}
 }
 
-// TestTheWayBackIsJoined: which halves of layers one kernel goes back through, by size and
+// TestTheWayBackIsJoined: which sublayers one kernel goes back through, by size and
 // precision, and that their gradients of the residual stream are tensors of their own, read in
 // turn.
 func TestTheWayBackIsJoined(t *testing.T) {
 	count := func(p *kernel.Program) (feed, attention int) {
 		for _, op := range p.PerShard {
-			if h, ok := op.(*layerHalfGrad); ok {
+			if h, ok := op.(*sublayerGrad); ok {
 				if _, glu := h.between.(*kernel.GLUGrad); glu {
 					feed++
 				} else {
@@ -184,13 +184,13 @@ func TestTheWayBackIsJoined(t *testing.T) {
 	} {
 		feed, attention := count(joinWayBack(c.p, c.precision, 132))
 		if got := [2]int{feed, attention}; got != c.want {
-			t.Errorf("%s: %v halves, feed-forward and attention, want %v", c.name, got, c.want)
+			t.Errorf("%s: %v sublayers, feed-forward and attention, want %v", c.name, got, c.want)
 		}
 	}
 	var stream *kernel.Tensor
 	joined := joinWayBack(few, TF32, 132)
 	for _, op := range joined.PerShard {
-		h, ok := op.(*layerHalfGrad)
+		h, ok := op.(*sublayerGrad)
 		if !ok {
 			continue
 		}

@@ -17,8 +17,8 @@ func normWidth(d int, vectors bool) string {
 }
 
 func (b *binder) norm(o *kernel.Norm) ([]launch, error) {
-	if h, ok := b.joins.halves[o]; ok {
-		return []launch{b.half(h)}, nil
+	if h, ok := b.joins.sublayers[o]; ok {
+		return []launch{b.sublayer(h)}, nil
 	}
 	if h, ok := b.joins.heads[o]; ok {
 		return []launch{b.head(h)}, nil

@@ -49,11 +49,11 @@ type runner struct {
 	serial   bool      // memory is reused along the recording, so ops keep its order
 	launches [][]ready // by op, the closing advance last
 	exec     *cu.Exec
-	piece    *cu.Exec // of an update's parts but the last: nothing is exchanged; nil where it has one
-	every    int      // parts of an update
-	part     int      // of them done, as the card counts them too
-	stage    *stage   // where a peer needs the host; else nil
-	gathered uint64   // where the gradients of all processes are put to be added up; 0: the peer sums
+	piece    *cu.Exec      // of an update's parts but the last: nothing is exchanged; nil where it has one
+	every    int           // parts of an update
+	part     int           // of them done, as the card counts them too
+	onHost   *hostExchange // where a peer needs the host; else nil
+	gathered uint64        // where the gradients of all processes are put to be added up; 0: the peer sums
 	nodes    int
 	run      func() error
 	watch    stopwatch
@@ -324,7 +324,7 @@ func (r *runner) Run() error {
 // queue has a step queued, by a function that ends with replay, and lets the peer have its gradient
 // where one waits on the host.
 func (r *runner) queue(step func() error) error {
-	meets := r.stage != nil && r.updates()
+	meets := r.onHost != nil && r.updates()
 	if err := r.d.ctx.Do(step); err != nil {
 		return err
 	}
@@ -524,9 +524,9 @@ func (r *runner) Close() error {
 		errs = append(errs, r.d.ctx.Do(r.piece.Close))
 		r.piece = nil
 	}
-	if r.stage != nil {
-		errs = append(errs, r.d.ctx.Do(func() error { return r.stage.close(r.d.ctx) }))
-		r.stage = nil
+	if r.onHost != nil {
+		errs = append(errs, r.d.ctx.Do(func() error { return r.onHost.close(r.d.ctx) }))
+		r.onHost = nil
 	}
 	if r.fed != nil {
 		errs = append(errs, r.d.ctx.Do(func() error { return r.fed.close(r.d.ctx) }))

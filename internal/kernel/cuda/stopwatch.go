@@ -47,10 +47,10 @@ func (r *runner) launch() error {
 	if r.piece != nil && !r.updates() {
 		return r.piece.Launch(r.d.stream)
 	}
-	if err := r.exec.Launch(r.d.stream); err != nil || r.stage == nil {
+	if err := r.exec.Launch(r.d.stream); err != nil || r.onHost == nil {
 		return err
 	}
-	return r.stage.out(r.d)
+	return r.onHost.out(r.d)
 }
 
 // StepTime is how long the card took for the last step that was timed, one in sixteen; false before

@@ -5,7 +5,7 @@
 // What a reader could break: the norm is a sum in double precision in an order that the grid alone
 // decides, and once a step is bad nothing here changes weights, moments, step or β^t again, so that
 // the host can replay that step.
-#include "plan.cuh"
+#include "update.cuh"
 
 constexpr int threads = 256;
 constexpr int batch = 8; // lanes read at once
@@ -89,9 +89,9 @@ KERNEL __launch_bounds__(threads, 4) reduce_ranks(float *grads, const float *all
 }
 
 // grads = the sum of its lanes, as `reduce`; squares[block] = Σ_i grads[i]². The last block adds up
-// the norm, checks it and writes plan, state and metrics. With every > 1 the step is one part of an
-// update, and only the last part's plan applies; parts is null where `reduce` has added them up.
-KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Plan *plan, State *state, Metrics *metrics, const Control *control, int lanes,
+// the norm, checks it and writes update, state and metrics. With every > 1 the step is one part of
+// several, and only the last part's update applies; parts is null where `reduce` has added them up.
+KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u32 *turn, Update *update, State *state, Metrics *metrics, const Control *control, int lanes,
                                           int laneSize, double beta1, double beta2, float maxNorm, int warmup, int total, float floor, float *parts, u32 every) {
   double sum = 0;
   // the last block changes it when every block has come that far
@@ -121,7 +121,7 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
     metrics->badStep = badStep;
     metrics->badFirst = s.instances;
   }
-  plan->apply = whole && badStep == 0;
+  update->apply = whole && badStep == 0;
   if (!whole || badStep != 0) return;
   s.step++;
   s.beta1T *= beta1;
@@ -130,23 +130,23 @@ KERNEL __launch_bounds__(threads, 4) adamw_sum(float *grads, double *squares, u3
   state->step = s.step;
   state->beta1T = s.beta1T;
   state->beta2T = s.beta2T;
-  plan->rate = rate;
-  plan->scale = maxNorm > 0 && norm > (double)maxNorm ? (float)((double)maxNorm / (norm + 1e-6)) : 1.0f;
-  plan->correct1 = (float)(1.0 / (1.0 - s.beta1T));
-  plan->correct2 = (float)(1.0 / (1.0 - s.beta2T));
+  update->rate = rate;
+  update->scale = maxNorm > 0 && norm > (double)maxNorm ? (float)((double)maxNorm / (norm + 1e-6)) : 1.0f;
+  update->correct1 = (float)(1.0 / (1.0 - s.beta1T));
+  update->correct2 = (float)(1.0 / (1.0 - s.beta2T));
 }
 
 // g = grads·scale;  m = β1·m + (1-β1)·g;  v = β2·v + (1-β2)·g²
 // w -= rate·(m·correct1/(sqrt(v·correct2)+eps) + decay·w)
 // half, where it is not null, gets the weights in bf16. Where Muon has blocks, `pieces` lists the
 // sixteens of elements that are in none, and length is theirs alone; else it is null.
-KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Plan *plan, const int *pieces, int length, float beta1,
+KERNEL __launch_bounds__(threads) adamw_update(float *weights, u32 *half, float *m, float *v, const float *grads, const Update *update, const int *pieces, int length, float beta1,
                                              float beta2, float eps, float decay) {
   int i = 4 * (blockIdx_x * threads + threadIdx_x);
   if (i >= length) return;
   if (pieces) i = 16 * pieces[i / 16] + i % 16;
   f4 g = load4(grads + i), w = load4(weights + i), mi = load4(m + i), vi = load4(v + i);
-  const Plan p = *plan;
+  const Update p = *update;
   if (!p.apply) return;
   g *= p.scale;
   mi = beta1 * mi + (1.0f - beta1) * g;

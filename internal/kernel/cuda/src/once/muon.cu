@@ -8,7 +8,7 @@
 // same elements of X, A and the block all along, those of its warp's accumulators, and padding up
 // to 128 is zeros, which products keep.
 #include "bf16.cuh"
-#include "plan.cuh"
+#include "update.cuh"
 
 constexpr int most = 128;              // rows and columns of a matrix, padded
 constexpr int threads = 512;           // 16 warps, each with 32 rows and 32 columns
@@ -101,11 +101,11 @@ struct Block { int offset, stride; }; // kernel.Block
 // M = μ·M + g; X = g + μ·M, over its norm; `rounds` times X = a·X + (b·A + c·A·A)·X with A = X·Xᵀ;
 // w -= rate·(step·X + decay·w) for the side×side weights of a block; g = grads·scale, M is at m.
 // half, where it is not null, gets the weights in bf16.
-KERNEL __launch_bounds__(threads) muon(float *weights, u32 *half, float *m, const float *grads, const Plan *plan, const Block *blocks, int side, int rounds, float momentum, float a,
+KERNEL __launch_bounds__(threads) muon(float *weights, u32 *half, float *m, const float *grads, const Update *update, const Block *blocks, int side, int rounds, float momentum, float a,
                                      float b, float c, float step, float decay, float eps) {
   extern __shared__ char room[] __attribute__((aligned(1024)));
   char *const left = room, *const right = room + matrix_bytes; // A, then b·A + c·A·A; and X
-  const Plan p = *plan;
+  const Update p = *update;
   if (!p.apply) return;
   const Block block = blocks[blockIdx_x];
   // pairs of neighbours are aligned then, and both inside or neither

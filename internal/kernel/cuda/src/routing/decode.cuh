@@ -6,7 +6,7 @@
 // use the same. Here lane t of a quad holds k = 2t and 2t+1 of every eight (PTX names them t and
 // t+4): an accumulator is then the next product's left operand as it stands, without a shuffle.
 #pragma once
-#include "law.cuh"
+#include "distribution.cuh"
 
 // PASSES is 1 for tf32 products, or 3: the left-out bits of both operands are multiplied too, which
 // leaves an error of about 2^-21, close to fp32.
@@ -181,8 +181,8 @@ __device__ __forceinline__ void zero(float (&s)[NT][4]) {
   for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
 }
 
-// pulled adds to row I's dot products what its node and load add (law.cuh), in the unit of a dot
-// product.
+// pulled adds to row I's dot products what its node and load add (distribution.cuh), in the unit
+// of a dot product.
 template <int NT, int I>
 __device__ __forceinline__ void pulled(float (&dots)[NT][4], const Pulls &pulls, int at, float cap) {
   if (!pulls.table) return;

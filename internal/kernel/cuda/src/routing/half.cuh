@@ -2,14 +2,14 @@
 // half_rows.cu compute it: products of fp16 numbers with fp32 sums. An fp16 number has as many bits
 // as a tf32 one and half its size, and its products run at twice the rate; what it lacks is range,
 // so gradients are multiplied by a power of two first (half_walk.cu). kernel.Decoder states the
-// formulas, law.cuh the fragments.
+// formulas, distribution.cuh the fragments.
 //
 // What a reader could break: matrices lie in shared memory as rows of WIDTH numbers, with piece p
 // (eight numbers, 16 bytes) of row r at place p ^ (r & 7), so that the eight rows of a fragment
 // fall into different banks. Every reader and writer goes through piece_at or the two lane offsets.
 #pragma once
 #include "bf16.cuh"
-#include "law.cuh"
+#include "distribution.cuh"
 
 #ifndef WIDTH
 #define WIDTH 128
@@ -204,8 +204,8 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
 }
 
 #ifdef PULL
-// pulled lets two rows' dot products begin with what their nodes and loads add (law.cuh): rows of
-// the table, from the lane's first nodes on.
+// pulled lets two rows' dot products begin with what their nodes and loads add
+// (distribution.cuh): rows of the table, from the lane's first nodes on.
 template <int NT>
 __device__ __forceinline__ void pulled(float (&dots)[NT][4], const float *at0, const float *at1, const float *load, float cap0, float cap1) {
 #pragma unroll

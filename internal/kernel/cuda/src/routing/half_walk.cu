@@ -2,7 +2,7 @@
 // and their decisions sorted, and the scores that decisions at one node share are tabled.
 #include "bf16.cuh"
 #include "choices.cuh"
-#include "law.cuh"
+#include "distribution.cuh"
 #include "rules.cuh"
 
 __device__ __forceinline__ void or_shared(u32 *p, u32 v) {

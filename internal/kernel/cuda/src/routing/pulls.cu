@@ -1,6 +1,6 @@
 // What kernel.Decoder adds to a score beside the pointer's dot product, as a table per instance,
-// and the way back from the gradient of such tables to the pairs' queries and keys. law.cuh's Pulls
-// reads the tables.
+// and the way back from the gradient of such tables to the pairs' queries and keys. Pulls
+// (distribution.cuh) reads the tables.
 //
 // What a reader could break: a table of gradients has `loads` rows past the nodes'. With one
 // context feature their sum is its part, and each stands for its weights in the products, so nobody
@@ -8,7 +8,7 @@
 // they are the same in every run.
 #include "choices.cuh"
 #include "decision.cuh"
-#include "law.cuh"
+#include "distribution.cuh"
 
 #define NEAR_FLOOR 1e-4f // kernel.NearFloor
 

@@ -6,7 +6,7 @@
 // barrier once those are there; every shuffle needs all lanes, so whatever a row does, its lanes
 // stay in the loop until the warp's last row has ended.
 #pragma once
-#include "law.cuh"
+#include "distribution.cuh"
 #include "rules.cuh"
 
 // Row is the state of one row, the same in all four lanes of its quad except served.

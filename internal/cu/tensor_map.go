@@ -8,8 +8,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// tileCalls describe matrices to a card's copy engine: CUDA 12.0 or newer.
-type tileCalls struct {
+// tensorMapCalls describe matrices to a card's copy engine: CUDA 12.0 or newer.
+type tensorMapCalls struct {
 	Encode uintptr `sym:"cuTensorMapEncodeTiled"`
 }
 
@@ -39,7 +39,7 @@ const (
 // multiple of 64 bytes. A box arrives as rows of 128 bytes in which vector q (eight numbers) of row
 // r is at q ^ r%8; what lies outside the matrix is zeros. Inside Do.
 func (c *Context) Tiles(m Matrix) ([]byte, error) {
-	var calls tileCalls
+	var calls tensorMapCalls
 	if err := c.driver.bind(&calls); err != nil {
 		return nil, fmt.Errorf("the copy engine takes a driver for CUDA 12.0 or newer: %w", err)
 	}

@@ -2,8 +2,8 @@
 #pragma once
 #include "ptx.cuh"
 
-struct Plan {
+struct Update {
   float rate, scale, correct1, correct2; // learning rate, clip factor, 1/(1-β^t)
   u32 apply;
 };
-static_assert(sizeof(Plan) == 20, "adamw.go");
+static_assert(sizeof(Update) == 20, "adamw.go");

@@ -8,13 +8,13 @@ import (
 	"haul/internal/kernel"
 )
 
-// stage is page-locked memory through which a gradient reaches a peer that needs the host: the
-// step's first graph leaves the gradient there, the peer replaces it, the second graph goes on with
-// what comes back.
+// hostExchange is page-locked memory through which a gradient reaches a peer that needs the host:
+// the step's first graph leaves the gradient there, the peer replaces it, the second graph goes on
+// with what comes back.
 //
 // What a reader could break: the peer is called on the goroutine that drives the device, between
 // two of its turns on the context's thread, with nothing queued that touches the memory.
-type stage struct {
+type hostExchange struct {
 	peer  kernel.Peer
 	grads uint64
 	host  []byte
@@ -23,17 +23,17 @@ type stage struct {
 	back  func() error
 }
 
-// newStage reserves the memory. On the context's thread.
-func newStage(c *cu.Context, p kernel.Peer, grads uint64, n int) (*stage, error) {
+// newHostExchange reserves the memory. On the context's thread.
+func newHostExchange(c *cu.Context, p kernel.Peer, grads uint64, n int) (*hostExchange, error) {
 	host, err := c.HostAlloc(4 * n)
 	if err != nil {
 		return nil, err
 	}
-	return &stage{peer: p, grads: grads, host: host, sum: unsafe.Slice((*float32)(unsafe.Pointer(&host[0])), n)}, nil
+	return &hostExchange{peer: p, grads: grads, host: host, sum: unsafe.Slice((*float32)(unsafe.Pointer(&host[0])), n)}, nil
 }
 
 // out brings the gradient to the host and waits for it. On the context's thread.
-func (s *stage) out(d *Device) error {
+func (s *hostExchange) out(d *Device) error {
 	d.counters.Copied("gradient", true, len(s.host))
 	d.counters.Waits++
 	if err := d.ctx.CopyOut(unsafe.Pointer(&s.host[0]), s.grads, len(s.host), d.stream); err != nil {
@@ -44,7 +44,7 @@ func (s *stage) out(d *Device) error {
 
 // meet lets the peer have the gradient, and queues what follows.
 func (r *runner) meet() error {
-	s := r.stage
+	s := r.onHost
 	if err := s.peer.Exchange(s.sum); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *runner) meet() error {
 }
 
 // close gives the memory back. On the context's thread, when nothing is queued.
-func (s *stage) close(c *cu.Context) error {
+func (s *hostExchange) close(c *cu.Context) error {
 	err := c.FreeHost(s.host)
 	if s.rest != nil {
 		err = errors.Join(err, s.rest.Close())

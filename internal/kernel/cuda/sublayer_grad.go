@@ -6,14 +6,14 @@ import (
 	"haul/internal/kernel"
 )
 
-// layerHalfGrad is the way back through one half of a layer, as src/dense/feed_grad.cu and
+// sublayerGrad is the way back through one sublayer, as src/dense/feed_grad.cu and
 // src/attention/attention_layer_grad.cu do it in one kernel, where a batch is too small for one op
 // to fill the card.
 //
 // What a reader could break: the recording adds each half's share to one gradient of the residual
 // stream in place, which the weights' gradients read before. Here each half leaves its sum in a
 // tensor of its own, so that nothing on the way back waits for those.
-type layerHalfGrad struct {
+type sublayerGrad struct {
 	outW, inW *kernel.LinearGradW
 	outX, inX *kernel.LinearGradX
 	between   kernel.Op // *kernel.AttentionGrad or *kernel.GLUGrad
@@ -21,14 +21,14 @@ type layerHalfGrad struct {
 	dy, dx    *kernel.Tensor // of the residual stream, behind the half and before it
 }
 
-func (o *layerHalfGrad) Kind() string {
+func (o *sublayerGrad) Kind() string {
 	if _, ok := o.between.(*kernel.GLUGrad); ok {
 		return "feed.grad"
 	}
 	return "attention.grad"
 }
 
-func (o *layerHalfGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
+func (o *sublayerGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.dy, o.norm.X, o.norm.Mean, o.norm.Rstd, o.norm.Gamma, o.inX.W, o.outX.W)
 	access(f, kernel.Write, o.dx)
 	access(f, kernel.Update, o.norm.DGamma, o.norm.DBeta)
@@ -43,9 +43,9 @@ func (o *layerHalfGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	}
 }
 
-func (o *layerHalfGrad) Cost() kernel.Cost { return costOf(o, o.outX, o.between, o.inX, o.norm) }
+func (o *sublayerGrad) Cost() kernel.Cost { return costOf(o, o.outX, o.between, o.inX, o.norm) }
 
-func (o *layerHalfGrad) bind(b *binder) ([]launch, error) {
+func (o *sublayerGrad) bind(b *binder) ([]launch, error) {
 	block := dim3{32 * sixteenWarps, 1, 1}
 	n := o.norm
 	var l launch
@@ -93,7 +93,7 @@ func (r *runner) shorten(precision Precision, sms int) bool {
 	return r.prog != recorded
 }
 
-// joinWayBack returns the program with the way back through every half of a layer that a kernel
+// joinWayBack returns the program with the way back through every sublayer that a kernel
 // serves as one op, or the program itself where there is none. Memory must be every tensor's own.
 func joinWayBack(p *kernel.Program, precision Precision, sms int) *kernel.Program {
 	if precision != TF32 {
@@ -185,8 +185,8 @@ func renamed(op kernel.Op, now map[*kernel.Tensor]*kernel.Tensor) kernel.Op {
 }
 
 // wayBack takes the recorded ops of a half.
-func (c *cursor) wayBack() *layerHalfGrad {
-	h := &layerHalfGrad{}
+func (c *cursor) wayBack() *sublayerGrad {
+	h := &sublayerGrad{}
 	h.outW = expect(c, func(o *kernel.LinearGradW) bool { return true })
 	h.outX = expect(c, func(o *kernel.LinearGradX) bool { return o.DY == h.outW.DY && o.Pre == nil && !o.Accumulate })
 	if !c.ok || c.at >= len(c.ops) {
@@ -211,7 +211,7 @@ func (c *cursor) wayBack() *layerHalfGrad {
 }
 
 // serves reports whether a kernel does the half, in one round of the card.
-func (o *layerHalfGrad) serves(sms int) bool {
+func (o *sublayerGrad) serves(sms int) bool {
 	n := o.norm
 	if n.X.Cols() != sixteenWidth || o.outX.W.Shape[0] != sixteenWidth || n.DGamma == nil || n.DBeta == nil ||
 		!plainDense(n.X, n.DX, o.outX.DX, o.inX.DX) || !alignedWeights(n.Gamma, o.inX.W, o.outX.W) {

@@ -12,19 +12,19 @@ const (
 	sixteenWarps = 8
 )
 
-// layerHalf is one half of a layer: a norm, a product, what comes between, and the product that
-// leads back to the residual stream.
-type layerHalf struct {
+// sublayer is the attention or the feed-forward half of a layer: a norm, a product, what comes
+// between, and the product that leads back to the residual stream.
+type sublayer struct {
 	norm    *kernel.Norm
 	in      *kernel.Linear
 	between kernel.Op // *kernel.Attention or *kernel.GLU
 	out     *kernel.Linear
 }
 
-// joinHalves finds the halves of layers that a kernel each does, where the batch is too small for
+// joinSublayers finds the sublayers that a kernel each does, where the batch is too small for
 // one op to fill the card. All are launched where the norm stands: what the others read beside its
 // input are weights and what that input was made from.
-func (b *binder) joinHalves(ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op) {
+func (b *binder) joinSublayers(ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op) {
 	out := map[*kernel.Tensor]*kernel.Linear{}
 	for _, op := range ops {
 		if l, ok := op.(*kernel.Linear); ok {
@@ -32,7 +32,7 @@ func (b *binder) joinHalves(ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op
 		}
 	}
 	for _, op := range ops {
-		h := layerHalf{between: op}
+		h := sublayer{between: op}
 		var x, y *kernel.Tensor
 		switch o := op.(type) {
 		case *kernel.Attention:
@@ -47,16 +47,16 @@ func (b *binder) joinHalves(ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op
 		if h.in == nil || h.out == nil {
 			continue
 		}
-		if h.norm, _ = writer[h.in.X].(*kernel.Norm); h.norm == nil || h.out.Residual != h.norm.X || !b.servesHalf(h) {
+		if h.norm, _ = writer[h.in.X].(*kernel.Norm); h.norm == nil || h.out.Residual != h.norm.X || !b.servesSublayer(h) {
 			continue
 		}
-		b.joins.halves[h.norm] = h
+		b.joins.sublayers[h.norm] = h
 		b.joins.done[h.in], b.joins.done[h.between], b.joins.done[h.out] = true, true, true
 	}
 }
 
-// servesHalf reports whether a kernel does the half, in one round of the card.
-func (b *binder) servesHalf(h layerHalf) bool {
+// servesSublayer reports whether a kernel does the half, in one round of the card.
+func (b *binder) servesSublayer(h sublayer) bool {
 	plain := func(l *kernel.Linear) bool { return l.Pre == nil && l.Drop.Rate == 0 }
 	rows, d := h.norm.X.Rows(), h.norm.X.Cols()
 	if b.precision != TF32 || d != sixteenWidth || !plain(h.in) || !plain(h.out) || h.in.Residual != nil || h.out.Bias == nil ||
@@ -73,7 +73,7 @@ func (b *binder) servesHalf(h layerHalf) bool {
 	return h.in.Bias != nil && h.in.Y.Cols() == 2*sixteenFeed && ceil(rows, sixteenRows) <= b.sms
 }
 
-func (b *binder) half(h layerHalf) launch {
+func (b *binder) sublayer(h sublayer) launch {
 	eps := float32(kernel.NormEps)
 	block := dim3{32 * sixteenWarps, 1, 1}
 	const row = sixteenWidth + 16 // floats of a row in shared memory
