@@ -15,12 +15,13 @@ import (
 )
 
 // The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
-// can be told without reading a file; everything else that goes wrong is 1. A signal that ended the
-// work is 128 and its number.
+// can be told without reading a file; 3 that haul solve has routes which do not serve everybody;
+// everything else that goes wrong is 1. A signal that ended the work is 128 and its number.
 const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitUnserved    = 3 // routes were found and reported, and customers who had to be served are on none
 	exitInterrupted = 130
 )
 
@@ -77,11 +78,15 @@ func (a *app) exit(ctx context.Context, err error) int {
 // is cut in two. A command within it stays whole, to be copied.
 func (a *app) complain(text string) {
 	text = "haul: " + text
-	if a.columns > 0 || isTerminal(a.stderr) {
+	to := a.stderr
+	if a.errors != nil {
+		to = a.errors
+	}
+	if a.columns > 0 || isTerminal(to) {
 		text = strings.Join(report.Wrap(tieCommands(text), a.width()-1, 2), "\n")
 		text = strings.ReplaceAll(text, tie, " ")
 	}
-	fmt.Fprintln(a.stderr, text)
+	fmt.Fprintln(to, text)
 }
 
 // tie is a blank at which no line is broken.

@@ -175,10 +175,10 @@ func (a *app) leave(w *comm.World, err error) error {
 		return err
 	}
 	if i := new(run.Interrupted); err == nil || errors.As(err, &i) {
-		return a.quiet(w, errors.Join(err, w.Close()))
+		return a.withoutEcho(w, errors.Join(err, w.Close()))
 	}
 	w.Fail(err)
-	return a.quiet(w, err)
+	return a.withoutEcho(w, err)
 }
 
 // silent is an error that another process tells of.
@@ -186,7 +186,7 @@ type silent struct{ error }
 
 func (s silent) Unwrap() error { return s.error }
 
-func (a *app) quiet(w *comm.World, err error) error {
+func (a *app) withoutEcho(w *comm.World, err error) error {
 	if err == nil || w.Number() == 0 {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 // errors go to stderr. A verb that breaks this breaks every script that reads --json.
 type app struct {
 	stdout, stderr io.Writer
-	columns        int // of the screen; 0: it is asked
+	columns        int       // of the screen; 0: it is asked
+	quiet          bool      // nothing but results and errors
+	errors         io.Writer // where errors go with quiet, which takes stderr away; nil: stderr
 }
 
 // The groups of the help page, by purpose.
@@ -67,7 +69,7 @@ learn a task inside their context. It makes and solves the problems, judges the 
 own and that of any PyTorch run that left a trace.
 
 Results go to standard output, words and progress to standard error; --json prints one object.
-Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SIGTERM.`,
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are not; interrupted: 130 by Ctrl-C, 143 by SIGTERM.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
@@ -75,10 +77,15 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
   haul train --model AD --config ad_dr_compressed
   haul doctor docs/examples/trace.json.gz
   haul config explain problem`,
-		Version:           readVersion().String(),
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkNames(cmd) },
+		Version:       readVersion().String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.quiet {
+				a.errors, a.stderr = a.stderr, io.Discard
+			}
+			return checkNames(cmd)
+		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddGroup(
@@ -94,6 +101,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use; interrupted: 130 by Ctrl-C, 143 by SI
 	for _, verb := range forRelease {
 		root.AddCommand(verb(a))
 	}
+	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "results and errors alone: no notes, no progress")
 	a.parent(root)
 	complete(root)
 	a.layHelp(root)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,26 +31,28 @@ type solveFlags struct {
 	testset  testsetFlags
 
 	// What validate finds in the command line.
-	csv        bool // the file is a table
-	object     bool // the file is JSON
-	vroom      *files.VROOM
-	reading    float64 // seconds that reading it took
-	given      []byte  // what came from standard input
-	fleetGiven bool
-	seedGiven  bool
-	improve    bool // the search goes on from a policy's routes
-	method     string
-	workers    int
-	bestKnown  float64
-	distance   string
-	out        string
-	plot       string
-	check      string
-	json       bool
+	csv                     bool // the file is a table
+	object                  bool // the file is JSON
+	vroom                   *files.VROOM
+	reading                 float64 // seconds that reading it took
+	given                   []byte  // what came from standard input
+	begun                   time.Time
+	timeGiven, workersGiven bool
+	fleetGiven              bool
+	seedGiven               bool
+	improve                 bool // the search goes on from a policy's routes
+	method                  string
+	workers                 int
+	bestKnown               float64
+	distance                string
+	out                     string
+	plot                    string
+	check                   string
+	json                    bool
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "curve", "vehicles", "open", "force"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "open", "force"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
@@ -97,6 +100,7 @@ an interrupted run goes on where it stopped.`,
   haul solve docs/examples/grid20.vrp --check x.sol`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.begun = time.Now()
 			if err := f.look(args); err != nil {
 				return err
 			}
@@ -136,7 +140,8 @@ an interrupted run goes on where it stopped.`,
 	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search on a generated instance, on one core")
 	fs.IntVar(&f.search.iterations, "iterations", 0, "budget of the search in iterations instead of time")
 	fs.Float64Var(&f.search.target, "target", 0, "stop the search at this cost")
-	fs.StringVar(&f.search.start, "start", "", "improve the routes of this .sol file")
+	fs.StringVar(&f.search.start, "start", "", "improve the routes of this file: .sol, or the .json or .csv that --out writes")
+	fs.StringVar(&f.search.fix, "fix", "", "routes of --start that stay as they are: 2 is route 2, 2:4 its first four stops, all is every route; several with commas")
 	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
 	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
 	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
@@ -168,10 +173,12 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
-		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "policy", "checkpoint", "time", "iterations", "target", "start", "curve", "seed"}, flag.Name):
+		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "policy", "checkpoint", "time", "iterations", "target", "start", "fix", "curve", "seed"}, flag.Name):
 			err = usagef("--%s solves, --check judges: use one of them", flag.Name)
 		case policy && flag.Name == "method":
 			err = usagef("--method and --%s both say how to solve: use one of them", by)
+		case flag.Name == "fix" && f.search.start == "":
+			err = usagef("--fix keeps routes of a start: name it with --start")
 		case policy && flag.Name == "start":
 			err = usagef("--start and --%s both say where to start: use one of them", by)
 		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != solve.Search:
@@ -200,6 +207,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--best-known is %v: a cost above 0 is needed", f.bestKnown)
 		}
 	})
+	f.timeGiven, f.workersGiven = fs.Changed("time"), fs.Changed("workers")
 	switch {
 	case err != nil:
 		return err

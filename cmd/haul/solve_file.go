@@ -43,7 +43,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return err
 	}
 	s := o.Solution
-	plan, err := plan(p, s, o.Reasons)
+	plan, err := plan(p, s, o)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,17 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if o.Interrupted {
 		return ctx.Err()
 	}
-	return nil
+	return a.unserved(f, o.Missing)
+}
+
+// unserved ends a solve whose routes leave out customers who had to be served. In VROOM's words
+// nobody has to be.
+func (a *app) unserved(f *solveFlags, missing int) error {
+	if missing == 0 || f.vroom != nil {
+		return nil
+	}
+	a.complain(fmt.Sprintf("%s who had to be served %s on no route", report.Plural(int64(missing), "customer"), map[bool]string{true: "is", false: "are"}[missing == 1]))
+	return exitCode(exitUnserved)
 }
 
 // noteTrucks says what the file holds and is not read, and that a number of trucks in the comment
@@ -101,6 +111,9 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 func (a *app) noteTrucks(path string, p *vrp.Problem) {
 	for _, note := range p.Notes {
 		fmt.Fprintf(a.stderr, "%s: %s\n", path, note)
+	}
+	if short := p.Shortage(); short != nil {
+		fmt.Fprintf(a.stderr, "%s: %v\n", path, short)
 	}
 	if k := p.Trucks(); k > 0 && p.Vehicles == 0 {
 		fmt.Fprintf(a.stderr, "%s: its comment names %d trucks, which limits nothing here: --vehicles %d would\n", path, k, k)
@@ -151,6 +164,11 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	if !m.Quick {
 		if f.search.start != "" {
 			if o.Search.Start, err = loadStart(f.search.start, p); err != nil {
+				return nil, err
+			}
+		}
+		if f.search.fix != "" {
+			if o.Search.Fixed, err = parseFix(f.search.fix, o.Search.Start); err != nil {
 				return nil, err
 			}
 		}

@@ -131,12 +131,12 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	})
 }
 
-// plan evaluates routes where they have times.
-func plan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*files.Plan, error) {
-	if !files.Timed(p) {
+// plan evaluates routes where they have times, or leave out somebody.
+func plan(p *vrp.Problem, s vrp.Solution, o *outcome) (*files.Plan, error) {
+	if !files.Timed(p) && o.Missing == 0 {
 		return nil, nil
 	}
-	return files.NewPlan(p, s, why)
+	return files.NewPlan(p, s, o.Reasons)
 }
 
 // write writes the routes in the format of the file's extension. plan is nil where routes have no

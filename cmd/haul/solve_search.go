@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"haul/internal/draw"
+	"haul/internal/report"
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
@@ -20,11 +22,12 @@ type searchFlags struct {
 	iterations int
 	target     float64
 	start      string
+	fix        string
 	curve      string
 }
 
 // searchFlagNames are the flags that ask for the search.
-var searchFlagNames = []string{"time", "iterations", "target", "start", "curve"}
+var searchFlagNames = []string{"time", "iterations", "target", "start", "fix", "curve"}
 
 // What a search gets when the command line names no budget.
 const (
@@ -39,25 +42,73 @@ type outcome struct {
 	broken []*vrp.Violation // of a plan that was not solved for
 }
 
-// searchOptions are the budget and the seed of the search.
+// searchOptions are the budget and the seed of the search. What reading the file took is part of
+// --time. A VROOM input may say how long, and on how many cores, where no flag does.
 func (f *solveFlags) searchOptions() search.Options {
 	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed, Target: f.search.target}
+	if v := f.vroom; v != nil {
+		if v.Seconds > 0 && !f.timeGiven {
+			o.Time = time.Duration(v.Seconds * float64(time.Second))
+		}
+		if v.Threads > 0 && !f.workersGiven {
+			o.Workers = min(v.Threads, f.workers)
+		}
+	}
 	if o.Iterations > 0 {
 		o.Time = 0
+		return o
 	}
+	o.Time = max(o.Time-time.Since(f.begun), o.Time/10)
 	return o
 }
 
-// loadStart reads the routes to improve. It must be a solution of this very problem.
+// loadStart reads the routes to improve. They must keep every rule of this very problem; customers
+// whom they leave out are taken in where that is possible.
 func loadStart(path string, p *vrp.Problem) (*vrp.Solution, error) {
 	s, _, err := loadSolution(path, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := vrp.Validate(p, s); err != nil {
-		return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", spoken(path), p.Name, err)
+	for _, v := range vrp.Violations(p, s) {
+		if v.Rule != vrp.VisitedAtAll && v.Rule != vrp.GroupServed {
+			return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", spoken(path), p.Name, v)
+		}
 	}
 	return &s, nil
+}
+
+// parseFix reads --fix, "2,3:4" or "all": which routes of the start stay as they are, or how many
+// of their first stops. Routes are counted from 1 as the start lists them, empty ones left out.
+func parseFix(text string, s *vrp.Solution) ([]int32, error) {
+	fixed := make([]int32, len(s.Routes))
+	for word := range strings.SplitSeq(text, ",") {
+		route, stops, part := strings.Cut(strings.TrimSpace(word), ":")
+		n := -1
+		if part {
+			var err error
+			if n, err = strconv.Atoi(stops); err != nil || n < 1 {
+				return nil, usagef("--fix %s: %q is no number of stops: write 2:4 for the first four of route 2", text, stops)
+			}
+		}
+		if route == "all" {
+			for i, r := range s.Routes {
+				fixed[i] = int32(min(n, len(r)))
+			}
+			continue
+		}
+		k, err := strconv.Atoi(route)
+		if err != nil {
+			return nil, usagef("--fix %s: %q is no route: write 2 for route 2, 2:4 for its first four stops, all for every route", text, word)
+		}
+		if k < 1 || k > len(s.Routes) {
+			return nil, fmt.Errorf("--fix %s: there is no route %d: the start has routes 1 to %d", text, k, len(s.Routes))
+		}
+		if n > len(s.Routes[k-1]) {
+			return nil, fmt.Errorf("--fix %s: route %d has %s, not %d", text, k, report.Plural(int64(len(s.Routes[k-1])), "stop"), n)
+		}
+		fixed[k-1] = int32(n)
+	}
+	return fixed, nil
 }
 
 // live tells how a search goes: a line that changes on a terminal, events as JSON, nothing in a

@@ -26,8 +26,11 @@ type Options struct {
 	Start      *vrp.Solution // routes to improve; nil: savings
 	// by route of Start: how many of its first stops stay as they are; -1: the whole route. nil:
 	// none
-	Fixed  []int32
-	Target float64 // stop at this cost; 0: none
+	Fixed []int32
+	// customers who find no place are listed (Result.Unserved), where the search of a plain problem
+	// otherwise fails; Start may leave some out
+	Partial bool
+	Target  float64 // stop at this cost; 0: none
 	// told about ten times a second and at every better solution; may be nil
 	Progress func(p Progress)
 }
@@ -41,6 +44,12 @@ type Progress struct {
 	Improved   bool         // the cost is a new one
 	Best       vrp.Solution // the routes themselves, not to be changed
 }
+
+// FleetError says in one line that a plain problem's fleet is too small, or that no routes which
+// keep to it were found. With Options.Partial the search lists who has no place instead.
+type FleetError struct{ text string }
+
+func (e *FleetError) Error() string { return e.text }
 
 // Result is the best routes found.
 type Result struct {
@@ -61,12 +70,15 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	if short := p.Shortage(); short != nil && !o.Partial && o.Fixed == nil && p.Limited() == nil {
+		return nil, &FleetError{short.Error()}
+	}
 	if o.Time <= 0 && o.Iterations <= 0 {
 		return nil, errors.New("search: a time or a number of iterations is needed")
 	}
 	o.Workers = max(o.Workers, 1)
 	begun := time.Now()
-	if p.Limited() != nil || o.Fixed != nil {
+	if p.Limited() != nil || o.Fixed != nil || o.Partial {
 		return solveRich(ctx, p, o, begun)
 	}
 	d := &driver{p: p, o: o, begun: begun}
@@ -174,8 +186,8 @@ func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
 	c.set(routes)
 	c.rebuild()
 	if without := c.reduce(ctx, d.most, d.fleetBudget()); without > 0 {
-		return vrp.Solution{}, fmt.Errorf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
-			d.most, len(c.load), without)
+		return vrp.Solution{}, &FleetError{fmt.Sprintf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
+			d.most, len(c.load), without)}
 	}
 	return vrp.Solution{Routes: c.present()}, nil
 }

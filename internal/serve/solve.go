@@ -156,7 +156,7 @@ func (s *Server) solveBy(r *http.Request, p *vrp.Problem, m *solve.Method, ask *
 	}
 	out.Method, out.Cost, out.Routes, out.Seconds, out.Iterations, out.Decode = found.Method, found.Cost, found.Solution.Routes, found.Seconds, found.Iterations, found.Decode
 	out.Types, out.Missing = found.Solution.Types, found.Missing
-	if files.Timed(p) {
+	if files.Timed(p) || found.Missing > 0 {
 		if out.Plan, err = files.NewPlan(p, found.Solution, found.Reasons); err != nil {
 			return nil, err
 		}

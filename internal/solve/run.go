@@ -3,9 +3,12 @@ package solve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"haul/internal/search"
 	"haul/internal/vrp"
@@ -43,6 +46,8 @@ type job struct {
 	p   *vrp.Problem
 	o   Options
 	out *Result
+	// the method may leave out customers who had to be served; they are listed
+	partial bool
 }
 
 // ErrNoRoutes says that not every customer can be served.
@@ -66,13 +71,48 @@ func runSavings(j *job) (err error) {
 }
 
 func runSearch(j *job) error {
-	found, err := search.Solve(j.ctx, j.p, j.o.Search)
+	begun, o := time.Now(), j.o.Search
+	o.Partial = o.Partial || o.Start != nil && len(left(j.p, *o.Start)) > 0
+	found, err := search.Solve(j.ctx, j.p, o)
+	if errors.As(err, new(*search.FleetError)) {
+		// The fleet is too small, or seems to be: who finds no place is listed, in the time that is
+		// left.
+		o.Partial = true
+		if o.Time > 0 {
+			o.Time = max(o.Time-time.Since(begun), o.Time/10)
+		}
+		found, err = search.Solve(j.ctx, j.p, o)
+	}
 	if err != nil {
 		return err
 	}
+	if err := kept(o, found.Solution); err != nil {
+		return err
+	}
+	j.partial = j.p.Limited() != nil || o.Partial || o.Fixed != nil
 	j.out.Solution, j.out.Iterations, j.out.Interrupted = found.Solution, found.Iterations, found.Interrupted
 	if found.Start > 0 {
 		j.out.Start = &found.Start
+	}
+	return nil
+}
+
+// kept judges that the routes have the fixed beginnings of their start.
+func kept(o search.Options, s vrp.Solution) error {
+	for i, n := range o.Fixed {
+		from := o.Start.Routes[i]
+		whole := n < 0 || int(n) > len(from)
+		if whole {
+			n = int32(len(from))
+		}
+		if n == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(s.Routes, func(r []int32) bool {
+			return len(r) >= int(n) && slices.Equal(r[:n], from[:n]) && (!whole || len(r) == len(from))
+		}) {
+			return fmt.Errorf("search: route %d of the start was fixed and is not kept", i+1)
+		}
 	}
 	return nil
 }

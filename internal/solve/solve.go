@@ -17,16 +17,16 @@ func (m *Method) Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result,
 	}
 	j.out.Seconds = time.Since(begun).Seconds()
 	// Who had to be served and is not does not end the solve: they are listed with their reasons. A
-	// plain problem's solver serves everybody, and is held to that.
+	// method that serves everybody is held to that.
 	judged := p
-	if p.Limited() != nil {
+	if j.partial {
 		judged = relaxed(p, missing(p, left(p, j.out.Solution)))
 	}
 	if err := vrp.Validate(judged, j.out.Solution); err != nil {
 		return nil, fmt.Errorf("%s made invalid routes for %s: %w", m.Name, nameOf(p), err)
 	}
 	j.out.Cost = p.Cost(j.out.Solution)
-	if p.Limited() != nil {
+	if j.partial {
 		j.out.Reasons = Reasons(p, j.out.Solution)
 		j.out.Missing = len(missing(p, left(p, j.out.Solution)))
 	}

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -11,11 +12,13 @@ import (
 // Why customers are not served. What a reader could break: a reason is what the validator says of
 // routes with the customer in them, and no guess about the solver.
 
-// mostReasons bounds how many customers are tried in every place of every route; the others get the
+// A customer is tried in every place of the routes that come nearest to it. These bound the work,
+// so that it takes a fraction of a second whatever the problem; customers beyond them get the
 // reason of routes of their own.
 const (
-	mostReasons = 40
-	mostTrials  = 40_000
+	nearRoutes  = 4
+	mostReasons = 200
+	mostTrials  = 4_000
 )
 
 // left lists the customers on no route, in order.
@@ -81,7 +84,7 @@ func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
 	for _, v := range duty {
 		needed[v] = true
 	}
-	trials := 0
+	trials, judge := 0, vrp.NewRouteJudge(p)
 	for i, v := range list {
 		switch {
 		case why[v] != "":
@@ -90,7 +93,7 @@ func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
 		case !needed[v]:
 			why[v] = "it costs more than its prize"
 		case i < mostReasons && trials < mostTrials:
-			why[v] = nearest(p, s, v, &trials)
+			why[v] = nearest(judge, p, s, v, &trials)
 		default:
 			why[v] = "no vehicle has room for it beside the others"
 		}
@@ -115,9 +118,9 @@ func partner(p *vrp.Problem, v int32) (int32, bool) {
 	return 0, false
 }
 
-// nearest tries the customer in every place of every route, and on a vehicle that has none, and
-// tells of the place where the least breaks.
-func nearest(p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
+// nearest tries the customer in every place of the routes near it, and on a vehicle that has none,
+// and tells of the place where the least breaks.
+func nearest(judge *vrp.RouteJudge, p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
 	least, reason := math.Inf(1), "no vehicle is left for it"
 	types, used := p.Types(), make([]int, len(p.Types()))
 	for i := range s.Routes {
@@ -129,12 +132,8 @@ func nearest(p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
 	}
 	try := func(route []int32, kind int) {
 		*trials++
-		one := vrp.Solution{Routes: [][]int32{route}, Types: []int32{int32(kind)}}
 		sum, first := 0.0, ""
-		for _, broken := range vrp.Violations(p, one) {
-			if broken.Route == 0 {
-				continue // who is missing from this one route
-			}
+		for _, broken := range judge.Violations(route, kind) {
 			sum += broken.By
 			if first == "" {
 				first = broken.Error()
@@ -148,7 +147,8 @@ func nearest(p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
 			least, reason = sum, "in the place that comes nearest, "+text
 		}
 	}
-	for i, r := range s.Routes {
+	for _, i := range routesNear(p, s, v) {
+		r := s.Routes[i]
 		for k := 0; k <= len(r) && *trials < mostTrials; k++ {
 			with := slices.Insert(slices.Clone(r), k, v)
 			if !paired {
@@ -170,6 +170,20 @@ func nearest(p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
 		}
 	}
 	return reason
+}
+
+// routesNear are the routes that come nearest to a customer, the nearest first.
+func routesNear(p *vrp.Problem, s vrp.Solution, v int32) []int {
+	types, list := p.Types(), make([]int, len(s.Routes))
+	far := make([]float64, len(s.Routes))
+	for i, r := range s.Routes {
+		list[i], far[i] = i, math.Inf(1)
+		for _, u := range r {
+			far[i] = min(far[i], p.DistanceOf(types[typeOf(s, i)].Profile, int(u), int(v)))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+	return list[:min(nearRoutes, len(list))]
 }
 
 func isDelivery(p *vrp.Problem, v int32) bool {

@@ -184,21 +184,29 @@ func (p *Problem) checkLimits() error {
 			}
 		}
 	}
-	if p.Vehicles > 0 {
-		var total int64
-		for _, d := range p.Demand {
-			total += int64(d)
-		}
-		if total > int64(p.Vehicles)*int64(p.Capacity) {
-			vehicles, carry := "vehicles", "carry"
-			if p.Vehicles == 1 {
-				vehicles, carry = "vehicle", "carries"
-			}
-			return fmt.Errorf("%d %s of capacity %d %s %d, the customers demand %d: at least %d vehicles are needed",
-				p.Vehicles, vehicles, p.Capacity, carry, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
-		}
-	}
 	return nil
+}
+
+// Shortage says in one line that a plain problem's vehicles together carry less than its customers
+// demand, or nil. It does not make the problem impossible to judge: some customers stay without a
+// route.
+func (p *Problem) Shortage() error {
+	if p.Vehicles == 0 || p.Limited() != nil {
+		return nil
+	}
+	var total int64
+	for _, d := range p.Demand {
+		total += int64(d)
+	}
+	if total <= int64(p.Vehicles)*int64(p.Capacity) {
+		return nil
+	}
+	vehicles, carry := "vehicles", "carry"
+	if p.Vehicles == 1 {
+		vehicles, carry = "vehicle", "carries"
+	}
+	return fmt.Errorf("%d %s of capacity %d %s %d, the customers demand %d: at least %d vehicles are needed",
+		p.Vehicles, vehicles, p.Capacity, carry, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
 }
 
 // checkWindows judges the windows of places, and that their times can be compared with distances.

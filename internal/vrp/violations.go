@@ -29,6 +29,29 @@ func Violations(p *Problem, s Solution) []*Violation {
 	return r.list
 }
 
+// RouteJudge judges single routes of a problem, without asking who is on none: for trying many. It
+// is not safe for concurrent use.
+type RouteJudge struct {
+	judge *judge
+	seen  []int
+}
+
+// NewRouteJudge makes one for a problem that passes Check.
+func NewRouteJudge(p *Problem) *RouteJudge {
+	return &RouteJudge{newJudge(p), make([]int, len(p.Demand))}
+}
+
+// Violations lists every rule that a route of existing places breaks by itself, driven by a vehicle
+// of a type.
+func (j *RouteJudge) Violations(route []int32, kind int) []*Violation {
+	r := &report{judge: j.judge}
+	r.route(0, route, kind, j.seen)
+	for _, v := range route {
+		j.seen[v] = 0
+	}
+	return r.list
+}
+
 type report struct {
 	*judge
 	list []*Violation

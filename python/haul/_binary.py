@@ -72,9 +72,12 @@ def run(*arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str
     True
     """
     done = subprocess.run([binary(), *arguments], capture_output=True, text=True, encoding="utf-8")
-    if check and done.returncode != 0:
+    if check and done.returncode not in (0, UNSERVED):
         raise failure(done.stderr, done.returncode)
     return done
+
+
+UNSERVED = 3  # exit code of haul solve: routes were found, and some customers who had to be served are on none
 
 
 def failure(words: str, code: int) -> HaulError:
@@ -115,5 +118,5 @@ def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
                 process.terminate()  # as Ctrl-C does: what was reached is saved
             process.wait()
             reader.join()
-        if process.returncode != 0:
+        if process.returncode not in (0, UNSERVED):
             raise failure("".join(words), process.returncode)

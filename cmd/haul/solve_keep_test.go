@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"haul/internal/vrp/files"
+)
+
+// TestUnservedHasItsExitCode: routes that leave out customers who had to be served are reported
+// with reasons, and the exit code tells.
+func TestUnservedHasItsExitCode(t *testing.T) {
+	square, out := write(t, "square.vrp", squareVRP), filepath.Join(t.TempDir(), "x.sol")
+	var stdout, stderr bytes.Buffer
+	code := execute(t.Context(), []string{"solve", square, "--vehicles", "1", "--iterations", "200", "--out", out}, &stdout, &stderr)
+	if code != exitUnserved || !strings.Contains(stderr.String(), "2 customers who had to be served are on no route") ||
+		!strings.Contains(stderr.String(), "1 vehicle of capacity 10 carries 10, the customers demand 20: at least 2 vehicles are needed") {
+		t.Errorf("code %d, %q", code, stderr.String())
+	}
+	if n := strings.Count(stdout.String(), "not served: "); n != 2 || strings.Count(stdout.String(), "it carries 15, the capacity is 10") != 2 {
+		t.Errorf("who is not served:\n%s", stdout.String())
+	}
+	// From there the search goes on once there are vehicles enough.
+	stdout.Reset()
+	if code := execute(t.Context(), []string{"solve", square, "--start", out, "--iterations", "200", "--json"}, &stdout, &stderr); code != exitDone || !strings.Contains(stdout.String(), `"cost":68`) {
+		t.Errorf("code %d, %s", code, stdout.String())
+	}
+}
+
+// TestFixKeepsRoutes: what is fixed of a start stays, however bad; the rest is improved.
+func TestFixKeepsRoutes(t *testing.T) {
+	many := write(t, "many.vrp", manyVRP(20))
+	start := write(t, "start.sol", "Route #1: 1 11 2 12 3\nRoute #2: 4 14 5 15 6\nRoute #3: 13 7 16 8 17\nRoute #4: 9 18 10 19 20\n")
+	for fix, kept := range map[string][]string{
+		"1":      {"Route #1: 1 11 2 12 3\n"},
+		"1,3:2":  {"Route #1: 1 11 2 12 3\n", "Route #3: 13 7 "},
+		"all:2":  {": 1 11 ", ": 4 14 ", ": 13 7 ", ": 9 18 "},
+		"2:5,2":  {": 4 14 5 15 6\n"},
+		" 4 ,2 ": {": 4 14 5 15 6\n", ": 9 18 10 19 20\n"},
+	} {
+		out := filepath.Join(t.TempDir(), "x.sol")
+		var stdout, stderr bytes.Buffer
+		if code := execute(t.Context(), []string{"solve", many, "--start", start, "--fix", fix, "--iterations", "2000", "--out", out}, &stdout, &stderr); code != exitDone {
+			t.Fatalf("%s: code %d, %s", fix, code, stderr.String())
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range kept {
+			if _, words, _ := strings.Cut(want, ": "); !strings.Contains(string(text), ": "+words) {
+				t.Errorf("--fix %s does not keep %q:\n%s", fix, want, text)
+			}
+		}
+		was, _, err := files.ReadSolution(strings.NewReader("Route #1: 1 11 2 12 3\nRoute #2: 4 14 5 15 6\nRoute #3: 13 7 16 8 17\nRoute #4: 9 18 10 19 20\n"), "start", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, _, err := files.ReadSolution(bytes.NewReader(text), "now", nil)
+		if err != nil || slices.EqualFunc(was.Routes, now.Routes, slices.Equal) {
+			t.Errorf("--fix %s: nothing was improved: %v", fix, err)
+		}
+	}
+}
+
+// TestQuiet: notes are silent, results and errors are not.
+func TestQuiet(t *testing.T) {
+	trucks := write(t, "trucks.vrp", strings.Replace(squareVRP, "NAME : square", "NAME : square\nCOMMENT : No of trucks: 5", 1))
+	for _, c := range []struct {
+		args       []string
+		out, words bool
+	}{
+		{[]string{"solve", trucks}, true, true},
+		{[]string{"solve", trucks, "--quiet"}, true, false},
+		{[]string{"solve", "nosuch.vrp", "--quiet"}, false, true},
+	} {
+		var stdout, stderr bytes.Buffer
+		execute(t.Context(), c.args, &stdout, &stderr)
+		if (stdout.Len() > 0) != c.out || (stderr.Len() > 0) != c.words {
+			t.Errorf("%v: %q and %q", c.args, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// TestVROOMOptions: an input says how long and on how many cores where no flag does.
+func TestVROOMOptions(t *testing.T) {
+	var f solveFlags
+	f.search.time, f.workers = searchTime, 8
+	f.vroom = &files.VROOM{Seconds: 30, Threads: 3}
+	f.begun = time.Now()
+	if o := f.searchOptions(); o.Time.Seconds() < 3 || o.Time.Seconds() > 30 || o.Workers != 3 {
+		t.Errorf("%v on %d cores", o.Time, o.Workers)
+	}
+	f.timeGiven, f.workersGiven = true, true
+	if o := f.searchOptions(); o.Time > searchTime || o.Workers != 8 {
+		t.Errorf("%v on %d cores", o.Time, o.Workers)
+	}
+}
