@@ -48,10 +48,8 @@ func (a *app) stepsBeside(ctx context.Context, f *stepFlags, dev kernel.Device, 
 	}
 	defer s.Close()
 	defer context.AfterFunc(ctx, func() { run.Stop(s.Runner) })()
-	for range warmSteps {
-		if err := s.Runner.Run(); err != nil {
-			return nil, err
-		}
+	if err := warm(s.Runner.Run, past(warmFor)); err != nil {
+		return nil, err
 	}
 	b := &beside{Device: other.Name(), Precision: run.Precision(other)}
 	mine, theirs, ratios := make([]float64, f.rounds), make([]float64, f.rounds), make([]float64, f.rounds)

@@ -99,8 +99,31 @@ it takes: the median of the turns, which a busy machine moves little.`,
 	return cmd
 }
 
-// warmSteps bring caches, clocks and predictors to where training has them.
-const warmSteps = 20
+// Warming brings caches, clocks and predictors to where training has them. Steps that take longer
+// than warmFor all together are warm after the first few.
+const (
+	warmSteps, warmLeast = 20, 2
+	warmFor              = 2 * time.Second
+)
+
+// warm makes steps until there were enough of them, or enough is said to be.
+func warm(step func() error, enough func() bool) error {
+	for n := range warmSteps {
+		if n >= warmLeast && enough() {
+			return nil
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// past tells whether so much time has gone since it was asked for.
+func past(limit time.Duration) func() bool {
+	began := time.Now()
+	return func() bool { return time.Since(began) > limit }
+}
 
 func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) {
 	dev, s, cfg, err := a.compiled(ctx, &f.configFlags, &f.deviceFlags)
@@ -109,10 +132,8 @@ func (a *app) benchStep(ctx context.Context, f *stepFlags) (*stepReport, error) 
 	}
 	defer dev.Close()
 	defer s.Close()
-	for range warmSteps {
-		if err := s.Runner.Run(); err != nil {
-			return nil, err
-		}
+	if err := warm(s.Runner.Run, past(warmFor)); err != nil {
+		return nil, err
 	}
 	r := &stepReport{Bench: "step", Config: cfg.Title(), Device: dev.Name(), Precision: run.Precision(dev), Batch: s.Program.Batch, Shard: s.Program.Shard, Rounds: f.rounds, Memory: s.Runner.Memory()}
 	r.step = s
@@ -216,7 +237,7 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 		top, share := quantile(peaks, 0.5)/1e9, quantile(shares, 0.5)
 		r.Peak, r.Share = &top, &share
 	}
-	if r.Allocs, err = heapPerStep(s); err != nil {
+	if r.Allocs, err = heapPerStep(s, past(heapFor)); err != nil {
 		return err
 	}
 	mid := quantile(seconds, 0.5)
@@ -227,24 +248,32 @@ func (a *app) timeSteps(ctx context.Context, f *stepFlags, dev kernel.Device, s 
 
 // heapPerStep counts Go's heap objects in steps alone, without the reading of results that closes a
 // round. The runtime's own objects count with them, now and then, so the least of a few tries is a
-// step's.
-func heapPerStep(s *run.Step) (float64, error) {
+// step's. Where steps are so long that enough time has gone, a try is over after a step, and the
+// first that counts nothing is the last.
+func heapPerStep(s *run.Step, enough func() bool) (float64, error) {
 	const steps, tries = 10, 5
 	least := math.Inf(1)
-	for range tries {
-		before := mallocs()
-		for range steps {
+	for try := range tries {
+		if try > 0 && least == 0 && enough() {
+			break
+		}
+		before, made := mallocs(), 0
+		for made == 0 || made < steps && !enough() {
 			if err := s.Runner.Run(); err != nil {
 				return 0, err
 			}
+			made++
 		}
-		least = min(least, float64(mallocs()-before)/steps)
+		least = min(least, float64(mallocs()-before)/float64(made))
 		if _, err := s.FLOPs(); err != nil { // waits for the device
 			return 0, err
 		}
 	}
 	return least, nil
 }
+
+// heapFor is how long allocations are counted before it is made short.
+const heapFor = 2 * time.Second
 
 func quantile(v []float64, q float64) float64 {
 	v = slices.Sorted(slices.Values(v))

@@ -1,6 +1,26 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
+
+// TestWarmingIsBounded: twenty steps warm a machine, and of steps that take seconds two are enough.
+func TestWarmingIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		enough bool
+		want   int
+	}{{false, 20}, {true, 2}} {
+		made := 0
+		if err := warm(func() error { made++; return nil }, func() bool { return c.enough }); err != nil || made != c.want {
+			t.Errorf("enough %v: %d steps, want %d; %v", c.enough, made, c.want, err)
+		}
+	}
+	broken := errors.New("broken")
+	if err := warm(func() error { return broken }, func() bool { return false }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
 
 func TestBenchStep(t *testing.T) {
 	r := object(t, "bench", "step", "--device", "cpu", "--workers", "2", "--rounds", "5", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32", "--json")

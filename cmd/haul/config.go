@@ -113,7 +113,9 @@ func (a *app) newConfigShow() *cobra.Command {
 type checkReport struct {
 	File  string `json:"file"`
 	Valid bool   `json:"valid"`
-	Error string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"` // the first
+
+	Errors []string `json:"errors,omitempty"` // every mistake, in the order of the file
 }
 
 func (a *app) newConfigCheck() *cobra.Command {
@@ -125,7 +127,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Check a settings file: keys, types, ranges, and what must fit together",
-		Long:    "Check a settings file: keys, types, ranges, and what must fit together. - is standard input, here and in --config.",
+		Long:    "Check a settings file: keys, types, ranges, and what must fit together. Every mistake is a line. - is standard input, here and in --config.",
 		Example: "  haul config check docs/examples/my.yaml",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -135,11 +137,14 @@ func (a *app) newConfigCheck() *cobra.Command {
 			if err := validModel(model); err != nil {
 				return err
 			}
-			err := checkConfig(model, args[0], sets)
+			c, err := checkConfig(model, args[0], sets)
 			if asJSON {
 				r := checkReport{File: args[0], Valid: err == nil}
 				if err != nil {
 					r.Error = oneLine(err.Error())
+					for _, one := range config.All(err) {
+						r.Errors = append(r.Errors, oneLine(one.Error()))
+					}
 				}
 				if failed := a.emit(r); failed != nil {
 					return failed
@@ -147,9 +152,17 @@ func (a *app) newConfigCheck() *cobra.Command {
 				return err
 			}
 			if err != nil {
-				return err
+				all := config.All(err)
+				for _, one := range all[:len(all)-1] {
+					a.complain(oneLine(one.Error()))
+				}
+				last := all[len(all)-1]
+				if errors.As(err, new(*config.SetError)) {
+					last = asUsage(last)
+				}
+				return last
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is valid\n", args[0])
+			_, err = fmt.Fprintf(a.stdout, "%s is valid%s\n", args[0], lengthOf(c))
 			return err
 		},
 	}
@@ -161,14 +174,25 @@ func (a *app) newConfigCheck() *cobra.Command {
 
 // checkConfig is stricter than loading: a path that does not exist is not taken for the shipped
 // file of the same name, because its owner believes that it was read.
-func checkConfig(model, file string, sets []string) error {
+func checkConfig(model, file string, sets []string) (config.Settings, error) {
 	if file != standardInput && !slices.Contains(config.Names(""), file) {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(""), ", "))
+			return nil, fmt.Errorf("config %s: no such file or shipped name; shipped: %s", file, strings.Join(config.Names(""), ", "))
 		}
 	}
-	_, err := config.LoadAny(model, file, sets)
-	return err
+	return config.LoadAny(model, file, sets)
+}
+
+// lengthOf says how much a routing run trains on: a file that says nothing of it, and includes no
+// other, has taken the original program's days without a word.
+func lengthOf(c config.Settings) string {
+	g, ok := c.(*config.Config)
+	if !ok {
+		return ""
+	}
+	t := g.Training
+	each := int64(t.NumBatchesPerEpoch) * int64(t.BatchSize)
+	return fmt.Sprintf(": %s of %s, %s in all", report.Plural(int64(t.NumEpochs), "epoch"), report.Plural(each, "instance"), report.Thousands(each*int64(t.NumEpochs)))
 }
 
 func (a *app) newConfigExplain() *cobra.Command {

@@ -2,13 +2,55 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"haul/internal/config"
 )
+
+// TestCheckTellsOfEveryMistake: two wrong keys, a wrong value and a wrong --set are four lines.
+// What must fit together is told where every key is right.
+func TestCheckTellsOfEveryMistake(t *testing.T) {
+	bad := write(t, "bad.yaml", "problem:\n  num_customrs: 5\ntraining:\n  batch_size: abc\n  num_epoch: 3\n")
+	r := haul(t, "config", "check", bad, "--set", "model.hidden_dim=x")
+	var got []string
+	for line := range strings.Lines(r.stderr) {
+		got = append(got, strings.TrimSpace(strings.TrimPrefix(line, "haul: "+bad)))
+	}
+	want := []string{":2: unknown key problem.num_customrs; did you mean problem.num_customers?", ":4: training.batch_size must be a whole number, got abc",
+		":5: unknown key training.num_epoch; did you mean training.num_epochs?", "haul: --set model.hidden_dim=x: must be a whole number"}
+	if r.code != exitFailed || !slices.Equal(got, want) {
+		t.Errorf("exit %d:\n%s", r.code, strings.Join(got, "\n"))
+	}
+	// Who leaves the length to the defaults sees what that is.
+	long := write(t, "long.yaml", "problem:\n  num_customers: 15\n")
+	if r := haul(t, "config", "check", long); r.stdout != long+" is valid: 100 epochs of 768,000 instances, 76,800,000 in all\n" {
+		t.Errorf("%q", r.stdout)
+	}
+	if r := haul(t, "config", "check", "quick"); r.stdout != "quick is valid: 16 epochs of 6,400 instances, 102,400 in all\n" {
+		t.Errorf("%q", r.stdout)
+	}
+	clash := write(t, "clash.yaml", "model:\n  hidden_dim: 30\n  num_heads: 4\nbaseline:\n  type: rollout\n  advantage: preference\n")
+	r = haul(t, "config", "check", clash)
+	if r.code != exitFailed || strings.Count(r.stderr, "haul: "+clash) != 2 || strings.Count(r.stderr, "\n") != 2 {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+	var out checkReport
+	if err := json.Unmarshal([]byte(haul(t, "config", "check", clash, "--json").stdout), &out); err != nil || out.Valid || len(out.Errors) != 2 || out.Errors[0] != out.Error {
+		t.Errorf("%+v, %v", out, err)
+	}
+	// A run is refused in one line, as by any mistake.
+	if r := haul(t, "train", "--config", bad); r.code != exitFailed || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, ":2: ") {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+	if r := haul(t, "config", "check", "tiny_1", "--set", "a=1", "--set", "b=1"); r.code != exitUsage || strings.Count(r.stderr, "\n") != 2 {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+}
 
 // A file's keys say whose settings it holds, so that no verb has to be told.
 func TestConfigOfEveryRecipe(t *testing.T) {

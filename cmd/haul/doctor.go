@@ -20,6 +20,7 @@ import (
 // doctorOptions are the flags of the verb.
 type doctorOptions struct {
 	json, diff, breakdown bool
+	force                 bool
 	page                  string
 	failOn                string
 	from, to              float64 // ms
@@ -121,6 +122,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 	}
 	cmd.Flags().BoolVar(&opt.json, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file; - is standard output")
+	cmd.Flags().BoolVar(&opt.force, "force", false, "replace a page that is there already")
 	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes, kernel families, copies, collectives and the queue too")
 	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, or the folders of two jobs, before and after")
 	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with 1 where a finding is at least this severe: note, warning or critical")
@@ -148,7 +150,7 @@ func interruptible(ctx context.Context, work func() error) error {
 }
 
 func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) error {
-	if err := mustTake(opt.page); err != nil {
+	if err := mayTake(opt.force, opt.page); err != nil {
 		return err
 	}
 	paths, err := doctor.Expand(args)

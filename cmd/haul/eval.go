@@ -22,6 +22,7 @@ type evalFlags struct {
 	model  string
 	seed   uint64
 	plot   string
+	force  bool
 	json   bool
 }
 
@@ -49,6 +50,7 @@ func (a *app) newEval() *cobra.Command {
 	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+strings.Join(recipe.Names(), ", "))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the instances, or of the actions (default: the training run's)")
 	cmd.Flags().StringVar(&f.plot, "plot", "", "draw the result as .svg or .png")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace pictures that are there already")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -78,7 +80,7 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 		if format, err = draw.FormatOf(f.plot); err != nil {
 			return asUsage(err)
 		}
-		if err := mustTake(f.plot); err != nil {
+		if err := refuseOverwrite(f.force, f.plot); err != nil {
 			return err
 		}
 	}
@@ -126,29 +128,34 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	drawn, err := plotAll(f.plot, format, result.Pictures())
-	if err != nil {
-		return err
-	}
+	// What was measured is told, also where a picture of it cannot be written.
+	drawn, undrawn := plotAll(f.plot, f.force, format, result.Pictures())
 	if f.json {
-		return a.emitWith(map[string]any{"checkpoint": path, "device": dev.Name(), "plot": f.plot}, result.Object())
+		return firstOf(a.emitWith(map[string]any{"checkpoint": path, "device": dev.Name(), "plot": f.plot}, result.Object()), undrawn)
 	}
 	if err := result.Text(a.stdout, a.bold); err != nil || drawn == nil {
-		return err
+		return firstOf(err, undrawn)
 	}
 	_, err = fmt.Fprintf(a.stdout, "drawn: %s\n", strings.Join(drawn, ", "))
-	return err
+	return firstOf(err, undrawn)
 }
 
 // plotAll draws the pictures under the name given and, after it, their own; nothing where no name
-// is given.
-func plotAll(path string, format draw.Format, pictures []run.Drawing) (drawn []string, err error) {
+// is given. A picture beside the one that was named may be there, too, and is known only now: none
+// is drawn before all of them may be.
+func plotAll(path string, force bool, format draw.Format, pictures []run.Drawing) (drawn []string, err error) {
 	if path == "" {
 		return nil, nil
 	}
 	ext := filepath.Ext(path)
+	called := func(p run.Drawing) string { return strings.TrimSuffix(path, ext) + p.Suffix + ext }
 	for _, p := range pictures {
-		name := strings.TrimSuffix(path, ext) + p.Suffix + ext
+		if err := refuseExisting(force, called(p)); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range pictures {
+		name := called(p)
 		if err := writeFile(name, func(w io.Writer) error { return p.Draw(w, format) }); err != nil {
 			return drawn, err
 		}

@@ -57,14 +57,11 @@ func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileRep
 // unit says what a cost is counted in where that is known: metres between places on the globe, and
 // of a file that haul gen wrote and scaled, what it is on the unit square.
 func unit(p *vrp.Problem, cost float64) string {
-	if p.Metric == vrp.GreatCircle {
-		return " metres"
-	}
 	scale, ok := p.Scale()
 	if !ok {
-		return ""
+		return draw.Unit(p)
 	}
-	return fmt.Sprintf(" in the file's units, %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
+	return draw.Unit(p) + fmt.Sprintf(", %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
 }
 
 func (f *solveFlags) draw(format draw.Format, p *vrp.Problem, s vrp.Solution, caption string) error {

@@ -178,7 +178,7 @@ func (f *solveFlags) drawCurve(p *vrp.Problem, o *outcome) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	panel := draw.Panel{Title: "cost", X: "seconds", Curves: []draw.Curve{*o.trace}}
+	panel := draw.Panel{Title: "cost" + draw.Unit(p), X: "seconds", Curves: []draw.Curve{*o.trace}}
 	if f.bestKnown > 0 {
 		panel.Level, panel.LevelName = f.bestKnown, "best known"
 	}
@@ -196,9 +196,12 @@ func refuseExisting(force bool, path string) error {
 
 // mustTake tells of a place that takes no file, before the work whose result is written there. What
 // is there already is replaced.
-func mustTake(path string) error {
+func mustTake(path string) error { return mayTake(true, path) }
+
+// mayTake is mustTake where a file that is there already is replaced by --force alone.
+func mayTake(force bool, path string) error {
 	if path == "" || path == standardOutput {
 		return nil
 	}
-	return refuseOverwrite(true, path)
+	return refuseOverwrite(force, path)
 }

@@ -76,6 +76,7 @@ type reader struct {
 	rank   rank
 	out    layer
 	budget int
+	faults Mistakes
 }
 
 func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
@@ -93,12 +94,44 @@ func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
 	} else if !errors.Is(err, io.EOF) {
 		return nil, yamlError(file, data, err)
 	}
-	return r.out, r.section(&doc, doc.Content[0], "")
+	if err := r.section(&doc, doc.Content[0], ""); err != nil {
+		r.faults = append(r.faults, err)
+	}
+	return r.out, r.faults.err()
+}
+
+// Mistakes are several faults, in the order of their places. Its words are those of the first: who
+// wants all of them unwraps it.
+type Mistakes []error
+
+func (m Mistakes) Error() string { return m[0].Error() }
+
+// Unwrap is each of them.
+func (m Mistakes) Unwrap() []error { return m }
+
+// err is nothing where there is none, and one where there is one.
+func (m Mistakes) err() error {
+	switch len(m) {
+	case 0:
+		return nil
+	case 1:
+		return m[0]
+	}
+	return m
+}
+
+// All lists the mistakes that an error of this package tells of.
+func All(err error) []error {
+	if m := (Mistakes)(nil); errors.As(err, &m) {
+		return m
+	}
+	return []error{err}
 }
 
 func (r *reader) at(n *yaml.Node) origin { return origin{file: r.file, line: n.Line, rank: r.rank} }
 
-// section reads the mapping n as the section prefix ("" is the root); key is the node to blame.
+// section reads the mapping n as the section prefix ("" is the root); key is the node to blame. A
+// fault of one key is noted, and the others are read.
 func (r *reader) section(key, n *yaml.Node, prefix string) error {
 	n = follow(n)
 	if src := fromNode(n); n.Kind != yaml.MappingNode {
@@ -125,7 +158,7 @@ func (r *reader) section(key, n *yaml.Node, prefix string) error {
 			err = r.leaf(p.key, p.value, path)
 		}
 		if err != nil {
-			return err
+			r.faults = append(r.faults, err)
 		}
 	}
 	return nil
@@ -242,32 +275,41 @@ func yamlError(file string, data []byte, err error) error {
 // readSets reads --set arguments, each `key=value`; the last of several for one key wins.
 func (s *schema) readSets(sets []string) (layer, error) {
 	out := layer{}
+	var faults Mistakes
 	for _, arg := range sets {
-		at := origin{set: arg, rank: rankSet}
-		if arg == "" { // an empty argument cannot be named as the place
-			return nil, errors.New("--set: write key=value")
+		if key, v, err := s.readSet(arg); err != nil {
+			faults = append(faults, err)
+		} else {
+			out[key] = v
 		}
-		key, value, ok := strings.Cut(arg, "=")
-		key = strings.TrimSpace(key)
-		e := s.entry(key)
-		switch {
-		case !ok, key == "":
-			return nil, at.errorf("write key=value")
-		case e == nil && s.sections[key] != "":
-			return nil, at.errorf("%s is a section with keys such as %s", key, s.sections[key])
-		case e == nil:
-			return nil, at.errorf("%s", unknownKey(key, s.keys()))
-		case e.kind == kindFile:
-			return nil, at.errorf("%s belongs in a settings file; --config names that", key)
-		}
-		src := fromSet(strings.TrimSpace(value), e.kind)
-		v, bad := e.read(src)
-		if bad != "" {
-			return nil, at.refuse(key, src, bad)
-		}
-		out[key] = setting{v, at}
 	}
-	return out, nil
+	return out, faults.err()
+}
+
+func (s *schema) readSet(arg string) (key string, _ setting, err error) {
+	at := origin{set: arg, rank: rankSet}
+	if arg == "" { // an empty argument cannot be named as the place
+		return "", setting{}, errors.New("--set: write key=value")
+	}
+	key, value, ok := strings.Cut(arg, "=")
+	key = strings.TrimSpace(key)
+	e := s.entry(key)
+	switch {
+	case !ok, key == "":
+		return "", setting{}, at.errorf("write key=value")
+	case e == nil && s.sections[key] != "":
+		return "", setting{}, at.errorf("%s is a section with keys such as %s", key, s.sections[key])
+	case e == nil:
+		return "", setting{}, at.errorf("%s", unknownKey(key, s.keys()))
+	case e.kind == kindFile:
+		return "", setting{}, at.errorf("%s belongs in a settings file; --config names that", key)
+	}
+	src := fromSet(strings.TrimSpace(value), e.kind)
+	v, bad := e.read(src)
+	if bad != "" {
+		return "", setting{}, at.refuse(key, src, bad)
+	}
+	return key, setting{v, at}, nil
 }
 
 // unknown words the error for a key that does not exist, with the nearest one that does: a section

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -152,12 +153,14 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 		return err
 	}
 	said, err := r.readChain(f, rankFile)
-	if err != nil {
+	flags, bad := r.keys.readSets(sets)
+	switch {
+	case err != nil && bad != nil:
+		return Mistakes(slices.Concat(All(err), All(bad)))
+	case err != nil:
 		return err
-	}
-	flags, err := r.keys.readSets(sets)
-	if err != nil {
-		return &SetError{err}
+	case bad != nil:
+		return &SetError{bad}
 	}
 	all := merged(base, said, flags)
 	fill(dst, all)
@@ -170,13 +173,14 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 		}
 		dst.(*Config).take()
 	}
-	if bad := dst.conflicts(); len(bad) > 0 {
+	var faults Mistakes
+	for _, bad := range dst.conflicts() {
 		if gat {
-			bad[0] = gatWords(bad[0])
+			bad = gatWords(bad)
 		}
-		return bad[0].at(all).errorf("%s", bad[0].text)
+		faults = append(faults, bad.at(all).errorf("%s", bad.text))
 	}
-	return nil
+	return faults.err()
 }
 
 // readChain is what f says over what it includes.

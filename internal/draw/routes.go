@@ -299,13 +299,25 @@ func radiusOf(p *vrp.Problem, size vg.Point) func(int32) vg.Length {
 	}
 }
 
+// Unit says what the costs of a problem are counted in where that is known, with a space before it:
+// metres between places on the globe, and what a file that was scaled to whole numbers counts in.
+func Unit(p *vrp.Problem) string {
+	if p.Metric == vrp.GreatCircle {
+		return " metres"
+	}
+	if _, scaled := p.Scale(); scaled {
+		return " in the file's units"
+	}
+	return ""
+}
+
 func drawTitle(d pen, p *vrp.Problem, s vrp.Solution, caption string, top vg.Length) {
 	heading := nameOf(p)
 	if p.Name == "" && caption != "" {
 		heading, caption = caption, "" // an instance without a name is told apart by who solved it
 	}
 	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, heading)
-	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s)))
+	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s))+Unit(p))
 	line := fmt.Sprintf("%s · %s", count(len(s.Routes), "route"), count(p.N(), "customer"))
 	if p.Fleet == nil {
 		line += " · capacity " + group(int64(p.Capacity))

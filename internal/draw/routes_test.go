@@ -20,6 +20,28 @@ func square() (*vrp.Problem, vrp.Solution) {
 	return p, vrp.Solution{Routes: [][]int32{{1, 2}, {3}, {4}}}
 }
 
+// TestCostsHaveTheirUnit: a picture says what its cost is counted in, where that is known.
+func TestCostsHaveTheirUnit(t *testing.T) {
+	for unit, change := range map[string]func(*vrp.Problem){
+		" metres": func(p *vrp.Problem) {
+			p.Metric, p.X, p.Y = vrp.GreatCircle, []float64{13.1, 13.2, 13.3, 13.4, 13.5}, []float64{52.1, 52.2, 52.3, 52.4, 52.5}
+		},
+		" in the file&#39;s units": func(p *vrp.Problem) { p.Comment = "haul scale=100" },
+		"":                         func(*vrp.Problem) {},
+	} {
+		p, s := square()
+		change(p)
+		var buf bytes.Buffer
+		if err := Routes(&buf, SVG, p, s, "savings"); err != nil {
+			t.Fatal(err)
+		}
+		svg := strings.ReplaceAll(buf.String(), "'", "&#39;")
+		if want := ">cost " + Cost(p.Cost(s)) + unit + "<"; !strings.Contains(svg, want) {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+}
+
 func TestSVGIsWellFormedAndComplete(t *testing.T) {
 	p, s := square()
 	var buf bytes.Buffer

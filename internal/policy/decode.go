@@ -23,6 +23,9 @@ type Decode struct {
 	Expand int // nodes that each is continued by
 }
 
+// Draws tells whether routes depend on a seed.
+func (d Decode) Draws() bool { return d.Samples > 0 || d.Drawn }
+
 // DecodeUsage tells a user of the decoders.
 const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:T (drawn at temperature T), sample8:K, pomo8 or pomo8:T " +
 	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there)"

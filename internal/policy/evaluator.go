@@ -165,7 +165,7 @@ func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 		copy(e.tour[1:], e.actions[best*e.steps:][:e.steps])
 		if e.o.Validate {
 			if err := validate(e.batch, i, e.tour, e.lengths[best]); err != nil {
-				return fmt.Errorf("instance %d: the policy's route is invalid: %w", first+uint64(i), err)
+				return e.invalid(first+uint64(i), err)
 			}
 		}
 		if e.o.KeepTours {
@@ -173,6 +173,24 @@ func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 		}
 	}
 	return nil
+}
+
+// NotFinite is the end of an evaluation whose network computes no numbers: its training diverged.
+type NotFinite struct {
+	Op string // the first op whose result is not finite
+}
+
+func (e *NotFinite) Error() string {
+	return fmt.Sprintf("the policy's results are not finite, first in %s: its training diverged", e.Op)
+}
+
+// invalid is what is wrong where the validator refuses a route: the network, if its results are no
+// numbers, or else the route.
+func (e *Evaluator) invalid(instance uint64, refusal error) error {
+	if op, err := e.runner.FirstBad(); err == nil && op != "" {
+		return &NotFinite{Op: op}
+	}
+	return fmt.Errorf("instance %d: the policy's route is invalid: %w", instance, refusal)
 }
 
 // lengthTolerance covers float32 sums of up to a few thousand legs in another order, and the

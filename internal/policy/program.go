@@ -45,7 +45,7 @@ func recordRoutes(p *plan.Plan, m *model.Network, dec kernel.Decoder, d Decode, 
 	case d.Starts: // views come to one most likely route, forced starts cannot
 		spec.Forced = true
 	}
-	if d.Samples > 0 || d.Drawn {
+	if d.Draws() {
 		spec.Choice = kernel.Sample
 	}
 	return p.Rollout("routes", dec, spec, rng.Actions)

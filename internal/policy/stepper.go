@@ -21,6 +21,11 @@ func (p *Policy) Prepare(n int, capacity int32, d Decode) (*Stepper, error) {
 	return p.prepare(n, capacity, 1, d, p.Seed)
 }
 
+// PrepareSeeded is Prepare for routes that another seed draws than the policy's own.
+func (p *Policy) PrepareSeeded(n int, capacity int32, d Decode, seed uint64) (*Stepper, error) {
+	return p.prepare(n, capacity, 1, d, seed)
+}
+
 // prepare is Prepare for several problems at a time; the seed is that of sampled routes.
 func (p *Policy) prepare(n int, capacity int32, size int, d Decode, seed uint64) (*Stepper, error) {
 	b, err := newBatch(p, n, capacity, size, d, seed)

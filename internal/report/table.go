@@ -18,6 +18,7 @@ import (
 type column struct {
 	name  string
 	field []int
+	again bool // an earlier column holds the same: it is written under both names, and read from that one
 }
 
 // table is the columns and curves of one kind of record, read from the tags of its rows. The first
@@ -32,7 +33,7 @@ type table struct {
 // recipe's.
 func tableOf(row any) *table {
 	t := &table{row: reflect.TypeOf(row).Elem()}
-	t.walk(t.row, nil)
+	t.columns = append(t.columns, t.walk(t.row, nil)...)
 	if len(t.columns) == 0 || t.row.FieldByIndex(t.columns[0].field).Type.Kind() != reflect.Int {
 		panic("report: the first column of " + t.row.String() + " must be an int")
 	}
@@ -50,12 +51,14 @@ func curvesOf(row any) *table {
 	return t
 }
 
-func (t *table) walk(s reflect.Type, at []int) {
+// walk returns the columns that repeat others under the names that JSON has for them (tag also):
+// they stand behind all others.
+func (t *table) walk(s reflect.Type, at []int) (again []column) {
 	for i := range s.NumField() {
 		f, place := s.Field(i), append(slices.Clone(at), i)
 		name, curve := f.Tag.Get("csv"), f.Tag.Get("tb")
 		if name == "" && curve == "" && f.Type.Kind() == reflect.Struct {
-			t.walk(f.Type, place)
+			again = append(again, t.walk(f.Type, place)...)
 		}
 		if name != "" {
 			switch reflect.New(f.Type).Interface().(type) {
@@ -63,12 +66,16 @@ func (t *table) walk(s reflect.Type, at []int) {
 			default:
 				panic("report: no column holds " + f.Type.String() + " " + f.Name)
 			}
-			t.columns = append(t.columns, column{name, place})
+			t.columns = append(t.columns, column{name: name, field: place})
+		}
+		if also := f.Tag.Get("also"); also != "" {
+			again = append(again, column{name: also, field: place, again: true})
 		}
 		if curve != "" {
-			t.curves = append(t.curves, column{curve, place})
+			t.curves = append(t.curves, column{name: curve, field: place})
 		}
 	}
+	return again
 }
 
 func (t *table) header() []string {
@@ -116,6 +123,9 @@ func (t *table) parse(text []string) (row any, err error) {
 	}
 	fresh := reflect.New(t.row)
 	for i, s := range text {
+		if t.columns[i].again {
+			continue
+		}
 		switch v := t.columns[i].of(fresh.Elem()).(type) {
 		case *int:
 			*v, err = strconv.Atoi(s)
@@ -178,7 +188,7 @@ func (t *table) open(path string, done int) (*appendFile, []any, error) {
 }
 
 // match finds each column of a file's header; -1 where the file is of a version that did not have
-// it, which only one that may be empty can be.
+// it, which only one that may be empty, or that repeats another, can be.
 func (t *table) match(names []string) (of []int, ok bool) {
 	of = make([]int, len(t.columns))
 	found := 0
@@ -187,7 +197,7 @@ func (t *table) match(names []string) (of []int, ok bool) {
 			found++
 			continue
 		}
-		if t.row.FieldByIndex(t.columns[i].field).Type.Kind() != reflect.Pointer {
+		if !t.columns[i].again && t.row.FieldByIndex(t.columns[i].field).Type.Kind() != reflect.Pointer {
 			return nil, false
 		}
 	}

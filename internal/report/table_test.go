@@ -21,6 +21,35 @@ func TestColumnsFollowTheTags(t *testing.T) {
 	}
 }
 
+// TestColumnsThatRepeat: they stand at the end under their second name, hold what the first holds,
+// and a file from before they were written is read.
+func TestColumnsThatRepeat(t *testing.T) {
+	type row struct {
+		At   int     `csv:"at"`
+		Cost float64 `csv:"train_cost" also:"cost"`
+		Name string  `csv:"name"`
+	}
+	table := tableOf(new(row))
+	if got := strings.Join(table.header(), ","); got != "at,train_cost,name,cost" {
+		t.Errorf("columns are %s", got)
+	}
+	if got := strings.Join(table.cells(&row{3, 1.5, "x"}), ","); got != "3,1.5,x,1.5" {
+		t.Errorf("a row is %s", got)
+	}
+	for _, text := range []string{"at,train_cost,name,cost\n3,1.5,x,1.5\n", "at,train_cost,name\n3,1.5,x\n"} {
+		path := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := table.read(path, 3); err != nil || len(rows) != 1 || *rows[0].(*row) != (row{3, 1.5, "x"}) {
+			t.Errorf("%q: %v, %v", text, rows, err)
+		}
+	}
+	if _, ok := table.match([]string{"at", "cost", "name"}); ok {
+		t.Error("a second name is taken for the first")
+	}
+}
+
 // A row that no table can hold is a mistake that shows at once.
 func TestRowsThatNoTableHolds(t *testing.T) {
 	for name, row := range map[string]any{

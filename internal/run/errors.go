@@ -34,11 +34,11 @@ func (e *Interrupted) Error() string {
 // Unwrap is the context's error.
 func (e *Interrupted) Unwrap() error { return e.Cause }
 
-// NonFinite is the end of a run whose gradient, or whose loss, was not finite. Checkpoints are of
-// before.
+// NonFinite is the end of a run whose gradient, whose loss, or whose results in validation were not
+// finite. Checkpoints are of before.
 type NonFinite struct {
 	Dir   string
-	Step  int64 // optimizer steps of the whole run, from 1; 0 where a sum went wrong and no gradient
+	Step  int64 // optimizer steps of the whole run, from 1; 0 where no gradient went wrong
 	Place string
 	Op    string  // the first op whose result was not finite; "" if a replay found none
 	Sum   string  // the sum that is no number, where no gradient went wrong
@@ -51,6 +51,10 @@ func (e *NonFinite) Error() string {
 	if e.Sum != "" {
 		return fmt.Sprintf("the %s is %v (%s), though every gradient was finite: a temperature or a coefficient is out of range, or the learning rate (%s) too high; %s holds the last state before it",
 			e.Sum, e.Value, e.Place, e.Key, e.Dir)
+	}
+	if e.Step == 0 {
+		return fmt.Sprintf("training diverged (%s): the network's results in validation are not finite, first in %s; %s holds the last state before it: try a lower %s",
+			e.Place, e.Op, e.Dir, e.Key)
 	}
 	op := e.Op
 	if op == "" {

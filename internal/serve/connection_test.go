@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -117,5 +118,40 @@ func TestAPolicyHasItsTime(t *testing.T) {
 	}
 	if a := x.do("POST", "/api/v1/solve", strings.Replace(body(5, "x"), `, "decode": "x"`, "", 1)); a.status != 200 || !strings.Contains(a.body, `"decode":"pomo8:1"`) {
 		t.Errorf("as haul solve decodes where nobody says how: %d %s", a.status, a.body)
+	}
+}
+
+// TestTheSeedIsAlsoAPolicys: routes that a policy draws follow the request's seed; without one, and
+// by a decoder that draws nothing, they are always the same.
+func TestTheSeedIsAlsoAPolicys(t *testing.T) {
+	x := open(t, func(o *Options) {
+		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
+	})
+	var nodes, demands []string
+	for i := range 31 {
+		nodes, demands = append(nodes, fmt.Sprintf("[%d,%d]", i*7919%1009, i*104729%1013)), append(demands, fmt.Sprint(min(i, 1)))
+	}
+	cost := func(decode, seed string) float64 {
+		a := x.do("POST", "/api/v1/solve", fmt.Sprintf(`{"coords": [%s], "demands": [%s], "capacity": 9, "method": "policy", "decode": %q%s}`,
+			strings.Join(nodes, ","), strings.Join(demands, ","), decode, seed))
+		var out solved
+		if err := json.Unmarshal([]byte(a.body), &out); err != nil || a.status != 200 {
+			t.Fatalf("%d %s: %v", a.status, a.body, err)
+		}
+		return out.Cost
+	}
+	const drawn = "sample:1,3"
+	own, one, two := cost(drawn, ""), cost(drawn, `, "seed": 1`), cost(drawn, `, "seed": 2`)
+	if own == one || one == two || own == two {
+		t.Errorf("drawn by no seed, 1 and 2: %v, %v, %v", own, one, two)
+	}
+	if again := cost(drawn, `, "seed": 1`); again != one {
+		t.Errorf("by seed 1 %v, then %v", one, again)
+	}
+	if again := cost(drawn, ""); again != own {
+		t.Errorf("by no seed %v, then %v", own, again)
+	}
+	if a, b := cost("greedy", `, "seed": 1`), cost("greedy", `, "seed": 2`); a != b {
+		t.Errorf("greedy routes cost %v and %v", a, b)
 	}
 }

@@ -204,10 +204,11 @@ func (p *policies) with(ctx context.Context, work func(b *bench) error) error {
 	}
 }
 
-// solve routes a problem by a policy on a free bench.
-func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d policy.Decode) (s vrp.Solution, cost float64, err error) {
+// solve routes a problem by a policy on a free bench. The seed is of routes that are drawn; nil is
+// the training run's.
+func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d policy.Decode, seed *uint64) (s vrp.Solution, cost float64, err error) {
 	err = p.with(ctx, func(b *bench) error {
-		step, err := b.program(c, prob.N(), prob.Capacity, d)
+		step, err := b.program(c, prob.N(), prob.Capacity, d, seed)
 		if err != nil {
 			return err
 		}
@@ -267,8 +268,12 @@ func (b *bench) policy(c *checkpoint) (*policy.Policy, error) {
 }
 
 // program finds or compiles the program for a size. Programs of one policy share its weights.
-func (b *bench) program(c *checkpoint, n int, capacity int32, d policy.Decode) (*policy.Stepper, error) {
+func (b *bench) program(c *checkpoint, n int, capacity int32, d policy.Decode, seed *uint64) (*policy.Stepper, error) {
 	key := fmt.Sprintf("%s/%s/%d/%d/%s", c.from, c.name, n, capacity, d)
+	seeded := seed != nil && d.Draws()
+	if seeded {
+		key = fmt.Sprintf("%s/%d", key, *seed)
+	}
 	if e := b.ready[key]; e != nil {
 		if x := e.Value.(*program); x.from == c {
 			b.order.MoveToFront(e)
@@ -280,7 +285,11 @@ func (b *bench) program(c *checkpoint, n int, capacity int32, d policy.Decode) (
 	if err != nil {
 		return nil, err
 	}
-	step, err := policy.Prepare(n, capacity, d)
+	drawnBy := policy.Seed
+	if seeded {
+		drawnBy = *seed
+	}
+	step, err := policy.PrepareSeeded(n, capacity, d, drawnBy)
 	if err != nil {
 		return nil, errors.Join(err, b.release(policy))
 	}

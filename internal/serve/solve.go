@@ -27,8 +27,8 @@ func (l Limits) bounds() solve.Bounds {
 type solveRequest struct {
 	instance
 	Method string    `json:"method,omitempty"`
-	Time   float64   `json:"time,omitempty"` // seconds of a search; 1 where none is given
-	Seed   uint64    `json:"seed,omitempty"`
+	Time   float64   `json:"time,omitempty"`   // seconds of a search; 1 where none is given
+	Seed   *uint64   `json:"seed,omitempty"`   // of a search, or of the routes that a policy draws
 	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
 	Decode string    `json:"decode,omitempty"` // what policy.ParseDecode reads; "": policy.DecodeFor
 	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
@@ -221,7 +221,7 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 		// a wide beam would hold a core for hours
 		within, cancel := context.WithTimeout(ctx, s.limits.Search)
 		defer cancel()
-		solution, _, err := s.policies.solve(within, chosen, p, decode)
+		solution, _, err := s.policies.solve(within, chosen, p, decode, ask.Seed)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
 				decode, p.N(), s.limits.Search.Seconds())
@@ -234,7 +234,10 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 const tellEvery = 60 * time.Millisecond
 
 func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solve.Result, error) {
-	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1, Seed: ask.Seed}
+	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1}
+	if ask.Seed != nil {
+		o.Seed = *ask.Seed
+	}
 	if ask.Start != nil {
 		o.Start = &vrp.Solution{Routes: ask.Start, Types: ask.StartTypes}
 	}

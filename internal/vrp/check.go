@@ -39,6 +39,22 @@ func (p *Problem) called(v int) string {
 	return fmt.Sprintf("%s %d", kind, v)
 }
 
+// PlaceError is a fault of one place: a reader of files can say where it was given.
+type PlaceError struct {
+	Node   int
+	Called string // how the error names the place
+	err    error
+}
+
+func (e *PlaceError) Error() string { return e.err.Error() }
+
+// Unwrap is the fault.
+func (e *PlaceError) Unwrap() error { return e.err }
+
+func (p *Problem) fault(v int, format string, args ...any) error {
+	return &PlaceError{v, p.called(v), fmt.Errorf(format, args...)}
+}
+
 // checkShapes judges the length of every slice by place.
 func (p *Problem) checkShapes() error {
 	n := len(p.Demand)
@@ -78,24 +94,24 @@ func (p *Problem) checkPlaces() error {
 	}
 	for v, d := range p.Demand {
 		if v < p.DepotCount() && d != 0 {
-			return fmt.Errorf("%s has demand %d: expected 0", p.called(v), d)
+			return p.fault(v, "%s has demand %d: expected 0", p.called(v), d)
 		}
 		if d < 0 {
-			return fmt.Errorf("demand %d of %s is negative", d, p.called(v))
+			return p.fault(v, "demand %d of %s is negative", d, p.called(v))
 		}
 		if p.Fleet == nil && d > p.Capacity {
-			return fmt.Errorf("demand %d of %s is over the capacity %d", d, p.called(v), p.Capacity)
+			return p.fault(v, "demand %d of %s is over the capacity %d", d, p.called(v), p.Capacity)
 		}
 	}
 	for v, d := range p.Pickup {
 		if v < p.DepotCount() && d != 0 {
-			return fmt.Errorf("%s has a pickup of %d: expected 0", p.called(v), d)
+			return p.fault(v, "%s has a pickup of %d: expected 0", p.called(v), d)
 		}
 		if d < 0 {
-			return fmt.Errorf("pickup %d of %s is negative", d, p.called(v))
+			return p.fault(v, "pickup %d of %s is negative", d, p.called(v))
 		}
 		if p.Fleet == nil && d > p.Capacity {
-			return fmt.Errorf("pickup %d of %s is over the capacity %d", d, p.called(v), p.Capacity)
+			return p.fault(v, "pickup %d of %s is over the capacity %d", d, p.called(v), p.Capacity)
 		}
 	}
 	for v := range p.X {
@@ -180,7 +196,7 @@ func (p *Problem) checkLimits() error {
 				need += p.Service[v]
 			}
 			if need > p.MaxDuration {
-				return fmt.Errorf("%s alone takes %g there and back, the limit of a route is %g", p.called(v), need, p.MaxDuration)
+				return p.fault(v, "%s alone takes %g there and back, the limit of a route is %g", p.called(v), need, p.MaxDuration)
 			}
 		}
 	}
@@ -213,7 +229,7 @@ func (p *Problem) Shortage() error {
 func (p *Problem) checkWindows() error {
 	for v, list := range p.Windows {
 		if err := checkSpans(list); err != nil {
-			return fmt.Errorf("%s: %w", p.called(v), err)
+			return p.fault(v, "%s: %w", p.called(v), err)
 		}
 	}
 	if p.Metric == GreatCircle && p.Profiles == nil && p.Speed == 0 && (p.Windows != nil || p.Release != nil) {
@@ -246,22 +262,22 @@ func (p *Problem) checkTimes() error {
 	}{{"setup time", p.Setup, false}, {"release time", p.Release, false}, {"prize", p.Prize, false}, {"price of lateness", p.Late, false}} {
 		for v, x := range s.values {
 			if !(x >= 0 && x <= math.MaxFloat64) {
-				return fmt.Errorf("the %s of %s is %g: expected a number from 0 on", s.what, p.called(v), x)
+				return p.fault(v, "the %s of %s is %g: expected a number from 0 on", s.what, p.called(v), x)
 			}
 			if v < p.DepotCount() && x != 0 {
-				return fmt.Errorf("%s has a %s of %g: expected 0", p.called(v), s.what, x)
+				return p.fault(v, "%s has a %s of %g: expected 0", p.called(v), s.what, x)
 			}
 		}
 	}
 	for v := range p.DepotCount() {
 		if p.Optional != nil && p.Optional[v] || p.Needs != nil && len(p.Needs[v]) > 0 || p.Priority != nil && p.Priority[v] != 0 {
-			return fmt.Errorf("%s is optional, needs a skill or has a priority: only customers can", p.called(v))
+			return p.fault(v, "%s is optional, needs a skill or has a priority: only customers can", p.called(v))
 		}
 	}
 	for v, need := range p.Needs {
 		for _, k := range need {
 			if k < 0 {
-				return fmt.Errorf("%s needs skill %d: skills are numbers from 0 on", p.called(v), k)
+				return p.fault(v, "%s needs skill %d: skills are numbers from 0 on", p.called(v), k)
 			}
 		}
 	}
@@ -353,7 +369,7 @@ func (p *Problem) checkRules() error {
 	if p.Backhauls != Mixed {
 		for v := range p.Demand {
 			if p.delivers(v) && p.picksUp(v) {
-				return fmt.Errorf("%s takes a delivery and has a pickup: with backhauls last it can have one of them", p.called(v))
+				return p.fault(v, "%s takes a delivery and has a pickup: with backhauls last it can have one of them", p.called(v))
 			}
 		}
 	}

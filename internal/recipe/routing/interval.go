@@ -87,6 +87,9 @@ func (t *trainer) report(s *run.Interval) *Epoch {
 // validate routes the validation set, by the decoder that the settings name.
 func (t *trainer) validate(ctx context.Context, row *Epoch) error {
 	e, err := t.val.Run(ctx)
+	if bad := new(policy.NotFinite); errors.As(err, &bad) {
+		return &run.NonFinite{Dir: t.Dir.Path(), Place: t.Place(t.Progress.Updates), Op: bad.Op, Key: t.RateKey()}
+	}
 	if err != nil {
 		return err
 	}

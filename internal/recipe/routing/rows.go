@@ -10,20 +10,21 @@ import (
 )
 
 // Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the
-// original PyTorch program names them. Pointers are nil (null) where nothing was measured. Costs
+// original PyTorch program names them; its last five hold five of those again, under the names that
+// JSON has for them. Pointers are nil (null) where nothing was measured. Costs
 // are per customer (CPC), by the mean that MeanType names, except BaselineCPC, which is always
 // arithmetic. Seconds is generation and steps, without validation and baseline.
 type Epoch struct {
 	Epoch        int      `json:"epoch" csv:"epoch"` // from 1
 	Epochs       int      `json:"epochs"`
 	TrainLoss    float64  `json:"train_loss" csv:"train_loss" tb:"train/loss"`
-	TrainCPC     float64  `json:"train_cpc" csv:"train_cost_arithmetic" tb:"train/cpc"`
-	ValCPC       *float64 `json:"val_cpc" csv:"val_cost_arithmetic" tb:"val/cpc"`
-	LR           float64  `json:"lr" csv:"learning_rate" tb:"schedule/lr"`
+	TrainCPC     float64  `json:"train_cpc" csv:"train_cost_arithmetic" also:"train_cpc" tb:"train/cpc"`
+	ValCPC       *float64 `json:"val_cpc" csv:"val_cost_arithmetic" also:"val_cpc" tb:"val/cpc"`
+	LR           float64  `json:"lr" csv:"learning_rate" also:"lr" tb:"schedule/lr"`
 	Temperature  float64  `json:"temperature" csv:"temperature" tb:"schedule/temperature"`
-	Seconds      float64  `json:"seconds" csv:"time_per_epoch" tb:"speed/epoch_seconds"`
+	Seconds      float64  `json:"seconds" csv:"time_per_epoch" also:"seconds" tb:"speed/epoch_seconds"`
 	BaselineType string   `json:"baseline_type" csv:"baseline_type"`
-	BaselineCPC  float64  `json:"baseline_cpc" csv:"baseline_value" tb:"baseline/cpc"`
+	BaselineCPC  float64  `json:"baseline_cpc" csv:"baseline_value" also:"baseline_cpc" tb:"baseline/cpc"`
 	MeanType     string   `json:"mean_type" csv:"mean_type"` // arithmetic or geometric
 
 	ValSE              *float64 `json:"val_se" csv:"val_se"`

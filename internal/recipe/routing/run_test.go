@@ -172,6 +172,29 @@ func TestValidationFrequency(t *testing.T) {
 	}
 }
 
+// TestDivergedInTheLastStepOfAnEpoch: weights that the last step throws so far that the network
+// computes no numbers are noticed by validation first. The words are of the learning rate, not of a
+// customer who is never visited.
+func TestDivergedInTheLastStepOfAnEpoch(t *testing.T) {
+	d := runtest.OpenDir(t, runtest.Folder(t), false)
+	o := options(tiny(t, "training.learning_rate=1e30", "training_advanced.use_lr_scheduling=false", "training_advanced.warmup_steps=0", "training.num_epochs=2", "baseline.type=pomo",
+		"training.num_batches_per_epoch=1", "training.validation_frequency=1"), openCPU(t, 2))
+	o.Dir = d
+	err := run.Run(t.Context(), o)
+	var bad *run.NonFinite
+	if !errors.As(err, &bad) || bad.Op == "" || bad.Step != 0 {
+		t.Fatalf("got %v", err)
+	}
+	for _, word := range []string{"training diverged (", "epoch 1", "training.learning_rate", d.Path()} {
+		if text := err.Error(); !strings.Contains(text, word) || strings.Contains(text, "\n") || strings.Contains(text, "customer") {
+			t.Errorf("%q does not say %q in one line", text, word)
+		}
+	}
+	if ck := runtest.Load(t, d.Last()); ck.Progress.Updates != 0 {
+		t.Errorf("the last good checkpoint is lost: %+v", ck.Progress)
+	}
+}
+
 func TestNonFinite(t *testing.T) {
 	d := runtest.OpenDir(t, runtest.Folder(t), false)
 	// Weights that a first step throws this far overflow in the second.

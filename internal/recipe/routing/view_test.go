@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,18 @@ func TestStatus(t *testing.T) {
 		s := v.Status(report.Tick{Updates: c.updates, Total: 1000, PerSecond: 20})
 		if s.Place != c.place || s.Share != c.share || s.Left < c.left-1e-9 || s.Left > c.left+1e-9 {
 			t.Errorf("after %d updates: %+v, want %+v", c.updates, s, c)
+		}
+	}
+}
+
+// TestAQuantityHasOneName: whatever an epoch's object and its row both have can be looked up in the
+// row by the object's name.
+func TestAQuantityHasOneName(t *testing.T) {
+	row := reflect.TypeFor[Epoch]()
+	for i := range row.NumField() {
+		tag := row.Field(i).Tag
+		if tag.Get("csv") != "" && tag.Get("csv") != tag.Get("json") && tag.Get("also") != tag.Get("json") {
+			t.Errorf("%s is %s in a row and %s in an object", row.Field(i).Name, tag.Get("csv"), tag.Get("json"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,9 +93,22 @@ func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	}
 	settle(p)
 	if err := p.Check(); err != nil {
-		return nil, v.errorf(v.line, "%v", err)
+		return nil, v.blame(err, slices.Concat(coords, v.demands), order)
 	}
 	return p, nil
+}
+
+// blame gives a fault of one place the line that first tells of it and the node's number there, and
+// any other the end of the file.
+func (v *vrpFile) blame(err error, told []record, order []int) error {
+	if at := new(vrp.PlaceError); errors.As(err, &at) {
+		for _, r := range told {
+			if order[r.id] == at.Node {
+				return v.errorf(r.line, "%s", strings.Replace(err.Error(), at.Called, fmt.Sprintf("%s (node %d)", at.Called, r.id), 1))
+			}
+		}
+	}
+	return v.errorf(v.line, "%v", err)
 }
 
 // fillDurations reads the limit of a route's duration and the service times, which are one number
