@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,6 +32,12 @@ type serveFlags struct {
 	token string
 	open  bool
 	json  bool
+
+	tokenFile string
+	jobs      string
+	log       string
+	rate      float64
+	proxies   []string
 }
 
 func (a *app) newServe() *cobra.Command {
@@ -44,12 +52,15 @@ func (a *app) newServe() *cobra.Command {
   Doctor  drop a profiler's trace and read why the run is slow
 
 Only this machine can connect unless --addr says otherwise, and then only who has the token, which is
-printed at the start. The server reads the folder and writes nothing; runs may start, go on and end
-meanwhile. The API is described at /api/v1/openapi.json, metrics for Prometheus are at /metrics.
-Ctrl-C ends it. docs/serve.md has the whole story.`,
+printed at the start unless it comes from --token-file or HAUL_TOKEN. The server reads the folder of
+runs and writes nothing there; runs may start, go on and end meanwhile. Long solves are jobs, which
+survive a restart with --jobs. The API is described at /api/v1/openapi.json, metrics for Prometheus
+are at /metrics, liveness at /healthz, readiness at /readyz. Ctrl-C ends it. docs/serve.md has the
+whole story, docs/deploy.md how to run it as a service.`,
 		Example: `  haul serve
   haul serve --runs runs --addr 127.0.0.1:8420 --open
-  haul serve --addr 0.0.0.0:8420 --host lab.example`,
+  haul serve --addr 0.0.0.0:8420 --host lab.example
+  haul serve --jobs jobs --rate 50 --log json`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
 	}
@@ -57,6 +68,11 @@ Ctrl-C ends it. docs/serve.md has the whole story.`,
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8420", "address and port to listen on; port 0 takes a free one")
 	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "name that browsers may reach this machine by, beside its addresses (repeatable)")
 	cmd.Flags().StringVar(&f.token, "token", "", "what others must show; made up where --addr reaches beyond this machine")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token; HAUL_TOKEN holds one too")
+	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart; without it they are in memory")
+	cmd.Flags().StringVar(&f.log, "log", "", "write each request to standard error: text or json")
+	cmd.Flags().Float64Var(&f.rate, "rate", 0, "requests per second of one address at most, twice as many at once; 0: any number")
+	cmd.Flags().StringArrayVar(&f.proxies, "proxy", nil, "address or network of a reverse proxy whose X-Forwarded-For is believed (repeatable)")
 	cmd.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with the address when it listens")
 	return cmd
@@ -78,17 +94,26 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > math.MaxUint16) {
 		return usagef("--addr %s: a port is at most %d, 0 takes a free one", f.addr, math.MaxUint16)
 	}
-	if f.token != "" && len(f.token) < 16 {
-		return usagef("--token has %d characters: at least 16 are needed, or none for one that is made up", len(f.token))
-	}
-	if strings.Trim(f.token, tokenLetters) != "" {
-		return usagef("--token has characters that an address or a cookie would change: letters, digits, - and _ are what it takes")
+	secret, err := f.readToken()
+	if err != nil {
+		return err
 	}
 	if f.token == "" && !loopback(host) {
 		f.token = rand.Text()
 	}
-	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token,
-		Version: readVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
+	access, err := a.accessLog(f.log)
+	if err != nil {
+		return err
+	}
+	proxies, err := networks(f.proxies)
+	if err != nil {
+		return err
+	}
+	if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
+		return usagef("--rate %g: a number of requests per second is needed, 0 for any", f.rate)
+	}
+	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token, Jobs: f.jobs, Access: access, Proxies: proxies,
+		Limits: serve.Limits{Rate: f.rate}, Version: readVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
 	if err != nil {
 		return err
 	}
@@ -100,7 +125,11 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		}
 		return fmt.Errorf("listen on %s: %w", f.addr, err)
 	}
-	out := served{URL: pageURL(ln.Addr(), host, f.token), Token: f.token, Runs: f.runs}
+	shown := f.token
+	if secret { // who gave it knows it, and logs are read by others
+		shown = ""
+	}
+	out := served{URL: pageURL(ln.Addr(), host, shown), Token: shown, Runs: f.runs}
 	if f.json {
 		err = a.emit(out)
 	} else {
@@ -120,6 +149,64 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	fmt.Fprintln(a.stderr, "stopped")
 	return nil
+}
+
+// readToken finds the token and judges it. One out of a file or the environment is secret: it is
+// not printed.
+func (f *serveFlags) readToken() (secret bool, err error) {
+	from := "--token"
+	switch {
+	case f.token != "" && f.tokenFile != "":
+		return false, usagef("--token and --token-file are both given: one is enough")
+	case f.tokenFile != "":
+		text, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return false, fmt.Errorf("--token-file: %w", err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		if f.token = strings.TrimSpace(first); f.token == "" {
+			return false, fmt.Errorf("--token-file %s has no token in its first line", f.tokenFile)
+		}
+		from, secret = "the token of --token-file", true
+	case f.token == "" && os.Getenv("HAUL_TOKEN") != "":
+		f.token, from, secret = os.Getenv("HAUL_TOKEN"), "HAUL_TOKEN", true
+	}
+	if f.token != "" && len(f.token) < 16 {
+		return false, usagef("%s has %d characters: at least 16 are needed, or none for one that is made up", from, len(f.token))
+	}
+	if strings.Trim(f.token, tokenLetters) != "" {
+		return false, usagef("%s has characters that an address or a cookie would change: letters, digits, - and _ are what it takes", from)
+	}
+	return secret, nil
+}
+
+// accessLog writes requests to standard error, as text or as JSON.
+func (a *app) accessLog(kind string) (*slog.Logger, error) {
+	switch kind {
+	case "":
+		return nil, nil
+	case "text":
+		return slog.New(slog.NewTextHandler(a.stderr, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.stderr, nil)), nil
+	}
+	return nil, usagef("--log %s: text or json is needed", kind)
+}
+
+// networks reads addresses and networks.
+func networks(given []string) (out []netip.Prefix, err error) {
+	for _, text := range given {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, usagef("--proxy %s: an address as 10.0.0.1 or a network as 10.0.0.0/8 is needed", text)
+			}
+			p = netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }
 
 // tokenLetters are what a token is made of: they stand in an address, a header and a cookie as they
@@ -149,7 +236,7 @@ func (a *app) explainServing(f *serveFlags, host string) {
 		fmt.Fprintf(a.stderr, "%s does not exist yet: runs appear as soon as haul train makes one\n", f.runs)
 	}
 	if !loopback(host) {
-		fmt.Fprintln(a.stderr, "others can connect who have the token in that address; the connection is not encrypted: put it behind TLS on a network you do not trust")
+		fmt.Fprintln(a.stderr, "others can connect who have the token; the connection is not encrypted: put it behind TLS on a network you do not trust")
 	}
 	fmt.Fprintln(a.stderr, "Ctrl-C ends it")
 }

@@ -153,6 +153,22 @@ func lockDir(path string, made bool) (*Dir, error) {
 	return &Dir{path: path, lock: f, made: made}, nil
 }
 
+// Hold takes a folder for this process until what it returns is closed, as a run takes its own.
+func Hold(folder string) (io.Closer, error) {
+	f, err := openLock(filepath.Join(folder, lockName))
+	if err != nil {
+		return nil, bare(err)
+	}
+	taken, err := takeLock(f)
+	if taken {
+		err = errors.New("another process uses it")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // How a folder is locked; tests let it fail.
 var (
 	openLock = func(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) }

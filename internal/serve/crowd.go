@@ -19,15 +19,16 @@ type crowd struct {
 	net.Listener
 	most, each int
 	side       *sideDoor
+	free       func(host string) bool // a proxy, which speaks for many
 
 	mu sync.Mutex
 	in int
 	of map[string]int // connections by address
 }
 
-func newCrowd(ln net.Listener, most, each int, healthy func(*http.Request) bool) *crowd {
+func newCrowd(ln net.Listener, most, each int, free func(string) bool, healthy func(*http.Request) bool) *crowd {
 	side := &sideDoor{healthy: healthy, most: sideMost, patience: sidePatience}
-	return &crowd{Listener: ln, most: most, each: min(each, most), side: side, of: map[string]int{}}
+	return &crowd{Listener: ln, most: most, each: min(each, most), free: free, side: side, of: map[string]int{}}
 }
 
 func (c *crowd) Accept() (net.Conn, error) {
@@ -55,7 +56,9 @@ func (c *crowd) enter(host string) bool {
 		return false
 	}
 	c.in++
-	c.of[host]++
+	if !c.free(host) {
+		c.of[host]++
+	}
 	return true
 }
 

@@ -28,6 +28,8 @@ type diagnosis struct {
 	Kind   string `json:"kind"` // trace, ranks or diff
 	Page   string `json:"page"` // the page that haul doctor --html writes
 	Report any    `json:"report"`
+
+	LeftOut []string `json:"left_out,omitempty"` // of several files, those that could not be read, with the reason
 }
 
 // diagnose reads traces once all of them are here, and throws them away then. Several are ranks of
@@ -42,10 +44,17 @@ func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, error) {
+	q := r.URL.Query()
+	if err := onlyKnown(q, "name", "diff"); err != nil {
+		return nil, err
+	}
+	if d := q.Get("diff"); q.Has("diff") && d != "1" {
+		return nil, refuse(http.StatusBadRequest, "diff is %q: 1 is what can be asked for", line(d))
+	}
 	if r.ContentLength > s.limits.Upload {
 		return nil, tooLarge(s.limits.Upload)
 	}
-	done, err := s.clients.enter(r, "traces", clientLong)
+	done, err := s.clients.enter(s.address(r), "traces", clientLong)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +68,20 @@ func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, 
 		return nil, err
 	}
 	defer leave()
-	reports, err := s.readTraces(r)
+	reports, left, err := s.readTraces(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	return s.conclude(reports, r.URL.Query().Get("diff") == "1")
+	out, err := s.conclude(reports, r.URL.Query().Get("diff") == "1")
+	if err == nil {
+		out.LeftOut = left
+	} else if len(left) > 0 {
+		err = refuse(http.StatusUnprocessableEntity, "%s; %s", err, left[0])
+	}
+	return out, err
 }
 
 // upload takes a request's body in whole.
@@ -114,8 +129,10 @@ func (s *Server) conclude(reports []*doctor.Report, diff bool) (*diagnosis, erro
 	return &out, nil
 }
 
-// readTraces reads a body of one trace, or a form of several files, without keeping any of it.
-func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err error) {
+// readTraces reads a body of one trace, or a form of several files, without keeping any of it. Of
+// several, one that cannot be read is left out and named, as the command does; where none can, the
+// first error is returned.
+func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, left []string, err error) {
 	ctx := r.Context()
 	unpacked := s.limits.Unpacked
 	each := func(name string, t *doctor.Trace) error {
@@ -132,32 +149,50 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, err erro
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "multipart/form-data" {
 		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, &unpacked, each)
-		return reports, s.traceError(ctx, err)
+		return reports, nil, s.traceError(ctx, err)
 	}
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "the form cannot be read: %v", err)
+		return nil, nil, refuse(http.StatusBadRequest, "the form cannot be read: %v", err)
 	}
+	var first error
 	for {
 		part, err := parts.NextPart()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, s.traceError(ctx, err)
+			return nil, nil, s.traceError(ctx, err)
 		}
 		if part.FileName() == "" {
 			continue
 		}
 		// Together they may hold no more than one.
-		if err := doctor.LoadReader(ctx, fileName(part.FileName()), part, &unpacked, each); err != nil {
-			return nil, s.traceError(ctx, err)
+		err = s.traceError(ctx, doctor.LoadReader(ctx, fileName(part.FileName()), part, &unpacked, each))
+		switch {
+		case err == nil:
+		case !unreadable(err):
+			return nil, nil, err
+		default:
+			if left = append(left, "left out: "+line(err.Error())); len(left) > maxTraces {
+				return nil, nil, refuse(http.StatusUnprocessableEntity, "more than %d files that are no traces", maxTraces)
+			}
+			first = or(first, err)
 		}
 	}
-	if len(reports) == 0 {
-		return nil, refuse(http.StatusBadRequest, "there is no trace in the request")
+	switch {
+	case len(reports) == 0 && first != nil:
+		return nil, nil, first
+	case len(reports) == 0:
+		return nil, nil, refuse(http.StatusBadRequest, "there is no trace in the request")
 	}
-	return reports, nil
+	return reports, left, nil
+}
+
+// unreadable says that a file is no trace, which is no reason to refuse those beside it.
+func unreadable(err error) bool {
+	var p *problem
+	return errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity && p.file
 }
 
 // fileName is what a client calls its file: a word to show.
@@ -185,7 +220,7 @@ func (s *Server) traceError(ctx context.Context, err error) error {
 	case strings.HasPrefix(err.Error(), "multipart:"):
 		return refuse(http.StatusBadRequest, "the upload was cut off, or is no form")
 	}
-	return refuse(http.StatusUnprocessableEntity, "%v", err)
+	return &problem{Status: http.StatusUnprocessableEntity, Detail: err.Error(), file: true}
 }
 
 // pages keeps the last pages that were made, for the frame that shows them and for a tab of their

@@ -71,7 +71,7 @@ func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, 
 	if n > s.limits.PolicySize || tooMuch(decode.Routes(n), n, ask.Count) {
 		return nil, refuse(http.StatusUnprocessableEntity, "%d instances of %d customers by %s are more than a request may take; haul eval takes more", ask.Count, n, decode)
 	}
-	leaveClient, err := s.clients.enter(r, "evaluations", clientLong)
+	leaveClient, err := s.clients.enter(s.address(r), "evaluations", clientLong)
 	if err != nil {
 		return nil, err
 	}

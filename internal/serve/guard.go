@@ -50,9 +50,14 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			out.settle()
 			s.metrics.inFlight.Dec()
 			s.metrics.request(r, out.status, time.Since(began))
+			s.logged(r, out, time.Since(began))
 		}()
-		if r.URL.Path != healthPath {
-			leave, err := s.clients.enter(r, "requests", s.limits.Streams+clientRequests)
+		if !isHealth(r.URL.Path) {
+			if err := s.clients.spend(s.address(r), s.limits.Rate, began); err != nil {
+				s.fail(out, err)
+				return
+			}
+			leave, err := s.clients.enter(s.address(r), "requests", s.limits.Streams+clientRequests)
 			if err != nil {
 				s.fail(out, err)
 				return
@@ -110,7 +115,7 @@ const cookieName = "haul_token"
 // known asks for the token, where there is one. A browser shows it once, in the address, and keeps
 // it as a cookie that no script sees.
 func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
-	if s.o.Token == "" || r.URL.Path == healthPath {
+	if s.o.Token == "" || isHealth(r.URL.Path) {
 		return true
 	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.isToken(bearer) {
@@ -140,8 +145,14 @@ func (s *Server) isToken(got string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// healthPath is answered without a token, and through the side door where there is no room.
-const healthPath = "/healthz"
+// healthPath is answered without a token, and through the side door where there is no room;
+// readyPath without a token.
+const (
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
+)
+
+func isHealth(path string) bool { return path == healthPath || path == readyPath }
 
 // healthy says that a request asks for health in a way that is answered.
 func (s *Server) healthy(r *http.Request) bool {
@@ -178,6 +189,7 @@ type answered struct {
 	body    *incoming // the request's; nil where nobody asks for it
 	settled bool
 	status  int
+	bytes   int64
 }
 
 // linger is how long the rest of a body is waited for once its request has an answer. A client that
@@ -218,6 +230,7 @@ func (a *answered) Write(b []byte) (int, error) {
 	for n := 0; ; {
 		_ = a.rc.SetWriteDeadline(time.Now().Add(a.stall)) // a connection without deadlines is a test's
 		m, err := a.ResponseWriter.Write(b[n:min(n+writeAtOnce, len(b))])
+		a.bytes += int64(m)
 		if n += m; err != nil || n == len(b) {
 			return n, err
 		}

@@ -108,7 +108,7 @@ func TestOneAddressDoesNotFillTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most, each = 12, 8
-	c := newCrowd(ln, most, each, x.healthy)
+	c := newCrowd(ln, most, each, x.isProxy, x.healthy)
 	srv := &http.Server{Handler: x.handler, ErrorLog: silence()}
 	go func() { _ = srv.Serve(c) }()
 	defer srv.Close()

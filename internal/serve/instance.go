@@ -32,23 +32,12 @@ func (in *instance) problem(most int) (*vrp.Problem, error) {
 	in.Name = or(line(in.Name), "instance")
 	p, err := in.Problem()
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%s", err)
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	if err := p.Check(); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	return p, nil
-}
-
-// toInstance is a problem for a client; one without coordinates cannot be shown.
-func toInstance(p *vrp.Problem) (*instance, error) {
-	if p.X == nil {
-		return nil, refuse(http.StatusUnprocessableEntity, "%s gives distances and no coordinates, so there is nothing to show: use haul solve", or(p.Name, "the file"))
-	}
-	if err := p.Limited(); err != nil {
-		return nil, refuse(http.StatusUnprocessableEntity, "%s is a problem that this page does not carry: %s; use haul solve", or(p.Name, "the file"), err)
-	}
-	return &instance{*files.FromProblem(p)}, nil
 }
 
 // known is an instance with what its file says of it.
@@ -97,10 +86,10 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	}
 	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
 	number := func(key string, d, most int) (int, error) {
-		v := q.Get(key)
-		if v == "" {
+		if !q.Has(key) {
 			return d, nil
 		}
+		v := q.Get(key)
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 || n > most {
 			return 0, refuse(http.StatusBadRequest, "%s is %q: a whole number from 0 to %d is needed", key, line(v), most)
@@ -111,9 +100,12 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := number("capacity", 100, math.MaxInt32)
+	capacity, err := number("capacity", unsaid, math.MaxInt32)
 	if err != nil {
 		return nil, err
+	}
+	if d := q.Get("distance"); q.Has("distance") && d != "exact" {
+		return nil, refuse(http.StatusBadRequest, "distance is %q: exact is what can be asked for", line(d))
 	}
 	found := &known{Count: 1}
 	var p *vrp.Problem
@@ -136,13 +128,16 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if p.N() > s.limits.Customers {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s has %d customers, more than the %d that are shown here: use haul solve", p.Name, p.N(), s.limits.Customers)
 	}
-	in, err := toInstance(p)
-	if err != nil {
-		return nil, err
+	if p.Capacity == unsaid && p.Fleet == nil && !q.Has("capacity") {
+		return nil, &problem{Status: http.StatusUnprocessableEntity, Missing: "capacity",
+			Detail: fmt.Sprintf("%s does not say what a vehicle carries: give capacity", p.Name)}
 	}
-	found.instance = *in
+	found.instance = instance{*files.FromProblem(p)}
 	return found, nil
 }
+
+// unsaid is the capacity of a table that nobody has told what a vehicle carries.
+const unsaid = math.MaxInt32
 
 // exactIf is the distance that leaves all digits, or what the file states.
 func exactIf(exact bool) files.Distance {
@@ -189,6 +184,9 @@ func onlyKnown(q url.Values, names ...string) error {
 		if !slices.Contains(names, key) {
 			return refuse(http.StatusBadRequest, "there is no parameter %q: they are %s", line(key), strings.Join(names, ", "))
 		}
+		if len(q[key]) > 1 {
+			return refuse(http.StatusBadRequest, "the parameter %s is given %d times", key, len(q[key]))
+		}
 	}
 	return nil
 }
@@ -202,7 +200,7 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 	}
 	ask := struct{ customers, capacity, seed int }{20, 30, 1}
 	for key, v := range map[string]*int{"customers": &ask.customers, "capacity": &ask.capacity, "seed": &ask.seed} {
-		if text := q.Get(key); text != "" {
+		if text := q.Get(key); q.Has(key) {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 0 {
 				s.fail(w, refuse(http.StatusBadRequest, "%s is %q: a whole number is needed", key, line(text)))
@@ -228,12 +226,7 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 	src.Fill(batch, 0)
 	p := batch.Problem(0)
 	p.Name = fmt.Sprintf("random-%d-seed-%d", src.N, ask.seed)
-	in, err := toInstance(p)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	s.answer(w, &known{instance: *in, Count: 1})
+	s.answer(w, &known{instance: instance{*files.FromProblem(p)}, Count: 1})
 }
 
 // exportRequest is an instance and its routes: what this server drew, and what it answered, side by
@@ -253,10 +246,31 @@ var formats = map[string]struct {
 		return files.WriteSolution(w, p, s, p.Cost(s))
 	}},
 	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return files.WriteSolutionCSV(w, p, s)
+		if !files.Timed(p) {
+			return files.WriteSolutionCSV(w, p, s)
+		}
+		plan, err := files.NewPlan(p, s, solve.Reasons(p, s))
+		if err != nil {
+			return err
+		}
+		return files.WritePlanCSV(w, p, plan)
 	}},
 	"geojson": {"application/geo+json", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		return files.WriteSolutionGeoJSON(w, p, s)
+		if !files.Timed(p) {
+			return files.WriteSolutionGeoJSON(w, p, s)
+		}
+		plan, err := files.NewPlan(p, s, solve.Reasons(p, s))
+		if err != nil {
+			return err
+		}
+		return files.WritePlanGeoJSON(w, p, plan)
+	}},
+	"json": {"application/json", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
+		plan, err := files.NewPlan(p, s, solve.Reasons(p, s))
+		if err != nil {
+			return err
+		}
+		return files.WriteSolutionJSON(w, p, s, plan)
 	}},
 	"svg": {"image/svg+xml", func(w io.Writer, p *vrp.Problem, s vrp.Solution, t string) error {
 		return draw.Routes(w, draw.SVG, p, s, t)

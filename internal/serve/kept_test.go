@@ -32,7 +32,7 @@ func TestAQueueForgetsWhoLeft(t *testing.T) {
 
 // A connection that is closed twice leaves once.
 func TestAConnectionLeavesOnce(t *testing.T) {
-	c := newCrowd(nil, 2, 2, nil)
+	c := newCrowd(nil, 2, 2, func(string) bool { return false }, nil)
 	for range 2 {
 		if !c.enter("a") {
 			t.Fatal("no room")

@@ -56,7 +56,7 @@ func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	if was := l.get(found); was != nil {
 		return was, nil
 	}
-	done, err := s.clients.enter(r, "measurements", 4)
+	done, err := s.clients.enter(s.address(r), "measurements", 4)
 	if err != nil {
 		return nil, err
 	}

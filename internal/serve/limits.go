@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,6 +29,12 @@ type Limits struct {
 	JSONTime    time.Duration // for a whole JSON body
 	UploadTime  time.Duration // for a whole upload
 	Grace       time.Duration // of requests under way when the server is asked to stop
+	Rate        float64       // requests per second of one address, twice as many at once; 0: any
+	Jobs        int           // that are kept, ended ones among them
+	ClientJobs  int           // of one address that have not ended
+	JobTime     time.Duration // of a search that is a job
+	JobKeep     time.Duration // of a job that has ended
+	JobBytes    int64         // of requests and results of jobs
 }
 
 func (l Limits) orDefault() Limits {
@@ -42,6 +47,15 @@ func (l Limits) orDefault() Limits {
 	l.Streams, l.Connections = or(l.Streams, 2000), or(l.Connections, 4096)
 	l.Search, l.Header, l.Stall = or(l.Search, time.Minute), or(l.Header, 5*time.Second), or(l.Stall, 15*time.Second)
 	l.JSONTime, l.UploadTime, l.Grace = or(l.JSONTime, 30*time.Second), or(l.UploadTime, 10*time.Minute), or(l.Grace, 5*time.Second)
+	l.Jobs, l.ClientJobs = or(l.Jobs, 1000), or(l.ClientJobs, 100)
+	l.JobTime, l.JobKeep = or(l.JobTime, time.Hour), or(l.JobKeep, 7*24*time.Hour)
+	bytes(&l.JobBytes, 256<<20)
+	return l
+}
+
+// forJobs are the limits of a solve that is a job.
+func (l Limits) forJobs() Limits {
+	l.Search = l.JobTime
 	return l
 }
 
@@ -105,33 +119,6 @@ const (
 	clientRequests = 256
 	clientLong     = 8
 )
-
-// clients counts what each address has under way.
-type clients struct {
-	mu sync.Mutex
-	at map[string]int
-}
-
-func newClients() *clients { return &clients{at: map[string]int{}} }
-
-// enter counts a request of an address, by kind, until leave.
-func (c *clients) enter(r *http.Request, kind string, most int) (leave func(), err error) {
-	key := kind + " " + hostOf(r.RemoteAddr)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at[key] >= most {
-		return nil, &problem{Status: http.StatusTooManyRequests, retry: 1,
-			Detail: fmt.Sprintf("%d %s of this address are under way already: wait for one of them to end", most, kind)}
-	}
-	c.at[key]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.at[key]--; c.at[key] <= 0 {
-			delete(c.at, key)
-		}
-	}, nil
-}
 
 // patient is a body that must keep coming: a byte within the stall, and all of it within the total.
 type patient struct {

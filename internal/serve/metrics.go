@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,6 +37,9 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.seconds, m.inFlight, m.solves, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge("haul_event_streams", "Clients that listen for events.", func() float64 { return float64(s.runs.hub.count()) })
+	for _, state := range []string{jobQueued, jobRunning} {
+		gauge("haul_jobs_"+state, "Jobs that are "+state+".", func() float64 { return float64(s.jobs.count(state)) })
+	}
 	gauge("haul_runs", "Runs in the folder.", func() float64 { return float64(s.runs.count("")) })
 	gauge("haul_runs_running", "Runs that a process trains at the moment.", func() float64 { return float64(s.runs.count(running)) })
 	for name, g := range map[string]*gate{"haul_solves_waiting": s.quick, "haul_searches_waiting": s.long, "haul_traces_waiting": s.doctor} {
@@ -53,13 +58,42 @@ func (m *metrics) request(r *http.Request, status int, took time.Duration) {
 		route = "refused"
 	}
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	if route != "/api/v1/events" {
+	if !strings.HasSuffix(route, "/events") {
 		m.seconds.WithLabelValues(route).Observe(took.Seconds())
 	}
 }
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorLog: silence()})
+}
+
+// readyz says whether requests should be sent here: not once the server stops, and not where jobs
+// could not be kept.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	words, status := "ready\n", http.StatusOK
+	if s.stopping.Load() {
+		words, status = "the server stops\n", http.StatusServiceUnavailable
+	} else if err := s.jobs.store.ready(); err != nil {
+		words, status = "the folder of jobs cannot be written: "+line(err.Error())+"\n", http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(words))
+}
+
+// logged writes a request to the access log: who, what, how it went. A query is not written, since
+// a token may stand in it.
+func (s *Server) logged(r *http.Request, out *answered, took time.Duration) {
+	if s.o.Access == nil {
+		return
+	}
+	level := slog.LevelInfo
+	if out.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	s.o.Access.LogAttrs(context.Background(), level, "request", slog.String("client", s.address(r)), slog.String("method", line(r.Method)),
+		slog.String("path", line(r.URL.Path)), slog.Int("status", out.status), slog.Int64("bytes", out.bytes),
+		slog.Float64("ms", float64(took.Microseconds())/1e3), slog.String("agent", line(r.UserAgent())))
 }
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {

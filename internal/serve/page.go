@@ -91,8 +91,12 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", http.MethodGet)
-		s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes GET, not %s", line(name), line(r.Method)))
+		allowed := or(s.methods(r), http.MethodGet)
+		if name == "/" {
+			allowed = "GET, POST"
+		}
+		w.Header().Set("Allow", allowed)
+		s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", line(name), allowed, line(r.Method)))
 		return
 	case name == "/":
 		http.Redirect(w, r, "/runs", http.StatusFound)
@@ -137,5 +141,6 @@ func (s *Server) about(w http.ResponseWriter, _ *http.Request) {
 	l := s.limits
 	s.answer(w, map[string]any{"version": s.o.Version, "runs": s.o.Runs, "cores": runtime.GOMAXPROCS(0),
 		"limits": map[string]any{"customers": l.Customers, "policy_customers": l.PolicySize, "exact_customers": exactMost, "search_seconds": l.Search.Seconds(),
+			"job_seconds":  l.JobTime.Seconds(),
 			"upload_bytes": l.Upload, "unpacked_bytes": l.Unpacked, "evaluation_instances": l.Count}})
 }

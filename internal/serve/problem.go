@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,7 +22,11 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
-	retry  int    // seconds, where trying again helps
+
+	Missing string `json:"missing,omitempty"` // a parameter that would make the request whole
+
+	retry int  // seconds, where trying again helps
+	file  bool // it is about one of several files
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -71,7 +77,9 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 }
 
 // answer sends a JSON object.
-func (s *Server) answer(w http.ResponseWriter, v any) {
+func (s *Server) answer(w http.ResponseWriter, v any) { s.answerAs(w, http.StatusOK, v) }
+
+func (s *Server) answerAs(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		s.fail(w, err)
@@ -79,21 +87,24 @@ func (s *Server) answer(w http.ResponseWriter, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n'))
 }
 
 // decode reads a JSON body strictly: one object, known keys, nothing behind it.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
-	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
-		return refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
-	}
-	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
+	text, err := s.bodyJSON(w, r)
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(body)
-	if err != nil {
-		return err
+	return decodeStrictly(text, dst)
+}
+
+// decodeStrictly takes known keys and no null: what is left out asks for nothing, and a null that a
+// program wrote for a number would be taken for that in silence.
+func decodeStrictly(text []byte, dst any) error {
+	if holdsNull(text) {
+		return refuse(http.StatusBadRequest, "the body holds null: leave a key out where it asks for nothing")
 	}
 	if err := files.Decode(text, dst); err != nil {
 		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", err)
@@ -101,16 +112,55 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	return nil
 }
 
-// noSuch tells a path that does not exist from one that is asked for in the wrong way.
-func (s *Server) noSuch(w http.ResponseWriter, r *http.Request) {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := s.mux.Handler(other); pattern != "/api/" {
-			w.Header().Set("Allow", method)
-			s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", line(r.URL.Path), method, line(r.Method)))
-			return
+// holdsNull says that a JSON text has null as a value.
+func holdsNull(text []byte) bool {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == 'n' && bytes.HasPrefix(text[i:], []byte("null")):
+			return true
 		}
 	}
+	return false
+}
+
+// bodyJSON is a JSON body, whole.
+func (s *Server) bodyJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if t := r.Header.Get("Content-Type"); t != "" {
+		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
+			return nil, refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
+		}
+	}
+	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(body)
+}
+
+// noSuch tells a path that does not exist from one that is asked for in the wrong way.
+func (s *Server) noSuch(w http.ResponseWriter, r *http.Request) {
+	if allowed := s.methods(r); allowed != "" {
+		w.Header().Set("Allow", allowed)
+		s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", line(r.URL.Path), allowed, line(r.Method)))
+		return
+	}
 	s.fail(w, refuse(http.StatusNotFound, "there is no %s: /api/v1/openapi.json lists what there is", line(r.URL.Path)))
+}
+
+// methods are those that a path takes, as Allow lists them.
+func (s *Server) methods(r *http.Request) string {
+	var out []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "/api/" && pattern != "/" {
+			out = append(out, method)
+		}
+	}
+	return strings.Join(out, ", ")
 }

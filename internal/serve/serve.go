@@ -10,9 +10,12 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,9 +26,12 @@ type Options struct {
 	Token   string   // what requests must show; "" where only this machine can connect
 	Shipped []Shipped
 	Version string
-	Poll    time.Duration // between two looks at the runs; 0: half a second
-	Limits  Limits        // zero fields are defaults
-	Log     func(string)  // told what a person who started the server should see; may be nil
+	Poll    time.Duration  // between two looks at the runs; 0: half a second
+	Limits  Limits         // zero fields are defaults
+	Log     func(string)   // told what a person who started the server should see; may be nil
+	Jobs    string         // the folder of jobs, so that they survive a restart; "": in memory
+	Access  *slog.Logger   // told of every request; nil: none
+	Proxies []netip.Prefix // of which X-Forwarded-For is believed
 }
 
 // Shipped is a trained routing policy that comes with the program.
@@ -47,6 +53,8 @@ type Server struct {
 	uploads  *gate // traces that are coming in
 	doctor   *gate // traces
 	clients  *clients
+	jobs     *jobs
+	stopping atomic.Bool
 	pages    *pages
 	ledgers  *ledgers
 	mux      *http.ServeMux
@@ -80,6 +88,11 @@ func New(o Options) (*Server, error) {
 	}
 	s.policies = newPolicies(o.Shipped, s.runs, cores)
 	assets() // packed before the first request waits for them
+	if s.jobs, err = newJobs(s, o.Jobs, max(1, cores-1)); err != nil {
+		s.end()
+		s.policies.close()
+		return nil, err
+	}
 	s.mux = s.routes()
 	s.handler = s.guard(s.mux)
 	return s, nil
@@ -93,10 +106,17 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, s.healthz)
+	mux.HandleFunc("GET "+readyPath, s.readyz)
 	mux.Handle("GET /metrics", s.metrics.handler())
 	mux.HandleFunc("GET /api/v1/openapi.json", s.openAPI)
 	mux.HandleFunc("GET /api/v1/about", s.about)
 	mux.HandleFunc("POST /api/v1/solve", s.solve)
+	mux.HandleFunc("POST /api/v1/jobs", s.submitJob)
+	mux.HandleFunc("GET /api/v1/jobs", s.listJobs)
+	mux.HandleFunc("GET /api/v1/jobs/{id}", s.oneJob)
+	mux.HandleFunc("DELETE /api/v1/jobs/{id}", s.deleteJob)
+	mux.HandleFunc("POST /api/v1/jobs/{id}/cancel", s.cancelJob)
+	mux.HandleFunc("GET /api/v1/jobs/{id}/events", s.jobEvents)
 	mux.HandleFunc("POST /api/v1/evaluate", s.evaluate)
 	mux.HandleFunc("GET /api/v1/policies", s.listPolicies)
 	mux.HandleFunc("GET /api/v1/instances/random", s.randomInstance)
@@ -128,7 +148,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- srv.Serve(newCrowd(ln, s.limits.Connections, s.limits.Streams+clientRequests, s.healthy))
+		ended <- srv.Serve(newCrowd(ln, s.limits.Connections, s.limits.Streams+clientRequests, s.isProxy, s.healthy))
 	}()
 	select {
 	case err := <-ended:
@@ -136,6 +156,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
+	s.stopping.Store(true)
 	s.runs.hub.close()
 	// Not ctx, which has ended.
 	soon, cancel := context.WithTimeout(context.Background(), s.limits.Grace)
@@ -150,7 +171,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 // Close stops the watching, the event streams and all work under way.
 func (s *Server) Close() {
+	s.stopping.Store(true)
 	s.end()
 	s.runs.hub.close()
+	s.jobs.close()
 	s.policies.close()
 }

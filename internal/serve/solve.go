@@ -52,6 +52,8 @@ type solved struct {
 	Types   []int32     `json:"types,omitempty"`             // the vehicle type of each route, where there are several
 	Missing int         `json:"unserved_required,omitempty"` // customers that had to be served and are not
 	Plan    *files.Plan `json:"plan,omitempty"`              // where routes have times
+
+	interrupted bool // the context ended first: the best routes so far
 }
 
 // improved is how a search stands.
@@ -60,6 +62,7 @@ type improved struct {
 	Iterations int       `json:"iterations"`
 	Cost       float64   `json:"cost"`
 	Routes     [][]int32 `json:"routes,omitempty"` // where they are others than before
+	Types      []int32   `json:"types,omitempty"`  // with routes: the vehicle type of each, where there are several
 }
 
 func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +123,11 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 	ask.Method = m.Name
 	ask.Time = or(ask.Time, 1)
 	if !(ask.Time > 0) || ask.Time > l.Search.Seconds() {
-		return nil, nil, refuse(http.StatusBadRequest, "time is %g: up to %g seconds can be asked for", ask.Time, l.Search.Seconds())
+		more := ""
+		if l.Search < l.JobTime {
+			more = "; a job takes more (POST /api/v1/jobs)"
+		}
+		return nil, nil, refuse(http.StatusUnprocessableEntity, "time is %g: up to %g seconds can be asked for%s", ask.Time, l.Search.Seconds(), more)
 	}
 	if ask.Start != nil {
 		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start, Types: ask.StartTypes}); bad != nil {
@@ -142,18 +149,47 @@ func asRefused(err error) error {
 
 // solveBy passes the method's gate and solves. It ends with the request's context.
 func (s *Server) solveBy(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solved, error) {
-	ctx := r.Context()
+	out, err := s.solveWith(r.Context(), s.searchPlace(r), p, m, ask, progress)
+	if err == nil && out.interrupted {
+		return nil, context.Cause(r.Context())
+	}
+	return out, err
+}
+
+// entry waits for a place.
+type entry func(context.Context) (leave func(), err error)
+
+// searchPlace is a place among the searches, of which an address has few.
+func (s *Server) searchPlace(r *http.Request) entry {
+	return func(ctx context.Context) (func(), error) {
+		done, err := s.clients.enter(s.address(r), "searches", clientLong)
+		if err != nil {
+			return nil, err
+		}
+		leave, err := s.long.enter(ctx)
+		if err != nil {
+			done()
+			return nil, err
+		}
+		return func() { leave(); done() }, nil
+	}
+}
+
+// solveWith solves; a search waits for its place first. Where ctx ends a search, the best routes so
+// far are the result.
+func (s *Server) solveWith(ctx context.Context, enter entry, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solved, error) {
 	var found *solve.Result
 	var err error
 	out := &solved{}
 	if m.Quick {
 		found, err = s.quickRoutes(ctx, p, m, ask, out)
 	} else {
-		found, err = s.searchRoutes(r, p, m, ask, progress)
+		found, err = s.searchRoutes(ctx, enter, p, m, ask, progress)
 	}
 	if err != nil {
 		return nil, err
 	}
+	out.interrupted = found.Interrupted
 	out.Method, out.Cost, out.Routes, out.Seconds, out.Iterations, out.Decode = found.Method, found.Cost, found.Solution.Routes, found.Seconds, found.Iterations, found.Decode
 	out.Types, out.Missing = found.Solution.Types, found.Missing
 	if files.Timed(p) || found.Missing > 0 {
@@ -166,7 +202,7 @@ func (s *Server) solveBy(r *http.Request, p *vrp.Problem, m *solve.Method, ask *
 		out.Optimum, out.Gap = &out.Cost, new(float64)
 		return out, nil
 	}
-	if ask.Gap && solve.Best(p, s.limits.bounds()) {
+	if ask.Gap && !out.interrupted && solve.Best(p, s.limits.bounds()) {
 		best, err := s.quickRoutes(ctx, p, solve.Find(solve.Exact), ask, &solved{})
 		if err != nil {
 			return nil, err
@@ -233,7 +269,7 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 // tellEvery bounds how often routes are sent while a search finds better ones.
 const tellEvery = 60 * time.Millisecond
 
-func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solve.Result, error) {
+func (s *Server) searchRoutes(ctx context.Context, enter entry, p *vrp.Problem, m *solve.Method, ask *solveRequest, progress func(improved)) (*solve.Result, error) {
 	o := search.Options{Time: time.Duration(ask.Time * float64(time.Second)), Workers: 1}
 	if ask.Seed != nil {
 		o.Seed = *ask.Seed
@@ -249,32 +285,24 @@ func (s *Server) searchRoutes(r *http.Request, p *vrp.Problem, m *solve.Method, 
 				told = now
 				i := improved{Seconds: n.Seconds, Iterations: n.Iterations, Cost: n.Cost}
 				if n.Cost < last {
-					last, i.Routes = n.Cost, n.Best.Routes
+					last, i.Routes, i.Types = n.Cost, n.Best.Routes, n.Best.Types
 				}
 				progress(i)
 			}
 		}
 	}
-	return s.searched(r, p, m, o)
+	return s.searched(ctx, enter, p, m, o)
 }
 
-// searched passes the gates of searches and solves. It ends with the request's context.
-func (s *Server) searched(r *http.Request, p *vrp.Problem, m *solve.Method, o search.Options) (*solve.Result, error) {
-	ctx := r.Context()
-	done, err := s.clients.enter(r, "searches", clientLong)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	leave, err := s.long.enter(ctx)
+// searched waits for its place and solves. It ends with ctx.
+func (s *Server) searched(ctx context.Context, enter entry, p *vrp.Problem, m *solve.Method, o search.Options) (*solve.Result, error) {
+	leave, err := enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	found, err := m.Solve(ctx, p, solve.Options{Search: o})
 	switch {
-	case err == nil && found.Interrupted:
-		return nil, context.Cause(ctx)
 	case errors.Is(err, context.Canceled):
 		return nil, err
 	case err != nil:

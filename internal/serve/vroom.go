@@ -1,9 +1,8 @@
 package serve
 
 import (
-	"io"
+	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"haul/internal/search"
@@ -45,14 +44,7 @@ func (s *Server) vroom(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) vroomAnswer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if t := r.Header.Get("Content-Type"); t != "" && !strings.HasPrefix(t, "application/json") {
-		return nil, refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
-	}
-	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(body)
+	text, err := s.bodyJSON(w, r)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +65,12 @@ func (s *Server) vroomAnswer(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if err != nil {
 		return nil, asRefused(err)
 	}
-	found, err := s.searched(r, v.Problem, m, search.Options{Time: time.Duration(seconds * float64(time.Second)), Workers: 1, Start: v.Start})
+	found, err := s.searched(r.Context(), s.searchPlace(r), v.Problem, m, search.Options{Time: time.Duration(seconds * float64(time.Second)), Workers: 1, Start: v.Start})
 	if err != nil {
 		return nil, err
+	}
+	if found.Interrupted {
+		return nil, context.Cause(r.Context())
 	}
 	return v.Answer(found.Solution, found.Reasons, nil, loading, found.Seconds)
 }

@@ -207,6 +207,9 @@ func (s *Server) oneRun(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, found)
 }
 
+// octets is what a picture is sent as to clients that ask for that alone.
+const octets = "application/octet-stream"
+
 // picture sends one of a run's pictures. It is shown as an image; as a document it may do nothing
 // (dataCSP).
 func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
@@ -234,6 +237,9 @@ func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
 	kind := "image/png"
 	if strings.EqualFold(path.Ext(file), ".svg") {
 		kind = "image/svg+xml"
+	}
+	if r.Header.Get("Accept") == octets {
+		kind = octets
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-cache")
