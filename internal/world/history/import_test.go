@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -298,5 +299,44 @@ func TestRecordsAreJudged(t *testing.T) {
 	f.WriteAt(good[len(good)-int(p.json):], 100<<30-p.json)
 	if _, err := Open(holes); err == nil || !strings.Contains(err.Error(), "its streams take") {
 		t.Errorf("100 GB of holes between preamble and header: %v", err)
+	}
+}
+
+// TestRecordsOutOfRange: a file whose checksums agree and whose records lie is refused all the same.
+func TestRecordsOutOfRange(t *testing.T) {
+	l := newLearners()
+	to := filepath.Join(t.TempDir(), "x.hist")
+	if err := Import(t.Context(), ImportOptions{From: saveNPZ(t, l.arrays()), To: to, TrainRatio: 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[int]string{0: "byte 0, at most 3", 2: "byte 2, at most 2", 3: "byte 3, at most 2"} {
+		data := bytes.Clone(good)
+		p, err := readPreamble(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head recordsHeader
+		if err := json.Unmarshal(data[int64(len(data))-p.json:], &head); err != nil {
+			t.Fatal(err)
+		}
+		data[preambleBytes+17*4+at] = 4
+		head.Checksums[0] = checksum(data[preambleBytes:][:p.payload])
+		text, err := json.Marshal(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = append(data[:int64(len(data))-p.json], text...)
+		p.json, p.jsonSum = int64(len(text)), checksum(text)
+		copy(data, p.bytes())
+		if err := os.WriteFile(to, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(to); err == nil || !strings.Contains(err.Error(), "record 17 has 4 in "+want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("byte %d: %v; want one line with %q", at, err, want)
+		}
 	}
 }
