@@ -36,6 +36,7 @@ func init() { // the rules of runs call each other
 		"haul data keydoor":  shortHistories,
 		"haul profile":       shortStep("--steps", "2"),
 		"haul bench step":    shortStep("--rounds", "2"),
+		"haul bench worlds":  shortWorlds,
 		"haul bench cost":    appended("--rounds", "3"),
 		"haul bench matmul":  appended("--rounds", "1"),
 		"haul gen":           appended("--count", "2"),
@@ -134,6 +135,15 @@ func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 		return append(args, "--episodes", "2", "--agents", "2"), nil
 	}
 	return args, nil
+}
+
+// shortWorlds takes the set and the seeds of the example and hardly trains.
+func shortWorlds(_ *workshop, _ *cobra.Command, args []string) ([]string, error) {
+	for _, set := range []string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=8", "num_warmup_steps=1", "test_batch_size=8", "eval_agents=1", "eval_episodes=2",
+		"num_workers=1", "validation_goals=2"} {
+		args = append(args, "--set", set)
+	}
+	return append(args, "--device", "cpu", "--iterations", "2", "--context", "24"), nil
 }
 
 func shortHistories(_ *workshop, _ *cobra.Command, args []string) ([]string, error) {

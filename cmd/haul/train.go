@@ -35,6 +35,7 @@ type trainFlags struct {
 	rankFlags
 	model  string
 	seed   uint64
+	seeds  string
 	out    string
 	resume string
 	last   *run.Checkpoint // of the run that is resumed
@@ -72,6 +73,7 @@ Several processes may share every step, on one machine or many (docs/distributed
   haul train --resume runs/mine --time 9m
   haul train --config cvrp50 --from cvrp50 --out runs/more
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
+  haul train --model AD --config ad_dr_compressed --device cuda:0 --seeds 1..5 --out runs/five
   haul train --config tiny_1 --device cpu --processes 2
   mpirun -n 4 --bind-to none haul train --config large --device cpu`,
 		Args: atMost(0),
@@ -87,6 +89,7 @@ Several processes may share every step, on one machine or many (docs/distributed
 	})
 	flags.StringVar(&f.model, "model", "", "what to train: "+strings.Join(recipe.Names(), ", ")+" (default: what the settings are for)")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
+	flags.StringVar(&f.seeds, "seeds", "", "train once for each of these seeds (1..5, or 1,4,9), in folders seed-N of --out, and print a table")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
 	flags.StringVar(&f.from, "from", "", "begin with the weights of this policy (haul policies), .safetensors file or run folder")
@@ -250,6 +253,9 @@ func (f *trainFlags) folder(name string) (*run.Dir, error) {
 func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := firstOf(f.validate(cmd), f.check(a)); err != nil {
 		return err
+	}
+	if f.seeds != "" {
+		return a.trainSeeds(cmd, f)
 	}
 	if f.processes > 1 {
 		return a.spawn(cmd.Context(), f.processes)

@@ -19,11 +19,13 @@ type AD struct {
 	CompressInterval     int  `yaml:"compress_interval"`
 	CompressMin          int  `yaml:"compress_min"` // as written; ShortestRegion resolves 0
 	RegionAhead          int  `yaml:"region_ahead"`
+	LastObservation      bool `yaml:"last_observation"`
 
-	TrainNStream         int `yaml:"train_n_stream"`
-	TrainSourceTimesteps int `yaml:"train_source_timesteps"`
-	NumWorkers           int `yaml:"num_workers"`
-	Prefetch             int `yaml:"prefetch"`
+	TrainNStream         int    `yaml:"train_n_stream"`
+	TrainSourceTimesteps int    `yaml:"train_source_timesteps"`
+	Labels               string `yaml:"labels"`
+	NumWorkers           int    `yaml:"num_workers"`
+	Prefetch             int    `yaml:"prefetch"`
 
 	TrainTimesteps            int     `yaml:"train_timesteps"`
 	TrainBatchSize            int     `yaml:"train_batch_size"`
@@ -53,6 +55,12 @@ type AD struct {
 	EvalTune        bool    `yaml:"eval_tune"`
 	ValidationGoals int     `yaml:"validation_goals"`
 }
+
+// The values of labels.
+const (
+	LabelsActions = "actions"
+	LabelsBest    = "best"
+)
 
 // The values of mixed_precision.
 const (

@@ -23,9 +23,11 @@ var adKeys = newSchema(
 	integer("compress_interval", between(1, 1<<16), Honoured, "Transitions of the longest region. No effect without use_compressed_context."),
 	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),
 	integer("region_ahead", between(0, 1<<16), Honoured, "The most episodes left out between the previous and the current region; 0 makes them adjacent."),
+	boolean("last_observation", Honoured, "true: a token also tells what was observed before the last action. Where an episode ends with its task, an agent learns from it in one token where it was paid."),
 
 	integer("train_n_stream", upTo(0, mostRows), Honoured, "Streams of each goal that are trained on, from the first; 0, of imported histories, takes all."),
 	integer("train_source_timesteps", atLeast(0), Honoured, "Transitions of each stream that are trained on, from the first; 0, of imported histories, takes all."),
+	text("labels", Honoured, "What an agent learns to do: actions, what the learner did (algorithm distillation), or best, the action that the whole history holds best in hindsight (decision-pretrained transformer), of histories that have it.", LabelsActions, LabelsBest),
 	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches, --workers in its place; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
 	integer("prefetch", between(0, 1024), Honoured, "With --data host: batches that are collated ahead of the trainer."),
 

@@ -66,6 +66,7 @@ var house = []string{
 	"internal/sqlite",
 	"internal/world/history",
 	"internal/npy",
+	"internal/world/episodic",
 	"internal/world/grid",
 	"internal/world",
 	"internal/vrp/testset",
@@ -90,7 +91,7 @@ var apart = []struct {
 	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return aProblem(p) || under("internal/recipe")(p) }},
 	{"the loader knows no rows", oneOf("internal/loader"), func(p string) bool { return aProblem(p) || oneOf("internal/model", "internal/plan")(p) }},
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
-	{"an agent reads what a world declares and knows no game", oneOf("internal/recipe/agent"), oneOf("internal/world/grid")},
+	{"an agent reads what a world declares and knows no game", oneOf("internal/recipe/agent"), oneOf("internal/world/grid", "internal/world/episodic", "internal/world/xland")},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
 }
 

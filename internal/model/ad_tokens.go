@@ -51,9 +51,24 @@ const (
 // the observed fields before the action, then the action and the reward: what a token tells of the
 // past, and as its label the action.
 func Transitions(s kernel.RegionSpec, observed int) kernel.RegionSpec {
+	return transitions(s, observed, false)
+}
+
+// TransitionsBoth is Transitions whose tokens also tell the observation before the last action,
+// after that of now.
+func TransitionsBoth(s kernel.RegionSpec, observed int) kernel.RegionSpec {
+	return transitions(s, observed, true)
+}
+
+func transitions(s kernel.RegionSpec, observed int, both bool) kernel.RegionSpec {
 	s.Record, s.Fields = (observed+2+3)/4, nil
 	for i := range observed {
 		s.Fields = append(s.Fields, kernel.Field{Byte: i})
+	}
+	for i := range observed {
+		if both {
+			s.Fields = append(s.Fields, kernel.Field{Byte: i, Last: true})
+		}
 	}
 	s.Fields = append(s.Fields, kernel.Field{Byte: observed, Last: true}, kernel.Field{Byte: observed + 1, Last: true})
 	s.Label = kernel.Field{Byte: observed}

@@ -26,6 +26,7 @@ const (
 	Learner        Purpose = 12 // a source learner: its actions, its minibatches
 	Agent          Purpose = 13 // an in-context agent's actions
 	TestRegions    Purpose = 14 // sequences of held-out goals
+	Starts         Purpose = 15 // where an episode begins
 )
 
 const (

@@ -98,6 +98,10 @@ type Env interface {
 	Step(action int) (reward int, finished bool) // the reward's index; finished: call Reset next
 }
 
+// Seeded is an Env whose episodes do not all begin alike: Seed begins a life, its first episode
+// included, as that seed and number say.
+type Seeded interface{ Seed(seed, life uint64) }
+
 // Map is a world whose first two fields are a column and a row of a square, which can be drawn.
 type Map interface {
 	Side() int

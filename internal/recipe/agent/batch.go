@@ -106,7 +106,11 @@ func (c *evalBatch) reset(seed uint64, at heat) {
 	for i := range c.agents {
 		a := &c.agents[i]
 		a.context.reset()
-		a.env.Reset()
+		if e, chance := a.env.(world.Seeded); chance {
+			e.Seed(seed, uint64(c.from+i))
+		} else {
+			a.env.Reset()
+		}
 		a.steps, a.episode, a.clock, a.acting = 0, 0, 0, false
 		a.env.Observe(a.context.observe(-1, -1))
 	}

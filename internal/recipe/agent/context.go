@@ -14,9 +14,10 @@ import (
 
 // contextRules say how a context grows and what goes when it is full.
 type contextRules struct {
-	observed   int // fields of an observation
-	width      int // words of a token without its position
-	capacity   int // tokens that a context ever holds
+	observed   int  // fields of a token that tell of observations
+	both       bool // half of these are of the observation before the last action
+	width      int  // words of a token without its position
+	capacity   int  // tokens that a context ever holds
 	compressed bool
 	longest    int // transitions after which a region ends by force
 	keep       int // without compression: the transitions that stay when the context is full
@@ -27,12 +28,23 @@ type contextRules struct {
 // rest is read again. So it never holds fewer than n_transit - horizon transitions, and reads each
 // of them about n_transit/horizon times.
 func newContextRules(c *config.AD, observed, horizon int) (contextRules, error) {
-	r := contextRules{observed: observed, width: model.TokenFields(observed) - 1, capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
+	if c.LastObservation {
+		observed *= 2
+	}
+	r := contextRules{observed: observed, both: c.LastObservation, width: model.TokenFields(observed) - 1, capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
 	if r.compressed {
 		// <compress> region </compress> <compress> region: the next </compress> prunes
 		r.capacity = 2*r.longest + 3
 	}
 	return r, checkTokens(c)
+}
+
+// own is the fields of an observation.
+func (r *contextRules) own() int {
+	if r.both {
+		return r.observed / 2
+	}
+	return r.observed
 }
 
 // checkTokens refuses sequences that are longer than the position table, or than attention's
@@ -57,17 +69,19 @@ type agentContext struct {
 	open   int     // place of the current region's <compress>
 	prunes int
 	paid   int // tokens that tell of a reward above the lowest
+	latest int // place of the last transition; below 0: none
+	seen   []int32
 }
 
 func newAgentContext(r *contextRules) agentContext {
-	c := agentContext{rules: r, words: make([]int32, 0, r.capacity*r.width)}
+	c := agentContext{rules: r, words: make([]int32, 0, r.capacity*r.width), seen: make([]int32, r.own())}
 	c.reset()
 	return c
 }
 
 // reset forgets everything.
 func (c *agentContext) reset() {
-	c.words, c.fed, c.open, c.prunes, c.paid = c.words[:0], 0, 0, 0, 0
+	c.words, c.fed, c.open, c.prunes, c.paid, c.latest = c.words[:0], 0, 0, 0, 0, -1
 	if c.rules.compressed {
 		c.mark(model.TypeStart)
 	}
@@ -96,16 +110,23 @@ func (c *agentContext) mark(kind int32) { c.push(kind) }
 // observe adds the transition that the agent acts on next, with its last action and reward, and
 // returns where the observation is to be written.
 func (c *agentContext) observe(action, reward int) []int32 {
+	if c.latest >= 0 { // before it goes, or is written over
+		copy(c.seen, c.words[c.latest*c.rules.width:])
+	}
 	if !c.rules.compressed && c.tokens() == c.rules.capacity {
 		c.restart(c.rules.capacity - c.rules.keep)
 		c.prunes++
 	}
 	token, n := c.push(model.TypeTransition), c.rules.observed
+	c.latest = c.tokens() - 1
+	if action >= 0 && n > c.rules.own() {
+		copy(token[c.rules.own():n], c.seen)
+	}
 	token[n+model.AfterAction], token[n+model.AfterReward] = int32(action), int32(reward)
 	if reward > 0 {
 		c.paid++
 	}
-	return token[:n]
+	return token[:c.rules.own()]
 }
 
 // region is the number of transitions in the current region.
@@ -129,6 +150,7 @@ func (c *agentContext) restart(n int) {
 			c.paid--
 		}
 	}
+	c.latest -= n
 	left := copy(c.words, c.words[n*c.rules.width:])
 	c.words, c.fed = c.words[:left], 0
 }

@@ -29,6 +29,8 @@ type dataset struct {
 	testSpec    kernel.RegionSpec
 	learned     []world.Task // those to learn from
 	checksum    string       // of every word that is read, train-test
+	stride      int          // words of a record
+	label       int          // the byte of a record that holds the best action; 0: there is none
 	indexed     bool         // streams have lengths of their own; the words are a mapped file's
 }
 
@@ -54,6 +56,10 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 		return nil, err
 	}
 	l.indexed = learned.Spans != nil
+	if c.Labels == config.LabelsBest && learned.Label == 0 {
+		return nil, errors.New("labels best wants histories that hold the best action of each transition, as haul data tabular makes them: set labels to actions")
+	}
+	l.stride, l.label = cmp.Or(learned.Stride, l.space.Words()), learned.Label
 	l.train, l.test, l.checksum = learned.Words, tested.Words, sumOf(learned)+"-"+sumOf(tested)
 	if err := l.specify(c); err != nil || !l.indexed {
 		return l, err
@@ -142,12 +148,20 @@ func Check(h history.History, c *config.AD) error {
 // specify says how sequences are drawn from the words. Streams of lengths of their own have no
 // horizon: their regions grow by compress_min.
 func (l *dataset) specify(c *config.AD) error {
-	each, unit := max(1, c.TrainSourceTimesteps)*l.space.Words(), l.world.Limit()
+	each, unit := max(1, c.TrainSourceTimesteps)*l.stride, l.world.Limit()
 	if l.indexed {
 		unit = max(1, c.ShortestRegion())
 	}
-	l.trainSpec = model.Transitions(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: unit, Tokens: c.Tokens(),
+	tokens := model.Transitions
+	if c.LastObservation {
+		tokens = model.TransitionsBoth
+	}
+	l.trainSpec = tokens(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: unit, Tokens: c.Tokens(),
 		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
+	l.trainSpec.Record = l.stride
+	if c.Labels == config.LabelsBest {
+		l.trainSpec.Label.Byte = l.label
+	}
 	l.testSpec = l.trainSpec
 	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/each, rng.TestRegions
 	if l.indexed {
@@ -198,8 +212,9 @@ func (timed) Limit() int         { return 20 }
 
 // randomDataset are random transitions: for timing steps where no file is at hand.
 func randomDataset(c *config.AD) (*dataset, error) {
-	l := &dataset{world: timed{}, space: standIn}
+	l := &dataset{world: timed{}, space: standIn, stride: standIn.Words()}
 	own := *c
+	own.Labels = config.LabelsActions
 	own.TrainNStream, own.TrainSourceTimesteps = cmp.Or(c.TrainNStream, 100), cmp.Or(c.TrainSourceTimesteps, 1000)
 	c = &own
 	steps := c.TrainSourceTimesteps

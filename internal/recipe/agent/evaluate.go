@@ -66,10 +66,16 @@ type Evaluation struct {
 	Optimal   float64 `json:"optimal" csv:"optimal"`                                              // mean over the goals
 	Share     float64 `json:"share_of_optimum" csv:"share_of_optimum" tb:"test/share_of_optimum"` // Last/Optimal
 	ShareSE   float64 `json:"share_of_optimum_se" csv:"share_of_optimum_se"`
-	Episodes  int     `json:"episodes" csv:"episodes"`
-	Prunes    int64   `json:"prunes" csv:"prunes"`
-	Regions   Regions `json:"regions"`
-	Seconds   float64 `json:"seconds" csv:"seconds"`
+	Final     float64 `json:"final"` // mean return of the last episode
+	FinalSE   float64 `json:"final_se"`
+	// NAUC is the area under the curve of returns over that of an expert, who does best in every
+	// episode: a mean over the goals that pay anything.
+	NAUC     float64 `json:"nauc"`
+	NAUCSE   float64 `json:"nauc_se"`
+	Episodes int     `json:"episodes" csv:"episodes"`
+	Prunes   int64   `json:"prunes" csv:"prunes"`
+	Regions  Regions `json:"regions"`
+	Seconds  float64 `json:"seconds" csv:"seconds"`
 
 	Agents      int     `json:"agents_per_goal"`
 	Env         string  `json:"env"`
@@ -296,6 +302,17 @@ func (e *Evaluation) overGoals() {
 		e.Return[i], e.SE[i] = over(func(g *GoalResult) float64 { return g.Return[i] })
 	}
 	e.First = e.Return[0]
+	e.Final, e.FinalSE = e.Return[e.Episodes-1], e.SE[e.Episodes-1]
+	var areas []float64
+	for i := range e.Goals {
+		if g := &e.Goals[i]; g.Optimal > 0 {
+			area, _ := stats.MeanSE(g.Return)
+			areas = append(areas, area/g.Optimal)
+		}
+	}
+	if len(areas) > 0 {
+		e.NAUC, e.NAUCSE = stats.MeanSE(areas)
+	}
 	e.Optimal, _ = over(func(g *GoalResult) float64 { return g.Optimal })
 	e.Last, e.LastSE = over(func(g *GoalResult) float64 { return g.Last })
 	e.Share = stats.ShareOf(e.Last, e.Optimal)

@@ -176,7 +176,7 @@ func (j *judged) Pictures() []run.Drawing {
 func (j *judged) Text(w io.Writer, bold func(string) string) error {
 	e, b := j.Evaluation, new(strings.Builder)
 	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))
-	fmt.Fprintf(b, "%s\n%s\n\n", inUse(e), contexts(e))
+	fmt.Fprintf(b, "%s\n%s\n%s\n\n", inUse(e), curve(e), contexts(e))
 	for _, t := range e.Tuned {
 		fmt.Fprintf(b, "temperature %-4g searching %-4g  %.1f ± %.1f %% on the goals kept for validation\n", t.Temperature, t.Search, 100*t.Share, 100*t.ShareSE)
 	}

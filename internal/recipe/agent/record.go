@@ -18,6 +18,11 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 	for _, f := range space.Fields {
 		observed = append(observed, model.Vocabulary{Name: f.Name, Size: f.Size})
 	}
+	for _, f := range space.Fields {
+		if c.LastObservation {
+			observed = append(observed, model.Vocabulary{Name: "last_" + f.Name, Size: f.Size})
+		}
+	}
 	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit,
 		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }

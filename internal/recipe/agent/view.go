@@ -159,6 +159,7 @@ func (v *view) ending(s *Summary) *report.Ending {
 	}
 	if e := s.HeldOut; e != nil {
 		out.Line("held out", "%s", inUse(e))
+		out.Line("", "%s", curve(e))
 		out.Line("", "weights of iteration %s, temperature %g and %g while searching, all chosen on other goals", report.Thousands(int64(s.BestIteration)), e.Temperature, e.Search)
 	}
 	if u := &v.total; u.seconds > 0 {
@@ -194,6 +195,11 @@ func inUse(e *Evaluation) string {
 	return fmt.Sprintf("return %.2f in the first episode, %s in the last %d of %d: %s %% of the optimum %.2f, on %s with %s on each%s",
 		e.First, e.withSE(e.Last, e.LastSE, "%.2f"), min(10, e.Episodes), e.Episodes, e.withSE(100*e.Share, 100*e.ShareSE, "%.1f"), e.Optimal,
 		report.Plural(int64(len(e.Goals)), "goal"), report.Plural(int64(e.Agents), "agent"), over)
+}
+
+// curve is the whole life in two figures.
+func curve(e *Evaluation) string {
+	return fmt.Sprintf("return %s in episode %d; area under the curve %s of an expert's", e.withSE(e.Final, e.FinalSE, "%.3f"), e.Episodes, e.withSE(e.NAUC, e.NAUCSE, "%.3f"))
 }
 
 // withSE writes a figure and its standard error; one goal has none.

@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"haul/internal/world"
+	"haul/internal/world/episodic"
 	"haul/internal/world/grid"
 )
 
@@ -105,8 +106,15 @@ func ParseWorld(text []byte) (world.World, error) {
 	if err := json.Unmarshal(text, &kind); err != nil {
 		return nil, err
 	}
-	if kind.Env == world.EnvRecorded {
+	switch kind.Env {
+	case world.EnvRecorded:
 		var w world.Recorded
+		if err := json.Unmarshal(text, &w); err != nil {
+			return nil, err
+		}
+		return w, w.Check()
+	case episodic.EnvName:
+		var w episodic.Room
 		if err := json.Unmarshal(text, &w); err != nil {
 			return nil, err
 		}
@@ -121,8 +129,11 @@ func ParseWorld(text []byte) (world.World, error) {
 
 // taskOf is a task of a world by the number that a file has.
 func taskOf(w world.World, number int64) world.Task {
-	if _, room := w.(grid.Room); room {
+	switch w.(type) {
+	case grid.Room:
 		return grid.Goal(number)
+	case episodic.Room:
+		return episodic.Goal(number)
 	}
 	return world.Number(number)
 }

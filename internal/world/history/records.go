@@ -4,7 +4,8 @@ package history
 //
 //	preamble   64 bytes, as header.go has it; bytes 40 to 47 are the bytes of the starts
 //	records    stream after stream: a byte for each field of the observation before the action, the
-//	           action, the reward's index in the header's list, zeros up to a multiple of four bytes
+//	           action, the reward's index in the header's list, with labels the action that hindsight
+//	           holds best, zeros up to a multiple of four bytes
 //	starts     u32, little endian, stream after stream: where an episode begins, counted in records
 //	           from its stream's first
 //	JSON       recordsHeader
@@ -24,6 +25,7 @@ import (
 
 	"haul/internal/rng"
 	"haul/internal/world"
+	"haul/internal/world/episodic"
 )
 
 // recordsFormat is the version of such files.
@@ -42,8 +44,18 @@ type recordsHeader struct {
 	SplitSeed  uint64          `json:"split_seed"`
 	TrainRatio float64         `json:"train_ratio"`
 	Streams    []recordStream  `json:"streams"`
-	Curves     [][]float64     `json:"curves"` // mean return by episode, task by task
-	Checksums  []uint32        `json:"crc32c"` // of the records, by chunks of 16 MiB, and of the starts last
+	Labels     bool            `json:"labels,omitempty"` // a record has a byte more: the best action
+	Curves     [][]float64     `json:"curves"`           // mean return by episode, task by task
+	Checksums  []uint32        `json:"crc32c"`           // of the records, by chunks of 16 MiB, and of the starts last
+}
+
+// recordBytes is what a record takes.
+func (h *recordsHeader) recordBytes(s world.Space) int {
+	n := len(s.Fields) + 2
+	if h.Labels {
+		n++
+	}
+	return (n + 3) / 4 * 4
 }
 
 // recordStream is one learner's life, or a part of it.
@@ -73,7 +85,9 @@ type Span struct {
 
 // Data is what is learned from.
 type Data struct {
-	Words []int32
+	Words  []int32
+	Stride int // words of a record
+	Label  int // the byte of a record that holds the best action; 0 where there is none
 	// Spans and Starts are nil where streams and episodes are equal, one after another.
 	Spans  []Span
 	Starts []uint32
@@ -112,7 +126,16 @@ func parseRecords(data []byte, p preamble) (*Records, error) {
 		return nil, err
 	}
 	for _, t := range h.head.Tasks {
-		h.tasks = append(h.tasks, taskOf(h.world, t))
+		task := taskOf(h.world, t)
+		if room, ok := h.world.(episodic.Room); ok {
+			if t < 0 || t > math.MaxUint32 {
+				return nil, fmt.Errorf("goal %d is none of a %v", t, room)
+			}
+			if err := room.CheckGoal(task.(episodic.Goal)); err != nil {
+				return nil, err
+			}
+		}
+		h.tasks = append(h.tasks, task)
 	}
 	return h, nil
 }
@@ -139,7 +162,7 @@ func (h *Records) lay(p preamble) error {
 		h.spans[s.Task] = append(h.spans[s.Task], Span{First: records, Records: s.Records, Episodes: s.Episodes, Start: episodes})
 		records, episodes = records+int64(s.Records), episodes+int64(s.Episodes)
 	}
-	if want := records * int64(space.Words()) * 4; want != p.payload || episodes*4 != p.starts {
+	if want := records * int64(h.head.recordBytes(space)); want != p.payload || episodes*4 != p.starts {
 		return fmt.Errorf("its streams take %d bytes and %d of episodes' starts, the file holds %d and %d", want, episodes*4, p.payload, p.starts)
 	}
 	if want := int((p.payload+chunkBytes-1)/chunkBytes) + 1; len(h.head.Checksums) != want {
@@ -151,11 +174,14 @@ func (h *Records) lay(p preamble) error {
 // judge compares checksums and limits, chunk by chunk.
 func (h *Records) judge(payload, starts []byte) error {
 	space := h.world.Space()
-	limits := make([]byte, 4*space.Words()) // the largest value of each byte of a record
+	limits := make([]byte, h.head.recordBytes(space)) // the largest value of each byte of a record
 	for i, f := range space.Fields {
 		limits[i] = byte(f.Size - 1)
 	}
 	limits[len(space.Fields)], limits[len(space.Fields)+1] = byte(space.Actions-1), byte(len(space.Rewards)-1)
+	if h.head.Labels {
+		limits[len(space.Fields)+2] = byte(space.Actions - 1)
+	}
 	for i := 0; len(payload) > 0; i++ {
 		chunk := payload[:min(chunkBytes, len(payload))]
 		if checksum(chunk) != h.head.Checksums[i] {
@@ -208,24 +234,33 @@ func (h *Records) Size() (streams, steps int) {
 // Curve is the mean return by episode over the task's streams.
 func (h *Records) Curve(task int) []float64 { return slices.Clone(h.head.Curves[task]) }
 
-// Split deals the tasks by the file's seed: of a permutation the first round(ratio·tasks) train.
+// Split deals the tasks by the file's seed.
 func (h *Records) Split() (train, test []int) {
-	order := make([]int, len(h.head.Tasks))
+	return Deal(len(h.head.Tasks), h.head.SplitSeed, h.head.TrainRatio)
+}
+
+// Deal is the split of so many tasks: of a permutation by seed the first round(ratio·tasks) train.
+func Deal(tasks int, seed uint64, ratio float64) (train, test []int) {
+	order := make([]int, tasks)
 	for i := range order {
 		order[i] = i
 	}
 	for i := len(order) - 1; i > 0; i-- {
-		j := rng.Below(rng.At(h.head.SplitSeed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
+		j := rng.Below(rng.At(seed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
 		order[i], order[j] = order[j], order[i]
 	}
-	n := int(math.Round(h.head.TrainRatio * float64(len(order))))
+	n := int(math.Round(ratio * float64(len(order))))
 	return order[:n:n], order[n:]
 }
 
 // Pack views the first steps transitions of at most so many streams of each chosen task; 0 takes
 // all there are.
 func (h *Records) Pack(tasks []int, streams, steps int) (*Data, error) {
-	out := &Data{Words: h.words, Starts: h.starts}
+	space := h.world.Space()
+	out := &Data{Words: h.words, Starts: h.starts, Stride: h.head.recordBytes(space) / 4}
+	if h.head.Labels {
+		out.Label = len(space.Fields) + 2
+	}
 	sum := make([]byte, 0, 64)
 	for _, t := range tasks {
 		for i, s := range h.spans[t] {

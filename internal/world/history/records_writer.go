@@ -27,6 +27,7 @@ type RecordsWriter struct {
 	starts *bufio.Writer
 
 	record   []byte
+	best     int         // of the next record, with labels
 	chunk    hash.Hash32 // of the chunk under way
 	inChunk  int
 	startSum hash.Hash32
@@ -72,6 +73,19 @@ func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio floa
 	return r, err
 }
 
+// Label says which action hindsight holds best where the next transition begins. The first call
+// comes before any transition, and every transition has one then.
+func (w *RecordsWriter) Label(action int) {
+	if !w.head.Labels {
+		if w.payload > 0 {
+			panic("history: labels from the first transition on, or none")
+		}
+		w.head.Labels = true
+		w.record = make([]byte, w.head.recordBytes(w.space))
+	}
+	w.best = action
+}
+
 // Stream begins the next stream, of a task by its number.
 func (w *RecordsWriter) Stream(task int64) {
 	index, known := w.task[task]
@@ -97,6 +111,8 @@ func (w *RecordsWriter) Add(observed []byte, action, reward int, ends bool) erro
 		return fmt.Errorf("write history %s: action %d, the world has %d", w.path, action, w.space.Actions)
 	case reward < 0 || reward >= len(w.space.Rewards):
 		return fmt.Errorf("write history %s: reward %d of a list of %d", w.path, reward, len(w.space.Rewards))
+	case w.head.Labels && (w.best < 0 || w.best >= w.space.Actions):
+		return fmt.Errorf("write history %s: best action %d, the world has %d", w.path, w.best, w.space.Actions)
 	case w.stream.Records >= maxSteps:
 		return fmt.Errorf("write history %s: a stream of more than %d transitions: begin another", w.path, maxSteps)
 	}
@@ -118,6 +134,9 @@ func (w *RecordsWriter) Add(observed []byte, action, reward int, ends bool) erro
 	}
 	copy(w.record, observed)
 	w.record[n], w.record[n+1] = byte(action), byte(reward)
+	if w.head.Labels {
+		w.record[n+2] = byte(w.best)
+	}
 	if err := w.put(w.record); err != nil {
 		return fmt.Errorf("write history %s: %w", w.path, bare(err))
 	}

@@ -104,7 +104,7 @@ func (h *Rooms) Pack(goals []int, streams, steps int) (*Data, error) {
 			}
 		}
 	}
-	return &Data{Words: out}, nil
+	return &Data{Words: out, Stride: 1}, nil
 }
 
 // Close unmaps the file.

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/world/episodic"
+	"haul/internal/world/history"
+)
+
+// printed is a line of the published table (Tarasov et al. 2025): the return of the 100th episode of
+// algorithm distillation and of the best of its methods, the areas of both, and the tokens of a
+// context.
+type printed struct {
+	name             string
+	ad, best         float64
+	adArea, bestArea float64
+	context          int
+}
+
+var publishedSets = []printed{
+	{"DR9-70-5", 0.86, 0.95, 0.68, 0.79, 120},
+	{"DR19-300-5", 0.82, 0.96, 0.63, 0.82, 400},
+	{"K2D9-250-1", 0.67, 1.44, 0.33, 0.67, 200},
+	{"K2D13-250-1", 0.36, 1.20, 0.17, 0.55, 400},
+	{"K2D13-250-5", 1.17, 1.89, 0.52, 0.85, 400},
+	{"K2D13-1000-5", 1.92, 1.99, 0.89, 0.93, 400},
+}
+
+// worldsFlags are those of haul bench worlds.
+type worldsFlags struct {
+	deviceFlags
+	config     string
+	sets       []string
+	seeds      string
+	iterations int
+	context    int
+	out        string
+	force      bool
+	json       bool
+}
+
+// worldRow is a line of the table.
+type worldRow struct {
+	Set      string    `json:"set"`
+	AD       *float64  `json:"published_ad,omitempty"`
+	Best     *float64  `json:"published_best,omitempty"`
+	ADArea   *float64  `json:"published_ad_nauc,omitempty"`
+	BestArea *float64  `json:"published_best_nauc,omitempty"`
+	Final    float64   `json:"final"`
+	FinalSE  float64   `json:"final_se"` // over seeds
+	NAUC     float64   `json:"nauc"`
+	NAUCSE   float64   `json:"nauc_se"`
+	Seconds  float64   `json:"seconds"` // of a seed
+	Seeds    []seedRow `json:"seeds"`
+}
+
+func (a *app) newBenchWorlds() *cobra.Command {
+	var f worldsFlags
+	var names []string
+	for _, p := range publishedSets {
+		names = append(names, p.name)
+	}
+	cmd := &cobra.Command{
+		Use:   "worlds [SET ...]",
+		Short: "Train in-context agents on the published sets of histories, and set them beside print",
+		Long: `Train in-context agents on sets of histories as Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") publish them, and set them beside
+print: the mean return of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's. For every set and
+seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context. Dark Room is judged on all other
+goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
+
+Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
+again, so that a table may be made in parts. The table is also written there, as worlds.md.`,
+		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.benchWorlds(cmd, args, &f) },
+	}
+	f.deviceFlags.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.config, "config", "ad_tabular", "settings of the agents")
+	fs.StringArrayVar(&f.sets, "set", nil, "change one setting of the agents (repeatable)")
+	fs.StringVar(&f.seeds, "seeds", "1..3", "seeds of goals, learners and agents: 1..3 or 1,5,9")
+	fs.IntVar(&f.iterations, "iterations", 0, "iterations of each run, in place of train_timesteps")
+	fs.IntVar(&f.context, "context", 0, "tokens of a context (default: the published of each set, else the settings')")
+	fs.StringVar(&f.out, "out", "runs/worlds", "folder of histories, runs and the table")
+	fs.BoolVar(&f.force, "force", false, "train again what has ended in --out")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) error {
+	seeds, err := parseSeeds(f.seeds)
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("context") && f.context < 12 {
+		return usagef("--context is %d: two regions with their marks need at least 12 tokens", f.context)
+	}
+	if len(names) == 0 {
+		for _, p := range publishedSets {
+			names = append(names, p.name)
+		}
+	}
+	var sets []episodic.Set
+	for _, n := range names {
+		s, err := episodic.ParseSet(n, 0)
+		if err != nil {
+			return asUsage(err)
+		}
+		sets = append(sets, s)
+	}
+	if err := f.check(a); err != nil {
+		return err
+	}
+	var table []worldRow
+	for _, s := range sets {
+		row, err := a.benchWorld(cmd, s, seeds, f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		table = append(table, row)
+	}
+	page := filepath.Join(f.out, "worlds.md")
+	if err := writeFile(page, func(w io.Writer) error { return worldsPage(w, table) }); err != nil {
+		return err
+	}
+	if f.json {
+		return a.emit(map[string]any{"table": table, "page": page})
+	}
+	return worldsPage(a.stdout, table)
+}
+
+// benchWorld trains on one set, a seed after another.
+func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *worldsFlags) (worldRow, error) {
+	row, context := worldRow{Set: s.Name}, f.context
+	if i := slices.IndexFunc(publishedSets, func(p printed) bool { return p.name == s.Name }); i >= 0 {
+		p := publishedSets[i]
+		row.AD, row.Best, row.ADArea, row.BestArea = &p.ad, &p.best, &p.adArea, &p.bestArea
+		if context == 0 {
+			context = p.context
+		}
+	}
+	base := append([]string{"train", "--model=AD", "--config=" + f.config}, given(cmd, "config", "set", "seeds", "context", "out", "force", "json")...)
+	if context > 0 {
+		region := context/2 - 2
+		base = append(base, fmt.Sprintf("--set=n_transit=%d", context), fmt.Sprintf("--set=compress_interval=%d", region), fmt.Sprintf("--set=compress_min=%d", region/4))
+	}
+	for _, set := range f.sets {
+		base = append(base, "--set="+set)
+	}
+	for _, seed := range seeds {
+		dir := filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.Name, seed))
+		path := dir + ".hist"
+		if err := makeSet(cmd.Context(), s, seed, path); err != nil {
+			return row, err
+		}
+		r, err := a.trained(cmd.Context(), dir, f.force, append(slices.Clone(base), "--history", path, "--seed", fmt.Sprint(seed)))
+		if err != nil {
+			return row, err
+		}
+		row.Seeds = append(row.Seeds, rowOf(seed, dir, r))
+	}
+	row.Final, row.FinalSE, _ = over(row.Seeds, func(r *seedRow) float64 { return r.Final })
+	row.NAUC, row.NAUCSE, _ = over(row.Seeds, func(r *seedRow) float64 { return r.NAUC })
+	row.Seconds, _, _ = over(row.Seeds, func(r *seedRow) float64 { return r.Seconds })
+	return row, nil
+}
+
+// makeSet makes a set's histories where they are not yet.
+func makeSet(ctx context.Context, s episodic.Set, seed uint64, path string) error {
+	if h, err := history.Open(path); err == nil {
+		return h.Close()
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("cannot write: %w", err)
+	}
+	return history.MakeEpisodic(ctx, history.EpisodicOptions{Set: s, Schedule: episodic.Published(), Seed: seed, Path: path, Workers: runtime.GOMAXPROCS(0)})
+}
+
+// worldsPage is the table as a page has it.
+func worldsPage(w io.Writer, table []worldRow) error {
+	b := new(strings.Builder)
+	seeds := 0
+	for _, r := range table {
+		seeds = max(seeds, len(r.Seeds))
+	}
+	fmt.Fprintf(b, "| histories | AD, published | best, published | this program, %d seeds | area: AD, best | area | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n", seeds)
+	figure := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.2f", *v)
+	}
+	spread := func(v, se float64) string {
+		if seeds < 2 {
+			return fmt.Sprintf("%.3f", v)
+		}
+		return fmt.Sprintf("%.3f ± %.3f", v, se)
+	}
+	for _, r := range table {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s, %s | %s | %.0f |\n", r.Set, figure(r.AD), figure(r.Best), spread(r.Final, r.FinalSE), figure(r.ADArea), figure(r.BestArea), spread(r.NAUC, r.NAUCSE), r.Seconds)
+	}
+	fmt.Fprintf(b, "\nReturn of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}

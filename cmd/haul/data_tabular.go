@@ -1,0 +1,90 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/world/episodic"
+	"haul/internal/world/history"
+)
+
+// tabularFlags say what learners to let live.
+type tabularFlags struct {
+	learner  string
+	episodes int
+	horizon  int
+	seed     uint64
+	workers  int
+	out      string
+	force    bool
+	json     bool
+}
+
+func (a *app) newDataTabular() *cobra.Command {
+	var f tabularFlags
+	cmd := &cobra.Command{
+		Use:   "tabular NAME",
+		Short: "Let tabular learners live through Dark Room or Key-to-Door as published, and keep their histories",
+		Long: `Let tabular learners live through Dark Room or Key-to-Door of any size up to 64, and keep their histories: what Tarasov et al. ("Yes, Q-Learning Helps
+Offline In-Context RL") compare methods on. NAME is as print has it: DR19-300-5 is Dark Room of 19 by 19 cells, 300 goals to learn from, 5 histories of
+each; K2D13-250-1 is Key-to-Door of 13 by 13 cells. Dark Room begins in the centre and pays 1 on the goal; Key-to-Door begins anywhere and pays 1 for
+the key and 1 for the door. An episode ends when the task is done. Of Dark Room all other goals are held out, of Key-to-Door 100 of them.
+
+A history is 200 episodes of tabular Q-learning (discount 0.9, exploration falling linearly to none over nine tenths of them; in Key-to-Door a state
+tells whether the key is held). --learner noise takes an expert in its place whose actions are random less and less often (AD-ε, Zisman et al. 2024).
+
+The file is a function of NAME and flags alone, whatever the number of workers. haul train --config ad_tabular --history FILE trains an agent on it.
+haul bench worlds makes the published table.`,
+		Example: "  haul data tabular DR9-70-5\n  haul data tabular K2D5-40-2 --seed 1 --out data/doors.hist\n  haul data tabular DR9-70-5 --learner noise --out data/noise.hist",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.dataTabular(cmd, args[0], &f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.learner, "learner", string(episodic.QLearning), "q (tabular Q-learning) or noise (an expert with noise that falls)")
+	fs.IntVar(&f.episodes, "episodes", episodic.Published().Episodes, "episodes of each history")
+	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: the published, or by the room's size)")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the goals and the learners")
+	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
+	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/NAME.hist)")
+	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) dataTabular(cmd *cobra.Command, name string, f *tabularFlags) error {
+	switch given := cmd.Flags().Changed; {
+	case given("horizon") && f.horizon < 1:
+		return usagef("--horizon is %d: at least 1 is needed", f.horizon)
+	case given("workers") && f.workers < 1:
+		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	set, err := episodic.ParseSet(name, f.horizon)
+	if err != nil {
+		return asUsage(err)
+	}
+	o := history.EpisodicOptions{Set: set, Schedule: episodic.Published(), Seed: f.seed, Path: f.out, Workers: f.workers}
+	o.Schedule.Learner, o.Schedule.Episodes = episodic.Learner(f.learner), f.episodes
+	if err := o.Schedule.Check(); err != nil {
+		return asUsage(err)
+	}
+	if o.Path == "" {
+		o.Path = "data/" + name + ".hist"
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	} else if o.Workers, err = a.cores(f.workers); err != nil {
+		return err
+	}
+	if err := (&darkroomFlags{out: o.Path, force: f.force}).free(); err != nil {
+		return err
+	}
+	bar := a.newBar(100, "percent")
+	o.Progress = func(done, of int) { bar.set(100 * done / of) }
+	err = history.MakeEpisodic(cmd.Context(), o)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	return a.dataShow(o.Path, "", f.json)
+}

@@ -1,0 +1,61 @@
+package episodic
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"haul/internal/world/grid"
+)
+
+// Set is a set of histories as print names them: DR19-300-5 is Dark Room of 19 by 19 cells, 300
+// goals to learn from, 5 histories of each.
+type Set struct {
+	Name      string
+	Room      Room
+	Learn     int // goals to learn from
+	Histories int // of each
+	Held      int // goals held out; below 0: all that are left
+}
+
+var setName = regexp.MustCompile(`^(DR|K2D)([0-9]{1,3})-([0-9]{1,7})-([0-9]{1,5})$`)
+
+// limits are the steps of an episode by game and size, as published.
+var limits = map[string]int{"DR9": 20, "DR19": 100, "K2D9": 50, "K2D13": 100}
+
+// ParseSet reads a name. Sizes that no table has take as many steps as cells, a quarter of them in
+// Dark Room; horizon over 0 sets another limit.
+func ParseSet(name string, horizon int) (Set, error) {
+	m := setName.FindStringSubmatch(name)
+	if m == nil {
+		return Set{}, fmt.Errorf("%q is no set of histories: write DR9-70-5 for Dark Room of 9 by 9 cells, 70 goals, 5 histories of each, or K2D13-250-1 for Key-to-Door", name)
+	}
+	var n [3]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[2+i]) // digits alone, and few
+	}
+	kind, held := grid.DarkRoom, -1
+	if m[1] == "K2D" {
+		kind, held = grid.KeyDoor, 100
+	}
+	limit, known := limits[m[1]+m[2]]
+	if !known {
+		if limit = n[0] * n[0]; kind == grid.DarkRoom {
+			limit = max(2*n[0], limit/4)
+		}
+	}
+	if horizon > 0 {
+		limit = horizon
+	}
+	s := Set{Name: name, Room: NewRoom(kind, n[0], limit), Learn: n[1], Histories: n[2], Held: held}
+	if err := s.Room.Check(); err != nil {
+		return Set{}, err
+	}
+	if s.Histories < 1 {
+		return Set{}, fmt.Errorf("%s: a goal needs at least one history", name)
+	}
+	if left := s.Room.NumGoals() - s.Learn; s.Held > left {
+		s.Held = left
+	}
+	return s, nil
+}
