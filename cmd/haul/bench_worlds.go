@@ -17,8 +17,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// printed is a line of the published table (Tarasov et al. 2025): the return of the 100th episode of
-// algorithm distillation and of the best of its methods, the areas of both, and the tokens of a
+// printed is a line of the published table (Tarasov et al. 2025): the return of the 100th episode
+// of algorithm distillation and of the best of its methods, the areas of both, and the tokens of a
 // context.
 type printed struct {
 	name             string

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// saveArrays writes a folder of .npy files: 600 transitions of 6 tasks in episodes of 5 steps, after
-// spoil has had its way with the bytes of each array.
+// saveArrays writes a folder of .npy files: 600 transitions of 6 tasks in episodes of 5 steps,
+// after spoil has had its way with the bytes of each array.
 func saveArrays(t *testing.T, spoil func(name string, data []byte) []byte) string {
 	t.Helper()
 	const n = 600
@@ -47,8 +47,8 @@ func arrayHead(kind string, rows int64) []byte {
 	return append(out, head...)
 }
 
-// TestBadHistoriesAreRefusedInALine: whatever is wrong with somebody's arrays or file is said in one
-// line that names the place, at once, and nothing is left behind.
+// TestBadHistoriesAreRefusedInALine: whatever is wrong with somebody's arrays or file is said in
+// one line that names the place, at once, and nothing is left behind.
 func TestBadHistoriesAreRefusedInALine(t *testing.T) {
 	const head = 128
 	spoiled := func(array string, at int, with []byte) func(string, []byte) []byte {

@@ -100,8 +100,8 @@ func TestDeal(t *testing.T) {
 	}
 }
 
-// TestLabelsAreHindsight: a learner that explores for long has seen every way, and the label of each
-// step then leads by a shortest one.
+// TestLabelsAreHindsight: a learner that explores for long has seen every way, and the label of
+// each step then leads by a shortest one.
 func TestLabelsAreHindsight(t *testing.T) {
 	for _, room := range []Room{NewRoom(grid.DarkRoom, 4, 16), NewRoom(grid.KeyDoor, 3, 20)} {
 		for i := range room.NumGoals() {

@@ -13,9 +13,9 @@ type Learner string
 
 // The learners.
 const (
-	// QLearning is tabular Q-learning: Q(s,a) moves towards r + γ·max Q(s',·) by Rate at every step,
-	// and the agent acts at random with probability ε, which falls linearly from First to Final over
-	// the share Falls of the episodes, else greedily with ties broken by chance.
+	// QLearning is tabular Q-learning: Q(s,a) moves towards r + γ·max Q(s',·) by Rate at every
+	// step, and the agent acts at random with probability ε, which falls linearly from First to
+	// Final over the share Falls of the episodes, else greedily with ties broken by chance.
 	QLearning Learner = "q"
 	// Noise learns nothing: an expert whose actions are replaced by random ones with probability ε,
 	// falling likewise (AD-ε, Zisman et al. 2024).
@@ -34,8 +34,8 @@ type Schedule struct {
 }
 
 // Published is the schedule of the published histories: 200 episodes, discount 0.9, ε falling
-// linearly. Their rate and the ends of ε are not stated: the rate hardly matters here, and with ε at
-// 0 for the last tenth of the episodes histories have the stated sizes.
+// linearly. Their rate and the ends of ε are not stated: the rate hardly matters here, and with ε
+// at 0 for the last tenth of the episodes histories have the stated sizes.
 func Published() Schedule {
 	return Schedule{Learner: QLearning, Episodes: 200, Discount: 0.9, Rate: 0.9, First: 1, Final: 0, Falls: 0.9}
 }
@@ -60,8 +60,9 @@ func (s Schedule) Check() error {
 }
 
 // Step is one transition of a history. Best is the action that the whole history, read again from
-// its end, holds best there: what a learner who remembers every transition would do. Of actions that
-// are equally good it is the one that was taken; where nothing paid is known to be reachable too.
+// its end, holds best there: what a learner who remembers every transition would do. Of actions
+// that are equally good it is the one that was taken; where nothing paid is known to be reachable
+// too.
 type Step struct {
 	X, Y, Action, Reward, Best uint8
 	Ends                       bool

@@ -18,9 +18,9 @@ type EpisodicOptions struct {
 	Progress func(done, of int) // histories; it may be nil
 }
 
-// MakeEpisodic lets learners live through every goal of a set and writes the file: Histories streams
-// of each goal to learn from, one of each goal held out, which is read for tests alone. The file is
-// a function of set, schedule and seed, whatever the number of workers.
+// MakeEpisodic lets learners live through every goal of a set and writes the file: Histories
+// streams of each goal to learn from, one of each goal held out, which is read for tests alone. The
+// file is a function of set, schedule and seed, whatever the number of workers.
 func MakeEpisodic(ctx context.Context, o EpisodicOptions) (err error) {
 	if err := o.Schedule.Check(); err != nil {
 		return err

@@ -302,7 +302,8 @@ func TestRecordsAreJudged(t *testing.T) {
 	}
 }
 
-// TestRecordsOutOfRange: a file whose checksums agree and whose records lie is refused all the same.
+// TestRecordsOutOfRange: a file whose checksums agree and whose records lie is refused all the
+// same.
 func TestRecordsOutOfRange(t *testing.T) {
 	l := newLearners()
 	to := filepath.Join(t.TempDir(), "x.hist")
