@@ -91,7 +91,7 @@ func (d *driver) run(ctx context.Context) {
 			d.present = clone(d.best)
 		}
 		from := d.spent()
-		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot)}
+		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot), cold: cold}
 		if d.parts() == 1 {
 			number++
 			d.cycleOfChains(ctx, t, number)
@@ -106,11 +106,11 @@ func (d *driver) run(ctx context.Context) {
 }
 
 // stretch is one annealing between two parts of the budget.
-type stretch struct{ from, until, hot float64 }
+type stretch struct{ from, until, hot, cold float64 }
 
 // at is the temperature when x of the budget is spent.
 func (t stretch) at(x float64) float64 {
-	return t.hot * math.Pow(cold/t.hot, min(1, (x-t.from)/(t.until-t.from)))
+	return t.hot * math.Pow(t.cold/t.hot, min(1, (x-t.from)/(t.until-t.from)))
 }
 
 // share is the part of the budget that a round takes.

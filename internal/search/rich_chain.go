@@ -22,6 +22,7 @@ type rslot struct {
 	dist     int64
 	dur      int64
 	cost     float64
+	over     int64 // load past the vehicle's room, weighed by dimension
 }
 
 // link is where a customer is: its neighbours, the legs to and from it, its route (-1: none) and
@@ -52,6 +53,12 @@ type rchain struct {
 	most    int   // routes allowed
 	full    bool  // insertions look at every position
 
+	soft  bool    // load past a vehicle's room has a price
+	toll  float64 // that price, per unit of over
+	over  int64   // of all routes
+	steps int     // iterations since the price last moved, and those of them without overload
+	clean int
+
 	tick    int64
 	journal []rtouched
 	stamp   []int64
@@ -59,7 +66,8 @@ type rchain struct {
 	removed []int32 // leads of the tasks to insert
 	taken   []int64 // by lead: tick at which it was removed
 	keys    []uint64
-	change  float64
+	change  float64 // of the cost with its tolls
+	more    int64   // of over
 	before  int
 	usedWas []int
 	failed  []int32 // tasks that found no place, or none worth it
@@ -100,6 +108,7 @@ func newRichChain(m *model, s stream) *rchain {
 		c.choosy = c.choosy || !m.places[lead].required
 	}
 	c.wait = c.blink()
+	c.toll = m.tollUnit
 	return c
 }
 
@@ -114,7 +123,7 @@ func (c *rchain) take() int32 {
 }
 
 func (s *rslot) copyFrom(o *rslot) {
-	s.kind, s.lock, s.count, s.dist, s.dur, s.cost = o.kind, o.lock, o.count, o.dist, o.dur, o.cost
+	s.kind, s.lock, s.count, s.dist, s.dur, s.cost, s.over = o.kind, o.lock, o.count, o.dist, o.dur, o.cost, o.over
 	s.stops = append(s.stops[:0], o.stops...)
 	s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
 	s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
@@ -164,7 +173,7 @@ func (c *rchain) fit(routes int) {
 // begin starts an iteration.
 func (c *rchain) begin() {
 	c.tick++
-	c.journal, c.removed, c.failed, c.change = c.journal[:0], c.removed[:0], c.failed[:0], 0
+	c.journal, c.removed, c.failed, c.change, c.more = c.journal[:0], c.removed[:0], c.failed[:0], 0, 0
 	c.before = len(c.slot)
 	c.usedWas = append(c.usedWas[:0], c.used...)
 }
@@ -220,6 +229,7 @@ func (c *rchain) keep() {
 		c.absent = append(kept, c.failed...)
 	}
 	c.cost += c.change
+	c.over += c.more
 	c.dropEmpty()
 }
 
@@ -266,7 +276,7 @@ func (c *rchain) reindex(r int32, from int) {
 
 // set replaces all routes. It is false where one of them does not keep its limits.
 func (c *rchain) set(routes [][]int32, kinds []int32, locks []int32) bool {
-	c.free, c.slot, c.cost = c.free[:0], c.slot[:0], 0
+	c.free, c.slot, c.cost, c.over = c.free[:0], c.slot[:0], 0, 0
 	for i := range c.slots {
 		c.free = append(c.free, int32(i))
 	}
@@ -297,7 +307,7 @@ func (c *rchain) set(routes [][]int32, kinds []int32, locks []int32) bool {
 			s.stops = append(s.stops, stop{v, t.dist.at(last, v)})
 			last = v
 		}
-		ok = c.refresh(s, 0, len(s.stops)-1) && ok
+		ok = c.refresh(s, 0, len(s.stops)-1) && s.over == 0 && ok
 		c.reindex(r, 0)
 		c.cost += s.cost
 		for _, v := range route {

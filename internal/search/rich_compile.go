@@ -105,11 +105,11 @@ func amount(list []int32, i int) int32 {
 func (m *model) readPlaces() {
 	p := m.p
 	m.places = make([]place, m.nodes+1)
-	m.amounts = make([][]lseg, m.nodes+1)
+	m.amounts = make([]lseg, (m.nodes+1)*m.dims)
+	m.side = make([]uint8, m.nodes+1)
 	for v := range m.places {
 		at := &m.places[v]
 		at.late, at.lead = endless, int32(v)
-		m.amounts[v] = make([]lseg, m.dims)
 		if v == m.nodes {
 			continue // nowhere
 		}
@@ -131,9 +131,15 @@ func (m *model) readPlaces() {
 			if k > 0 {
 				d, q = p.Dimensions[k-1].Delivery, p.Dimensions[k-1].Pickup
 			}
-			m.amounts[v][k] = single(amount(d, v), amount(q, v))
+			m.amounts[v*m.dims+k] = single(amount(d, v), amount(q, v))
 		}
-		at.delivery, at.pick = m.amounts[v][0].del, m.amounts[v][0].pick
+		at.delivery, at.pick = m.amounts[v*m.dims].del, m.amounts[v*m.dims].pick
+		if at.pick > 0 {
+			m.side[v] |= 1
+		}
+		if at.delivery > 0 {
+			m.side[v] |= 2
+		}
 	}
 }
 
@@ -154,9 +160,9 @@ func (m *model) readTasks() {
 				q = 0
 			}
 			// on board from the one to the other, beside what the place gets or gives itself
-			own := m.amounts[s.Pickup][k]
-			m.amounts[s.Pickup][k] = own.join(lseg{pick: q, peak: q})
-			m.amounts[s.Delivery][k] = lseg{pick: -q}.join(m.amounts[s.Delivery][k])
+			from, to := &m.amountsOf(s.Pickup)[k], &m.amountsOf(s.Delivery)[k]
+			*from = from.join(lseg{pick: q, peak: q})
+			*to = lseg{pick: -q}.join(*to)
 		}
 		m.mixed = true
 	}
@@ -335,12 +341,14 @@ func (m *model) flags() {
 	p := m.p
 	del, pick := false, false
 	for v := m.depots; v < m.nodes; v++ {
-		for _, a := range m.amounts[v] {
+		for _, a := range m.amountsOf(int32(v)) {
 			del, pick = del || a.del != 0, pick || a.pick != 0
 		}
 		m.timed = m.timed || m.places[v].release > 0
 	}
-	m.mixed = m.mixed || del && pick || pick && m.ordered != vrp.Mixed
+	m.sorted = pick && m.ordered != vrp.Mixed
+	// Where all deliveries come first, the most on board is what is delivered or what is picked up.
+	m.mixed = m.mixed || del && pick && (!m.sorted || m.dims > 1)
 	for i := range m.kinds {
 		k := &m.kinds[i]
 		m.timed = m.timed || k.early > 0 || k.late < endless || k.lastStart < endless || k.maxDur < endless || k.perDur > 0
@@ -468,6 +476,8 @@ func (m *model) scale() {
 			m.upper = max(m.upper, k.fixed+far)
 		}
 	}
+	m.softly = !m.slow && !m.pairs && len(m.tasks) >= tollLeast
+	m.weigh()
 	m.leastPerDist = math.Inf(1)
 	for i := range m.kinds {
 		m.leastPerDist = min(m.leastPerDist, m.kinds[i].perDist)

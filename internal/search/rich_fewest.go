@@ -138,15 +138,7 @@ func (d *richDriver) squeeze(ctx context.Context, c *rchain, until float64) bool
 		}
 		return total
 	}
-	needed := func() bool {
-		for _, lead := range c.absent {
-			if c.places[lead].required {
-				return true
-			}
-		}
-		return false
-	}
-	for i := 0; needed(); i++ {
+	for i := 0; c.short(); i++ {
 		if i%clockEach == 0 && (d.spent() >= until || d.over(ctx)) {
 			return false
 		}

@@ -50,50 +50,56 @@ func (c *rchain) judgeRoute(s *rslot, v int32) (int32, float64) {
 	if s.count == 0 || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
 		return -1, 0
 	}
-	if c.takes(s, s.kind, v) {
-		return s.kind, 0
-	}
-	if len(c.kinds) == 1 || s.lock > 0 {
-		return -1, 0
-	}
 	best, extra := int32(-1), math.Inf(1)
 	now := &c.kinds[s.kind]
+	if more, ok := c.takes(s, s.kind, v); ok {
+		best, extra = s.kind, float64(float64(more)*c.toll)
+	}
+	if extra == 0 || len(c.kinds) == 1 || s.lock > 0 {
+		return best, extra
+	}
 	for i := range c.kinds {
 		k := &c.kinds[i]
-		if k.family != now.family || int32(i) == s.kind || c.used[i] >= k.count || !c.takes(s, int32(i), v) {
+		if k.family != now.family || int32(i) == s.kind || c.used[i] >= k.count {
 			continue
 		}
-		d := k.fixed - now.fixed + float64(float64(s.dist)*(k.perDist-now.perDist)) + float64(float64(s.dur)*(k.perDur-now.perDur))
+		more, ok := c.takes(s, int32(i), v)
+		if !ok {
+			continue
+		}
+		d := k.fixed - now.fixed + float64(float64(s.dist)*(k.perDist-now.perDist)) + float64(float64(s.dur)*(k.perDur-now.perDur)) + float64(float64(more)*c.toll)
 		if d < extra && c.takesAll(s, int32(i)) {
 			best, extra = int32(i), d
 		}
 	}
-	if best < 0 {
-		return -1, 0
-	}
 	return best, extra
 }
 
-// takes is whether a vehicle of a kind has room for v beside what the route holds.
-func (c *rchain) takes(s *rslot, kind, v int32) bool {
+// takes is whether a vehicle of a kind may have v beside what the route holds, and by how much more
+// it is overloaded then.
+func (c *rchain) takes(s *rslot, kind, v int32) (int64, bool) {
 	k := &c.kinds[kind]
 	if s.count >= k.maxStops || !c.mayServe(k, v) {
-		return false
+		return 0, false
 	}
-	if c.pairs {
-		return true // judged where it goes
+	if c.pairs || c.mixed || c.trips {
+		return 0, true // judged where it goes
 	}
-	trips := len(s.cuts) - 1
-	if trips > 1 || len(k.reloads) > 0 {
-		return true
+	if c.soft {
+		more := -s.over
+		for d, a := range c.amountsOf(v) {
+			l := s.load[d]
+			more += c.excess(max(l.del+a.del, l.pick+a.pick), k, 0, d)
+		}
+		return more, true
 	}
-	for d, a := range c.amounts[v] {
+	for d, a := range c.amountsOf(v) {
 		l, room := s.load[d], c.room(k, 0, d)
 		if l.del+a.del > room || l.pick+a.pick > room {
-			return false
+			return 0, false
 		}
 	}
-	return true
+	return 0, true
 }
 
 // takesAll is whether a kind may serve all customers of a route, and hold its present load.
@@ -107,7 +113,7 @@ func (c *rchain) takesAll(s *rslot, kind int32) bool {
 		}
 	}
 	for i, l := range s.load {
-		if l.peak > c.room(k, i/c.dims, i%c.dims) {
+		if !c.soft && l.peak > c.room(k, i/c.dims, i%c.dims) {
 			return false
 		}
 	}
@@ -147,9 +153,18 @@ func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, b
 			trip++
 		}
 	}
-	if c.mixed || c.trips {
-		if !c.holds(s, k, trip, i, v) {
+	if c.mixed || c.trips || c.sorted {
+		if c.sorted && !c.inOrder(s, trip, i, v) {
 			return
+		}
+		if c.mixed || c.trips {
+			more, ok := c.holds(s, k, trip, i, v)
+			if !ok {
+				return
+			}
+			if cost += float64(float64(more) * c.toll); cost >= best.cost {
+				return
+			}
 		}
 	}
 	if c.timed {
@@ -167,41 +182,40 @@ func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, b
 	*best = spot{cost: cost, route: r, kind: kind, node: v, at: int32(i)}
 }
 
-// holds is whether the load fits with v before stop i.
-func (c *rchain) holds(s *rslot, k *kind, trip, i int, v int32) bool {
+// holds is by how much more the route is overloaded with v before stop i; false where it may not
+// be.
+func (c *rchain) holds(s *rslot, k *kind, trip, i int, v int32) (int64, bool) {
 	dims := c.dims
+	var more int64
 	if !c.mixed {
-		for d, a := range c.amounts[v] {
-			l, room := s.load[trip*dims+d], c.room(k, trip, d)
-			if l.del+a.del > room || l.pick+a.pick > room {
-				return false
-			}
+		for d, a := range c.amountsOf(v) {
+			l := s.load[trip*dims+d]
+			more += c.excess(max(l.del+a.del, l.pick+a.pick), k, trip, d) - c.excess(l.peak, k, trip, d)
 		}
-		return true
+		return more, c.soft || more == 0
 	}
 	first, last := i-1 == int(s.cuts[trip]), i == int(s.cuts[trip+1])
 	for d := range dims {
-		x := c.amounts[v][d]
+		x := c.amounts[int(v)*dims+d]
 		if !first {
 			x = s.lpre[(i-1)*dims+d].join(x)
 		}
 		if !last {
 			x = x.join(s.lsuf[i*dims+d])
 		}
-		if x.peak > c.room(k, trip, d) {
-			return false
-		}
+		more += c.excess(x.peak, k, trip, d) - c.excess(s.load[trip*dims+d].peak, k, trip, d)
 	}
-	if c.ordered != vrp.Mixed {
-		at := &c.places[v]
-		if at.delivery > 0 && !first && s.order[i-1]&1 != 0 || at.pick > 0 && !last && s.order[i]&2 != 0 {
-			return false
-		}
-		if c.ordered == vrp.LinehaulFirst && first && at.delivery == 0 && at.pick > 0 {
-			return false
-		}
+	return more, c.soft || more == 0
+}
+
+// inOrder is whether v before stop i keeps deliveries and pickups in their order.
+func (c *rchain) inOrder(s *rslot, trip, i int, v int32) bool {
+	first, last := i-1 == int(s.cuts[trip]), i == int(s.cuts[trip+1])
+	side := c.side[v]
+	if side&2 != 0 && !first && s.order[i-1]&1 != 0 || side&1 != 0 && !last && s.order[i]&2 != 0 {
+		return false
 	}
-	return true
+	return c.ordered != vrp.LinehaulFirst || !first || side != 1
 }
 
 // lasts is the route's duration with v before stop i; false where a limit of time breaks.
@@ -380,7 +394,7 @@ func (c *rchain) alone(kind, v int32, dist int64) (float64, bool) {
 		c.judgeWhole(spot{route: int32(len(c.slot)), kind: kind, node: v, at: 1}, &to)
 		return to.cost, to.route >= 0
 	}
-	for d, a := range c.amounts[v] {
+	for d, a := range c.amountsOf(v) {
 		if a.peak > c.room(k, 0, d) {
 			return 0, false
 		}
@@ -423,14 +437,14 @@ func (c *rchain) judgeWhole(to spot, best *spot) {
 	if int(to.route) < len(c.slot) {
 		s := &c.slots[c.slot[to.route]]
 		t.stops, t.lock = append(t.stops[:0], s.stops...), s.lock
-		was = s.cost
+		was = c.tolled(s)
 	} else {
 		t.stops, t.lock = append(t.stops[:0], stop{k.start, 0}, stop{k.end, k.dist.at(k.start, k.end)}), 0
 	}
 	t.kind = to.kind
 	t.stops = c.with(t.stops, to)
 	ok := c.refresh(t, 0, len(t.stops)-1)
-	to.cost = t.cost - was
+	to.cost = c.tolled(t) - was
 	c.free = append(c.free, id)
 	if ok && to.cost < best.cost {
 		*best = to
@@ -461,7 +475,7 @@ func (c *rchain) put(at spot) {
 		r = c.open(at.kind)
 	}
 	s := c.touch(r)
-	was := s.cost
+	was, over := s.cost, s.over
 	if s.kind != at.kind {
 		c.used[s.kind]--
 		c.used[at.kind]++
@@ -476,7 +490,7 @@ func (c *rchain) put(at spot) {
 	s.stops = c.with(s.stops, at)
 	c.refresh(s, i, last)
 	c.reindex(r, i)
-	c.change += s.cost - was
+	c.book(s.cost-was, s.over-over)
 }
 
 // shift makes room in the segments that begin at a stop, of which those behind it stay.

@@ -76,9 +76,14 @@ type model struct {
 	places        []place
 	kinds         []kind
 	dims          int
-	amounts       [][]lseg // by place: one segment per dimension
-	timed         bool     // windows, durations or releases matter
-	mixed         bool     // the order of deliveries and pickups matters to the load
+	amounts       []lseg  // by place: one segment per dimension
+	weights       []int64 // by dimension: of a unit of overload
+	softly        bool    // overload may have a price
+	tollUnit      float64 // what a unit of weighed overload costs at first
+	side          []uint8 // by place: 1 where it gives, 2 where it gets, in the first dimension
+	timed         bool    // windows, durations or releases matter
+	mixed         bool    // the order of deliveries and pickups matters to the load
+	sorted        bool    // deliveries come before pickups, or a pickup is never first
 	ordered       vrp.BackhaulRule
 	trips         bool // reloads
 	slow          bool // routes are judged by walking them
@@ -97,6 +102,11 @@ type model struct {
 	leg           float64 // a typical leg's cost, the unit of temperature
 	leastPerDist  float64 // of all kinds
 	upper         float64 // more than serving any customer alone costs
+}
+
+// amountsOf is a place's segments of load.
+func (m *model) amountsOf(v int32) []lseg {
+	return m.amounts[int(v)*m.dims:][:m.dims]
 }
 
 func (m *model) mayServe(k *kind, v int32) bool {

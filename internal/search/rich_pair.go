@@ -55,7 +55,7 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 		deltaP := toP + int64(k.dist.at(p, next))
 		fits := true
 		for q := range dims {
-			loads[q] = c.amounts[p][q]
+			loads[q] = c.amounts[int(p)*dims+q]
 			if i > 1 {
 				loads[q] = s.lpre[(i-1)*dims+q].join(loads[q])
 			}
@@ -82,7 +82,7 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 				}
 			}
 			for q := range dims {
-				loads[q] = loads[q].join(c.amounts[at][q])
+				loads[q] = loads[q].join(c.amounts[int(at)*dims+q])
 				fits = fits && loads[q].peak <= c.room(k, 0, q)
 			}
 			if !fits {
@@ -102,7 +102,7 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x tseg, loads []lseg, cost float64, best *spot) {
 	n, dims := len(s.stops), c.dims
 	for q := range dims {
-		l := loads[q].join(c.amounts[d][q])
+		l := loads[q].join(c.amounts[int(d)*dims+q])
 		if j < n-1 {
 			l = l.join(s.lsuf[j*dims+q])
 		}

@@ -48,6 +48,7 @@ func (c *rchain) refresh(s *rslot, lo, hi int) bool {
 	n := len(s.stops)
 	t := &c.kinds[s.kind]
 	c.measure(s)
+	s.over = 0
 	ok := s.dist <= t.maxDist && s.count <= t.maxStops
 	if c.slow {
 		return c.walk(s) && ok
@@ -163,22 +164,21 @@ func (c *rchain) loads(s *rslot, t *kind) bool {
 	n, dims := len(s.stops), c.dims
 	trips := len(s.cuts) - 1
 	s.load = resize(s.load, trips*dims)
-	ok := true
 	if !c.mixed {
 		for k := range trips {
 			for d := range dims {
 				var sum lseg
 				for i := s.cuts[k] + 1; i < s.cuts[k+1]; i++ {
-					a := &c.amounts[s.stops[i].node][d]
+					a := &c.amounts[int(s.stops[i].node)*dims+d]
 					sum.del += a.del
 					sum.pick += a.pick
 				}
 				sum.peak = max(sum.del, sum.pick)
 				s.load[k*dims+d] = sum
-				ok = ok && sum.peak <= c.room(t, k, d)
+				s.over += c.excess(sum.peak, t, k, d)
 			}
 		}
-		return ok
+		return c.orders(s) && (c.soft || s.over == 0)
 	}
 	s.lpre, s.lsuf = resize(s.lpre, n*dims), resize(s.lsuf, n*dims)
 	for k := range trips {
@@ -187,18 +187,18 @@ func (c *rchain) loads(s *rslot, t *kind) bool {
 			var sum lseg
 			for i := from; i <= to; i++ {
 				if i > from && i < to {
-					sum = sum.join(c.amounts[s.stops[i].node][d])
+					sum = sum.join(c.amounts[int(s.stops[i].node)*dims+d])
 				}
 				if i > from || i == 0 {
 					s.lpre[i*dims+d] = sum
 				}
 			}
 			s.load[k*dims+d] = sum
-			ok = ok && sum.peak <= c.room(t, k, d)
+			s.over += c.excess(sum.peak, t, k, d)
 			sum = lseg{}
 			for i := to; i >= from; i-- {
 				if i > from && i < to {
-					sum = c.amounts[s.stops[i].node][d].join(sum)
+					sum = c.amounts[int(s.stops[i].node)*dims+d].join(sum)
 				}
 				if i < to || i == n-1 {
 					s.lsuf[i*dims+d] = sum
@@ -206,7 +206,7 @@ func (c *rchain) loads(s *rslot, t *kind) bool {
 			}
 		}
 	}
-	return c.orders(s) && ok
+	return c.orders(s) && (c.soft || s.over == 0)
 }
 
 // room is what a kind's vehicle holds on its k-th trip.
@@ -220,35 +220,29 @@ func (c *rchain) room(t *kind, trip, dim int) int32 {
 // orders notes where pickups and deliveries lie. It is false where a delivery follows a pickup that
 // must be last.
 func (c *rchain) orders(s *rslot) bool {
-	if c.ordered == vrp.Mixed {
+	if !c.sorted {
 		return true
 	}
-	n := len(s.stops)
-	s.order = resize(s.order, n)
-	clear(s.order)
+	s.order = resize(s.order, len(s.stops))
 	ok := true
 	for k := range len(s.cuts) - 1 {
 		from, to := int(s.cuts[k]), int(s.cuts[k+1])
-		var bit uint8
-		for i := from + 1; i < to; i++ {
-			at := &c.places[s.stops[i].node]
-			if c.ordered == vrp.LinehaulFirst && i == from+1 && at.delivery == 0 && at.pick > 0 {
-				ok = false
-			}
-			if bit != 0 && at.delivery > 0 {
-				ok = false
-			}
-			if at.pick > 0 {
-				bit = 1
-			}
-			s.order[i] |= bit
+		if c.ordered == vrp.LinehaulFirst && from+1 < to && c.side[s.stops[from+1].node] == 1 {
+			ok = false
 		}
-		bit = 0
+		var seen uint8
+		for i := from + 1; i < to; i++ {
+			side := c.side[s.stops[i].node]
+			ok = ok && (seen == 0 || side&2 == 0)
+			seen |= side & 1
+			s.order[i] = seen
+		}
 		for i := to - 1; i > from; i-- {
-			if c.places[s.stops[i].node].delivery > 0 {
-				bit = 2
+			if c.side[s.stops[i].node]&2 != 0 {
+				for ; i > from; i-- {
+					s.order[i] |= 2
+				}
 			}
-			s.order[i] |= bit
 		}
 	}
 	return ok

@@ -100,7 +100,7 @@ func (c *rchain) boardLoads(k *kind, stops []stop) [][]int32 {
 				load[d] += k.initial[d]
 			}
 			for j := from; j < len(stops)-1 && int(stops[j].node) >= c.depots; j++ {
-				load[d] += c.amounts[stops[j].node][d].del
+				load[d] += c.amountsOf(stops[j].node)[d].del
 			}
 		}
 		first = false
@@ -116,7 +116,7 @@ func (c *rchain) boardLoads(k *kind, stops []stop) [][]int32 {
 			loadTrip(i + 1)
 		default:
 			for d := range load {
-				a := c.amounts[v][d]
+				a := c.amountsOf(v)[d]
 				load[d] += a.pick - a.del
 				shipped[d] += c.shipped(v, d)
 			}

@@ -26,7 +26,7 @@ func (c *rchain) gone(v int32) bool {
 // compact drops the removed customers from a route.
 func (c *rchain) compact(r int32) {
 	s := c.touch(r)
-	was := s.cost
+	was, over := s.cost, s.over
 	k := &c.kinds[s.kind]
 	out := s.stops[:1]
 	first := len(s.stops)
@@ -61,12 +61,12 @@ func (c *rchain) compact(r int32) {
 	}
 	if s.count == 0 && s.lock == 0 {
 		c.used[s.kind]--
-		s.cost = 0
+		s.cost, s.over = 0, 0
 		s.kind = -1
 	} else {
 		c.reindex(r, 0)
 	}
-	c.change += s.cost - was
+	c.book(s.cost-was, s.over-over)
 }
 
 // ruin takes one string from each of a few routes near a random customer.
@@ -330,7 +330,7 @@ func (c *rchain) retype(r int32) {
 		}
 		if k.dist == now.dist {
 			dist := inside + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
-			if k.fixed+float64(float64(dist)*k.perDist) >= s.cost {
+			if k.fixed+float64(float64(dist)*k.perDist) >= c.tolled(s) {
 				continue
 			}
 		}
@@ -346,10 +346,10 @@ func (c *rchain) retype(r int32) {
 		for j := 1; j < n; j++ {
 			t.stops[j].leg = k.dist.at(t.stops[j-1].node, t.stops[j].node)
 		}
-		if c.refresh(t, 0, n-1) && t.cost < s.cost {
+		if c.refresh(t, 0, n-1) && c.tolled(t) < c.tolled(s) {
 			to := c.touch(r) // it is touched already
 			t = &c.slots[id]
-			c.change += t.cost - to.cost
+			c.book(t.cost-to.cost, t.over-to.over)
 			c.used[to.kind]--
 			c.used[i]++
 			to.copyFrom(t)
@@ -380,10 +380,13 @@ func (c *rchain) iterate(temperature float64) {
 	limit := temperature*c.exponential() + 1e-9
 	if c.recreate(limit, temperature) {
 		c.keep()
-		if c.cost < c.bestCost-1e-9 {
+		if c.over == 0 && c.cost < c.bestCost-1e-9 {
 			c.remember()
 		}
 	} else {
 		c.undo()
+	}
+	if c.soft {
+		c.levy()
 	}
 }

@@ -15,10 +15,10 @@ import (
 // break: with a budget of iterations there is one chain and no clock, whatever the number of
 // workers; what is returned is judged by vrp's validator and never is worse than the start.
 
-// Temperatures are in a typical leg between near customers.
+// Temperatures are in mean legs of the start.
 const (
 	richHot      = 1.0  // where annealing begins, given iterations enough
-	richHotAgain = 0.2  // where later cycles begin
+	richHotAgain = 0.1  // where later cycles begin
 	richCold     = 0.01 // where it ends
 	richLeast    = 0.2  // of richHot, at least: the greedy start is far from a good one
 	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
@@ -110,7 +110,27 @@ func (d *richDriver) begin(c *rchain) error {
 	}
 	d.take(c)
 	d.tell(true)
+	c.typicalLeg()
 	return nil
+}
+
+// typicalLeg takes the unit of temperature from the routes: the mean cost of a leg.
+func (c *rchain) typicalLeg() {
+	var sum float64
+	legs := 0
+	for _, id := range c.slot {
+		s := &c.slots[id]
+		k := &c.kinds[s.kind]
+		cost := float64(float64(s.dist) * k.perDist)
+		if k.perDist == 0 {
+			cost = float64(float64(s.dur) * k.perDur)
+		}
+		sum += cost
+		legs += len(s.stops) - 1
+	}
+	if sum > 0 {
+		c.leg = sum / float64(legs)
+	}
 }
 
 // broken is the first rule that a solution breaks beside leaving out customers.
@@ -221,14 +241,14 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 		if d.over(ctx) {
 			break
 		}
-		t := stretch{from: d.spent(), until: cy.until, hot: cy.hot}
+		t := stretch{from: d.spent(), until: cy.until, hot: cy.hot, cold: richCold}
 		var wg sync.WaitGroup
 		var mu sync.Mutex // guards the driver
 		for w, c := range chains {
 			if i > 0 || w > 0 {
 				c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
 			}
-			c.most, c.longest = d.most, d.longest
+			c.most, c.longest, c.soft = d.most, d.longest, false
 			wg.Go(func() { d.chain(ctx, c, t, &mu) })
 		}
 		wg.Wait()
@@ -270,6 +290,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 			each = min(each, d.o.Iterations-d.iterations)
 		}
 		mu.Unlock()
+		c.ease()
 		for range each {
 			c.iterate(temperature)
 		}

@@ -44,7 +44,7 @@ func (c *rchain) tryTrip(s *rslot, r int32, k *kind, v int32, i int, depot int32
 		return
 	}
 	to := spot{cost: cost, route: r, kind: s.kind, node: v, at: int32(i), reload: depot + 1, reloadLast: last}
-	for d, x := range c.amounts[v] {
+	for d, x := range c.amountsOf(v) {
 		if x.peak > k.cap[d] {
 			return
 		}
@@ -90,10 +90,10 @@ func (c *rchain) merge(r int32) {
 		t.copyFrom(s)
 		t.stops = append(t.stops[:i], t.stops[i+1:]...)
 		t.stops[i].leg = k.dist.at(t.stops[i-1].node, t.stops[i].node)
-		if c.refresh(t, 0, len(t.stops)-1) && t.cost < s.cost {
+		if c.refresh(t, 0, len(t.stops)-1) && c.tolled(t) < c.tolled(s) {
 			to := c.touch(r)
 			t = &c.slots[id] // touch may have moved the slots
-			c.change += t.cost - to.cost
+			c.book(t.cost-to.cost, t.over-to.over)
 			to.copyFrom(t)
 			c.reindex(r, 0)
 			i--

@@ -220,7 +220,7 @@ func (c *rchain) carries(s *rslot, k *kind) bool {
 		for d := range c.dims {
 			load := lseg{}
 			for i := from + 1; i < to; i++ {
-				load = load.join(c.amounts[s.stops[i].node][d])
+				load = load.join(c.amountsOf(s.stops[i].node)[d])
 			}
 			s.load[trip*c.dims+d] = load
 			if shipped[d]+load.peak > c.room(k, trip, d) {

@@ -1,0 +1,80 @@
+package search
+
+// What an overloaded vehicle costs. Where capacities leave no slack, hardly any customer fits into
+// another route, and a search that stays within them stands still. What a reader could break: the
+// price follows the routes alone, never a clock, and routes with overload are never the best.
+
+const (
+	tollLeast = 20  // tasks under which vehicles are never overloaded
+	tollEach  = 100 // iterations between two looks at the price
+	// The price rises where fewer iterations than this end without overload, and falls where more
+	// do.
+	tollLow, tollHigh = 0.3, 0.5
+	tollUp, tollDown  = 1.1, 0.95
+	tollSpan          = 1000 // the price stays within this factor of the first one
+)
+
+// weigh makes a customer's mean amount weigh the same in every dimension, and lets it cost a
+// typical leg at first.
+func (m *model) weigh() {
+	const one = 1 << 16
+	m.weights = make([]int64, m.dims)
+	for d := range m.dims {
+		var sum float64
+		for _, v := range m.tasks {
+			sum += float64(m.amountsOf(v)[d].peak)
+		}
+		mean := max(1e-3, sum/float64(max(1, len(m.tasks))))
+		m.weights[d] = max(1, int64(one/mean))
+	}
+	m.tollUnit = m.leg / one
+}
+
+// excess is how far a load passes the room of a kind's vehicle, weighed.
+func (c *rchain) excess(peak int32, t *kind, trip, dim int) int64 {
+	return int64(max(0, peak-c.room(t, trip, dim))) * c.weights[dim]
+}
+
+// tolled is what a route costs with its toll.
+func (c *rchain) tolled(s *rslot) float64 { return s.cost + float64(float64(s.over)*c.toll) }
+
+// book notes a change of cost and of overload.
+func (c *rchain) book(cost float64, over int64) {
+	c.more += over
+	c.change += cost + float64(float64(over)*c.toll)
+}
+
+// levy lets the toll follow the share of iterations that end without overload.
+func (c *rchain) levy() {
+	c.steps++
+	if c.over == 0 {
+		c.clean++
+	}
+	if c.steps < tollEach {
+		return
+	}
+	was := c.toll
+	if share := float64(c.clean) / tollEach; share < tollLow {
+		c.toll = min(c.toll*tollUp, c.tollUnit*tollSpan)
+	} else if share > tollHigh {
+		c.toll = max(c.toll*tollDown, c.tollUnit/tollSpan)
+	}
+	c.cost += float64((c.toll - was) * float64(c.over))
+	c.steps, c.clean = 0, 0
+}
+
+// ease says whether overload may be had at its price: not as long as required customers are left
+// out, because a vehicle with too much on board would always seem the better way.
+func (c *rchain) ease() {
+	c.soft = c.softly && (c.soft || !c.short())
+}
+
+// short is whether the present routes leave out a required task.
+func (c *rchain) short() bool {
+	for _, lead := range c.absent {
+		if c.places[lead].required {
+			return true
+		}
+	}
+	return false
+}
