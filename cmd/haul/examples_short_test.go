@@ -167,6 +167,11 @@ func shortSolve(w *workshop, cmd *cobra.Command, args []string) ([]string, error
 			return nil, err
 		}
 	}
+	for _, name := range []string{"time", "time-per-instance"} { // a search takes all the time that it is given
+		if cmd.Flags().Changed(name) {
+			args = append(args, "--"+name, "50ms")
+		}
+	}
 	if len(cmd.Flags().Args()) > 0 {
 		return args, nil
 	}

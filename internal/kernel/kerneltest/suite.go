@@ -163,12 +163,12 @@ func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
 
 // judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on
 // it.
-func judge() kernel.Device { return reference.New[float64](3) }
+func judge() kernel.Device { return oracle{reference.New[float64](3), 0} }
 
 // judgeOf is the judge of dev: one that rounds as dev does where that is what is on trial.
 func judgeOf(dev kernel.Device) kernel.Device {
 	if r, ok := dev.(rounded); ok && r.nearest {
-		return reference.NewRounded[float64](3, r.unit)
+		return oracle{reference.NewRounded[float64](3, r.unit), r.unit}
 	}
 	return judge()
 }
@@ -182,7 +182,7 @@ func batchFor(dev kernel.Device, nodes int) int {
 	case s > 4:
 		return s + s/2 + 1
 	default:
-		return 9*s + s/2 + 1
+		return 9*s + (s+1)/2
 	}
 }
 

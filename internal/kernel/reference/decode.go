@@ -119,11 +119,13 @@ func normalise[F Float](out *Decision[F]) {
 	for _, v := range out.LogProb {
 		sum += exp(v - top)
 	}
+	whole := log(sum)
 	for i, v := range out.LogProb {
-		lp := v - top - log(sum)
+		lp := v - top - whole
+		p := exp(lp)
 		out.LogProb[i] = lp
-		out.Prob = append(out.Prob, exp(lp))
-		out.Entropy -= exp(lp) * lp
+		out.Prob = append(out.Prob, p)
+		out.Entropy -= p * lp
 	}
 }
 
