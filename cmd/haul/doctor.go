@@ -25,10 +25,14 @@ type doctorOptions struct {
 	failOn                string
 	from, to              float64 // ms
 	within                string  // a range's name
+	capture               string  // a recording of the capture of a graph
+	captures              []doctor.Capture
 }
 
-// restrict cuts a trace to the part that is asked for.
+// restrict cuts a trace to the part that is asked for, and hands it the graphs that were captured
+// elsewhere.
 func (o *doctorOptions) restrict(t *doctor.Trace) error {
+	t.Captures = o.captures
 	if o.within != "" {
 		return t.OnlyRange(o.within)
 	}
@@ -128,6 +132,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with 1 where a finding is at least this severe: note, warning or critical")
 	cmd.Flags().Float64Var(&opt.from, "from", 0, "judge from this many ms after the first event on")
 	cmd.Flags().Float64Var(&opt.to, "to", 0, "judge up to this many ms after the first event (0: to the end)")
+	cmd.Flags().StringVar(&opt.capture, "capture", "", "a trace in which the CUDA graph was captured: --breakdown then names the operators inside its replays")
 	cmd.Flags().StringVar(&opt.within, "range", "", "judge the stretches of this annotation (record_function); each is a step")
 	cmd.AddCommand(a.newDoctorWatch())
 	return cmd
@@ -156,6 +161,15 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 	paths, err := doctor.Expand(args)
 	if err != nil {
 		return err
+	}
+	if opt.capture != "" {
+		if err := doctor.Load(ctx, opt.capture, func(name string, t *doctor.Trace) error {
+			list, err := doctor.Captures(name, t)
+			opt.captures = append(opt.captures, list...)
+			return err
+		}); err != nil {
+			return err
+		}
 	}
 	if !opt.diff {
 		if err := eachOnce(paths); err != nil {

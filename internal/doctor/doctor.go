@@ -39,6 +39,8 @@ type (
 	Severity = rule.Severity
 	// Finding is one cause of lost time.
 	Finding = rule.Finding
+	// Capture is a graph as its capture was recorded.
+	Capture = trace.Capture
 	// Text is how much of a report is printed.
 	Text = report.Text
 )
@@ -82,6 +84,9 @@ func IsTrace(name string) bool { return trace.IsTrace(name) }
 
 // InFile names the file that an error is about.
 func InFile(name string, err error) error { return trace.InFile(name, err) }
+
+// Captures lists the graphs that a recording shows being captured. It consumes the trace.
+func Captures(name string, t *Trace) ([]Capture, error) { return report.Captures(name, t) }
 
 // Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
 func Diagnose(t *Trace) (*Report, error) { return report.Diagnose(t) }

@@ -59,9 +59,9 @@ func Analyse(t *trace.Trace) (*Analysis, error) {
 	}
 	a.Main = a.mainThread()
 	a.splitFetches()
-	byCorrelation := a.indexGPU()
+	a.byCorrelation = a.indexGPU()
 	for _, th := range t.Threads {
-		a.link(th, byCorrelation)
+		a.link(th, a.byCorrelation)
 	}
 	a.measureGPU()
 	a.measureComm()

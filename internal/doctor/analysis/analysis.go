@@ -178,6 +178,7 @@ type links struct {
 	Orphans       map[trace.CallKind][]orphan
 	forward       []*trace.Op // operators with a sequence number, in its order
 	calls         []callRef   // by correlation number
+	byCorrelation []int32     // positions of the GPU's work, by correlation number
 }
 
 // device is one GPU's share of the trace.

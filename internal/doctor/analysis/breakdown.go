@@ -23,9 +23,12 @@ type Breakdown struct {
 	Collectives      []CommTime    `json:"collectives"`
 	GPUs             []GPU         `json:"gpus"`
 	Memory           []MemoryLevel `json:"memory,omitempty"`
+	Peak             *MemoryPeak   `json:"memory_peak,omitempty"`
+	Graphs           []GraphReplay `json:"graphs,omitempty"`
 	Roofline         []OpRate      `json:"roofline"`
 	Modules          []ModuleTime  `json:"modules"`
 	Path             []PathPart    `json:"critical_path"`
+	Order            []PathLeg     `json:"critical_path_in_order"`
 }
 
 // FamilyTime is the kernels of one kind.
@@ -66,15 +69,6 @@ type GPU struct {
 	WidestMS  float64 `json:"widest_gap_ms"`
 }
 
-// MemoryLevel is a point of the memory's timeline.
-type MemoryLevel struct {
-	MS float64 `json:"ms"` // since the first step
-	MB float64 `json:"mb"`
-}
-
-// memoryPoints bounds the memory's timeline in a report.
-const memoryPoints = 400
-
 var busWords = [...]string{"within the GPU", "to the GPU, page-locked", "to the GPU, pageable", "to the host, page-locked", "to the host, pageable"}
 
 func (a *Analysis) Breakdown() *Breakdown {
@@ -113,9 +107,10 @@ func (a *Analysis) Breakdown() *Breakdown {
 		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Kind+x.Group, y.Kind+y.Group))
 	})
 	b.QueueDepth, b.QueueMS = a.queue()
-	b.Memory = a.memoryLevels()
+	b.Memory, b.Peak = a.memory()
+	b.Graphs = a.replays()
 	b.Roofline, b.Modules = a.Roofline(), a.Modules()
-	b.Path = b.CriticalPath(a)
+	b.Path, b.Order = b.CriticalPath(a), a.pathInOrder()
 	return b
 }
 
@@ -179,24 +174,6 @@ func (a *Analysis) queue() (depth, ms float64) {
 		sum += i + 1 - sort.Search(len(done), func(k int) bool { return done[k] > at })
 	}
 	return float64(sum) / float64(len(issued)), Median(late) / 1e6
-}
-
-func (a *Analysis) memoryLevels() []MemoryLevel {
-	if len(a.Memory) == 0 {
-		return nil
-	}
-	every := (len(a.Memory) + memoryPoints - 1) / memoryPoints
-	var out []MemoryLevel
-	for i := 0; i < len(a.Memory); i += every {
-		top := a.Memory[i]
-		for _, l := range a.Memory[i:min(i+every, len(a.Memory))] {
-			if l.Bytes > top.Bytes {
-				top = l
-			}
-		}
-		out = append(out, MemoryLevel{float64(top.At-a.Steps[0].Start) / 1e6, float64(top.Bytes) / (1 << 20)})
-	}
-	return out
 }
 
 // PathPart is a stretch of the critical path that one thing holds.

@@ -25,9 +25,10 @@ type Charge struct {
 	Own    float64 // of that, inside the operators
 	Cpu    float64 // the operators' own time
 	n      int
-	ByName map[uint32]*Named
-	places [100]float64 // ns by percent of the step
-	steps  map[int]int  // operators by step
+	named  []Named
+	byName map[uint32]int32 // positions in named
+	places [100]float64     // ns by percent of the step
+	steps  map[int]int      // operators by step
 }
 
 type Named struct {
@@ -46,7 +47,7 @@ func (v *Named) Inside() float64 { return v.idle }
 func (v *Named) waited() float64 { return v.idle + v.lead }
 
 func (a *Analysis) NewCharge() *Charge {
-	return &Charge{a: a, ByName: map[uint32]*Named{}, steps: map[int]int{}}
+	return &Charge{a: a, byName: map[uint32]int32{}, steps: map[int]int{}}
 }
 
 // Add charges an operator, which must be free.
@@ -66,11 +67,13 @@ func (c *Charge) Count(o *trace.Op) { c.CountFor(o, float64(o.Dur)) }
 
 // CountFor adds part of an operator's time to its name's sum.
 func (c *Charge) CountFor(o *trace.Op, ns float64) {
-	by := c.ByName[o.Name]
-	if by == nil {
-		by = &Named{Name: o.Name}
-		c.ByName[o.Name] = by
+	at, ok := c.byName[o.Name]
+	if !ok {
+		at = int32(len(c.named))
+		c.byName[o.Name] = at
+		c.named = append(c.named, Named{Name: o.Name})
 	}
+	by := &c.named[at]
 	by.N++
 	by.Ns += ns
 	by.idle += float64(o.Idle)
@@ -138,18 +141,27 @@ func (c *Charge) Where() string {
 	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
 }
 
+// Empty tells that no operator was charged or counted.
+func (c *Charge) Empty() bool { return len(c.named) == 0 }
+
 // Ranked lists the n names that cost most by a measure, the costliest first.
 func (c *Charge) Ranked(n int, of func(*Named) float64) []*Named {
 	text := func(v *Named) string { return c.a.Names.List[v.Name].Text }
-	var out []*Named
-	for _, v := range c.ByName {
-		i, _ := slices.BinarySearchFunc(out, v, func(x, y *Named) int {
-			return cmp.Or(cmp.Compare(of(y), of(x)), cmp.Compare(text(x), text(y)))
-		})
-		if i < n {
-			out = slices.Insert(out, i, v)
-			out = out[:min(len(out), n)]
+	before := func(x, y *Named) int {
+		if c := cmp.Compare(of(y), of(x)); c != 0 { // names are far apart in memory, and seldom needed
+			return c
 		}
+		return cmp.Compare(text(x), text(y))
+	}
+	var out []*Named
+	for i := range c.named {
+		v := &c.named[i]
+		if len(out) == n && before(out[n-1], v) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, v, before)
+		out = slices.Insert(out, at, v)
+		out = out[:min(len(out), n)]
 	}
 	return out
 }

@@ -47,16 +47,99 @@ func write(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.GPUs) > 0 {
 		p("\nQueue: %.1f pieces of work issued and unfinished at a launch on average; %s ms from issue to start (median)", b.QueueDepth, phrase.Figure(b.QueueMS))
 	}
-	if n := len(b.Memory); n > 0 {
-		low, high := b.Memory[0].MB, b.Memory[0].MB
-		for _, m := range b.Memory {
-			low, high = min(low, m.MB), max(high, m.MB)
+	writeMemory(b, p)
+}
+
+// writeMemory prints how much memory is allocated, and who holds it when it is most.
+func writeMemory(b *analysis.Breakdown, p func(format string, args ...any)) {
+	if len(b.Memory) == 0 {
+		return
+	}
+	low, high := b.Memory[0].MB, b.Memory[0].MB
+	for _, m := range b.Memory {
+		low, high = min(low, m.MB), max(high, m.MB)
+	}
+	if b.Peak == nil {
+		p("\nMemory: %.0f to %.0f MB allocated", low, high)
+		return
+	}
+	k := b.Peak
+	p("\nMemory (%s): %.0f to %.0f MB allocated. At the peak, %s ms after the first step began, it is held by", k.Device, low, high, phrase.Figure(k.MS))
+	if k.BeforeMB > 0 {
+		p("  %8s MB  what was there before the recording: weights, the optimizer's state", phrase.Figure(k.BeforeMB))
+	}
+	for _, h := range k.Holders {
+		where := ""
+		if h.Where != "" {
+			where = ", " + h.Where
 		}
-		p("Memory on the device: %s to %s MB allocated", fmt.Sprintf("%.0f", low), fmt.Sprintf("%.0f", high))
+		p("  %8s MB  %s (%s), %s%s", phrase.Figure(h.MB), h.What, h.Phase, phrase.Count1(h.Pieces, "piece"), where)
+	}
+	if k.GrowsMB > 0 {
+		p("  Every step ends with more than the one before, by %s MB on average: something is kept, a loss with its graph for example", phrase.Figure(k.GrowsMB))
 	}
 }
 
-// writeRates prints the critical path, the operators' rates and the modules.
+// writeGraphs prints what replayed graphs run, by the operators of their capture.
+func writeGraphs(b *analysis.Breakdown, p func(format string, args ...any)) {
+	for _, g := range b.Graphs {
+		p("\nA graph of %s, replayed %s per step, %s ms", phrase.Count1(g.Kernels, "piece")+" of work", phrase.CountFew(g.Replays, "time"), phrase.Figure(g.MS))
+		if g.Why != "" {
+			p("  its operators are not known: %s", g.Why)
+			continue
+		}
+		from := ""
+		if g.Capture != "" {
+			from = " in " + g.Capture
+		}
+		p("  the capture%s tells the operators of %s of its time", from, phrase.Percent(g.Joined))
+		for _, o := range g.Operators {
+			shapes := ""
+			if o.Shapes != "" {
+				shapes = " [" + o.Shapes + "]"
+			}
+			p("  %8s ms  %s%s, %s", phrase.Figure(o.MS), o.Name, shapes, phrase.PerStepCount(o.Count))
+		}
+		for _, m := range g.Modules {
+			p("  %8s ms  in module %s", phrase.Figure(m.GPUMS), m.Name)
+		}
+	}
+}
+
+// writePath prints the middle step's critical path from its start to its end.
+func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
+	if len(b.Order) == 0 {
+		return
+	}
+	gpu := len(b.GPUs) > 0
+	p("\nThe critical path of the middle step, in order")
+	for _, l := range b.Order {
+		line := fmt.Sprintf("  at %7s  for %7s ms  %6s  ", phrase.Figure(l.AtMS), phrase.Figure(l.MS), phrase.Percent(l.Share))
+		switch {
+		case l.Part == "wait" && gpu:
+			line += "the GPU waits, the CPU in " + l.Waits
+		case l.Part == "wait":
+			line += "the main thread in " + l.Waits
+		case gpu:
+			line += fmt.Sprintf("%s: %s, the GPU works %s of it", l.Part, phrase.Count1(l.Pieces, "piece"), phrase.Percent(l.Busy))
+		default:
+			line += fmt.Sprintf("%s: %s", l.Part, phrase.Count1(l.Pieces, "operator"))
+		}
+		for i, t := range l.Top {
+			sep := ", "
+			if i == 0 {
+				sep = "; "
+			}
+			line += fmt.Sprintf("%s%s %s", sep, t.What, phrase.Percent(t.Share))
+		}
+		if l.Where != "" {
+			line += ", " + l.Where
+		}
+		p("%s", line)
+	}
+}
+
+// writeRates prints the critical path, the operators' rates, the modules and the graphs.
 func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Path) > 0 {
 		p("\nThe critical path, per step")
@@ -64,6 +147,7 @@ func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 			p("  %8s ms  %6s  %s", phrase.Figure(x.MS), phrase.Percent(x.Share), x.What)
 		}
 	}
+	writePath(b, p)
 	if len(b.Roofline) > 0 {
 		p("\nOperators by their shapes, per step, against the roofline")
 		for _, r := range b.Roofline {
@@ -83,4 +167,5 @@ func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 			p("  %8s ms on the GPU  %8s ms on the CPU  %s, %s", phrase.Figure(m.GPUMS), phrase.Figure(m.CPUMS), m.Name, phrase.PerStepCount(m.Count))
 		}
 	}
+	writeGraphs(b, p)
 }

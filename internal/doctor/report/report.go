@@ -113,6 +113,23 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	return r, nil
 }
 
+// Captures lists the graphs that a recording shows being captured; a recording without one is an
+// error that says so.
+func Captures(name string, t *trace.Trace) ([]trace.Capture, error) {
+	a, err := analysis.Analyse(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	list := a.CapturedGraphs()
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: no graph is captured in this recording: record the call that captures it, with torch.cuda.graph for example", name)
+	}
+	for i := range list {
+		list[i].File = name
+	}
+	return list, nil
+}
+
 // costliest lists the operators that take most of the CPU's time.
 func costliest(a *analysis.Analysis) []Operator {
 	c := a.NewCharge()

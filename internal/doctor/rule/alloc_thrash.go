@@ -50,7 +50,7 @@ func steadyAllocs(a *analysis.Analysis) bool {
 
 // heldBy names the operators that hold the CPU around the calls, or says that there are none.
 func heldBy(c *analysis.Charge) string {
-	if len(c.ByName) == 0 {
+	if c.Empty() {
 		return "outside any operator"
 	}
 	return "in " + c.TopBy(3, (*analysis.Named).OnCPU)

@@ -21,19 +21,11 @@ var fp32Matmul = Rule{
 	ID:     "fp32-matmul",
 	remedy: "Let products use tensor cores: torch.set_float32_matmul_precision(\"high\") for tf32, or autocast to bf16 with fp32 weights.",
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
-		var ns float64
 		var issued []analysis.Place
-		n := 0
-		for i := range a.GPU.Len() {
-			g := a.GPU.At(i)
-			if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && a.Names.List[g.Name].FP32 {
-				ns += float64(g.Dur)
-				n++
-				issued = append(issued, a.IssuedAt(g)...)
-			}
-		}
+		alone := a.Alone(func(g *trace.Work) bool { return a.Names.List[g.Name].FP32 }, func(g *trace.Work) { issued = append(issued, a.IssuedAt(g)...) })
+		n, ns := alone.N, alone.Total
 		u := fasterUnits(a)
-		ms := a.Ms(min(ns, a.Busy)) * (1 - 1/u.gain)
+		ms := a.Ms(alone.NS) * (1 - 1/u.gain)
 		if n == 0 || a.Share(a.Ms(ns)) < fp32Share || ms <= 0 {
 			return nil
 		}

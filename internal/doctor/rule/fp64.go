@@ -76,18 +76,9 @@ func isFP64(a *analysis.Analysis, form uint32) (is, tells bool) {
 
 // fp64OnGPU goes by the kernels' names, which tell their type.
 func fp64OnGPU(a *analysis.Analysis) *cost {
-	var ns float64
 	var issued []analysis.Place
-	n := 0
-	for i := range a.GPU.Len() {
-		g := a.GPU.At(i)
-		if _, ok := trace.Within(a.Steps, g.Start); ok && g.Kind == trace.CatKernel && trace.IsFP64Kernel(a.Names.List[g.Name].Text) {
-			ns += float64(g.Dur)
-			n++
-			issued = append(issued, a.IssuedAt(g)...)
-		}
-	}
-	ms := a.Ms(min(ns, a.Busy))
+	alone := a.Alone(func(g *trace.Work) bool { return a.Names.List[g.Name].FP64 }, func(g *trace.Work) { issued = append(issued, a.IssuedAt(g)...) })
+	n, ns, ms := alone.N, alone.Total, a.Ms(alone.NS)
 	if a.Share(ms) < fp64OnCard {
 		return nil
 	}

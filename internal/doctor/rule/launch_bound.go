@@ -38,7 +38,7 @@ var launchBound = Rule{
 			evidence = append(evidence, fmt.Sprintf("%s ms of it outside any operator: launches of graphs or of compiled code", phrase.Figure(a.Ms(a.LooseLaunches))))
 			most = "and in "
 		}
-		if len(c.ByName) > 0 {
+		if !c.Empty() {
 			evidence = append(evidence, most+c.TopBy(4, (*analysis.Named).Inside))
 		}
 		if between := a.Ms(a.Idle[analysis.IdleBetween]); a.Share(between) > 0.05 {

@@ -90,7 +90,7 @@ var pythonBound = Rule{
 			}
 			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
 		}
-		if len(ops.ByName) > 0 {
+		if !ops.Empty() {
 			in := ops.TopBy(4, (*analysis.Named).OnCPU)
 			c.evidence = append(c.evidence, "of that, in operators: "+in)
 			if len(a.Devices) > 0 && hostRandom(in) {

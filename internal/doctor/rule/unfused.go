@@ -38,6 +38,7 @@ var unfused = Rule{
 			id     uint32
 		}
 		open := map[stream][]*trace.Work{}
+		chained := map[*trace.Work]bool{}
 		end := func(s stream) {
 			list := open[s]
 			delete(open, s)
@@ -46,6 +47,7 @@ var unfused = Rule{
 			}
 			var sum, most float64
 			for _, g := range list {
+				chained[g] = true
 				sum, most = sum+float64(g.Dur), max(most, float64(g.Dur))
 				issued = append(issued, a.IssuedAt(g)...)
 			}
@@ -67,8 +69,9 @@ var unfused = Rule{
 		for s := range open {
 			end(s)
 		}
-		saved /= float64(max(1, len(a.Devices)))
-		ms := a.Ms(saved)
+		// what runs beside other kernels wins nothing
+		alone := a.Alone(func(g *trace.Work) bool { return chained[g] }, func(*trace.Work) {})
+		ms := a.Ms(saved / float64(max(1, len(a.Devices))) * alone.Part())
 		if a.Share(ms) < unfusedShare {
 			return nil
 		}

@@ -42,7 +42,11 @@ type arguments struct {
 	collective  []byte
 	stack       []byte // the older spelling of Python's frames: one string an operator
 	label       []byte // the name that a metadata event gives
+	kernel      []byte // that a launch says it starts
 	total       int64  // bytes allocated on the device in all, with a [memory] event; -1 when not told
+	change      int64  // bytes taken, negative where given back
+	addr        uint64
+	host        bool // the memory is the host's
 }
 
 // category says which records an event becomes.
@@ -141,9 +145,26 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 		case "correlation", "correlation_id":
 			w, i, err = scalar(b, i)
 			a.correlation = count(w)
-		case "bytes", "Bytes":
+		case "bytes":
 			w, i, err = scalar(b, i)
 			a.bytes = count(w)
+		case "Bytes":
+			if w, i, err = scalar(b, i); err == nil {
+				a.bytes = count(w)
+				if n, bad := strconv.ParseInt(string(w), 10, 64); bad == nil {
+					a.change = n
+				}
+			}
+		case "Addr":
+			if w, i, err = scalar(b, i); err == nil {
+				a.addr, _ = strconv.ParseUint(string(w), 10, 64)
+			}
+		case "kernel":
+			a.kernel, i, err = scalar(b, i)
+		case "Device Id":
+			if w, i, err = scalar(b, i); err == nil && !a.hasDevice {
+				a.device = count(w)
+			}
 		case "Sequence number":
 			w, i, err = scalar(b, i)
 			a.sequence = count(w)
@@ -210,18 +231,14 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 				}
 			}
 		case "Device Type":
-			if w, i, err = scalar(b, i); err == nil && string(w) == "0" {
-				a.hasDevice, a.device = true, hostMemory
-			}
+			w, i, err = scalar(b, i)
+			a.host = string(w) == "0"
 		default:
 			return skip(b, i)
 		}
 		return i, err
 	})
 }
-
-// hostMemory marks a [memory] event that speaks of the host.
-const hostMemory = 1 << 30
 
 // details reads JAX's words about a kernel or a copy: "grid:16,1,1 block:512,1,1", "size:4096".
 func (a *arguments) details(w []byte) {

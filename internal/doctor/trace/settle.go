@@ -52,7 +52,10 @@ func (t *builder) settle() *Trace {
 	t.Captured = Union(t.Captured)
 	t.Blocked = Union(t.Blocked)
 	slices.SortStableFunc(t.Notes, func(a, b Note) int { return cmp.Compare(a.Start, b.Start) })
-	slices.SortStableFunc(t.Memory, func(a, b level) int { return cmp.Compare(a.At, b.At) })
+	t.Memory.order(func(a, b *Alloc) bool {
+		return a.At < b.At || a.At == b.At && (a.Bytes < b.Bytes || a.Bytes == b.Bytes && a.Addr < b.Addr)
+	})
+	t.Aimed.order(func(a, b *aim) bool { return a.Correlation < b.Correlation })
 	t.Collectives = t.raw
 	slices.SortStableFunc(t.Collectives, func(a, b Collective) int { return cmp.Compare(a.Start, b.Start) })
 	return t.Trace

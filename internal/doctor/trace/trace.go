@@ -41,10 +41,12 @@ type Trace struct {
 	Regions   []Span // the framework's own loops around operators: an optimizer's step, compiled code
 	Compiled  []Span // of those, torch.compile's
 
-	Compiling []Span  // torch.compile at work
-	Notes     []Note  // the collectives that the framework announced, in time order
-	Overhead  []Span  // the profiler's own work
-	Memory    []level // bytes allocated on the device
+	Compiling []Span     // torch.compile at work
+	Notes     []Note     // the collectives that the framework announced, in time order
+	Overhead  []Span     // the profiler's own work
+	Memory    log[Alloc] // memory taken and given back, in time order
+	Aimed     log[aim]   // the kernels that calls name themselves, as ROCm's do
+	Captures  []Capture  // graphs captured in another recording, whose replays this one may hold
 	Names     names
 	Forms     []Form // what operators worked on, each once; entry 0 is unknown
 	Cards     []Card
@@ -95,11 +97,19 @@ type Note struct {
 	Group  uint32 // a name, 0 when not told
 }
 
-// level is how many bytes were allocated at a moment.
-type level struct {
-	At    int64
-	Bytes int64
+// Alloc is memory taken from the framework's allocator, or given back.
+type Alloc struct {
+	At     int64
+	Bytes  int64  // negative where it is given back
+	Total  int64  // bytes allocated on the device then
+	Addr   uint64 // 0 where the trace tells none
+	Thread int32
+	Device uint16
+	Host   bool
 }
+
+// aim is the kernel that a launch says it starts.
+type aim struct{ Correlation, Kernel uint32 }
 
 // Thread is one CPU thread's outermost operators and the driver calls made on it.
 type Thread struct {
@@ -168,6 +178,8 @@ type name struct {
 	call        CallKind  // what a call of this name does
 	direction   direction // where a copy of this name goes
 	FP32        bool      // a matrix product in full fp32
+	FP64        bool      // a kernel of double precision
+	Layout      bool      // a kernel that only changes the order of a tensor's dimensions
 	Family      family    // what a kernel of this name computes
 	Comm        string    // the collective that a kernel or an annotation of this name carries out
 	Chip        int       // the architecture that the name tells, times ten
@@ -211,6 +223,7 @@ func (n *names) as(id uint32, use nameUse) *name {
 		x.call = callKindOf(x.Text)
 	case asWork:
 		x.direction, x.FP32, x.Family, x.Comm, x.Chip = directionOf(x.Text), isFP32Product(x.Text), familyOf(x.Text), collectiveOf(x.Text), chipOf(x.Text)
+		x.FP64, x.Layout = isFP64Kernel(x.Text), isLayoutKernel(x.Text)
 	}
 	return x
 }
@@ -271,8 +284,9 @@ func (t *builder) add(e *event) {
 		t.metadata(e)
 		return
 	case 'i':
-		if e.args.total >= 0 && e.hasStart && e.args.device != hostMemory {
-			t.Memory = append(t.Memory, level{e.start, e.args.total})
+		if e.args.total >= 0 && e.hasStart {
+			t.Memory.Add(Alloc{At: e.start, Bytes: e.args.change, Total: e.args.total, Addr: e.args.addr,
+				Thread: int32(t.thread(e).number), Device: uint16(e.args.device), Host: e.args.host})
 		}
 		return
 	case 'X':
@@ -346,6 +360,9 @@ func (t *builder) add(e *event) {
 			t.capture(e)
 		case kind != CallOther || e.dur >= longCall:
 			t.thread(e).Calls.Add(Call{Start: e.start, Dur: dur, Correlation: e.args.correlation, Name: id, Kind: kind})
+			if len(e.args.kernel) > 0 && kind == CallLaunch {
+				t.Aimed.Add(aim{e.args.correlation, t.Names.of(e.args.kernel)})
+			}
 		}
 	default:
 		t.work(e)

@@ -283,8 +283,8 @@ func isInner(s string) bool {
 	return false
 }
 
-// IsFP64Kernel tells the kernels of double precision: dgemm and its kin, and templates over double.
-func IsFP64Kernel(s string) bool {
+// isFP64Kernel tells the kernels of double precision: dgemm and its kin, and templates over double.
+func isFP64Kernel(s string) bool {
 	lower := strings.ToLower(s)
 	if strings.Contains(lower, "distribution") || strings.Contains(lower, "int64") && !strings.Contains(lower, "double") {
 		return false
@@ -295,6 +295,18 @@ func IsFP64Kernel(s string) bool {
 		}
 	}
 	return strings.HasPrefix(s, "Cijk_") && strings.Contains(s, "_DB_")
+}
+
+// isLayoutKernel tells the kernels that cuDNN, MIOpen and inductor put around convolutions where a
+// tensor has not the order of dimensions that they want.
+func isLayoutKernel(s string) bool {
+	lower := strings.ToLower(s)
+	for _, w := range []string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose_", "im2col"} {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // Card is a line of the trace's device list.

@@ -1,0 +1,50 @@
+package analysis
+
+import "haul/internal/doctor/trace"
+
+// Kernels run side by side, on streams of their own: what one of them wastes is won back only where
+// nothing else runs beside it. That is the part of it on the critical path.
+
+// Alone is what a set of kernels holds of the steps.
+type Alone struct {
+	N     int
+	Total float64 // ns, the sum of their lengths
+	NS    float64 // ns in which no other kernel runs, mean over the devices
+}
+
+// Part is which part of their time is on the critical path.
+func (x Alone) Part() float64 {
+	if x.Total == 0 {
+		return 0
+	}
+	return min(1, x.NS/x.Total)
+}
+
+// Alone measures the kernels that a function picks, communication left out, and hands each to
+// visit.
+func (a *Analysis) Alone(is func(g *trace.Work) bool, visit func(g *trace.Work)) Alone {
+	var out Alone
+	for _, d := range a.Devices {
+		var picked, others []trace.Span
+		for _, i := range d.Works {
+			g := a.GPU.At(int(i))
+			if g.Kind != trace.CatKernel {
+				continue
+			}
+			s := trace.Span{Start: g.Start, End: g.End()}
+			if g.Comm || !is(g) {
+				others = append(others, s)
+				continue
+			}
+			picked = append(picked, s)
+			if _, ok := trace.Within(a.Steps, g.Start); ok {
+				out.N++
+				out.Total += float64(g.Dur)
+				visit(g)
+			}
+		}
+		rest, _ := trace.Without(trace.Clip(trace.Union(picked), a.Steps), trace.Union(others))
+		out.NS += float64(trace.Total(rest)) / float64(len(a.Devices))
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"haul/internal/doctor/trace"
+)
+
+// The path in order tells one step, the middle one, from its start to its end: stretches of work by
+// the part of the step that issued it, and between them the pauses that stand out, each with what
+// it waits for. Its legs follow one another without a gap and together are the step.
+
+// PathLeg is one leg of the critical path of the middle step.
+type PathLeg struct {
+	AtMS   float64    `json:"at_ms"` // since the step's start
+	MS     float64    `json:"ms"`
+	Share  float64    `json:"share"`         // of the step
+	Part   string     `json:"part"`          // forward, backward, optimizer, or wait
+	Busy   float64    `json:"busy_share"`    // of the leg, in which the GPU works; without one the main thread
+	Pieces int        `json:"pieces"`        // kernels and copies, or operators
+	Top    []LegShare `json:"top,omitempty"` // what they compute, by their time
+	Waits  string     `json:"waits_for,omitempty"`
+	Where  string     `json:"where,omitempty"`
+
+	start, end int64
+	reach      int64 // up to where its work is counted
+	labels     map[string]float64
+}
+
+// LegShare is one kind of work of a leg.
+type LegShare struct {
+	What  string  `json:"what"`
+	Share float64 `json:"share"` // of the leg's work
+}
+
+const (
+	// legShare is the part of a step from which a pause, or a change of its part, is a leg.
+	legShare = 0.02
+	legTop   = 2
+)
+
+// pieceOfPath is one piece of work on the path.
+type pieceOfPath struct {
+	trace.Span
+	part, label string
+}
+
+// pathInOrder is the middle step's path.
+func (a *Analysis) pathInOrder() []PathLeg {
+	step := a.middleStep()
+	w := a.Steps[step]
+	var list []pieceOfPath
+	var pauses []trace.Span
+	if len(a.Devices) > 0 {
+		list, pauses = a.gpuPath(w), a.Gaps
+	} else if a.Main != nil {
+		list, pauses = a.hostPath(w)
+	}
+	wide := legShare * float64(w.End-w.Start)
+	var legs []PathLeg
+	from, at := w.Start, 0
+	work := func(to int64) {
+		n := at
+		for n < len(list) && list[n].Start < to {
+			n++
+		}
+		if to > from {
+			legs = append(legs, legsOf(trace.Span{Start: from, End: to}, list[at:n], wide)...)
+		}
+		at = n
+	}
+	for i := sort.Search(len(pauses), func(i int) bool { return pauses[i].End > w.Start }); i < len(pauses) && pauses[i].Start < w.End; i++ {
+		p := trace.Span{Start: max(pauses[i].Start, w.Start), End: min(pauses[i].End, w.End)}
+		if float64(p.End-p.Start) < wide {
+			continue
+		}
+		work(p.Start)
+		legs = append(legs, PathLeg{Part: "wait", Waits: a.doing(p), Where: a.Where([]Place{{Span: p}}), start: p.Start, end: p.End})
+		from = p.End
+	}
+	work(w.End)
+	for i := range legs {
+		legs[i].finish(w)
+	}
+	return legs
+}
+
+// middleStep is the step of middle length, the first of those.
+func (a *Analysis) middleStep() int {
+	order := make([]int, len(a.Steps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(a.Steps[x].End-a.Steps[x].Start, a.Steps[y].End-a.Steps[y].Start)
+	})
+	return order[(len(order)-1)/2]
+}
+
+// gpuPath is the work of the first device inside a window, by the part that issued it.
+func (a *Analysis) gpuPath(w trace.Window) []pieceOfPath {
+	var out []pieceOfPath
+	for _, i := range a.Devices[0].Works {
+		g := a.GPU.At(int(i))
+		if g.End() <= w.Start || g.Start >= w.End {
+			continue
+		}
+		p := pieceOfPath{Span: trace.Span{Start: max(g.Start, w.Start), End: min(g.End(), w.End)}, part: "forward", label: "copies"}
+		if g.Kind == trace.CatKernel {
+			p.label = a.Names.List[g.Name].Family.String()
+			if g.Comm {
+				p.label = trace.FamilyComm.String()
+			}
+		}
+		if th, k, ok := a.callOf(g); ok {
+			p.part = a.phase(th, th.Calls.At(k).Start)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// hostPath is the operators of the main thread inside a window, and the pauses between them.
+func (a *Analysis) hostPath(w trace.Window) ([]pieceOfPath, []trace.Span) {
+	var out []pieceOfPath
+	var pauses []trace.Span
+	from := w.Start
+	th := a.Main
+	for i := range th.Ops.Len() {
+		o := th.Ops.At(i)
+		if o.End() <= w.Start || o.Start >= w.End {
+			continue
+		}
+		s := trace.Span{Start: max(o.Start, w.Start), End: min(o.End(), w.End)}
+		if s.Start > from {
+			pauses = append(pauses, trace.Span{Start: from, End: s.Start})
+		}
+		from = max(from, s.End)
+		out = append(out, pieceOfPath{s, a.phase(th, o.Start), trace.ShortName(a.Names.List[o.Name].Text)})
+	}
+	if from < w.End {
+		pauses = append(pauses, trace.Span{Start: from, End: w.End})
+	}
+	return out, pauses
+}
+
+// legsOf splits a stretch without a wide pause where the part of the step changes for long.
+func legsOf(s trace.Span, list []pieceOfPath, wide float64) []PathLeg {
+	legs := []PathLeg{{start: s.Start, end: s.End}}
+	for i := range list {
+		p := &list[i]
+		if last := &legs[len(legs)-1]; last.Part != p.part {
+			switch {
+			case last.Part == "" || float64(p.Start-last.start) < wide && len(legs) == 1:
+				last.Part = p.part
+			case lasts(list[i:], s.End) >= wide:
+				last.end = p.Start
+				legs = append(legs, PathLeg{Part: p.part, start: p.Start, end: s.End})
+			}
+		}
+		legs[len(legs)-1].take(p)
+	}
+	return legs
+}
+
+// lasts is how long the first piece's part goes on.
+func lasts(list []pieceOfPath, end int64) float64 {
+	for i := range list {
+		if list[i].part != list[0].part {
+			end = list[i].Start
+			break
+		}
+	}
+	return float64(end - list[0].Start)
+}
+
+func (l *PathLeg) take(p *pieceOfPath) {
+	if l.labels == nil {
+		l.labels = map[string]float64{}
+	}
+	l.Pieces++
+	l.labels[p.label] += float64(p.End - p.Start)
+	// pieces come in the order of their starts: what an earlier one covers counts once
+	if from := max(p.Start, l.start, l.reach); p.End > from {
+		l.Busy += float64(p.End - from)
+		l.reach = p.End
+	}
+}
+
+// finish turns a leg's sums into shares.
+func (l *PathLeg) finish(w trace.Window) {
+	ns := float64(l.end - l.start)
+	l.AtMS, l.MS, l.Share = float64(l.start-w.Start)/1e6, ns/1e6, ns/float64(w.End-w.Start)
+	l.Busy = min(1, l.Busy/max(1, ns))
+	var sum float64
+	for what, x := range l.labels {
+		sum += x
+		l.Top = append(l.Top, LegShare{what, x})
+	}
+	slices.SortFunc(l.Top, func(x, y LegShare) int { return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.What, y.What)) })
+	l.Top = l.Top[:min(len(l.Top), legTop)]
+	for i := range l.Top {
+		l.Top[i].Share /= max(1, sum)
+	}
+	if l.Part == "" {
+		l.Part = "forward"
+	}
+}
