@@ -143,6 +143,28 @@ func TestCPUJobs(t *testing.T) {
 	}
 }
 
+// One core needs as long for many elements as threads without cores need for few.
+func TestOneCoreIsNotOversubscribed(t *testing.T) {
+	for _, c := range []struct {
+		us   float64
+		want bool
+	}{{100, false}, {215, false}, {230, true}} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			for range 6 {
+				s.hostOp("aten::gelu", "[288,384]", `"float"`, c.us, 0, nil) // 110,592 elements
+				s.hostOp("aten::layer_norm", "[288,384]", `"float"`, c.us, 0, nil)
+			}
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if got := slices.Contains(ids(r), "oversubscribed"); got != c.want {
+			t.Errorf("%v µs: %v", c.us, costsOf(r))
+		}
+	}
+}
+
 // A pipeline's step walks nodes that were made before the recording: nothing can be told of those
 // that it makes.
 func TestAPipelineHasNoDeadGraph(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // their own, and past 100 µs for 32 threads on two cores.
 //
 // Threshold: cheap operators on 16 to 128 thousand elements take 80 µs in their best of four runs
-// or more, every kind of them. One core needs 10 to 60 µs.
+// or more, every kind of them, and twice what one core needs for so many elements: 1 ns for each,
+// half of that where they are only added, multiplied or copied.
 const (
 	forkElements = 16_000
 	forkMost     = 131_072
@@ -25,6 +26,7 @@ const (
 	forkForms    = 2
 	forkUsual    = 30_000
 	forkShare    = 0.03
+	forkElement  = 2 // ns
 )
 
 var oversubscribed = Rule{
@@ -54,13 +56,15 @@ var oversubscribed = Rule{
 			}
 		})
 		var list []float32
+		alone := false // one core by itself may take as long
 		for k, b := range best {
 			if runs[k] >= forkRuns {
 				list = append(list, b)
+				alone = alone || float64(b) < oneCore(a, k.name, k.form)
 			}
 		}
 		ms := a.Ms(ns)
-		if len(list) < forkForms || slices.Min(list) < forkNS || a.Share(ms) < forkShare {
+		if len(list) < forkForms || alone || slices.Min(list) < forkNS || a.Share(ms) < forkShare {
 			return nil
 		}
 		slices.Sort(list)
@@ -70,6 +74,15 @@ var oversubscribed = Rule{
 			"a thread that has no core holds all others at the end of each operator",
 		}}
 	},
+}
+
+// oneCore is twice what a cheap operator takes on one core.
+func oneCore(a *analysis.Analysis, name, form uint32) float64 {
+	ns := forkElement * a.Forms[form].Inputs[0].Elements()
+	if cheapest[a.Names.List[name].Text] {
+		ns /= 2
+	}
+	return ns
 }
 
 // isForked tells a cheap operator of a size that is split over threads and yet small.
