@@ -175,7 +175,7 @@ func TestLog(t *testing.T) {
 		l.Add(n - i)
 	}
 	l.order(func(a, b *int) bool { return *a < *b })
-	if l.Len() != n || *l.At(0) != 1 || *l.At(logChunk) != logChunk+1 || *l.At(n-1) != n {
+	if l.Len() != n || *l.At(0) != 1 || *l.At(logChunk) != logChunk+1 || *l.At(n - 1) != n {
 		t.Fatal("the order is wrong")
 	}
 	l.cut(logChunk)
