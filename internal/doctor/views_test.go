@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -261,6 +262,28 @@ func TestThePathInOrder(t *testing.T) {
 	}
 	if out := text(t, r); !strings.Contains(out, "the GPU waits, the CPU in the data loader") || !strings.Contains(out, "backward: 30 pieces") {
 		t.Errorf("%s", out)
+	}
+}
+
+// Operators of no length, as clocks of whole microseconds make them, have no share of their leg.
+func TestAPathOfWorkOfNoLength(t *testing.T) {
+	s := newSynth()
+	for n := range 2 {
+		s.step(n, func() {
+			s.hostOp("aten::linear", "[96,192],[192,192]", `"float","float"`, 500, 0, nil)
+			for range 60 {
+				s.emit("cpu_op", "autograd::engine::evaluate_function: AddBackward0", s.now, 0, "")
+				s.now += 10
+			}
+		})
+	}
+	r := diagnose(t, s.json())
+	legs := r.Breakdown.Order
+	if len(legs) != 2 || legs[1].Part != "backward" || legs[1].Pieces != 60 || len(legs[1].Top) != 1 || legs[1].Top[0].Share != 0 || legs[1].Busy != 0 {
+		t.Errorf("%+v", legs)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
 	}
 }
 

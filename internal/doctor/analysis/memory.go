@@ -185,8 +185,11 @@ func poolName(p pool) string {
 }
 
 // phase is which part of a step a moment on a thread lies in.
-func (a *Analysis) phase(th *trace.Thread, at int64) string {
-	if o := OpAt(th, at); o != nil && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
+func (a *Analysis) phase(th *trace.Thread, at int64) string { return a.phaseOf(OpAt(th, at), at) }
+
+// phaseOf is the part of a step that an operator, or none, belongs to at a moment.
+func (a *Analysis) phaseOf(o *trace.Op, at int64) string {
+	if o != nil && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
 		return "backward"
 	}
 	if trace.Covered(a.Updates, trace.Span{Start: at, End: at + 1}) > 0 {

@@ -138,7 +138,7 @@ func (a *Analysis) hostPath(w trace.Window) ([]pieceOfPath, []trace.Span) {
 			pauses = append(pauses, trace.Span{Start: from, End: s.Start})
 		}
 		from = max(from, s.End)
-		out = append(out, pieceOfPath{s, a.phase(th, o.Start), trace.ShortName(a.Names.List[o.Name].Text)})
+		out = append(out, pieceOfPath{s, a.phaseOf(o, o.Start), trace.ShortName(a.Names.List[o.Name].Text)})
 	}
 	if from < w.End {
 		pauses = append(pauses, trace.Span{Start: from, End: w.End})
