@@ -29,7 +29,7 @@ from haul_client.api.jobs import cancel_job, delete_job, follow_job, get_job, li
 from haul_client.api.policies import evaluate, list_policies
 from haul_client.api.routes import draw_instance, export_routes, read_instance, solve, vroom
 from haul_client.api.runs import follow_runs, get_picture, get_run, list_runs, measure_step
-from haul_client.api.server import get_about, get_health, get_metrics, get_open_api, get_readiness
+from haul_client.api.server import get_about, get_health, get_metrics, get_open_api, get_page, get_readiness
 from haul_client.types import File
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs/examples"
@@ -62,6 +62,9 @@ def events(module, *args, until):
 
 
 def main():
+    called.add(get_page.__name__)
+    if (page := get_page.sync_detailed(client=client)).status_code != 302:
+        sys.exit(f"get_page: {page.status_code}")
     call(get_health, str)
     call(get_readiness, str)
     call(get_metrics, str)

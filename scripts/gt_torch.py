@@ -93,6 +93,11 @@ class GT(nn.Module):
             u = u + left[..., None] * pull[1][:, None]
         return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
+    def forward(self, xy, demand):
+        """Greedy tours [B,T] of instances, the depot 0 between routes and behind the last, and their lengths [B]."""
+        r = rollout(self, self.encode(xy, demand), xy, demand, 1, greedy=True)
+        return r.actions[:, 0], r.cost[:, 0]
+
     def starts(self):
         """How routes from every customer begin, in the words of rollout: by force, or as seen from there."""
         return "viewed" if self.views else "forced"

@@ -28,6 +28,7 @@ type policyReport struct {
 
 func (a *app) newPolicies() *cobra.Command {
 	var asJSON bool
+	var out string
 	cmd := &cobra.Command{
 		Use:   "policies [NAME]",
 		Short: "List the trained policies that come with the program, or print a model card",
@@ -36,9 +37,11 @@ it learned from and the time that this took, over all runs that made it; with a 
 policy's model card: its runs, its curve, how it fares, and the commands that made it.
 
 A policy routes problems of any size, best those like the ones it was trained on. It is used by
-haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
+haul solve FILE --policy NAME and judged by haul eval --policy NAME; --out writes its weights as a
+checkpoint, for other programs.`,
 		Example: `  haul policies
   haul policies cvrp20
+  haul policies cvrp20 --out cvrp20.safetensors
   haul policies --json`,
 		Args: atMost(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -48,6 +51,9 @@ haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
 			return policies.Names(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if out != "" {
+				return a.writePolicy(args, out)
+			}
 			if len(args) == 1 {
 				return a.policyCard(args[0], asJSON)
 			}
@@ -55,8 +61,28 @@ haul solve FILE --policy NAME and judged by haul eval --policy NAME.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")
+	cmd.Flags().StringVar(&out, "out", "", "write the named policy's weights to this .safetensors file")
 	cmd.AddCommand(a.newPack())
 	return cmd
+}
+
+// writePolicy writes a policy's checkpoint as a file. One that is there already stays.
+func (a *app) writePolicy(names []string, path string) error {
+	if len(names) != 1 {
+		return usagef("--out %s: name the policy whose weights are written", path)
+	}
+	data, err := policies.Read(names[0])
+	if err != nil {
+		return asUsage(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return usagef("--out %s: this file is there already: name another", path)
+	}
+	if err := run.WriteAtomic(path, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", path)
+	return err
 }
 
 func describePolicy(name string) (*policyReport, error) {

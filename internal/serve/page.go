@@ -86,20 +86,19 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	return out
 })
 
+// home leads to the page's first room.
+func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "/runs", http.StatusFound)
+}
+
 // page sends the page's files.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		allowed := or(s.methods(r), http.MethodGet)
-		if name == "/" {
-			allowed = "GET, POST"
-		}
 		w.Header().Set("Allow", allowed)
 		s.fail(w, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", line(name), allowed, line(r.Method)))
-		return
-	case name == "/":
-		http.Redirect(w, r, "/runs", http.StatusFound)
 		return
 	case rooms[name]:
 		name = "/index.html"

@@ -131,6 +131,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/doctor/pages/{id}", s.doctorPage)
 	mux.HandleFunc("/api/", s.noSuch)
 	mux.HandleFunc("POST /{$}", s.vroom)
+	mux.HandleFunc("GET /{$}", s.home)
 	mux.HandleFunc("/", s.page)
 	return mux
 }

@@ -165,7 +165,7 @@ func TestSolve(t *testing.T) {
 		{`{"coords": [[0,0],[1,1]], "demands": [0,null], "capacity": 3}`, 400, "holds null"},
 		{`{"coords": [[0,0],[Infinity,1]], "demands": [0,1], "capacity": 3}`, 400, "invalid character 'I'"}, // it has an n, and is no null
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1.5], "capacity": 3}`, 400, "demands takes whole numbers of 32 bits, not 1.5"},
-		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 9e9}`, 400, "capacity takes whole numbers of 32 bits, not 9e9"},
+		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 9e9}`, 400, "capacity takes whole numbers of 32 bits, not 9000000000"},
 		{`{"coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 3, "open": "yes"}`, 400, "open takes true or false, not string"},
 		{`[]`, 400, "it takes an object, not array"},
 		{``, 400, "it is empty, and a JSON object is needed"},
@@ -321,6 +321,11 @@ func TestInstancesAndExport(t *testing.T) {
 	x.refused(x.do("POST", "/api/v1/instances?name=stops.csv&capacity=", ""), 400, "a whole number")
 	x.refused(x.do("POST", "/api/v1/instances?distance=miles", ""), 400, "exact is what")
 	x.refused(x.do("POST", "/api/v1/solve", `{"coords": null}`), 400, "holds null")
+	for before, want := range map[string]string{`[1.0, 2.50, -3.0e2,"4.0\"5.0"]`: `[1, 2.50, -300,"4.0\"5.0"]`, `[1,2.5]`: `[1,2.5]`, `[1e300]`: `[1e300]`, `1.0`: `1`, `[1.0.0]`: `[1.0.0]`} {
+		if got := string(wholeNumbers([]byte(before))); got != want {
+			t.Errorf("%s becomes %s, want %s", before, got, want)
+		}
+	}
 	x.refused(x.do("POST", "/api/v1/instances?name=a.vrp", "nonsense"), 422, "a.vrp")
 	x.refused(x.do("GET", "/api/v1/instances/random?capacity=3000000000", ""), 422, "capacity is 3000000000")
 	x.refused(x.do("GET", "/api/v1/instances/random?customers=5001", ""), 422, "5001 customers")

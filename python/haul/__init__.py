@@ -14,9 +14,10 @@ from ._doctor import Diagnosis, Finding, doctor
 from ._load import Loaded, load
 from ._model import Client, ClientGroup, Depot, Edge, Location, Model, Profile, Result, Shipment, VehicleType
 from ._plan import Plan, Route, Stop, Unserved
+from ._problem import Policy, Problem, evaluate, generate, policies, read, solve_many
 from ._solve import Solution, solve
 from ._train import Record, train
-from . import stop
+from . import plotting, stop
 
 __all__ = [
     "Client",
@@ -30,6 +31,8 @@ __all__ = [
     "Location",
     "Model",
     "Plan",
+    "Policy",
+    "Problem",
     "Profile",
     "Record",
     "Result",
@@ -41,9 +44,15 @@ __all__ = [
     "VehicleType",
     "binary",
     "doctor",
+    "evaluate",
+    "generate",
     "load",
+    "plotting",
+    "policies",
+    "read",
     "run",
     "solve",
+    "solve_many",
     "stop",
     "train",
     "version",

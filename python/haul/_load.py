@@ -32,15 +32,24 @@ class Loaded:
 
 
 def load(path: str | Path) -> Loaded:
-    """Reads a checkpoint of `haul train` (a .safetensors file, or a run folder, of which the best is taken) into PyTorch.
+    """Reads a checkpoint of `haul train` (a .safetensors file, or a run folder, of which the best is taken) into PyTorch, or one of
+    `haul.policies()` by its name: `haul.load("cvrp20")`.
 
-    `state` has the weights by Haul's names (docs/parameters.md), without the optimizer's; `model` is the model of gt_torch.py, or of
+    `model(xy, demand)` routes a batch greedily: xy [B, N+1, 2] on the unit square, demand [B, N+1] as shares of the capacity, 0 for
+    the depot; it returns the tours [B, T] and their lengths [B]. `state` has the weights by Haul's names (docs/parameters.md), without the optimizer's; `model` is the model of gt_torch.py, or of
     ad_torch.py for an agent, with those weights in it, ready to evaluate or to train on. Nothing of the file is executed.
     """
-    path = Path(path)
+    name, path = str(path), Path(path)
     if path.is_dir():
         path = path / "best.safetensors"
-    metadata, tensors = read(path)
+    if not path.exists() and path.suffix == "" and len(path.parts) == 1:
+        with tempfile.TemporaryDirectory(prefix="haul") as folder:
+            path = Path(folder) / "policy.safetensors"
+            run("policies", name, "--out", str(path))
+            metadata, tensors = read(path)
+        path = Path(name)
+    else:
+        metadata, tensors = read(path)
     kind = metadata.get("haul.model")
     if kind is None:
         raise HaulError(f"{path} is no checkpoint of haul: its metadata has no haul.model")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Sequence, Union
 
 from ._binary import HaulError, call
-from ._plan import Plan, plan_of
+from ._plan import Plan, Route, plan_of
 from .stop import MaxIterations, MaxRuntime
 
 Amount = Union[int, Sequence[int]]
@@ -39,6 +39,9 @@ class Depot:
     service_duration: float = 0
     name: str = ""
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(eq=False)
 class ClientGroup:
@@ -59,6 +62,9 @@ class Client:
     required: bool = True
     group: ClientGroup | None = None
     name: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(eq=False)
@@ -131,8 +137,10 @@ class Model:
     ...     for b in m.locations:
     ...         _ = m.add_edge(a, b, distance=round(10 * ((a.x - b.x) ** 2 + (a.y - b.y) ** 2) ** 0.5))
     >>> r = m.solve(stop=MaxIterations(500), display=False)
-    >>> r.cost(), r.is_feasible(), sorted(sorted(route) for route in r.best.routes())
+    >>> r.cost(), r.is_feasible(), sorted(sorted(route.visits()) for route in r.best.routes())
     (400.0, True, [[1, 2], [3, 4]])
+    >>> print(", ".join(str(stop) for stop in r.best.routes()[0] if stop.is_depot()))
+    D0, D0
     >>> m.add_vehicle_type(max_overtime=5)
     Traceback (most recent call last):
         ...
@@ -285,8 +293,12 @@ class Model:
         max_overtime: float = 0,
         unit_overtime_cost: float = 0,
         *,
+        max_duration: float | None = None,
         name: str = "",
     ) -> VehicleType:
+        """One vehicle type; max_duration is what PyVRP calls shift_duration since its version 0.12."""
+        if max_duration is not None:
+            shift_duration = min(shift_duration, max_duration)
         if max_overtime or unit_overtime_cost:
             raise ValueError("max_overtime and unit_overtime_cost are not honoured: leave them out")
         if num_available < 1:
@@ -421,7 +433,7 @@ def solve_data(data: dict[str, Any], stop: Stopping, seed: int = 0, display: boo
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         file = Path(folder) / "model.json"
         file.write_text(json.dumps(data), encoding="utf-8")
-        arguments = ["solve", str(file), "--method", "search", "--json", "--seed", str(seed), "--workers", str(workers)]
+        arguments = ["--method", "search", "--seed", str(seed), "--workers", str(workers)]
         if isinstance(stop, MaxIterations):
             arguments += ["--iterations", str(stop.max_iterations)]
         else:
@@ -431,20 +443,33 @@ def solve_data(data: dict[str, Any], stop: Stopping, seed: int = 0, display: boo
             start = Path(folder) / "start.json"
             routes = initial_solution.routes() if isinstance(initial_solution, Plan) else initial_solution
             types = [r.type for r in initial_solution.routes()] if isinstance(initial_solution, Plan) else None
-            start.write_text(json.dumps({"routes": [list(r) for r in routes], **({"types": types} if types else {})}), encoding="utf-8")
+            lists = [r.visits() if isinstance(r, Route) else list(r) for r in routes]
+            start.write_text(json.dumps({"routes": lists, **({"types": types} if types else {})}), encoding="utf-8")
             arguments += ["--start", str(start)]
-        plan_file = Path(folder) / "plan.json"
-        try:
-            r = call([*arguments, "--out", str(plan_file)])
-        except HaulError as e:  # a caller knows no file
-            raise HaulError(str(e).replace(str(file), "the model"), e.code) from None
-        plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
-    coords = tuple((x, y) for x, y in data.get("coords", ()))
-    best = plan_of(float(r["cost"]), int(r.get("unserved_required", 0)), plan, coords)
-    result = Result(best=best, num_iterations=int(r["iterations"]), runtime=float(r["seconds"]), method=str(r["method"]))
+        coords = tuple((float(x), float(y)) for x, y in data.get("coords", ()))
+        result = solve_file(file, arguments, "the model", coords, int(data.get("depots") or 1), first_shipment(data))
     if display:
         print(result.summary())
     return result
+
+
+def first_shipment(data: dict[str, Any]) -> int | None:
+    """The first place of a model's shipments, which stand behind its clients, pickup and delivery in turn."""
+    shipments = data.get("shipments")
+    return int(shipments[0]["pickup"]) if shipments else None
+
+
+def solve_file(file: Path, arguments: Sequence[str], name: str, coords: tuple[tuple[float, float], ...] = (), depots: int = 1, shipments: int | None = None) -> Result:
+    """Has the program solve a file. Errors speak of `name` in place of it, since a caller may know no file."""
+    with tempfile.TemporaryDirectory(prefix="haul") as folder:
+        plan_file = Path(folder) / "plan.json"
+        try:
+            r = call(["solve", str(file), "--json", *arguments, "--out", str(plan_file)])
+        except HaulError as e:
+            raise HaulError(str(e).replace(str(file), name), e.code) from None
+        plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
+    best = plan_of(float(r["cost"]), int(r.get("unserved_required", 0)), plan, coords, depots, shipments)
+    return Result(best=best, num_iterations=int(r.get("iterations", 0)), runtime=float(r["seconds"]), method=str(r["method"]))
 
 
 def amounts(x: Amount) -> list[int]:

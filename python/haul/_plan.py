@@ -12,7 +12,10 @@ from typing import Any, Iterator, Mapping
 
 @dataclass(frozen=True)
 class Stop:
-    """One visit of a route. kind is start, customer, reload, break or end; slack is None where nothing limits it."""
+    """One visit of a route. kind is start, customer, reload, break or end; slack is None where nothing limits it.
+
+    It is also what PyVRP calls a scheduled activity: `activity.idx` counts depots, clients or shipments, each from 0.
+    """
 
     kind: str
     place: int
@@ -26,11 +29,61 @@ class Stop:
     slack: float | None
     late: float
     load: tuple[int, ...]
+    idx: int = 0
+    trip: int = 0  # how often the vehicle has reloaded before
+    part: str = "client"  # depot, client, pickup, delivery or break
+
+    def is_depot(self) -> bool:
+        return self.part == "depot"
+
+    def is_client(self) -> bool:
+        return self.part == "client"
+
+    def is_pickup(self) -> bool:
+        return self.part == "pickup"
+
+    def is_delivery(self) -> bool:
+        return self.part == "delivery"
+
+    def is_shipment(self) -> bool:
+        return self.part in ("pickup", "delivery")
+
+    @property
+    def activity(self) -> Stop:
+        return self
+
+    @property
+    def start_time(self) -> float:
+        return self.begin
+
+    @property
+    def start_service(self) -> float:
+        return self.begin
+
+    @property
+    def end_time(self) -> float:
+        return self.depart
+
+    @property
+    def duration(self) -> float:
+        return self.service
+
+    @property
+    def wait_duration(self) -> float:
+        return self.wait
+
+    @property
+    def time_warp(self) -> float:
+        return self.late
+
+    def __str__(self) -> str:
+        """As PyVRP writes it: D a depot, C a client, L where a shipment is loaded and U where it is unloaded."""
+        return {"depot": "D", "client": "C", "pickup": "L", "delivery": "U"}.get(self.part, "B") + str(self.idx)
 
 
 @dataclass(frozen=True)
 class Route:
-    """What one vehicle does. It counts and iterates over the places that it visits, without its depots."""
+    """What one vehicle does. It counts and iterates over its stops, depots included; `visits` are the places between."""
 
     vehicle: str
     type: int
@@ -43,14 +96,30 @@ class Route:
         """The places between the route's ends, in order; a depot among them is a reload."""
         return [s.place for s in self.stops if s.kind in ("customer", "reload")]
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.visits())
+    def __iter__(self) -> Iterator[Stop]:
+        return iter(self.stops)
 
     def __len__(self) -> int:
-        return len(self.visits())
+        return len(self.stops)
+
+    def __getitem__(self, i: int) -> Stop:
+        return self.stops[i]
 
     def __str__(self) -> str:
-        return " ".join(s.id for s in self.stops if s.kind in ("customer", "reload"))
+        return " ".join("|" if s.kind == "reload" else str(s) for s in self.stops if s.kind in ("customer", "reload"))
+
+    def num_clients(self) -> int:
+        return sum(s.kind == "customer" and s.part == "client" for s in self.stops)
+
+    def num_shipments(self) -> int:
+        return sum(s.is_pickup() for s in self.stops)
+
+    def num_trips(self) -> int:
+        return 1 + sum(s.kind == "reload" for s in self.stops)
+
+    def is_feasible(self) -> bool:
+        """Every route that the program reports keeps every rule."""
+        return True
 
     def schedule(self) -> list[Stop]:
         return list(self.stops)
@@ -101,8 +170,21 @@ class Plan:
     def num_routes(self) -> int:
         return len(self.all)
 
+    def __str__(self) -> str:
+        return "\n".join(f"Route #{i + 1}: {r}" for i, r in enumerate(self.all))
+
     def num_clients(self) -> int:
-        return sum(s.kind == "customer" for r in self.all for s in r.stops)
+        """Clients that are served; both ends of a shipment count as none."""
+        return sum(r.num_clients() for r in self.all)
+
+    def num_shipments(self) -> int:
+        return sum(r.num_shipments() for r in self.all)
+
+    def num_trips(self) -> int:
+        return sum(r.num_trips() for r in self.all)
+
+    def num_missing_clients(self) -> int:
+        return self.missing
 
     def is_feasible(self) -> bool:
         """Everybody who had to be served is: what is served keeps every rule, or the program would have refused it."""
@@ -124,24 +206,13 @@ class Plan:
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the routes on matplotlib's axes, which it returns; needs matplotlib, and coordinates."""
-        if not self.coords:
-            raise ValueError("these places have no coordinates: there is nothing to draw")
-        import matplotlib.pyplot as plt  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        from .plotting import draw_routes
 
-        if ax is None:
-            _, ax = plt.subplots()
-        for i, r in enumerate(self.all):
-            at = [self.coords[s.place] for s in r.stops]
-            ax.plot([x for x, _ in at], [y for _, y in at], marker="o", markersize=3, linewidth=1, label=f"route {i + 1}")
-        if self.unserved:
-            at = [self.coords[u.customer] for u in self.unserved]
-            ax.scatter([x for x, _ in at], [y for _, y in at], marker="x", color="black", label="not served")
-        ax.set_aspect("equal", "datalim")
-        return ax
+        return draw_routes([[s.place for s in r.stops] for r in self.all], self.coords, [u.customer for u in self.unserved], ax)
 
     def _repr_html_(self) -> str:
         cells = ["route", "vehicle", "stops", "distance", "duration", "start", "end", "cost"]
-        rows = [[str(i + 1), r.vehicle, str(len(r)), *(f"{x:g}" for x in (r.distance(), r.duration(), r.start_time(), r.end_time(), r.cost))] for i, r in enumerate(self.all)]
+        rows = [[str(i + 1), r.vehicle, str(sum(s.kind == "customer" for s in r)), *(f"{x:g}" for x in (r.distance(), r.duration(), r.start_time(), r.end_time(), r.cost))] for i, r in enumerate(self.all)]
         table = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
         left = "".join(f"<li>{html.escape(u.id)}: {html.escape(u.reason)}</li>" for u in self.unserved)
         return (
@@ -150,19 +221,34 @@ class Plan:
         )
 
 
-def plan_of(cost: float, missing: int, plan: Mapping[str, Any], coords: tuple[tuple[float, float], ...] = ()) -> Plan:
-    """What the program printed, with types."""
+def plan_of(cost: float, missing: int, plan: Mapping[str, Any], coords: tuple[tuple[float, float], ...] = (), depots: int = 1, shipments: int | None = None) -> Plan:
+    """What the program printed, with types. shipments is the first place of a model's shipments: pickup and delivery in turn."""
     routes = []
     for r in plan["routes"]:
-        stops = tuple(
-            Stop(
-                **{n: s[n] for n in ("kind", "place", "id", "arrival", "wait", "begin", "service", "depart", "distance")},
-                slack=s.get("slack"),
-                late=s.get("late", 0.0),
-                load=tuple(s.get("load", ())),
+        listed, trip = [], 0
+        for s in r["stops"]:
+            trip += s["kind"] == "reload"
+            place = int(s["place"])
+            if s["kind"] == "break":
+                part, idx = "break", 0
+            elif s["kind"] != "customer":
+                part, idx = "depot", place
+            elif shipments is not None and place >= shipments:
+                part, idx = ("delivery" if (place - shipments) % 2 else "pickup"), (place - shipments) // 2
+            else:
+                part, idx = "client", place - depots
+            listed.append(
+                Stop(
+                    **{n: s[n] for n in ("kind", "place", "id", "arrival", "wait", "begin", "service", "depart", "distance")},
+                    slack=s.get("slack"),
+                    late=s.get("late", 0.0),
+                    load=tuple(s.get("load", ())),
+                    idx=idx,
+                    trip=trip,
+                    part=part,
+                )
             )
-            for s in r["stops"]
-        )
+        stops = tuple(listed)
         figures = {n: float(r[n]) for n in ("distance", "duration", "wait", "start", "end")}
         routes.append(Route(vehicle=r["vehicle"], type=r["type"], load=tuple(r.get("load", ())), cost=float(r["cost"]), stops=stops, figures=figures))
     unserved = tuple(Unserved(u["customer"], u["id"], u["reason"]) for u in plan["unserved"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
 import math
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
 from pathlib import Path
-from typing import Iterable, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+from typing import Any, Iterable, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
 
 from ._binary import HaulError, call
 
@@ -23,6 +24,34 @@ class Solution:
     routes: list[list[int]]
     method: str
     seconds: float
+    coords: tuple[tuple[float, float], ...] = field(repr=False, default=())
+    demands: tuple[int, ...] = field(repr=False, default=())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per customer: its route, its place on it, and the load that the vehicle has delivered behind it."""
+        out: list[dict[str, Any]] = []
+        for i, route in enumerate(self.routes):
+            load = 0
+            for k, c in enumerate(route):
+                load += self.demands[c]
+                out.append({"route": i + 1, "stop": k + 1, "customer": c, "x": self.coords[c][0], "y": self.coords[c][1], "demand": self.demands[c], "load": load})
+        return out
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row per customer; needs pandas."""
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]  # pyright: ignore[reportMissingImports]
+
+        return pandas.DataFrame(self.rows())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draws the routes on matplotlib's axes, which it returns; needs matplotlib."""
+        from .plotting import draw_routes
+
+        return draw_routes([[0, *r, 0] for r in self.routes], self.coords, ax=ax)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<tr><td>{i + 1}</td><td>{len(r)}</td><td>{sum(self.demands[c] for c in r)}</td><td>{' '.join(map(str, r))}</td></tr>" for i, r in enumerate(self.routes))
+        return f"<p>cost {self.cost:g}, {len(self.routes)} routes by {html.escape(self.method)}</p><table><thead><tr><th>route</th><th>stops</th><th>load</th><th>customers</th></tr></thead><tbody>{lines}</tbody></table>"
 
 
 def whole(value: SupportsIndex | float, what: str) -> int:
@@ -30,10 +59,16 @@ def whole(value: SupportsIndex | float, what: str) -> int:
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type,unused-ignore]
     if not number.is_integer():
         raise ValueError(f"{what} is {value}: a whole number is needed")
     return int(number)
+
+
+def listed(coords: Any) -> Iterable[Point]:
+    """Points as they are, or the rows of a DataFrame, which iterates over its columns."""
+    rows: Iterable[Point] = coords.to_numpy().tolist() if hasattr(coords, "to_numpy") else coords
+    return rows
 
 
 def pair(point: Point, i: int) -> tuple[float, float]:
@@ -47,7 +82,7 @@ def solve(
     coords: Iterable[Point],
     demands: Iterable[SupportsIndex | float],
     capacity: SupportsIndex | float,
-    time: float = 1.0,
+    time: float | None = None,
     *,
     method: str = "search",
     policy: str | None = None,
@@ -61,12 +96,13 @@ def solve(
 ) -> Solution:
     """Finds routes for customers in the plane; node 0 is the depot and has demand 0.
 
-    method is "search" (as good as `time` seconds allow, or `iterations`, which give the same routes every time), "exact" (the
-    optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy solves it, decoded
-    as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows). seed is that of the search (None: 42), or of the
+    method is "search" (as good as `time` seconds allow, 1 where none is given, or `iterations`, which give the same routes every
+    time), "exact" (the optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy
+    solves it, decoded as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows), and with `time` or
+    `iterations` as well the search goes on from its routes for as long. seed is that of the search (None: 42), or of the
     routes that a policy draws (None: its run's). vehicles limits the number of routes, open_routes leaves out the way back.
 
-    Coordinates may be any sequence of pairs, a NumPy array or a tensor too.
+    Coordinates may be any sequence of pairs, a NumPy array, a tensor, or two columns of a pandas DataFrame.
 
     >>> import haul
     >>> s = haul.solve([(0, 0), (3, 4), (6, 8)], [0, 1, 1], capacity=2, method="exact")
@@ -89,12 +125,14 @@ def solve(
     Traceback (most recent call last):
         ...
     ValueError: decode is 'pomo8' and no policy is named: give policy or checkpoint
-    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, policy="cvrp20", iterations=1000)
+    >>> haul.solve(around, [0] + [3] * 10, capacity=10, policy="cvrp20", iterations=200).method
+    'policy and search'
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, policy="cvrp20", method="exact")
     Traceback (most recent call last):
         ...
-    ValueError: a policy solves it, by no other method and without iterations: leave method and iterations out
+    ValueError: a policy solves it, and no other method: leave method out
     """
-    points = [pair(p, i) for i, p in enumerate(coords)]
+    points = [pair(p, i) for i, p in enumerate(listed(coords))]
     loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(demands)]
     if len(points) != len(loads):
         raise ValueError(f"{len(loads)} demands for {len(points)} points: one per point is needed, 0 for the depot")
@@ -110,9 +148,9 @@ def solve(
     if policy is None and checkpoint is None:
         if decode is not None:
             raise ValueError(f"decode is {decode!r} and no policy is named: give policy or checkpoint")
-    elif method != "search" or iterations:
-        raise ValueError("a policy solves it, by no other method and without iterations: leave method and iterations out")
-    if not time > 0:
+    elif method != "search":
+        raise ValueError("a policy solves it, and no other method: leave method out")
+    if time is not None and not time > 0:
         raise ValueError(f"time is {time}: seconds above 0 are needed")
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         file = Path(folder) / "problem.csv"
@@ -128,10 +166,14 @@ def solve(
         if policy is not None or checkpoint is not None:
             arguments += ["--decode", decode] if decode else []
             arguments += ["--seed", str(seed)] if seed is not None else []
+            if iterations:
+                arguments += ["--iterations", str(iterations)]
+            elif time is not None:
+                arguments += ["--time", f"{time:.9f}s"]
         else:
             arguments += ["--method", method]
             if method == "search":
-                arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{time:.9f}s"]
+                arguments += ["--iterations", str(iterations)] if iterations else ["--time", f"{1.0 if time is None else time:.9f}s"]
                 arguments += ["--seed", str(seed)] if seed is not None else []
         if workers:
             arguments += ["--workers", str(workers)]
@@ -143,4 +185,4 @@ def solve(
             r = call(arguments)
         except HaulError as e:  # a caller knows no file: its line 3 is point 1
             raise HaulError(str(e).replace(str(file), "the problem"), e.code) from None
-    return Solution(cost=float(r["cost"]), routes=r["routes"], method=r["method"], seconds=float(r["seconds"]))
+    return Solution(cost=float(r["cost"]), routes=r["routes"], method=r["method"], seconds=float(r["seconds"]), coords=tuple(points), demands=tuple(loads))
