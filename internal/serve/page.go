@@ -103,7 +103,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	case rooms[name]:
 		name = "/index.html"
 	}
-	a := assets()[name]
+	a, status := assets()[name], http.StatusOK
+	if a == nil && strings.Contains(r.Header.Get("Accept"), "text/html") { // a person, not a program
+		a, status = assets()["/404.html"], http.StatusNotFound
+	}
 	if a == nil {
 		s.fail(w, refuse(http.StatusNotFound, "there is no %s: the rooms are /runs, /routes and /doctor", line(r.URL.Path)))
 		return
@@ -114,7 +117,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache") // and an ETag: another build's files are never mixed in
 	h.Set("ETag", a.tag)
 	h.Set("Vary", "Accept-Encoding")
-	if r.Header.Get("If-None-Match") == a.tag {
+	if status == http.StatusOK && r.Header.Get("If-None-Match") == a.tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -124,6 +127,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		text = a.packed
 	}
 	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
 	_, _ = w.Write(text)
 }
 

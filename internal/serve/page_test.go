@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -77,6 +78,16 @@ func TestPageIsSent(t *testing.T) {
 		t.Error("the page asks for its style sheet")
 	}
 	x.refused(x.do("GET", "/nowhere", ""), 404, "the rooms are")
+	if a := x.do("GET", "/nowhere", "", "Accept", "text/html,*/*"); a.status != 404 || !strings.Contains(a.body, "There is no such page") || a.header.Get("Content-Security-Policy") != pageCSP {
+		t.Errorf("a person is told %d %.100s", a.status, a.body)
+	}
+	trace, err := os.ReadFile("../../docs/examples/trace.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := x.do("GET", "/example.json.gz", "", "Accept-Encoding", "identity"); a.body != string(trace) {
+		t.Error("the example of the room Doctor is not docs/examples/trace.json.gz")
+	}
 	x.refused(x.do("POST", "/runs", ""), 405, "takes GET")
 	x.refused(x.do("GET", "/api/v1/solve", ""), 405, "takes POST")
 	x.refused(x.do("GET", "/api/v2/solve", ""), 404, "openapi.json")

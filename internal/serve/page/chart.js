@@ -43,7 +43,7 @@ export class Chart {
     const pad = (y1 - y0) * 0.06 || Math.abs(y1) * 0.1 || 1;
     y0 = y0 >= 0 && y0 - pad < 0 ? 0 : y0 - pad;
     y1 += pad;
-    const left = 52, right = 12, top = 8, bottom = 22;
+    const left = 52, right = 12, top = 20, bottom = 38;
     return { w, h, x0, x1, y0, y1, left, right, top, bottom, x: v => left + (v - x0) / (x1 - x0) * (w - left - right), y: v => h - bottom - (v - y0) / (y1 - y0) * (h - top - bottom) };
   }
 
@@ -53,7 +53,8 @@ export class Chart {
     if (!s) return;
     const parts = [];
     for (const t of ticks(s.y0, s.y1, 4)) parts.push(svg('line', { class: 'grid', x1: s.left, x2: s.w - s.right, y1: s.y(t), y2: s.y(t) }), svg('text', { x: s.left - 7, y: s.y(t) + 4, 'text-anchor': 'end' }, figure(t)));
-    for (const t of ticks(s.x0, s.x1, Math.max(4, Math.floor(s.w / 110))).filter(Number.isInteger)) parts.push(svg('text', { x: s.x(t), y: s.h - 5, 'text-anchor': 'middle' }, figure(t)));
+    for (const t of ticks(s.x0, s.x1, Math.max(4, Math.floor(s.w / 110))).filter(Number.isInteger)) parts.push(svg('text', { x: s.x(t), y: s.h - 21, 'text-anchor': 'middle' }, figure(t)));
+    parts.push(svg('text', { class: 'axis', x: (s.left + s.w - s.right) / 2, y: s.h - 4, 'text-anchor': 'middle' }, this.x || ''), svg('text', { class: 'axis', x: 2, y: 12 }, this.unit?.trim() || this.title.toLowerCase()));
     for (const c of this.curves) {
       const every = Math.max(1, Math.ceil(c.points.length / most));
       const points = c.points.filter((_, i) => i % every === 0 || i === c.points.length - 1);
@@ -77,9 +78,12 @@ export class Chart {
     if (!s || px === null) { this.words.textContent = s ? this.last() : 'nothing recorded yet'; return; }
     const at = s.x0 + (px - s.left) / (s.w - s.left - s.right) * (s.x1 - s.x0);
     const near = this.curves.map(c => c.points.reduce((a, b) => Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a));
-    const x = s.x(near[0][0]);
+    const lead = near.reduce((a, b) => Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a);
+    const x = s.x(lead[0]);
     this.canvas.append(svg('line', { class: 'cross', x1: x, x2: x, y1: s.top, y2: s.h - s.bottom }));
-    this.words.textContent = `${this.x} ${figure(near[0][0])}: ` + this.curves.map((c, i) => c.name + ' ' + figure(near[i][1]) + (this.unit || '')).join(', ');
+    // a run that stopped before the cross has no value there
+    const there = (c, i) => lead[0] <= c.points.at(-1)[0] ? figure(near[i][1]) + (this.unit || '') : 'ended';
+    this.words.textContent = `${this.x} ${figure(lead[0])}: ` + this.curves.map((c, i) => c.name + ' ' + there(c, i)).join(', ');
   }
 }
 

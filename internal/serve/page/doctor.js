@@ -10,6 +10,10 @@ const drop = $('d-drop');
 for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, e => { e.preventDefault(); drop.classList.add('over'); });
 for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
 drop.addEventListener('drop', e => { e.preventDefault(); take([...e.dataTransfer.files]); });
+$('d-example').addEventListener('click', async () => {
+  const got = await fetch('/example.json.gz');
+  if (got.ok) take([new File([await got.blob()], 'example.json.gz')]); else say($('d-error'), 'the example is not there: is haul serve still running?');
+});
 $('d-file').addEventListener('change', e => { take([...e.target.files]); e.target.value = ''; });
 
 function take(list) {
@@ -45,7 +49,8 @@ function send(diff) {
 
 const heads = { trace: 'One trace', ranks: 'The ranks of one job', diff: 'Before and after' };
 
-function show({ kind, page, report }) {
+function show({ kind, page, report, left_out }) {
+  say($('d-error'), (left_out || []).join('; '));
   const frame = $('d-frame');
   $('d-how').open = false;
   $('d-links').replaceChildren(el('b', {}, heads[kind]),
@@ -56,7 +61,7 @@ function show({ kind, page, report }) {
   frame.onload = () => {
     const inside = frame.contentDocument;
     if (!inside?.body) return;
-    const fit = () => { frame.style.height = Math.max(400, inside.documentElement.scrollHeight + 4) + 'px'; };
+    const fit = () => { frame.style.height = Math.max(400, inside.body.offsetTop + inside.body.offsetHeight + 40) + 'px'; };
     fit();
     new ResizeObserver(fit).observe(inside.body);
   };

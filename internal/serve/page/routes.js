@@ -1,5 +1,7 @@
 // Routes: an instance on the map, solved again whenever it changes, by one method or by two side by side.
 import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
+import { routeTable, timeBars, leftOut, stopsOf } from './plan.js';
+import { fillTables, byPlace, customers, depots } from './tables.js';
 
 let instance = null;          // as the API has it
 let view = null;              // how it lies on the map: x0, y0, side; on the globe lon and narrow too
@@ -24,7 +26,7 @@ export async function enter(query) {
     policies = (await getJSON('/policies')).policies;
   } catch (e) { say($('r-error'), e.message); }
   for (const m of methods) m.fill();
-  if (query.get('n')) random(); else clear();
+  random(!query.get('n')); // an example is solved at first sight
 }
 
 // Method is the choice of one way to solve.
@@ -55,8 +57,8 @@ class Method {
 
   // refuses says what is wrong before the server is asked.
   refuses() {
-    const m = this.name.value, n = instance.coords.length - 1, most = { exact: limits.exact_customers, policy: limits.policy_customers }[m];
-    const heavy = instance.demands.findIndex(d => d > instance.capacity);
+    const m = this.name.value, n = customers(instance), most = { exact: limits.exact_customers, policy: limits.policy_customers }[m];
+    const heavy = instance.fleet ? -1 : instance.demands.findIndex(d => d > instance.capacity);
     if (instance.open && m !== 'search') return `Open routes are the search's alone: choose Search, or let routes end at the depot.`;
     if (n > most) return `${m === 'exact' ? 'The exact method' : 'A policy'} takes up to ${most} customers here, these are ${n}: choose Search.`;
     if (m === 'policy' && !policies.length) return 'There is no trained policy yet: haul train makes one, and it is found here once it has an epoch and this room is opened again.';
@@ -79,35 +81,61 @@ class RouteMap {
     this.error = el('p', { class: 'notice', role: 'alert', hidden: true });
     this.buttons = {};
     this.saves = el('p', { class: 'row', hidden: true }, el('span', { class: 'small soft' }, 'Save as'),
-      ['sol', 'csv', 'geojson', 'svg', 'vrp'].map(f => this.buttons[f] = el('button', { type: 'button', onclick: () => this.save(f) }, '.' + f)));
+      ['sol', 'csv', 'json', 'geojson', 'svg', 'vrp'].map(f => this.buttons[f] = el('button', { type: 'button', onclick: () => this.save(f) }, '.' + f)));
     this.head = el('h2', {}, '');
-    this.node = el('section', { class: 'map', 'aria-label': 'routes by method ' + method.letter }, this.head, this.figures, this.canvas, this.error, this.saves);
-    this.routes = null;
+    const zoom = (words, label, f) => el('button', { type: 'button', 'aria-label': label, onclick: f }, words);
+    this.zooms = el('p', { class: 'row zoom' }, zoom('+', 'zoom in', () => this.zoom(1.5)), zoom('−', 'zoom out', () => this.zoom(1 / 1.5)), zoom('Whole map', 'show the whole map', () => { this.seen = { x: 0, y: 0, k: 1 }; this.draw(); }));
+    this.under = el('div', { class: 'under' });
+    this.node = el('section', { class: 'map', 'aria-label': 'routes by method ' + method.letter }, this.head, this.figures, this.canvas, this.zooms, this.error, this.saves, this.under);
+    this.routes = this.types = null;
+    this.seen = { x: 0, y: 0, k: 1 }; // what is seen of the map: its corner and how much larger than whole
     this.cross = [size / 2, size / 2];
     this.listen();
   }
 
   listen() {
-    let held = 0, moved = false;
+    let held = 0, moved = false, from = null;
+    const fingers = new Map(); // by id, where they are
     this.canvas.addEventListener('pointerdown', e => {
       const node = Number(e.target.dataset?.node ?? -1);
-      if (node < 0) return;
-      held = node + 1;
+      fingers.set(e.pointerId, [e.clientX, e.clientY]);
       moved = false;
-      pick(node);
+      from = [e.clientX, e.clientY];
+      if (node >= 0 && fingers.size === 1) { held = node + 1; pick(node); }
       this.canvas.setPointerCapture(e.pointerId);
     });
     this.canvas.addEventListener('pointermove', e => {
-      if (!held) return;
+      const was = fingers.get(e.pointerId);
+      if (!was) return;
+      const now = [e.clientX, e.clientY], apart = () => { const [p, q] = [...fingers.values()]; return Math.hypot(p[0] - q[0], p[1] - q[1]); };
+      if (fingers.size === 2) { // two fingers zoom
+        const before = apart();
+        fingers.set(e.pointerId, now);
+        moved = true;
+        held = 0;
+        if (before > 0) this.zoom(apart() / before, this.point(e));
+        return;
+      }
+      if (!moved && Math.hypot(now[0] - from[0], now[1] - from[1]) < 4) return; // a hand that shakes
       moved = true;
-      place(held - 1, this.at(e));
-      drawAll();
-      solveSoon();
+      fingers.set(e.pointerId, now);
+      if (held) {
+        place(held - 1, this.at(e));
+        drawAll();
+        solveSoon();
+      } else {
+        const scale = this.canvas.getScreenCTM().a;
+        this.look(this.seen.x - (now[0] - was[0]) / scale, this.seen.y - (now[1] - was[1]) / scale, this.seen.k);
+      }
     });
+    const let_go = e => fingers.delete(e.pointerId);
+    this.canvas.addEventListener('pointercancel', e => { let_go(e); held = 0; });
     this.canvas.addEventListener('pointerup', e => {
-      if (held) { held = 0; if (moved) solveAll(); return; }
-      if (e.button === 0) add(this.at(e));
+      let_go(e);
+      if (held) { held = 0; if (moved) { solveAll(); tables(); } return; }
+      if (e.button === 0 && !moved && !fingers.size) add(this.at(e));
     });
+    this.canvas.addEventListener('wheel', e => { e.preventDefault(); this.zoom(e.deltaY < 0 ? 1.2 : 1 / 1.2, this.point(e)); }, { passive: false });
     this.canvas.addEventListener('keydown', e => this.key(e));
     this.canvas.addEventListener('focus', () => this.draw());
     this.canvas.addEventListener('blur', () => this.draw());
@@ -116,16 +144,33 @@ class RouteMap {
     this.node.addEventListener('drop', e => { e.preventDefault(); if (e.dataTransfer.files[0]) open(e.dataTransfer.files[0]); });
   }
 
-  // at is where a pointer is, in the instance's coordinates.
-  at(e) {
-    const box = this.canvas.getBoundingClientRect(), scale = size / Math.min(box.width, box.height);
-    return unproject([(e.clientX - box.left - (box.width - size / scale) / 2) * scale, (e.clientY - box.top - (box.height - size / scale) / 2) * scale]);
+  // point is where a pointer is on the map, whatever is seen of it.
+  point(e) {
+    const p = new DOMPoint(e.clientX, e.clientY).matrixTransform(this.canvas.getScreenCTM().inverse());
+    return [p.x, p.y];
+  }
+
+  // at is the same in the instance's coordinates.
+  at(e) { return unproject(this.point(e)); }
+
+  // zoom keeps a point of the map where it is.
+  zoom(by, [x, y] = [this.seen.x + size / this.seen.k / 2, this.seen.y + size / this.seen.k / 2]) {
+    const k = Math.min(40, Math.max(1, this.seen.k * by)), s = this.seen.k / k;
+    this.look(x - (x - this.seen.x) * s, y - (y - this.seen.y) * s, k);
+  }
+
+  look(x, y, k) {
+    const room = size - size / k;
+    this.seen = { k, x: Math.min(room, Math.max(0, x)), y: Math.min(room, Math.max(0, y)) };
+    this.draw();
   }
 
   key(e) {
     const step = e.shiftKey ? 100 : 20;
     const ways = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
-    const n = instance.coords.length;
+    const n = customers(instance) + 1;
+    if (!instance.coords) return;
+    if (e.key === '+' || e.key === '-') { this.zoom(e.key === '+' ? 1.5 : 1 / 1.5); e.preventDefault(); return; }
     if (ways[e.key]) {
       const from = picked ? project(instance.coords[picked]) : this.cross;
       const to = from.map((v, i) => Math.min(size - margin, Math.max(margin, v + ways[e.key][i])));
@@ -144,7 +189,7 @@ class RouteMap {
     const stop = this.stop = new AbortController();
     say(this.error, '');
     const alive = () => !stop.signal.aborted && this.node.isConnected;
-    if (instance.coords.length < 2) { this.routes = null; this.tell(null); this.draw(); return; }
+    if (customers(instance) < 1) { this.routes = null; this.tell(null); this.draw(); return; }
     const refused = this.method.refuses();
     if (refused || this.routes && !fits(this.routes)) this.routes = null;
     this.draw();
@@ -153,7 +198,7 @@ class RouteMap {
       await streamed('/solve', this.method.request(), stop.signal, (event, data) => {
         if (!alive()) return;
         if (event === 'problem') { say(this.error, data.detail); return; }
-        if (data.routes) { this.routes = data.routes; this.draw(); }
+        if (data.routes) { this.routes = data.routes; this.types = data.types; this.draw(); }
         this.tell(data, event === 'progress');
       });
     } catch (e) {
@@ -168,9 +213,10 @@ class RouteMap {
   tell(data, running, again) {
     this.saves.hidden = !data || running;
     this.buttons.vrp.hidden = instance.open; // the format has no word for it
+    if (!running) this.list(data);
     this.cost = data?.cost;
     if (!data) this.last = null;
-    const n = instance.coords.length - 1;
+    const n = customers(instance);
     if (!data) { this.figures.replaceChildren(counted(n, 'customer')); return; }
     const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost)), instance.distance === 'metres' ? ' m' : ''), el('span', {}, counted(this.routes?.length ?? 0, 'route')), el('span', {}, counted(n, 'customer'))];
     const known = data.optimum ?? (!instance.open && best || null); // a file states what closed routes cost
@@ -183,28 +229,63 @@ class RouteMap {
     this.last = running ? null : data;
   }
 
+  // list shows what the routes are under the map.
+  list(data) {
+    if (!data || !this.routes?.length) { this.under.replaceChildren(...[leftOut(data?.plan?.unserved)].filter(Boolean)); return; }
+    const seconds = (data.plan?.routes || []).some(r => r.end > 5000) && (data.plan?.routes || []).every(r => r.end < 172800);
+    this.under.replaceChildren(...[leftOut(data.plan?.unserved), data.plan && timeBars(instance, data.plan, seconds),
+      el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'list of routes' }, routeTable(instance, this.routes, this.types, data.plan, seconds))].filter(Boolean));
+  }
+
   draw() {
-    const parts = [], c = instance.coords, p = c.map(project);
-    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + [0, ...r, ...(instance.open ? [] : [0])].map(v => (p[v] || p[0]).map(x => x.toFixed(1)).join(' ')).join('L') })));
-    const small = c.length > 150 && Math.max(2, 7 * Math.sqrt(150 / c.length)), top = Math.max(1, ...instance.demands); // thousands leave room for routes
-    for (let i = 1; i < c.length; i++) {
-      const r = small || 9 + 11 * Math.sqrt(instance.demands[i] / top);
-      parts.push(svg('circle', { class: 'customer' + (i === picked ? ' picked' : ''), 'data-node': i, cx: p[i][0], cy: p[i][1], r }));
-      if (c.length <= 60) parts.push(svg('text', { class: 'label', x: p[i][0], y: p[i][1] - r - 5 }, i));
+    const { x, y, k } = this.seen, u = 1 / k; // sizes on the screen do not depend on the zoom
+    this.canvas.setAttribute('viewBox', `${x} ${y} ${size * u} ${size * u}`);
+    this.canvas.style.setProperty('--u', u);
+    if (!instance.coords) {
+      this.canvas.replaceChildren(svg('text', { class: 'hint', x: size / 2, y: size / 2 }, 'Distances without coordinates: no map'));
+      return;
     }
-    if (c.length) parts.push(svg('rect', { class: 'depot', 'data-node': 0, x: p[0][0] - 13, y: p[0][1] - 13, width: 26, height: 26 }));
-    if (c.length === 1) parts.push(svg('text', { class: 'hint', x: size / 2, y: size - 80 }, 'Click to place customers, or drop a file'));
+    const parts = [], c = instance.coords, p = c.map(project), first = depots(instance);
+    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + stopsOf(instance, r, this.types?.[i]).map(v => (p[v] || p[0]).map(z => z.toFixed(1)).join(' ')).join('L') })));
+    const small = c.length > 150 && Math.max(2, 7 * Math.sqrt(150 / c.length)), top = Math.max(1, ...instance.demands); // thousands leave room for routes
+    const served = this.routes && new Set(this.routes.flat()), radius = [];
+    for (let i = first; i < c.length; i++) {
+      radius[i] = u * (small || 9 + 11 * Math.sqrt(instance.demands[i] / top));
+      parts.push(svg('circle', { class: 'customer' + (i === picked ? ' picked' : '') + (served && !served.has(i) ? ' left' : ''), 'data-node': i, cx: p[i][0], cy: p[i][1], r: radius[i] }, svg('title', {}, `${instance.ids?.[i] ?? i}, demand ${instance.demands[i]}`)));
+    }
+    for (let i = 0; i < first; i++) parts.push(svg('rect', { class: 'depot', 'data-node': i, x: p[i][0] - 13 * u, y: p[i][1] - 13 * u, width: 26 * u, height: 26 * u }));
+    parts.push(...this.labels(p, radius, u));
+    if (customers(instance) < 1) parts.push(svg('text', { class: 'hint', x: size / 2, y: size - 80 }, 'Click to place customers, or drop a file'));
     if (document.activeElement === this.canvas && this.canvas.matches(':focus-visible') && !picked) {
-      const [x, y] = this.cross;
-      parts.push(svg('path', { class: 'hair', d: `M${x - 24} ${y}h48M${x} ${y - 24}v48` }));
+      const [hx, hy] = this.cross;
+      parts.push(svg('path', { class: 'hair', d: `M${hx - 24} ${hy}h48M${hx} ${hy - 24}v48` }));
     }
     this.canvas.replaceChildren(...parts);
   }
 
+  // labels names what is seen, where the name covers neither another name nor a customer.
+  labels(p, radius, u) {
+    const { x, y, k } = this.seen, side = size / k, out = [], taken = [], high = 20 * u;
+    const shown = p.map((_, i) => i).filter(i => radius[i] && p[i][0] >= x && p[i][0] <= x + side && p[i][1] >= y && p[i][1] <= y + side);
+    if (shown.length > 600) return out;
+    const free = b => !taken.some(t => b[0] < t[2] && b[2] > t[0] && b[1] < t[3] && b[3] > t[1]);
+    for (const i of shown) taken.push([p[i][0] - radius[i], p[i][1] - radius[i], p[i][0] + radius[i], p[i][1] + radius[i]]);
+    for (const i of shown) {
+      const words = String(instance.ids?.[i] ?? i).slice(0, 14), w = 0.58 * high * words.length, r = radius[i], [cx, cy] = p[i];
+      for (const [lx, ly] of [[cx, cy - r - 5 * u], [cx, cy + r + high * 0.9], [cx + r + w / 2 + 4 * u, cy + high * 0.35], [cx - r - w / 2 - 4 * u, cy + high * 0.35]]) {
+        const box = [lx - w / 2, ly - high * 0.8, lx + w / 2, ly + high * 0.2];
+        if (!free(box)) continue;
+        taken.push(box);
+        out.push(svg('text', { class: 'label', x: lx, y: ly }, words));
+        break;
+      }
+    }
+    return out;
+  }
+
   async save(format) {
     try {
-      const { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, open } = instance;
-      const body = { name, coords, demands, capacity, distance, ids, max_duration, service, vehicles, open, routes: this.routes, title: this.method.name.value };
+      const name = instance.name, body = { ...instance, routes: this.routes, ...(this.types ? { types: this.types } : {}), title: this.method.name.selectedOptions[0].textContent };
       download(`${(name || 'routes').replace(/[^\w.-]+/g, '_')}.${format}`, await (await post('/export/' + format, body)).blob());
     } catch (e) { say(this.error, e.message); }
   }
@@ -212,13 +293,13 @@ class RouteMap {
 
 const counted = (n, noun) => `${n} ${noun}${n === 1 ? '' : 's'}`;
 
-// fits says that routes are of this instance: every customer once.
-const fits = routes => routes.flat().length === instance.coords.length - 1 && Math.max(0, ...routes.flat()) < instance.coords.length;
+// fits says that routes are of this instance's places.
+const fits = routes => routes.flat().every(c => c >= 0 && c < instance.demands.length);
 
 // The map shows the instance's own square; an edit may not move it under the pointer. On the globe a degree of longitude is as long as the
 // cosine of the latitude says, and is counted from the depot the short way round.
 function frame() {
-  if (instance.coords.length < 2) { view = { x0: 0, y0: 0, side: 1 }; return; }
+  if (!instance.coords || instance.coords.length < 2) { view = { x0: 0, y0: 0, side: 1 }; return; }
   const lats = instance.coords.map(c => c[1]), middle = (Math.min(...lats) + Math.max(...lats)) / 2;
   view = instance.distance === 'metres' ? { lon: instance.coords[0][0], narrow: Math.max(1e-6, Math.cos(middle * Math.PI / 180)) } : {};
   const at = instance.coords.map(flat), xs = at.map(c => c[0]), ys = at.map(c => c[1]);
@@ -236,23 +317,37 @@ const unproject = ([x, y]) => round([view.x0 + (x - margin) / inner * view.side,
 function place(node, at) { instance.coords[node] = at; edited(); }
 function edited() { best = 0; file = null; $('r-index-row').hidden = true; }
 
+// fixed says what keeps places from coming and going here.
+const fixed = () => ['distances', 'profiles'].some(k => instance[k]) ? 'This problem has a matrix of distances: a place of its own cannot be added or taken away here.'
+  : ['groups', 'shipments'].some(k => instance[k]?.length) ? 'This problem has groups or shipments, which name its places: none can be taken away here.' : '';
+
 function add(at) {
-  const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity);
-  instance.coords.push(at);
-  instance.demands.push(picked ? 1 : demand);
-  if (instance.ids) instance.ids.push('new ' + (instance.coords.length - 1));
-  if (instance.service) instance.service.push(0);
+  if (instance.distances || instance.profiles) { say($('r-error'), fixed()); return; }
+  const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity || Infinity);
+  for (const [key, empty] of Object.entries(byPlace)) instance[key]?.push(Array.isArray(empty) ? [] : empty);
+  const i = instance.demands.length - 1;
+  instance.coords[i] = at;
+  instance.demands[i] = picked ? 1 : demand;
+  if (instance.ids) instance.ids[i] = 'new ' + i;
   pick(0);
   edited();
+  tables();
   solveAll();
 }
 
 function remove(node) {
-  for (const key of ['coords', 'demands', 'ids', 'service']) instance[key]?.splice(node, 1);
+  if (fixed()) { say($('r-error'), fixed()); return; }
+  for (const key of Object.keys(byPlace)) instance[key]?.splice(node, 1);
   picked = 0;
   edited();
   for (const m of maps) m.routes = null;
+  tables();
   solveAll();
+}
+
+// tables shows the instance as tables, where they are open.
+function tables() {
+  fillTables(instance, () => { edited(); frame(); drawAll(); solveAll(); }, remove);
 }
 
 function pick(node) {
@@ -276,13 +371,17 @@ function arrange() {
 
 function use(got) {
   const { best_known, index, count, ...rest } = got;
-  instance = { ...rest, open: $('r-open').checked };
+  instance = { ...rest };
+  if (instance.fleet) $('r-open').checked = false; else instance.open = $('r-open').checked || Boolean(rest.open);
   best = best_known || 0;
-  $('r-capacity').value = instance.capacity;
+  $('r-capacity').value = instance.capacity ?? '';
+  $('r-capacity').disabled = Boolean(instance.fleet);
+  $('r-ask').hidden = true;
   if (count > 1) { $('r-index-row').hidden = false; $('r-index').max = count - 1; $('r-index').value = index; } else $('r-index-row').hidden = true;
-  for (const m of maps) m.routes = null;
+  for (const m of maps) { m.routes = m.types = null; m.seen = { x: 0, y: 0, k: 1 }; }
   frame();
   pick(0);
+  tables();
   solveAll();
 }
 
@@ -291,24 +390,36 @@ function clear() {
   use({ name: 'placed by hand', coords: [[0.5, 0.5]], demands: [0], capacity: Number($('r-capacity').value) || 30, distance: 'exact', count: 1 });
 }
 
-async function random() {
+async function random(example = false) {
   try {
     file = null;
     const q = new URLSearchParams({ customers: $('r-count').value, capacity: $('r-capacity').value, seed: $('r-seed').value });
     use(await getJSON('/instances/random?' + q));
     say($('r-error'), '');
-    remember();
+    if (!example) remember();
   } catch (e) { say($('r-error'), e.message); }
 }
 
-async function open(f, index = 0) {
+// open reads a file by the server. Where a table does not say what a vehicle carries, that is asked for.
+async function open(f, index = 0, capacity = '') {
   try {
-    const q = new URLSearchParams({ name: f.name, capacity: $('r-capacity').value, index });
+    const q = new URLSearchParams({ name: f.name, index });
+    if (capacity) q.set('capacity', capacity);
     use(await (await api('/instances?' + q, { method: 'POST', body: f, headers: { 'Content-Type': 'application/octet-stream' } })).json());
     file = f;
     say($('r-error'), '');
-  } catch (e) { say($('r-error'), e.message); }
+  } catch (e) {
+    if (e.missing !== 'capacity') { say($('r-error'), e.message); return; }
+    say($('r-error'), '');
+    asked = f;
+    $('r-ask-words').textContent = `${f.name} does not say what a vehicle carries.`;
+    $('r-ask').hidden = false;
+    $('r-ask-capacity').focus();
+  }
 }
+let asked = null;
+$('r-ask').addEventListener('submit', e => { e.preventDefault(); if (asked && Number($('r-ask-capacity').value) > 0) open(asked, 0, $('r-ask-capacity').value); });
+for (const id of ['r-customers', 'r-vehicles']) $(id).addEventListener('toggle', () => instance && tables());
 
 function remember() {
   if (location.pathname !== '/routes') return;
@@ -318,11 +429,11 @@ function remember() {
   history.replaceState(null, '', '/routes?' + q);
 }
 
-$('r-random').addEventListener('click', () => { if (location.search) $('r-seed').value = Number($('r-seed').value) + 1; random(); });
+$('r-random').addEventListener('click', () => { if (location.search || instance) $('r-seed').value = Number($('r-seed').value) + 1; random(); });
 $('r-clear').addEventListener('click', () => { clear(); if (location.pathname === '/routes') history.replaceState(null, '', '/routes'); });
 $('r-compare').addEventListener('change', () => { arrange(); solveAll(); remember(); });
-$('r-open').addEventListener('change', e => { if (instance) { instance.open = e.target.checked; for (const m of maps) m.routes = null; solveAll(); remember(); } });
+$('r-open').addEventListener('change', e => { if (instance && !instance.fleet) { instance.open = e.target.checked; for (const m of maps) m.routes = null; solveAll(); remember(); } });
 $('r-file').addEventListener('change', e => { if (e.target.files[0]) open(e.target.files[0]); e.target.value = ''; });
 $('r-index').addEventListener('change', e => { if (file) open(file, e.target.value); });
-$('r-capacity').addEventListener('change', e => { if (instance) { instance.capacity = Number(e.target.value) || 1; solveAll(); } });
-$('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = Number(e.target.value) || 0; edited(); solveAll(); drawAll(); } });
+$('r-capacity').addEventListener('change', e => { if (instance && !instance.fleet) { instance.capacity = Number(e.target.value) || 1; tables(); solveAll(); } });
+$('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = Number(e.target.value) || 0; edited(); tables(); solveAll(); drawAll(); } });

@@ -1,5 +1,5 @@
 // Runs: every run of the folder as it learns. The list and the rows come once; what is new comes as events.
-import { $, el, getJSON, api, say, figure, percent, duration, later, Failure } from './util.js';
+import { $, el, getJSON, api, say, figure, percent, duration, later, download, Failure } from './util.js';
 import { Chart, bar } from './chart.js';
 import { walk } from './walk.js';
 
@@ -28,6 +28,8 @@ export function enter(query) {
   const asked = query.getAll('run');
   if (asked.length) chosen = asked;
   extra = query.getAll('column');
+  if (query.get('x')) $('runs-x').value = query.get('x');
+  if (query.get('smooth')) $('runs-smooth').value = query.get('smooth');
   if (!source) listen();
   refresh();
 }
@@ -96,6 +98,8 @@ function remember() {
   const q = new URLSearchParams();
   for (const n of chosen) q.append('run', n);
   for (const c of extra) q.append('column', c);
+  if ($('runs-x').value) q.set('x', $('runs-x').value);
+  if (Number($('runs-smooth').value)) q.set('smooth', $('runs-smooth').value);
   if (location.pathname === '/runs') history.replaceState(null, '', '/runs' + (q.size ? '?' + q : ''));
 }
 
@@ -114,7 +118,8 @@ const paint = later(20, () => {
 
 
 function paintList() {
-  const order = [...list.values()].sort((a, b) => b.updated.localeCompare(a.updated) || a.name.localeCompare(b.name));
+  const words = $('runs-filter').value.toLowerCase().split(/\s+/).filter(Boolean);
+  const order = [...list.values()].filter(r => words.every(w => `${r.name} ${r.model} ${r.state}`.toLowerCase().includes(w))).sort((a, b) => b.updated.localeCompare(a.updated) || a.name.localeCompare(b.name));
   const box = $('runs-list');
   const focused = document.activeElement?.dataset?.run;
   box.replaceChildren(...order.map(r => {
@@ -172,8 +177,9 @@ function curvesOf(shown, columns, scale) {
       for (const c of columns) {
         const ys = column(table, c);
         if (!ys) continue;
-        const points = [];
-        ys.forEach((y, i) => typeof y === 'number' && points.push([table.rows[i][0], y * scale]));
+        const points = [], xs = across(run, table);
+        ys.forEach((y, i) => typeof y === 'number' && Number.isFinite(xs[i]) && points.push([xs[i], y * scale]));
+        smoothed(points);
         const held = name.startsWith('test');
         if (points.length) out.push({ name: run.name + (held ? ', held out' : ''), color: chosen.indexOf(run.name), dash: held, points });
       }
@@ -181,6 +187,35 @@ function curvesOf(shown, columns, scale) {
   }
   return out;
 }
+
+// across is where each row of a table stands: by its own count, by the time that was spent, or by the instances that were seen.
+function across(run, table) {
+  const own = (table.rows || []).map(row => row[0]), kind = $('runs-x').value;
+  if (!kind) return own;
+  const main = history_(run), seconds = main && (column(main, 'time_per_epoch') || column(main, 'seconds')), rate = main && column(main, 'instances_per_second');
+  if (!seconds || kind === 'instances' && !rate) return own.map(() => NaN);
+  let total = 0;
+  const at = new Map(seconds.map((s, i) => [main.rows[i][0], total += (s || 0) * (kind === 'time' ? 1 : rate[i] || 0)]));
+  return own.map(x => at.get(x) ?? NaN);
+}
+
+// smoothed takes the running mean of points, in place.
+function smoothed(points) {
+  const keep = Number($('runs-smooth').value);
+  let mean = 0, weight = 0;
+  if (keep) for (const p of points) { mean = keep * mean + (1 - keep) * p[1]; weight = keep * weight + 1 - keep; p[1] = mean / weight; }
+}
+
+function axis(unit) { return { '': unit, time: 'seconds', instances: 'instances' }[$('runs-x').value]; }
+
+for (const id of ['runs-x', 'runs-smooth']) $(id).addEventListener('input', () => { remember(); paint(); });
+$('runs-filter').addEventListener('input', () => paint());
+$('runs-csv').addEventListener('click', () => {
+  const rows = [['run', 'panel', 'x', 'x_unit', 'y']];
+  for (const [title, chart] of charts) for (const c of chart.curves) for (const [x, y] of c.points) rows.push([c.name, title, x, chart.x, y]);
+  const cell = v => /[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : v;
+  download('curves.csv', new Blob([rows.map(r => r.map(cell).join(',')).join('\n') + '\n'], { type: 'text/csv' }));
+});
 
 function paintCharts(shown) {
   const wanted = [...panels, ...extra.map(c => ({ title: c, columns: [c] }))];
@@ -192,11 +227,12 @@ function paintCharts(shown) {
     let chart = charts.get(p.title);
     if (!chart) charts.set(p.title, chart = new Chart(p.title, p.unit));
     if (!chart.node.isConnected) $('runs-charts').append(chart.node);
-    chart.set(curves, shown[0].unit);
+    chart.set(curves, axis(shown[0].unit));
   }
   for (const [title, chart] of charts) {
     if (!used.has(title)) { chart.node.remove(); charts.delete(title); }
   }
+  $('runs-controls').hidden = !shown.length;
   const drawn = new Set(wanted.filter(p => used.has(p.title)).flatMap(p => p.columns));
   const others = new Set();
   for (const run of shown) {

@@ -28,9 +28,9 @@ export const $ = id => document.getElementById(id);
 export class Failure extends Error {}
 
 async function failure(response) {
-  let words = response.status + ' ' + response.statusText;
-  try { words = (await response.json()).detail || words; } catch { /* no object of ours */ }
-  return new Failure(words);
+  let words = response.status + ' ' + response.statusText, missing;
+  try { ({ detail: words = words, missing } = await response.json()); } catch { /* no object of ours */ }
+  return Object.assign(new Failure(words), { missing });
 }
 
 export async function api(path, options = {}) {

@@ -1,0 +1,84 @@
+// What stands under a map: a line per route, a time bar per vehicle, and who is not served.
+import { el, svg, figure } from './util.js';
+
+// clock writes a time as the problem counts it: seconds of a day as hours and minutes, all else as a number.
+export const clock = (t, seconds) => seconds ? `${String(Math.floor(t / 3600)).padStart(2, '0')}:${String(Math.floor(t / 60) % 60).padStart(2, '0')}` : figure(t);
+
+const radians = d => d * Math.PI / 180;
+
+// way is how far two places are, by the instance's own rule; null where only the server knows.
+function way(instance, a, b) {
+  if (instance.distances) return instance.distances[a][b];
+  const [p, q] = [instance.coords?.[a], instance.coords?.[b]];
+  if (!p || !q) return null;
+  const d = Math.hypot(p[0] - q[0], p[1] - q[1]);
+  switch (instance.distance || 'exact') {
+    case 'exact': return d;
+    case 'rounded': return Math.floor(d + 0.5);
+    case 'ceil': return Math.ceil(d);
+    case 'floor': return Math.floor(d);
+    case 'metres': {
+      const h = Math.sin(radians(q[1] - p[1]) / 2) ** 2 + Math.cos(radians(p[1])) * Math.cos(radians(q[1])) * Math.sin(radians(q[0] - p[0]) / 2) ** 2;
+      return 2 * 6371008.8 * Math.asin(Math.min(1, Math.sqrt(h)));
+    }
+  }
+  return null;
+}
+
+// ends are the depots of a route: by its vehicle type, or depot 0; null where it has none.
+export function ends(instance, type) {
+  const v = instance.fleet?.[type ?? 0];
+  const at = d => d === -1 ? null : d ?? 0;
+  return v ? [at(v.start), at(v.end)] : [0, instance.open ? null : 0];
+}
+
+// stopsOf are a route's places, its depots included.
+export function stopsOf(instance, route, type) {
+  const [from, to] = ends(instance, type);
+  return [...(from === null ? [] : [from]), ...route, ...(to === null ? [] : [to])];
+}
+
+const title = (instance, i) => instance.ids?.[i] ?? String(i);
+
+// routeTable lists routes. With a plan it has durations and times, which are the server's.
+export function routeTable(instance, routes, types, plan, seconds) {
+  const head = ['Route', 'Stops', 'Load', 'Length', ...(plan ? ['Duration', 'Leaves', 'Returns'] : []), plan ? 'Arrivals' : 'Customers'];
+  const rows = routes.map((r, i) => {
+    const p = plan?.routes?.[i], stops = stopsOf(instance, r, types?.[i]);
+    let length = p?.distance ?? 0;
+    if (!p) for (let k = 1; k < stops.length; k++) { const d = way(instance, stops[k - 1], stops[k]); length = d === null || length === null ? null : length + d; }
+    const load = p?.load?.length ? p.load.join(', ') : r.reduce((a, c) => a + instance.demands[c], 0);
+    const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => `${s.kind === 'customer' ? s.id : s.kind} ${clock(s.arrival, seconds)}${s.wait > 0 ? ` (waits ${figure(s.wait)})` : ''}`) : r.map(c => title(instance, c));
+    return el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + i % 8 }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, figure(length)),
+      ...(plan ? [el('td', {}, figure(p?.duration)), el('td', {}, clock(p?.start ?? 0, seconds)), el('td', {}, clock(p?.end ?? 0, seconds))] : []), el('td', { class: 'order' }, order.join(', ')));
+  });
+  return el('table', { class: 'routes' }, el('thead', {}, el('tr', {}, head.map(h => el('th', { scope: 'col' }, h)))), el('tbody', {}, rows));
+}
+
+// timeBars draws a row per vehicle: what it drives, waits and serves, with windows that it must meet.
+export function timeBars(instance, plan, seconds) {
+  const routes = plan.routes || [];
+  if (!routes.length) return null;
+  const t0 = Math.min(...routes.map(r => r.start)), t1 = Math.max(...routes.map(r => r.end)), span = t1 - t0 || 1;
+  const w = 1000, row = 30, left = 60, x = t => left + (t - t0) / span * (w - left - 10);
+  const box = svg('svg', { class: 'bars', viewBox: `0 0 ${w} ${row * routes.length + 26}`, role: 'img', 'aria-label': `times of ${routes.length} vehicles, from ${clock(t0, seconds)} to ${clock(t1, seconds)}` });
+  routes.forEach((r, i) => {
+    const y = row * i + 4, piece = (from, to, kind, words) => to > from && box.append(svg('rect', { class: kind, x: x(from), y, width: Math.max(1, x(to) - x(from)), height: row - 10 }, svg('title', {}, words)));
+    box.append(svg('text', { x: left - 8, y: y + 15, 'text-anchor': 'end' }, i + 1));
+    let at = r.start;
+    for (const s of r.stops) {
+      piece(at, s.arrival, 'drive f' + i % 8, `drives to ${s.id}, ${clock(at, seconds)} to ${clock(s.arrival, seconds)}`);
+      piece(s.arrival, s.begin, 'wait', `waits at ${s.id} until ${clock(s.begin, seconds)}`);
+      piece(s.begin, s.depart, 'serve f' + i % 8, `${s.kind === 'customer' ? 'serves ' : ''}${s.id}, ${clock(s.begin, seconds)} to ${clock(s.depart, seconds)}`);
+      at = s.depart;
+    }
+  });
+  for (let k = 0; k <= 4; k++) box.append(svg('text', { x: x(t0 + span * k / 4), y: row * routes.length + 20, 'text-anchor': k === 0 ? 'start' : k === 4 ? 'end' : 'middle' }, clock(t0 + span * k / 4, seconds)));
+  return el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'time bars' }, box);
+}
+
+// leftOut says why customers are on no route.
+export function leftOut(unserved) {
+  if (!unserved?.length) return null;
+  return el('div', { class: 'notice' }, el('p', {}, `${unserved.length} not served:`), el('ul', {}, unserved.slice(0, 100).map(u => el('li', {}, el('b', {}, u.id), ': ' + u.reason))));
+}
