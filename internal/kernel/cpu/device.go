@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"runtime"
 	"unsafe"
 
 	"haul/internal/kernel"
@@ -10,11 +9,12 @@ import (
 
 // Options say how to open the CPU.
 type Options struct {
-	// instruction set: "avx512", "avx2", "go", in bf16 also "amx", "avx512_bf16"; "" picks the fastest
+	// instruction set: "avx512", "avx2", "sse", "neon", "go", in bf16 also "amx", "avx512_bf16",
+	// "neon_bf16"; "": what SetVariable says, else the fastest
 	Set string
 	// of products with weights, and of causal attention where tiles do it: "fp32", "bf16"; "": fp32
 	Precision string
-	Workers   int // cores to use; 0: all
+	Workers   int // cores to use; 0: all, or the performance cores where there are two kinds
 	// gradient sums kept apart and added by a tree, at most maxLanes; 0: 8. Part of a run's identity
 	Lanes     int
 	ShardRows int // rows a shard aims for; 0: 176, long instances apart. Part of a run's identity
@@ -48,7 +48,7 @@ func Open(o Options) (*Device, error) {
 	}
 	d := &Device{prims: prims, tiles: tiles, workers: o.Workers, lanes: o.Lanes, shardRows: o.ShardRows}
 	if d.workers == 0 {
-		d.workers = runtime.GOMAXPROCS(0)
+		d.workers = PerformanceCores()
 	}
 	if d.lanes == 0 {
 		d.lanes = 8
@@ -59,6 +59,7 @@ func Open(o Options) (*Device, error) {
 
 // pickFor is pick for products in that precision; there are no tiles in fp32.
 func pickFor(precision, set string) (*primitives, *tileSet, error) {
+	set = forced(set)
 	switch precision {
 	case "", "fp32":
 		p, err := pick(set)

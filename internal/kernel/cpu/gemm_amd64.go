@@ -1,10 +1,10 @@
 package cpu
 
 // What a reader could break: for m > 1 an element is one chain of FMAs in the order of l that
-// starts from bias + R, in every tile shape and both instruction sets. Blocking over k keeps the
-// chain by carrying it through C, which is why R enters first. So C's bits depend on its own row,
-// column and k alone. For m = 1 an element is four chains, l mod 4, and the product is never
-// blocked over k.
+// starts from bias + R, in every tile shape and both AVX sets. Blocking over k keeps the chain by
+// carrying it through C, which is why R enters first. So C's bits depend on its own row, column and
+// k alone. For m = 1 an element is four chains, l mod 4, and the product is never blocked over k.
+// SSE2 has one chain for any m, and rounds each product before it is added.
 
 import (
 	"runtime"
@@ -53,6 +53,14 @@ func gemmAVX2(g *gemmArgs) {
 	runtime.KeepAlive(g)
 }
 
+// strip128 is the columns of a tile by SSE2.
+const strip128 = 8
+
+func gemmSSE(g *gemmArgs) {
+	gemmStrips(g, strip128)
+	runtime.KeepAlive(g)
+}
+
 // peakFMAs is how many FMAs the generated peak loops run a round.
 const peakFMAs = 12
 
@@ -66,7 +74,14 @@ func peakAVX2(rounds int) (flop float64) {
 	return float64(rounds) * peakFMAs * 8 * 2
 }
 
-// gemmStrips walks the product in strips of columns: whole panels for AVX-512, sixteen for AVX2.
+// peakSSE counts products and sums, as those of the FMA sets.
+func peakSSE(rounds int) (flop float64) {
+	peak128(rounds)
+	return float64(rounds) * 6 * 4 * 2
+}
+
+// gemmStrips walks the product in strips of columns: whole panels for AVX-512, sixteen for AVX2,
+// eight for SSE2.
 func gemmStrips(g *gemmArgs, width int) {
 	if g.m == 1 {
 		gemmBlock(g, width, 0, 1, 0, g.k)
@@ -117,9 +132,12 @@ func gemmCopied(g *gemmArgs, width, from, to int) {
 	for p := 0; p < g.n; p += panel {
 		b, bks := unsafe.Add(g.b, (p/panel*g.bps+from*g.bks)*4), g.bks
 		if g.n-p >= panel {
-			if width == panel {
+			switch width {
+			case panel:
 				copy512((*float32)(g.scratch), (*float32)(b), bks*4, to-from)
-			} else {
+			case strip128:
+				copyPanel((*float32)(g.scratch), (*float32)(b), bks, to-from)
+			default:
 				copy256((*float32)(g.scratch), (*float32)(b), bks*4, to-from)
 			}
 			b, bks = g.scratch, panel
@@ -149,10 +167,21 @@ func gemmStrip(g *gemmArgs, width, i, rows, from, to, j int, b uintptr, bks int)
 			t.r, t.ldr = uintptr(unsafe.Add(g.r, (i*g.ldr+j)*4)), g.ldr*4
 		}
 	}
-	if width == panel {
+	switch width {
+	case panel:
 		t.run512(min(width, g.n-j), rows, g.m == 1)
-	} else {
+	case strip128:
+		t.run128(min(width, g.n-j), rows)
+	default:
 		t.run256(min(width, g.n-j), rows, g.m == 1)
+	}
+}
+
+// copyPanel is copy512 in plain Go; strides count floats.
+func copyPanel(dst, src *float32, stride, rows int) {
+	to, from := unsafe.Slice(dst, rows*panel), unsafe.Slice(src, (rows-1)*stride+panel)
+	for r := range rows {
+		copy(to[r*panel:][:panel], from[r*stride:])
 	}
 }
 
@@ -201,6 +230,48 @@ func (t *tile) run256(cols, rows int, single bool) {
 	}
 	t.rows, t.tiles = base, small
 	t.tiles256(v, last < 8)
+}
+
+// run128 takes eight columns at once, else four and then one by one.
+func (t *tile) run128(cols, rows int) {
+	base, big, small := split(rows, 6)
+	for v := 2; cols > 0; {
+		wide := 4 * v
+		if cols < wide {
+			v--
+			continue
+		}
+		wide = max(1, wide)
+		u := *t // the assembly moves what is in it
+		if big > 0 {
+			u.rows, u.tiles = base+1, big
+			u.tiles128(v)
+			u.c = unsafe.Add(u.c, big*(base+1)*u.ldc)
+		}
+		u.rows, u.tiles = base, small
+		u.tiles128(v)
+		if cols -= wide; cols > 0 {
+			t.c, t.b = unsafe.Add(t.c, 4*wide), t.b+uintptr(4*wide)
+			if t.bias != nil {
+				t.bias = unsafe.Add(t.bias, 4*wide)
+			}
+			if t.r != 0 {
+				t.r += uintptr(4 * wide)
+			}
+		}
+	}
+}
+
+func (t *tile) tiles128(v int) {
+	w := t.words()
+	switch v {
+	case 2:
+		tiles128x2(w)
+	case 1:
+		tiles128x1(w)
+	default:
+		tiles128x0(w)
+	}
 }
 
 func (t *tile) words() *[14]uintptr { return (*[14]uintptr)(unsafe.Pointer(t)) }

@@ -107,3 +107,21 @@ func peak512(rounds int)
 
 // Runs rounds × 12 FMAs of 8 lanes that wait on nothing but themselves.
 func peak256(rounds int)
+
+// C = bias + R + A·B on t.tiles blocks of t.rows <= 6 rows by one column.
+//
+//go:noescape
+func tiles128x0(t *[14]uintptr)
+
+// C = bias + R + A·B on t.tiles blocks of t.rows <= 6 rows by 1 vectors of columns.
+//
+//go:noescape
+func tiles128x1(t *[14]uintptr)
+
+// C = bias + R + A·B on t.tiles blocks of t.rows <= 6 rows by 2 vectors of columns.
+//
+//go:noescape
+func tiles128x2(t *[14]uintptr)
+
+// Runs rounds × 6 products and as many sums of 4 lanes that wait on nothing but themselves.
+func peak128(rounds int)

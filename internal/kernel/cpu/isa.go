@@ -1,26 +1,49 @@
 package cpu
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
-// sets lists the instruction sets this processor can run, fastest first; plain Go is always last.
+// SetVariable names the environment variable that forces an instruction set where nobody names one.
+const SetVariable = "HAUL_SET"
+
+// sets lists the instruction sets this processor can run, fastest first; plain Go is always last. A
+// library of the system may come before them (library.go).
 // It is filled once, before main, and read only after that.
 var sets = append(vectorSets(), &plain)
 
+// available is sets behind the system's library, where that is used.
+func available() []*primitives {
+	if p := libraryTable(); p != nil {
+		return append([]*primitives{p}, sets...)
+	}
+	return sets
+}
+
 // Sets names the instruction sets this processor can run, fastest first.
 func Sets() []string {
-	names := make([]string, len(sets))
-	for i, s := range sets {
-		names[i] = s.name
+	var names []string
+	for _, s := range available() {
+		names = append(names, s.name)
 	}
 	return names
+}
+
+// forced is the set that was named, or else the environment's.
+func forced(name string) string {
+	if name == "" {
+		return os.Getenv(SetVariable)
+	}
+	return name
 }
 
 // pick returns the table of the named set, or the fastest for "" and "auto".
 func pick(name string) (*primitives, error) {
 	if name == "" || name == "auto" {
-		return sets[0], nil
+		return available()[0], nil
 	}
-	for _, s := range sets {
+	for _, s := range available() {
 		if s.name == name {
 			return s, nil
 		}

@@ -7677,3 +7677,536 @@ done5:
 
 end2:
 	RET
+
+// func blockBF16NEON(t *bf16Block)
+TEXT ·blockBF16NEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	CBZ R2, none1
+	WORD $0xad404450 // ldp q16, q17, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0xad404c52 // ldp q18, q19, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0x4ed22a00 // trn1 v0.2d, v16.2d, v18.2d
+	WORD $0x4ed26a01 // trn2 v1.2d, v16.2d, v18.2d
+	WORD $0x4ed32a22 // trn1 v2.2d, v17.2d, v19.2d
+	WORD $0x4ed36a23 // trn2 v3.2d, v17.2d, v19.2d
+	WORD $0xad404853 // ldp q19, q18, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0xad404051 // ldp q17, q16, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0x4ed12a64 // trn1 v4.2d, v19.2d, v17.2d
+	WORD $0x4ed16a65 // trn2 v5.2d, v19.2d, v17.2d
+	WORD $0x4ed02a46 // trn1 v6.2d, v18.2d, v16.2d
+	WORD $0x4ed06a47 // trn2 v7.2d, v18.2d, v16.2d
+	WORD $0xad404450 // ldp q16, q17, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0xad404c52 // ldp q18, q19, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0x4ed22a08 // trn1 v8.2d, v16.2d, v18.2d
+	WORD $0x4ed26a09 // trn2 v9.2d, v16.2d, v18.2d
+	WORD $0x4ed32a2a // trn1 v10.2d, v17.2d, v19.2d
+	WORD $0x4ed36a2b // trn2 v11.2d, v17.2d, v19.2d
+	WORD $0xad404853 // ldp q19, q18, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0xad404051 // ldp q17, q16, [x2, #0]
+	ADD R7, R2, R2
+	WORD $0x4ed12a6c // trn1 v12.2d, v19.2d, v17.2d
+	WORD $0x4ed16a6d // trn2 v13.2d, v19.2d, v17.2d
+	WORD $0x4ed02a4e // trn1 v14.2d, v18.2d, v16.2d
+	WORD $0x4ed06a4f // trn2 v15.2d, v18.2d, v16.2d
+	B begun2
+
+none1:
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	WORD $0x6e211c21 // eor v1.16b, v1.16b, v1.16b
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+
+begun2:
+	CMP $1, R5
+	BLT end4
+
+row3:
+	WORD $0x3dc00072 // ldr q18, [x3, #0]
+	WORD $0x3dc01071 // ldr q17, [x3, #64]
+	WORD $0x4ed12a50 // trn1 v16.2d, v18.2d, v17.2d
+	WORD $0x4ed16a51 // trn2 v17.2d, v18.2d, v17.2d
+	WORD $0x3dc02074 // ldr q20, [x3, #128]
+	WORD $0x3dc03073 // ldr q19, [x3, #192]
+	WORD $0x4ed32a92 // trn1 v18.2d, v20.2d, v19.2d
+	WORD $0x4ed36a93 // trn2 v19.2d, v20.2d, v19.2d
+	WORD $0x3dc04076 // ldr q22, [x3, #256]
+	WORD $0x3dc05075 // ldr q21, [x3, #320]
+	WORD $0x4ed52ad4 // trn1 v20.2d, v22.2d, v21.2d
+	WORD $0x4ed56ad5 // trn2 v21.2d, v22.2d, v21.2d
+	WORD $0x3dc06078 // ldr q24, [x3, #384]
+	WORD $0x3dc07077 // ldr q23, [x3, #448]
+	WORD $0x4ed72b16 // trn1 v22.2d, v24.2d, v23.2d
+	WORD $0x4ed76b17 // trn2 v23.2d, v24.2d, v23.2d
+	WORD $0xad40749b // ldp q27, q29, [x4, #0]
+	WORD $0xad426498 // ldp q24, q25, [x4, #64]
+	WORD $0x4e983b7a // zip1 v26.4s, v27.4s, v24.4s
+	WORD $0x4e987b7b // zip2 v27.4s, v27.4s, v24.4s
+	WORD $0x4e993bbc // zip1 v28.4s, v29.4s, v25.4s
+	WORD $0x4e997bbd // zip2 v29.4s, v29.4s, v25.4s
+	WORD $0x6e5aee00 // bfmmla v0.4s, v16.8h, v26.8h
+	WORD $0x6e5bee01 // bfmmla v1.4s, v16.8h, v27.8h
+	WORD $0x6e5cee02 // bfmmla v2.4s, v16.8h, v28.8h
+	WORD $0x6e5dee03 // bfmmla v3.4s, v16.8h, v29.8h
+	WORD $0x6e5aee44 // bfmmla v4.4s, v18.8h, v26.8h
+	WORD $0x6e5bee45 // bfmmla v5.4s, v18.8h, v27.8h
+	WORD $0x6e5cee46 // bfmmla v6.4s, v18.8h, v28.8h
+	WORD $0x6e5dee47 // bfmmla v7.4s, v18.8h, v29.8h
+	WORD $0x6e5aee88 // bfmmla v8.4s, v20.8h, v26.8h
+	WORD $0x6e5bee89 // bfmmla v9.4s, v20.8h, v27.8h
+	WORD $0x6e5cee8a // bfmmla v10.4s, v20.8h, v28.8h
+	WORD $0x6e5dee8b // bfmmla v11.4s, v20.8h, v29.8h
+	WORD $0x6e5aeecc // bfmmla v12.4s, v22.8h, v26.8h
+	WORD $0x6e5beecd // bfmmla v13.4s, v22.8h, v27.8h
+	WORD $0x6e5ceece // bfmmla v14.4s, v22.8h, v28.8h
+	WORD $0x6e5deecf // bfmmla v15.4s, v22.8h, v29.8h
+	WORD $0xad44609a // ldp q26, q24, [x4, #128]
+	WORD $0xad46709d // ldp q29, q28, [x4, #192]
+	WORD $0x4e9d3b5b // zip1 v27.4s, v26.4s, v29.4s
+	WORD $0x4e9d7b5a // zip2 v26.4s, v26.4s, v29.4s
+	WORD $0x4e9c3b19 // zip1 v25.4s, v24.4s, v28.4s
+	WORD $0x4e9c7b18 // zip2 v24.4s, v24.4s, v28.4s
+	WORD $0x6e5bee20 // bfmmla v0.4s, v17.8h, v27.8h
+	WORD $0x6e5aee21 // bfmmla v1.4s, v17.8h, v26.8h
+	WORD $0x6e59ee22 // bfmmla v2.4s, v17.8h, v25.8h
+	WORD $0x6e58ee23 // bfmmla v3.4s, v17.8h, v24.8h
+	WORD $0x6e5bee64 // bfmmla v4.4s, v19.8h, v27.8h
+	WORD $0x6e5aee65 // bfmmla v5.4s, v19.8h, v26.8h
+	WORD $0x6e59ee66 // bfmmla v6.4s, v19.8h, v25.8h
+	WORD $0x6e58ee67 // bfmmla v7.4s, v19.8h, v24.8h
+	WORD $0x6e5beea8 // bfmmla v8.4s, v21.8h, v27.8h
+	WORD $0x6e5aeea9 // bfmmla v9.4s, v21.8h, v26.8h
+	WORD $0x6e59eeaa // bfmmla v10.4s, v21.8h, v25.8h
+	WORD $0x6e58eeab // bfmmla v11.4s, v21.8h, v24.8h
+	WORD $0x6e5beeec // bfmmla v12.4s, v23.8h, v27.8h
+	WORD $0x6e5aeeed // bfmmla v13.4s, v23.8h, v26.8h
+	WORD $0x6e59eeee // bfmmla v14.4s, v23.8h, v25.8h
+	WORD $0x6e58eeef // bfmmla v15.4s, v23.8h, v24.8h
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x3dc01475 // ldr q21, [x3, #80]
+	WORD $0x4ed52a77 // trn1 v23.2d, v19.2d, v21.2d
+	WORD $0x4ed56a75 // trn2 v21.2d, v19.2d, v21.2d
+	WORD $0x3dc02476 // ldr q22, [x3, #144]
+	WORD $0x3dc03471 // ldr q17, [x3, #208]
+	WORD $0x4ed12ad3 // trn1 v19.2d, v22.2d, v17.2d
+	WORD $0x4ed16ad1 // trn2 v17.2d, v22.2d, v17.2d
+	WORD $0x3dc04472 // ldr q18, [x3, #272]
+	WORD $0x3dc05474 // ldr q20, [x3, #336]
+	WORD $0x4ed42a56 // trn1 v22.2d, v18.2d, v20.2d
+	WORD $0x4ed46a54 // trn2 v20.2d, v18.2d, v20.2d
+	WORD $0x3dc06478 // ldr q24, [x3, #400]
+	WORD $0x3dc07470 // ldr q16, [x3, #464]
+	WORD $0x4ed02b12 // trn1 v18.2d, v24.2d, v16.2d
+	WORD $0x4ed06b10 // trn2 v16.2d, v24.2d, v16.2d
+	WORD $0xad48749b // ldp q27, q29, [x4, #256]
+	WORD $0xad4a6498 // ldp q24, q25, [x4, #320]
+	WORD $0x4e983b7a // zip1 v26.4s, v27.4s, v24.4s
+	WORD $0x4e987b7b // zip2 v27.4s, v27.4s, v24.4s
+	WORD $0x4e993bbc // zip1 v28.4s, v29.4s, v25.4s
+	WORD $0x4e997bbd // zip2 v29.4s, v29.4s, v25.4s
+	WORD $0x6e5aeee0 // bfmmla v0.4s, v23.8h, v26.8h
+	WORD $0x6e5beee1 // bfmmla v1.4s, v23.8h, v27.8h
+	WORD $0x6e5ceee2 // bfmmla v2.4s, v23.8h, v28.8h
+	WORD $0x6e5deee3 // bfmmla v3.4s, v23.8h, v29.8h
+	WORD $0x6e5aee64 // bfmmla v4.4s, v19.8h, v26.8h
+	WORD $0x6e5bee65 // bfmmla v5.4s, v19.8h, v27.8h
+	WORD $0x6e5cee66 // bfmmla v6.4s, v19.8h, v28.8h
+	WORD $0x6e5dee67 // bfmmla v7.4s, v19.8h, v29.8h
+	WORD $0x6e5aeec8 // bfmmla v8.4s, v22.8h, v26.8h
+	WORD $0x6e5beec9 // bfmmla v9.4s, v22.8h, v27.8h
+	WORD $0x6e5ceeca // bfmmla v10.4s, v22.8h, v28.8h
+	WORD $0x6e5deecb // bfmmla v11.4s, v22.8h, v29.8h
+	WORD $0x6e5aee4c // bfmmla v12.4s, v18.8h, v26.8h
+	WORD $0x6e5bee4d // bfmmla v13.4s, v18.8h, v27.8h
+	WORD $0x6e5cee4e // bfmmla v14.4s, v18.8h, v28.8h
+	WORD $0x6e5dee4f // bfmmla v15.4s, v18.8h, v29.8h
+	WORD $0xad4c609a // ldp q26, q24, [x4, #384]
+	WORD $0xad4e709d // ldp q29, q28, [x4, #448]
+	WORD $0x4e9d3b5b // zip1 v27.4s, v26.4s, v29.4s
+	WORD $0x4e9d7b5a // zip2 v26.4s, v26.4s, v29.4s
+	WORD $0x4e9c3b19 // zip1 v25.4s, v24.4s, v28.4s
+	WORD $0x4e9c7b18 // zip2 v24.4s, v24.4s, v28.4s
+	WORD $0x6e5beea0 // bfmmla v0.4s, v21.8h, v27.8h
+	WORD $0x6e5aeea1 // bfmmla v1.4s, v21.8h, v26.8h
+	WORD $0x6e59eea2 // bfmmla v2.4s, v21.8h, v25.8h
+	WORD $0x6e58eea3 // bfmmla v3.4s, v21.8h, v24.8h
+	WORD $0x6e5bee24 // bfmmla v4.4s, v17.8h, v27.8h
+	WORD $0x6e5aee25 // bfmmla v5.4s, v17.8h, v26.8h
+	WORD $0x6e59ee26 // bfmmla v6.4s, v17.8h, v25.8h
+	WORD $0x6e58ee27 // bfmmla v7.4s, v17.8h, v24.8h
+	WORD $0x6e5bee88 // bfmmla v8.4s, v20.8h, v27.8h
+	WORD $0x6e5aee89 // bfmmla v9.4s, v20.8h, v26.8h
+	WORD $0x6e59ee8a // bfmmla v10.4s, v20.8h, v25.8h
+	WORD $0x6e58ee8b // bfmmla v11.4s, v20.8h, v24.8h
+	WORD $0x6e5bee0c // bfmmla v12.4s, v16.8h, v27.8h
+	WORD $0x6e5aee0d // bfmmla v13.4s, v16.8h, v26.8h
+	WORD $0x6e59ee0e // bfmmla v14.4s, v16.8h, v25.8h
+	WORD $0x6e58ee0f // bfmmla v15.4s, v16.8h, v24.8h
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3dc01874 // ldr q20, [x3, #96]
+	WORD $0x4ed42a30 // trn1 v16.2d, v17.2d, v20.2d
+	WORD $0x4ed46a34 // trn2 v20.2d, v17.2d, v20.2d
+	WORD $0x3dc02872 // ldr q18, [x3, #160]
+	WORD $0x3dc03875 // ldr q21, [x3, #224]
+	WORD $0x4ed52a51 // trn1 v17.2d, v18.2d, v21.2d
+	WORD $0x4ed56a55 // trn2 v21.2d, v18.2d, v21.2d
+	WORD $0x3dc04873 // ldr q19, [x3, #288]
+	WORD $0x3dc05876 // ldr q22, [x3, #352]
+	WORD $0x4ed62a72 // trn1 v18.2d, v19.2d, v22.2d
+	WORD $0x4ed66a76 // trn2 v22.2d, v19.2d, v22.2d
+	WORD $0x3dc06878 // ldr q24, [x3, #416]
+	WORD $0x3dc07877 // ldr q23, [x3, #480]
+	WORD $0x4ed72b13 // trn1 v19.2d, v24.2d, v23.2d
+	WORD $0x4ed76b17 // trn2 v23.2d, v24.2d, v23.2d
+	WORD $0xad50749b // ldp q27, q29, [x4, #512]
+	WORD $0xad526498 // ldp q24, q25, [x4, #576]
+	WORD $0x4e983b7a // zip1 v26.4s, v27.4s, v24.4s
+	WORD $0x4e987b7b // zip2 v27.4s, v27.4s, v24.4s
+	WORD $0x4e993bbc // zip1 v28.4s, v29.4s, v25.4s
+	WORD $0x4e997bbd // zip2 v29.4s, v29.4s, v25.4s
+	WORD $0x6e5aee00 // bfmmla v0.4s, v16.8h, v26.8h
+	WORD $0x6e5bee01 // bfmmla v1.4s, v16.8h, v27.8h
+	WORD $0x6e5cee02 // bfmmla v2.4s, v16.8h, v28.8h
+	WORD $0x6e5dee03 // bfmmla v3.4s, v16.8h, v29.8h
+	WORD $0x6e5aee24 // bfmmla v4.4s, v17.8h, v26.8h
+	WORD $0x6e5bee25 // bfmmla v5.4s, v17.8h, v27.8h
+	WORD $0x6e5cee26 // bfmmla v6.4s, v17.8h, v28.8h
+	WORD $0x6e5dee27 // bfmmla v7.4s, v17.8h, v29.8h
+	WORD $0x6e5aee48 // bfmmla v8.4s, v18.8h, v26.8h
+	WORD $0x6e5bee49 // bfmmla v9.4s, v18.8h, v27.8h
+	WORD $0x6e5cee4a // bfmmla v10.4s, v18.8h, v28.8h
+	WORD $0x6e5dee4b // bfmmla v11.4s, v18.8h, v29.8h
+	WORD $0x6e5aee6c // bfmmla v12.4s, v19.8h, v26.8h
+	WORD $0x6e5bee6d // bfmmla v13.4s, v19.8h, v27.8h
+	WORD $0x6e5cee6e // bfmmla v14.4s, v19.8h, v28.8h
+	WORD $0x6e5dee6f // bfmmla v15.4s, v19.8h, v29.8h
+	WORD $0xad54609a // ldp q26, q24, [x4, #640]
+	WORD $0xad56709d // ldp q29, q28, [x4, #704]
+	WORD $0x4e9d3b5b // zip1 v27.4s, v26.4s, v29.4s
+	WORD $0x4e9d7b5a // zip2 v26.4s, v26.4s, v29.4s
+	WORD $0x4e9c3b19 // zip1 v25.4s, v24.4s, v28.4s
+	WORD $0x4e9c7b18 // zip2 v24.4s, v24.4s, v28.4s
+	WORD $0x6e5bee80 // bfmmla v0.4s, v20.8h, v27.8h
+	WORD $0x6e5aee81 // bfmmla v1.4s, v20.8h, v26.8h
+	WORD $0x6e59ee82 // bfmmla v2.4s, v20.8h, v25.8h
+	WORD $0x6e58ee83 // bfmmla v3.4s, v20.8h, v24.8h
+	WORD $0x6e5beea4 // bfmmla v4.4s, v21.8h, v27.8h
+	WORD $0x6e5aeea5 // bfmmla v5.4s, v21.8h, v26.8h
+	WORD $0x6e59eea6 // bfmmla v6.4s, v21.8h, v25.8h
+	WORD $0x6e58eea7 // bfmmla v7.4s, v21.8h, v24.8h
+	WORD $0x6e5beec8 // bfmmla v8.4s, v22.8h, v27.8h
+	WORD $0x6e5aeec9 // bfmmla v9.4s, v22.8h, v26.8h
+	WORD $0x6e59eeca // bfmmla v10.4s, v22.8h, v25.8h
+	WORD $0x6e58eecb // bfmmla v11.4s, v22.8h, v24.8h
+	WORD $0x6e5beeec // bfmmla v12.4s, v23.8h, v27.8h
+	WORD $0x6e5aeeed // bfmmla v13.4s, v23.8h, v26.8h
+	WORD $0x6e59eeee // bfmmla v14.4s, v23.8h, v25.8h
+	WORD $0x6e58eeef // bfmmla v15.4s, v23.8h, v24.8h
+	WORD $0x3dc00c75 // ldr q21, [x3, #48]
+	WORD $0x3dc01c76 // ldr q22, [x3, #112]
+	WORD $0x4ed62ab7 // trn1 v23.2d, v21.2d, v22.2d
+	WORD $0x4ed66ab6 // trn2 v22.2d, v21.2d, v22.2d
+	WORD $0x3dc02c73 // ldr q19, [x3, #176]
+	WORD $0x3dc03c74 // ldr q20, [x3, #240]
+	WORD $0x4ed42a75 // trn1 v21.2d, v19.2d, v20.2d
+	WORD $0x4ed46a74 // trn2 v20.2d, v19.2d, v20.2d
+	WORD $0x3dc04c71 // ldr q17, [x3, #304]
+	WORD $0x3dc05c72 // ldr q18, [x3, #368]
+	WORD $0x4ed22a33 // trn1 v19.2d, v17.2d, v18.2d
+	WORD $0x4ed26a32 // trn2 v18.2d, v17.2d, v18.2d
+	WORD $0x3dc06c78 // ldr q24, [x3, #432]
+	WORD $0x3dc07c70 // ldr q16, [x3, #496]
+	WORD $0x4ed02b11 // trn1 v17.2d, v24.2d, v16.2d
+	WORD $0x4ed06b10 // trn2 v16.2d, v24.2d, v16.2d
+	WORD $0xad58749b // ldp q27, q29, [x4, #768]
+	WORD $0xad5a6498 // ldp q24, q25, [x4, #832]
+	WORD $0x4e983b7a // zip1 v26.4s, v27.4s, v24.4s
+	WORD $0x4e987b7b // zip2 v27.4s, v27.4s, v24.4s
+	WORD $0x4e993bbc // zip1 v28.4s, v29.4s, v25.4s
+	WORD $0x4e997bbd // zip2 v29.4s, v29.4s, v25.4s
+	WORD $0x6e5aeee0 // bfmmla v0.4s, v23.8h, v26.8h
+	WORD $0x6e5beee1 // bfmmla v1.4s, v23.8h, v27.8h
+	WORD $0x6e5ceee2 // bfmmla v2.4s, v23.8h, v28.8h
+	WORD $0x6e5deee3 // bfmmla v3.4s, v23.8h, v29.8h
+	WORD $0x6e5aeea4 // bfmmla v4.4s, v21.8h, v26.8h
+	WORD $0x6e5beea5 // bfmmla v5.4s, v21.8h, v27.8h
+	WORD $0x6e5ceea6 // bfmmla v6.4s, v21.8h, v28.8h
+	WORD $0x6e5deea7 // bfmmla v7.4s, v21.8h, v29.8h
+	WORD $0x6e5aee68 // bfmmla v8.4s, v19.8h, v26.8h
+	WORD $0x6e5bee69 // bfmmla v9.4s, v19.8h, v27.8h
+	WORD $0x6e5cee6a // bfmmla v10.4s, v19.8h, v28.8h
+	WORD $0x6e5dee6b // bfmmla v11.4s, v19.8h, v29.8h
+	WORD $0x6e5aee2c // bfmmla v12.4s, v17.8h, v26.8h
+	WORD $0x6e5bee2d // bfmmla v13.4s, v17.8h, v27.8h
+	WORD $0x6e5cee2e // bfmmla v14.4s, v17.8h, v28.8h
+	WORD $0x6e5dee2f // bfmmla v15.4s, v17.8h, v29.8h
+	WORD $0xad5c609a // ldp q26, q24, [x4, #896]
+	WORD $0xad5e709d // ldp q29, q28, [x4, #960]
+	WORD $0x4e9d3b5b // zip1 v27.4s, v26.4s, v29.4s
+	WORD $0x4e9d7b5a // zip2 v26.4s, v26.4s, v29.4s
+	WORD $0x4e9c3b19 // zip1 v25.4s, v24.4s, v28.4s
+	WORD $0x4e9c7b18 // zip2 v24.4s, v24.4s, v28.4s
+	WORD $0x6e5beec0 // bfmmla v0.4s, v22.8h, v27.8h
+	WORD $0x6e5aeec1 // bfmmla v1.4s, v22.8h, v26.8h
+	WORD $0x6e59eec2 // bfmmla v2.4s, v22.8h, v25.8h
+	WORD $0x6e58eec3 // bfmmla v3.4s, v22.8h, v24.8h
+	WORD $0x6e5bee84 // bfmmla v4.4s, v20.8h, v27.8h
+	WORD $0x6e5aee85 // bfmmla v5.4s, v20.8h, v26.8h
+	WORD $0x6e59ee86 // bfmmla v6.4s, v20.8h, v25.8h
+	WORD $0x6e58ee87 // bfmmla v7.4s, v20.8h, v24.8h
+	WORD $0x6e5bee48 // bfmmla v8.4s, v18.8h, v27.8h
+	WORD $0x6e5aee49 // bfmmla v9.4s, v18.8h, v26.8h
+	WORD $0x6e59ee4a // bfmmla v10.4s, v18.8h, v25.8h
+	WORD $0x6e58ee4b // bfmmla v11.4s, v18.8h, v24.8h
+	WORD $0x6e5bee0c // bfmmla v12.4s, v16.8h, v27.8h
+	WORD $0x6e5aee0d // bfmmla v13.4s, v16.8h, v26.8h
+	WORD $0x6e59ee0e // bfmmla v14.4s, v16.8h, v25.8h
+	WORD $0x6e58ee0f // bfmmla v15.4s, v16.8h, v24.8h
+	ADD $1024, R3, R3
+	ADD $1024, R4, R4
+	SUBS $1, R5, R5
+	BNE row3
+
+end4:
+	WORD $0x4ec12810 // trn1 v16.2d, v0.2d, v1.2d
+	WORD $0x4ec16814 // trn2 v20.2d, v0.2d, v1.2d
+	WORD $0x4ec32852 // trn1 v18.2d, v2.2d, v3.2d
+	WORD $0x4ec36856 // trn2 v22.2d, v2.2d, v3.2d
+	WORD $0x3d800030 // str q16, [x1, #0]
+	WORD $0x3d800432 // str q18, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x3d800034 // str q20, [x1, #0]
+	WORD $0x3d800436 // str q22, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x4ec52896 // trn1 v22.2d, v4.2d, v5.2d
+	WORD $0x4ec56892 // trn2 v18.2d, v4.2d, v5.2d
+	WORD $0x4ec728d4 // trn1 v20.2d, v6.2d, v7.2d
+	WORD $0x4ec768d0 // trn2 v16.2d, v6.2d, v7.2d
+	WORD $0x3d800036 // str q22, [x1, #0]
+	WORD $0x3d800434 // str q20, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x3d800032 // str q18, [x1, #0]
+	WORD $0x3d800430 // str q16, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x4ec92910 // trn1 v16.2d, v8.2d, v9.2d
+	WORD $0x4ec96914 // trn2 v20.2d, v8.2d, v9.2d
+	WORD $0x4ecb2952 // trn1 v18.2d, v10.2d, v11.2d
+	WORD $0x4ecb6956 // trn2 v22.2d, v10.2d, v11.2d
+	WORD $0x3d800030 // str q16, [x1, #0]
+	WORD $0x3d800432 // str q18, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x3d800034 // str q20, [x1, #0]
+	WORD $0x3d800436 // str q22, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x4ecd2996 // trn1 v22.2d, v12.2d, v13.2d
+	WORD $0x4ecd6992 // trn2 v18.2d, v12.2d, v13.2d
+	WORD $0x4ecf29d4 // trn1 v20.2d, v14.2d, v15.2d
+	WORD $0x4ecf69d0 // trn2 v16.2d, v14.2d, v15.2d
+	WORD $0x3d800036 // str q22, [x1, #0]
+	WORD $0x3d800434 // str q20, [x1, #16]
+	ADD R6, R1, R1
+	WORD $0x3d800032 // str q18, [x1, #0]
+	WORD $0x3d800430 // str q16, [x1, #16]
+	ADD R6, R1, R1
+	RET
+
+// func roundRowsNEON(dst *uint16, src *float32, stride int, rows int)
+TEXT ·roundRowsNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD rows+24(FP), R3
+	MOVD $0x7f800000, R4
+	WORD $0x4e040c80 // dup v0.4s, w4
+	MOVD $0x80000000, R4
+	WORD $0x4e040c81 // dup v1.4s, w4
+	CMP $1, R3
+	BLT end2
+
+row1:
+	WORD $0xad401023 // ldp q3, q4, [x1, #0]
+	WORD $0x4ea08c65 // cmtst v5.4s, v3.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x4ea08c85 // cmtst v5.4s, v4.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c84 // and v4.16b, v4.16b, v5.16b
+	WORD $0x0ea16862 // bfcvtn v2.4h, v3.4s
+	WORD $0x4ea16882 // bfcvtn2 v2.8h, v4.4s
+	WORD $0x3d800002 // str q2, [x0, #0]
+	WORD $0xad410c24 // ldp q4, q3, [x1, #32]
+	WORD $0x4ea08c85 // cmtst v5.4s, v4.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c84 // and v4.16b, v4.16b, v5.16b
+	WORD $0x4ea08c65 // cmtst v5.4s, v3.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x0ea16882 // bfcvtn v2.4h, v4.4s
+	WORD $0x4ea16862 // bfcvtn2 v2.8h, v3.4s
+	WORD $0x3d800402 // str q2, [x0, #16]
+	WORD $0xad421023 // ldp q3, q4, [x1, #64]
+	WORD $0x4ea08c65 // cmtst v5.4s, v3.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x4ea08c85 // cmtst v5.4s, v4.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c84 // and v4.16b, v4.16b, v5.16b
+	WORD $0x0ea16862 // bfcvtn v2.4h, v3.4s
+	WORD $0x4ea16882 // bfcvtn2 v2.8h, v4.4s
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0xad430c24 // ldp q4, q3, [x1, #96]
+	WORD $0x4ea08c85 // cmtst v5.4s, v4.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c84 // and v4.16b, v4.16b, v5.16b
+	WORD $0x4ea08c65 // cmtst v5.4s, v3.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x0ea16882 // bfcvtn v2.4h, v4.4s
+	WORD $0x4ea16862 // bfcvtn2 v2.8h, v3.4s
+	WORD $0x3d800c02 // str q2, [x0, #48]
+	ADD $64, R0, R0
+	ADD R2, R1, R1
+	SUBS $1, R3, R3
+	BNE row1
+
+end2:
+	RET
+
+// func roundPairsNEON(dst *uint16, src *float32, stride int, pairs int)
+TEXT ·roundPairsNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD stride+16(FP), R2
+	MOVD pairs+24(FP), R3
+	MOVD $0x7f800000, R4
+	WORD $0x4e040c80 // dup v0.4s, w4
+	MOVD $0x80000000, R4
+	WORD $0x4e040c81 // dup v1.4s, w4
+	CMP $1, R3
+	BLT end2
+
+row1:
+	ADD R2, R1, R4
+	WORD $0xad401023 // ldp q3, q4, [x1, #0]
+	WORD $0x4ea08c65 // cmtst v5.4s, v3.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x4ea08c85 // cmtst v5.4s, v4.4s, v0.4s
+	WORD $0x4ea11ca5 // orr v5.16b, v5.16b, v1.16b
+	WORD $0x4e251c84 // and v4.16b, v4.16b, v5.16b
+	WORD $0x0ea16862 // bfcvtn v2.4h, v3.4s
+	WORD $0x4ea16882 // bfcvtn2 v2.8h, v4.4s
+	WORD $0xad401483 // ldp q3, q5, [x4, #0]
+	WORD $0x4ea08c66 // cmtst v6.4s, v3.4s, v0.4s
+	WORD $0x4ea11cc6 // orr v6.16b, v6.16b, v1.16b
+	WORD $0x4e261c63 // and v3.16b, v3.16b, v6.16b
+	WORD $0x4ea08ca6 // cmtst v6.4s, v5.4s, v0.4s
+	WORD $0x4ea11cc6 // orr v6.16b, v6.16b, v1.16b
+	WORD $0x4e261ca5 // and v5.16b, v5.16b, v6.16b
+	WORD $0x0ea16864 // bfcvtn v4.4h, v3.4s
+	WORD $0x4ea168a4 // bfcvtn2 v4.8h, v5.4s
+	WORD $0x4e443845 // zip1 v5.8h, v2.8h, v4.8h
+	WORD $0x4e447844 // zip2 v4.8h, v2.8h, v4.8h
+	WORD $0x3d800005 // str q5, [x0, #0]
+	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0xad410824 // ldp q4, q2, [x1, #32]
+	WORD $0x4ea08c83 // cmtst v3.4s, v4.4s, v0.4s
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4e231c84 // and v4.16b, v4.16b, v3.16b
+	WORD $0x4ea08c43 // cmtst v3.4s, v2.4s, v0.4s
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4e231c42 // and v2.16b, v2.16b, v3.16b
+	WORD $0x0ea16885 // bfcvtn v5.4h, v4.4s
+	WORD $0x4ea16845 // bfcvtn2 v5.8h, v2.4s
+	WORD $0xad410c84 // ldp q4, q3, [x4, #32]
+	WORD $0x4ea08c86 // cmtst v6.4s, v4.4s, v0.4s
+	WORD $0x4ea11cc6 // orr v6.16b, v6.16b, v1.16b
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0x4ea08c66 // cmtst v6.4s, v3.4s, v0.4s
+	WORD $0x4ea11cc6 // orr v6.16b, v6.16b, v1.16b
+	WORD $0x4e261c63 // and v3.16b, v3.16b, v6.16b
+	WORD $0x0ea16882 // bfcvtn v2.4h, v4.4s
+	WORD $0x4ea16862 // bfcvtn2 v2.8h, v3.4s
+	WORD $0x4e4238a3 // zip1 v3.8h, v5.8h, v2.8h
+	WORD $0x4e4278a2 // zip2 v2.8h, v5.8h, v2.8h
+	WORD $0x3d800803 // str q3, [x0, #32]
+	WORD $0x3d800c02 // str q2, [x0, #48]
+	ADD $64, R0, R0
+	ADD R2, R1, R1
+	ADD R2, R1, R1
+	SUBS $1, R3, R3
+	BNE row1
+
+end2:
+	RET
+
+// func peakLoopBF16NEON(rounds int)
+TEXT ·peakLoopBF16NEON(SB), NOSPLIT, $0-8
+	MOVD rounds+0(FP), R0
+	MOVD $0x3f003f00, R1
+	WORD $0x4e040c20 // dup v0.4s, w1
+	WORD $0x4ea01c01 // mov v1.16b, v0.16b
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
+	WORD $0x4ea01c03 // mov v3.16b, v0.16b
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c05 // mov v5.16b, v0.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	WORD $0x4ea01c07 // mov v7.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x4ea01c09 // mov v9.16b, v0.16b
+	WORD $0x4ea01c0a // mov v10.16b, v0.16b
+	WORD $0x4ea01c0b // mov v11.16b, v0.16b
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x4ea01c0d // mov v13.16b, v0.16b
+	WORD $0x4ea01c0e // mov v14.16b, v0.16b
+	WORD $0x4ea01c0f // mov v15.16b, v0.16b
+	WORD $0x4ea01c10 // mov v16.16b, v0.16b
+	CMP $1, R0
+	BLT end2
+
+row1:
+	WORD $0x6e40ec01 // bfmmla v1.4s, v0.8h, v0.8h
+	WORD $0x6e40ec02 // bfmmla v2.4s, v0.8h, v0.8h
+	WORD $0x6e40ec03 // bfmmla v3.4s, v0.8h, v0.8h
+	WORD $0x6e40ec04 // bfmmla v4.4s, v0.8h, v0.8h
+	WORD $0x6e40ec05 // bfmmla v5.4s, v0.8h, v0.8h
+	WORD $0x6e40ec06 // bfmmla v6.4s, v0.8h, v0.8h
+	WORD $0x6e40ec07 // bfmmla v7.4s, v0.8h, v0.8h
+	WORD $0x6e40ec08 // bfmmla v8.4s, v0.8h, v0.8h
+	WORD $0x6e40ec09 // bfmmla v9.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0a // bfmmla v10.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0b // bfmmla v11.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0c // bfmmla v12.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0d // bfmmla v13.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0e // bfmmla v14.4s, v0.8h, v0.8h
+	WORD $0x6e40ec0f // bfmmla v15.4s, v0.8h, v0.8h
+	WORD $0x6e40ec10 // bfmmla v16.4s, v0.8h, v0.8h
+	SUBS $1, R0, R0
+	BNE row1
+
+end2:
+	RET

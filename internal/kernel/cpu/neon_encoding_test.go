@@ -39,7 +39,7 @@ func TestNEONWords(t *testing.T) {
 	slices.Sort(says)
 	folder := t.TempDir()
 	source, object, flat := filepath.Join(folder, "a.s"), filepath.Join(folder, "a.o"), filepath.Join(folder, "a.bin")
-	if err := os.WriteFile(source, []byte(strings.Join(says, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(".arch armv8.6-a\n"+strings.Join(says, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(assembler, "-o", object, source).CombinedOutput(); err != nil {

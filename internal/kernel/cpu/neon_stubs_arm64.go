@@ -236,3 +236,23 @@ func gluNEON(y []float32, g []float32, rows int, w int)
 //
 //go:noescape
 func gluGradNEON(dg []float32, dy []float32, g []float32, rows int, w int)
+
+// blockBF16NEON makes eight rows by eight columns of C; tiles_arm64.go has the loop.
+//
+//go:noescape
+func blockBF16NEON(t *bf16Block)
+
+// roundRowsNEON rounds rows of 32 floats, stride bytes apart, to bf16, one behind the other.
+//
+//go:noescape
+func roundRowsNEON(dst *uint16, src *float32, stride int, rows int)
+
+// roundPairsNEON rounds pairs of rows of 16 floats, stride bytes apart, to words of two bf16, one pair behind the other.
+//
+//go:noescape
+func roundPairsNEON(dst *uint16, src *float32, stride int, pairs int)
+
+// peakLoopBF16NEON runs rounds of sixteen products of two by four and four by two bf16 that wait only on themselves.
+//
+//go:noescape
+func peakLoopBF16NEON(rounds int)

@@ -285,3 +285,19 @@ func spreadB(bs []float32, g *tileArgs, j, n int) {
 		}
 	}
 }
+
+// productEmpty is a product over nothing: C = bias + R, whose sum is in C where there are both.
+func productEmpty(g *tileArgs) {
+	for i := range g.m {
+		c := unsafe.Slice((*float32)(unsafe.Add(g.c, 4*i*g.ldc)), g.n)
+		switch {
+		case g.bias != nil && g.r != nil:
+		case g.r != nil:
+			copy(c, unsafe.Slice((*float32)(unsafe.Add(g.r, 4*i*g.ldr)), g.n))
+		case g.bias != nil:
+			copy(c, unsafe.Slice((*float32)(g.bias), g.n))
+		default:
+			clear(c)
+		}
+	}
+}

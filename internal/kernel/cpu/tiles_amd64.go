@@ -217,22 +217,6 @@ func (p *amxProduct) flush() {
 	}
 }
 
-// productEmpty is a product over nothing: C = bias + R, whose sum is in C where there are both.
-func productEmpty(g *tileArgs) {
-	for i := range g.m {
-		c := unsafe.Slice((*float32)(unsafe.Add(g.c, 4*i*g.ldc)), g.n)
-		switch {
-		case g.bias != nil && g.r != nil:
-		case g.r != nil:
-			copy(c, unsafe.Slice((*float32)(unsafe.Add(g.r, 4*i*g.ldr)), g.n))
-		case g.bias != nil:
-			copy(c, unsafe.Slice((*float32)(g.bias), g.n))
-		default:
-			clear(c)
-		}
-	}
-}
-
 func weaveAMX(g *weaveArgs) {
 	g.config = unsafe.Pointer(&tileConfigs[1][1][15][15])
 	weaveTiles((*[14]uintptr)(unsafe.Pointer(g)))

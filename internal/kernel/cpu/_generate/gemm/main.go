@@ -1,10 +1,10 @@
-// Command gemm writes the assembly of the matrix product: tile loops for AVX-512 and AVX2, the
-// one-row loops, the copy of a panel, and the FMA loops that measure the peak.
+// Command gemm writes the assembly of the matrix product: tile loops for AVX-512, AVX2 and SSE2,
+// the one-row loops, the copy of a panel, and the loops that measure the peak.
 //
 // What a reader could break: every tile variant must keep one FMA chain an element, in the order of
 // l, starting from bias + R. That makes the bits of an element independent of the tile that
-// computed it, of blocking over k, and of the instruction set. The one-row loops use four chains
-// instead, l mod 4, joined as (0+1)+(2+3).
+// computed it, of blocking over k, and of the instruction set, SSE2 apart (sse.go). The one-row
+// loops use four chains instead, l mod 4, joined as (0+1)+(2+3).
 package main
 
 import (
@@ -65,6 +65,10 @@ func main() {
 	narrow.copyFunc()
 	wide.peakFunc()
 	narrow.peakFunc()
+	for v := 0; v <= 2; v++ {
+		sseFunc(v)
+	}
+	ssePeak()
 	Generate()
 }
 

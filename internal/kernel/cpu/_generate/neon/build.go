@@ -41,7 +41,7 @@ func (f *fn) place(label string) { fmt.Fprintf(&f.body, "\n%s:\n", label) }
 
 // sizes are those of Go's types in a frame.
 var sizes = map[string][2]int{"[]float32": {24, 8}, "[]uint64": {24, 8}, "[]uint32": {24, 8}, "[]uint16": {24, 8}, "[]int32": {24, 8},
-	"int": {8, 8}, "float32": {4, 4}, "float64": {8, 8}, "uint32": {4, 4}, "bool": {1, 1}, "*neonTile": {8, 8}}
+	"int": {8, 8}, "float32": {4, 4}, "float64": {8, 8}, "uint32": {4, 4}, "bool": {1, 1}, "*neonTile": {8, 8}, "*bf16Block": {8, 8}, "*uint16": {8, 8}, "*float32": {8, 8}}
 
 // function begins a function: parameters as "kind: name name", results behind "->".
 func function(name, doc string, groups ...string) *fn {

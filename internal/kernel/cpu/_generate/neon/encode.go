@@ -58,6 +58,28 @@ func (f *fn) uzp2(d, n, m V)  { f.three(0x4e805800, "uzp2", d, n, m) }
 func (f *fn) trn1(d, n, m V)  { f.three(0x4e802800, "trn1", d, n, m) }
 func (f *fn) trn2(d, n, m V)  { f.three(0x4e806800, "trn2", d, n, m) }
 
+func (f *fn) zip1(d, n, m V) { f.three(0x4e803800, "zip1", d, n, m) }
+func (f *fn) zip2(d, n, m V) { f.three(0x4e807800, "zip2", d, n, m) }
+
+// halves emits d = op(n, m) over eight numbers of 16 bits.
+func (f *fn) halves(bits uint32, name string, d, n, m V) {
+	f.word(bits|uint32(m)<<16|uint32(n)<<5|uint32(d), "%s v%d.8h, v%d.8h, v%d.8h", name, d, n, m)
+}
+func (f *fn) zip1Halves(d, n, m V) { f.halves(0x4e403800, "zip1", d, n, m) }
+func (f *fn) zip2Halves(d, n, m V) { f.halves(0x4e407800, "zip2", d, n, m) }
+
+// bfmmla emits d += n·mᵀ: n is two rows of four bf16, m two columns, d two by two floats. The
+// processor must have FEAT_BF16, as for the rounding to bf16 below it.
+func (f *fn) bfmmla(d, n, m V) {
+	f.word(0x6e40ec00|uint32(m)<<16|uint32(n)<<5|uint32(d), "bfmmla v%d.4s, v%d.8h, v%d.8h", d, n, m)
+}
+func (f *fn) bfcvtn(d, n V) {
+	f.word(0x0ea16800|uint32(n)<<5|uint32(d), "bfcvtn v%d.4h, v%d.4s", d, n)
+}
+func (f *fn) bfcvtn2(d, n V) {
+	f.word(0x4ea16800|uint32(n)<<5|uint32(d), "bfcvtn2 v%d.8h, v%d.4s", d, n)
+}
+
 func (f *fn) fsqrt(d, n V) { f.two(0x6ea1f800, "fsqrt", d, n) }
 func (f *fn) fneg(d, n V)  { f.two(0x6ea0f800, "fneg", d, n) }
 func (f *fn) fabs(d, n V)  { f.two(0x4ea0f800, "fabs", d, n) }
