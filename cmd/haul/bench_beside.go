@@ -13,7 +13,8 @@ import (
 	"haul/internal/run"
 )
 
-// beside is a step in another precision, taken in turn with the one that is measured.
+// beside is a step in another precision or instruction set, taken in turn with the one that is
+// measured.
 type beside struct {
 	Device    string  `json:"device"`
 	Precision string  `json:"precision"`
@@ -24,7 +25,8 @@ type beside struct {
 	Ratio     float64 `json:"ratio"` // how many times longer it takes: median over the turns
 }
 
-// stepsBeside alternates the step with the same one in another precision on the same device.
+// stepsBeside alternates the step with the same one in another precision on the same device, or by
+// another of the processor's instruction sets.
 func (a *app) stepsBeside(ctx context.Context, f *stepFlags, dev kernel.Device, own *run.Step, cfg config.Settings) (*beside, error) {
 	r, err := recipe.Find(cfg.Recipe())
 	if err != nil {
@@ -37,7 +39,14 @@ func (a *app) stepsBeside(ctx context.Context, f *stepFlags, dev kernel.Device, 
 	if name == "auto" {
 		return nil, usagef("--beside: name the card, as in --device cuda:0")
 	}
-	other, err := device.Open(name, device.Options{Workers: f.workers, Precision: f.beside})
+	o := device.Options{Workers: f.workers, Precision: f.beside}
+	if !besidePrecision(f.beside) {
+		if name != "cpu" {
+			return nil, usagef("--beside %s: instruction sets are the processor's; use --device cpu", f.beside)
+		}
+		o.Precision, o.Set = run.Precision(dev), f.beside
+	}
+	other, err := device.Open(name, o)
 	if err != nil {
 		return nil, asUsage(err)
 	}
@@ -69,6 +78,9 @@ func (a *app) stepsBeside(ctx context.Context, f *stepFlags, dev kernel.Device, 
 	b.Ratio = quantile(ratios, 0.5)
 	return b, nil
 }
+
+// besidePrecision tells a precision from an instruction set.
+func besidePrecision(s string) bool { return s == "fp32" || s == "tf32" || s == "bf16" }
 
 // seconds is what a step takes, of several that are closed by reading what they did.
 func seconds(s *run.Step, steps int) (float64, error) {

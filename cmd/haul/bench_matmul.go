@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -63,8 +62,8 @@ the optimizer packs.`,
 		},
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", 101, "rounds of which the median is taken")
-	cmd.Flags().IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "cores to load at the same time")
-	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2 or go; in bf16 also amx or avx512_bf16 (default: the fastest here)")
+	cmd.Flags().IntVar(&opt.Workers, "workers", device.PerformanceCores(), "cores to load at the same time")
+	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2, sse, neon or go; in bf16 also amx, avx512_bf16 or neon_bf16 (default: the fastest here)")
 	cmd.Flags().StringVar(&opt.Precision, "precision", "fp32", "what operands are rounded to: fp32 or bf16")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

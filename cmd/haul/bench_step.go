@@ -23,8 +23,9 @@ type stepFlags struct {
 	configFlags
 	deviceFlags
 	rounds int
-	beside string // a precision to take in turn with; "": none
+	beside string // a precision or an instruction set to take in turn with; "": none
 	json   bool
+	share  bool
 }
 
 type stepReport struct {
@@ -65,18 +66,23 @@ On the processor each step alternates with a loop of nothing but multiply-adds, 
 rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
 routes drawn: forward, twice that for gradients, and the baseline's forward.
 
---beside times the same step in another precision too, in turn with it and without the loop, and says how many times longer
-it takes: the median of the turns, which a busy machine moves little.`,
-		Example: "  haul bench step\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
+--beside times the same step in another precision or by another instruction set too (haul devices lists them; go is plain Go), in turn with
+it and without the loop, and says how many times longer it takes: the median of the turns, which a busy machine moves little.
+HAUL_SET=sse, or another of these names, forces the instruction set of the step itself.
+
+--share prints one line with the processor, the kernels and the figures, to paste into an issue: for machines that docs/benchmarks.md
+only predicts.`,
+		Example: "  haul bench step\n  haul bench step --share\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.rounds < 1 {
 				return usagef("--rounds is %d: at least 1 is needed", f.rounds)
 			}
-			switch f.beside {
-			case "", "fp32", "tf32", "bf16":
-			default:
-				return usagef("--beside is %q: use fp32, bf16 or, on a GPU, tf32", f.beside)
+			if f.beside != "" && !besidePrecision(f.beside) && !slices.Contains(device.Sets("bf16"), f.beside) {
+				return usagef("--beside is %q: use fp32, bf16, on a GPU tf32, or an instruction set of this processor: %v", f.beside, device.Sets("bf16"))
+			}
+			if f.share && f.json {
+				return usagef("--share prints one line and --json an object: use one of them")
 			}
 			r, err := a.benchStep(cmd.Context(), &f)
 			if err != nil {
@@ -84,6 +90,10 @@ it takes: the median of the turns, which a busy machine moves little.`,
 			}
 			if f.json {
 				return a.emitWith(r.step.Facts, r)
+			}
+			if f.share {
+				_, err := fmt.Fprintln(a.stdout, r.line(probeCPU()))
+				return err
 			}
 			return a.table(func(w io.Writer) { r.print(w, a) })
 		},
@@ -94,7 +104,8 @@ it takes: the median of the turns, which a busy machine moves little.`,
 	cmd.Flags().Lookup("config").DefValue = f.config
 	f.deviceFlags.register(cmd)
 	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "rounds of which the median is taken: a step each, 25 on a GPU")
-	cmd.Flags().StringVar(&f.beside, "beside", "", "a precision to take in turn with: how many times longer its step takes")
+	cmd.Flags().StringVar(&f.beside, "beside", "", "a precision or an instruction set to take in turn with: how many times longer its step takes")
+	cmd.Flags().BoolVar(&f.share, "share", false, "print one line to paste into an issue")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -298,4 +309,24 @@ func (r *stepReport) print(w io.Writer, a *app) {
 	}
 	fmt.Fprintf(w, "per step\t%.3g launches, %.3g copies, %.3g Go allocations; device allocations in all: %g\n", r.Launches, r.Copies, r.Allocs, r.DevAllocs)
 	fmt.Fprintf(w, "memory\t%.0f MiB, shards of %d\n", float64(r.Memory)/(1<<20), r.Shard)
+}
+
+// line is everything that another machine's figures are compared by, in one line without a tab.
+func (r *stepReport) line(c cpuReport) string {
+	parts := []string{"haul bench step: " + readVersion().String(), fmt.Sprintf("%s, %d cores", c.Model, c.Cores)}
+	if c.Fast < c.Cores {
+		parts[1] += fmt.Sprintf(" (%d fast)", c.Fast)
+	}
+	parts = append(parts, fmt.Sprintf("%s, batch %d", r.Config, r.Batch), fmt.Sprintf("%s in %s", r.Device, r.Precision),
+		fmt.Sprintf("%.2f ms per step (%.2f to %.2f in eight of ten, %d rounds)", r.MS, r.P10, r.P90, r.Rounds), fmt.Sprintf("%.1f GFLOP/s", r.Rate))
+	if r.Share != nil {
+		parts = append(parts, fmt.Sprintf("%.1f %% of a peak of %.1f", 100**r.Share, *r.Peak))
+	}
+	if l := c.Library; l != nil {
+		parts = append(parts, fmt.Sprintf("%s %s", l.Name, l.Verdict))
+	}
+	if b := r.Beside; b != nil {
+		parts = append(parts, fmt.Sprintf("%s takes %.2f times as long", b.Device, b.Ratio))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -34,4 +35,19 @@ func TestBenchStep(t *testing.T) {
 	}
 	refused(t, []string{"bench", "step", "--rounds", "0"}, exitUsage, "--rounds is 0")
 	refused(t, []string{"bench", "step", "--config", "nosuch"}, exitFailed, "nosuch")
+}
+
+// One line has the processor, the kernels and the figures, and whatever was taken in turn.
+func TestBenchStepShare(t *testing.T) {
+	r := haul(t, "bench", "step", "--device", "cpu", "--workers", "1", "--rounds", "2", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32", "--share", "--beside", "go")
+	if r.code != 0 || strings.Count(r.stdout, "\n") != 1 {
+		t.Fatalf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+	for _, want := range []string{"haul bench step: haul ", cpuModel(), "batch 32", "ms per step", "GFLOP/s", "of a peak of", "cpu (go, 1 worker) takes "} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q lacks %q", r.stdout, want)
+		}
+	}
+	refused(t, []string{"bench", "step", "--share", "--json"}, exitUsage, "--share")
+	refused(t, []string{"bench", "step", "--beside", "mmx"}, exitUsage, "--beside is \"mmx\"")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,12 +17,14 @@ type deviceFlags struct {
 	prefer    string // of a GPU, by the settings: no flag
 	before    string // of a GPU, by the run that is resumed: no flag
 	workers   int
+	named     func() bool // somebody named the workers
 }
 
 func (f *deviceFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "device", "auto", "cpu, cuda:K, or auto: the fastest here")
 	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, bf16, on a GPU tf32, or auto: the fastest (default: fp32 on the CPU, tf32 or what the settings say on a GPU)")
-	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use; results do not depend on it")
+	cmd.Flags().IntVar(&f.workers, "workers", device.PerformanceCores(), "cores to use; results do not depend on it")
+	f.named = func() bool { return cmd.Flags().Changed("workers") }
 }
 
 // check refuses what can be told from the flags alone, before any file is read.
@@ -64,7 +65,7 @@ func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (
 	if err := f.check(a); err != nil {
 		return nil, err
 	}
-	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer}
+	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer, Spread: f.named != nil && !f.named()}
 	if f.name == "auto" || f.precision == device.Any {
 		dev, table, err := device.Auto(f.name, o, trial)
 		if len(table) > 1 {

@@ -12,13 +12,17 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"haul/internal/cu"
+	"haul/internal/device"
 )
 
 type cpuReport struct {
-	Model        string   `json:"model"`
-	Arch         string   `json:"arch"`
-	Cores        int      `json:"cores"`
-	Instructions []string `json:"instruction_sets"`
+	Model        string          `json:"model"`
+	Arch         string          `json:"arch"`
+	Cores        int             `json:"cores"`
+	Fast         int             `json:"performance_cores"` // all of them where they are of one kind
+	Instructions []string        `json:"instruction_sets"`
+	Kernels      []string        `json:"kernels"`           // that products may use, fastest first
+	Library      *device.Library `json:"library,omitempty"` // the system's matrix products, and whether they are used
 }
 
 type gpuReport struct {
@@ -48,7 +52,11 @@ func (a *app) newDevices() *cobra.Command {
 		Long: `List the processor with its instruction sets, and the graphics cards that the CUDA driver shows.
 
 train, eval, solve --checkpoint, profile, bench step and lab run compute on either: --device cpu or --device cuda:K, as named here.
---device auto, which is the default, times the job itself on each and takes the fastest.`,
+--device auto, which is the default, times the job itself on each and takes the fastest.
+
+On macOS the matrix products of Accelerate are checked against sums in float64 and timed against the kernels here, and one word says
+what became of them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library with sgemm_, on Linux too, and HAUL_BLAS=off none. Each
+call of this verb judges anew; other verbs go by the verdict it left. HAUL_SET=NAME forces one of the kernels named here.`,
 		Example: "  haul devices\n  haul devices --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -64,8 +72,16 @@ train, eval, solve --checkpoint, profile, bench step and lab run compute on eith
 }
 
 func (r devicesReport) print(w io.Writer) {
-	fmt.Fprintf(w, "cpu\t%s, %d cores, %s\n", r.CPU.Model, r.CPU.Cores, r.CPU.Arch)
+	kinds := ""
+	if r.CPU.Fast < r.CPU.Cores {
+		kinds = fmt.Sprintf(" (%d for performance)", r.CPU.Fast)
+	}
+	fmt.Fprintf(w, "cpu\t%s, %d cores%s, %s\n", r.CPU.Model, r.CPU.Cores, kinds, r.CPU.Arch)
 	fmt.Fprintf(w, "\t%s\n", strings.Join(r.CPU.Instructions, " "))
+	fmt.Fprintf(w, "kernels\t%s\n", strings.Join(r.CPU.Kernels, " "))
+	if l := r.CPU.Library; l != nil {
+		fmt.Fprintf(w, "%s\t%s\n", l.Name, libraryWord(l))
+	}
 	if !r.CUDA.Driver {
 		fmt.Fprintf(w, "cuda\tnone: %s\n", r.CUDA.Reason)
 		return
@@ -76,8 +92,22 @@ func (r devicesReport) print(w io.Writer) {
 	}
 }
 
+// libraryWord is the verdict on the system's library, and what it rests on.
+func libraryWord(l *device.Library) string {
+	switch {
+	case l.Reason != "":
+		return fmt.Sprintf("%s: %s; %s is used", l.Verdict, oneLine(l.Reason), l.Beside)
+	case l.Verdict == "used":
+		return fmt.Sprintf("used: %.2f times as fast as %s", l.Speed, l.Beside)
+	case l.Speed > 0:
+		return fmt.Sprintf("%s: %.2f times as fast as %s, which is used", l.Verdict, l.Speed, l.Beside)
+	}
+	return fmt.Sprintf("%s: %s is used", l.Verdict, l.Beside)
+}
+
 func probeCPU() cpuReport {
-	r := cpuReport{Model: cpuModel(), Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Instructions: []string{}}
+	r := cpuReport{Model: cpuModel(), Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Fast: min(device.PerformanceCores(), runtime.NumCPU()), Instructions: []string{},
+		Library: device.JudgeLibrary(), Kernels: device.Sets("bf16")}
 	for _, f := range []struct {
 		name string
 		has  bool
@@ -86,7 +116,7 @@ func probeCPU() cpuReport {
 		{"AVX512F", cpu.X86.HasAVX512F}, {"AVX512BW", cpu.X86.HasAVX512BW}, {"AVX512DQ", cpu.X86.HasAVX512DQ},
 		{"AVX512VL", cpu.X86.HasAVX512VL}, {"AVX512_BF16", cpu.X86.HasAVX512BF16},
 		{"AMX_TILE", cpu.X86.HasAMXTile}, {"AMX_BF16", cpu.X86.HasAMXBF16},
-		{"ASIMD", cpu.ARM64.HasASIMD}, {"SVE", cpu.ARM64.HasSVE}, {"SVE2", cpu.ARM64.HasSVE2},
+		{"ASIMD", cpu.ARM64.HasASIMD}, {"SVE", cpu.ARM64.HasSVE}, {"SVE2", cpu.ARM64.HasSVE2}, {"I8MM", cpu.ARM64.HasI8MM},
 	} {
 		if f.has {
 			r.Instructions = append(r.Instructions, f.name)
@@ -95,20 +125,47 @@ func probeCPU() cpuReport {
 	return r
 }
 
-// cpuModel reads the name the kernel gives the processor; where it gives none, the answer says so.
+const unnamed = "unnamed processor"
+
+// cpuModel is the name the kernel gives the processor; where it gives none, the answer says so.
 func cpuModel() string {
-	const unknown = "unnamed processor"
+	if name := systemModel(); name != "" {
+		return name
+	}
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
-		return unknown
+		return unnamed
 	}
 	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
+	return modelIn(f)
+}
+
+// armParts names Arm's own cores by the part number that arm64's kernel gives in place of a name.
+var armParts = map[string]string{"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2", "0xd8e": "Neoverse N3", "0xd84": "Neoverse V3",
+	"0xd07": "Cortex-A57", "0xd08": "Cortex-A72", "0xd0b": "Cortex-A76"}
+
+// modelIn reads Linux's /proc/cpuinfo.
+func modelIn(cpuinfo io.Reader) string {
+	var maker, part string
+	for lines := bufio.NewScanner(cpuinfo); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "model name":
+			return value
+		case "CPU implementer":
+			maker = value
+		case "CPU part":
+			part = value
 		}
 	}
-	return unknown
+	if name, ok := armParts[part]; ok && maker == "0x41" {
+		return name
+	}
+	if part != "" {
+		return "arm64 processor, implementer " + maker + ", part " + part
+	}
+	return unnamed
 }
 
 func probeCUDA() cudaReport {

@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"runtime"
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
@@ -20,8 +21,24 @@ type Candidate struct {
 // Trial times one step of the job at hand on a device, after warming up.
 type Trial func(kernel.Device) (seconds float64, err error)
 
-// choice is a device by name, and a precision of its products.
-type choice struct{ name, precision string }
+// choice is a device by name, a precision of its products, and of a CPU the workers; 0: as asked.
+type choice struct {
+	name, precision string
+	workers         int
+}
+
+// spread doubles the CPU's choices where its cores are of two kinds: the fast ones, then all.
+func spread(from []choice, fast, all int) (out []choice) {
+	for _, c := range from {
+		if c.name == "cpu" && fast < all {
+			c.workers = fast
+			out = append(out, c)
+			c.workers = all
+		}
+		out = append(out, c)
+	}
+	return out
+}
 
 // choices are what Auto tries. The CPU leaves fp32 only where somebody asked for bf16, or for
 // precision auto on a processor that has bf16 of its own; a GPU has its own way to choose.
@@ -40,11 +57,11 @@ func choices(name, precision string) (out []choice) {
 	for _, n := range names {
 		switch {
 		case n == "cpu" && precision == Any && cpu.HasBF16():
-			out = append(out, choice{n, "fp32"}, choice{n, "bf16"})
+			out = append(out, choice{name: n, precision: "fp32"}, choice{name: n, precision: "bf16"})
 		case precision == Any, n == "cpu" && precision == "tf32" && name == "auto" && len(names) > 1:
-			out = append(out, choice{n, ""})
+			out = append(out, choice{name: n})
 		default:
-			out = append(out, choice{n, precision})
+			out = append(out, choice{name: n, precision: precision})
 		}
 	}
 	return out
@@ -55,6 +72,9 @@ func choices(name, precision string) (out []choice) {
 // table. Nothing is assumed to be faster: small problems often belong on the CPU.
 func Auto(name string, o Options, trial Trial) (kernel.Device, []Candidate, error) {
 	names := choices(name, o.Precision)
+	if o.Spread {
+		names = spread(names, cpu.PerformanceCores(), runtime.GOMAXPROCS(0))
+	}
 	if len(names) == 1 { // nothing to choose
 		o.Precision = names[0].precision
 		dev, err := Open(names[0].name, o)
@@ -69,6 +89,9 @@ func Auto(name string, o Options, trial Trial) (kernel.Device, []Candidate, erro
 	for i, c := range names {
 		opt := o
 		opt.Precision = c.precision
+		if c.workers > 0 {
+			opt.Workers = c.workers
+		}
 		table[i].Name = c.name
 		if o.Precision == Any {
 			table[i].Precision = c.precision

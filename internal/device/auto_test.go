@@ -52,8 +52,20 @@ func TestAutoPrecision(t *testing.T) {
 
 func TestChoicesOfOneCard(t *testing.T) {
 	for precision, want := range map[string]string{"": "", Any: "", "bf16": "bf16", "tf32": "tf32"} {
-		if got := choices("cuda:1", precision); !reflect.DeepEqual(got, []choice{{"cuda:1", want}}) {
+		if got := choices("cuda:1", precision); !reflect.DeepEqual(got, []choice{{name: "cuda:1", precision: want}}) {
 			t.Errorf("precision %q: %+v", precision, got)
 		}
+	}
+}
+
+// Cores of two kinds are tried both ways on the CPU, and on no card; cores of one kind once.
+func TestSpread(t *testing.T) {
+	from := []choice{{name: "cpu", precision: "bf16"}, {name: "cuda:0"}}
+	want := []choice{{"cpu", "bf16", 4}, {"cpu", "bf16", 8}, {name: "cuda:0"}}
+	if got := spread(from, 4, 8); !reflect.DeepEqual(got, want) {
+		t.Errorf("4 of 8 cores are fast: %+v", got)
+	}
+	if got := spread(from, 8, 8); !reflect.DeepEqual(got, from) {
+		t.Errorf("8 cores of one kind: %+v", got)
 	}
 }

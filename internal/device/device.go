@@ -14,8 +14,9 @@ import (
 
 // Options say how to open a device. The zero value picks everything.
 type Options struct {
-	Workers int    // cores of the CPU; 0: all. Results do not depend on it
-	Set     string // instruction set of the CPU: avx512, avx2, go; "": the fastest
+	Workers int    // cores of the CPU; 0: all, or the fast ones of two kinds. Results do not depend on it
+	Spread  bool   // nobody named Workers: Auto may try all cores where they are of two kinds
+	Set     string // instruction set of the CPU: avx512, avx2, sse, neon, go; "": the fastest
 	// matrix products: fp32, bf16, on a GPU also tf32; "": what Prefer says on a GPU, fp32 on a CPU.
 	// Any is for Auto alone
 	Precision string

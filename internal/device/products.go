@@ -22,6 +22,15 @@ func Sets(precision string) []string {
 	return cpu.Sets()
 }
 
+// Library is what became of the system's matrix library.
+type Library = cpu.Library
+
+// JudgeLibrary judges it anew; nil where this system has none.
+func JudgeLibrary() *Library { return cpu.JudgeLibrary() }
+
+// PerformanceCores is how many workers the fast cores of this processor serve.
+func PerformanceCores() int { return cpu.PerformanceCores() }
+
 // PeakMeter measures the CPU's multiply-add peak.
 type PeakMeter = cpu.PeakMeter
 

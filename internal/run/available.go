@@ -3,7 +3,6 @@ package run
 import (
 	"io/fs"
 	"math"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -13,9 +12,18 @@ import (
 // container's is that of its control group, of which free memory says nothing; past it the kernel
 // ends the process without a word.
 
-// AvailableMemory is what can be taken without swapping: the smaller of what the machine has free,
-// by Linux's estimate, and what the control groups of this process still allow.
-func AvailableMemory() (bytes int64, known bool) { return availableIn(os.DirFS("/")) }
+// AvailableMemory is what can be taken without swapping: on Linux the smaller of what the machine
+// has free, by the kernel's estimate, and what the control groups of this process still allow; on
+// macOS the share of memory that the kernel counts as free.
+func AvailableMemory() (bytes int64, known bool) { return systemMemory() }
+
+// share is a percentage of a size; unknown where either makes no sense.
+func share(total uint64, percent uint32) (bytes int64, known bool) {
+	if total == 0 || total > math.MaxInt64/100 || percent > 100 {
+		return 0, false
+	}
+	return int64(total) / 100 * int64(percent), true
+}
 
 // availableIn reads a system's files.
 func availableIn(system fs.FS) (int64, bool) {

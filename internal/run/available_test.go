@@ -83,3 +83,17 @@ func TestAdviceOnMemoryNamesAValue(t *testing.T) {
 		}
 	}
 }
+
+// A share of the machine's memory is known unless its figures make no sense.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		total   uint64
+		percent uint32
+		want    int64
+		known   bool
+	}{{16 << 30, 50, 16 << 30 / 100 * 50, true}, {16 << 30, 100, 16 << 30 / 100 * 100, true}, {16 << 30, 0, 0, true}, {0, 50, 0, false}, {16 << 30, 101, 0, false}, {1 << 63, 1, 0, false}} {
+		if got, known := share(c.total, c.percent); got != c.want || known != c.known {
+			t.Errorf("%d %% of %d is %d, %v", c.percent, c.total, got, known)
+		}
+	}
+}
