@@ -11,9 +11,10 @@ import (
 )
 
 // What a reader could break: nothing of a library is believed. Before its first use it must agree
-// with sums in float64 on a training step's products, leave alone what lies between rows, give equal
-// bits for equal numbers wherever they lie, and beat the set beside it on all workers at once. The
-// verdict is kept, so that runs of one machine do not change their arithmetic with its load.
+// with sums in float64 on a training step's products, leave alone what lies between rows, give
+// equal bits for equal numbers wherever they lie, and beat the set beside it on all workers at
+// once. The verdict is kept, so that runs of one machine do not change their arithmetic with its
+// load.
 
 // LibraryVariable names the environment variable with a library's path, or "off".
 const LibraryVariable = "HAUL_BLAS"

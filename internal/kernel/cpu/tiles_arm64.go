@@ -11,7 +11,8 @@ import (
 // rounded to odd; numbers below the normal ones are zero. That is what the instruction does unless
 // a system asks for extended bf16, which none here does.
 
-// bf16Block is what the assembly reads: a block of eight rows and columns of C. Strides count bytes.
+// bf16Block is what the assembly reads: a block of eight rows and columns of C. Strides count
+// bytes.
 type bf16Block struct {
 	c, start, a, b unsafe.Pointer // start: what the sums start from, nil: nothing
 	k              int            // tiles
