@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -54,51 +55,16 @@ func write(t *testing.T, name, text string) string {
 }
 
 // The square: two routes of two customers each cost 2·(10+10+14) = 68 when rounded.
-const squareVRP = `NAME : square
-COMMENT : "four corners"
-TYPE : CVRP
-DIMENSION : 5
-EDGE_WEIGHT_TYPE : EUC_2D
-CAPACITY : 10
-NODE_COORD_SECTION
-1 0 0
-2 10 0
-3 0 10
-4 -10 0
-5 0 -10
-DEMAND_SECTION
-1 0
-2 5
-3 5
-4 5
-5 5
-DEPOT_SECTION
-1
--1
-EOF
-`
+//
+//go:embed testdata/square.vrp
+var squareVRP string
 
 const squareSOL = "Route #1: 1 2\nRoute #2: 3 4\nCost 68\n"
 
 // explicitVRP gives distances and no coordinates.
-const explicitVRP = `NAME : triangle
-TYPE : CVRP
-DIMENSION : 3
-EDGE_WEIGHT_TYPE : EXPLICIT
-EDGE_WEIGHT_FORMAT : LOWER_ROW
-CAPACITY : 5
-EDGE_WEIGHT_SECTION
-3
-4 5
-DEMAND_SECTION
-1 0
-2 2
-3 2
-DEPOT_SECTION
-1
--1
-EOF
-`
+//
+//go:embed testdata/triangle.vrp
+var explicitVRP string
 
 // TestBadInput is the contract with a user who errs: one line on standard error that says what is
 // wrong, nothing on standard output, and an exit code that tells a wrong command line from a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ func TestRanksThatWaitCanBeStopped(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, stop)
 		began := time.Now()
-		_, args := tiny(t, "--ranks", "2", "--rank", fmt.Sprint(rank), "--rendezvous", at)
-		r := haulIn(ctx, args...)
+		r := haulIn(ctx, "train", "--config", "tiny_1", "--device", "cpu", "--out", filepath.Join(t.TempDir(), "run"),
+			"--ranks", "2", "--rank", fmt.Sprint(rank), "--rendezvous", at)
 		if r.code != exitInterrupted || !strings.Contains(r.stderr, "interrupted") || time.Since(began) > 30*time.Second {
 			t.Errorf("rank %d: exit %d after %v: %s", rank, r.code, time.Since(began), r.stderr)
 		}

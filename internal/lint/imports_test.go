@@ -22,6 +22,7 @@ const module = "haul"
 // below it. A package that is not listed fails the test: give it its place here first, and say in
 // docs/ARCHITECTURE.md what it is for.
 var house = []string{
+	"cmd/haul/e2e",
 	"cmd/haul",
 	"internal/lint",
 	"vrp/policy",

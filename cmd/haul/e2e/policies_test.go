@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"haul/internal/config"
 	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/solve"
@@ -19,7 +18,7 @@ import (
 func trainedPolicy(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	args := append([]string{"train", "--config", "quick", "--device", "cpu", "--epochs", "1", "--out", dir}, smallSettings("GT+RL")...)
+	args := append([]string{"train", "--config", "quick", "--device", "cpu", "--epochs", "1", "--out", dir}, smallNetwork()...)
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatal(r.stderr)
 	}
@@ -145,7 +144,7 @@ func TestHostileInstances(t *testing.T) {
 	if len(names) == 0 {
 		t.Skip("no policy to judge with")
 	}
-	hostile, err := os.ReadFile(filepath.Join("..", "..", "internal", "pickle", "testdata", "hostile-4.pkl"))
+	hostile, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "pickle", "testdata", "hostile-4.pkl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,27 +217,11 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	}
 }
 
-// TestSlowDecodersAreTold: what is chosen where nobody says how is not slow up to 2,000 customers,
-// and what takes longer is.
-func TestSlowDecodersAreTold(t *testing.T) {
-	var f policyFlags
-	for _, n := range []int{1, 20, policy.MostForPomo8, policy.MostForPomo8 + 1, policy.MostForPomo, policy.MostForPomo + 1, 2000} {
-		if d, _, err := f.decoder(&config.Config{}, n, false); err != nil || slow(d, n) {
-			t.Errorf("%d customers by %s: slow, %v", n, d, err)
-		}
-	}
-	for name, n := range map[string]int{"pomo8": policy.MostForPomo8 + 1, "pomo8:1": policy.MostForPomo, "pomo": policy.MostForPomo + 1, "sgbs8": 100, "sample:65536": 100, "greedy": 5000} {
-		if d, err := policy.ParseDecode(name); err != nil || !slow(d, n) {
-			t.Errorf("%d customers by %s: not slow, %v", n, name, err)
-		}
-	}
-}
-
 // TestAnEvaluationIsNotLost: a place that takes no folder is told before the work, here before the
 // device is looked for, and where routes cannot be written after it the mean is told.
 func TestAnEvaluationIsNotLost(t *testing.T) {
 	eval := func(out, device string) result {
-		return haul(t, "eval", "--policy", "cvrp20", "--device", device, "--instances", "../../docs/examples/grid20.vrp", "--out", out)
+		return haul(t, "eval", "--policy", "cvrp20", "--device", device, "--instances", "../../../docs/examples/grid20.vrp", "--out", out)
 	}
 	if r := eval(filepath.Join(write(t, "file", "x"), "routes"), "cuda:0"); r.code != exitFailed || !strings.Contains(r.stderr, "not a directory") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
@@ -254,7 +237,7 @@ func TestAnEvaluationIsNotLost(t *testing.T) {
 
 // TestOneInstanceHasNoSpread: a mean over one was given a standard error of zero.
 func TestOneInstanceHasNoSpread(t *testing.T) {
-	for _, args := range [][]string{{"--instances", "../../docs/examples/grid20.vrp", "--reference", write(t, "r.csv", "cost\n587\n")}, {"--count", "1"}} {
+	for _, args := range [][]string{{"--instances", "../../../docs/examples/grid20.vrp", "--reference", write(t, "r.csv", "cost\n587\n")}, {"--count", "1"}} {
 		r := haul(t, append([]string{"eval", "--policy", "cvrp20", "--device", "cpu"}, args...)...)
 		if r.code != exitDone || !strings.Contains(r.stdout, ", 1 instance") || strings.Contains(r.stdout, ", 1 instances") || strings.Contains(r.stdout, "±") || !strings.Contains(r.stdout, "\ngap ") {
 			t.Errorf("%v: exit %d, %q, %q", args, r.code, r.stdout, r.stderr)

@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"bufio"
@@ -47,8 +47,8 @@ type visit struct {
 // apart starts the program as a process of its own, which ends with the test.
 func apart(t *testing.T, dir string, args ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), asProgram+"=1")
+	cmd := exec.Command(program(), args...)
+	cmd.Dir = dir
 	if args[0] == "serve" {
 		cmd.Stderr = t.Output()
 	}
@@ -66,11 +66,14 @@ func apart(t *testing.T, dir string, args ...string) (*exec.Cmd, *bufio.Scanner)
 	return cmd, bufio.NewScanner(out)
 }
 
-// served starts haul serve and returns where it listens.
+// listening is what haul serve prints first.
+type listening struct{ URL, Token string }
+
+// startServer starts haul serve and returns where it listens.
 func startServer(t *testing.T, dir string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd, out := apart(t, dir, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
-	var at served
+	var at listening
 	if !out.Scan() || json.Unmarshal(out.Bytes(), &at) != nil {
 		t.Fatalf("haul serve printed %q", out.Text())
 	}

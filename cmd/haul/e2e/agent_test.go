@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"bytes"
@@ -154,7 +154,7 @@ func TestAgentDataPaths(t *testing.T) {
 
 func TestAgentCtrlC(t *testing.T) {
 	history := histories(t)
-	dir, args := smallAgent(t, history, "--iterations", "12", "--set", "gen_interval=12")
+	dir, args := smallAgent(t, history, "--iterations", "1000000", "--set", "gen_interval=1000000")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	words := &stopAfter{line: "held-out", cancel: cancel}
@@ -165,7 +165,7 @@ func TestAgentCtrlC(t *testing.T) {
 	if !ok || !strings.HasPrefix(again, "train --resume "+dir) {
 		t.Fatalf("it ends with\n%s", words.String())
 	}
-	if r := haul(t, append(strings.Fields(again), "--device", "cpu")...); r.code != exitDone || !strings.Contains(r.stderr, "resumed") {
+	if r := haul(t, append(strings.Fields(again), "--device", "cpu", "--time", "1s")...); r.code != exitDone || !strings.Contains(r.stderr, "resumed") {
 		t.Errorf("resume: exit %d, %s", r.code, r.stderr)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 // torchrun and srun would. They run where HAUL_RANKS=1 asks for them: .ci/run ranks installs both
 // and does.
 
-// ranksBench is the program, built once, and a folder to run in.
+// ranksBench is the program and a folder to run in.
 type ranksBench struct {
 	t       *testing.T
 	program string
@@ -33,13 +33,7 @@ func newRanksBench(t *testing.T) *ranksBench {
 	if os.Getenv("HAUL_RANKS") != "1" {
 		t.Skip("needs mpirun of Open MPI and of MPICH: HAUL_RANKS=1 says they are there, .ci/run ranks installs them")
 	}
-	b := &ranksBench{t, filepath.Join(t.TempDir(), "haul"), t.TempDir()}
-	build := exec.Command("go", "build", "-o", b.program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return b
+	return &ranksBench{t, program(), t.TempDir()}
 }
 
 var (

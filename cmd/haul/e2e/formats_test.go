@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ var code = regexp.MustCompile("`([^`]*)`")
 
 func readPage(t *testing.T, name string) page {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestFormatsPageHasEveryRecipe(t *testing.T) {
 	p := readPage(t, "formats.md")
 	for _, name := range recipe.Names() {
 		if name == config.RecipeGAT { // its rows are GT+RL's
-			text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+			text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "formats.md"))
 			if err != nil || !strings.Contains(string(text), "GAT+RL writes the same columns to csv/history_gat_rl.csv") {
 				t.Errorf("docs/formats.md does not say where %s writes: %v", name, err)
 			}

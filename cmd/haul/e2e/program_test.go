@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// repository is its root, seen from here.
+const repository = "../../.."
+
+// The exit codes, as the manual has them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// built is the folder of the program, empty as long as no test has asked for it.
+var built string
+
+func TestMain(m *testing.M) {
+	if signal.Ignored(os.Interrupt) { // as in a shell's background; the program must not inherit it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	code := m.Run()
+	if built != "" {
+		os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
+
+// program builds haul, once for all tests and with the race detector where they have it, and is
+// its path.
+var program = sync.OnceValue(func() string {
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		panic(err)
+	}
+	for _, dir := range []string{"cmd", "configs", "internal", "policies", "vrp"} {
+		if err := filepath.WalkDir(filepath.Join(root, dir), func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
+			panic(err)
+		}
+	}
+	if built, err = os.MkdirTemp("", "haul-e2e-"); err != nil {
+		panic(err)
+	}
+	path := filepath.Join(built, "haul")
+	build := exec.Command("go", "build", "-race="+fmt.Sprint(raced), "-o", path, "haul/cmd/haul")
+	build.Dir = root
+	if !raced {
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	return path
+})
+
+// execute runs the program and returns its exit code. Where the context ends, the program gets an
+// interrupt, as by Ctrl-C.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := exec.CommandContext(ctx, program(), args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		panic(err) // it never began
+	} else if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
+		panic(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// result is what one command line left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func haul(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), args, &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// object runs a command that must succeed and print one JSON object and nothing else.
+func object(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	r := haul(t, args...)
+	if r.code != exitDone {
+		t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
+	}
+	if r.stderr != "" || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("%v: want one line on stdout alone, got %q and %q", args, r.stdout, r.stderr)
+	}
+	var v map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+		t.Fatalf("%v: %v in %q", args, err, r.stdout)
+	}
+	return v
+}
+
+// refused runs a command line that must end with one line on standard error and nothing on standard
+// output.
+func refused(t *testing.T, args []string, code int, want string) {
+	t.Helper()
+	r := haul(t, args...)
+	if r.code != code {
+		t.Errorf("exit %d, want %d", r.code, code)
+	}
+	if r.stdout != "" {
+		t.Errorf("standard output holds %q", r.stdout)
+	}
+	if !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+		t.Errorf("not one line: %q", r.stderr)
+	}
+	if !strings.Contains(r.stderr, want) {
+		t.Errorf("%q does not say %q", r.stderr, want)
+	}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// wholeOnly leaves a test out of the race detector's pass, where it takes minutes and runs no
+// goroutine that others do not.
+func wholeOnly(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs without -short")
+	}
+}
