@@ -95,7 +95,7 @@ func newCostWork(b, n int, capacity int32) (*costWork, error) {
 	rows := make([][]int32, b)
 	for i := range rows {
 		rows[i] = inOrder(w.batch.Demand[i*(n+1):(i+1)*(n+1)], capacity)
-		if err := vrp.ValidateTour(rows[i], w.batch.Demand[i*(n+1):(i+1)*(n+1)], capacity); err != nil {
+		if err := w.batch.Validate(i, rows[i]); err != nil {
 			return nil, err
 		}
 		w.stride = max(w.stride, len(rows[i]))

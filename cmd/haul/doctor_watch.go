@@ -87,7 +87,7 @@ func (a *app) watchTraces(ctx context.Context, dir string, every time.Duration, 
 			return err
 		}
 		for _, path := range ready {
-			if err := a.judgeOne(ctx, path, json); err != nil {
+			if err := a.diagnoseOne(ctx, path, json); err != nil {
 				return err
 			}
 		}
@@ -99,8 +99,8 @@ func (a *app) watchTraces(ctx context.Context, dir string, every time.Duration, 
 	}
 }
 
-// judgeOne prints one line per trace of a file.
-func (a *app) judgeOne(ctx context.Context, path string, json bool) error {
+// diagnoseOne prints one line per trace of a file.
+func (a *app) diagnoseOne(ctx context.Context, path string, json bool) error {
 	err := doctor.Load(ctx, path, func(name string, t *doctor.Trace) error {
 		r, err := doctor.Diagnose(t)
 		if err != nil {

@@ -25,8 +25,9 @@ func (c conflict) at(l layer) origin {
 	return best
 }
 
-// loadUnit is kernel.LoadUnit, in parts of which the demands of instances with capacities of their
-// own are stated.
+// loadUnit is the unit in parts of which the demands of instances with capacities of their own are
+// stated: kernel.LoadUnit, to which a test of the routing recipe holds it. Settings stand below the
+// engine and cannot import it.
 const loadUnit = 1 << 20
 
 // The sides that Muon's blocks may have: kernel.MuonMost, and what is enough directions for a step

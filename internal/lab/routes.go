@@ -43,7 +43,7 @@ func newRoutes(b, n int) (*routes, error) {
 		}
 		r.lengths[i] = int32(at + 2)
 		longest = max(longest, at+2)
-		if err := vrp.ValidateTour(tour[:at+2], demand, src.Capacity); err != nil {
+		if err := r.batch.Validate(i, tour[:at+2]); err != nil {
 			return nil, err
 		}
 		for u := range r.nodes {

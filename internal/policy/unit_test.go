@@ -8,8 +8,51 @@ import (
 	"haul/internal/vrp"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// TestLimitsThatWereNotLearnedAreRefused: a policy takes problems of the rules that it was trained
+// by. One of CVRP refuses every further part by name; one that has learned limits of a route's
+// length takes those and nothing else, and none that count service or a rounded way.
+func TestLimitsThatWereNotLearnedAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		change      func(p *vrp.Problem)
+		cvrp, cvrpl bool // taken
+	}{
+		{"plain", func(*vrp.Problem) {}, true, true},
+		{"a limit of length", func(p *vrp.Problem) { p.MaxDuration = 90 }, false, true},
+		{"with service", func(p *vrp.Problem) { p.MaxDuration, p.Service = 90, []float64{0, 1, 1, 1} }, false, false},
+		{"of rounded ways", func(p *vrp.Problem) { p.MaxDuration, p.Metric = 90, vrp.Rounded }, false, false},
+		{"windows too", func(p *vrp.Problem) {
+			p.MaxDuration, p.Windows = 90, [][]vrp.Window{{vrp.Always}, {{From: 0, To: 50}}, {vrp.Always}, {vrp.Always}}
+		}, false, false},
+		{"open routes", func(p *vrp.Problem) { p.Open = true }, false, false},
+		{"few vehicles", func(p *vrp.Problem) { p.Vehicles = 1 }, false, false},
+		{"pickups", func(p *vrp.Problem) { p.Pickup = []int32{0, 1, 0, 0} }, false, false},
+	} {
+		for set, taken := range map[kernel.RuleSet]bool{kernel.CVRP: c.cvrp, kernel.CVRPL: c.cvrpl} {
+			p := &vrp.Problem{Metric: vrp.Exact, Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
+			c.change(p)
+			if err := routable(p, set); (err == nil) != taken {
+				t.Errorf("%s by rules %v: %v", c.name, set, err)
+			}
+		}
+	}
+	path, _ := saved(t)
+	policy, err := Load(openCPU(t, 1), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := &vrp.Problem{Metric: vrp.Exact, MaxDuration: 90, Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 2}, Y: []float64{0, 1, 0}}
+	if _, _, err := policy.Solve(t.Context(), limited, Decode{}); err == nil || !strings.Contains(err.Error(), "duration") {
+		t.Errorf("one problem, a policy of CVRP and a limit of length: %v", err)
+	}
+	if _, err := policy.RouteMany(t.Context(), []*vrp.Problem{limited}, ManyOptions{}); err == nil || !strings.Contains(err.Error(), "a policy cannot route it: ") {
+		t.Errorf("many problems, a policy of CVRP and a limit of length: %v", err)
+	}
+}
 
 // TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same
 // distances, and decoding with them is told so.

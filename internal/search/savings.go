@@ -64,7 +64,7 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 	if err := l.run(ctx); err != nil {
 		return vrp.Solution{}, err
 	}
-	found := p.Gather(s.solution())
+	found := p.MergeAtDepot(s.solution())
 	if o.Perturb <= 0 || p.N() < 3 {
 		return found, nil
 	}
@@ -79,7 +79,7 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 	if err := l.run(ctx); err != nil {
 		return vrp.Solution{}, err
 	}
-	return p.Gather(s.solution()), nil
+	return p.MergeAtDepot(s.solution()), nil
 }
 
 func named(p *vrp.Problem) string {

@@ -144,7 +144,7 @@ func (d *driver) begin(ctx context.Context) error {
 		}
 		d.start = s
 	}
-	d.start = d.p.Gather(d.start)
+	d.start = d.p.MergeAtDepot(d.start)
 	for _, r := range d.start.Routes {
 		if len(r) > 0 {
 			d.present = append(d.present, append([]int32(nil), r...))
@@ -218,7 +218,7 @@ func (d *driver) offer(routes [][]int32, cost int64) bool {
 	if cost >= d.bestCost {
 		return false
 	}
-	d.best = d.p.Gather(vrp.Solution{Routes: clone(routes)}).Routes
+	d.best = d.p.MergeAtDepot(vrp.Solution{Routes: clone(routes)}).Routes
 	d.bestCost = d.price(d.best)
 	return true
 }

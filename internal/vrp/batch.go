@@ -17,10 +17,10 @@ func NewBatch(b, n int, capacity int32) *Batch {
 		X: make([]float32, nodes), Y: make([]float32, nodes), Demand: make([]int32, nodes)}
 }
 
-// Validate judges a visit sequence of instance i, as ValidateTour does.
+// Validate judges a visit sequence of instance i, as validateTour does.
 func (b *Batch) Validate(i int, tour []int32) error {
 	n := b.N + 1
-	if err := ValidateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil {
+	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil {
 		return err
 	}
 	p := b.Problem(i)

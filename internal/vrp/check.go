@@ -238,21 +238,6 @@ func (p *Problem) checkWindows() error {
 	return nil
 }
 
-// checkSpans judges a list of windows: each opens before it closes, and after the one before it.
-func checkSpans(list []Window) error {
-	for i, w := range list {
-		switch {
-		case !(w.From >= 0 && w.From <= math.MaxFloat64) || math.IsNaN(w.To):
-			return fmt.Errorf("its window opens at %g and closes at %g", w.From, w.To)
-		case w.To < w.From:
-			return fmt.Errorf("its window closes at %g, before it opens at %g", w.To, w.From)
-		case i > 0 && w.From <= list[i-1].To:
-			return fmt.Errorf("its window opens at %g, before the one before it closes at %g", w.From, list[i-1].To)
-		}
-	}
-	return nil
-}
-
 // checkTimes judges the numbers by place that are no times of service.
 func (p *Problem) checkTimes() error {
 	for _, s := range []struct {
@@ -374,10 +359,6 @@ func (p *Problem) checkRules() error {
 		}
 	}
 	return nil
-}
-
-func (p *Problem) isCustomer(v int32) bool {
-	return int(v) >= p.DepotCount() && int(v) < len(p.Demand)
 }
 
 // delivers tells whether a place is delivered anything from a depot.

@@ -74,19 +74,19 @@ func (e *Evaluation) Better(than *Evaluation, o Objective) bool {
 // the solution names a place or a vehicle type that does not exist; what else is wrong is
 // Validate's to say.
 func Evaluate(p *Problem, s Solution) (*Evaluation, error) {
-	return newJudge(p).evaluate(s)
+	return newEvaluator(p).evaluate(s)
 }
 
-// judge has what judging routes of one problem needs.
-type judge struct {
+// evaluator has what judging routes of one problem needs.
+type evaluator struct {
 	p     *Problem
 	types []VehicleType
 	dims  int
 	ship  []int32 // by place: 1 + index of the shipment picked up there, or minus that of the one delivered
 }
 
-func newJudge(p *Problem) *judge {
-	j := &judge{p: p, types: p.Types(), dims: 1 + len(p.Dimensions)}
+func newEvaluator(p *Problem) *evaluator {
+	j := &evaluator{p: p, types: p.Types(), dims: 1 + len(p.Dimensions)}
 	if p.Shipments != nil {
 		j.ship = make([]int32, len(p.Demand))
 		for i, s := range p.Shipments {
@@ -97,7 +97,7 @@ func newJudge(p *Problem) *judge {
 }
 
 // known judges that places and types exist.
-func (j *judge) known(s Solution) *Violation {
+func (j *evaluator) known(s Solution) *Violation {
 	if s.Types != nil && len(s.Types) != len(s.Routes) {
 		return &Violation{Rule: KnownType, Node: None, text: fmt.Sprintf("%d routes with %d vehicle types", len(s.Routes), len(s.Types))}
 	}
@@ -121,7 +121,7 @@ func typeOf(s Solution, route int) int {
 	return int(s.Types[route])
 }
 
-func (j *judge) evaluate(s Solution) (*Evaluation, error) {
+func (j *evaluator) evaluate(s Solution) (*Evaluation, error) {
 	if v := j.known(s); v != nil {
 		return nil, v
 	}
@@ -176,7 +176,7 @@ type trip struct {
 }
 
 // plan computes a route's times, loads and costs.
-func (j *judge) plan(route []int32, kind int) planned {
+func (j *evaluator) plan(route []int32, kind int) planned {
 	p, t := j.p, &j.types[kind]
 	list, never := p.sequence(t, route)
 	carried, trips := j.loads(t, list)
@@ -230,7 +230,7 @@ func (j *judge) plan(route []int32, kind int) planned {
 	return out
 }
 
-func (j *judge) price(v int32) float64 {
+func (j *evaluator) price(v int32) float64 {
 	if j.p.Late == nil {
 		return 0
 	}
@@ -270,7 +270,7 @@ func slacks(list []visit, plan *RoutePlan, t *VehicleType) {
 
 // loads computes what is on board behind each visit, and the most on board of each trip. A trip's
 // deliveries are loaded at its beginning and its pickups unloaded at its end.
-func (j *judge) loads(t *VehicleType, list []visit) (behind [][]int64, trips []trip) {
+func (j *evaluator) loads(t *VehicleType, list []visit) (behind [][]int64, trips []trip) {
 	p := j.p
 	amount := func(v int32, d int, pickup bool) int64 {
 		from := p.Demand
@@ -335,7 +335,7 @@ func (j *judge) loads(t *VehicleType, list []visit) (behind [][]int64, trips []t
 }
 
 // handle takes a shipment on board or off it.
-func (j *judge) handle(v int32, shipped, load []int64) {
+func (j *evaluator) handle(v int32, shipped, load []int64) {
 	if j.ship == nil || j.ship[v] == 0 {
 		return
 	}
@@ -347,4 +347,26 @@ func (j *judge) handle(v int32, shipped, load []int64) {
 		shipped[d] += sign * int64(a)
 		load[d] += sign * int64(a)
 	}
+}
+
+// Cost is what the routes cost: their total length under the problem's metric, and for a problem
+// with further parts what Evaluate says. NaN where the solution names what does not exist.
+func (p *Problem) Cost(s Solution) float64 {
+	if p.Limited() != nil {
+		e, err := Evaluate(p, s)
+		if err != nil {
+			return math.NaN()
+		}
+		return e.Cost
+	}
+	var sum float64
+	for _, r := range s.Routes {
+		last := 0
+		for _, v := range r {
+			sum += p.Leg(last, int(v))
+			last = int(v)
+		}
+		sum += p.Leg(last, 0)
+	}
+	return sum
 }

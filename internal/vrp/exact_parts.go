@@ -31,7 +31,7 @@ func OptimalParts(ctx context.Context, p *Problem) (Solution, float64, error) {
 	if p.Objective == ShortestRoute {
 		return Solution{}, 0, fmt.Errorf("the exact method minimises costs or vehicles, not the longest route")
 	}
-	x := &partsSolver{judge: newJudge(p), ctx: ctx, n: p.N(), first: p.DepotCount()}
+	x := &partsSolver{evaluator: newEvaluator(p), ctx: ctx, n: p.N(), first: p.DepotCount()}
 	most := MaxPartsN
 	for i := range x.types {
 		if !x.labelled(&x.types[i]) {
@@ -56,7 +56,7 @@ func OptimalParts(ctx context.Context, p *Problem) (Solution, float64, error) {
 
 // partsSolver holds the best route of every set by vehicle type.
 type partsSolver struct {
-	*judge
+	*evaluator
 	ctx      context.Context
 	n, first int         // customers, and the first one's place
 	cost     [][]float64 // by type, then by set; noSolution: none
@@ -285,7 +285,7 @@ func (x *partsSolver) offer(kind, set int, route []int32) {
 	if plan.Cost >= x.cost[kind][set] {
 		return
 	}
-	r := &report{judge: x.judge}
+	r := &report{evaluator: x.evaluator}
 	r.route(0, route, kind, make([]int, len(x.p.Demand)))
 	if len(r.list) == 0 {
 		x.cost[kind][set], x.route[kind][set] = plan.Cost, slices.Clone(route)

@@ -129,7 +129,7 @@ func TestOptimalPartsByTrying(t *testing.T) {
 			t.Fatalf("%d: %v", i, err)
 		}
 		s, cost, err := OptimalParts(t.Context(), p)
-		x := &partsSolver{judge: newJudge(p), ctx: context.Background(), n: p.N(), first: p.DepotCount()}
+		x := &partsSolver{evaluator: newEvaluator(p), ctx: context.Background(), n: p.N(), first: p.DepotCount()}
 		for kind := range x.types {
 			x.try(kind)
 		}

@@ -28,7 +28,7 @@ func TestDurationsHaveADirection(t *testing.T) {
 		if err := Validate(p, Solution{Routes: [][]int32{c.route}}); (err == nil) != c.ok {
 			t.Errorf("%v within %v: %v", c.route, c.limit, err)
 		}
-		if err := judgeLimits(p, Solution{Routes: [][]int32{c.route}}); (err == nil) != c.ok {
+		if err := validateLimits(p, Solution{Routes: [][]int32{c.route}}); (err == nil) != c.ok {
 			t.Errorf("%v within %v, by the limits alone: %v", c.route, c.limit, err)
 		}
 	}

@@ -203,28 +203,6 @@ func FromTour(tour []int32) Solution {
 	return s
 }
 
-// Cost is what the routes cost: their total length under the problem's metric, and for a problem
-// with further parts what Evaluate says. NaN where the solution names what does not exist.
-func (p *Problem) Cost(s Solution) float64 {
-	if p.Limited() != nil {
-		e, err := Evaluate(p, s)
-		if err != nil {
-			return math.NaN()
-		}
-		return e.Cost
-	}
-	var sum float64
-	for _, r := range s.Routes {
-		last := 0
-		for _, v := range r {
-			sum += p.Leg(last, int(v))
-			last = int(v)
-		}
-		sum += p.Leg(last, 0)
-	}
-	return sum
-}
-
 func problemName(p *Problem) string {
 	if p.Name == "" {
 		return "this"
@@ -263,4 +241,25 @@ func quoteShort(s string) string {
 		return strconv.Quote(s[:40]) + "..."
 	}
 	return strconv.Quote(s)
+}
+
+// Types is the fleet: Fleet itself, or what Capacity, Vehicles, MaxDuration and Open say as one
+// type. It never is empty.
+func (p *Problem) Types() []VehicleType {
+	if p.Fleet != nil {
+		return p.Fleet
+	}
+	t := NewVehicleType(p.Capacity)
+	t.Count = p.Vehicles
+	if p.MaxDuration > 0 {
+		t.MaxDuration = p.MaxDuration
+	}
+	if p.Open {
+		t.End = None
+	}
+	return []VehicleType{t}
+}
+
+func (p *Problem) isCustomer(v int32) bool {
+	return int(v) >= p.DepotCount() && int(v) < len(p.Demand)
 }

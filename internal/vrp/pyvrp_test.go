@@ -189,7 +189,7 @@ func comparePyVRP(t *testing.T, i int, c *pyCase, p *Problem, s Solution) {
 				distance += v.By
 			}
 		}
-		for _, trip := range newJudge(p).plan(r.Places, int(r.Type)).trips {
+		for _, trip := range newEvaluator(p).plan(r.Places, int(r.Type)).trips {
 			for d, l := range trip.most {
 				load[d] += float64(max(0, l-int64(p.Fleet[r.Type].Capacity[d])))
 			}

@@ -1,63 +1,12 @@
 package vrp
 
-import "fmt"
-
 // What a reader could break: this is the referee. It shares nothing with the code that makes
 // routes (no masks, no loads carried over, no cost) and judges only what was visited, in order.
 
-// Violation is a rule that a solution breaks. Positions count visits from 0 in the whole tour,
-// depot visits included; they are told by ValidateTour, and by Validate for a plain problem.
-// Routes count from 1 in the solution's order.
-type Violation struct {
-	Rule     Rule
-	Node     int32   // the node concerned, None where it is the whole route
-	Route    int     // 0: none, or not told
-	Position int     // where in the tour; the tour's length for a customer that is missing
-	By       float64 // how much is too much: time, distance, load, vehicles; 1 where nothing is measured
-	text     string
-}
-
-// Rule is what a valid solution keeps.
-type Rule int
-
-// The rules, each the one that was broken.
-const (
-	StartsAtDepot Rule = iota + 1
-	EndsAtDepot
-	KnownNode
-	VisitedOnce
-	WithinCapacity
-	VisitedAtAll
-	RouteOfCustomers // a route of a Solution lists customers only
-	WithinDuration
-	WithinFleet
-	KnownType
-	WithinWindow
-	WithinShift
-	WithinDistance
-	WithinStops
-	WithinReloads
-	AllowedCustomer
-	Skilled
-	BackhaulOrder
-	PairOrder // a shipment's pickup, then its delivery, in one route
-	LastInFirstOut
-	GroupOnce
-	GroupServed
-	BreakTaken
-)
-
-// Error names the violation in words.
-func (v *Violation) Error() string { return v.text }
-
-func violation(rule Rule, node int32, position int, format string, args ...any) *Violation {
-	return &Violation{Rule: rule, Node: node, Position: position, text: fmt.Sprintf(format, args...)}
-}
-
-// ValidateTour judges one visit sequence: it starts and ends at the depot, visits every customer
+// validateTour judges one visit sequence: it starts and ends at the depot, visits every customer
 // once, and no route between two depot visits carries more than the capacity. Repeated depot visits
 // (padding) are empty routes and are allowed. The error is a *Violation.
-func ValidateTour(tour, demand []int32, capacity int32) error {
+func validateTour(tour, demand []int32, capacity int32) error {
 	if len(tour) == 0 {
 		return violation(StartsAtDepot, 0, 0, "the tour is empty: it must start and end at the depot")
 	}
@@ -106,12 +55,12 @@ func Validate(p *Problem, s Solution) error {
 	if err := r.finish(); err != nil {
 		return err
 	}
-	return judgeLimits(p, s)
+	return validateLimits(p, s)
 }
 
-// judgeLimits judges what limits routes beside the capacity: how long one may take, and how many
+// validateLimits judges what limits routes beside the capacity: how long one may take, and how many
 // there may be.
-func judgeLimits(p *Problem, s Solution) error {
+func validateLimits(p *Problem, s Solution) error {
 	used := 0
 	for _, route := range s.Routes {
 		if len(route) == 0 {

@@ -30,7 +30,7 @@ func TestValidateTour(t *testing.T) {
 		{"negative node", []int32{0, -1, 0}, KnownNode, "node -1 at position 1"},
 		{"the first of several", []int32{0, 1, 1, 9}, VisitedOnce, "positions 1 and 2"},
 	} {
-		checkViolation(t, c.name, ValidateTour(c.tour, demand, 20), c.rule, c.want)
+		checkViolation(t, c.name, validateTour(c.tour, demand, 20), c.rule, c.want)
 	}
 }
 
@@ -71,7 +71,7 @@ func checkViolation(t *testing.T, name string, err error, rule Rule, want string
 // TestLoadsDoNotOverflow holds demands whose sum passes 32 bits.
 func TestLoadsDoNotOverflow(t *testing.T) {
 	const most = 1<<31 - 1
-	checkViolation(t, "overflow", ValidateTour([]int32{0, 1, 2, 0}, []int32{0, most, most}, most), WithinCapacity, "carries 4294967294")
+	checkViolation(t, "overflow", validateTour([]int32{0, 1, 2, 0}, []int32{0, most, most}, most), WithinCapacity, "carries 4294967294")
 }
 
 // TestValidatorAcceptsFeasibleAndRefusesSpoiled takes feasible tours and breaks one rule in each.
@@ -83,7 +83,7 @@ func TestValidatorAcceptsFeasibleAndRefusesSpoiled(t *testing.T) {
 		src.Fill(b, 0)
 		tour, _ := randomTours(b)
 		p := b.Problem(0)
-		if err := ValidateTour(tour, b.Demand, b.Capacity); err != nil {
+		if err := validateTour(tour, b.Demand, b.Capacity); err != nil {
 			t.Fatalf("feasible tour %v refused: %v", tour, err)
 		}
 		if err := Validate(p, FromTour(tour)); err != nil {
@@ -118,7 +118,7 @@ func TestValidatorAcceptsFeasibleAndRefusesSpoiled(t *testing.T) {
 			rules = []Rule{EndsAtDepot}
 		}
 		var v *Violation
-		if err := ValidateTour(spoiled, b.Demand, capacity); !errors.As(err, &v) {
+		if err := validateTour(spoiled, b.Demand, capacity); !errors.As(err, &v) {
 			t.Fatalf("spoiled tour %v accepted", spoiled)
 		}
 		for _, r := range rules {
@@ -133,8 +133,8 @@ func TestValidatorAcceptsFeasibleAndRefusesSpoiled(t *testing.T) {
 // One unit over the capacity is over it: a comparison off by one passed every other test.
 func TestValidatorKnowsCapacityPlusOne(t *testing.T) {
 	demand := []int32{0, 10, 10, 1}
-	checkViolation(t, "full to the brim", ValidateTour([]int32{0, 1, 2, 0, 3, 0}, demand, 20), 0, "")
-	checkViolation(t, "one over", ValidateTour([]int32{0, 1, 2, 3, 0}, demand, 20), WithinCapacity, "carries 21, capacity 20")
+	checkViolation(t, "full to the brim", validateTour([]int32{0, 1, 2, 0, 3, 0}, demand, 20), 0, "")
+	checkViolation(t, "one over", validateTour([]int32{0, 1, 2, 3, 0}, demand, 20), WithinCapacity, "carries 21, capacity 20")
 	p := &Problem{Capacity: 20, Demand: demand}
 	checkViolation(t, "one over, as routes", Validate(p, Solution{Routes: [][]int32{{1, 3, 2}}}), WithinCapacity, "carries 21, capacity 20")
 }

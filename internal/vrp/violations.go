@@ -14,7 +14,7 @@ import (
 // Violations lists every rule that a solution breaks, in the order of the routes; nil: it is valid.
 // The problem must pass Check.
 func Violations(p *Problem, s Solution) []*Violation {
-	r := &report{judge: newJudge(p)}
+	r := &report{evaluator: newEvaluator(p)}
 	if v := r.known(s); v != nil {
 		return []*Violation{v}
 	}
@@ -32,19 +32,19 @@ func Violations(p *Problem, s Solution) []*Violation {
 // RouteJudge judges single routes of a problem, without asking who is on none: for trying many. It
 // is not safe for concurrent use.
 type RouteJudge struct {
-	judge *judge
-	seen  []int
+	evaluator *evaluator
+	seen      []int
 }
 
 // NewRouteJudge makes one for a problem that passes Check.
 func NewRouteJudge(p *Problem) *RouteJudge {
-	return &RouteJudge{newJudge(p), make([]int, len(p.Demand))}
+	return &RouteJudge{newEvaluator(p), make([]int, len(p.Demand))}
 }
 
 // Violations lists every rule that a route of existing places breaks by itself, driven by a vehicle
 // of a type.
 func (j *RouteJudge) Violations(route []int32, kind int) []*Violation {
-	r := &report{judge: j.judge}
+	r := &report{evaluator: j.evaluator}
 	r.route(0, route, kind, j.seen)
 	for _, v := range route {
 		j.seen[v] = 0
@@ -53,7 +53,7 @@ func (j *RouteJudge) Violations(route []int32, kind int) []*Violation {
 }
 
 type report struct {
-	*judge
+	*evaluator
 	list []*Violation
 }
 
@@ -265,7 +265,7 @@ type Unservable struct {
 // other half of their shipment): no solver can serve them where the ways obey the triangle
 // inequality.
 func (p *Problem) Unservable() []Unservable {
-	j := newJudge(p)
+	j := newEvaluator(p)
 	var out []Unservable
 	for v := p.DepotCount(); v < len(p.Demand); v++ {
 		route := []int32{int32(v)}
@@ -283,10 +283,10 @@ func (p *Problem) Unservable() []Unservable {
 }
 
 // alone says why no type can drive a route, "" where one can.
-func (j *judge) alone(route []int32) string {
+func (j *evaluator) alone(route []int32) string {
 	least, why := math.Inf(1), ""
 	for kind := range j.types {
-		r := &report{judge: j}
+		r := &report{evaluator: j}
 		r.route(0, route, kind, make([]int, len(j.p.Demand)))
 		if len(r.list) == 0 {
 			return ""

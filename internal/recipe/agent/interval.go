@@ -18,7 +18,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
 	var err error
 	if due(c.EvalInterval) {
-		if t.lastTest, err = t.judge(ctx); err != nil {
+		if t.lastTest, err = t.testLoss(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -48,8 +48,8 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	return out, nil
 }
 
-// judge takes the loss on the held-out rows.
-func (t *trainer) judge(ctx context.Context) (*Test, error) {
+// testLoss takes the loss on the held-out rows.
+func (t *trainer) testLoss(ctx context.Context) (*Test, error) {
 	began, i := time.Now(), t.Progress.Updates
 	if t.World != nil {
 		ctx = context.Background() // ranks stop together
@@ -130,7 +130,7 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	}
 	var err error
 	if t.lastTest == nil {
-		if t.lastTest, err = t.judge(ctx); err != nil {
+		if t.lastTest, err = t.testLoss(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -157,7 +157,7 @@ func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step
 			// too few to learn from, as the learner knows it: they are part of its history all the same
 			break
 		}
-		l.batch.judge(l.c)
+		l.batch.advantages(l.c)
 		if err := l.improve(ctx); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.batch.collect(t.Context(), l.key, l.c.NSteps, make([]grid.Step, l.c.NSteps*l.c.NStream))
-	l.batch.judge(l.c)
+	l.batch.advantages(l.c)
 	if err := l.improve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestAdvantages(t *testing.T) {
 		for range 2 { // the second rollout may begin within an episode
 			from := r.done
 			_ = r.collect(t.Context(), 7, c.NSteps, history)
-			r.judge(c)
+			r.advantages(c)
 			checkAdvantages(t, &r, c, from)
 		}
 	})

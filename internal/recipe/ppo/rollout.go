@@ -165,7 +165,7 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 // far goal explores again; blown up to the size of a lesson it holds the learner where it is.
 const spreadFloor = 0.05
 
-// judge fills in advantages (generalized advantage estimation) and the critic's targets.
+// advantages fills in advantages (generalized advantage estimation) and the critic's targets.
 //
 // The end of an episode is a limit of time that the agent cannot see, so the critic's word for what
 // would follow stands in for it: the value of a state is the same at every step. Advantages are
@@ -175,7 +175,7 @@ const spreadFloor = 0.05
 // policy falls apart. For the same reason the critic should still be short of the truth when the
 // history ends: until then staying on the goal is better than it expects. It comes nearer by about
 // (1-γ)/(1-γλ) of the way an update, so long histories want a smaller λ or a larger γ.
-func (r *rollout) judge(c *config.PPO) {
+func (r *rollout) advantages(c *config.PPO) {
 	unit := rewardUnit(c)
 	clear(r.carried)
 	var sum, squares float64

@@ -121,7 +121,7 @@ func (t *trainer) round(ctx context.Context) error {
 		return err
 	}
 	t.count()
-	t.batch.judge(t.cfg)
+	t.batch.advantages(t.cfg)
 	return t.improve(ctx)
 }
 

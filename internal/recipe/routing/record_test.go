@@ -140,6 +140,19 @@ func TestCapacitiesAreTheSettings(t *testing.T) {
 	}
 }
 
+// TestCapacitiesEndAtTheLoadUnit: the settings let capacities pass up to where the engine's unit of
+// load can still tell sets of customers apart, N·q < kernel.LoadUnit.
+func TestCapacitiesEndAtTheLoadUnit(t *testing.T) {
+	const n = 1 << 10
+	for high, ok := range map[int]bool{kernel.LoadUnit/n - 1: true, kernel.LoadUnit / n: false} {
+		_, err := config.Load("tiny_1", []string{fmt.Sprint("problem.num_customers=", n), "problem.demand_range=[1, 9]",
+			fmt.Sprint("problem.vehicle_capacity=", high), fmt.Sprintf("problem.capacity_range=[50, %d]", high)})
+		if (err == nil) != ok {
+			t.Errorf("capacities up to %d for %d customers: %v", high, n, err)
+		}
+	}
+}
+
 // TestAdvantagesAreTheSettings: what a length weighs is what the settings say.
 func TestAdvantagesAreTheSettings(t *testing.T) {
 	for name, want := range map[string]kernel.Advantage{

@@ -88,7 +88,7 @@ func ReadCSV(r io.Reader, name string, capacity int32) (*vrp.Problem, error) {
 			return nil, fmt.Errorf("%s:1: no column %q: expected id,x,y,demand or id,lat,lon,demand", name, key)
 		}
 	}
-	if p.Notes, err = judgeColumns(keys, head); err != nil {
+	if p.Notes, err = checkColumns(keys, head); err != nil {
 		return nil, fmt.Errorf("%s:1: %w", name, err)
 	}
 	ids := map[string]bool{}

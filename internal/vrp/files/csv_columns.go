@@ -105,9 +105,9 @@ func columnKey(head string) string {
 	return key
 }
 
-// judgeColumns refuses columns that sound like a constraint and are not read, and names the other
+// checkColumns refuses columns that sound like a constraint and are not read, and names the other
 // unknown ones.
-func judgeColumns(keys, head []string) (notes []string, err error) {
+func checkColumns(keys, head []string) (notes []string, err error) {
 	for i, key := range keys {
 		known := slices.ContainsFunc(columns, func(c column) bool { return c.name == key })
 		if known || key == "" || slices.Contains(baseColumns, key) || slices.Contains(describing, key) {

@@ -60,7 +60,7 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 		return nil, fmt.Errorf("not an .npz file: %v", err)
 	}
 	for _, f := range z.File {
-		if err := judgeName(strings.TrimSuffix(f.Name, ".npy")); err != nil {
+		if err := checkName(strings.TrimSuffix(f.Name, ".npy")); err != nil {
 			return nil, err
 		}
 	}
@@ -81,8 +81,8 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 	return all, nil
 }
 
-// judgeName refuses an array that is not read and sounds like a constraint.
-func judgeName(name string) error {
+// checkName refuses an array that is not read and sounds like a constraint.
+func checkName(name string) error {
 	known := slices.ContainsFunc([][]string{depotNames, locNames, demandNames, capacityNames, referenceNames}, func(l []string) bool { return slices.Contains(l, name) })
 	if !known && files.SoundsConstraining(name) {
 		return fmt.Errorf("array %.40q sounds like a constraint and is not read: this set is of another problem than CVRP", name)

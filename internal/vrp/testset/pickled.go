@@ -37,7 +37,7 @@ func readPickle(data []byte) (*Set, error) {
 func readDict(d *pickle.Dict, array func(any) (pickle.Array, bool, error)) (*Set, error) {
 	for _, key := range d.Keys {
 		if name, ok := key.(string); ok {
-			if err := judgeName(name); err != nil {
+			if err := checkName(name); err != nil {
 				return nil, err
 			}
 		}

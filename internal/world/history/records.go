@@ -122,7 +122,7 @@ func parseRecords(data []byte, p preamble) (*Records, error) {
 		return nil, err
 	}
 	h.words, h.starts = wordsOf[int32](payload), wordsOf[uint32](starts)
-	if err := h.judge(payload, starts); err != nil {
+	if err := h.checkChunks(payload, starts); err != nil {
 		return nil, err
 	}
 	for _, t := range h.head.Tasks {
@@ -171,8 +171,8 @@ func (h *Records) lay(p preamble) error {
 	return nil
 }
 
-// judge compares checksums and limits, chunk by chunk.
-func (h *Records) judge(payload, starts []byte) error {
+// checkChunks compares checksums and limits, chunk by chunk.
+func (h *Records) checkChunks(payload, starts []byte) error {
 	space := h.world.Space()
 	limits := make([]byte, h.head.recordBytes(space)) // the largest value of each byte of a record
 	for i, f := range space.Fields {

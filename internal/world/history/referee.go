@@ -16,10 +16,10 @@ type referee struct {
 
 func newReferee(room grid.Room) *referee { return &referee{room, room.Moves()} }
 
-// judge replays one stream of a goal. Each step is looked up from its own cell, which was just
+// validate replays one stream of a goal. Each step is looked up from its own cell, which was just
 // compared with where the step before it led, so that the processor need not wait for one lookup to
 // begin the next.
-func (r *referee) judge(goal grid.Goal, stream Steps) error {
+func (r *referee) validate(goal grid.Goal, stream Steps) error {
 	rule, start := goal.Rule(), grid.StateOf(r.room.Start(), 0)
 	at, left := start, r.room.Horizon
 	for t := 0; len(stream) >= stepBytes; t++ {
@@ -39,10 +39,10 @@ func (r *referee) judge(goal grid.Goal, stream Steps) error {
 	return nil
 }
 
-// judgeGoal replays every stream of a goal.
-func (r *referee) judgeGoal(h *Header, goal int, data Steps) error {
+// validateGoal replays every stream of a goal.
+func (r *referee) validateGoal(h *Header, goal int, data Steps) error {
 	for s := range h.Streams {
-		if err := r.judge(h.Goals[goal], data.slice(s*h.Steps, (s+1)*h.Steps)); err != nil {
+		if err := r.validate(h.Goals[goal], data.slice(s*h.Steps, (s+1)*h.Steps)); err != nil {
 			return fmt.Errorf("goal %v, stream %d: %w", h.Goals[goal], s, err)
 		}
 	}

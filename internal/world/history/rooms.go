@@ -42,7 +42,7 @@ func parse(data []byte) (*Rooms, error) {
 		if checksum(data) != b.Checksums[g] {
 			return nil, fmt.Errorf("bad checksum of goal %v: the file is damaged", b.Goals[g])
 		}
-		if err := r.judgeGoal(&h.Header, g, data); err != nil {
+		if err := r.validateGoal(&h.Header, g, data); err != nil {
 			return nil, err
 		}
 	}

@@ -50,7 +50,7 @@ func (w *Writer) WriteGoal(goal int, steps []grid.Step) error {
 		panic("history: WriteGoal wants a goal of the header and streams × steps transitions")
 	}
 	data := encode(steps)
-	if err := w.referee.judgeGoal(h, goal, data); err != nil {
+	if err := w.referee.validateGoal(h, goal, data); err != nil {
 		return fmt.Errorf("write history %s: %w", w.path, err)
 	}
 	if _, err := w.file.WriteAt(data, preambleBytes+int64(goal)*h.goalBytes()); err != nil {

@@ -14,7 +14,7 @@ func atDepot() *Problem {
 		X: []float64{0, 10, 10, 0, 0, 0, -10, -10, 0}, Y: []float64{0, 0, 5, 0, 0, 0, 0, -5, 0}}
 }
 
-func TestGather(t *testing.T) {
+func TestMergeAtDepot(t *testing.T) {
 	apart := [][]int32{{1, 2}, {3}, {4}, {5}, {8}, {7, 6}}
 	for _, c := range []struct {
 		name string
@@ -52,7 +52,7 @@ func TestGather(t *testing.T) {
 		if c.want == nil {
 			c.want = c.from
 		}
-		if diff := cmp.Diff(Solution{Routes: c.want}, p.Gather(Solution{Routes: c.from})); diff != "" {
+		if diff := cmp.Diff(Solution{Routes: c.want}, p.MergeAtDepot(Solution{Routes: c.from})); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
@@ -60,7 +60,7 @@ func TestGather(t *testing.T) {
 
 // Whatever the problem, gathered routes are valid where the routes were, no dearer and no more, and
 // the routes given stay as they were.
-func TestGatherProperty(t *testing.T) {
+func TestMergeAtDepotProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 14).Draw(t, "n")
 		coord := rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(-1, 1).Draw(t, "c")) })
@@ -85,7 +85,7 @@ func TestGatherProperty(t *testing.T) {
 			return
 		}
 		before := FromTour(from.Tour())
-		got := p.Gather(from)
+		got := p.MergeAtDepot(from)
 		if err := Validate(p, got); err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,12 @@ import (
 
 // Customers at the depot's place. What a reader could break: a route to them costs nothing, so no
 // solver that goes by the cost alone has a reason to end one, and a vehicle is a cost that people
-// have. Gather never makes routes dearer, and never more of them.
+// have. MergeAtDepot never makes routes dearer, and never more of them.
 
-// Gather puts customers at the depot's place (or as near as the metric can tell) into routes that
-// have room for them, so that none has a vehicle to itself for want of a reason. The routes are s
-// where that leaves no fewer; the others stay as they are.
-func (p *Problem) Gather(s Solution) Solution {
+// MergeAtDepot puts customers at the depot's place (or as near as the metric can tell) into routes
+// that have room for them, so that none has a vehicle to itself for want of a reason. The routes
+// are s where that leaves no fewer; the others stay as they are.
+func (p *Problem) MergeAtDepot(s Solution) Solution {
 	var here []int32
 	for v := 1; v < len(p.Demand); v++ {
 		if p.Dist(0, v) == 0 && p.Dist(v, 0) == 0 {
