@@ -121,8 +121,8 @@ type Runner interface {
 	// read for a checkpoint.
 	GatherMoments() error
 	// ReadGrad reads the summed gradient of the last step, before clipping (tests and diagnosis). The
-	// program must have a Reduce. Of processes that share the update each is sure to have its
-	// Share.Piece of it.
+	// program must have a Reduce. When processes share the update, a process holds only its own piece
+	// (Share.Piece) of the gradient.
 	ReadGrad(dst []float32) error
 	// FirstBad replays the step of BadStep, or else the last one, op by op and names the first op and
 	// tensor with a result that is not finite: "linear, result layers.0.gate"; "" when all are.

@@ -46,6 +46,15 @@ var ruleSets = []struct {
 	CVRPL: {"cvrpl", []string{"demand", "x", "y", "home"}, []string{"x", "y", "demand", "depot"}, []string{"load", "length"}},
 }
 
+// RuleSets are all of them.
+func RuleSets() []RuleSet {
+	out := make([]RuleSet, len(ruleSets))
+	for i := range out {
+		out[i] = RuleSet(i)
+	}
+	return out
+}
+
 // String is the set's name: of settings, checkpoints and the GPU's modules.
 func (s RuleSet) String() string { return ruleSets[s].name }
 

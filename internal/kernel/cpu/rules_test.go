@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 200).Draw(t, "nodes")
 		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
-		rules := kernel.Rules{Set: rapid.SampledFrom([]kernel.RuleSet{kernel.CVRP, kernel.CVRPL}).Draw(t, "rules"), Capacity: capacity}
+		rules := kernel.Rules{Set: rapid.SampledFrom(kernel.RuleSets()).Draw(t, "rules"), Capacity: capacity}
 		demand := rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand")
 		demand[0] = 0
 		x, y := rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "x"), rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "y")

@@ -86,7 +86,7 @@ var shared = []part{
 	{"feeder", testFeeder},
 }
 
-// rounding are the parts that hold devices which round to what they may.
+// rounding are the parts that bound the rounding error of reduced-precision devices.
 var rounding = []part{
 	{"attention", testRoundedAttention},
 	{"rollout", testRoundedRollout},
@@ -161,11 +161,12 @@ func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
 	}
 }
 
-// judge is the device that is right. Its shard differs from anyone's, so that nothing may depend on
-// it.
+// judge is the float64 reference that devices are compared with. Its shard size is no device's, so
+// that a result which depends on the shard size is noticed.
 func judge() kernel.Device { return oracle{reference.New[float64](3), 0} }
 
-// judgeOf is the judge of dev: one that rounds as dev does where that is what is on trial.
+// judgeOf is the reference for dev: one that rounds operands as dev does where that rounding itself
+// is tested.
 func judgeOf(dev kernel.Device) kernel.Device {
 	if r, ok := dev.(rounded); ok && r.nearest {
 		return oracle{reference.NewRounded[float64](3, r.unit), r.unit}
