@@ -44,17 +44,18 @@ class Layer(nn.Module):
 class GT(nn.Module):
     """A policy: embedding, encoder layers, pointer decoder. gat_torch.py has other layers."""
 
-    def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False, views=False):
+    def __init__(self, d, layers, heads, mul=2, near=0.0, pairs=False, views=False, limits=False):
         super().__init__()
-        self.d, self.heads, self.near, self.pairs, self.views = d, heads, near, pairs, views
+        self.d, self.heads, self.near, self.pairs, self.views, self.limits = d, heads, near, pairs, views, limits
         self.emb = nn.Linear(4, d)
         self.layers, self.parts = nn.ModuleList(Layer(d, heads, mul) for _ in range(layers)), PARTS
         self.nf = nn.LayerNorm(d)
         self.pq, self.pk, self.pv, self.pl, self.pg, self.po = (nn.Linear(d, d, bias=False) for _ in range(6))
-        self.pc = nn.Linear(1, d, bias=False)
+        contexts = 2 if limits else 1  # kernel.RuleSet.Context: the load left, and of CVRPL the length left
+        self.pc = nn.Linear(contexts, d, bias=False)
         if pairs:
             self.pr, self.ps = (nn.Linear(d, d, bias=False) for _ in range(2))
-            self.pw = nn.Linear(1, d, bias=False)
+            self.pw = nn.Linear(contexts, d, bias=False)
 
     def encode(self, xy, demand):
         """demand is a share of the capacity; node 0 is the depot."""
@@ -75,14 +76,15 @@ class GT(nn.Module):
             pull = [-self.near / 2 * torch.log(((xy[:, :, None] - xy[:, None]) ** 2).sum(-1) + NEAR_FLOOR)]
         if self.pairs:
             keys = self.ps(h) / math.sqrt(self.d)
-            pull = [self.pr(h) @ keys.transpose(1, 2) + (pull[0] if pull else 0), keys @ self.pw.weight[:, 0]]
+            pull = [self.pr(h) @ keys.transpose(1, 2) + (pull[0] if pull else 0), keys @ self.pw.weight]
         return *enc, *pull
 
     def logits(self, enc, cur, left, mask):
-        """cur, left [B,S], mask [B,S,n] True = forbidden; S rows an instance, or rows times steps."""
+        """cur [B,S], left [B,S] or the context's features [B,S,2], mask [B,S,n] True = forbidden; S rows an instance, or rows times steps."""
+        left = left if self.limits else left[..., None]
         query, key, value, pointer, *pull = enc
         b, s = cur.shape
-        q = query.gather(1, cur[..., None].expand(-1, -1, self.d)) + left[..., None] * self.pc.weight[:, 0]
+        q = query.gather(1, cur[..., None].expand(-1, -1, self.d)) + left @ self.pc.weight.T
         q = q.view(b, s, self.heads, -1).transpose(1, 2)
         g = F.scaled_dot_product_attention(q, key, value, attn_mask=~mask.unsqueeze(1))
         g = g.transpose(1, 2).reshape(b, s, self.d)
@@ -90,7 +92,7 @@ class GT(nn.Module):
         if pull:
             u = u + pull[0].gather(1, cur[..., None].expand(-1, -1, pull[0].shape[2]))
         if self.pairs:
-            u = u + left[..., None] * pull[1][:, None]
+            u = u + left @ pull[1].transpose(1, 2)
         return (CLIP * torch.tanh(u)).masked_fill(mask, FORBIDDEN)
 
     def forward(self, xy, demand):
@@ -114,16 +116,22 @@ def forbidden(visited, demand, left, cur):
 
 
 class Routes:
-    """All that scoring needs of S routes an instance: per step [B,S,T] action, load left and place before it as the policy
+    """All that scoring needs of S routes an instance: per step [B,S,T] action, context (load left, with limits length left too) and place before it as the policy
     sees it, mask, and whether the route was still under way."""
 
     def __init__(self, actions, left, mask, cur, live, cost):
         self.actions, self.left, self.mask, self.cur, self.live, self.cost = actions, left, mask, cur, live, cost
 
 
-def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=None, temperature=1.0):
+def legs(xy):
+    """Distances of all nodes as the rules of a route count them (kernel.Leg): in float32, nothing fused."""
+    d = xy.float()[:, :, None] - xy.float()[:, None]
+    return (d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]).sqrt()
+
+
+def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=None, temperature=1.0, limit=None):
     """Routes by sampling, greedily, or as `actions` [B,S,T] say. starts "forced": row s begins at customer s+1; "viewed": its first customer is chosen
-    as if the vehicle, full and with nobody served, stood at customer s+1."""
+    as if the vehicle, full and with nobody served, stood at customer s+1. limit [B], float32: of a route's length, the way home included."""
     b, n = demand.shape
     dev = demand.device
     visited = torch.zeros(b, rows, n, dtype=torch.bool, device=dev)
@@ -132,9 +140,16 @@ def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=No
     cost = torch.zeros(b, rows, device=dev, dtype=demand.dtype)
     at = torch.arange(b, device=dev)[:, None]
     own = torch.arange(1, rows + 1, device=dev)[None].expand(b, rows)
+    length = torch.zeros(b, rows, device=dev, dtype=torch.float32)
+    way = legs(xy) if limit is not None else None
     steps = []
     for t in range(2 * (n - 1) if actions is None else actions.shape[2]):
-        mask = forbidden(visited, demand, left, cur)
+        mask, context = forbidden(visited, demand, left, cur), left
+        if limit is not None:
+            far = length[..., None] + way[at, cur] + way[:, None, 0] > limit[:, None, None]
+            far[..., 0] = False
+            mask = mask | far
+            context = torch.stack([left, 1 - length.to(left.dtype) / limit.to(left.dtype)[:, None]], -1)
         live = ~(visited[..., 1:].all(-1) & (cur == 0))
         seen = own if t == 0 and starts == "viewed" else cur
         if actions is not None:
@@ -142,11 +157,13 @@ def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=No
         elif t == 0 and starts == "forced":
             act = own
         else:
-            lg = policy.logits(enc, seen, left, mask)
+            lg = policy.logits(enc, seen, context, mask)
             act = lg.argmax(-1) if greedy else torch.distributions.Categorical(logits=lg / temperature).sample()
-        steps.append((act, left, mask, seen, live))
+        steps.append((act, context, mask, seen, live))
         cost = cost + (xy[at, act] - xy[at, cur]).norm(dim=-1)
         left = torch.where(act == 0, torch.ones_like(left), left - demand[at, act])
+        if limit is not None:
+            length = torch.where(act == 0, torch.zeros_like(length), length + way[at, cur, act])
         visited = visited.clone()
         visited.scatter_(2, act[..., None], True)
         visited[..., 0] = False
@@ -159,7 +176,7 @@ def rollout(policy, enc, xy, demand, rows, greedy=False, starts=None, actions=No
 def score(policy, enc, r, starts=None, temperature=1.0):
     """Σ log π of each route and the mean entropy of its decisions, a forced first action and idle steps left out."""
     b, s, t = r.actions.shape
-    lg = policy.logits(enc, r.cur.reshape(b, s * t), r.left.reshape(b, s * t), r.mask.reshape(b, s * t, -1))
+    lg = policy.logits(enc, r.cur.reshape(b, s * t), r.left.reshape(b, s * t, *r.left.shape[3:]), r.mask.reshape(b, s * t, -1))
     logp = F.log_softmax(lg / temperature, -1)
     chosen = logp.gather(2, r.actions.reshape(b, s * t, 1)).view(b, s, t)
     entropy = -(logp.exp() * logp).sum(-1).view(b, s, t)
@@ -176,11 +193,12 @@ PARTS = [("qkv.weight", "qkv.weight"), ("slope", "slope")] + [
     for ours, here in [("norm1", "n1"), ("out", "o"), ("norm2", "n2"), ("gate", "g"), ("down", "w")] for part in ("weight", "bias")]
 
 
-def names(layers, pairs=False, parts=PARTS):
+def names(layers, pairs=False, parts=PARTS, limits=False):
     """Haul's name -> (names here, how to join them). docs/parameters.md is this table in words."""
     rows = lambda *t: torch.cat(t, 0)
     same = lambda t: t
-    column = lambda t: t[:, 0]
+    column = (lambda t: t.T) if limits else (lambda t: t[:, 0])
+    what = "context" if limits else "load"
     out = {"embed.weight": (["emb.weight"], same), "embed.bias": (["emb.bias"], same)}
     for i in range(layers):
         for ours, here in parts:
@@ -188,16 +206,16 @@ def names(layers, pairs=False, parts=PARTS):
     out["norm.weight"], out["norm.bias"] = (["nf.weight"], same), (["nf.bias"], same)
     out["decoder.proj.weight"] = (["pq.weight", "pk.weight", "pv.weight", "pl.weight"] + ["pr.weight", "ps.weight"] * pairs, rows)
     out["decoder.graph.weight"] = (["pg.weight"], same)
-    out["decoder.load.weight"] = (["pc.weight"], column)
+    out[f"decoder.{what}.weight"] = (["pc.weight"], column)
     out["decoder.pointer.weight"] = (["po.weight"], lambda t: t.T)
     if pairs:
-        out["decoder.pair_load.weight"] = (["pw.weight"], column)
+        out[f"decoder.pair_{what}.weight"] = (["pw.weight"], column)
     return out
 
 
 def export(tensors, layers, parts=PARTS):
     """This module's tensors (weights or gradients, by name) under Haul's names."""
-    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers, "pw.weight" in tensors, parts).items()}
+    return {ours: join(*(tensors[h] for h in here)).contiguous() for ours, (here, join) in names(layers, "pw.weight" in tensors, parts, tensors["pc.weight"].shape[1] > 1).items()}
 
 
 def load(model, tensors):
@@ -205,12 +223,14 @@ def load(model, tensors):
     own = dict(model.named_parameters())
     left = set(own)
     with torch.no_grad():
-        for ours, (here, _) in names(len(model.layers), model.pairs, model.parts).items():
+        for ours, (here, _) in names(len(model.layers), model.pairs, model.parts, model.limits).items():
             t = tensors[ours]
             if ours == "decoder.pointer.weight":
                 t = t.T
             elif ours in ("decoder.load.weight", "decoder.pair_load.weight"):
                 t = t[:, None]
+            elif ours in ("decoder.context.weight", "decoder.pair_context.weight"):
+                t = t.T
             for h, part in zip(here, t.chunk(len(here), 0)):
                 own[h].copy_(part)
                 left.discard(h)
@@ -221,7 +241,7 @@ def of(tensors, settings):
     """The model that a checkpoint's tensors and settings describe."""
     m = settings["model"]
     model = GT(m["hidden_dim"], m["num_layers"], m["num_heads"], m["feedforward_multiplier"], m.get("pointer_distance", 0.0),
-               m.get("pointer_pairs", False), m.get("start_views", False))
+               m.get("pointer_pairs", False), m.get("start_views", False), settings["problem"].get("max_route_length", 0) > 0)
     load(model, tensors)
     return model
 

@@ -6,7 +6,7 @@ Weights, instances, settings and actions are float32 and integers; PyTorch compu
 alone. Seven cases: one sampled route an instance, a forced start at every customer, the same with distances in the pointer's scores, and
 of a second network, whose decoder scores pairs of nodes, a forced start at every customer without distances and with them, and a start that is viewed
 from every customer, with both and with neither. A third network, whose encoder is a graph attention network, has a fixture of its own with the first case
-and the one with pairs and distances.
+and the one with pairs and distances. A fourth network knows limits of a route's length (the rule set CVRPL) and has a fixture with two cases.
 """
 
 import pathlib
@@ -48,17 +48,17 @@ def under(prefix, tensors, policy):
     return {prefix + k: v.detach().float() for k, v in gt.export(tensors, LAYERS, policy.parts).items()}
 
 
-def case(out, name, policy, xy, demand, rows, starts, near):
+def case(out, name, policy, xy, demand, rows, starts, near, limit=None):
     """Adds what the network makes of drawn routes, and every gradient."""
     policy.zero_grad()
     policy.near = near
     enc = policy.encode(xy, demand)
     with torch.no_grad():
-        drawn = gt.rollout(policy, enc, xy, demand, rows, starts=starts, temperature=TEMPERATURE)
+        drawn = gt.rollout(policy, enc, xy, demand, rows, starts=starts, temperature=TEMPERATURE, limit=limit)
     actions = torch.zeros(BATCH, rows, 2 * CUSTOMERS, dtype=torch.long)
     steps = min(drawn.actions.shape[2], 2 * CUSTOMERS)
     actions[:, :, :steps] = drawn.actions[:, :, :steps]
-    routes = gt.rollout(policy, enc, xy, demand, rows, starts=starts, actions=actions)
+    routes = gt.rollout(policy, enc, xy, demand, rows, starts=starts, actions=actions, limit=limit)
     logp, entropy = gt.score(policy, enc, routes, starts, TEMPERATURE)
     adv = (torch.randn(BATCH, rows) / (BATCH * rows)).float().double()
     ((adv * logp).sum() - ENTROPY * entropy.mean()).backward()
@@ -103,6 +103,15 @@ def main():
         out.update(under("paired." if pairs else "weights.", dict(policy.named_parameters()), policy))
         case(out, name, policy, xy, demand, rows, starts, near)
     write("gat_parity.safetensors", out, edge=EDGE, leak=LEAK)
+
+    torch.manual_seed(22)
+    limit = 2 * gt.legs(xy)[:, 0].max(1).values * (1 + torch.rand(BATCH).float())
+    out = {**given, "limit": limit}
+    for name, pairs, rows, starts, near in [("sampled", False, 1, None, 0.0), ("pairs and near", True, CUSTOMERS, "forced", NEAR)]:
+        policy = scattered(gt.GT(WIDTH, LAYERS, HEADS, pairs=pairs, limits=True))
+        out.update(under("paired." if pairs else "weights.", dict(policy.named_parameters()), policy))
+        case(out, name, policy, xy, demand, rows, starts, near, limit)
+    write("limits_parity.safetensors", out, limits=1)
 
 
 if __name__ == "__main__":

@@ -88,11 +88,11 @@ type parityCase struct {
 
 // features are what the host shows a policy of its instances.
 func features(in model.Instances, n int, x, y []float32, nodes []int32) []float32 {
-	wide := in.Feature.Cols()
+	wide, columns := in.Feature.Cols(), len(in.Set.Columns())
 	out := make([]float32, len(x)*wide)
 	for i := 0; i < len(x); i += n {
 		f := reference.Matrix[float32]{Data: out[i*wide:], Rows: n, Cols: wide, Stride: wide}
-		reference.Features(f, x[i:][:n], y[i:][:n], nodes[i:][:n], in.Set, float32(in.Capacity))
+		reference.Features(f, x[i:][:n], y[i:][:n], nodes[i*columns:][:n*columns], in.Set, float32(in.Capacity))
 	}
 	return out
 }
@@ -106,11 +106,35 @@ type replayed struct {
 	gradient []float32
 }
 
+// rules are those of the fixture's instances.
+func (f fixture) rules() kernel.RuleSet {
+	if f.Metadata["limits"] != "" {
+		return kernel.CVRPL
+	}
+	return kernel.CVRP
+}
+
+// nodes are the columns that the rules read of all instances of so many nodes.
+func (f fixture) nodes(n int) []int32 {
+	demand, wide := f.ints("demand"), len(f.rules().Columns())
+	out := make([]int32, wide*len(demand))
+	for j, d := range demand {
+		out[wide*j] = d
+	}
+	if f.rules() == kernel.CVRPL {
+		x, y := f.floats("x"), f.floats("y")
+		for i, limit := range f.floats("limit") {
+			f.rules().Complete(out[i*n*wide:][:n*wide], x[i*n:][:n], y[i*n:][:n], limit)
+		}
+	}
+	return out
+}
+
 // network is the case's: a graph attention network where the fixture has edge features.
 func (f fixture) network(c parityCase) (*model.Network, error) {
 	width, heads, layers := int(f.number("width")), int(f.number("heads")), int(f.number("layers"))
 	if f.Metadata["edge"] == "" {
-		return model.NewGT(model.GTConfig{Width: width, Heads: heads, Layers: layers, FeedMul: 2, Near: float32(c.near), Pairs: c.weights == paired})
+		return model.NewGT(model.GTConfig{Width: width, Heads: heads, Layers: layers, FeedMul: 2, Near: float32(c.near), Pairs: c.weights == paired, Rules: f.rules()})
 	}
 	return model.NewGAT(model.GATConfig{Width: width, Heads: heads, Layers: layers, Edge: int(f.number("edge")), FeedMul: 2, Leak: float32(f.number("leak")),
 		Near: float32(c.near), Pairs: c.weights == paired})
@@ -133,7 +157,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 
 	p := plan.New("parity", dev, batch, nodes, m.Layout())
 	b := p.B()
-	in := p.Given(kernel.Rules{Capacity: capacity}, nodes)
+	in := p.Given(kernel.Rules{Set: f.rules(), Capacity: capacity}, nodes)
 	given := p.RowInts("actions", b, starts, len(actions)/len(adv))
 	r.routes = p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Choice: kernel.Replay, Starts: starts, Forced: c.forced, Viewed: c.viewed, Actions: given}, rng.Actions)
 	weight := p.Rows("advantage", b, starts)
@@ -149,8 +173,8 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 	check(r.run.SetControl(kernel.Control{Temperature: float32(f.number("temperature")), Coefficients: map[string]float32{plan.EntropyBonus: float32(f.number("entropy"))}}))
 	check(r.run.WriteBatch(in.PosX, f.floats("x")))
 	check(r.run.WriteBatch(in.PosY, f.floats("y")))
-	check(r.run.WriteBatch(in.Nodes, f.ints("demand")))
-	check(r.run.WriteBatch(in.Feature, features(in, nodes, f.floats("x"), f.floats("y"), f.ints("demand"))))
+	check(r.run.WriteBatch(in.Nodes, f.nodes(nodes)))
+	check(r.run.WriteBatch(in.Feature, features(in, nodes, f.floats("x"), f.floats("y"), f.nodes(nodes))))
 	check(r.run.WriteBatch(given, actions))
 	check(r.run.WriteBatch(weight, adv))
 	check(r.run.Run())
@@ -211,7 +235,8 @@ func TestParityWithPyTorch(t *testing.T) {
 		"parity.safetensors": {{"sampled", plain, false, false, 0}, {"starts", plain, true, false, 0}, {"near", plain, true, false, near},
 			{"pairs", paired, true, false, 0}, {"pairs and near", paired, true, false, near},
 			{"views, pairs and near", paired, false, true, near}, {"views", plain, false, true, 0}},
-		"gat_parity.safetensors": {{"sampled", plain, false, false, 0}, {"pairs and near", paired, true, false, near}},
+		"limits_parity.safetensors": {{"sampled", plain, false, false, 0}, {"pairs and near", paired, true, false, near}},
+		"gat_parity.safetensors":    {{"sampled", plain, false, false, 0}, {"pairs and near", paired, true, false, near}},
 	} {
 		f := loadFixture(t, file)
 		for name, open := range parityDevices() {
