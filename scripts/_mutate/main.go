@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -40,6 +41,9 @@ type fault struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// procs bounds a copy's compiler and tests; 0: they take the machine.
+var procs int
+
 // share is the least of faults that must be noticed.
 const share = 0.9
 
@@ -55,6 +59,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of --random")
 	flag.StringVar(&o.equivalent, "equivalent", "scripts/mutate-equivalent.txt", "the `file` of drawn faults that no test can tell, with the reason of each")
 	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
+	flag.IntVar(&procs, "procs", 0, "cores that each copy's compiler and tests may use; 0: all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -172,9 +177,30 @@ func (f *fault) check(root string) error {
 	return err
 }
 
-// copyTree copies what git knows and what it does not ignore, n times.
+// listTree is what git knows and what it does not ignore; without git, all files outside of the
+// folders that are built.
+func listTree() (names []string, err error) {
+	if text, err := exec.Command("git", "ls-files", "-coz", "--exclude-standard").Output(); err == nil {
+		return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00"), nil
+	}
+	built := []string{".git", "build", "runs", "data", "dist", "bin"}
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(built, path):
+			return filepath.SkipDir
+		case d.Type().IsRegular():
+			names = append(names, path)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// copyTree copies the tree n times.
 func copyTree(n int) (dirs []string, err error) {
-	names, err := exec.Command("git", "ls-files", "-coz", "--exclude-standard").Output()
+	names, err := listTree()
 	if err != nil {
 		return nil, fmt.Errorf("list the tree: %w", err)
 	}
@@ -184,7 +210,7 @@ func copyTree(n int) (dirs []string, err error) {
 			return dirs, err
 		}
 		dirs = append(dirs, dir)
-		for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
+		for _, name := range names {
 			data, err := os.ReadFile(name)
 			if os.IsNotExist(err) {
 				continue // removed, and not yet committed
@@ -213,6 +239,10 @@ func test(ctx context.Context, dir, pkg string, timeout time.Duration, flags ...
 	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", timeout.String()}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
 	cmd.Dir = dir
+	if procs > 0 {
+		cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", procs))
+		cmd.Args = slices.Insert(cmd.Args, 2, fmt.Sprintf("-p=%d", procs))
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	// Children of the tests go with them.

@@ -227,17 +227,44 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	limits := map[string]time.Duration{}
-	for _, p := range packages {
-		began := time.Now()
-		if out, err := testShort(ctx, copies[0], p.relative, o.timeout, o.short); err != nil {
-			return false, fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out))
-		}
-		limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
-		fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+	limits, err := cleanAll(ctx, copies, packages, o)
+	if err != nil {
+		return false, err
 	}
 	done, err := plantRandom(ctx, copies, all, argued, limits, o)
 	return reportRandom(done, o), err
+}
+
+// cleanAll wants every package green before anything is planted, and returns how long the tests of
+// each may take with a fault.
+func cleanAll(ctx context.Context, copies []string, packages []*listPackage, o randomOptions) (map[string]time.Duration, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan *listPackage, len(packages))
+	for _, p := range packages {
+		queue <- p
+	}
+	close(queue)
+	limits := map[string]time.Duration{}
+	var mu sync.Mutex // guards limits and standard error
+	var wg sync.WaitGroup
+	for _, dir := range copies {
+		wg.Go(func() {
+			for p := range queue {
+				began := time.Now()
+				if out, err := testShort(ctx, dir, p.relative, o.timeout, o.short); err != nil {
+					cancel(fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out)))
+					return
+				}
+				mu.Lock()
+				limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
+				fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return limits, context.Cause(ctx)
 }
 
 // argue reads the changes that no test can tell, with the reason of each, in the table's format.
